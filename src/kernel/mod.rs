@@ -1,0 +1,1 @@
+//! Pure rules: (state, operation, now) gives (state, answer).

@@ -1,0 +1,2 @@
+//! One budget, one circuit breaker and one queue for every program on the machine that calls the same API.
+pub mod kernel;
