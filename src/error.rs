@@ -1,0 +1,168 @@
+//! What can go wrong, where, and what to do about it.
+//!
+//! A refusal ("not now") is not an error: see [`Refusal`](crate::Refusal).
+
+use crate::kernel::policy::PolicyError;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A failure. Every message says what happened, which file or key, and the way out; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A limiter name that cannot be a file name everywhere.
+    #[error("bad limiter name {name:?}: {why}; use 1 to 64 of A-Z a-z 0-9 . _ - and no leading dot")]
+    BadName {
+        /// The name given.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// There is no such limiter, and no preset of that name to make it from.
+    #[error("no limiter {name:?} in {directory}; make it with: shmlimit init {name} --rate 35/s")]
+    UnknownLimiter {
+        /// The name asked for.
+        name: String,
+        /// Where it was looked for.
+        directory: PathBuf,
+    },
+    /// A limiter that should be made exists already.
+    #[error("limiter {name:?} exists already in {directory}; to start it afresh: shmlimit init {name} --replace …")]
+    AlreadyExists {
+        /// Its name.
+        name: String,
+        /// Where it is.
+        directory: PathBuf,
+    },
+    /// The directory cannot be used or cannot be trusted.
+    #[error("directory {path}: {problem}; {remedy}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The file in the segment's place is not one this user may trust: a link, a pipe, somebody else's.
+    #[error("{path} is not safe to use: {problem}; remove it, or choose another directory with --dir")]
+    UnsafeFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file that is no segment of this layout. Not one byte of it was written.
+    #[error("{path} was left alone: {problem}; {remedy}")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// How it differs.
+        problem: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The segment's configuration was damaged.
+    #[error("{path} is damaged: {problem}; start it afresh with: shmlimit init NAME --replace …")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Locks and mappings are not to be trusted across a network.
+    #[error("{path} is on a {kind} file system, where shared memory cannot be trusted; choose a local directory with --dir, or allow it with --allow-network-fs")]
+    NetworkFileSystem {
+        /// The directory.
+        path: PathBuf,
+        /// Which kind.
+        kind: &'static str,
+    },
+    /// The process that holds the lock is alive but does not go on: stopped, or starved.
+    #[error("{path} is busy: process {pid} ({program}) has held the lock for {}; is it stopped? It goes on with: kill -CONT {pid}", millis(.waited))]
+    Busy {
+        /// The segment.
+        path: PathBuf,
+        /// The holder's process id, in its own pid namespace.
+        pid: u32,
+        /// The holder's program name.
+        program: String,
+        /// How long this caller has waited.
+        waited: Duration,
+    },
+    /// Every place for a participant is taken by a living one.
+    #[error("{path} has no free slot: {limit} processes are attached, which is the limit; share one handle per process, or end some")]
+    SlotsFull {
+        /// The segment.
+        path: PathBuf,
+        /// How many there are.
+        limit: usize,
+    },
+    /// Settings given explicitly differ from those of the limiter that is there (R144).
+    #[error("limiter {name:?} is configured otherwise:\n{differences}\nleave the settings out to use it as it is, or start it afresh with: shmlimit init {name} --replace …")]
+    ConfigMismatch {
+        /// The limiter.
+        name: String,
+        /// One line a difference: key, what is there, what was asked for.
+        differences: String,
+    },
+    /// A change that does not fit the segment as it was made.
+    #[error("limiter {name:?} cannot take this change while it is used: {problem}; start it afresh with: shmlimit init {name} --replace …")]
+    DoesNotFit {
+        /// The limiter.
+        name: String,
+        /// What does not fit.
+        problem: String,
+    },
+    /// A configuration that makes no sense.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// A cost in a unit that no rule of the limiter counts.
+    #[error("limiter {name:?} does not count {unit:?}; it counts: {known}")]
+    UnknownUnit {
+        /// The limiter.
+        name: String,
+        /// The unit asked for.
+        unit: String,
+        /// Those there are.
+        known: String,
+    },
+    /// The segment was deleted or replaced, time after time, while it was being opened.
+    #[error("{path} keeps being replaced while it is opened; find out who does that")]
+    Unsettled {
+        /// The segment.
+        path: PathBuf,
+    },
+    /// The operating system said no.
+    #[error("cannot {action} {path}: {source}{}", hint(.source))]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Io { action, path, source }
+    }
+}
+
+fn millis(waited: &Duration) -> String {
+    format!("{} ms", waited.as_millis())
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space, or choose another directory with --dir",
+        io::ErrorKind::ReadOnlyFilesystem => "; choose a writable directory with --dir",
+        io::ErrorKind::PermissionDenied => "; choose a directory of your own with --dir",
+        io::ErrorKind::WouldBlock => "; somebody is making or removing a limiter there, try again",
+        _ => "",
+    }
+}

@@ -1,0 +1,130 @@
+//! Making and opening segments: a file appears whole or not at all.
+
+use super::directory::Directory;
+use super::layout::{self, header};
+use super::recover::{Unverified, Verified};
+use super::words::Words;
+use crate::error::Error;
+use crate::kernel::MAX_RULES;
+use crate::kernel::policy::Policy;
+use crate::kernel::state::{RULE_WORDS, RuleState};
+use crate::paths::LimiterName;
+use crate::sys::{self, Clock, SharedMap};
+use std::io;
+
+/// What a new segment starts with.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    /// Its policy.
+    pub policy: Policy,
+    /// What its rules have seen already, where it continues a segment that was deleted under its users.
+    pub rules: [RuleState; MAX_RULES],
+    /// The clock those states refer to, as an offset to the machine's.
+    pub clock_offset: u64,
+}
+
+impl Seed {
+    /// A fresh limiter: full buckets.
+    pub fn fresh(policy: Policy) -> Seed {
+        Seed { policy, rules: [RuleState::default(); MAX_RULES], clock_offset: 0 }
+    }
+}
+
+/// Makes the segment of a limiter, unless there is one. Says whether it was made.
+pub fn create(directory: &Directory, name: &LimiterName, seed: &Seed) -> Result<bool, Error> {
+    let file_name = name.file_name();
+    directory.through_gate(|handle| match sys::facts_at(handle, &file_name) {
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make(directory, handle, &file_name, seed),
+        Err(error) => Err(Error::io("examine", directory.path().join(&file_name))(error)),
+    })
+}
+
+/// Makes the segment of a limiter in place of the one there may be. Its users notice and go over to the new one.
+pub fn replace(
+    directory: &Directory,
+    name: &LimiterName,
+    seed: &Seed,
+    retire: impl FnOnce() -> Result<(), Error>,
+) -> Result<(), Error> {
+    let file_name = name.file_name();
+    let path = directory.path().join(&file_name);
+    directory.through_gate(|handle| {
+        // Retired before it is unlinked: whoever is killed in between leaves a segment that nobody grants from.
+        retire()?;
+        match sys::unlink_at(handle, &file_name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", &path)(error)),
+            _ => {}
+        }
+        match make(directory, handle, &file_name, seed)? {
+            true => Ok(()),
+            false => Err(Error::Unsettled { path }),
+        }
+    })
+}
+
+fn make(directory: &Directory, handle: &std::fs::File, file_name: &str, seed: &Seed) -> Result<bool, Error> {
+    let path = directory.path().join(file_name);
+    let make_error = || Error::io("make", &path);
+    let file = sys::unnamed_file(handle, directory.file_mode(), layout::SIZE as u64).map_err(make_error())?;
+    if let Some(group) = directory.group() {
+        sys::set_group(file.file(), group).map_err(make_error())?;
+    }
+    let map = SharedMap::new(file.file(), layout::SIZE).map_err(make_error())?;
+    let words = Words::new(map).ok_or_else(|| make_error()(io::ErrorKind::InvalidData.into()))?;
+    fill(&words, seed).map_err(make_error())?;
+    match file.link(handle, file_name) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(make_error()(error)),
+    }
+}
+
+/// Writes a whole segment into a file that nobody else can see yet.
+fn fill(words: &Words, seed: &Seed) -> io::Result<()> {
+    let now = Clock::discover()?.now().wrapping_add(seed.clock_offset);
+    words.store(header::MAGIC, layout::MAGIC);
+    words.store(header::FORMAT, u64::from(layout::LAYOUT_VERSION) << 32 | u64::from(layout::BYTE_ORDER));
+    words.store(header::HASH, layout::layout_hash());
+    words.store(header::SIZE, layout::SIZE as u64);
+    words.store(header::CREATED, sys::wall_now());
+    words.store(header::CHECKSUM, layout::checksum((0..header::CHECKSUM).map(|word| words.load(word))));
+    words.store(layout::CORE, now);
+    words.store(layout::CLOCK_OFFSET, seed.clock_offset);
+    for (i, word) in sys::boot_id()?.into_iter().enumerate() {
+        words.store(layout::BOOT + i, word);
+    }
+    words.store(layout::ANCHOR_TIME, now);
+    words.store(layout::ANCHOR_WALL, sys::wall_now());
+    for (i, state) in seed.rules.iter().flat_map(|state| state.0).enumerate() {
+        debug_assert!(i < MAX_RULES * RULE_WORDS);
+        words.store(layout::RULES + i, state);
+    }
+    let policy = seed.policy.encode();
+    for (i, word) in policy.into_iter().enumerate() {
+        words.store(layout::POLICY + i, word);
+    }
+    words.store(layout::POLICY_CHECKSUM, layout::checksum(policy));
+    Ok(())
+}
+
+/// Opens the segment of a limiter; `None` if there is none. Reads only (P4), trusts nothing (P5).
+pub fn open(directory: &Directory, name: &LimiterName) -> Result<Option<Verified>, Error> {
+    let file_name = name.file_name();
+    let path = directory.path().join(&file_name);
+    let handle = directory.handle()?;
+    let file = match sys::open_file_at(&handle, &file_name) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // A device, a socket or a link cannot be opened so; say what it is rather than what open said.
+        Err(error) => {
+            if let Ok(facts) = sys::facts_at(&handle, &file_name) {
+                directory.check_file(&path, &facts)?;
+            }
+            return Err(Error::io("open", path)(error));
+        }
+    };
+    let facts = sys::facts(&file).map_err(Error::io("examine", &path))?;
+    directory.check_file(&path, &facts)?;
+    Unverified::map(path, &file, &facts)?.verify().map(Some)
+}

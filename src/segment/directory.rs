@@ -1,0 +1,210 @@
+//! The directory that holds segments: which one, may it be trusted, and the gate to it.
+
+use crate::error::Error;
+use crate::paths::{GATE, Place};
+use crate::sys::{self, FileFacts, FileSystem};
+use fs4::FileExt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const SET_GROUP_ID: u32 = 0o2000;
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+/// How long to wait for somebody who is making or removing a limiter.
+const GATE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A directory that passed the checks.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    path: PathBuf,
+    /// The group that shares it, if it is shared.
+    group: Option<u32>,
+    owner: u32,
+    /// Why a better directory was passed over, for people.
+    pub note: Option<String>,
+}
+
+/// What is allowed beyond the usual.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Allowances {
+    /// Make a missing directory.
+    pub make: bool,
+    /// Trust a network file system (R135).
+    pub network: bool,
+}
+
+impl Directory {
+    /// The first usable of these places. A default place that exists but cannot be used is passed over with a
+    /// note; a chosen one is used or refused.
+    pub fn find(places: &[Place], allowed: Allowances) -> Result<Directory, Error> {
+        let mut note = None;
+        let (last, better) = places.split_last().ok_or_else(no_place)?;
+        for place in better {
+            match Directory::open(&place.path, Allowances { make: false, ..allowed }) {
+                Ok(directory) => return Ok(directory),
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => note = Some(format!("{error} (passed over)")),
+            }
+        }
+        Ok(Directory { note, ..Directory::open(&last.path, allowed)? })
+    }
+
+    fn open(path: &Path, allowed: Allowances) -> Result<Directory, Error> {
+        let path = std::path::absolute(path).map_err(Error::io("find", path))?;
+        let handle = match sys::open_directory(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && allowed.make => {
+                make(&path)?;
+                sys::open_directory(&path)
+            }
+            other => other,
+        };
+        let handle = handle.map_err(|source| not_a_directory(&path, source))?;
+        if let (FileSystem::Network(kind), false) =
+            (sys::file_system(&handle).map_err(Error::io("examine", &path))?, allowed.network)
+        {
+            return Err(Error::NetworkFileSystem { path, kind });
+        }
+        let facts = sys::facts(&handle).map_err(Error::io("examine", &path))?;
+        let group = trusted(&facts).map_err(|(problem, remedy)| Error::Directory {
+            remedy: remedy.replace("{}", &path.display().to_string()),
+            path: path.clone(),
+            problem,
+        })?;
+        Ok(Directory { path, group, owner: facts.uid, note: None })
+    }
+
+    /// Its absolute path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is emptied when the machine boots.
+    pub fn is_volatile(&self) -> bool {
+        self.handle().is_ok_and(|handle| matches!(sys::file_system(&handle), Ok(FileSystem::Volatile)))
+    }
+
+    /// Opens it. Not kept: a daemon may close every descriptor it did not open itself.
+    pub fn handle(&self) -> Result<File, Error> {
+        sys::open_directory(&self.path).map_err(Error::io("open", &self.path))
+    }
+
+    /// Permissions of a file made here.
+    pub fn file_mode(&self) -> u32 {
+        if self.group.is_some() { 0o660 } else { 0o600 }
+    }
+
+    /// The group of a file made here, if it is shared.
+    pub fn group(&self) -> Option<u32> {
+        self.group
+    }
+
+    /// Shares this directory with a group: its members may use and make limiters here.
+    pub fn share_with(&mut self, group: u32) -> Result<(), Error> {
+        let handle = self.handle()?;
+        sys::set_group(&handle, group).map_err(Error::io("change the group of", &self.path))?;
+        set_mode(&handle, 0o2770).map_err(Error::io("change the permissions of", &self.path))?;
+        self.group = Some(group);
+        Ok(())
+    }
+
+    /// Whether a file here is one that a segment may be: ours, with one name, closed to others (P5).
+    pub fn check_file(&self, path: &Path, facts: &FileFacts) -> Result<(), Error> {
+        let refuse = |problem: String| Err(Error::UnsafeFile { path: path.to_owned(), problem });
+        let shared = self.group.is_some_and(|group| group == facts.gid);
+        if !facts.regular {
+            return refuse("it is not a regular file".into());
+        }
+        if facts.links != 1 {
+            return refuse(format!("it has {} names", facts.links));
+        }
+        if facts.uid != sys::effective_uid() && facts.uid != self.owner && !shared {
+            return refuse(format!("it belongs to user {}", facts.uid));
+        }
+        if facts.mode & OTHERS_WRITE != 0 || (facts.mode & GROUP_WRITES != 0 && !shared) {
+            return refuse(format!("others may write it (mode {:04o})", facts.mode));
+        }
+        Ok(())
+    }
+
+    /// Runs `work` while holding the gate, so that limiters are made and removed one at a time.
+    pub fn through_gate<R>(&self, work: impl FnOnce(&File) -> Result<R, Error>) -> Result<R, Error> {
+        let handle = self.handle()?;
+        let path = self.path.join(GATE);
+        let gate = sys::open_or_create_at(&handle, GATE, self.file_mode()).map_err(Error::io("open", &path))?;
+        self.check_file(&path, &sys::facts(&gate).map_err(Error::io("examine", &path))?)?;
+        let patience = Instant::now() + GATE_PATIENCE;
+        while !try_lock(&gate).map_err(Error::io("lock", &path))? {
+            if Instant::now() >= patience {
+                return Err(Error::io("lock", &path)(io::ErrorKind::WouldBlock.into()));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let result = work(&handle);
+        // Explicitly: a child forked meanwhile shares the lock and would keep it.
+        let _ = FileExt::unlock(&gate);
+        result
+    }
+}
+
+fn try_lock(gate: &File) -> io::Result<bool> {
+    match FileExt::try_lock(gate) {
+        Ok(()) => Ok(true),
+        Err(fs4::TryLockError::WouldBlock) => Ok(false),
+        Err(fs4::TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// The group a trusted directory is shared with, or why it is not to be trusted and what to do.
+fn trusted(facts: &FileFacts) -> Result<Option<u32>, (String, &'static str)> {
+    let shared = facts.mode & (SET_GROUP_ID | GROUP_WRITES) == SET_GROUP_ID | GROUP_WRITES && sys::in_group(facts.gid);
+    if facts.mode & OTHERS_WRITE != 0 {
+        return Err((
+            format!("anybody may write to it (mode {:04o})", facts.mode),
+            "use one of your own: mkdir -m 700 {}/shmlimit",
+        ));
+    }
+    if facts.mode & GROUP_WRITES != 0 && !shared {
+        return Err((
+            format!("its group may write to it (mode {:04o}), though it is not shared on purpose", facts.mode),
+            "close it with: chmod g-w {}, or share it with: shmlimit init NAME --group GROUP",
+        ));
+    }
+    if !shared && facts.uid != 0 && facts.uid != sys::effective_uid() {
+        return Err((format!("it belongs to user {}", facts.uid), "run as that user, or choose another with --dir"));
+    }
+    Ok(shared.then_some(facts.gid))
+}
+
+fn make(path: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::DirBuilderExt;
+    match std::fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::io("make directory", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn set_mode(handle: &File, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    handle.set_permissions(std::fs::Permissions::from_mode(mode))
+}
+
+fn no_place() -> Error {
+    Error::Directory {
+        path: PathBuf::new(),
+        problem: "no directory to look in".into(),
+        remedy: "choose one with --dir".into(),
+    }
+}
+
+fn not_a_directory(path: &Path, source: io::Error) -> Error {
+    match source.kind() {
+        io::ErrorKind::NotADirectory | io::ErrorKind::FilesystemLoop => Error::Directory {
+            path: path.to_owned(),
+            problem: "it is a link or a file, not a directory".into(),
+            remedy: "name the directory itself with --dir".into(),
+        },
+        _ => Error::io("open directory", path)(source),
+    }
+}

@@ -1,0 +1,200 @@
+//! Transactions: old words first, one store commits.
+//!
+//! ```text
+//! version even ── begin ──> odd ── write, write … ──> odd ── commit (one store) ──> even
+//!                            │
+//!                            └── owner dies ──> the next one to hold the lock puts the old words back ──> even
+//! ```
+//!
+//! Before a shared word changes, its index and old value are in the journal and the journal's length covers
+//! them. So at every instruction the journal undoes exactly what has been done (I2), undoing twice does the
+//! same as undoing once (I3), and recovery may be killed like anything else.
+//!
+//! A kill is precise: stores before it happened, stores after it did not. Between journal and data only the
+//! compiler must be held back. Readers without the lock treat the version as a sequence lock, hence the fences.
+
+use super::layout::{JOURNAL, JOURNAL_ENTRIES, JOURNAL_LEN, VERSION, is_journaled};
+use super::lock::{self, Claim, Os, StillHeld};
+use super::words::Words;
+use crate::sys::sync::{Ordering, compiler_fence, fence};
+use std::time::Duration;
+
+/// How a transaction found the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// As the last commit left it.
+    Whole,
+    /// The last owner died in a transaction; it has been undone.
+    Undone,
+    /// The journal of a dead owner made no sense. Nothing was undone: the state must be reset.
+    Damaged,
+}
+
+/// The lock is held; words may be changed. Dropping it without [`commit`](Self::commit) undoes every change.
+pub struct Transaction<'a, O: Os> {
+    words: &'a Words,
+    os: &'a O,
+    held: Option<lock::Held<O::Pulse>>,
+    /// Journal entries written; the version is odd while this transaction has any.
+    entries: usize,
+    full: bool,
+}
+
+/// A transaction tried to change more words than the journal holds; nothing was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLong;
+
+impl<'a, O: Os> Transaction<'a, O> {
+    /// Takes the lock, and undoes what a dead holder left half done.
+    #[inline]
+    pub fn begin(
+        words: &'a Words,
+        os: &'a O,
+        slot: usize,
+        claim: Claim,
+        patience: Duration,
+    ) -> Result<(Self, Found), StillHeld> {
+        let held = lock::acquire(words, os, slot, claim, patience)?;
+        let found = if words.load(VERSION) & 1 == 0 { Found::Whole } else { undo(words) };
+        Ok((Transaction { words, os, held: Some(held), entries: 0, full: false }, found))
+    }
+
+    /// Reads a word; no one else can change it now.
+    #[inline(always)]
+    pub fn load(&self, word: usize) -> u64 {
+        self.words.load(word)
+    }
+
+    /// The words, for reading.
+    #[inline(always)]
+    pub fn words(&self) -> &'a Words {
+        self.words
+    }
+
+    /// Whether the lock was free at the first look.
+    #[inline(always)]
+    pub fn had_at_once(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.at_once)
+    }
+
+    /// The slot whose dead owner the lock was taken from. Its pulse is held until this transaction ends.
+    pub fn robbed(&self) -> Option<usize> {
+        self.held.as_ref()?.robbed.as_ref().map(|(slot, _)| *slot)
+    }
+
+    /// Changes a word, the old value into the journal first.
+    #[inline(always)]
+    pub fn write(&mut self, word: usize, value: u64) {
+        let old = self.words.load(word);
+        if old == value {
+            return;
+        }
+        debug_assert!(is_journaled(word), "word {word} is not transactional");
+        if self.entries == JOURNAL_ENTRIES {
+            self.full = true;
+            return;
+        }
+        if self.entries == 0 {
+            open(self.words);
+        }
+        let entry = JOURNAL + 2 * self.entries;
+        self.words.store(entry, word as u64);
+        self.words.store(entry + 1, old);
+        compiler_fence(Ordering::Release);
+        self.entries += 1;
+        self.words.store(JOURNAL_LEN, self.entries as u64);
+        compiler_fence(Ordering::Release);
+        self.words.store(word, value);
+    }
+
+    /// Changes several words in a row.
+    #[inline(always)]
+    pub fn write_array<const N: usize>(&mut self, first: usize, values: [u64; N]) {
+        for (i, value) in values.into_iter().enumerate() {
+            self.write(first + i, value);
+        }
+    }
+
+    /// Makes all changes last, with one store, and gives the lock back.
+    #[inline]
+    pub fn commit(mut self) -> Result<(), TooLong> {
+        if self.full {
+            return Err(TooLong);
+        }
+        if self.entries > 0 {
+            self.entries = 0;
+            close(self.words);
+        }
+        Ok(())
+    }
+}
+
+impl<O: Os> Drop for Transaction<'_, O> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.entries > 0 {
+            undo(self.words);
+        }
+        if let Some(held) = self.held.take() {
+            lock::release(self.words, self.os, held);
+        }
+    }
+}
+
+/// Makes the version odd: from here to [`close`] the journal counts.
+#[inline(always)]
+fn open(words: &Words) {
+    words.store(JOURNAL_LEN, 0);
+    // An odd version over the last transaction's journal would undo what was committed.
+    compiler_fence(Ordering::Release);
+    words.store(VERSION, words.load(VERSION).wrapping_add(1));
+    // A reader that sees one of the words below must also see the odd version.
+    fence(Ordering::Release);
+}
+
+/// Makes the version even: the one store that commits.
+#[inline(always)]
+fn close(words: &Words) {
+    let version = words.load(VERSION);
+    words.at(VERSION).store(version.wrapping_add(1), Ordering::Release);
+}
+
+/// Puts the old words back, newest first, and makes the version even.
+#[cold]
+fn undo(words: &Words) -> Found {
+    let entries = words.load(JOURNAL_LEN) as usize;
+    let sound = entries <= JOURNAL_ENTRIES
+        && (0..entries).all(|entry| is_journaled(words.load(JOURNAL + 2 * entry) as usize));
+    if sound {
+        for entry in (0..entries).rev() {
+            let word = words.load(JOURNAL + 2 * entry) as usize;
+            words.store(word, words.load(JOURNAL + 2 * entry + 1));
+        }
+        compiler_fence(Ordering::Release);
+    }
+    close(words);
+    if sound { Found::Undone } else { Found::Damaged }
+}
+
+/// How often a reader tries again before it says that it could not get a whole picture.
+const READS: usize = if cfg!(loom) { 2 } else { 16 };
+
+/// Runs `look` on one committed state, without the lock. `None` if writers were in the way each time, or one
+/// died and nobody has recovered yet: take the lock instead.
+///
+/// `look` may see a torn state (its result is then thrown away), so it must cope with any words.
+#[inline]
+pub fn read<R>(words: &Words, mut look: impl FnMut(&Words) -> R) -> Option<R> {
+    for _ in 0..READS {
+        let before = words.at(VERSION).load(Ordering::Acquire);
+        if before & 1 == 0 {
+            let seen = look(words);
+            fence(Ordering::Acquire);
+            if words.load(VERSION) == before {
+                return Some(seen);
+            }
+        }
+        crate::sys::sync::spin_hint();
+    }
+    None
+}

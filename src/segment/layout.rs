@@ -1,0 +1,207 @@
+//! Where everything lies in a segment: one file, one picture.
+//!
+//! ```text
+//! byte     words  section   written by, under which rule
+//! 0x0000      16  header    the creator, before the file has a name; never again
+//! 0x0080       4  control   lock, news, version, journal length: see lock.rs, journal.rs
+//! 0x00a0       4  core      transactions only (latest time, permits in flight, clock offset, retired mark)
+//! 0x00c0       8  origin    transactions only (boot, wall anchor, policy epoch, resets)
+//! 0x0100      32  rules     transactions only; four words a rule, eight rules
+//! 0x0200     256  policy    transactions only; the kernel's encoded policy and its checksum
+//! 0x0a00     192  (zero)
+//! 0x1000     512  journal   the lock holder: 256 pairs (word index, old value)
+//! 0x2000    8192  slots     512 slots of 16 words: the first eight in transactions only, the others (`tally`)
+//!                           by the participant itself, relaxed, outside the journal
+//! 0x12000         end
+//! ```
+//!
+//! Words are 64 bits in the machine's byte order (the header says which), except lock and news: two 32-bit
+//! words, because a futex is 32 bits wide. There are no pointers, no enums and no padding: any bytes are a
+//! value of this layout, and what a value may be is checked where it is read.
+
+use crate::kernel::policy::POLICY_WORDS;
+use crate::kernel::state::RULE_WORDS;
+use crate::kernel::{MAX_RULES, MAX_UNITS};
+
+/// `SHMLIMIT` read as a little-endian word.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"SHMLIMIT");
+/// Raised whenever a word changes its place or meaning.
+pub const LAYOUT_VERSION: u32 = 1;
+/// Reads differently on a machine of the other byte order.
+pub const BYTE_ORDER: u32 = 0x0a0b_0c0d;
+
+/// How many participants may be attached at once.
+pub const SLOTS: usize = if cfg!(loom) { 3 } else { 512 };
+/// How many words one transaction may change.
+pub const JOURNAL_ENTRIES: usize = if cfg!(loom) { 8 } else { 256 };
+
+/// Words of the header.
+pub mod header {
+    /// [`super::MAGIC`].
+    pub const MAGIC: usize = 0;
+    /// Byte order mark in the low half, layout version in the high half.
+    pub const FORMAT: usize = 1;
+    /// [`super::layout_hash`].
+    pub const HASH: usize = 2;
+    /// Bytes of the whole file.
+    pub const SIZE: usize = 3;
+    /// Wall clock at creation, for people.
+    pub const CREATED: usize = 4;
+    /// Checksum of the words before it.
+    pub const CHECKSUM: usize = 5;
+    /// How many words the header has.
+    pub const WORDS: usize = 16;
+}
+
+/// Lock and news, the two 32-bit words.
+pub const LOCK_AND_NEWS: usize = header::WORDS;
+/// Even: the state is whole. Odd: a transaction is under way, or its owner died in it.
+pub const VERSION: usize = LOCK_AND_NEWS + 1;
+/// How many journal entries belong to the transaction under way.
+pub const JOURNAL_LEN: usize = LOCK_AND_NEWS + 2;
+
+/// First word of the core: latest time, permits in flight.
+pub const CORE: usize = LOCK_AND_NEWS + 4;
+/// What is added to the machine's clock to get the limiter's (changes only when a reboot is absorbed).
+pub const CLOCK_OFFSET: usize = CORE + 2;
+/// Non-zero once the segment has been replaced or removed on purpose: open it again by name.
+pub const RETIRED: usize = CORE + 3;
+
+/// Identity of the boot this segment's clock belongs to: two words.
+pub const BOOT: usize = CORE + 4;
+/// Limiter time at the anchor: together with [`ANCHOR_WALL`] it tells how long a machine was off.
+pub const ANCHOR_TIME: usize = BOOT + 2;
+/// Wall time at the anchor.
+pub const ANCHOR_WALL: usize = BOOT + 3;
+/// Raised with every change of the policy.
+pub const POLICY_EPOCH: usize = BOOT + 4;
+/// How often the state had to be reset because it was damaged.
+pub const RESETS: usize = BOOT + 5;
+
+/// First word of the rule states.
+pub const RULES: usize = BOOT + 8;
+/// First word of the policy.
+pub const POLICY: usize = RULES + MAX_RULES * RULE_WORDS;
+/// Checksum of the policy words.
+pub const POLICY_CHECKSUM: usize = POLICY + 255;
+
+/// First word of the journal.
+pub const JOURNAL: usize = 512;
+/// First word of the slots.
+pub const SLOT_TABLE: usize = JOURNAL + 2 * JOURNAL_ENTRIES;
+/// Words of one slot: two cache lines.
+pub const SLOT_WORDS: usize = 16;
+/// Words of the whole segment.
+pub const WORDS: usize = SLOT_TABLE + SLOTS * SLOT_WORDS;
+/// Bytes of the whole segment.
+pub const SIZE: usize = WORDS * 8;
+
+/// Words of a slot, from its start.
+pub mod slot {
+    /// Generation in the high half; 1 in the low half while a participant owns the slot, else 0.
+    pub const STATE: usize = 0;
+    /// Permits held: total, background.
+    pub const HELD: usize = 1;
+    /// Limiter time of attaching.
+    pub const SINCE: usize = 2;
+    /// Limiter time at which the permits held rose from zero.
+    pub const HELD_SINCE: usize = 3;
+    /// Process id, for people only.
+    pub const PID: usize = 4;
+    /// Program name, sixteen bytes, for people only.
+    pub const PROGRAM: usize = 5;
+    /// First word that the participant itself writes, outside the journal.
+    pub const TALLY: usize = 8;
+    /// Calls granted.
+    pub const GRANTED: usize = TALLY;
+    /// Calls refused.
+    pub const REFUSED: usize = TALLY + 1;
+}
+
+/// First word of a slot.
+#[inline]
+pub fn slot_base(slot: usize) -> usize {
+    SLOT_TABLE + slot * SLOT_WORDS
+}
+
+/// Whether a transaction may change this word, and recovery may put it back.
+#[inline]
+pub fn is_journaled(word: usize) -> bool {
+    let in_slot = word.wrapping_sub(SLOT_TABLE);
+    (CORE..=POLICY_CHECKSUM).contains(&word) || (word < WORDS && in_slot < WORDS && in_slot % SLOT_WORDS < slot::TALLY)
+}
+
+/// Changes whenever two builds would disagree about the layout though the version is the same.
+pub const fn layout_hash() -> u64 {
+    let facts = [
+        LAYOUT_VERSION as u64,
+        SLOTS as u64,
+        JOURNAL_ENTRIES as u64,
+        CORE as u64,
+        BOOT as u64,
+        RULES as u64,
+        RULE_WORDS as u64,
+        POLICY as u64,
+        POLICY_WORDS as u64,
+        MAX_RULES as u64,
+        MAX_UNITS as u64,
+        JOURNAL as u64,
+        SLOT_TABLE as u64,
+        SLOT_WORDS as u64,
+        WORDS as u64,
+    ];
+    let mut hash = CHECKSUM_SEED;
+    let mut i = 0;
+    while i < facts.len() {
+        hash = mix(hash, facts[i]);
+        i += 1;
+    }
+    hash
+}
+
+const CHECKSUM_SEED: u64 = 0xcbf2_9ce4_8422_2325;
+
+const fn mix(hash: u64, word: u64) -> u64 {
+    let x = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x ^ (x >> 29)
+}
+
+/// Detects damage, not malice: whoever may write the file may also write its checksum.
+pub fn checksum(words: impl IntoIterator<Item = u64>) -> u64 {
+    words.into_iter().fold(CHECKSUM_SEED, mix)
+}
+
+const _: () = {
+    assert!(POLICY_WORDS <= 255, "the policy and its checksum fill their section");
+    assert!(LOCK_AND_NEWS * 8 == 0x80 && CORE * 8 == 0xa0 && BOOT * 8 == 0xc0);
+    assert!(RULES * 8 == 0x100 && POLICY * 8 == 0x200 && JOURNAL * 8 == 0x1000);
+    assert!(POLICY_CHECKSUM < JOURNAL && RULES + MAX_RULES * RULE_WORDS <= POLICY);
+    assert!(SLOTS < (1 << 11) - 1, "the lock word has eleven bits for its owner");
+    if !cfg!(loom) {
+        assert!(SLOT_TABLE * 8 == 0x2000 && SIZE == 0x12000);
+        assert!(JOURNAL_ENTRIES >= POLICY_WORDS + 1 + MAX_RULES * RULE_WORDS, "a hot change is one transaction");
+    }
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_transactional_words_may_be_put_back() {
+        for word in [0, LOCK_AND_NEWS, VERSION, JOURNAL_LEN, JOURNAL, SLOT_TABLE - 1, WORDS, usize::MAX] {
+            assert!(!is_journaled(word), "word {word}");
+        }
+        for word in [CORE, CLOCK_OFFSET, RETIRED, RULES, POLICY, POLICY_CHECKSUM, slot_base(0), slot_base(SLOTS - 1) + 7] {
+            assert!(is_journaled(word), "word {word}");
+        }
+        assert!(!is_journaled(slot_base(3) + slot::GRANTED), "tallies are outside the journal");
+    }
+
+    #[test]
+    fn a_checksum_notices_swapped_and_changed_words() {
+        assert_ne!(checksum([1, 2]), checksum([2, 1]));
+        assert_ne!(checksum([0, 0]), checksum([0]));
+        assert_ne!(checksum([7]), checksum([8]));
+    }
+}

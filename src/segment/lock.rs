@@ -1,0 +1,183 @@
+//! The lock word: who is changing the segment right now.
+//!
+//! One 32-bit word says everything: owner, epoch, and whether somebody sleeps. It is taken in one
+//! compare-and-swap, so there is no moment at which the lock is held and its holder unknown.
+//!
+//! ```text
+//! bit 31      waiters: somebody sleeps on this word
+//! bit 20..31  owner: slot + 1, or 0 = free
+//! bit 0..20   epoch: raised by every acquisition, so that a stalled owner looks different from a busy one
+//!
+//! from        to             by
+//! free        held(me)       anybody, compare-and-swap
+//! held(a)     free           a, swap: if the waiters bit was set meanwhile, a wakes one
+//! held(a)     held(a)+W      one who is going to sleep
+//! held(a)     held(me)+W     one who has taken a's pulse (a is dead): it recovers before anything else
+//! ```
+//!
+//! A woken waiter does not know whether others still sleep, so it always acquires with the waiters bit set.
+
+use super::layout::SLOTS;
+use super::words::Words;
+use crate::sys::sync::{AtomicU32, Ordering, spin_hint};
+use std::time::Duration;
+
+const WAITERS: u32 = 1 << 31;
+const OWNER_SHIFT: u32 = 20;
+const OWNER_MASK: u32 = 0x7ff;
+const EPOCH_MASK: u32 = (1 << OWNER_SHIFT) - 1;
+
+/// How often to look again before going to sleep: long enough for a holder on another core to finish.
+const SPINS: u32 = if cfg!(loom) { 1 } else { 400 };
+/// The longest sleep before the owner's pulse is felt, and so the longest a dead owner stalls anybody.
+pub const SLEEP: Duration = Duration::from_millis(10);
+
+/// What the lock needs of the operating system.
+pub trait Os {
+    /// Holding one means that slot's owner is dead and nobody else can believe so at the same time.
+    type Pulse;
+    /// Sleeps while `word` is `expected`, for `limit` at most. May return early.
+    fn sleep(&self, word: &AtomicU32, expected: u32, limit: Duration);
+    /// Wakes that many sleepers.
+    fn wake(&self, word: &AtomicU32, count: u32);
+    /// Takes the pulse of a slot if its owner is dead.
+    fn take_pulse(&self, slot: usize) -> Option<Self::Pulse>;
+    /// Nanoseconds of any steady clock.
+    fn now(&self) -> u64;
+}
+
+/// Who asks for the lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// A participant: a lock held in its name is held by another thread of its process.
+    Participant,
+    /// One who holds the pulse of this slot but has not entered it yet: a lock held in its name is a dead one's.
+    Newcomer,
+}
+
+/// The holder did not let go in time. It is alive: stopped, or starved of processor time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StillHeld {
+    /// The slot that holds the lock.
+    pub by: usize,
+}
+
+/// The lock, held. What must be known to give it back.
+#[derive(Debug)]
+pub struct Held<P> {
+    /// The word that frees the lock.
+    free: u32,
+    /// The former holder, if it died, and its pulse: to be kept until recovery is done.
+    pub robbed: Option<(usize, P)>,
+    /// Whether the lock was had at the first try, so that a clock read just before is still good.
+    pub at_once: bool,
+}
+
+#[inline(always)]
+fn owner(word: u32) -> Option<usize> {
+    ((word >> OWNER_SHIFT & OWNER_MASK) as usize).checked_sub(1)
+}
+
+#[inline(always)]
+fn held_by(slot: usize, after: u32) -> u32 {
+    ((slot as u32 + 1) << OWNER_SHIFT) | (after.wrapping_add(1) & EPOCH_MASK)
+}
+
+/// Takes the lock for `slot`, waiting `patience` at most.
+#[inline]
+pub fn acquire<O: Os>(
+    words: &Words,
+    os: &O,
+    slot: usize,
+    claim: Claim,
+    patience: Duration,
+) -> Result<Held<O::Pulse>, StillHeld> {
+    let word = words.lock().load(Ordering::Relaxed);
+    if owner(word).is_none() {
+        let mine = held_by(slot, word);
+        if words.lock().compare_exchange(word, mine, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return Ok(Held { free: mine & EPOCH_MASK, robbed: None, at_once: true });
+        }
+    }
+    acquire_slowly(words, os, slot, claim, patience)
+}
+
+#[cold]
+fn acquire_slowly<O: Os>(
+    words: &Words,
+    os: &O,
+    slot: usize,
+    claim: Claim,
+    patience: Duration,
+) -> Result<Held<O::Pulse>, StillHeld> {
+    let lock = words.lock();
+    let mut spins = 0;
+    let mut slept_on = None;
+    let mut started = None;
+    loop {
+        let word = lock.load(Ordering::Relaxed);
+        // Once this caller has slept it cannot know who else does.
+        let waiters = if slept_on.is_some() { WAITERS } else { 0 };
+        let mine = held_by(slot, word) | waiters;
+        let held = Held { free: mine & EPOCH_MASK, robbed: None, at_once: false };
+        let Some(by) = owner(word) else {
+            if lock.compare_exchange_weak(word, mine, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return Ok(held);
+            }
+            continue;
+        };
+        // Only damage puts a slot here that cannot exist; a newcomer's own slot is its dead predecessor's.
+        if by >= SLOTS || (claim == Claim::Newcomer && by == slot) {
+            if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return Ok(held);
+            }
+            continue;
+        }
+        if spins < SPINS {
+            spins += 1;
+            spin_hint();
+            continue;
+        }
+        if slept_on == Some(word) {
+            // The same acquisition as before the sleep: is its owner still there?
+            if let Some(pulse) = os.take_pulse(by) {
+                // With the pulse in hand nobody else can rob or enter this slot, so an unchanged word is a dead
+                // one's, and the compare-and-swap is the only change to it there can be.
+                if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                    return Ok(Held { robbed: Some((by, pulse)), ..held });
+                }
+                continue;
+            }
+        }
+        let now = os.now();
+        let waited = Duration::from_nanos(now.saturating_sub(*started.get_or_insert(now)));
+        if waited >= patience {
+            return Err(StillHeld { by });
+        }
+        let sleeping = word | WAITERS;
+        if word == sleeping || lock.compare_exchange(word, sleeping, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            os.sleep(lock, sleeping, SLEEP.min(patience - waited));
+            slept_on = Some(sleeping);
+        }
+    }
+}
+
+/// Gives the lock back, and wakes one sleeper if there is any.
+#[inline]
+pub fn release<O: Os>(words: &Words, os: &O, held: Held<O::Pulse>) {
+    // A swap, not a store: a waiters bit set since we last looked must not be lost.
+    let word = words.lock().swap(held.free, Ordering::Release);
+    if word & WAITERS != 0 {
+        wake_one(words, os);
+    }
+}
+
+#[cold]
+fn wake_one<O: Os>(words: &Words, os: &O) {
+    os.wake(words.lock(), 1);
+}
+
+/// Who holds the lock at this moment, for people and for tests.
+pub fn holder(words: &Words) -> Option<usize> {
+    owner(words.lock().load(Ordering::Relaxed))
+}

@@ -1,0 +1,87 @@
+//! The kernel's view of a segment: small values copied out, changed words journaled.
+
+use super::journal::Transaction;
+use super::layout::{CORE, POLICY, RULES, slot, slot_base};
+use super::lock::Os;
+use super::words::Words;
+use crate::kernel::policy::{General, TERMS_START, Terms};
+use crate::kernel::state::{Core, Held, Memory, RULE_WORDS, RuleState, View};
+
+/// A look at the state without the lock; whole only inside [`super::journal::read`].
+pub struct Reader<'a>(pub &'a Words);
+
+impl View for Reader<'_> {
+    #[inline]
+    fn general(&self) -> General {
+        General::from_words(self.0.load_array(POLICY))
+    }
+
+    #[inline]
+    fn terms(&self, rule: usize) -> Terms {
+        Terms::from_words(self.0.load_array(POLICY + TERMS_START + rule * Terms::WORDS))
+    }
+
+    #[inline]
+    fn core(&self) -> Core {
+        Core::from_words(self.0.load_array(CORE))
+    }
+
+    #[inline]
+    fn rule(&self, rule: usize) -> RuleState {
+        RuleState(self.0.load_array(RULES + rule * RULE_WORDS))
+    }
+
+    #[inline]
+    fn held(&self, index: usize) -> Held {
+        Held::from_word(self.0.load(slot_base(index) + slot::HELD))
+    }
+}
+
+impl<O: Os> View for Transaction<'_, O> {
+    #[inline]
+    fn general(&self) -> General {
+        Reader(self.words()).general()
+    }
+
+    #[inline]
+    fn terms(&self, rule: usize) -> Terms {
+        Reader(self.words()).terms(rule)
+    }
+
+    #[inline]
+    fn core(&self) -> Core {
+        Reader(self.words()).core()
+    }
+
+    #[inline]
+    fn rule(&self, rule: usize) -> RuleState {
+        Reader(self.words()).rule(rule)
+    }
+
+    #[inline]
+    fn held(&self, index: usize) -> Held {
+        Reader(self.words()).held(index)
+    }
+}
+
+impl<O: Os> Memory for Transaction<'_, O> {
+    #[inline]
+    fn set_core(&mut self, core: Core) {
+        self.write_array(CORE, core.to_words());
+    }
+
+    #[inline]
+    fn set_rule(&mut self, rule: usize, state: RuleState) {
+        self.write_array(RULES + rule * RULE_WORDS, state.0);
+    }
+
+    #[inline]
+    fn set_held(&mut self, index: usize, held: Held) {
+        let base = slot_base(index);
+        if held.total > 0 && self.held(index).total == 0 {
+            let now = self.core().latest;
+            self.write(base + slot::HELD_SINCE, now.0);
+        }
+        self.write(base + slot::HELD, held.to_word());
+    }
+}

@@ -1,0 +1,26 @@
+//! Shared memory that survives anything: one file, one lock, one journal.
+//!
+//! Read in this order: [`layout`] (what lies where), [`words`] (how it is touched), [`lock`], [`journal`], [`slots`],
+//! [`recover`]. A [`Segment`] is one mapped file as one process uses it.
+
+#[cfg(not(loom))]
+mod attach;
+#[cfg(not(loom))]
+mod backing;
+#[cfg(not(loom))]
+pub mod create;
+#[cfg(not(loom))]
+pub mod directory;
+pub mod journal;
+pub mod layout;
+pub mod lock;
+mod memory;
+pub mod news;
+#[cfg(not(loom))]
+pub mod recover;
+pub mod slots;
+pub mod words;
+
+#[cfg(not(loom))]
+pub use attach::{Bounds, Member, Segment, Tx};
+pub use memory::Reader;

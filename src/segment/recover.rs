@@ -1,0 +1,113 @@
+//! From any bytes to a segment that may be used: `Unverified → Verified | refused`, then, once attached and under
+//! the lock, whole, rebased after a reboot, or reset.
+
+use super::backing::Backing;
+use super::journal::{Found, Transaction};
+use super::layout::{self, header};
+use super::lock::Os;
+use super::words::Words;
+use crate::error::Error;
+use crate::kernel::policy::{POLICY_WORDS, Policy};
+use crate::kernel::state::View;
+use crate::kernel::time::Time;
+use crate::kernel::{MAX_PERMITS, decide};
+use crate::sys::{FileFacts, SharedMap};
+use std::fs::File;
+use std::path::PathBuf;
+
+/// How far a stored time may be ahead of the clock: all processes read one clock, so this is noise at most.
+const SKEW: u64 = 5_000_000_000;
+
+/// A mapped file about which nothing is known but its length.
+pub struct Unverified {
+    words: Words,
+    backing: Backing,
+}
+
+/// A segment of this very layout. Its state has not been looked at yet.
+pub struct Verified {
+    /// Its words.
+    pub words: Words,
+    /// Its file.
+    pub backing: Backing,
+}
+
+impl Unverified {
+    /// Maps a file if it is as long as a segment.
+    pub fn map(path: PathBuf, file: &File, facts: &FileFacts) -> Result<Unverified, Error> {
+        let foreign = |problem| Error::Foreign { path: path.clone(), problem, remedy: NOT_OURS };
+        if facts.len != layout::SIZE as u64 {
+            return Err(foreign(format!("it is {} bytes long, a segment is {}", facts.len, layout::SIZE)));
+        }
+        let map = SharedMap::new(file, layout::SIZE).map_err(Error::io("map", &path))?;
+        let words = Words::new(map).ok_or_else(|| foreign("it is too short".into()))?;
+        Ok(Unverified { words, backing: Backing::new(path, facts) })
+    }
+
+    /// Checks the header (P4): reads only.
+    pub fn verify(self) -> Result<Verified, Error> {
+        let word = |index| self.words.load(index);
+        let refuse = |problem, remedy| Err(Error::Foreign { path: self.backing.path().to_owned(), problem, remedy });
+        if word(header::MAGIC).swap_bytes() == layout::MAGIC || word(header::FORMAT).swap_bytes() as u32 == layout::BYTE_ORDER {
+            return refuse("it was made on a machine of the other byte order".into(), NOT_OURS);
+        }
+        if word(header::MAGIC) != layout::MAGIC || word(header::FORMAT) as u32 != layout::BYTE_ORDER {
+            return refuse("it is not a shmlimit segment".into(), NOT_OURS);
+        }
+        let version = (word(header::FORMAT) >> 32) as u32;
+        if version != layout::LAYOUT_VERSION {
+            return refuse(
+                format!("it has layout version {version}, this program has {}", layout::LAYOUT_VERSION),
+                OTHER_VERSION,
+            );
+        }
+        if word(header::HASH) != layout::layout_hash() || word(header::SIZE) != layout::SIZE as u64 {
+            return refuse("it was made by a build with other limits".into(), OTHER_VERSION);
+        }
+        if word(header::CHECKSUM) != layout::checksum((0..header::CHECKSUM).map(word)) {
+            return refuse("its header is damaged".into(), NOT_OURS);
+        }
+        Ok(Verified { words: self.words, backing: self.backing })
+    }
+}
+
+const NOT_OURS: &str = "move it away, or choose another directory with --dir";
+const OTHER_VERSION: &str = "use one version of shmlimit, or start the limiter afresh with: shmlimit init NAME --replace …";
+
+/// The policy in a segment, checked; `Err` says what is wrong with it.
+pub fn policy(words: &Words) -> Result<Policy, String> {
+    let encoded: [u64; POLICY_WORDS] = words.load_array(layout::POLICY);
+    if layout::checksum(encoded) != words.load(layout::POLICY_CHECKSUM) {
+        return Err("the checksum of its configuration is wrong".into());
+    }
+    Policy::decode(&encoded).map_err(|error| error.to_string())
+}
+
+/// Whether the state is what committed transactions can leave.
+#[inline]
+pub fn is_sane<O: Os>(tx: &Transaction<'_, O>, found: Found, now: Time) -> bool {
+    let core = tx.core();
+    found != Found::Damaged
+        && core.latest.0 <= now.0.saturating_add(SKEW)
+        && core.in_flight <= MAX_PERMITS
+        && core.in_flight_background <= core.in_flight
+}
+
+/// Starts the state anew, with nothing to give (a reset never hands out a full bucket).
+pub fn reset<O: Os>(tx: &mut Transaction<'_, O>, now: Time) {
+    decide::reset(tx, now);
+    let resets = tx.load(layout::RESETS);
+    tx.write(layout::RESETS, resets.wrapping_add(1));
+}
+
+/// Makes the limiter's clock go on after a reboot: by the wall clock, but never backwards, so that nothing is
+/// granted twice (R134). The permits of the former boot are given back by whoever finds their owners dead.
+pub fn rebase<O: Os>(tx: &mut Transaction<'_, O>, boot: [u64; 2], raw_now: u64, wall_now: u64) {
+    let anchor = tx.load(layout::ANCHOR_TIME);
+    let off = wall_now.saturating_sub(tx.load(layout::ANCHOR_WALL));
+    let now = anchor.saturating_add(off).max(tx.core().latest.0);
+    tx.write(layout::CLOCK_OFFSET, now.wrapping_sub(raw_now));
+    tx.write_array(layout::BOOT, boot);
+    tx.write(layout::ANCHOR_TIME, now);
+    tx.write(layout::ANCHOR_WALL, wall_now);
+}

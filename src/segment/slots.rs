@@ -1,0 +1,117 @@
+//! Participants: the attached processes and their places in the segment.
+//!
+//! A slot's words say what its owner holds; its *pulse*, a byte lock kept by the operating system, says whether
+//! the owner lives. Decisions about life and death rest on the pulse alone: process ids and names are for
+//! people.
+//!
+//! ```text
+//! from       to         by
+//! free       owned      one who holds its pulse, in a transaction
+//! owned      free       its owner leaving; or one who has taken its pulse (the owner is dead), in a transaction
+//! ```
+
+use super::journal::Transaction;
+use super::layout::{SLOTS, slot, slot_base};
+use super::lock::Os;
+use super::words::Words;
+use crate::kernel::decide;
+use crate::kernel::state::Held;
+use crate::kernel::time::Time;
+
+const OWNED: u64 = 1;
+
+/// What a slot says about its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Participant {
+    /// Its place.
+    pub slot: usize,
+    /// Tells this owner from earlier ones of the same slot.
+    pub generation: u32,
+    /// The permits it holds.
+    pub held: Held,
+    /// When it attached.
+    pub since: Time,
+    /// Since when it has held at least one permit without a break, if it holds any.
+    pub held_since: Option<Time>,
+    /// Process id, in its own pid namespace.
+    pub pid: u32,
+    /// Program name.
+    pub program: [u8; 16],
+    /// Calls granted to it.
+    pub granted: u64,
+    /// Calls refused to it.
+    pub refused: u64,
+}
+
+/// Who attaches, for people.
+#[derive(Debug, Clone, Copy)]
+pub struct Identity {
+    /// Process id.
+    pub pid: u32,
+    /// Program name, zero-padded.
+    pub program: [u8; 16],
+}
+
+/// Whether a slot has an owner, dead or alive.
+#[inline]
+pub fn is_owned(words: &Words, slot: usize) -> bool {
+    words.load(slot_base(slot) + slot::STATE) & OWNED != 0
+}
+
+/// The generation of a slot's present or last owner.
+#[inline]
+pub fn generation(words: &Words, slot: usize) -> u32 {
+    (words.load(slot_base(slot) + slot::STATE) >> 32) as u32
+}
+
+/// Reads a slot; `None` if nobody owns it.
+pub fn participant(words: &Words, index: usize) -> Option<Participant> {
+    let base = slot_base(index);
+    let state = words.load(base + slot::STATE);
+    if index >= SLOTS || state & OWNED == 0 {
+        return None;
+    }
+    let held = Held::from_word(words.load(base + slot::HELD));
+    let program: [u64; 2] = words.load_array(base + slot::PROGRAM);
+    Some(Participant {
+        slot: index,
+        generation: (state >> 32) as u32,
+        held,
+        since: Time(words.load(base + slot::SINCE)),
+        held_since: (held.total > 0).then(|| Time(words.load(base + slot::HELD_SINCE))),
+        pid: words.load(base + slot::PID) as u32,
+        program: bytemuck::cast(program),
+        granted: words.load(base + slot::GRANTED),
+        refused: words.load(base + slot::REFUSED),
+    })
+}
+
+/// Makes the caller the owner of a slot whose pulse it holds. Returns its generation.
+pub fn enter<O: Os>(tx: &mut Transaction<'_, O>, index: usize, who: Identity, now: Time) -> u32 {
+    // What a dead predecessor still held would otherwise be lost for ever.
+    decide::reap(tx, index);
+    let base = slot_base(index);
+    let generation = ((tx.load(base + slot::STATE) >> 32) as u32).wrapping_add(1);
+    tx.write(base + slot::STATE, u64::from(generation) << 32 | OWNED);
+    tx.write(base + slot::SINCE, now.0);
+    tx.write(base + slot::PID, u64::from(who.pid));
+    tx.write_array(base + slot::PROGRAM, bytemuck::cast::<_, [u64; 2]>(who.program));
+    generation
+}
+
+/// Frees a slot and gives back what it held. The caller is its owner, or has taken its pulse.
+pub fn leave<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> Held {
+    let held = decide::reap(tx, index);
+    let state = slot_base(index) + slot::STATE;
+    let owned = tx.load(state);
+    tx.write(state, owned & !OWNED);
+    held
+}
+
+/// Counts a decision in the participant's own cache line. A count may be lost between two threads; nothing
+/// rests on it.
+#[inline]
+pub fn tally(words: &Words, index: usize, counter: usize) {
+    let word = slot_base(index) + counter;
+    words.store(word, words.load(word).wrapping_add(1));
+}

@@ -1,0 +1,114 @@
+//! The only code that touches mapped memory.
+//!
+//! Invariant I1 (docs/design.md): a mapping is at least [`layout::SIZE`] bytes, page aligned, lives as long as
+//! its `Words`, and every access to it by any process is an atomic access of the same width. So no index below
+//! [`layout::WORDS`] can be out of bounds, and no byte pattern is undefined behaviour.
+
+use super::layout;
+use crate::sys::sync::{AtomicU32, AtomicU64, Ordering};
+
+#[cfg(not(loom))]
+pub use mapped::Words;
+#[cfg(loom)]
+pub use modelled::Words;
+
+#[cfg(not(loom))]
+mod mapped {
+    use super::*;
+    use crate::sys::SharedMap;
+
+    /// The words of a mapped segment.
+    pub struct Words {
+        map: SharedMap,
+    }
+
+    impl Words {
+        /// Takes a mapping; `None` if it is too small to be a segment.
+        pub fn new(map: SharedMap) -> Option<Words> {
+            (map.len() >= layout::SIZE).then_some(Words { map })
+        }
+
+        /// The word at an index. An index out of range means the last word, never a foreign address.
+        #[inline(always)]
+        pub fn at(&self, index: usize) -> &AtomicU64 {
+            let index = index.min(layout::WORDS - 1);
+            // SAFETY: I1; index < WORDS, and u64 words are aligned in a page-aligned mapping.
+            unsafe { AtomicU64::from_ptr(self.map.base().add(index).as_ptr()) }
+        }
+
+        #[inline(always)]
+        pub fn lock(&self) -> &AtomicU32 {
+            self.half(0)
+        }
+
+        #[inline(always)]
+        pub fn news(&self) -> &AtomicU32 {
+            self.half(1)
+        }
+
+        #[inline(always)]
+        fn half(&self, half: usize) -> &AtomicU32 {
+            // SAFETY: I1; lock and news share one word and are only ever accessed as 32-bit halves.
+            unsafe { AtomicU32::from_ptr(self.map.base().add(layout::LOCK_AND_NEWS).cast::<u32>().add(half).as_ptr()) }
+        }
+    }
+}
+
+#[cfg(loom)]
+mod modelled {
+    use super::*;
+    use std::collections::HashMap;
+
+    /// The words of a modelled segment: only those a model declares exist, because loom keeps a history of each.
+    pub struct Words {
+        cells: HashMap<usize, AtomicU64>,
+        lock: AtomicU32,
+        news: AtomicU32,
+    }
+
+    impl Words {
+        /// Control words, one journal, and the words named.
+        pub fn model(words: &[usize]) -> Words {
+            let control = [layout::VERSION, layout::JOURNAL_LEN];
+            let journal = layout::JOURNAL..layout::JOURNAL + 2 * layout::JOURNAL_ENTRIES;
+            let cells = control.into_iter().chain(journal).chain(words.iter().copied());
+            Words {
+                cells: cells.map(|word| (word, AtomicU64::new(0))).collect(),
+                lock: AtomicU32::new(0),
+                news: AtomicU32::new(0),
+            }
+        }
+
+        pub fn at(&self, index: usize) -> &AtomicU64 {
+            &self.cells[&index]
+        }
+
+        pub fn lock(&self) -> &AtomicU32 {
+            &self.lock
+        }
+
+        pub fn news(&self) -> &AtomicU32 {
+            &self.news
+        }
+    }
+}
+
+impl Words {
+    /// Reads a word; what orders it against others is the version or the lock.
+    #[inline(always)]
+    pub fn load(&self, index: usize) -> u64 {
+        self.at(index).load(Ordering::Relaxed)
+    }
+
+    /// Writes a word; what orders it against others is the version or the lock.
+    #[inline(always)]
+    pub fn store(&self, index: usize, value: u64) {
+        self.at(index).store(value, Ordering::Relaxed);
+    }
+
+    /// Reads `N` words in a row.
+    #[inline(always)]
+    pub fn load_array<const N: usize>(&self, first: usize) -> [u64; N] {
+        std::array::from_fn(|i| self.load(first + i))
+    }
+}
