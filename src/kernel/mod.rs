@@ -1,1 +1,28 @@
 //! Pure rules: (state, operation, now) gives (state, answer).
+//!
+//! No clock, no file, no thread, no heap on the way of a decision. Time is an argument, state is plain words
+//! behind [`View`] and [`Memory`], and the only way in is [`decide`].
+#![forbid(unsafe_code)]
+
+pub mod decide;
+pub mod memory;
+pub mod policy;
+pub mod rule;
+pub mod span;
+pub mod state;
+pub mod terms;
+pub mod time;
+
+pub use decide::{Ask, Priority, Reason, Refusal, Ticket};
+pub use memory::LocalMemory;
+pub use policy::{Algorithm, Name, Policy, PolicyDraft, PolicyError, Rule, RuleDraft};
+pub use state::{Core, General, Held, Memory, RuleState, View};
+pub use terms::Terms;
+pub use time::{Nanos, Time};
+
+/// Most rules one limiter may have (R137).
+pub const MAX_RULES: usize = 8;
+/// Most units one limiter may count, `requests` included (R128).
+pub const MAX_UNITS: usize = 4;
+/// Most permits one limiter may hand out at a time (R137).
+pub const MAX_PERMITS: u32 = 4096;

@@ -1,0 +1,500 @@
+//! The only entry points: every decision about a limiter is one of these functions.
+//!
+//! Each takes effective time as max(now, latest change) (R3), decides on copies, and writes only if something
+//! changes, so a refusal leaves no trace (R5).
+
+use super::policy::Policy;
+use super::rule::{self, Charge, When};
+use super::state::{Core, General, Held, Memory, RuleState, View};
+use super::terms::Terms;
+use super::time::{Nanos, Time};
+use super::{MAX_RULES, MAX_UNITS};
+
+/// Who goes first, and who may use the reserve (R106).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Priority {
+    /// Work nobody waits for; leaves the reserve alone.
+    #[default]
+    Background,
+    /// Somebody waits.
+    User,
+    /// Another program waits.
+    Webhook,
+}
+
+impl Priority {
+    /// The name everywhere outside of Rust.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Priority::Background => "background",
+            Priority::User => "user",
+            Priority::Webhook => "webhook",
+        }
+    }
+
+    /// The priority of that name.
+    pub fn parse(text: &str) -> Option<Priority> {
+        [Priority::Background, Priority::User, Priority::Webhook]
+            .into_iter()
+            .find(|p| p.as_str() == text)
+    }
+
+    #[inline]
+    const fn is_background(self) -> bool {
+        matches!(self, Priority::Background)
+    }
+}
+
+/// The first layer that stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// All permits are out.
+    Concurrency,
+    /// A rule has no room yet.
+    Rate,
+    /// A rule never has that much room (R6).
+    CostExceedsLimit,
+}
+
+impl Reason {
+    /// The name everywhere outside of Rust.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::Concurrency => "concurrency",
+            Reason::Rate => "rate",
+            Reason::CostExceedsLimit => "cost_exceeds_limit",
+        }
+    }
+}
+
+/// What a caller wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// How much of each unit, by the unit's index. All zero is a peek: it takes nothing, not even a permit.
+    pub cost: [u64; MAX_UNITS],
+    /// For whom.
+    pub priority: Priority,
+}
+
+impl Ask {
+    /// One request.
+    pub const fn one(priority: Priority) -> Ask {
+        Ask::requests(1, priority)
+    }
+
+    /// That many requests.
+    pub const fn requests(cost: u64, priority: Priority) -> Ask {
+        Ask {
+            cost: [cost, 0, 0, 0],
+            priority,
+        }
+    }
+
+    #[inline]
+    const fn is_peek(&self) -> bool {
+        let [a, b, c, d] = self.cost;
+        a | b | c | d == 0
+    }
+}
+
+/// A grant, as much of it as is needed to take it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// When it was granted, by the limiter's time.
+    pub granted_at: Time,
+    /// What was charged.
+    pub cost: [u64; MAX_UNITS],
+    /// Whether its permit counts as background's.
+    pub background: bool,
+    /// Whether it holds a permit; a peek does not.
+    pub permit: bool,
+    charges: Charges,
+}
+
+/// One charge a rule. Most limiters have one or two rules; their grants need not clear room for eight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Charges {
+    None,
+    One([Charge; 1]),
+    Two([Charge; 2]),
+    Many([Charge; MAX_RULES]),
+}
+
+impl Charges {
+    fn as_slice(&self) -> &[Charge] {
+        match self {
+            Charges::None => &[],
+            Charges::One(charges) => charges,
+            Charges::Two(charges) => charges,
+            Charges::Many(charges) => charges,
+        }
+    }
+}
+
+/// Why not, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The first layer that stands in the way.
+    pub reason: Reason,
+    /// Which rule, if it was one: the one with the longest wait, the first of equals (R39).
+    pub rule: Option<u8>,
+    /// When the layer in `reason` admits, absent other traffic (R4); nothing = never, or nobody can know.
+    pub retry_at: Option<Time>,
+    /// Before this no layer that knows its time would let it pass; a deadline before it cannot be met (R132).
+    /// Nothing = never.
+    pub ready_at: Option<Time>,
+    /// The limiter's time of this judgement.
+    pub judged_at: Time,
+}
+
+impl Refusal {
+    /// How long until `retry_at`.
+    pub fn retry_after(&self) -> Option<Nanos> {
+        self.retry_at.map(|at| at.since(self.judged_at))
+    }
+}
+
+/// The longest wait among the rules.
+#[derive(Clone, Copy)]
+struct Wait {
+    rule: Option<u8>,
+    /// Nothing = never.
+    until: Option<Time>,
+}
+
+impl Wait {
+    #[inline]
+    const fn none(now: Time) -> Wait {
+        Wait {
+            rule: None,
+            until: Some(now),
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, rule: usize, when: When) {
+        let until = match when {
+            When::Now => return,
+            When::At(time) => Some(time),
+            When::Never => None,
+        };
+        let longer = match (self.until, until) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(longest), Some(time)) => self.rule.is_none() || time > longest,
+        };
+        if longer {
+            *self = Wait {
+                rule: Some(rule as u8),
+                until,
+            };
+        }
+    }
+
+    #[cold]
+    fn refusal(self, permit_free: bool, now: Time) -> Refusal {
+        let (reason, rule, retry_at) = match self.until {
+            None => (Reason::CostExceedsLimit, self.rule, None),
+            Some(_) if !permit_free => (Reason::Concurrency, None, None),
+            Some(time) => (Reason::Rate, self.rule, Some(time)),
+        };
+        Refusal {
+            reason,
+            rule,
+            retry_at,
+            ready_at: self.until,
+            judged_at: now,
+        }
+    }
+}
+
+#[inline]
+fn permit_free(general: &General, core: &Core, background: bool) -> bool {
+    general.concurrency.is_none_or(|most| core.in_flight < most)
+        && (!background
+            || general
+                .concurrency_background
+                .is_none_or(|most| core.in_flight_background < most))
+}
+
+/// Asks for a call on behalf of the participant in `slot`: everything is charged, or nothing (R38, R130).
+#[inline]
+pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Result<Ticket, Refusal> {
+    let general = m.general();
+    let core = m.core();
+    let now = now.max(core.latest);
+    let background = ask.priority.is_background();
+    if ask.is_peek() {
+        return Ok(Ticket {
+            granted_at: now,
+            cost: ask.cost,
+            background,
+            permit: false,
+            charges: Charges::None,
+        });
+    }
+    let free = permit_free(&general, &core, background);
+    let charges = match general.rules {
+        0 => charge_rules::<M, 0>(m, 0, ask, free, now).map(|_| Charges::None)?,
+        1 => Charges::One(charge_rules(m, 1, ask, free, now)?),
+        2 => Charges::Two(charge_rules(m, 2, ask, free, now)?),
+        count => Charges::Many(charge_rules(m, count, ask, free, now)?),
+    };
+    let one_background = u32::from(background);
+    m.set_core(Core {
+        latest: now,
+        in_flight: core.in_flight.saturating_add(1),
+        in_flight_background: core.in_flight_background.saturating_add(one_background),
+    });
+    let held = m.held(slot);
+    m.set_held(
+        slot,
+        Held {
+            total: held.total.saturating_add(1),
+            background: held.background.saturating_add(one_background),
+        },
+    );
+    Ok(Ticket {
+        granted_at: now,
+        cost: ask.cost,
+        background,
+        permit: true,
+        charges,
+    })
+}
+
+/// Charges the first `count` rules, if a permit is free and all of them admit.
+#[inline]
+fn charge_rules<M: Memory, const N: usize>(
+    m: &mut M,
+    count: usize,
+    ask: &Ask,
+    permit_free: bool,
+    now: Time,
+) -> Result<[Charge; N], Refusal> {
+    let mut states = [RuleState::default(); N];
+    let mut charges = [Charge::default(); N];
+    let mut charged = [false; N];
+    let mut wait = Wait::none(now);
+    for i in 0..count.min(N) {
+        let terms = m.terms(i);
+        let cost = ask.cost[terms.unit()];
+        if cost == 0 {
+            continue;
+        }
+        match rule::admit(&terms, m.rule(i), now, cost, ask.priority.is_background()) {
+            Ok(after) => {
+                (states[i], charges[i]) = after;
+                charged[i] = true;
+            }
+            Err(when) => wait.note(i, when),
+        }
+    }
+    if !permit_free || wait.rule.is_some() {
+        return Err(wait.refusal(permit_free, now));
+    }
+    for i in 0..count.min(N) {
+        if charged[i] {
+            m.set_rule(i, states[i]);
+        }
+    }
+    Ok(charges)
+}
+
+/// What [`acquire`] would refuse, without taking anything.
+#[inline]
+pub fn judge<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
+    let general = v.general();
+    let core = v.core();
+    let now = now.max(core.latest);
+    let background = ask.priority.is_background();
+    if ask.is_peek() {
+        return None;
+    }
+    let mut wait = Wait::none(now);
+    for i in 0..general.rules.min(MAX_RULES) {
+        let terms = v.terms(i);
+        let cost = ask.cost[terms.unit()];
+        if cost == 0 {
+            continue;
+        }
+        match rule::earliest(&terms, v.rule(i), now, cost, background) {
+            When::Now => {}
+            later => wait.note(i, later),
+        }
+    }
+    let free = permit_free(&general, &core, background);
+    (!free || wait.rule.is_some()).then(|| wait.refusal(free, now))
+}
+
+/// Whole units that `priority` can still have of the units marked in `units`: the least over their rules (R7).
+/// Nothing if no rule counts them.
+pub fn remaining<V: View>(v: &V, priority: Priority, units: [bool; MAX_UNITS], now: Time) -> Option<u64> {
+    let now = now.max(v.core().latest);
+    (0..v.general().rules.min(MAX_RULES))
+        .map(|i| (v.terms(i), i))
+        .filter(|(terms, _)| units[terms.unit()])
+        .map(|(terms, i)| rule::available(&terms, v.rule(i), now, priority.is_background()))
+        .min()
+}
+
+/// Gives the permit of a finished call back. What the rules were charged stays charged.
+#[inline]
+pub fn release<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket) {
+    if ticket.permit {
+        return_permits(
+            m,
+            slot,
+            Held {
+                total: 1,
+                background: u32::from(ticket.background),
+            },
+        );
+    }
+}
+
+/// Takes a call back that was never sent: its permit and what the rules can still give back (R129).
+pub fn cancel<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket, now: Time) {
+    // Whoever holds no permit was reaped or reset meanwhile, and its charges with it.
+    if ticket.permit
+        && return_permits(
+            m,
+            slot,
+            Held {
+                total: 1,
+                background: u32::from(ticket.background),
+            },
+        )
+    {
+        settle_rules(m, ticket, [0; MAX_UNITS], now);
+    }
+}
+
+/// Replaces the cost a ticket was charged by what the call really cost (R129). At most once a ticket.
+pub fn settle<M: Memory>(m: &mut M, ticket: &Ticket, actual: [u64; MAX_UNITS], now: Time) {
+    if ticket.permit {
+        settle_rules(m, ticket, actual, now);
+    }
+}
+
+fn settle_rules<M: Memory>(m: &mut M, ticket: &Ticket, actual: [u64; MAX_UNITS], now: Time) {
+    let core = m.core();
+    let now = now.max(core.latest);
+    m.set_core(Core { latest: now, ..core });
+    for i in 0..m.general().rules.min(MAX_RULES) {
+        let terms = m.terms(i);
+        let (estimate, actual) = (ticket.cost[terms.unit()], actual[terms.unit()]);
+        let charge = ticket.charges.as_slice().get(i).copied();
+        // A rule that came after the grant was charged nothing and owes nothing.
+        let (Some(charge), true) = (charge, estimate != actual) else {
+            continue;
+        };
+        let before = m.rule(i);
+        let after = rule::settle(&terms, before, now, estimate, actual, charge);
+        if after != before {
+            m.set_rule(i, after);
+        }
+    }
+}
+
+/// Returns whether the participant had such permits at all.
+#[inline]
+fn return_permits<M: Memory>(m: &mut M, slot: usize, back: Held) -> bool {
+    let held = m.held(slot);
+    if held.total < back.total {
+        return false;
+    }
+    let core = m.core();
+    m.set_core(Core {
+        in_flight: core.in_flight.saturating_sub(back.total),
+        in_flight_background: core.in_flight_background.saturating_sub(back.background),
+        ..core
+    });
+    m.set_held(
+        slot,
+        Held {
+            total: held.total.saturating_sub(back.total),
+            background: held.background.saturating_sub(back.background),
+        },
+    );
+    true
+}
+
+/// Gives back all permits of a participant that died, and says what they were (R113).
+pub fn reap<M: Memory>(m: &mut M, slot: usize) -> Held {
+    let held = m.held(slot);
+    if held != Held::default() {
+        return_permits(m, slot, held);
+    }
+    held
+}
+
+/// Starts over after the state was lost: no permit out, every rule *empty*, so that nothing is granted twice.
+/// The permits of the participants are the caller's to clear.
+#[cold]
+pub fn reset<M: Memory>(m: &mut M, now: Time) {
+    m.set_core(Core {
+        latest: now,
+        in_flight: 0,
+        in_flight_background: 0,
+    });
+    for i in 0..m.general().rules.min(MAX_RULES) {
+        let terms = m.terms(i);
+        let before = m.rule(i);
+        m.set_rule(i, rule::forget(&terms, before, rule::empty(&terms, now), now));
+    }
+}
+
+/// Carries the rules' states over from one policy to another (R110); the caller stores the policy itself.
+///
+/// A rule is the same if it has the same name and unit (the nth of that name, if there are several). A rule
+/// that was not there before starts empty: calls that it should have counted may have just been made.
+#[cold]
+pub fn patch<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time) {
+    let core = m.core();
+    let now = now.max(core.latest);
+    let before: [RuleState; MAX_RULES] = std::array::from_fn(|i| m.rule(i));
+    m.set_core(Core { latest: now, ..core });
+    for (i, rule) in new.rules().iter().enumerate() {
+        let terms = Terms::of(rule);
+        let from = same_rule(old, new, i);
+        let state = match from.map(|from| (Terms::of(&old.rules()[from]), before[from])) {
+            Some((was, state)) => rule::rescale(&was, &terms, state, now),
+            None => rule::empty(&terms, now),
+        };
+        // A ticket knows its charges by the rule's place and in the rule's fractions.
+        let tickets_hold = from == Some(i) && state == before[i];
+        m.set_rule(
+            i,
+            if tickets_hold {
+                state
+            } else {
+                rule::forget(&terms, before[i], state, now)
+            },
+        );
+    }
+}
+
+/// The index that rule `i` of `new` has in `old`.
+fn same_rule(old: &Policy, new: &Policy, i: usize) -> Option<usize> {
+    let identity = |policy: &Policy, i: usize| {
+        let rule = policy.rules()[i];
+        (rule.name, policy.units().nth(usize::from(rule.unit)))
+    };
+    let wanted = identity(new, i);
+    let earlier = (0..i).filter(|j| identity(new, *j) == wanted).count();
+    (0..old.rules().len())
+        .filter(|j| identity(old, *j) == wanted)
+        .nth(earlier)
+}
+
+/// Whether the state is one that operations can have made. A state that is not must be [`reset`].
+pub fn sane<V: View>(v: &V) -> bool {
+    let core = v.core();
+    core.in_flight_background <= core.in_flight
+        && (0..v.general().rules.min(MAX_RULES)).all(|i| {
+            let terms = v.terms(i);
+            terms.check() && rule::sane(&terms, v.rule(i), core.latest)
+        })
+}

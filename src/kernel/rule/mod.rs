@@ -1,0 +1,152 @@
+//! The algorithms, behind one trait, and the one place that chooses between them.
+//!
+//! Another algorithm is a file with an `impl` of [`Count`] and an arm in `with_algorithm!`.
+
+mod bucket;
+#[cfg(test)]
+mod tests;
+
+pub use bucket::Bucket;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::policy::Algorithm;
+use super::state::RuleState;
+use super::terms::Terms;
+use super::time::Time;
+
+/// When a rule will admit a cost if nothing else is charged meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// At once.
+    Now,
+    /// First then, rounded up to a nanosecond (R4).
+    At(Time),
+    /// The cost, or the cost and the reserve, is more than the rule ever has (R6).
+    Never,
+}
+
+/// What a rule wants to see again when a charge is taken back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Charge {
+    /// First word; the algorithm's business.
+    pub whole: u64,
+    /// Second word.
+    pub frac: u64,
+}
+
+/// How one algorithm counts. Nothing here may panic, whatever the words are.
+pub trait Count {
+    /// When `cost` is admitted; `leave_reserve` for callers who must leave the reserve (R107).
+    fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When;
+    /// Takes `cost`, admitted or not.
+    fn charge(terms: &Terms, state: RuleState, now: Time, cost: u64) -> (RuleState, Charge);
+    /// Gives back what can still be given back of `cost`, part or all of what `charge` took (R129).
+    fn refund(terms: &Terms, state: RuleState, now: Time, cost: u64, charge: Charge) -> RuleState;
+    /// Whole units still to be had.
+    fn available(terms: &Terms, state: RuleState, now: Time, leave_reserve: bool) -> u64;
+    /// Whether stored words can be a state of this rule; `latest` is the last time anything was charged.
+    fn sane(terms: &Terms, state: RuleState, latest: Time) -> bool;
+    /// The state with nothing to be had at `now`: where a rule starts that lost its past.
+    fn empty(terms: &Terms, now: Time) -> RuleState;
+    /// The state under changed terms of the same family (R110): what was to be had is kept, clipped to the new
+    /// capacity, and rounded down; a larger capacity is no gift.
+    /// Unchanged terms give the unchanged state.
+    fn rescale(old: &Terms, new: &Terms, state: RuleState, now: Time) -> RuleState;
+    /// `after`, made so that no charge made until `before` can be refunded from it: their numbers mean
+    /// something else by now.
+    fn forget(before: RuleState, after: RuleState, now: Time) -> RuleState;
+}
+
+/// Runs `$call` with `$count` naming the algorithm of `$terms`, or `$other` if its words are damaged.
+macro_rules! with_algorithm {
+    ($terms:expr, $count:ident => $call:expr, $other:expr) => {
+        match Algorithm::from_code($terms.kind()) {
+            Some(Algorithm::TokenBucket | Algorithm::Gcra) => {
+                type $count = Bucket;
+                $call
+            }
+            None => $other,
+        }
+    };
+}
+
+/// See [`Count::earliest`].
+#[inline]
+pub fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When {
+    with_algorithm!(terms, A => A::earliest(terms, state, now, cost, leave_reserve), When::Never)
+}
+
+/// The state after taking `cost`, if it is admitted now.
+#[inline]
+pub fn admit(
+    terms: &Terms,
+    state: RuleState,
+    now: Time,
+    cost: u64,
+    leave_reserve: bool,
+) -> Result<(RuleState, Charge), When> {
+    with_algorithm!(
+        terms,
+        A => match A::earliest(terms, state, now, cost, leave_reserve) {
+            When::Now => Ok(A::charge(terms, state, now, cost)),
+            later => Err(later),
+        },
+        Err(When::Never)
+    )
+}
+
+/// See [`Count::refund`].
+#[inline]
+pub fn refund(terms: &Terms, state: RuleState, now: Time, cost: u64, charge: Charge) -> RuleState {
+    with_algorithm!(terms, A => A::refund(terms, state, now, cost, charge), state)
+}
+
+/// Replaces an estimated cost by the actual one (R129): more is charged even below zero, less is refunded.
+#[inline]
+pub fn settle(
+    terms: &Terms,
+    state: RuleState,
+    now: Time,
+    estimate: u64,
+    actual: u64,
+    charge: Charge,
+) -> RuleState {
+    if actual > estimate {
+        with_algorithm!(terms, A => A::charge(terms, state, now, actual - estimate).0, state)
+    } else {
+        refund(terms, state, now, estimate - actual, charge)
+    }
+}
+
+/// See [`Count::available`].
+#[inline]
+pub fn available(terms: &Terms, state: RuleState, now: Time, leave_reserve: bool) -> u64 {
+    with_algorithm!(terms, A => A::available(terms, state, now, leave_reserve), 0)
+}
+
+/// See [`Count::sane`].
+pub fn sane(terms: &Terms, state: RuleState, latest: Time) -> bool {
+    with_algorithm!(terms, A => A::sane(terms, state, latest), false)
+}
+
+/// See [`Count::empty`].
+pub fn empty(terms: &Terms, now: Time) -> RuleState {
+    with_algorithm!(terms, A => A::empty(terms, now), RuleState::default())
+}
+
+/// See [`Count::rescale`]; between algorithms of different families nothing can be kept but "empty".
+pub fn rescale(old: &Terms, new: &Terms, state: RuleState, now: Time) -> RuleState {
+    match (Algorithm::from_code(old.kind()), Algorithm::from_code(new.kind())) {
+        (Some(Algorithm::TokenBucket | Algorithm::Gcra), Some(Algorithm::TokenBucket | Algorithm::Gcra)) => {
+            Bucket::rescale(old, new, state, now)
+        }
+        _ => empty(new, now),
+    }
+}
+
+/// See [`Count::forget`]; `terms` are those of `after`.
+pub fn forget(terms: &Terms, before: RuleState, after: RuleState, now: Time) -> RuleState {
+    with_algorithm!(terms, A => A::forget(before, after, now), after)
+}

@@ -1,0 +1,131 @@
+//! Exact fractions of a nanosecond (R1).
+//!
+//! A rule of `limit` per `period` hands out one unit each T = period/limit, which is rarely a whole number of
+//! nanoseconds. All times of one rule are multiples of 1/den ns with one `den` (the limit over what it shares
+//! with the period), so a sum needs a carry, never a division, and nothing drifts.
+
+/// Above this no configured length of time may go (146 years), so that a time plus a length fits a word.
+pub const MAX_SPAN: u64 = 1 << 62;
+
+/// `whole + frac/den` nanoseconds; `den` belongs to the rule.
+///
+/// The derived order is that of the values as long as `frac < den`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// Whole nanoseconds.
+    pub whole: u64,
+    /// Numerator of the rest.
+    pub frac: u64,
+}
+
+impl Span {
+    /// Nothing.
+    pub const ZERO: Span = Span { whole: 0, frac: 0 };
+    /// Longer than anything a rule allows.
+    pub const MAX: Span = Span {
+        whole: u64::MAX,
+        frac: 0,
+    };
+
+    /// Whole nanoseconds.
+    #[inline]
+    pub const fn whole(whole: u64) -> Span {
+        Span { whole, frac: 0 }
+    }
+
+    /// The sum; saturates.
+    #[inline]
+    pub const fn plus(self, other: Span, den: u64) -> Span {
+        let frac = self.frac.wrapping_add(other.frac);
+        let carry = frac >= den;
+        Span {
+            whole: self
+                .whole
+                .saturating_add(other.whole)
+                .saturating_add(carry as u64),
+            frac: if carry { frac.wrapping_sub(den) } else { frac },
+        }
+    }
+
+    /// The difference; nothing if `other` is longer.
+    #[inline]
+    pub const fn minus(self, other: Span, den: u64) -> Span {
+        let borrow = self.frac < other.frac;
+        if self.whole < other.whole || (self.whole == other.whole && borrow) {
+            return Span::ZERO;
+        }
+        Span {
+            whole: self.whole.wrapping_sub(other.whole).wrapping_sub(borrow as u64),
+            frac: self
+                .frac
+                .wrapping_sub(other.frac)
+                .wrapping_add(if borrow { den } else { 0 }),
+        }
+    }
+
+    /// `count` times as long; saturates to [`Span::MAX`].
+    #[inline]
+    pub fn times(self, count: u64, den: u64) -> Span {
+        if count == 1 {
+            return self;
+        }
+        let Some(whole) = self.whole.checked_mul(count) else {
+            return Span::MAX;
+        };
+        if self.frac == 0 {
+            return Span { whole, frac: 0 };
+        }
+        match self.frac.checked_mul(count) {
+            Some(parts) if den != 0 => Span {
+                whole: whole.saturating_add(parts / den),
+                frac: parts % den,
+            },
+            _ => Span::from_parts(
+                u128::from(self.whole) * u128::from(den) + u128::from(self.frac),
+                u128::from(count),
+                den,
+            ),
+        }
+    }
+
+    /// How many `1/den` ns this is.
+    #[inline]
+    pub const fn parts(self, den: u64) -> u128 {
+        // u64::MAX² + u64::MAX still fits.
+        self.whole as u128 * den as u128 + self.frac as u128
+    }
+
+    /// `parts * count` times `1/den` ns; saturates to [`Span::MAX`].
+    #[cold]
+    pub fn from_parts(parts: u128, count: u128, den: u64) -> Span {
+        let den = u128::from(den.max(1));
+        match parts.checked_mul(count) {
+            Some(all) => match u64::try_from(all / den) {
+                Ok(whole) => Span {
+                    whole,
+                    frac: (all % den) as u64,
+                },
+                Err(_) => Span::MAX,
+            },
+            None => Span::MAX,
+        }
+    }
+
+    /// Rounded up to whole nanoseconds (R4).
+    #[inline]
+    pub const fn ceil(self) -> u64 {
+        self.whole.saturating_add((self.frac > 0) as u64)
+    }
+
+    /// How often `step` fits into this, rounded down (R7, R18).
+    #[inline]
+    pub fn count(self, step: Span, den: u64) -> u64 {
+        if self.frac == 0 && step.frac == 0 {
+            return self.whole.checked_div(step.whole).unwrap_or(u64::MAX);
+        }
+        self.parts(den)
+            .checked_div(step.parts(den))
+            .and_then(|n| u64::try_from(n).ok())
+            .unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,144 @@
+//! The mutable state of a limiter as plain words, and the kernel's only window on it.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::terms::Terms;
+use super::time::Time;
+
+/// What every operation reads and every grant changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Core {
+    /// The latest time a change was made at; time never goes back behind it (R3).
+    pub latest: Time,
+    /// Permits that are out.
+    pub in_flight: u32,
+    /// Those of them that background calls hold.
+    pub in_flight_background: u32,
+}
+
+/// How many words [`Core`] takes.
+pub const CORE_WORDS: usize = 2;
+
+/// The state of one rule. What the words mean is the algorithm's business; all zero is a fresh rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct RuleState(pub [u64; RULE_WORDS]);
+
+/// How many words [`RuleState`] takes.
+pub const RULE_WORDS: usize = 4;
+
+/// The permits one participant holds, given back for it when it dies (R113).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(8))]
+pub struct Held {
+    /// All of them.
+    pub total: u32,
+    /// Those that background calls hold.
+    pub background: u32,
+}
+
+impl Core {
+    /// From stored words.
+    #[inline]
+    pub fn from_words(words: [u64; CORE_WORDS]) -> Core {
+        Core {
+            latest: Time(words[0]),
+            in_flight: words[1] as u32,
+            in_flight_background: (words[1] >> 32) as u32,
+        }
+    }
+
+    /// The words to store.
+    #[inline]
+    pub fn to_words(self) -> [u64; CORE_WORDS] {
+        [
+            self.latest.0,
+            u64::from(self.in_flight) | u64::from(self.in_flight_background) << 32,
+        ]
+    }
+}
+
+impl Held {
+    /// From a stored word.
+    #[inline]
+    pub fn from_word(word: u64) -> Held {
+        Held {
+            total: word as u32,
+            background: (word >> 32) as u32,
+        }
+    }
+
+    /// The word to store.
+    #[inline]
+    pub fn to_word(self) -> u64 {
+        u64::from(self.total) | u64::from(self.background) << 32
+    }
+}
+
+/// The part of a policy that is not about one rule, as decisions need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct General {
+    /// Rules in use; at most [`super::MAX_RULES`].
+    pub rules: usize,
+    /// Units in use; at most [`super::MAX_UNITS`].
+    pub units: usize,
+    /// Most permits out at a time.
+    pub concurrency: Option<u32>,
+    /// Most permits background may hold (R108).
+    pub concurrency_background: Option<u32>,
+}
+
+/// How many words [`General`] is read from: the first words of an encoded policy.
+pub const GENERAL_WORDS: usize = 2;
+
+impl General {
+    /// From the first words of an encoded policy; any words give values in range.
+    #[inline]
+    pub fn from_words(words: [u64; GENERAL_WORDS]) -> General {
+        let bound = |n: u32| if n == 0 { None } else { Some(n) };
+        General {
+            rules: (words[0] as u8 as usize).min(super::MAX_RULES),
+            units: ((words[0] >> 8) as u8 as usize).min(super::MAX_UNITS),
+            concurrency: bound(words[1] as u32),
+            concurrency_background: bound((words[1] >> 32) as u32),
+        }
+    }
+
+    /// The first words of an encoded policy.
+    #[inline]
+    pub fn to_words(self) -> [u64; GENERAL_WORDS] {
+        [
+            self.rules as u64 | (self.units as u64) << 8,
+            u64::from(self.concurrency.unwrap_or(0))
+                | u64::from(self.concurrency_background.unwrap_or(0)) << 32,
+        ]
+    }
+}
+
+/// Reading a limiter: a consistent picture of its policy and state.
+///
+/// Each call gives a copy. The kernel decides on the copies and reads nothing twice, so that words which
+/// change under its hands (a damaged segment) cannot make it contradict itself.
+pub trait View {
+    /// The general part of the policy.
+    fn general(&self) -> General;
+    /// The terms of rule `rule`, which is below `general().rules`.
+    fn terms(&self, rule: usize) -> Terms;
+    /// The common state.
+    fn core(&self) -> Core;
+    /// The state of rule `rule`.
+    fn rule(&self, rule: usize) -> RuleState;
+    /// The permits of the participant in `slot`.
+    fn held(&self, slot: usize) -> Held;
+}
+
+/// Changing a limiter. All changes of one operation take effect together or not at all.
+pub trait Memory: View {
+    /// Stores the common state.
+    fn set_core(&mut self, core: Core);
+    /// Stores the state of rule `rule`.
+    fn set_rule(&mut self, rule: usize, state: RuleState);
+    /// Stores the permits of the participant in `slot`.
+    fn set_held(&mut self, slot: usize, held: Held);
+}

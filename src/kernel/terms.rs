@@ -1,0 +1,129 @@
+//! A rule as its decisions need it: one cache line of derived numbers.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::MAX_UNITS;
+use super::policy::{Algorithm, Rule};
+use super::span::{MAX_SPAN, Span};
+
+/// How many words [`Terms`] takes.
+pub const TERMS_WORDS: usize = 8;
+
+/// What decisions about one rule run on, derived from its [`Rule`] when a policy is encoded.
+///
+/// Words that come from a damaged segment decide something useless, but never panic; [`Terms::check`] tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Terms {
+    /// Algorithm code in the low byte, unit index in the next.
+    head: u64,
+    step_whole: u64,
+    step_frac: u64,
+    den: u64,
+    tau_whole: u64,
+    tau_frac: u64,
+    reserve_whole: u64,
+    reserve_frac: u64,
+}
+
+impl Terms {
+    /// Derives the terms of a valid rule.
+    pub fn of(rule: &Rule) -> Terms {
+        let shared = gcd(rule.period.0, rule.limit);
+        let den = rule.limit / shared;
+        let parts = u128::from(rule.period.0 / shared);
+        let step = Span::from_parts(parts, 1, den);
+        let tau = match rule.tau {
+            Some(tau) => Span::whole(tau.0),
+            None => Span::from_parts(parts, u128::from(rule.burst), den),
+        };
+        let reserve = Span::from_parts(parts, u128::from(rule.reserve), den);
+        Terms {
+            head: rule.algorithm as u64 | u64::from(rule.unit) << 8,
+            step_whole: step.whole,
+            step_frac: step.frac,
+            den,
+            tau_whole: tau.whole,
+            tau_frac: tau.frac,
+            reserve_whole: reserve.whole,
+            reserve_frac: reserve.frac,
+        }
+    }
+
+    /// From the words of an encoded policy.
+    #[inline]
+    pub fn from_words(words: [u64; TERMS_WORDS]) -> Terms {
+        bytemuck::cast(words)
+    }
+
+    /// The words for an encoded policy.
+    #[inline]
+    pub fn to_words(self) -> [u64; TERMS_WORDS] {
+        bytemuck::cast(self)
+    }
+
+    /// The algorithm's code, see [`Algorithm`].
+    #[inline]
+    pub const fn kind(&self) -> u8 {
+        self.head as u8
+    }
+
+    /// Index of the unit this rule counts; always a valid index.
+    #[inline]
+    pub const fn unit(&self) -> usize {
+        (self.head >> 8) as usize % MAX_UNITS
+    }
+
+    /// T: the time one unit costs.
+    #[inline]
+    pub const fn step(&self) -> Span {
+        Span {
+            whole: self.step_whole,
+            frac: self.step_frac,
+        }
+    }
+
+    /// Denominator of all fractions of this rule.
+    #[inline]
+    pub const fn den(&self) -> u64 {
+        self.den
+    }
+
+    /// How far ahead of now the state may run: the capacity as time.
+    #[inline]
+    pub const fn tau(&self) -> Span {
+        Span {
+            whole: self.tau_whole,
+            frac: self.tau_frac,
+        }
+    }
+
+    /// The part of the capacity that background must leave, as time (R107).
+    #[inline]
+    pub const fn reserve(&self) -> Span {
+        Span {
+            whole: self.reserve_whole,
+            frac: self.reserve_frac,
+        }
+    }
+
+    /// Whether words read from a segment are within the ranges a valid policy gives.
+    pub fn check(&self) -> bool {
+        let in_range = |span: Span| span.frac < self.den && span.whole < MAX_SPAN;
+        self.head >> 8 < MAX_UNITS as u64
+            && Algorithm::from_code(self.kind()).is_some()
+            && self.den >= 1
+            && self.den < MAX_SPAN
+            && self.step() > Span::ZERO
+            && in_range(self.step())
+            && in_range(self.tau())
+            && in_range(self.reserve())
+    }
+}
+
+const fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
