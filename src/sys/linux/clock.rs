@@ -132,7 +132,7 @@ fn shift_from(offsets_are_ours: bool, offsets: &str) -> io::Result<i64> {
     })
 }
 
-/// The line `boottime SECONDS NANOSECONDS`; the kernel before 5.7 wrote the clock's number, 7.
+/// The line `boottime SECONDS NANOSECONDS`; the number of that clock, 7, is its older name.
 fn boottime_offset(offsets: &str) -> Option<i64> {
     offsets.lines().find_map(|line| {
         let mut fields = line.split_ascii_whitespace();
@@ -242,6 +242,7 @@ mod tests {
         ));
         let said = helper.answer();
         let after = clock.now();
+        helper.finish();
         let mut numbers = said.split(' ').map(|number| number.parse::<u64>().unwrap());
         let (coarse, precise, raw) = (
             numbers.next().unwrap(),

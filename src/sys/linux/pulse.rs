@@ -71,7 +71,10 @@ impl Pulse {
 
     /// Gives up ownership; the word is never 0.
     pub(crate) fn into_word(self) -> u64 {
-        std::mem::ManuallyDrop::new(self).page.addr().get() as u64
+        std::mem::ManuallyDrop::new(self)
+            .page
+            .as_ptr()
+            .expose_provenance() as u64
     }
 
     /// Gives the lock back; 0 is nothing.

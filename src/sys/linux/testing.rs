@@ -118,6 +118,13 @@ impl Helper {
         panic!("the helper ended without an answer");
     }
 
+    /// Lets it run to its end, so that its harness has somebody to report to.
+    pub(super) fn finish(mut self) {
+        drop(self.child.stdin.take());
+        std::io::copy(&mut self.output, &mut std::io::sink()).unwrap();
+        assert!(self.child.wait().unwrap().success());
+    }
+
     pub(super) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -91,16 +91,17 @@ fn without_any_name(dir: &File) -> Result<File, Errno> {
 
 fn with_temporary_name(dir: &File) -> io::Result<UnnamedFile> {
     let pid = std::process::id();
+    // Before there is a file: afterwards a failure would leave it behind.
+    let own_dir = dir.try_clone()?;
     for _ in 0..TEMPORARY_NAME_TRIES {
         let name = format!(".shmlimit-{pid}-{:x}.tmp", super::wall_now());
         match create_at(dir, &name, private().bits()) {
             Ok(file) => {
-                let mut temporary = TemporaryName {
-                    dir: dir.try_clone()?,
+                let temporary = TemporaryName {
+                    dir: own_dir,
                     name,
                     renamed: false,
                 };
-                temporary.renamed = false;
                 return Ok(UnnamedFile {
                     file,
                     temporary: Some(temporary),
