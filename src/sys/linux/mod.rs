@@ -1,0 +1,29 @@
+//! Linux: vDSO clocks, shared futexes, open-file-description locks, wipe-on-fork pages, `O_TMPFILE`.
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!(
+    "shmlimit: pulses are byte locks at offset 2^62 and times are 64-bit timespecs; a 32-bit Linux offers neither \
+     through its plain system calls. Supported: 64-bit Linux."
+);
+
+mod clock;
+mod file_system;
+mod files;
+mod memory;
+mod names;
+mod pulse;
+mod unnamed;
+
+pub(crate) use clock::{Clock, wall_now};
+pub(crate) use file_system::file_system;
+pub(crate) use files::{
+    effective_uid, facts, facts_at, in_group, open_directory, open_file_at, open_or_create_at, set_group,
+    unlink_at,
+};
+pub(crate) use memory::{ForkWords, SharedMap, futex_wait, futex_wake};
+pub(crate) use names::{boot_id, process_id, program_name};
+pub(crate) use pulse::{Pulse, PulseCell, TakenPulse, pulse_is_held, reopen};
+pub(crate) use unnamed::{UnnamedFile, unnamed_file};
+
+#[cfg(test)]
+mod testing;

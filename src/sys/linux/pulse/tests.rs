@@ -1,0 +1,158 @@
+//! Real locks, real processes.
+
+use super::*;
+use crate::sys::linux::memory::ForkWords;
+use crate::sys::linux::testing::{
+    Helper, as_helper, eventually, exit_code_of, helper_command, in_forked_child, raw_fork,
+};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+fn segment() -> (tempfile::NamedTempFile, File) {
+    let named = tempfile::NamedTempFile::new().unwrap();
+    named.as_file().set_len(4096).unwrap();
+    let file = named.reopen().unwrap();
+    (named, file)
+}
+
+fn hold(file: &File, slot: u32) -> Option<Pulse> {
+    Pulse::hold(reopen(file).unwrap(), slot).unwrap()
+}
+
+/// Freed *soon*: a process being forked by another test may have a copy of the descriptor until it executes.
+fn becomes_free(file: &File, slot: u32) -> bool {
+    eventually(|| !pulse_is_held(file, slot).unwrap())
+}
+
+#[test]
+fn a_held_pulse_cannot_be_had_twice_and_drop_frees_it() {
+    let (_named, file) = segment();
+    let pulse = hold(&file, 3).unwrap();
+    assert!(pulse_is_held(&file, 3).unwrap());
+    assert!(hold(&file, 3).is_none());
+    assert!(TakenPulse::take(reopen(&file).unwrap(), 3).unwrap().is_none());
+    drop(pulse);
+    assert!(becomes_free(&file, 3));
+    assert!(eventually(|| hold(&file, 3).is_some()));
+}
+
+#[test]
+fn slots_do_not_disturb_each_other() {
+    let (_named, file) = segment();
+    let _one = hold(&file, 0).unwrap();
+    let _other = hold(&file, u32::MAX).unwrap();
+    assert!(pulse_is_held(&file, u32::MAX).unwrap());
+    assert!(!pulse_is_held(&file, 1).unwrap());
+}
+
+#[test]
+fn a_reopened_file_is_the_same_inode_but_another_description() {
+    let (_named, file) = segment();
+    let taken = TakenPulse::take(reopen(&file).unwrap(), 0).unwrap().unwrap();
+    let copy = file.try_clone().unwrap();
+    assert!(pulse_is_held(&copy, 0).unwrap());
+    assert!(
+        !pulse_is_held(&taken.file, 0).unwrap(),
+        "a description never conflicts with itself"
+    );
+}
+
+#[test]
+fn a_forked_child_has_no_part_in_the_pulse() {
+    let (_named, file) = segment();
+    let pulse = hold(&file, 0).unwrap();
+    let page = pulse.page.as_ptr();
+    let mapped = || {
+        // SAFETY: msync of a PROT_NONE page touches no memory; it only says whether the range is mapped.
+        i32::from(unsafe { libc::msync(page, 1, libc::MS_ASYNC) } == 0)
+    };
+    assert_eq!(mapped(), 1);
+    assert_eq!(in_forked_child(mapped), 0);
+}
+
+#[test]
+fn a_taken_pulse_is_given_back_although_a_forked_child_shares_its_description() {
+    let (_named, file) = segment();
+    let taken = TakenPulse::take(reopen(&file).unwrap(), 0).unwrap().unwrap();
+    let child = raw_fork(|| {
+        loop {
+            // SAFETY: pause has no arguments and touches no memory.
+            unsafe { libc::pause() };
+        }
+    });
+    assert!(pulse_is_held(&file, 0).unwrap());
+    drop(taken);
+    let free = !pulse_is_held(&file, 0).unwrap();
+    kill(child, Signal::SIGKILL).unwrap();
+    exit_code_of(child);
+    assert!(free);
+}
+
+#[test]
+fn a_cell_is_full_here_and_empty_in_a_child_and_gives_back_with_its_words() {
+    let (_named, file) = segment();
+    let words = ForkWords::new().unwrap();
+    assert!(words.pulse().is_empty() && words.pulse().take().is_none());
+    assert!(words.pulse().put(hold(&file, 0).unwrap()).is_none());
+    assert_eq!(in_forked_child(|| i32::from(!words.pulse().is_empty())), 0);
+    let first = words.pulse().put(hold(&file, 1).unwrap());
+    assert!(first.is_some() && pulse_is_held(&file, 0).unwrap());
+    drop(first);
+    assert!(becomes_free(&file, 0) && pulse_is_held(&file, 1).unwrap());
+    drop(words);
+    assert!(becomes_free(&file, 1));
+}
+
+#[test]
+fn a_pulse_goes_through_a_word() {
+    let (_named, file) = segment();
+    let word = hold(&file, 0).unwrap().into_word();
+    assert!(word != 0 && pulse_is_held(&file, 0).unwrap());
+    // SAFETY: the word is from `into_word` above and used once; 0 is always allowed.
+    unsafe {
+        Pulse::release(word);
+        Pulse::release(0);
+    }
+    assert!(becomes_free(&file, 0));
+}
+
+#[test]
+fn p2_the_pulse_survives_closing_every_descriptor_and_dies_with_its_owner_though_a_child_lives_on() {
+    let (named, file) = segment();
+    let mut command = helper_command(&[], "sys::linux::pulse::tests::helper_holds_a_pulse");
+    command.env("SHMLIMIT_TEST_FILE", named.path());
+    let mut owner = Helper::start(command);
+    let grandchild = Pid::from_raw(owner.answer().parse().unwrap());
+    assert!(
+        pulse_is_held(&file, 7).unwrap(),
+        "lost when the owner closed its descriptors"
+    );
+    owner.kill();
+    let freed = becomes_free(&file, 7);
+    let lives_on = kill(grandchild, None).is_ok();
+    kill(grandchild, Signal::SIGKILL).unwrap();
+    assert!(lives_on, "the claim needs a living grandchild");
+    assert!(freed, "the grandchild kept the pulse of a dead owner");
+}
+
+#[test]
+fn helper_holds_a_pulse() {
+    as_helper(|helper| {
+        let path = std::env::var_os("SHMLIMIT_TEST_FILE").unwrap();
+        let file = File::options().read(true).write(true).open(path).unwrap();
+        let _pulse = hold(&file, 7).unwrap();
+        std::mem::forget(file);
+        // SAFETY: this process is about to do nothing but answer and wait; no descriptor above 2 is used again.
+        assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
+        let grandchild = raw_fork(|| {
+            // SAFETY: neither call touches memory; the alarm ends a grandchild whose test failed.
+            unsafe {
+                libc::alarm(60);
+                libc::pause();
+            }
+            0
+        });
+        helper.say(&grandchild.to_string());
+        helper.wait_for_the_end();
+    });
+}

@@ -1,0 +1,99 @@
+//! What shmlimit needs from the operating system: one contract, one file per platform.
+//!
+//! Every promise below is made on every platform that compiles. Where a platform cannot keep one, its file is a
+//! compile error that says which, never a weaker imitation. How a promise is kept is told in the platform's file.
+//!
+//! **Time**
+//! - [`Clock`]: one clock for all processes of the machine. `discover` finds out how this process must read it;
+//!   `now` is nanoseconds since boot, counting suspend, the same number in every container; `now_coarse` is
+//!   cheaper, lags a few milliseconds, and is never above a `now` read after it. `to_words` and `from_words` carry
+//!   a clock through [`ForkWords`]: a forked child may live in another time namespace and must discover anew.
+//!   A clock without any shift is all zero words, so keep "discovered" in a word of its own.
+//! - [`wall_now`]: nanoseconds since 1970 (UTC); may jump. [`boot_id`]: differs after each boot.
+//!
+//! **Memory**
+//! - [`SharedMap`]: a whole file, mapped shared, readable and writable; stays at one address until dropped. The file
+//!   must be exactly `len` bytes long at that moment (else `InvalidInput`); truncating it later is fatal.
+//! - [`futex_wait`]: sleeps while `word` holds `expected`, at most `timeout`; also returns early for no reason.
+//!   [`futex_wake`]: wakes up to `count` sleepers of any process that maps the same file; says how many.
+//! - [`ForkWords`]: words that are 0 when new and 0 again in every forked child, however it was forked. Its
+//!   [`PulseCell`] keeps a [`Pulse`] under the same rule.
+//!
+//! **Liveness**: a byte lock for each slot, which the system gives back on any death of its holder.
+//! - [`reopen`]: a fresh open file description of the same file; pulses need one each.
+//! - [`Pulse`]: `hold` takes the lock of `slot` for as long as this process's memory lives (`None`: somebody else
+//!   has it). Closing descriptors does not lose it, a forked child does not inherit it, dropping gives it back.
+//! - [`TakenPulse`]: the same lock for a short time, by somebody who believes the slot's owner dead. Dropping gives
+//!   it back even if a child forked meanwhile shares the description.
+//! - [`pulse_is_held`]: whether anybody but this very `file` description has the lock of `slot`.
+//!
+//! **Files**: names are looked up in an open directory, symbolic links are never followed in the last component,
+//! descriptors are never inherited by other programs.
+//! - [`facts`], [`facts_at`]: what a file is ([`FileFacts`]); `facts_at` describes a link itself.
+//! - [`open_directory`], [`open_file_at`]: open what exists. A FIFO or device does not block; check the facts.
+//! - [`open_or_create_at`]: opens, or makes an empty file of exactly `mode`, whatever the umask.
+//! - [`unnamed_file`]: a new file of exactly `mode`, with `len` zero bytes that have room on the disk *now*.
+//!   [`UnnamedFile::link`] gives it a name, whole and at once, or fails with `AlreadyExists`. Without `link` nothing
+//!   is left behind.
+//! - [`unlink_at`], [`set_group`], [`effective_uid`], [`in_group`]: as they say.
+//! - [`file_system`]: what kind of place a file lives in ([`FileSystem`]).
+//!
+//! **Names**: [`process_id`] (a system call: never on the fast path), [`program_name`] (at most 15 bytes and zeros).
+
+pub(crate) mod sync;
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as platform;
+
+#[cfg(all(unix, not(target_os = "linux")))]
+mod unix;
+#[cfg(all(unix, not(target_os = "linux")))]
+use unix as platform;
+
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+use windows as platform;
+
+#[cfg(any(unix, windows))]
+pub(crate) use platform::{
+    Clock, ForkWords, Pulse, PulseCell, SharedMap, TakenPulse, UnnamedFile, boot_id, effective_uid, facts,
+    facts_at, file_system, futex_wait, futex_wake, in_group, open_directory, open_file_at, open_or_create_at,
+    process_id, program_name, pulse_is_held, reopen, set_group, unlink_at, unnamed_file, wall_now,
+};
+
+/// What the checks at opening want to know about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileFacts {
+    /// A regular file: no link, FIFO, socket, device or directory.
+    pub(crate) regular: bool,
+    /// A directory.
+    pub(crate) directory: bool,
+    /// The owner.
+    pub(crate) uid: u32,
+    /// The group.
+    pub(crate) gid: u32,
+    /// Permission bits with set-id and sticky bits, without the file type.
+    pub(crate) mode: u32,
+    /// How many names the file has; 0 means deleted.
+    pub(crate) links: u64,
+    /// Length in bytes.
+    pub(crate) len: u64,
+    /// With `ino`, tells whether two files are the same.
+    pub(crate) dev: u64,
+    /// See `dev`.
+    pub(crate) ino: u64,
+}
+
+/// What kind of place a file lives in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileSystem {
+    /// On this machine, and still there after a reboot.
+    Local,
+    /// On this machine, in memory: emptied at boot.
+    Volatile,
+    /// Other machines may see it, so neither a mapping nor a byte lock can be trusted there. Holds its name.
+    Network(&'static str),
+}
