@@ -28,7 +28,9 @@ pub enum Error {
         directory: PathBuf,
     },
     /// A limiter that should be made exists already.
-    #[error("limiter {name:?} exists already in {directory}; to start it afresh: shmlimit init {name} --replace …")]
+    #[error(
+        "limiter {name:?} exists already in {directory}; to start it afresh: shmlimit init {name} --replace …"
+    )]
     AlreadyExists {
         /// Its name.
         name: String,
@@ -72,7 +74,9 @@ pub enum Error {
         problem: String,
     },
     /// Locks and mappings are not to be trusted across a network.
-    #[error("{path} is on a {kind} file system, where shared memory cannot be trusted; choose a local directory with --dir, or allow it with --allow-network-fs")]
+    #[error(
+        "{path} is on a {kind} file system, where shared memory cannot be trusted; choose a local directory with --dir, or allow it with --allow-network-fs"
+    )]
     NetworkFileSystem {
         /// The directory.
         path: PathBuf,
@@ -92,7 +96,9 @@ pub enum Error {
         waited: Duration,
     },
     /// Every place for a participant is taken by a living one.
-    #[error("{path} has no free slot: {limit} processes are attached, which is the limit; share one handle per process, or end some")]
+    #[error(
+        "{path} has no free slot: {limit} processes are attached, which is the limit; share one handle per process, or end some"
+    )]
     SlotsFull {
         /// The segment.
         path: PathBuf,
@@ -100,7 +106,9 @@ pub enum Error {
         limit: usize,
     },
     /// Settings given explicitly differ from those of the limiter that is there (R144).
-    #[error("limiter {name:?} is configured otherwise:\n{differences}\nleave the settings out to use it as it is, or start it afresh with: shmlimit init {name} --replace …")]
+    #[error(
+        "limiter {name:?} is configured otherwise:\n{differences}\nleave the settings out to use it as it is, or start it afresh with: shmlimit init {name} --replace …"
+    )]
     ConfigMismatch {
         /// The limiter.
         name: String,
@@ -108,7 +116,9 @@ pub enum Error {
         differences: String,
     },
     /// A change that does not fit the segment as it was made.
-    #[error("limiter {name:?} cannot take this change while it is used: {problem}; start it afresh with: shmlimit init {name} --replace …")]
+    #[error(
+        "limiter {name:?} cannot take this change while it is used: {problem}; start it afresh with: shmlimit init {name} --replace …"
+    )]
     DoesNotFit {
         /// The limiter.
         name: String,
@@ -159,7 +169,9 @@ fn millis(waited: &Duration) -> String {
 
 fn hint(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space, or choose another directory with --dir",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space, or choose another directory with --dir"
+        }
         io::ErrorKind::ReadOnlyFilesystem => "; choose a writable directory with --dir",
         io::ErrorKind::PermissionDenied => "; choose a directory of your own with --dir",
         io::ErrorKind::WouldBlock => "; somebody is making or removing a limiter there, try again",

@@ -1,5 +1,54 @@
 //! One budget, one circuit breaker and one queue for every program on the machine that calls the same API.
-#[doc(hidden)]
+//!
+//! They live in one memory-mapped file. There is no server: the processes themselves are the system.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! use shmlimit::{Limiter, Request};
+//!
+//! // 35 calls a second, 4 at a time, shared with every other program that opens `tmdb`.
+//! let limiter = Limiter::builder("tmdb").directory(directory.path()).open()?;
+//! let grant = limiter.acquire(&Request::new())?;
+//! // … call the API …
+//! drop(grant); // the permit goes back
+//! # Ok(()) }
+//! ```
+//!
+//! Where to read on: [`Limiter`] is the handle, [`Request`] what you ask for, [`Grant`] and [`Refusal`] what you
+//! get. The design, with its promises and the tests that prove them, is `docs/design.md` in the repository.
+
+#![warn(missing_docs)]
+
+#[cfg(not(loom))]
+pub mod describe;
+#[cfg(not(loom))]
+mod error;
 pub mod kernel;
-#[allow(dead_code, unused_imports)]
+#[cfg(not(loom))]
+mod limiter;
+#[cfg(not(loom))]
+pub mod paths;
+#[cfg(not(loom))]
+pub mod presets;
+#[cfg(not(loom))]
+mod segment;
+#[cfg(loom)]
+pub mod segment;
 mod sys;
+
+#[cfg(not(loom))]
+pub use error::Error;
+#[cfg(not(loom))]
+pub use kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft};
+#[cfg(not(loom))]
+pub use limiter::{
+    AcquireError, Builder, Grant, Limiter, ParticipantSnapshot, Refusal, Request, RuleSnapshot, Snapshot,
+};
+
+/// What the tests of the promises must see: where things lie in a segment, and bounds that a test can wait for.
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::segment::{Bounds, layout};
+}

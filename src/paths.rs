@@ -57,7 +57,8 @@ pub struct Place {
 /// defaults, which depend on the user id alone so that a login shell and cron agree.
 pub fn places(explicit: Option<&Path>) -> Vec<Place> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let chosen = explicit.map(PathBuf::from).or_else(|| variable("SHMLIMIT_DIR")).or_else(|| variable("ANIVAULT_DIR"));
+    let chosen =
+        explicit.map(PathBuf::from).or_else(|| variable("SHMLIMIT_DIR")).or_else(|| variable("ANIVAULT_DIR"));
     match chosen {
         Some(path) => vec![Place { path, chosen: true }],
         None => defaults(sys::effective_uid()).map(|path| Place { path, chosen: false }).into(),

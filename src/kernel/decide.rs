@@ -34,9 +34,7 @@ impl Priority {
 
     /// The priority of that name.
     pub fn parse(text: &str) -> Option<Priority> {
-        [Priority::Background, Priority::User, Priority::Webhook]
-            .into_iter()
-            .find(|p| p.as_str() == text)
+        [Priority::Background, Priority::User, Priority::Webhook].into_iter().find(|p| p.as_str() == text)
     }
 
     #[inline]
@@ -85,10 +83,7 @@ impl Ask {
 
     /// That many requests.
     pub const fn requests(cost: u64, priority: Priority) -> Ask {
-        Ask {
-            cost: [cost, 0, 0, 0],
-            priority,
-        }
+        Ask { cost: [cost, 0, 0, 0], priority }
     }
 
     #[inline]
@@ -166,10 +161,7 @@ struct Wait {
 impl Wait {
     #[inline]
     const fn none(now: Time) -> Wait {
-        Wait {
-            rule: None,
-            until: Some(now),
-        }
+        Wait { rule: None, until: Some(now) }
     }
 
     #[cold]
@@ -185,10 +177,7 @@ impl Wait {
             (Some(longest), Some(time)) => self.rule.is_none() || time > longest,
         };
         if longer {
-            *self = Wait {
-                rule: Some(rule as u8),
-                until,
-            };
+            *self = Wait { rule: Some(rule as u8), until };
         }
     }
 
@@ -199,23 +188,14 @@ impl Wait {
             Some(_) if !permit_free => (Reason::Concurrency, None, None),
             Some(time) => (Reason::Rate, self.rule, Some(time)),
         };
-        Refusal {
-            reason,
-            rule,
-            retry_at,
-            ready_at: self.until,
-            judged_at: now,
-        }
+        Refusal { reason, rule, retry_at, ready_at: self.until, judged_at: now }
     }
 }
 
 #[inline]
 fn permit_free(general: &General, core: &Core, background: bool) -> bool {
     general.concurrency.is_none_or(|most| core.in_flight < most)
-        && (!background
-            || general
-                .concurrency_background
-                .is_none_or(|most| core.in_flight_background < most))
+        && (!background || general.concurrency_background.is_none_or(|most| core.in_flight_background < most))
 }
 
 /// Asks for a call on behalf of the participant in `slot`: everything is charged, or nothing (R38, R130).
@@ -255,13 +235,7 @@ pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Resul
             background: held.background.saturating_add(one_background),
         },
     );
-    Ok(Ticket {
-        granted_at: now,
-        cost: ask.cost,
-        background,
-        permit: true,
-        charges,
-    })
+    Ok(Ticket { granted_at: now, cost: ask.cost, background, permit: true, charges })
 }
 
 /// Charges the first `count` rules, if a permit is free and all of them admit.
@@ -343,30 +317,14 @@ pub fn remaining<V: View>(v: &V, priority: Priority, units: [bool; MAX_UNITS], n
 #[inline]
 pub fn release<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket) {
     if ticket.permit {
-        return_permits(
-            m,
-            slot,
-            Held {
-                total: 1,
-                background: u32::from(ticket.background),
-            },
-        );
+        return_permits(m, slot, Held { total: 1, background: u32::from(ticket.background) });
     }
 }
 
 /// Takes a call back that was never sent: its permit and what the rules can still give back (R129).
 pub fn cancel<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket, now: Time) {
     // Whoever holds no permit was reaped or reset meanwhile, and its charges with it.
-    if ticket.permit
-        && return_permits(
-            m,
-            slot,
-            Held {
-                total: 1,
-                background: u32::from(ticket.background),
-            },
-        )
-    {
+    if ticket.permit && return_permits(m, slot, Held { total: 1, background: u32::from(ticket.background) }) {
         settle_rules(m, ticket, [0; MAX_UNITS], now);
     }
 }
@@ -434,11 +392,7 @@ pub fn reap<M: Memory>(m: &mut M, slot: usize) -> Held {
 /// The permits of the participants are the caller's to clear.
 #[cold]
 pub fn reset<M: Memory>(m: &mut M, now: Time) {
-    m.set_core(Core {
-        latest: now,
-        in_flight: 0,
-        in_flight_background: 0,
-    });
+    m.set_core(Core { latest: now, in_flight: 0, in_flight_background: 0 });
     for i in 0..m.general().rules.min(MAX_RULES) {
         let terms = m.terms(i);
         let before = m.rule(i);
@@ -465,14 +419,7 @@ pub fn patch<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time) {
         };
         // A ticket knows its charges by the rule's place and in the rule's fractions.
         let tickets_hold = from == Some(i) && state == before[i];
-        m.set_rule(
-            i,
-            if tickets_hold {
-                state
-            } else {
-                rule::forget(&terms, before[i], state, now)
-            },
-        );
+        m.set_rule(i, if tickets_hold { state } else { rule::forget(&terms, before[i], state, now) });
     }
 }
 
@@ -484,9 +431,7 @@ fn same_rule(old: &Policy, new: &Policy, i: usize) -> Option<usize> {
     };
     let wanted = identity(new, i);
     let earlier = (0..i).filter(|j| identity(new, *j) == wanted).count();
-    (0..old.rules().len())
-        .filter(|j| identity(old, *j) == wanted)
-        .nth(earlier)
+    (0..old.rules().len()).filter(|j| identity(old, *j) == wanted).nth(earlier)
 }
 
 /// Whether the state is one that operations can have made. A state that is not must be [`reset`].

@@ -47,10 +47,7 @@ impl View for LocalMemory {
 
     #[inline]
     fn terms(&self, rule: usize) -> Terms {
-        let words = self
-            .policy
-            .get(terms_range(rule))
-            .and_then(|words| words.try_into().ok());
+        let words = self.policy.get(terms_range(rule)).and_then(|words| words.try_into().ok());
         words.map_or_else(Terms::default, Terms::from_words)
     }
 

@@ -22,10 +22,7 @@ impl Span {
     /// Nothing.
     pub const ZERO: Span = Span { whole: 0, frac: 0 };
     /// Longer than anything a rule allows.
-    pub const MAX: Span = Span {
-        whole: u64::MAX,
-        frac: 0,
-    };
+    pub const MAX: Span = Span { whole: u64::MAX, frac: 0 };
 
     /// Whole nanoseconds.
     #[inline]
@@ -39,10 +36,7 @@ impl Span {
         let frac = self.frac.wrapping_add(other.frac);
         let carry = frac >= den;
         Span {
-            whole: self
-                .whole
-                .saturating_add(other.whole)
-                .saturating_add(carry as u64),
+            whole: self.whole.saturating_add(other.whole).saturating_add(carry as u64),
             frac: if carry { frac.wrapping_sub(den) } else { frac },
         }
     }
@@ -56,10 +50,7 @@ impl Span {
         }
         Span {
             whole: self.whole.wrapping_sub(other.whole).wrapping_sub(borrow as u64),
-            frac: self
-                .frac
-                .wrapping_sub(other.frac)
-                .wrapping_add(if borrow { den } else { 0 }),
+            frac: self.frac.wrapping_sub(other.frac).wrapping_add(if borrow { den } else { 0 }),
         }
     }
 
@@ -76,10 +67,7 @@ impl Span {
             return Span { whole, frac: 0 };
         }
         match self.frac.checked_mul(count) {
-            Some(parts) if den != 0 => Span {
-                whole: whole.saturating_add(parts / den),
-                frac: parts % den,
-            },
+            Some(parts) if den != 0 => Span { whole: whole.saturating_add(parts / den), frac: parts % den },
             _ => Span::from_parts(
                 u128::from(self.whole) * u128::from(den) + u128::from(self.frac),
                 u128::from(count),
@@ -101,10 +89,7 @@ impl Span {
         let den = u128::from(den.max(1));
         match parts.checked_mul(count) {
             Some(all) => match u64::try_from(all / den) {
-                Ok(whole) => Span {
-                    whole,
-                    frac: (all % den) as u64,
-                },
+                Ok(whole) => Span { whole, frac: (all % den) as u64 },
                 Err(_) => Span::MAX,
             },
             None => Span::MAX,
@@ -123,9 +108,6 @@ impl Span {
         if self.frac == 0 && step.frac == 0 {
             return self.whole.checked_div(step.whole).unwrap_or(u64::MAX);
         }
-        self.parts(den)
-            .checked_div(step.parts(den))
-            .and_then(|n| u64::try_from(n).ok())
-            .unwrap_or(u64::MAX)
+        self.parts(den).checked_div(step.parts(den)).and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX)
     }
 }

@@ -52,10 +52,7 @@ impl Core {
     /// The words to store.
     #[inline]
     pub fn to_words(self) -> [u64; CORE_WORDS] {
-        [
-            self.latest.0,
-            u64::from(self.in_flight) | u64::from(self.in_flight_background) << 32,
-        ]
+        [self.latest.0, u64::from(self.in_flight) | u64::from(self.in_flight_background) << 32]
     }
 }
 
@@ -63,10 +60,7 @@ impl Held {
     /// From a stored word.
     #[inline]
     pub fn from_word(word: u64) -> Held {
-        Held {
-            total: word as u32,
-            background: (word >> 32) as u32,
-        }
+        Held { total: word as u32, background: (word >> 32) as u32 }
     }
 
     /// The word to store.

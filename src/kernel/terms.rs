@@ -77,10 +77,7 @@ impl Terms {
     /// T: the time one unit costs.
     #[inline]
     pub const fn step(&self) -> Span {
-        Span {
-            whole: self.step_whole,
-            frac: self.step_frac,
-        }
+        Span { whole: self.step_whole, frac: self.step_frac }
     }
 
     /// Denominator of all fractions of this rule.
@@ -92,19 +89,13 @@ impl Terms {
     /// How far ahead of now the state may run: the capacity as time.
     #[inline]
     pub const fn tau(&self) -> Span {
-        Span {
-            whole: self.tau_whole,
-            frac: self.tau_frac,
-        }
+        Span { whole: self.tau_whole, frac: self.tau_frac }
     }
 
     /// The part of the capacity that background must leave, as time (R107).
     #[inline]
     pub const fn reserve(&self) -> Span {
-        Span {
-            whole: self.reserve_whole,
-            frac: self.reserve_frac,
-        }
+        Span { whole: self.reserve_whole, frac: self.reserve_frac }
     }
 
     /// Whether words read from a segment are within the ranges a valid policy gives.

@@ -1,16 +1,19 @@
 //! A segment as one process uses it: its place among the participants, and its transactions.
 
 use super::backing::Backing;
+use super::create::Seed;
 use super::journal::{self, Found, Transaction};
 use super::layout::{self, SLOTS};
-use super::lock::{self, Claim, Os, StillHeld};
+use super::lock::{Claim, Os, StillHeld};
 use super::memory::Reader;
+use super::news;
 use super::recover::{self, Verified};
 use super::slots::{self, Identity};
 use super::words::Words;
-use super::news;
 use crate::error::Error;
+use crate::kernel::decide;
 use crate::kernel::policy::Policy;
+use crate::kernel::state::View;
 use crate::kernel::time::Time;
 use crate::sys::{self, Clock, ForkWords, Pulse};
 use std::path::Path;
@@ -18,7 +21,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A transaction on a mapped segment.
-pub type Tx<'a> = Transaction<'a, Backing>;
+pub(crate) type Tx<'a> = Transaction<'a, Backing>;
 
 /// How long things may take before they are given up or looked into.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +36,11 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds { lock: Duration::from_secs(1), reap: Duration::from_millis(10), place: Duration::from_secs(1) }
+        Bounds {
+            lock: Duration::from_secs(1),
+            reap: Duration::from_millis(10),
+            place: Duration::from_secs(1),
+        }
     }
 }
 
@@ -103,6 +110,45 @@ impl Segment {
         }
     }
 
+    /// The bounds it was opened with.
+    pub fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
+    /// Puts another policy in force; the rules keep what they have seen (R110).
+    pub fn set_policy(&self, policy: &Policy) -> Result<(), Error> {
+        let member = self.member()?;
+        let (mut tx, now) = self.begin(&member, self.bounds.lock)?;
+        let old = recover::policy(tx.words())
+            .map_err(|problem| Error::Damaged { path: self.path().to_owned(), problem })?;
+        decide::patch(&mut tx, &old, policy, now);
+        let encoded = policy.encode();
+        tx.write_array(layout::POLICY, encoded);
+        tx.write(layout::POLICY_CHECKSUM, layout::checksum(encoded));
+        let epoch = tx.load(layout::POLICY_EPOCH);
+        tx.write(layout::POLICY_EPOCH, epoch.wrapping_add(1));
+        self.commit(tx)?;
+        self.announce();
+        Ok(())
+    }
+
+    /// Marks it as replaced: whoever uses it opens it again by name.
+    pub fn retire(&self) -> Result<(), Error> {
+        let member = self.member()?;
+        let (mut tx, _) = self.begin(&member, self.bounds.lock)?;
+        tx.write(layout::RETIRED, 1);
+        self.commit(tx)?;
+        self.announce();
+        Ok(())
+    }
+
+    /// What a segment needs that goes on where this one was deleted.
+    pub fn seed(&self) -> Result<Seed, Error> {
+        let policy = self.policy()?;
+        let rules = self.look(|view| std::array::from_fn(|i| view.rule(i)))?;
+        Ok(Seed { policy, rules, clock_offset: self.words.load(layout::CLOCK_OFFSET) })
+    }
+
     /// Whether it was replaced or removed on purpose.
     pub fn is_retired(&self) -> bool {
         self.words.load(layout::RETIRED) != 0
@@ -156,7 +202,13 @@ impl Segment {
 
     /// Puts right what was found wrong, in a transaction of its own, and begins again.
     #[cold]
-    fn mend<'a>(&'a self, mut tx: Tx<'a>, found: Found, member: &Member, now: Time) -> Result<(Tx<'a>, Time), Error> {
+    fn mend<'a>(
+        &'a self,
+        mut tx: Tx<'a>,
+        found: Found,
+        member: &Member,
+        now: Time,
+    ) -> Result<(Tx<'a>, Time), Error> {
         if tx.load(layout::RETIRED) != 0 {
             return Err(self.gone());
         }
@@ -169,7 +221,8 @@ impl Segment {
         }
         self.commit(tx)?;
         news::announce(&self.words, &self.backing);
-        let begun = Transaction::begin(&self.words, &self.backing, member.slot, Claim::Participant, self.bounds.lock);
+        let begun =
+            Transaction::begin(&self.words, &self.backing, member.slot, Claim::Participant, self.bounds.lock);
         let (tx, _) = begun.map_err(|held| self.busy(held, self.bounds.lock))?;
         Ok((tx, now))
     }
@@ -211,7 +264,7 @@ impl Segment {
 
     /// Gives back what dead participants held; at most once per bound. Says whether anything was given back.
     pub fn reap(&self, member: &Member) -> Result<bool, Error> {
-        let raw = member.clock.now();
+        let raw = member.clock.now_coarse();
         let last = self.presence.word(presence::REAPED).load(Ordering::Relaxed);
         if raw.wrapping_sub(last) < self.bounds.reap.as_nanos() as u64 {
             return Ok(false);
@@ -255,6 +308,11 @@ impl Segment {
         })
     }
 
+    /// An error if the file is no longer in its place.
+    pub fn confirm(&self, member: &Member) -> Result<(), Error> {
+        if self.is_retired() { Err(self.gone()) } else { self.check_place(member.clock.now()) }
+    }
+
     #[cold]
     fn check_place(&self, raw: u64) -> Result<(), Error> {
         self.presence.word(presence::CHECKED).store(raw, Ordering::Relaxed);
@@ -283,7 +341,12 @@ impl Segment {
         let state = self.presence.word(presence::STATE);
         let started = std::time::Instant::now();
         loop {
-            match state.compare_exchange(presence::ABSENT, presence::ATTACHING, Ordering::Acquire, Ordering::Acquire) {
+            match state.compare_exchange(
+                presence::ABSENT,
+                presence::ATTACHING,
+                Ordering::Acquire,
+                Ordering::Acquire,
+            ) {
                 Ok(_) => break,
                 Err(presence::ATTACHING) if started.elapsed() > self.bounds.lock => {
                     return Err(self.busy(StillHeld { by: SLOTS }, self.bounds.lock));
@@ -330,7 +393,7 @@ impl Segment {
             self.presence.word(presence::CLOCK + i).store(word, Ordering::Relaxed);
         }
         self.presence.word(presence::CHECKED).store(raw, Ordering::Relaxed);
-        self.presence.pulse().put(pulse);
+        drop(self.presence.pulse().put(pulse));
         Ok(Member { slot, badge: u64::from(generation) << 32 | (slot as u64 + 2), clock })
     }
 
@@ -354,39 +417,24 @@ impl Segment {
         }
         Err(Error::SlotsFull { path: self.path().to_owned(), limit: SLOTS })
     }
+}
 
-    /// Leaves the segment: permits back, slot free. What was not given back so is found by the others.
-    pub fn leave(&self) {
-        let state = self.presence.word(presence::STATE);
-        let badge = state.swap(presence::ABSENT, Ordering::AcqRel);
+impl Drop for Segment {
+    /// Leaves the segment: permits back, slot free. What cannot be given back here is found by the others. Only
+    /// here, where no other thread can be in a transaction under the slot that is given up.
+    fn drop(&mut self) {
+        let badge = self.presence.word(presence::STATE).load(Ordering::Acquire);
         if badge > presence::ATTACHING {
-            let member = self.member_of(badge);
-            let begun = Transaction::begin(
-                &self.words,
-                &self.backing,
-                member.slot,
-                Claim::Participant,
-                self.bounds.lock,
-            );
+            let slot = self.member_of(badge).slot;
+            let patience = self.bounds.lock;
+            let begun = Transaction::begin(&self.words, &self.backing, slot, Claim::Participant, patience);
             if let Ok((mut tx, _)) = begun {
-                let held = slots::leave(&mut tx, member.slot);
+                let held = slots::leave(&mut tx, slot);
                 if tx.commit().is_ok() && held.total > 0 {
                     self.announce();
                 }
             }
-            drop(self.presence.pulse().take());
         }
-    }
-
-    /// Who holds the lock at this moment.
-    pub fn lock_holder(&self) -> Option<usize> {
-        lock::holder(&self.words)
-    }
-}
-
-impl Drop for Segment {
-    fn drop(&mut self) {
-        self.leave();
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::lock::Os;
 use crate::error::Error;
-use crate::sys::{self, Clock, FileFacts, TakenPulse};
 use crate::sys::sync::AtomicU32;
+use crate::sys::{self, Clock, FileFacts, TakenPulse};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Which file a segment is. No descriptor is kept: a daemon may close all it did not open itself, and its numbers
 /// may then mean other files.
 #[derive(Debug, Clone)]
-pub struct Backing {
+pub(crate) struct Backing {
     path: PathBuf,
     device: u64,
     inode: u64,

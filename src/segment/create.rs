@@ -2,7 +2,7 @@
 
 use super::directory::Directory;
 use super::layout::{self, header};
-use super::recover::{Unverified, Verified};
+use super::recover::{self, Unverified, Verified};
 use super::words::Words;
 use crate::error::Error;
 use crate::kernel::MAX_RULES;
@@ -53,12 +53,31 @@ pub fn replace(
         // Retired before it is unlinked: whoever is killed in between leaves a segment that nobody grants from.
         retire()?;
         match sys::unlink_at(handle, &file_name) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", &path)(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &path)(error));
+            }
             _ => {}
         }
         match make(directory, handle, &file_name, seed)? {
             true => Ok(()),
             false => Err(Error::Unsettled { path }),
+        }
+    })
+}
+
+/// Removes a segment that was retired but not removed, because somebody was killed in [`replace`]. Its policy lives
+/// on where no other is wanted.
+pub fn clear_retired(directory: &Directory, name: &LimiterName, seed: Option<&Seed>) -> Result<(), Error> {
+    let file_name = name.file_name();
+    directory.through_gate(|handle| {
+        let Some(old) = open(directory, name)?.filter(|old| old.words.load(layout::RETIRED) != 0) else {
+            return Ok(());
+        };
+        let policy = recover::policy(&old.words).ok().map(Seed::fresh);
+        sys::unlink_at(handle, &file_name).map_err(Error::io("remove", directory.path().join(&file_name)))?;
+        match seed.or(policy.as_ref()) {
+            Some(seed) => make(directory, handle, &file_name, seed).map(drop),
+            None => Ok(()),
         }
     })
 }

@@ -132,7 +132,8 @@ impl Directory {
     pub fn through_gate<R>(&self, work: impl FnOnce(&File) -> Result<R, Error>) -> Result<R, Error> {
         let handle = self.handle()?;
         let path = self.path.join(GATE);
-        let gate = sys::open_or_create_at(&handle, GATE, self.file_mode()).map_err(Error::io("open", &path))?;
+        let gate =
+            sys::open_or_create_at(&handle, GATE, self.file_mode()).map_err(Error::io("open", &path))?;
         self.check_file(&path, &sys::facts(&gate).map_err(Error::io("examine", &path))?)?;
         let patience = Instant::now() + GATE_PATIENCE;
         while !try_lock(&gate).map_err(Error::io("lock", &path))? {
@@ -158,7 +159,8 @@ fn try_lock(gate: &File) -> io::Result<bool> {
 
 /// The group a trusted directory is shared with, or why it is not to be trusted and what to do.
 fn trusted(facts: &FileFacts) -> Result<Option<u32>, (String, &'static str)> {
-    let shared = facts.mode & (SET_GROUP_ID | GROUP_WRITES) == SET_GROUP_ID | GROUP_WRITES && sys::in_group(facts.gid);
+    let shared =
+        facts.mode & (SET_GROUP_ID | GROUP_WRITES) == SET_GROUP_ID | GROUP_WRITES && sys::in_group(facts.gid);
     if facts.mode & OTHERS_WRITE != 0 {
         return Err((
             format!("anybody may write to it (mode {:04o})", facts.mode),
@@ -167,12 +169,18 @@ fn trusted(facts: &FileFacts) -> Result<Option<u32>, (String, &'static str)> {
     }
     if facts.mode & GROUP_WRITES != 0 && !shared {
         return Err((
-            format!("its group may write to it (mode {:04o}), though it is not shared on purpose", facts.mode),
+            format!(
+                "its group may write to it (mode {:04o}), though it is not shared on purpose",
+                facts.mode
+            ),
             "close it with: chmod g-w {}, or share it with: shmlimit init NAME --group GROUP",
         ));
     }
     if !shared && facts.uid != 0 && facts.uid != sys::effective_uid() {
-        return Err((format!("it belongs to user {}", facts.uid), "run as that user, or choose another with --dir"));
+        return Err((
+            format!("it belongs to user {}", facts.uid),
+            "run as that user, or choose another with --dir",
+        ));
     }
     Ok(shared.then_some(facts.gid))
 }
@@ -180,7 +188,9 @@ fn trusted(facts: &FileFacts) -> Result<Option<u32>, (String, &'static str)> {
 fn make(path: &Path) -> Result<(), Error> {
     use std::os::unix::fs::DirBuilderExt;
     match std::fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::io("make directory", path)(error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Error::io("make directory", path)(error))
+        }
         _ => Ok(()),
     }
 }
@@ -200,7 +210,7 @@ fn no_place() -> Error {
 
 fn not_a_directory(path: &Path, source: io::Error) -> Error {
     match source.kind() {
-        io::ErrorKind::NotADirectory | io::ErrorKind::FilesystemLoop => Error::Directory {
+        io::ErrorKind::NotADirectory => Error::Directory {
             path: path.to_owned(),
             problem: "it is a link or a file, not a directory".into(),
             remedy: "name the directory itself with --dir".into(),

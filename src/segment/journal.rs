@@ -82,6 +82,11 @@ impl<'a, O: Os> Transaction<'a, O> {
         self.held.as_ref()?.robbed.as_ref().map(|(slot, _)| *slot)
     }
 
+    /// How many more words can be changed.
+    pub fn room(&self) -> usize {
+        JOURNAL_ENTRIES - self.entries
+    }
+
     /// Changes a word, the old value into the journal first.
     #[inline(always)]
     pub fn write(&mut self, word: usize, value: u64) {

@@ -128,7 +128,8 @@ pub fn slot_base(slot: usize) -> usize {
 #[inline]
 pub fn is_journaled(word: usize) -> bool {
     let in_slot = word.wrapping_sub(SLOT_TABLE);
-    (CORE..=POLICY_CHECKSUM).contains(&word) || (word < WORDS && in_slot < WORDS && in_slot % SLOT_WORDS < slot::TALLY)
+    (CORE..=POLICY_CHECKSUM).contains(&word)
+        || (word < WORDS && in_slot < WORDS && in_slot % SLOT_WORDS < slot::TALLY)
 }
 
 /// Changes whenever two builds would disagree about the layout though the version is the same.
@@ -179,7 +180,10 @@ const _: () = {
     assert!(SLOTS < (1 << 11) - 1, "the lock word has eleven bits for its owner");
     if !cfg!(loom) {
         assert!(SLOT_TABLE * 8 == 0x2000 && SIZE == 0x12000);
-        assert!(JOURNAL_ENTRIES >= POLICY_WORDS + 1 + MAX_RULES * RULE_WORDS, "a hot change is one transaction");
+        assert!(
+            JOURNAL_ENTRIES >= POLICY_WORDS + 1 + MAX_RULES * RULE_WORDS,
+            "a hot change is one transaction"
+        );
     }
 };
 
@@ -192,7 +196,16 @@ mod tests {
         for word in [0, LOCK_AND_NEWS, VERSION, JOURNAL_LEN, JOURNAL, SLOT_TABLE - 1, WORDS, usize::MAX] {
             assert!(!is_journaled(word), "word {word}");
         }
-        for word in [CORE, CLOCK_OFFSET, RETIRED, RULES, POLICY, POLICY_CHECKSUM, slot_base(0), slot_base(SLOTS - 1) + 7] {
+        for word in [
+            CORE,
+            CLOCK_OFFSET,
+            RETIRED,
+            RULES,
+            POLICY,
+            POLICY_CHECKSUM,
+            slot_base(0),
+            slot_base(SLOTS - 1) + 7,
+        ] {
             assert!(is_journaled(word), "word {word}");
         }
         assert!(!is_journaled(slot_base(3) + slot::GRANTED), "tallies are outside the journal");

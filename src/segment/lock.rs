@@ -155,7 +155,9 @@ fn acquire_slowly<O: Os>(
             return Err(StillHeld { by });
         }
         let sleeping = word | WAITERS;
-        if word == sleeping || lock.compare_exchange(word, sleeping, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        if word == sleeping
+            || lock.compare_exchange(word, sleeping, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
             os.sleep(lock, sleeping, SLEEP.min(patience - waited));
             slept_on = Some(sleeping);
         }
@@ -175,9 +177,4 @@ pub fn release<O: Os>(words: &Words, os: &O, held: Held<O::Pulse>) {
 #[cold]
 fn wake_one<O: Os>(words: &Words, os: &O) {
     os.wake(words.lock(), 1);
-}
-
-/// Who holds the lock at this moment, for people and for tests.
-pub fn holder(words: &Words) -> Option<usize> {
-    owner(words.lock().load(Ordering::Relaxed))
 }

@@ -4,8 +4,9 @@ use super::journal::Transaction;
 use super::layout::{CORE, POLICY, RULES, slot, slot_base};
 use super::lock::Os;
 use super::words::Words;
-use crate::kernel::policy::{General, TERMS_START, Terms};
-use crate::kernel::state::{Core, Held, Memory, RULE_WORDS, RuleState, View};
+use crate::kernel::policy::terms_range;
+use crate::kernel::state::{Core, General, Held, Memory, RULE_WORDS, RuleState, View};
+use crate::kernel::terms::Terms;
 
 /// A look at the state without the lock; whole only inside [`super::journal::read`].
 pub struct Reader<'a>(pub &'a Words);
@@ -18,7 +19,7 @@ impl View for Reader<'_> {
 
     #[inline]
     fn terms(&self, rule: usize) -> Terms {
-        Terms::from_words(self.0.load_array(POLICY + TERMS_START + rule * Terms::WORDS))
+        Terms::from_words(self.0.load_array(POLICY + terms_range(rule).start))
     }
 
     #[inline]

@@ -22,5 +22,6 @@ pub mod slots;
 pub mod words;
 
 #[cfg(not(loom))]
-pub use attach::{Bounds, Member, Segment, Tx};
-pub use memory::Reader;
+pub(crate) use attach::Tx;
+#[cfg(not(loom))]
+pub use attach::{Bounds, Segment, program_name};

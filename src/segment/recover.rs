@@ -8,7 +8,7 @@ use super::lock::Os;
 use super::words::Words;
 use crate::error::Error;
 use crate::kernel::policy::{POLICY_WORDS, Policy};
-use crate::kernel::state::View;
+use crate::kernel::state::{Core, Held, Memory, View};
 use crate::kernel::time::Time;
 use crate::kernel::{MAX_PERMITS, decide};
 use crate::sys::{FileFacts, SharedMap};
@@ -47,8 +47,11 @@ impl Unverified {
     /// Checks the header (P4): reads only.
     pub fn verify(self) -> Result<Verified, Error> {
         let word = |index| self.words.load(index);
-        let refuse = |problem, remedy| Err(Error::Foreign { path: self.backing.path().to_owned(), problem, remedy });
-        if word(header::MAGIC).swap_bytes() == layout::MAGIC || word(header::FORMAT).swap_bytes() as u32 == layout::BYTE_ORDER {
+        let refuse =
+            |problem, remedy| Err(Error::Foreign { path: self.backing.path().to_owned(), problem, remedy });
+        if word(header::MAGIC).swap_bytes() == layout::MAGIC
+            || word(header::FORMAT).swap_bytes() as u32 == layout::BYTE_ORDER
+        {
             return refuse("it was made on a machine of the other byte order".into(), NOT_OURS);
         }
         if word(header::MAGIC) != layout::MAGIC || word(header::FORMAT) as u32 != layout::BYTE_ORDER {
@@ -72,7 +75,8 @@ impl Unverified {
 }
 
 const NOT_OURS: &str = "move it away, or choose another directory with --dir";
-const OTHER_VERSION: &str = "use one version of shmlimit, or start the limiter afresh with: shmlimit init NAME --replace …";
+const OTHER_VERSION: &str =
+    "use one version of shmlimit, or start the limiter afresh with: shmlimit init NAME --replace …";
 
 /// The policy in a segment, checked; `Err` says what is wrong with it.
 pub fn policy(words: &Words) -> Result<Policy, String> {
@@ -93,9 +97,21 @@ pub fn is_sane<O: Os>(tx: &Transaction<'_, O>, found: Found, now: Time) -> bool 
         && core.in_flight_background <= core.in_flight
 }
 
-/// Starts the state anew, with nothing to give (a reset never hands out a full bucket).
+/// Starts the state anew, with nothing to give (a reset never hands out a full bucket). Permits are counted
+/// again from what the participants hold.
 pub fn reset<O: Os>(tx: &mut Transaction<'_, O>, now: Time) {
     decide::reset(tx, now);
+    let mut in_flight = Held::default();
+    for slot in 0..layout::SLOTS {
+        let held = tx.held(slot);
+        if held.background <= held.total && in_flight.total.saturating_add(held.total) <= MAX_PERMITS {
+            in_flight.total += held.total;
+            in_flight.background += held.background;
+        } else if tx.room() > 8 {
+            tx.set_held(slot, Held::default());
+        }
+    }
+    tx.set_core(Core { latest: now, in_flight: in_flight.total, in_flight_background: in_flight.background });
     let resets = tx.load(layout::RESETS);
     tx.write(layout::RESETS, resets.wrapping_add(1));
 }

@@ -58,12 +58,6 @@ pub fn is_owned(words: &Words, slot: usize) -> bool {
     words.load(slot_base(slot) + slot::STATE) & OWNED != 0
 }
 
-/// The generation of a slot's present or last owner.
-#[inline]
-pub fn generation(words: &Words, slot: usize) -> u32 {
-    (words.load(slot_base(slot) + slot::STATE) >> 32) as u32
-}
-
 /// Reads a slot; `None` if nobody owns it.
 pub fn participant(words: &Words, index: usize) -> Option<Participant> {
     let base = slot_base(index);

@@ -49,7 +49,11 @@ mod mapped {
         #[inline(always)]
         fn half(&self, half: usize) -> &AtomicU32 {
             // SAFETY: I1; lock and news share one word and are only ever accessed as 32-bit halves.
-            unsafe { AtomicU32::from_ptr(self.map.base().add(layout::LOCK_AND_NEWS).cast::<u32>().add(half).as_ptr()) }
+            unsafe {
+                AtomicU32::from_ptr(
+                    self.map.base().add(layout::LOCK_AND_NEWS).cast::<u32>().add(half).as_ptr(),
+                )
+            }
         }
     }
 }

@@ -19,8 +19,8 @@
 //! - [`ForkWords`]: words that are 0 when new and 0 again in every forked child, however it was forked. Its
 //!   [`PulseCell`] keeps a [`Pulse`] under the same rule.
 //!
-//! **Liveness**: a byte lock for each slot, which the system gives back on any death of its holder.
-//! - [`reopen`]: a fresh open file description of the same file; pulses need one each.
+//! **Liveness**: a byte lock for each slot, which the system gives back on any death of its holder. Each needs an open
+//! file description of its own (open the file again, a duplicate will not do).
 //! - [`Pulse`]: `hold` takes the lock of `slot` for as long as this process's memory lives (`None`: somebody else
 //!   has it). Closing descriptors does not lose it, a forked child does not inherit it, dropping gives it back.
 //! - [`TakenPulse`]: the same lock for a short time, by somebody who believes the slot's owner dead. Dropping gives
@@ -59,9 +59,9 @@ use windows as platform;
 
 #[cfg(any(unix, windows))]
 pub(crate) use platform::{
-    Clock, ForkWords, Pulse, PulseCell, SharedMap, TakenPulse, UnnamedFile, boot_id, effective_uid, facts,
-    facts_at, file_system, futex_wait, futex_wake, in_group, open_directory, open_file_at, open_or_create_at,
-    process_id, program_name, pulse_is_held, reopen, set_group, unlink_at, unnamed_file, wall_now,
+    Clock, ForkWords, Pulse, SharedMap, TakenPulse, boot_id, effective_uid, facts, facts_at, file_system,
+    futex_wait, futex_wake, in_group, open_directory, open_file_at, open_or_create_at, process_id,
+    program_name, pulse_is_held, set_group, unlink_at, unnamed_file, wall_now,
 };
 
 /// What the checks at opening want to know about a file.

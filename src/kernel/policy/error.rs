@@ -19,10 +19,7 @@ impl Key {
     }
 
     pub(super) const fn of_rule(rule: usize, name: &'static str) -> Key {
-        Key {
-            rule: Some(rule),
-            name,
-        }
+        Key { rule: Some(rule), name }
     }
 }
 

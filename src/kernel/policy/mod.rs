@@ -65,10 +65,7 @@ impl Algorithm {
                 .into_iter()
                 .find(|known| *known == text)
                 .map_or_else(
-                    || PolicyError::UnknownAlgorithm {
-                        key,
-                        value: text.to_owned(),
-                    },
+                    || PolicyError::UnknownAlgorithm { key, value: text.to_owned() },
                     |value| PolicyError::NotYetSupported { key, value },
                 )),
         }
@@ -99,16 +96,7 @@ pub struct RuleDraft<'a> {
 impl RuleDraft<'_> {
     /// `limit` requests per `period`, everything else by default.
     pub const fn new(algorithm: Algorithm, limit: u64, period: Nanos) -> Self {
-        RuleDraft {
-            name: None,
-            algorithm,
-            unit: None,
-            limit,
-            period,
-            burst: None,
-            tau: None,
-            reserve: 0,
-        }
+        RuleDraft { name: None, algorithm, unit: None, limit, period, burst: None, tau: None, reserve: 0 }
     }
 }
 
@@ -127,12 +115,7 @@ pub struct PolicyDraft<'a> {
 
 impl Default for PolicyDraft<'_> {
     fn default() -> Self {
-        PolicyDraft {
-            provider: "default",
-            concurrency: None,
-            concurrency_background: None,
-            rules: &[],
-        }
+        PolicyDraft { provider: "default", concurrency: None, concurrency_background: None, rules: &[] }
     }
 }
 
@@ -183,38 +166,25 @@ impl Rule {
         let burst = match (draft.tau, draft.burst) {
             (Some(_), Some(_)) => {
                 let problem = "give either burst or tau (tau = burst * period / limit)";
-                return Err(PolicyError::Conflict {
-                    key: key("tau"),
-                    problem,
-                });
+                return Err(PolicyError::Conflict { key: key("tau"), problem });
             }
             (Some(_), None) if draft.algorithm != Algorithm::Gcra => {
                 let problem = "only gcra takes tau; use burst";
-                return Err(PolicyError::Conflict {
-                    key: key("tau"),
-                    problem,
-                });
+                return Err(PolicyError::Conflict { key: key("tau"), problem });
             }
             (Some(tau), None) => {
-                within(
-                    key("tau"),
-                    tau.0,
-                    period.div_ceil(limit),
-                    u128::from(MAX_SPAN - 1),
-                    " ns",
-                )?;
+                within(key("tau"), tau.0, period.div_ceil(limit), u128::from(MAX_SPAN - 1), " ns")?;
                 let units = u128::from(tau.0) * limit / period;
                 let max = u128::from(MAX_AMOUNT) * period / limit;
-                u64::try_from(units)
-                    .ok()
-                    .filter(|units| *units <= MAX_AMOUNT)
-                    .ok_or(PolicyError::OutOfRange {
+                u64::try_from(units).ok().filter(|units| *units <= MAX_AMOUNT).ok_or(
+                    PolicyError::OutOfRange {
                         key: key("tau"),
                         value: u128::from(tau.0),
                         min: period.div_ceil(limit),
                         max,
                         unit: " ns",
-                    })?
+                    },
+                )?
             }
             (None, burst) => {
                 let burst = burst.unwrap_or(draft.limit);
@@ -266,11 +236,7 @@ impl Policy {
     pub fn new(draft: &PolicyDraft<'_>) -> Result<Policy, PolicyError> {
         let count = draft.rules.len();
         if count > MAX_RULES {
-            return Err(PolicyError::TooMany {
-                key: Key::top("rules"),
-                count,
-                max: MAX_RULES,
-            });
+            return Err(PolicyError::TooMany { key: Key::top("rules"), count, max: MAX_RULES });
         }
         let permits = |name, value: Option<u64>| match value {
             None => Ok(None),
@@ -290,16 +256,9 @@ impl Policy {
             *slot = Rule::new(i, rule)?;
             let key = Key::of_rule(i, "unit");
             let unit = named(key, rule.unit.unwrap_or(REQUESTS))?;
-            let place = policy
-                .units
-                .iter()
-                .position(|known| known.is_none_or(|known| known == unit));
+            let place = policy.units.iter().position(|known| known.is_none_or(|known| known == unit));
             let Some(place) = place else {
-                return Err(PolicyError::TooMany {
-                    key,
-                    count: MAX_UNITS + 1,
-                    max: MAX_UNITS,
-                });
+                return Err(PolicyError::TooMany { key, count: MAX_UNITS + 1, max: MAX_UNITS });
             };
             policy.units[place] = Some(unit);
             slot.unit = place as u8;
@@ -351,20 +310,11 @@ impl Policy {
 fn within(key: Key, value: u64, min: u128, max: u128, unit: &'static str) -> Result<u64, PolicyError> {
     let value_wide = u128::from(value);
     if value_wide < min || value_wide > max {
-        return Err(PolicyError::OutOfRange {
-            key,
-            value: value_wide,
-            min,
-            max,
-            unit,
-        });
+        return Err(PolicyError::OutOfRange { key, value: value_wide, min, max, unit });
     }
     Ok(value)
 }
 
 fn named(key: Key, text: &str) -> Result<Name, PolicyError> {
-    Name::new(text).ok_or_else(|| PolicyError::BadName {
-        key,
-        value: text.to_owned(),
-    })
+    Name::new(text).ok_or_else(|| PolicyError::BadName { key, value: text.to_owned() })
 }

@@ -39,9 +39,7 @@ impl Name {
     /// The words to store: the bytes in order, whatever the machine's byte order.
     pub fn to_words(self) -> [u64; NAME_WORDS] {
         std::array::from_fn(|word| {
-            (0..8).fold(0, |sum, byte| {
-                sum | u64::from(self.0[word * 8 + byte]) << (8 * byte)
-            })
+            (0..8).fold(0, |sum, byte| sum | u64::from(self.0[word * 8 + byte]) << (8 * byte))
         })
     }
 

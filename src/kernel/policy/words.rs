@@ -54,10 +54,7 @@ impl Policy {
             let at = RULES_AT + i * COLD_RULE_WORDS;
             put(at, &rule.name.to_words());
             let tau = rule.tau.unwrap_or_default();
-            put(
-                at + NAME_WORDS,
-                &[rule.limit, rule.period.0, rule.burst, tau.0, rule.reserve],
-            );
+            put(at + NAME_WORDS, &[rule.limit, rule.period.0, rule.burst, tau.0, rule.reserve]);
         }
         words
     }
@@ -66,11 +63,7 @@ impl Policy {
     pub fn decode(words: &[u64; POLICY_WORDS]) -> Result<Policy, PolicyError> {
         let damaged = |word| PolicyError::Damaged { word };
         let name = |at: usize| {
-            words[at..at + NAME_WORDS]
-                .try_into()
-                .ok()
-                .and_then(Name::from_words)
-                .ok_or(damaged(at))
+            words[at..at + NAME_WORDS].try_into().ok().and_then(Name::from_words).ok_or(damaged(at))
         };
         let general = General::from_words([words[0], words[1]]);
         let provider = name(PROVIDER_AT)?;
@@ -107,12 +100,7 @@ impl Policy {
             concurrency_background: general.concurrency_background.map(u64::from),
             rules: &drafts[..general.rules],
         })?;
-        match policy
-            .encode()
-            .iter()
-            .zip(words)
-            .position(|(ours, theirs)| ours != theirs)
-        {
+        match policy.encode().iter().zip(words).position(|(ours, theirs)| ours != theirs) {
             None => Ok(policy),
             Some(word) => Err(damaged(word)),
         }

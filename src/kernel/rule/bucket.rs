@@ -45,13 +45,7 @@ impl Words {
     #[inline]
     const fn read(state: RuleState) -> Words {
         let [whole, frac, back_whole, back_frac] = state.0;
-        Words {
-            at: Span { whole, frac },
-            back: Span {
-                whole: back_whole,
-                frac: back_frac,
-            },
-        }
+        Words { at: Span { whole, frac }, back: Span { whole: back_whole, frac: back_frac } }
     }
 
     #[inline]
@@ -63,10 +57,7 @@ impl Words {
     #[inline]
     const fn debt(self, now: Time) -> Span {
         match self.at.whole.checked_sub(now.0) {
-            Some(whole) => Span {
-                whole,
-                frac: self.at.frac,
-            },
+            Some(whole) => Span { whole, frac: self.at.frac },
             None => Span::ZERO,
         }
     }
@@ -88,10 +79,7 @@ const fn wrapping_minus(a: Span, b: Span, den: u64) -> Span {
     let borrow = a.frac < b.frac;
     Span {
         whole: a.whole.wrapping_sub(b.whole).wrapping_sub(borrow as u64),
-        frac: a
-            .frac
-            .wrapping_sub(b.frac)
-            .wrapping_add(if borrow { den } else { 0 }),
+        frac: a.frac.wrapping_sub(b.frac).wrapping_add(if borrow { den } else { 0 }),
     }
 }
 
@@ -127,13 +115,7 @@ impl Count for Bucket {
             at
         };
         let mark = wrapping_plus(at, back, den);
-        (
-            Words { at, back }.write(),
-            Charge {
-                whole: mark.whole,
-                frac: mark.frac,
-            },
-        )
+        (Words { at, back }.write(), Charge { whole: mark.whole, frac: mark.frac })
     }
 
     fn refund(terms: &Terms, state: RuleState, now: Time, cost: u64, charge: Charge) -> RuleState {
@@ -142,28 +124,15 @@ impl Count for Bucket {
         if charge.frac >= den || back.frac >= den || at.frac >= den {
             return state;
         }
-        let mark = Span {
-            whole: charge.whole,
-            frac: charge.frac,
-        };
+        let mark = Span { whole: charge.whole, frac: charge.frac };
         let position = wrapping_minus(mark, back, den);
         // Beyond `at` is no position of this state: it went round, or the words are damaged.
         if position.whole < now.0 || position > at {
             return state;
         }
-        let refund = position
-            .minus(Span::whole(now.0), den)
-            .min(terms.step().times(cost, den));
-        let back = if position == at {
-            back
-        } else {
-            wrapping_plus(back, refund, den)
-        };
-        Words {
-            at: at.minus(refund, den),
-            back,
-        }
-        .write()
+        let refund = position.minus(Span::whole(now.0), den).min(terms.step().times(cost, den));
+        let back = if position == at { back } else { wrapping_plus(back, refund, den) };
+        Words { at: at.minus(refund, den), back }.write()
     }
 
     #[inline]
@@ -182,11 +151,7 @@ impl Count for Bucket {
     }
 
     fn empty(terms: &Terms, now: Time) -> RuleState {
-        Words {
-            at: Span::whole(now.0).plus(terms.tau(), terms.den()),
-            back: Span::ZERO,
-        }
-        .write()
+        Words { at: Span::whole(now.0).plus(terms.tau(), terms.den()), back: Span::ZERO }.write()
     }
 
     fn rescale(old: &Terms, new: &Terms, state: RuleState, now: Time) -> RuleState {
@@ -204,16 +169,8 @@ impl Count for Bucket {
             let owed = convert(debt.minus(old.tau(), old.den()), old, new, true);
             new.tau().plus(owed, den)
         };
-        let debt = if debt.whole >= MAX_SPAN {
-            Span::whole(MAX_SPAN)
-        } else {
-            debt
-        };
-        Words {
-            at: Span::whole(now.0).plus(debt, den),
-            back: Span::ZERO,
-        }
-        .write()
+        let debt = if debt.whole >= MAX_SPAN { Span::whole(MAX_SPAN) } else { debt };
+        Words { at: Span::whole(now.0).plus(debt, den), back: Span::ZERO }.write()
     }
 
     fn forget(before: RuleState, after: RuleState, now: Time) -> RuleState {
@@ -221,11 +178,7 @@ impl Count for Bucket {
         let Words { at, back } = Words::read(before);
         let highest_mark = at.whole.max(now.0).wrapping_add(back.whole).wrapping_add(2);
         let back = Span::whole(highest_mark.wrapping_sub(now.0).wrapping_add(1));
-        Words {
-            back,
-            ..Words::read(after)
-        }
-        .write()
+        Words { back, ..Words::read(after) }.write()
     }
 }
 
@@ -241,10 +194,6 @@ fn convert(span: Span, old: &Terms, new: &Terms, up: bool) -> Span {
     let Some(rest) = (parts % step_old).checked_mul(new.step().parts(new.den())) else {
         return if up { Span::MAX } else { whole_units };
     };
-    let rest = if up {
-        rest.div_ceil(step_old)
-    } else {
-        rest / step_old
-    };
+    let rest = if up { rest.div_ceil(step_old) } else { rest / step_old };
     whole_units.plus(Span::from_parts(rest, 1, new.den()), new.den())
 }

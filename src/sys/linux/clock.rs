@@ -24,24 +24,17 @@ impl Clock {
     pub(crate) fn discover() -> io::Result<Clock> {
         let precise_shift = namespace_shift()?.wrapping_neg();
         let suspended = suspended_at_most_now()?;
-        Ok(Clock {
-            precise_shift,
-            coarse_shift: suspended.saturating_add(precise_shift),
-        })
+        Ok(Clock { precise_shift, coarse_shift: suspended.saturating_add(precise_shift) })
     }
 
     #[inline]
     pub(crate) fn now(&self) -> u64 {
-        read_ns(libc::CLOCK_BOOTTIME)
-            .unwrap_or(0)
-            .saturating_add_signed(self.precise_shift)
+        read_ns(libc::CLOCK_BOOTTIME).unwrap_or(0).saturating_add_signed(self.precise_shift)
     }
 
     #[inline]
     pub(crate) fn now_coarse(&self) -> u64 {
-        read_ns(libc::CLOCK_MONOTONIC_COARSE)
-            .unwrap_or(0)
-            .saturating_add_signed(self.coarse_shift)
+        read_ns(libc::CLOCK_MONOTONIC_COARSE).unwrap_or(0).saturating_add_signed(self.coarse_shift)
     }
 
     pub(crate) fn to_words(self) -> [u64; 2] {
@@ -49,10 +42,7 @@ impl Clock {
     }
 
     pub(crate) fn from_words(words: [u64; 2]) -> Clock {
-        Clock {
-            precise_shift: words[0] as i64,
-            coarse_shift: words[1] as i64,
-        }
+        Clock { precise_shift: words[0] as i64, coarse_shift: words[1] as i64 }
     }
 }
 
@@ -63,20 +53,13 @@ pub(crate) fn wall_now() -> u64 {
 /// `None` for a clock that this kernel lacks, or a time before its zero.
 #[inline]
 fn read_ns(clock: libc::clockid_t) -> Option<u64> {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a live, writable timespec, and the call keeps no pointer to it.
     let status = unsafe { libc::clock_gettime(clock, &mut time) };
     if status != 0 || time.tv_sec < 0 {
         return None;
     }
-    Some(
-        (time.tv_sec as u64)
-            .wrapping_mul(NANOS_PER_SECOND as u64)
-            .wrapping_add(time.tv_nsec as u64),
-    )
+    Some((time.tv_sec as u64).wrapping_mul(NANOS_PER_SECOND as u64).wrapping_add(time.tv_nsec as u64))
 }
 
 /// A lower bound of BOOTTIME − MONOTONIC, so that the coarse clock can never overtake the precise one.
@@ -125,10 +108,7 @@ fn shift_from(offsets_are_ours: bool, offsets: &str) -> io::Result<i64> {
         ));
     }
     boottime_offset(offsets).ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            "/proc/self/timens_offsets has no readable boottime line",
-        )
+        io::Error::new(io::ErrorKind::InvalidData, "/proc/self/timens_offsets has no readable boottime line")
     })
 }
 
@@ -146,10 +126,7 @@ fn boottime_offset(offsets: &str) -> Option<i64> {
 }
 
 fn explain(path: &str, error: io::Error) -> io::Error {
-    io::Error::new(
-        error.kind(),
-        format!("cannot tell which clock all processes share: {path}: {error}"),
-    )
+    io::Error::new(error.kind(), format!("cannot tell which clock all processes share: {path}: {error}"))
 }
 
 #[cfg(test)]
@@ -191,10 +168,7 @@ mod tests {
 
     #[test]
     fn a_clock_survives_its_words() {
-        let clock = Clock {
-            precise_shift: -5,
-            coarse_shift: i64::MAX,
-        };
+        let clock = Clock { precise_shift: -5, coarse_shift: i64::MAX };
         assert_eq!(Clock::from_words(clock.to_words()), clock);
     }
 
@@ -209,58 +183,31 @@ mod tests {
 
     #[test]
     fn a_namespace_not_yet_entered_is_refused() {
-        assert_eq!(
-            shift_from(false, "boottime 0 0\n").unwrap_err().kind(),
-            io::ErrorKind::Unsupported
-        );
+        assert_eq!(shift_from(false, "boottime 0 0\n").unwrap_err().kind(), io::ErrorKind::Unsupported);
         assert_eq!(shift_from(true, "boottime 3 4\n").unwrap(), 3_000_000_004);
     }
 
     #[test]
     fn r2_a_process_in_another_time_namespace_reads_the_same_clock() {
-        let allowed = std::process::Command::new("unshare")
-            .args(["--time", "--fork", "true"])
-            .output();
+        let allowed = std::process::Command::new("unshare").args(["--time", "--fork", "true"]).output();
         if !allowed.is_ok_and(|output| output.status.success()) {
             eprintln!("not tested: `unshare --time` is missing or not permitted here");
             return;
         }
-        let wrapper = [
-            "unshare",
-            "--time",
-            "--fork",
-            "--boottime",
-            "86400",
-            "--monotonic",
-            "1000",
-        ];
+        let wrapper = ["unshare", "--time", "--fork", "--boottime", "86400", "--monotonic", "1000"];
         let clock = Clock::discover().unwrap();
         let before = clock.now();
-        let mut helper = Helper::start(helper_command(
-            &wrapper,
-            "sys::linux::clock::tests::helper_reads_the_clock",
-        ));
+        let mut helper =
+            Helper::start(helper_command(&wrapper, "sys::linux::clock::tests::helper_reads_the_clock"));
         let said = helper.answer();
         let after = clock.now();
         helper.finish();
         let mut numbers = said.split(' ').map(|number| number.parse::<u64>().unwrap());
-        let (coarse, precise, raw) = (
-            numbers.next().unwrap(),
-            numbers.next().unwrap(),
-            numbers.next().unwrap(),
-        );
-        assert!(
-            raw > after + 80_000 * NANOS_PER_SECOND as u64,
-            "the helper was not in another namespace"
-        );
-        assert!(
-            before <= precise && precise <= after,
-            "{before} {precise} {after}"
-        );
-        assert!(
-            coarse <= precise && coarse + NANOS_PER_SECOND as u64 > before,
-            "{coarse} {precise}"
-        );
+        let (coarse, precise, raw) =
+            (numbers.next().unwrap(), numbers.next().unwrap(), numbers.next().unwrap());
+        assert!(raw > after + 80_000 * NANOS_PER_SECOND as u64, "the helper was not in another namespace");
+        assert!(before <= precise && precise <= after, "{before} {precise} {after}");
+        assert!(coarse <= precise && coarse + NANOS_PER_SECOND as u64 > before, "{coarse} {precise}");
     }
 
     #[test]

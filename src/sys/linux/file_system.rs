@@ -80,10 +80,7 @@ mod tests {
             nix::libc::FUSE_SUPER_MAGIC,
             nix::libc::OCFS2_SUPER_MAGIC,
         ] {
-            assert!(
-                matches!(classify(magic as u32), FileSystem::Network(_)),
-                "{magic:x}"
-            );
+            assert!(matches!(classify(magic as u32), FileSystem::Network(_)), "{magic:x}");
         }
         assert_eq!(classify(0xff53_4d42), FileSystem::Network("CIFS"));
         assert_eq!(classify(0x0102_1997), FileSystem::Network("9P"));

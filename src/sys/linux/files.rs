@@ -66,10 +66,7 @@ pub(crate) fn open_or_create_at(dir: &File, name: &str, mode: u32) -> io::Result
             created => return created,
         }
     }
-    Err(io::Error::new(
-        io::ErrorKind::ResourceBusy,
-        "the file is being created and deleted all the time",
-    ))
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file is being created and deleted all the time"))
 }
 
 /// Makes a file that must not exist, of exactly `mode`.
@@ -128,10 +125,7 @@ mod tests {
         let told = facts(&file).unwrap();
         assert_eq!(told, facts_at(&dir, "second").unwrap());
         assert!(told.regular && !told.directory);
-        assert_eq!(
-            (told.uid, told.mode, told.links, told.len),
-            (effective_uid(), 0o640, 2, 5)
-        );
+        assert_eq!((told.uid, told.mode, told.links, told.len), (effective_uid(), 0o640, 2, 5));
         let told = facts(&dir).unwrap();
         assert!(told.directory && !told.regular);
         assert!(in_group(getegid().as_raw()) && !in_group(u32::MAX - 7));
@@ -144,14 +138,8 @@ mod tests {
         symlink("real", path.path().join("link")).unwrap();
         symlink(".", path.path().join("loop")).unwrap();
         let too_many_links = Some(nix::libc::ELOOP);
-        assert_eq!(
-            open_file_at(&dir, "link").unwrap_err().raw_os_error(),
-            too_many_links
-        );
-        assert_eq!(
-            open_or_create_at(&dir, "link", 0o600).unwrap_err().raw_os_error(),
-            too_many_links
-        );
+        assert_eq!(open_file_at(&dir, "link").unwrap_err().raw_os_error(), too_many_links);
+        assert_eq!(open_or_create_at(&dir, "link", 0o600).unwrap_err().raw_os_error(), too_many_links);
         assert!(open_directory(&path.path().join("loop")).is_err());
         let told = facts_at(&dir, "link").unwrap();
         assert!(!told.regular && !told.directory);
@@ -163,20 +151,11 @@ mod tests {
     #[test]
     fn opening_what_exists_keeps_its_mode_and_content() {
         let (_path, dir) = directory();
-        open_or_create_at(&dir, "gate", 0o660)
-            .unwrap()
-            .set_len(9)
-            .unwrap();
+        open_or_create_at(&dir, "gate", 0o660).unwrap().set_len(9).unwrap();
         let again = facts(&open_or_create_at(&dir, "gate", 0o600).unwrap()).unwrap();
         assert_eq!((again.mode, again.len), (0o660, 9));
         unlink_at(&dir, "gate").unwrap();
-        assert_eq!(
-            facts_at(&dir, "gate").unwrap_err().kind(),
-            io::ErrorKind::NotFound
-        );
-        assert_eq!(
-            open_file_at(&dir, "gate").unwrap_err().kind(),
-            io::ErrorKind::NotFound
-        );
+        assert_eq!(facts_at(&dir, "gate").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(open_file_at(&dir, "gate").unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

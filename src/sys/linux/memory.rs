@@ -63,15 +63,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Duration) {
     };
     // SAFETY: `word` is a live, aligned 32-bit word and `timeout` a live timespec for the whole call. Every outcome
     // (woken, value changed, timed out, interrupted) means "look again" to the caller, so none is reported.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT,
-            expected,
-            &raw const timeout,
-        )
-    };
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, &raw const timeout) };
 }
 
 pub(crate) fn futex_wake(word: &AtomicU32, count: u32) -> u32 {
@@ -156,18 +148,12 @@ mod tests {
     fn two_maps_of_one_file_share_their_words() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(8192).unwrap();
-        let (one, two) = (
-            SharedMap::new(&file, 8192).unwrap(),
-            SharedMap::new(&file, 8192).unwrap(),
-        );
+        let (one, two) = (SharedMap::new(&file, 8192).unwrap(), SharedMap::new(&file, 8192).unwrap());
         assert_eq!((one.len(), one.base().addr().get() % 4096), (8192, 0));
         assert_ne!(one.base(), two.base());
         // SAFETY: both addresses are live, aligned words used only atomically.
         let (one, two) = unsafe {
-            (
-                AtomicU64::from_ptr(one.base().as_ptr().add(3)),
-                AtomicU64::from_ptr(two.base().as_ptr().add(3)),
-            )
+            (AtomicU64::from_ptr(one.base().as_ptr().add(3)), AtomicU64::from_ptr(two.base().as_ptr().add(3)))
         };
         one.store(77, Relaxed);
         assert_eq!(two.load(Relaxed), 77);
@@ -178,10 +164,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(4096).unwrap();
         for len in [0, 4095, 8192] {
-            assert_eq!(
-                SharedMap::new(&file, len).unwrap_err().kind(),
-                io::ErrorKind::InvalidInput
-            );
+            assert_eq!(SharedMap::new(&file, len).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         }
     }
 
@@ -201,10 +184,7 @@ mod tests {
     fn a_shared_futex_wakes_another_process() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(4096).unwrap();
-        let (ours, theirs) = (
-            SharedMap::new(&file, 4096).unwrap(),
-            SharedMap::new(&file, 4096).unwrap(),
-        );
+        let (ours, theirs) = (SharedMap::new(&file, 4096).unwrap(), SharedMap::new(&file, 4096).unwrap());
         // SAFETY: both addresses are live, aligned words used only atomically.
         let (ours, theirs) = unsafe {
             (
@@ -216,10 +196,7 @@ mod tests {
             futex_wait(theirs, 0, Duration::from_secs(60));
             0
         });
-        assert!(
-            eventually(|| futex_wake(ours, 1) == 1),
-            "nobody was ever asleep on the word"
-        );
+        assert!(eventually(|| futex_wake(ours, 1) == 1), "nobody was ever asleep on the word");
         assert_eq!(exit_code_of(child), 0);
     }
 

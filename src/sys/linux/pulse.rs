@@ -8,11 +8,9 @@
 //! `hold` has its descriptor open gives the child a copy of it. The slot then counts as alive until that child
 //! ends or executes another program (the descriptor is close-on-exec).
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,15 +24,6 @@ const FIRST_PULSE: i64 = 1 << 62;
 
 /// The kernel rounds up to one page, whatever its size.
 const ONE_PAGE: NonZeroUsize = NonZeroUsize::new(1).unwrap();
-
-/// A duplicate would share the description, and with it every lock; only a new `open` gives a new one.
-pub(crate) fn reopen(file: &File) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK)
-        .open(format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
 
 /// The lock of a slot for as long as this process's memory lives; see the contract.
 ///
@@ -53,16 +42,7 @@ impl Pulse {
     pub(crate) fn hold(fresh: File, slot: u32) -> io::Result<Option<Pulse>> {
         // Mapped before locked, so that an error on the way leaves no lock and no second cleanup.
         // SAFETY: a new mapping at an address of the kernel's choice replaces nothing; PROT_NONE: nobody reads it.
-        let page = unsafe {
-            mmap(
-                None,
-                ONE_PAGE,
-                ProtFlags::PROT_NONE,
-                MapFlags::MAP_SHARED,
-                &fresh,
-                0,
-            )
-        }?;
+        let page = unsafe { mmap(None, ONE_PAGE, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, &fresh, 0) }?;
         let pulse = Pulse { page };
         // SAFETY: the range is the mapping made above.
         unsafe { madvise(page, ONE_PAGE.get(), MmapAdvise::MADV_DONTFORK) }?;
@@ -70,25 +50,12 @@ impl Pulse {
     }
 
     /// Gives up ownership; the word is never 0.
-    pub(crate) fn into_word(self) -> u64 {
-        std::mem::ManuallyDrop::new(self)
-            .page
-            .as_ptr()
-            .expose_provenance() as u64
-    }
-
-    /// Gives the lock back; 0 is nothing.
-    ///
-    /// # Safety
-    /// `word` is 0, or came from `into_word` in this very process (not in a parent) and is used up here. Safe code
-    /// uses a [`PulseCell`].
-    pub(crate) unsafe fn release(word: u64) {
-        // SAFETY: handed on to the caller.
-        drop(unsafe { Pulse::from_word(word) });
+    fn into_word(self) -> u64 {
+        std::mem::ManuallyDrop::new(self).page.as_ptr().expose_provenance() as u64
     }
 
     /// # Safety
-    /// As for `release`.
+    /// `word` is 0, or came from `into_word` in this very process (not in a parent) and is used up here.
     unsafe fn from_word(word: u64) -> Option<Pulse> {
         NonNull::new(std::ptr::with_exposed_provenance_mut(word as usize)).map(|page| Pulse { page })
     }
@@ -120,7 +87,7 @@ impl PulseCell {
         self.exchange(0)
     }
 
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.load(Ordering::Acquire) == 0
     }
@@ -149,10 +116,7 @@ impl TakenPulse {
 impl Drop for TakenPulse {
     fn drop(&mut self) {
         // Closing is not enough: a child forked meanwhile has the same description and would keep the lock.
-        let _ = fcntl(
-            &self.file,
-            FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_UNLCK, self.slot)),
-        );
+        let _ = fcntl(&self.file, FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_UNLCK, self.slot)));
     }
 }
 

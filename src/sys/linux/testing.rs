@@ -98,11 +98,7 @@ pub(super) struct Helper {
 
 impl Helper {
     pub(super) fn start(mut command: Command) -> Helper {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         Helper { child, output }
     }

@@ -23,10 +23,7 @@ pub(crate) struct UnnamedFile {
 
 pub(crate) fn unnamed_file(dir: &File, mode: u32, len: u64) -> io::Result<UnnamedFile> {
     let unnamed = match without_any_name(dir) {
-        Ok(file) => UnnamedFile {
-            file,
-            temporary: None,
-        },
+        Ok(file) => UnnamedFile { file, temporary: None },
         // Old kernels take the flag for O_DIRECTORY (EISDIR); some file systems call it invalid.
         Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL) => with_temporary_name(dir)?,
         Err(error) => return Err(error.into()),
@@ -64,13 +61,7 @@ struct TemporaryName {
 impl TemporaryName {
     /// Not link and unlink: between them the file would have two names, which openers take for an attack.
     fn rename(mut self, dir: &File, name: &str) -> io::Result<()> {
-        renameat2(
-            &self.dir,
-            self.name.as_str(),
-            dir,
-            name,
-            RenameFlags::RENAME_NOREPLACE,
-        )?;
+        renameat2(&self.dir, self.name.as_str(), dir, name, RenameFlags::RENAME_NOREPLACE)?;
         self.renamed = true;
         Ok(())
     }
@@ -97,24 +88,14 @@ fn with_temporary_name(dir: &File) -> io::Result<UnnamedFile> {
         let name = format!(".shmlimit-{pid}-{:x}.tmp", super::wall_now());
         match create_at(dir, &name, private().bits()) {
             Ok(file) => {
-                let temporary = TemporaryName {
-                    dir: own_dir,
-                    name,
-                    renamed: false,
-                };
-                return Ok(UnnamedFile {
-                    file,
-                    temporary: Some(temporary),
-                });
+                let temporary = TemporaryName { dir: own_dir, name, renamed: false };
+                return Ok(UnnamedFile { file, temporary: Some(temporary) });
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
     }
-    Err(io::Error::new(
-        io::ErrorKind::AlreadyExists,
-        "no temporary name was free",
-    ))
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "no temporary name was free"))
 }
 
 /// Takes the room now: `set_len` succeeds on a full disk, and the first store into the mapping would be SIGBUS.
@@ -141,9 +122,7 @@ mod tests {
 
     fn names(path: &tempfile::TempDir) -> Vec<String> {
         let entries = std::fs::read_dir(path.path()).unwrap();
-        entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect()
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     fn both_ways(dir: &File) -> [UnnamedFile; 2] {
@@ -196,20 +175,8 @@ mod tests {
         let tried = std::thread::scope(|scope| {
             let full = || -> Result<io::Result<UnnamedFile>, Errno> {
                 unshare(CloneFlags::CLONE_NEWNS)?;
-                mount(
-                    None::<&str>,
-                    "/",
-                    None::<&str>,
-                    MsFlags::MS_REC | MsFlags::MS_PRIVATE,
-                    None::<&str>,
-                )?;
-                mount(
-                    Some("none"),
-                    path.path(),
-                    Some("tmpfs"),
-                    MsFlags::empty(),
-                    Some("size=64k"),
-                )?;
+                mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)?;
+                mount(Some("none"), path.path(), Some("tmpfs"), MsFlags::empty(), Some("size=64k"))?;
                 let dir = open_directory(path.path()).unwrap();
                 drop(unnamed_file(&dir, 0o600, 4096).unwrap());
                 Ok(unnamed_file(&dir, 0o600, 1 << 20))

@@ -7,12 +7,24 @@ use crate::sys::linux::testing::{
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::fs::OpenOptions;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 
 fn segment() -> (tempfile::NamedTempFile, File) {
     let named = tempfile::NamedTempFile::new().unwrap();
     named.as_file().set_len(4096).unwrap();
     let file = named.reopen().unwrap();
     (named, file)
+}
+
+/// A duplicate would share the description, and with it every lock; only a new `open` gives a new one.
+fn reopen(file: &File) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK)
+        .open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 fn hold(file: &File, slot: u32) -> Option<Pulse> {
@@ -51,10 +63,7 @@ fn a_reopened_file_is_the_same_inode_but_another_description() {
     let taken = TakenPulse::take(reopen(&file).unwrap(), 0).unwrap().unwrap();
     let copy = file.try_clone().unwrap();
     assert!(pulse_is_held(&copy, 0).unwrap());
-    assert!(
-        !pulse_is_held(&taken.file, 0).unwrap(),
-        "a description never conflicts with itself"
-    );
+    assert!(!pulse_is_held(&taken.file, 0).unwrap(), "a description never conflicts with itself");
 }
 
 #[test]
@@ -104,29 +113,13 @@ fn a_cell_is_full_here_and_empty_in_a_child_and_gives_back_with_its_words() {
 }
 
 #[test]
-fn a_pulse_goes_through_a_word() {
-    let (_named, file) = segment();
-    let word = hold(&file, 0).unwrap().into_word();
-    assert!(word != 0 && pulse_is_held(&file, 0).unwrap());
-    // SAFETY: the word is from `into_word` above and used once; 0 is always allowed.
-    unsafe {
-        Pulse::release(word);
-        Pulse::release(0);
-    }
-    assert!(becomes_free(&file, 0));
-}
-
-#[test]
 fn p2_the_pulse_survives_closing_every_descriptor_and_dies_with_its_owner_though_a_child_lives_on() {
     let (named, file) = segment();
     let mut command = helper_command(&[], "sys::linux::pulse::tests::helper_holds_a_pulse");
     command.env("SHMLIMIT_TEST_FILE", named.path());
     let mut owner = Helper::start(command);
     let grandchild = Pid::from_raw(owner.answer().parse().unwrap());
-    assert!(
-        pulse_is_held(&file, 7).unwrap(),
-        "lost when the owner closed its descriptors"
-    );
+    assert!(pulse_is_held(&file, 7).unwrap(), "lost when the owner closed its descriptors");
     owner.kill();
     let freed = becomes_free(&file, 7);
     let lives_on = kill(grandchild, None).is_ok();

@@ -1,0 +1,187 @@
+//! Opening a limiter: where it lives, and what it is made of if it must be made.
+
+use super::Limiter;
+use super::link::Link;
+use crate::describe;
+use crate::error::Error;
+use crate::kernel::Policy;
+use crate::paths::{self, LimiterName};
+use crate::presets;
+use crate::segment::create::{self, Seed};
+use crate::segment::directory::{Allowances, Directory};
+use crate::segment::{Bounds, Segment};
+use std::path::PathBuf;
+
+/// How often a limiter that keeps changing under our hands is opened again before giving up.
+const TRIES: usize = 8;
+
+/// How to open a limiter. See [`Limiter::builder`].
+#[derive(Debug, Clone)]
+pub struct Builder {
+    name: String,
+    directory: Option<PathBuf>,
+    policy: Option<Policy>,
+    group: Option<u32>,
+    network: bool,
+    bounds: Bounds,
+}
+
+impl Builder {
+    pub(super) fn new(name: &str) -> Builder {
+        let bounds = Bounds::default();
+        Builder { name: name.to_owned(), directory: None, policy: None, group: None, network: false, bounds }
+    }
+
+    /// Where limiters live. Default: `SHMLIMIT_DIR`, `ANIVAULT_DIR`, `/var/run/anivault` if it can be used, else
+    /// `/var/tmp/anivault-UID`.
+    #[must_use]
+    pub fn directory(mut self, path: impl Into<PathBuf>) -> Builder {
+        self.directory = Some(path.into());
+        self
+    }
+
+    /// The limiter must have exactly this policy: it is made so, or refused if it is there and differs (R144).
+    /// Without a policy the limiter is used as it is, or made from the preset of its name.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Builder {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// Shares the directory with the members of a group.
+    #[must_use]
+    pub fn group(mut self, gid: u32) -> Builder {
+        self.group = Some(gid);
+        self
+    }
+
+    /// Trusts a network file system, on the caller's own risk (R135).
+    #[must_use]
+    pub fn allow_network_fs(mut self) -> Builder {
+        self.network = true;
+        self
+    }
+
+    /// Other bounds than the usual, for tests that cannot wait a second.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn bounds(mut self, bounds: Bounds) -> Builder {
+        self.bounds = bounds;
+        self
+    }
+
+    /// Opens the limiter, and makes it if it is not there.
+    pub fn open(self) -> Result<Limiter, Error> {
+        let (name, directory) = self.place(true)?;
+        let make = match self.policy {
+            Some(policy) => Some(policy),
+            None => presets::policy(name.as_str()).transpose()?,
+        };
+        let segment = settle(&directory, &name, self.bounds, make.map(Seed::fresh))?;
+        if let Some(wanted) = self.policy {
+            let there = segment.policy()?;
+            if there != wanted {
+                let differences = describe::differences(&there, &wanted);
+                return Err(Error::ConfigMismatch { name: name.as_str().to_owned(), differences });
+            }
+        }
+        Limiter::new(name, directory, self.bounds, segment)
+    }
+
+    /// Opens the limiter only if it is there; makes neither it nor its directory.
+    pub fn open_existing(self) -> Result<Limiter, Error> {
+        let (name, directory) = self.place(false)?;
+        let segment = settle(&directory, &name, self.bounds, None)?;
+        Limiter::new(name, directory, self.bounds, segment)
+    }
+
+    /// Makes the limiter; an error if it is there already.
+    pub fn create(self) -> Result<Limiter, Error> {
+        let (name, directory) = self.place(true)?;
+        let seed = self.seed(&name, &directory)?;
+        if !create::create(&directory, &name, &seed)? {
+            let name = name.as_str().to_owned();
+            return Err(Error::AlreadyExists { name, directory: directory.path().to_owned() });
+        }
+        let segment = settle(&directory, &name, self.bounds, None)?;
+        Limiter::new(name, directory, self.bounds, segment)
+    }
+
+    /// Makes the limiter afresh in place of the one there may be; its users go over to the new one within a second.
+    pub fn replace(self) -> Result<Limiter, Error> {
+        let (name, directory) = self.place(true)?;
+        let seed = self.seed(&name, &directory)?;
+        create::replace(&directory, &name, &seed, || match open_once(&directory, &name, self.bounds) {
+            Ok(Some(old)) => old.retire(),
+            // What cannot be opened has no users to tell; it is replaced all the same, unless it is not ours.
+            Ok(None) | Err(Error::Foreign { .. } | Error::Damaged { .. } | Error::Unsettled { .. }) => Ok(()),
+            Err(error) => Err(error),
+        })?;
+        let segment = settle(&directory, &name, self.bounds, None)?;
+        Limiter::new(name, directory, self.bounds, segment)
+    }
+
+    fn seed(&self, name: &LimiterName, directory: &Directory) -> Result<Seed, Error> {
+        let unknown = || Error::UnknownLimiter {
+            name: name.as_str().to_owned(),
+            directory: directory.path().to_owned(),
+        };
+        match self.policy {
+            Some(policy) => Ok(Seed::fresh(policy)),
+            None => Ok(Seed::fresh(presets::policy(name.as_str()).ok_or_else(unknown)??)),
+        }
+    }
+
+    fn place(&self, make: bool) -> Result<(LimiterName, Directory), Error> {
+        let name = LimiterName::new(&self.name)?;
+        let places = paths::places(self.directory.as_deref());
+        let mut directory = Directory::find(&places, Allowances { make, network: self.network })?;
+        if let Some(note) = &directory.note {
+            tracing::warn!("{note}");
+        }
+        if let Some(group) = self.group {
+            directory.share_with(group)?;
+        }
+        Ok((name, directory))
+    }
+}
+
+fn open_once(directory: &Directory, name: &LimiterName, bounds: Bounds) -> Result<Option<Segment>, Error> {
+    create::open(directory, name)?.map(|verified| Segment::attach(verified, bounds)).transpose()
+}
+
+/// Opens the segment that is there, or makes one from the seed, until one of the two has worked.
+fn settle(
+    directory: &Directory,
+    name: &LimiterName,
+    bounds: Bounds,
+    seed: Option<Seed>,
+) -> Result<Segment, Error> {
+    for _ in 0..TRIES {
+        match open_once(directory, name, bounds) {
+            Ok(Some(segment)) => return Ok(segment),
+            Ok(None) => match &seed {
+                Some(seed) => drop(create::create(directory, name, seed)?),
+                None => {
+                    let (name, directory) = (name.as_str().to_owned(), directory.path().to_owned());
+                    return Err(Error::UnknownLimiter { name, directory });
+                }
+            },
+            Err(Error::Unsettled { .. }) => create::clear_retired(directory, name, seed.as_ref())?,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::Unsettled { path: directory.path().join(name.file_name()) })
+}
+
+/// The segment that takes the place of one that was deleted, replaced or retired. Where there is none, it goes on
+/// with the same policy; if the old one was merely deleted, also with what its rules had seen.
+pub(super) fn successor(
+    directory: &Directory,
+    name: &LimiterName,
+    bounds: Bounds,
+    old: &Segment,
+) -> Result<Link, Error> {
+    let seed = if old.is_retired() { Seed::fresh(old.policy()?) } else { old.seed()? };
+    Link::new(name.clone(), settle(directory, name, bounds, Some(seed))?)
+}

@@ -1,0 +1,118 @@
+//! The answers: a grant, a refusal, or a failure.
+
+use super::link::Link;
+use crate::error::Error;
+use crate::kernel::{self, Reason, Ticket, decide};
+use std::fmt;
+use std::time::Duration;
+
+/// The right to make one call. It holds a permit until it is released, cancelled or dropped.
+///
+/// A grant belongs to the process that got it: after a fork the child's copy does nothing.
+#[derive(Debug)]
+#[must_use = "dropping a grant gives its permit back at once"]
+pub struct Grant<'l> {
+    link: &'l Link,
+    badge: u64,
+    ticket: Ticket,
+}
+
+impl<'l> Grant<'l> {
+    #[inline]
+    pub(super) fn new(link: &'l Link, badge: u64, ticket: Ticket) -> Grant<'l> {
+        Grant { link, badge, ticket }
+    }
+
+    /// The call is over: gives the permit back. Dropping does the same but cannot report a failure.
+    pub fn release(self) -> Result<(), Error> {
+        let ticket = self.disarm();
+        ticket.0.give_back(ticket.1, |tx, slot, _| decide::release(tx, slot, &ticket.2))
+    }
+
+    /// The call was never sent: gives the permit back, and to every rule what it can still take back (R129).
+    pub fn cancel(self) -> Result<(), Error> {
+        let ticket = self.disarm();
+        ticket.0.give_back(ticket.1, |tx, slot, now| decide::cancel(tx, slot, &ticket.2, now))
+    }
+
+    fn disarm(mut self) -> (&'l Link, u64, Ticket) {
+        let parts = (self.link, self.badge, self.ticket);
+        self.ticket.permit = false;
+        parts
+    }
+}
+
+impl Drop for Grant<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.ticket.permit {
+            // A failure leaves the permit to be found when this process ends; there is nobody to tell here.
+            let _ = self.link.give_back(self.badge, |tx, slot, _| decide::release(tx, slot, &self.ticket));
+        }
+    }
+}
+
+/// Not now: why, and when to ask again. Nothing was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// The first layer that stands in the way.
+    pub reason: Reason,
+    /// Which rule, by its place in the policy, if it was one.
+    pub rule: Option<usize>,
+    /// After this the layer in `reason` lets the call pass, absent other traffic; `None` = never, or nobody knows.
+    pub retry_after: Option<Duration>,
+    /// Nobody who gives up before this can be served; `None` = never.
+    pub ready_after: Option<Duration>,
+}
+
+impl From<kernel::Refusal> for Refusal {
+    #[inline]
+    fn from(refusal: kernel::Refusal) -> Refusal {
+        let after = |at: kernel::Time| Duration::from_nanos(at.since(refusal.judged_at).0);
+        Refusal {
+            reason: refusal.reason,
+            rule: refusal.rule.map(usize::from),
+            retry_after: refusal.retry_at.map(after),
+            ready_after: refusal.ready_at.map(after),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason {
+            Reason::Concurrency => write!(f, "all permits are out")?,
+            Reason::Rate => write!(f, "the rate is used up")?,
+            Reason::CostExceedsLimit => return write!(f, "the cost is more than a rule ever allows"),
+        }
+        match self.retry_after {
+            Some(after) => write!(f, ", try again in {after:.3?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why there is no grant.
+#[derive(Debug, thiserror::Error)]
+pub enum AcquireError {
+    /// The limiter says: not now.
+    #[error("refused: {0}")]
+    Refused(Refusal),
+    /// The limiter could not be asked.
+    #[error(transparent)]
+    Failed(Box<Error>),
+}
+
+impl From<Error> for AcquireError {
+    #[cold]
+    fn from(error: Error) -> AcquireError {
+        AcquireError::Failed(Box::new(error))
+    }
+}
+
+impl From<Box<Error>> for AcquireError {
+    #[cold]
+    fn from(error: Box<Error>) -> AcquireError {
+        AcquireError::Failed(error)
+    }
+}

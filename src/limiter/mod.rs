@@ -1,0 +1,207 @@
+//! The handle: clock, segment, kernel and waiting, put together.
+
+mod builder;
+mod grant;
+mod link;
+mod request;
+mod snapshot;
+
+pub use builder::Builder;
+pub use grant::{AcquireError, Grant, Refusal};
+pub use request::Request;
+pub use snapshot::{ParticipantSnapshot, RuleSnapshot, Snapshot};
+
+use crate::error::Error;
+use crate::kernel::{Policy, Reason};
+use crate::paths::{self, LimiterName};
+use crate::segment::directory::{Allowances, Directory};
+use crate::segment::{Bounds, Segment};
+use link::Link;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The longest sleep while waiting for a permit: how late the news of a death may come.
+const PERMIT_SLEEP: Duration = Duration::from_millis(20);
+/// The longest sleep while waiting for a rule: how late a changed policy may be noticed.
+const RATE_SLEEP: Duration = Duration::from_millis(500);
+/// How often one call follows a limiter that is replaced again and again.
+const MOVES: usize = 4;
+
+/// A named budget, shared with every process that opens the same name in the same directory.
+///
+/// Cheap to clone, usable from any thread, and from a forked child. Open it once per process: each `open` takes a
+/// slot of its own.
+#[derive(Debug, Clone)]
+pub struct Limiter {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    name: LimiterName,
+    directory: Directory,
+    bounds: Bounds,
+    first: Link,
+}
+
+impl Limiter {
+    /// Opens a limiter in the usual directory, and makes it from the preset of its name if it is not there.
+    pub fn open(name: &str) -> Result<Limiter, Error> {
+        Limiter::builder(name).open()
+    }
+
+    /// Opens a limiter with choices: directory, policy, sharing.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+    ///
+    /// let hourly = RuleDraft::new(Algorithm::Gcra, 5000, Nanos::from_secs(3600));
+    /// let policy = Policy::new(&PolicyDraft { rules: &[hourly], ..PolicyDraft::default() })?;
+    /// let limiter = Limiter::builder("github").directory(directory.path()).policy(policy).open()?;
+    /// assert_eq!(limiter.snapshot()?.rules[0].remaining, 5000);
+    /// # Ok(()) }
+    /// ```
+    pub fn builder(name: &str) -> Builder {
+        Builder::new(name)
+    }
+
+    /// The names of the limiters in a directory (default: the usual one), and that directory.
+    pub fn list(directory: Option<&Path>) -> Result<(std::path::PathBuf, Vec<String>), Error> {
+        let directory =
+            Directory::find(&paths::places(directory), Allowances { make: false, network: true })?;
+        let path = directory.path();
+        let entries = std::fs::read_dir(path).map_err(Error::io("read directory", path))?;
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| LimiterName::of_file(entry.ok()?.file_name().to_str()?))
+            .map(|name| name.as_str().to_owned())
+            .collect();
+        names.sort();
+        Ok((path.to_owned(), names))
+    }
+
+    fn new(
+        name: LimiterName,
+        directory: Directory,
+        bounds: Bounds,
+        segment: Segment,
+    ) -> Result<Limiter, Error> {
+        let first = Link::new(name.clone(), segment)?;
+        Ok(Limiter { shared: Arc::new(Shared { name, directory, bounds, first }) })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.shared.name.as_str()
+    }
+
+    /// The directory it lives in.
+    pub fn directory(&self) -> &Path {
+        self.shared.directory.path()
+    }
+
+    /// Whether that directory is emptied when the machine boots.
+    pub fn is_volatile(&self) -> bool {
+        self.shared.directory.is_volatile()
+    }
+
+    /// Why a better directory was passed over, for people.
+    pub fn directory_note(&self) -> Option<&str> {
+        self.shared.directory.note.as_deref()
+    }
+
+    /// Asks once and never waits (except for the lock, a second at most).
+    #[inline]
+    pub fn try_acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
+        self.attempt(request, self.shared.bounds.lock)
+    }
+
+    /// Asks, and waits until the call may be made. A request with a timeout that cannot be met is refused at once;
+    /// so is one that costs more than a rule ever allows.
+    pub fn acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
+        let deadline = request.patience().and_then(|patience| Instant::now().checked_add(patience));
+        let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let mut heard = None;
+        loop {
+            let left_now = left();
+            let lock_patience =
+                left_now.map_or(self.shared.bounds.lock, |left| left.min(self.shared.bounds.lock));
+            let refusal = match self.attempt(request, lock_patience) {
+                Err(AcquireError::Refused(refusal)) => refusal,
+                decided => return decided,
+            };
+            let hopeless = match (refusal.reason, refusal.ready_after, left_now) {
+                (Reason::CostExceedsLimit, ..) | (_, None, _) => true,
+                (_, Some(ready), Some(left)) => ready > left || left.is_zero(),
+                (_, Some(_), None) => false,
+            };
+            if hopeless {
+                return Err(AcquireError::Refused(refusal));
+            }
+            let segment = &self.newest().segment;
+            match refusal.retry_after {
+                Some(after) => std::thread::sleep(left_now.unwrap_or(RATE_SLEEP).min(after.min(RATE_SLEEP))),
+                // Listen first, ask once more, and only then sleep: what is given back in between is not missed.
+                None => match heard.take() {
+                    Some(heard) => segment.sleep(heard, left_now.unwrap_or(PERMIT_SLEEP).min(PERMIT_SLEEP)),
+                    None => heard = Some(segment.listen()),
+                },
+            }
+        }
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> Result<Policy, Error> {
+        self.follow(|link| link.segment.policy())
+    }
+
+    /// Puts another policy in force for all processes at once: tokens are kept, and clipped to a smaller capacity
+    /// (R110). Units cannot change while a limiter is used.
+    pub fn set_policy(&self, policy: &Policy) -> Result<(), Error> {
+        self.follow(|link| link.set_policy(policy))
+    }
+
+    /// Everything there is to see, for people and dashboards.
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        self.follow(|link| Snapshot::take(self, &link.segment))
+    }
+
+    #[inline]
+    fn newest(&self) -> &Link {
+        self.shared.first.newest()
+    }
+
+    #[inline]
+    fn attempt(&self, request: &Request<'_>, patience: Duration) -> Result<Grant<'_>, AcquireError> {
+        match self.newest().try_acquire(request, patience) {
+            Err(AcquireError::Failed(error)) if matches!(*error, Error::Unsettled { .. }) => {
+                self.follow(|link| match link.try_acquire(request, patience) {
+                    Err(AcquireError::Failed(error)) => Err(*error),
+                    decided => Ok(decided),
+                })?
+            }
+            decided => decided,
+        }
+    }
+
+    /// Does something with the segment, and with its successor if it turns out to be deleted or replaced.
+    #[cold]
+    fn follow<'l, R>(&'l self, work: impl Fn(&'l Link) -> Result<R, Error>) -> Result<R, Error> {
+        let mut link = self.newest();
+        for _ in 0..MOVES {
+            match work(link) {
+                Err(Error::Unsettled { .. }) => {
+                    if std::ptr::eq(link, self.newest()) {
+                        let Shared { name, directory, bounds, .. } = &*self.shared;
+                        link.succeed(builder::successor(directory, name, *bounds, &link.segment)?);
+                    }
+                    link = self.newest();
+                }
+                done => return done,
+            }
+        }
+        work(link)
+    }
+}

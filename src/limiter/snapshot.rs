@@ -1,0 +1,128 @@
+//! A limiter at one moment, in plain values.
+
+use super::Limiter;
+use crate::error::Error;
+use crate::kernel::state::View;
+use crate::kernel::{Policy, Priority, Time, rule};
+use crate::segment::{Segment, layout, program_name};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A limiter at one moment.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Its name.
+    pub name: String,
+    /// The directory it lives in.
+    pub directory: PathBuf,
+    /// The policy in force.
+    pub policy: Policy,
+    /// Its rules, in order.
+    pub rules: Vec<RuleSnapshot>,
+    /// Permits that are out.
+    pub in_flight: u32,
+    /// Those of them that background calls hold.
+    pub in_flight_background: u32,
+    /// Who is attached. The dead are not listed; what they held comes back when it is needed.
+    pub participants: Vec<ParticipantSnapshot>,
+    /// How often a damaged state had to be started afresh.
+    pub resets: u64,
+}
+
+/// One rule at one moment.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RuleSnapshot {
+    /// Its name.
+    pub name: String,
+    /// What it counts.
+    pub unit: String,
+    /// Its algorithm.
+    pub algorithm: &'static str,
+    /// Whole units there are, for those who may use the reserve.
+    pub remaining: u64,
+    /// Whole units there are for the background.
+    pub remaining_background: u64,
+    /// Most units at once.
+    pub capacity: u64,
+    /// Units per period.
+    pub limit: u64,
+    /// The period.
+    pub period: Duration,
+}
+
+/// One attached process at one moment.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ParticipantSnapshot {
+    /// Process id, in its own pid namespace.
+    pub pid: u32,
+    /// Program name.
+    pub program: String,
+    /// How long it has been attached.
+    pub attached_for: Duration,
+    /// Permits it holds.
+    pub held: u32,
+    /// How long it has held at least one permit without a break.
+    pub held_for: Option<Duration>,
+    /// Calls granted to it.
+    pub granted: u64,
+    /// Calls refused to it.
+    pub refused: u64,
+}
+
+impl Snapshot {
+    pub(super) fn take(limiter: &Limiter, segment: &Segment) -> Result<Snapshot, Error> {
+        let member = segment.member()?;
+        segment.confirm(&member)?;
+        let policy = segment.policy()?;
+        let (core, states) = segment.look(|view| {
+            let states: Vec<_> = (0..view.general().rules).map(|i| (view.terms(i), view.rule(i))).collect();
+            (view.core(), states)
+        })?;
+        let now = segment.now(&member).max(core.latest);
+        let units: Vec<_> = policy.units().collect();
+        let rules = policy.rules().iter().zip(states).map(|(rule, (terms, state))| RuleSnapshot {
+            name: rule.name.as_str().to_owned(),
+            unit: units[usize::from(rule.unit)].as_str().to_owned(),
+            algorithm: rule.algorithm.as_str(),
+            remaining: rule::available(&terms, state, now, false),
+            remaining_background: rule::available(&terms, state, now, true),
+            capacity: rule.burst,
+            limit: rule.limit,
+            period: Duration::from_nanos(rule.period.0),
+        });
+        let since = |then: Time| Duration::from_nanos(now.since(then).0);
+        let alive = segment.participants()?.into_iter().filter(|(_, alive)| *alive);
+        Ok(Snapshot {
+            name: limiter.name().to_owned(),
+            directory: limiter.directory().to_owned(),
+            rules: rules.collect(),
+            policy,
+            in_flight: core.in_flight,
+            in_flight_background: core.in_flight_background,
+            participants: alive
+                .map(|(p, _)| ParticipantSnapshot {
+                    pid: p.pid,
+                    program: program_name(&p.program),
+                    attached_for: since(p.since),
+                    held: p.held.total,
+                    held_for: p.held_since.map(since),
+                    granted: p.granted,
+                    refused: p.refused,
+                })
+                .collect(),
+            resets: segment.words().load(layout::RESETS),
+        })
+    }
+
+    /// Whole units left for a priority: the least over all rules; `None` without rules (R7).
+    pub fn remaining(&self, priority: Priority) -> Option<u64> {
+        let left = |rule: &RuleSnapshot| match priority {
+            Priority::Background => rule.remaining_background,
+            _ => rule.remaining,
+        };
+        self.rules.iter().map(left).min()
+    }
+}
