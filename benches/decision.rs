@@ -1,0 +1,250 @@
+//! What one decision costs a single process, as nanoseconds and as a multiple of one precise clock read.
+//!
+//! `cargo bench --bench decision [-- --json] [-- --check]`. `-- --loop granted|denied|release N` runs one operation
+//! alone, for profilers.
+
+mod common;
+
+use common::baselines::{FileLock, Rate, SharedWord};
+use common::{Bound, Budget, Options, Target, clock, limiter, median, per_operation, quantile};
+use governor::clock::{DefaultClock, MonotonicClock};
+use governor::{Quota, RateLimiter};
+use shmlimit::{Grant, Limiter, Request};
+use std::hint::black_box;
+use std::num::NonZeroU32;
+use std::process::ExitCode;
+
+/// Subjects take turns, so that whatever disturbs the machine disturbs all of them.
+const ROUNDS: usize = 301;
+/// Short enough that most batches are not interrupted.
+const BATCH: u32 = 1000;
+/// Grants held at once: few enough to stay in the first-level cache.
+const HELD: usize = 128;
+
+/// Several figures taken together in one turn.
+struct Subject<'a> {
+    names: &'static [&'static str],
+    turn: Box<dyn FnMut() -> Vec<f64> + 'a>,
+}
+
+struct Figure {
+    name: &'static str,
+    median: f64,
+    low: f64,
+    high: f64,
+    ratio: f64,
+}
+
+fn one<'a>(name: &'static [&'static str], count: u32, mut operation: impl FnMut() + 'a) -> Subject<'a> {
+    Subject { names: name, turn: Box::new(move || vec![per_operation(count, &mut operation)]) }
+}
+
+/// Takes grants and gives them back, each side timed for itself.
+fn take_and_give_back<'a>(
+    names: &'static [&'static str],
+    limiter: &'a Limiter,
+    give_back: impl Fn(Grant<'a>) + 'a,
+) -> Subject<'a> {
+    let request = Request::new();
+    let mut held: Vec<Grant<'a>> = Vec::with_capacity(HELD);
+    let turn = move || {
+        let (mut taking, mut giving) = (0, 0);
+        for chunk in 0..8 {
+            let start = clock();
+            for _ in 0..HELD {
+                held.push(limiter.try_acquire(black_box(&request)).expect("granted"));
+            }
+            let between = clock();
+            for grant in held.drain(..) {
+                give_back(grant);
+            }
+            let end = clock();
+            // The first chunk brings the caches back.
+            if chunk > 0 {
+                taking += between - start;
+                giving += end - between;
+            }
+        }
+        let each = |total: u64| total as f64 / (7 * HELD) as f64;
+        vec![each(taking), each(giving)]
+    };
+    Subject { names, turn: Box::new(turn) }
+}
+
+fn denied<'a>(name: &'static [&'static str], limiter: &'a Limiter) -> Subject<'a> {
+    let request = Request::new();
+    one(name, BATCH, move || assert!(limiter.try_acquire(black_box(&request)).is_err()))
+}
+
+fn measure(mut subjects: Vec<Subject<'_>>) -> Vec<Figure> {
+    let mut samples: Vec<Vec<Vec<f64>>> = subjects.iter().map(|s| vec![Vec::new(); s.names.len()]).collect();
+    for _ in 0..ROUNDS {
+        for (subject, samples) in subjects.iter_mut().zip(&mut samples) {
+            for (value, samples) in (subject.turn)().into_iter().zip(samples) {
+                samples.push(value);
+            }
+        }
+    }
+    // The clock is the first subject. Ratios are taken round by round, so a slow phase of the machine cancels out.
+    let clock = samples[0][0].clone();
+    let figures = subjects.iter().zip(&samples).flat_map(|(subject, samples)| {
+        subject.names.iter().zip(samples).map(|(name, values)| {
+            let ratios: Vec<f64> = values.iter().zip(&clock).map(|(value, clock)| value / clock).collect();
+            Figure {
+                name,
+                median: median(values),
+                low: quantile(values, 0.1),
+                high: quantile(values, 0.9),
+                ratio: median(&ratios),
+            }
+        })
+    });
+    figures.collect()
+}
+
+fn targets(figures: &[Figure]) -> Vec<Target> {
+    let find = |name: &str| figures.iter().find(|figure| figure.name == name).expect("a figure of that name");
+    let against_clock = |name: &'static str, figure: &str, most: f64, required: bool| Target {
+        name,
+        measured: find(figure).ratio,
+        bound: Bound::AtMost(most),
+        required,
+    };
+    let quotient = |name: &'static str, over: &str, under: &str, bound: Bound| Target {
+        name,
+        measured: find(over).median / find(under).median,
+        bound,
+        required: true,
+    };
+    vec![
+        against_clock("granted / clock", "granted", 2.0, true),
+        against_clock("denied (rate) / clock", "denied: rate", 1.5, true),
+        against_clock("denied (concurrency) / clock", "denied: concurrency", 1.5, true),
+        against_clock("release / clock", "release", 2.0, true),
+        against_clock("denied (rate) / clock, later", "denied: rate", 1.3, false),
+        against_clock("granted / clock, goal", "granted", 1.0, false),
+        against_clock("denied (rate) / clock, goal", "denied: rate", 0.7, false),
+        quotient("granted, 8 rules / 1 rule", "granted, 8 rules", "granted", Bound::AtMost(2.0)),
+        quotient("flock+mmap / granted", "flock + mmap", "granted", Bound::AtLeast(10.0)),
+    ]
+}
+
+fn per_second(count: u32) -> Quota {
+    Quota::per_second(NonZeroU32::new(count).expect("not zero"))
+}
+
+fn compare(options: &Options) -> ExitCode {
+    let directory = common::directory();
+    let path = directory.path();
+    let plenty = limiter(path, "plenty", Budget::Plenty.policy(1, None));
+    let plenty_8 = limiter(path, "plenty-8", Budget::Plenty.policy(8, None));
+    let scarce = limiter(path, "scarce", Budget::Scarce.policy(1, None));
+    let scarce_8 = limiter(path, "scarce-8", Budget::Scarce.policy(8, None));
+    let crowded = limiter(path, "crowded", Budget::Plenty.policy(1, Some(1)));
+    let _spent = (scarce.try_acquire(&Request::new()), scarce_8.try_acquire(&Request::new()));
+    let _permit = crowded.try_acquire(&Request::new()).expect("granted");
+    let (free, full) = (SharedWord::open(&path.join("free")), SharedWord::open(&path.join("full")));
+    full.decide_lock_free(Rate::SCARCE);
+    let governor = RateLimiter::direct_with_clock(per_second(1_000_000_000), DefaultClock::default());
+    let governor_vdso = RateLimiter::direct_with_clock(per_second(1_000_000_000), MonotonicClock);
+    let request = Request::new();
+
+    let figures = measure(vec![
+        one(&["clock"], BATCH, || {
+            black_box(clock());
+        }),
+        take_and_give_back(&["granted", "release"], &plenty, drop),
+        take_and_give_back(&["granted (before cancel)", "cancel"], &plenty, |grant| {
+            grant.cancel().expect("cancelled");
+        }),
+        one(&["granted + release"], BATCH, || {
+            drop(black_box(plenty.try_acquire(black_box(&request)).expect("granted")));
+        }),
+        denied(&["denied: rate"], &scarce),
+        denied(&["denied: concurrency"], &crowded),
+        take_and_give_back(&["granted, 8 rules", "release, 8 rules"], &plenty_8, drop),
+        denied(&["denied: rate, 8 rules"], &scarce_8),
+        one(&["snapshot"], 20, || drop(black_box(plenty.snapshot().expect("a snapshot")))),
+        one(&["lock-free CAS, granted"], BATCH, || assert!(black_box(&free).decide_lock_free(Rate::PLENTY))),
+        one(&["lock-free CAS, denied"], BATCH, || assert!(!black_box(&full).decide_lock_free(Rate::SCARCE))),
+        one(&["governor, its own clock"], BATCH, || assert!(governor.check().is_ok())),
+        one(&["governor, vDSO clock"], BATCH, || assert!(governor_vdso.check().is_ok())),
+        one(&["flock + mmap"], 200, || assert!(free.decide_under(FileLock::Flock, Rate::PLENTY))),
+        one(&["OFD lock + mmap"], 200, || assert!(free.decide_under(FileLock::Ofd, Rate::PLENTY))),
+    ]);
+    let targets = targets(&figures);
+    let met = if options.json {
+        print_json(&figures, &targets);
+        common::all_met(&targets)
+    } else {
+        println!("{:<28} {:>9} {:>9} {:>9} {:>9}", "one process, ns", "median", "10 %", "90 %", "x clock");
+        for Figure { name, median, low, high, ratio } in &figures {
+            println!("{name:<28} {median:>9.1} {low:>9.1} {high:>9.1} {ratio:>9.2}");
+        }
+        common::report_targets(&targets)
+    };
+    if options.check && !met { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn print_json(figures: &[Figure], targets: &[Target]) {
+    let figures: serde_json::Map<_, _> = figures
+        .iter()
+        .map(|f| {
+            let value = serde_json::json!({
+                "median_ns": f.median, "p10_ns": f.low, "p90_ns": f.high, "ratio_to_clock": f.ratio,
+            });
+            (f.name.to_owned(), value)
+        })
+        .collect();
+    let targets = common::targets_as_json(targets);
+    println!("{}", serde_json::json!({ "bench": "decision", "figures": figures, "targets": targets }));
+}
+
+#[inline(never)]
+fn profiled_granted<'l>(limiter: &'l Limiter, request: &Request<'_>) -> Grant<'l> {
+    limiter.try_acquire(request).expect("granted")
+}
+
+#[inline(never)]
+fn profiled_denied(limiter: &Limiter, request: &Request<'_>) {
+    assert!(limiter.try_acquire(request).is_err());
+}
+
+#[inline(never)]
+fn profiled_release(grant: Grant<'_>) {
+    drop(grant);
+}
+
+/// One operation alone, in functions of their own that a profiler can be told to watch.
+fn repeat(operation: &str, count: u64) -> ExitCode {
+    let directory = common::directory();
+    let budget = if operation == "denied" { Budget::Scarce } else { Budget::Plenty };
+    let limiter = limiter(directory.path(), "profiled", budget.policy(1, None));
+    let request = Request::new();
+    if operation == "denied" {
+        drop(limiter.try_acquire(&request));
+    }
+    for _ in 0..count {
+        match operation {
+            "granted" | "release" => profiled_release(profiled_granted(&limiter, black_box(&request))),
+            "denied" => profiled_denied(&limiter, black_box(&request)),
+            _ => {
+                eprintln!("--loop takes granted, denied or release, and a count");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn main() -> ExitCode {
+    let options = Options::read();
+    match options.rest.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--loop", operation, count] => repeat(operation, count.parse().unwrap_or(0)),
+        [] => compare(&options),
+        _ => {
+            eprintln!("unknown argument; known: --json, --check, --loop OPERATION COUNT");
+            ExitCode::from(2)
+        }
+    }
+}
