@@ -1,0 +1,149 @@
+//! Decisions allocate nothing (docs/design.md, cost): counted by the allocator, for this thread alone.
+
+use shmlimit::internals::Bounds;
+use shmlimit::{
+    AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft,
+};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::Duration;
+
+const DECISIONS: usize = 1000;
+const HOUR: Duration = Duration::from_secs(3600);
+
+struct Counting;
+
+thread_local! {
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that is ending has no counter any more, and no test to count for.
+    let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
+}
+
+// SAFETY: every method hands its arguments, unchanged, to the system's allocator, which keeps the contract; counting
+// touches only a constant-initialised thread-local without destructor, and so never allocates.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are those that `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: the pointer came from `System` by way of this allocator, with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the pointer came from `System` by way of this allocator, with this layout.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Calls of the allocator by this thread while `work` runs, a few times before it to warm up.
+fn allocator_calls(mut work: impl FnMut()) -> u64 {
+    for _ in 0..10 {
+        work();
+    }
+    let before = CALLS.get();
+    for _ in 0..DECISIONS {
+        work();
+    }
+    CALLS.get() - before
+}
+
+/// A limiter that looks after the dead and the file's place only in the first decisions.
+fn limiter(directory: &tempfile::TempDir, rules: &[RuleDraft<'_>], concurrency: Option<u64>) -> Limiter {
+    let policy = Policy::new(&PolicyDraft { concurrency, rules, ..PolicyDraft::default() }).unwrap();
+    let bounds = Bounds { place: HOUR, reap: HOUR, ..Bounds::default() };
+    Limiter::builder("counted").directory(directory.path()).policy(policy).bounds(bounds).open().unwrap()
+}
+
+fn plenty() -> RuleDraft<'static> {
+    RuleDraft { burst: Some(1 << 32), ..RuleDraft::new(Algorithm::TokenBucket, 35, Nanos::from_secs(1)) }
+}
+
+fn scarce() -> RuleDraft<'static> {
+    RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(3600))
+}
+
+fn reason(decided: Result<Grant<'_>, AcquireError>) -> Reason {
+    match decided {
+        Err(AcquireError::Refused(refusal)) => refusal.reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_count_sees_an_allocation() {
+    let calls = allocator_calls(|| drop(std::hint::black_box(Box::new(1))));
+    assert_eq!(calls, 2 * DECISIONS as u64);
+}
+
+#[test]
+fn a_grant_and_its_release_allocate_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    for rules in [&[plenty(); 1][..], &[plenty(); 8][..]] {
+        let limiter = limiter(&directory, rules, Some(4));
+        let request = Request::new();
+        assert_eq!(allocator_calls(|| drop(limiter.try_acquire(&request).unwrap())), 0, "dropped");
+        assert_eq!(
+            allocator_calls(|| limiter.try_acquire(&request).unwrap().release().unwrap()),
+            0,
+            "released"
+        );
+        assert_eq!(
+            allocator_calls(|| limiter.try_acquire(&request).unwrap().cancel().unwrap()),
+            0,
+            "cancelled"
+        );
+        drop(limiter);
+        std::fs::remove_file(directory.path().join("counted.shm")).unwrap();
+    }
+}
+
+#[test]
+fn a_grant_of_several_units_allocates_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let tokens = RuleDraft { unit: Some("tokens"), ..plenty() };
+    let limiter = limiter(&directory, &[plenty(), tokens], None);
+    let calls = allocator_calls(|| {
+        drop(limiter.try_acquire(&Request::new().cost("tokens", 900)).unwrap());
+    });
+    assert_eq!(calls, 0);
+}
+
+#[test]
+fn a_denial_for_the_rate_allocates_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let limiter = limiter(&directory, &[scarce()], None);
+    let request = Request::new();
+    drop(limiter.try_acquire(&request).unwrap());
+    assert_eq!(allocator_calls(|| assert_eq!(reason(limiter.try_acquire(&request)), Reason::Rate)), 0);
+}
+
+#[test]
+fn a_denial_for_want_of_a_permit_allocates_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let limiter = limiter(&directory, &[plenty()], Some(1));
+    let request = Request::new();
+    let _held = limiter.try_acquire(&request).unwrap();
+    assert_eq!(allocator_calls(|| assert_eq!(reason(limiter.try_acquire(&request)), Reason::Concurrency)), 0);
+}
+
+#[test]
+fn a_cost_that_never_fits_allocates_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let limiter = limiter(&directory, &[scarce()], None);
+    let request = Request::new().cost("requests", 2);
+    let calls =
+        allocator_calls(|| assert_eq!(reason(limiter.try_acquire(&request)), Reason::CostExceedsLimit));
+    assert_eq!(calls, 0);
+}
