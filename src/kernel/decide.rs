@@ -3,157 +3,13 @@
 //! Each takes effective time as max(now, latest change) (R3), decides on copies, and writes only if something
 //! changes, so a refusal leaves no trace (R5).
 
+use super::ask::{Ask, Charges, Priority, Reason, Refusal, Ticket};
 use super::policy::Policy;
 use super::rule::{self, Charge, When};
 use super::state::{Core, General, Held, Memory, RuleState, View};
 use super::terms::Terms;
-use super::time::{Nanos, Time};
+use super::time::Time;
 use super::{MAX_RULES, MAX_UNITS};
-
-/// Who goes first, and who may use the reserve (R106).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Priority {
-    /// Work nobody waits for; leaves the reserve alone.
-    #[default]
-    Background,
-    /// Somebody waits.
-    User,
-    /// Another program waits.
-    Webhook,
-}
-
-impl Priority {
-    /// The name everywhere outside of Rust.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Priority::Background => "background",
-            Priority::User => "user",
-            Priority::Webhook => "webhook",
-        }
-    }
-
-    /// The priority of that name.
-    pub fn parse(text: &str) -> Option<Priority> {
-        [Priority::Background, Priority::User, Priority::Webhook]
-            .into_iter()
-            .find(|p| p.as_str() == text)
-    }
-
-    #[inline]
-    const fn is_background(self) -> bool {
-        matches!(self, Priority::Background)
-    }
-}
-
-/// The first layer that stands in the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Reason {
-    /// All permits are out.
-    Concurrency,
-    /// A rule has no room yet.
-    Rate,
-    /// A rule never has that much room (R6).
-    CostExceedsLimit,
-}
-
-impl Reason {
-    /// The name everywhere outside of Rust.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Reason::Concurrency => "concurrency",
-            Reason::Rate => "rate",
-            Reason::CostExceedsLimit => "cost_exceeds_limit",
-        }
-    }
-}
-
-/// What a caller wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
-    /// How much of each unit, by the unit's index. All zero is a peek: it takes nothing, not even a permit.
-    pub cost: [u64; MAX_UNITS],
-    /// For whom.
-    pub priority: Priority,
-}
-
-impl Ask {
-    /// One request.
-    pub const fn one(priority: Priority) -> Ask {
-        Ask::requests(1, priority)
-    }
-
-    /// That many requests.
-    pub const fn requests(cost: u64, priority: Priority) -> Ask {
-        Ask {
-            cost: [cost, 0, 0, 0],
-            priority,
-        }
-    }
-
-    #[inline]
-    const fn is_peek(&self) -> bool {
-        let [a, b, c, d] = self.cost;
-        a | b | c | d == 0
-    }
-}
-
-/// A grant, as much of it as is needed to take it back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
-    /// When it was granted, by the limiter's time.
-    pub granted_at: Time,
-    /// What was charged.
-    pub cost: [u64; MAX_UNITS],
-    /// Whether its permit counts as background's.
-    pub background: bool,
-    /// Whether it holds a permit; a peek does not.
-    pub permit: bool,
-    charges: Charges,
-}
-
-/// One charge a rule. Most limiters have one or two rules; their grants need not clear room for eight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Charges {
-    None,
-    One([Charge; 1]),
-    Two([Charge; 2]),
-    Many([Charge; MAX_RULES]),
-}
-
-impl Charges {
-    fn as_slice(&self) -> &[Charge] {
-        match self {
-            Charges::None => &[],
-            Charges::One(charges) => charges,
-            Charges::Two(charges) => charges,
-            Charges::Many(charges) => charges,
-        }
-    }
-}
-
-/// Why not, and until when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The first layer that stands in the way.
-    pub reason: Reason,
-    /// Which rule, if it was one: the one with the longest wait, the first of equals (R39).
-    pub rule: Option<u8>,
-    /// When the layer in `reason` admits, absent other traffic (R4); nothing = never, or nobody can know.
-    pub retry_at: Option<Time>,
-    /// Before this no layer that knows its time would let it pass; a deadline before it cannot be met (R132).
-    /// Nothing = never.
-    pub ready_at: Option<Time>,
-    /// The limiter's time of this judgement.
-    pub judged_at: Time,
-}
-
-impl Refusal {
-    /// How long until `retry_at`.
-    pub fn retry_after(&self) -> Option<Nanos> {
-        self.retry_at.map(|at| at.since(self.judged_at))
-    }
-}
 
 /// The longest wait among the rules.
 #[derive(Clone, Copy)]
@@ -172,10 +28,11 @@ impl Wait {
         }
     }
 
+    /// The longer of this wait and that of `rule`, this one if they are equal.
     #[cold]
-    fn note(&mut self, rule: usize, when: When) {
+    fn with(self, rule: usize, when: When) -> Wait {
         let until = match when {
-            When::Now => return,
+            When::Now => return self,
             When::At(time) => Some(time),
             When::Never => None,
         };
@@ -185,10 +42,12 @@ impl Wait {
             (Some(longest), Some(time)) => self.rule.is_none() || time > longest,
         };
         if longer {
-            *self = Wait {
+            Wait {
                 rule: Some(rule as u8),
                 until,
-            };
+            }
+        } else {
+            self
         }
     }
 
@@ -237,7 +96,7 @@ pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Resul
     let free = permit_free(&general, &core, background);
     let charges = match general.rules {
         0 => charge_rules::<M, 0>(m, 0, ask, free, now).map(|_| Charges::None)?,
-        1 => Charges::One(charge_rules(m, 1, ask, free, now)?),
+        1 => Charges::One([charge_only_rule(m, ask, free, now)?]),
         2 => Charges::Two(charge_rules(m, 2, ask, free, now)?),
         count => Charges::Many(charge_rules(m, count, ask, free, now)?),
     };
@@ -264,8 +123,35 @@ pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Resul
     })
 }
 
-/// Charges the first `count` rules, if a permit is free and all of them admit.
+/// [`charge_rules`] for the limiter with one rule, which is most of them.
 #[inline]
+fn charge_only_rule<M: Memory>(
+    m: &mut M,
+    ask: &Ask,
+    permit_free: bool,
+    now: Time,
+) -> Result<Charge, Refusal> {
+    let terms = m.terms(0);
+    let cost = ask.cost[terms.unit()];
+    let background = ask.priority.is_background();
+    let after = match cost {
+        0 => None,
+        _ => match rule::admit(&terms, m.rule(0), now, cost, background) {
+            Ok(after) => Some(after),
+            Err(when) => return Err(Wait::none(now).with(0, when).refusal(permit_free, now)),
+        },
+    };
+    if !permit_free {
+        return Err(Wait::none(now).refusal(permit_free, now));
+    }
+    Ok(after.map_or(Charge::default(), |(state, charge)| {
+        m.set_rule(0, state);
+        charge
+    }))
+}
+
+/// Charges the first `count` rules, if a permit is free and all of them admit.
+#[inline(never)]
 fn charge_rules<M: Memory, const N: usize>(
     m: &mut M,
     count: usize,
@@ -288,7 +174,7 @@ fn charge_rules<M: Memory, const N: usize>(
                 (states[i], charges[i]) = after;
                 charged[i] = true;
             }
-            Err(when) => wait.note(i, when),
+            Err(when) => wait = wait.with(i, when),
         }
     }
     if !permit_free || wait.rule.is_some() {
@@ -321,7 +207,7 @@ pub fn judge<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
         }
         match rule::earliest(&terms, v.rule(i), now, cost, background) {
             When::Now => {}
-            later => wait.note(i, later),
+            later => wait = wait.with(i, later),
         }
     }
     let free = permit_free(&general, &core, background);

@@ -3,8 +3,6 @@
 //! Another algorithm is a file with an `impl` of [`Count`] and an arm in `with_algorithm!`.
 
 mod bucket;
-#[cfg(test)]
-mod tests;
 
 pub use bucket::Bucket;
 
