@@ -114,7 +114,43 @@ impl Count for Bucket {
         When::At(Time(now.0.saturating_add(ahead.minus(tau, den).ceil())))
     }
 
-    #[inline]
+    // The same decision with the sum that is stored anyway: max(now, at) + c·T + reserve <= now + tau.
+    #[inline(always)]
+    fn admit(
+        terms: &Terms,
+        state: RuleState,
+        now: Time,
+        cost: u64,
+        leave_reserve: bool,
+    ) -> Result<(RuleState, Charge), When> {
+        let den = terms.den();
+        let Words { at, back } = Words::read(state);
+        let from = if at.whole >= now.0 { at } else { Span::whole(now.0) };
+        let at = from.plus(terms.step().times(cost, den), den);
+        let end = if leave_reserve {
+            at.plus(terms.reserve(), den)
+        } else {
+            at
+        };
+        let tau = terms.tau();
+        if end
+            > (Span {
+                whole: now.0.saturating_add(tau.whole),
+                frac: tau.frac,
+            })
+        {
+            return Err(refused(terms, state, now, cost, leave_reserve));
+        }
+        let mark = wrapping_plus(at, back, den);
+        Ok((
+            Words { at, back }.write(),
+            Charge {
+                whole: mark.whole,
+                frac: mark.frac,
+            },
+        ))
+    }
+
     fn charge(terms: &Terms, state: RuleState, now: Time, cost: u64) -> (RuleState, Charge) {
         let den = terms.den();
         let Words { at, back } = Words::read(state);
@@ -227,6 +263,12 @@ impl Count for Bucket {
         }
         .write()
     }
+}
+
+#[cold]
+#[inline(never)]
+fn refused(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When {
+    Bucket::earliest(terms, state, now, cost, leave_reserve)
 }
 
 /// The same number of units as time under new terms: `span / T_old * T_new`.
