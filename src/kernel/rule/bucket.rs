@@ -96,7 +96,7 @@ const fn wrapping_minus(a: Span, b: Span, den: u64) -> Span {
 }
 
 impl Count for Bucket {
-    #[inline]
+    #[inline(always)]
     fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When {
         let den = terms.den();
         let mut need = terms.step().times(cost, den);
@@ -139,7 +139,7 @@ impl Count for Bucket {
                 frac: tau.frac,
             })
         {
-            return Err(refused(terms, state, now, cost, leave_reserve));
+            return Err(Self::earliest(terms, state, now, cost, leave_reserve));
         }
         let mark = wrapping_plus(at, back, den);
         Ok((
@@ -263,12 +263,6 @@ impl Count for Bucket {
         }
         .write()
     }
-}
-
-#[cold]
-#[inline(never)]
-fn refused(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When {
-    Bucket::earliest(terms, state, now, cost, leave_reserve)
 }
 
 /// The same number of units as time under new terms: `span / T_old * T_new`.
