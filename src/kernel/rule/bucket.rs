@@ -84,7 +84,7 @@ const fn wrapping_minus(a: Span, b: Span, den: u64) -> Span {
 }
 
 impl Count for Bucket {
-    #[inline]
+    #[inline(always)]
     fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When {
         let den = terms.den();
         let mut need = terms.step().times(cost, den);
@@ -102,7 +102,28 @@ impl Count for Bucket {
         When::At(Time(now.0.saturating_add(ahead.minus(tau, den).ceil())))
     }
 
-    #[inline]
+    // The same decision with the sum that is stored anyway: max(now, at) + c·T + reserve <= now + tau.
+    #[inline(always)]
+    fn admit(
+        terms: &Terms,
+        state: RuleState,
+        now: Time,
+        cost: u64,
+        leave_reserve: bool,
+    ) -> Result<(RuleState, Charge), When> {
+        let den = terms.den();
+        let Words { at, back } = Words::read(state);
+        let from = if at.whole >= now.0 { at } else { Span::whole(now.0) };
+        let at = from.plus(terms.step().times(cost, den), den);
+        let end = if leave_reserve { at.plus(terms.reserve(), den) } else { at };
+        let tau = terms.tau();
+        if end > (Span { whole: now.0.saturating_add(tau.whole), frac: tau.frac }) {
+            return Err(Self::earliest(terms, state, now, cost, leave_reserve));
+        }
+        let mark = wrapping_plus(at, back, den);
+        Ok((Words { at, back }.write(), Charge { whole: mark.whole, frac: mark.frac }))
+    }
+
     fn charge(terms: &Terms, state: RuleState, now: Time, cost: u64) -> (RuleState, Charge) {
         let den = terms.den();
         let Words { at, back } = Words::read(state);

@@ -3,8 +3,6 @@
 //! Another algorithm is a file with an `impl` of [`Count`] and an arm in `with_algorithm!`.
 
 mod bucket;
-#[cfg(test)]
-mod tests;
 
 pub use bucket::Bucket;
 
@@ -40,6 +38,20 @@ pub struct Charge {
 pub trait Count {
     /// When `cost` is admitted; `leave_reserve` for callers who must leave the reserve (R107).
     fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When;
+    /// [`Count::charge`] if [`Count::earliest`] is now, else what that said.
+    #[inline]
+    fn admit(
+        terms: &Terms,
+        state: RuleState,
+        now: Time,
+        cost: u64,
+        leave_reserve: bool,
+    ) -> Result<(RuleState, Charge), When> {
+        match Self::earliest(terms, state, now, cost, leave_reserve) {
+            When::Now => Ok(Self::charge(terms, state, now, cost)),
+            later => Err(later),
+        }
+    }
     /// Takes `cost`, admitted or not.
     fn charge(terms: &Terms, state: RuleState, now: Time, cost: u64) -> (RuleState, Charge);
     /// Gives back what can still be given back of `cost`, part or all of what `charge` took (R129).
@@ -78,7 +90,7 @@ pub fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_res
     with_algorithm!(terms, A => A::earliest(terms, state, now, cost, leave_reserve), When::Never)
 }
 
-/// The state after taking `cost`, if it is admitted now.
+/// See [`Count::admit`].
 #[inline]
 pub fn admit(
     terms: &Terms,
@@ -87,14 +99,7 @@ pub fn admit(
     cost: u64,
     leave_reserve: bool,
 ) -> Result<(RuleState, Charge), When> {
-    with_algorithm!(
-        terms,
-        A => match A::earliest(terms, state, now, cost, leave_reserve) {
-            When::Now => Ok(A::charge(terms, state, now, cost)),
-            later => Err(later),
-        },
-        Err(When::Never)
-    )
+    with_algorithm!(terms, A => A::admit(terms, state, now, cost, leave_reserve), Err(When::Never))
 }
 
 /// See [`Count::refund`].
