@@ -98,27 +98,7 @@ pub struct Ticket {
     pub background: bool,
     /// Whether it holds a permit; a peek does not.
     pub permit: bool,
-    pub(super) charges: Charges,
-}
-
-/// One charge a rule. Most limiters have one or two rules; their grants need not clear room for eight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Charges {
-    None,
-    One([Charge; 1]),
-    Two([Charge; 2]),
-    Many([Charge; MAX_RULES]),
-}
-
-impl Charges {
-    pub(super) fn as_slice(&self) -> &[Charge] {
-        match self {
-            Charges::None => &[],
-            Charges::One(charges) => charges,
-            Charges::Two(charges) => charges,
-            Charges::Many(charges) => charges,
-        }
-    }
+    pub(super) charges: [Charge; MAX_RULES],
 }
 
 /// Why not, and until when.

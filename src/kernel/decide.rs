@@ -3,13 +3,13 @@
 //! Each takes effective time as max(now, latest change) (R3), decides on copies, and writes only if something
 //! changes, so a refusal leaves no trace (R5).
 
-use super::ask::{Ask, Charges, Priority, Reason, Refusal, Ticket};
+use super::ask::{Ask, Priority, Reason, Refusal, Ticket};
 use super::policy::Policy;
-use super::rule::{self, Charge, When};
+use super::rule::{self, Charge, Charged, When};
 use super::state::{Core, General, Held, Memory, RuleState, View};
 use super::terms::Terms;
 use super::time::Time;
-use super::{MAX_RULES, MAX_UNITS};
+use super::{MAX_PERMITS, MAX_RULES, MAX_UNITS};
 
 /// The longest wait among the rules.
 #[derive(Clone, Copy)]
@@ -54,7 +54,7 @@ impl Wait {
 
 #[inline]
 fn permit_free(general: &General, core: &Core, background: bool) -> bool {
-    general.concurrency.is_none_or(|most| core.in_flight < most)
+    core.in_flight < general.concurrency.unwrap_or(MAX_PERMITS)
         && (!background || general.concurrency_background.is_none_or(|most| core.in_flight_background < most))
 }
 
@@ -79,7 +79,8 @@ pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Resul
         Ok((state, charge)) if free => {
             m.set_rule(0, state);
             take_permit(m, slot, core, background, now);
-            let charges = Charges::One([charge]);
+            let mut charges = [Charge::default(); MAX_RULES];
+            charges[0] = charge;
             Ok(Ticket { granted_at: now, cost: ask.cost, background, permit: true, charges })
         }
         Ok(_) => Err(Wait::none(now).refusal(false, now)),
@@ -101,13 +102,9 @@ fn acquire_many<M: Memory>(
     let background = ask.priority.is_background();
     let ticket = |permit, charges| Ticket { granted_at: now, cost: ask.cost, background, permit, charges };
     if ask.is_peek() {
-        return Ok(ticket(false, Charges::None));
+        return Ok(ticket(false, [Charge::default(); MAX_RULES]));
     }
-    let charges = match rules {
-        1 => Charges::One(charge_rules(m, 1, ask, permit_free, now)?),
-        2 => Charges::Two(charge_rules(m, 2, ask, permit_free, now)?),
-        count => Charges::Many(charge_rules(m, count, ask, permit_free, now)?),
-    };
+    let charges = charge_rules(m, rules, ask, permit_free, now)?;
     take_permit(m, slot, core, background, now);
     Ok(ticket(true, charges))
 }
@@ -131,18 +128,18 @@ fn take_permit<M: Memory>(m: &mut M, slot: usize, core: Core, background: bool, 
 }
 
 /// Charges the first `count` rules, if a permit is free and all of them admit.
-fn charge_rules<M: Memory, const N: usize>(
+fn charge_rules<M: Memory>(
     m: &mut M,
     count: usize,
     ask: &Ask,
     permit_free: bool,
     now: Time,
-) -> Result<[Charge; N], Refusal> {
-    let mut states = [RuleState::default(); N];
-    let mut charges = [Charge::default(); N];
-    let mut charged = [false; N];
+) -> Result<[Charge; MAX_RULES], Refusal> {
+    let mut states = [RuleState::default(); MAX_RULES];
+    let mut charges = [Charge::default(); MAX_RULES];
+    let mut charged = [false; MAX_RULES];
     let mut wait = Wait::none(now);
-    for i in 0..count.min(N) {
+    for i in 0..count.min(MAX_RULES) {
         let terms = m.terms(i);
         let cost = ask.cost[terms.unit()];
         if cost == 0 {
@@ -159,7 +156,7 @@ fn charge_rules<M: Memory, const N: usize>(
     if !permit_free || wait.rule.is_some() {
         return Err(wait.refusal(permit_free, now));
     }
-    for i in 0..count.min(N) {
+    for i in 0..count.min(MAX_RULES) {
         if charged[i] {
             m.set_rule(i, states[i]);
         }
@@ -234,13 +231,12 @@ fn settle_rules<M: Memory>(m: &mut M, ticket: &Ticket, actual: [u64; MAX_UNITS],
     for i in 0..m.general().rules.min(MAX_RULES) {
         let terms = m.terms(i);
         let (estimate, actual) = (ticket.cost[terms.unit()], actual[terms.unit()]);
-        let charge = ticket.charges.as_slice().get(i).copied();
-        // A rule that came after the grant was charged nothing and owes nothing.
-        let (Some(charge), true) = (charge, estimate != actual) else {
+        if estimate == actual {
             continue;
-        };
+        }
+        let charged = Charged { at: ticket.granted_at, cost: estimate, charge: ticket.charges[i] };
         let before = m.rule(i);
-        let after = rule::settle(&terms, before, now, estimate, actual, charge);
+        let after = rule::settle(&terms, before, now, actual, &charged);
         if after != before {
             m.set_rule(i, after);
         }
@@ -286,8 +282,7 @@ pub fn reset<M: Memory>(m: &mut M, now: Time) {
     m.set_core(Core { latest: now, in_flight: 0, in_flight_background: 0 });
     for i in 0..m.general().rules.min(MAX_RULES) {
         let terms = m.terms(i);
-        let before = m.rule(i);
-        m.set_rule(i, rule::forget(&terms, before, rule::empty(&terms, now), now));
+        m.set_rule(i, rule::forget(&terms, rule::empty(&terms, now), now));
     }
 }
 
@@ -310,7 +305,7 @@ pub fn patch<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time) {
         };
         // A ticket knows its charges by the rule's place and in the rule's fractions.
         let tickets_hold = from == Some(i) && state == before[i];
-        m.set_rule(i, if tickets_hold { state } else { rule::forget(&terms, before[i], state, now) });
+        m.set_rule(i, if tickets_hold { state } else { rule::forget(&terms, state, now) });
     }
 }
 
