@@ -163,6 +163,12 @@ impl Error {
     }
 }
 
+impl From<Box<Error>> for Error {
+    fn from(error: Box<Error>) -> Error {
+        *error
+    }
+}
+
 fn millis(waited: &Duration) -> String {
     format!("{} ms", waited.as_millis())
 }

@@ -3,152 +3,13 @@
 //! Each takes effective time as max(now, latest change) (R3), decides on copies, and writes only if something
 //! changes, so a refusal leaves no trace (R5).
 
+use super::ask::{Ask, Priority, Reason, Refusal, Ticket};
 use super::policy::Policy;
-use super::rule::{self, Charge, When};
+use super::rule::{self, Charge, Charged, When};
 use super::state::{Core, General, Held, Memory, RuleState, View};
 use super::terms::Terms;
-use super::time::{Nanos, Time};
-use super::{MAX_RULES, MAX_UNITS};
-
-/// Who goes first, and who may use the reserve (R106).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Priority {
-    /// Work nobody waits for; leaves the reserve alone.
-    #[default]
-    Background,
-    /// Somebody waits.
-    User,
-    /// Another program waits.
-    Webhook,
-}
-
-impl Priority {
-    /// The name everywhere outside of Rust.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Priority::Background => "background",
-            Priority::User => "user",
-            Priority::Webhook => "webhook",
-        }
-    }
-
-    /// The priority of that name.
-    pub fn parse(text: &str) -> Option<Priority> {
-        [Priority::Background, Priority::User, Priority::Webhook].into_iter().find(|p| p.as_str() == text)
-    }
-
-    #[inline]
-    const fn is_background(self) -> bool {
-        matches!(self, Priority::Background)
-    }
-}
-
-/// The first layer that stands in the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Reason {
-    /// All permits are out.
-    Concurrency,
-    /// A rule has no room yet.
-    Rate,
-    /// A rule never has that much room (R6).
-    CostExceedsLimit,
-}
-
-impl Reason {
-    /// The name everywhere outside of Rust.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Reason::Concurrency => "concurrency",
-            Reason::Rate => "rate",
-            Reason::CostExceedsLimit => "cost_exceeds_limit",
-        }
-    }
-}
-
-/// What a caller wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
-    /// How much of each unit, by the unit's index. All zero is a peek: it takes nothing, not even a permit.
-    pub cost: [u64; MAX_UNITS],
-    /// For whom.
-    pub priority: Priority,
-}
-
-impl Ask {
-    /// One request.
-    pub const fn one(priority: Priority) -> Ask {
-        Ask::requests(1, priority)
-    }
-
-    /// That many requests.
-    pub const fn requests(cost: u64, priority: Priority) -> Ask {
-        Ask { cost: [cost, 0, 0, 0], priority }
-    }
-
-    #[inline]
-    const fn is_peek(&self) -> bool {
-        let [a, b, c, d] = self.cost;
-        a | b | c | d == 0
-    }
-}
-
-/// A grant, as much of it as is needed to take it back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
-    /// When it was granted, by the limiter's time.
-    pub granted_at: Time,
-    /// What was charged.
-    pub cost: [u64; MAX_UNITS],
-    /// Whether its permit counts as background's.
-    pub background: bool,
-    /// Whether it holds a permit; a peek does not.
-    pub permit: bool,
-    charges: Charges,
-}
-
-/// One charge a rule. Most limiters have one or two rules; their grants need not clear room for eight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Charges {
-    None,
-    One([Charge; 1]),
-    Two([Charge; 2]),
-    Many([Charge; MAX_RULES]),
-}
-
-impl Charges {
-    fn as_slice(&self) -> &[Charge] {
-        match self {
-            Charges::None => &[],
-            Charges::One(charges) => charges,
-            Charges::Two(charges) => charges,
-            Charges::Many(charges) => charges,
-        }
-    }
-}
-
-/// Why not, and until when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The first layer that stands in the way.
-    pub reason: Reason,
-    /// Which rule, if it was one: the one with the longest wait, the first of equals (R39).
-    pub rule: Option<u8>,
-    /// When the layer in `reason` admits, absent other traffic (R4); nothing = never, or nobody can know.
-    pub retry_at: Option<Time>,
-    /// Before this no layer that knows its time would let it pass; a deadline before it cannot be met (R132).
-    /// Nothing = never.
-    pub ready_at: Option<Time>,
-    /// The limiter's time of this judgement.
-    pub judged_at: Time,
-}
-
-impl Refusal {
-    /// How long until `retry_at`.
-    pub fn retry_after(&self) -> Option<Nanos> {
-        self.retry_at.map(|at| at.since(self.judged_at))
-    }
-}
+use super::time::Time;
+use super::{MAX_PERMITS, MAX_RULES, MAX_UNITS};
 
 /// The longest wait among the rules.
 #[derive(Clone, Copy)]
@@ -164,10 +25,11 @@ impl Wait {
         Wait { rule: None, until: Some(now) }
     }
 
-    #[cold]
-    fn note(&mut self, rule: usize, when: When) {
+    /// The longer of this wait and that of `rule`, this one if they are equal.
+    #[inline]
+    fn with(self, rule: usize, when: When) -> Wait {
         let until = match when {
-            When::Now => return,
+            When::Now => return self,
             When::At(time) => Some(time),
             When::Never => None,
         };
@@ -176,12 +38,10 @@ impl Wait {
             (Some(_), None) => true,
             (Some(longest), Some(time)) => self.rule.is_none() || time > longest,
         };
-        if longer {
-            *self = Wait { rule: Some(rule as u8), until };
-        }
+        if longer { Wait { rule: Some(rule as u8), until } } else { self }
     }
 
-    #[cold]
+    #[inline]
     fn refusal(self, permit_free: bool, now: Time) -> Refusal {
         let (reason, rule, retry_at) = match self.until {
             None => (Reason::CostExceedsLimit, self.rule, None),
@@ -194,7 +54,7 @@ impl Wait {
 
 #[inline]
 fn permit_free(general: &General, core: &Core, background: bool) -> bool {
-    general.concurrency.is_none_or(|most| core.in_flight < most)
+    core.in_flight < general.concurrency.unwrap_or(MAX_PERMITS)
         && (!background || general.concurrency_background.is_none_or(|most| core.in_flight_background < most))
 }
 
@@ -205,22 +65,52 @@ pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Resul
     let core = m.core();
     let now = now.max(core.latest);
     let background = ask.priority.is_background();
-    if ask.is_peek() {
-        return Ok(Ticket {
-            granted_at: now,
-            cost: ask.cost,
-            background,
-            permit: false,
-            charges: Charges::None,
-        });
-    }
     let free = permit_free(&general, &core, background);
-    let charges = match general.rules {
-        0 => charge_rules::<M, 0>(m, 0, ask, free, now).map(|_| Charges::None)?,
-        1 => Charges::One(charge_rules(m, 1, ask, free, now)?),
-        2 => Charges::Two(charge_rules(m, 2, ask, free, now)?),
-        count => Charges::Many(charge_rules(m, count, ask, free, now)?),
-    };
+    if general.rules != 1 {
+        return acquire_many(m, slot, ask, general.rules, free, core, now);
+    }
+    // Most limiters have one rule: their way is short and apart, which halves its time.
+    let terms = m.terms(0);
+    let cost = ask.cost[terms.unit()];
+    if cost == 0 {
+        return acquire_many(m, slot, ask, general.rules, free, core, now);
+    }
+    match rule::admit(&terms, m.rule(0), now, cost, background) {
+        Ok((state, charge)) if free => {
+            m.set_rule(0, state);
+            take_permit(m, slot, core, background, now);
+            let mut charges = [Charge::default(); MAX_RULES];
+            charges[0] = charge;
+            Ok(Ticket { granted_at: now, cost: ask.cost, background, permit: true, charges })
+        }
+        Ok(_) => Err(Wait::none(now).refusal(false, now)),
+        Err(when) => Err(Wait::none(now).with(0, when).refusal(free, now)),
+    }
+}
+
+/// [`acquire`] for any number of rules, and for peeks.
+#[inline(never)]
+fn acquire_many<M: Memory>(
+    m: &mut M,
+    slot: usize,
+    ask: &Ask,
+    rules: usize,
+    permit_free: bool,
+    core: Core,
+    now: Time,
+) -> Result<Ticket, Refusal> {
+    let background = ask.priority.is_background();
+    let ticket = |permit, charges| Ticket { granted_at: now, cost: ask.cost, background, permit, charges };
+    if ask.is_peek() {
+        return Ok(ticket(false, [Charge::default(); MAX_RULES]));
+    }
+    let charges = charge_rules(m, rules, ask, permit_free, now)?;
+    take_permit(m, slot, core, background, now);
+    Ok(ticket(true, charges))
+}
+
+#[inline]
+fn take_permit<M: Memory>(m: &mut M, slot: usize, core: Core, background: bool, now: Time) {
     let one_background = u32::from(background);
     m.set_core(Core {
         latest: now,
@@ -235,23 +125,21 @@ pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Resul
             background: held.background.saturating_add(one_background),
         },
     );
-    Ok(Ticket { granted_at: now, cost: ask.cost, background, permit: true, charges })
 }
 
 /// Charges the first `count` rules, if a permit is free and all of them admit.
-#[inline]
-fn charge_rules<M: Memory, const N: usize>(
+fn charge_rules<M: Memory>(
     m: &mut M,
     count: usize,
     ask: &Ask,
     permit_free: bool,
     now: Time,
-) -> Result<[Charge; N], Refusal> {
-    let mut states = [RuleState::default(); N];
-    let mut charges = [Charge::default(); N];
-    let mut charged = [false; N];
+) -> Result<[Charge; MAX_RULES], Refusal> {
+    let mut states = [RuleState::default(); MAX_RULES];
+    let mut charges = [Charge::default(); MAX_RULES];
+    let mut charged = [false; MAX_RULES];
     let mut wait = Wait::none(now);
-    for i in 0..count.min(N) {
+    for i in 0..count.min(MAX_RULES) {
         let terms = m.terms(i);
         let cost = ask.cost[terms.unit()];
         if cost == 0 {
@@ -262,13 +150,13 @@ fn charge_rules<M: Memory, const N: usize>(
                 (states[i], charges[i]) = after;
                 charged[i] = true;
             }
-            Err(when) => wait.note(i, when),
+            Err(when) => wait = wait.with(i, when),
         }
     }
     if !permit_free || wait.rule.is_some() {
         return Err(wait.refusal(permit_free, now));
     }
-    for i in 0..count.min(N) {
+    for i in 0..count.min(MAX_RULES) {
         if charged[i] {
             m.set_rule(i, states[i]);
         }
@@ -295,7 +183,7 @@ pub fn judge<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
         }
         match rule::earliest(&terms, v.rule(i), now, cost, background) {
             When::Now => {}
-            later => wait.note(i, later),
+            later => wait = wait.with(i, later),
         }
     }
     let free = permit_free(&general, &core, background);
@@ -343,13 +231,12 @@ fn settle_rules<M: Memory>(m: &mut M, ticket: &Ticket, actual: [u64; MAX_UNITS],
     for i in 0..m.general().rules.min(MAX_RULES) {
         let terms = m.terms(i);
         let (estimate, actual) = (ticket.cost[terms.unit()], actual[terms.unit()]);
-        let charge = ticket.charges.as_slice().get(i).copied();
-        // A rule that came after the grant was charged nothing and owes nothing.
-        let (Some(charge), true) = (charge, estimate != actual) else {
+        if estimate == actual {
             continue;
-        };
+        }
+        let charged = Charged { at: ticket.granted_at, cost: estimate, charge: ticket.charges[i] };
         let before = m.rule(i);
-        let after = rule::settle(&terms, before, now, estimate, actual, charge);
+        let after = rule::settle(&terms, before, now, actual, &charged);
         if after != before {
             m.set_rule(i, after);
         }
@@ -395,8 +282,7 @@ pub fn reset<M: Memory>(m: &mut M, now: Time) {
     m.set_core(Core { latest: now, in_flight: 0, in_flight_background: 0 });
     for i in 0..m.general().rules.min(MAX_RULES) {
         let terms = m.terms(i);
-        let before = m.rule(i);
-        m.set_rule(i, rule::forget(&terms, before, rule::empty(&terms, now), now));
+        m.set_rule(i, rule::forget(&terms, rule::empty(&terms, now), now));
     }
 }
 
@@ -419,7 +305,7 @@ pub fn patch<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time) {
         };
         // A ticket knows its charges by the rule's place and in the rule's fractions.
         let tickets_hold = from == Some(i) && state == before[i];
-        m.set_rule(i, if tickets_hold { state } else { rule::forget(&terms, before[i], state, now) });
+        m.set_rule(i, if tickets_hold { state } else { rule::forget(&terms, state, now) });
     }
 }
 

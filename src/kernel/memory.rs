@@ -47,8 +47,8 @@ impl View for LocalMemory {
 
     #[inline]
     fn terms(&self, rule: usize) -> Terms {
-        let words = self.policy.get(terms_range(rule)).and_then(|words| words.try_into().ok());
-        words.map_or_else(Terms::default, Terms::from_words)
+        let start = terms_range(rule.min(MAX_RULES - 1)).start;
+        Terms::from_words(std::array::from_fn(|i| self.policy[start + i]))
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 //! behind [`View`] and [`Memory`], and the only way in is [`decide`].
 #![forbid(unsafe_code)]
 
+pub mod ask;
 pub mod decide;
 pub mod memory;
 pub mod policy;
@@ -11,9 +12,11 @@ pub mod rule;
 pub mod span;
 pub mod state;
 pub mod terms;
+#[cfg(test)]
+mod tests;
 pub mod time;
 
-pub use decide::{Ask, Priority, Reason, Refusal, Ticket};
+pub use ask::{Ask, Priority, Reason, Refusal, Ticket};
 pub use memory::LocalMemory;
 pub use policy::{Algorithm, Name, Policy, PolicyDraft, PolicyError, Rule, RuleDraft};
 pub use state::{Core, General, Held, Memory, RuleState, View};

@@ -60,6 +60,12 @@ impl Span {
         if count == 1 {
             return self;
         }
+        self.times_many(count, den)
+    }
+
+    // Kept apart so that the usual cost of one is a few instructions.
+    #[inline(never)]
+    fn times_many(self, count: u64, den: u64) -> Span {
         let Some(whole) = self.whole.checked_mul(count) else {
             return Span::MAX;
         };
@@ -68,11 +74,7 @@ impl Span {
         }
         match self.frac.checked_mul(count) {
             Some(parts) if den != 0 => Span { whole: whole.saturating_add(parts / den), frac: parts % den },
-            _ => Span::from_parts(
-                u128::from(self.whole) * u128::from(den) + u128::from(self.frac),
-                u128::from(count),
-                den,
-            ),
+            _ => Span::from_parts(self.parts(den), u128::from(count), den),
         }
     }
 

@@ -15,7 +15,7 @@ pub const TERMS_WORDS: usize = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Terms {
-    /// Algorithm code in the low byte, unit index in the next.
+    /// Algorithm code in the low byte, unit index in the next, tick in the third.
     head: u64,
     step_whole: u64,
     step_frac: u64,
@@ -38,8 +38,10 @@ impl Terms {
             None => Span::from_parts(parts, u128::from(rule.burst), den),
         };
         let reserve = Span::from_parts(parts, u128::from(rule.reserve), den);
+        let bits = u128::BITS - tau.parts(den).saturating_mul(8).leading_zeros();
+        let tick = bits.saturating_sub(u64::BITS);
         Terms {
-            head: rule.algorithm as u64 | u64::from(rule.unit) << 8,
+            head: rule.algorithm as u64 | u64::from(rule.unit) << 8 | u64::from(tick) << 16,
             step_whole: step.whole,
             step_frac: step.frac,
             den,
@@ -71,7 +73,13 @@ impl Terms {
     /// Index of the unit this rule counts; always a valid index.
     #[inline]
     pub const fn unit(&self) -> usize {
-        (self.head >> 8) as usize % MAX_UNITS
+        (self.head >> 8) as u8 as usize % MAX_UNITS
+    }
+
+    /// Binary logarithm of how many `1/den` ns are told apart when a charge is taken back; see `rule/bucket.rs`.
+    #[inline]
+    pub const fn tick(&self) -> u32 {
+        (self.head >> 16) as u32 % u64::BITS
     }
 
     /// T: the time one unit costs.
@@ -101,7 +109,8 @@ impl Terms {
     /// Whether words read from a segment are within the ranges a valid policy gives.
     pub fn check(&self) -> bool {
         let in_range = |span: Span| span.frac < self.den && span.whole < MAX_SPAN;
-        self.head >> 8 < MAX_UNITS as u64
+        self.head >> 16 < u64::from(u64::BITS)
+            && self.head >> 8 & 0xff < MAX_UNITS as u64
             && Algorithm::from_code(self.kind()).is_some()
             && self.den >= 1
             && self.den < MAX_SPAN

@@ -2,7 +2,7 @@
 
 use super::link::Link;
 use crate::error::Error;
-use crate::kernel::{self, Reason, Ticket, decide};
+use crate::kernel::{self, Reason, Ticket};
 use std::fmt;
 use std::time::Duration;
 
@@ -25,14 +25,14 @@ impl<'l> Grant<'l> {
 
     /// The call is over: gives the permit back. Dropping does the same but cannot report a failure.
     pub fn release(self) -> Result<(), Error> {
-        let ticket = self.disarm();
-        ticket.0.give_back(ticket.1, |tx, slot, _| decide::release(tx, slot, &ticket.2))
+        let (link, badge, ticket) = self.disarm();
+        Ok(link.release(badge, &ticket)?)
     }
 
     /// The call was never sent: gives the permit back, and to every rule what it can still take back (R129).
     pub fn cancel(self) -> Result<(), Error> {
-        let ticket = self.disarm();
-        ticket.0.give_back(ticket.1, |tx, slot, now| decide::cancel(tx, slot, &ticket.2, now))
+        let (link, badge, ticket) = self.disarm();
+        Ok(link.cancel(badge, &ticket)?)
     }
 
     fn disarm(mut self) -> (&'l Link, u64, Ticket) {
@@ -47,7 +47,7 @@ impl Drop for Grant<'_> {
     fn drop(&mut self) {
         if self.ticket.permit {
             // A failure leaves the permit to be found when this process ends; there is nobody to tell here.
-            let _ = self.link.give_back(self.badge, |tx, slot, _| decide::release(tx, slot, &self.ticket));
+            let _ = self.link.release(self.badge, &self.ticket);
         }
     }
 }

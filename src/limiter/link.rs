@@ -4,7 +4,7 @@ use super::grant::{AcquireError, Grant};
 use super::request::Request;
 use crate::error::Error;
 use crate::kernel::policy::Name;
-use crate::kernel::{Policy, Reason, Time, decide};
+use crate::kernel::{Policy, Reason, Ticket, Time, decide};
 use crate::paths::LimiterName;
 use crate::segment::layout::slot;
 use crate::segment::{Segment, Tx, slots};
@@ -50,7 +50,7 @@ impl Link {
     }
 
     /// One try.
-    #[inline]
+    #[inline(always)]
     pub(super) fn try_acquire(
         &self,
         request: &Request<'_>,
@@ -68,32 +68,57 @@ impl Link {
             Err(refusal) => {
                 drop(tx);
                 slots::tally(self.segment.words(), member.slot, slot::REFUSED);
-                // Permits may be out with the dead; looked into at most once per bound, so this ends.
                 if refusal.reason == Reason::Concurrency && self.segment.reap(&member)? {
-                    return self.try_acquire(request, patience);
+                    return self.try_again(request, patience);
                 }
                 Err(AcquireError::Refused(refusal.into()))
             }
         }
     }
 
-    /// Changes the state on behalf of a grant, unless the grant is from before a fork.
+    /// Permits were out with the dead. They are looked for at most once per bound, so this ends.
+    #[cold]
+    #[inline(never)]
+    fn try_again(&self, request: &Request<'_>, patience: Duration) -> Result<Grant<'_>, AcquireError> {
+        self.try_acquire(request, patience)
+    }
+
+    /// Gives the permit of a grant back, unless the grant is from before a fork.
     #[inline]
-    pub(super) fn give_back(
-        &self,
-        badge: u64,
-        change: impl FnOnce(&mut Tx<'_>, usize, Time),
-    ) -> Result<(), Error> {
+    pub(super) fn release(&self, badge: u64, ticket: &Ticket) -> Result<(), Box<Error>> {
         if !self.segment.is_present(badge) {
             return Ok(());
         }
         let member = self.segment.member()?;
-        let (mut tx, now) = match self.segment.begin(&member, self.segment.bounds().lock) {
-            // What was held of a segment that is gone is gone with it.
-            Err(Error::Unsettled { .. }) => return Ok(()),
-            begun => begun?,
+        self.give_back(self.segment.begin_untimed(&member), |tx| decide::release(tx, member.slot, ticket))
+    }
+
+    /// Takes a grant back as if it had not been made, unless it is from before a fork.
+    pub(super) fn cancel(&self, badge: u64, ticket: &Ticket) -> Result<(), Box<Error>> {
+        if !self.segment.is_present(badge) {
+            return Ok(());
+        }
+        let member = self.segment.member()?;
+        let (tx, now) = match self.segment.begin(&member, self.segment.bounds().lock) {
+            Ok((tx, now)) => (Ok(tx), now),
+            Err(error) => (Err(error), Time(0)),
         };
-        change(&mut tx, member.slot, now);
+        self.give_back(tx, |tx| decide::cancel(tx, member.slot, ticket, now))
+    }
+
+    #[inline(always)]
+    fn give_back<'a>(
+        &'a self,
+        begun: Result<Tx<'a>, Box<Error>>,
+        change: impl FnOnce(&mut Tx<'a>),
+    ) -> Result<(), Box<Error>> {
+        let mut tx = match begun {
+            Ok(tx) => tx,
+            // What was held of a segment that is gone is gone with it.
+            Err(error) if matches!(*error, Error::Unsettled { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        change(&mut tx);
         self.segment.commit(tx)?;
         self.segment.announce();
         Ok(())

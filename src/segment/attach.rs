@@ -75,6 +75,8 @@ pub struct Segment {
     backing: Backing,
     presence: ForkWords,
     bounds: Bounds,
+    /// `bounds.place` in nanoseconds, ready for the fast path.
+    place_bound: u64,
 }
 
 impl Segment {
@@ -82,7 +84,8 @@ impl Segment {
     pub fn attach(verified: Verified, bounds: Bounds) -> Result<Segment, Error> {
         let Verified { words, backing } = verified;
         let presence = ForkWords::new().map_err(Error::io("prepare memory for", backing.path()))?;
-        let segment = Segment { words, backing, presence, bounds };
+        let place_bound = u64::try_from(bounds.place.as_nanos()).unwrap_or(u64::MAX);
+        let segment = Segment { words, backing, presence, bounds, place_bound };
         segment.member()?;
         Ok(segment)
     }
@@ -155,10 +158,10 @@ impl Segment {
     }
 
     /// This process's place; a new process (after a fork) gets one here.
-    #[inline]
-    pub fn member(&self) -> Result<Member, Error> {
+    #[inline(always)]
+    pub fn member(&self) -> Result<Member, Box<Error>> {
         let badge = self.presence.word(presence::STATE).load(Ordering::Acquire);
-        if badge > presence::ATTACHING { Ok(self.member_of(badge)) } else { self.join() }
+        if badge > presence::ATTACHING { Ok(self.member_of(badge)) } else { self.join().map_err(Box::new) }
     }
 
     /// Whether `badge` is this process's present attachment. A grant from before a fork belongs to the parent.
@@ -167,7 +170,7 @@ impl Segment {
         self.presence.word(presence::STATE).load(Ordering::Acquire) == badge
     }
 
-    #[inline]
+    #[inline(always)]
     fn member_of(&self, badge: u64) -> Member {
         let word = |i| self.presence.word(i).load(Ordering::Relaxed);
         let clock = Clock::from_words([word(presence::CLOCK), word(presence::CLOCK + 1)]);
@@ -175,23 +178,61 @@ impl Segment {
     }
 
     /// Takes the lock and tells the time on the limiter's clock. The state is whole and sane.
-    #[inline]
-    pub fn begin(&self, member: &Member, patience: Duration) -> Result<(Tx<'_>, Time), Error> {
+    #[inline(always)]
+    pub fn begin(&self, member: &Member, patience: Duration) -> Result<(Tx<'_>, Time), Box<Error>> {
         // Before the lock: two processes then take turns instead of one hogging it, and the lock is held shorter.
         let raw = member.clock.now();
-        if raw.wrapping_sub(self.presence.word(presence::CHECKED).load(Ordering::Relaxed))
-            > self.bounds.place.as_nanos() as u64
+        if raw.wrapping_sub(self.presence.word(presence::CHECKED).load(Ordering::Relaxed)) <= self.place_bound
+            && let Some(tx) = Transaction::begin_at_once(&self.words, &self.backing, member.slot)
         {
-            self.check_place(raw)?;
+            let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
+            if tx.load(layout::RETIRED) == 0 && recover::is_sane(&tx, Found::Whole, now) {
+                return Ok((tx, now));
+            }
         }
-        let begun = Transaction::begin(&self.words, &self.backing, member.slot, Claim::Participant, patience);
-        let (tx, found) = begun.map_err(|held| self.busy(held, patience))?;
-        let raw = if tx.had_at_once() { raw } else { member.clock.now() };
-        let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
-        if tx.load(layout::RETIRED) != 0 || tx.robbed().is_some() || !recover::is_sane(&tx, found, now) {
-            return self.mend(tx, found, member, now);
+        self.begin_slowly(member, patience)
+    }
+
+    /// Takes the lock for a change that needs no time.
+    #[inline(always)]
+    pub fn begin_untimed(&self, member: &Member) -> Result<Tx<'_>, Box<Error>> {
+        if let Some(tx) = Transaction::begin_at_once(&self.words, &self.backing, member.slot)
+            && tx.load(layout::RETIRED) == 0
+        {
+            return Ok(tx);
         }
-        Ok((tx, now))
+        self.begin_slowly(member, self.bounds.lock).map(|(tx, _)| tx)
+    }
+
+    /// Waits for the lock, and puts right whatever is found wrong.
+    #[cold]
+    fn begin_slowly(&self, member: &Member, patience: Duration) -> Result<(Tx<'_>, Time), Box<Error>> {
+        self.check_place(member.clock.now())?;
+        let mut mended = false;
+        loop {
+            let begun =
+                Transaction::begin(&self.words, &self.backing, member.slot, Claim::Participant, patience);
+            let (mut tx, found) = begun.map_err(|held| self.busy(held, patience))?;
+            let now = Time(member.clock.now().wrapping_add(tx.load(layout::CLOCK_OFFSET)));
+            if tx.load(layout::RETIRED) != 0 {
+                return Err(self.gone().into());
+            }
+            let sane = recover::is_sane(&tx, found, now);
+            // Once: where somebody scribbles on and on, decisions are made on what there is.
+            if mended || (tx.robbed().is_none() && sane) {
+                return Ok((tx, now));
+            }
+            mended = true;
+            if let Some(dead) = tx.robbed() {
+                slots::leave(&mut tx, dead);
+            }
+            if !sane {
+                tracing::warn!(segment = %self.path().display(), "damaged state: starting empty");
+                recover::reset(&mut tx, now);
+            }
+            self.commit(tx)?;
+            self.announce();
+        }
     }
 
     /// The time on the limiter's clock.
@@ -200,40 +241,16 @@ impl Segment {
         Time(member.clock.now().wrapping_add(self.words.load(layout::CLOCK_OFFSET)))
     }
 
-    /// Puts right what was found wrong, in a transaction of its own, and begins again.
-    #[cold]
-    fn mend<'a>(
-        &'a self,
-        mut tx: Tx<'a>,
-        found: Found,
-        member: &Member,
-        now: Time,
-    ) -> Result<(Tx<'a>, Time), Error> {
-        if tx.load(layout::RETIRED) != 0 {
-            return Err(self.gone());
-        }
-        if let Some(dead) = tx.robbed() {
-            slots::leave(&mut tx, dead);
-        }
-        if !recover::is_sane(&tx, found, now) {
-            tracing::warn!(segment = %self.path().display(), "damaged state: starting empty");
-            recover::reset(&mut tx, now);
-        }
-        self.commit(tx)?;
-        news::announce(&self.words, &self.backing);
-        let begun =
-            Transaction::begin(&self.words, &self.backing, member.slot, Claim::Participant, self.bounds.lock);
-        let (tx, _) = begun.map_err(|held| self.busy(held, self.bounds.lock))?;
-        Ok((tx, now))
+    /// Makes a transaction's changes last.
+    #[inline(always)]
+    pub fn commit(&self, tx: Tx<'_>) -> Result<(), Box<Error>> {
+        tx.commit().map_err(|_| self.too_long())
     }
 
-    /// Makes a transaction's changes last.
-    #[inline]
-    pub fn commit(&self, tx: Tx<'_>) -> Result<(), Error> {
-        tx.commit().map_err(|_| Error::Damaged {
-            path: self.path().to_owned(),
-            problem: "a change does not fit the journal".into(),
-        })
+    #[cold]
+    fn too_long(&self) -> Box<Error> {
+        let problem = "a change does not fit the journal".to_owned();
+        Box::new(Error::Damaged { path: self.path().to_owned(), problem })
     }
 
     /// Wakes those who wait for something to be given back.
@@ -378,7 +395,7 @@ impl Segment {
         if let Some(dead) = tx.robbed() {
             slots::leave(&mut tx, dead);
         }
-        if !recover::is_sane(&tx, found, now) {
+        if !recover::is_sane(&tx, found, now) || !decide::sane(&tx) {
             recover::reset(&mut tx, now);
         }
         recover::policy(tx.words())

@@ -14,7 +14,7 @@
 //! compiler must be held back. Readers without the lock treat the version as a sequence lock, hence the fences.
 
 use super::layout::{JOURNAL, JOURNAL_ENTRIES, JOURNAL_LEN, VERSION, is_journaled};
-use super::lock::{self, Claim, Os, StillHeld};
+use super::lock::{self, Claim, Key, Os, StillHeld};
 use super::words::Words;
 use crate::sys::sync::{Ordering, compiler_fence, fence};
 use std::time::Duration;
@@ -34,10 +34,11 @@ pub enum Found {
 pub struct Transaction<'a, O: Os> {
     words: &'a Words,
     os: &'a O,
-    held: Option<lock::Held<O::Pulse>>,
+    key: Option<Key>,
     /// Journal entries written; the version is odd while this transaction has any.
     entries: usize,
     full: bool,
+    robbed: Option<(usize, O::Pulse)>,
 }
 
 /// A transaction tried to change more words than the journal holds; nothing was changed.
@@ -45,8 +46,16 @@ pub struct Transaction<'a, O: Os> {
 pub struct TooLong;
 
 impl<'a, O: Os> Transaction<'a, O> {
+    /// Takes the lock if it is free and the state is whole: the usual case, without a look at anything else.
+    #[inline(always)]
+    pub fn begin_at_once(words: &'a Words, os: &'a O, slot: usize) -> Option<Self> {
+        let key = lock::try_acquire(words, slot)?;
+        let tx = Transaction { words, os, key: Some(key), entries: 0, full: false, robbed: None };
+        (words.load(VERSION) & 1 == 0).then_some(tx)
+    }
+
     /// Takes the lock, and undoes what a dead holder left half done.
-    #[inline]
+    #[cold]
     pub fn begin(
         words: &'a Words,
         os: &'a O,
@@ -54,9 +63,9 @@ impl<'a, O: Os> Transaction<'a, O> {
         claim: Claim,
         patience: Duration,
     ) -> Result<(Self, Found), StillHeld> {
-        let held = lock::acquire(words, os, slot, claim, patience)?;
+        let lock::Waited { key, robbed } = lock::acquire(words, os, slot, claim, patience)?;
         let found = if words.load(VERSION) & 1 == 0 { Found::Whole } else { undo(words) };
-        Ok((Transaction { words, os, held: Some(held), entries: 0, full: false }, found))
+        Ok((Transaction { words, os, key: Some(key), entries: 0, full: false, robbed }, found))
     }
 
     /// Reads a word; no one else can change it now.
@@ -71,15 +80,9 @@ impl<'a, O: Os> Transaction<'a, O> {
         self.words
     }
 
-    /// Whether the lock was free at the first look.
-    #[inline(always)]
-    pub fn had_at_once(&self) -> bool {
-        self.held.as_ref().is_some_and(|held| held.at_once)
-    }
-
     /// The slot whose dead owner the lock was taken from. Its pulse is held until this transaction ends.
     pub fn robbed(&self) -> Option<usize> {
-        self.held.as_ref()?.robbed.as_ref().map(|(slot, _)| *slot)
+        self.robbed.as_ref().map(|(slot, _)| *slot)
     }
 
     /// How many more words can be changed.
@@ -121,7 +124,7 @@ impl<'a, O: Os> Transaction<'a, O> {
     }
 
     /// Makes all changes last, with one store, and gives the lock back.
-    #[inline]
+    #[inline(always)]
     pub fn commit(mut self) -> Result<(), TooLong> {
         if self.full {
             return Err(TooLong);
@@ -135,13 +138,13 @@ impl<'a, O: Os> Transaction<'a, O> {
 }
 
 impl<O: Os> Drop for Transaction<'_, O> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         if self.entries > 0 {
             undo(self.words);
         }
-        if let Some(held) = self.held.take() {
-            lock::release(self.words, self.os, held);
+        if let Some(key) = self.key.take() {
+            lock::release(self.words, self.os, key);
         }
     }
 }

@@ -62,15 +62,17 @@ pub struct StillHeld {
     pub by: usize,
 }
 
-/// The lock, held. What must be known to give it back.
+/// The word that frees the lock; whoever has one holds the lock.
 #[derive(Debug)]
-pub struct Held<P> {
-    /// The word that frees the lock.
-    free: u32,
+pub struct Key(u32);
+
+/// The lock, had after a wait.
+#[derive(Debug)]
+pub struct Waited<P> {
+    /// What frees it.
+    pub key: Key,
     /// The former holder, if it died, and its pulse: to be kept until recovery is done.
     pub robbed: Option<(usize, P)>,
-    /// Whether the lock was had at the first try, so that a clock read just before is still good.
-    pub at_once: bool,
 }
 
 #[inline(always)]
@@ -83,33 +85,27 @@ fn held_by(slot: usize, after: u32) -> u32 {
     ((slot as u32 + 1) << OWNER_SHIFT) | (after.wrapping_add(1) & EPOCH_MASK)
 }
 
+/// Takes the lock for `slot` if it is free.
+#[inline(always)]
+pub fn try_acquire(words: &Words, slot: usize) -> Option<Key> {
+    let word = words.lock().load(Ordering::Relaxed);
+    if owner(word).is_some() {
+        return None;
+    }
+    let mine = held_by(slot, word);
+    let taken = words.lock().compare_exchange(word, mine, Ordering::Acquire, Ordering::Relaxed);
+    taken.is_ok().then_some(Key(mine & EPOCH_MASK))
+}
+
 /// Takes the lock for `slot`, waiting `patience` at most.
-#[inline]
+#[cold]
 pub fn acquire<O: Os>(
     words: &Words,
     os: &O,
     slot: usize,
     claim: Claim,
     patience: Duration,
-) -> Result<Held<O::Pulse>, StillHeld> {
-    let word = words.lock().load(Ordering::Relaxed);
-    if owner(word).is_none() {
-        let mine = held_by(slot, word);
-        if words.lock().compare_exchange(word, mine, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            return Ok(Held { free: mine & EPOCH_MASK, robbed: None, at_once: true });
-        }
-    }
-    acquire_slowly(words, os, slot, claim, patience)
-}
-
-#[cold]
-fn acquire_slowly<O: Os>(
-    words: &Words,
-    os: &O,
-    slot: usize,
-    claim: Claim,
-    patience: Duration,
-) -> Result<Held<O::Pulse>, StillHeld> {
+) -> Result<Waited<O::Pulse>, StillHeld> {
     let lock = words.lock();
     let mut spins = 0;
     let mut slept_on = None;
@@ -119,17 +115,17 @@ fn acquire_slowly<O: Os>(
         // Once this caller has slept it cannot know who else does.
         let waiters = if slept_on.is_some() { WAITERS } else { 0 };
         let mine = held_by(slot, word) | waiters;
-        let held = Held { free: mine & EPOCH_MASK, robbed: None, at_once: false };
+        let key = Key(mine & EPOCH_MASK);
         let Some(by) = owner(word) else {
             if lock.compare_exchange_weak(word, mine, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return Ok(held);
+                return Ok(Waited { key, robbed: None });
             }
             continue;
         };
         // Only damage puts a slot here that cannot exist; a newcomer's own slot is its dead predecessor's.
         if by >= SLOTS || (claim == Claim::Newcomer && by == slot) {
             if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return Ok(held);
+                return Ok(Waited { key, robbed: None });
             }
             continue;
         }
@@ -144,7 +140,7 @@ fn acquire_slowly<O: Os>(
                 // With the pulse in hand nobody else can rob or enter this slot, so an unchanged word is a dead
                 // one's, and the compare-and-swap is the only change to it there can be.
                 if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                    return Ok(Held { robbed: Some((by, pulse)), ..held });
+                    return Ok(Waited { key, robbed: Some((by, pulse)) });
                 }
                 continue;
             }
@@ -165,10 +161,10 @@ fn acquire_slowly<O: Os>(
 }
 
 /// Gives the lock back, and wakes one sleeper if there is any.
-#[inline]
-pub fn release<O: Os>(words: &Words, os: &O, held: Held<O::Pulse>) {
+#[inline(always)]
+pub fn release<O: Os>(words: &Words, os: &O, key: Key) {
     // A swap, not a store: a waiters bit set since we last looked must not be lost.
-    let word = words.lock().swap(held.free, Ordering::Release);
+    let word = words.lock().swap(key.0, Ordering::Release);
     if word & WAITERS != 0 {
         wake_one(words, os);
     }

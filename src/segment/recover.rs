@@ -88,7 +88,7 @@ pub fn policy(words: &Words) -> Result<Policy, String> {
 }
 
 /// Whether the state is what committed transactions can leave.
-#[inline]
+#[inline(always)]
 pub fn is_sane<O: Os>(tx: &Transaction<'_, O>, found: Found, now: Time) -> bool {
     let core = tx.core();
     found != Found::Damaged

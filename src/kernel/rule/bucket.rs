@@ -23,8 +23,16 @@
 //! `at + back`: its position is that, less today's `back`. (Refunding the latest charge, p = `at`, concerns no
 //! later one.) Charges older than the refunded one are lowered too although they need not be: undoing calls
 //! first to last or last to first is exact, other orders may give back less, none gives back more.
+//!
+//! A ticket has one word for this. Positions are only ever compared with `at`, so they are kept as a count of
+//! `ticks` that may go round. A tick is 1/den ns, the finest a time of this rule can differ; only where eight
+//! times tau has more ticks than a word holds, a tick is 2^k of those, and a position is rounded down. A charge
+//! admitted at t ends at t + tau at the latest, so once that is past there is nothing to give back; before it,
+//! and with `at` no more than 2·tau ahead, `at` less the position is at most 3·tau plus what `back` has grown.
+//! Whenever `back` has grown by a quarter turn, all charges so far are forgotten. So the difference is below a
+//! whole turn, and never mistaken.
 
-use super::{Charge, Count, When};
+use super::{Charge, Charged, Count, When};
 use crate::kernel::span::{MAX_SPAN, Span};
 use crate::kernel::state::RuleState;
 use crate::kernel::terms::Terms;
@@ -34,23 +42,29 @@ use crate::kernel::time::Time;
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket;
 
-/// `at` and `back` out of the state's words.
+/// Binary logarithm of a quarter of all ticks a word can count.
+const QUARTER_TURN: u32 = u64::BITS - 2;
+
+/// The state's words.
 #[derive(Clone, Copy)]
 struct Words {
     at: Span,
-    back: Span,
+    /// In ticks; goes round.
+    back: u64,
+    /// Charges made before this are not refunded any more.
+    since: Time,
 }
 
 impl Words {
     #[inline]
     const fn read(state: RuleState) -> Words {
-        let [whole, frac, back_whole, back_frac] = state.0;
-        Words { at: Span { whole, frac }, back: Span { whole: back_whole, frac: back_frac } }
+        let [whole, frac, back, since] = state.0;
+        Words { at: Span { whole, frac }, back, since: Time(since) }
     }
 
     #[inline]
     const fn write(self) -> RuleState {
-        RuleState([self.at.whole, self.at.frac, self.back.whole, self.back.frac])
+        RuleState([self.at.whole, self.at.frac, self.back, self.since.0])
     }
 
     /// How far `at` is ahead of now. A bucket that is full again counts as just full.
@@ -61,30 +75,30 @@ impl Words {
             None => Span::ZERO,
         }
     }
-}
 
-/// `back` only grows and is only ever compared with itself, so it may go round.
-#[inline]
-const fn wrapping_plus(a: Span, b: Span, den: u64) -> Span {
-    let frac = a.frac.wrapping_add(b.frac);
-    let carry = frac >= den;
-    Span {
-        whole: a.whole.wrapping_add(b.whole).wrapping_add(carry as u64),
-        frac: if carry { frac.wrapping_sub(den) } else { frac },
+    /// What a charge that moved `at` to here is remembered as.
+    #[inline(always)]
+    fn mark(self, terms: &Terms) -> Charge {
+        Charge(ticks(self.at, terms).wrapping_add(self.back))
     }
 }
 
-#[inline]
-const fn wrapping_minus(a: Span, b: Span, den: u64) -> Span {
-    let borrow = a.frac < b.frac;
-    Span {
-        whole: a.whole.wrapping_sub(b.whole).wrapping_sub(borrow as u64),
-        frac: a.frac.wrapping_sub(b.frac).wrapping_add(if borrow { den } else { 0 }),
+/// A time in ticks, as many of them as a word holds.
+#[inline(always)]
+fn ticks(time: Span, terms: &Terms) -> u64 {
+    match terms.tick() {
+        0 => time.whole.wrapping_mul(terms.den()).wrapping_add(time.frac),
+        coarse => coarse_ticks(time, terms.den(), coarse),
     }
+}
+
+#[cold]
+fn coarse_ticks(time: Span, den: u64, tick: u32) -> u64 {
+    (time.parts(den) >> tick) as u64
 }
 
 impl Count for Bucket {
-    #[inline]
+    #[inline(always)]
     fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When {
         let den = terms.den();
         let mut need = terms.step().times(cost, den);
@@ -102,11 +116,32 @@ impl Count for Bucket {
         When::At(Time(now.0.saturating_add(ahead.minus(tau, den).ceil())))
     }
 
-    #[inline]
+    // The same decision with the sum that is stored anyway: max(now, at) + c·T + reserve <= now + tau.
+    #[inline(always)]
+    fn admit(
+        terms: &Terms,
+        state: RuleState,
+        now: Time,
+        cost: u64,
+        leave_reserve: bool,
+    ) -> Result<(RuleState, Charge), When> {
+        let den = terms.den();
+        let words = Words::read(state);
+        let from = if words.at.whole >= now.0 { words.at } else { Span::whole(now.0) };
+        let at = from.plus(terms.step().times(cost, den), den);
+        let end = if leave_reserve { at.plus(terms.reserve(), den) } else { at };
+        let tau = terms.tau();
+        if end > (Span { whole: now.0.saturating_add(tau.whole), frac: tau.frac }) {
+            return Err(Self::earliest(terms, state, now, cost, leave_reserve));
+        }
+        let words = Words { at, ..words };
+        Ok((words.write(), words.mark(terms)))
+    }
+
     fn charge(terms: &Terms, state: RuleState, now: Time, cost: u64) -> (RuleState, Charge) {
         let den = terms.den();
-        let Words { at, back } = Words::read(state);
-        let from = if at.whole >= now.0 { at } else { Span::whole(now.0) };
+        let words = Words::read(state);
+        let from = if words.at.whole >= now.0 { words.at } else { Span::whole(now.0) };
         let at = from.plus(terms.step().times(cost, den), den);
         // Only a settlement can be as large as this; admitted costs stay within tau.
         let at = if at.whole > now.0.saturating_add(MAX_SPAN) {
@@ -114,25 +149,33 @@ impl Count for Bucket {
         } else {
             at
         };
-        let mark = wrapping_plus(at, back, den);
-        (Words { at, back }.write(), Charge { whole: mark.whole, frac: mark.frac })
+        let words = Words { at, ..words };
+        (words.write(), words.mark(terms))
     }
 
-    fn refund(terms: &Terms, state: RuleState, now: Time, cost: u64, charge: Charge) -> RuleState {
-        let den = terms.den();
-        let Words { at, back } = Words::read(state);
-        if charge.frac >= den || back.frac >= den || at.frac >= den {
+    fn refund(terms: &Terms, state: RuleState, now: Time, cost: u64, charged: &Charged) -> RuleState {
+        let (den, tau) = (terms.den(), terms.tau());
+        let words = Words::read(state);
+        let debt = words.debt(now);
+        let over = charged.at.0.saturating_add(tau.whole) < now.0;
+        let unclear = words.at.frac >= den || debt.whole > tau.whole.saturating_mul(2).saturating_add(1);
+        if over || unclear || charged.at < words.since {
             return state;
         }
-        let mark = Span { whole: charge.whole, frac: charge.frac };
-        let position = wrapping_minus(mark, back, den);
-        // Beyond `at` is no position of this state: it went round, or the words are damaged.
-        if position.whole < now.0 || position > at {
-            return state;
+        // What was charged after it.
+        let later = ticks(words.at, terms).wrapping_sub(charged.charge.0.wrapping_sub(words.back));
+        let latest = later == 0;
+        // A rounded position may be a tick too high.
+        let later = if terms.tick() == 0 { later } else { later.saturating_add(1) };
+        let later = Span::from_parts(u128::from(later) << terms.tick(), 1, den);
+        let refund = debt.minus(later, den).min(terms.step().times(cost, den));
+        let at = words.at.minus(refund, den);
+        if latest {
+            return Words { at, ..words }.write();
         }
-        let refund = position.minus(Span::whole(now.0), den).min(terms.step().times(cost, den));
-        let back = if position == at { back } else { wrapping_plus(back, refund, den) };
-        Words { at: at.minus(refund, den), back }.write()
+        let back = words.back.wrapping_add(ticks_up(refund, terms));
+        let after = Words { at, back, ..words }.write();
+        if back >> QUARTER_TURN == words.back >> QUARTER_TURN { after } else { Self::forget(after, now) }
     }
 
     #[inline]
@@ -146,12 +189,13 @@ impl Count for Bucket {
     }
 
     fn sane(terms: &Terms, state: RuleState, latest: Time) -> bool {
-        let Words { at, back } = Words::read(state);
-        at.frac < terms.den() && back.frac < terms.den() && at.whole <= latest.0.saturating_add(MAX_SPAN)
+        let at = Words::read(state).at;
+        at.frac < terms.den() && at.whole <= latest.0.saturating_add(MAX_SPAN)
     }
 
     fn empty(terms: &Terms, now: Time) -> RuleState {
-        Words { at: Span::whole(now.0).plus(terms.tau(), terms.den()), back: Span::ZERO }.write()
+        let at = Span::whole(now.0).plus(terms.tau(), terms.den());
+        Words { at, back: 0, since: Time(0) }.write()
     }
 
     fn rescale(old: &Terms, new: &Terms, state: RuleState, now: Time) -> RuleState {
@@ -170,16 +214,18 @@ impl Count for Bucket {
             new.tau().plus(owed, den)
         };
         let debt = if debt.whole >= MAX_SPAN { Span::whole(MAX_SPAN) } else { debt };
-        Words { at: Span::whole(now.0).plus(debt, den), back: Span::ZERO }.write()
+        Words { at: Span::whole(now.0).plus(debt, den), ..words }.write()
     }
 
-    fn forget(before: RuleState, after: RuleState, now: Time) -> RuleState {
-        // No mark exceeds `at + back` of its time; 2 more cover the fractions of both.
-        let Words { at, back } = Words::read(before);
-        let highest_mark = at.whole.max(now.0).wrapping_add(back.whole).wrapping_add(2);
-        let back = Span::whole(highest_mark.wrapping_sub(now.0).wrapping_add(1));
-        Words { back, ..Words::read(after) }.write()
+    fn forget(state: RuleState, now: Time) -> RuleState {
+        // A call granted later in this very nanosecond loses its refund too: less is safe.
+        Words { since: Time(now.0.saturating_add(1)), ..Words::read(state) }.write()
     }
+}
+
+/// A length in ticks, rounded up.
+fn ticks_up(span: Span, terms: &Terms) -> u64 {
+    span.parts(terms.den()).div_ceil(1 << terms.tick()) as u64
 }
 
 /// The same number of units as time under new terms: `span / T_old * T_new`.

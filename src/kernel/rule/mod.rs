@@ -3,12 +3,8 @@
 //! Another algorithm is a file with an `impl` of [`Count`] and an arm in `with_algorithm!`.
 
 mod bucket;
-#[cfg(test)]
-mod tests;
 
 pub use bucket::Bucket;
-
-use bytemuck::{Pod, Zeroable};
 
 use super::policy::Algorithm;
 use super::state::RuleState;
@@ -26,24 +22,43 @@ pub enum When {
     Never,
 }
 
-/// What a rule wants to see again when a charge is taken back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Charge {
-    /// First word; the algorithm's business.
-    pub whole: u64,
-    /// Second word.
-    pub frac: u64,
+/// What a rule wants to see again when a charge is taken back; what it means is the algorithm's business.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charge(pub u64);
+
+/// A charge as its ticket remembers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charged {
+    /// When it was made.
+    pub at: Time,
+    /// How much.
+    pub cost: u64,
+    /// What the rule said then.
+    pub charge: Charge,
 }
 
 /// How one algorithm counts. Nothing here may panic, whatever the words are.
 pub trait Count {
     /// When `cost` is admitted; `leave_reserve` for callers who must leave the reserve (R107).
     fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When;
+    /// [`Count::charge`] if [`Count::earliest`] is now, else what that said.
+    #[inline]
+    fn admit(
+        terms: &Terms,
+        state: RuleState,
+        now: Time,
+        cost: u64,
+        leave_reserve: bool,
+    ) -> Result<(RuleState, Charge), When> {
+        match Self::earliest(terms, state, now, cost, leave_reserve) {
+            When::Now => Ok(Self::charge(terms, state, now, cost)),
+            later => Err(later),
+        }
+    }
     /// Takes `cost`, admitted or not.
     fn charge(terms: &Terms, state: RuleState, now: Time, cost: u64) -> (RuleState, Charge);
-    /// Gives back what can still be given back of `cost`, part or all of what `charge` took (R129).
-    fn refund(terms: &Terms, state: RuleState, now: Time, cost: u64, charge: Charge) -> RuleState;
+    /// Gives back what can still be given back of `cost`, part or all of what was charged (R129).
+    fn refund(terms: &Terms, state: RuleState, now: Time, cost: u64, charged: &Charged) -> RuleState;
     /// Whole units still to be had.
     fn available(terms: &Terms, state: RuleState, now: Time, leave_reserve: bool) -> u64;
     /// Whether stored words can be a state of this rule; `latest` is the last time anything was charged.
@@ -54,9 +69,9 @@ pub trait Count {
     /// capacity, and rounded down; a larger capacity is no gift.
     /// Unchanged terms give the unchanged state.
     fn rescale(old: &Terms, new: &Terms, state: RuleState, now: Time) -> RuleState;
-    /// `after`, made so that no charge made until `before` can be refunded from it: their numbers mean
+    /// The same state, made so that no charge made until now can be refunded from it: their numbers mean
     /// something else by now.
-    fn forget(before: RuleState, after: RuleState, now: Time) -> RuleState;
+    fn forget(state: RuleState, now: Time) -> RuleState;
 }
 
 /// Runs `$call` with `$count` naming the algorithm of `$terms`, or `$other` if its words are damaged.
@@ -78,7 +93,7 @@ pub fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_res
     with_algorithm!(terms, A => A::earliest(terms, state, now, cost, leave_reserve), When::Never)
 }
 
-/// The state after taking `cost`, if it is admitted now.
+/// See [`Count::admit`].
 #[inline]
 pub fn admit(
     terms: &Terms,
@@ -87,36 +102,17 @@ pub fn admit(
     cost: u64,
     leave_reserve: bool,
 ) -> Result<(RuleState, Charge), When> {
-    with_algorithm!(
-        terms,
-        A => match A::earliest(terms, state, now, cost, leave_reserve) {
-            When::Now => Ok(A::charge(terms, state, now, cost)),
-            later => Err(later),
-        },
-        Err(When::Never)
-    )
-}
-
-/// See [`Count::refund`].
-#[inline]
-pub fn refund(terms: &Terms, state: RuleState, now: Time, cost: u64, charge: Charge) -> RuleState {
-    with_algorithm!(terms, A => A::refund(terms, state, now, cost, charge), state)
+    with_algorithm!(terms, A => A::admit(terms, state, now, cost, leave_reserve), Err(When::Never))
 }
 
 /// Replaces an estimated cost by the actual one (R129): more is charged even below zero, less is refunded.
 #[inline]
-pub fn settle(
-    terms: &Terms,
-    state: RuleState,
-    now: Time,
-    estimate: u64,
-    actual: u64,
-    charge: Charge,
-) -> RuleState {
-    if actual > estimate {
-        with_algorithm!(terms, A => A::charge(terms, state, now, actual - estimate).0, state)
-    } else {
-        refund(terms, state, now, estimate - actual, charge)
+pub fn settle(terms: &Terms, state: RuleState, now: Time, actual: u64, charged: &Charged) -> RuleState {
+    match actual.checked_sub(charged.cost) {
+        Some(more) => with_algorithm!(terms, A => A::charge(terms, state, now, more).0, state),
+        None => {
+            with_algorithm!(terms, A => A::refund(terms, state, now, charged.cost - actual, charged), state)
+        }
     }
 }
 
@@ -146,7 +142,7 @@ pub fn rescale(old: &Terms, new: &Terms, state: RuleState, now: Time) -> RuleSta
     }
 }
 
-/// See [`Count::forget`]; `terms` are those of `after`.
-pub fn forget(terms: &Terms, before: RuleState, after: RuleState, now: Time) -> RuleState {
-    with_algorithm!(terms, A => A::forget(before, after, now), after)
+/// See [`Count::forget`].
+pub fn forget(terms: &Terms, state: RuleState, now: Time) -> RuleState {
+    with_algorithm!(terms, A => A::forget(state, now), state)
 }

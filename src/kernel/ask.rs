@@ -1,0 +1,125 @@
+//! What callers ask for and what they are told.
+
+use super::rule::Charge;
+use super::time::{Nanos, Time};
+use super::{MAX_RULES, MAX_UNITS};
+
+/// Who goes first, and who may use the reserve (R106).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Priority {
+    /// Work nobody waits for; leaves the reserve alone.
+    #[default]
+    Background,
+    /// Somebody waits.
+    User,
+    /// Another program waits.
+    Webhook,
+}
+
+impl Priority {
+    /// The name everywhere outside of Rust.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Priority::Background => "background",
+            Priority::User => "user",
+            Priority::Webhook => "webhook",
+        }
+    }
+
+    /// The priority of that name.
+    pub fn parse(text: &str) -> Option<Priority> {
+        [Priority::Background, Priority::User, Priority::Webhook].into_iter().find(|p| p.as_str() == text)
+    }
+
+    #[inline]
+    pub(super) const fn is_background(self) -> bool {
+        matches!(self, Priority::Background)
+    }
+}
+
+/// The first layer that stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// All permits are out.
+    Concurrency,
+    /// A rule has no room yet.
+    Rate,
+    /// A rule never has that much room (R6).
+    CostExceedsLimit,
+}
+
+impl Reason {
+    /// The name everywhere outside of Rust.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::Concurrency => "concurrency",
+            Reason::Rate => "rate",
+            Reason::CostExceedsLimit => "cost_exceeds_limit",
+        }
+    }
+}
+
+/// What a caller wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// How much of each unit, by the unit's index. All zero is a peek: it takes nothing, not even a permit.
+    pub cost: [u64; MAX_UNITS],
+    /// For whom.
+    pub priority: Priority,
+}
+
+impl Ask {
+    /// One request.
+    pub const fn one(priority: Priority) -> Ask {
+        Ask::requests(1, priority)
+    }
+
+    /// That many requests.
+    pub const fn requests(cost: u64, priority: Priority) -> Ask {
+        Ask { cost: [cost, 0, 0, 0], priority }
+    }
+
+    #[inline]
+    pub(super) const fn is_peek(&self) -> bool {
+        let [a, b, c, d] = self.cost;
+        a | b | c | d == 0
+    }
+}
+
+/// A grant, as much of it as is needed to take it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// When it was granted, by the limiter's time.
+    pub granted_at: Time,
+    /// What was charged.
+    pub cost: [u64; MAX_UNITS],
+    /// Whether its permit counts as background's.
+    pub background: bool,
+    /// Whether it holds a permit; a peek does not.
+    pub permit: bool,
+    pub(super) charges: [Charge; MAX_RULES],
+}
+
+/// Why not, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The first layer that stands in the way.
+    pub reason: Reason,
+    /// Which rule, if it was one: the one with the longest wait, the first of equals (R39).
+    pub rule: Option<u8>,
+    /// When the layer in `reason` admits, absent other traffic (R4); nothing = never, or nobody can know.
+    pub retry_at: Option<Time>,
+    /// Before this no layer that knows its time would let it pass; a deadline before it cannot be met (R132).
+    /// Nothing = never.
+    pub ready_at: Option<Time>,
+    /// The limiter's time of this judgement.
+    pub judged_at: Time,
+}
+
+impl Refusal {
+    /// How long until `retry_at`.
+    pub fn retry_after(&self) -> Option<Nanos> {
+        self.retry_at.map(|at| at.since(self.judged_at))
+    }
+}
