@@ -1,6 +1,7 @@
 //! What callers ask for and what they are told.
 
 use super::rule::Charge;
+use super::state::Held;
 use super::time::{Nanos, Time};
 use super::{MAX_RULES, MAX_UNITS};
 
@@ -94,10 +95,8 @@ pub struct Ticket {
     pub granted_at: Time,
     /// What was charged.
     pub cost: [u64; MAX_UNITS],
-    /// Whether its permit counts as background's.
-    pub background: bool,
-    /// Whether it holds a permit; a peek does not.
-    pub permit: bool,
+    /// The permit it holds: one, or none for a peek. A whole word, because a ticket is copied on the fast path.
+    pub permit: Held,
     pub(super) charges: [Charge; MAX_RULES],
 }
 

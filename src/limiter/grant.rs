@@ -2,7 +2,7 @@
 
 use super::link::Link;
 use crate::error::Error;
-use crate::kernel::{self, Reason, Ticket};
+use crate::kernel::{self, Held, Reason, Ticket};
 use std::fmt;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl<'l> Grant<'l> {
 
     fn disarm(mut self) -> (&'l Link, u64, Ticket) {
         let parts = (self.link, self.badge, self.ticket);
-        self.ticket.permit = false;
+        self.ticket.permit = Held::default();
         parts
     }
 }
@@ -45,7 +45,7 @@ impl<'l> Grant<'l> {
 impl Drop for Grant<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.ticket.permit {
+        if self.ticket.permit.total > 0 {
             // A failure leaves the permit to be found when this process ends; there is nobody to tell here.
             let _ = self.link.release(self.badge, &self.ticket);
         }
@@ -54,38 +54,50 @@ impl Drop for Grant<'_> {
 
 /// Not now: why, and when to ask again. Nothing was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Refusal(kernel::Refusal);
+
+impl Refusal {
     /// The first layer that stands in the way.
-    pub reason: Reason,
+    pub fn reason(&self) -> Reason {
+        self.0.reason
+    }
+
     /// Which rule, by its place in the policy, if it was one.
-    pub rule: Option<usize>,
-    /// After this the layer in `reason` lets the call pass, absent other traffic; `None` = never, or nobody knows.
-    pub retry_after: Option<Duration>,
+    pub fn rule(&self) -> Option<usize> {
+        self.0.rule.map(usize::from)
+    }
+
+    /// After this the layer in [`reason`](Self::reason) lets the call pass, absent other traffic; `None` = never, or
+    /// nobody knows.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.after(self.0.retry_at)
+    }
+
     /// Nobody who gives up before this can be served; `None` = never.
-    pub ready_after: Option<Duration>,
+    pub fn ready_after(&self) -> Option<Duration> {
+        self.after(self.0.ready_at)
+    }
+
+    fn after(&self, at: Option<kernel::Time>) -> Option<Duration> {
+        at.map(|at| Duration::from_nanos(at.since(self.0.judged_at).0))
+    }
 }
 
 impl From<kernel::Refusal> for Refusal {
-    #[inline]
+    #[inline(always)]
     fn from(refusal: kernel::Refusal) -> Refusal {
-        let after = |at: kernel::Time| Duration::from_nanos(at.since(refusal.judged_at).0);
-        Refusal {
-            reason: refusal.reason,
-            rule: refusal.rule.map(usize::from),
-            retry_after: refusal.retry_at.map(after),
-            ready_after: refusal.ready_at.map(after),
-        }
+        Refusal(refusal)
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.reason {
+        match self.reason() {
             Reason::Concurrency => write!(f, "all permits are out")?,
             Reason::Rate => write!(f, "the rate is used up")?,
             Reason::CostExceedsLimit => return write!(f, "the cost is more than a rule ever allows"),
         }
-        match self.retry_after {
+        match self.retry_after() {
             Some(after) => write!(f, ", try again in {after:.3?}"),
             None => Ok(()),
         }
@@ -107,6 +119,13 @@ impl From<Error> for AcquireError {
     #[cold]
     fn from(error: Error) -> AcquireError {
         AcquireError::Failed(Box::new(error))
+    }
+}
+
+impl From<kernel::Refusal> for AcquireError {
+    #[inline]
+    fn from(refusal: kernel::Refusal) -> AcquireError {
+        AcquireError::Refused(refusal.into())
     }
 }
 

@@ -4,10 +4,10 @@ use super::grant::{AcquireError, Grant};
 use super::request::Request;
 use crate::error::Error;
 use crate::kernel::policy::Name;
-use crate::kernel::{Policy, Reason, Ticket, Time, decide};
+use crate::kernel::{Policy, Reason, Ticket, decide};
 use crate::paths::LimiterName;
 use crate::segment::layout::slot;
-use crate::segment::{Segment, Tx, slots};
+use crate::segment::{Segment, slots};
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -49,38 +49,67 @@ impl Link {
         let _ = self.next.set(Box::new(successor));
     }
 
-    /// One try.
+    /// One try in the usual case: one rule, the lock free, nothing wrong. Nothing if it is any other; that is decided
+    /// by [`decide`](Self::decide).
     #[inline(always)]
-    pub(super) fn try_acquire(
-        &self,
-        request: &Request<'_>,
-        patience: Duration,
-    ) -> Result<Grant<'_>, AcquireError> {
-        let ask = request.ask(self.name.as_str(), &self.units)?;
-        let member = self.segment.member()?;
-        let (mut tx, now) = self.segment.begin(&member, patience)?;
-        match decide::acquire(&mut tx, member.slot, &ask, now) {
+    pub(super) fn decide_at_once(&self, request: &Request<'_>) -> Option<Result<Grant<'_>, AcquireError>> {
+        let ask = request.plain()?;
+        let segment = &self.segment;
+        let member = segment.present()?;
+        let raw = member.clock.now();
+        // Refused lately, and not due yet: a look without the lock will probably do.
+        if segment.expects_refusal(raw)
+            && let Some(refusal) = segment.look_at_once(raw, |view, now| decide::judge_one(view, ask, now))?
+            && refusal.reason != Reason::Concurrency
+        {
+            slots::tally(segment.words(), member.slot, slot::REFUSED);
+            return Some(Err(AcquireError::Refused(refusal.into())));
+        }
+        let (mut tx, now) = segment.begin_at_once(&member, raw)?;
+        match decide::acquire_from_one(&mut tx, member.slot, ask, now)? {
             Ok(ticket) => {
-                self.segment.commit(tx)?;
-                slots::tally(self.segment.words(), member.slot, slot::GRANTED);
-                Ok(Grant::new(self, member.badge, ticket))
+                tx.commit().ok()?;
+                drop(tx);
+                slots::tally(segment.words(), member.slot, slot::GRANTED);
+                Some(Ok(Grant::new(self, member.badge, ticket)))
             }
+            Err(refusal) if refusal.reason == Reason::Concurrency => None,
             Err(refusal) => {
                 drop(tx);
-                slots::tally(self.segment.words(), member.slot, slot::REFUSED);
-                if refusal.reason == Reason::Concurrency && self.segment.reap(&member)? {
-                    return self.try_again(request, patience);
-                }
-                Err(AcquireError::Refused(refusal.into()))
+                segment.expect_refusal(raw, refusal.retry_after());
+                slots::tally(segment.words(), member.slot, slot::REFUSED);
+                Some(Err(AcquireError::Refused(refusal.into())))
             }
         }
     }
 
-    /// Permits were out with the dead. They are looked for at most once per bound, so this ends.
-    #[cold]
-    #[inline(never)]
-    fn try_again(&self, request: &Request<'_>, patience: Duration) -> Result<Grant<'_>, AcquireError> {
-        self.try_acquire(request, patience)
+    /// One try.
+    pub(super) fn decide(
+        &self,
+        request: &Request<'_>,
+        patience: Duration,
+    ) -> Result<Grant<'_>, AcquireError> {
+        let segment = &self.segment;
+        let ask = request.ask(self.name.as_str(), &self.units)?;
+        let member = segment.member()?;
+        let decided = segment.transact(&member, patience, |tx, now| {
+            let ticket = decide::acquire(tx, member.slot, &ask, now)?;
+            segment.commit(tx)?;
+            Ok(Grant::new(self, member.badge, ticket))
+        })?;
+        let refusal = match decided {
+            Err(AcquireError::Refused(refusal)) => refusal,
+            decided => {
+                slots::tally(segment.words(), member.slot, slot::GRANTED);
+                return decided;
+            }
+        };
+        slots::tally(segment.words(), member.slot, slot::REFUSED);
+        // Permits may be out with the dead. They are looked for at most once per bound, so this ends.
+        if refusal.reason() == Reason::Concurrency && segment.reap(&member)? {
+            return self.decide(request, patience);
+        }
+        Err(AcquireError::Refused(refusal))
     }
 
     /// Gives the permit of a grant back, unless the grant is from before a fork.
@@ -90,7 +119,10 @@ impl Link {
             return Ok(());
         }
         let member = self.segment.member()?;
-        self.give_back(self.segment.begin_untimed(&member), |tx| decide::release(tx, member.slot, ticket))
+        self.gave_back(self.segment.transact_untimed(&member, |tx| {
+            decide::release(tx, member.slot, ticket);
+            self.segment.commit(tx)
+        }))
     }
 
     /// Takes a grant back as if it had not been made, unless it is from before a fork.
@@ -99,27 +131,20 @@ impl Link {
             return Ok(());
         }
         let member = self.segment.member()?;
-        let (tx, now) = match self.segment.begin(&member, self.segment.bounds().lock) {
-            Ok((tx, now)) => (Ok(tx), now),
-            Err(error) => (Err(error), Time(0)),
-        };
-        self.give_back(tx, |tx| decide::cancel(tx, member.slot, ticket, now))
+        self.gave_back(self.segment.transact(&member, self.segment.bounds().lock, |tx, now| {
+            decide::cancel(tx, member.slot, ticket, now);
+            self.segment.commit(tx)
+        }))
     }
 
     #[inline(always)]
-    fn give_back<'a>(
-        &'a self,
-        begun: Result<Tx<'a>, Box<Error>>,
-        change: impl FnOnce(&mut Tx<'a>),
-    ) -> Result<(), Box<Error>> {
-        let mut tx = match begun {
-            Ok(tx) => tx,
+    fn gave_back(&self, outcome: Result<Result<(), Box<Error>>, Box<Error>>) -> Result<(), Box<Error>> {
+        match outcome {
+            Ok(committed) => committed?,
             // What was held of a segment that is gone is gone with it.
             Err(error) if matches!(*error, Error::Unsettled { .. }) => return Ok(()),
             Err(error) => return Err(error),
-        };
-        change(&mut tx);
-        self.segment.commit(tx)?;
+        }
         self.segment.announce();
         Ok(())
     }

@@ -113,7 +113,6 @@ impl Limiter {
     }
 
     /// Asks once and never waits (except for the lock, a second at most).
-    #[inline]
     pub fn try_acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
         self.attempt(request, self.shared.bounds.lock)
     }
@@ -132,7 +131,7 @@ impl Limiter {
                 Err(AcquireError::Refused(refusal)) => refusal,
                 decided => return decided,
             };
-            let hopeless = match (refusal.reason, refusal.ready_after, left_now) {
+            let hopeless = match (refusal.reason(), refusal.ready_after(), left_now) {
                 (Reason::CostExceedsLimit, ..) | (_, None, _) => true,
                 (_, Some(ready), Some(left)) => ready > left || left.is_zero(),
                 (_, Some(_), None) => false,
@@ -141,7 +140,7 @@ impl Limiter {
                 return Err(AcquireError::Refused(refusal));
             }
             let segment = &self.newest().segment;
-            match refusal.retry_after {
+            match refusal.retry_after() {
                 Some(after) => std::thread::sleep(left_now.unwrap_or(RATE_SLEEP).min(after.min(RATE_SLEEP))),
                 // Listen first, ask once more, and only then sleep: what is given back in between is not missed.
                 None => match heard.take() {
@@ -173,17 +172,24 @@ impl Limiter {
         self.shared.first.newest()
     }
 
-    #[inline]
+    #[inline(always)]
     fn attempt(&self, request: &Request<'_>, patience: Duration) -> Result<Grant<'_>, AcquireError> {
-        match self.newest().try_acquire(request, patience) {
-            Err(AcquireError::Failed(error)) if matches!(*error, Error::Unsettled { .. }) => {
-                self.follow(|link| match link.try_acquire(request, patience) {
-                    Err(AcquireError::Failed(error)) => Err(*error),
-                    decided => Ok(decided),
-                })?
-            }
-            decided => decided,
+        if let Some(decided) = self.newest().decide_at_once(request) {
+            return decided;
         }
+        self.attempt_at_length(request, patience)
+    }
+
+    #[inline(never)]
+    fn attempt_at_length(
+        &self,
+        request: &Request<'_>,
+        patience: Duration,
+    ) -> Result<Grant<'_>, AcquireError> {
+        self.follow(|link| match link.decide(request, patience) {
+            Err(AcquireError::Failed(error)) => Err(*error),
+            decided => Ok(decided),
+        })?
     }
 
     /// Does something with the segment, and with its successor if it turns out to be deleted or replaced.

@@ -17,11 +17,11 @@ use std::time::Duration;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Request<'u> {
-    requests: u64,
+    /// The cost in `requests`, and the priority: all there is to most requests.
+    ask: Ask,
     others: [Option<(&'u str, u64)>; MAX_UNITS - 1],
     /// A unit too many for any limiter; reported when the request is used.
     excess: Option<&'u str>,
-    priority: Priority,
     timeout: Option<Duration>,
 }
 
@@ -36,10 +36,9 @@ impl<'u> Request<'u> {
     #[inline]
     pub const fn new() -> Request<'u> {
         Request {
-            requests: 1,
+            ask: Ask::one(Priority::Background),
             others: [None; MAX_UNITS - 1],
             excess: None,
-            priority: Priority::Background,
             timeout: None,
         }
     }
@@ -48,7 +47,7 @@ impl<'u> Request<'u> {
     #[must_use]
     pub fn cost(mut self, unit: &'u str, amount: u64) -> Request<'u> {
         if unit == REQUESTS {
-            self.requests = amount;
+            self.ask.cost[0] = amount;
             return self;
         }
         let same = |other: &&mut Option<(&str, u64)>| other.is_none_or(|(name, _)| name == unit);
@@ -62,7 +61,7 @@ impl<'u> Request<'u> {
     /// For whom the call is made.
     #[must_use]
     pub const fn priority(mut self, priority: Priority) -> Request<'u> {
-        self.priority = priority;
+        self.ask.priority = priority;
         self
     }
 
@@ -77,24 +76,26 @@ impl<'u> Request<'u> {
         self.timeout
     }
 
+    /// The cost by unit index, if it is in `requests` alone.
+    #[inline(always)]
+    pub(super) fn plain(&self) -> Option<&Ask> {
+        if self.others[0].is_none() { Some(&self.ask) } else { None }
+    }
+
     /// The cost by unit index, as the limiter with these units counts them.
-    #[inline]
     pub(super) fn ask(&self, limiter: &str, units: &[Name]) -> Result<Ask, Box<Error>> {
-        let mut ask = Ask::requests(self.requests, self.priority);
-        if self.others[0].is_some() {
-            for (unit, amount) in self.others.iter().flatten() {
-                let index = units.iter().position(|known| known.as_str() == *unit);
-                ask.cost[index.ok_or_else(|| unknown_unit(limiter, unit, units))?] = *amount;
-            }
-            if let Some(unit) = self.excess {
-                return Err(unknown_unit(limiter, unit, units));
-            }
+        let mut ask = self.ask;
+        for (unit, amount) in self.others.iter().flatten() {
+            let index = units.iter().position(|known| known.as_str() == *unit);
+            ask.cost[index.ok_or_else(|| unknown_unit(limiter, unit, units))?] = *amount;
         }
-        Ok(ask)
+        match self.excess {
+            Some(unit) => Err(unknown_unit(limiter, unit, units)),
+            None => Ok(ask),
+        }
     }
 }
 
-#[cold]
 fn unknown_unit(limiter: &str, unit: &str, units: &[Name]) -> Box<Error> {
     let known: Vec<&str> = units.iter().map(Name::as_str).collect();
     Box::new(Error::UnknownUnit { name: limiter.to_owned(), unit: unit.to_owned(), known: known.join(", ") })

@@ -2,9 +2,9 @@
 
 use super::backing::Backing;
 use super::create::Seed;
-use super::journal::{self, Found, Transaction};
+use super::journal::{self, Begun, Found, Transaction};
 use super::layout::{self, SLOTS};
-use super::lock::{Claim, Os, StillHeld};
+use super::lock::{self, Claim, Os, StillHeld};
 use super::memory::Reader;
 use super::news;
 use super::recover::{self, Verified};
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::kernel::decide;
 use crate::kernel::policy::Policy;
 use crate::kernel::state::View;
-use crate::kernel::time::Time;
+use crate::kernel::time::{Nanos, Time};
 use crate::sys::{self, Clock, ForkWords, Pulse};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -64,6 +64,8 @@ mod presence {
     pub const CHECKED: usize = 3;
     /// When the dead were last looked for.
     pub const REAPED: usize = 4;
+    /// Until when the last refusal lasts.
+    pub const REFUSED_UNTIL: usize = 5;
 
     pub const ABSENT: u64 = 0;
     pub const ATTACHING: u64 = 1;
@@ -107,8 +109,8 @@ impl Segment {
             Some(policy) => policy.map_err(damaged),
             None => {
                 let member = self.member()?;
-                let (tx, _) = self.begin(&member, self.bounds.lock)?;
-                recover::policy(tx.words()).map_err(damaged)
+                let policy = self.transact(&member, self.bounds.lock, |tx, _| recover::policy(tx.words()))?;
+                policy.map_err(damaged)
             }
         }
     }
@@ -121,16 +123,17 @@ impl Segment {
     /// Puts another policy in force; the rules keep what they have seen (R110).
     pub fn set_policy(&self, policy: &Policy) -> Result<(), Error> {
         let member = self.member()?;
-        let (mut tx, now) = self.begin(&member, self.bounds.lock)?;
-        let old = recover::policy(tx.words())
-            .map_err(|problem| Error::Damaged { path: self.path().to_owned(), problem })?;
-        decide::patch(&mut tx, &old, policy, now);
         let encoded = policy.encode();
-        tx.write_array(layout::POLICY, encoded);
-        tx.write(layout::POLICY_CHECKSUM, layout::checksum(encoded));
-        let epoch = tx.load(layout::POLICY_EPOCH);
-        tx.write(layout::POLICY_EPOCH, epoch.wrapping_add(1));
-        self.commit(tx)?;
+        self.transact(&member, self.bounds.lock, |tx, now| {
+            let old = recover::policy(tx.words())
+                .map_err(|problem| Error::Damaged { path: self.path().to_owned(), problem })?;
+            decide::patch(tx, &old, policy, now);
+            tx.write_array(layout::POLICY, encoded);
+            tx.write(layout::POLICY_CHECKSUM, layout::checksum(encoded));
+            let epoch = tx.load(layout::POLICY_EPOCH);
+            tx.write(layout::POLICY_EPOCH, epoch.wrapping_add(1));
+            self.commit(tx)
+        })??;
         self.announce();
         Ok(())
     }
@@ -138,9 +141,10 @@ impl Segment {
     /// Marks it as replaced: whoever uses it opens it again by name.
     pub fn retire(&self) -> Result<(), Error> {
         let member = self.member()?;
-        let (mut tx, _) = self.begin(&member, self.bounds.lock)?;
-        tx.write(layout::RETIRED, 1);
-        self.commit(tx)?;
+        self.transact(&member, self.bounds.lock, |tx, _| {
+            tx.write(layout::RETIRED, 1);
+            self.commit(tx)
+        })??;
         self.announce();
         Ok(())
     }
@@ -160,8 +164,17 @@ impl Segment {
     /// This process's place; a new process (after a fork) gets one here.
     #[inline(always)]
     pub fn member(&self) -> Result<Member, Box<Error>> {
+        match self.present() {
+            Some(member) => Ok(member),
+            None => self.join().map_err(Box::new),
+        }
+    }
+
+    /// This process's place, if it has one.
+    #[inline(always)]
+    pub fn present(&self) -> Option<Member> {
         let badge = self.presence.word(presence::STATE).load(Ordering::Acquire);
-        if badge > presence::ATTACHING { Ok(self.member_of(badge)) } else { self.join().map_err(Box::new) }
+        if badge > presence::ATTACHING { Some(self.member_of(badge)) } else { None }
     }
 
     /// Whether `badge` is this process's present attachment. A grant from before a fork belongs to the parent.
@@ -177,60 +190,113 @@ impl Segment {
         Member { slot: (badge as u32 as usize).wrapping_sub(2), badge, clock }
     }
 
-    /// Takes the lock and tells the time on the limiter's clock. The state is whole and sane.
-    #[inline(always)]
-    pub fn begin(&self, member: &Member, patience: Duration) -> Result<(Tx<'_>, Time), Box<Error>> {
-        // Before the lock: two processes then take turns instead of one hogging it, and the lock is held shorter.
-        let raw = member.clock.now();
-        if raw.wrapping_sub(self.presence.word(presence::CHECKED).load(Ordering::Relaxed)) <= self.place_bound
-            && let Some(tx) = Transaction::begin_at_once(&self.words, &self.backing, member.slot)
-        {
-            let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
-            if tx.load(layout::RETIRED) == 0 && recover::is_sane(&tx, Found::Whole, now) {
-                return Ok((tx, now));
-            }
+    /// Does `work` under the lock, with the time on the limiter's clock; the state is whole and sane. What `work`
+    /// does not commit is undone.
+    pub fn transact<R>(
+        &self,
+        member: &Member,
+        patience: Duration,
+        work: impl Fn(&mut Tx<'_>, Time) -> R,
+    ) -> Result<R, Box<Error>> {
+        match self.begin_at_once(member, member.clock.now()) {
+            Some((mut tx, now)) => Ok(work(&mut tx, now)),
+            None => self.transact_slowly(member, patience, &work),
         }
-        self.begin_slowly(member, patience)
     }
 
-    /// Takes the lock for a change that needs no time.
+    /// The lock and the time, if nothing is in the way. `raw` is what the clock says, read before the lock: two
+    /// processes then take turns instead of one hogging it, and the lock is held shorter. Else nothing, and [`transact`](Self::transact) finds out.
     #[inline(always)]
-    pub fn begin_untimed(&self, member: &Member) -> Result<Tx<'_>, Box<Error>> {
-        if let Some(tx) = Transaction::begin_at_once(&self.words, &self.backing, member.slot)
-            && tx.load(layout::RETIRED) == 0
+    pub fn begin_at_once(&self, member: &Member, raw: u64) -> Option<(Tx<'_>, Time)> {
+        if raw.wrapping_sub(self.presence.word(presence::CHECKED).load(Ordering::Relaxed)) > self.place_bound
         {
-            return Ok(tx);
+            return None;
         }
-        self.begin_slowly(member, self.bounds.lock).map(|(tx, _)| tx)
+        let tx = Transaction::under(&self.words, &self.backing, lock::try_acquire(&self.words, member.slot)?);
+        let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
+        if tx.is_whole() && tx.load(layout::RETIRED) == 0 && recover::is_sane(&tx, Found::Whole, now) {
+            Some((tx, now))
+        } else {
+            None
+        }
+    }
+
+    /// Whether the last refusal that this process got is not yet over. A hint: nothing rests on it.
+    #[inline(always)]
+    pub fn expects_refusal(&self, raw: u64) -> bool {
+        raw < self.presence.word(presence::REFUSED_UNTIL).load(Ordering::Relaxed)
+    }
+
+    /// Remembers until when a refusal lasts.
+    #[inline(always)]
+    pub fn expect_refusal(&self, raw: u64, wait: Option<Nanos>) {
+        let until = raw.saturating_add(wait.unwrap_or_default().0);
+        self.presence.word(presence::REFUSED_UNTIL).store(until, Ordering::Relaxed);
+    }
+
+    /// One look at a committed state without the lock, if nothing is in the way.
+    #[inline(always)]
+    pub fn look_at_once<R>(&self, raw: u64, look: impl Fn(&Reader<'_>, Time) -> R) -> Option<R> {
+        if raw.wrapping_sub(self.presence.word(presence::CHECKED).load(Ordering::Relaxed)) > self.place_bound
+        {
+            return None;
+        }
+        journal::read_once(&self.words, |words| {
+            let now = Time(raw.wrapping_add(words.load(layout::CLOCK_OFFSET)));
+            (words.load(layout::RETIRED) == 0).then(|| look(&Reader(words), now))
+        })?
+    }
+
+    /// [`transact`](Self::transact) for a change that needs no time.
+    #[inline(always)]
+    pub fn transact_untimed<R>(
+        &self,
+        member: &Member,
+        work: impl Fn(&mut Tx<'_>) -> R,
+    ) -> Result<R, Box<Error>> {
+        if let Some(key) = lock::try_acquire(&self.words, member.slot) {
+            let mut tx = Transaction::under(&self.words, &self.backing, key);
+            if tx.is_whole() && tx.load(layout::RETIRED) == 0 {
+                return Ok(work(&mut tx));
+            }
+        }
+        self.transact_slowly(member, self.bounds.lock, &|tx: &mut Tx<'_>, _| work(tx))
     }
 
     /// Waits for the lock, and puts right whatever is found wrong.
     #[cold]
-    fn begin_slowly(&self, member: &Member, patience: Duration) -> Result<(Tx<'_>, Time), Box<Error>> {
+    #[inline(never)]
+    fn transact_slowly<R>(
+        &self,
+        member: &Member,
+        patience: Duration,
+        work: &impl Fn(&mut Tx<'_>, Time) -> R,
+    ) -> Result<R, Box<Error>> {
         self.check_place(member.clock.now())?;
         let mut mended = false;
         loop {
             let begun =
                 Transaction::begin(&self.words, &self.backing, member.slot, Claim::Participant, patience);
-            let (mut tx, found) = begun.map_err(|held| self.busy(held, patience))?;
+            let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held, patience))?;
             let now = Time(member.clock.now().wrapping_add(tx.load(layout::CLOCK_OFFSET)));
             if tx.load(layout::RETIRED) != 0 {
                 return Err(self.gone().into());
             }
             let sane = recover::is_sane(&tx, found, now);
             // Once: where somebody scribbles on and on, decisions are made on what there is.
-            if mended || (tx.robbed().is_none() && sane) {
-                return Ok((tx, now));
+            if mended || (robbed.is_none() && sane) {
+                return Ok(work(&mut tx, now));
             }
             mended = true;
-            if let Some(dead) = tx.robbed() {
+            if let Some((dead, _)) = robbed {
                 slots::leave(&mut tx, dead);
             }
             if !sane {
                 tracing::warn!(segment = %self.path().display(), "damaged state: starting empty");
                 recover::reset(&mut tx, now);
             }
-            self.commit(tx)?;
+            self.commit(&mut tx)?;
+            drop(tx);
             self.announce();
         }
     }
@@ -243,7 +309,7 @@ impl Segment {
 
     /// Makes a transaction's changes last.
     #[inline(always)]
-    pub fn commit(&self, tx: Tx<'_>) -> Result<(), Box<Error>> {
+    pub fn commit(&self, tx: &mut Tx<'_>) -> Result<(), Box<Error>> {
         tx.commit().map_err(|_| self.too_long())
     }
 
@@ -275,8 +341,7 @@ impl Segment {
             return Ok(seen);
         }
         let member = self.member()?;
-        let (tx, _) = self.begin(&member, self.bounds.lock)?;
-        Ok(look(&Reader(tx.words())))
+        Ok(self.transact(&member, self.bounds.lock, |tx, _| look(&Reader(tx.words())))?)
     }
 
     /// Gives back what dead participants held; at most once per bound. Says whether anything was given back.
@@ -302,9 +367,10 @@ impl Segment {
     /// Frees the slot of a dead participant.
     fn bury(&self, member: &Member, slot: usize) -> Result<bool, Error> {
         let Some(_pulse) = self.backing.take_pulse(slot) else { return Ok(false) };
-        let (mut tx, _) = self.begin(member, self.bounds.lock)?;
-        let held = slots::leave(&mut tx, slot);
-        self.commit(tx)?;
+        let held = self.transact(member, self.bounds.lock, |tx, _| {
+            let held = slots::leave(tx, slot);
+            self.commit(tx).map(|()| held)
+        })??;
         self.announce();
         Ok(held.total > 0)
     }
@@ -383,7 +449,7 @@ impl Segment {
         let boot = sys::boot_id().map_err(Error::io("find the boot identity for", self.path()))?;
         let (slot, pulse) = self.find_slot()?;
         let begun = Transaction::begin(&self.words, &self.backing, slot, Claim::Newcomer, self.bounds.lock);
-        let (mut tx, found) = begun.map_err(|held| self.busy(held, self.bounds.lock))?;
+        let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held, self.bounds.lock))?;
         if tx.load(layout::RETIRED) != 0 {
             return Err(self.gone());
         }
@@ -392,7 +458,7 @@ impl Segment {
             recover::rebase(&mut tx, boot, raw, wall);
         }
         let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
-        if let Some(dead) = tx.robbed() {
+        if let Some((dead, _)) = robbed {
             slots::leave(&mut tx, dead);
         }
         if !recover::is_sane(&tx, found, now) || !decide::sane(&tx) {
@@ -405,7 +471,8 @@ impl Segment {
         tx.write(layout::ANCHOR_WALL, wall);
         let identity = Identity { pid: sys::process_id(), program: sys::program_name() };
         let generation = slots::enter(&mut tx, slot, identity, now);
-        self.commit(tx)?;
+        self.commit(&mut tx)?;
+        drop(tx);
         for (i, word) in clock.to_words().into_iter().enumerate() {
             self.presence.word(presence::CLOCK + i).store(word, Ordering::Relaxed);
         }
@@ -445,9 +512,11 @@ impl Drop for Segment {
             let slot = self.member_of(badge).slot;
             let patience = self.bounds.lock;
             let begun = Transaction::begin(&self.words, &self.backing, slot, Claim::Participant, patience);
-            if let Ok((mut tx, _)) = begun {
+            if let Ok(Begun { mut tx, .. }) = begun {
                 let held = slots::leave(&mut tx, slot);
-                if tx.commit().is_ok() && held.total > 0 {
+                let committed = tx.commit().is_ok();
+                drop(tx);
+                if committed && held.total > 0 {
                     self.announce();
                 }
             }

@@ -16,7 +16,7 @@
 use super::layout::{JOURNAL, JOURNAL_ENTRIES, JOURNAL_LEN, VERSION, is_journaled};
 use super::lock::{self, Claim, Key, Os, StillHeld};
 use super::words::Words;
-use crate::sys::sync::{Ordering, compiler_fence, fence};
+use crate::sys::sync::{Ordering, compiler_fence, fence, spin_hint};
 use std::time::Duration;
 
 /// How a transaction found the state.
@@ -31,14 +31,25 @@ pub enum Found {
 }
 
 /// The lock is held; words may be changed. Dropping it without [`commit`](Self::commit) undoes every change.
+///
+/// Not to be moved on a fast path: it is small, but copying it costs more than all it does.
 pub struct Transaction<'a, O: Os> {
     words: &'a Words,
     os: &'a O,
-    key: Option<Key>,
+    key: Key,
     /// Journal entries written; the version is odd while this transaction has any.
     entries: usize,
     full: bool,
-    robbed: Option<(usize, O::Pulse)>,
+}
+
+/// A transaction begun after a wait, and what was found.
+pub struct Begun<'a, O: Os> {
+    /// The transaction; dropped before the pulse below is given back.
+    pub tx: Transaction<'a, O>,
+    /// How it found the state.
+    pub found: Found,
+    /// The slot whose dead owner the lock was taken from, and its pulse.
+    pub robbed: Option<(usize, O::Pulse)>,
 }
 
 /// A transaction tried to change more words than the journal holds; nothing was changed.
@@ -46,26 +57,30 @@ pub struct Transaction<'a, O: Os> {
 pub struct TooLong;
 
 impl<'a, O: Os> Transaction<'a, O> {
-    /// Takes the lock if it is free and the state is whole: the usual case, without a look at anything else.
+    /// Begins under a lock that was free. Look whether the state [is whole](Self::is_whole) before anything else.
     #[inline(always)]
-    pub fn begin_at_once(words: &'a Words, os: &'a O, slot: usize) -> Option<Self> {
-        let key = lock::try_acquire(words, slot)?;
-        let tx = Transaction { words, os, key: Some(key), entries: 0, full: false, robbed: None };
-        (words.load(VERSION) & 1 == 0).then_some(tx)
+    pub fn under(words: &'a Words, os: &'a O, key: Key) -> Self {
+        Transaction { words, os, key, entries: 0, full: false }
     }
 
     /// Takes the lock, and undoes what a dead holder left half done.
-    #[cold]
     pub fn begin(
         words: &'a Words,
         os: &'a O,
         slot: usize,
         claim: Claim,
         patience: Duration,
-    ) -> Result<(Self, Found), StillHeld> {
+    ) -> Result<Begun<'a, O>, StillHeld> {
         let lock::Waited { key, robbed } = lock::acquire(words, os, slot, claim, patience)?;
-        let found = if words.load(VERSION) & 1 == 0 { Found::Whole } else { undo(words) };
-        Ok((Transaction { words, os, key: Some(key), entries: 0, full: false, robbed }, found))
+        let tx = Transaction::under(words, os, key);
+        let found = if tx.is_whole() { Found::Whole } else { undo(words) };
+        Ok(Begun { tx, found, robbed })
+    }
+
+    /// Whether nobody died in a transaction.
+    #[inline(always)]
+    pub fn is_whole(&self) -> bool {
+        self.words.load(VERSION) & 1 == 0
     }
 
     /// Reads a word; no one else can change it now.
@@ -78,11 +93,6 @@ impl<'a, O: Os> Transaction<'a, O> {
     #[inline(always)]
     pub fn words(&self) -> &'a Words {
         self.words
-    }
-
-    /// The slot whose dead owner the lock was taken from. Its pulse is held until this transaction ends.
-    pub fn robbed(&self) -> Option<usize> {
-        self.robbed.as_ref().map(|(slot, _)| *slot)
     }
 
     /// How many more words can be changed.
@@ -123,9 +133,9 @@ impl<'a, O: Os> Transaction<'a, O> {
         }
     }
 
-    /// Makes all changes last, with one store, and gives the lock back.
+    /// Makes all changes last, with one store.
     #[inline(always)]
-    pub fn commit(mut self) -> Result<(), TooLong> {
+    pub fn commit(&mut self) -> Result<(), TooLong> {
         if self.full {
             return Err(TooLong);
         }
@@ -143,9 +153,7 @@ impl<O: Os> Drop for Transaction<'_, O> {
         if self.entries > 0 {
             undo(self.words);
         }
-        if let Some(key) = self.key.take() {
-            lock::release(self.words, self.os, key);
-        }
+        lock::release(self.words, self.os, self.key);
     }
 }
 
@@ -191,18 +199,24 @@ const READS: usize = if cfg!(loom) { 2 } else { 16 };
 /// died and nobody has recovered yet: take the lock instead.
 ///
 /// `look` may see a torn state (its result is then thrown away), so it must cope with any words.
-#[inline]
 pub fn read<R>(words: &Words, mut look: impl FnMut(&Words) -> R) -> Option<R> {
     for _ in 0..READS {
-        let before = words.at(VERSION).load(Ordering::Acquire);
-        if before & 1 == 0 {
-            let seen = look(words);
-            fence(Ordering::Acquire);
-            if words.load(VERSION) == before {
-                return Some(seen);
-            }
+        if let Some(seen) = read_once(words, &mut look) {
+            return Some(seen);
         }
-        crate::sys::sync::spin_hint();
+        spin_hint();
     }
     None
+}
+
+/// [`read`], one try.
+#[inline(always)]
+pub fn read_once<R>(words: &Words, mut look: impl FnMut(&Words) -> R) -> Option<R> {
+    let before = words.at(VERSION).load(Ordering::Acquire);
+    if before & 1 != 0 {
+        return None;
+    }
+    let seen = look(words);
+    fence(Ordering::Acquire);
+    (words.load(VERSION) == before).then_some(seen)
 }

@@ -63,7 +63,7 @@ pub struct StillHeld {
 }
 
 /// The word that frees the lock; whoever has one holds the lock.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Key(u32);
 
 /// The lock, had after a wait.

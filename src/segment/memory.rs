@@ -12,71 +12,71 @@ use crate::kernel::terms::Terms;
 pub struct Reader<'a>(pub &'a Words);
 
 impl View for Reader<'_> {
-    #[inline]
+    #[inline(always)]
     fn general(&self) -> General {
         General::from_words(self.0.load_array(POLICY))
     }
 
-    #[inline]
+    #[inline(always)]
     fn terms(&self, rule: usize) -> Terms {
         Terms::from_words(self.0.load_array(POLICY + terms_range(rule).start))
     }
 
-    #[inline]
+    #[inline(always)]
     fn core(&self) -> Core {
         Core::from_words(self.0.load_array(CORE))
     }
 
-    #[inline]
+    #[inline(always)]
     fn rule(&self, rule: usize) -> RuleState {
         RuleState(self.0.load_array(RULES + rule * RULE_WORDS))
     }
 
-    #[inline]
+    #[inline(always)]
     fn held(&self, index: usize) -> Held {
         Held::from_word(self.0.load(slot_base(index) + slot::HELD))
     }
 }
 
 impl<O: Os> View for Transaction<'_, O> {
-    #[inline]
+    #[inline(always)]
     fn general(&self) -> General {
         Reader(self.words()).general()
     }
 
-    #[inline]
+    #[inline(always)]
     fn terms(&self, rule: usize) -> Terms {
         Reader(self.words()).terms(rule)
     }
 
-    #[inline]
+    #[inline(always)]
     fn core(&self) -> Core {
         Reader(self.words()).core()
     }
 
-    #[inline]
+    #[inline(always)]
     fn rule(&self, rule: usize) -> RuleState {
         Reader(self.words()).rule(rule)
     }
 
-    #[inline]
+    #[inline(always)]
     fn held(&self, index: usize) -> Held {
         Reader(self.words()).held(index)
     }
 }
 
 impl<O: Os> Memory for Transaction<'_, O> {
-    #[inline]
+    #[inline(always)]
     fn set_core(&mut self, core: Core) {
         self.write_array(CORE, core.to_words());
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_rule(&mut self, rule: usize, state: RuleState) {
         self.write_array(RULES + rule * RULE_WORDS, state.0);
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_held(&mut self, index: usize, held: Held) {
         let base = slot_base(index);
         if held.total > 0 && self.held(index).total == 0 {

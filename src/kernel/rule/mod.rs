@@ -88,13 +88,13 @@ macro_rules! with_algorithm {
 }
 
 /// See [`Count::earliest`].
-#[inline]
+#[inline(always)]
 pub fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When {
     with_algorithm!(terms, A => A::earliest(terms, state, now, cost, leave_reserve), When::Never)
 }
 
 /// See [`Count::admit`].
-#[inline]
+#[inline(always)]
 pub fn admit(
     terms: &Terms,
     state: RuleState,

@@ -27,20 +27,22 @@ impl Clock {
         Ok(Clock { precise_shift, coarse_shift: suspended.saturating_add(precise_shift) })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn now(&self) -> u64 {
-        read_ns(libc::CLOCK_BOOTTIME).unwrap_or(0).saturating_add_signed(self.precise_shift)
+        // No checks: `discover` has read this very clock, and it does not go away.
+        read_raw(libc::CLOCK_BOOTTIME).1.wrapping_add(self.precise_shift as u64)
     }
 
     #[inline]
     pub(crate) fn now_coarse(&self) -> u64 {
-        read_ns(libc::CLOCK_MONOTONIC_COARSE).unwrap_or(0).saturating_add_signed(self.coarse_shift)
+        read_raw(libc::CLOCK_MONOTONIC_COARSE).1.wrapping_add(self.coarse_shift as u64)
     }
 
     pub(crate) fn to_words(self) -> [u64; 2] {
         [self.precise_shift as u64, self.coarse_shift as u64]
     }
 
+    #[inline(always)]
     pub(crate) fn from_words(words: [u64; 2]) -> Clock {
         Clock { precise_shift: words[0] as i64, coarse_shift: words[1] as i64 }
     }
@@ -51,15 +53,18 @@ pub(crate) fn wall_now() -> u64 {
 }
 
 /// `None` for a clock that this kernel lacks, or a time before its zero.
-#[inline]
 fn read_ns(clock: libc::clockid_t) -> Option<u64> {
+    let (status, nanos) = read_raw(clock);
+    (status == 0 && nanos <= i64::MAX as u64).then_some(nanos)
+}
+
+/// What the system said, and the time in nanoseconds if it said 0.
+#[inline(always)]
+fn read_raw(clock: libc::clockid_t) -> (i32, u64) {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a live, writable timespec, and the call keeps no pointer to it.
     let status = unsafe { libc::clock_gettime(clock, &mut time) };
-    if status != 0 || time.tv_sec < 0 {
-        return None;
-    }
-    Some((time.tv_sec as u64).wrapping_mul(NANOS_PER_SECOND as u64).wrapping_add(time.tv_nsec as u64))
+    (status, (time.tv_sec as u64).wrapping_mul(NANOS_PER_SECOND as u64).wrapping_add(time.tv_nsec as u64))
 }
 
 /// A lower bound of BOOTTIME − MONOTONIC, so that the coarse clock can never overtake the precise one.
