@@ -1,13 +1,13 @@
 //! A limiter's segment, and the one that takes its place when it is deleted or replaced.
 
-use super::grant::{AcquireError, Grant};
+use super::grant::{AcquireError, Grant, Refusal};
 use super::request::Request;
 use crate::error::Error;
 use crate::kernel::policy::Name;
-use crate::kernel::{Policy, Reason, Ticket, decide};
+use crate::kernel::{Ask, Policy, Reason, Ticket, decide};
 use crate::paths::LimiterName;
 use crate::segment::layout::slot;
-use crate::segment::{Segment, slots};
+use crate::segment::{Member, Segment, slots};
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -52,20 +52,14 @@ impl Link {
     /// One try in the usual case: one rule, the lock free, nothing wrong. Nothing if it is any other; that is decided
     /// by [`decide`](Self::decide).
     #[inline(always)]
-    pub(super) fn decide_at_once(&self, request: &Request<'_>) -> Option<Result<Grant<'_>, AcquireError>> {
-        let ask = request.plain()?;
+    pub(super) fn decide_at_once(
+        &self,
+        ask: &Ask,
+        member: &Member,
+        raw: u64,
+    ) -> Option<Result<Grant<'_>, AcquireError>> {
         let segment = &self.segment;
-        let member = segment.present()?;
-        let raw = member.clock.now();
-        // Refused lately, and not due yet: a look without the lock will probably do.
-        if segment.expects_refusal(raw)
-            && let Some(refusal) = segment.look_at_once(raw, |view, now| decide::judge_one(view, ask, now))?
-            && refusal.reason != Reason::Concurrency
-        {
-            slots::tally(segment.words(), member.slot, slot::REFUSED);
-            return Some(Err(AcquireError::Refused(refusal.into())));
-        }
-        let (mut tx, now) = segment.begin_at_once(&member, raw)?;
+        let (mut tx, now) = segment.begin_at_once(member, raw)?;
         match decide::acquire_from_one(&mut tx, member.slot, ask, now)? {
             Ok(ticket) => {
                 tx.commit().ok()?;
@@ -81,6 +75,18 @@ impl Link {
                 Some(Err(AcquireError::Refused(refusal.into())))
             }
         }
+    }
+
+    /// A refusal that needs no lock, because it is not due yet: a consistent look is enough.
+    #[inline(always)]
+    pub(super) fn refuse_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
+        let segment = &self.segment;
+        let refusal = segment.look_at_once(raw, |view, now| decide::judge_one(view, ask, now))??;
+        if refusal.reason == Reason::Concurrency {
+            return None;
+        }
+        slots::tally(segment.words(), member.slot, slot::REFUSED);
+        Some(refusal.into())
     }
 
     /// One try.

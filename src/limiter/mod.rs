@@ -12,10 +12,10 @@ pub use request::Request;
 pub use snapshot::{ParticipantSnapshot, RuleSnapshot, Snapshot};
 
 use crate::error::Error;
-use crate::kernel::{Policy, Reason};
+use crate::kernel::{Ask, Policy, Reason};
 use crate::paths::{self, LimiterName};
 use crate::segment::directory::{Allowances, Directory};
-use crate::segment::{Bounds, Segment};
+use crate::segment::{Bounds, Member, Segment};
 use link::Link;
 use std::path::Path;
 use std::sync::Arc;
@@ -174,10 +174,34 @@ impl Limiter {
 
     #[inline(always)]
     fn attempt(&self, request: &Request<'_>, patience: Duration) -> Result<Grant<'_>, AcquireError> {
-        if let Some(decided) = self.newest().decide_at_once(request) {
-            return decided;
+        let link = self.newest();
+        if let (Some(ask), Some(member)) = (request.plain(), link.segment.present()) {
+            let raw = member.clock.now();
+            if link.segment.expects_refusal(raw) {
+                return self.attempt_unlocked(request, ask, &member, raw, patience);
+            }
+            if let Some(decided) = link.decide_at_once(ask, &member, raw) {
+                return decided;
+            }
         }
         self.attempt_at_length(request, patience)
+    }
+
+    /// After a refusal that is not over yet, the next will probably be one too. Apart, so that neither way makes the
+    /// other longer.
+    #[inline(never)]
+    fn attempt_unlocked(
+        &self,
+        request: &Request<'_>,
+        ask: &Ask,
+        member: &Member,
+        raw: u64,
+        patience: Duration,
+    ) -> Result<Grant<'_>, AcquireError> {
+        match self.newest().refuse_at_once(ask, member, raw) {
+            Some(refusal) => Err(AcquireError::Refused(refusal)),
+            None => self.attempt_at_length(request, patience),
+        }
     }
 
     #[inline(never)]

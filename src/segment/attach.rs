@@ -208,8 +208,7 @@ impl Segment {
     /// processes then take turns instead of one hogging it, and the lock is held shorter. Else nothing, and [`transact`](Self::transact) finds out.
     #[inline(always)]
     pub fn begin_at_once(&self, member: &Member, raw: u64) -> Option<(Tx<'_>, Time)> {
-        if raw.wrapping_sub(self.presence.word(presence::CHECKED).load(Ordering::Relaxed)) > self.place_bound
-        {
+        if self.is_place_due(raw) {
             return None;
         }
         let tx = Transaction::under(&self.words, &self.backing, lock::try_acquire(&self.words, member.slot)?);
@@ -219,6 +218,12 @@ impl Segment {
         } else {
             None
         }
+    }
+
+    /// Whether it is time to look if the file is still in its place.
+    #[inline(always)]
+    fn is_place_due(&self, raw: u64) -> bool {
+        raw.wrapping_sub(self.presence.word(presence::CHECKED).load(Ordering::Relaxed)) > self.place_bound
     }
 
     /// Whether the last refusal that this process got is not yet over. A hint: nothing rests on it.
@@ -237,8 +242,7 @@ impl Segment {
     /// One look at a committed state without the lock, if nothing is in the way.
     #[inline(always)]
     pub fn look_at_once<R>(&self, raw: u64, look: impl Fn(&Reader<'_>, Time) -> R) -> Option<R> {
-        if raw.wrapping_sub(self.presence.word(presence::CHECKED).load(Ordering::Relaxed)) > self.place_bound
-        {
+        if self.is_place_due(raw) {
             return None;
         }
         journal::read_once(&self.words, |words| {
@@ -272,7 +276,10 @@ impl Segment {
         patience: Duration,
         work: &impl Fn(&mut Tx<'_>, Time) -> R,
     ) -> Result<R, Box<Error>> {
-        self.check_place(member.clock.now())?;
+        let raw = member.clock.now();
+        if self.is_place_due(raw) {
+            self.check_place(raw)?;
+        }
         let mut mended = false;
         loop {
             let begun =

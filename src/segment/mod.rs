@@ -22,4 +22,4 @@ pub mod slots;
 pub mod words;
 
 #[cfg(not(loom))]
-pub use attach::{Bounds, Segment, program_name};
+pub use attach::{Bounds, Member, Segment, program_name};
