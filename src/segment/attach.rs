@@ -284,8 +284,9 @@ impl Segment {
 
     /// Frees the slot of a dead participant.
     fn bury(&self, member: &Member, slot: usize) -> Result<bool, Error> {
-        let Some(_pulse) = self.backing.take_pulse(slot) else { return Ok(false) };
         let (mut tx, _) = self.begin(member, self.bounds.lock)?;
+        // Not before the lock: if the dead one holds it, whoever robs it needs this pulse.
+        let Some(_pulse) = self.backing.take_pulse(slot) else { return Ok(false) };
         let held = slots::leave(&mut tx, slot);
         self.commit(tx)?;
         self.announce();
@@ -443,3 +444,6 @@ pub fn program_name(bytes: &[u8; 16]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
+
+#[cfg(test)]
+mod tests;
