@@ -159,8 +159,9 @@ fn try_lock(gate: &File) -> io::Result<bool> {
 
 /// The group a trusted directory is shared with, or why it is not to be trusted and what to do.
 fn trusted(facts: &FileFacts) -> Result<Option<u32>, (String, &'static str)> {
-    let shared =
-        facts.mode & (SET_GROUP_ID | GROUP_WRITES) == SET_GROUP_ID | GROUP_WRITES && sys::in_group(facts.gid);
+    // Root is rarely a member, but it may do all that members may, and it is who shares directories.
+    let member = sys::in_group(facts.gid) || sys::effective_uid() == 0;
+    let shared = member && facts.mode & (SET_GROUP_ID | GROUP_WRITES) == SET_GROUP_ID | GROUP_WRITES;
     if facts.mode & OTHERS_WRITE != 0 {
         return Err((
             format!("anybody may write to it (mode {:04o})", facts.mode),
@@ -216,5 +217,25 @@ fn not_a_directory(path: &Path, source: io::Error) -> Error {
             remedy: "name the directory itself with --dir".into(),
         },
         _ => Error::io("open directory", path)(source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_finds_a_directory_again_that_it_shared_with_a_group() {
+        if sys::effective_uid() != 0 {
+            eprintln!("not tested: only root can give a directory to a group it is no member of");
+            return;
+        }
+        let foreign_group = (50_000..).find(|gid| !sys::in_group(*gid)).unwrap();
+        let path = tempfile::tempdir().unwrap();
+        let place = [Place { path: path.path().to_owned(), chosen: true }];
+        let mut directory = Directory::find(&place, Allowances::default()).unwrap();
+        directory.share_with(foreign_group).unwrap();
+        let again = Directory::find(&place, Allowances::default()).unwrap();
+        assert_eq!((again.group(), again.file_mode()), (Some(foreign_group), 0o660));
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
+use crate::kernel::policy::PolicyDraft;
 use crate::kernel::state::Held;
 use crate::paths::{LimiterName, Place};
-use crate::presets;
 use crate::segment::create;
 use crate::segment::directory::{Allowances, Directory};
 use crate::segment::layout::{slot, slot_base};
@@ -10,7 +10,7 @@ fn segment(directory: &tempfile::TempDir) -> Segment {
     let place = Place { path: directory.path().to_owned(), chosen: true };
     let directory = Directory::find(&[place], Allowances::default()).unwrap();
     let name = LimiterName::new("tmdb").unwrap();
-    let seed = Seed::fresh(presets::policy("tmdb").unwrap().unwrap());
+    let seed = Seed::fresh(Policy::new(&PolicyDraft::default()).unwrap());
     assert!(create::create(&directory, &name, &seed).unwrap());
     let bounds = Bounds { lock: Duration::from_millis(200), ..Bounds::default() };
     Segment::attach(create::open(&directory, &name).unwrap().unwrap(), bounds).unwrap()
