@@ -182,6 +182,7 @@ pub(super) fn successor(
     bounds: Bounds,
     old: &Segment,
 ) -> Result<Link, Error> {
-    let seed = if old.is_retired() { Seed::fresh(old.policy()?) } else { old.seed()? };
+    let seed = old.seed()?;
+    let seed = if old.is_retired() { Seed::fresh(seed.policy) } else { seed };
     Link::new(name.clone(), settle(directory, name, bounds, Some(seed))?)
 }

@@ -144,9 +144,9 @@ impl Segment {
 
     /// What a segment needs that goes on where this one was deleted.
     pub fn seed(&self) -> Result<Seed, Error> {
-        let policy = self.policy()?;
-        let rules = self.look(|view| std::array::from_fn(|i| view.rule(i)))?;
-        Ok(Seed { policy, rules, clock_offset: self.words.load(layout::CLOCK_OFFSET) })
+        let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
+        Seed::after(&self.words, clock)
+            .map_err(|problem| Error::Damaged { path: self.path().to_owned(), problem })
     }
 
     /// Whether it was replaced or removed on purpose.
