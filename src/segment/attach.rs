@@ -13,7 +13,6 @@ use super::words::Words;
 use crate::error::Error;
 use crate::kernel::decide;
 use crate::kernel::policy::Policy;
-use crate::kernel::state::View;
 use crate::kernel::time::Time;
 use crate::sys::{self, Clock, ForkWords, Pulse};
 use std::path::Path;

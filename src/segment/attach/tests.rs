@@ -1,6 +1,6 @@
 use super::*;
 use crate::kernel::policy::{Algorithm, PolicyDraft, RuleDraft};
-use crate::kernel::state::Held;
+use crate::kernel::state::{Held, View};
 use crate::kernel::time::Nanos;
 use crate::kernel::{Terms, rule};
 use crate::paths::{LimiterName, Place};
