@@ -59,6 +59,7 @@ fn permit_free(general: &General, core: &Core, background: bool) -> bool {
 }
 
 /// Asks for a call on behalf of the participant in `slot`: everything is charged, or nothing (R38, R130).
+#[inline(always)]
 pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Result<Ticket, Refusal> {
     let (general, core) = (m.general(), m.core());
     let now = now.max(core.latest);
@@ -123,6 +124,7 @@ fn take_permit<M: Memory>(m: &mut M, slot: usize, core: Core, background: bool, 
 }
 
 /// Charges the first `count` rules, if a permit is free and all of them admit.
+#[inline(always)]
 fn charge_rules<M: Memory>(
     m: &mut M,
     count: usize,
@@ -159,46 +161,37 @@ fn charge_rules<M: Memory>(
     Ok(charges)
 }
 
-/// [`judge`] for the usual case, as [`acquire_from_one`].
+/// What [`acquire`] would refuse, without taking anything.
 #[inline(always)]
-pub fn judge_one<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
+pub fn judge<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
     let (general, core) = (v.general(), v.core());
-    let terms = v.terms(0);
-    let cost = ask.cost[terms.unit()];
-    if general.rules != 1 || cost == 0 {
-        return None;
-    }
     let now = now.max(core.latest);
     let background = ask.priority.is_background();
-    match rule::earliest(&terms, v.rule(0), now, cost, background) {
-        When::Now => None,
-        later => Some(Wait::none(now).with(0, later).refusal(permit_free(&general, &core, background), now)),
-    }
+    let free = permit_free(&general, &core, background);
+    // Most limiters have one rule; what is said of it alone needs no loop.
+    let wait = match general.rules {
+        1 => judge_rule(v, 0, ask, Wait::none(now), now),
+        _ if ask.is_peek() => return None,
+        rules => judge_rules(v, rules, ask, now),
+    };
+    let refused = wait.rule.is_some() || (!free && !ask.is_peek());
+    if refused { Some(wait.refusal(free, now)) } else { None }
 }
 
-/// What [`acquire`] would refuse, without taking anything.
-pub fn judge<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
-    let general = v.general();
-    let core = v.core();
-    let now = now.max(core.latest);
-    let background = ask.priority.is_background();
-    if ask.is_peek() {
-        return None;
-    }
-    let mut wait = Wait::none(now);
-    for i in 0..general.rules.min(MAX_RULES) {
-        let terms = v.terms(i);
-        let cost = ask.cost[terms.unit()];
-        if cost == 0 {
-            continue;
-        }
-        match rule::earliest(&terms, v.rule(i), now, cost, background) {
-            When::Now => {}
-            later => wait = wait.with(i, later),
+#[inline(never)]
+fn judge_rules<V: View>(v: &V, rules: usize, ask: &Ask, now: Time) -> Wait {
+    (0..rules.min(MAX_RULES)).fold(Wait::none(now), |wait, rule| judge_rule(v, rule, ask, wait, now))
+}
+
+#[inline(always)]
+fn judge_rule<V: View>(v: &V, rule: usize, ask: &Ask, wait: Wait, now: Time) -> Wait {
+    let terms = v.terms(rule);
+    match ask.cost[terms.unit()] {
+        0 => wait,
+        cost => {
+            wait.with(rule, rule::earliest(&terms, v.rule(rule), now, cost, ask.priority.is_background()))
         }
     }
-    let free = permit_free(&general, &core, background);
-    (!free || wait.rule.is_some()).then(|| wait.refusal(free, now))
 }
 
 /// Whole units that `priority` can still have of the units marked in `units`: the least over their rules (R7).

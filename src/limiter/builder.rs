@@ -182,6 +182,7 @@ pub(super) fn successor(
     bounds: Bounds,
     old: &Segment,
 ) -> Result<Link, Error> {
-    let seed = if old.is_retired() { Seed::fresh(old.policy()?) } else { old.seed()? };
-    Link::new(name.clone(), settle(directory, name, bounds, Some(seed))?)
+    // If its policy cannot be read any more, there may still be a new segment to go over to.
+    let seed = old.seed().map(|seed| if old.is_retired() { Seed::fresh(seed.policy) } else { seed });
+    Link::new(name.clone(), settle(directory, name, bounds, seed.ok())?)
 }

@@ -4,10 +4,10 @@ use super::grant::{AcquireError, Grant, Refusal};
 use super::request::Request;
 use crate::error::Error;
 use crate::kernel::policy::Name;
-use crate::kernel::{Ask, Policy, Reason, Ticket, decide};
+use crate::kernel::{self, Ask, Policy, Reason, Ticket, Time, decide};
 use crate::paths::LimiterName;
 use crate::segment::layout::slot;
-use crate::segment::{Member, Segment, slots};
+use crate::segment::{Member, Segment, Tx, slots};
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -49,18 +49,18 @@ impl Link {
         let _ = self.next.set(Box::new(successor));
     }
 
-    /// One try in the usual case: one rule, the lock free, nothing wrong. Nothing if it is any other; that is decided
-    /// by [`decide`](Self::decide).
+    /// One try if nothing is in the way: the lock free, all well, permits to be had. `acquire` is the kernel's, for one
+    /// rule or for many. Nothing in any other case; that is decided by [`decide`](Self::decide).
     #[inline(always)]
     pub(super) fn decide_at_once(
         &self,
-        ask: &Ask,
         member: &Member,
         raw: u64,
+        acquire: impl FnOnce(&mut Tx<'_>, Time) -> Option<Result<Ticket, kernel::Refusal>>,
     ) -> Option<Result<Grant<'_>, AcquireError>> {
         let segment = &self.segment;
         let (mut tx, now) = segment.begin_at_once(member, raw)?;
-        match decide::acquire_from_one(&mut tx, member.slot, ask, now)? {
+        match acquire(&mut tx, now)? {
             Ok(ticket) => {
                 tx.commit().ok()?;
                 drop(tx);
@@ -81,7 +81,7 @@ impl Link {
     #[inline(always)]
     pub(super) fn refuse_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
         let segment = &self.segment;
-        let refusal = segment.look_at_once(raw, |view, now| decide::judge_one(view, ask, now))??;
+        let refusal = segment.look_at_once(raw, |view, now| decide::judge(view, ask, now))??;
         if refusal.reason == Reason::Concurrency {
             return None;
         }

@@ -12,10 +12,10 @@ pub use request::Request;
 pub use snapshot::{ParticipantSnapshot, RuleSnapshot, Snapshot};
 
 use crate::error::Error;
-use crate::kernel::{Ask, Policy, Reason};
+use crate::kernel::{Ask, Policy, Reason, decide};
 use crate::paths::{self, LimiterName};
 use crate::segment::directory::{Allowances, Directory};
-use crate::segment::{Bounds, Member, Segment};
+use crate::segment::{Bounds, Member, Segment, Tx};
 use link::Link;
 use std::path::Path;
 use std::sync::Arc;
@@ -175,16 +175,37 @@ impl Limiter {
     #[inline(always)]
     fn attempt(&self, request: &Request<'_>, patience: Duration) -> Result<Grant<'_>, AcquireError> {
         let link = self.newest();
-        if let (Some(ask), Some(member)) = (request.plain(), link.segment.present()) {
-            let raw = member.clock.now();
-            if link.segment.expects_refusal(raw) {
-                return self.attempt_unlocked(request, ask, &member, raw, patience);
-            }
-            if let Some(decided) = link.decide_at_once(ask, &member, raw) {
-                return decided;
-            }
+        let Some((ask, member)) = request.plain().zip(link.segment.present()) else {
+            return self.attempt_at_length(request, patience);
+        };
+        let raw = member.clock.now();
+        if link.segment.expects_refusal(raw) {
+            return self.attempt_unlocked(request, ask, &member, raw, patience);
         }
-        self.attempt_at_length(request, patience)
+        if link.segment.rules() != 1 {
+            return self.attempt_many(request, ask, &member, raw, patience);
+        }
+        let one = |tx: &mut Tx<'_>, now| decide::acquire_from_one(tx, member.slot, ask, now);
+        match link.decide_at_once(&member, raw, one) {
+            Some(decided) => decided,
+            None => self.attempt_at_length(request, patience),
+        }
+    }
+
+    #[inline(never)]
+    fn attempt_many(
+        &self,
+        request: &Request<'_>,
+        ask: &Ask,
+        member: &Member,
+        raw: u64,
+        patience: Duration,
+    ) -> Result<Grant<'_>, AcquireError> {
+        let many = |tx: &mut Tx<'_>, now| Some(decide::acquire(tx, member.slot, ask, now));
+        match self.newest().decide_at_once(member, raw, many) {
+            Some(decided) => decided,
+            None => self.attempt_at_length(request, patience),
+        }
     }
 
     /// After a refusal that is not over yet, the next will probably be one too. Apart, so that neither way makes the

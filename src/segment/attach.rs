@@ -2,20 +2,21 @@
 
 use super::backing::Backing;
 use super::create::Seed;
+use super::join::{Member, presence};
 use super::journal::{self, Begun, Found, Transaction};
 use super::layout::{self, SLOTS};
 use super::lock::{self, Claim, Os, StillHeld};
 use super::memory::Reader;
 use super::news;
 use super::recover::{self, Verified};
-use super::slots::{self, Identity};
+use super::slots;
 use super::words::Words;
 use crate::error::Error;
 use crate::kernel::decide;
 use crate::kernel::policy::Policy;
 use crate::kernel::state::View;
 use crate::kernel::time::{Nanos, Time};
-use crate::sys::{self, Clock, ForkWords, Pulse};
+use crate::sys::{Clock, ForkWords};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -44,39 +45,12 @@ impl Default for Bounds {
     }
 }
 
-/// This process's place in a segment.
-#[derive(Debug, Clone, Copy)]
-pub struct Member {
-    /// Its slot.
-    pub slot: usize,
-    /// Tells this attachment from every other one, also across a fork.
-    pub badge: u64,
-    /// How this process reads the common clock.
-    pub clock: Clock,
-}
-
-/// Words that a forked child finds zero: it is nobody until it attaches itself.
-mod presence {
-    /// [`ABSENT`], [`ATTACHING`], or the member's badge.
-    pub const STATE: usize = 0;
-    pub const CLOCK: usize = 1;
-    /// When it was last checked that the file is in its place.
-    pub const CHECKED: usize = 3;
-    /// When the dead were last looked for.
-    pub const REAPED: usize = 4;
-    /// Until when the last refusal lasts.
-    pub const REFUSED_UNTIL: usize = 5;
-
-    pub const ABSENT: u64 = 0;
-    pub const ATTACHING: u64 = 1;
-}
-
 /// One mapped segment. Any thread may use it, and so may a forked child.
 pub struct Segment {
-    words: Words,
-    backing: Backing,
-    presence: ForkWords,
-    bounds: Bounds,
+    pub(super) words: Words,
+    pub(super) backing: Backing,
+    pub(super) presence: ForkWords,
+    pub(super) bounds: Bounds,
     /// `bounds.place` in nanoseconds, ready for the fast path.
     place_bound: u64,
 }
@@ -151,9 +125,9 @@ impl Segment {
 
     /// What a segment needs that goes on where this one was deleted.
     pub fn seed(&self) -> Result<Seed, Error> {
-        let policy = self.policy()?;
-        let rules = self.look(|view| std::array::from_fn(|i| view.rule(i)))?;
-        Ok(Seed { policy, rules, clock_offset: self.words.load(layout::CLOCK_OFFSET) })
+        let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
+        Seed::after(&self.words, clock)
+            .map_err(|problem| Error::Damaged { path: self.path().to_owned(), problem })
     }
 
     /// Whether it was replaced or removed on purpose.
@@ -184,7 +158,7 @@ impl Segment {
     }
 
     #[inline(always)]
-    fn member_of(&self, badge: u64) -> Member {
+    pub(super) fn member_of(&self, badge: u64) -> Member {
         let word = |i| self.presence.word(i).load(Ordering::Relaxed);
         let clock = Clock::from_words([word(presence::CLOCK), word(presence::CLOCK + 1)]);
         Member { slot: (badge as u32 as usize).wrapping_sub(2), badge, clock }
@@ -224,6 +198,12 @@ impl Segment {
     #[inline(always)]
     fn is_place_due(&self, raw: u64) -> bool {
         raw.wrapping_sub(self.presence.word(presence::CHECKED).load(Ordering::Relaxed)) > self.place_bound
+    }
+
+    /// How many rules there are; a hint, because it is read without the lock.
+    #[inline(always)]
+    pub fn rules(&self) -> usize {
+        Reader(&self.words).general().rules
     }
 
     /// Whether the last refusal that this process got is not yet over. A hint: nothing rests on it.
@@ -361,7 +341,12 @@ impl Segment {
         self.presence.word(presence::REAPED).store(raw, Ordering::Relaxed);
         let holds = |slot: &usize| slots::participant(&self.words, *slot).is_some_and(|p| p.held.total > 0);
         let holders: Vec<usize> = (0..SLOTS).filter(holds).collect();
-        let probe = self.reopen()?;
+        let probe = match self.backing.reopen() {
+            Ok(probe) => probe,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(self.gone()),
+            // No descriptor to spare is no reason to fail a call: it is refused, and the dead are found next time.
+            Err(_) => return Ok(false),
+        };
         let mut reaped = false;
         for slot in holders {
             if !self.backing.is_alive(&probe, slot)? {
@@ -373,11 +358,18 @@ impl Segment {
 
     /// Frees the slot of a dead participant.
     fn bury(&self, member: &Member, slot: usize) -> Result<bool, Error> {
-        let Some(_pulse) = self.backing.take_pulse(slot) else { return Ok(false) };
+        let Some(pulse) = self.backing.take_pulse(slot) else { return Ok(false) };
+        if lock::holder(&self.words) == Some(slot) {
+            // It died with the lock, and whoever robs it of that needs this pulse; robbing it frees its slot too.
+            drop(pulse);
+            self.transact(member, self.bounds.lock, |_, _| ())?;
+            return Ok(true);
+        }
         let held = self.transact(member, self.bounds.lock, |tx, _| {
             let held = slots::leave(tx, slot);
             self.commit(tx).map(|()| held)
         })??;
+        drop(pulse);
         self.announce();
         Ok(held.total > 0)
     }
@@ -391,7 +383,7 @@ impl Segment {
             .collect()
     }
 
-    fn reopen(&self) -> Result<std::fs::File, Error> {
+    pub(super) fn reopen(&self) -> Result<std::fs::File, Error> {
         self.backing.reopen().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => self.gone(),
             _ => Error::io("open", self.path())(error),
@@ -410,12 +402,12 @@ impl Segment {
     }
 
     /// Deleted, replaced or retired: the limiter opens it again.
-    fn gone(&self) -> Error {
+    pub(super) fn gone(&self) -> Error {
         Error::Unsettled { path: self.path().to_owned() }
     }
 
     #[cold]
-    fn busy(&self, held: StillHeld, waited: Duration) -> Error {
+    pub(super) fn busy(&self, held: StillHeld, waited: Duration) -> Error {
         let holder = slots::participant(&self.words, held.by);
         Error::Busy {
             path: self.path().to_owned(),
@@ -423,90 +415,6 @@ impl Segment {
             program: holder.map_or_else(|| "unknown".into(), |p| program_name(&p.program)),
             waited,
         }
-    }
-
-    /// Becomes a participant, once per process, whichever thread comes first.
-    #[cold]
-    fn join(&self) -> Result<Member, Error> {
-        let state = self.presence.word(presence::STATE);
-        let started = std::time::Instant::now();
-        loop {
-            match state.compare_exchange(
-                presence::ABSENT,
-                presence::ATTACHING,
-                Ordering::Acquire,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => break,
-                Err(presence::ATTACHING) if started.elapsed() > self.bounds.lock => {
-                    return Err(self.busy(StillHeld { by: SLOTS }, self.bounds.lock));
-                }
-                Err(presence::ATTACHING) => std::thread::sleep(Duration::from_micros(50)),
-                Err(badge) => return Ok(self.member_of(badge)),
-            }
-        }
-        let joined = self.enter();
-        let badge = joined.as_ref().map_or(presence::ABSENT, |member| member.badge);
-        state.store(badge, Ordering::Release);
-        joined
-    }
-
-    fn enter(&self) -> Result<Member, Error> {
-        let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
-        let boot = sys::boot_id().map_err(Error::io("find the boot identity for", self.path()))?;
-        let (slot, pulse) = self.find_slot()?;
-        let begun = Transaction::begin(&self.words, &self.backing, slot, Claim::Newcomer, self.bounds.lock);
-        let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held, self.bounds.lock))?;
-        if tx.load(layout::RETIRED) != 0 {
-            return Err(self.gone());
-        }
-        let (raw, wall) = (clock.now(), sys::wall_now());
-        if tx.words().load_array(layout::BOOT) != boot {
-            recover::rebase(&mut tx, boot, raw, wall);
-        }
-        let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
-        if let Some((dead, _)) = robbed {
-            slots::leave(&mut tx, dead);
-        }
-        if !recover::is_sane(&tx, found, now) || !decide::sane(&tx) {
-            recover::reset(&mut tx, now);
-        }
-        recover::policy(tx.words())
-            .map_err(|problem| Error::Damaged { path: self.path().to_owned(), problem })?;
-        // The wall clock may have been set since: a fresh anchor tells best how long the machine was off.
-        tx.write(layout::ANCHOR_TIME, now.0);
-        tx.write(layout::ANCHOR_WALL, wall);
-        let identity = Identity { pid: sys::process_id(), program: sys::program_name() };
-        let generation = slots::enter(&mut tx, slot, identity, now);
-        self.commit(&mut tx)?;
-        drop(tx);
-        for (i, word) in clock.to_words().into_iter().enumerate() {
-            self.presence.word(presence::CLOCK + i).store(word, Ordering::Relaxed);
-        }
-        self.presence.word(presence::CHECKED).store(raw, Ordering::Relaxed);
-        drop(self.presence.pulse().put(pulse));
-        Ok(Member { slot, badge: u64::from(generation) << 32 | (slot as u64 + 2), clock })
-    }
-
-    /// A slot nobody owns; failing that, one whose owner is dead.
-    fn find_slot(&self) -> Result<(usize, Pulse), Error> {
-        let hold = |slot: usize| {
-            Pulse::hold(self.reopen()?, slot as u32).map_err(Error::io("lock a slot of", self.path()))
-        };
-        // Everybody starts elsewhere, so that many who come at once do not queue for the same slot.
-        let start = sys::process_id() as usize;
-        let around = || (0..SLOTS).map(|i| (start + i) % SLOTS);
-        for slot in around().filter(|slot| !slots::is_owned(&self.words, *slot)) {
-            if let Some(pulse) = hold(slot)? {
-                return Ok((slot, pulse));
-            }
-        }
-        for slot in around() {
-            if let Some(pulse) = hold(slot)? {
-                return Ok((slot, pulse));
-            }
-        }
-        Err(Error::SlotsFull { path: self.path().to_owned(), limit: SLOTS })
     }
 }
 
@@ -536,3 +444,6 @@ pub fn program_name(bytes: &[u8; 16]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
+
+#[cfg(test)]
+mod tests;

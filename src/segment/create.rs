@@ -1,13 +1,16 @@
 //! Making and opening segments: a file appears whole or not at all.
 
 use super::directory::Directory;
+use super::journal;
 use super::layout::{self, header};
+use super::memory::Reader;
 use super::recover::{self, Unverified, Verified};
 use super::words::Words;
 use crate::error::Error;
-use crate::kernel::MAX_RULES;
 use crate::kernel::policy::Policy;
-use crate::kernel::state::{RULE_WORDS, RuleState};
+use crate::kernel::state::{RULE_WORDS, RuleState, View};
+use crate::kernel::time::Time;
+use crate::kernel::{MAX_RULES, Terms, rule};
 use crate::paths::LimiterName;
 use crate::sys::{self, Clock, SharedMap};
 use std::io;
@@ -27,6 +30,27 @@ impl Seed {
     /// A fresh limiter: full buckets.
     pub fn fresh(policy: Policy) -> Seed {
         Seed { policy, rules: [RuleState::default(); MAX_RULES], clock_offset: 0 }
+    }
+
+    /// Goes on where a segment was deleted under its users; `Err` says what is wrong with its policy.
+    ///
+    /// Without the lock: if its owner is dead, nobody can prove it any more, because pulses are felt through the
+    /// file's name. What such an owner left half done is lost, and nothing is handed out in its place.
+    pub fn after(words: &Words, clock: Clock) -> Result<Seed, String> {
+        let clock_offset = words.load(layout::CLOCK_OFFSET);
+        let whole = journal::read(words, |words| {
+            (recover::policy(words), std::array::from_fn(|i| Reader(words).rule(i)))
+        });
+        if let Some((policy, rules)) = whole {
+            return Ok(Seed { policy: policy?, rules, clock_offset });
+        }
+        let policy = recover::policy(words)?;
+        let now = Time(clock.now().wrapping_add(clock_offset));
+        let mut rules = [RuleState::default(); MAX_RULES];
+        for (state, rule) in rules.iter_mut().zip(policy.rules()) {
+            *state = rule::empty(&Terms::of(rule), now);
+        }
+        Ok(Seed { policy, rules, clock_offset })
     }
 }
 

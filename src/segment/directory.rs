@@ -43,7 +43,11 @@ impl Directory {
         let (last, better) = places.split_last().ok_or_else(no_place)?;
         for place in better {
             match Directory::open(&place.path, Allowances { make: false, ..allowed }) {
-                Ok(directory) => return Ok(directory),
+                Ok(directory) if directory.is_open_to(sys::effective_uid()) => return Ok(directory),
+                Ok(_) => {
+                    let path = place.path.display();
+                    note = Some(format!("directory {path}: it is not shared with this user (passed over)"));
+                }
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => note = Some(format!("{error} (passed over)")),
             }
@@ -73,6 +77,12 @@ impl Directory {
             problem,
         })?;
         Ok(Directory { path, group, owner: facts.uid, note: None })
+    }
+
+    /// Whether this user could have limiters here; a trusted directory may still be somebody else's, such as
+    /// root's without a group.
+    fn is_open_to(&self, uid: u32) -> bool {
+        uid == 0 || uid == self.owner || self.group.is_some()
     }
 
     /// Its absolute path.
@@ -159,8 +169,9 @@ fn try_lock(gate: &File) -> io::Result<bool> {
 
 /// The group a trusted directory is shared with, or why it is not to be trusted and what to do.
 fn trusted(facts: &FileFacts) -> Result<Option<u32>, (String, &'static str)> {
-    let shared =
-        facts.mode & (SET_GROUP_ID | GROUP_WRITES) == SET_GROUP_ID | GROUP_WRITES && sys::in_group(facts.gid);
+    // Root is rarely a member, but it may do all that members may, and it is who shares directories.
+    let member = sys::in_group(facts.gid) || sys::effective_uid() == 0;
+    let shared = member && facts.mode & (SET_GROUP_ID | GROUP_WRITES) == SET_GROUP_ID | GROUP_WRITES;
     if facts.mode & OTHERS_WRITE != 0 {
         return Err((
             format!("anybody may write to it (mode {:04o})", facts.mode),
@@ -216,5 +227,33 @@ fn not_a_directory(path: &Path, source: io::Error) -> Error {
             remedy: "name the directory itself with --dir".into(),
         },
         _ => Error::io("open directory", path)(source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_that_root_keeps_to_itself_is_not_open_to_others() {
+        let of = |owner, group| Directory { path: PathBuf::new(), group, owner, note: None };
+        assert!(!of(0, None).is_open_to(1000), "the next default must be tried");
+        assert!(of(0, Some(50_000)).is_open_to(1000));
+        assert!(of(1000, None).is_open_to(1000) && of(1000, None).is_open_to(0));
+    }
+
+    #[test]
+    fn root_finds_a_directory_again_that_it_shared_with_a_group() {
+        if sys::effective_uid() != 0 {
+            eprintln!("not tested: only root can give a directory to a group it is no member of");
+            return;
+        }
+        let foreign_group = (50_000..).find(|gid| !sys::in_group(*gid)).unwrap();
+        let path = tempfile::tempdir().unwrap();
+        let place = [Place { path: path.path().to_owned(), chosen: true }];
+        let mut directory = Directory::find(&place, Allowances::default()).unwrap();
+        directory.share_with(foreign_group).unwrap();
+        let again = Directory::find(&place, Allowances::default()).unwrap();
+        assert_eq!((again.group(), again.file_mode()), (Some(foreign_group), 0o660));
     }
 }

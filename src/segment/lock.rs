@@ -174,3 +174,8 @@ pub fn release<O: Os>(words: &Words, os: &O, key: Key) {
 fn wake_one<O: Os>(words: &Words, os: &O) {
     os.wake(words.lock(), 1);
 }
+
+/// Who holds the lock at this moment.
+pub fn holder(words: &Words) -> Option<usize> {
+    owner(words.lock().load(Ordering::Relaxed))
+}

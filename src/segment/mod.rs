@@ -11,6 +11,8 @@ mod backing;
 pub mod create;
 #[cfg(not(loom))]
 pub mod directory;
+#[cfg(not(loom))]
+mod join;
 pub mod journal;
 pub mod layout;
 pub mod lock;
@@ -22,4 +24,8 @@ pub mod slots;
 pub mod words;
 
 #[cfg(not(loom))]
-pub use attach::{Bounds, Member, Segment, program_name};
+pub(crate) use attach::Tx;
+#[cfg(not(loom))]
+pub use attach::{Bounds, Segment, program_name};
+#[cfg(not(loom))]
+pub use join::Member;

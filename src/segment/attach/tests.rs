@@ -1,0 +1,55 @@
+use super::*;
+use crate::kernel::policy::{Algorithm, PolicyDraft, RuleDraft};
+use crate::kernel::state::{Held, View};
+use crate::kernel::time::Nanos;
+use crate::kernel::{Terms, rule};
+use crate::paths::{LimiterName, Place};
+use crate::segment::create;
+use crate::segment::directory::{Allowances, Directory};
+use crate::segment::layout::{slot, slot_base};
+
+fn segment(directory: &tempfile::TempDir) -> Segment {
+    let place = Place { path: directory.path().to_owned(), chosen: true };
+    let directory = Directory::find(&[place], Allowances::default()).unwrap();
+    let name = LimiterName::new("tmdb").unwrap();
+    let daily = RuleDraft::new(Algorithm::Gcra, 10, Nanos::from_secs(86_400));
+    let seed = Seed::fresh(Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() }).unwrap());
+    assert!(create::create(&directory, &name, &seed).unwrap());
+    let bounds = Bounds { lock: Duration::from_millis(200), ..Bounds::default() };
+    Segment::attach(create::open(&directory, &name).unwrap().unwrap(), bounds).unwrap()
+}
+
+/// The undertaker must not wait for the lock of the very one it buries: nobody else could rob it meanwhile.
+#[test]
+fn r113_one_who_died_with_permits_and_the_lock_is_buried_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    let dead = (member.slot + 1) % SLOTS;
+    segment.words.store(slot_base(dead) + slot::STATE, 1);
+    segment.words.store(slot_base(dead) + slot::HELD, Held { total: 1, background: 1 }.to_word());
+    segment.words.store(layout::CORE + 1, Held { total: 1, background: 1 }.to_word());
+    segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
+
+    segment.bury(&member, dead).unwrap();
+    assert!(!slots::is_owned(&segment.words, dead));
+    assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
+}
+
+/// Nobody can feel pulses of a file that is gone, so nobody could take the lock of its last owner either.
+#[test]
+fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_nothing_to_have() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let dead = (segment.member().unwrap().slot + 1) % SLOTS;
+    let whole = segment.seed().unwrap();
+    segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
+    segment.words.store(layout::VERSION, 7);
+    std::fs::remove_file(segment.path()).unwrap();
+
+    let seed = segment.seed().unwrap();
+    assert_eq!(seed.policy, whole.policy);
+    let now = Time(Clock::discover().unwrap().now());
+    let left = |seed: &Seed| rule::available(&Terms::of(&seed.policy.rules()[0]), seed.rules[0], now, false);
+    assert_eq!((left(&whole), left(&seed)), (10, 0));
+}

@@ -1,0 +1,127 @@
+//! Becoming a participant: once per process, and once more in a forked child.
+
+use super::attach::Segment;
+use super::journal::{Begun, Transaction};
+use super::layout::{self, SLOTS};
+use super::lock::{Claim, StillHeld};
+use super::recover;
+use super::slots::{self, Identity};
+use crate::error::Error;
+use crate::kernel::decide;
+use crate::kernel::time::Time;
+use crate::sys::{self, Clock, Pulse};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// This process's place in a segment.
+#[derive(Debug, Clone, Copy)]
+pub struct Member {
+    /// Its slot.
+    pub slot: usize,
+    /// Tells this attachment from every other one, also across a fork.
+    pub badge: u64,
+    /// How this process reads the common clock.
+    pub clock: Clock,
+}
+
+/// Words that a forked child finds zero: it is nobody until it attaches itself.
+pub(super) mod presence {
+    /// [`ABSENT`], [`ATTACHING`], or the member's badge.
+    pub const STATE: usize = 0;
+    pub const CLOCK: usize = 1;
+    /// When it was last checked that the file is in its place.
+    pub const CHECKED: usize = 3;
+    /// When the dead were last looked for.
+    pub const REAPED: usize = 4;
+    /// Until when the last refusal lasts.
+    pub const REFUSED_UNTIL: usize = 5;
+
+    pub const ABSENT: u64 = 0;
+    pub const ATTACHING: u64 = 1;
+}
+
+impl Segment {
+    /// Becomes a participant, once per process, whichever thread comes first.
+    #[cold]
+    pub(super) fn join(&self) -> Result<Member, Error> {
+        let state = self.presence.word(presence::STATE);
+        let started = std::time::Instant::now();
+        loop {
+            match state.compare_exchange(
+                presence::ABSENT,
+                presence::ATTACHING,
+                Ordering::Acquire,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => break,
+                Err(presence::ATTACHING) if started.elapsed() > self.bounds.lock => {
+                    return Err(self.busy(StillHeld { by: SLOTS }, self.bounds.lock));
+                }
+                Err(presence::ATTACHING) => std::thread::sleep(Duration::from_micros(50)),
+                Err(badge) => return Ok(self.member_of(badge)),
+            }
+        }
+        let joined = self.enter();
+        let badge = joined.as_ref().map_or(presence::ABSENT, |member| member.badge);
+        state.store(badge, Ordering::Release);
+        joined
+    }
+
+    fn enter(&self) -> Result<Member, Error> {
+        let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
+        let boot = sys::boot_id().map_err(Error::io("find the boot identity for", self.path()))?;
+        let (slot, pulse) = self.find_slot()?;
+        let begun = Transaction::begin(&self.words, &self.backing, slot, Claim::Newcomer, self.bounds.lock);
+        let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held, self.bounds.lock))?;
+        if tx.load(layout::RETIRED) != 0 {
+            return Err(self.gone());
+        }
+        let (raw, wall) = (clock.now(), sys::wall_now());
+        if tx.words().load_array(layout::BOOT) != boot {
+            recover::rebase(&mut tx, boot, raw, wall);
+        }
+        let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
+        if let Some((dead, _)) = robbed {
+            slots::leave(&mut tx, dead);
+        }
+        if !recover::is_sane(&tx, found, now) || !decide::sane(&tx) {
+            recover::reset(&mut tx, now);
+        }
+        recover::policy(tx.words())
+            .map_err(|problem| Error::Damaged { path: self.path().to_owned(), problem })?;
+        // The wall clock may have been set since: a fresh anchor tells best how long the machine was off.
+        tx.write(layout::ANCHOR_TIME, now.0);
+        tx.write(layout::ANCHOR_WALL, wall);
+        let identity = Identity { pid: sys::process_id(), program: sys::program_name() };
+        let generation = slots::enter(&mut tx, slot, identity, now);
+        self.commit(&mut tx)?;
+        drop(tx);
+        for (i, word) in clock.to_words().into_iter().enumerate() {
+            self.presence.word(presence::CLOCK + i).store(word, Ordering::Relaxed);
+        }
+        self.presence.word(presence::CHECKED).store(raw, Ordering::Relaxed);
+        drop(self.presence.pulse().put(pulse));
+        Ok(Member { slot, badge: u64::from(generation) << 32 | (slot as u64 + 2), clock })
+    }
+
+    /// A slot nobody owns; failing that, one whose owner is dead.
+    fn find_slot(&self) -> Result<(usize, Pulse), Error> {
+        let hold = |slot: usize| {
+            Pulse::hold(self.reopen()?, slot as u32).map_err(Error::io("lock a slot of", self.path()))
+        };
+        // Everybody starts elsewhere, so that many who come at once do not queue for the same slot.
+        let start = sys::process_id() as usize;
+        let around = || (0..SLOTS).map(|i| (start + i) % SLOTS);
+        for slot in around().filter(|slot| !slots::is_owned(&self.words, *slot)) {
+            if let Some(pulse) = hold(slot)? {
+                return Ok((slot, pulse));
+            }
+        }
+        for slot in around() {
+            if let Some(pulse) = hold(slot)? {
+                return Ok((slot, pulse));
+            }
+        }
+        Err(Error::SlotsFull { path: self.path().to_owned(), limit: SLOTS })
+    }
+}
