@@ -24,7 +24,7 @@ fn timed<R>(work: impl FnOnce() -> R) -> (R, f64) {
     (done, (clock() - start) as f64 / 1e3)
 }
 
-fn in_process(directory: &Path) -> Vec<Figure> {
+fn in_process(rounds: usize, directory: &Path) -> Vec<Figure> {
     let policy = Budget::Plenty.policy(1, None);
     let resident = limiter(directory, "resident", policy);
     let names = ["create and attach", "attach", "detach", "attach, 32 others attached"];
@@ -34,7 +34,7 @@ fn in_process(directory: &Path) -> Vec<Figure> {
     };
     let busy = limiter(directory, "busy", policy);
     let _others: Vec<Limiter> = (1..32).map(|_| attach("busy")).collect();
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let fresh = format!("fresh-{round}");
         let (created, create) = timed(|| limiter(directory, &fresh, policy));
         drop(created);
@@ -60,7 +60,7 @@ fn process(program: &str, arguments: &[&str]) -> Option<f64> {
 }
 
 /// `shmlimit acquire` and `flock FILE true` in turns; nothing if one of them is missing here.
-fn as_processes(directory: &Path) -> Option<Vec<Figure>> {
+fn as_processes(rounds: usize, directory: &Path) -> Option<Vec<Figure>> {
     let program = env!("CARGO_BIN_EXE_shmlimit");
     let directory_text = directory.to_str()?;
     // A program that merely ends well would be unbeatable: what it took must be missing afterwards.
@@ -75,7 +75,7 @@ fn as_processes(directory: &Path) -> Option<Vec<Figure>> {
     let flock = [file.to_str()?, "true"];
     let mut figures =
         ["shmlimit acquire", "flock FILE true", "true"].map(|name| Figure { name, microseconds: Vec::new() });
-    for _ in 0..PROCESS_ROUNDS {
+    for _ in 0..rounds {
         let times = [process(program, &acquire)?, process("flock", &flock)?, process("true", &[])?];
         for (figure, time) in figures.iter_mut().zip(times) {
             figure.microseconds.push(time);
@@ -115,8 +115,8 @@ fn print_json(figures: &[Figure], targets: &[Target]) {
 fn main() -> ExitCode {
     let options = Options::read();
     let directory = common::directory();
-    let mut figures = in_process(directory.path());
-    match as_processes(directory.path()) {
+    let mut figures = in_process(options.rounds(ROUNDS), directory.path());
+    match as_processes(options.rounds(PROCESS_ROUNDS), directory.path()) {
         Some(processes) => figures.extend(processes),
         None => eprintln!("not measured: `shmlimit acquire` or flock(1) does not work here"),
     }
@@ -132,5 +132,5 @@ fn main() -> ExitCode {
         }
         common::report_targets(&targets)
     };
-    if options.check && !met { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    options.verdict(met)
 }

@@ -11,11 +11,13 @@ use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
 
 const PROCESSES: [usize; 4] = [1, 2, 4, 8];
 /// Each kind of load has so many turns, one after the other, and the middle one counts.
 const TURNS: usize = 3;
-const TURN_NS: u64 = 330_000_000;
+const TURN: Duration = Duration::from_millis(330);
+const SMOKE_TURN: Duration = Duration::from_millis(5);
 /// Operations between two looks at the clock, and grants a worker holds at once.
 const CHUNK: usize = 64;
 const WORKER: &str = "--worker";
@@ -103,7 +105,7 @@ impl Workplace {
 }
 
 /// Operations a second of this process.
-fn rate(load: Load, place: &Workplace) -> f64 {
+fn rate(load: Load, place: &Workplace, turn_ns: u64) -> f64 {
     let request = Request::new();
     let chunk = |mut operation: Box<dyn FnMut() + '_>| {
         let start = clock();
@@ -112,13 +114,13 @@ fn rate(load: Load, place: &Workplace) -> f64 {
             operation();
             count += CHUNK;
             let spent = clock() - start;
-            if spent >= TURN_NS {
+            if spent >= turn_ns {
                 return count as f64 * 1e9 / spent as f64;
             }
         }
     };
     match load {
-        Load::Acquire => acquire_rate(place, &request),
+        Load::Acquire => acquire_rate(place, &request, turn_ns),
         Load::Call => chunk(Box::new(|| {
             for _ in 0..CHUNK {
                 drop(place.plenty.try_acquire(black_box(&request)).expect("granted"));
@@ -142,7 +144,7 @@ fn rate(load: Load, place: &Workplace) -> f64 {
     }
 }
 
-fn acquire_rate(place: &Workplace, request: &Request<'_>) -> f64 {
+fn acquire_rate(place: &Workplace, request: &Request<'_>, turn_ns: u64) -> f64 {
     let mut held: Vec<Grant<'_>> = Vec::with_capacity(CHUNK);
     let (begin, mut count, mut timed) = (clock(), 0, 0);
     loop {
@@ -154,14 +156,14 @@ fn acquire_rate(place: &Workplace, request: &Request<'_>) -> f64 {
         held.clear();
         count += CHUNK;
         timed += end - start;
-        if end - begin >= TURN_NS {
+        if end - begin >= turn_ns {
             return count as f64 * 1e9 / timed as f64;
         }
     }
 }
 
 /// How long each operation takes; the reading of the clock is in it once.
-fn latencies(load: Load, place: &Workplace) -> Histogram {
+fn latencies(load: Load, place: &Workplace, turn_ns: u64) -> Histogram {
     let request = Request::new();
     let mut histogram = Histogram::new();
     let begin = clock();
@@ -188,24 +190,24 @@ fn latencies(load: Load, place: &Workplace) -> Histogram {
             clock()
         };
         histogram.0[Histogram::bucket(end - start)] += 1;
-        if end - begin >= TURN_NS {
+        if end - begin >= turn_ns {
             return histogram;
         }
     }
 }
 
 /// A worker: gets ready, waits for the word, works, tells.
-fn work(load: Load, timing: bool, directory: &Path) {
+fn work(load: Load, timing: bool, turn_ns: u64, directory: &Path) {
     let place = Workplace::open(directory);
     println!("ready");
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).expect("the word to start");
     if timing {
-        let counts: Vec<String> = latencies(load, &place).0.iter().map(u64::to_string).collect();
+        let counts: Vec<String> = latencies(load, &place, turn_ns).0.iter().map(u64::to_string).collect();
         println!("{}", counts.join(" "));
     } else {
         let (wall, processor) = (clock(), processor_time());
-        let rate = rate(load, &place);
+        let rate = rate(load, &place, turn_ns);
         println!("{rate} {}", (processor_time() - processor) as f64 / (clock() - wall) as f64);
     }
 }
@@ -218,10 +220,11 @@ fn processor_time() -> u64 {
 }
 
 /// Starts the workers, lets them loose together, and returns what each said.
-fn turn(load: Load, timing: bool, processes: usize, directory: &Path) -> Vec<String> {
+fn turn(load: Load, timing: bool, processes: usize, length: Duration, directory: &Path) -> Vec<String> {
     let start = |_| {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command.args([WORKER, load.name(), if timing { "timing" } else { "counting" }]).arg(directory);
+        command.args([WORKER, load.name(), if timing { "timing" } else { "counting" }]);
+        command.arg(length.as_nanos().to_string()).arg(directory);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a worker")
     };
     let mut workers: Vec<Child> = (0..processes).map(start).collect();
@@ -257,15 +260,16 @@ struct Figure {
     p999: f64,
 }
 
-fn measure(directory: &Path) -> Vec<Figure> {
+fn measure(options: &Options, directory: &Path) -> Vec<Figure> {
+    let (turns, length) = if options.smoke { (1, SMOKE_TURN) } else { (TURNS, TURN) };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut figures = Vec::new();
     for processes in PROCESSES {
         let mut rates = vec![Vec::new(); Load::ALL.len()];
         let mut shares = rates.clone();
-        for _ in 0..TURNS {
+        for _ in 0..turns {
             for ((load, rates), shares) in Load::ALL.into_iter().zip(&mut rates).zip(&mut shares) {
-                let said = turn(load, false, processes, directory);
+                let said = turn(load, false, processes, length, directory);
                 let numbers = |text: &String| text.split_once(' ').map(|(a, b)| (a.parse(), b.parse()));
                 let (mut rate, mut share) = (0.0, 0.0);
                 for text in &said {
@@ -279,7 +283,7 @@ fn measure(directory: &Path) -> Vec<Figure> {
         }
         for ((load, rates), shares) in Load::ALL.into_iter().zip(rates).zip(shares) {
             let mut all = Histogram::new();
-            for text in turn(load, true, processes, directory) {
+            for text in turn(load, true, processes, length, directory) {
                 for (sum, count) in all.0.iter_mut().zip(text.split(' ')) {
                     *sum += count.parse::<u64>().expect("a count");
                 }
@@ -344,18 +348,19 @@ fn print_json(figures: &[Figure], targets: &[Target]) {
 
 fn main() -> ExitCode {
     let options = Options::read();
-    if let [flag, load, timing, directory] = &options.rest[..]
+    if let [flag, load, timing, nanoseconds, directory] = &options.rest[..]
         && flag == WORKER
     {
         let load = Load::parse(load).expect("a load");
-        work(load, timing == "timing", Path::new(directory));
+        let turn_ns = nanoseconds.parse().expect("nanoseconds");
+        work(load, timing == "timing", turn_ns, Path::new(directory));
         return ExitCode::SUCCESS;
     }
     let directory = common::directory();
     // Held open so that the files outlive every worker, and the scarce budget is spent.
     let place = Workplace::open(directory.path());
     drop(place.scarce.try_acquire(&Request::new()));
-    let figures = measure(directory.path());
+    let figures = measure(&options, directory.path());
     let busy = was_busy(&figures);
     let targets = targets(&figures, !busy);
     let met = if options.json {
@@ -377,5 +382,5 @@ fn main() -> ExitCode {
         }
         common::report_targets(&targets)
     };
-    if options.check && !met { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    options.verdict(met)
 }

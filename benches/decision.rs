@@ -79,9 +79,9 @@ fn denied<'a>(name: &'static [&'static str], limiter: &'a Limiter) -> Subject<'a
     one(name, BATCH, move || assert!(limiter.try_acquire(black_box(&request)).is_err()))
 }
 
-fn measure(mut subjects: Vec<Subject<'_>>) -> Vec<Figure> {
+fn measure(rounds: usize, mut subjects: Vec<Subject<'_>>) -> Vec<Figure> {
     let mut samples: Vec<Vec<Vec<f64>>> = subjects.iter().map(|s| vec![Vec::new(); s.names.len()]).collect();
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         for (subject, samples) in subjects.iter_mut().zip(&mut samples) {
             for (value, samples) in (subject.turn)().into_iter().zip(samples) {
                 samples.push(value);
@@ -142,9 +142,9 @@ fn per_second(count: u32) -> Quota {
 const PASSES: usize = 3;
 
 fn compare(options: &Options) -> ExitCode {
-    let passes = if options.check { PASSES } else { 1 };
+    let passes = if options.check && !options.smoke { PASSES } else { 1 };
     let met = (0..passes).any(|_| pass(options));
-    if options.check && !met { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    options.verdict(met)
 }
 
 /// Measures everything once; says whether every required target is met.
@@ -164,29 +164,36 @@ fn pass(options: &Options) -> bool {
     let governor_vdso = RateLimiter::direct_with_clock(per_second(1_000_000_000), MonotonicClock);
     let request = Request::new();
 
-    let figures = measure(vec![
-        one(&["clock"], BATCH, || {
-            black_box(clock());
-        }),
-        take_and_give_back(&["granted", "release"], &plenty, drop),
-        take_and_give_back(&["granted (before cancel)", "cancel"], &plenty, |grant| {
-            grant.cancel().expect("cancelled");
-        }),
-        one(&["granted + release"], BATCH, || {
-            drop(black_box(plenty.try_acquire(black_box(&request)).expect("granted")));
-        }),
-        denied(&["denied: rate"], &scarce),
-        denied(&["denied: concurrency"], &crowded),
-        take_and_give_back(&["granted, 8 rules", "release, 8 rules"], &plenty_8, drop),
-        denied(&["denied: rate, 8 rules"], &scarce_8),
-        one(&["snapshot"], 20, || drop(black_box(plenty.snapshot().expect("a snapshot")))),
-        one(&["lock-free CAS, granted"], BATCH, || assert!(black_box(&free).decide_lock_free(Rate::PLENTY))),
-        one(&["lock-free CAS, denied"], BATCH, || assert!(!black_box(&full).decide_lock_free(Rate::SCARCE))),
-        one(&["governor, its own clock"], BATCH, || assert!(governor.check().is_ok())),
-        one(&["governor, vDSO clock"], BATCH, || assert!(governor_vdso.check().is_ok())),
-        one(&["flock + mmap"], 200, || assert!(free.decide_under(FileLock::Flock, Rate::PLENTY))),
-        one(&["OFD lock + mmap"], 200, || assert!(free.decide_under(FileLock::Ofd, Rate::PLENTY))),
-    ]);
+    let figures = measure(
+        options.rounds(ROUNDS),
+        vec![
+            one(&["clock"], BATCH, || {
+                black_box(clock());
+            }),
+            take_and_give_back(&["granted", "release"], &plenty, drop),
+            take_and_give_back(&["granted (before cancel)", "cancel"], &plenty, |grant| {
+                grant.cancel().expect("cancelled");
+            }),
+            one(&["granted + release"], BATCH, || {
+                drop(black_box(plenty.try_acquire(black_box(&request)).expect("granted")));
+            }),
+            denied(&["denied: rate"], &scarce),
+            denied(&["denied: concurrency"], &crowded),
+            take_and_give_back(&["granted, 8 rules", "release, 8 rules"], &plenty_8, drop),
+            denied(&["denied: rate, 8 rules"], &scarce_8),
+            one(&["snapshot"], 20, || drop(black_box(plenty.snapshot().expect("a snapshot")))),
+            one(&["lock-free CAS, granted"], BATCH, || {
+                assert!(black_box(&free).decide_lock_free(Rate::PLENTY))
+            }),
+            one(&["lock-free CAS, denied"], BATCH, || {
+                assert!(!black_box(&full).decide_lock_free(Rate::SCARCE))
+            }),
+            one(&["governor, its own clock"], BATCH, || assert!(governor.check().is_ok())),
+            one(&["governor, vDSO clock"], BATCH, || assert!(governor_vdso.check().is_ok())),
+            one(&["flock + mmap"], 200, || assert!(free.decide_under(FileLock::Flock, Rate::PLENTY))),
+            one(&["OFD lock + mmap"], 200, || assert!(free.decide_under(FileLock::Ofd, Rate::PLENTY))),
+        ],
+    );
     let targets = targets(&figures);
     if options.json {
         print_json(&figures, &targets);
@@ -261,7 +268,7 @@ fn main() -> ExitCode {
         ["--loop", operation, count] => repeat(operation, count.parse().unwrap_or(0)),
         [] => compare(&options),
         _ => {
-            eprintln!("unknown argument; known: --json, --check, --loop OPERATION COUNT");
+            eprintln!("unknown argument; known: --json, --check, --smoke, --loop OPERATION COUNT");
             ExitCode::from(2)
         }
     }

@@ -76,7 +76,7 @@ fn scarce() -> RuleDraft<'static> {
 
 fn reason(decided: Result<Grant<'_>, AcquireError>) -> Reason {
     match decided {
-        Err(AcquireError::Refused(refusal)) => refusal.reason,
+        Err(AcquireError::Refused(refusal)) => refusal.reason(),
         other => panic!("{other:?}"),
     }
 }

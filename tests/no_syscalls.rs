@@ -53,7 +53,7 @@ fn limiter(directory: &Path, work: &str, place: Duration) -> Limiter {
 
 fn decide(limiter: &Limiter, request: &Request<'_>, work: &str) {
     let refused_for = |decided: Result<Grant<'_>, AcquireError>| match decided {
-        Err(AcquireError::Refused(refusal)) => refusal.reason,
+        Err(AcquireError::Refused(refusal)) => refusal.reason(),
         other => panic!("{other:?}"),
     };
     match work {

@@ -7,6 +7,7 @@ pub mod baselines;
 use nix::libc;
 use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
 use std::path::Path;
+use std::process::ExitCode;
 
 /// One precise clock read by vDSO, as the limiter makes it: the unit of every ratio.
 #[inline(always)]
@@ -94,6 +95,8 @@ pub struct Options {
     pub json: bool,
     /// Exit code 1 if a required target is missed.
     pub check: bool,
+    /// Only see whether it runs: a few short rounds, and no target is judged.
+    pub smoke: bool,
     /// Everything else.
     pub rest: Vec<String>,
 }
@@ -106,11 +109,22 @@ impl Options {
             match argument.as_str() {
                 "--json" => options.json = true,
                 "--check" => options.check = true,
+                "--smoke" => options.smoke = true,
                 "--bench" => {}
                 other => options.rest.push(other.to_owned()),
             }
         }
         options
+    }
+
+    /// So many rounds, or a few.
+    pub fn rounds(&self, usual: usize) -> usize {
+        if self.smoke { usual.min(3) } else { usual }
+    }
+
+    /// How the program ends.
+    pub fn verdict(&self, met: bool) -> ExitCode {
+        if self.check && !self.smoke && !met { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 }
 
