@@ -20,6 +20,8 @@
 
 #![warn(missing_docs)]
 
+#[cfg(all(feature = "config", not(loom)))]
+pub mod config;
 #[cfg(not(loom))]
 pub mod describe;
 #[cfg(not(loom))]
