@@ -53,4 +53,6 @@ pub use limiter::{
 #[doc(hidden)]
 pub mod internals {
     pub use crate::segment::{Bounds, layout};
+    #[cfg(feature = "cli")]
+    pub use crate::sys::spawn_with_mask;
 }
