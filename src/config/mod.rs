@@ -84,9 +84,9 @@ pub enum ConfigError {
         /// What it may have meant, or what there is.
         hint: String,
     },
-    /// Single settings for something that has more than one rule.
-    #[error("{setting}: there are {rules} rules; change the one you mean in a file, with --config")]
-    ManyRules {
+    /// A single setting for the one rule, where there is not one.
+    #[error("{setting}: there are {rules} rules, not one; {}", if *.rules == 0 { "give --rate as well" } else { "change the one you mean in the file" })]
+    NotOneRule {
         /// The setting.
         setting: &'static str,
         /// How many rules there are.
@@ -167,7 +167,7 @@ impl Config {
                 settings.rules.push(RuleSettings::new(Algorithm::TokenBucket, rate.limit, rate.period));
                 &mut settings.rules[0]
             }
-            (rules, _) => return Err(ConfigError::ManyRules { setting, rules: rules.len() }),
+            (rules, _) => return Err(ConfigError::NotOneRule { setting, rules: rules.len() }),
         };
         if let Some(Rate { limit, period }) = rate {
             *rule = RuleSettings { limit, period, burst: None, tau: None, ..rule.clone() };

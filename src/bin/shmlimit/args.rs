@@ -46,6 +46,7 @@ pub enum Verb {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "shmlimit run [OPTIONS] <NAME> -- <CMD>...")]
 pub struct Run {
     /// The limiter
     pub name: String,

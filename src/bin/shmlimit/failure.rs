@@ -1,5 +1,6 @@
 //! How things go wrong, and the exit codes that say so: a contract.
 
+use crate::screen;
 use shmlimit::{AcquireError, Error, Limiter, Reason, Refusal};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -108,7 +109,7 @@ fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
         _ => return refusal.to_string(),
     };
     match refusal.retry_after {
-        Some(after) => format!("{why}; try again in {after:.3?}"),
+        Some(after) => format!("{why}; try again in {}", screen::wait(after)),
         None => format!("{why}; try again when one is back"),
     }
 }

@@ -112,6 +112,25 @@ fn ago(time: Duration) -> String {
     }
 }
 
+/// How long to wait, rounded up, so that nobody comes too early.
+pub fn wait(time: Duration) -> String {
+    match time.as_secs() {
+        0..60 => {
+            let millis = time.as_nanos().div_ceil(1_000_000);
+            format!("{}.{:03}s", millis / 1000, millis % 1000)
+        }
+        secs => {
+            let secs = secs + u64::from(time.subsec_nanos() > 0);
+            let (hours, minutes, secs) = (secs / 3600, secs / 60 % 60, secs % 60);
+            if hours > 0 {
+                format!("{hours}h{minutes:02}m{secs:02}s")
+            } else {
+                format!("{minutes}m{secs:02}s")
+            }
+        }
+    }
+}
+
 /// A program chooses its own name; it must not write on the terminal with it.
 fn printable(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
@@ -125,6 +144,19 @@ mod tests {
     fn ages_are_short() {
         for (secs, text) in [(0, "0ms"), (59, "59s"), (60, "1m"), (7_199, "1h"), (172_800, "2d")] {
             assert_eq!(ago(Duration::from_secs(secs)), text);
+        }
+    }
+
+    #[test]
+    fn waits_are_rounded_up() {
+        for (nanos, text) in [
+            (1, "0.001s"),
+            (28_571_429, "0.029s"),
+            (59_999_999_999, "60.000s"),
+            (719_980_000_000, "12m00s"),
+            (3_600_000_000_001, "1h00m01s"),
+        ] {
+            assert_eq!(wait(Duration::from_nanos(nanos)), text);
         }
     }
 
