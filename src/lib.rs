@@ -56,3 +56,8 @@ pub mod internals {
     #[cfg(feature = "cli")]
     pub use crate::sys::spawn_with_mask;
 }
+
+/// The sample in the README must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

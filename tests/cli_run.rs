@@ -7,9 +7,9 @@ use cli::{Home, binary};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 /// One call at a time, and no rule in the way.
 const ONE: [&str; 3] = ["one", "--concurrency", "1"];
@@ -115,8 +115,8 @@ fn a_signal_sent_to_shmlimit_reaches_the_command() {
         let (mut child, mut out, ready) = home.start(&["run", "one", "--", "sh", "-c", &script]);
         assert_eq!(ready, "ready");
         kill(pid(&child), signal).unwrap();
-        // A shell runs its trap when `read` returns.
-        drop(child.stdin.take());
+        // Kept open, so that nothing but the signal ends the command.
+        let _stdin = child.stdin.take();
         let mut rest = String::new();
         out.read_to_string(&mut rest).unwrap();
         assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("caught\n", Some(3)), "{signal}");
@@ -138,6 +138,8 @@ fn r113_when_shmlimit_is_killed_its_permit_comes_back_and_the_command_ends_too()
     let (mut child, mut out, _) =
         home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _; echo alive"]);
     home.tool(&["acquire", "one", "--now"]).fails(75, &["one", "permits are out"]);
+    // Kept open, so that nothing but the death of its parent ends the command.
+    let _stdin = child.stdin.take();
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGKILL as i32));
     home.tool(&["acquire", "one", "--timeout", "60s"]).succeeds();
@@ -183,7 +185,7 @@ fn a_timeout_that_cannot_be_met_is_refused_and_nothing_runs() {
     let home = Home::with(&["slow", "--rate", "1/day"]);
     home.tool(&["run", "slow", "--", "true"]).succeeds();
     let refused = home.tool(&["run", "slow", "--timeout", "5s", "--", "echo", "ran"]);
-    refused.fails(75, &["slow", "refused", "rule token_bucket", "try again in 23h"]);
+    refused.fails(75, &["slow", "refused", "rule token_bucket", "try again in 2"]);
 }
 
 #[test]
@@ -205,4 +207,35 @@ fn twenty_at_once_under_xargs_never_exceed_the_permits() {
     }
     assert_eq!((now, all), (0, 40));
     assert!(most <= 4, "{most} at once");
+}
+
+#[test]
+fn an_interrupt_typed_at_the_terminal_reaches_the_command_once() {
+    let home = Home::with(&ONE);
+    let inner = "trap \"echo caught\" INT; echo ready; read -r _; read -r _; echo end";
+    let line = format!("{} run one -- sh -c '{inner}'", binary());
+    let started = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .env("SHMLIMIT_DIR", home.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut terminal) = started else {
+        println!("there is no script(1) here to make a terminal: not tested");
+        return;
+    };
+    let mut out = BufReader::new(terminal.stdout.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("ready") {
+        assert_ne!(out.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    let mut keys = terminal.stdin.take().unwrap();
+    keys.write_all(b"\x03").unwrap();
+    while !said.contains("caught") {
+        assert_ne!(out.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    keys.write_all(b"one\ntwo\n").unwrap();
+    out.read_to_string(&mut said).unwrap();
+    assert!(terminal.wait().unwrap().success(), "{said}");
+    assert_eq!((said.matches("caught").count(), said.contains("end")), (1, true), "{said}");
 }

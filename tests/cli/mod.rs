@@ -3,6 +3,7 @@
 
 use assert_cmd::Command;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
 use tempfile::TempDir;
@@ -21,7 +22,9 @@ impl Home {
     pub fn new() -> Home {
         // In memory where there is such a place, because some tests start many processes.
         let memory = Path::new("/dev/shm");
-        Home(if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap())
+        let place = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+        std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        Home(place)
     }
 
     /// A home with one limiter in it.

@@ -53,7 +53,7 @@ pub struct Run {
     #[command(flatten)]
     pub asking: Asking,
     /// Give up if it cannot be had within this time, such as 5s [default: wait]
-    #[arg(long, value_parser = time)]
+    #[arg(long, value_parser = time, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
@@ -67,7 +67,7 @@ pub struct Acquire {
     #[command(flatten)]
     pub asking: Asking,
     /// Give up if it cannot be had within this time, such as 5s [default: wait]
-    #[arg(long, value_parser = time, conflicts_with = "now")]
+    #[arg(long, value_parser = time, allow_hyphen_values = true, conflicts_with = "now")]
     pub timeout: Option<Duration>,
     /// Do not wait at all
     #[arg(long)]
@@ -78,7 +78,7 @@ pub struct Acquire {
 #[derive(Debug, clap::Args)]
 pub struct Asking {
     /// What the call costs: a number of requests, or UNIT=NUMBER; may be repeated
-    #[arg(long, value_parser = cost, value_name = "COST")]
+    #[arg(long, value_parser = cost, allow_hyphen_values = true, value_name = "COST")]
     pub cost: Vec<(String, u64)>,
     /// For whom: background, user or webhook
     #[arg(long, value_parser = priority, default_value = "background")]
@@ -102,13 +102,13 @@ pub struct Init {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// How much per time: 35/s, 1000/day, 40/10s
-    #[arg(long, value_parser = config::rate)]
+    #[arg(long, value_parser = config::rate, allow_hyphen_values = true)]
     rate: Option<Rate>,
     /// How much at once [default: as much as per time]
-    #[arg(long)]
+    #[arg(long, value_parser = whole, allow_hyphen_values = true)]
     burst: Option<u64>,
     /// How many calls may be in flight [default: any number]
-    #[arg(long)]
+    #[arg(long, value_parser = whole, allow_hyphen_values = true)]
     concurrency: Option<u64>,
     /// How the rate is counted: token_bucket or gcra [default: token_bucket]
     #[arg(long, value_parser = algorithm)]
@@ -135,6 +135,10 @@ impl Init {
 
 fn time(text: &str) -> Result<Duration, String> {
     config::duration(text).map(|nanos| Duration::from_nanos(nanos.0))
+}
+
+fn whole(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "must be a whole number, not negative".to_owned())
 }
 
 fn cost(text: &str) -> Result<(String, u64), String> {
