@@ -50,7 +50,7 @@ impl Failure {
             AcquireError::Failed(error) => Failure::Library(*error),
             AcquireError::Refused(refusal) => Failure::Refused {
                 message: format!("{}: refused: {}", limiter.name(), in_words(limiter, &refusal)),
-                ever: refusal.reason != Reason::CostExceedsLimit,
+                ever: refusal.reason() != Reason::CostExceedsLimit,
             },
         }
     }
@@ -90,8 +90,8 @@ fn code_of(error: &Error) -> u8 {
 
 fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
     let policy = limiter.policy().ok();
-    let rule = policy.as_ref().zip(refusal.rule).and_then(|(policy, i)| policy.rules().get(i));
-    let why = match (refusal.reason, rule) {
+    let rule = policy.as_ref().zip(refusal.rule()).and_then(|(policy, i)| policy.rules().get(i));
+    let why = match (refusal.reason(), rule) {
         (Reason::Rate, Some(rule)) => format!("rule {} has no room now", rule.name.as_str()),
         (Reason::CostExceedsLimit, Some(rule)) => {
             let (name, most) = (rule.name.as_str(), rule.burst);
@@ -108,7 +108,7 @@ fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
         },
         _ => return refusal.to_string(),
     };
-    match refusal.retry_after {
+    match refusal.retry_after() {
         Some(after) => format!("{why}; try again in {}", screen::wait(after)),
         None => format!("{why}; try again when one is back"),
     }
