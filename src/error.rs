@@ -128,6 +128,10 @@ pub enum Error {
     /// A configuration that makes no sense.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// A configuration file that cannot be carried out.
+    #[cfg(feature = "config")]
+    #[error(transparent)]
+    Config(#[from] crate::config::ConfigError),
     /// A cost in a unit that no rule of the limiter counts.
     #[error("limiter {name:?} does not count {unit:?}; it counts: {known}")]
     UnknownUnit {

@@ -20,6 +20,8 @@
 
 #![warn(missing_docs)]
 
+#[cfg(all(feature = "config", not(loom)))]
+pub mod config;
 #[cfg(not(loom))]
 pub mod describe;
 #[cfg(not(loom))]
@@ -51,4 +53,11 @@ pub use limiter::{
 #[doc(hidden)]
 pub mod internals {
     pub use crate::segment::{Bounds, layout};
+    #[cfg(feature = "cli")]
+    pub use crate::sys::spawn_with_mask;
 }
+
+/// The sample in the README must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

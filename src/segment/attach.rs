@@ -174,7 +174,7 @@ impl Segment {
     ) -> Result<R, Box<Error>> {
         match self.begin_at_once(member, member.clock.now()) {
             Some((mut tx, now)) => Ok(work(&mut tx, now)),
-            None => self.transact_slowly(member, patience, &work),
+            None => self.transact_slowly(member, Claim::Participant, patience, &work),
         }
     }
 
@@ -244,7 +244,7 @@ impl Segment {
                 return Ok(work(&mut tx));
             }
         }
-        self.transact_slowly(member, self.bounds.lock, &|tx: &mut Tx<'_>, _| work(tx))
+        self.transact_slowly(member, Claim::Participant, self.bounds.lock, &|tx: &mut Tx<'_>, _| work(tx))
     }
 
     /// Waits for the lock, and puts right whatever is found wrong.
@@ -253,6 +253,7 @@ impl Segment {
     fn transact_slowly<R>(
         &self,
         member: &Member,
+        claim: Claim,
         patience: Duration,
         work: &impl Fn(&mut Tx<'_>, Time) -> R,
     ) -> Result<R, Box<Error>> {
@@ -262,8 +263,7 @@ impl Segment {
         }
         let mut mended = false;
         loop {
-            let begun =
-                Transaction::begin(&self.words, &self.backing, member.slot, Claim::Participant, patience);
+            let begun = Transaction::begin(&self.words, &self.backing, member.slot, claim, patience);
             let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held, patience))?;
             let now = Time(member.clock.now().wrapping_add(tx.load(layout::CLOCK_OFFSET)));
             if tx.load(layout::RETIRED) != 0 {
@@ -359,16 +359,16 @@ impl Segment {
     /// Frees the slot of a dead participant.
     fn bury(&self, member: &Member, slot: usize) -> Result<bool, Error> {
         let Some(pulse) = self.backing.take_pulse(slot) else { return Ok(false) };
-        if lock::holder(&self.words) == Some(slot) {
-            // It died with the lock, and whoever robs it of that needs this pulse; robbing it frees its slot too.
-            drop(pulse);
-            self.transact(member, self.bounds.lock, |_, _| ())?;
-            return Ok(true);
-        }
-        let held = self.transact(member, self.bounds.lock, |tx, _| {
-            let held = slots::leave(tx, slot);
-            self.commit(tx).map(|()| held)
-        })??;
+        // It may have died with the lock, which then nobody but the one with its pulse can take.
+        let held = self.transact_slowly(
+            member,
+            Claim::Undertaker(slot),
+            self.bounds.lock,
+            &|tx: &mut Tx<'_>, _| {
+                let held = slots::leave(tx, slot);
+                self.commit(tx).map(|()| held)
+            },
+        )??;
         drop(pulse);
         self.announce();
         Ok(held.total > 0)

@@ -53,6 +53,20 @@ pub enum Claim {
     Participant,
     /// One who holds the pulse of this slot but has not entered it yet: a lock held in its name is a dead one's.
     Newcomer,
+    /// A participant that holds the pulse of this other slot: a lock held in its name is a dead one's, and nobody
+    /// but this one can rob it.
+    Undertaker(usize),
+}
+
+impl Claim {
+    /// Whether a lock held by `by` is a dead one's because `slot`, the caller, has its pulse already.
+    fn has_pulse_of(self, by: usize, slot: usize) -> bool {
+        match self {
+            Claim::Participant => false,
+            Claim::Newcomer => by == slot,
+            Claim::Undertaker(dead) => by == dead,
+        }
+    }
 }
 
 /// The holder did not let go in time. It is alive: stopped, or starved of processor time.
@@ -75,8 +89,9 @@ pub struct Waited<P> {
     pub robbed: Option<(usize, P)>,
 }
 
+/// The slot in whose name the lock is held.
 #[inline(always)]
-fn owner(word: u32) -> Option<usize> {
+pub fn owner(word: u32) -> Option<usize> {
     ((word >> OWNER_SHIFT & OWNER_MASK) as usize).checked_sub(1)
 }
 
@@ -122,8 +137,8 @@ pub fn acquire<O: Os>(
             }
             continue;
         };
-        // Only damage puts a slot here that cannot exist; a newcomer's own slot is its dead predecessor's.
-        if by >= SLOTS || (claim == Claim::Newcomer && by == slot) {
+        // Only damage puts a slot here that cannot exist.
+        if by >= SLOTS || claim.has_pulse_of(by, slot) {
             if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return Ok(Waited { key, robbed: None });
             }
@@ -173,9 +188,4 @@ pub fn release<O: Os>(words: &Words, os: &O, key: Key) {
 #[cold]
 fn wake_one<O: Os>(words: &Words, os: &O) {
     os.wake(words.lock(), 1);
-}
-
-/// Who holds the lock at this moment.
-pub fn holder(words: &Words) -> Option<usize> {
-    owner(words.lock().load(Ordering::Relaxed))
 }

@@ -18,6 +18,9 @@ use std::path::PathBuf;
 /// How far a stored time may be ahead of the clock: all processes read one clock, so this is noise at most.
 const SKEW: u64 = 5_000_000_000;
 
+/// What a reset leaves of the journal to the transaction it is part of; what then is not mended is mended next time.
+const ROOM_FOR_THE_REST: usize = 96;
+
 /// A mapped file about which nothing is known but its length.
 pub struct Unverified {
     words: Words,
@@ -107,7 +110,7 @@ pub fn reset<O: Os>(tx: &mut Transaction<'_, O>, now: Time) {
         if held.background <= held.total && in_flight.total.saturating_add(held.total) <= MAX_PERMITS {
             in_flight.total += held.total;
             in_flight.background += held.background;
-        } else if tx.room() > 8 {
+        } else if tx.room() > ROOM_FOR_THE_REST {
             tx.set_held(slot, Held::default());
         }
     }

@@ -39,6 +39,9 @@
 //! - [`file_system`]: what kind of place a file lives in ([`FileSystem`]).
 //!
 //! **Names**: [`process_id`] (a system call: never on the fast path), [`program_name`] (at most 15 bytes and zeros).
+//!
+//! **Programs** (for the command-line tool): [`spawn_with_mask`] starts one with another signal mask than ours, which
+//! ends when this process is killed.
 
 pub(crate) mod sync;
 
@@ -57,6 +60,9 @@ mod windows;
 #[cfg(windows)]
 use windows as platform;
 
+#[cfg(feature = "cli")]
+#[cfg_attr(loom, allow(unused_imports))]
+pub use platform::spawn_with_mask;
 #[cfg(any(unix, windows))]
 pub(crate) use platform::{
     Clock, ForkWords, Pulse, SharedMap, TakenPulse, boot_id, effective_uid, facts, facts_at, file_system,

@@ -6,6 +6,8 @@ compile_error!(
      through its plain system calls. Supported: 64-bit Linux."
 );
 
+#[cfg(feature = "cli")]
+mod child;
 mod clock;
 mod file_system;
 mod files;
@@ -14,6 +16,8 @@ mod names;
 mod pulse;
 mod unnamed;
 
+#[cfg(feature = "cli")]
+pub use child::spawn_with_mask;
 pub(crate) use clock::{Clock, wall_now};
 pub(crate) use file_system::file_system;
 pub(crate) use files::{

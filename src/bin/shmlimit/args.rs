@@ -1,0 +1,157 @@
+//! What can be typed.
+
+use clap::{Parser, Subcommand};
+use shmlimit::config::{self, Overrides, Rate};
+use shmlimit::{Algorithm, Priority};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One rate limit for every program on this machine.
+///
+/// Without a verb: status.
+#[derive(Debug, Parser)]
+#[command(version, infer_subcommands = false, after_help = EXIT_CODES)]
+pub struct Args {
+    #[command(flatten)]
+    pub place: Place,
+    #[command(subcommand)]
+    pub verb: Option<Verb>,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done or granted, 75 refused for now, 2 usage or configuration, 1 anything \
+                          else; `run` passes on the command's own (127 not found, 126 cannot be run).";
+
+/// Where limiters live.
+#[derive(Debug, clap::Args)]
+pub struct Place {
+    /// Directory of the limiters [default: $SHMLIMIT_DIR, /var/run/anivault, /var/tmp/anivault-UID]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Trust a directory on a network file system
+    #[arg(long, global = true)]
+    pub allow_network_fs: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run a command as soon as the limiter allows
+    Run(Run),
+    /// Take one call from the limiter's budget and exit
+    Acquire(Acquire),
+    /// Show limiters and who uses them
+    Status(Status),
+    /// Make a limiter
+    Init(Init),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "shmlimit run [OPTIONS] <NAME> -- <CMD>...")]
+pub struct Run {
+    /// The limiter
+    pub name: String,
+    #[command(flatten)]
+    pub asking: Asking,
+    /// Give up if it cannot be had within this time, such as 5s [default: wait]
+    #[arg(long, value_parser = time, allow_hyphen_values = true)]
+    pub timeout: Option<Duration>,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Acquire {
+    /// The limiter
+    pub name: String,
+    #[command(flatten)]
+    pub asking: Asking,
+    /// Give up if it cannot be had within this time, such as 5s [default: wait]
+    #[arg(long, value_parser = time, allow_hyphen_values = true, conflicts_with = "now")]
+    pub timeout: Option<Duration>,
+    /// Do not wait at all
+    #[arg(long)]
+    pub now: bool,
+}
+
+/// What is asked for.
+#[derive(Debug, clap::Args)]
+pub struct Asking {
+    /// What the call costs: a number of requests, or UNIT=NUMBER; may be repeated
+    #[arg(long, value_parser = cost, allow_hyphen_values = true, value_name = "COST")]
+    pub cost: Vec<(String, u64)>,
+    /// For whom: background, user or webhook
+    #[arg(long, value_parser = priority, default_value = "background")]
+    pub priority: Priority,
+}
+
+#[derive(Debug, Default, clap::Args)]
+pub struct Status {
+    /// Only this limiter
+    pub name: Option<String>,
+    /// One JSON object per line and limiter
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Init {
+    /// The limiter
+    pub name: String,
+    /// Configuration file in TOML
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// How much per time: 35/s, 1000/day, 40/10s
+    #[arg(long, value_parser = config::rate, allow_hyphen_values = true)]
+    rate: Option<Rate>,
+    /// How much at once [default: as much as per time]
+    #[arg(long, value_parser = whole, allow_hyphen_values = true)]
+    burst: Option<u64>,
+    /// How many calls may be in flight [default: any number]
+    #[arg(long, value_parser = whole, allow_hyphen_values = true)]
+    concurrency: Option<u64>,
+    /// How the rate is counted: token_bucket or gcra [default: token_bucket]
+    #[arg(long, value_parser = algorithm)]
+    algorithm: Option<Algorithm>,
+    /// Start afresh in place of the limiter there may be
+    #[arg(long)]
+    pub replace: bool,
+    /// Share the directory with the members of a group
+    #[arg(long)]
+    pub group: Option<String>,
+}
+
+impl Init {
+    /// The settings given one by one.
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
+            rate: self.rate,
+            burst: self.burst,
+            algorithm: self.algorithm,
+            concurrency: self.concurrency,
+        }
+    }
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    config::duration(text).map(|nanos| Duration::from_nanos(nanos.0))
+}
+
+fn whole(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "must be a whole number, not negative".to_owned())
+}
+
+fn cost(text: &str) -> Result<(String, u64), String> {
+    let (unit, amount) = text.split_once('=').unwrap_or(("requests", text));
+    let amount = amount.parse().map_err(|_| "must be a whole number, or UNIT=NUMBER such as tokens=900")?;
+    Ok((unit.to_owned(), amount))
+}
+
+fn priority(text: &str) -> Result<Priority, String> {
+    Priority::parse(text).ok_or_else(|| "must be background, user or webhook".to_owned())
+}
+
+fn algorithm(text: &str) -> Result<Algorithm, String> {
+    Algorithm::parse(0, text)
+        .map_err(|_| "must be token_bucket or gcra (others are not supported yet)".to_owned())
+}

@@ -1,0 +1,115 @@
+//! How things go wrong, and the exit codes that say so: a contract.
+
+use crate::screen;
+use shmlimit::{AcquireError, Error, Limiter, Reason, Refusal};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Usage or configuration.
+pub const USAGE: u8 = 2;
+/// Refused for now: `EX_TEMPFAIL`.
+pub const REFUSED: u8 = 75;
+const OTHER: u8 = 1;
+
+/// Why a verb did not do what it was asked for.
+#[derive(Debug)]
+pub enum Failure {
+    /// Typed or configured wrongly.
+    Usage(String),
+    /// The limiter said no.
+    Refused { message: String, ever: bool },
+    /// The library could not do it.
+    Library(Error),
+    /// The command could not be started: the message, and the code a shell would give.
+    Command(String, u8),
+    /// Standard output, or the system.
+    Io(io::Error),
+}
+
+impl Failure {
+    /// Tells the user, and gives the exit code.
+    pub fn report(self) -> ExitCode {
+        let (message, code) = match self {
+            Failure::Usage(message) => (message, USAGE),
+            Failure::Refused { message, ever: true } => (message, REFUSED),
+            // It will never be granted, so nobody should try again.
+            Failure::Refused { message, ever: false } => (message, USAGE),
+            Failure::Library(error) => (error.to_string(), code_of(&error)),
+            Failure::Command(message, code) => (message, code),
+            Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+            Failure::Io(error) => (format!("cannot write the answer: {error}"), OTHER),
+        };
+        // Nothing more can be done if even this fails.
+        let _ = writeln!(io::stderr(), "shmlimit: {message}");
+        ExitCode::from(code)
+    }
+
+    /// A refusal or a failure to ask, in words.
+    pub fn to_acquire(limiter: &Limiter, error: AcquireError) -> Failure {
+        match error {
+            AcquireError::Failed(error) => Failure::Library(*error),
+            AcquireError::Refused(refusal) => Failure::Refused {
+                message: format!("{}: refused: {}", limiter.name(), in_words(limiter, &refusal)),
+                ever: refusal.reason() != Reason::CostExceedsLimit,
+            },
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Library(error)
+    }
+}
+
+impl From<shmlimit::config::ConfigError> for Failure {
+    fn from(error: shmlimit::config::ConfigError) -> Failure {
+        Failure::Library(error.into())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Io(error)
+    }
+}
+
+fn code_of(error: &Error) -> u8 {
+    match error {
+        Error::BadName { .. }
+        | Error::UnknownLimiter { .. }
+        | Error::AlreadyExists { .. }
+        | Error::ConfigMismatch { .. }
+        | Error::DoesNotFit { .. }
+        | Error::Policy(_)
+        | Error::Config(_)
+        | Error::UnknownUnit { .. } => USAGE,
+        _ => OTHER,
+    }
+}
+
+fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
+    let policy = limiter.policy().ok();
+    let rule = policy.as_ref().zip(refusal.rule()).and_then(|(policy, i)| policy.rules().get(i));
+    let why = match (refusal.reason(), rule) {
+        (Reason::Rate, Some(rule)) => format!("rule {} has no room now", rule.name.as_str()),
+        (Reason::CostExceedsLimit, Some(rule)) => {
+            let (name, most) = (rule.name.as_str(), rule.burst);
+            return match rule.reserve {
+                0 => format!("the cost is more than rule {name} ever allows at once ({most})"),
+                kept => format!(
+                    "the cost is more than rule {name} ever allows at once ({most}, of which {kept} are kept for --priority user)"
+                ),
+            };
+        }
+        (Reason::Concurrency, _) => match policy.and_then(|policy| policy.concurrency()) {
+            Some(most) => format!("all {most} permits are out"),
+            None => "all permits are out".to_owned(),
+        },
+        _ => return refusal.to_string(),
+    };
+    match refusal.retry_after() {
+        Some(after) => format!("{why}; try again in {}", screen::wait(after)),
+        None => format!("{why}; try again when one is back"),
+    }
+}

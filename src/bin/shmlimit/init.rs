@@ -1,0 +1,125 @@
+//! `init`: makes a limiter. Doing it twice is fine.
+
+use crate::args::{Init, Place};
+use crate::failure::Failure;
+use crate::{open, output, screen};
+use nix::unistd::Group;
+use shmlimit::config::Config;
+use shmlimit::{Error, Limiter, Nanos, Policy, presets};
+use std::os::unix::fs::MetadataExt;
+use std::process::ExitCode;
+
+/// A rule of this period or more is worth keeping over a reboot.
+const LONG: Nanos = Nanos::from_secs(3600);
+const GROUP_WRITES: u32 = 0o020;
+
+pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
+    let policy = policy(args)?;
+    let group = args.group.as_deref().map(group_id).transpose()?;
+    let (limiter, what) = if args.replace {
+        let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
+        let mut builder = open::builder(place, &args.name).policy(policy);
+        if let Some(group) = group {
+            builder = builder.group(group);
+        }
+        (builder.replace()?, "made afresh")
+    } else {
+        match open::existing(place, &args.name)? {
+            Some(limiter) => {
+                check_shared(&limiter, group)?;
+                (adopt(place, args, limiter, policy)?, "there already")
+            }
+            None => (make(place, args, policy, group)?, "made"),
+        }
+    };
+    let policy = limiter.policy()?;
+    output::line(&format!(
+        "{}: {what} in {}: {}",
+        limiter.name(),
+        limiter.directory().display(),
+        screen::policy(&policy)
+    ))?;
+    if limiter.is_volatile() && policy.rules().iter().any(|rule| rule.period >= LONG) {
+        eprintln!(
+            "shmlimit: warning: {} is emptied when the machine boots, and a rule of an hour or more with it; keep it \
+             on a disk with --dir",
+            limiter.directory().display()
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the limiter is made of: flags on top of the file, or of the preset of its name. `None`: nothing was said.
+fn policy(args: &Init) -> Result<Option<Policy>, Failure> {
+    let overrides = args.overrides();
+    let base = match &args.config {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+            Config::from_toml(&text)
+                .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?
+        }
+        None if presets::NAMES.contains(&args.name.as_str()) => Config::preset(&args.name)?,
+        None if overrides.is_empty() => return Ok(None),
+        None => Config::empty()?,
+    };
+    Ok(Some(*base.with(&overrides)?.policy()))
+}
+
+/// Uses the limiter that is there, if it is what was asked for.
+fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -> Result<Limiter, Failure> {
+    let explicit = args.config.is_some() || !args.overrides().is_empty();
+    match policy {
+        Some(policy) if explicit => {
+            drop(limiter);
+            Ok(open::builder(place, &args.name).policy(policy).open()?)
+        }
+        _ => Ok(limiter),
+    }
+}
+
+fn make(place: &Place, args: &Init, policy: Option<Policy>, group: Option<u32>) -> Result<Limiter, Failure> {
+    // A bad name is worth more words than missing settings.
+    shmlimit::paths::LimiterName::new(&args.name)?;
+    let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
+    let builder = open::builder(place, &args.name).policy(policy);
+    let made = match group {
+        Some(group) => builder.clone().group(group).create(),
+        None => builder.clone().create(),
+    };
+    match made {
+        // Somebody was faster; theirs will do if it is the same.
+        Err(Error::AlreadyExists { .. }) => Ok(builder.open()?),
+        made => Ok(made?),
+    }
+}
+
+/// A limiter made for one user does not open itself to a group.
+fn check_shared(limiter: &Limiter, group: Option<u32>) -> Result<(), Failure> {
+    let Some(group) = group else { return Ok(()) };
+    let path = open::segment_path(limiter.directory(), limiter.name());
+    match std::fs::metadata(&path) {
+        Ok(facts) if facts.gid() == group && facts.mode() & GROUP_WRITES != 0 => Ok(()),
+        _ => Err(Failure::Usage(format!(
+            "limiter {0:?} exists and is not shared with that group; share it with: shmlimit init {0} --replace --group … …",
+            limiter.name()
+        ))),
+    }
+}
+
+fn group_id(name: &str) -> Result<u32, Failure> {
+    if let Ok(id) = name.parse() {
+        return Ok(id);
+    }
+    match Group::from_name(name) {
+        Ok(Some(group)) => Ok(group.gid.as_raw()),
+        _ => Err(Failure::Usage(format!("no group {name:?} on this machine; make it with: groupadd {name}"))),
+    }
+}
+
+fn nothing_to_limit(name: &str) -> Failure {
+    Failure::Usage(format!(
+        "say what {name:?} limits: --rate 35/s, --concurrency 4, or --config FILE.toml (presets by name: {})",
+        presets::NAMES.join(", ")
+    ))
+}

@@ -1,0 +1,63 @@
+//! Standard output: a reader that goes away is not a failure, colours are for terminals.
+
+use crate::failure::Failure;
+use std::io::{self, IsTerminal, Write};
+
+/// Writes one line or more.
+pub fn line(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
+}
+
+/// Writes text as it is, whole.
+pub fn text(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// Colours, or none.
+#[derive(Debug, Clone, Copy)]
+pub struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    /// As standard output and the user want it (`NO_COLOR`).
+    pub fn for_stdout() -> Paint {
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        Paint { on: !unwanted && !dumb && io::stdout().is_terminal() }
+    }
+
+    /// No colours.
+    #[cfg(test)]
+    pub const PLAIN: Paint = Paint { on: false };
+
+    pub fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    pub fn dim(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    /// Green, yellow or red: plenty, little or nothing left.
+    pub fn level(self, left: f64, text: &str) -> String {
+        self.wrap(
+            if left <= 0.0 {
+                "31"
+            } else if left < 0.25 {
+                "33"
+            } else {
+                "32"
+            },
+            text,
+        )
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}

@@ -1,0 +1,113 @@
+//! Between the terminal, the user and a command: signals pass through, stops and ends are taken over.
+//!
+//! No handler is installed. The signals are blocked and read one by one, so that none is lost and each says who sent
+//! it. What the terminal sends (`SI_KERNEL`) reaches the whole process group, the command included, and is not passed
+//! on; what somebody sent to this process alone is.
+
+use nix::libc::SI_KERNEL;
+use nix::sys::signal::{SigSet, Signal, kill, raise};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
+use shmlimit::internals::spawn_with_mask;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+
+/// Signals that are the command's business.
+const PASSED_ON: [Signal; 11] = [
+    Signal::SIGINT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGWINCH,
+    Signal::SIGTSTP,
+    Signal::SIGTTIN,
+    Signal::SIGTTOU,
+    Signal::SIGCONT,
+];
+/// What a shell adds to the number of the signal that ended a command.
+const BY_SIGNAL: i32 = 128;
+
+/// A command under way.
+pub struct Started {
+    child: Child,
+    signals: SignalFd,
+}
+
+/// How a command ended.
+pub struct End {
+    status: ExitStatus,
+    interrupted_by_terminal: bool,
+}
+
+/// Starts a command. From here on the signals of this process are its.
+pub fn start(command: Command) -> io::Result<Started> {
+    let mut ours: SigSet = PASSED_ON.into_iter().collect();
+    ours.add(Signal::SIGCHLD);
+    let signals = SignalFd::with_flags(&ours, SfdFlags::SFD_CLOEXEC)?;
+    let before = SigSet::thread_get_mask()?;
+    ours.thread_block()?;
+    match spawn_with_mask(command, before) {
+        Ok(child) => Ok(Started { child, signals }),
+        Err(error) => {
+            before.thread_set_mask()?;
+            Err(error)
+        }
+    }
+}
+
+impl Started {
+    /// Stays with the command until it ends.
+    pub fn attend(mut self) -> io::Result<End> {
+        let pid = Pid::from_raw(self.child.id().cast_signed());
+        let mut interrupted_by_terminal = false;
+        loop {
+            let news = match self.signals.read_signal() {
+                Ok(Some(news)) => news,
+                Ok(None) | Err(nix::Error::EINTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            match Signal::try_from(news.ssi_signo.cast_signed()) {
+                Ok(Signal::SIGCHLD) => {
+                    if let Some(status) = self.child.try_wait()? {
+                        return Ok(End { status, interrupted_by_terminal });
+                    }
+                    follow_stop(pid)?;
+                }
+                Ok(signal) if news.ssi_code == SI_KERNEL => {
+                    interrupted_by_terminal |= signal == Signal::SIGINT;
+                }
+                // It may have ended meanwhile; the news of that is next.
+                Ok(signal) => drop(kill(pid, signal)),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// If the command was stopped from the terminal, stops as well, so that the shell gets the terminal back. Not so for
+/// SIGSTOP: whoever sends that to the command also continues it, and would not know to continue us.
+fn follow_stop(pid: Pid) -> io::Result<()> {
+    let stopped = waitid(Id::Pid(pid), WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG);
+    if let Ok(WaitStatus::Stopped(_, Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) = stopped {
+        raise(Signal::SIGSTOP)?;
+    }
+    Ok(())
+}
+
+impl End {
+    /// The command's own code, or 128 and the signal that ended it, as a shell has it.
+    pub fn into_exit_code(self) -> ExitCode {
+        if self.interrupted_by_terminal && self.status.signal() == Some(Signal::SIGINT as i32) {
+            // A shell ends its loop at Ctrl-C only if what it runs dies of it. Where that is not our fate (the signal
+            // is ignored), the code below says the same.
+            let _ = raise(Signal::SIGINT);
+            let _ = SigSet::from(Signal::SIGINT).thread_unblock();
+        }
+        let code = self.status.code().or_else(|| self.status.signal().map(|signal| BY_SIGNAL + signal));
+        ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    }
+}

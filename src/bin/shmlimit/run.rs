@@ -1,0 +1,36 @@
+//! `run`: a command inside the budget, otherwise as if it had been started directly.
+
+use crate::args::{Place, Run};
+use crate::failure::Failure;
+use crate::{open, relay};
+use std::io::ErrorKind;
+use std::process::{Command, ExitCode};
+
+const NOT_FOUND: u8 = 127;
+const CANNOT_RUN: u8 = 126;
+
+pub fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
+    let limiter = open::to_use(place, &args.name)?;
+    let mut request = open::request(&args.asking);
+    if let Some(timeout) = args.timeout {
+        request = request.timeout(timeout);
+    }
+    let grant = limiter.acquire(&request).map_err(|error| Failure::to_acquire(&limiter, error))?;
+
+    let (program, arguments) =
+        args.command.split_first().unwrap_or_else(|| unreachable!("clap requires one"));
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let started = match relay::start(command) {
+        Ok(started) => started,
+        Err(error) => {
+            // The call was never made: it gets back what it took.
+            grant.cancel()?;
+            let code = if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN };
+            return Err(Failure::Command(format!("cannot run {}: {error}", program.display()), code));
+        }
+    };
+    let end = started.attend()?;
+    grant.release()?;
+    Ok(end.into_exit_code())
+}

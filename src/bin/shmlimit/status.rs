@@ -1,0 +1,160 @@
+//! `status`: what there is, how much is left, who uses it. Makes nothing.
+
+use crate::args::{Place, Status};
+use crate::failure::Failure;
+use crate::output::{self, Paint};
+use crate::{open, screen};
+use serde::Serialize;
+use shmlimit::{Limiter, ParticipantSnapshot, RuleSnapshot, Snapshot, paths};
+use std::process::ExitCode;
+
+pub fn run(place: &Place, args: &Status) -> Result<ExitCode, Failure> {
+    if let Some(name) = &args.name {
+        let limiter = open::existing(place, name)?.ok_or_else(|| open::unknown(place, name))?;
+        output::text(&show(&limiter, args.json)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let names = match Limiter::list(place.dir.as_deref()) {
+        Ok((_, names)) => names,
+        Err(error) if open::is_missing(&error) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    if names.is_empty() && !args.json {
+        output::line(&hint(place))?;
+    }
+    show_all(place, args, &names)
+}
+
+/// All of them, and whatever cannot be shown on standard error: one bad segment must not hide the others.
+fn show_all(place: &Place, args: &Status, names: &[String]) -> Result<ExitCode, Failure> {
+    let mut code = ExitCode::SUCCESS;
+    let mut first = true;
+    for name in names {
+        let shown = match open::existing(place, name) {
+            Ok(None) => continue,
+            Ok(Some(limiter)) => show(&limiter, args.json),
+            Err(failure) => Err(failure),
+        };
+        match shown {
+            Ok(text) => {
+                let gap = if first || args.json { "" } else { "\n" };
+                output::text(&format!("{gap}{text}"))?;
+                first = false;
+            }
+            Err(failure) => code = failure.report(),
+        }
+    }
+    Ok(code)
+}
+
+fn show(limiter: &Limiter, json: bool) -> Result<String, Failure> {
+    let mut snapshot = limiter.snapshot()?;
+    // Who looks is attached too, and of no interest.
+    let me = std::process::id();
+    snapshot.participants.retain(|one| one.pid != me || one.granted + one.refused > 0);
+    if json {
+        let line = serde_json::to_string(&Line::from(&snapshot)).map_err(std::io::Error::from)?;
+        return Ok(line + "\n");
+    }
+    Ok(screen::limiter(&snapshot, Paint::for_stdout()))
+}
+
+fn hint(place: &Place) -> String {
+    let places = paths::places(place.dir.as_deref());
+    let places: Vec<String> = places.iter().map(|place| place.path.display().to_string()).collect();
+    format!(
+        "No limiters yet in {}.\nTry:  shmlimit run tmdb -- echo hello      (a preset: 35 a second, 4 at a time)\nor:   shmlimit init NAME --rate 10/s        (your own)",
+        places.join(" or ")
+    )
+}
+
+/// One line of `--json`. The keys are a contract: docs/status-json.md.
+#[derive(Serialize)]
+struct Line<'s> {
+    name: &'s str,
+    directory: String,
+    provider: String,
+    concurrency: Option<u32>,
+    concurrency_background: Option<u32>,
+    in_flight: u32,
+    in_flight_background: u32,
+    resets: u64,
+    rules: Vec<RuleLine<'s>>,
+    participants: Vec<ParticipantLine<'s>>,
+}
+
+#[derive(Serialize)]
+struct RuleLine<'s> {
+    name: &'s str,
+    algorithm: &'s str,
+    unit: &'s str,
+    limit: u64,
+    period_ns: u64,
+    capacity: u64,
+    reserve: u64,
+    remaining: u64,
+    remaining_background: u64,
+}
+
+#[derive(Serialize)]
+struct ParticipantLine<'s> {
+    pid: u32,
+    program: &'s str,
+    attached_ns: u64,
+    held: u32,
+    held_ns: Option<u64>,
+    granted: u64,
+    refused: u64,
+}
+
+impl<'s> From<&'s Snapshot> for Line<'s> {
+    fn from(snapshot: &'s Snapshot) -> Line<'s> {
+        let rules = snapshot.rules.iter().zip(snapshot.policy.rules());
+        Line {
+            name: &snapshot.name,
+            directory: snapshot.directory.display().to_string(),
+            provider: snapshot.policy.provider().as_str().to_owned(),
+            concurrency: snapshot.policy.concurrency(),
+            concurrency_background: snapshot.policy.concurrency_background(),
+            in_flight: snapshot.in_flight,
+            in_flight_background: snapshot.in_flight_background,
+            resets: snapshot.resets,
+            rules: rules.map(|(rule, settings)| RuleLine::new(rule, settings.reserve)).collect(),
+            participants: snapshot.participants.iter().map(ParticipantLine::from).collect(),
+        }
+    }
+}
+
+impl<'s> RuleLine<'s> {
+    fn new(rule: &'s RuleSnapshot, reserve: u64) -> RuleLine<'s> {
+        RuleLine {
+            name: &rule.name,
+            algorithm: rule.algorithm,
+            unit: &rule.unit,
+            limit: rule.limit,
+            period_ns: nanos(rule.period),
+            capacity: rule.capacity,
+            reserve,
+            remaining: rule.remaining,
+            remaining_background: rule.remaining_background,
+        }
+    }
+}
+
+impl<'s> From<&'s ParticipantSnapshot> for ParticipantLine<'s> {
+    fn from(one: &'s ParticipantSnapshot) -> ParticipantLine<'s> {
+        ParticipantLine {
+            pid: one.pid,
+            program: &one.program,
+            attached_ns: nanos(one.attached_for),
+            held: one.held,
+            held_ns: one.held_for.map(nanos),
+            granted: one.granted,
+            refused: one.refused,
+        }
+    }
+}
+
+fn nanos(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,176 @@
+//! Durations and rates as people write them, read exactly: no number passes through a float.
+
+use crate::kernel::Nanos;
+
+const SECOND: u64 = 1_000_000_000;
+/// Every spelling of a unit of time, and its length in nanoseconds.
+const UNITS: [(&str, u64); 20] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("s", SECOND),
+    ("sec", SECOND),
+    ("second", SECOND),
+    ("seconds", SECOND),
+    ("m", 60 * SECOND),
+    ("min", 60 * SECOND),
+    ("minute", 60 * SECOND),
+    ("minutes", 60 * SECOND),
+    ("h", 3_600 * SECOND),
+    ("hour", 3_600 * SECOND),
+    ("hours", 3_600 * SECOND),
+    ("d", 86_400 * SECOND),
+    ("day", 86_400 * SECOND),
+    ("days", 86_400 * SECOND),
+    ("w", 604_800 * SECOND),
+    ("week", 604_800 * SECOND),
+];
+
+/// So many units per period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Units.
+    pub limit: u64,
+    /// The period.
+    pub period: Nanos,
+}
+
+/// Reads a duration: `250ms`, `30s`, `1.5h`, `1d`, or a plain number of seconds.
+///
+/// ```
+/// use shmlimit::{Nanos, config::duration};
+/// assert_eq!(duration("0.1"), Ok(Nanos(100_000_000)));
+/// assert_eq!(duration("5m"), Ok(Nanos::from_secs(300)));
+/// assert!(duration("soon").is_err());
+/// ```
+pub fn duration(text: &str) -> Result<Nanos, String> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let size = match unit.trim_start() {
+        "" => SECOND,
+        unit => unit_size(unit).ok_or_else(not_a_duration)?,
+    };
+    decimal_times(number, size).map(Nanos)
+}
+
+/// Reads a rate: `35/s`, `1000/day`, `40/10s`.
+///
+/// ```
+/// use shmlimit::{Nanos, config::{Rate, rate}};
+/// assert_eq!(rate("40/10s"), Ok(Rate { limit: 40, period: Nanos::from_secs(10) }));
+/// assert_eq!(rate("1000/day"), Ok(Rate { limit: 1000, period: Nanos::from_secs(86_400) }));
+/// ```
+pub fn rate(text: &str) -> Result<Rate, String> {
+    let wanted = || "must be a whole number per time, such as 35/s, 1000/day or 40/10s".to_owned();
+    let (limit, period) = text.split_once('/').ok_or_else(wanted)?;
+    let (limit, period) = (limit.trim(), period.trim());
+    if limit.is_empty() || !limit.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(wanted());
+    }
+    let limit = limit.parse().map_err(|_| too_large())?;
+    let period = match unit_size(period) {
+        Some(size) => Nanos(size),
+        None if period.ends_with(|c: char| c.is_ascii_digit()) => return Err(wanted()),
+        None => duration(period).map_err(|_| wanted())?,
+    };
+    match (limit, period.0) {
+        (0, _) | (_, 0) => Err("must be more than nothing".into()),
+        _ => Ok(Rate { limit, period }),
+    }
+}
+
+fn unit_size(unit: &str) -> Option<u64> {
+    UNITS.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size)
+}
+
+/// `number * size`, exactly, or why not.
+fn decimal_times(number: &str, size: u64) -> Result<u64, String> {
+    let (whole, frac) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if (whole.is_empty() && frac.is_empty()) || !digits(whole) || !digits(frac) {
+        return Err(not_a_duration());
+    }
+    let frac = frac.trim_end_matches('0');
+    let scale = u32::try_from(frac.len()).ok().and_then(|len| 10_u128.checked_pow(len));
+    let scale = scale.filter(|scale| *scale <= u128::from(u64::MAX)).ok_or_else(too_fine)?;
+    let parse =
+        |part: &str| if part.is_empty() { Ok(0) } else { part.parse::<u64>().map_err(|_| too_large()) };
+    // Both products fit: each factor is below 2^64.
+    let parts = u128::from(parse(frac)?) * u128::from(size);
+    if parts % scale != 0 {
+        return Err(too_fine());
+    }
+    let total = u128::from(parse(whole)?) * u128::from(size) + parts / scale;
+    u64::try_from(total).map_err(|_| too_large())
+}
+
+pub(super) fn not_a_duration() -> String {
+    "must be a duration such as \"250ms\", \"30s\", \"5m\", \"24h\", \"1d\", or a number of seconds".into()
+}
+
+fn too_fine() -> String {
+    "is finer than a nanosecond".into()
+}
+
+fn too_large() -> String {
+    format!("is too large; at most {}ns", u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_exactly() {
+        for (text, nanos) in [
+            ("250ms", 250_000_000),
+            ("30s", 30 * SECOND),
+            ("5m", 300 * SECOND),
+            ("24h", 86_400 * SECOND),
+            ("1d", 86_400 * SECOND),
+            ("100ns", 100),
+            ("1.5s", 1_500_000_000),
+            ("0.1", 100_000_000),
+            ("0.3", 300_000_000),
+            (".5s", SECOND / 2),
+            ("2", 2 * SECOND),
+            ("0.000000001", 1),
+            ("0", 0),
+            (" 5 min ", 300 * SECOND),
+            ("18446744073709551615ns", u64::MAX),
+        ] {
+            assert_eq!(duration(text), Ok(Nanos(nanos)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_is_refused() {
+        for text in ["", "s", ".", "1.2.3s", "-1s", "+1s", "1e3", "NaN", "inf", "5 parsecs", "1s2", "٣s"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        assert_eq!(duration("0.5ns"), Err(too_fine()));
+        assert_eq!(duration("18446744073709551616ns"), Err(too_large()));
+        assert_eq!(duration("99999999999999999999d"), Err(too_large()));
+        assert_eq!(duration("0.00000000000000000000000000000000000000001"), Err(too_fine()));
+    }
+
+    #[test]
+    fn rates_are_read_as_people_write_them() {
+        for (text, limit, seconds) in [
+            ("35/s", 35, 1),
+            ("1000/day", 1000, 86_400),
+            ("5000/h", 5000, 3_600),
+            ("40/10s", 40, 10),
+            ("1 / min", 1, 60),
+        ] {
+            assert_eq!(rate(text), Ok(Rate { limit, period: Nanos::from_secs(seconds) }), "{text}");
+        }
+        for text in
+            ["35", "35/", "/s", "0/s", "5/0s", "-1/s", "1.5/s", "NaN/s", "5/10", "5/fortnight", "1/s/s"]
+        {
+            assert!(rate(text).is_err(), "{text}");
+        }
+    }
+}

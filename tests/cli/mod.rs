@@ -1,0 +1,118 @@
+//! The real binary in a directory of its own.
+#![allow(dead_code)]
+
+use assert_cmd::Command;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Stdio};
+use tempfile::TempDir;
+
+/// A place for limiters that goes away with the test.
+pub struct Home(TempDir);
+
+/// The start of an answer and what else was read of it.
+pub struct Answer {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Home {
+    pub fn new() -> Home {
+        // In memory where there is such a place, because some tests start many processes.
+        let memory = Path::new("/dev/shm");
+        let place = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+        std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        Home(place)
+    }
+
+    /// A home with one limiter in it.
+    pub fn with(init: &[&str]) -> Home {
+        let home = Home::new();
+        let answer = home.tool(&[&["init"], init].concat());
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        home
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Runs `shmlimit` with these arguments.
+    pub fn tool(&self, arguments: &[&str]) -> Answer {
+        let output = Command::cargo_bin("shmlimit")
+            .unwrap()
+            .args(arguments)
+            .env("SHMLIMIT_DIR", self.path())
+            .output()
+            .unwrap();
+        Answer {
+            code: output.status.code().expect("ended by itself"),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Starts `shmlimit run …` with pipes, and reads the command's first line: from then on it runs.
+    pub fn start(&self, arguments: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
+        let mut child = std::process::Command::new(binary())
+            .args(arguments)
+            .env("SHMLIMIT_DIR", self.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut first = String::new();
+        out.read_line(&mut first).unwrap();
+        (child, out, first.trim_end().to_owned())
+    }
+
+    /// Every file with its size and content, to see that nothing changed.
+    pub fn contents(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let entries = std::fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
+        let mut all: Vec<_> = entries
+            .map(|path| {
+                let bytes = if path.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
+                (path, bytes)
+            })
+            .collect();
+        all.sort();
+        all
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        let name = |(path, _): (PathBuf, Vec<u8>)| path.file_name().unwrap().to_str().unwrap().to_owned();
+        self.contents().into_iter().map(name).collect()
+    }
+
+    /// The limiter's line of `status --json`.
+    pub fn status(&self, name: &str) -> serde_json::Value {
+        let answer = self.tool(&["status", name, "--json"]);
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        serde_json::from_str(&answer.out).unwrap()
+    }
+}
+
+impl Answer {
+    /// Asserts the exit code and that the message has all these parts.
+    #[track_caller]
+    pub fn fails(&self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code, code, "{}", self.err);
+        assert_eq!(self.out, "");
+        for part in parts {
+            assert!(self.err.contains(part), "{part:?} is not in: {}", self.err);
+        }
+    }
+
+    #[track_caller]
+    pub fn succeeds(&self) -> &str {
+        assert_eq!(self.code, 0, "{}", self.err);
+        &self.out
+    }
+}
+
+pub fn binary() -> &'static str {
+    env!("CARGO_BIN_EXE_shmlimit")
+}

@@ -1,0 +1,95 @@
+//! `shmlimit init`: making a limiter, once or as often as you like.
+#![cfg(all(feature = "cli", target_os = "linux"))]
+
+mod cli;
+
+use cli::Home;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+#[test]
+fn doing_it_twice_is_success_and_changes_nothing() {
+    let home = Home::with(&["api", "--rate", "40/10s", "--burst", "5", "--concurrency", "2"]);
+    home.tool(&["acquire", "api"]).succeeds();
+    let again = home.tool(&["init", "api", "--rate", "40/10s", "--burst", "5", "--concurrency", "2"]);
+    assert!(again.succeeds().contains("there already"));
+    assert!(home.tool(&["init", "api"]).succeeds().contains("there already"));
+    let status = home.status("api");
+    let rule = &status["rules"][0];
+    assert_eq!((&rule["limit"], &rule["capacity"]), (&40.into(), &5.into()));
+    assert_eq!((&rule["period_ns"], &status["concurrency"]), (&10_000_000_000_u64.into(), &2.into()));
+}
+
+#[test]
+fn r144_other_settings_are_refused_and_both_are_shown() {
+    let home = Home::with(&["api", "--rate", "40/10s"]);
+    let refused = home.tool(&["init", "api", "--rate", "50/10s"]);
+    refused.fails(2, &["rules.0.limit: 40 there, 50 asked for", "init api --replace"]);
+    assert_eq!(home.status("api")["rules"][0]["limit"], 40);
+    home.tool(&["init", "api", "--rate", "50/10s", "--replace"]).succeeds();
+    assert_eq!(home.status("api")["rules"][0]["limit"], 50);
+}
+
+#[test]
+fn r104_flags_go_on_top_of_the_preset_of_that_name() {
+    let home = Home::with(&["tmdb", "--concurrency", "8"]);
+    let status = home.status("tmdb");
+    assert_eq!((&status["concurrency"], &status["rules"][0]["limit"]), (&8.into(), &35.into()));
+    home.tool(&["init", "tmdb", "--rate", "20/s", "--replace"]).succeeds();
+    let status = home.status("tmdb");
+    let rule = &status["rules"][0];
+    assert_eq!((&rule["limit"], &rule["capacity"], &rule["name"]), (&20.into(), &20.into(), &"rps".into()));
+    assert_eq!(status["concurrency"], 4);
+}
+
+#[test]
+fn r111_flags_go_on_top_of_a_file() {
+    let home = Home::new();
+    let file = home.path().join("api.toml");
+    std::fs::write(&file, "concurrency = 3\n[[rules]]\nalgorithm = 'gcra'\nlimit = 4\nperiod = 8\n").unwrap();
+    home.tool(&["init", "api", "--config", file.to_str().unwrap(), "--concurrency", "5"]).succeeds();
+    let status = home.status("api");
+    assert_eq!((&status["concurrency"], &status["rules"][0]["algorithm"]), (&5.into(), &"gcra".into()));
+}
+
+#[test]
+fn every_sample_file_makes_a_limiter() {
+    let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let mut count = 0;
+    for entry in std::fs::read_dir(samples).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            Home::new().tool(&["init", "sample", "--config", path.to_str().unwrap()]).succeeds();
+            count += 1;
+        }
+    }
+    assert!(count >= 3);
+}
+
+#[test]
+fn a_daily_rule_in_memory_is_worth_a_warning() {
+    if !std::path::Path::new("/dev/shm").is_dir() {
+        return;
+    }
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let home = Home::new();
+    let place = place.path().to_str().unwrap();
+    let daily = home.tool(&["--dir", place, "init", "omdb", "--rate", "1000/day"]);
+    assert!(daily.err.contains("warning") && daily.err.contains(place), "{}", daily.err);
+    assert_eq!(daily.code, 0);
+    assert_eq!(home.tool(&["--dir", place, "init", "fast", "--rate", "10/s"]).err, "");
+}
+
+#[test]
+fn files_are_private_unless_shared_with_a_group() {
+    let home = Home::with(&["mine", "--rate", "1/s"]);
+    let mode = |name: &str| std::fs::metadata(home.path().join(name)).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode("mine.shm"), mode(".")), (0o600, 0o700));
+    let group = std::fs::metadata(home.path()).unwrap().gid().to_string();
+    // What is there already is not shared behind its users' backs.
+    home.tool(&["init", "mine", "--group", &group]).fails(2, &["--replace"]);
+    assert_eq!((mode("mine.shm"), mode(".")), (0o600, 0o700));
+    home.tool(&["init", "ours", "--rate", "1/s", "--group", &group]).succeeds();
+    assert_eq!((mode("ours.shm"), mode(".")), (0o660, 0o2770));
+    home.tool(&["init", "ours", "--group", &group]).succeeds();
+    home.tool(&["init", "other", "--rate", "1/s", "--group", "no-such-group"]).fails(2, &["no-such-group"]);
+}

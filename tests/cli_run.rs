@@ -1,0 +1,241 @@
+//! `shmlimit run`: the command behaves as if it had been started directly, and its permit never stays behind.
+#![cfg(all(feature = "cli", target_os = "linux"))]
+
+mod cli;
+
+use cli::{Home, binary};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+
+/// One call at a time, and no rule in the way.
+const ONE: [&str; 3] = ["one", "--concurrency", "1"];
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(child.id().cast_signed())
+}
+
+#[test]
+fn on_a_fresh_machine_the_preset_just_works() {
+    let home = Home::new();
+    let place = home.path().join("new");
+    let answer = home.tool(&["--dir", place.to_str().unwrap(), "run", "tmdb", "--", "echo", "hello"]);
+    assert_eq!(answer.succeeds(), "hello\n");
+    let answer = home.tool(&["--dir", place.to_str().unwrap(), "status", "--json"]);
+    let line: serde_json::Value = serde_json::from_str(answer.succeeds()).unwrap();
+    assert_eq!(line["concurrency"], 4);
+    let rule = &line["rules"][0];
+    assert_eq!((&rule["limit"], &rule["capacity"]), (&35.into(), &35.into()));
+    assert_eq!(rule["period_ns"], 1_000_000_000_u64);
+}
+
+#[test]
+fn the_exit_code_is_the_commands() {
+    let home = Home::with(&ONE);
+    for code in [0, 1, 2, 75, 255] {
+        let answer = home.tool(&["run", "one", "--", "sh", "-c", &format!("exit {code}")]);
+        assert_eq!(answer.code, code);
+        assert_eq!(answer.err, "");
+    }
+}
+
+#[test]
+fn death_by_a_signal_is_told_as_a_shell_tells_it() {
+    let home = Home::with(&ONE);
+    for (signal, code) in [("TERM", 143), ("KILL", 137), ("INT", 130), ("USR1", 138)] {
+        assert_eq!(home.tool(&["run", "one", "--", "sh", "-c", &format!("kill -{signal} $$")]).code, code);
+    }
+}
+
+#[test]
+fn what_cannot_be_started_gives_back_what_it_took() {
+    let home = Home::with(&["few", "--rate", "2/day", "--concurrency", "1"]);
+    let script = home.path().join("script");
+    std::fs::write(&script, "no program").unwrap();
+    for _ in 0..3 {
+        home.tool(&["run", "few", "--", "no-such-command"]).fails(127, &["no-such-command"]);
+        home.tool(&["run", "few", "--", script.to_str().unwrap()]).fails(126, &["script"]);
+    }
+    let status = home.status("few");
+    assert_eq!(status["rules"][0]["remaining"], 2);
+    assert_eq!(status["in_flight"], 0);
+}
+
+#[test]
+fn input_output_and_arguments_pass_through() {
+    let home = Home::with(&ONE);
+    let output = assert_cmd::Command::cargo_bin("shmlimit")
+        .unwrap()
+        .env("SHMLIMIT_DIR", home.path())
+        .args(["run", "one", "--", "sh", "-c", "cat; echo \"$1\" >&2", "sh", "--timeout -- x"])
+        .write_stdin("through")
+        .output()
+        .unwrap();
+    assert_eq!(output.stdout, b"through");
+    assert_eq!(output.stderr, b"--timeout -- x\n");
+}
+
+#[test]
+fn the_command_gets_the_signal_mask_and_dispositions_that_it_would_have_got() {
+    let home = Home::with(&ONE);
+    let show = ["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"];
+    let directly = Command::new(show[0]).args(&show[1..]).output().unwrap();
+    let inside = home.tool(&[&["run", "one", "--"][..], &show].concat());
+    assert_eq!(inside.succeeds().as_bytes(), directly.stdout);
+    // The same with signals that somebody ignores: nohup, a background job, and a parent that wants no news.
+    let ignoring = |rest: &str| {
+        let script =
+            format!("trap '' HUP INT CHLD; exec {rest} {}", show.map(|word| format!("'{word}'")).join(" "));
+        let output =
+            Command::new("sh").args(["-c", &script]).env("SHMLIMIT_DIR", home.path()).output().unwrap();
+        assert!(output.status.success());
+        output.stdout
+    };
+    assert_eq!(ignoring(&format!("{} run one --", binary())), ignoring(""));
+}
+
+#[test]
+fn an_exit_code_survives_a_parent_that_ignores_sigchld() {
+    let home = Home::with(&ONE);
+    let script = format!("trap '' CHLD; exec {} run one -- sh -c 'exit 9'", binary());
+    let status = Command::new("sh").args(["-c", &script]).env("SHMLIMIT_DIR", home.path()).status().unwrap();
+    assert_eq!(status.code(), Some(9));
+}
+
+#[test]
+fn a_signal_sent_to_shmlimit_reaches_the_command() {
+    let home = Home::with(&ONE);
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGQUIT] {
+        let name = signal.as_str().trim_start_matches("SIG");
+        let script =
+            format!("trap 'echo caught; exit 3' {name}; echo ready; while read -r _; do :; done; exit 4");
+        let (mut child, mut out, ready) = home.start(&["run", "one", "--", "sh", "-c", &script]);
+        assert_eq!(ready, "ready");
+        kill(pid(&child), signal).unwrap();
+        // Kept open, so that nothing but the signal ends the command.
+        let _stdin = child.stdin.take();
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).unwrap();
+        assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("caught\n", Some(3)), "{signal}");
+    }
+    assert_eq!(home.status("one")["in_flight"], 0);
+}
+
+#[test]
+fn a_signal_that_ends_the_command_ends_the_wait() {
+    let home = Home::with(&ONE);
+    let (mut child, _out, _) = home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _"]);
+    kill(pid(&child), Signal::SIGTERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+}
+
+#[test]
+fn r113_when_shmlimit_is_killed_its_permit_comes_back_and_the_command_ends_too() {
+    let home = Home::with(&ONE);
+    let (mut child, mut out, _) =
+        home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _; echo alive"]);
+    home.tool(&["acquire", "one", "--now"]).fails(75, &["one", "permits are out"]);
+    // Kept open, so that nothing but the death of its parent ends the command.
+    let _stdin = child.stdin.take();
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGKILL as i32));
+    home.tool(&["acquire", "one", "--timeout", "60s"]).succeeds();
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "");
+}
+
+#[test]
+fn a_stop_from_the_terminal_stops_both_and_a_continue_continues_both() {
+    let home = Home::with(&ONE);
+    let (mut child, mut out, _) =
+        home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r word; echo \"$word\"; exit 5"]);
+    let id = pid(&child);
+    kill(id, Signal::SIGTSTP).unwrap();
+    assert_eq!(waitpid(id, Some(WaitPidFlag::WUNTRACED)).unwrap(), WaitStatus::Stopped(id, Signal::SIGSTOP));
+    kill(id, Signal::SIGCONT).unwrap();
+    child.stdin.take().unwrap().write_all(b"on\n").unwrap();
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("on\n", Some(5)));
+}
+
+#[test]
+fn nothing_is_granted_to_a_wait_that_was_interrupted() {
+    let home = Home::with(&ONE);
+    let (mut holder, _out, _) = home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _"]);
+    let mut waiter = Command::new(binary())
+        .args(["run", "one", "--", "echo", "never"])
+        .env("SHMLIMIT_DIR", home.path())
+        .spawn()
+        .unwrap();
+    // Whether it waits already or has only just begun: the outcome is the same.
+    kill(pid(&waiter), Signal::SIGINT).unwrap();
+    assert_eq!(waiter.wait().unwrap().signal(), Some(Signal::SIGINT as i32));
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    assert_eq!(home.status("one")["in_flight"], 0);
+}
+
+#[test]
+fn a_timeout_that_cannot_be_met_is_refused_and_nothing_runs() {
+    let home = Home::with(&["slow", "--rate", "1/day"]);
+    home.tool(&["run", "slow", "--", "true"]).succeeds();
+    let refused = home.tool(&["run", "slow", "--timeout", "5s", "--", "echo", "ran"]);
+    refused.fails(75, &["slow", "refused", "rule token_bucket", "try again in 2"]);
+}
+
+#[test]
+fn twenty_at_once_under_xargs_never_exceed_the_permits() {
+    let home = Home::with(&["four", "--concurrency", "4"]);
+    let log = home.path().join("log");
+    let script = format!(
+        "seq 20 | xargs -P 20 -n 1 {} run four -- sh -c 'echo + >>\"$0\"; ls / >/dev/null; echo - >>\"$0\"' {}",
+        binary(),
+        log.display()
+    );
+    let status = Command::new("sh").args(["-c", &script]).env("SHMLIMIT_DIR", home.path()).status().unwrap();
+    assert!(status.success());
+    let (mut now, mut most, mut all) = (0_i32, 0, 0);
+    for line in std::fs::read_to_string(&log).unwrap().lines() {
+        now += if line == "+" { 1 } else { -1 };
+        most = most.max(now);
+        all += 1;
+    }
+    assert_eq!((now, all), (0, 40));
+    assert!(most <= 4, "{most} at once");
+}
+
+#[test]
+fn an_interrupt_typed_at_the_terminal_reaches_the_command_once() {
+    let home = Home::with(&ONE);
+    let inner = "trap \"echo caught\" INT; echo ready; read -r _; read -r _; echo end";
+    let line = format!("{} run one -- sh -c '{inner}'", binary());
+    let started = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .env("SHMLIMIT_DIR", home.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut terminal) = started else {
+        println!("there is no script(1) here to make a terminal: not tested");
+        return;
+    };
+    let mut out = BufReader::new(terminal.stdout.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("ready") {
+        assert_ne!(out.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    let mut keys = terminal.stdin.take().unwrap();
+    keys.write_all(b"\x03").unwrap();
+    while !said.contains("caught") {
+        assert_ne!(out.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    keys.write_all(b"one\ntwo\n").unwrap();
+    out.read_to_string(&mut said).unwrap();
+    assert!(terminal.wait().unwrap().success(), "{said}");
+    assert_eq!((said.matches("caught").count(), said.contains("end")), (1, true), "{said}");
+}

@@ -1,0 +1,147 @@
+//! Every command in README.md is run, and what it shows as output is what comes out.
+#![cfg(all(feature = "cli", target_os = "linux"))]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+const README: &str = include_str!("../README.md");
+/// Stands in for cargo: what it would build is built, and the tests run already.
+const CARGO: &str = r#"#!/bin/sh
+case "$*" in
+    "run --release -- "*) shift 3; exec shmlimit "$@" ;;
+    "test --workspace" | "install --path ." | "build --release") exit 0 ;;
+    *) echo "README.md has an unknown command: cargo $*" >&2; exit 64 ;;
+esac
+"#;
+
+/// A fenced block: its language and its text.
+struct Block {
+    language: &'static str,
+    text: String,
+}
+
+fn blocks() -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for line in README.lines() {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(language)) => open = Some(Block { language, text: String::new() }),
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (Some(block), None) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    blocks
+}
+
+/// A directory with `shmlimit` and `cargo` to put on the path, and the samples.
+fn workshop() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let bin = place.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shmlimit"), bin.join("shmlimit")).unwrap();
+    std::fs::write(bin.join("cargo"), CARGO).unwrap();
+    std::fs::set_permissions(bin.join("cargo"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    std::os::unix::fs::symlink(examples, place.path().join("examples")).unwrap();
+    place
+}
+
+/// Runs a block as a script that ends at the first failure, and gives its output.
+fn run(place: &Path, script: &str) -> String {
+    let path = format!("{}:{}", place.join("bin").display(), std::env::var("PATH").unwrap());
+    let output = Command::new("sh")
+        .args(["-euc", script])
+        .current_dir(place)
+        .env("PATH", path)
+        .env("SHMLIMIT_DIR", place.join("limiters"))
+        .output()
+        .unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}\n{:?}\n{err}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The same for every directory, moment and level: only the words count.
+fn shape(output: &str, place: &str) -> String {
+    let mut shape = String::new();
+    for c in output.replace(place, "DIR").chars() {
+        match c {
+            '0'..='9' if shape.ends_with('N') => {}
+            '0'..='9' => shape.push('N'),
+            '█' | '░' => {}
+            c => shape.push(c),
+        }
+    }
+    shape
+}
+
+#[test]
+fn every_command_runs_and_shows_what_it_is_said_to_show() {
+    let place = workshop();
+    let limiters = place.path().join("limiters");
+    let (mut commands, mut shown) = (0, 0);
+    let mut output: Option<String> = None;
+    for Block { language, text } in blocks() {
+        match (language, output.take()) {
+            ("sh", _) => {
+                output = Some(run(place.path(), &text));
+                commands += text.lines().count();
+            }
+            ("text", Some(output)) => {
+                let output = shape(&output, limiters.to_str().unwrap());
+                assert_eq!(output, shape(&text, "/var/tmp/anivault-1000"));
+                shown += 1;
+            }
+            _ => {}
+        }
+    }
+    assert!(commands >= 10 && shown >= 2, "{commands} commands, {shown} outputs");
+}
+
+#[test]
+fn the_first_two_commands_are_all_the_set_up() {
+    let commands: Vec<String> =
+        blocks().into_iter().filter(|block| block.language == "sh").map(|block| block.text).take(2).collect();
+    assert_eq!(
+        commands,
+        [
+            "cargo run --release -- run tmdb -- echo \"hello from inside the budget\"\n",
+            "cargo test --workspace\n"
+        ]
+    );
+    assert_eq!(run(workshop().path(), &commands[0]), "hello from inside the budget\n");
+}
+
+#[test]
+fn the_sample_in_the_readme_is_the_sample_file() {
+    let sample = include_str!("../examples/github.toml");
+    let shown = blocks().into_iter().find(|block| block.language == "toml").unwrap().text;
+    let settings = |text: &str| -> Vec<String> {
+        let line = |line: &str| line.split('#').next().unwrap().trim().to_owned();
+        text.lines().map(line).filter(|line| !line.is_empty()).collect()
+    };
+    assert_eq!(settings(&shown), settings(sample));
+}
+
+#[test]
+fn the_shell_sample_runs() {
+    let place = workshop();
+    let mut lines: Vec<String> =
+        run(place.path(), "seq 1 12 | examples/fetch-all.sh").lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines.len(), 12);
+    assert_eq!(lines[0], "movie 1");
+}
+
+#[test]
+fn an_unknown_command_would_fail_this_test() {
+    let place = workshop();
+    let failed = std::panic::catch_unwind(|| run(place.path(), "cargo frobnicate"));
+    assert!(failed.is_err());
+}
