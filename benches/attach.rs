@@ -27,7 +27,7 @@ fn timed<R>(work: impl FnOnce() -> R) -> (R, f64) {
 fn in_process(rounds: usize, directory: &Path) -> Vec<Figure> {
     let policy = Budget::Plenty.policy(1, None);
     let resident = limiter(directory, "resident", policy);
-    let names = ["create and attach", "attach", "detach", "attach, 32 others attached"];
+    let names = ["create and attach", "attach", "detach", "attach, 32 other handles"];
     let mut figures = names.map(|name| Figure { name, microseconds: Vec::new() });
     let attach = |name: &str| {
         Limiter::builder(name).directory(directory).open_existing().expect("an attached limiter")
