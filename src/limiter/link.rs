@@ -60,31 +60,27 @@ impl Link {
     ) -> Option<Result<Grant<'_>, AcquireError>> {
         let segment = &self.segment;
         let (mut tx, now) = segment.begin_at_once(member, raw)?;
-        match acquire(&mut tx, now)? {
-            Ok(ticket) => {
-                tx.commit().ok()?;
-                drop(tx);
+        let decided = acquire(&mut tx, now);
+        let committed = matches!(decided, Some(Ok(_))) && tx.commit().is_ok();
+        tx.end();
+        match decided? {
+            Ok(ticket) if committed => {
                 slots::tally(segment.words(), member.slot, slot::GRANTED);
                 Some(Ok(Grant::new(self, member.badge, ticket)))
             }
-            Err(refusal) if refusal.reason == Reason::Concurrency => None,
-            Err(refusal) => {
-                drop(tx);
-                segment.expect_refusal(raw, refusal.retry_after());
+            Err(refusal) if segment.expect_refusal(raw, &refusal) => {
                 slots::tally(segment.words(), member.slot, slot::REFUSED);
                 Some(Err(AcquireError::Refused(refusal.into())))
             }
+            _ => None,
         }
     }
 
-    /// A refusal that needs no lock, because it is not due yet: a consistent look is enough.
+    /// A refusal that needs no lock, because nothing is due yet: a consistent look is enough.
     #[inline(always)]
     pub(super) fn refuse_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
         let segment = &self.segment;
         let refusal = segment.look_at_once(raw, |view, now| decide::judge(view, ask, now))??;
-        if refusal.reason == Reason::Concurrency {
-            return None;
-        }
         slots::tally(segment.words(), member.slot, slot::REFUSED);
         Some(refusal.into())
     }

@@ -127,7 +127,12 @@ impl Limiter {
             let left_now = left();
             let lock_patience =
                 left_now.map_or(self.shared.bounds.lock, |left| left.min(self.shared.bounds.lock));
-            let refusal = match self.attempt(request, lock_patience) {
+            // Whoever listens must look under the lock: else what is announced in between is missed.
+            let decided = match heard {
+                Some(_) => self.attempt_at_length(request, lock_patience),
+                None => self.attempt(request, lock_patience),
+            };
+            let refusal = match decided {
                 Err(AcquireError::Refused(refusal)) => refusal,
                 decided => return decided,
             };
@@ -192,6 +197,7 @@ impl Limiter {
         }
     }
 
+    /// Any number of rules, if nothing is in the way.
     #[inline(never)]
     fn attempt_many(
         &self,
@@ -221,7 +227,7 @@ impl Limiter {
     ) -> Result<Grant<'_>, AcquireError> {
         match self.newest().refuse_at_once(ask, member, raw) {
             Some(refusal) => Err(AcquireError::Refused(refusal)),
-            None => self.attempt_at_length(request, patience),
+            None => self.attempt_many(request, ask, member, raw, patience),
         }
     }
 

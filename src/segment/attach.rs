@@ -15,7 +15,8 @@ use crate::error::Error;
 use crate::kernel::decide;
 use crate::kernel::policy::Policy;
 use crate::kernel::state::View;
-use crate::kernel::time::{Nanos, Time};
+use crate::kernel::time::Time;
+use crate::kernel::{Reason, Refusal};
 use crate::sys::{Clock, ForkWords};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -51,8 +52,9 @@ pub struct Segment {
     pub(super) backing: Backing,
     pub(super) presence: ForkWords,
     pub(super) bounds: Bounds,
-    /// `bounds.place` in nanoseconds, ready for the fast path.
+    /// `bounds.place` and `bounds.reap` in nanoseconds, ready for the fast path.
     place_bound: u64,
+    reap_bound: u64,
 }
 
 impl Segment {
@@ -60,8 +62,9 @@ impl Segment {
     pub fn attach(verified: Verified, bounds: Bounds) -> Result<Segment, Error> {
         let Verified { words, backing } = verified;
         let presence = ForkWords::new().map_err(Error::io("prepare memory for", backing.path()))?;
-        let place_bound = u64::try_from(bounds.place.as_nanos()).unwrap_or(u64::MAX);
-        let segment = Segment { words, backing, presence, bounds, place_bound };
+        let nanos = |bound: Duration| u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
+        let (place_bound, reap_bound) = (nanos(bounds.place), nanos(bounds.reap));
+        let segment = Segment { words, backing, presence, bounds, place_bound, reap_bound };
         segment.member()?;
         Ok(segment)
     }
@@ -203,7 +206,7 @@ impl Segment {
     /// How many rules there are; a hint, because it is read without the lock.
     #[inline(always)]
     pub fn rules(&self) -> usize {
-        Reader(&self.words).general().rules
+        Reader(self.words.cells()).general().rules
     }
 
     /// Whether the last refusal that this process got is not yet over. A hint: nothing rests on it.
@@ -212,11 +215,20 @@ impl Segment {
         raw < self.presence.word(presence::REFUSED_UNTIL).load(Ordering::Relaxed)
     }
 
-    /// Remembers until when a refusal lasts.
+    /// Remembers until when a refusal probably lasts: its own time, or, for want of a permit, until the dead are to be
+    /// looked for again. `false` if they are now: that must be done first.
     #[inline(always)]
-    pub fn expect_refusal(&self, raw: u64, wait: Option<Nanos>) {
-        let until = raw.saturating_add(wait.unwrap_or_default().0);
+    pub fn expect_refusal(&self, raw: u64, refusal: &Refusal) -> bool {
+        let until = match (refusal.reason, refusal.retry_at) {
+            (Reason::Concurrency, _) => {
+                self.presence.word(presence::REAPED).load(Ordering::Relaxed).saturating_add(self.reap_bound)
+            }
+            (_, Some(at)) => raw.saturating_add(at.since(refusal.judged_at).0),
+            // Nobody else is refused because this one never can be served.
+            (_, None) => return true,
+        };
         self.presence.word(presence::REFUSED_UNTIL).store(until, Ordering::Relaxed);
+        raw < until
     }
 
     /// One look at a committed state without the lock, if nothing is in the way.
@@ -226,8 +238,9 @@ impl Segment {
             return None;
         }
         journal::read_once(&self.words, |words| {
-            let now = Time(raw.wrapping_add(words.load(layout::CLOCK_OFFSET)));
-            (words.load(layout::RETIRED) == 0).then(|| look(&Reader(words), now))
+            let cells = words.cells();
+            let now = Time(raw.wrapping_add(cells.load(layout::CLOCK_OFFSET)));
+            (cells.load(layout::RETIRED) == 0).then(|| look(&Reader(cells), now))
         })?
     }
 
@@ -324,18 +337,18 @@ impl Segment {
 
     /// A look at one committed state without the lock; with it, where that fails.
     pub fn look<R>(&self, look: impl Fn(&Reader<'_>) -> R) -> Result<R, Error> {
-        if let Some(seen) = journal::read(&self.words, |words| look(&Reader(words))) {
+        if let Some(seen) = journal::read(&self.words, |words| look(&Reader(words.cells()))) {
             return Ok(seen);
         }
         let member = self.member()?;
-        Ok(self.transact(&member, self.bounds.lock, |tx, _| look(&Reader(tx.words())))?)
+        Ok(self.transact(&member, self.bounds.lock, |tx, _| look(&Reader(tx.cells())))?)
     }
 
     /// Gives back what dead participants held; at most once per bound. Says whether anything was given back.
     pub fn reap(&self, member: &Member) -> Result<bool, Error> {
         let raw = member.clock.now_coarse();
         let last = self.presence.word(presence::REAPED).load(Ordering::Relaxed);
-        if raw.wrapping_sub(last) < self.bounds.reap.as_nanos() as u64 {
+        if raw.wrapping_sub(last) < self.reap_bound {
             return Ok(false);
         }
         self.presence.word(presence::REAPED).store(raw, Ordering::Relaxed);

@@ -39,7 +39,7 @@ impl Seed {
     pub fn after(words: &Words, clock: Clock) -> Result<Seed, String> {
         let clock_offset = words.load(layout::CLOCK_OFFSET);
         let whole = journal::read(words, |words| {
-            (recover::policy(words), std::array::from_fn(|i| Reader(words).rule(i)))
+            (recover::policy(words), std::array::from_fn(|i| Reader(words.cells()).rule(i)))
         });
         if let Some((policy, rules)) = whole {
             return Ok(Seed { policy: policy?, rules, clock_offset });

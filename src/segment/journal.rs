@@ -15,7 +15,7 @@
 
 use super::layout::{JOURNAL, JOURNAL_ENTRIES, JOURNAL_LEN, VERSION, is_journaled};
 use super::lock::{self, Claim, Key, Os, StillHeld};
-use super::words::Words;
+use super::words::{Cells, Words};
 use crate::sys::sync::{Ordering, compiler_fence, fence, spin_hint};
 use std::time::Duration;
 
@@ -35,6 +35,7 @@ pub enum Found {
 /// Not to be moved on a fast path: it is small, but copying it costs more than all it does.
 pub struct Transaction<'a, O: Os> {
     words: &'a Words,
+    cells: Cells<'a>,
     os: &'a O,
     key: Key,
     /// Journal entries written; the version is odd while this transaction has any.
@@ -60,7 +61,7 @@ impl<'a, O: Os> Transaction<'a, O> {
     /// Begins under a lock that was free. Look whether the state [is whole](Self::is_whole) before anything else.
     #[inline(always)]
     pub fn under(words: &'a Words, os: &'a O, key: Key) -> Self {
-        Transaction { words, os, key, entries: 0, full: false }
+        Transaction { words, cells: words.cells(), os, key, entries: 0, full: false }
     }
 
     /// Takes the lock, and undoes what a dead holder left half done.
@@ -80,13 +81,19 @@ impl<'a, O: Os> Transaction<'a, O> {
     /// Whether nobody died in a transaction.
     #[inline(always)]
     pub fn is_whole(&self) -> bool {
-        self.words.load(VERSION) & 1 == 0
+        self.cells.load(VERSION) & 1 == 0
     }
 
     /// Reads a word; no one else can change it now.
     #[inline(always)]
     pub fn load(&self, word: usize) -> u64 {
-        self.words.load(word)
+        self.cells.load(word)
+    }
+
+    /// The words, for reading, with their address at hand.
+    #[inline(always)]
+    pub fn cells(&self) -> Cells<'a> {
+        self.cells
     }
 
     /// The words, for reading.
@@ -103,7 +110,7 @@ impl<'a, O: Os> Transaction<'a, O> {
     /// Changes a word, the old value into the journal first.
     #[inline(always)]
     pub fn write(&mut self, word: usize, value: u64) {
-        let old = self.words.load(word);
+        let old = self.cells.load(word);
         if old == value {
             return;
         }
@@ -113,16 +120,16 @@ impl<'a, O: Os> Transaction<'a, O> {
             return;
         }
         if self.entries == 0 {
-            open(self.words);
+            open(self.cells);
         }
         let entry = JOURNAL + 2 * self.entries;
-        self.words.store(entry, word as u64);
-        self.words.store(entry + 1, old);
+        self.cells.store(entry, word as u64);
+        self.cells.store(entry + 1, old);
         compiler_fence(Ordering::Release);
         self.entries += 1;
-        self.words.store(JOURNAL_LEN, self.entries as u64);
+        self.cells.store(JOURNAL_LEN, self.entries as u64);
         compiler_fence(Ordering::Release);
-        self.words.store(word, value);
+        self.cells.store(word, value);
     }
 
     /// Changes several words in a row.
@@ -141,15 +148,23 @@ impl<'a, O: Os> Transaction<'a, O> {
         }
         if self.entries > 0 {
             self.entries = 0;
-            close(self.words);
+            close(self.cells);
         }
         Ok(())
     }
 }
 
-impl<O: Os> Drop for Transaction<'_, O> {
+impl<O: Os> Transaction<'_, O> {
+    /// Ends it, as dropping does; said where it happens, so that the compiler need not keep a transaction in memory
+    /// for a destructor somewhere else.
     #[inline(always)]
-    fn drop(&mut self) {
+    pub fn end(self) {
+        self.finish();
+        std::mem::forget(self);
+    }
+
+    #[inline(always)]
+    fn finish(&self) {
         if self.entries > 0 {
             undo(self.words);
         }
@@ -157,9 +172,15 @@ impl<O: Os> Drop for Transaction<'_, O> {
     }
 }
 
+impl<O: Os> Drop for Transaction<'_, O> {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
 /// Makes the version odd: from here to [`close`] the journal counts.
 #[inline(always)]
-fn open(words: &Words) {
+fn open(words: Cells<'_>) {
     words.store(JOURNAL_LEN, 0);
     // An odd version over the last transaction's journal would undo what was committed.
     compiler_fence(Ordering::Release);
@@ -170,7 +191,7 @@ fn open(words: &Words) {
 
 /// Makes the version even: the one store that commits.
 #[inline(always)]
-fn close(words: &Words) {
+fn close(words: Cells<'_>) {
     let version = words.load(VERSION);
     words.at(VERSION).store(version.wrapping_add(1), Ordering::Release);
 }
@@ -191,7 +212,7 @@ fn undo(words: &Words) -> Found {
         }
         compiler_fence(Ordering::Release);
     }
-    close(words);
+    close(words.cells());
     if sound { Found::Undone } else { Found::Damaged }
 }
 
@@ -215,11 +236,12 @@ pub fn read<R>(words: &Words, mut look: impl FnMut(&Words) -> R) -> Option<R> {
 /// [`read`], one try.
 #[inline(always)]
 pub fn read_once<R>(words: &Words, mut look: impl FnMut(&Words) -> R) -> Option<R> {
-    let before = words.at(VERSION).load(Ordering::Acquire);
+    let cells = words.cells();
+    let before = cells.at(VERSION).load(Ordering::Acquire);
     if before & 1 != 0 {
         return None;
     }
     let seen = look(words);
     fence(Ordering::Acquire);
-    (words.load(VERSION) == before).then_some(seen)
+    (cells.load(VERSION) == before).then_some(seen)
 }

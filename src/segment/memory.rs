@@ -3,13 +3,13 @@
 use super::journal::Transaction;
 use super::layout::{CORE, POLICY, RULES, slot, slot_base};
 use super::lock::Os;
-use super::words::Words;
+use super::words::Cells;
 use crate::kernel::policy::terms_range;
 use crate::kernel::state::{Core, General, Held, Memory, RULE_WORDS, RuleState, View};
 use crate::kernel::terms::Terms;
 
 /// A look at the state without the lock; whole only inside [`super::journal::read`].
-pub struct Reader<'a>(pub &'a Words);
+pub struct Reader<'a>(pub Cells<'a>);
 
 impl View for Reader<'_> {
     #[inline(always)]
@@ -41,27 +41,27 @@ impl View for Reader<'_> {
 impl<O: Os> View for Transaction<'_, O> {
     #[inline(always)]
     fn general(&self) -> General {
-        Reader(self.words()).general()
+        Reader(self.cells()).general()
     }
 
     #[inline(always)]
     fn terms(&self, rule: usize) -> Terms {
-        Reader(self.words()).terms(rule)
+        Reader(self.cells()).terms(rule)
     }
 
     #[inline(always)]
     fn core(&self) -> Core {
-        Reader(self.words()).core()
+        Reader(self.cells()).core()
     }
 
     #[inline(always)]
     fn rule(&self, rule: usize) -> RuleState {
-        Reader(self.words()).rule(rule)
+        Reader(self.cells()).rule(rule)
     }
 
     #[inline(always)]
     fn held(&self, index: usize) -> Held {
-        Reader(self.words()).held(index)
+        Reader(self.cells()).held(index)
     }
 }
 

@@ -8,18 +8,38 @@ use super::layout;
 use crate::sys::sync::{AtomicU32, AtomicU64, Ordering};
 
 #[cfg(not(loom))]
-pub use mapped::Words;
+pub use mapped::{Cells, Words};
 #[cfg(loom)]
-pub use modelled::Words;
+pub use modelled::{Cells, Words};
 
 #[cfg(not(loom))]
 mod mapped {
     use super::*;
     use crate::sys::SharedMap;
+    use std::marker::PhantomData;
+    use std::ptr::NonNull;
 
     /// The words of a mapped segment.
     pub struct Words {
         map: SharedMap,
+    }
+
+    /// The words of a mapped segment, borrowed, with their address at hand: behind a reference to [`Words`] the
+    /// compiler would load it again after every store.
+    #[derive(Clone, Copy)]
+    pub struct Cells<'a> {
+        base: NonNull<u64>,
+        words: PhantomData<&'a Words>,
+    }
+
+    impl<'a> Cells<'a> {
+        /// The word at an index. An index out of range means the last word, never a foreign address.
+        #[inline(always)]
+        pub fn at(self, index: usize) -> &'a AtomicU64 {
+            let index = index.min(layout::WORDS - 1);
+            // SAFETY: I1; index < WORDS, u64 words are aligned in a page-aligned mapping, and `words` keeps it mapped.
+            unsafe { AtomicU64::from_ptr(self.base.add(index).as_ptr()) }
+        }
     }
 
     impl Words {
@@ -28,12 +48,10 @@ mod mapped {
             (map.len() >= layout::SIZE).then_some(Words { map })
         }
 
-        /// The word at an index. An index out of range means the last word, never a foreign address.
+        /// The words, borrowed.
         #[inline(always)]
-        pub fn at(&self, index: usize) -> &AtomicU64 {
-            let index = index.min(layout::WORDS - 1);
-            // SAFETY: I1; index < WORDS, and u64 words are aligned in a page-aligned mapping.
-            unsafe { AtomicU64::from_ptr(self.map.base().add(index).as_ptr()) }
+        pub fn cells(&self) -> Cells<'_> {
+            Cells { base: self.map.base(), words: PhantomData }
         }
 
         #[inline(always)]
@@ -70,7 +88,23 @@ mod modelled {
         news: AtomicU32,
     }
 
+    /// The words of a modelled segment, borrowed.
+    #[derive(Clone, Copy)]
+    pub struct Cells<'a>(&'a Words);
+
+    impl<'a> Cells<'a> {
+        /// As [`Words::at`].
+        pub fn at(self, index: usize) -> &'a AtomicU64 {
+            self.0.at(index)
+        }
+    }
+
     impl Words {
+        /// The words, borrowed.
+        pub fn cells(&self) -> Cells<'_> {
+            Cells(self)
+        }
+
         /// Control words, one journal, and the words named.
         pub fn model(words: &[usize]) -> Words {
             let control = [layout::VERSION, layout::JOURNAL_LEN];
@@ -97,22 +131,42 @@ mod modelled {
     }
 }
 
-impl Words {
+impl Cells<'_> {
     /// Reads a word; what orders it against others is the version or the lock.
     #[inline(always)]
-    pub fn load(&self, index: usize) -> u64 {
+    pub fn load(self, index: usize) -> u64 {
         self.at(index).load(Ordering::Relaxed)
     }
 
     /// Writes a word; what orders it against others is the version or the lock.
     #[inline(always)]
-    pub fn store(&self, index: usize, value: u64) {
+    pub fn store(self, index: usize, value: u64) {
         self.at(index).store(value, Ordering::Relaxed);
     }
 
     /// Reads `N` words in a row.
     #[inline(always)]
-    pub fn load_array<const N: usize>(&self, first: usize) -> [u64; N] {
+    pub fn load_array<const N: usize>(self, first: usize) -> [u64; N] {
         std::array::from_fn(|i| self.load(first + i))
+    }
+}
+
+impl Words {
+    /// As [`Cells::load`].
+    #[inline(always)]
+    pub fn load(&self, index: usize) -> u64 {
+        self.cells().load(index)
+    }
+
+    /// As [`Cells::store`].
+    #[inline(always)]
+    pub fn store(&self, index: usize, value: u64) {
+        self.cells().store(index, value);
+    }
+
+    /// As [`Cells::load_array`].
+    #[inline(always)]
+    pub fn load_array<const N: usize>(&self, first: usize) -> [u64; N] {
+        self.cells().load_array(first)
     }
 }
