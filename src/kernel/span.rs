@@ -31,7 +31,7 @@ impl Span {
     }
 
     /// The sum; saturates.
-    #[inline]
+    #[inline(always)]
     pub const fn plus(self, other: Span, den: u64) -> Span {
         let frac = self.frac.wrapping_add(other.frac);
         let carry = frac >= den;
@@ -42,7 +42,7 @@ impl Span {
     }
 
     /// The difference; nothing if `other` is longer.
-    #[inline]
+    #[inline(always)]
     pub const fn minus(self, other: Span, den: u64) -> Span {
         let borrow = self.frac < other.frac;
         if self.whole < other.whole || (self.whole == other.whole && borrow) {
@@ -55,7 +55,7 @@ impl Span {
     }
 
     /// `count` times as long; saturates to [`Span::MAX`].
-    #[inline]
+    #[inline(always)]
     pub fn times(self, count: u64, den: u64) -> Span {
         if count == 1 {
             return self;
@@ -99,7 +99,7 @@ impl Span {
     }
 
     /// Rounded up to whole nanoseconds (R4).
-    #[inline]
+    #[inline(always)]
     pub const fn ceil(self) -> u64 {
         self.whole.saturating_add((self.frac > 0) as u64)
     }

@@ -12,10 +12,10 @@ pub use request::Request;
 pub use snapshot::{ParticipantSnapshot, RuleSnapshot, Snapshot};
 
 use crate::error::Error;
-use crate::kernel::{Ask, Policy, Reason, decide};
+use crate::kernel::{Policy, Reason, decide};
 use crate::paths::{self, LimiterName};
 use crate::segment::directory::{Allowances, Directory};
-use crate::segment::{Bounds, Member, Segment, Tx};
+use crate::segment::{Bounds, Segment, Tx};
 use link::Link;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +42,13 @@ struct Shared {
     name: LimiterName,
     directory: Directory,
     bounds: Bounds,
+    /// `bounds.lock` in nanoseconds, ready for the fast path.
+    lock_patience: u64,
     first: Link,
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Limiter {
@@ -89,7 +95,8 @@ impl Limiter {
         segment: Segment,
     ) -> Result<Limiter, Error> {
         let first = Link::new(name.clone(), segment)?;
-        Ok(Limiter { shared: Arc::new(Shared { name, directory, bounds, first }) })
+        let lock_patience = nanos(bounds.lock);
+        Ok(Limiter { shared: Arc::new(Shared { name, directory, bounds, lock_patience, first }) })
     }
 
     /// Its name.
@@ -114,7 +121,7 @@ impl Limiter {
 
     /// Asks once and never waits (except for the lock, a second at most).
     pub fn try_acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
-        self.attempt(request, self.shared.bounds.lock)
+        self.attempt(request, self.shared.lock_patience)
     }
 
     /// Asks, and waits until the call may be made. A request with a timeout that cannot be met is refused at once;
@@ -125,8 +132,7 @@ impl Limiter {
         let mut heard = None;
         loop {
             let left_now = left();
-            let lock_patience =
-                left_now.map_or(self.shared.bounds.lock, |left| left.min(self.shared.bounds.lock));
+            let lock_patience = left_now.map_or(u64::MAX, nanos).min(self.shared.lock_patience);
             // Whoever listens must look under the lock: else what is announced in between is missed.
             let decided = match heard {
                 Some(_) => self.attempt_at_length(request, lock_patience),
@@ -177,38 +183,22 @@ impl Limiter {
         self.shared.first.newest()
     }
 
+    /// One try, waiting for the lock for `patience` nanoseconds at most.
     #[inline(always)]
-    fn attempt(&self, request: &Request<'_>, patience: Duration) -> Result<Grant<'_>, AcquireError> {
+    fn attempt(&self, request: &Request<'_>, patience: u64) -> Result<Grant<'_>, AcquireError> {
         let link = self.newest();
         let Some((ask, member)) = request.plain().zip(link.segment.present()) else {
             return self.attempt_at_length(request, patience);
         };
         let raw = member.clock.now();
         if link.segment.expects_refusal(raw) {
-            return self.attempt_unlocked(request, ask, &member, raw, patience);
+            return self.attempt_unlocked(request, raw, patience);
         }
         if link.segment.rules() != 1 {
-            return self.attempt_many(request, ask, &member, raw, patience);
+            return self.attempt_many(request, raw, patience);
         }
         let one = |tx: &mut Tx<'_>, now| decide::acquire_from_one(tx, member.slot, ask, now);
         match link.decide_at_once(&member, raw, one) {
-            Some(decided) => decided,
-            None => self.attempt_at_length(request, patience),
-        }
-    }
-
-    /// Any number of rules, if nothing is in the way.
-    #[inline(never)]
-    fn attempt_many(
-        &self,
-        request: &Request<'_>,
-        ask: &Ask,
-        member: &Member,
-        raw: u64,
-        patience: Duration,
-    ) -> Result<Grant<'_>, AcquireError> {
-        let many = |tx: &mut Tx<'_>, now| Some(decide::acquire(tx, member.slot, ask, now));
-        match self.newest().decide_at_once(member, raw, many) {
             Some(decided) => decided,
             None => self.attempt_at_length(request, patience),
         }
@@ -220,23 +210,39 @@ impl Limiter {
     fn attempt_unlocked(
         &self,
         request: &Request<'_>,
-        ask: &Ask,
-        member: &Member,
         raw: u64,
-        patience: Duration,
+        patience: u64,
     ) -> Result<Grant<'_>, AcquireError> {
-        match self.newest().refuse_at_once(ask, member, raw) {
+        let link = self.newest();
+        let asked = request.plain().zip(link.segment.present());
+        match asked.and_then(|(ask, member)| link.refuse_at_once(ask, &member, raw)) {
             Some(refusal) => Err(AcquireError::Refused(refusal)),
-            None => self.attempt_many(request, ask, member, raw, patience),
+            None => self.attempt_many(request, raw, patience),
+        }
+    }
+
+    /// Any number of rules, if nothing is in the way.
+    #[inline(never)]
+    fn attempt_many(
+        &self,
+        request: &Request<'_>,
+        raw: u64,
+        patience: u64,
+    ) -> Result<Grant<'_>, AcquireError> {
+        let link = self.newest();
+        let decided = request.plain().zip(link.segment.present()).and_then(|(ask, member)| {
+            let many = |tx: &mut Tx<'_>, now| Some(decide::acquire(tx, member.slot, ask, now));
+            link.decide_at_once(&member, raw, many)
+        });
+        match decided {
+            Some(decided) => decided,
+            None => self.attempt_at_length(request, patience),
         }
     }
 
     #[inline(never)]
-    fn attempt_at_length(
-        &self,
-        request: &Request<'_>,
-        patience: Duration,
-    ) -> Result<Grant<'_>, AcquireError> {
+    fn attempt_at_length(&self, request: &Request<'_>, patience: u64) -> Result<Grant<'_>, AcquireError> {
+        let patience = Duration::from_nanos(patience);
         self.follow(|link| match link.decide(request, patience) {
             Err(AcquireError::Failed(error)) => Err(*error),
             decided => Ok(decided),

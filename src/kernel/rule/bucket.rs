@@ -76,6 +76,14 @@ impl Words {
         }
     }
 
+    /// The state after taking `cost` at `now`.
+    #[inline(always)]
+    fn after(self, terms: &Terms, now: Time, cost: u64) -> Words {
+        let den = terms.den();
+        let from = if self.at.whole >= now.0 { self.at } else { Span::whole(now.0) };
+        Words { at: from.plus(terms.step().times(cost, den), den), ..self }
+    }
+
     /// What a charge that moved `at` to here is remembered as.
     #[inline(always)]
     fn mark(self, terms: &Terms) -> Charge {
@@ -98,25 +106,22 @@ fn coarse_ticks(time: Span, den: u64, tick: u32) -> u64 {
 }
 
 impl Count for Bucket {
+    // max(now, at) + need - now <= tau, solved for now: at - (tau - need) <= now.
     #[inline(always)]
     fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When {
-        let den = terms.den();
+        let (den, tau) = (terms.den(), terms.tau());
         let mut need = terms.step().times(cost, den);
         if leave_reserve {
             need = need.plus(terms.reserve(), den);
         }
-        let tau = terms.tau();
         if need > tau {
             return When::Never;
         }
-        let ahead = Words::read(state).debt(now).plus(need, den);
-        if ahead <= tau {
-            return When::Now;
-        }
-        When::At(Time(now.0.saturating_add(ahead.minus(tau, den).ceil())))
+        let ready = Words::read(state).at.minus(tau.minus(need, den), den).ceil();
+        if ready <= now.0 { When::Now } else { When::At(Time(ready)) }
     }
 
-    // The same decision with the sum that is stored anyway: max(now, at) + c·T + reserve <= now + tau.
+    // The same with the sum that is stored anyway: max(now, at) + c·T + reserve <= now + tau.
     #[inline(always)]
     fn admit(
         terms: &Terms,
@@ -125,31 +130,20 @@ impl Count for Bucket {
         cost: u64,
         leave_reserve: bool,
     ) -> Result<(RuleState, Charge), When> {
-        let den = terms.den();
-        let words = Words::read(state);
-        let from = if words.at.whole >= now.0 { words.at } else { Span::whole(now.0) };
-        let at = from.plus(terms.step().times(cost, den), den);
-        let end = if leave_reserve { at.plus(terms.reserve(), den) } else { at };
         let tau = terms.tau();
+        let words = Words::read(state).after(terms, now, cost);
+        let end = if leave_reserve { words.at.plus(terms.reserve(), terms.den()) } else { words.at };
         if end > (Span { whole: now.0.saturating_add(tau.whole), frac: tau.frac }) {
             return Err(Self::earliest(terms, state, now, cost, leave_reserve));
         }
-        let words = Words { at, ..words };
         Ok((words.write(), words.mark(terms)))
     }
 
     fn charge(terms: &Terms, state: RuleState, now: Time, cost: u64) -> (RuleState, Charge) {
-        let den = terms.den();
-        let words = Words::read(state);
-        let from = if words.at.whole >= now.0 { words.at } else { Span::whole(now.0) };
-        let at = from.plus(terms.step().times(cost, den), den);
+        let mut words = Words::read(state).after(terms, now, cost);
         // Only a settlement can be as large as this; admitted costs stay within tau.
-        let at = if at.whole > now.0.saturating_add(MAX_SPAN) {
-            Span::whole(now.0.saturating_add(MAX_SPAN))
-        } else {
-            at
-        };
-        let words = Words { at, ..words };
+        let most = Span::whole(now.0.saturating_add(MAX_SPAN));
+        words.at = words.at.min(most);
         (words.write(), words.mark(terms))
     }
 
