@@ -73,8 +73,9 @@ pub struct Held<P> {
     pub at_once: bool,
 }
 
+/// The slot in whose name the lock is held.
 #[inline(always)]
-fn owner(word: u32) -> Option<usize> {
+pub fn owner(word: u32) -> Option<usize> {
     ((word >> OWNER_SHIFT & OWNER_MASK) as usize).checked_sub(1)
 }
 

@@ -61,11 +61,11 @@ mod mapped {
 #[cfg(loom)]
 mod modelled {
     use super::*;
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
 
     /// The words of a modelled segment: only those a model declares exist, because loom keeps a history of each.
     pub struct Words {
-        cells: HashMap<usize, AtomicU64>,
+        cells: BTreeMap<usize, AtomicU64>,
         lock: AtomicU32,
         news: AtomicU32,
     }
@@ -83,14 +83,17 @@ mod modelled {
             }
         }
 
+        /// The word at an index, which the model must have declared.
         pub fn at(&self, index: usize) -> &AtomicU64 {
             &self.cells[&index]
         }
 
+        /// The lock word.
         pub fn lock(&self) -> &AtomicU32 {
             &self.lock
         }
 
+        /// The news word.
         pub fn news(&self) -> &AtomicU32 {
             &self.news
         }
