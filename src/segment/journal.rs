@@ -171,6 +171,9 @@ fn undo(words: &Words) -> Found {
     let sound = entries <= JOURNAL_ENTRIES
         && (0..entries).all(|entry| is_journaled(words.load(JOURNAL + 2 * entry) as usize));
     if sound {
+        // A word written twice gets its middle value back first. A reader that sees it must also see the odd version,
+        // which may be the dead one's store: this thread has not fenced it yet.
+        fence(Ordering::Release);
         for entry in (0..entries).rev() {
             let word = words.load(JOURNAL + 2 * entry) as usize;
             words.store(word, words.load(JOURNAL + 2 * entry + 1));
