@@ -37,6 +37,17 @@ pub fn spawn<R: 'static>(machine: &Arc<Machine>, body: impl FnOnce(&Arc<Machine>
     thread::spawn(move || body(&machine))
 }
 
+/// Runs `body` on a thread of its own, as the participant in `slot`, which dies at `cut`. Says whether it did.
+pub fn killed(
+    machine: &Arc<Machine>,
+    cut: &Cut,
+    slot: usize,
+    body: impl FnOnce(&Arc<Machine>) + 'static,
+) -> JoinHandle<bool> {
+    let cut = cut.clone();
+    spawn(machine, move |machine| cut.kills(machine, slot, || body(machine)))
+}
+
 fn run(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) -> usize {
     let executions = Arc::new(AtomicUsize::new(0));
     let counted = executions.clone();

@@ -34,6 +34,7 @@ pub struct Machine {
 
 #[derive(Default)]
 struct Sleepers {
+    deaths: usize,
     next: u32,
     /// The word slept on, by its address, and the sleeper's ticket: first come, first woken.
     queue: Vec<(usize, u32)>,
@@ -79,7 +80,10 @@ impl Machine {
     pub fn collect(&self, slot: usize) -> bool {
         if is_dead() {
             self.pulses[slot].store(FREE, Ordering::Release);
-            self.sleepers.lock().unwrap().queue.clear();
+            let mut sleepers = self.sleepers.lock().unwrap();
+            sleepers.deaths += 1;
+            sleepers.queue.clear();
+            drop(sleepers);
             self.woken.notify_all();
         }
         is_dead()
@@ -103,12 +107,15 @@ impl Os for Machine {
             return;
         }
         let address = std::ptr::from_ref(word).addr();
-        if std::ptr::eq(word, self.words.lock()) {
+        let in_vain = if std::ptr::eq(word, self.words.lock()) {
             let owner = lock::owner(expected).expect("nobody sleeps on a free lock");
-            if self.pulses[owner].load(Ordering::Relaxed) == FREE {
-                drop(sleepers);
-                return thread::yield_now();
-            }
+            self.pulses[owner].load(Ordering::Relaxed) == FREE
+        } else {
+            sleepers.deaths > 0
+        };
+        if in_vain {
+            drop(sleepers);
+            return thread::yield_now();
         }
         let ticket = sleepers.next;
         sleepers.next += 1;

@@ -177,6 +177,11 @@ impl Segment {
     /// Takes the lock and tells the time on the limiter's clock. The state is whole and sane.
     #[inline]
     pub fn begin(&self, member: &Member, patience: Duration) -> Result<(Tx<'_>, Time), Error> {
+        self.begin_as(member, Claim::Participant, patience)
+    }
+
+    #[inline(always)]
+    fn begin_as(&self, member: &Member, claim: Claim, patience: Duration) -> Result<(Tx<'_>, Time), Error> {
         // Before the lock: two processes then take turns instead of one hogging it, and the lock is held shorter.
         let raw = member.clock.now();
         if raw.wrapping_sub(self.presence.word(presence::CHECKED).load(Ordering::Relaxed))
@@ -184,7 +189,7 @@ impl Segment {
         {
             self.check_place(raw)?;
         }
-        let begun = Transaction::begin(&self.words, &self.backing, member.slot, Claim::Participant, patience);
+        let begun = Transaction::begin(&self.words, &self.backing, member.slot, claim, patience);
         let (tx, found) = begun.map_err(|held| self.busy(held, patience))?;
         let raw = if tx.had_at_once() { raw } else { member.clock.now() };
         let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
@@ -285,7 +290,8 @@ impl Segment {
     /// Frees the slot of a dead participant.
     fn bury(&self, member: &Member, slot: usize) -> Result<bool, Error> {
         let Some(_pulse) = self.backing.take_pulse(slot) else { return Ok(false) };
-        let (mut tx, _) = self.begin(member, self.bounds.lock)?;
+        // It may have died with the lock, which then nobody but the one with its pulse can take.
+        let (mut tx, _) = self.begin_as(member, Claim::Undertaker(slot), self.bounds.lock)?;
         let held = slots::leave(&mut tx, slot);
         self.commit(tx)?;
         self.announce();

@@ -53,6 +53,20 @@ pub enum Claim {
     Participant,
     /// One who holds the pulse of this slot but has not entered it yet: a lock held in its name is a dead one's.
     Newcomer,
+    /// A participant that holds the pulse of this other slot: a lock held in its name is a dead one's, and nobody
+    /// but this one can rob it.
+    Undertaker(usize),
+}
+
+impl Claim {
+    /// Whether a lock held by `by` is a dead one's because `slot`, the caller, has its pulse already.
+    fn has_pulse_of(self, by: usize, slot: usize) -> bool {
+        match self {
+            Claim::Participant => false,
+            Claim::Newcomer => by == slot,
+            Claim::Undertaker(dead) => by == dead,
+        }
+    }
 }
 
 /// The holder did not let go in time. It is alive: stopped, or starved of processor time.
@@ -127,8 +141,8 @@ fn acquire_slowly<O: Os>(
             }
             continue;
         };
-        // Only damage puts a slot here that cannot exist; a newcomer's own slot is its dead predecessor's.
-        if by >= SLOTS || (claim == Claim::Newcomer && by == slot) {
+        // Only damage puts a slot here that cannot exist.
+        if by >= SLOTS || claim.has_pulse_of(by, slot) {
             if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return Ok(held);
             }

@@ -68,6 +68,8 @@ mod modelled {
         cells: BTreeMap<usize, AtomicU64>,
         lock: AtomicU32,
         news: AtomicU32,
+        /// Where a dead thread is sent that computes an index from words it could not read.
+        nowhere: AtomicU64,
     }
 
     impl Words {
@@ -80,12 +82,16 @@ mod modelled {
                 cells: cells.map(|word| (word, AtomicU64::new(0))).collect(),
                 lock: AtomicU32::new(0),
                 news: AtomicU32::new(0),
+                nowhere: AtomicU64::new(0),
             }
         }
 
         /// The word at an index, which the model must have declared.
         pub fn at(&self, index: usize) -> &AtomicU64 {
-            &self.cells[&index]
+            match self.cells.get(&index) {
+                None if crate::sys::mortal::is_dead() => &self.nowhere,
+                word => word.unwrap_or_else(|| panic!("the model has no word {index}")),
+            }
         }
 
         /// The lock word.
