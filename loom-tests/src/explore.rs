@@ -32,7 +32,10 @@ impl Cut {
 }
 
 /// Runs `body` on a thread of its own.
-pub fn spawn<R: 'static>(machine: &Arc<Machine>, body: impl FnOnce(&Arc<Machine>) -> R + 'static) -> JoinHandle<R> {
+pub fn spawn<R: 'static>(
+    machine: &Arc<Machine>,
+    body: impl FnOnce(&Arc<Machine>) -> R + 'static,
+) -> JoinHandle<R> {
     let machine = machine.clone();
     thread::spawn(move || body(&machine))
 }

@@ -30,11 +30,14 @@ pub struct Machine {
     /// Sleeps end at once for this many calls: a bound that passes though nobody is dead.
     short_sleeps: std::sync::atomic::AtomicU32,
     clock: std::sync::atomic::AtomicU64,
+    /// The only one who can announce anything.
+    giver: usize,
 }
 
 #[derive(Default)]
 struct Sleepers {
-    deaths: usize,
+    /// The one whose news are slept for has died.
+    in_vain: bool,
     next: u32,
     /// The word slept on, by its address, and the sleeper's ticket: first come, first woken.
     queue: Vec<(usize, u32)>,
@@ -55,6 +58,11 @@ impl Drop for Pulse {
 impl Machine {
     /// A segment with these words (all zero) and a living participant in each of `slots`.
     pub fn new(words: &[usize], slots: &[usize]) -> Arc<Machine> {
+        Machine::with_giver(words, slots, usize::MAX)
+    }
+
+    /// As [`new`](Self::new); with `giver` dead, those who sleep for news do so in vain, and their bound passes.
+    pub fn with_giver(words: &[usize], slots: &[usize], giver: usize) -> Arc<Machine> {
         let pulse = |slot| Cell::new(if slots.contains(&slot) { HELD } else { FREE });
         Arc::new(Machine {
             words: Words::model(words),
@@ -63,6 +71,7 @@ impl Machine {
             woken: Condvar::new(),
             short_sleeps: 0.into(),
             clock: 0.into(),
+            giver,
         })
     }
 
@@ -81,7 +90,7 @@ impl Machine {
         if is_dead() {
             self.pulses[slot].store(FREE, Ordering::Release);
             let mut sleepers = self.sleepers.lock().unwrap();
-            sleepers.deaths += 1;
+            sleepers.in_vain |= slot == self.giver;
             sleepers.queue.clear();
             drop(sleepers);
             self.woken.notify_all();
@@ -111,7 +120,7 @@ impl Os for Machine {
             let owner = lock::owner(expected).expect("nobody sleeps on a free lock");
             self.pulses[owner].load(Ordering::Relaxed) == FREE
         } else {
-            sleepers.deaths > 0
+            sleepers.in_vain
         };
         if in_vain {
             drop(sleepers);
@@ -143,7 +152,8 @@ impl Os for Machine {
     }
 
     fn take_pulse(&self, slot: usize) -> Option<Pulse> {
-        let free = |pulse: &Cell| pulse.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let free =
+            |pulse: &Cell| pulse.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
         (reaches() && free(&self.pulses[slot])).then(|| Pulse { pulses: self.pulses.clone(), slot })
     }
 

@@ -80,7 +80,8 @@ fn a_waiter_that_dies_asleep_or_awake_holds_up_nobody() {
         let cut = cut.clone();
         let victim = spawn(&machine, move |machine| {
             cut.kills(machine, 1, || {
-                let held = lock::acquire(&machine.words, &**machine, 1, Claim::Participant, FOR_EVER).unwrap();
+                let held =
+                    lock::acquire(&machine.words, &**machine, 1, Claim::Participant, FOR_EVER).unwrap();
                 lock::release(&machine.words, &**machine, held);
             })
         });

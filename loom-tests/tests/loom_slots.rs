@@ -88,7 +88,7 @@ fn check(machine: &Machine, expected: &[u32]) {
 
 #[test]
 fn r113_a_newcomer_in_a_dead_ones_place_gives_back_its_permits_once() {
-    one_dies("slots, newcomer and thief", Some(1), |cut| {
+    one_dies("slots, newcomer and thief", Some(2), |cut| {
         let machine = prepare();
         let victim = dies_taking_a_permit(&machine, cut);
         let newcomer = spawn(&machine, |machine| come(machine));
@@ -108,7 +108,7 @@ fn r113_a_newcomer_in_a_dead_ones_place_gives_back_its_permits_once() {
 
 #[test]
 fn r113_an_undertaker_is_not_held_up_by_the_one_it_buries() {
-    one_dies("slots, undertaker and thief", Some(1), |cut| {
+    one_dies("slots, undertaker and thief", Some(2), |cut| {
         let machine = prepare();
         let victim = dies_taking_a_permit(&machine, cut);
         let undertaker = spawn(&machine, |machine| bury(machine, 2));

@@ -21,7 +21,10 @@ fn visit(machine: &Machine, slot: usize, n: u64) -> Visit {
     let (mut tx, found) = machine.begin(slot, Claim::Participant);
     let visit = Visit { robbed: tx.robbed(), undone: found == Found::Undone };
     assert!(found != Found::Damaged || is_dead());
-    assert!(is_dead() || visit.robbed.is_some() || !visit.undone, "only a dead holder leaves something to undo");
+    assert!(
+        is_dead() || visit.robbed.is_some() || !visit.undone,
+        "only a dead holder leaves something to undo"
+    );
     add(&mut tx, n);
     tx.commit().unwrap();
     visit
@@ -51,7 +54,7 @@ fn victim(machine: &Arc<Machine>, cut: &Cut, slot: usize) -> loom::thread::JoinH
 
 #[test]
 fn p1_one_survivor_undoes_what_the_dead_left_half_done() {
-    one_dies("steal, one survivor", Some(3), |cut| {
+    one_dies("steal, one survivor", Some(4), |cut| {
         let machine = Machine::new(&[A, B], &[0, 1]);
         let victim = victim(&machine, cut, 1);
         let survivor = visit(&machine, 0, 1);

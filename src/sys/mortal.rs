@@ -96,7 +96,11 @@ macro_rules! mortal {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$int, $int> {
-                if self.reached() { self.cell.compare_exchange(current, new, success, failure) } else { Ok(current) }
+                if self.reached() {
+                    self.cell.compare_exchange(current, new, success, failure)
+                } else {
+                    Ok(current)
+                }
             }
 
             /// As the standard library's.
