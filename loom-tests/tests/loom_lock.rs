@@ -67,7 +67,7 @@ fn impatience_ends_in_a_name_and_never_in_the_lock() {
 
 #[test]
 fn a_waiter_that_dies_asleep_or_awake_holds_up_nobody() {
-    one_dies("lock, a waiter dies", Some(2), |cut| {
+    one_dies("lock, a waiter dies", Some(1), |cut| {
         let machine = Machine::new(&[A, B], &[0, 1, 2]);
         let visit = |machine: &Machine, slot| {
             let (mut tx, _) = machine.begin(slot, Claim::Participant);

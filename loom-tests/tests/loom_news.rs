@@ -35,10 +35,10 @@ fn wait_having_heard(machine: &Machine, slot: usize, mut heard: Option<u32>) {
     }
 }
 
-fn give(machine: &Machine, slot: usize) {
+fn give(machine: &Machine, slot: usize, n: u64) {
     let (mut tx, _) = machine.begin(slot, Claim::Participant);
     let there = tx.load(A);
-    tx.write(A, there + 1);
+    tx.write(A, there + n);
     tx.commit().unwrap();
     news::announce(&machine.words, machine);
 }
@@ -47,7 +47,7 @@ fn give(machine: &Machine, slot: usize) {
 fn one_who_listens_hears_what_is_given_back() {
     living("news, one listener", Some(3), || {
         let machine = Machine::new(&[A], &[0, 1]);
-        let giver = spawn(&machine, |machine| give(machine, 1));
+        let giver = spawn(&machine, |machine| give(machine, 1, 1));
         wait(&machine, 0);
         giver.join().unwrap();
     });
@@ -57,7 +57,7 @@ fn one_who_listens_hears_what_is_given_back() {
 fn two_givers_and_a_listener_who_wants_both() {
     living("news, two givers", Some(1), || {
         let machine = Machine::new(&[A], &[0, 1, 2]);
-        let givers = [1, 2].map(|slot| spawn(&machine, move |machine| give(machine, slot)));
+        let givers = [1, 2].map(|slot| spawn(&machine, move |machine| give(machine, slot, 1)));
         wait_listening(&machine, 0);
         wait_listening(&machine, 0);
         givers.into_iter().for_each(|giver| giver.join().unwrap());
@@ -69,10 +69,7 @@ fn two_listeners_are_both_woken() {
     living("news, two listeners", Some(1), || {
         let machine = Machine::new(&[A], &[0, 1, 2]);
         let listener = spawn(&machine, |machine| wait_listening(machine, 1));
-        let giver = spawn(&machine, |machine| {
-            give(machine, 2);
-            give(machine, 2);
-        });
+        let giver = spawn(&machine, |machine| give(machine, 2, 2));
         wait_listening(&machine, 0);
         listener.join().unwrap();
         giver.join().unwrap();
@@ -83,7 +80,7 @@ fn two_listeners_are_both_woken() {
 fn a_dead_giver_costs_the_listener_its_bound_and_no_more() {
     one_dies("news, the giver dies", Some(2), |cut| {
         let machine = Machine::with_giver(&[A], &[0, 1], 1);
-        let giver = killed(&machine, cut, 1, |machine| give(machine, 1));
+        let giver = killed(&machine, cut, 1, |machine| give(machine, 1, 1));
         // A bound must end the wait if nothing was given, so this one looks twice at most.
         let mut taken = take(&machine, 0);
         if !taken {
@@ -106,9 +103,9 @@ fn a_dead_listener_costs_one_wake_up() {
         // It only looks, so that what is given stays for the other.
         let dying = killed(&machine, cut, 1, |machine| {
             news::listen(&machine.words);
-            drop(machine.begin(1, Claim::Participant));
+            machine.words.load(A);
         });
-        let giver = spawn(&machine, |machine| give(machine, 2));
+        let giver = spawn(&machine, |machine| give(machine, 2, 1));
         wait_listening(&machine, 0);
         dying.join().unwrap();
         giver.join().unwrap();
