@@ -37,7 +37,10 @@ pub mod presets;
 mod segment;
 #[cfg(loom)]
 pub mod segment;
+#[cfg(not(loom))]
 mod sys;
+#[cfg(loom)]
+pub mod sys;
 
 #[cfg(not(loom))]
 pub use error::Error;

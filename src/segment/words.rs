@@ -79,13 +79,15 @@ mod mapped {
 #[cfg(loom)]
 mod modelled {
     use super::*;
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
 
     /// The words of a modelled segment: only those a model declares exist, because loom keeps a history of each.
     pub struct Words {
-        cells: HashMap<usize, AtomicU64>,
+        cells: BTreeMap<usize, AtomicU64>,
         lock: AtomicU32,
         news: AtomicU32,
+        /// Where a dead thread is sent that computes an index from words it could not read.
+        nowhere: AtomicU64,
     }
 
     /// The words of a modelled segment, borrowed.
@@ -114,17 +116,24 @@ mod modelled {
                 cells: cells.map(|word| (word, AtomicU64::new(0))).collect(),
                 lock: AtomicU32::new(0),
                 news: AtomicU32::new(0),
+                nowhere: AtomicU64::new(0),
             }
         }
 
+        /// The word at an index, which the model must have declared.
         pub fn at(&self, index: usize) -> &AtomicU64 {
-            &self.cells[&index]
+            match self.cells.get(&index) {
+                None if crate::sys::mortal::is_dead() => &self.nowhere,
+                word => word.unwrap_or_else(|| panic!("the model has no word {index}")),
+            }
         }
 
+        /// The lock word.
         pub fn lock(&self) -> &AtomicU32 {
             &self.lock
         }
 
+        /// The news word.
         pub fn news(&self) -> &AtomicU32 {
             &self.news
         }

@@ -43,27 +43,31 @@
 //! **Programs** (for the command-line tool): [`spawn_with_mask`] starts one with another signal mask than ours, which
 //! ends when this process is killed.
 
+#[cfg(loom)]
+pub mod mortal;
+#[cfg(not(loom))]
 pub(crate) mod sync;
+#[cfg(loom)]
+pub mod sync;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(loom)))]
 mod linux;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(loom)))]
 use linux as platform;
 
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(all(unix, not(target_os = "linux"), not(loom)))]
 mod unix;
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(all(unix, not(target_os = "linux"), not(loom)))]
 use unix as platform;
 
-#[cfg(windows)]
+#[cfg(all(windows, not(loom)))]
 mod windows;
-#[cfg(windows)]
+#[cfg(all(windows, not(loom)))]
 use windows as platform;
 
-#[cfg(feature = "cli")]
-#[cfg_attr(loom, allow(unused_imports))]
+#[cfg(all(feature = "cli", not(loom)))]
 pub use platform::spawn_with_mask;
-#[cfg(any(unix, windows))]
+#[cfg(all(any(unix, windows), not(loom)))]
 pub(crate) use platform::{
     Clock, ForkWords, Pulse, SharedMap, TakenPulse, boot_id, effective_uid, facts, facts_at, file_system,
     futex_wait, futex_wake, in_group, open_directory, open_file_at, open_or_create_at, process_id,
@@ -71,6 +75,7 @@ pub(crate) use platform::{
 };
 
 /// What the checks at opening want to know about a file.
+#[cfg(not(loom))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileFacts {
     /// A regular file: no link, FIFO, socket, device or directory.
@@ -94,6 +99,7 @@ pub(crate) struct FileFacts {
 }
 
 /// What kind of place a file lives in.
+#[cfg(not(loom))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileSystem {
     /// On this machine, and still there after a reboot.

@@ -4,7 +4,9 @@
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+pub use super::mortal::{AtomicU32, AtomicU64};
+#[cfg(loom)]
+pub use loom::sync::atomic::{Ordering, fence};
 
 /// Nothing: loom runs the program's own order and has no compiler to hold back. A kill is modelled by a cut point
 /// between two accesses, which already sees them in program order.

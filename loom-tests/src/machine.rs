@@ -1,0 +1,173 @@
+//! The operating system of a model: pulses and a futex.
+//!
+//! Time is modelled strictly: a sleep ends by a wake-up, or because the one slept for is dead (the bound of a sleep
+//! is only ever *needed* then). So a lost wake-up is a deadlock, which loom reports, and not a delay.
+
+use loom::sync::atomic::{AtomicU32 as Cell, Ordering};
+use loom::sync::{Condvar, Mutex};
+use loom::thread;
+use shmlimit::segment::journal::{Begun, Found, Transaction};
+use shmlimit::segment::layout::SLOTS;
+use shmlimit::segment::lock::{self, Claim, Os};
+use shmlimit::segment::words::Words;
+use shmlimit::sys::mortal::{AtomicU32, is_dead, reaches};
+use std::sync::Arc;
+use std::time::Duration;
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+
+/// Longer than any model runs.
+pub const FOR_EVER: Duration = Duration::MAX;
+
+/// One segment and the system that its participants run on.
+pub struct Machine {
+    /// The segment.
+    pub words: Words,
+    pulses: Arc<[Cell]>,
+    sleepers: Mutex<Sleepers>,
+    woken: Condvar,
+    /// Sleeps end at once for this many calls: a bound that passes though nobody is dead.
+    short_sleeps: std::sync::atomic::AtomicU32,
+    clock: std::sync::atomic::AtomicU64,
+    /// The only one who can announce anything.
+    giver: usize,
+}
+
+#[derive(Default)]
+struct Sleepers {
+    /// The one whose news are slept for has died.
+    in_vain: bool,
+    next: u32,
+    /// The word slept on, by its address, and the sleeper's ticket: first come, first woken.
+    queue: Vec<(usize, u32)>,
+}
+
+/// A slot's byte lock, taken by somebody who believes its owner dead, or by a newcomer.
+pub struct Pulse {
+    pulses: Arc<[Cell]>,
+    slot: usize,
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        self.pulses[self.slot].store(FREE, Ordering::Release);
+    }
+}
+
+impl Machine {
+    /// A segment with these words (all zero) and a living participant in each of `slots`.
+    pub fn new(words: &[usize], slots: &[usize]) -> Arc<Machine> {
+        Machine::with_giver(words, slots, usize::MAX)
+    }
+
+    /// As [`new`](Self::new); with `giver` dead, those who sleep for news do so in vain, and their bound passes.
+    pub fn with_giver(words: &[usize], slots: &[usize], giver: usize) -> Arc<Machine> {
+        let pulse = |slot| Cell::new(if slots.contains(&slot) { HELD } else { FREE });
+        Arc::new(Machine {
+            words: Words::model(words),
+            pulses: (0..SLOTS).map(pulse).collect(),
+            sleepers: Mutex::new(Sleepers::default()),
+            woken: Condvar::new(),
+            short_sleeps: 0.into(),
+            clock: 0.into(),
+            giver,
+        })
+    }
+
+    /// The next sleeps end at once, as if their bound had passed.
+    pub fn shorten_sleeps(&self, count: u32) {
+        self.short_sleeps.store(count, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Begins a transaction, however long it takes.
+    ///
+    /// As `Segment::transact` does it: a participant first tries the fast way, which gives up unless all is well.
+    pub fn begin(&self, slot: usize, claim: Claim) -> Begun<'_, Machine> {
+        if claim == Claim::Participant
+            && let Some(key) = lock::try_acquire(&self.words, slot)
+        {
+            let tx = Transaction::under(&self.words, self, key);
+            if tx.is_whole() {
+                return Begun { tx, found: Found::Whole, robbed: None };
+            }
+        }
+        Transaction::begin(&self.words, self, slot, claim, FOR_EVER).expect("no holder lasts for ever")
+    }
+
+    /// If the calling thread has died, the system gives back its pulse, and the bound of every sleep passes.
+    pub fn collect(&self, slot: usize) -> bool {
+        if is_dead() {
+            self.pulses[slot].store(FREE, Ordering::Release);
+            let mut sleepers = self.sleepers.lock().unwrap();
+            sleepers.in_vain |= slot == self.giver;
+            sleepers.queue.clear();
+            drop(sleepers);
+            self.woken.notify_all();
+        }
+        is_dead()
+    }
+}
+
+impl Os for Machine {
+    type Pulse = Pulse;
+
+    fn sleep(&self, word: &AtomicU32, expected: u32, _limit: Duration) {
+        use std::sync::atomic::Ordering::Relaxed;
+        if !reaches() {
+            return;
+        }
+        if self.short_sleeps.load(Relaxed) > 0 {
+            self.short_sleeps.fetch_sub(1, Relaxed);
+            return thread::yield_now();
+        }
+        let mut sleepers = self.sleepers.lock().unwrap();
+        if word.peek() != expected {
+            return;
+        }
+        let address = std::ptr::from_ref(word).addr();
+        let in_vain = if std::ptr::eq(word, self.words.lock()) {
+            let owner = lock::owner(expected).expect("nobody sleeps on a free lock");
+            self.pulses[owner].load(Ordering::Relaxed) == FREE
+        } else {
+            sleepers.in_vain
+        };
+        if in_vain {
+            drop(sleepers);
+            return thread::yield_now();
+        }
+        let ticket = sleepers.next;
+        sleepers.next += 1;
+        sleepers.queue.push((address, ticket));
+        while sleepers.queue.iter().any(|&(_, other)| other == ticket) {
+            sleepers = self.woken.wait(sleepers).unwrap();
+        }
+    }
+
+    fn wake(&self, word: &AtomicU32, count: u32) {
+        if !reaches() {
+            return;
+        }
+        let address = std::ptr::from_ref(word).addr();
+        let mut left = count;
+        let mut sleepers = self.sleepers.lock().unwrap();
+        sleepers.queue.retain(|&(on, _)| {
+            let woken = on == address && left > 0;
+            left -= u32::from(woken);
+            !woken
+        });
+        if left < count {
+            self.woken.notify_all();
+        }
+    }
+
+    fn take_pulse(&self, slot: usize) -> Option<Pulse> {
+        let free =
+            |pulse: &Cell| pulse.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        (reaches() && free(&self.pulses[slot])).then(|| Pulse { pulses: self.pulses.clone(), slot })
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,26 @@
+//! The state of most models: two words that only ever change together.
+
+use crate::machine::Machine;
+use shmlimit::segment::journal::Transaction;
+use shmlimit::segment::layout::CORE;
+use shmlimit::segment::words::Words;
+use shmlimit::sys::mortal::is_dead;
+
+/// First word.
+pub const A: usize = CORE;
+/// Second word: in every committed state the same as the first.
+pub const B: usize = CORE + 1;
+
+/// Both words, in one look.
+pub fn both(words: &Words) -> (u64, u64) {
+    (words.load(A), words.load(B))
+}
+
+/// Adds `n` to both. In between the first has a value that no committed state has: it is written twice.
+pub fn add(tx: &mut Transaction<'_, Machine>, n: u64) {
+    let (a, b) = both(tx.words());
+    assert!(a == b || is_dead(), "a transaction found half of another: {a} {b}");
+    tx.write(A, a + 100);
+    tx.write(B, b + n);
+    tx.write(A, a + n);
+}

@@ -1,0 +1,161 @@
+//! Slots change hands: a newcomer in the place of a dead one, while others rob it or give back its permits.
+#![cfg(loom)]
+
+use shmlimit::kernel::state::{Held, Memory, View};
+use shmlimit::kernel::time::Time;
+use shmlimit::segment::journal::Transaction;
+use shmlimit::segment::layout::{CORE, slot, slot_base};
+use shmlimit::segment::lock::{Claim, Os};
+use shmlimit::segment::slots::{self, Identity};
+use shmlimit::sys::mortal::is_dead;
+use shmlimit_loom_tests::explore::{Cut, killed, one_dies, spawn, two_die};
+use shmlimit_loom_tests::machine::Machine;
+use std::sync::Arc;
+
+const WHO: Identity = Identity { pid: 7, program: [0; 16] };
+
+fn machine(slots: &[usize]) -> Arc<Machine> {
+    let of_slot = |index| (0..slot::TALLY).map(move |word| slot_base(index) + word);
+    let words: Vec<usize> = (CORE..CORE + 2).chain((0..3).flat_map(of_slot)).collect();
+    Machine::new(&words, slots)
+}
+
+/// One permit more for the participant in `index`.
+fn take_permit(tx: &mut Transaction<'_, Machine>, index: usize) {
+    let (mut core, mut held) = (tx.core(), tx.held(index));
+    core.in_flight += 1;
+    held.total += 1;
+    tx.set_core(core);
+    tx.set_held(index, held);
+}
+
+/// Slot 1 is owned by one who holds a permit already.
+fn prepare() -> Arc<Machine> {
+    let machine = machine(&[0, 1, 2]);
+    let mut begun = machine.begin(1, Claim::Participant);
+    slots::enter(&mut begun.tx, 1, WHO, Time(1));
+    take_permit(&mut begun.tx, 1);
+    begun.tx.commit().unwrap();
+    drop(begun);
+    machine
+}
+
+/// The victim: takes a second permit.
+fn dies_taking_a_permit(machine: &Arc<Machine>, cut: &Cut) -> loom::thread::JoinHandle<bool> {
+    killed(machine, cut, 1, |machine| {
+        let mut begun = machine.begin(1, Claim::Participant);
+        take_permit(&mut begun.tx, 1);
+        begun.tx.commit().unwrap();
+        drop(begun);
+    })
+}
+
+/// What a participant does first with the lock of a dead one: give back what it held. Returns how many permits.
+fn participate(machine: &Machine, index: usize) -> u32 {
+    let mut begun = machine.begin(index, Claim::Participant);
+    let given_back = begun.robbed_slot().map_or(0, |dead| slots::leave(&mut begun.tx, dead).total);
+    begun.tx.commit().unwrap();
+    drop(begun);
+    given_back
+}
+
+/// A process that comes while slot 1 may have lost its owner: it takes the pulse first, then the slot.
+fn come(machine: &Machine) -> Option<u32> {
+    let pulse = machine.take_pulse(1)?;
+    let mut begun = machine.begin(1, Claim::Newcomer);
+    let inherited = begun.tx.held(1).total;
+    slots::enter(&mut begun.tx, 1, WHO, Time(1));
+    take_permit(&mut begun.tx, 1);
+    begun.tx.commit().unwrap();
+    drop(begun);
+    // It lives on.
+    std::mem::forget(pulse);
+    Some(inherited)
+}
+
+/// Frees the slot of a dead participant, as one does who is short of permits.
+fn bury(machine: &Machine, index: usize) -> Option<u32> {
+    let _pulse = machine.take_pulse(1)?;
+    let mut begun = machine.begin(index, Claim::Undertaker(1));
+    let given_back = slots::leave(&mut begun.tx, 1).total;
+    begun.tx.commit().unwrap();
+    drop(begun);
+    Some(given_back)
+}
+
+fn check(machine: &Machine, expected: &[u32]) {
+    let begun = machine.begin(0, Claim::Participant);
+    let held: u32 = (0..3).map(|index| begun.tx.held(index).total).sum();
+    assert_eq!(begun.tx.core().in_flight, held, "permits out and permits held differ");
+    assert!(expected.contains(&held), "{held} permits are out");
+    assert_eq!(begun.tx.held(0), Held::default());
+}
+
+#[test]
+fn r113_a_newcomer_in_a_dead_ones_place_gives_back_its_permits_once() {
+    one_dies("slots, newcomer and thief", Some(2), |cut| {
+        let machine = prepare();
+        let victim = dies_taking_a_permit(&machine, cut);
+        let newcomer = spawn(&machine, |machine| come(machine));
+        let robbed = participate(&machine, 0);
+        let inherited = newcomer.join().unwrap();
+        let died = victim.join().unwrap();
+        assert!(died || (inherited.is_none() && robbed == 0), "the living lose nothing");
+        if let Some(inherited) = inherited {
+            assert!(matches!(inherited + robbed, 1 | 2), "given back once: {inherited} and {robbed}");
+            check(&machine, &[1]);
+        } else {
+            let robbed = robbed + participate(&machine, 0);
+            check(&machine, if robbed > 0 { &[0] } else { &[1, 2] });
+        }
+    });
+}
+
+#[test]
+fn r113_an_undertaker_is_not_held_up_by_the_one_it_buries() {
+    one_dies("slots, undertaker and thief", Some(2), |cut| {
+        let machine = prepare();
+        let victim = dies_taking_a_permit(&machine, cut);
+        let undertaker = spawn(&machine, |machine| bury(machine, 2));
+        let robbed = participate(&machine, 0);
+        let buried = undertaker.join().unwrap();
+        let died = victim.join().unwrap();
+        assert!(died || (buried.is_none() && robbed == 0), "the living lose nothing");
+        if let Some(buried) = buried {
+            assert!(matches!(buried + robbed, 1 | 2), "given back once: {buried} and {robbed}");
+            check(&machine, &[0]);
+        }
+    });
+}
+
+#[test]
+fn r113_a_newcomer_may_die_in_the_place_of_a_dead_one() {
+    two_die("slots, the newcomer dies too", Some(1), |owner, newcomer| {
+        let machine = prepare();
+        dies_taking_a_permit(&machine, owner).join().unwrap();
+        let newcomer = newcomer.clone();
+        let dying = spawn(&machine, move |machine| {
+            // It has the pulse or not before it can die, so that its death is also the death of slot 1.
+            let came = machine.take_pulse(1);
+            let Some(pulse) = came else { return false };
+            std::mem::forget(pulse);
+            newcomer.kills(machine, 1, || {
+                let mut begun = machine.begin(1, Claim::Newcomer);
+                slots::enter(&mut begun.tx, 1, WHO, Time(1));
+                take_permit(&mut begun.tx, 1);
+                begun.tx.commit().unwrap();
+                drop(begun);
+            })
+        });
+        participate(&machine, 0);
+        let died = dying.join().unwrap();
+        assert!(!is_dead());
+        participate(&machine, 0);
+        if died {
+            bury(&machine, 2);
+            check(&machine, &[0]);
+        } else {
+            check(&machine, &[0, 1, 2]);
+        }
+    });
+}

@@ -1,0 +1,114 @@
+//! Robbing the dead: the owner dies at any point, and what it had half done is undone by exactly one survivor.
+#![cfg(loom)]
+
+use shmlimit::segment::journal::Found;
+use shmlimit::segment::layout::VERSION;
+use shmlimit::segment::lock::Claim;
+use shmlimit::sys::mortal::is_dead;
+use shmlimit_loom_tests::explore::{Cut, living, one_dies, spawn, two_die};
+use shmlimit_loom_tests::machine::Machine;
+use shmlimit_loom_tests::pair::{A, B, add, both};
+use std::sync::Arc;
+
+/// What one visit to the segment found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Visit {
+    robbed: Option<usize>,
+    undone: bool,
+}
+
+fn visit(machine: &Machine, slot: usize, n: u64) -> Visit {
+    let mut begun = machine.begin(slot, Claim::Participant);
+    let found = begun.found;
+    let visit = Visit { robbed: begun.robbed_slot(), undone: found == Found::Undone };
+    assert!(found != Found::Damaged || is_dead());
+    assert!(
+        is_dead() || visit.robbed.is_some() || !visit.undone,
+        "only a dead holder leaves something to undo"
+    );
+    add(&mut begun.tx, n);
+    begun.tx.commit().unwrap();
+    drop(begun);
+    visit
+}
+
+/// The victim adds 10, each survivor 1: afterwards it is all there or nothing. The last survivor comes when all else
+/// is over, so that every death has somebody to find it.
+fn check(machine: &Machine, survivors: &[Visit]) {
+    let survivors = [survivors, &[visit(machine, 0, 1)]].concat();
+    let (a, b) = both(&machine.words);
+    let undone = survivors.iter().filter(|visit| visit.undone).count();
+    assert_eq!(a, b, "half a transaction");
+    assert_eq!(machine.words.load(VERSION) % 2, 0, "nobody closed the transaction");
+    let all = survivors.len() as u64;
+    assert!(a == all && undone <= 1 || a == all + 10 && undone == 0, "{a} {survivors:?}");
+    assert!(survivors.iter().filter(|visit| visit.robbed.is_some()).count() <= 1, "robbed twice");
+}
+
+fn victim(machine: &Arc<Machine>, cut: &Cut, slot: usize) -> loom::thread::JoinHandle<bool> {
+    let cut = cut.clone();
+    spawn(machine, move |machine| {
+        cut.kills(machine, slot, || {
+            visit(machine, slot, 10);
+        })
+    })
+}
+
+#[test]
+fn p1_one_survivor_undoes_what_the_dead_left_half_done() {
+    one_dies("steal, one survivor", Some(4), |cut| {
+        let machine = Machine::new(&[A, B], &[0, 1]);
+        let victim = victim(&machine, cut, 1);
+        let survivor = visit(&machine, 0, 1);
+        let died = victim.join().unwrap();
+        assert!(died || survivor == Visit::default(), "the living are not robbed");
+        check(&machine, &[survivor]);
+    });
+}
+
+#[test]
+fn p1_of_two_thieves_one_robs() {
+    one_dies("steal, two thieves", Some(1), |cut| {
+        let machine = Machine::new(&[A, B], &[0, 1, 2]);
+        let victim = victim(&machine, cut, 1);
+        let other = spawn(&machine, |machine| visit(machine, 2, 1));
+        let survivors = [visit(&machine, 0, 1), other.join().unwrap()];
+        let died = victim.join().unwrap();
+        assert!(died || survivors == [Visit::default(); 2], "the living are not robbed");
+        check(&machine, &survivors);
+    });
+}
+
+#[test]
+fn p1_recovery_may_die_too() {
+    two_die("steal, a thief dies", Some(1), |owner, thief| {
+        let machine = Machine::new(&[A, B], &[0, 1, 2]);
+        let (owner, thief) = (owner.clone(), thief.clone());
+        let thief = spawn(&machine, move |machine| {
+            // The owner is dead when the thief comes, so that the thief dies in recovery.
+            let owner_died = victim(machine, &owner, 1).join().unwrap();
+            [owner_died, thief.kills(machine, 2, || drop(machine.begin(2, Claim::Participant)))]
+        });
+        let first = visit(&machine, 0, 1);
+        let [owner_died, thief_died] = thief.join().unwrap();
+        let robbed = [first, visit(&machine, 0, 1)].map(|visit| visit.robbed);
+        assert!(owner_died || !robbed.contains(&Some(1)), "the living are not robbed");
+        assert!(thief_died || !robbed.contains(&Some(2)), "the living are not robbed");
+        let (a, b) = both(&machine.words);
+        assert!(a == b && (a == 2 || a == 12), "{a} {b}");
+    });
+}
+
+#[test]
+fn a_transaction_that_is_dropped_undoes_itself_before_anybody_else_is_in() {
+    living("steal, dropped transaction", None, || {
+        let machine = Machine::new(&[A, B], &[0, 1]);
+        let other = spawn(&machine, |machine| {
+            let mut begun = machine.begin(1, Claim::Participant);
+            add(&mut begun.tx, 10);
+        });
+        assert_eq!(visit(&machine, 0, 1), Visit::default());
+        other.join().unwrap();
+        assert_eq!(both(&machine.words), (1, 1));
+    });
+}
