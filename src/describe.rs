@@ -58,7 +58,7 @@ pub fn duration(nanos: Nanos) -> String {
         ("us", 1_000),
         ("ns", 1),
     ];
-    let (unit, size) = UNITS.into_iter().find(|(_, size)| nanos.0 % size == 0).unwrap_or(("ns", 1));
+    let (unit, size) = UNITS.into_iter().find(|(_, size)| nanos.0.is_multiple_of(*size)).unwrap_or(("ns", 1));
     if nanos.0 == 0 { "0s".to_owned() } else { format!("{}{unit}", nanos.0 / size) }
 }
 

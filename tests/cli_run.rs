@@ -128,6 +128,8 @@ fn a_signal_sent_to_shmlimit_reaches_the_command() {
 fn a_signal_that_ends_the_command_ends_the_wait() {
     let home = Home::with(&ONE);
     let (mut child, _out, _) = home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _"]);
+    // Waiting would close it, and that ends the command as well.
+    let _stdin = child.stdin.take();
     kill(pid(&child), Signal::SIGTERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143));
 }
