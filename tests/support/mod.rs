@@ -1,0 +1,68 @@
+//! What the crash proofs share: other processes to play with, ptrace, and pictures of a segment.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+pub mod actor;
+pub mod image;
+pub mod ptrace;
+
+use nix::time::{ClockId, clock_gettime};
+use shmlimit::internals::Bounds;
+use shmlimit::{Algorithm, Builder, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The limiter of every test.
+pub const NAME: &str = "victim";
+/// Its permits.
+pub const CONCURRENCY: u64 = 4;
+/// The longest that anything may take before a test gives up: far above every documented bound.
+pub const WATCHDOG: Duration = Duration::from_secs(20);
+
+/// A directory in memory: a read of a mapped file is then a copy, not a disk matter.
+pub fn directory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
+}
+
+/// One bucket and one GCRA of that many requests an hour and at once.
+pub fn policy(bucket: u64, gcra: u64) -> Policy {
+    let hour = Nanos::from_secs(3600);
+    let rules =
+        [RuleDraft::new(Algorithm::TokenBucket, bucket, hour), RuleDraft::new(Algorithm::Gcra, gcra, hour)];
+    Policy::new(&PolicyDraft {
+        provider: "test",
+        concurrency: Some(CONCURRENCY),
+        rules: &rules,
+        ..Default::default()
+    })
+    .unwrap()
+}
+
+/// Room for every grant a test makes, but few enough that an hour's refill cannot hide a charge.
+pub fn usual_policy() -> Policy {
+    policy(100, 50)
+}
+
+/// How the tests open the limiter: the dead are looked for at once, and the file's place is never checked, so that
+/// an operation takes the same way each time.
+pub fn builder(directory: &Path) -> Builder {
+    let bounds =
+        Bounds { lock: Duration::from_secs(5), reap: Duration::ZERO, place: Duration::from_secs(3600) };
+    Limiter::builder(NAME).directory(directory).bounds(bounds)
+}
+
+/// Nanoseconds of the clock that limiters use.
+pub fn boot_time() -> u64 {
+    let time = clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap();
+    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+}
+
+/// Waits until something holds; a test that waits in vain fails with `what`.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < WATCHDOG, "waited {WATCHDOG:?} in vain: {what}");
+        std::thread::yield_now();
+    }
+}
