@@ -61,14 +61,18 @@ impl Actor {
         // Process ids choose slots; a newcomer of the test must not want the slot of a dead actor.
         let mine = std::process::id() as usize % SLOTS;
         loop {
-            let actor = Actor::spawn(role, directory);
+            let mut actor = Actor::launch(role, directory);
+            let said = actor.hear();
+            let tid = said.strip_prefix("ready ").and_then(|tid| tid.parse().ok());
+            actor.tid = Pid::from_raw(tid.unwrap_or_else(|| panic!("an actor said {said:?}")));
             if actor.pid.as_raw() as usize % SLOTS != mine {
                 return actor;
             }
         }
     }
 
-    fn spawn(role: &str, directory: &Path) -> Actor {
+    /// Starts an actor that never gets [`ready`].
+    pub fn launch(role: &str, directory: &Path) -> Actor {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["actor", "--exact", "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
@@ -89,11 +93,7 @@ impl Actor {
             }
         });
         let pid = Pid::from_raw(child.id() as i32);
-        let mut actor = Actor { child, to, from, pid, tid: pid };
-        let said = actor.hear();
-        let tid = said.strip_prefix("ready ").and_then(|tid| tid.parse().ok());
-        actor.tid = Pid::from_raw(tid.unwrap_or_else(|| panic!("an actor said {said:?}")));
-        actor
+        Actor { child, to, from, pid, tid: pid }
     }
 
     /// Tells it something.

@@ -5,6 +5,7 @@
 pub mod actor;
 pub mod image;
 pub mod ptrace;
+pub mod storm;
 
 use nix::time::{ClockId, clock_gettime};
 use shmlimit::internals::Bounds;
@@ -25,18 +26,24 @@ pub fn directory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }
 
-/// One bucket and one GCRA of that many requests an hour and at once.
+/// One bucket and one GCRA of that many requests a period and at once.
+fn two_rules(bucket: u64, gcra: u64, period: Nanos, concurrency: u64) -> Policy {
+    let rules = [
+        RuleDraft::new(Algorithm::TokenBucket, bucket, period),
+        RuleDraft::new(Algorithm::Gcra, gcra, period),
+    ];
+    let concurrency = Some(concurrency);
+    Policy::new(&PolicyDraft { provider: "test", concurrency, rules: &rules, ..Default::default() }).unwrap()
+}
+
+/// So many requests an hour and at once.
 pub fn policy(bucket: u64, gcra: u64) -> Policy {
-    let hour = Nanos::from_secs(3600);
-    let rules =
-        [RuleDraft::new(Algorithm::TokenBucket, bucket, hour), RuleDraft::new(Algorithm::Gcra, gcra, hour)];
-    Policy::new(&PolicyDraft {
-        provider: "test",
-        concurrency: Some(CONCURRENCY),
-        rules: &rules,
-        ..Default::default()
-    })
-    .unwrap()
+    two_rules(bucket, gcra, Nanos::from_secs(3600), CONCURRENCY)
+}
+
+/// Rules that no test can exhaust: only permits and the lock are in the way.
+pub fn fast_policy(concurrency: u64) -> Policy {
+    two_rules(100_000_000, 50_000_000, Nanos::from_secs(1), concurrency)
 }
 
 /// Room for every grant a test makes, but few enough that an hour's refill cannot hide a charge.

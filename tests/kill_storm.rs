@@ -1,0 +1,201 @@
+//! P1 and P2 in a storm: many processes on one limiter, killed, stopped and started again at random.
+//!
+//! Each worker writes every grant into a log of its own before it uses it, with the clock read before and after the
+//! call. The limiter's books are not asked: from the logs alone no window may hold more grants than its rules allow.
+
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use nix::sys::signal::Signal;
+use shmlimit::internals::Bounds;
+use shmlimit::{AcquireError, Limiter, Reason, Request};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use support::actor::{self, Actor};
+use support::storm::{self, Entry, Random, Rule};
+use support::{CONCURRENCY, NAME, WATCHDOG, boot_time, directory, eventually};
+
+const WORKERS: usize = 8;
+const BUCKET: Rule = Rule { limit: 4000, burst: 100, period: 1_000_000_000 };
+const GCRA: Rule = Rule { limit: 3000, burst: 300, period: 1_000_000_000 };
+/// Kills that must be survived for each second of the storm: fewer would be no storm.
+const KILLS_A_SECOND: u64 = 2;
+
+/// Not a claim: here the workers of the storm begin.
+#[test]
+fn actor() {
+    if let Some((_, directory)) = actor::role() {
+        let path = directory.join(format!("log-{}", std::process::id()));
+        let log = OpenOptions::new().append(true).create_new(true).open(path).unwrap();
+        work(&open(&directory), log);
+    }
+}
+
+fn open(directory: &Path) -> Limiter {
+    let rules = [BUCKET.draft(shmlimit::Algorithm::TokenBucket), GCRA.draft(shmlimit::Algorithm::Gcra)];
+    let policy = shmlimit::Policy::new(&shmlimit::PolicyDraft {
+        provider: "storm",
+        concurrency: Some(CONCURRENCY),
+        rules: &rules,
+        ..Default::default()
+    });
+    // A place apart from the logs: the limiter's directory holds limiters.
+    let bounds = Bounds { lock: Duration::from_millis(500), ..Bounds::default() };
+    let builder = Limiter::builder(NAME).directory(directory.join("limiters")).bounds(bounds);
+    let builder = builder.policy(policy.unwrap());
+    loop {
+        match builder.clone().open() {
+            Ok(limiter) => return limiter,
+            Err(error) => expect_busy_at_worst(Err(error.into())),
+        }
+    }
+}
+
+fn work(limiter: &Limiter, mut log: File) {
+    let mut random = Random(u64::from(std::process::id()));
+    let request = Request::new().timeout(Duration::from_millis(50));
+    loop {
+        let before = boot_time();
+        match limiter.acquire(&request) {
+            Ok(grant) => {
+                let after = boot_time();
+                log.write_all(&Entry::Granted { before, after }.to_bytes()).unwrap();
+                if random.below(4) == 0 {
+                    std::thread::sleep(Duration::from_micros(random.below(300)));
+                }
+                let cancel = random.below(8) == 0;
+                log.write_all(&Entry::Ending { at: boot_time(), cancel }.to_bytes()).unwrap();
+                let ended = if cancel { grant.cancel() } else { grant.release() };
+                expect_busy_at_worst(ended.map_err(AcquireError::from));
+            }
+            Err(error) => expect_busy_at_worst(Err(error)),
+        }
+    }
+}
+
+/// A stopped holder may make others wait in vain; nothing else may go wrong.
+fn expect_busy_at_worst(result: Result<(), AcquireError>) {
+    match result {
+        Ok(()) | Err(AcquireError::Refused(_)) => {}
+        Err(AcquireError::Failed(error)) if matches!(*error, shmlimit::Error::Busy { .. }) => {}
+        Err(error) => panic!("a worker failed: {error}"),
+    }
+}
+
+/// What the controller did, by the clock of the logs.
+#[derive(Default)]
+struct Deeds {
+    kills: Vec<u64>,
+    /// From stopping to going on.
+    stops: Vec<(u64, u64)>,
+}
+
+fn rage(directory: &Path, duration: Duration, random: &mut Random) -> Deeds {
+    let start = || Actor::launch("worker", directory);
+    let mut workers: Vec<Actor> = (0..WORKERS).map(|_| start()).collect();
+    let mut stopped: Vec<(usize, u64)> = Vec::new();
+    let mut deeds = Deeds::default();
+    let (mut grants, mut progress) = (0, Instant::now());
+    let started = Instant::now();
+    while started.elapsed() < duration {
+        // The pace of the storm, not a synchronisation.
+        std::thread::sleep(Duration::from_micros(1000 + random.below(30_000)));
+        let victim = random.below(WORKERS as u64) as usize;
+        match random.below(3) {
+            // Not all at once: a stopped worker may keep a permit, and who should go on then?
+            0 if stopped.len() < 3 && stopped.iter().all(|(i, _)| *i != victim) => {
+                stopped.push((victim, boot_time()));
+                workers[victim].signal(Signal::SIGSTOP);
+            }
+            0 | 1 => {
+                if let Some((i, since)) = stopped.pop() {
+                    workers[i].signal(Signal::SIGCONT);
+                    deeds.stops.push((since, boot_time()));
+                }
+            }
+            _ => {
+                deeds.kills.push(boot_time());
+                workers[victim].kill();
+                if let Some(at) = stopped.iter().position(|(i, _)| *i == victim) {
+                    deeds.stops.push((stopped.remove(at).1, boot_time()));
+                }
+                workers[victim] = start();
+            }
+        }
+        let now = storm::bytes_in_logs(directory);
+        if now > grants {
+            (grants, progress) = (now, Instant::now());
+        }
+        // Three stopped permit holders leave one permit; a holder stopped in the lock is let go on within a few turns.
+        assert!(progress.elapsed() < Duration::from_secs(5), "nobody was granted anything for five seconds");
+    }
+    deeds
+}
+
+#[test]
+fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_nobody_stalls() {
+    let seconds = std::env::var("SHMLIMIT_STORM_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(6);
+    let seed =
+        std::env::var("SHMLIMIT_STORM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(boot_time);
+    println!("seed {seed} (SHMLIMIT_STORM_SEED), {seconds} s, {WORKERS} workers");
+    let directory = directory();
+    drop(open(directory.path()));
+    let deeds = rage(directory.path(), Duration::from_secs(seconds), &mut Random(seed));
+    // Everybody is dead now; a newcomer can have all permits, and has to bury their holders for it.
+    let limiter = open(directory.path());
+    let patient = Request::new().timeout(WATCHDOG);
+    let all: Vec<_> =
+        (0..CONCURRENCY).map(|_| limiter.acquire(&patient).expect("a permit comes back")).collect();
+    match limiter.try_acquire(&Request::new()) {
+        Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason, Reason::Concurrency),
+        other => panic!("a permit too many: {other:?}"),
+    }
+    drop(all);
+    eventually("no permit is out", || limiter.snapshot().unwrap().in_flight == 0);
+    assert_eq!(limiter.snapshot().unwrap().resets, 0, "nothing had to be started afresh");
+
+    let logs: Vec<Vec<Entry>> = storm::logs(directory.path());
+    let calls = storm::calls(&logs);
+    println!(
+        "{} processes, {} grants ({} taken back), {} kills, {} stops",
+        logs.len(),
+        calls.len(),
+        calls.iter().filter(|call| call.cancelled).count(),
+        deeds.kills.len(),
+        deeds.stops.len()
+    );
+    assert!(deeds.kills.len() as u64 >= KILLS_A_SECOND * seconds, "hardly a storm");
+    for rule in [BUCKET, GCRA] {
+        let (excess, window) = rule.worst_window(&calls);
+        println!("worst window of {}/s + {}: {window}", rule.limit, rule.burst);
+        assert!(!excess, "more grants than the rule allows: {window}");
+    }
+    let most = storm::most_at_once(&calls);
+    println!("at most {most} permits were provably out at once");
+    assert!(most as u64 <= CONCURRENCY);
+    storm::report_stalls(&calls, &deeds.kills, &deeds.stops);
+}
+
+#[test]
+fn the_judge_of_windows_can_tell_one_grant_too_many() {
+    let rule = Rule { limit: 10, burst: 3, period: 1_000_000_000 };
+    let call = |ms: u64| storm::Call {
+        before: ms * 1_000_000,
+        after: ms * 1_000_000,
+        until: None,
+        cancelled: false,
+    };
+    let mut calls: Vec<_> = [0, 0, 0, 100, 200].map(call).to_vec();
+    assert!(!rule.worst_window(&calls).0, "exactly what the rule allows");
+    calls.push(call(200));
+    assert!(rule.worst_window(&calls).0);
+    calls[5].before = 0;
+    assert!(rule.worst_window(&calls).0, "it cannot have been granted in time at any moment");
+    calls[5].after = 300_000_000;
+    assert!(!rule.worst_window(&calls).0, "it may have been granted at 300 ms");
+    let held = |from, until| storm::Call { before: from, after: from, until: Some(until), cancelled: false };
+    assert_eq!(storm::most_at_once(&[held(0, 10), held(5, 15), held(10, 20), held(16, 17)]), 3);
+}
