@@ -7,16 +7,15 @@
 
 mod support;
 
-use shmlimit::internals::Bounds;
 use shmlimit::internals::layout::RESETS;
-use shmlimit::{AcquireError, Error, Limiter, Reason, Request};
+use shmlimit::{AcquireError, Limiter, Reason, Request};
 use std::path::Path;
 use std::sync::mpsc::{TryRecvError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::actor::{self, Actor, mark, ready};
 use support::image::{self, Image};
 use support::ptrace::{Step, Tracee};
-use support::{NAME, builder, directory, eventually, fast_policy};
+use support::{boot_time, builder, directory, eventually, fast_policy};
 
 /// More than the peers and a victim ever want: nobody has to look for the dead on the way.
 const PERMITS: u64 = 6;
@@ -69,19 +68,13 @@ fn play(role: &str, directory: &Path) {
             }
             actor::hear();
         }
-        "impatient" => {
-            let bounds = Bounds { lock: Duration::from_millis(100), ..Bounds::default() };
-            let limiter = Limiter::builder(NAME).directory(directory).bounds(bounds).open_existing().unwrap();
+        "waiter" => {
             ready();
             loop {
-                match limiter.try_acquire(&one) {
-                    Ok(_) => actor::say("granted"),
-                    Err(AcquireError::Refused(refusal)) => actor::say(refusal.reason.as_str()),
-                    Err(AcquireError::Failed(error)) => match *error {
-                        Error::Busy { pid, .. } => actor::say(&format!("busy {pid}")),
-                        error => actor::say(&format!("{error}")),
-                    },
-                }
+                let grant = limiter.acquire(&one).unwrap();
+                let at = boot_time();
+                drop(grant);
+                actor::say(&format!("granted {at}"));
                 actor::hear();
             }
         }
@@ -147,7 +140,7 @@ fn p1_p2_after_a_real_kill_at_any_place_survivors_go_on_and_the_books_balance() 
     let mut now = Image::of(directory.path());
     let slots = peers.each_ref().map(|peer| now.slot_of(peer.pid.as_raw() as u32).unwrap());
 
-    let (mut kills, mut as_owner, mut with_sleeper) = (0, 0, 0);
+    let (mut kills, mut as_owner, mut with_sleeper, mut stalls) = (0, 0, 0, Vec::new());
     for role in ["acquire", "release", "cancel", "denied"] {
         let length = {
             let mut tracee = Tracee::start(role, directory.path());
@@ -171,12 +164,22 @@ fn p1_p2_after_a_real_kill_at_any_place_survivors_go_on_and_the_books_balance() 
                 });
                 with_sleeper += 1;
             }
+            let owned = now.lock_owner() == Some(slot);
             victim.kill();
+            let killed = Instant::now();
             kills += 1;
 
             now.take(&file);
-            let goals = slots.map(|slot| now.granted(slot) + FURTHER);
+            let grants = slots.map(|slot| now.granted(slot));
             eventually("the survivors go on", || {
+                now.take(&file);
+                slots.iter().zip(grants).all(|(slot, before)| now.granted(*slot) > before)
+            });
+            if owned {
+                stalls.push(killed.elapsed());
+            }
+            let goals = slots.map(|slot| now.granted(slot) + FURTHER);
+            eventually("the survivors keep going", || {
                 now.take(&file);
                 slots.iter().zip(goals).all(|(slot, goal)| now.granted(*slot) >= goal)
             });
@@ -192,7 +195,42 @@ fn p1_p2_after_a_real_kill_at_any_place_survivors_go_on_and_the_books_balance() 
         }
     }
     println!("{kills} kills, {as_owner} of them of the lock's owner, {with_sleeper} with a sleeper on it");
+    report("both survivors granted again after the lock's owner died", stalls);
     assert!(as_owner > 0, "no kill hit the critical section");
+}
+
+/// For people and for the long version: how long it took. The tests themselves only mind whether it ended.
+fn report(what: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    if let (Some(median), Some(most)) = (times.get(times.len() / 2), times.last()) {
+        println!("{what}: median {median:.2?}, at most {most:.2?}, {} times", times.len());
+    }
+}
+
+#[test]
+fn p2_a_waiter_gets_the_permits_of_the_dead() {
+    let directory = fresh();
+    let mut waiter = Actor::start("waiter", directory.path());
+    let waiting = image::open(directory.path());
+    let mut now = Image::blank();
+    let mut waits = Vec::new();
+    for _ in 0..places().min(20) {
+        let holder = Tracee::start("holder", directory.path());
+        now.take(&waiting);
+        let slot = now.slot_of(waiter.pid.as_raw() as u32).unwrap();
+        let refused = now.refused(slot);
+        waiter.say("go");
+        eventually("the waiter is refused and waits", || {
+            now.take(&waiting);
+            now.refused(slot) >= refused + 2
+        });
+        let killed = boot_time();
+        holder.kill();
+        let said = waiter.hear();
+        let granted: u64 = said.strip_prefix("granted ").expect(&said).parse().unwrap();
+        waits.push(Duration::from_nanos(granted.saturating_sub(killed)));
+    }
+    report("a waiter granted after the holder of all permits died", waits);
 }
 
 /// Steps a tracee until it holds the lock; says which slot that is.

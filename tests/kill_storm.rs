@@ -8,17 +8,22 @@
 mod support;
 
 use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use shmlimit::internals::Bounds;
-use shmlimit::{AcquireError, Limiter, Reason, Request};
+use shmlimit::{AcquireError, Error, Limiter, Reason, Request};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use support::actor::{self, Actor};
+use support::actor::{self, Actor, mark, ready};
+use support::image::{self, Image};
+use support::ptrace::{Step, Tracee};
 use support::storm::{self, Entry, Random, Rule};
 use support::{CONCURRENCY, NAME, WATCHDOG, boot_time, directory, eventually};
 
 const WORKERS: usize = 8;
+/// Shorter than the usual second, so that tests need not wait for it.
+const LOCK_BOUND: Duration = Duration::from_millis(100);
 const BUCKET: Rule = Rule { limit: 4000, burst: 100, period: 1_000_000_000 };
 const GCRA: Rule = Rule { limit: 3000, burst: 300, period: 1_000_000_000 };
 /// Kills that must be survived for each second of the storm: fewer would be no storm.
@@ -27,10 +32,54 @@ const KILLS_A_SECOND: u64 = 2;
 /// Not a claim: here the workers of the storm begin.
 #[test]
 fn actor() {
-    if let Some((_, directory)) = actor::role() {
-        let path = directory.join(format!("log-{}", std::process::id()));
-        let log = OpenOptions::new().append(true).create_new(true).open(path).unwrap();
-        work(&open(&directory), log);
+    let Some((role, directory)) = actor::role() else { return };
+    match role.as_str() {
+        "worker" => {
+            let path = directory.join(format!("log-{}", std::process::id()));
+            let log = OpenOptions::new().append(true).create_new(true).open(path).unwrap();
+            work(&open(&directory), log);
+        }
+        "holder" => {
+            let limiter = open(&directory);
+            let mut all: Vec<_> =
+                (0..CONCURRENCY).map(|_| limiter.try_acquire(&Request::new()).unwrap()).collect();
+            ready();
+            mark();
+            all.pop().unwrap().release().unwrap();
+            mark();
+            actor::hear();
+        }
+        "permit holder" => {
+            let limiter = open(&directory);
+            let all: Vec<_> =
+                (0..CONCURRENCY).map(|_| limiter.try_acquire(&Request::new()).unwrap()).collect();
+            ready();
+            drop(all);
+            actor::say("released");
+            actor::hear();
+        }
+        "asker" => ask(&open(&directory)),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Asks when told to, and says what came of it.
+fn ask(limiter: &Limiter) {
+    ready();
+    let timeout = Request::new().timeout(Duration::from_millis(50));
+    loop {
+        let answer = match actor::hear().as_str() {
+            "try" => limiter.try_acquire(&Request::new()),
+            _ => limiter.acquire(&timeout),
+        };
+        match answer {
+            Ok(_) => actor::say("granted"),
+            Err(AcquireError::Refused(refusal)) => actor::say(refusal.reason.as_str()),
+            Err(AcquireError::Failed(error)) => match *error {
+                Error::Busy { pid, .. } => actor::say(&format!("busy {pid}")),
+                error => actor::say(&format!("{error}")),
+            },
+        }
     }
 }
 
@@ -43,7 +92,7 @@ fn open(directory: &Path) -> Limiter {
         ..Default::default()
     });
     // A place apart from the logs: the limiter's directory holds limiters.
-    let bounds = Bounds { lock: Duration::from_millis(500), ..Bounds::default() };
+    let bounds = Bounds { lock: LOCK_BOUND, ..Bounds::default() };
     let builder = Limiter::builder(NAME).directory(directory.join("limiters")).bounds(bounds);
     let builder = builder.policy(policy.unwrap());
     loop {
@@ -80,7 +129,7 @@ fn work(limiter: &Limiter, mut log: File) {
 fn expect_busy_at_worst(result: Result<(), AcquireError>) {
     match result {
         Ok(()) | Err(AcquireError::Refused(_)) => {}
-        Err(AcquireError::Failed(error)) if matches!(*error, shmlimit::Error::Busy { .. }) => {}
+        Err(AcquireError::Failed(error)) if matches!(*error, Error::Busy { .. }) => {}
         Err(error) => panic!("a worker failed: {error}"),
     }
 }
@@ -177,6 +226,81 @@ fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_nobody_stalls() {
     println!("at most {most} permits were provably out at once");
     assert!(most as u64 <= CONCURRENCY);
     storm::report_stalls(&calls, &deeds.kills, &deeds.stops);
+}
+
+/// A process that stands in the critical section.
+fn stopped_in_the_lock(directory: &Path) -> Tracee {
+    let mut holder = Tracee::start("holder", directory);
+    let file = image::open(&directory.join("limiters"));
+    let mut now = Image::blank();
+    now.take(&file);
+    let slot = now.slot_of(holder.actor.pid.as_raw() as u32).unwrap();
+    while now.lock_owner() != Some(slot) {
+        assert_eq!(holder.step(), Step::Inside, "the operation never took the lock");
+        now.take(&file);
+    }
+    holder
+}
+
+fn tell(askers: &mut [Actor], how: &str) -> Vec<String> {
+    askers.iter_mut().for_each(|asker| asker.say(how));
+    askers.iter_mut().map(Actor::hear).collect()
+}
+
+fn askers(directory: &Path) -> Vec<Actor> {
+    drop(open(directory));
+    let mut askers: Vec<Actor> = (0..3).map(|_| Actor::start("asker", directory)).collect();
+    askers.iter_mut().for_each(|asker| asker.say("go"));
+    askers
+}
+
+#[test]
+fn p2_a_stopped_lock_holder_makes_others_busy_and_all_go_on_when_it_does() {
+    let directory = directory();
+    let mut askers = askers(directory.path());
+    let mut holder = stopped_in_the_lock(directory.path());
+    let busy = format!("busy {}", holder.actor.pid);
+    // By the lock bound, and by a deadline before it.
+    for how in ["try", "wait", "try"] {
+        assert_eq!(tell(&mut askers, how), [&*busy; 3], "{how}: a living holder is named, never robbed");
+    }
+    holder.run_to_mark();
+    for asker in &mut askers {
+        asker.say("try");
+        assert_eq!(asker.hear(), "granted");
+    }
+}
+
+#[test]
+fn p2_a_lock_holder_killed_while_stopped_is_robbed_at_once() {
+    let directory = directory();
+    let mut askers = askers(directory.path());
+    let holder = stopped_in_the_lock(directory.path());
+    assert_eq!(tell(&mut askers[..1], "try"), [format!("busy {}", holder.actor.pid)]);
+    holder.kill();
+    for asker in &mut askers {
+        asker.say("try");
+        assert_eq!(asker.hear(), "granted", "within the lock bound: nobody else holds the lock or a permit");
+    }
+}
+
+#[test]
+fn p2_a_stopped_permit_holder_keeps_its_permits_until_it_goes_on() {
+    let directory = directory();
+    let mut askers = askers(directory.path());
+    let mut holder = Actor::start("permit holder", directory.path());
+    holder.signal(Signal::SIGSTOP);
+    let status = waitpid(holder.pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
+    assert!(matches!(status, WaitStatus::Stopped(..)));
+    for how in ["try", "wait", "try"] {
+        assert_eq!(tell(&mut askers, how), ["concurrency"; 3], "{how}: the living are not robbed");
+    }
+    let image = Image::of(&directory.path().join("limiters"));
+    assert_eq!(u64::from(image.held(image.slot_of(holder.pid.as_raw() as u32).unwrap())), CONCURRENCY);
+    holder.signal(Signal::SIGCONT);
+    holder.say("go");
+    assert_eq!(holder.hear(), "released");
+    assert_eq!(tell(&mut askers, "try"), ["granted"; 3]);
 }
 
 #[test]
