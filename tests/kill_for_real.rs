@@ -8,14 +8,15 @@
 mod support;
 
 use shmlimit::internals::layout::RESETS;
-use shmlimit::{AcquireError, Limiter, Reason, Request};
-use std::path::Path;
+use shmlimit::{AcquireError, Error, Limiter, Reason, Request};
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{TryRecvError, channel};
 use std::time::{Duration, Instant};
 use support::actor::{self, Actor, mark, ready};
 use support::image::{self, Image};
 use support::ptrace::{Step, Tracee};
-use support::{boot_time, builder, directory, eventually, fast_policy};
+use support::{NAME, boot_time, builder, directory, eventually, fast_policy, usual_policy};
 
 /// More than the peers and a victim ever want: nobody has to look for the dead on the way.
 const PERMITS: u64 = 6;
@@ -30,7 +31,6 @@ fn actor() {
 
 fn play(role: &str, directory: &Path) {
     let one = Request::new();
-    let limiter = builder(directory).open_existing().unwrap();
     let marked = |work: &mut dyn FnMut()| {
         ready();
         mark();
@@ -38,7 +38,24 @@ fn play(role: &str, directory: &Path) {
         mark();
         actor::hear();
     };
+    let open = || builder(directory).open_existing().unwrap();
     match role {
+        "attach" => return marked(&mut || drop(open())),
+        "create" => return marked(&mut || drop(builder(directory).policy(usual_policy()).create().unwrap())),
+        "replace" => {
+            return marked(&mut || drop(builder(directory).policy(usual_policy()).replace().unwrap()));
+        }
+        "detach" => {
+            let mut limiter = Some(open());
+            // Forgotten, so that the handle can go while it is held.
+            std::mem::forget(limiter.as_ref().unwrap().try_acquire(&one).unwrap());
+            return marked(&mut || drop(limiter.take()));
+        }
+        _ => {}
+    }
+    let limiter = open();
+    match role {
+        "late" => {}
         "peer" => contend(&limiter),
         "acquire" => {
             let mut grant = None;
@@ -131,72 +148,190 @@ fn places() -> usize {
 /// Grants that each survivor must make after a kill.
 const FURTHER: u64 = 10;
 
+/// A limiter with two peers, and what the test has seen there.
+struct Scene {
+    directory: tempfile::TempDir,
+    file: File,
+    limiter: Limiter,
+    peers: [Actor; 2],
+    slots: [usize; 2],
+    kills: usize,
+    /// How long both peers waited after the lock's owner was killed.
+    stalls: Vec<Duration>,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let directory = fresh();
+        let file = image::open(directory.path());
+        let limiter = builder(directory.path()).open_existing().unwrap();
+        let peers = [(); 2].map(|()| Actor::start("peer", directory.path()));
+        let now = Image::of(directory.path());
+        let slots = peers.each_ref().map(|peer| now.slot_of(peer.pid.as_raw() as u32).unwrap());
+        Scene { directory, file, limiter, peers, slots, kills: 0, stalls: Vec::new() }
+    }
+
+    /// Kills a victim while the peers contend, and sees to it that they go on and everything is accounted for.
+    fn kill(&mut self, victim: Tracee, what: &str) {
+        // Only now: a process that is stepped through never wins a race for the lock.
+        self.peers.iter_mut().for_each(|peer| peer.say("go"));
+        let mut now = Image::blank();
+        now.take(&self.file);
+        let slot = now.slot_of(victim.actor.pid.as_raw() as u32);
+        // A newcomer has the lock before its slot says whose it is.
+        let owned = now.lock_owner().is_some_and(|owner| !self.slots.contains(&owner));
+        if owned {
+            eventually("a peer sleeps on the lock", || {
+                now.take(&self.file);
+                now.has_sleeper()
+            });
+        }
+        victim.kill();
+        let killed = Instant::now();
+        self.kills += 1;
+        self.wait_for_grants(1);
+        if owned {
+            self.stalls.push(killed.elapsed());
+        }
+        self.wait_for_grants(FURTHER);
+        for peer in &mut self.peers {
+            peer.say("pause");
+            assert_eq!(peer.hear(), "idle");
+        }
+        assert_eq!(free_permits(&self.limiter), PERMITS - 2, "{what}");
+        now.take(&self.file);
+        assert!(now.is_whole() && now.lock_owner().is_none(), "{what}");
+        assert_eq!((now.in_flight(), now.held_by_all()), (2, 2), "{what}");
+        assert!(slot.is_none_or(|slot| now.held(slot) == 0), "{what}");
+        assert_eq!(now.word(RESETS), 0, "{what}: nothing had to be started afresh");
+    }
+
+    fn wait_for_grants(&self, further: u64) {
+        let mut now = Image::blank();
+        now.take(&self.file);
+        let goals = self.slots.map(|slot| now.granted(slot) + further);
+        eventually("the survivors go on", || {
+            now.take(&self.file);
+            self.slots.iter().zip(goals).all(|(slot, goal)| now.granted(*slot) >= goal)
+        });
+    }
+
+    fn report(self) {
+        println!(
+            "{} kills, {} of them of the lock's owner with a sleeper on it",
+            self.kills,
+            self.stalls.len()
+        );
+        assert!(!self.stalls.is_empty(), "no kill hit the critical section");
+        report("both survivors granted again after the lock's owner died", self.stalls);
+    }
+}
+
 #[test]
 fn p1_p2_after_a_real_kill_at_any_place_survivors_go_on_and_the_books_balance() {
-    let directory = fresh();
-    let file = image::open(directory.path());
-    let limiter = builder(directory.path()).open_existing().unwrap();
-    let mut peers = [(); 2].map(|()| Actor::start("peer", directory.path()));
-    let mut now = Image::of(directory.path());
-    let slots = peers.each_ref().map(|peer| now.slot_of(peer.pid.as_raw() as u32).unwrap());
-
-    let (mut kills, mut as_owner, mut with_sleeper, mut stalls) = (0, 0, 0, Vec::new());
-    for role in ["acquire", "release", "cancel", "denied"] {
+    let mut scene = Scene::new();
+    for role in ["acquire", "release", "cancel", "denied", "detach"] {
         let length = {
-            let mut tracee = Tracee::start(role, directory.path());
+            let mut tracee = Tracee::start(role, scene.directory.path());
             (1..).find(|_| tracee.step() == Step::Done).unwrap()
         };
-        println!("{role}: {length} instructions");
         let stride = (length / places()).max(1);
         for place in (stride / 2..length).step_by(stride) {
-            let mut victim = Tracee::start(role, directory.path());
-            // The way may be shorter this time: then it dies just after it.
+            let mut victim = Tracee::start(role, scene.directory.path());
+            // The way may be a little shorter this time: then it dies just after it.
             (0..place).find(|_| victim.step() == Step::Done);
-            // Only now: a process that is stepped through never wins a race for the lock.
-            peers.iter_mut().for_each(|peer| peer.say("go"));
-            now.take(&file);
-            let slot = now.slot_of(victim.actor.pid.as_raw() as u32).unwrap();
-            if now.lock_owner() == Some(slot) {
-                as_owner += 1;
-                eventually("a peer sleeps on the lock", || {
-                    now.take(&file);
-                    now.has_sleeper()
-                });
-                with_sleeper += 1;
-            }
-            let owned = now.lock_owner() == Some(slot);
-            victim.kill();
-            let killed = Instant::now();
-            kills += 1;
-
-            now.take(&file);
-            let grants = slots.map(|slot| now.granted(slot));
-            eventually("the survivors go on", || {
-                now.take(&file);
-                slots.iter().zip(grants).all(|(slot, before)| now.granted(*slot) > before)
-            });
-            if owned {
-                stalls.push(killed.elapsed());
-            }
-            let goals = slots.map(|slot| now.granted(slot) + FURTHER);
-            eventually("the survivors keep going", || {
-                now.take(&file);
-                slots.iter().zip(goals).all(|(slot, goal)| now.granted(*slot) >= goal)
-            });
-            for peer in &mut peers {
-                peer.say("pause");
-                assert_eq!(peer.hear(), "idle");
-            }
-            assert_eq!(free_permits(&limiter), PERMITS - 2, "{role}, killed after {place} instructions");
-            now.take(&file);
-            assert!(now.is_whole() && now.lock_owner().is_none());
-            assert_eq!((now.in_flight(), now.held_by_all(), now.held(slot)), (2, 2, 0));
-            assert_eq!(now.word(RESETS), 0, "nothing had to be started afresh");
+            scene.kill(victim, &format!("{role}, killed after {place} of {length} instructions"));
         }
     }
-    println!("{kills} kills, {as_owner} of them of the lock's owner, {with_sleeper} with a sleeper on it");
-    report("both survivors granted again after the lock's owner died", stalls);
-    assert!(as_owner > 0, "no kill hit the critical section");
+    scene.report();
+}
+
+/// Kills the actor of a role at every border of a system call, each time a new one.
+fn kill_at_every_system_call(
+    role: &str,
+    mut directory: impl FnMut() -> PathBuf,
+    mut kill: impl FnMut(Tracee, &str),
+) {
+    for place in 1.. {
+        let mut victim = Tracee::start(role, &directory());
+        if (0..place).any(|_| victim.to_system_call() == Step::Done) {
+            println!("{role}: killed at {} borders of system calls", place - 1);
+            return;
+        }
+        kill(victim, &format!("{role}, killed at border {place} of a system call"));
+    }
+}
+
+#[test]
+fn p1_p2_a_newcomer_killed_at_any_system_call_takes_nothing_with_it() {
+    let mut scene = Scene::new();
+    let path = scene.directory.path().to_owned();
+    kill_at_every_system_call("attach", || path.clone(), |victim, what| scene.kill(victim, what));
+    assert!(scene.kills > 10);
+}
+
+#[test]
+fn p1_whoever_is_killed_at_a_system_call_of_create_or_replace_leaves_a_place_to_work_in() {
+    let mut place = fresh();
+    for role in ["create", "replace"] {
+        let current = std::cell::RefCell::new(&mut place);
+        let renew = || {
+            let new = if role == "create" { directory() } else { fresh() };
+            **current.borrow_mut() = new;
+            current.borrow().path().to_owned()
+        };
+        kill_at_every_system_call(role, renew, |victim, what| {
+            victim.kill();
+            let current = current.borrow();
+            let path = current.path();
+            for entry in std::fs::read_dir(path).unwrap() {
+                let name = entry.unwrap().file_name();
+                assert!(name == *format!("{NAME}.shm") || name == "ratelimit.lock", "{what} left {name:?}");
+            }
+            let there = builder(path).open_existing();
+            match there.map(|limiter| limiter.policy().unwrap()) {
+                Ok(policy) => assert!(policy == fast_policy(PERMITS) || policy == usual_policy(), "{what}"),
+                Err(Error::UnknownLimiter { .. }) => {}
+                Err(error) => panic!("{what}: {error}"),
+            }
+            // The gate is free again, and what is made now is what was asked for.
+            let made = builder(path)
+                .policy(usual_policy())
+                .replace()
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(made.policy().unwrap(), usual_policy());
+        });
+    }
+}
+
+#[test]
+fn p2_one_killed_in_its_sleep_on_the_lock_or_for_a_permit_is_not_missed() {
+    let directory = fresh();
+    let mut holder = Tracee::start("holder", directory.path());
+    let mut asker = Actor::start("waiter", directory.path());
+    let mut now = Image::blank();
+    let file = image::open(directory.path());
+    // The first sleeps for a permit, and dies there.
+    let mut sleeper = Actor::start("waiter", directory.path());
+    sleeper.say("go");
+    now.take(&file);
+    let slot = now.slot_of(sleeper.pid.as_raw() as u32).unwrap();
+    eventually("it waits for a permit", || {
+        now.take(&file);
+        now.refused(slot) >= 2
+    });
+    sleeper.kill();
+    // The second sleeps on the lock, and dies there.
+    step_into_the_lock(&mut holder, directory.path());
+    let mut sleeper = Actor::launch("late", directory.path());
+    eventually("it sleeps on the lock", || {
+        now.take(&file);
+        now.has_sleeper()
+    });
+    sleeper.kill();
+    holder.run_to_mark();
+    asker.say("go");
+    assert!(asker.hear().starts_with("granted"), "one permit was released");
 }
 
 /// For people and for the long version: how long it took. The tests themselves only mind whether it ended.

@@ -75,6 +75,16 @@ impl Tracee {
         }
     }
 
+    /// Runs to the next border of a system call, into it or out of it.
+    pub fn to_system_call(&mut self) -> Step {
+        ptrace::syscall(self.actor.tid, None).unwrap();
+        match self.wait() {
+            Signal::SIGTRAP => Step::Inside,
+            Signal::SIGUSR1 => Step::Done,
+            other => panic!("the tracee got {other}"),
+        }
+    }
+
     fn wait(&self) -> Signal {
         match waitpid(self.actor.tid, Some(WaitPidFlag::__WALL)).unwrap() {
             WaitStatus::Stopped(_, signal) => signal,
