@@ -17,6 +17,7 @@ use support::actor::{self, Actor, mark, ready};
 use support::image::{self, Image, Recovered};
 use support::ptrace::{Step, Tracee};
 use support::{CONCURRENCY, NAME, builder, directory, policy, usual_policy};
+use tempfile::TempDir;
 
 /// Not a claim: here the actors of the other tests begin.
 #[test]
@@ -37,6 +38,12 @@ fn play(role: &str, directory: &Path) {
     };
     let one = Request::new();
     match role {
+        "bystander" => {
+            let limiter = open();
+            let _one = limiter.try_acquire(&one).unwrap();
+            ready();
+            actor::hear();
+        }
         "granted" => {
             let limiter = open();
             let _first = limiter.try_acquire(&one).unwrap();
@@ -47,13 +54,13 @@ fn play(role: &str, directory: &Path) {
         }
         "denied for rate" => {
             let limiter = open();
-            let _all = limiter.try_acquire(&Request::new().cost("requests", 50)).unwrap();
+            let _all = limiter.try_acquire(&Request::new().cost("requests", 49)).unwrap();
             marked(&mut || assert_refused(&limiter, Reason::Rate));
             actor::hear();
         }
         "denied for concurrency" => {
             let limiter = open();
-            let _all: Vec<_> = (0..CONCURRENCY).map(|_| limiter.try_acquire(&one).unwrap()).collect();
+            let _all: Vec<_> = (1..CONCURRENCY).map(|_| limiter.try_acquire(&one).unwrap()).collect();
             marked(&mut || assert_refused(&limiter, Reason::Concurrency));
             actor::hear();
         }
@@ -87,7 +94,7 @@ fn play(role: &str, directory: &Path) {
         }
         "holder" => {
             let limiter = open();
-            let _all: Vec<_> = (0..CONCURRENCY).map(|_| limiter.try_acquire(&one).unwrap()).collect();
+            let _all: Vec<_> = (1..CONCURRENCY).map(|_| limiter.try_acquire(&one).unwrap()).collect();
             ready();
         }
         "acquire" => {
@@ -181,15 +188,28 @@ fn walk_on(mut tracee: Tracee, role: &str, directory: &Path, permits: bool) -> W
     Walk { committed }
 }
 
-fn fresh() -> tempfile::TempDir {
-    let directory = directory();
-    drop(builder(directory.path()).policy(usual_policy()).create().unwrap());
-    directory
+/// A limiter that another participant holds a permit of: books that are wrong by one cannot hide at zero.
+struct Scene {
+    directory: TempDir,
+    _bystander: Actor,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let directory = directory();
+        drop(builder(directory.path()).policy(usual_policy()).create().unwrap());
+        let _bystander = Actor::start("bystander", directory.path());
+        Scene { directory, _bystander }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
 }
 
 /// Walks through an operation that is one transaction.
 fn one_transaction(role: &str, permits: bool) -> Walk {
-    let walk = walk(role, fresh().path(), permits);
+    let walk = walk(role, Scene::new().path(), permits);
     assert_eq!(walk.committed.len(), 2, "{role} is one transaction");
     walk
 }
@@ -206,7 +226,7 @@ fn p1_try_acquire_granted_is_before_or_after_and_stays_charged() {
 #[test]
 fn p1_try_acquire_denied_changes_nothing() {
     for (role, permits) in [("denied for rate", false), ("denied for concurrency", true)] {
-        assert_eq!(walk(role, fresh().path(), permits).committed.len(), 1, "{role} commits nothing");
+        assert_eq!(walk(role, Scene::new().path(), permits).committed.len(), 1, "{role} commits nothing");
     }
 }
 
@@ -233,7 +253,7 @@ fn p1_attach_is_before_or_after() {
 #[test]
 fn p1_detach_is_before_or_after_and_gives_every_permit_back() {
     let walk = one_transaction("detach", true);
-    assert_eq!((walk.before().in_flight(), walk.after().in_flight()), (2, 0));
+    assert_eq!((walk.before().in_flight(), walk.after().in_flight()), (3, 1));
 }
 
 #[test]
@@ -264,36 +284,36 @@ fn die_in_a_grant(directory: &Path, entries: u64) -> usize {
 
 #[test]
 fn p1_recovery_by_a_newcomer_can_be_killed_too() {
-    let directory = fresh();
-    let dead = die_in_a_grant(directory.path(), 4);
-    let walk = walk("attach", directory.path(), true);
+    let scene = Scene::new();
+    let dead = die_in_a_grant(scene.path(), 4);
+    let walk = walk("attach", scene.path(), true);
     assert_eq!(walk.committed.len(), 2, "undoing is no change, burying and entering are one");
     assert!(walk.before().is_owned(dead) && !walk.after().is_owned(dead));
-    assert_eq!((walk.before().held(dead), walk.after().in_flight()), (1, 0));
+    assert_eq!((walk.before().held(dead), walk.after().in_flight()), (1, 1));
 }
 
 #[test]
 fn p1_recovery_by_a_participant_can_be_killed_too() {
-    let directory = fresh();
+    let scene = Scene::new();
     // Attached before the other one dies, so that it finds the lock held when it asks.
-    let participant = Tracee::start("acquire", directory.path());
-    let dead = die_in_a_grant(directory.path(), 3);
-    let walk = walk_on(participant, "acquire from a dead holder", directory.path(), true);
+    let participant = Tracee::start("acquire", scene.path());
+    let dead = die_in_a_grant(scene.path(), 3);
+    let walk = walk_on(participant, "acquire from a dead holder", scene.path(), true);
     assert_eq!(walk.committed.len(), 3, "undoing is no change; burying is one, the grant another");
     assert!(walk.before().is_owned(dead) && !walk.committed[1].is_owned(dead));
-    assert_eq!((walk.committed[1].in_flight(), walk.after().in_flight()), (0, 1));
+    assert_eq!((walk.committed[1].in_flight(), walk.after().in_flight()), (1, 2));
 }
 
 #[test]
 fn p1_reaping_the_dead_can_be_killed_too() {
-    let directory = fresh();
-    let holder = Actor::start("holder", directory.path());
-    let participant = Tracee::start("acquire", directory.path());
+    let scene = Scene::new();
+    let holder = Actor::start("holder", scene.path());
+    let participant = Tracee::start("acquire", scene.path());
     drop(holder);
-    let walk = walk_on(participant, "acquire what a dead one holds", directory.path(), true);
+    let walk = walk_on(participant, "acquire what a dead one holds", scene.path(), true);
     assert_eq!(walk.committed.len(), 3, "burying is one change, the grant another");
     let in_flight: Vec<u32> = walk.committed.iter().map(Image::in_flight).collect();
-    assert_eq!(in_flight, [4, 0, 1]);
+    assert_eq!(in_flight, [4, 1, 2]);
 }
 
 /// Steps through an operation that makes files, and shows every new picture of the directory to `look`: the names in
@@ -343,10 +363,10 @@ fn p1_create_makes_a_whole_segment_or_none() {
 
 #[test]
 fn p1_replace_leaves_the_old_limiter_or_the_new_one_or_none() {
-    let directory = fresh();
+    let scene = Scene::new();
     let (old, new) = (usual_policy(), policy(20, 10));
     let mut seen = vec![Some(old)];
-    walk_files("replace", directory.path(), |image| {
+    walk_files("replace", scene.path(), |image| {
         let there = image.map(|image| image.reopened().expect("a segment that is there can be used"));
         if seen.last() != Some(&there) {
             seen.push(there);

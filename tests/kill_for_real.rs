@@ -254,7 +254,7 @@ fn kill_at_every_system_call(
 ) {
     for place in 1.. {
         let mut victim = Tracee::start(role, &directory());
-        if (0..place).any(|_| victim.to_system_call() == Step::Done) {
+        if (0..place).any(|_| victim.run_to_system_call() == Step::Done) {
             println!("{role}: killed at {} borders of system calls", place - 1);
             return;
         }

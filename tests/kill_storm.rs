@@ -152,6 +152,7 @@ fn rage(directory: &Path, duration: Duration, random: &mut Random) -> Deeds {
     while started.elapsed() < duration {
         // The pace of the storm, not a synchronisation.
         std::thread::sleep(Duration::from_micros(1000 + random.below(30_000)));
+        assert!(!workers.iter_mut().any(Actor::has_ended), "a worker failed, see above");
         let victim = random.below(WORKERS as u64) as usize;
         match random.below(3) {
             // Not all at once: a stopped worker may keep a permit, and who should go on then?
@@ -160,7 +161,9 @@ fn rage(directory: &Path, duration: Duration, random: &mut Random) -> Deeds {
                 workers[victim].signal(Signal::SIGSTOP);
             }
             0 | 1 => {
-                if let Some((i, since)) = stopped.pop() {
+                // The longest stopped first: if it holds the lock, nobody gets anything until then.
+                if !stopped.is_empty() {
+                    let (i, since) = stopped.remove(0);
                     workers[i].signal(Signal::SIGCONT);
                     deeds.stops.push((since, boot_time()));
                 }

@@ -111,6 +111,11 @@ impl Actor {
         let _ = kill(self.pid, signal);
     }
 
+    /// Whether it has come to an end by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Kills it and waits until it is gone, its memory and locks with it.
     pub fn kill(&mut self) {
         let _ = self.child.kill();

@@ -76,7 +76,7 @@ impl Tracee {
     }
 
     /// Runs to the next border of a system call, into it or out of it.
-    pub fn to_system_call(&mut self) -> Step {
+    pub fn run_to_system_call(&mut self) -> Step {
         ptrace::syscall(self.actor.tid, None).unwrap();
         match self.wait() {
             Signal::SIGTRAP => Step::Inside,
