@@ -73,3 +73,12 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         std::thread::yield_now();
     }
 }
+
+/// For people and for the long version: how long it took. The tests themselves only mind whether it ended.
+pub fn report(what: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    let part = |percent: usize| times.get((times.len() * percent / 100).min(times.len().saturating_sub(1)));
+    if let (Some(median), Some(late), Some(most)) = (part(50), part(95), part(100)) {
+        println!("{what}: median {median:.2?}, 95 % {late:.2?}, at most {most:.2?}, {} times", times.len());
+    }
+}
