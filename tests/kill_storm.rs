@@ -72,14 +72,19 @@ fn ask(limiter: &Limiter) {
             "try" => limiter.try_acquire(&Request::new()),
             _ => limiter.acquire(&timeout),
         };
-        match answer {
-            Ok(_) => actor::say("granted"),
-            Err(AcquireError::Refused(refusal)) => actor::say(refusal.reason.as_str()),
+        let said = match answer {
+            Ok(grant) => {
+                // Given back before it is told: the next one is asked right after.
+                drop(grant);
+                "granted".to_owned()
+            }
+            Err(AcquireError::Refused(refusal)) => refusal.reason.as_str().to_owned(),
             Err(AcquireError::Failed(error)) => match *error {
-                Error::Busy { pid, .. } => actor::say(&format!("busy {pid}")),
-                error => actor::say(&format!("{error}")),
+                Error::Busy { pid, .. } => format!("busy {pid}"),
+                error => error.to_string(),
             },
-        }
+        };
+        actor::say(&said);
     }
 }
 
