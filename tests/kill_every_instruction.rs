@@ -111,7 +111,7 @@ fn play(role: &str, directory: &Path) {
 
 fn assert_refused(limiter: &Limiter, reason: Reason) {
     match limiter.try_acquire(&Request::new()) {
-        Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason, reason),
+        Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), reason),
         other => panic!("expected a refusal, got {other:?}"),
     }
 }

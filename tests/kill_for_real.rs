@@ -132,7 +132,7 @@ fn free_permits(limiter: &Limiter) -> u64 {
         match limiter.try_acquire(&Request::new()) {
             Ok(grant) => grants.push(grant),
             Err(AcquireError::Refused(refusal)) => {
-                assert_eq!(refusal.reason, Reason::Concurrency);
+                assert_eq!(refusal.reason(), Reason::Concurrency);
                 return grants.len() as u64;
             }
             Err(error) => panic!("{error}"),

@@ -78,7 +78,7 @@ fn ask(limiter: &Limiter) {
                 drop(grant);
                 "granted".to_owned()
             }
-            Err(AcquireError::Refused(refusal)) => refusal.reason.as_str().to_owned(),
+            Err(AcquireError::Refused(refusal)) => refusal.reason().as_str().to_owned(),
             Err(AcquireError::Failed(error)) => match *error {
                 Error::Busy { pid, .. } => format!("busy {pid}"),
                 error => error.to_string(),
@@ -207,7 +207,7 @@ fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_nobody_stalls() {
     let all: Vec<_> =
         (0..CONCURRENCY).map(|_| limiter.acquire(&patient).expect("a permit comes back")).collect();
     match limiter.try_acquire(&Request::new()) {
-        Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason, Reason::Concurrency),
+        Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), Reason::Concurrency),
         other => panic!("a permit too many: {other:?}"),
     }
     drop(all);

@@ -146,7 +146,7 @@ impl Image {
                     Err(error) => panic!("after recovery: {error}"),
                 }
             };
-            assert_eq!(refusal.reason, Reason::Concurrency);
+            assert_eq!(refusal.reason(), Reason::Concurrency);
             assert_eq!(grants.len() as u64, CONCURRENCY, "the permits of the dead come back, and no others");
         }
         Recovered(words.map(|word| (word, after.word(word))).collect())
