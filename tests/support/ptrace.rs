@@ -41,7 +41,7 @@ impl Tracee {
     pub fn start(role: &str, directory: &std::path::Path) -> Tracee {
         let actor = Actor::start(role, directory);
         pin(actor.tid);
-        ptrace::attach(actor.tid).unwrap();
+        ptrace::attach(actor.tid).expect("these tests need ptrace of their own children");
         let mut tracee = Tracee { actor, traced: true };
         assert_eq!(tracee.wait(), Signal::SIGSTOP, "attaching stops the thread");
         tracee.actor.say("go");
