@@ -435,19 +435,13 @@ impl Drop for Segment {
     /// Leaves the segment: permits back, slot free. What cannot be given back here is found by the others. Only
     /// here, where no other thread can be in a transaction under the slot that is given up.
     fn drop(&mut self) {
-        let badge = self.presence.word(presence::STATE).load(Ordering::Acquire);
-        if badge > presence::ATTACHING {
-            let slot = self.member_of(badge).slot;
-            let patience = self.bounds.lock;
-            let begun = Transaction::begin(&self.words, &self.backing, slot, Claim::Participant, patience);
-            if let Ok(Begun { mut tx, .. }) = begun {
-                let held = slots::leave(&mut tx, slot);
-                let committed = tx.commit().is_ok();
-                drop(tx);
-                if committed && held.total > 0 {
-                    self.announce();
-                }
-            }
+        let Some(member) = self.present() else { return };
+        let left = self.transact(&member, self.bounds.lock, |tx, _| {
+            let held = slots::leave(tx, member.slot);
+            tx.commit().is_ok() && held.total > 0
+        });
+        if left.unwrap_or(false) {
+            self.announce();
         }
     }
 }
