@@ -109,6 +109,11 @@ impl Machine {
     }
 }
 
+/// The slot whose dead owner the lock was taken from.
+pub fn robbed_slot(begun: &Begun<'_, Machine>) -> Option<usize> {
+    begun.robbed.as_ref().map(|(slot, _)| *slot)
+}
+
 impl Os for Machine {
     type Pulse = Pulse;
 

@@ -3,7 +3,7 @@
 
 use shmlimit::segment::lock::{self, Claim, StillHeld};
 use shmlimit_loom_tests::explore::{living, one_dies, spawn};
-use shmlimit_loom_tests::machine::{FOR_EVER, Machine};
+use shmlimit_loom_tests::machine::{FOR_EVER, Machine, robbed_slot};
 use shmlimit_loom_tests::pair::{A, B, add, both};
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ fn a_waiter_that_dies_asleep_or_awake_holds_up_nobody() {
         let machine = Machine::new(&[A, B], &[0, 1, 2]);
         let visit = |machine: &Machine, slot| {
             let mut begun = machine.begin(slot, Claim::Participant);
-            if let Some(slot) = begun.robbed_slot() {
+            if let Some(slot) = robbed_slot(&begun) {
                 assert_eq!(slot, 1);
             }
             add(&mut begun.tx, 1);

@@ -9,7 +9,7 @@ use shmlimit::segment::lock::{Claim, Os};
 use shmlimit::segment::slots::{self, Identity};
 use shmlimit::sys::mortal::is_dead;
 use shmlimit_loom_tests::explore::{Cut, killed, one_dies, spawn, two_die};
-use shmlimit_loom_tests::machine::Machine;
+use shmlimit_loom_tests::machine::{Machine, robbed_slot};
 use std::sync::Arc;
 
 const WHO: Identity = Identity { pid: 7, program: [0; 16] };
@@ -53,7 +53,7 @@ fn dies_taking_a_permit(machine: &Arc<Machine>, cut: &Cut) -> loom::thread::Join
 /// What a participant does first with the lock of a dead one: give back what it held. Returns how many permits.
 fn participate(machine: &Machine, index: usize) -> u32 {
     let mut begun = machine.begin(index, Claim::Participant);
-    let given_back = begun.robbed_slot().map_or(0, |dead| slots::leave(&mut begun.tx, dead).total);
+    let given_back = robbed_slot(&begun).map_or(0, |dead| slots::leave(&mut begun.tx, dead).total);
     begun.tx.commit().unwrap();
     drop(begun);
     given_back

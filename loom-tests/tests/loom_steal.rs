@@ -6,7 +6,7 @@ use shmlimit::segment::layout::VERSION;
 use shmlimit::segment::lock::Claim;
 use shmlimit::sys::mortal::is_dead;
 use shmlimit_loom_tests::explore::{Cut, living, one_dies, spawn, two_die};
-use shmlimit_loom_tests::machine::Machine;
+use shmlimit_loom_tests::machine::{Machine, robbed_slot};
 use shmlimit_loom_tests::pair::{A, B, add, both};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ struct Visit {
 fn visit(machine: &Machine, slot: usize, n: u64) -> Visit {
     let mut begun = machine.begin(slot, Claim::Participant);
     let found = begun.found;
-    let visit = Visit { robbed: begun.robbed_slot(), undone: found == Found::Undone };
+    let visit = Visit { robbed: robbed_slot(&begun), undone: found == Found::Undone };
     assert!(found != Found::Damaged || is_dead());
     assert!(
         is_dead() || visit.robbed.is_some() || !visit.undone,

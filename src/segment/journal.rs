@@ -53,13 +53,6 @@ pub struct Begun<'a, O: Os> {
     pub robbed: Option<(usize, O::Pulse)>,
 }
 
-impl<O: Os> Begun<'_, O> {
-    /// The slot whose dead owner the lock was taken from.
-    pub fn robbed_slot(&self) -> Option<usize> {
-        self.robbed.as_ref().map(|(slot, _)| *slot)
-    }
-}
-
 /// A transaction tried to change more words than the journal holds; nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLong;
