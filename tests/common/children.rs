@@ -13,6 +13,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 const ROLE: &str = "SHMLIMIT_TEST_ROLE";
 const SAYS: &str = "CHILD SAYS ";
+/// Seconds after which a forked child is ended by the system.
+const LONGEST_LIFE: u32 = 90;
 /// Nobody, on every Unix.
 pub const UNPRIVILEGED: u32 = 65534;
 
@@ -43,6 +45,8 @@ pub fn cloned(body: impl FnOnce() -> i32) -> Pid {
 }
 
 fn end_with(body: impl FnOnce() -> i32) -> ! {
+    // A child that hangs must not outlive its test.
+    nix::unistd::alarm::set(LONGEST_LIFE);
     let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(101);
     // SAFETY: ends the child without running anything of its parent's.
     unsafe { libc::_exit(code) }
