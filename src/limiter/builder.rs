@@ -182,6 +182,10 @@ pub(super) fn successor(
     bounds: Bounds,
     old: &Segment,
 ) -> Result<Link, Error> {
-    let seed = if old.is_retired() { Seed::fresh(old.policy()?) } else { old.seed()? };
-    Link::new(name.clone(), settle(directory, name, bounds, Some(seed))?)
+    // The old one is asked only if there is no other: it may be damaged, and replaced for that very reason.
+    let segment = match settle(directory, name, bounds, None) {
+        Err(Error::UnknownLimiter { .. }) => settle(directory, name, bounds, Some(old.seed()?))?,
+        there => there?,
+    };
+    Link::new(name.clone(), segment)
 }

@@ -99,15 +99,23 @@ impl Segment {
 
     /// The policy in force.
     pub fn policy(&self) -> Result<Policy, Error> {
-        let damaged = |problem| Error::Damaged { path: self.path().to_owned(), problem };
         match journal::read(&self.words, recover::policy) {
-            Some(policy) => policy.map_err(damaged),
+            Some(policy) => policy.map_err(|problem| self.damaged(problem)),
             None => {
                 let member = self.member()?;
                 let (tx, _) = self.begin(&member, self.bounds.lock)?;
-                recover::policy(tx.words()).map_err(damaged)
+                recover::policy(tx.words()).map_err(|problem| self.damaged(problem))
             }
         }
+    }
+
+    /// Damaged; or, if somebody has replaced it for that, gone.
+    #[cold]
+    fn damaged(&self, problem: String) -> Error {
+        if self.is_retired() || !self.backing.is_in_place() {
+            return self.gone();
+        }
+        Error::Damaged { path: self.path().to_owned(), problem }
     }
 
     /// The bounds it was opened with.
@@ -119,8 +127,7 @@ impl Segment {
     pub fn set_policy(&self, policy: &Policy) -> Result<(), Error> {
         let member = self.member()?;
         let (mut tx, now) = self.begin(&member, self.bounds.lock)?;
-        let old = recover::policy(tx.words())
-            .map_err(|problem| Error::Damaged { path: self.path().to_owned(), problem })?;
+        let old = recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
         decide::patch(&mut tx, &old, policy, now);
         let encoded = policy.encode();
         tx.write_array(layout::POLICY, encoded);
@@ -142,11 +149,31 @@ impl Segment {
         Ok(())
     }
 
-    /// What a segment needs that goes on where this one was deleted.
+    /// What a segment needs that goes on where this one was deleted or retired.
+    ///
+    /// Without the lock: who died in a deleted file can never be found dead, because its pulse is felt by the name.
+    /// Its half-done transaction is then taken as it is, which is one call's charge more or less than was granted.
     pub fn seed(&self) -> Result<Seed, Error> {
-        let policy = self.policy()?;
-        let rules = self.look(|view| std::array::from_fn(|i| view.rule(i)))?;
-        Ok(Seed { policy, rules, clock_offset: self.words.load(layout::CLOCK_OFFSET) })
+        let copy = |words: &Words| {
+            let rules = std::array::from_fn(|i| Reader(words).rule(i));
+            recover::policy(words).map(|policy| Seed {
+                policy,
+                rules,
+                clock_offset: words.load(layout::CLOCK_OFFSET),
+            })
+        };
+        let started = std::time::Instant::now();
+        let whole = loop {
+            match journal::read(&self.words, copy) {
+                None if started.elapsed() < self.bounds.lock => std::thread::sleep(Duration::from_millis(1)),
+                read => break read,
+            }
+        };
+        let seed = whole
+            .unwrap_or_else(|| copy(&self.words))
+            .map_err(|problem| Error::Damaged { path: self.path().to_owned(), problem })?;
+        // Who retires a limiter wants it to start afresh.
+        Ok(if self.is_retired() { Seed::fresh(seed.policy) } else { seed })
     }
 
     /// Whether it was replaced or removed on purpose.
