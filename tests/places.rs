@@ -172,6 +172,21 @@ fn replacing_a_damaged_limiter_heals_those_who_use_it() {
 }
 
 #[test]
+fn permits_that_nobody_holds_are_found_by_the_next_who_attaches() {
+    let directory = common::directory();
+    let running = builder(directory.path()).policy(permits(4)).create().unwrap();
+    assert!(take(&running));
+    let raw = Raw::map(&segment_path(directory.path()));
+    for damaged in [0, 2, 3, 4, 4096] {
+        raw.word(layout::CORE + 1).store(damaged, Ordering::Relaxed);
+        drop(builder(directory.path()).open_existing().unwrap());
+        let seen = running.snapshot().unwrap();
+        assert_eq!((seen.in_flight, seen.in_flight_background), (1, 1), "{damaged} were written");
+    }
+    assert_eq!(drain(&running), 3);
+}
+
+#[test]
 fn full_slots_name_the_limit_and_dead_slots_are_used_again() {
     let directory = common::directory();
     let first = builder(directory.path()).policy(permits(4)).create().unwrap();

@@ -405,11 +405,11 @@ impl Segment {
         if let Some(dead) = tx.robbed() {
             slots::leave(&mut tx, dead);
         }
-        if !recover::is_sane(&tx, found, now) {
-            recover::reset(&mut tx, now);
-        }
         recover::policy(tx.words())
             .map_err(|problem| Error::Damaged { path: self.path().to_owned(), problem })?;
+        if !recover::is_sound(&tx, found, now) {
+            recover::reset(&mut tx, now);
+        }
         // The wall clock may have been set since: a fresh anchor tells best how long the machine was off.
         tx.write(layout::ANCHOR_TIME, now.0);
         tx.write(layout::ANCHOR_WALL, wall);
