@@ -287,7 +287,11 @@ fn p3_damage_anywhere_sampled() {
             DropHandle,
         ][random.below(10)];
         let spots: Vec<(usize, u64)> = (0..1 + random.below(6))
-            .map(|_| (random.below(layout::WORDS), random.next() >> random.below(64)))
+            .map(|spot| {
+                // Every other spot among the words that decisions read.
+                let word = random.below(if spot % 2 == 0 { layout::JOURNAL } else { layout::WORDS });
+                (word, random.next() >> random.below(64))
+            })
             .collect();
         fixture.trying = (call, spots[0].0 * 8, 0);
         // The header would only be refused; the lock bytes would only cost their millisecond.
