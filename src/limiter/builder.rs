@@ -182,7 +182,10 @@ pub(super) fn successor(
     bounds: Bounds,
     old: &Segment,
 ) -> Result<Link, Error> {
-    // If its policy cannot be read any more, there may still be a new segment to go over to.
-    let seed = old.seed().map(|seed| if old.is_retired() { Seed::fresh(seed.policy) } else { seed });
-    Link::new(name.clone(), settle(directory, name, bounds, seed.ok())?)
+    // The old one is asked only if there is no other: it may be damaged, and replaced for that very reason.
+    let segment = match settle(directory, name, bounds, None) {
+        Err(Error::UnknownLimiter { .. }) => settle(directory, name, bounds, Some(old.seed()?))?,
+        there => there?,
+    };
+    Link::new(name.clone(), segment)
 }

@@ -81,13 +81,12 @@ impl Segment {
 
     /// The policy in force.
     pub fn policy(&self) -> Result<Policy, Error> {
-        let damaged = |problem| Error::Damaged { path: self.path().to_owned(), problem };
         match journal::read(&self.words, recover::policy) {
-            Some(policy) => policy.map_err(damaged),
+            Some(policy) => policy.map_err(|problem| self.damaged(problem)),
             None => {
                 let member = self.member()?;
                 let policy = self.transact(&member, self.bounds.lock, |tx, _| recover::policy(tx.words()))?;
-                policy.map_err(damaged)
+                policy.map_err(|problem| self.damaged(problem))
             }
         }
     }
@@ -102,8 +101,7 @@ impl Segment {
         let member = self.member()?;
         let encoded = policy.encode();
         self.transact(&member, self.bounds.lock, |tx, now| {
-            let old = recover::policy(tx.words())
-                .map_err(|problem| Error::Damaged { path: self.path().to_owned(), problem })?;
+            let old = recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
             decide::patch(tx, &old, policy, now);
             tx.write_array(layout::POLICY, encoded);
             tx.write(layout::POLICY_CHECKSUM, layout::checksum(encoded));
@@ -126,11 +124,12 @@ impl Segment {
         Ok(())
     }
 
-    /// What a segment needs that goes on where this one was deleted.
+    /// What a segment needs that goes on where this one was deleted or retired.
     pub fn seed(&self) -> Result<Seed, Error> {
         let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
-        Seed::after(&self.words, clock)
-            .map_err(|problem| Error::Damaged { path: self.path().to_owned(), problem })
+        let seed = Seed::after(&self.words, clock).map_err(|problem| self.damaged(problem))?;
+        // Who retires a limiter wants it to start afresh.
+        Ok(if self.is_retired() { Seed::fresh(seed.policy) } else { seed })
     }
 
     /// Whether it was replaced or removed on purpose.
@@ -412,6 +411,11 @@ impl Segment {
     fn check_place(&self, raw: u64) -> Result<(), Error> {
         self.presence.word(presence::CHECKED).store(raw, Ordering::Relaxed);
         if self.backing.is_in_place() { Ok(()) } else { Err(self.gone()) }
+    }
+
+    #[cold]
+    pub(super) fn damaged(&self, problem: String) -> Error {
+        Error::Damaged { path: self.path().to_owned(), problem }
     }
 
     /// Deleted, replaced or retired: the limiter opens it again.

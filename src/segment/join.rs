@@ -7,7 +7,6 @@ use super::lock::{Claim, StillHeld};
 use super::recover;
 use super::slots::{self, Identity};
 use crate::error::Error;
-use crate::kernel::decide;
 use crate::kernel::time::Time;
 use crate::sys::{self, Clock, Pulse};
 use std::sync::atomic::Ordering;
@@ -84,11 +83,10 @@ impl Segment {
         if let Some((dead, _)) = robbed {
             slots::leave(&mut tx, dead);
         }
-        if !recover::is_sane(&tx, found, now) || !decide::sane(&tx) {
+        recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
+        if !recover::is_sound(&tx, found, now) {
             recover::reset(&mut tx, now);
         }
-        recover::policy(tx.words())
-            .map_err(|problem| Error::Damaged { path: self.path().to_owned(), problem })?;
         // The wall clock may have been set since: a fresh anchor tells best how long the machine was off.
         tx.write(layout::ANCHOR_TIME, now.0);
         tx.write(layout::ANCHOR_WALL, wall);

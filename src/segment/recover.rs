@@ -100,6 +100,20 @@ pub fn is_sane<O: Os>(tx: &Transaction<'_, O>, found: Found, now: Time) -> bool 
         && core.in_flight_background <= core.in_flight
 }
 
+/// The same with all that takes longer, for those who attach: rules in range, and as many permits out as the
+/// participants hold together. A wrong count would otherwise stay for ever.
+pub fn is_sound<O: Os>(tx: &Transaction<'_, O>, found: Found, now: Time) -> bool {
+    let (mut total, mut background) = (0, 0);
+    for held in (0..layout::SLOTS).map(|slot| tx.held(slot)) {
+        total += u64::from(held.total);
+        background += u64::from(held.background);
+    }
+    let core = tx.core();
+    is_sane(tx, found, now)
+        && decide::sane(tx)
+        && (total, background) == (u64::from(core.in_flight), u64::from(core.in_flight_background))
+}
+
 /// Starts the state anew, with nothing to give (a reset never hands out a full bucket). Permits are counted
 /// again from what the participants hold.
 pub fn reset<O: Os>(tx: &mut Transaction<'_, O>, now: Time) {

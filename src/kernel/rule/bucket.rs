@@ -141,9 +141,8 @@ impl Count for Bucket {
 
     fn charge(terms: &Terms, state: RuleState, now: Time, cost: u64) -> (RuleState, Charge) {
         let mut words = Words::read(state).after(terms, now, cost);
-        // Only a settlement can be as large as this; admitted costs stay within tau.
-        let most = Span::whole(now.0.saturating_add(MAX_SPAN));
-        words.at = words.at.min(most);
+        // Only a settlement can come to this; admitted costs stay within tau.
+        words.at = words.at.min(Span::whole(furthest(terms, now)));
         (words.write(), words.mark(terms))
     }
 
@@ -184,7 +183,7 @@ impl Count for Bucket {
 
     fn sane(terms: &Terms, state: RuleState, latest: Time) -> bool {
         let at = Words::read(state).at;
-        at.frac < terms.den() && at.whole <= latest.0.saturating_add(MAX_SPAN)
+        at.frac < terms.den() && at.whole <= furthest(terms, latest)
     }
 
     fn empty(terms: &Terms, now: Time) -> RuleState {
@@ -207,14 +206,22 @@ impl Count for Bucket {
             let owed = convert(debt.minus(old.tau(), old.den()), old, new, true);
             new.tau().plus(owed, den)
         };
-        let debt = if debt.whole >= MAX_SPAN { Span::whole(MAX_SPAN) } else { debt };
-        Words { at: Span::whole(now.0).plus(debt, den), ..words }.write()
+        let at = Span::whole(now.0).plus(debt, den).min(Span::whole(furthest(new, now)));
+        Words { at, ..words }.write()
     }
 
     fn forget(state: RuleState, now: Time) -> RuleState {
         // A call granted later in this very nanosecond loses its refund too: less is safe.
         Words { since: Time(now.0.saturating_add(1)), ..Words::read(state) }.write()
     }
+}
+
+/// How far ahead a settlement may drive `at`. Far beyond any real one, but near enough that a damaged word does not
+/// refuse everybody for years.
+fn furthest(terms: &Terms, now: Time) -> u64 {
+    const AN_HOUR: u64 = 3_600_000_000_000;
+    let ahead = terms.tau().whole.saturating_mul(64).saturating_add(AN_HOUR).min(MAX_SPAN);
+    now.0.saturating_add(ahead)
 }
 
 /// A length in ticks, rounded up.

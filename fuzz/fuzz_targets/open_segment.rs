@@ -1,0 +1,58 @@
+//! P3: any bytes as a segment file; then every call. Nothing may panic, hang or touch memory it does not own.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use shmlimit::internals::{Bounds, layout};
+use shmlimit::{Limiter, Request};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+const BOUNDS: Bounds =
+    Bounds { lock: Duration::from_millis(1), reap: Duration::from_secs(1), place: Duration::from_secs(1) };
+
+/// A directory in memory and a good segment, made once.
+fn good() -> &'static (tempfile::TempDir, Vec<u8>) {
+    static GOOD: OnceLock<(tempfile::TempDir, Vec<u8>)> = OnceLock::new();
+    GOOD.get_or_init(|| {
+        let directory = tempfile::TempDir::new_in(Path::new("/dev/shm")).unwrap();
+        drop(Limiter::builder("tmdb").directory(directory.path()).open().unwrap());
+        let bytes = std::fs::read(directory.path().join("tmdb.shm")).unwrap();
+        (directory, bytes)
+    })
+}
+
+fuzz_target!(|input: &[u8]| {
+    let (directory, good) = good();
+    let mut bytes = good.clone();
+    match input.split_first() {
+        // As it comes, at full length: mostly refused at the door.
+        Some((kind, rest)) if kind % 8 == 0 => {
+            let length = rest.len().min(layout::SIZE);
+            bytes[..length].copy_from_slice(&rest[..length]);
+        }
+        // Words changed here and there: gets past the door.
+        Some((_, rest)) => {
+            for change in rest.chunks_exact(10) {
+                let word = usize::from(u16::from_le_bytes([change[0], change[1]])) % layout::WORDS;
+                bytes[word * 8..word * 8 + 8].copy_from_slice(&change[2..10]);
+            }
+        }
+        None => {}
+    }
+    let path = directory.path().join("tmdb.shm");
+    let _ = std::fs::remove_file(&path);
+    std::fs::write(&path, &bytes).unwrap();
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&path, private).unwrap();
+
+    let Ok(limiter) = Limiter::builder("tmdb").directory(directory.path()).bounds(BOUNDS).open() else { return };
+    let request = Request::new().timeout(Duration::from_micros(100));
+    let _ = limiter.try_acquire(&request).map(|grant| grant.cancel());
+    let _ = limiter.acquire(&request).map(|grant| grant.release());
+    let _ = limiter.snapshot();
+    if let Ok(policy) = limiter.policy() {
+        let _ = limiter.set_policy(&policy);
+    }
+    let _ = limiter.snapshot();
+});

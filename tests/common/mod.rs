@@ -1,0 +1,121 @@
+//! What the robustness tests share: places, policies, a second way into a segment, and children.
+
+#![allow(dead_code, reason = "each test program uses its part")]
+
+pub mod children;
+pub mod raw;
+
+use shmlimit::internals::Bounds;
+use shmlimit::{AcquireError, Algorithm, Builder, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The limiter of every test.
+pub const NAME: &str = "robust";
+
+/// A private directory in memory, where creating and locking are cheap.
+pub fn directory() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { TempDir::new_in(memory).unwrap() } else { TempDir::new().unwrap() }
+}
+
+/// `burst` calls at once and then one an hour: within a test nothing comes back by itself, so grants can be counted.
+pub fn counted(burst: u64, concurrency: Option<u64>) -> Policy {
+    let hour = Nanos::from_secs(3600);
+    let rule = RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::TokenBucket, 1, hour) };
+    Policy::new(&PolicyDraft { concurrency, rules: &[rule], ..PolicyDraft::default() }).unwrap()
+}
+
+/// No rule but this many permits.
+pub fn permits(count: u64) -> Policy {
+    Policy::new(&PolicyDraft { concurrency: Some(count), ..PolicyDraft::default() }).unwrap()
+}
+
+/// Bounds that a test can wait for: the place is looked at each time, the dead at each want.
+pub fn quick() -> Bounds {
+    Bounds { lock: Duration::from_millis(200), reap: Duration::ZERO, place: Duration::ZERO }
+}
+
+/// The test's limiter in `directory`.
+pub fn builder(directory: &Path) -> Builder {
+    Limiter::builder(NAME).directory(directory).bounds(quick())
+}
+
+/// The file of the test's limiter.
+pub fn segment_path(directory: &Path) -> std::path::PathBuf {
+    directory.join(format!("{NAME}.shm"))
+}
+
+/// Asks once; whether it was granted. The permit is kept.
+pub fn take(limiter: &Limiter) -> bool {
+    match limiter.try_acquire(&Request::new()) {
+        Ok(grant) => {
+            std::mem::forget(grant);
+            true
+        }
+        Err(AcquireError::Refused(_)) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// How many calls are granted until the first refusal.
+pub fn drain(limiter: &Limiter) -> usize {
+    (0..1_000_000).take_while(|_| take(limiter)).count()
+}
+
+/// Whether `claim` comes true within a time that no working system needs.
+pub fn eventually(mut claim: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < deadline {
+        if claim() {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
+/// Ends the whole test program if it is not dropped in time: a hang must be a failure, not a stuck build.
+pub struct Watchdog(#[allow(dead_code, reason = "its drop is the signal")] std::sync::mpsc::Sender<()>);
+
+impl Watchdog {
+    /// Starts to watch.
+    pub fn new(what: &'static str, limit: Duration) -> Watchdog {
+        let (alive, ended) = std::sync::mpsc::channel::<()>();
+        std::thread::spawn(move || {
+            if ended.recv_timeout(limit) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("HANG: {what} did not end within {limit:?}");
+                std::process::abort();
+            }
+        });
+        Watchdog(alive)
+    }
+}
+
+/// A small generator, so that a printed seed repeats a run exactly (splitmix64).
+pub struct Random(pub u64);
+
+impl Random {
+    /// A new one; prints its seed, which `SHMLIMIT_SEED` sets.
+    pub fn seeded(what: &str) -> Random {
+        let given = std::env::var("SHMLIMIT_SEED").ok().and_then(|seed| seed.parse().ok());
+        let clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |since| since.as_nanos() as u64);
+        let seed = given.unwrap_or_else(clock);
+        println!("{what}: SHMLIMIT_SEED={seed}");
+        Random(seed)
+    }
+
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ x >> 31
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+}

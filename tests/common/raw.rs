@@ -1,0 +1,83 @@
+//! A second way into a segment, past the library: what a hostile or broken process could do.
+
+use memmap2::{MmapOptions, MmapRaw};
+use shmlimit::internals::layout;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// A mapping of its own of a segment file.
+pub struct Raw {
+    map: MmapRaw,
+}
+
+impl Raw {
+    /// Maps the file.
+    pub fn map(path: &Path) -> Raw {
+        let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        Raw { map: MmapOptions::new().len(layout::SIZE).map_raw(&file).unwrap() }
+    }
+
+    /// One byte.
+    pub fn byte(&self, at: usize) -> &AtomicU8 {
+        assert!(at < layout::SIZE);
+        // SAFETY: within the mapping, which lives as long as `self`; all accesses are atomic.
+        unsafe { AtomicU8::from_ptr(self.map.as_mut_ptr().add(at)) }
+    }
+
+    /// One word.
+    pub fn word(&self, index: usize) -> &AtomicU64 {
+        assert!(index < layout::WORDS);
+        // SAFETY: within the page-aligned mapping, which lives as long as `self`; all accesses are atomic.
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().cast::<u64>().add(index)) }
+    }
+
+    /// All words.
+    pub fn image(&self) -> Vec<u64> {
+        (0..layout::WORDS).map(|i| self.word(i).load(Ordering::Relaxed)).collect()
+    }
+
+    /// Puts these words of an image back. Only where nobody else uses the segment meanwhile.
+    pub fn restore(&self, image: &[u64], words: std::ops::Range<usize>) {
+        self.restore_from(words.start, &image[words]);
+    }
+
+    /// Writes words from `first` on. Only where nobody else uses the segment meanwhile.
+    pub fn restore_from(&self, first: usize, words: &[u64]) {
+        assert!(first + words.len() <= layout::WORDS);
+        // SAFETY: within the page-aligned mapping; the caller is alone, so a plain copy races with nobody.
+        unsafe {
+            let to = self.map.as_mut_ptr().cast::<u64>().add(first);
+            std::ptr::copy_nonoverlapping(words.as_ptr(), to, words.len());
+        }
+    }
+}
+
+/// A word of a segment file, by plain file I/O.
+pub fn read_word(path: &Path, index: usize) -> u64 {
+    let mut file = File::open(path).unwrap();
+    file.seek(SeekFrom::Start(index as u64 * 8)).unwrap();
+    let mut bytes = [0; 8];
+    file.read_exact(&mut bytes).unwrap();
+    u64::from_ne_bytes(bytes)
+}
+
+/// Writes a word of a segment file, by plain file I/O.
+pub fn write_word(path: &Path, index: usize, value: u64) {
+    let mut file = OpenOptions::new().write(true).open(path).unwrap();
+    file.seek(SeekFrom::Start(index as u64 * 8)).unwrap();
+    file.write_all(&value.to_ne_bytes()).unwrap();
+}
+
+/// A header whose checksum fits what it says.
+pub fn rewrite_header(path: &Path, word: usize, value: u64) {
+    write_word(path, word, value);
+    let checksum = layout::checksum((0..layout::header::CHECKSUM).map(|i| read_word(path, i)));
+    write_word(path, layout::header::CHECKSUM, checksum);
+}
+
+/// The lock word that says `slot` holds the lock.
+pub fn lock_word_of(slot: usize) -> u32 {
+    (slot as u32 + 1) << 20
+}

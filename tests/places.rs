@@ -1,0 +1,291 @@
+//! Places that change or fail under a limiter: full and read-only disks, deleted and replaced segments, full slots,
+//! other boots, other configurations.
+
+mod common;
+
+use common::children::{self, Running, forked, is_root};
+use common::raw::{self, Raw, lock_word_of};
+use common::{NAME, builder, counted, drain, permits, quick, segment_path, take};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use shmlimit::internals::{Bounds, layout};
+use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+fn names(directory: &Path) -> Vec<String> {
+    fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn a_full_tmpfs_is_a_typed_error_and_nothing_is_left_behind() {
+    let directory = common::directory();
+    let path = directory.path().to_owned();
+    // In a thread of its own, whose mount namespace ends with it.
+    let tried = std::thread::spawn(move || -> nix::Result<()> {
+        let none = None::<&str>;
+        unshare(CloneFlags::CLONE_NEWNS)?;
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
+        mount(Some("none"), &path, Some("tmpfs"), MsFlags::empty(), Some("size=64k,mode=0700"))?;
+        for _ in 0..3 {
+            let error = builder(&path).policy(permits(1)).open().unwrap_err();
+            assert!(
+                matches!(&error, Error::Io { source, .. }
+                if source.kind() == std::io::ErrorKind::StorageFull),
+                "{error:?}"
+            );
+            assert!(error.to_string().contains("free some space"), "{error}");
+            assert_eq!(names(&path), ["ratelimit.lock"], "only the gate, which is never deleted");
+        }
+        Ok(())
+    });
+    if let Err(error) = tried.join().unwrap() {
+        println!("not tested: mounting a small tmpfs is not permitted here ({error})");
+    }
+}
+
+#[test]
+fn a_read_only_directory_is_a_typed_error() {
+    if is_root() {
+        // Root may write anywhere: the claim is about everybody else.
+        let reachable = tempfile::TempDir::new().unwrap();
+        fs::set_permissions(reachable.path(), Permissions::from_mode(0o755)).unwrap();
+        let command =
+            children::unprivileged("role_in_a_read_only_directory", reachable.path(), reachable.path());
+        let mut child = Running::start(command);
+        assert_eq!(child.hear(), "refused");
+        child.finish();
+    } else {
+        in_a_read_only_directory();
+    }
+}
+
+#[test]
+fn role_in_a_read_only_directory() {
+    if children::role("role_in_a_read_only_directory").is_some() {
+        in_a_read_only_directory();
+        children::say("refused");
+    }
+}
+
+fn in_a_read_only_directory() {
+    let directory = common::directory();
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o500)).unwrap();
+    let error = builder(directory.path()).policy(permits(1)).open().unwrap_err();
+    assert!(
+        matches!(&error, Error::Io { source, .. }
+        if source.kind() == std::io::ErrorKind::PermissionDenied),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("--dir"), "{error}");
+    assert!(names(directory.path()).is_empty());
+}
+
+#[test]
+fn an_unlinked_segment_is_noticed_and_goes_on_where_it_was() {
+    let directory = common::directory();
+    let limiter = builder(directory.path()).policy(counted(10, None)).create().unwrap();
+    (0..4).for_each(|_| assert!(take(&limiter)));
+    fs::remove_file(segment_path(directory.path())).unwrap();
+    assert_eq!(drain(&limiter), 6, "what was charged stays charged");
+    let other = builder(directory.path()).policy(counted(10, None)).open().unwrap();
+    assert_eq!(drain(&other), 0, "and the file that is there now is the same limiter");
+}
+
+#[test]
+fn a_recreated_segment_is_followed() {
+    let directory = common::directory();
+    let running = builder(directory.path()).policy(counted(10, None)).create().unwrap();
+    assert!(take(&running));
+    fs::remove_file(segment_path(directory.path())).unwrap();
+    let fresh = builder(directory.path()).policy(counted(3, None)).create().unwrap();
+    assert!(take(&running), "by the new limiter");
+    assert_eq!(drain(&fresh), 2);
+    assert_eq!(running.policy().unwrap(), counted(3, None));
+}
+
+#[test]
+fn a_replaced_segment_is_followed_at_once() {
+    let directory = common::directory();
+    // Not even looking at the place: the mark in the old segment is enough.
+    let blind = Bounds { place: std::time::Duration::from_secs(3600), ..quick() };
+    let running = builder(directory.path()).policy(counted(10, None)).bounds(blind).create().unwrap();
+    let grant = running.try_acquire(&Request::new()).unwrap();
+    let fresh = builder(directory.path()).policy(counted(3, None)).replace().unwrap();
+    assert!(take(&running));
+    assert_eq!(drain(&fresh), 2);
+    grant.release().expect("what was held of the old one is gone with it");
+    assert_eq!(fresh.snapshot().unwrap().in_flight, 3);
+}
+
+#[test]
+fn a_segment_retired_but_not_removed_heals_when_opened_and_under_a_running_handle() {
+    for running_first in [false, true] {
+        let directory = common::directory();
+        let path = segment_path(directory.path());
+        let running = builder(directory.path()).policy(counted(10, None)).create().unwrap();
+        let inode = fs::metadata(&path).unwrap().ino();
+        // What `replace` has done when it is killed before it unlinks.
+        raw::write_word(&path, layout::RETIRED, 1);
+        if running_first {
+            assert!(take(&running));
+        }
+        let opened = builder(directory.path()).open_existing().unwrap();
+        assert_ne!(fs::metadata(&path).unwrap().ino(), inode);
+        assert_eq!(opened.policy().unwrap(), counted(10, None));
+        assert!(take(&running), "the running handle has found the new segment");
+        assert_eq!(drain(&opened), 9 - usize::from(running_first));
+    }
+}
+
+#[test]
+fn a_deleted_segment_whose_lock_holder_died_is_followed_too() {
+    let directory = common::directory();
+    let path = segment_path(directory.path());
+    let running = builder(directory.path()).policy(counted(10, None)).create().unwrap();
+    assert!(take(&running));
+    let raw = Raw::map(&path);
+    // Killed in the middle of a transaction; and then the file is deleted, so that its pulse cannot be felt.
+    let dead =
+        (0..layout::SLOTS).find(|slot| raw.word(layout::slot_base(*slot)).load(Ordering::Relaxed) == 0);
+    raw.word(layout::JOURNAL_LEN).store(0, Ordering::Relaxed);
+    raw.word(layout::VERSION).fetch_add(1, Ordering::Relaxed);
+    raw.word(layout::LOCK_AND_NEWS).store(lock_word_of(dead.unwrap()).into(), Ordering::Relaxed);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(drain(&running), 9);
+}
+
+#[test]
+fn replacing_a_damaged_limiter_heals_those_who_use_it() {
+    let directory = common::directory();
+    let path = segment_path(directory.path());
+    let running = builder(directory.path()).policy(counted(10, None)).create().unwrap();
+    raw::write_word(&path, layout::POLICY + 70, 1);
+    assert!(matches!(running.policy(), Err(Error::Damaged { .. })));
+    assert!(matches!(builder(directory.path()).open_existing(), Err(Error::Damaged { .. })));
+    let fresh = builder(directory.path()).policy(counted(3, None)).replace().unwrap();
+    assert_eq!(running.policy().unwrap(), counted(3, None), "the remedy that the message names must help");
+    assert!(take(&running));
+    assert_eq!(drain(&fresh), 2);
+}
+
+#[test]
+fn permits_that_nobody_holds_are_found_by_the_next_who_attaches() {
+    let directory = common::directory();
+    let running = builder(directory.path()).policy(permits(4)).create().unwrap();
+    assert!(take(&running));
+    let raw = Raw::map(&segment_path(directory.path()));
+    for damaged in [0, 2, 3, 4, 4096] {
+        raw.word(layout::CORE + 1).store(damaged, Ordering::Relaxed);
+        drop(builder(directory.path()).open_existing().unwrap());
+        let seen = running.snapshot().unwrap();
+        assert_eq!((seen.in_flight, seen.in_flight_background), (1, 1), "{damaged} were written");
+    }
+    assert_eq!(drain(&running), 3);
+}
+
+#[test]
+fn full_slots_name_the_limit_and_dead_slots_are_used_again() {
+    let directory = common::directory();
+    let first = builder(directory.path()).policy(permits(4)).create().unwrap();
+    let handles: Vec<Limiter> =
+        (1..layout::SLOTS).map(|_| builder(directory.path()).open_existing().unwrap()).collect();
+    let error = builder(directory.path()).open_existing().unwrap_err();
+    assert!(matches!(error, Error::SlotsFull { limit: layout::SLOTS, .. }), "{error:?}");
+    assert!(error.to_string().contains("512"), "{error}");
+    drop(handles);
+    assert_eq!(first.snapshot().unwrap().participants.len(), 1);
+    // Now the other 511 die with their slots, and what they hold.
+    let crowd = forked(|| {
+        let handles: Vec<_> =
+            (1..layout::SLOTS).map(|_| builder(directory.path()).open_existing().unwrap()).collect();
+        i32::from(drain(&handles[0]) != 4)
+    });
+    assert_eq!(children::exit_code(crowd), 0);
+    let late = builder(directory.path()).open_existing().expect("the slot of a dead participant");
+    assert_eq!(drain(&late), 4);
+    assert_eq!(first.snapshot().unwrap().participants.len(), 2);
+}
+
+/// A segment with 7 of 10 charged, closed, as another boot left it, `off` ns before now by the wall clock.
+fn from_another_boot(directory: &Path, off: i64) {
+    let minute =
+        RuleDraft { burst: Some(10), ..RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(60)) };
+    let policy = Policy::new(&PolicyDraft { rules: &[minute], ..PolicyDraft::default() }).unwrap();
+    let limiter = builder(directory).policy(policy).create().unwrap();
+    (0..7).for_each(|_| assert!(take(&limiter)));
+    drop(limiter);
+    let path = segment_path(directory);
+    raw::write_word(&path, layout::BOOT, raw::read_word(&path, layout::BOOT) ^ 1);
+    // The other boot's clock had run for ten times as long.
+    let far = raw::read_word(&path, layout::CORE) * 9;
+    for time in [layout::CORE, layout::RULES, layout::ANCHOR_TIME] {
+        raw::write_word(&path, time, raw::read_word(&path, time) + far);
+    }
+    let wall = raw::read_word(&path, layout::ANCHOR_WALL);
+    raw::write_word(&path, layout::ANCHOR_WALL, wall.wrapping_sub(off as u64));
+}
+
+#[test]
+fn r134_after_a_reboot_time_goes_on_by_the_wall_clock_and_nothing_is_granted_twice() {
+    const SECOND: i64 = 1_000_000_000;
+    // How long the machine was off, and what the bucket of one a minute holds then. Before the anchor: no time at all.
+    for (off, expected) in [(1, 3), (125, 5), (3600 * 24, 10), (-3600, 3)] {
+        let directory = common::directory();
+        from_another_boot(directory.path(), off * SECOND);
+        let limiter = builder(directory.path()).open_existing().unwrap();
+        assert_eq!(limiter.snapshot().unwrap().resets, 0, "off {off} s: the state looked damaged");
+        assert_eq!(drain(&limiter), expected, "off {off} s");
+        // Who comes later finds the new boot and changes nothing.
+        assert_eq!(drain(&builder(directory.path()).open_existing().unwrap()), 0);
+    }
+}
+
+#[test]
+fn r144_a_mismatch_shows_both_sides() {
+    let directory = common::directory();
+    let _there = builder(directory.path()).policy(counted(10, Some(4))).create().unwrap();
+    let error = builder(directory.path()).policy(counted(11, Some(5))).open().unwrap_err();
+    assert!(matches!(error, Error::ConfigMismatch { .. }), "{error:?}");
+    let text = error.to_string();
+    for part in ["10", "11", "4", "5", "--replace", NAME] {
+        assert!(text.contains(part), "{part} is missing in: {text}");
+    }
+    builder(directory.path()).policy(counted(10, Some(4))).open().expect("the same policy fits");
+}
+
+#[test]
+fn r110_another_process_sees_a_changed_policy_at_once_and_units_cannot_change() {
+    let directory = common::directory();
+    let limiter = builder(directory.path()).policy(counted(10, None)).create().unwrap();
+    let mut other = Running::start(children::command(&[], "role_that_counts_twice", directory.path()));
+    assert_eq!(other.hear(), "2");
+    limiter.set_policy(&counted(3, None)).unwrap();
+    other.go_on();
+    assert_eq!(other.hear(), "3", "eight were left, clipped to three");
+    other.finish();
+    let tokens =
+        RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(1)) };
+    let policy = Policy::new(&PolicyDraft { rules: &[tokens], ..PolicyDraft::default() }).unwrap();
+    assert!(matches!(limiter.set_policy(&policy), Err(Error::DoesNotFit { .. })));
+    assert_eq!(limiter.policy().unwrap(), counted(3, None));
+}
+
+#[test]
+fn role_that_counts_twice() {
+    let Some(directory) = children::role("role_that_counts_twice") else { return };
+    let limiter = builder(&directory).open_existing().unwrap();
+    children::say(&(0..2).filter(|_| take(&limiter)).count().to_string());
+    assert!(children::told_to_go_on());
+    children::say(&drain(&limiter).to_string());
+}
+
+#[test]
+fn a_chosen_directory_has_no_note_and_is_named() {
+    let directory = common::directory();
+    let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
+    assert_eq!(limiter.directory(), directory.path());
+    assert_eq!(limiter.directory_note(), None);
+}
