@@ -56,7 +56,12 @@ pub use limiter::{
 #[doc(hidden)]
 pub mod internals {
     pub use crate::segment::{Bounds, layout};
-    #[cfg(feature = "cli")]
+}
+
+/// What the command-line tool asks of the operating system, and nobody else should.
+#[cfg(all(feature = "cli", not(loom)))]
+#[doc(hidden)]
+pub mod tool {
     pub use crate::sys::spawn_with_mask;
 }
 

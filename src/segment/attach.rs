@@ -4,8 +4,8 @@ use super::backing::Backing;
 use super::create::Seed;
 use super::join::{Member, presence};
 use super::journal::{self, Begun, Found, Transaction};
-use super::layout::{self, SLOTS};
-use super::lock::{self, Claim, Os, StillHeld};
+use super::layout;
+use super::lock::{self, Claim, StillHeld};
 use super::memory::Reader;
 use super::news;
 use super::recover::{self, Verified};
@@ -54,7 +54,7 @@ pub struct Segment {
     pub(super) bounds: Bounds,
     /// `bounds.place` and `bounds.reap` in nanoseconds, ready for the fast path.
     place_bound: u64,
-    reap_bound: u64,
+    pub(super) reap_bound: u64,
 }
 
 impl Segment {
@@ -262,7 +262,7 @@ impl Segment {
     /// Waits for the lock, and puts right whatever is found wrong.
     #[cold]
     #[inline(never)]
-    fn transact_slowly<R>(
+    pub(super) fn transact_slowly<R>(
         &self,
         member: &Member,
         claim: Claim,
@@ -343,58 +343,6 @@ impl Segment {
         Ok(self.transact(&member, self.bounds.lock, |tx, _| look(&Reader(tx.cells())))?)
     }
 
-    /// Gives back what dead participants held; at most once per bound. Says whether anything was given back.
-    pub fn reap(&self, member: &Member) -> Result<bool, Error> {
-        let raw = member.clock.now_coarse();
-        let last = self.presence.word(presence::REAPED).load(Ordering::Relaxed);
-        if raw.wrapping_sub(last) < self.reap_bound {
-            return Ok(false);
-        }
-        self.presence.word(presence::REAPED).store(raw, Ordering::Relaxed);
-        let holds = |slot: &usize| slots::participant(&self.words, *slot).is_some_and(|p| p.held.total > 0);
-        let holders: Vec<usize> = (0..SLOTS).filter(holds).collect();
-        let probe = match self.backing.reopen() {
-            Ok(probe) => probe,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(self.gone()),
-            // No descriptor to spare is no reason to fail a call: it is refused, and the dead are found next time.
-            Err(_) => return Ok(false),
-        };
-        let mut reaped = false;
-        for slot in holders {
-            if !self.backing.is_alive(&probe, slot)? {
-                reaped |= self.bury(member, slot)?;
-            }
-        }
-        Ok(reaped)
-    }
-
-    /// Frees the slot of a dead participant.
-    fn bury(&self, member: &Member, slot: usize) -> Result<bool, Error> {
-        let Some(pulse) = self.backing.take_pulse(slot) else { return Ok(false) };
-        // It may have died with the lock, which then nobody but the one with its pulse can take.
-        let held = self.transact_slowly(
-            member,
-            Claim::Undertaker(slot),
-            self.bounds.lock,
-            &|tx: &mut Tx<'_>, _| {
-                let held = slots::leave(tx, slot);
-                self.commit(tx).map(|()| held)
-            },
-        )??;
-        drop(pulse);
-        self.announce();
-        Ok(held.total > 0)
-    }
-
-    /// Which participants there are, and whether they live.
-    pub fn participants(&self) -> Result<Vec<(slots::Participant, bool)>, Error> {
-        let probe = self.reopen()?;
-        (0..SLOTS)
-            .filter_map(|slot| slots::participant(&self.words, slot))
-            .map(|p| Ok((p, self.backing.is_alive(&probe, p.slot)?)))
-            .collect()
-    }
-
     pub(super) fn reopen(&self) -> Result<std::fs::File, Error> {
         self.backing.reopen().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => self.gone(),
@@ -415,6 +363,10 @@ impl Segment {
 
     #[cold]
     pub(super) fn damaged(&self, problem: String) -> Error {
+        // Who has replaced it for that very reason is followed.
+        if self.is_retired() || !self.backing.is_in_place() {
+            return self.gone();
+        }
         Error::Damaged { path: self.path().to_owned(), problem }
     }
 

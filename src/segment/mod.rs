@@ -19,6 +19,8 @@ pub mod lock;
 mod memory;
 pub mod news;
 #[cfg(not(loom))]
+mod reap;
+#[cfg(not(loom))]
 pub mod recover;
 pub mod slots;
 pub mod words;

@@ -6,6 +6,7 @@ use crate::kernel::{Terms, rule};
 use crate::paths::{LimiterName, Place};
 use crate::segment::create;
 use crate::segment::directory::{Allowances, Directory};
+use crate::segment::layout::SLOTS;
 use crate::segment::layout::{slot, slot_base};
 
 fn segment(directory: &tempfile::TempDir) -> Segment {
