@@ -53,3 +53,19 @@ fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_not
     let left = |seed: &Seed| rule::available(&Terms::of(&seed.policy.rules()[0]), seed.rules[0], now, false);
     assert_eq!((left(&whole), left(&seed)), (10, 0));
 }
+
+/// One who never has time to sleep must not meet the dead one's lock for ever.
+#[test]
+fn p2_a_caller_without_any_patience_robs_the_dead_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    let dead = (member.slot + 1) % SLOTS;
+    segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
+    segment.transact(&member, Duration::ZERO, |_, _| ()).unwrap();
+
+    segment.words.lock().store((member.slot as u32 + 1) << 20, Ordering::Relaxed);
+    let busy = segment.transact(&member, Duration::ZERO, |_, _| ()).unwrap_err();
+    assert!(matches!(*busy, Error::Busy { .. }), "the living are not robbed: {busy}");
+    segment.words.lock().store(0, Ordering::Relaxed);
+}
