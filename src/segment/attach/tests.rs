@@ -69,3 +69,19 @@ fn p2_a_caller_without_any_patience_robs_the_dead_too() {
     assert!(matches!(*busy, Error::Busy { .. }), "the living are not robbed: {busy}");
     segment.words.lock().store(0, Ordering::Relaxed);
 }
+
+#[test]
+fn r136_a_participant_does_not_inherit_the_counts_of_its_predecessor() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    for slot in 0..SLOTS {
+        segment.words.store(slot_base(slot) + slot::GRANTED, u64::MAX);
+        segment.words.store(slot_base(slot) + slot::REFUSED, 1);
+    }
+    let place = Place { path: directory.path().to_owned(), chosen: true };
+    let place = Directory::find(&[place], Allowances::default()).unwrap();
+    let verified = create::open(&place, &LimiterName::new("tmdb").unwrap()).unwrap().unwrap();
+    let other = Segment::attach(verified, Bounds::default()).unwrap();
+    let newcomer = slots::participant(&other.words, other.member().unwrap().slot).unwrap();
+    assert_eq!((newcomer.granted, newcomer.refused), (0, 0));
+}
