@@ -339,7 +339,8 @@ impl Segment {
             return Ok(false);
         }
         self.presence.word(presence::REAPED).store(raw, Ordering::Relaxed);
-        let holds = |slot: &usize| slots::participant(&self.words, *slot).is_some_and(|p| p.held.total > 0);
+        // Also in slots that nobody owns: damage may have cleared the mark, and a reset counts what is held there.
+        let holds = |slot: &usize| Reader(&self.words).held(*slot).total > 0;
         let holders: Vec<usize> = (0..SLOTS).filter(holds).collect();
         let probe = match self.backing.reopen() {
             Ok(probe) => probe,

@@ -85,3 +85,16 @@ fn r136_a_participant_does_not_inherit_the_counts_of_its_predecessor() {
     let newcomer = slots::participant(&other.words, other.member().unwrap().slot).unwrap();
     assert_eq!((newcomer.granted, newcomer.refused), (0, 0));
 }
+
+/// A reset counts what every slot says it holds, so what nobody owns must come back as well.
+#[test]
+fn p3_permits_in_a_slot_whose_mark_was_damaged_come_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    let dead = (member.slot + 1) % SLOTS;
+    segment.words.store(slot_base(dead) + slot::HELD, Held { total: 3, background: 3 }.to_word());
+    segment.words.store(layout::CORE + 1, Held { total: 3, background: 3 }.to_word());
+    assert!(segment.reap(&member).unwrap());
+    assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
+}
