@@ -93,3 +93,29 @@ fn files_are_private_unless_shared_with_a_group() {
     home.tool(&["init", "ours", "--group", &group]).succeeds();
     home.tool(&["init", "other", "--rate", "1/s", "--group", "no-such-group"]).fails(2, &["no-such-group"]);
 }
+
+/// What fails for want of room must fail before anything has happened to the limiter that is there.
+#[test]
+fn a_replacement_that_does_not_fit_the_disk_leaves_the_limiter_alone() {
+    let home = Home::new();
+    let script = r#"
+        mount -t tmpfs -o size=80k,mode=700 none "$SHMLIMIT_DIR" || exit 99
+        "$0" init x --rate 1/day || exit 98
+        "$0" acquire x || exit 97
+        "$0" init x --rate 1/day --replace
+        echo "replaced: $?"
+        "$0" acquire x --now
+        echo "more: $?"
+    "#;
+    let run = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, cli::binary()])
+        .env("SHMLIMIT_DIR", home.path())
+        .output();
+    let Some(output) = run.ok().filter(|output| output.status.success()) else {
+        eprintln!("not tested: mounting a small tmpfs is not permitted here");
+        return;
+    };
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(out.contains("replaced: 1") && err.contains("free some space"), "{out}{err}");
+    assert!(out.contains("more: 75"), "the budget of the day is spent, whatever was tried: {out}{err}");
+}
