@@ -64,6 +64,8 @@ pub enum Error {
         problem: String,
         /// What to do.
         remedy: &'static str,
+        /// Whether it is a segment all the same, of another version or build, that may be replaced.
+        segment: bool,
     },
     /// The segment's configuration was damaged.
     #[error("{path} is damaged: {problem}; start it afresh with: shmlimit init NAME --replace …")]

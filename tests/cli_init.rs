@@ -80,6 +80,32 @@ fn a_daily_rule_in_memory_is_worth_a_warning() {
 }
 
 #[test]
+fn p4_a_file_that_is_no_segment_is_not_replaced_either() {
+    let home = Home::new();
+    for content in [b"not a limiter".to_vec(), vec![7; 73_728]] {
+        std::fs::write(home.path().join("video.shm"), &content).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(home.path().join("video.shm"), mode).unwrap();
+        home.tool(&["init", "video", "--rate", "1/s", "--replace"]).fails(1, &["left alone", "move it away"]);
+        assert_eq!(std::fs::read(home.path().join("video.shm")).unwrap(), content);
+    }
+}
+
+#[test]
+fn p4_a_segment_of_another_version_is_replaced_on_demand() {
+    let home = Home::with(&["x", "--rate", "1/s"]);
+    let path = home.path().join("x.shm");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[12] = 9;
+    std::fs::write(&path, &bytes).unwrap();
+    home.tool(&["init", "x", "--rate", "1/s"]).fails(1, &["layout version 9", "--replace"]);
+    bytes.truncate(4096);
+    std::fs::write(&path, &bytes).unwrap();
+    home.tool(&["init", "x", "--rate", "1/s"]).fails(1, &["4096 bytes", "--replace"]);
+    home.tool(&["init", "x", "--rate", "1/s", "--replace"]).succeeds();
+}
+
+#[test]
 fn files_are_private_unless_shared_with_a_group() {
     let home = Home::with(&["mine", "--rate", "1/s"]);
     let mode = |name: &str| std::fs::metadata(home.path().join(name)).unwrap().permissions().mode() & 0o7777;
