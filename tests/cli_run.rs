@@ -42,6 +42,25 @@ fn the_exit_code_is_the_commands() {
     }
 }
 
+/// The permit may be stuck behind a stopped process; that is not what the command answered.
+#[test]
+fn the_exit_code_is_the_commands_even_if_the_permit_cannot_be_given_back() {
+    let home = Home::with(&ONE);
+    let (mut keeper, _out, _) =
+        home.start(&["run", "one", "--cost", "0", "--", "sh", "-c", "echo up; read line"]);
+    let segment = std::fs::read(home.path().join("one.shm")).unwrap();
+    let owner = (0..512_u32).find(|slot| segment[0x2000 + *slot as usize * 128] & 1 != 0).unwrap();
+    // As if the keeper were stopped while it holds the lock.
+    std::fs::write(home.path().join("lock"), ((owner + 1) << 20).to_ne_bytes()).unwrap();
+    let hold = "dd if=lock of=one.shm bs=4 seek=32 conv=notrunc status=none; exit 7";
+    let command = format!("cd '{}'; {hold}", home.path().display());
+    let answer = home.tool(&["run", "one", "--", "sh", "-c", &command]);
+    assert_eq!(answer.code, 7, "{}", answer.err);
+    assert!(answer.err.contains("is busy"), "{}", answer.err);
+    keeper.kill().unwrap();
+    keeper.wait().unwrap();
+}
+
 #[test]
 fn death_by_a_signal_is_told_as_a_shell_tells_it() {
     let home = Home::with(&ONE);
