@@ -132,7 +132,11 @@ impl Count for Bucket {
         let end = if leave_reserve { at.plus(terms.reserve(), den) } else { at };
         let tau = terms.tau();
         if end > (Span { whole: now.0.saturating_add(tau.whole), frac: tau.frac }) {
-            return Err(Self::earliest(terms, state, now, cost, leave_reserve));
+            return Err(match Self::earliest(terms, state, now, cost, leave_reserve) {
+                // The two sums differ only on damaged words. "Refused, but now" would be no refusal to the caller.
+                When::Now => When::Never,
+                later => later,
+            });
         }
         let words = Words { at, ..words };
         Ok((words.write(), words.mark(terms)))
