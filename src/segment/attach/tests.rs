@@ -31,7 +31,7 @@ fn r113_one_who_died_with_permits_and_the_lock_is_buried_at_once() {
     segment.words.store(layout::CORE + 1, Held { total: 1, background: 1 }.to_word());
     segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
 
-    segment.bury(&member, dead).unwrap();
+    segment.bury(&member, dead, Duration::ZERO).unwrap();
     assert!(!slots::is_owned(&segment.words, dead));
     assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
 }
@@ -95,6 +95,26 @@ fn p3_permits_in_a_slot_whose_mark_was_damaged_come_back() {
     let dead = (member.slot + 1) % SLOTS;
     segment.words.store(slot_base(dead) + slot::HELD, Held { total: 3, background: 3 }.to_word());
     segment.words.store(layout::CORE + 1, Held { total: 3, background: 3 }.to_word());
-    assert!(segment.reap(&member).unwrap());
+    assert!(segment.reap(&member, Duration::ZERO).unwrap());
     assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
+}
+
+/// R132: who has no time left is refused now, though the dead cannot be buried before a living one goes on.
+#[test]
+fn r132_looking_for_the_dead_takes_no_longer_than_the_caller_has() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    let dead = (member.slot + 1) % SLOTS;
+    segment.words.store(slot_base(dead) + slot::STATE, 1);
+    segment.words.store(slot_base(dead) + slot::HELD, Held { total: 1, background: 1 }.to_word());
+    // Another thread of this process, as far as anybody can tell.
+    segment.words.lock().store((member.slot as u32 + 1) << 20, Ordering::Relaxed);
+    match segment.reap(&member, Duration::ZERO) {
+        Err(Error::Busy { waited, pid, .. }) => {
+            assert_eq!((waited, pid), (Duration::ZERO, std::process::id()))
+        }
+        other => panic!("{other:?}"),
+    }
+    segment.words.lock().store(0, Ordering::Relaxed);
 }
