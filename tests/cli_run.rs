@@ -258,3 +258,16 @@ fn an_interrupt_typed_at_the_terminal_reaches_the_command_once() {
     assert!(terminal.wait().unwrap().success(), "{said}");
     assert_eq!((said.matches("caught").count(), said.contains("end")), (1, true), "{said}");
 }
+
+#[test]
+fn r108_a_refusal_for_want_of_a_background_permit_does_not_say_that_all_are_out() {
+    let home = Home::new();
+    let config = home.path().join("two.toml");
+    std::fs::write(&config, "concurrency = 4\nconcurrency_background = 1\n").unwrap();
+    home.tool(&["init", "two", "--config", config.to_str().unwrap()]).succeeds();
+    let (mut holder, _out, _) = home.start(&["run", "two", "--", "sh", "-c", "echo up; read line"]);
+    home.tool(&["acquire", "two", "--now"]).fails(75, &["no permit is free", "1 for the background"]);
+    home.tool(&["acquire", "two", "--now", "--priority", "user"]).succeeds();
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+}
