@@ -53,7 +53,12 @@ pub use limiter::{
 #[doc(hidden)]
 pub mod internals {
     pub use crate::segment::{Bounds, layout};
-    #[cfg(feature = "cli")]
+}
+
+/// What the command-line tool must ask of the system and may not ask itself, because it has no `unsafe`.
+#[cfg(all(feature = "cli", not(loom)))]
+#[doc(hidden)]
+pub mod tool {
     pub use crate::sys::spawn_with_mask;
 }
 

@@ -9,10 +9,10 @@ pub const LONGEST_FILE: usize = 450;
 pub fn below(room: &str) -> Option<&'static [&'static str]> {
     Some(match room {
         "kernel" | "sys" => &[],
-        "error" => &["kernel"],
+        "error" => &["kernel", "config"],
         "presets" | "describe" => &["kernel"],
         "paths" => &["error", "sys"],
-        "config" => &["kernel", "presets", "error"],
+        "config" => &["kernel", "presets"],
         "segment" => &["kernel", "sys", "error", "paths"],
         "limiter" => &["segment", "kernel", "sys", "error", "paths", "presets", "describe", "config"],
         _ => return None,
