@@ -340,7 +340,8 @@ impl Segment {
         }
         self.presence.word(presence::REAPED).store(raw, Ordering::Relaxed);
         // Also slots that nobody owns: damage may have cleared the mark, and a reset counts what is held there.
-        let holders: Vec<usize> = (0..SLOTS).filter(|i| Reader(&self.words).held(*i).total > 0).collect();
+        let holders: Vec<usize> =
+            (0..SLOTS).filter(|slot| slots::held(&self.words, *slot).total > 0).collect();
         let probe = match self.backing.reopen() {
             Ok(probe) => probe,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(self.gone()),
