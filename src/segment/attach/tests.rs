@@ -19,6 +19,13 @@ fn segment(directory: &tempfile::TempDir) -> Segment {
     Segment::attach(create::open(&directory, &name).unwrap().unwrap(), bounds).unwrap()
 }
 
+fn attach_again(directory: &tempfile::TempDir) -> Segment {
+    let place = Place { path: directory.path().to_owned(), chosen: true };
+    let place = Directory::find(&[place], Allowances::default()).unwrap();
+    let verified = create::open(&place, &LimiterName::new("tmdb").unwrap()).unwrap().unwrap();
+    Segment::attach(verified, Bounds::default()).unwrap()
+}
+
 /// The undertaker must not wait for the lock of the very one it buries: nobody else could rob it meanwhile.
 #[test]
 fn r113_one_who_died_with_permits_and_the_lock_is_buried_at_once() {
@@ -78,10 +85,7 @@ fn r136_a_participant_does_not_inherit_the_counts_of_its_predecessor() {
         segment.words.store(slot_base(slot) + slot::GRANTED, u64::MAX);
         segment.words.store(slot_base(slot) + slot::REFUSED, 1);
     }
-    let place = Place { path: directory.path().to_owned(), chosen: true };
-    let place = Directory::find(&[place], Allowances::default()).unwrap();
-    let verified = create::open(&place, &LimiterName::new("tmdb").unwrap()).unwrap().unwrap();
-    let other = Segment::attach(verified, Bounds::default()).unwrap();
+    let other = attach_again(&directory);
     let newcomer = slots::participant(&other.words, other.member().unwrap().slot).unwrap();
     assert_eq!((newcomer.granted, newcomer.refused), (0, 0));
 }
@@ -117,4 +121,28 @@ fn r132_looking_for_the_dead_takes_no_longer_than_the_caller_has() {
         other => panic!("{other:?}"),
     }
     segment.words.lock().store(0, Ordering::Relaxed);
+}
+
+/// Some containers are given a boot identity of their own. The clock is the machine's all the same, and a wall clock
+/// that was set meanwhile must not become the limiter's time.
+#[test]
+fn r135_another_boot_identity_is_no_reboot_while_others_live() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    let day = 86_400_000_000_000;
+    segment.words.store(layout::BOOT, !segment.words.load(layout::BOOT));
+    segment.words.store(layout::ANCHOR_WALL, segment.words.load(layout::ANCHOR_WALL) - day);
+    let before = segment.now(&member);
+
+    let again = attach_again(&directory);
+    assert!(segment.now(&member).since(before).0 < day / 2, "a day was given away");
+    drop(again);
+
+    // After a reboot the machine's clock begins anew.
+    segment.words.store(layout::CLOCK_OFFSET, 0_u64.wrapping_sub(3 * day));
+    let before = segment.words.load(layout::ANCHOR_TIME);
+    segment.words.store(layout::ANCHOR_WALL, segment.words.load(layout::ANCHOR_WALL) - day);
+    let again = attach_again(&directory);
+    assert!(segment.now(&again.member().unwrap()).0 >= before + day, "the time it was off has passed");
 }
