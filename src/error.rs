@@ -64,6 +64,8 @@ pub enum Error {
         problem: String,
         /// What to do.
         remedy: &'static str,
+        /// Whether it is a segment all the same, of another version or build, that may be replaced.
+        segment: bool,
     },
     /// The segment's configuration was damaged.
     #[error("{path} is damaged: {problem}; start it afresh with: shmlimit init NAME --replace …")]
@@ -84,7 +86,7 @@ pub enum Error {
         kind: &'static str,
     },
     /// The process that holds the lock is alive but does not go on: stopped, or starved.
-    #[error("{path} is busy: process {pid} ({program}) has held the lock for {}; is it stopped? It goes on with: kill -CONT {pid}", millis(.waited))]
+    #[error("{path} is busy: process {pid} ({program}) has held the lock for {}; is it stopped?{}", millis(.waited), way_on(.pid))]
     Busy {
         /// The segment.
         path: PathBuf,
@@ -175,6 +177,11 @@ impl From<Box<Error>> for Error {
 
 fn millis(waited: &Duration) -> String {
     format!("{} ms", waited.as_millis())
+}
+
+/// No advice about process 0: a signal to it goes to the caller's own group.
+fn way_on(pid: &u32) -> String {
+    if *pid == 0 { String::new() } else { format!(" It goes on with: kill -CONT {pid}") }
 }
 
 fn hint(source: &io::Error) -> &'static str {

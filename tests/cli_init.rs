@@ -80,6 +80,32 @@ fn a_daily_rule_in_memory_is_worth_a_warning() {
 }
 
 #[test]
+fn p4_a_file_that_is_no_segment_is_not_replaced_either() {
+    let home = Home::new();
+    for content in [b"not a limiter".to_vec(), vec![7; 73_728]] {
+        std::fs::write(home.path().join("video.shm"), &content).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(home.path().join("video.shm"), mode).unwrap();
+        home.tool(&["init", "video", "--rate", "1/s", "--replace"]).fails(1, &["left alone", "move it away"]);
+        assert_eq!(std::fs::read(home.path().join("video.shm")).unwrap(), content);
+    }
+}
+
+#[test]
+fn p4_a_segment_of_another_version_is_replaced_on_demand() {
+    let home = Home::with(&["x", "--rate", "1/s"]);
+    let path = home.path().join("x.shm");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[12] = 9;
+    std::fs::write(&path, &bytes).unwrap();
+    home.tool(&["init", "x", "--rate", "1/s"]).fails(1, &["layout version 9", "--replace"]);
+    bytes.truncate(4096);
+    std::fs::write(&path, &bytes).unwrap();
+    home.tool(&["init", "x", "--rate", "1/s"]).fails(1, &["4096 bytes", "--replace"]);
+    home.tool(&["init", "x", "--rate", "1/s", "--replace"]).succeeds();
+}
+
+#[test]
 fn files_are_private_unless_shared_with_a_group() {
     let home = Home::with(&["mine", "--rate", "1/s"]);
     let mode = |name: &str| std::fs::metadata(home.path().join(name)).unwrap().permissions().mode() & 0o7777;
@@ -92,4 +118,30 @@ fn files_are_private_unless_shared_with_a_group() {
     assert_eq!((mode("ours.shm"), mode(".")), (0o660, 0o2770));
     home.tool(&["init", "ours", "--group", &group]).succeeds();
     home.tool(&["init", "other", "--rate", "1/s", "--group", "no-such-group"]).fails(2, &["no-such-group"]);
+}
+
+/// What fails for want of room must fail before anything has happened to the limiter that is there.
+#[test]
+fn a_replacement_that_does_not_fit_the_disk_leaves_the_limiter_alone() {
+    let home = Home::new();
+    let script = r#"
+        mount -t tmpfs -o size=80k,mode=700 none "$SHMLIMIT_DIR" || exit 99
+        "$0" init x --rate 1/day || exit 98
+        "$0" acquire x || exit 97
+        "$0" init x --rate 1/day --replace
+        echo "replaced: $?"
+        "$0" acquire x --now
+        echo "more: $?"
+    "#;
+    let run = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, cli::binary()])
+        .env("SHMLIMIT_DIR", home.path())
+        .output();
+    let Some(output) = run.ok().filter(|output| output.status.success()) else {
+        eprintln!("not tested: mounting a small tmpfs is not permitted here");
+        return;
+    };
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(out.contains("replaced: 1") && err.contains("free some space"), "{out}{err}");
+    assert!(out.contains("more: 75"), "the budget of the day is spent, whatever was tried: {out}{err}");
 }

@@ -42,6 +42,25 @@ fn the_exit_code_is_the_commands() {
     }
 }
 
+/// The permit may be stuck behind a stopped process; that is not what the command answered.
+#[test]
+fn the_exit_code_is_the_commands_even_if_the_permit_cannot_be_given_back() {
+    let home = Home::with(&ONE);
+    let (mut keeper, _out, _) =
+        home.start(&["run", "one", "--cost", "0", "--", "sh", "-c", "echo up; read line"]);
+    let segment = std::fs::read(home.path().join("one.shm")).unwrap();
+    let owner = (0..512_u32).find(|slot| segment[0x2000 + *slot as usize * 128] & 1 != 0).unwrap();
+    // As if the keeper were stopped while it holds the lock.
+    std::fs::write(home.path().join("lock"), ((owner + 1) << 20).to_ne_bytes()).unwrap();
+    let hold = "dd if=lock of=one.shm bs=4 seek=32 conv=notrunc status=none; exit 7";
+    let command = format!("cd '{}'; {hold}", home.path().display());
+    let answer = home.tool(&["run", "one", "--", "sh", "-c", &command]);
+    assert_eq!(answer.code, 7, "{}", answer.err);
+    assert!(answer.err.contains("is busy"), "{}", answer.err);
+    keeper.kill().unwrap();
+    keeper.wait().unwrap();
+}
+
 #[test]
 fn death_by_a_signal_is_told_as_a_shell_tells_it() {
     let home = Home::with(&ONE);
@@ -131,6 +150,8 @@ fn a_signal_that_ends_the_command_ends_the_wait() {
     // Waiting would close it, and that ends the command as well.
     let _stdin = child.stdin.take();
     kill(pid(&child), Signal::SIGTERM).unwrap();
+    // Waiting would close it, and the command might end by itself before the signal is passed on.
+    let _stdin = child.stdin.take();
     assert_eq!(child.wait().unwrap().code(), Some(143));
 }
 
@@ -252,4 +273,17 @@ fn an_interrupt_typed_at_the_terminal_reaches_the_command_once() {
     }
     assert!(terminal.wait().unwrap().success());
     assert_eq!((answers, passed_on), (20, 0));
+}
+
+#[test]
+fn r108_a_refusal_for_want_of_a_background_permit_does_not_say_that_all_are_out() {
+    let home = Home::new();
+    let config = home.path().join("two.toml");
+    std::fs::write(&config, "concurrency = 4\nconcurrency_background = 1\n").unwrap();
+    home.tool(&["init", "two", "--config", config.to_str().unwrap()]).succeeds();
+    let (mut holder, _out, _) = home.start(&["run", "two", "--", "sh", "-c", "echo up; read line"]);
+    home.tool(&["acquire", "two", "--now"]).fails(75, &["no permit is free", "1 for the background"]);
+    home.tool(&["acquire", "two", "--now", "--priority", "user"]).succeeds();
+    holder.kill().unwrap();
+    holder.wait().unwrap();
 }

@@ -113,8 +113,11 @@ impl Builder {
         let seed = self.seed(&name, &directory)?;
         create::replace(&directory, &name, &seed, || match open_once(&directory, &name, self.bounds) {
             Ok(Some(old)) => old.retire(),
-            // What cannot be opened has no users to tell; it is replaced all the same, unless it is not ours.
-            Ok(None) | Err(Error::Foreign { .. } | Error::Damaged { .. } | Error::Unsettled { .. }) => Ok(()),
+            // What cannot be opened has no users to tell; it is replaced all the same, unless it is no segment at all.
+            Ok(None)
+            | Err(Error::Foreign { segment: true, .. } | Error::Damaged { .. } | Error::Unsettled { .. }) => {
+                Ok(())
+            }
             Err(error) => Err(error),
         })?;
         let segment = settle(&directory, &name, self.bounds, None)?;

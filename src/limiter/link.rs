@@ -108,8 +108,13 @@ impl Link {
         };
         slots::tally(segment.words(), member.slot, slot::REFUSED);
         // Permits may be out with the dead. They are looked for at most once per bound, so this ends.
-        if refusal.reason() == Reason::Concurrency && segment.reap(&member)? {
-            return self.decide(request, patience);
+        if refusal.reason() == Reason::Concurrency {
+            match segment.reap(&member, patience) {
+                Ok(true) => return self.decide(request, patience),
+                Err(gone @ Error::Unsettled { .. }) => return Err(gone.into()),
+                // Whoever could not be examined or buried counts as alive: the refusal stands.
+                Ok(false) | Err(_) => {}
+            }
         }
         Err(AcquireError::Refused(refusal))
     }

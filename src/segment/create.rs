@@ -12,8 +12,10 @@ use crate::kernel::state::{RULE_WORDS, RuleState, View};
 use crate::kernel::time::Time;
 use crate::kernel::{MAX_RULES, Terms, rule};
 use crate::paths::LimiterName;
-use crate::sys::{self, Clock, SharedMap};
+use crate::sys::{self, Clock, SharedMap, UnnamedFile};
+use std::fs::File;
 use std::io;
+use std::path::Path;
 
 /// What a new segment starts with.
 #[derive(Debug, Clone)]
@@ -74,6 +76,8 @@ pub fn replace(
     let file_name = name.file_name();
     let path = directory.path().join(&file_name);
     directory.through_gate(|handle| {
+        // All that can fail for want of room or permission first: until then nothing has happened to the old one.
+        let new = prepare(directory, handle, &path, seed)?;
         // Retired before it is unlinked: whoever is killed in between leaves a segment that nobody grants from.
         retire()?;
         match sys::unlink_at(handle, &file_name) {
@@ -82,7 +86,7 @@ pub fn replace(
             }
             _ => {}
         }
-        match make(directory, handle, &file_name, seed)? {
+        match publish(new, handle, &path, &file_name)? {
             true => Ok(()),
             false => Err(Error::Unsettled { path }),
         }
@@ -106,9 +110,14 @@ pub fn clear_retired(directory: &Directory, name: &LimiterName, seed: Option<&Se
     })
 }
 
-fn make(directory: &Directory, handle: &std::fs::File, file_name: &str, seed: &Seed) -> Result<bool, Error> {
+fn make(directory: &Directory, handle: &File, file_name: &str, seed: &Seed) -> Result<bool, Error> {
     let path = directory.path().join(file_name);
-    let make_error = || Error::io("make", &path);
+    publish(prepare(directory, handle, &path, seed)?, handle, &path, file_name)
+}
+
+/// A whole segment that has no name yet.
+fn prepare(directory: &Directory, handle: &File, path: &Path, seed: &Seed) -> Result<UnnamedFile, Error> {
+    let make_error = || Error::io("make", path);
     let file = sys::unnamed_file(handle, directory.file_mode(), layout::SIZE as u64).map_err(make_error())?;
     if let Some(group) = directory.group() {
         sys::set_group(file.file(), group).map_err(make_error())?;
@@ -116,10 +125,15 @@ fn make(directory: &Directory, handle: &std::fs::File, file_name: &str, seed: &S
     let map = SharedMap::new(file.file(), layout::SIZE).map_err(make_error())?;
     let words = Words::new(map).ok_or_else(|| make_error()(io::ErrorKind::InvalidData.into()))?;
     fill(&words, seed).map_err(make_error())?;
-    match file.link(handle, file_name) {
+    Ok(file)
+}
+
+/// Gives it its name; says whether that was free.
+fn publish(new: UnnamedFile, handle: &File, path: &Path, file_name: &str) -> Result<bool, Error> {
+    match new.link(handle, file_name) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(make_error()(error)),
+        Err(error) => Err(Error::io("make", path)(error)),
     }
 }
 

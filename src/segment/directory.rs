@@ -22,6 +22,8 @@ pub struct Directory {
     /// The group that shares it, if it is shared.
     group: Option<u32>,
     owner: u32,
+    /// Somebody named it; the defaults are looked for where others could have put something.
+    chosen: bool,
     /// Why a better directory was passed over, for people.
     pub note: Option<String>,
 }
@@ -42,7 +44,7 @@ impl Directory {
         let mut note = None;
         let (last, better) = places.split_last().ok_or_else(no_place)?;
         for place in better {
-            match Directory::open(&place.path, Allowances { make: false, ..allowed }) {
+            match Directory::open(place, Allowances { make: false, ..allowed }) {
                 Ok(directory) if directory.is_open_to(sys::effective_uid()) => return Ok(directory),
                 Ok(_) => {
                     let path = place.path.display();
@@ -52,11 +54,11 @@ impl Directory {
                 Err(error) => note = Some(format!("{error} (passed over)")),
             }
         }
-        Ok(Directory { note, ..Directory::open(&last.path, allowed)? })
+        Ok(Directory { note, ..Directory::open(last, allowed)? })
     }
 
-    fn open(path: &Path, allowed: Allowances) -> Result<Directory, Error> {
-        let path = std::path::absolute(path).map_err(Error::io("find", path))?;
+    fn open(place: &Place, allowed: Allowances) -> Result<Directory, Error> {
+        let path = std::path::absolute(&place.path).map_err(Error::io("find", &place.path))?;
         let handle = match sys::open_directory(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && allowed.make => {
                 make(&path)?;
@@ -70,13 +72,8 @@ impl Directory {
         {
             return Err(Error::NetworkFileSystem { path, kind });
         }
-        let facts = sys::facts(&handle).map_err(Error::io("examine", &path))?;
-        let group = trusted(&facts).map_err(|(problem, remedy)| Error::Directory {
-            remedy: remedy.replace("{}", &path.display().to_string()),
-            path: path.clone(),
-            problem,
-        })?;
-        Ok(Directory { path, group, owner: facts.uid, note: None })
+        let (facts, group) = examine(&path, &handle, place.chosen)?;
+        Ok(Directory { path, group, owner: facts.uid, chosen: place.chosen, note: None })
     }
 
     /// Whether this user could have limiters here; a trusted directory may still be somebody else's, such as
@@ -95,9 +92,12 @@ impl Directory {
         self.handle().is_ok_and(|handle| matches!(sys::file_system(&handle), Ok(FileSystem::Volatile)))
     }
 
-    /// Opens it. Not kept: a daemon may close every descriptor it did not open itself.
+    /// Opens it. Not kept: a daemon may close every descriptor it did not open itself. So it is examined again:
+    /// somebody else may have put another in its place meanwhile.
     pub fn handle(&self) -> Result<File, Error> {
-        sys::open_directory(&self.path).map_err(Error::io("open", &self.path))
+        let handle = sys::open_directory(&self.path).map_err(Error::io("open", &self.path))?;
+        examine(&self.path, &handle, self.chosen)?;
+        Ok(handle)
     }
 
     /// Permissions of a file made here.
@@ -112,11 +112,27 @@ impl Directory {
 
     /// Shares this directory with a group: its members may use and make limiters here.
     pub fn share_with(&mut self, group: u32) -> Result<(), Error> {
+        if self.group == Some(group) {
+            // Done, perhaps by another member, who alone could do it again.
+            return Ok(());
+        }
         let handle = self.handle()?;
         sys::set_group(&handle, group).map_err(Error::io("change the group of", &self.path))?;
         set_mode(&handle, 0o2770).map_err(Error::io("change the permissions of", &self.path))?;
         self.group = Some(group);
-        Ok(())
+        self.share_gate(&handle, group)
+    }
+
+    /// A gate from before the directory was shared would keep its members from making limiters.
+    fn share_gate(&self, handle: &File, group: u32) -> Result<(), Error> {
+        let path = self.path.join(GATE);
+        let gate = match sys::open_file_at(handle, GATE) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened.map_err(Error::io("open", &path))?,
+        };
+        self.check_file(&path, &sys::facts(&gate).map_err(Error::io("examine", &path))?)?;
+        sys::set_group(&gate, group).map_err(Error::io("change the group of", &path))?;
+        set_mode(&gate, self.file_mode()).map_err(Error::io("change the permissions of", &path))
     }
 
     /// Whether a file here is one that a segment may be: ours, with one name, closed to others (P5).
@@ -167,15 +183,41 @@ fn try_lock(gate: &File) -> io::Result<bool> {
     }
 }
 
+/// What a directory is and the group it is shared with, or why it is not to be trusted.
+fn examine(path: &Path, handle: &File, chosen: bool) -> Result<(FileFacts, Option<u32>), Error> {
+    let facts = sys::facts(handle).map_err(Error::io("examine", path))?;
+    let group = trusted(&facts, chosen).map_err(|(problem, remedy)| Error::Directory {
+        remedy: remedy.replace("{}", &path.display().to_string()),
+        path: path.to_owned(),
+        problem,
+    })?;
+    Ok((facts, group))
+}
+
 /// The group a trusted directory is shared with, or why it is not to be trusted and what to do.
-fn trusted(facts: &FileFacts) -> Result<Option<u32>, (String, &'static str)> {
-    // Root is rarely a member, but it may do all that members may, and it is who shares directories.
-    let member = sys::in_group(facts.gid) || sys::effective_uid() == 0;
-    let shared = member && facts.mode & (SET_GROUP_ID | GROUP_WRITES) == SET_GROUP_ID | GROUP_WRITES;
+fn trusted(facts: &FileFacts, chosen: bool) -> Result<Option<u32>, (String, &'static str)> {
+    let ours = facts.uid == 0 || facts.uid == sys::effective_uid();
+    // Root is rarely a member, but it is who shares directories; those of others it does not share.
+    let member = sys::in_group(facts.gid) || (sys::effective_uid() == 0 && ours);
+    let open_to_group = facts.mode & (SET_GROUP_ID | GROUP_WRITES) == SET_GROUP_ID | GROUP_WRITES;
+    // Anybody can put a directory where a default is looked for, and share it with a group that everybody is in.
+    let shared = open_to_group && member && (chosen || ours);
     if facts.mode & OTHERS_WRITE != 0 {
         return Err((
             format!("anybody may write to it (mode {:04o})", facts.mode),
             "use one of your own: mkdir -m 700 {}/shmlimit",
+        ));
+    }
+    if !shared && !ours {
+        return Err((
+            format!("it belongs to user {}", facts.uid),
+            "run as that user, or choose another with --dir",
+        ));
+    }
+    if open_to_group && !shared {
+        return Err((
+            format!("it is shared with group {}, of which this user is no member", facts.gid),
+            "join the group and log in again, or choose another with --dir",
         ));
     }
     if facts.mode & GROUP_WRITES != 0 && !shared {
@@ -185,12 +227,6 @@ fn trusted(facts: &FileFacts) -> Result<Option<u32>, (String, &'static str)> {
                 facts.mode
             ),
             "close it with: chmod g-w {}, or share it with: shmlimit init NAME --group GROUP",
-        ));
-    }
-    if !shared && facts.uid != 0 && facts.uid != sys::effective_uid() {
-        return Err((
-            format!("it belongs to user {}", facts.uid),
-            "run as that user, or choose another with --dir",
         ));
     }
     Ok(shared.then_some(facts.gid))
@@ -236,10 +272,64 @@ mod tests {
 
     #[test]
     fn a_default_that_root_keeps_to_itself_is_not_open_to_others() {
-        let of = |owner, group| Directory { path: PathBuf::new(), group, owner, note: None };
+        let of = |owner, group| Directory { path: PathBuf::new(), group, owner, chosen: false, note: None };
         assert!(!of(0, None).is_open_to(1000), "the next default must be tried");
         assert!(of(0, Some(50_000)).is_open_to(1000));
         assert!(of(1000, None).is_open_to(1000) && of(1000, None).is_open_to(0));
+    }
+
+    fn facts(uid: u32, gid: u32, mode: u32) -> FileFacts {
+        let (regular, directory) = (false, true);
+        FileFacts { regular, directory, uid, gid, mode, links: 2, len: 0, dev: 0, ino: 0 }
+    }
+
+    /// Whoever owns a directory can put other files in it, whatever group it has.
+    #[test]
+    fn p5_a_stranger_cannot_put_a_shared_directory_where_a_default_is_looked_for() {
+        let (me, stranger) = (sys::effective_uid(), sys::effective_uid() + 4711);
+        let my_group = (0..).find(|gid| sys::in_group(*gid)).unwrap();
+        assert_eq!(trusted(&facts(me, my_group, 0o2770), false), Ok(Some(my_group)));
+        assert_eq!(trusted(&facts(0, my_group, 0o2770), false), Ok(Some(my_group)));
+        let problem = trusted(&facts(stranger, my_group, 0o2770), false).unwrap_err().0;
+        assert!(problem.contains("belongs to user"), "{problem}");
+        assert_eq!(trusted(&facts(stranger, my_group, 0o2770), true), Ok(Some(my_group)), "a colleague's");
+    }
+
+    #[test]
+    fn p5_nobody_not_even_root_shares_a_strangers_directory_without_being_a_member() {
+        let foreign_group = (50_000..).find(|gid| !sys::in_group(*gid)).unwrap();
+        let stranger = sys::effective_uid() + 4711;
+        for chosen in [false, true] {
+            assert!(trusted(&facts(stranger, foreign_group, 0o2770), chosen).is_err());
+        }
+        if sys::effective_uid() != 0 {
+            let problem = trusted(&facts(0, foreign_group, 0o2775), true).unwrap_err().0;
+            assert!(problem.contains("no member"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_directory_put_in_the_place_of_the_trusted_one_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("limits");
+        let place = [Place { path: path.clone(), chosen: true }];
+        let directory = Directory::find(&place, Allowances { make: true, network: false }).unwrap();
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        set_mode(&File::open(&path).unwrap(), 0o777).unwrap();
+        assert!(matches!(directory.handle(), Err(Error::Directory { .. })));
+    }
+
+    #[test]
+    fn sharing_a_directory_shares_the_gate_it_has() {
+        let home = tempfile::tempdir().unwrap();
+        let place = [Place { path: home.path().to_owned(), chosen: true }];
+        let mut directory = Directory::find(&place, Allowances::default()).unwrap();
+        directory.through_gate(|_| Ok(())).unwrap();
+        let group = sys::facts(&directory.handle().unwrap()).unwrap().gid;
+        directory.share_with(group).unwrap();
+        let gate = sys::facts_at(&directory.handle().unwrap(), GATE).unwrap();
+        assert_eq!((gate.gid, gate.mode), (group, 0o660));
     }
 
     #[test]

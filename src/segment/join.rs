@@ -7,6 +7,7 @@ use super::lock::{Claim, StillHeld};
 use super::recover;
 use super::slots::{self, Identity};
 use crate::error::Error;
+use crate::kernel::state::View;
 use crate::kernel::time::Time;
 use crate::sys::{self, Clock, Pulse};
 use std::sync::atomic::Ordering;
@@ -76,7 +77,8 @@ impl Segment {
             return Err(self.gone());
         }
         let (raw, wall) = (clock.now(), sys::wall_now());
-        if tx.words().load_array(layout::BOOT) != boot {
+        let goes_on = raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)) >= tx.core().latest.0;
+        if tx.words().load_array(layout::BOOT) != boot && !(goes_on && self.others_live(slot)?) {
             recover::rebase(&mut tx, boot, raw, wall);
         }
         let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
@@ -94,12 +96,28 @@ impl Segment {
         let generation = slots::enter(&mut tx, slot, identity, now);
         self.commit(&mut tx)?;
         drop(tx);
+        // The predecessor's counts; from here on they are this participant's own words.
+        for tally in layout::slot::TALLY..layout::SLOT_WORDS {
+            self.words.store(layout::slot_base(slot) + tally, 0);
+        }
         for (i, word) in clock.to_words().into_iter().enumerate() {
             self.presence.word(presence::CLOCK + i).store(word, Ordering::Relaxed);
         }
         self.presence.word(presence::CHECKED).store(raw, Ordering::Relaxed);
         drop(self.presence.pulse().put(pulse));
         Ok(Member { slot, badge: u64::from(generation) << 32 | (slot as u64 + 2), clock })
+    }
+
+    /// Whether a participant besides `slot` lives: then this is the boot it lives in, whatever identity a container was
+    /// given. (After a reboot others may be joining too; but then the clock is behind, and that is looked at first.)
+    fn others_live(&self, slot: usize) -> Result<bool, Error> {
+        let probe = self.reopen()?;
+        for other in (0..SLOTS).filter(|other| *other != slot && slots::is_owned(&self.words, *other)) {
+            if self.backing.is_alive(&probe, other)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// A slot nobody owns; failing that, one whose owner is dead.

@@ -149,20 +149,22 @@ pub fn acquire<O: Os>(
             spin_hint();
             continue;
         }
-        if slept_on == Some(word) {
-            // The same acquisition as before the sleep: is its owner still there?
-            if let Some(pulse) = os.take_pulse(by) {
-                // With the pulse in hand nobody else can rob or enter this slot, so an unchanged word is a dead
-                // one's, and the compare-and-swap is the only change to it there can be.
-                if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                    return Ok(Waited { key, robbed: Some((by, pulse)) });
-                }
-                continue;
-            }
-        }
         let now = os.now();
         let waited = Duration::from_nanos(now.saturating_sub(*started.get_or_insert(now)));
-        if waited >= patience {
+        let impatient = waited >= patience;
+        // The same acquisition as before the sleep: is its owner still there? One who has no time to sleep asks at
+        // once, or those who never have time would not get past a dead owner at all.
+        if (slept_on == Some(word) || impatient)
+            && let Some(pulse) = os.take_pulse(by)
+        {
+            // With the pulse in hand nobody else can rob or enter this slot, so an unchanged word is a dead one's, and
+            // the compare-and-swap is the only change to it there can be.
+            if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return Ok(Waited { key, robbed: Some((by, pulse)) });
+            }
+            continue;
+        }
+        if impatient {
             return Err(StillHeld { by });
         }
         let sleeping = word | WAITERS;

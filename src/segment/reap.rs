@@ -7,18 +7,20 @@ use super::lock::{Claim, Os};
 use super::slots;
 use crate::error::Error;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 impl Segment {
     /// Gives back what dead participants held; at most once per bound. Says whether anything was given back.
-    pub fn reap(&self, member: &Member) -> Result<bool, Error> {
+    pub fn reap(&self, member: &Member, patience: Duration) -> Result<bool, Error> {
         let raw = member.clock.now_coarse();
         let last = self.presence.word(presence::REAPED).load(Ordering::Relaxed);
         if raw.wrapping_sub(last) < self.reap_bound {
             return Ok(false);
         }
         self.presence.word(presence::REAPED).store(raw, Ordering::Relaxed);
-        let holds = |slot: &usize| slots::participant(&self.words, *slot).is_some_and(|p| p.held.total > 0);
-        let holders: Vec<usize> = (0..SLOTS).filter(holds).collect();
+        // Also slots that nobody owns: damage may have cleared the mark, and a reset counts what is held there.
+        let holders: Vec<usize> =
+            (0..SLOTS).filter(|slot| slots::held(&self.words, *slot).total > 0).collect();
         let probe = match self.backing.reopen() {
             Ok(probe) => probe,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(self.gone()),
@@ -28,25 +30,21 @@ impl Segment {
         let mut reaped = false;
         for slot in holders {
             if !self.backing.is_alive(&probe, slot)? {
-                reaped |= self.bury(member, slot)?;
+                reaped |= self.bury(member, slot, patience)?;
             }
         }
         Ok(reaped)
     }
 
     /// Frees the slot of a dead participant.
-    pub(super) fn bury(&self, member: &Member, slot: usize) -> Result<bool, Error> {
+    pub(super) fn bury(&self, member: &Member, slot: usize, patience: Duration) -> Result<bool, Error> {
         let Some(pulse) = self.backing.take_pulse(slot) else { return Ok(false) };
         // It may have died with the lock, which then nobody but the one with its pulse can take.
-        let held = self.transact_slowly(
-            member,
-            Claim::Undertaker(slot),
-            self.bounds.lock,
-            &|tx: &mut Tx<'_>, _| {
+        let held =
+            self.transact_slowly(member, Claim::Undertaker(slot), patience, &|tx: &mut Tx<'_>, _| {
                 let held = slots::leave(tx, slot);
                 self.commit(tx).map(|()| held)
-            },
-        )??;
+            })??;
         drop(pulse);
         self.announce();
         Ok(held.total > 0)

@@ -13,6 +13,7 @@ use crate::kernel::time::Time;
 use crate::kernel::{MAX_PERMITS, decide};
 use crate::sys::{FileFacts, SharedMap};
 use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 
 /// How far a stored time may be ahead of the clock: all processes read one clock, so this is noise at most.
@@ -38,48 +39,59 @@ pub struct Verified {
 impl Unverified {
     /// Maps a file if it is as long as a segment.
     pub fn map(path: PathBuf, file: &File, facts: &FileFacts) -> Result<Unverified, Error> {
-        let foreign = |problem| Error::Foreign { path: path.clone(), problem, remedy: NOT_OURS };
+        let foreign =
+            |problem, (remedy, segment)| Error::Foreign { path: path.clone(), problem, remedy, segment };
         if facts.len != layout::SIZE as u64 {
-            return Err(foreign(format!("it is {} bytes long, a segment is {}", facts.len, layout::SIZE)));
+            // Another version's may be of another size; a file that is none of ours must not be called one.
+            let verdict = if begins_with_magic(file) { (OTHER_VERSION, true) } else { (NOT_OURS, false) };
+            let problem = format!("it is {} bytes long, a segment is {}", facts.len, layout::SIZE);
+            return Err(foreign(problem, verdict));
         }
         let map = SharedMap::new(file, layout::SIZE).map_err(Error::io("map", &path))?;
-        let words = Words::new(map).ok_or_else(|| foreign("it is too short".into()))?;
+        let words = Words::new(map).ok_or_else(|| foreign("it is too short".into(), (NOT_OURS, false)))?;
         Ok(Unverified { words, backing: Backing::new(path, facts) })
     }
 
     /// Checks the header (P4): reads only.
     pub fn verify(self) -> Result<Verified, Error> {
         let word = |index| self.words.load(index);
+        let path = self.backing.path().to_owned();
         let refuse =
-            |problem, remedy| Err(Error::Foreign { path: self.backing.path().to_owned(), problem, remedy });
+            |problem, (remedy, segment)| Err(Error::Foreign { path: path.clone(), problem, remedy, segment });
         if word(header::MAGIC).swap_bytes() == layout::MAGIC
             || word(header::FORMAT).swap_bytes() as u32 == layout::BYTE_ORDER
         {
-            return refuse("it was made on a machine of the other byte order".into(), NOT_OURS);
+            return refuse("it was made on a machine of the other byte order".into(), (NOT_OURS, false));
         }
         if word(header::MAGIC) != layout::MAGIC || word(header::FORMAT) as u32 != layout::BYTE_ORDER {
-            return refuse("it is not a shmlimit segment".into(), NOT_OURS);
+            return refuse("it is not a shmlimit segment".into(), (NOT_OURS, false));
         }
         let version = (word(header::FORMAT) >> 32) as u32;
         if version != layout::LAYOUT_VERSION {
             return refuse(
                 format!("it has layout version {version}, this program has {}", layout::LAYOUT_VERSION),
-                OTHER_VERSION,
+                (OTHER_VERSION, true),
             );
         }
         if word(header::HASH) != layout::layout_hash() || word(header::SIZE) != layout::SIZE as u64 {
-            return refuse("it was made by a build with other limits".into(), OTHER_VERSION);
+            return refuse("it was made by a build with other limits".into(), (OTHER_VERSION, true));
         }
         if word(header::CHECKSUM) != layout::checksum((0..header::CHECKSUM).map(word)) {
-            return refuse("its header is damaged".into(), NOT_OURS);
+            return refuse("its header is damaged".into(), (DAMAGED, true));
         }
         Ok(Verified { words: self.words, backing: self.backing })
     }
 }
 
 const NOT_OURS: &str = "move it away, or choose another directory with --dir";
+const DAMAGED: &str = "start the limiter afresh with: shmlimit init NAME --replace …";
 const OTHER_VERSION: &str =
     "use one version of shmlimit, or start the limiter afresh with: shmlimit init NAME --replace …";
+
+fn begins_with_magic(mut file: &File) -> bool {
+    let mut magic = [0; 8];
+    file.read_exact(&mut magic).is_ok() && u64::from_ne_bytes(magic) == layout::MAGIC
+}
 
 /// The policy in a segment, checked; `Err` says what is wrong with it.
 pub fn policy(words: &Words) -> Result<Policy, String> {

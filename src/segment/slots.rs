@@ -58,6 +58,11 @@ pub fn is_owned(words: &Words, slot: usize) -> bool {
     words.load(slot_base(slot) + slot::STATE) & OWNED != 0
 }
 
+/// What a slot says that its owner holds.
+pub fn held(words: &Words, slot: usize) -> Held {
+    Held::from_word(words.load(slot_base(slot) + slot::HELD))
+}
+
 /// Reads a slot; `None` if nobody owns it.
 pub fn participant(words: &Words, index: usize) -> Option<Participant> {
     let base = slot_base(index);
@@ -65,7 +70,7 @@ pub fn participant(words: &Words, index: usize) -> Option<Participant> {
     if index >= SLOTS || state & OWNED == 0 {
         return None;
     }
-    let held = Held::from_word(words.load(base + slot::HELD));
+    let held = held(words, index);
     let program: [u64; 2] = words.load_array(base + slot::PROGRAM);
     Some(Participant {
         slot: index,

@@ -69,9 +69,9 @@ use windows as platform;
 pub use platform::spawn_with_mask;
 #[cfg(all(any(unix, windows), not(loom)))]
 pub(crate) use platform::{
-    Clock, ForkWords, Pulse, SharedMap, TakenPulse, boot_id, effective_uid, facts, facts_at, file_system,
-    futex_wait, futex_wake, in_group, open_directory, open_file_at, open_or_create_at, process_id,
-    program_name, pulse_is_held, set_group, unlink_at, unnamed_file, wall_now,
+    Clock, ForkWords, Pulse, SharedMap, TakenPulse, UnnamedFile, boot_id, effective_uid, facts, facts_at,
+    file_system, futex_wait, futex_wake, in_group, open_directory, open_file_at, open_or_create_at,
+    process_id, program_name, pulse_is_held, set_group, unlink_at, unnamed_file, wall_now,
 };
 
 /// What the checks at opening want to know about a file.

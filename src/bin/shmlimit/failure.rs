@@ -1,6 +1,7 @@
 //! How things go wrong, and the exit codes that say so: a contract.
 
 use crate::screen;
+use shmlimit::kernel::MAX_PERMITS;
 use shmlimit::{AcquireError, Error, Limiter, Reason, Refusal};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -102,10 +103,13 @@ fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
                 ),
             };
         }
-        (Reason::Concurrency, _) => match policy.and_then(|policy| policy.concurrency()) {
-            Some(most) => format!("all {most} permits are out"),
-            None => "all permits are out".to_owned(),
-        },
+        (Reason::Concurrency, _) => {
+            let most = policy.and_then(|policy| policy.concurrency()).unwrap_or(MAX_PERMITS);
+            match policy.and_then(|policy| policy.concurrency_background()) {
+                Some(background) => format!("no permit is free (of {most}, {background} for the background)"),
+                None => format!("all {most} permits are out"),
+            }
+        }
         _ => return refusal.to_string(),
     };
     match refusal.retry_after() {

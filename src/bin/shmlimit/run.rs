@@ -3,7 +3,7 @@
 use crate::args::{Place, Run};
 use crate::failure::Failure;
 use crate::{open, relay};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write};
 use std::process::{Command, ExitCode};
 
 const NOT_FOUND: u8 = 127;
@@ -25,12 +25,20 @@ pub fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
         Ok(started) => started,
         Err(error) => {
             // The call was never made: it gets back what it took.
-            grant.cancel()?;
+            give_back(grant.cancel());
             let code = if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN };
             return Err(Failure::Command(format!("cannot run {}: {error}", program.display()), code));
         }
     };
     let end = started.attend()?;
-    grant.release()?;
+    give_back(grant.release());
     Ok(end.into_exit_code())
+}
+
+/// How the command ended is the answer, whatever becomes of the permit: at the latest it comes back when this process
+/// ends, in a moment.
+fn give_back(outcome: Result<(), shmlimit::Error>) {
+    if let Err(error) = outcome {
+        let _ = writeln!(io::stderr(), "shmlimit: warning: {error}");
+    }
 }

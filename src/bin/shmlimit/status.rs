@@ -51,7 +51,7 @@ fn show(limiter: &Limiter, json: bool) -> Result<String, Failure> {
     let mut snapshot = limiter.snapshot()?;
     // Who looks is attached too, and of no interest.
     let me = std::process::id();
-    snapshot.participants.retain(|one| one.pid != me || one.granted + one.refused > 0);
+    snapshot.participants.retain(|one| one.pid != me || one.granted > 0 || one.refused > 0);
     if json {
         let line = serde_json::to_string(&Line::from(&snapshot)).map_err(std::io::Error::from)?;
         return Ok(line + "\n");

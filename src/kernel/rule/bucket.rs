@@ -134,7 +134,11 @@ impl Count for Bucket {
         let words = Words::read(state).after(terms, now, cost);
         let end = if leave_reserve { words.at.plus(terms.reserve(), terms.den()) } else { words.at };
         if end > (Span { whole: now.0.saturating_add(tau.whole), frac: tau.frac }) {
-            return Err(Self::earliest(terms, state, now, cost, leave_reserve));
+            return Err(match Self::earliest(terms, state, now, cost, leave_reserve) {
+                // The two sums differ only on damaged words. "Refused, but now" would be no refusal to the caller.
+                When::Now => When::Never,
+                later => later,
+            });
         }
         Ok((words.write(), words.mark(terms)))
     }

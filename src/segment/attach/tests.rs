@@ -20,6 +20,13 @@ fn segment(directory: &tempfile::TempDir) -> Segment {
     Segment::attach(create::open(&directory, &name).unwrap().unwrap(), bounds).unwrap()
 }
 
+fn attach_again(directory: &tempfile::TempDir) -> Segment {
+    let place = Place { path: directory.path().to_owned(), chosen: true };
+    let place = Directory::find(&[place], Allowances::default()).unwrap();
+    let verified = create::open(&place, &LimiterName::new("tmdb").unwrap()).unwrap().unwrap();
+    Segment::attach(verified, Bounds::default()).unwrap()
+}
+
 /// The undertaker must not wait for the lock of the very one it buries: nobody else could rob it meanwhile.
 #[test]
 fn r113_one_who_died_with_permits_and_the_lock_is_buried_at_once() {
@@ -32,7 +39,7 @@ fn r113_one_who_died_with_permits_and_the_lock_is_buried_at_once() {
     segment.words.store(layout::CORE + 1, Held { total: 1, background: 1 }.to_word());
     segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
 
-    segment.bury(&member, dead).unwrap();
+    segment.bury(&member, dead, Duration::ZERO).unwrap();
     assert!(!slots::is_owned(&segment.words, dead));
     assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
 }
@@ -53,4 +60,90 @@ fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_not
     let now = Time(Clock::discover().unwrap().now());
     let left = |seed: &Seed| rule::available(&Terms::of(&seed.policy.rules()[0]), seed.rules[0], now, false);
     assert_eq!((left(&whole), left(&seed)), (10, 0));
+}
+
+/// One who never has time to sleep must not meet the dead one's lock for ever.
+#[test]
+fn p2_a_caller_without_any_patience_robs_the_dead_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    let dead = (member.slot + 1) % SLOTS;
+    segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
+    segment.transact(&member, Duration::ZERO, |_, _| ()).unwrap();
+
+    segment.words.lock().store((member.slot as u32 + 1) << 20, Ordering::Relaxed);
+    let busy = segment.transact(&member, Duration::ZERO, |_, _| ()).unwrap_err();
+    assert!(matches!(*busy, Error::Busy { .. }), "the living are not robbed: {busy}");
+    segment.words.lock().store(0, Ordering::Relaxed);
+}
+
+#[test]
+fn r136_a_participant_does_not_inherit_the_counts_of_its_predecessor() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    for slot in 0..SLOTS {
+        segment.words.store(slot_base(slot) + slot::GRANTED, u64::MAX);
+        segment.words.store(slot_base(slot) + slot::REFUSED, 1);
+    }
+    let other = attach_again(&directory);
+    let newcomer = slots::participant(&other.words, other.member().unwrap().slot).unwrap();
+    assert_eq!((newcomer.granted, newcomer.refused), (0, 0));
+}
+
+/// A reset counts what every slot says it holds, so what nobody owns must come back as well.
+#[test]
+fn p3_permits_in_a_slot_whose_mark_was_damaged_come_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    let dead = (member.slot + 1) % SLOTS;
+    segment.words.store(slot_base(dead) + slot::HELD, Held { total: 3, background: 3 }.to_word());
+    segment.words.store(layout::CORE + 1, Held { total: 3, background: 3 }.to_word());
+    assert!(segment.reap(&member, Duration::ZERO).unwrap());
+    assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
+}
+
+/// R132: who has no time left is refused now, though the dead cannot be buried before a living one goes on.
+#[test]
+fn r132_looking_for_the_dead_takes_no_longer_than_the_caller_has() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    let dead = (member.slot + 1) % SLOTS;
+    segment.words.store(slot_base(dead) + slot::STATE, 1);
+    segment.words.store(slot_base(dead) + slot::HELD, Held { total: 1, background: 1 }.to_word());
+    // Another thread of this process, as far as anybody can tell.
+    segment.words.lock().store((member.slot as u32 + 1) << 20, Ordering::Relaxed);
+    match segment.reap(&member, Duration::ZERO) {
+        Err(Error::Busy { waited, pid, .. }) => {
+            assert_eq!((waited, pid), (Duration::ZERO, std::process::id()))
+        }
+        other => panic!("{other:?}"),
+    }
+    segment.words.lock().store(0, Ordering::Relaxed);
+}
+
+/// Some containers are given a boot identity of their own. The clock is the machine's all the same, and a wall clock
+/// that was set meanwhile must not become the limiter's time.
+#[test]
+fn r135_another_boot_identity_is_no_reboot_while_others_live() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    let day = 86_400_000_000_000;
+    segment.words.store(layout::BOOT, !segment.words.load(layout::BOOT));
+    segment.words.store(layout::ANCHOR_WALL, segment.words.load(layout::ANCHOR_WALL) - day);
+    let before = segment.now(&member);
+
+    let again = attach_again(&directory);
+    assert!(segment.now(&member).since(before).0 < day / 2, "a day was given away");
+    drop(again);
+
+    // After a reboot the machine's clock begins anew.
+    segment.words.store(layout::CLOCK_OFFSET, 0_u64.wrapping_sub(3 * day));
+    let before = segment.words.load(layout::ANCHOR_TIME);
+    segment.words.store(layout::ANCHOR_WALL, segment.words.load(layout::ANCHOR_WALL) - day);
+    let again = attach_again(&directory);
+    assert!(segment.now(&again.member().unwrap()).0 >= before + day, "the time it was off has passed");
 }

@@ -27,7 +27,7 @@ pub(crate) use files::{
 pub(crate) use memory::{ForkWords, SharedMap, futex_wait, futex_wake};
 pub(crate) use names::{boot_id, process_id, program_name};
 pub(crate) use pulse::{Pulse, TakenPulse, pulse_is_held};
-pub(crate) use unnamed::unnamed_file;
+pub(crate) use unnamed::{UnnamedFile, unnamed_file};
 
 #[cfg(test)]
 mod testing;

@@ -1,0 +1,106 @@
+//! The ways to one decision agree: the short way for one rule, the long way for any number, and the mere judgement.
+
+use proptest::prelude::*;
+use shmlimit::kernel::decide;
+use shmlimit::kernel::{Ask, Core, Held, LocalMemory, Memory, RuleState, Time, View};
+use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
+
+/// Numbers at both ends of what is allowed, and between.
+fn amount(most: u64) -> impl Strategy<Value = u64> {
+    prop_oneof![1..=10_u64, 1..=most, (most - 3)..=most, (0..48_u32).prop_map(move |n| (1 << n).min(most))]
+}
+
+prop_compose! {
+    fn policy()(
+        gcra in any::<bool>(),
+        limit in amount(1 << 48),
+        period in amount((1 << 62) - 1),
+        burst in prop::option::of(amount(1 << 48)),
+        tau in prop::option::of(amount((1 << 62) - 1)),
+        reserve in prop_oneof![Just(0), amount(1 << 48)],
+        concurrency in prop::option::of(1..4_u64),
+        background in prop::option::of(1..4_u64),
+    ) -> Option<Policy> {
+        let algorithm = if gcra { Algorithm::Gcra } else { Algorithm::TokenBucket };
+        let tau = tau.filter(|_| gcra && burst.is_none()).map(Nanos);
+        let rule = RuleDraft { burst, tau, reserve, ..RuleDraft::new(algorithm, limit, Nanos(period)) };
+        let reserve = reserve.min(burst.unwrap_or(limit));
+        let rule = RuleDraft { reserve, ..rule };
+        let draft = PolicyDraft { concurrency, concurrency_background: background, rules: &[rule], ..PolicyDraft::default() };
+        Policy::new(&draft).ok()
+    }
+}
+
+fn priority() -> impl Strategy<Value = Priority> {
+    prop_oneof![Just(Priority::Background), Just(Priority::User)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn r130_the_short_way_the_long_way_and_the_judgement_agree(
+        policy in policy().prop_filter_map("no such policy", |policy| policy),
+        now in prop_oneof![0..1_000_000_u64, any::<u64>().prop_map(|n| n >> 2)],
+        behind in 0..1_000_u64,
+        ahead_of_tau in -3_i64..4,
+        share in 0..=4_u64,
+        in_flight in 0..5_u32,
+        frac in any::<u64>(),
+        cost in prop_oneof![1..4_u64, any::<u64>(), (u64::MAX - 3)..=u64::MAX],
+        priority in priority(),
+    ) {
+        let mut long = LocalMemory::new(&policy);
+        let terms = long.terms(0);
+        let tau = terms.tau().whole;
+        let ahead = (tau / 4 * share).saturating_add_signed(ahead_of_tau);
+        let at = now.saturating_add(ahead);
+        long.set_core(Core { latest: Time(now.saturating_sub(behind)), in_flight, in_flight_background: in_flight / 2 });
+        long.set_held(0, Held { total: in_flight, background: in_flight / 2 });
+        long.set_rule(0, RuleState([at, frac % terms.den(), 0, 0]));
+        let mut short = long.clone();
+        let ask = Ask::requests(cost, priority);
+        let judged = decide::judge(&long, &ask, Time(now));
+        let by_long = decide::acquire(&mut long, 0, &ask, Time(now));
+        let by_short = decide::acquire_from_one(&mut short, 0, &ask, Time(now));
+        prop_assert_eq!(judged, by_long.err());
+        prop_assert_eq!(Some(by_long), by_short);
+        prop_assert_eq!(long, short);
+    }
+
+    /// Whatever the words, an answer; and the same by every way.
+    #[test]
+    fn p3_damaged_words_never_panic_and_never_charge_what_is_refused(
+        policy in policy().prop_filter_map("no such policy", |policy| policy),
+        terms in prop::array::uniform8(prop_oneof![any::<u64>(), 0..4_u64, (u64::MAX - 3)..=u64::MAX]),
+        keep in any::<bool>(),
+        rule in prop::array::uniform4(prop_oneof![any::<u64>(), 0..4_u64, (u64::MAX - 3)..=u64::MAX]),
+        now in prop_oneof![any::<u64>(), 0..4_u64, (u64::MAX - 3)..=u64::MAX],
+        cost in prop_oneof![1..4_u64, any::<u64>()],
+        priority in priority(),
+    ) {
+        let mut words = policy.encode();
+        if !keep {
+            let kind = words[8] & 0xff;
+            words[8..16].copy_from_slice(&terms);
+            words[8] = words[8] & !0xff | kind;
+        }
+        let mut memory = LocalMemory::from_words(words);
+        memory.set_rule(0, RuleState(rule));
+        let ask = Ask { cost: [cost; 4], priority };
+        let judged = decide::judge(&memory, &ask, Time(now));
+        let (mut short, before) = (memory.clone(), memory.clone());
+        let by_long = decide::acquire(&mut memory, 0, &ask, Time(now));
+        let by_short = decide::acquire_from_one(&mut short, 0, &ask, Time(now));
+        prop_assert_eq!(Some(by_long), by_short);
+        let _ = judged;
+        match by_long {
+            Err(_) => prop_assert_eq!(&memory, &before),
+            Ok(ticket) => {
+                decide::settle(&mut memory, &ticket, [u64::MAX; 4], Time(now));
+                decide::cancel(&mut memory, 0, &ticket, Time(now.wrapping_add(1)));
+            }
+        }
+        let _ = (decide::sane(&memory), decide::remaining(&memory, priority, [true; 4], Time(now)));
+    }
+}
