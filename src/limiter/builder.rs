@@ -72,12 +72,14 @@ impl Builder {
 
     /// Opens the limiter, and makes it if it is not there.
     pub fn open(self) -> Result<Limiter, Error> {
-        let (name, directory) = self.place(true)?;
         let make = match self.policy {
             Some(policy) => Some(policy),
-            None => presets::policy(name.as_str()).transpose()?,
+            None => presets::policy(&self.name).transpose()?,
         };
-        let segment = settle(&directory, &name, self.bounds, make.map(Seed::fresh))?;
+        // What cannot be made must be there, and its directory with it.
+        let Some(make) = make else { return self.open_existing() };
+        let (name, directory) = self.place(true)?;
+        let segment = settle(&directory, &name, self.bounds, Some(Seed::fresh(make)))?;
         if let Some(wanted) = self.policy {
             let there = segment.policy()?;
             if there != wanted {

@@ -17,7 +17,7 @@ use crate::kernel::policy::Policy;
 use crate::kernel::state::View;
 use crate::kernel::time::Time;
 use crate::kernel::{Reason, Refusal};
-use crate::sys::{Clock, ForkWords};
+use crate::sys::{self, Clock, ForkWords};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -392,8 +392,9 @@ impl Drop for Segment {
     /// here, where no other thread can be in a transaction under the slot that is given up.
     fn drop(&mut self) {
         let Some(member) = self.present() else { return };
-        let left = self.transact(&member, self.bounds.lock, |tx, _| {
+        let left = self.transact(&member, self.bounds.lock, |tx, now| {
             let held = slots::leave(tx, member.slot);
+            recover::anchor(tx, now, sys::wall_now());
             tx.commit().is_ok() && held.total > 0
         });
         if left.unwrap_or(false) {

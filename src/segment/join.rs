@@ -89,9 +89,7 @@ impl Segment {
         if !recover::is_sound(&tx, found, now) {
             recover::reset(&mut tx, now);
         }
-        // The wall clock may have been set since: a fresh anchor tells best how long the machine was off.
-        tx.write(layout::ANCHOR_TIME, now.0);
-        tx.write(layout::ANCHOR_WALL, wall);
+        recover::anchor(&mut tx, now, wall);
         let identity = Identity { pid: sys::process_id(), program: sys::program_name() };
         let generation = slots::enter(&mut tx, slot, identity, now);
         self.commit(&mut tx)?;

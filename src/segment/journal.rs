@@ -208,7 +208,10 @@ fn undo(words: &Words) -> Found {
         fence(Ordering::Release);
         for entry in (0..entries).rev() {
             let word = words.load(JOURNAL + 2 * entry) as usize;
-            words.store(word, words.load(JOURNAL + 2 * entry + 1));
+            // Once more: somebody who scribbles may have changed it since.
+            if is_journaled(word) {
+                words.store(word, words.load(JOURNAL + 2 * entry + 1));
+            }
         }
         compiler_fence(Ordering::Release);
     }

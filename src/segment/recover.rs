@@ -148,11 +148,17 @@ pub fn reset<O: Os>(tx: &mut Transaction<'_, O>, now: Time) {
 /// Makes the limiter's clock go on after a reboot: by the wall clock, but never backwards, so that nothing is
 /// granted twice (R134). The permits of the former boot are given back by whoever finds their owners dead.
 pub fn rebase<O: Os>(tx: &mut Transaction<'_, O>, boot: [u64; 2], raw_now: u64, wall_now: u64) {
-    let anchor = tx.load(layout::ANCHOR_TIME);
+    let anchored = tx.load(layout::ANCHOR_TIME);
     let off = wall_now.saturating_sub(tx.load(layout::ANCHOR_WALL));
-    let now = anchor.saturating_add(off).max(tx.core().latest.0);
+    let now = anchored.saturating_add(off).max(tx.core().latest.0);
     tx.write(layout::CLOCK_OFFSET, now.wrapping_sub(raw_now));
     tx.write_array(layout::BOOT, boot);
-    tx.write(layout::ANCHOR_TIME, now);
+    anchor(tx, Time(now), wall_now);
+}
+
+/// Notes which limiter time it is at which wall time. Refreshed by all who come and go, because the wall clock may have
+/// been set since: the freshest anchor tells best how long the machine was off.
+pub fn anchor<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
+    tx.write(layout::ANCHOR_TIME, now.0);
     tx.write(layout::ANCHOR_WALL, wall_now);
 }
