@@ -48,7 +48,8 @@ pub use error::Error;
 pub use kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft};
 #[cfg(not(loom))]
 pub use limiter::{
-    AcquireError, Builder, Grant, Limiter, ParticipantSnapshot, Refusal, Request, RuleSnapshot, Snapshot,
+    AcquireError, Builder, Grant, Limiter, Listing, ParticipantSnapshot, Refusal, Request, RuleSnapshot,
+    Snapshot,
 };
 
 /// What the tests of the promises must see: where things lie in a segment, and bounds that a test can wait for.

@@ -17,7 +17,7 @@ use crate::paths::{self, LimiterName};
 use crate::segment::directory::{Allowances, Directory};
 use crate::segment::{Bounds, Segment, Tx};
 use link::Link;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,18 @@ const MOVES: usize = 4;
 #[derive(Debug, Clone)]
 pub struct Limiter {
     shared: Arc<Shared>,
+}
+
+/// What [`Limiter::list`] found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The directory looked in.
+    pub directory: PathBuf,
+    /// The names of the limiters there, in order.
+    pub names: Vec<String>,
+    /// Why a better directory was passed over, for people.
+    pub note: Option<String>,
 }
 
 #[derive(Debug)]
@@ -74,8 +86,8 @@ impl Limiter {
         Builder::new(name)
     }
 
-    /// The names of the limiters in a directory (default: the usual one), and that directory.
-    pub fn list(directory: Option<&Path>) -> Result<(std::path::PathBuf, Vec<String>), Error> {
+    /// The limiters in a directory (default: the usual one).
+    pub fn list(directory: Option<&Path>) -> Result<Listing, Error> {
         let directory =
             Directory::find(&paths::places(directory), Allowances { make: false, network: true })?;
         let path = directory.path();
@@ -85,7 +97,7 @@ impl Limiter {
             .map(|name| name.as_str().to_owned())
             .collect();
         names.sort();
-        Ok((path.to_owned(), names))
+        Ok(Listing { directory: path.to_owned(), names, note: directory.note.clone() })
     }
 
     fn new(

@@ -6,7 +6,10 @@ use crate::{open, output, screen};
 use nix::unistd::Group;
 use shmlimit::config::Config;
 use shmlimit::{Error, Limiter, Nanos, Policy, presets};
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// A rule of this period or more is worth keeping over a reboot.
@@ -49,12 +52,24 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// No configuration is longer; a device or a pipe may never end.
+const LONGEST_CONFIG: u64 = 1 << 20;
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?.take(LONGEST_CONFIG + 1).read_to_string(&mut text)?;
+    match read as u64 > LONGEST_CONFIG {
+        true => Err(io::Error::other("it is longer than 1 MiB, which no limiter file is")),
+        false => Ok(text),
+    }
+}
+
 /// What the limiter is made of: flags on top of the file, or of the preset of its name. `None`: nothing was said.
 fn policy(args: &Init) -> Result<Option<Policy>, Failure> {
     let overrides = args.overrides();
     let base = match &args.config {
         Some(path) => {
-            let text = std::fs::read_to_string(path)
+            let text = read(path)
                 .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
             Config::from_toml(&text)
                 .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?

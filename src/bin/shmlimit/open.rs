@@ -3,7 +3,7 @@
 use crate::args::{Asking, Place};
 use crate::failure::Failure;
 use shmlimit::config::nearest;
-use shmlimit::{Builder, Error, Limiter, Request, presets};
+use shmlimit::{Builder, Error, Limiter, Listing, Request, presets};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub fn builder(place: &Place, name: &str) -> Builder {
 pub fn to_use(place: &Place, name: &str) -> Result<Limiter, Failure> {
     if presets::NAMES.contains(&name) {
         let limiter = builder(place, name).open()?;
-        note(&limiter);
+        note(limiter.directory_note());
         return Ok(limiter);
     }
     existing(place, name)?.ok_or_else(|| unknown(place, name))
@@ -30,7 +30,7 @@ pub fn to_use(place: &Place, name: &str) -> Result<Limiter, Failure> {
 pub fn existing(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
     match builder(place, name).open_existing() {
         Ok(limiter) => {
-            note(&limiter);
+            note(limiter.directory_note());
             Ok(Some(limiter))
         }
         Err(Error::UnknownLimiter { .. }) => Ok(None),
@@ -46,7 +46,7 @@ pub fn is_missing(error: &Error) -> bool {
 
 /// Says that there is no such limiter, and which one may have been meant.
 pub fn unknown(place: &Place, name: &str) -> Failure {
-    let (directory, names) = Limiter::list(place.dir.as_deref()).unwrap_or_default();
+    let Listing { directory, names, .. } = Limiter::list(place.dir.as_deref()).unwrap_or_default();
     let near = nearest(name, names.iter().map(String::as_str).chain(presets::NAMES));
     let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let at =
@@ -67,8 +67,8 @@ pub fn segment_path(directory: &Path, name: &str) -> std::path::PathBuf {
     directory.join(format!("{name}.shm"))
 }
 
-fn note(limiter: &Limiter) {
-    if let Some(note) = limiter.directory_note() {
+pub fn note(note: Option<&str>) {
+    if let Some(note) = note {
         eprintln!("shmlimit: note: {note}");
     }
 }

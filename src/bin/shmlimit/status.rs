@@ -15,7 +15,12 @@ pub fn run(place: &Place, args: &Status) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let names = match Limiter::list(place.dir.as_deref()) {
-        Ok((_, names)) => names,
+        Ok(listing) => {
+            if listing.names.is_empty() {
+                open::note(listing.note.as_deref());
+            }
+            listing.names
+        }
         Err(error) if open::is_missing(&error) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
