@@ -14,6 +14,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 fn names(directory: &Path) -> Vec<String> {
     fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -92,6 +93,19 @@ fn an_unlinked_segment_is_noticed_and_goes_on_where_it_was() {
     assert_eq!(drain(&limiter), 6, "what was charged stays charged");
     let other = builder(directory.path()).policy(counted(10, None)).open().unwrap();
     assert_eq!(drain(&other), 0, "and the file that is there now is the same limiter");
+}
+
+#[test]
+fn a_deleted_segment_grants_nothing_more_once_one_of_its_users_has_noticed() {
+    let directory = common::directory();
+    let watchful = builder(directory.path()).policy(counted(10, None)).create().unwrap();
+    // This one would not look for an hour.
+    let hour = Bounds { place: Duration::from_secs(3600), ..Bounds::default() };
+    let sleepy = builder(directory.path()).bounds(hour).open_existing().unwrap();
+    assert!(take(&sleepy));
+    fs::remove_file(segment_path(directory.path())).unwrap();
+    assert!(take(&watchful), "it notices, and goes on with a successor");
+    assert_eq!(drain(&sleepy) + drain(&watchful), 8, "one budget, not two");
 }
 
 #[test]

@@ -187,6 +187,7 @@ pub(super) fn successor(
     bounds: Bounds,
     old: &Segment,
 ) -> Result<Link, Error> {
+    old.hand_over();
     // The old one is asked only if there is no other: it may be damaged, and replaced for that very reason.
     let segment = match settle(directory, name, bounds, None) {
         Err(Error::UnknownLimiter { .. }) => settle(directory, name, bounds, Some(old.seed()?))?,

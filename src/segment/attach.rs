@@ -117,19 +117,36 @@ impl Segment {
     pub fn retire(&self) -> Result<(), Error> {
         let member = self.member()?;
         self.transact(&member, self.bounds.lock, |tx, _| {
-            tx.write(layout::RETIRED, 1);
+            tx.write(layout::RETIRED, layout::REPLACED);
             self.commit(tx)
         })??;
         self.announce();
         Ok(())
     }
 
+    /// Marks a deleted segment, so that all who still use it notice at their next call, and nothing is granted from it
+    /// beside its successor. Where that cannot be done they notice by themselves, within a second.
+    pub fn hand_over(&self) {
+        // The name may be out of reach for this process alone (another root directory): no reason to stop the others.
+        let Some(member) = self.present().filter(|_| self.words.are_deleted()) else { return };
+        let begun =
+            Transaction::begin(&self.words, &self.backing, member.slot, Claim::Participant, self.bounds.lock);
+        if let Ok(Begun { mut tx, .. }) = begun
+            && tx.load(layout::RETIRED) == 0
+        {
+            tx.write(layout::RETIRED, layout::HANDED_OVER);
+            // Not committed is undone, and as good as not tried.
+            let _ = tx.commit();
+        }
+    }
+
     /// What a segment needs that goes on where this one was deleted or retired.
     pub fn seed(&self) -> Result<Seed, Error> {
         let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
         let seed = Seed::after(&self.words, clock).map_err(|problem| self.damaged(problem))?;
-        // Who retires a limiter wants it to start afresh.
-        Ok(if self.is_retired() { Seed::fresh(seed.policy) } else { seed })
+        // Who replaces a limiter wants it to start afresh.
+        let replaced = self.words.load(layout::RETIRED) == layout::REPLACED;
+        Ok(if replaced { Seed::fresh(seed.policy) } else { seed })
     }
 
     /// Whether it was replaced or removed on purpose.

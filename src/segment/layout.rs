@@ -64,8 +64,12 @@ pub const JOURNAL_LEN: usize = LOCK_AND_NEWS + 2;
 pub const CORE: usize = LOCK_AND_NEWS + 4;
 /// What is added to the machine's clock to get the limiter's (changes only when a reboot is absorbed).
 pub const CLOCK_OFFSET: usize = CORE + 2;
-/// Non-zero once the segment has been replaced or removed on purpose: open it again by name.
+/// Non-zero once nothing is granted from this segment any more: open it again by name.
 pub const RETIRED: usize = CORE + 3;
+/// Retired on purpose; what comes next starts afresh.
+pub const REPLACED: u64 = 1;
+/// Deleted under its users, and found out by one of them; what comes next goes on with what the rules have seen.
+pub const HANDED_OVER: u64 = 2;
 
 /// Identity of the boot this segment's clock belongs to: two words.
 pub const BOOT: usize = CORE + 4;

@@ -48,6 +48,11 @@ mod mapped {
             (map.len() >= layout::SIZE).then_some(Words { map })
         }
 
+        /// Whether the file behind them is known to be deleted.
+        pub fn are_deleted(&self) -> bool {
+            self.map.is_of_deleted_file()
+        }
+
         /// The words, borrowed.
         #[inline(always)]
         pub fn cells(&self) -> Cells<'_> {

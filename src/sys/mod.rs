@@ -14,6 +14,7 @@
 //! **Memory**
 //! - [`SharedMap`]: a whole file, mapped shared, readable and writable; stays at one address until dropped. The file
 //!   must be exactly `len` bytes long at that moment (else `InvalidInput`); truncating it later is fatal.
+//!   `is_of_deleted_file` is true only if the file is known to have no name any more.
 //! - [`futex_wait`]: sleeps while `word` holds `expected`, at most `timeout`; also returns early for no reason.
 //!   [`futex_wake`]: wakes up to `count` sleepers of any process that maps the same file; says how many.
 //! - [`ForkWords`]: words that are 0 when new and 0 again in every forked child, however it was forked. Its

@@ -53,6 +53,13 @@ impl SharedMap {
     pub(crate) fn len(&self) -> usize {
         self.map.len()
     }
+
+    pub(crate) fn is_of_deleted_file(&self) -> bool {
+        let start = format!("{:x}-", self.base.as_ptr().addr());
+        std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| {
+            maps.lines().any(|line| line.starts_with(&start) && line.ends_with(" (deleted)"))
+        })
+    }
 }
 
 /// Not `FUTEX_PRIVATE_FLAG`: a private futex never meets a sleeper of another process.
