@@ -44,14 +44,23 @@ impl Span {
     /// The difference; nothing if `other` is longer.
     #[inline(always)]
     pub const fn minus(self, other: Span, den: u64) -> Span {
+        match self.checked_minus(other, den) {
+            Some(difference) => difference,
+            None => Span::ZERO,
+        }
+    }
+
+    /// The difference; `None` if `other` is longer.
+    #[inline(always)]
+    pub const fn checked_minus(self, other: Span, den: u64) -> Option<Span> {
         let borrow = self.frac < other.frac;
         if self.whole < other.whole || (self.whole == other.whole && borrow) {
-            return Span::ZERO;
+            return None;
         }
-        Span {
+        Some(Span {
             whole: self.whole.wrapping_sub(other.whole).wrapping_sub(borrow as u64),
             frac: self.frac.wrapping_sub(other.frac).wrapping_add(if borrow { den } else { 0 }),
-        }
+        })
     }
 
     /// `count` times as long; saturates to [`Span::MAX`].

@@ -22,8 +22,8 @@ pub struct Terms {
     den: u64,
     tau_whole: u64,
     tau_frac: u64,
-    reserve_whole: u64,
-    reserve_frac: u64,
+    room_whole: u64,
+    room_frac: u64,
 }
 
 impl Terms {
@@ -37,7 +37,7 @@ impl Terms {
             Some(tau) => Span::whole(tau.0),
             None => Span::from_parts(parts, u128::from(rule.burst), den),
         };
-        let reserve = Span::from_parts(parts, u128::from(rule.reserve), den);
+        let room = tau.minus(Span::from_parts(parts, u128::from(rule.reserve), den), den);
         let bits = u128::BITS - tau.parts(den).saturating_mul(8).leading_zeros();
         let tick = bits.saturating_sub(u64::BITS);
         Terms {
@@ -47,8 +47,8 @@ impl Terms {
             den,
             tau_whole: tau.whole,
             tau_frac: tau.frac,
-            reserve_whole: reserve.whole,
-            reserve_frac: reserve.frac,
+            room_whole: room.whole,
+            room_frac: room.frac,
         }
     }
 
@@ -100,10 +100,10 @@ impl Terms {
         Span { whole: self.tau_whole, frac: self.tau_frac }
     }
 
-    /// The part of the capacity that background must leave, as time (R107).
+    /// How far ahead of now a caller may run the state: all of tau, or what is left of it without the reserve (R107).
     #[inline]
-    pub const fn reserve(&self) -> Span {
-        Span { whole: self.reserve_whole, frac: self.reserve_frac }
+    pub const fn room(&self, leave_reserve: bool) -> Span {
+        if leave_reserve { Span { whole: self.room_whole, frac: self.room_frac } } else { self.tau() }
     }
 
     /// Whether words read from a segment are within the ranges a valid policy gives.
@@ -117,7 +117,7 @@ impl Terms {
             && self.step() > Span::ZERO
             && in_range(self.step())
             && in_range(self.tau())
-            && in_range(self.reserve())
+            && in_range(self.room(true))
     }
 }
 

@@ -106,22 +106,18 @@ fn coarse_ticks(time: Span, den: u64, tick: u32) -> u64 {
 }
 
 impl Count for Bucket {
-    // max(now, at) + need - now <= tau, solved for now: at - (tau - need) <= now.
+    // max(now, at) + c·T - now <= room, solved for now: at - (room - c·T) <= now.
     #[inline(always)]
     fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When {
-        let (den, tau) = (terms.den(), terms.tau());
-        let mut need = terms.step().times(cost, den);
-        if leave_reserve {
-            need = need.plus(terms.reserve(), den);
-        }
-        if need > tau {
+        let den = terms.den();
+        let Some(slack) = terms.room(leave_reserve).checked_minus(terms.step().times(cost, den), den) else {
             return When::Never;
-        }
-        let ready = Words::read(state).at.minus(tau.minus(need, den), den).ceil();
+        };
+        let ready = Words::read(state).at.minus(slack, den).ceil();
         if ready <= now.0 { When::Now } else { When::At(Time(ready)) }
     }
 
-    // The same with the sum that is stored anyway: max(now, at) + c·T + reserve <= now + tau.
+    // The same with the sum that is stored anyway: max(now, at) + c·T <= now + room.
     #[inline(always)]
     fn admit(
         terms: &Terms,
@@ -130,10 +126,9 @@ impl Count for Bucket {
         cost: u64,
         leave_reserve: bool,
     ) -> Result<(RuleState, Charge), When> {
-        let tau = terms.tau();
+        let room = terms.room(leave_reserve);
         let words = Words::read(state).after(terms, now, cost);
-        let end = if leave_reserve { words.at.plus(terms.reserve(), terms.den()) } else { words.at };
-        if end > (Span { whole: now.0.saturating_add(tau.whole), frac: tau.frac }) {
+        if words.at > (Span { whole: now.0.saturating_add(room.whole), frac: room.frac }) {
             return Err(match Self::earliest(terms, state, now, cost, leave_reserve) {
                 // The two sums differ only on damaged words. "Refused, but now" would be no refusal to the caller.
                 When::Now => When::Never,
@@ -178,11 +173,7 @@ impl Count for Bucket {
     #[inline]
     fn available(terms: &Terms, state: RuleState, now: Time, leave_reserve: bool) -> u64 {
         let den = terms.den();
-        let mut taken = Words::read(state).debt(now);
-        if leave_reserve {
-            taken = taken.plus(terms.reserve(), den);
-        }
-        terms.tau().minus(taken, den).count(terms.step(), den)
+        terms.room(leave_reserve).minus(Words::read(state).debt(now), den).count(terms.step(), den)
     }
 
     fn sane(terms: &Terms, state: RuleState, latest: Time) -> bool {
