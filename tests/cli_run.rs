@@ -169,11 +169,7 @@ fn a_stop_from_the_terminal_stops_both_and_a_continue_continues_both() {
 fn nothing_is_granted_to_a_wait_that_was_interrupted() {
     let home = Home::with(&ONE);
     let (mut holder, _out, _) = home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _"]);
-    let mut waiter = Command::new(binary())
-        .args(["run", "one", "--", "echo", "never"])
-        .env("SHMLIMIT_DIR", home.path())
-        .spawn()
-        .unwrap();
+    let mut waiter = home.from_a_shell().args(["run", "one", "--", "echo", "never"]).spawn().unwrap();
     // Whether it waits already or has only just begun: the outcome is the same.
     kill(pid(&waiter), Signal::SIGINT).unwrap();
     assert_eq!(waiter.wait().unwrap().signal(), Some(Signal::SIGINT as i32));

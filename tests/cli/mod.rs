@@ -4,6 +4,7 @@
 use assert_cmd::Command;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
 use tempfile::TempDir;
@@ -56,17 +57,21 @@ impl Home {
 
     /// Starts `shmlimit run …` with pipes, and reads the command's first line: from then on it runs.
     pub fn start(&self, arguments: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
-        let mut child = std::process::Command::new(binary())
-            .args(arguments)
-            .env("SHMLIMIT_DIR", self.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            self.from_a_shell().args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut first = String::new();
         out.read_line(&mut first).unwrap();
         (child, out, first.trim_end().to_owned())
+    }
+
+    /// The tool as an interactive shell would start it, however the tests were started. Under `nohup`, or in the
+    /// background of a script, signals are ignored; without a shell above (cron, a container) the process group is
+    /// orphaned and the system stops nobody in it. A test that sends signals would then wait for ever.
+    pub fn from_a_shell(&self) -> std::process::Command {
+        let mut command = std::process::Command::new("env");
+        command.args(["--default-signal", binary()]).env("SHMLIMIT_DIR", self.path()).process_group(0);
+        command
     }
 
     /// Every file with its size and content, to see that nothing changed.
