@@ -1,8 +1,8 @@
 //! How things go wrong, and the exit codes that say so: a contract.
 
-use crate::screen;
+use crate::{output, screen};
 use shmlimit::{AcquireError, Error, Limiter, Reason, Refusal};
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 /// Usage or configuration.
@@ -22,7 +22,7 @@ pub enum Failure {
     Library(Error),
     /// The command could not be started: the message, and the code a shell would give.
     Command(String, u8),
-    /// Standard output, or the system.
+    /// Standard output.
     Io(io::Error),
 }
 
@@ -39,8 +39,7 @@ impl Failure {
             Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
             Failure::Io(error) => (format!("cannot write the answer: {error}"), OTHER),
         };
-        // Nothing more can be done if even this fails.
-        let _ = writeln!(io::stderr(), "shmlimit: {message}");
+        output::remark(&message);
         ExitCode::from(code)
     }
 

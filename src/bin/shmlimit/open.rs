@@ -2,6 +2,7 @@
 
 use crate::args::{Asking, Place};
 use crate::failure::Failure;
+use crate::output;
 use shmlimit::config::nearest;
 use shmlimit::{Builder, Error, Limiter, Request, presets};
 use std::io::ErrorKind;
@@ -69,6 +70,6 @@ pub fn segment_path(directory: &Path, name: &str) -> std::path::PathBuf {
 
 fn note(limiter: &Limiter) {
     if let Some(note) = limiter.directory_note() {
-        eprintln!("shmlimit: note: {note}");
+        output::remark(&format!("note: {note}"));
     }
 }
