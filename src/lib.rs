@@ -1,6 +1,6 @@
-//! One budget, one circuit breaker and one queue for every program on the machine that calls the same API.
+//! One rate limit for every program on the machine that calls the same API.
 //!
-//! They live in one memory-mapped file. There is no server: the processes themselves are the system.
+//! It lives in one memory-mapped file. There is no server: the processes themselves are the system.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
