@@ -139,7 +139,7 @@ fn r113_when_shmlimit_is_killed_its_permit_comes_back_and_the_command_ends_too()
     let home = Home::with(&ONE);
     let (mut child, mut out, _) =
         home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _; echo alive"]);
-    home.tool(&["acquire", "one", "--now"]).fails(75, &["one", "permits are out"]);
+    home.tool(&["acquire", "one", "--now"]).fails(75, &["one", "the only permit is out"]);
     // Kept open, so that nothing but the death of its parent ends the command.
     let _stdin = child.stdin.take();
     child.kill().unwrap();
@@ -148,6 +148,19 @@ fn r113_when_shmlimit_is_killed_its_permit_comes_back_and_the_command_ends_too()
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "");
+}
+
+#[test]
+fn r145_a_refusal_by_the_bound_of_the_background_does_not_say_that_all_permits_are_out() {
+    let home = Home::new();
+    let file = home.path().join("api.toml");
+    std::fs::write(&file, "concurrency = 4\nconcurrency_background = 1\n").unwrap();
+    home.tool(&["init", "api", "--config", file.to_str().unwrap()]).succeeds();
+    let (mut holder, _out, _) = home.start(&["run", "api", "--", "sh", "-c", "echo ready; read -r _"]);
+    home.tool(&["acquire", "api", "--now"]).fails(75, &["or all 1 that --priority background may hold"]);
+    home.tool(&["acquire", "api", "--now", "--priority", "user"]).succeeds();
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
 }
 
 #[test]
@@ -170,6 +183,11 @@ fn nothing_is_granted_to_a_wait_that_was_interrupted() {
     let home = Home::with(&ONE);
     let (mut holder, _out, _) = home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _"]);
     let mut waiter = home.from_a_shell().args(["run", "one", "--", "echo", "never"]).spawn().unwrap();
+    // Until then it may ignore the signal, as whoever started the tests did.
+    while std::fs::read_link(format!("/proc/{}/exe", waiter.id())).unwrap() != std::path::Path::new(binary())
+    {
+        std::thread::yield_now();
+    }
     // Whether it waits already or has only just begun: the outcome is the same.
     kill(pid(&waiter), Signal::SIGINT).unwrap();
     assert_eq!(waiter.wait().unwrap().signal(), Some(Signal::SIGINT as i32));

@@ -1,7 +1,7 @@
 //! How things go wrong, and the exit codes that say so: a contract.
 
 use crate::{output, screen};
-use shmlimit::{AcquireError, Error, Limiter, Reason, Refusal};
+use shmlimit::{AcquireError, Error, Limiter, Policy, Reason, Refusal};
 use std::io;
 use std::process::ExitCode;
 
@@ -101,14 +101,25 @@ fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
                 ),
             };
         }
-        (Reason::Concurrency, _) => match policy.and_then(|policy| policy.concurrency()) {
-            Some(most) => format!("all {most} permits are out"),
-            None => "all permits are out".to_owned(),
-        },
+        (Reason::Concurrency, _) => permits_out(policy.as_ref()),
         _ => return refusal.to_string(),
     };
     match refusal.retry_after() {
         Some(after) => format!("{why}; try again in {}", screen::wait(after)),
         None => format!("{why}; try again when one is back"),
+    }
+}
+
+/// A refusal does not say which of the two bounds it met.
+fn permits_out(policy: Option<&Policy>) -> String {
+    let bounds = policy.map(|policy| (policy.concurrency(), policy.concurrency_background()));
+    match bounds.unwrap_or_default() {
+        (Some(1), _) => "the only permit is out".to_owned(),
+        (Some(most), None) => format!("all {most} permits are out"),
+        (Some(most), Some(part)) => {
+            format!("all {most} permits are out, or all {part} that --priority background may hold")
+        }
+        (None, Some(part)) => format!("all {part} permits that --priority background may hold are out"),
+        (None, None) => "all permits are out".to_owned(),
     }
 }
