@@ -182,7 +182,7 @@ fn a_stop_from_the_terminal_stops_both_and_a_continue_continues_both() {
 fn nothing_is_granted_to_a_wait_that_was_interrupted() {
     let home = Home::with(&ONE);
     let (mut holder, _out, _) = home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _"]);
-    let mut waiter = home.from_a_shell().args(["run", "one", "--", "echo", "never"]).spawn().unwrap();
+    let mut waiter = home.as_a_shell_would().args(["run", "one", "--", "echo", "never"]).spawn().unwrap();
     // Until then it may ignore the signal, as whoever started the tests did.
     while std::fs::read_link(format!("/proc/{}/exe", waiter.id())).unwrap() != std::path::Path::new(binary())
     {

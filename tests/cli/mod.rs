@@ -57,8 +57,13 @@ impl Home {
 
     /// Starts `shmlimit run …` with pipes, and reads the command's first line: from then on it runs.
     pub fn start(&self, arguments: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
-        let mut child =
-            self.from_a_shell().args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = self
+            .as_a_shell_would()
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut first = String::new();
         out.read_line(&mut first).unwrap();
@@ -68,7 +73,7 @@ impl Home {
     /// The tool as an interactive shell would start it, however the tests were started. Under `nohup`, or in the
     /// background of a script, signals are ignored; without a shell above (cron, a container) the process group is
     /// orphaned and the system stops nobody in it. A test that sends signals would then wait for ever.
-    pub fn from_a_shell(&self) -> std::process::Command {
+    pub fn as_a_shell_would(&self) -> std::process::Command {
         let mut command = std::process::Command::new("env");
         command.args(["--default-signal", binary()]).env("SHMLIMIT_DIR", self.path()).process_group(0);
         command
