@@ -4,7 +4,7 @@
 
 use crate::kernel::policy::PolicyError;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A failure. Every message says what happened, which file or key, and the way out; nothing was changed.
@@ -68,7 +68,7 @@ pub enum Error {
         segment: bool,
     },
     /// The segment's configuration was damaged.
-    #[error("{path} is damaged: {problem}; start it afresh with: shmlimit init NAME --replace …")]
+    #[error("{path} is damaged: {problem}; start it afresh with: shmlimit init {} --replace …", limiter(.path))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -173,6 +173,10 @@ impl From<Box<Error>> for Error {
     fn from(error: Box<Error>) -> Error {
         *error
     }
+}
+
+fn limiter(segment: &Path) -> String {
+    segment.file_stem().map_or_else(|| "NAME".to_owned(), |name| name.display().to_string())
 }
 
 fn millis(waited: &Duration) -> String {

@@ -1,14 +1,13 @@
-//! One budget, one circuit breaker and one queue for every program on the machine that calls the same API.
+//! One rate limit for every program on the machine that calls the same API.
 //!
-//! They live in one memory-mapped file. There is no server: the processes themselves are the system.
+//! It lives in one memory-mapped file. There is no server: the processes themselves are the system.
 //!
-//! ```
+//! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let directory = tempfile::tempdir()?;
 //! use shmlimit::{Limiter, Request};
 //!
 //! // 35 calls a second, 4 at a time, shared with every other program that opens `tmdb`.
-//! let limiter = Limiter::builder("tmdb").directory(directory.path()).open()?;
+//! let limiter = Limiter::open("tmdb")?;
 //! let grant = limiter.acquire(&Request::new())?;
 //! // … call the API …
 //! drop(grant); // the permit goes back

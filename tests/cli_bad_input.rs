@@ -93,6 +93,7 @@ fn a_bad_file_is_refused_with_its_name_and_the_key() {
         ("concurency = 4", &["concurency: unknown key", "did you mean \"concurrency\""][..]),
         ("[[rules]]\nlimit = 3", &["rules.0.algorithm", "not supported by this version yet", "token_bucket"]),
         ("[breaker]\nkind = 'fsm'", &["breaker", "not supported by this version yet"]),
+        ("[[rules]]\nalgorithm = 'gcar'", &["rules.0.algorithm = \"gcar\"", "\"token_bucket\" or \"gcra\""]),
         ("concurrency = nan", &["concurrency = NaN"]),
         ("what is this", &["TOML", "line 1"]),
     ] {
@@ -126,6 +127,7 @@ fn bad_usage_is_told_with_code_2() {
         &["run"],
         &["acquire"],
         &["frobnicate"],
+        &["run", "x", "--timeot", "5s", "--", "true"],
         &["acquire", "x", "--timeout", "soon"],
         &["acquire", "x", "--timeout", "-1s"],
         &["acquire", "x", "--now", "--timeout", "1s"],

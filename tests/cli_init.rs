@@ -106,6 +106,16 @@ fn p4_a_segment_of_another_version_is_replaced_on_demand() {
 }
 
 #[test]
+fn a_limiter_that_limits_nothing_is_worth_a_warning() {
+    let home = Home::new();
+    let file = home.path().join("empty.toml");
+    std::fs::write(&file, "provider = 'web'\n").unwrap();
+    let empty = home.tool(&["init", "web", "--config", file.to_str().unwrap()]);
+    assert!(empty.err.contains("warning: web limits nothing") && empty.code == 0, "{}", empty.err);
+    assert_eq!(home.tool(&["init", "few", "--concurrency", "2"]).err, "");
+}
+
+#[test]
 fn files_are_private_unless_shared_with_a_group() {
     let home = Home::with(&["mine", "--rate", "1/s"]);
     let mode = |name: &str| std::fs::metadata(home.path().join(name)).unwrap().permissions().mode() & 0o7777;

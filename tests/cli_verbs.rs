@@ -95,6 +95,20 @@ fn status_shows_rules_permits_and_participants() {
 }
 
 #[test]
+fn permits_of_the_dead_do_not_look_lost() {
+    let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "1"]);
+    let (mut child, _out, _) = home.start(&["run", "web", "--", "sh", "-c", "echo ready; read -r _"]);
+    assert_eq!(home.status("web")["held_by_dead"], 0);
+    assert!(!home.tool(&["status", "web"]).succeeds().contains("dead"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(home.status("web")["held_by_dead"], 1);
+    assert!(home.tool(&["status", "web"]).succeeds().contains("1 of 1  (1 held by the dead, free for"));
+    home.tool(&["acquire", "web", "--now"]).succeeds();
+    assert_eq!(home.status("web")["held_by_dead"], 0);
+}
+
+#[test]
 fn the_keys_of_json_are_stable_and_documented() {
     let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "3"]);
     home.tool(&["init", "api", "--rate", "5000/h", "--algorithm", "gcra"]).succeeds();
@@ -111,7 +125,7 @@ fn the_keys_of_json_are_stable_and_documented() {
     let expected = [
         (
             web,
-            "concurrency concurrency_background directory in_flight in_flight_background name participants provider resets rules",
+            "concurrency concurrency_background directory held_by_dead in_flight in_flight_background name participants provider resets rules",
         ),
         (
             &web["rules"][0],

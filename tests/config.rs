@@ -19,6 +19,20 @@ fn refused(text: &str, parts: &[&str]) -> ConfigError {
 }
 
 #[test]
+fn the_documentation_knows_every_key_and_its_sample_is_valid() {
+    let document = include_str!("../docs/configuration.md");
+    let sample = document.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert_eq!(policy(sample).rules().len(), 2);
+    for unknown in ["quite_another_thing = 1", "[[rules]]\nalgorithm = 'gcra'\nquite_another_thing = 1"] {
+        let message = refused(unknown, &["there are: "]).to_string();
+        for key in message.split("there are: ").nth(1).unwrap().split(", ") {
+            let written = [format!("`{key}`"), format!("`[{key}]`"), format!("`[[{key}]]`")];
+            assert!(written.iter().any(|key| document.contains(key)), "{key} is not documented");
+        }
+    }
+}
+
+#[test]
 fn every_key_that_this_version_carries_out_is_read() {
     let policy = policy(
         r#"

@@ -98,7 +98,8 @@ fn algorithm(i: usize, section: &Section<'_>) -> Result<Algorithm, ConfigError> 
     };
     Algorithm::parse(i, name).map_err(|error| match error {
         PolicyError::NotYetSupported { key, value } => later(&format!("{key} = {value:?}"), ADVICE),
-        error => error.into(),
+        // Only what this version runs: the next try should be the last.
+        _ => section.bad("algorithm", &section.table["algorithm"], "must be \"token_bucket\" or \"gcra\""),
     })
 }
 

@@ -24,7 +24,9 @@ pub struct Snapshot {
     pub in_flight: u32,
     /// Those of them that background calls hold.
     pub in_flight_background: u32,
-    /// Who is attached. The dead are not listed; what they held comes back when it is needed.
+    /// Those of them whose holder has died: they come back as soon as somebody needs one.
+    pub held_by_dead: u32,
+    /// Who is attached. The dead are not listed.
     pub participants: Vec<ParticipantSnapshot>,
     /// How often a damaged state had to be started afresh.
     pub resets: u64,
@@ -66,9 +68,9 @@ pub struct ParticipantSnapshot {
     pub held: u32,
     /// How long it has held at least one permit without a break.
     pub held_for: Option<Duration>,
-    /// Calls granted to it.
+    /// How often it was granted a call.
     pub granted: u64,
-    /// Calls refused to it.
+    /// How often it was told to wait or to give up. A call that waits asks again and again, and counts each time.
     pub refused: u64,
 }
 
@@ -94,7 +96,8 @@ impl Snapshot {
             period: Duration::from_nanos(rule.period.0),
         });
         let since = |then: Time| Duration::from_nanos(now.since(then).0);
-        let alive = segment.participants()?.into_iter().filter(|(_, alive)| *alive);
+        let (alive, dead): (Vec<_>, Vec<_>) =
+            segment.participants()?.into_iter().partition(|(_, alive)| *alive);
         Ok(Snapshot {
             name: limiter.name().to_owned(),
             directory: limiter.directory().to_owned(),
@@ -102,7 +105,9 @@ impl Snapshot {
             policy,
             in_flight: core.in_flight,
             in_flight_background: core.in_flight_background,
+            held_by_dead: dead.iter().map(|(p, _)| p.held.total).fold(0, u32::saturating_add),
             participants: alive
+                .into_iter()
                 .map(|(p, _)| ParticipantSnapshot {
                     pid: p.pid,
                     program: program_name(&p.program),

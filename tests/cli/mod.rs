@@ -4,6 +4,7 @@
 use assert_cmd::Command;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
 use tempfile::TempDir;
@@ -56,9 +57,9 @@ impl Home {
 
     /// Starts `shmlimit run …` with pipes, and reads the command's first line: from then on it runs.
     pub fn start(&self, arguments: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
-        let mut child = std::process::Command::new(binary())
+        let mut child = self
+            .as_a_shell_would()
             .args(arguments)
-            .env("SHMLIMIT_DIR", self.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -67,6 +68,15 @@ impl Home {
         let mut first = String::new();
         out.read_line(&mut first).unwrap();
         (child, out, first.trim_end().to_owned())
+    }
+
+    /// The tool as an interactive shell would start it, however the tests were started. Under `nohup`, or in the
+    /// background of a script, signals are ignored; without a shell above (cron, a container) the process group is
+    /// orphaned and the system stops nobody in it. A test that sends signals would then wait for ever.
+    pub fn as_a_shell_would(&self) -> std::process::Command {
+        let mut command = std::process::Command::new("env");
+        command.args(["--default-signal", binary()]).env("SHMLIMIT_DIR", self.path()).process_group(0);
+        command
     }
 
     /// Every file with its size and content, to see that nothing changed.

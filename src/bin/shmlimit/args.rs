@@ -22,14 +22,17 @@ pub struct Args {
 const EXIT_CODES: &str = "Exit codes: 0 done or granted, 75 refused for now, 2 usage or configuration, 1 anything \
                           else; `run` passes on the command's own (127 not found, 126 cannot be run).";
 
+/// Keeps what every verb takes apart from what only one takes.
+const WHERE: &str = "Where limiters live";
+
 /// Where limiters live.
 #[derive(Debug, clap::Args)]
 pub struct Place {
     /// Directory of the limiters [default: $SHMLIMIT_DIR, /var/run/anivault, /var/tmp/anivault-UID]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = WHERE)]
     pub dir: Option<PathBuf>,
     /// Trust a directory on a network file system
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = WHERE)]
     pub allow_network_fs: bool,
 }
 
@@ -46,28 +49,30 @@ pub enum Verb {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "shmlimit run [OPTIONS] <NAME> -- <CMD>...")]
+#[command(override_usage = "shmlimit run [OPTIONS] <NAME> -- <CMD>...", after_help = EXIT_CODES)]
 pub struct Run {
     /// The limiter
     pub name: String,
     #[command(flatten)]
     pub asking: Asking,
     /// Give up if it cannot be had within this time, such as 5s [default: wait]
-    #[arg(long, value_parser = time, allow_hyphen_values = true)]
+    #[arg(long, value_parser = time, allow_hyphen_values = true, value_name = "TIME")]
     pub timeout: Option<Duration>,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    // Hyphens are the command's own only after its first word: a mistyped option must not become the command.
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
 pub struct Acquire {
     /// The limiter
     pub name: String,
     #[command(flatten)]
     pub asking: Asking,
     /// Give up if it cannot be had within this time, such as 5s [default: wait]
-    #[arg(long, value_parser = time, allow_hyphen_values = true, conflicts_with = "now")]
+    #[arg(long, value_parser = time, allow_hyphen_values = true, value_name = "TIME", conflicts_with = "now")]
     pub timeout: Option<Duration>,
     /// Do not wait at all
     #[arg(long)]
@@ -80,8 +85,8 @@ pub struct Asking {
     /// What the call costs: a number of requests, or UNIT=NUMBER; may be repeated
     #[arg(long, value_parser = cost, allow_hyphen_values = true, value_name = "COST")]
     pub cost: Vec<(String, u64)>,
-    /// For whom: background, user or webhook
-    #[arg(long, value_parser = priority, default_value = "background")]
+    /// For whom: background, user or webhook; the background must leave a rule's reserve to the others
+    #[arg(long, value_parser = priority, default_value = "background", value_name = "WHO")]
     pub priority: Priority,
 }
 
@@ -98,22 +103,22 @@ pub struct Status {
 pub struct Init {
     /// The limiter
     pub name: String,
-    /// Configuration file in TOML
+    /// Configuration file in TOML; its keys: docs/configuration.md
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// How much per time: 35/s, 1000/day, 40/10s
     #[arg(long, value_parser = config::rate, allow_hyphen_values = true)]
     rate: Option<Rate>,
     /// How much at once [default: as much as per time]
-    #[arg(long, value_parser = whole, allow_hyphen_values = true)]
+    #[arg(long, value_parser = whole, allow_hyphen_values = true, value_name = "NUMBER")]
     burst: Option<u64>,
     /// How many calls may be in flight [default: any number]
-    #[arg(long, value_parser = whole, allow_hyphen_values = true)]
+    #[arg(long, value_parser = whole, allow_hyphen_values = true, value_name = "NUMBER")]
     concurrency: Option<u64>,
     /// How the rate is counted: token_bucket or gcra [default: token_bucket]
     #[arg(long, value_parser = algorithm)]
     algorithm: Option<Algorithm>,
-    /// Start afresh in place of the limiter there may be
+    /// Start afresh, with full buckets, in place of the limiter there may be
     #[arg(long)]
     pub replace: bool,
     /// Share the directory with the members of a group

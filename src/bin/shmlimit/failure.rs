@@ -1,9 +1,9 @@
 //! How things go wrong, and the exit codes that say so: a contract.
 
-use crate::screen;
+use crate::{output, screen};
 use shmlimit::kernel::MAX_PERMITS;
-use shmlimit::{AcquireError, Error, Limiter, Reason, Refusal};
-use std::io::{self, Write};
+use shmlimit::{AcquireError, Error, Limiter, Policy, Reason, Refusal};
+use std::io;
 use std::process::ExitCode;
 
 /// Usage or configuration.
@@ -23,7 +23,7 @@ pub enum Failure {
     Library(Error),
     /// The command could not be started: the message, and the code a shell would give.
     Command(String, u8),
-    /// Standard output, or the system.
+    /// Standard output.
     Io(io::Error),
 }
 
@@ -40,8 +40,7 @@ impl Failure {
             Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
             Failure::Io(error) => (format!("cannot write the answer: {error}"), OTHER),
         };
-        // Nothing more can be done if even this fails.
-        let _ = writeln!(io::stderr(), "shmlimit: {message}");
+        output::remark(&message);
         ExitCode::from(code)
     }
 
@@ -103,17 +102,23 @@ fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
                 ),
             };
         }
-        (Reason::Concurrency, _) => {
-            let most = policy.and_then(|policy| policy.concurrency()).unwrap_or(MAX_PERMITS);
-            match policy.and_then(|policy| policy.concurrency_background()) {
-                Some(background) => format!("no permit is free (of {most}, {background} for the background)"),
-                None => format!("all {most} permits are out"),
-            }
-        }
+        (Reason::Concurrency, _) => permits_out(policy.as_ref()),
         _ => return refusal.to_string(),
     };
     match refusal.retry_after() {
         Some(after) => format!("{why}; try again in {}", screen::wait(after)),
         None => format!("{why}; try again when one is back"),
+    }
+}
+
+/// A refusal does not say which of the two bounds it met.
+fn permits_out(policy: Option<&Policy>) -> String {
+    let bounds = policy.map(|policy| (policy.concurrency(), policy.concurrency_background()));
+    match bounds.unwrap_or_default() {
+        (Some(1), _) => "the only permit is out".to_owned(),
+        (Some(most), None) => format!("all {most} permits are out"),
+        (Some(most), Some(part)) => format!("no permit is free (of {most}, {part} for the background)"),
+        (None, Some(part)) => format!("no permit is free ({part} for the background)"),
+        (None, None) => format!("all {MAX_PERMITS} permits are out, which is the most a limiter has"),
     }
 }

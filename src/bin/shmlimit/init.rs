@@ -43,11 +43,18 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
         screen::policy(&policy)
     ))?;
     if limiter.is_volatile() && policy.rules().iter().any(|rule| rule.period >= LONG) {
-        eprintln!(
-            "shmlimit: warning: {} is emptied when the machine boots, and a rule of an hour or more with it; keep it \
-             on a disk with --dir",
+        output::remark(&format!(
+            "warning: {} is emptied when the machine boots, and a rule of an hour or more with it; keep it on a disk \
+             with --dir",
             limiter.directory().display()
-        );
+        ));
+    }
+    if policy.rules().is_empty() && policy.concurrency().is_none() {
+        output::remark(&format!(
+            "warning: {0} limits nothing: it has no [[rules]] and no concurrency; add one, then: shmlimit init {0} \
+             --replace …",
+            limiter.name()
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

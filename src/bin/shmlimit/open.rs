@@ -2,6 +2,7 @@
 
 use crate::args::{Asking, Place};
 use crate::failure::Failure;
+use crate::output;
 use shmlimit::config::nearest;
 use shmlimit::{Builder, Error, Limiter, Listing, Request, presets};
 use std::io::ErrorKind;
@@ -69,6 +70,6 @@ pub fn segment_path(directory: &Path, name: &str) -> std::path::PathBuf {
 
 pub fn note(note: Option<&str>) {
     if let Some(note) = note {
-        eprintln!("shmlimit: note: {note}");
+        output::remark(&format!("note: {note}"));
     }
 }

@@ -1,4 +1,4 @@
-//! Standard output: a reader that goes away is not a failure, colours are for terminals.
+//! What is said: a reader that goes away is not a failure, colours are for terminals.
 
 use crate::failure::Failure;
 use std::io::{self, IsTerminal, Write};
@@ -15,6 +15,11 @@ pub fn text(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
+}
+
+/// Says something on standard error that changes nothing; a standard error that is closed does not either.
+pub fn remark(text: &str) {
+    let _ = writeln!(io::stderr(), "shmlimit: {text}");
 }
 
 /// Colours, or none.

@@ -2,12 +2,13 @@
 
 use crate::args::{Place, Run};
 use crate::failure::Failure;
-use crate::{open, relay};
-use std::io::{self, ErrorKind, Write};
+use crate::{open, output, relay};
+use std::io::ErrorKind;
 use std::process::{Command, ExitCode};
 
 const NOT_FOUND: u8 = 127;
 const CANNOT_RUN: u8 = 126;
+const CANNOT_WAIT: u8 = 1;
 
 pub fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
     let limiter = open::to_use(place, &args.name)?;
@@ -30,7 +31,9 @@ pub fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
             return Err(Failure::Command(format!("cannot run {}: {error}", program.display()), code));
         }
     };
-    let end = started.attend()?;
+    let end = started.attend().map_err(|error| {
+        Failure::Command(format!("cannot wait for {}: {error}", program.display()), CANNOT_WAIT)
+    })?;
     give_back(grant.release());
     Ok(end.into_exit_code())
 }
@@ -39,6 +42,6 @@ pub fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
 /// ends, in a moment.
 fn give_back(outcome: Result<(), shmlimit::Error>) {
     if let Err(error) = outcome {
-        let _ = writeln!(io::stderr(), "shmlimit: warning: {error}");
+        output::remark(&format!("warning: {error}"));
     }
 }

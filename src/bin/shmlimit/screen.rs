@@ -55,14 +55,21 @@ fn write_limiter(out: &mut String, snapshot: &Snapshot, paint: Paint) -> std::fm
             writeln!(out, "  {:width$}  {} of them for the background", "", rule.remaining_background)?;
         }
     }
-    match snapshot.policy.concurrency() {
-        Some(most) => writeln!(out, "  {:width$}  {} of {most}", "in flight", snapshot.in_flight)?,
-        None => writeln!(out, "  {:width$}  {} (no bound)", "in flight", snapshot.in_flight)?,
-    }
+    let most = snapshot.policy.concurrency().map_or(" (no bound)".to_owned(), |most| format!(" of {most}"));
+    let orphaned = orphaned(snapshot);
+    writeln!(out, "  {:width$}  {}{most}{}", "in flight", snapshot.in_flight, paint.dim(&orphaned))?;
     if snapshot.resets > 0 {
         writeln!(out, "  {:width$}  {} times, after damage", "reset", snapshot.resets)?;
     }
     write_participants(out, &snapshot.participants, paint)
+}
+
+/// What the dead still hold is counted until somebody wants it; else it would look lost for ever.
+fn orphaned(snapshot: &Snapshot) -> String {
+    match snapshot.held_by_dead {
+        0 => String::new(),
+        held => format!("  ({held} held by the dead, free for whoever asks)"),
+    }
 }
 
 fn write_participants(out: &mut String, all: &[ParticipantSnapshot], paint: Paint) -> std::fmt::Result {
