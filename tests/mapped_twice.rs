@@ -3,9 +3,17 @@
 
 mod common;
 
-use common::{builder, counted, permits};
-use shmlimit::Request;
+use common::{counted, permits};
+use shmlimit::internals::Bounds;
+use shmlimit::{Builder, Request};
+use std::cell::UnsafeCell;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// With the usual bounds: with those of the other tests no call would go the fast way.
+fn builder(directory: &Path) -> Builder {
+    common::builder(directory).bounds(Bounds::default())
+}
 
 #[test]
 fn two_mappings_and_six_threads_count_as_one_limiter() {
@@ -33,7 +41,7 @@ fn two_mappings_and_six_threads_count_as_one_limiter() {
 }
 
 #[test]
-fn a_permit_orders_what_its_holders_write() {
+fn a_permit_keeps_holders_in_two_mappings_apart() {
     let directory = common::directory();
     let handles = [(); 2].map(|()| builder(directory.path()).policy(permits(1)).open().unwrap());
     // Not atomic read-modify-writes: only the permit keeps two threads from losing a count.
@@ -51,4 +59,54 @@ fn a_permit_orders_what_its_holders_write() {
         }
     });
     assert_eq!(count.into_inner(), 400);
+}
+
+/// A count that nothing but a permit protects, so that a race detector has something to find if the permit does not.
+struct Guarded(UnsafeCell<u32>);
+
+// SAFETY: whoever touches it holds the one permit there is.
+unsafe impl Sync for Guarded {}
+
+/// Four threads raise it, through one mapping: a race detector knows addresses, and does not see that two mappings
+/// are the same memory. `wait` may hold a thread back until its turn, but must order nothing.
+fn raise_by_four(wait: impl Fn(usize) + Sync, done: impl Fn() + Sync) -> u32 {
+    let directory = common::directory();
+    let handle = builder(directory.path()).policy(permits(1)).open().unwrap();
+    let mut count = Guarded(UnsafeCell::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (handle, count, wait, done) = (&handle, &count, &wait, &done);
+            scope.spawn(move || {
+                for _ in 0..100 {
+                    wait(thread);
+                    let grant = handle.acquire(&Request::new()).unwrap();
+                    // SAFETY: with the permit in hand.
+                    unsafe { *count.0.get() += 1 };
+                    grant.release().unwrap();
+                    done();
+                }
+            });
+        }
+    });
+    *count.0.get_mut()
+}
+
+#[test]
+fn a_permit_that_is_waited_for_orders_what_its_holders_write() {
+    assert_eq!(raise_by_four(|_| (), || ()), 400);
+}
+
+#[test]
+fn a_permit_that_is_had_at_once_orders_what_its_holders_write() {
+    // Relaxed: taking turns keeps permit and lock free for the next one, and proves nothing to a race detector.
+    let turn = AtomicUsize::new(0);
+    let wait = |thread| {
+        while turn.load(Ordering::Relaxed) % 4 != thread {
+            std::thread::yield_now();
+        }
+    };
+    let done = || {
+        turn.fetch_add(1, Ordering::Relaxed);
+    };
+    assert_eq!(raise_by_four(wait, done), 400);
 }

@@ -4,18 +4,18 @@
 use libfuzzer_sys::fuzz_target;
 use shmlimit::internals::{Bounds, layout};
 use shmlimit::{Limiter, Request};
-use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 const BOUNDS: Bounds =
     Bounds { lock: Duration::from_millis(1), reap: Duration::from_secs(1), place: Duration::from_secs(1) };
 
-/// A directory in memory and a good segment, made once.
+/// A directory and a good segment, made once. What is static is never dropped, so whoever starts this removes the
+/// directory; `scripts/fuzz` does, and puts it into memory.
 fn good() -> &'static (tempfile::TempDir, Vec<u8>) {
     static GOOD: OnceLock<(tempfile::TempDir, Vec<u8>)> = OnceLock::new();
     GOOD.get_or_init(|| {
-        let directory = tempfile::TempDir::new_in(Path::new("/dev/shm")).unwrap();
+        let directory = tempfile::TempDir::new().unwrap();
         drop(Limiter::builder("tmdb").directory(directory.path()).open().unwrap());
         let bytes = std::fs::read(directory.path().join("tmdb.shm")).unwrap();
         (directory, bytes)
