@@ -73,35 +73,24 @@ pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Resul
     Ok(ticket(take_permit(m, slot, core, background, now), charges))
 }
 
-/// [`acquire`] for the usual case, a limiter of one rule that counts this call; nothing for any other. Short enough
-/// to be inlined, which makes it several times as fast.
+/// [`acquire`] for the usual case: a limiter of one rule that counts this call, and admits it. Nothing in any other,
+/// and nothing is taken. Short enough to be inlined, which makes it several times as fast.
 #[inline(always)]
-pub fn acquire_from_one<M: Memory>(
-    m: &mut M,
-    slot: usize,
-    ask: &Ask,
-    now: Time,
-) -> Option<Result<Ticket, Refusal>> {
+pub fn take_from_one<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Option<Ticket> {
     let (general, core) = (m.general(), m.core());
     let terms = m.terms(0);
     let cost = ask.cost[terms.unit()];
-    if general.rules != 1 || cost == 0 {
-        return None;
-    }
     let now = now.max(core.latest);
     let background = ask.priority.is_background();
-    let free = permit_free(&general, &core, background);
-    Some(match rule::admit(&terms, m.rule(0), now, cost, background) {
-        Ok((state, charge)) if free => {
-            m.set_rule(0, state);
-            let permit = take_permit(m, slot, core, background, now);
-            let mut charges = [Charge::default(); MAX_RULES];
-            charges[0] = charge;
-            Ok(Ticket { granted_at: now, cost: ask.cost, permit, charges })
-        }
-        Ok(_) => Err(Wait::none(now).refusal(false, now)),
-        Err(when) => Err(Wait::none(now).with(0, when).refusal(free, now)),
-    })
+    if general.rules != 1 || cost == 0 || !permit_free(&general, &core, background) {
+        return None;
+    }
+    let (state, charge) = rule::admit(&terms, m.rule(0), now, cost, background)?;
+    m.set_rule(0, state);
+    let permit = take_permit(m, slot, core, background, now);
+    let mut charges = [Charge::default(); MAX_RULES];
+    charges[0] = charge;
+    Some(Ticket { granted_at: now, cost: ask.cost, permit, charges })
 }
 
 #[inline(always)]
@@ -142,12 +131,22 @@ fn charge_rules<M: Memory>(
         if cost == 0 {
             continue;
         }
-        match rule::admit(&terms, m.rule(i), now, cost, ask.priority.is_background()) {
-            Ok(after) => {
+        let (state, background) = (m.rule(i), ask.priority.is_background());
+        match rule::admit(&terms, state, now, cost, background) {
+            Some(after) => {
                 (states[i], charges[i]) = after;
                 charged[i] = true;
             }
-            Err(when) => wait = wait.with(i, when),
+            None => {
+                wait = wait.with(
+                    i,
+                    match rule::earliest(&terms, state, now, cost, background) {
+                        // The two differ only on damaged words. "Refused, but now" would be no refusal to the caller.
+                        When::Now => When::Never,
+                        later => later,
+                    },
+                );
+            }
         }
     }
     if !permit_free || wait.rule.is_some() {

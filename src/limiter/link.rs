@@ -4,10 +4,10 @@ use super::grant::{AcquireError, Grant, Refusal};
 use super::request::Request;
 use crate::error::Error;
 use crate::kernel::policy::Name;
-use crate::kernel::{self, Ask, Policy, Reason, Ticket, Time, decide};
+use crate::kernel::{Ask, Policy, Reason, Ticket, decide};
 use crate::paths::LimiterName;
 use crate::segment::layout::slot;
-use crate::segment::{Member, Segment, Tx, slots};
+use crate::segment::{Member, Segment, slots};
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -49,21 +49,46 @@ impl Link {
         let _ = self.next.set(Box::new(successor));
     }
 
-    /// One try if nothing is in the way: the lock free, all well, permits to be had. `acquire` is the kernel's, for one
-    /// rule or for many. Nothing in any other case; that is decided by [`decide`](Self::decide).
+    /// The usual case: one rule, it admits the call, and nothing is in the way. Nothing in any other.
+    #[inline(always)]
+    pub(super) fn grant_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Grant<'_>> {
+        let segment = &self.segment;
+        let (mut tx, now) = segment.begin_at_once(member, raw)?;
+        let ticket = decide::take_from_one(&mut tx, member.slot, ask, now);
+        let committed = tx.commit().is_ok();
+        tx.end();
+        let ticket = ticket.filter(|_| committed)?;
+        slots::tally(segment.words(), member.slot, slot::GRANTED);
+        Some(Grant::new(self, member.badge, ticket))
+    }
+
+    /// A refusal that needs no lock, because nothing is due yet: a consistent look is enough.
+    #[inline(always)]
+    pub(super) fn refuse_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
+        let segment = &self.segment;
+        let refusal = segment.look_at_once(raw, |view, now| decide::judge(view, ask, now))??;
+        if !segment.expect_refusal(raw, &refusal) {
+            return None;
+        }
+        slots::tally(segment.words(), member.slot, slot::REFUSED);
+        Some(refusal.into())
+    }
+
+    /// Any number of rules, if nothing is in the way. Nothing in any other case; that is decided by
+    /// [`decide`](Self::decide).
     #[inline(always)]
     pub(super) fn decide_at_once(
         &self,
+        ask: &Ask,
         member: &Member,
         raw: u64,
-        acquire: impl FnOnce(&mut Tx<'_>, Time) -> Option<Result<Ticket, kernel::Refusal>>,
     ) -> Option<Result<Grant<'_>, AcquireError>> {
         let segment = &self.segment;
         let (mut tx, now) = segment.begin_at_once(member, raw)?;
-        let decided = acquire(&mut tx, now);
-        let committed = matches!(decided, Some(Ok(_))) && tx.commit().is_ok();
+        let decided = decide::acquire(&mut tx, member.slot, ask, now);
+        let committed = tx.commit().is_ok();
         tx.end();
-        match decided? {
+        match decided {
             Ok(ticket) if committed => {
                 slots::tally(segment.words(), member.slot, slot::GRANTED);
                 Some(Ok(Grant::new(self, member.badge, ticket)))
@@ -74,15 +99,6 @@ impl Link {
             }
             _ => None,
         }
-    }
-
-    /// A refusal that needs no lock, because nothing is due yet: a consistent look is enough.
-    #[inline(always)]
-    pub(super) fn refuse_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
-        let segment = &self.segment;
-        let refusal = segment.look_at_once(raw, |view, now| decide::judge(view, ask, now))??;
-        slots::tally(segment.words(), member.slot, slot::REFUSED);
-        Some(refusal.into())
     }
 
     /// One try.

@@ -12,10 +12,10 @@ pub use request::Request;
 pub use snapshot::{ParticipantSnapshot, RuleSnapshot, Snapshot};
 
 use crate::error::Error;
-use crate::kernel::{Policy, Reason, decide};
+use crate::kernel::{Policy, Reason};
 use crate::paths::{self, LimiterName};
 use crate::segment::directory::{Allowances, Directory};
-use crate::segment::{Bounds, Segment, Tx};
+use crate::segment::{Bounds, Segment};
 use link::Link;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -209,10 +209,10 @@ impl Limiter {
         if link.segment.rules() != 1 {
             return self.attempt_many(request, raw, patience);
         }
-        let one = |tx: &mut Tx<'_>, now| decide::acquire_from_one(tx, member.slot, ask, now);
-        match link.decide_at_once(&member, raw, one) {
-            Some(decided) => decided,
-            None => self.attempt_at_length(request, patience),
+        match link.grant_at_once(ask, &member, raw) {
+            Some(grant) => Ok(grant),
+            // Probably refused; why and until when is said there, so that this way stays short.
+            None => self.attempt_unlocked(request, raw, patience),
         }
     }
 
@@ -242,10 +242,8 @@ impl Limiter {
         patience: u64,
     ) -> Result<Grant<'_>, AcquireError> {
         let link = self.newest();
-        let decided = request.plain().zip(link.segment.present()).and_then(|(ask, member)| {
-            let many = |tx: &mut Tx<'_>, now| Some(decide::acquire(tx, member.slot, ask, now));
-            link.decide_at_once(&member, raw, many)
-        });
+        let asked = request.plain().zip(link.segment.present());
+        let decided = asked.and_then(|(ask, member)| link.decide_at_once(ask, &member, raw));
         match decided {
             Some(decided) => decided,
             None => self.attempt_at_length(request, patience),

@@ -125,17 +125,13 @@ impl Count for Bucket {
         now: Time,
         cost: u64,
         leave_reserve: bool,
-    ) -> Result<(RuleState, Charge), When> {
+    ) -> Option<(RuleState, Charge)> {
         let room = terms.room(leave_reserve);
         let words = Words::read(state).after(terms, now, cost);
         if words.at > (Span { whole: now.0.saturating_add(room.whole), frac: room.frac }) {
-            return Err(match Self::earliest(terms, state, now, cost, leave_reserve) {
-                // The two sums differ only on damaged words. "Refused, but now" would be no refusal to the caller.
-                When::Now => When::Never,
-                later => later,
-            });
+            return None;
         }
-        Ok((words.write(), words.mark(terms)))
+        Some((words.write(), words.mark(terms)))
     }
 
     fn charge(terms: &Terms, state: RuleState, now: Time, cost: u64) -> (RuleState, Charge) {

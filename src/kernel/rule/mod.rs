@@ -41,7 +41,7 @@ pub struct Charged {
 pub trait Count {
     /// When `cost` is admitted; `leave_reserve` for callers who must leave the reserve (R107).
     fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When;
-    /// [`Count::charge`] if [`Count::earliest`] is now, else what that said.
+    /// [`Count::charge`] if [`Count::earliest`] is now.
     #[inline]
     fn admit(
         terms: &Terms,
@@ -49,10 +49,10 @@ pub trait Count {
         now: Time,
         cost: u64,
         leave_reserve: bool,
-    ) -> Result<(RuleState, Charge), When> {
+    ) -> Option<(RuleState, Charge)> {
         match Self::earliest(terms, state, now, cost, leave_reserve) {
-            When::Now => Ok(Self::charge(terms, state, now, cost)),
-            later => Err(later),
+            When::Now => Some(Self::charge(terms, state, now, cost)),
+            When::At(_) | When::Never => None,
         }
     }
     /// Takes `cost`, admitted or not.
@@ -101,8 +101,8 @@ pub fn admit(
     now: Time,
     cost: u64,
     leave_reserve: bool,
-) -> Result<(RuleState, Charge), When> {
-    with_algorithm!(terms, A => A::admit(terms, state, now, cost, leave_reserve), Err(When::Never))
+) -> Option<(RuleState, Charge)> {
+    with_algorithm!(terms, A => A::admit(terms, state, now, cost, leave_reserve), None)
 }
 
 /// Replaces an estimated cost by the actual one (R129): more is charged even below zero, less is refunded.
