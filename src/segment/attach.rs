@@ -204,7 +204,10 @@ impl Segment {
         if self.is_place_due(raw) {
             return None;
         }
-        let tx = Transaction::under(&self.words, &self.backing, lock::try_acquire(&self.words, member.slot)?);
+        // After a short wait the time read before is a little old; the kernel takes the latest committed one if later.
+        let key =
+            lock::try_acquire(&self.words, member.slot).or_else(|| lock::spin(&self.words, member.slot))?;
+        let tx = Transaction::under(&self.words, &self.backing, key);
         let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
         if tx.is_whole() && tx.load(layout::RETIRED) == 0 && recover::is_sane(&tx, Found::Whole, now) {
             Some((tx, now))
@@ -267,7 +270,9 @@ impl Segment {
         member: &Member,
         work: impl Fn(&mut Tx<'_>) -> R,
     ) -> Result<R, Box<Error>> {
-        if let Some(key) = lock::try_acquire(&self.words, member.slot) {
+        if let Some(key) =
+            lock::try_acquire(&self.words, member.slot).or_else(|| lock::spin(&self.words, member.slot))
+        {
             let mut tx = Transaction::under(&self.words, &self.backing, key);
             if tx.is_whole() && tx.load(layout::RETIRED) == 0 {
                 return Ok(work(&mut tx));

@@ -3,12 +3,14 @@
 //! ```text
 //! byte     words  section   written by, under which rule
 //! 0x0000      16  header    the creator, before the file has a name; never again
-//! 0x0080       4  control   lock, news, version, journal length: see lock.rs, journal.rs
-//! 0x00a0       4  core      transactions only (latest time, permits in flight, clock offset, retired mark)
-//! 0x00c0       8  origin    transactions only (boot, wall anchor, policy epoch, resets)
-//! 0x0100      32  rules     transactions only; four words a rule, eight rules
-//! 0x0200     256  policy    transactions only; the kernel's encoded policy and its checksum
-//! 0x0a00     192  (zero)
+//! 0x0080       8  lock      lock and news, alone in their cache line: those who wait for the lock look at it all the
+//!                           time, and must not slow down the one who works
+//! 0x00c0       4  control   the lock holder: version, journal length (see journal.rs)
+//! 0x00e0       4  core      transactions only (latest time, permits in flight, clock offset, retired mark)
+//! 0x0100       8  origin    transactions only (boot, wall anchor, policy epoch, resets)
+//! 0x0140      32  rules     transactions only; four words a rule, eight rules
+//! 0x0240     256  policy    transactions only; the kernel's encoded policy and its checksum
+//! 0x0a40     184  (zero)
 //! 0x1000     512  journal   the lock holder: 256 pairs (word index, old value)
 //! 0x2000    8192  slots     512 slots of 16 words: the first eight in transactions only, the others (`tally`)
 //!                           by the participant itself, relaxed, outside the journal
@@ -56,12 +58,12 @@ pub mod header {
 /// Lock and news, the two 32-bit words.
 pub const LOCK_AND_NEWS: usize = header::WORDS;
 /// Even: the state is whole. Odd: a transaction is under way, or its owner died in it.
-pub const VERSION: usize = LOCK_AND_NEWS + 1;
+pub const VERSION: usize = LOCK_AND_NEWS + 8;
 /// How many journal entries belong to the transaction under way.
-pub const JOURNAL_LEN: usize = LOCK_AND_NEWS + 2;
+pub const JOURNAL_LEN: usize = VERSION + 1;
 
 /// First word of the core: latest time, permits in flight.
-pub const CORE: usize = LOCK_AND_NEWS + 4;
+pub const CORE: usize = VERSION + 4;
 /// What is added to the machine's clock to get the limiter's (changes only when a reboot is absorbed).
 pub const CLOCK_OFFSET: usize = CORE + 2;
 /// Non-zero once nothing is granted from this segment any more: open it again by name.
@@ -178,8 +180,8 @@ pub fn checksum(words: impl IntoIterator<Item = u64>) -> u64 {
 
 const _: () = {
     assert!(POLICY_WORDS <= 255, "the policy and its checksum fill their section");
-    assert!(LOCK_AND_NEWS * 8 == 0x80 && CORE * 8 == 0xa0 && BOOT * 8 == 0xc0);
-    assert!(RULES * 8 == 0x100 && POLICY * 8 == 0x200 && JOURNAL * 8 == 0x1000);
+    assert!(LOCK_AND_NEWS * 8 == 0x80 && VERSION * 8 == 0xc0 && CORE * 8 == 0xe0 && BOOT * 8 == 0x100);
+    assert!(RULES * 8 == 0x140 && POLICY * 8 == 0x240 && JOURNAL * 8 == 0x1000);
     assert!(POLICY_CHECKSUM < JOURNAL && RULES + MAX_RULES * RULE_WORDS <= POLICY);
     assert!(SLOTS < (1 << 11) - 1, "the lock word has eleven bits for its owner");
     if !cfg!(loom) {

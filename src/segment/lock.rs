@@ -112,6 +112,16 @@ pub fn try_acquire(words: &Words, slot: usize) -> Option<Key> {
     taken.is_ok().then_some(Key(mine & EPOCH_MASK))
 }
 
+/// [`try_acquire`] until it works, for about as long as a holder on another core needs.
+#[cold]
+#[inline(never)]
+pub fn spin(words: &Words, slot: usize) -> Option<Key> {
+    (0..SPINS).find_map(|_| {
+        spin_hint();
+        try_acquire(words, slot)
+    })
+}
+
 /// Takes the lock for `slot`, waiting `patience` at most.
 #[cold]
 pub fn acquire<O: Os>(
