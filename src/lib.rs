@@ -58,7 +58,7 @@ pub mod internals {
     pub use crate::segment::{Bounds, layout};
 }
 
-/// What the command-line tool must ask of the system and may not ask itself, because it has no `unsafe`.
+/// What the command-line tool asks of the operating system, and nobody else should.
 #[cfg(all(feature = "cli", not(loom)))]
 #[doc(hidden)]
 pub mod tool {
