@@ -27,16 +27,23 @@ fn attach_again(directory: &tempfile::TempDir) -> Segment {
     Segment::attach(verified, Bounds::default()).unwrap()
 }
 
+/// A slot without a living owner that holds permits, and its books.
+fn dead_with_permits(segment: &Segment, permits: u32) -> usize {
+    let dead = (segment.member().unwrap().slot + 1) % SLOTS;
+    let held = Held { total: permits, background: permits }.to_word();
+    segment.words.store(slot_base(dead) + slot::HELD, held);
+    segment.words.store(layout::CORE + 1, held);
+    dead
+}
+
 /// The undertaker must not wait for the lock of the very one it buries: nobody else could rob it meanwhile.
 #[test]
 fn r113_one_who_died_with_permits_and_the_lock_is_buried_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let member = segment.member().unwrap();
-    let dead = (member.slot + 1) % SLOTS;
+    let dead = dead_with_permits(&segment, 1);
     segment.words.store(slot_base(dead) + slot::STATE, 1);
-    segment.words.store(slot_base(dead) + slot::HELD, Held { total: 1, background: 1 }.to_word());
-    segment.words.store(layout::CORE + 1, Held { total: 1, background: 1 }.to_word());
     segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
 
     segment.bury(&member, dead, Duration::ZERO).unwrap();
@@ -97,9 +104,7 @@ fn p3_permits_in_a_slot_whose_mark_was_damaged_come_back() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let member = segment.member().unwrap();
-    let dead = (member.slot + 1) % SLOTS;
-    segment.words.store(slot_base(dead) + slot::HELD, Held { total: 3, background: 3 }.to_word());
-    segment.words.store(layout::CORE + 1, Held { total: 3, background: 3 }.to_word());
+    dead_with_permits(&segment, 3);
     assert!(segment.reap(&member, Duration::ZERO).unwrap());
     assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
 }
@@ -110,9 +115,8 @@ fn r132_looking_for_the_dead_takes_no_longer_than_the_caller_has() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let member = segment.member().unwrap();
-    let dead = (member.slot + 1) % SLOTS;
+    let dead = dead_with_permits(&segment, 1);
     segment.words.store(slot_base(dead) + slot::STATE, 1);
-    segment.words.store(slot_base(dead) + slot::HELD, Held { total: 1, background: 1 }.to_word());
     // Another thread of this process, as far as anybody can tell.
     segment.words.lock().store((member.slot as u32 + 1) << 20, Ordering::Relaxed);
     match segment.reap(&member, Duration::ZERO) {
