@@ -28,12 +28,12 @@
 /*
  Layout version of segments at the time a program was compiled; compare with `shmlimit_layout_version()`.
  */
-#define SHMLIMIT_LAYOUT_VERSION 1
+#define SHMLIMIT_LAYOUT_VERSION 2
 
 /*
  Size of a segment in bytes at the time a program was compiled; compare with `shmlimit_segment_size()`.
  */
-#define SHMLIMIT_SEGMENT_SIZE 73728
+#define SHMLIMIT_SEGMENT_SIZE 225280
 
 #ifdef __cplusplus
 extern "C" {

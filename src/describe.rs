@@ -1,5 +1,6 @@
 //! A policy in words: the keys and values a person would write.
 
+use crate::kernel::state::WHOLE_SHARE;
 use crate::kernel::{Nanos, Policy};
 
 /// Every setting of a policy, as key and value.
@@ -14,6 +15,10 @@ pub fn settings(policy: &Policy) -> Vec<(String, String)> {
     let bound = |most: Option<u32>| most.map_or_else(|| "unlimited".to_owned(), |most| most.to_string());
     settings.push(("concurrency".into(), bound(policy.concurrency())));
     settings.push(("concurrency_background".into(), bound(policy.concurrency_background())));
+    let queueing = policy.queueing();
+    settings.push(("fairness".into(), queueing.fairness.as_str().to_owned()));
+    let share = f64::from(queueing.background_share) / f64::from(WHOLE_SHARE);
+    settings.push(("background_share".into(), share.to_string()));
     let units: Vec<_> = policy.units().collect();
     for (i, rule) in policy.rules().iter().enumerate() {
         let mut say = |key: &str, value: String| settings.push((format!("rules.{i}.{key}"), value));

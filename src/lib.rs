@@ -44,11 +44,11 @@ pub mod sys;
 #[cfg(not(loom))]
 pub use error::Error;
 #[cfg(not(loom))]
-pub use kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft};
+pub use kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft};
 #[cfg(not(loom))]
 pub use limiter::{
     AcquireError, Builder, Grant, Limiter, Listing, ParticipantSnapshot, Refusal, Request, RuleSnapshot,
-    Snapshot,
+    Snapshot, WaiterSnapshot,
 };
 
 /// What the tests of the promises must see: where things lie in a segment, and bounds that a test can wait for.

@@ -1,6 +1,6 @@
 //! Ready-made policies, by the name of the API they are for.
 
-use crate::kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
+use crate::kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
 
 /// The names of all presets.
 pub const NAMES: [&str; 1] = ["tmdb"];
@@ -23,6 +23,8 @@ const TMDB: PolicyDraft<'static> = PolicyDraft {
     provider: "tmdb",
     concurrency: Some(4),
     concurrency_background: None,
+    fairness: Fairness::Process,
+    background_share: 0,
     rules: &[RuleDraft {
         name: Some("rps"),
         burst: Some(35),

@@ -5,10 +5,10 @@ use shmlimit::internals::layout;
 use std::ffi::{CStr, c_char};
 
 /// Layout version of segments at the time a program was compiled; compare with `shmlimit_layout_version()`.
-pub const SHMLIMIT_LAYOUT_VERSION: u32 = 1;
+pub const SHMLIMIT_LAYOUT_VERSION: u32 = 2;
 
 /// Size of a segment in bytes at the time a program was compiled; compare with `shmlimit_segment_size()`.
-pub const SHMLIMIT_SEGMENT_SIZE: u64 = 73728;
+pub const SHMLIMIT_SEGMENT_SIZE: u64 = 225280;
 
 const _: () = {
     assert!(SHMLIMIT_LAYOUT_VERSION == layout::LAYOUT_VERSION, "the header must say what the library does");

@@ -23,7 +23,7 @@ mod read;
 pub use near::nearest;
 pub use quantity::{Rate, duration, rate};
 
-use crate::kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
+use crate::kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
 use crate::presets;
 
 /// Presets that the format knows and this version does not have yet.
@@ -195,6 +195,8 @@ impl Config {
             provider: settings.provider.as_deref().unwrap_or(PolicyDraft::default().provider),
             concurrency: settings.concurrency,
             concurrency_background: settings.concurrency_background,
+            fairness: settings.fairness,
+            background_share: settings.background_share,
             rules: &rules,
         })?;
         Ok(Config { settings, policy })
@@ -208,6 +210,9 @@ struct Settings {
     provider: Option<String>,
     concurrency: Option<u64>,
     concurrency_background: Option<u64>,
+    fairness: Fairness,
+    /// In millionths.
+    background_share: u64,
     rules: Vec<RuleSettings>,
 }
 
@@ -252,6 +257,8 @@ impl Settings {
             provider: Some(policy.provider().as_str().to_owned()),
             concurrency: policy.concurrency().map(u64::from),
             concurrency_background: policy.concurrency_background().map(u64::from),
+            fairness: policy.queueing().fairness,
+            background_share: u64::from(policy.queueing().background_share),
             rules: rules.collect(),
         })
     }

@@ -1,23 +1,24 @@
 //! From the text of a file to settings: every key known by name, every error with the key's path.
 
 use super::{ConfigError, RuleSettings, Settings, meant, quantity};
-use crate::kernel::{Algorithm, Nanos, PolicyError};
+use crate::kernel::state::WHOLE_SHARE;
+use crate::kernel::{Algorithm, Fairness, Nanos, PolicyError};
 use toml::{Table, Value};
 
-const TOP: [&str; 7] =
-    ["preset", "epoch_ns", "provider", "concurrency", "concurrency_background", "rules", "priority"];
-/// Keys of the format that this version cannot carry out.
-const TOP_LATER: [&str; 9] = [
-    "window",
-    "breaker",
-    "backoff",
-    "adaptive",
+const TOP: [&str; 9] = [
+    "preset",
+    "epoch_ns",
+    "provider",
+    "concurrency",
+    "concurrency_background",
     "fairness",
     "background_share",
-    "count_network_errors",
-    "mode",
-    "cluster",
+    "rules",
+    "priority",
 ];
+/// Keys of the format that this version cannot carry out.
+const TOP_LATER: [&str; 7] =
+    ["window", "breaker", "backoff", "adaptive", "count_network_errors", "mode", "cluster"];
 const RULE: [&str; 9] =
     ["name", "algorithm", "unit", "limit", "period", "burst", "tau", "burst_mode", "reserve"];
 /// A bucket of which nothing is said (R9): ten at once, one a second.
@@ -39,6 +40,13 @@ pub(super) fn settings(text: &str) -> Result<Settings, ConfigError> {
     settings.concurrency = top.whole("concurrency")?.or(settings.concurrency);
     settings.concurrency_background =
         top.whole("concurrency_background")?.or(settings.concurrency_background);
+    if let Some(fairness) = top.text("fairness")? {
+        settings.fairness = Fairness::parse(fairness)?;
+    }
+    if let Some(value) = table.get("background_share") {
+        settings.background_share =
+            share(value).ok_or_else(|| top.bad("background_share", value, "must be a number from 0 to 1"))?;
+    }
     priority(&top)?;
     if let Some(value) = table.get("rules") {
         let list = value.as_array().ok_or_else(|| top.bad("rules", value, "must be written as [[rules]]"))?;
@@ -51,6 +59,16 @@ pub(super) fn settings(text: &str) -> Result<Settings, ConfigError> {
         settings.rules = rules.collect::<Result<_, _>>()?;
     }
     Ok(settings)
+}
+
+/// A part of the whole, in millionths.
+fn share(value: &Value) -> Option<u64> {
+    let part = match value {
+        Value::Integer(part) => *part as f64,
+        Value::Float(part) => *part,
+        _ => return None,
+    };
+    (0.0..=1.0).contains(&part).then(|| (part * f64::from(WHOLE_SHARE)).round() as u64)
 }
 
 fn priority(top: &Section<'_>) -> Result<(), ConfigError> {

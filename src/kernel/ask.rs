@@ -7,6 +7,7 @@ use super::{MAX_RULES, MAX_UNITS};
 
 /// Who goes first, and who may use the reserve (R106).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum Priority {
     /// Work nobody waits for; leaves the reserve alone.
     #[default]
@@ -18,6 +19,9 @@ pub enum Priority {
 }
 
 impl Priority {
+    /// All of them, the last to be served first.
+    pub const ALL: [Priority; 3] = [Priority::Background, Priority::User, Priority::Webhook];
+
     /// The name everywhere outside of Rust.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -29,7 +33,7 @@ impl Priority {
 
     /// The priority of that name.
     pub fn parse(text: &str) -> Option<Priority> {
-        [Priority::Background, Priority::User, Priority::Webhook].into_iter().find(|p| p.as_str() == text)
+        Priority::ALL.into_iter().find(|p| p.as_str() == text)
     }
 
     #[inline]
@@ -48,6 +52,10 @@ pub enum Reason {
     Rate,
     /// A rule never has that much room (R6).
     CostExceedsLimit,
+    /// Others wait whose turn is before (R131).
+    Queued,
+    /// As many calls wait as the queue holds (R137).
+    QueueFull,
 }
 
 impl Reason {
@@ -57,6 +65,8 @@ impl Reason {
             Reason::Concurrency => "concurrency",
             Reason::Rate => "rate",
             Reason::CostExceedsLimit => "cost_exceeds_limit",
+            Reason::Queued => "queued",
+            Reason::QueueFull => "queue_full",
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use super::ask::{Ask, Priority, Reason, Refusal, Ticket};
 use super::policy::Policy;
+use super::queue;
 use super::rule::{self, Charge, Charged, When};
 use super::state::{Core, General, Held, Memory, RuleState, View};
 use super::terms::Terms;
@@ -58,6 +59,17 @@ fn permit_free(general: &General, core: &Core, background: bool) -> bool {
         && (!background || general.concurrency_background.is_none_or(|most| core.in_flight_background < most))
 }
 
+/// Whether a permit is free if `calls`, some of them for the background, get theirs before.
+pub(super) fn permit_free_behind<V: View>(v: &V, priority: Priority, calls: u32, background: u32) -> bool {
+    let core = v.core();
+    let core = Core {
+        in_flight: core.in_flight.saturating_add(calls),
+        in_flight_background: core.in_flight_background.saturating_add(background),
+        ..core
+    };
+    permit_free(&v.general(), &core, priority.is_background())
+}
+
 /// Asks for a call on behalf of the participant in `slot`: everything is charged, or nothing (R38, R130).
 #[inline(always)]
 pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Result<Ticket, Refusal> {
@@ -68,9 +80,42 @@ pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Resul
     if ask.is_peek() {
         return Ok(ticket(Held::default(), [Charge::default(); MAX_RULES]));
     }
+    let waited_for = !m.waiting().is_empty();
+    if waited_for && let Some(refusal) = queue::no_overtaking(m, ask, now) {
+        return Err(refusal);
+    }
     let free = permit_free(&general, &core, background);
-    let charges = charge_rules(m, general.rules, ask, free, now)?;
-    Ok(ticket(take_permit(m, slot, core, background, now), charges))
+    let charges = charge_rules(m, general.rules, ask, free, background, now)?;
+    let ticket = ticket(take_permit(m, slot, core, background, now), charges);
+    if waited_for {
+        queue::settle_share(m, ask);
+    }
+    Ok(ticket)
+}
+
+/// Charges a call whose turn it is, if everything admits it. The reserve is left alone if `leave_reserve`, by the
+/// background.
+pub(super) fn charge_all<M: Memory>(
+    m: &mut M,
+    slot: usize,
+    ask: &Ask,
+    leave_reserve: bool,
+    now: Time,
+) -> Result<Ticket, Refusal> {
+    let (general, core) = (m.general(), m.core());
+    let background = ask.priority.is_background();
+    if ask.is_peek() {
+        return Ok(Ticket {
+            granted_at: now,
+            cost: ask.cost,
+            permit: Held::default(),
+            charges: [Charge::default(); MAX_RULES],
+        });
+    }
+    let free = permit_free(&general, &core, background);
+    let charges = charge_rules(m, general.rules, ask, free, background && leave_reserve, now)?;
+    let permit = take_permit(m, slot, core, background, now);
+    Ok(Ticket { granted_at: now, cost: ask.cost, permit, charges })
 }
 
 /// [`acquire`] for the usual case: a limiter of one rule that counts this call, and admits it. Nothing in any other,
@@ -82,7 +127,8 @@ pub fn take_from_one<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) ->
     let cost = ask.cost[terms.unit()];
     let now = now.max(core.latest);
     let background = ask.priority.is_background();
-    if general.rules != 1 || cost == 0 || !permit_free(&general, &core, background) {
+    if general.rules != 1 || cost == 0 || !m.waiting().is_empty() || !permit_free(&general, &core, background)
+    {
         return None;
     }
     let (state, charge) = rule::admit(&terms, m.rule(0), now, cost, background)?;
@@ -119,6 +165,7 @@ fn charge_rules<M: Memory>(
     count: usize,
     ask: &Ask,
     permit_free: bool,
+    leave_reserve: bool,
     now: Time,
 ) -> Result<[Charge; MAX_RULES], Refusal> {
     let mut states = [RuleState::default(); MAX_RULES];
@@ -131,8 +178,8 @@ fn charge_rules<M: Memory>(
         if cost == 0 {
             continue;
         }
-        let (state, background) = (m.rule(i), ask.priority.is_background());
-        match rule::admit(&terms, state, now, cost, background) {
+        let state = m.rule(i);
+        match rule::admit(&terms, state, now, cost, leave_reserve) {
             Some(after) => {
                 (states[i], charges[i]) = after;
                 charged[i] = true;
@@ -140,7 +187,7 @@ fn charge_rules<M: Memory>(
             None => {
                 wait = wait.with(
                     i,
-                    match rule::earliest(&terms, state, now, cost, background) {
+                    match rule::earliest(&terms, state, now, cost, leave_reserve) {
                         // The two differ only on damaged words. "Refused, but now" would be no refusal to the caller.
                         When::Now => When::Never,
                         later => later,
@@ -269,19 +316,39 @@ fn return_permits<M: Memory>(m: &mut M, slot: usize, back: Held) -> bool {
     true
 }
 
-/// Gives back all permits of a participant that died, and says what they were (R113).
-pub fn reap<M: Memory>(m: &mut M, slot: usize) -> Held {
+/// What was given back for a participant that is gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reaped {
+    /// Its permits.
+    pub held: Held,
+    /// How many of its calls waited.
+    pub waited: usize,
+}
+
+impl Reaped {
+    /// Whether it had nothing.
+    pub fn is_nothing(self) -> bool {
+        self == Reaped::default()
+    }
+}
+
+/// Gives back all permits of a participant that is gone, and takes its calls out of the queue (R113, R131).
+pub fn reap<M: Memory>(m: &mut M, slot: usize) -> Reaped {
     let held = m.held(slot);
     if held != Held::default() {
         return_permits(m, slot, held);
     }
-    held
+    Reaped { held, waited: queue::abandon(m, |standing| standing.slot() == slot) }
 }
 
 /// Starts over after the state was lost: no permit out, every rule *empty*, so that nothing is granted twice.
-/// The permits of the participants are the caller's to clear.
+/// The permits of the participants are the caller's to clear. Whoever waits will find its entry gone, and enter anew.
 #[cold]
 pub fn reset<M: Memory>(m: &mut M, now: Time) {
+    for group in 0..queue::WAITERS / 64 {
+        m.set_places(group, queue::Places::default());
+    }
+    m.set_waiting(queue::Waiting::default());
     m.set_core(Core { latest: now, in_flight: 0, in_flight_background: 0 });
     for i in 0..m.general().rules.min(MAX_RULES) {
         let terms = m.terms(i);

@@ -8,6 +8,7 @@ pub mod ask;
 pub mod decide;
 pub mod memory;
 pub mod policy;
+pub mod queue;
 pub mod rule;
 pub mod span;
 pub mod state;
@@ -18,8 +19,8 @@ pub mod time;
 
 pub use ask::{Ask, Priority, Reason, Refusal, Ticket};
 pub use memory::LocalMemory;
-pub use policy::{Algorithm, Name, Policy, PolicyDraft, PolicyError, Rule, RuleDraft};
-pub use state::{Core, General, Held, Memory, RuleState, View};
+pub use policy::{Algorithm, Fairness, Name, Policy, PolicyDraft, PolicyError, Rule, RuleDraft};
+pub use state::{Core, General, Held, Memory, Queueing, RuleState, View};
 pub use terms::Terms;
 pub use time::{Nanos, Time};
 

@@ -2,6 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use super::policy::Fairness;
+use super::queue::{Entry, Places, Progress, Standing, Turn, Waiting};
 use super::terms::Terms;
 use super::time::Time;
 
@@ -110,6 +112,33 @@ impl General {
     }
 }
 
+/// How those who wait are served, as decisions need it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queueing {
+    /// Whose turn it is within a priority.
+    pub fairness: Fairness,
+    /// What the background gets even under a flood of higher priorities, in millionths.
+    pub background_share: u32,
+}
+
+/// All of the budget, as a share in millionths.
+pub const WHOLE_SHARE: u32 = 1_000_000;
+
+impl Queueing {
+    /// From its word of an encoded policy; any word gives values in range.
+    #[inline]
+    pub fn from_word(word: u64) -> Queueing {
+        let fairness = if word as u8 == 1 { Fairness::Fifo } else { Fairness::Process };
+        Queueing { fairness, background_share: ((word >> 32) as u32).min(WHOLE_SHARE) }
+    }
+
+    /// The word for an encoded policy.
+    #[inline]
+    pub fn to_word(self) -> u64 {
+        u64::from(self.fairness == Fairness::Fifo) | u64::from(self.background_share) << 32
+    }
+}
+
 /// Reading a limiter: a consistent picture of its policy and state.
 ///
 /// Each call gives a copy. The kernel decides on the copies and reads nothing twice, so that words which
@@ -125,6 +154,20 @@ pub trait View {
     fn rule(&self, rule: usize) -> RuleState;
     /// The permits of the participant in `slot`.
     fn held(&self, slot: usize) -> Held;
+    /// How many wait.
+    fn waiting(&self) -> Waiting;
+    /// How those who wait are served.
+    fn queueing(&self) -> Queueing;
+    /// How far the queue has come.
+    fn progress(&self) -> Progress;
+    /// Which places of the queue are taken: 64 of them, from `64 * group` on.
+    fn places(&self, group: usize) -> Places;
+    /// What the order rests on, of the entry at `place`.
+    fn standing(&self, place: usize) -> Standing;
+    /// The entry at `place`.
+    fn entry(&self, place: usize) -> Entry;
+    /// What a group's turns have come to.
+    fn turn(&self, index: usize) -> Turn;
 }
 
 /// Changing a limiter. All changes of one operation take effect together or not at all.
@@ -135,4 +178,20 @@ pub trait Memory: View {
     fn set_rule(&mut self, rule: usize, state: RuleState);
     /// Stores the permits of the participant in `slot`.
     fn set_held(&mut self, slot: usize, held: Held);
+    /// Stores how many wait.
+    fn set_waiting(&mut self, waiting: Waiting);
+    /// Stores how far the queue has come.
+    fn set_progress(&mut self, progress: Progress);
+    /// Stores which places are taken.
+    fn set_places(&mut self, group: usize, places: Places);
+    /// Stores an entry.
+    fn set_entry(&mut self, place: usize, entry: &Entry);
+    /// Stores when an entry will look again by itself.
+    fn set_wake_at(&mut self, place: usize, wake_at: Time);
+    /// Stores an entry's place in the order.
+    fn set_tag(&mut self, place: usize, tag: u64);
+    /// Stores what a group's turns have come to.
+    fn set_turn(&mut self, index: usize, turn: Turn);
+    /// How many more words this operation may change.
+    fn room(&self) -> usize;
 }

@@ -1,6 +1,7 @@
 //! Opening a limiter: where it lives, and what it is made of if it must be made.
 
 use super::Limiter;
+use super::group::Group;
 use super::link::Link;
 use crate::describe;
 use crate::error::Error;
@@ -21,7 +22,8 @@ pub struct Builder {
     name: String,
     directory: Option<PathBuf>,
     policy: Option<Policy>,
-    group: Option<u32>,
+    shared_with: Option<u32>,
+    group: Option<String>,
     network: bool,
     bounds: Bounds,
 }
@@ -29,7 +31,15 @@ pub struct Builder {
 impl Builder {
     pub(super) fn new(name: &str) -> Builder {
         let bounds = Bounds::default();
-        Builder { name: name.to_owned(), directory: None, policy: None, group: None, network: false, bounds }
+        Builder {
+            name: name.to_owned(),
+            directory: None,
+            policy: None,
+            shared_with: None,
+            group: None,
+            network: false,
+            bounds,
+        }
     }
 
     /// Where limiters live. Default: `SHMLIMIT_DIR`, `ANIVAULT_DIR`, `/var/run/anivault` if it can be used, else
@@ -48,10 +58,18 @@ impl Builder {
         self
     }
 
-    /// Shares the directory with the members of a group.
+    /// Shares the directory with the members of a group of users.
     #[must_use]
-    pub fn group(mut self, gid: u32) -> Builder {
-        self.group = Some(gid);
+    pub fn shared_with(mut self, gid: u32) -> Builder {
+        self.shared_with = Some(gid);
+        self
+    }
+
+    /// Processes of one group have their turns in the queue together, as if they were one (R143). Default:
+    /// `SHMLIMIT_GROUP`; else each process has its own.
+    #[must_use]
+    pub fn group(mut self, name: impl Into<String>) -> Builder {
+        self.group = Some(name.into());
         self
     }
 
@@ -87,14 +105,14 @@ impl Builder {
                 return Err(Error::ConfigMismatch { name: name.as_str().to_owned(), differences });
             }
         }
-        Limiter::new(name, directory, self.bounds, segment)
+        Limiter::new(name, directory, self.bounds, segment, self.turns_with())
     }
 
     /// Opens the limiter only if it is there; makes neither it nor its directory.
     pub fn open_existing(self) -> Result<Limiter, Error> {
         let (name, directory) = self.place(false)?;
         let segment = settle(&directory, &name, self.bounds, None)?;
-        Limiter::new(name, directory, self.bounds, segment)
+        Limiter::new(name, directory, self.bounds, segment, self.turns_with())
     }
 
     /// Makes the limiter; an error if it is there already.
@@ -106,7 +124,7 @@ impl Builder {
             return Err(Error::AlreadyExists { name, directory: directory.path().to_owned() });
         }
         let segment = settle(&directory, &name, self.bounds, None)?;
-        Limiter::new(name, directory, self.bounds, segment)
+        Limiter::new(name, directory, self.bounds, segment, self.turns_with())
     }
 
     /// Makes the limiter afresh in place of the one there may be; its users go over to the new one within a second.
@@ -123,7 +141,7 @@ impl Builder {
             Err(error) => Err(error),
         })?;
         let segment = settle(&directory, &name, self.bounds, None)?;
-        Limiter::new(name, directory, self.bounds, segment)
+        Limiter::new(name, directory, self.bounds, segment, self.turns_with())
     }
 
     fn seed(&self, name: &LimiterName, directory: &Directory) -> Result<Seed, Error> {
@@ -144,10 +162,14 @@ impl Builder {
         if let Some(note) = &directory.note {
             tracing::warn!("{note}");
         }
-        if let Some(group) = self.group {
-            directory.share_with(group)?;
+        if let Some(gid) = self.shared_with {
+            directory.share_with(gid)?;
         }
         Ok((name, directory))
+    }
+
+    fn turns_with(&self) -> Option<Group> {
+        self.group.as_deref().map(Group::named).or_else(Group::from_environment)
     }
 }
 

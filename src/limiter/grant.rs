@@ -2,6 +2,7 @@
 
 use super::link::Link;
 use crate::error::Error;
+use crate::kernel::queue::WAITERS;
 use crate::kernel::{self, Held, Reason, Ticket};
 use std::fmt;
 use std::time::Duration;
@@ -96,6 +97,10 @@ impl fmt::Display for Refusal {
             Reason::Concurrency => write!(f, "all permits are out")?,
             Reason::Rate => write!(f, "the rate is used up")?,
             Reason::CostExceedsLimit => return write!(f, "the cost is more than a rule ever allows"),
+            Reason::Queued => write!(f, "others wait whose turn is before")?,
+            Reason::QueueFull => {
+                write!(f, "{WAITERS} calls wait already, more than that the queue does not hold")?
+            }
         }
         match self.retry_after() {
             Some(after) => write!(f, ", try again in {after:.3?}"),

@@ -4,6 +4,7 @@ use super::grant::{AcquireError, Grant, Refusal};
 use super::request::Request;
 use crate::error::Error;
 use crate::kernel::policy::Name;
+use crate::kernel::queue::Ring;
 use crate::kernel::{Ask, Policy, Reason, Ticket, decide};
 use crate::paths::LimiterName;
 use crate::segment::layout::slot;
@@ -119,20 +120,35 @@ impl Link {
             Err(AcquireError::Refused(refusal)) => refusal,
             decided => {
                 slots::tally(segment.words(), member.slot, slot::GRANTED);
+                // Where nobody waits but the dead, the short way is closed until they are found.
+                if !segment.waiting().is_empty() {
+                    let _ = segment.reap(&member, patience);
+                }
                 return decided;
             }
         };
-        slots::tally(segment.words(), member.slot, slot::REFUSED);
-        // Permits may be out with the dead. They are looked for at most once per bound, so this ends.
-        if refusal.reason() == Reason::Concurrency {
-            match segment.reap(&member, patience) {
-                Ok(true) => return self.decide(request, patience),
-                Err(gone @ Error::Unsettled { .. }) => return Err(gone.into()),
-                // Whoever could not be examined or buried counts as alive: the refusal stands.
-                Ok(false) | Err(_) => {}
-            }
+        // Permits may be out with the dead, or they may be ahead. They are looked for at most once per bound, so this ends.
+        if matches!(refusal.reason(), Reason::Concurrency | Reason::Queued)
+            && self.look_for_dead(&member, patience)?
+        {
+            return self.decide(request, patience);
         }
+        slots::tally(segment.words(), member.slot, slot::REFUSED);
         Err(AcquireError::Refused(refusal))
+    }
+
+    /// Gives back what the dead held, if it is time to look for them. Says whether there were any.
+    pub(super) fn look_for_dead(&self, member: &Member, patience: Duration) -> Result<bool, Box<Error>> {
+        match self.segment.reap(member, patience) {
+            Err(gone @ Error::Unsettled { .. }) => Err(Box::new(gone)),
+            // Whoever could not be examined or buried counts as alive.
+            other => Ok(other.unwrap_or(false)),
+        }
+    }
+
+    /// The cost by unit index, as this limiter counts them.
+    pub(super) fn ask(&self, request: &Request<'_>) -> Result<Ask, Box<Error>> {
+        request.ask(self.name.as_str(), &self.units)
     }
 
     /// Gives the permit of a grant back, unless the grant is from before a fork.
@@ -142,9 +158,11 @@ impl Link {
             return Ok(());
         }
         let member = self.segment.member()?;
-        self.gave_back(self.segment.transact_untimed(&member, |tx| {
+        let segment = &self.segment;
+        self.gave_back(segment.transact_untimed(&member, |tx| {
             decide::release(tx, member.slot, ticket);
-            self.segment.commit(tx)
+            let ring = segment.after_change(tx, &member);
+            segment.commit(tx).map(|()| ring)
         }))
     }
 
@@ -154,21 +172,22 @@ impl Link {
             return Ok(());
         }
         let member = self.segment.member()?;
-        self.gave_back(self.segment.transact(&member, self.segment.bounds().lock, |tx, now| {
+        let segment = &self.segment;
+        self.gave_back(segment.transact(&member, segment.bounds().lock, |tx, now| {
             decide::cancel(tx, member.slot, ticket, now);
-            self.segment.commit(tx)
+            let ring = segment.after_change(tx, &member);
+            segment.commit(tx).map(|()| ring)
         }))
     }
 
     #[inline(always)]
-    fn gave_back(&self, outcome: Result<Result<(), Box<Error>>, Box<Error>>) -> Result<(), Box<Error>> {
+    fn gave_back(&self, outcome: Result<Result<Ring, Box<Error>>, Box<Error>>) -> Result<(), Box<Error>> {
         match outcome {
-            Ok(committed) => committed?,
+            Ok(committed) => self.segment.ring(committed?),
             // What was held of a segment that is gone is gone with it.
-            Err(error) if matches!(*error, Error::Unsettled { .. }) => return Ok(()),
+            Err(error) if matches!(*error, Error::Unsettled { .. }) => {}
             Err(error) => return Err(error),
         }
-        self.segment.announce();
         Ok(())
     }
 

@@ -2,29 +2,29 @@
 
 mod builder;
 mod grant;
+mod group;
 mod link;
 mod request;
 mod snapshot;
+mod wait;
 
 pub use builder::Builder;
 pub use grant::{AcquireError, Grant, Refusal};
 pub use request::Request;
-pub use snapshot::{ParticipantSnapshot, RuleSnapshot, Snapshot};
+pub use snapshot::{ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot};
 
 use crate::error::Error;
-use crate::kernel::{Policy, Reason};
+use crate::kernel::Policy;
 use crate::paths::{self, LimiterName};
 use crate::segment::directory::{Allowances, Directory};
 use crate::segment::{Bounds, Segment};
+use group::Group;
 use link::Link;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use wait::{Step, Waiter};
 
-/// The longest sleep while waiting for a permit: how late the news of a death may come.
-const PERMIT_SLEEP: Duration = Duration::from_millis(20);
-/// The longest sleep while waiting for a rule: how late a changed policy may be noticed.
-const RATE_SLEEP: Duration = Duration::from_millis(500);
 /// How often one call follows a limiter that is replaced again and again.
 const MOVES: usize = 4;
 
@@ -57,6 +57,7 @@ struct Shared {
     /// `bounds.lock` in nanoseconds, ready for the fast path.
     lock_patience: u64,
     first: Link,
+    group: Option<Group>,
 }
 
 fn nanos(duration: Duration) -> u64 {
@@ -105,10 +106,11 @@ impl Limiter {
         directory: Directory,
         bounds: Bounds,
         segment: Segment,
+        group: Option<Group>,
     ) -> Result<Limiter, Error> {
         let first = Link::new(name.clone(), segment)?;
         let lock_patience = nanos(bounds.lock);
-        Ok(Limiter { shared: Arc::new(Shared { name, directory, bounds, lock_patience, first }) })
+        Ok(Limiter { shared: Arc::new(Shared { name, directory, bounds, lock_patience, first, group }) })
     }
 
     /// Its name.
@@ -136,42 +138,54 @@ impl Limiter {
         self.attempt(request, self.shared.lock_patience)
     }
 
-    /// Asks, and waits until the call may be made. A request with a timeout that cannot be met is refused at once;
-    /// so is one that costs more than a rule ever allows.
+    /// Asks, and waits until the call may be made: in the queue of all processes, so that everybody has its turn (R131).
+    /// A request whose deadline cannot be met is refused at once (R132); so is one that costs more than a rule ever
+    /// allows, and one more than the queue holds.
     pub fn acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
-        let deadline = request.patience().and_then(|patience| Instant::now().checked_add(patience));
-        let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let mut heard = None;
+        if let Some(grant) = self.grant_at_once(request) {
+            return Ok(grant);
+        }
+        let mut waiter = Waiter::new(self, request, true)?;
         loop {
-            let left_now = left();
-            let lock_patience = left_now.map_or(u64::MAX, nanos).min(self.shared.lock_patience);
-            // Whoever listens must look under the lock: else what is announced in between is missed.
-            let decided = match heard {
-                Some(_) => self.attempt_at_length(request, lock_patience),
-                None => self.attempt(request, lock_patience),
-            };
-            let refusal = match decided {
-                Err(AcquireError::Refused(refusal)) => refusal,
-                decided => return decided,
-            };
-            let hopeless = match (refusal.reason(), refusal.ready_after(), left_now) {
-                (Reason::CostExceedsLimit, ..) | (_, None, _) => true,
-                (_, Some(ready), Some(left)) => ready > left || left.is_zero(),
-                (_, Some(_), None) => false,
-            };
-            if hopeless {
-                return Err(AcquireError::Refused(refusal));
-            }
-            let segment = &self.newest().segment;
-            match refusal.retry_after() {
-                Some(after) => std::thread::sleep(left_now.unwrap_or(RATE_SLEEP).min(after.min(RATE_SLEEP))),
-                // Listen first, ask once more, and only then sleep: what is given back in between is not missed.
-                None => match heard.take() {
-                    Some(heard) => segment.sleep(heard, left_now.unwrap_or(PERMIT_SLEEP).min(PERMIT_SLEEP)),
-                    None => heard = Some(segment.listen()),
-                },
+            match waiter.step()? {
+                Step::Done(grant) => return Ok(grant),
+                Step::Sleep { link, place, heard, limit } => link.segment.sleep(place, heard, limit),
             }
         }
+    }
+
+    /// [`acquire`](Self::acquire) for programs with an executor: `sleep` is its way to let time pass, such as
+    /// `tokio::time::sleep`. The call waits in the same queue. Dropping the future leaves the queue at once.
+    ///
+    /// No thread waits, so nobody can be woken from outside: what changes while the call waits for a permit is noticed
+    /// within 20 ms, by the first in the queue.
+    pub async fn acquire_async<S, F>(
+        &self,
+        request: &Request<'_>,
+        sleep: S,
+    ) -> Result<Grant<'_>, AcquireError>
+    where
+        S: Fn(Duration) -> F,
+        F: Future<Output = ()>,
+    {
+        if let Some(grant) = self.grant_at_once(request) {
+            return Ok(grant);
+        }
+        let mut waiter = Waiter::new(self, request, false)?;
+        loop {
+            match waiter.step()? {
+                Step::Done(grant) => return Ok(grant),
+                Step::Sleep { limit, .. } => sleep(limit).await,
+            }
+        }
+    }
+
+    /// The usual case of one rule, where nobody waits and nothing is in the way.
+    #[inline(always)]
+    fn grant_at_once(&self, request: &Request<'_>) -> Option<Grant<'_>> {
+        let link = self.newest();
+        let (ask, member) = request.plain().zip(link.segment.present())?;
+        link.grant_at_once(ask, &member, member.clock.now())
     }
 
     /// The policy in force.

@@ -3,7 +3,7 @@
 use super::Limiter;
 use crate::error::Error;
 use crate::kernel::state::View;
-use crate::kernel::{Policy, Priority, Time, rule};
+use crate::kernel::{Policy, Priority, Time, queue, rule};
 use crate::segment::{Segment, layout, program_name};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,6 +28,8 @@ pub struct Snapshot {
     pub held_by_dead: u32,
     /// Who is attached. The dead are not listed.
     pub participants: Vec<ParticipantSnapshot>,
+    /// Who waits, in the order in which they will be served.
+    pub queue: Vec<WaiterSnapshot>,
     /// How often a damaged state had to be started afresh.
     pub resets: u64,
 }
@@ -70,8 +72,32 @@ pub struct ParticipantSnapshot {
     pub held_for: Option<Duration>,
     /// How often it was granted a call.
     pub granted: u64,
-    /// How often it was told to wait or to give up. A call that waits asks again and again, and counts each time.
+    /// How often it was refused one. A call that waits counts once, when it gives up.
     pub refused: u64,
+    /// How often its waiting calls looked whether it was their turn.
+    pub looked: u64,
+}
+
+/// One waiting call at one moment.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WaiterSnapshot {
+    /// Process id of who waits, in its own pid namespace.
+    pub pid: u32,
+    /// Its program name.
+    pub program: String,
+    /// For whom the call is made.
+    pub priority: Priority,
+    /// How much of each unit it needs, without those of which it needs nothing.
+    pub cost: Vec<(String, u64)>,
+    /// How long it has waited.
+    pub waited_for: Duration,
+    /// In how long it will look again, by its appointment; zero if it is about to.
+    pub looks_in: Duration,
+    /// It has not looked when it should: stopped, starved or dead. Others pass it over; it keeps its place.
+    pub late: bool,
+    /// In how long it gives up; `None` = it waits as long as it takes.
+    pub gives_up_in: Option<Duration>,
 }
 
 impl Snapshot {
@@ -79,9 +105,10 @@ impl Snapshot {
         let member = segment.member()?;
         segment.confirm(&member)?;
         let policy = segment.policy()?;
-        let (core, states) = segment.look(|view| {
+        let (core, states, queue) = segment.look(|view| {
             let states: Vec<_> = (0..view.general().rules).map(|i| (view.terms(i), view.rule(i))).collect();
-            (view.core(), states)
+            let queue = if view.waiting().is_empty() { Vec::new() } else { queue::in_order(view) };
+            (view.core(), states, queue)
         })?;
         let now = segment.now(&member).max(core.latest);
         let units: Vec<_> = policy.units().collect();
@@ -98,6 +125,23 @@ impl Snapshot {
         let since = |then: Time| Duration::from_nanos(now.since(then).0);
         let (alive, dead): (Vec<_>, Vec<_>) =
             segment.participants()?.into_iter().partition(|(_, alive)| *alive);
+        let queue = queue.into_iter().filter_map(|(_, entry)| {
+            let standing = entry.standing;
+            let (owner, _) = alive.iter().find(|(owner, _)| owner.slot == standing.slot())?;
+            let cost = units.iter().zip(entry.cost).filter(|(_, cost)| *cost > 0);
+            let until = |then: Time| Duration::from_nanos(then.since(now).0);
+            Some(WaiterSnapshot {
+                pid: owner.pid,
+                program: program_name(&owner.program),
+                priority: standing.priority(),
+                cost: cost.map(|(unit, cost)| (unit.as_str().to_owned(), cost)).collect(),
+                waited_for: since(entry.since),
+                looks_in: until(standing.wake_at),
+                late: queue::is_late(&standing, now),
+                gives_up_in: (standing.deadline < Time(u64::MAX)).then(|| until(standing.deadline)),
+            })
+        });
+        let queue = queue.collect();
         Ok(Snapshot {
             name: limiter.name().to_owned(),
             directory: limiter.directory().to_owned(),
@@ -116,8 +160,10 @@ impl Snapshot {
                     held_for: p.held_since.map(since),
                     granted: p.granted,
                     refused: p.refused,
+                    looked: p.looked,
                 })
                 .collect(),
+            queue,
             resets: segment.words().load(layout::RESETS),
         })
     }

@@ -7,13 +7,13 @@ use super::journal::{self, Begun, Found, Transaction};
 use super::layout;
 use super::lock::{self, Claim, StillHeld};
 use super::memory::Reader;
-use super::news;
 use super::recover::{self, Verified};
 use super::slots;
 use super::words::Words;
 use crate::error::Error;
 use crate::kernel::decide;
 use crate::kernel::policy::Policy;
+use crate::kernel::queue::{self, Ring};
 use crate::kernel::state::View;
 use crate::kernel::time::Time;
 use crate::kernel::{Reason, Refusal};
@@ -109,7 +109,7 @@ impl Segment {
             tx.write(layout::POLICY_EPOCH, epoch.wrapping_add(1));
             self.commit(tx)
         })??;
-        self.announce();
+        self.ring_all(self.sleepers());
         Ok(())
     }
 
@@ -120,7 +120,7 @@ impl Segment {
             tx.write(layout::RETIRED, layout::REPLACED);
             self.commit(tx)
         })??;
-        self.announce();
+        self.ring_all(self.sleepers());
         Ok(())
     }
 
@@ -309,6 +309,7 @@ impl Segment {
                 return Ok(work(&mut tx, now));
             }
             mended = true;
+            let sleepers = self.sleepers();
             if let Some((dead, _)) = robbed {
                 slots::leave(&mut tx, dead);
             }
@@ -318,7 +319,8 @@ impl Segment {
             }
             self.commit(&mut tx)?;
             drop(tx);
-            self.announce();
+            // It may have died between a change and a ring, so whom it owed one is not known.
+            self.ring_all(sleepers);
         }
     }
 
@@ -338,22 +340,6 @@ impl Segment {
     fn too_long(&self) -> Box<Error> {
         let problem = "a change does not fit the journal".to_owned();
         Box::new(Error::Damaged { path: self.path().to_owned(), problem })
-    }
-
-    /// Wakes those who wait for something to be given back.
-    #[inline]
-    pub fn announce(&self) {
-        news::announce(&self.words, &self.backing);
-    }
-
-    /// Begins to listen for what is given back.
-    pub fn listen(&self) -> u32 {
-        news::listen(&self.words)
-    }
-
-    /// Sleeps until something is given back, for `limit` at most.
-    pub fn sleep(&self, heard: u32, limit: Duration) {
-        news::sleep(&self.words, &self.backing, heard, limit);
     }
 
     /// A look at one committed state without the lock; with it, where that fails.
@@ -415,13 +401,12 @@ impl Drop for Segment {
     fn drop(&mut self) {
         let Some(member) = self.present() else { return };
         let left = self.transact(&member, self.bounds.lock, |tx, now| {
-            let held = slots::leave(tx, member.slot);
+            slots::leave(tx, member.slot);
+            let ring = queue::changed(tx, now);
             recover::anchor(tx, now, sys::wall_now());
-            tx.commit().is_ok() && held.total > 0
+            tx.commit().map_or(Ring::Nobody, |()| ring)
         });
-        if left.unwrap_or(false) {
-            self.announce();
-        }
+        self.ring(left.unwrap_or(Ring::Nobody));
     }
 }
 

@@ -68,6 +68,10 @@ impl Os for Backing {
         sys::futex_wait(word, expected, limit);
     }
 
+    fn sleep_in_time(&self, word: &AtomicU32, expected: u32, limit: Duration) {
+        sys::futex_wait_in_time(word, expected, limit);
+    }
+
     fn wake(&self, word: &AtomicU32, count: u32) {
         sys::futex_wake(word, count);
     }

@@ -3,9 +3,9 @@
 //! ```text
 //! byte     words  section   written by, under which rule
 //! 0x0000      16  header    the creator, before the file has a name; never again
-//! 0x0080       8  lock      lock and news, alone in their cache line: those who wait for the lock look at it all the
-//!                           time, and must not slow down the one who works
-//! 0x00c0       4  control   the lock holder: version, journal length (see journal.rs)
+//! 0x0080       8  lock      alone in its cache line: those who wait for it look at it all the time, and must not slow
+//!                           down the one who works
+//! 0x00c0       4  control   the lock holder: version, journal length (see journal.rs); transactions only: how many wait
 //! 0x00e0       4  core      transactions only (latest time, permits in flight, clock offset, retired mark)
 //! 0x0100       8  origin    transactions only (boot, wall anchor, policy epoch, resets)
 //! 0x0140      32  rules     transactions only; four words a rule, eight rules
@@ -14,21 +14,28 @@
 //! 0x1000     512  journal   the lock holder: 256 pairs (word index, old value)
 //! 0x2000    8192  slots     512 slots of 16 words: the first eight in transactions only, the others (`tally`)
 //!                           by the participant itself, relaxed, outside the journal
-//! 0x12000         end
+//! 0x12000     32  queue     transactions only: arrivals, what the background is owed, three clocks; from 0x12040 on a
+//!                           bit for each entry that is taken
+//! 0x12100   2048  turns     transactions only: 1024 pairs (group and priority, where its last turn ended)
+//! 0x16100  16384  entries   1024 entries of 16 words, one for each call that waits: the first twelve in transactions
+//!                           only; the last is its bell, on which its owner sleeps
+//! 0x36100    480  (zero)
+//! 0x37000         end
 //! ```
 //!
-//! Words are 64 bits in the machine's byte order (the header says which), except lock and news: two 32-bit
-//! words, because a futex is 32 bits wide. There are no pointers, no enums and no padding: any bytes are a
+//! Words are 64 bits in the machine's byte order (the header says which), except the lock and the bells: the low halves
+//! of their words, because a futex is 32 bits wide. There are no pointers, no enums and no padding: any bytes are a
 //! value of this layout, and what a value may be is checked where it is read.
 
 use crate::kernel::policy::POLICY_WORDS;
+use crate::kernel::queue::{ENTRY_WORDS, PROGRESS_WORDS, TURN_WORDS, TURNS, WAITERS};
 use crate::kernel::state::RULE_WORDS;
 use crate::kernel::{MAX_RULES, MAX_UNITS};
 
 /// `SHMLIMIT` read as a little-endian word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"SHMLIMIT");
 /// Raised whenever a word changes its place or meaning.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 /// Reads differently on a machine of the other byte order.
 pub const BYTE_ORDER: u32 = 0x0a0b_0c0d;
 
@@ -55,12 +62,14 @@ pub mod header {
     pub const WORDS: usize = 16;
 }
 
-/// Lock and news, the two 32-bit words.
-pub const LOCK_AND_NEWS: usize = header::WORDS;
+/// The lock, in the low half of this word.
+pub const LOCK: usize = header::WORDS;
 /// Even: the state is whole. Odd: a transaction is under way, or its owner died in it.
-pub const VERSION: usize = LOCK_AND_NEWS + 8;
+pub const VERSION: usize = LOCK + 8;
 /// How many journal entries belong to the transaction under way.
 pub const JOURNAL_LEN: usize = VERSION + 1;
+/// How many wait, by priority.
+pub const WAITING: usize = VERSION + 2;
 
 /// First word of the core: latest time, permits in flight.
 pub const CORE: usize = VERSION + 4;
@@ -97,8 +106,20 @@ pub const JOURNAL: usize = 512;
 pub const SLOT_TABLE: usize = JOURNAL + 2 * JOURNAL_ENTRIES;
 /// Words of one slot: two cache lines.
 pub const SLOT_WORDS: usize = 16;
-/// Words of the whole segment.
-pub const WORDS: usize = SLOT_TABLE + SLOTS * SLOT_WORDS;
+/// First word of the queue: how far it has come.
+pub const PROGRESS: usize = SLOT_TABLE + SLOTS * SLOT_WORDS;
+/// Which entries are taken, a bit each.
+pub const PLACES: usize = PROGRESS + 8;
+/// First word of what is remembered of the groups' turns.
+pub const TURN_TABLE: usize = PROGRESS + 32;
+/// First word of the entries of those who wait.
+pub const ENTRY_TABLE: usize = TURN_TABLE + TURNS * TURN_WORDS;
+/// Words from one entry to the next: two cache lines.
+pub const ENTRY_STRIDE: usize = 16;
+/// The word of an entry in whose low half its owner sleeps; outside the journal.
+pub const BELL: usize = 15;
+/// Words of the whole segment: whole pages.
+pub const WORDS: usize = (ENTRY_TABLE + WAITERS * ENTRY_STRIDE).next_multiple_of(512);
 /// Bytes of the whole segment.
 pub const SIZE: usize = WORDS * 8;
 
@@ -122,6 +143,8 @@ pub mod slot {
     pub const GRANTED: usize = TALLY;
     /// Calls refused.
     pub const REFUSED: usize = TALLY + 1;
+    /// Looks whether it is a waiting call's turn, entering included.
+    pub const LOOKED: usize = TALLY + 2;
 }
 
 /// First word of a slot.
@@ -130,12 +153,21 @@ pub fn slot_base(slot: usize) -> usize {
     SLOT_TABLE + slot * SLOT_WORDS
 }
 
+/// First word of an entry.
+#[inline]
+pub fn entry_base(place: usize) -> usize {
+    ENTRY_TABLE + place % WAITERS * ENTRY_STRIDE
+}
+
 /// Whether a transaction may change this word, and recovery may put it back.
 #[inline]
 pub fn is_journaled(word: usize) -> bool {
-    let in_slot = word.wrapping_sub(SLOT_TABLE);
     (CORE..=POLICY_CHECKSUM).contains(&word)
-        || (word < WORDS && in_slot < WORDS && in_slot % SLOT_WORDS < slot::TALLY)
+        || word == WAITING
+        || ((SLOT_TABLE..PROGRESS).contains(&word) && (word - SLOT_TABLE) % SLOT_WORDS < slot::TALLY)
+        || (PROGRESS..ENTRY_TABLE).contains(&word)
+        || ((ENTRY_TABLE..ENTRY_TABLE + WAITERS * ENTRY_STRIDE).contains(&word)
+            && (word - ENTRY_TABLE) % ENTRY_STRIDE < ENTRY_WORDS)
 }
 
 /// Changes whenever two builds would disagree about the layout though the version is the same.
@@ -155,6 +187,15 @@ pub const fn layout_hash() -> u64 {
         JOURNAL as u64,
         SLOT_TABLE as u64,
         SLOT_WORDS as u64,
+        WAITING as u64,
+        PROGRESS as u64,
+        PLACES as u64,
+        TURN_TABLE as u64,
+        TURNS as u64,
+        ENTRY_TABLE as u64,
+        ENTRY_WORDS as u64,
+        ENTRY_STRIDE as u64,
+        WAITERS as u64,
         WORDS as u64,
     ];
     let mut hash = CHECKSUM_SEED;
@@ -180,12 +221,15 @@ pub fn checksum(words: impl IntoIterator<Item = u64>) -> u64 {
 
 const _: () = {
     assert!(POLICY_WORDS <= 255, "the policy and its checksum fill their section");
-    assert!(LOCK_AND_NEWS * 8 == 0x80 && VERSION * 8 == 0xc0 && CORE * 8 == 0xe0 && BOOT * 8 == 0x100);
+    assert!(LOCK * 8 == 0x80 && VERSION * 8 == 0xc0 && CORE * 8 == 0xe0 && BOOT * 8 == 0x100);
     assert!(RULES * 8 == 0x140 && POLICY * 8 == 0x240 && JOURNAL * 8 == 0x1000);
     assert!(POLICY_CHECKSUM < JOURNAL && RULES + MAX_RULES * RULE_WORDS <= POLICY);
+    assert!(PROGRESS_WORDS <= 8 && PLACES + WAITERS / 64 <= TURN_TABLE && WAITERS % 64 == 0);
+    assert!(ENTRY_WORDS <= BELL && BELL < ENTRY_STRIDE);
     assert!(SLOTS < (1 << 11) - 1, "the lock word has eleven bits for its owner");
     if !cfg!(loom) {
-        assert!(SLOT_TABLE * 8 == 0x2000 && SIZE == 0x12000);
+        assert!(SLOT_TABLE * 8 == 0x2000 && PROGRESS * 8 == 0x12000 && TURN_TABLE * 8 == 0x12100);
+        assert!(ENTRY_TABLE * 8 == 0x16100 && SIZE == 0x37000);
         assert!(
             JOURNAL_ENTRIES >= POLICY_WORDS + 1 + MAX_RULES * RULE_WORDS,
             "a hot change is one transaction"
@@ -199,7 +243,7 @@ mod tests {
 
     #[test]
     fn only_transactional_words_may_be_put_back() {
-        for word in [0, LOCK_AND_NEWS, VERSION, JOURNAL_LEN, JOURNAL, SLOT_TABLE - 1, WORDS, usize::MAX] {
+        for word in [0, LOCK, VERSION, JOURNAL_LEN, JOURNAL, SLOT_TABLE - 1, WORDS, usize::MAX] {
             assert!(!is_journaled(word), "word {word}");
         }
         for word in [
@@ -214,6 +258,10 @@ mod tests {
         ] {
             assert!(is_journaled(word), "word {word}");
         }
+        for word in [WAITING, PROGRESS, PLACES, TURN_TABLE, entry_base(0), entry_base(WAITERS - 1) + 11] {
+            assert!(is_journaled(word), "word {word}");
+        }
+        assert!(!is_journaled(entry_base(5) + BELL), "bells are outside the journal");
         assert!(!is_journaled(slot_base(3) + slot::GRANTED), "tallies are outside the journal");
     }
 

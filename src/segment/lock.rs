@@ -38,6 +38,10 @@ pub trait Os {
     type Pulse;
     /// Sleeps while `word` is `expected`, for `limit` at most. May return early.
     fn sleep(&self, word: &AtomicU32, expected: u32, limit: Duration);
+    /// The same for one who has an appointment: as little late as the system can.
+    fn sleep_in_time(&self, word: &AtomicU32, expected: u32, limit: Duration) {
+        self.sleep(word, expected, limit);
+    }
     /// Wakes that many sleepers.
     fn wake(&self, word: &AtomicU32, count: u32);
     /// Takes the pulse of a slot if its owner is dead.

@@ -7,6 +7,7 @@
 mod attach;
 #[cfg(not(loom))]
 mod backing;
+pub mod bell;
 #[cfg(not(loom))]
 pub mod create;
 #[cfg(not(loom))]
@@ -17,7 +18,8 @@ pub mod journal;
 pub mod layout;
 pub mod lock;
 mod memory;
-pub mod news;
+#[cfg(not(loom))]
+mod queue;
 #[cfg(not(loom))]
 mod reap;
 #[cfg(not(loom))]

@@ -4,13 +4,17 @@ use super::attach::{Segment, Tx};
 use super::join::{Member, presence};
 use super::layout::SLOTS;
 use super::lock::{Claim, Os};
+use super::memory::Reader;
 use super::slots;
 use crate::error::Error;
+use crate::kernel::queue::{self, Places, Standing};
+use crate::kernel::state::View;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Segment {
-    /// Gives back what dead participants held; at most once per bound. Says whether anything was given back.
+    /// Gives back what dead participants held, and takes them out of the queue; at most once per bound. Says whether
+    /// there were any.
     pub fn reap(&self, member: &Member, patience: Duration) -> Result<bool, Error> {
         let raw = member.clock.now_coarse();
         let last = self.presence.word(presence::REAPED).load(Ordering::Relaxed);
@@ -18,17 +22,25 @@ impl Segment {
             return Ok(false);
         }
         self.presence.word(presence::REAPED).store(raw, Ordering::Relaxed);
+        let late = self.late_waiters(member);
+        let mut reaped = self.forget_strangers(member, &late, patience)?;
         // Also slots that nobody owns: damage may have cleared the mark, and a reset counts what is held there.
-        let holders: Vec<usize> =
-            (0..SLOTS).filter(|slot| slots::held(&self.words, *slot).total > 0).collect();
+        let suspects: Vec<usize> = (0..SLOTS)
+            .filter(|slot| {
+                let waits = late.iter().any(|standing| standing.slot() == *slot);
+                *slot != member.slot && (waits || slots::held(&self.words, *slot).total > 0)
+            })
+            .collect();
+        if suspects.is_empty() {
+            return Ok(reaped);
+        }
         let probe = match self.backing.reopen() {
             Ok(probe) => probe,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(self.gone()),
             // No descriptor to spare is no reason to fail a call: it is refused, and the dead are found next time.
-            Err(_) => return Ok(false),
+            Err(_) => return Ok(reaped),
         };
-        let mut reaped = false;
-        for slot in holders {
+        for slot in suspects {
             if !self.backing.is_alive(&probe, slot)? {
                 reaped |= self.bury(member, slot, patience)?;
             }
@@ -36,18 +48,52 @@ impl Segment {
         Ok(reaped)
     }
 
+    /// Those in the queue who have not looked in time, as the dead do not.
+    fn late_waiters(&self, member: &Member) -> Vec<Standing> {
+        if self.waiting().is_empty() {
+            return Vec::new();
+        }
+        let (view, now) = (Reader(self.words.cells()), self.now(member));
+        let taken = |(group, places): (usize, Places)| places.map(move |place| 64 * group + place);
+        let standings =
+            self.sleepers().into_iter().enumerate().flat_map(taken).map(|place| view.standing(place));
+        standings.filter(|standing| queue::is_late(standing, now)).collect()
+    }
+
+    /// Takes those out of the queue whose owner is not attached any more. (Only damage can leave them there.)
+    fn forget_strangers(
+        &self,
+        member: &Member,
+        late: &[Standing],
+        patience: Duration,
+    ) -> Result<bool, Box<Error>> {
+        let is_stranger = |standing: &Standing| !slots::is_entered(&self.words, standing.owner);
+        if !late.iter().any(is_stranger) {
+            return Ok(false);
+        }
+        let (forgotten, ring) = self.transact(member, patience, |tx, now| {
+            let forgotten =
+                queue::abandon(tx, |standing| is_stranger(standing) && queue::is_late(standing, now));
+            let ring = queue::changed(tx, now);
+            self.commit(tx).map(|()| (forgotten, ring))
+        })??;
+        self.ring(ring);
+        Ok(forgotten > 0)
+    }
+
     /// Frees the slot of a dead participant.
     pub(super) fn bury(&self, member: &Member, slot: usize, patience: Duration) -> Result<bool, Error> {
         let Some(pulse) = self.backing.take_pulse(slot) else { return Ok(false) };
         // It may have died with the lock, which then nobody but the one with its pulse can take.
-        let held =
-            self.transact_slowly(member, Claim::Undertaker(slot), patience, &|tx: &mut Tx<'_>, _| {
-                let held = slots::leave(tx, slot);
-                self.commit(tx).map(|()| held)
+        let (reaped, ring) =
+            self.transact_slowly(member, Claim::Undertaker(slot), patience, &|tx: &mut Tx<'_>, now| {
+                let reaped = slots::leave(tx, slot);
+                let ring = queue::changed(tx, now);
+                self.commit(tx).map(|()| (reaped, ring))
             })??;
         drop(pulse);
-        self.announce();
-        Ok(held.total > 0)
+        self.ring(ring);
+        Ok(!reaped.is_nothing())
     }
 
     /// Which participants there are, and whether they live.

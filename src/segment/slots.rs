@@ -14,7 +14,7 @@ use super::journal::Transaction;
 use super::layout::{SLOTS, slot, slot_base};
 use super::lock::Os;
 use super::words::Words;
-use crate::kernel::decide;
+use crate::kernel::decide::{self, Reaped};
 use crate::kernel::state::Held;
 use crate::kernel::time::Time;
 
@@ -41,6 +41,8 @@ pub struct Participant {
     pub granted: u64,
     /// Calls refused to it.
     pub refused: u64,
+    /// Looks of its waiting calls.
+    pub looked: u64,
 }
 
 /// Who attaches, for people.
@@ -50,6 +52,12 @@ pub struct Identity {
     pub pid: u32,
     /// Program name, zero-padded.
     pub program: [u8; 16],
+}
+
+/// Whether an attachment is entered: its slot is owned, in its generation.
+pub fn is_entered(words: &Words, badge: u64) -> bool {
+    let slot = (badge as u32 as usize).wrapping_sub(2);
+    slot < SLOTS && words.load(slot_base(slot) + slot::STATE) == (badge >> 32) << 32 | OWNED
 }
 
 /// Whether a slot has an owner, dead or alive.
@@ -82,6 +90,7 @@ pub fn participant(words: &Words, index: usize) -> Option<Participant> {
         program: bytemuck::cast(program),
         granted: words.load(base + slot::GRANTED),
         refused: words.load(base + slot::REFUSED),
+        looked: words.load(base + slot::LOOKED),
     })
 }
 
@@ -99,12 +108,12 @@ pub fn enter<O: Os>(tx: &mut Transaction<'_, O>, index: usize, who: Identity, no
 }
 
 /// Frees a slot and gives back what it held. The caller is its owner, or has taken its pulse.
-pub fn leave<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> Held {
-    let held = decide::reap(tx, index);
+pub fn leave<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> Reaped {
+    let reaped = decide::reap(tx, index);
     let state = slot_base(index) + slot::STATE;
     let owned = tx.load(state);
     tx.write(state, owned & !OWNED);
-    held
+    reaped
 }
 
 /// Counts a decision in the participant's own cache line. A count may be lost between two threads; nothing

@@ -59,24 +59,24 @@ mod mapped {
             Cells { base: self.map.base(), words: PhantomData }
         }
 
+        /// The lock word.
         #[inline(always)]
         pub fn lock(&self) -> &AtomicU32 {
-            self.half(0)
+            self.half(layout::LOCK)
         }
 
-        #[inline(always)]
-        pub fn news(&self) -> &AtomicU32 {
-            self.half(1)
+        /// The word on which the owner of an entry sleeps.
+        #[inline]
+        pub fn bell(&self, place: usize) -> &AtomicU32 {
+            self.half(layout::entry_base(place) + layout::BELL)
         }
 
+        /// Half of a word, the one with its address.
         #[inline(always)]
-        fn half(&self, half: usize) -> &AtomicU32 {
-            // SAFETY: I1; lock and news share one word and are only ever accessed as 32-bit halves.
-            unsafe {
-                AtomicU32::from_ptr(
-                    self.map.base().add(layout::LOCK_AND_NEWS).cast::<u32>().add(half).as_ptr(),
-                )
-            }
+        fn half(&self, index: usize) -> &AtomicU32 {
+            let index = index.min(layout::WORDS - 1);
+            // SAFETY: I1; index < WORDS, and lock and bells are only ever accessed as 32-bit halves.
+            unsafe { AtomicU32::from_ptr(self.map.base().add(index).cast::<u32>().as_ptr()) }
         }
     }
 }
@@ -90,7 +90,7 @@ mod modelled {
     pub struct Words {
         cells: BTreeMap<usize, AtomicU64>,
         lock: AtomicU32,
-        news: AtomicU32,
+        bells: [AtomicU32; 2],
         /// Where a dead thread is sent that computes an index from words it could not read.
         nowhere: AtomicU64,
     }
@@ -114,13 +114,13 @@ mod modelled {
 
         /// Control words, one journal, and the words named.
         pub fn model(words: &[usize]) -> Words {
-            let control = [layout::VERSION, layout::JOURNAL_LEN];
+            let control = [layout::VERSION, layout::JOURNAL_LEN, layout::WAITING];
             let journal = layout::JOURNAL..layout::JOURNAL + 2 * layout::JOURNAL_ENTRIES;
             let cells = control.into_iter().chain(journal).chain(words.iter().copied());
             Words {
                 cells: cells.map(|word| (word, AtomicU64::new(0))).collect(),
                 lock: AtomicU32::new(0),
-                news: AtomicU32::new(0),
+                bells: [AtomicU32::new(0), AtomicU32::new(0)],
                 nowhere: AtomicU64::new(0),
             }
         }
@@ -138,9 +138,9 @@ mod modelled {
             &self.lock
         }
 
-        /// The news word.
-        pub fn news(&self) -> &AtomicU32 {
-            &self.news
+        /// The bell of an entry; a model has two.
+        pub fn bell(&self, place: usize) -> &AtomicU32 {
+            &self.bells[place % 2]
         }
     }
 }

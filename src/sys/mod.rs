@@ -16,6 +16,7 @@
 //!   must be exactly `len` bytes long at that moment (else `InvalidInput`); truncating it later is fatal.
 //!   `is_of_deleted_file` is true only if the file is known to have no name any more.
 //! - [`futex_wait`]: sleeps while `word` holds `expected`, at most `timeout`; also returns early for no reason.
+//!   [`futex_wait_in_time`]: the same, as little late as the system can, and without lasting effect on the thread.
 //!   [`futex_wake`]: wakes up to `count` sleepers of any process that maps the same file; says how many.
 //! - [`ForkWords`]: words that are 0 when new and 0 again in every forked child, however it was forked. Its
 //!   [`PulseCell`] keeps a [`Pulse`] under the same rule.
@@ -71,8 +72,8 @@ pub use platform::spawn_with_mask;
 #[cfg(all(any(unix, windows), not(loom)))]
 pub(crate) use platform::{
     Clock, ForkWords, Pulse, SharedMap, TakenPulse, UnnamedFile, boot_id, effective_uid, facts, facts_at,
-    file_system, futex_wait, futex_wake, in_group, open_directory, open_file_at, open_or_create_at,
-    process_id, program_name, pulse_is_held, set_group, unlink_at, unnamed_file, wall_now,
+    file_system, futex_wait, futex_wait_in_time, futex_wake, in_group, open_directory, open_file_at,
+    open_or_create_at, process_id, program_name, pulse_is_held, set_group, unlink_at, unnamed_file, wall_now,
 };
 
 /// What the checks at opening want to know about a file.

@@ -23,7 +23,7 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
         let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
         let mut builder = open::builder(place, &args.name).policy(policy);
         if let Some(group) = group {
-            builder = builder.group(group);
+            builder = builder.shared_with(group);
         }
         (builder.replace()?, "made afresh")
     } else {
@@ -106,7 +106,7 @@ fn make(place: &Place, args: &Init, policy: Option<Policy>, group: Option<u32>) 
     let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
     let builder = open::builder(place, &args.name).policy(policy);
     let made = match group {
-        Some(group) => builder.clone().group(group).create(),
+        Some(group) => builder.clone().shared_with(group).create(),
         None => builder.clone().create(),
     };
     match made {

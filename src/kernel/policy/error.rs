@@ -78,6 +78,14 @@ pub enum PolicyError {
         /// What was given.
         value: String,
     },
+    /// No such fairness.
+    #[error("{key} = {value:?}: must be \"process\" or \"fifo\"")]
+    UnknownFairness {
+        /// Where.
+        key: Key,
+        /// What was given.
+        value: String,
+    },
     /// A known algorithm that this version does not run.
     #[error("{key} = {value:?}: not yet supported by this version")]
     NotYetSupported {

@@ -6,10 +6,10 @@ mod words;
 
 pub use error::{Key, PolicyError};
 pub use name::{NAME_LEN, NAME_WORDS, Name};
-pub use words::{HOT_WORDS, POLICY_WORDS, terms_range};
+pub use words::{HOT_WORDS, POLICY_WORDS, QUEUEING_AT, terms_range};
 
 use super::span::MAX_SPAN;
-use super::state::General;
+use super::state::{General, Queueing, WHOLE_SHARE};
 use super::time::Nanos;
 use super::{MAX_PERMITS, MAX_RULES, MAX_UNITS};
 
@@ -72,6 +72,34 @@ impl Algorithm {
     }
 }
 
+/// Whose turn it is among those who wait with the same priority (R131).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Fairness {
+    /// Every group has equal turns; a process is a group unless told otherwise (R143).
+    #[default]
+    Process,
+    /// Strictly in the order of arrival.
+    Fifo,
+}
+
+impl Fairness {
+    /// The name in configuration files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Fairness::Process => "process",
+            Fairness::Fifo => "fifo",
+        }
+    }
+
+    /// Reads the name from a configuration.
+    pub fn parse(text: &str) -> Result<Fairness, PolicyError> {
+        [Fairness::Process, Fairness::Fifo]
+            .into_iter()
+            .find(|known| known.as_str() == text)
+            .ok_or_else(|| PolicyError::UnknownFairness { key: Key::top("fairness"), value: text.to_owned() })
+    }
+}
+
 /// One rule as the user wrote it, not yet judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleDraft<'a> {
@@ -109,13 +137,24 @@ pub struct PolicyDraft<'a> {
     pub concurrency: Option<u64>,
     /// Most background calls in flight; absent = as `concurrency` (R108).
     pub concurrency_background: Option<u64>,
+    /// Whose turn it is among those who wait.
+    pub fairness: Fairness,
+    /// What the background gets even under a flood of higher priorities, in millionths (R143).
+    pub background_share: u64,
     /// All of them must admit (R38).
     pub rules: &'a [RuleDraft<'a>],
 }
 
 impl Default for PolicyDraft<'_> {
     fn default() -> Self {
-        PolicyDraft { provider: "default", concurrency: None, concurrency_background: None, rules: &[] }
+        PolicyDraft {
+            provider: "default",
+            concurrency: None,
+            concurrency_background: None,
+            fairness: Fairness::Process,
+            background_share: 0,
+            rules: &[],
+        }
     }
 }
 
@@ -217,6 +256,7 @@ pub struct Policy {
     count: usize,
     concurrency: Option<u32>,
     concurrency_background: Option<u32>,
+    queueing: Queueing,
 }
 
 /// Stands where a policy has no rule.
@@ -251,6 +291,16 @@ impl Policy {
             count,
             concurrency: permits("concurrency", draft.concurrency)?,
             concurrency_background: permits("concurrency_background", draft.concurrency_background)?,
+            queueing: Queueing {
+                fairness: draft.fairness,
+                background_share: within(
+                    Key::top("background_share"),
+                    draft.background_share,
+                    0,
+                    u128::from(WHOLE_SHARE),
+                    " millionths",
+                )? as u32,
+            },
         };
         for (i, (slot, rule)) in policy.rules.iter_mut().zip(draft.rules).enumerate() {
             *slot = Rule::new(i, rule)?;
@@ -294,6 +344,11 @@ impl Policy {
     /// Most background calls in flight; nothing = as many as any.
     pub fn concurrency_background(&self) -> Option<u32> {
         self.concurrency_background
+    }
+
+    /// Whose turn it is among those who wait.
+    pub fn queueing(&self) -> Queueing {
+        self.queueing
     }
 
     /// The part that is not about one rule, as decisions need it.

@@ -4,7 +4,8 @@
 //! word
 //!   0       number of rules | units << 8            ┐ general, see `General`
 //!   1       concurrency | background << 32, 0 = none │
-//!   2..8    zero, room to grow                       ┘ hot: one line
+//!   2       queueing, see `Queueing`                 │
+//!   3..8    zero, room to grow                       ┘ hot: one line
 //!   8..72   terms, 8 words each rule                   hot: one line a rule
 //!  72..76   provider                                 ┐
 //!  76..92   unit names, 4 words each                 │ cold
@@ -14,7 +15,7 @@
 
 use super::name::{NAME_WORDS, Name};
 use super::{Algorithm, Policy, PolicyDraft, PolicyError, Rule, RuleDraft};
-use crate::kernel::state::{GENERAL_WORDS, General};
+use crate::kernel::state::{GENERAL_WORDS, General, Queueing};
 use crate::kernel::terms::{TERMS_WORDS, Terms};
 use crate::kernel::time::Nanos;
 use crate::kernel::{MAX_RULES, MAX_UNITS};
@@ -24,13 +25,15 @@ pub const POLICY_WORDS: usize = RULES_AT + MAX_RULES * COLD_RULE_WORDS;
 /// How many of them decisions read.
 pub const HOT_WORDS: usize = PROVIDER_AT;
 
+/// Where in an encoded policy the [`Queueing`] is.
+pub const QUEUEING_AT: usize = GENERAL_WORDS;
 const TERMS_AT: usize = 8;
 const PROVIDER_AT: usize = TERMS_AT + MAX_RULES * TERMS_WORDS;
 const UNITS_AT: usize = PROVIDER_AT + NAME_WORDS;
 const RULES_AT: usize = UNITS_AT + MAX_UNITS * NAME_WORDS;
 const COLD_RULE_WORDS: usize = NAME_WORDS + 5;
 
-const _: () = assert!(GENERAL_WORDS <= TERMS_AT && POLICY_WORDS <= 224);
+const _: () = assert!(QUEUEING_AT < TERMS_AT && POLICY_WORDS <= 224);
 
 /// Where in an encoded policy the terms of rule `rule` are.
 #[inline]
@@ -45,6 +48,7 @@ impl Policy {
         let mut words = [0; POLICY_WORDS];
         let mut put = |at: usize, values: &[u64]| words[at..at + values.len()].copy_from_slice(values);
         put(0, &self.general().to_words());
+        put(QUEUEING_AT, &[self.queueing().to_word()]);
         put(PROVIDER_AT, &self.provider().to_words());
         for (i, unit) in self.units().enumerate() {
             put(UNITS_AT + i * NAME_WORDS, &unit.to_words());
@@ -66,6 +70,7 @@ impl Policy {
             words[at..at + NAME_WORDS].try_into().ok().and_then(Name::from_words).ok_or(damaged(at))
         };
         let general = General::from_words([words[0], words[1]]);
+        let queueing = Queueing::from_word(words[QUEUEING_AT]);
         let provider = name(PROVIDER_AT)?;
 
         let mut units = [provider; MAX_UNITS];
@@ -98,6 +103,8 @@ impl Policy {
             provider: provider.as_str(),
             concurrency: general.concurrency.map(u64::from),
             concurrency_background: general.concurrency_background.map(u64::from),
+            fairness: queueing.fairness,
+            background_share: u64::from(queueing.background_share),
             rules: &drafts[..general.rules],
         })?;
         match policy.encode().iter().zip(words).position(|(ours, theirs)| ours != theirs) {

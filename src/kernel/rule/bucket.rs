@@ -117,6 +117,24 @@ impl Count for Bucket {
         if ready <= now.0 { When::Now } else { When::At(Time(ready)) }
     }
 
+    // Taken one after the other, the sum may be more than fits at once: max(now, at) + (ahead + c)·T - room.
+    fn earliest_behind(
+        terms: &Terms,
+        state: RuleState,
+        now: Time,
+        ahead: u64,
+        cost: u64,
+        leave_reserve: bool,
+    ) -> When {
+        let (den, room) = (terms.den(), terms.room(leave_reserve));
+        if terms.step().times(cost, den) > room {
+            return When::Never;
+        }
+        let words = Words::read(state).after(terms, now, ahead.saturating_add(cost));
+        let ready = words.at.minus(room, den).ceil();
+        if ready <= now.0 { When::Now } else { When::At(Time(ready)) }
+    }
+
     // The same with the sum that is stored anyway: max(now, at) + c·T <= now + room.
     #[inline(always)]
     fn admit(

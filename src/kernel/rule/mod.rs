@@ -41,6 +41,16 @@ pub struct Charged {
 pub trait Count {
     /// When `cost` is admitted; `leave_reserve` for callers who must leave the reserve (R107).
     fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When;
+    /// When `cost` is admitted if `ahead` is taken before it, each part as soon as it is admitted. A cost that is
+    /// admitted at some time behind nothing is so behind anything.
+    fn earliest_behind(
+        terms: &Terms,
+        state: RuleState,
+        now: Time,
+        ahead: u64,
+        cost: u64,
+        leave_reserve: bool,
+    ) -> When;
     /// [`Count::charge`] if [`Count::earliest`] is now.
     #[inline]
     fn admit(
@@ -91,6 +101,18 @@ macro_rules! with_algorithm {
 #[inline(always)]
 pub fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When {
     with_algorithm!(terms, A => A::earliest(terms, state, now, cost, leave_reserve), When::Never)
+}
+
+/// See [`Count::earliest_behind`].
+pub fn earliest_behind(
+    terms: &Terms,
+    state: RuleState,
+    now: Time,
+    ahead: u64,
+    cost: u64,
+    leave_reserve: bool,
+) -> When {
+    with_algorithm!(terms, A => A::earliest_behind(terms, state, now, ahead, cost, leave_reserve), When::Never)
 }
 
 /// See [`Count::admit`].

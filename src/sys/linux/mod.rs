@@ -24,7 +24,7 @@ pub(crate) use files::{
     effective_uid, facts, facts_at, in_group, open_directory, open_file_at, open_or_create_at, set_group,
     unlink_at,
 };
-pub(crate) use memory::{ForkWords, SharedMap, futex_wait, futex_wake};
+pub(crate) use memory::{ForkWords, SharedMap, futex_wait, futex_wait_in_time, futex_wake};
 pub(crate) use names::{boot_id, process_id, program_name};
 pub(crate) use pulse::{Pulse, TakenPulse, pulse_is_held};
 pub(crate) use unnamed::{UnnamedFile, unnamed_file};

@@ -1,0 +1,269 @@
+//! Passes over the queue: what is ahead of a call, and who is first.
+
+use super::{
+    EACH_WAITER, FORSAKEN, GRACE, LONGEST_BOUND, LONGEST_SLEEP, SHORTEST_BOUND, Standing, WAITERS, Waiting,
+};
+use crate::kernel::MAX_UNITS;
+use crate::kernel::ask::Priority;
+use crate::kernel::policy::Fairness;
+use crate::kernel::state::{View, WHOLE_SHARE};
+use crate::kernel::time::{Nanos, Time};
+
+/// A place in the order; the smaller is ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank {
+    /// 0 for the background call that is owed its share, then by falling priority.
+    class: u8,
+    tag: u64,
+    number: u64,
+}
+
+impl Rank {
+    pub(super) fn new(priority: Priority, tag: u64, number: u64) -> Rank {
+        Rank { class: 3 - priority as u8, tag, number }
+    }
+
+    /// Behind all of this priority.
+    pub(super) fn last_of(priority: Priority) -> Rank {
+        Rank::new(priority, u64::MAX, u64::MAX)
+    }
+
+    fn of(standing: &Standing) -> Rank {
+        Rank::new(standing.priority(), standing.tag, standing.number)
+    }
+}
+
+/// What a set of calls needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Needs {
+    pub(super) cost: [u64; MAX_UNITS],
+    pub(super) calls: u32,
+    pub(super) background: u32,
+}
+
+impl Needs {
+    pub(super) fn add(&mut self, cost: [u64; MAX_UNITS], times: u64, priority: Priority) {
+        for (sum, cost) in self.cost.iter_mut().zip(cost) {
+            *sum = sum.saturating_add(cost.saturating_mul(times));
+        }
+        let calls = u32::try_from(times).unwrap_or(u32::MAX);
+        self.calls = self.calls.saturating_add(calls);
+        if priority.is_background() {
+            self.background = self.background.saturating_add(calls);
+        }
+    }
+}
+
+/// One who waits, found by a pass.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) place: usize,
+    pub(super) rank: Rank,
+    pub(super) standing: Standing,
+}
+
+impl Found {
+    /// Whether it goes first because the background is owed its share.
+    pub(super) fn is_owed(&self) -> bool {
+        self.rank.class == 0
+    }
+}
+
+/// What a pass over the queue found, seen from one call.
+pub(super) struct Survey {
+    /// How many wait, the call itself included if it does.
+    pub(super) waiting: Waiting,
+    /// What those ahead need who are expected to look in time.
+    pub(super) ahead: Needs,
+    /// What will go before it if the groups that wait now go on waiting; at least `ahead`.
+    pub(super) expected: [u64; MAX_UNITS],
+    /// The smallest tag of all others of its priority.
+    pub(super) next_tag: Option<u64>,
+    /// How many groups of its priority wait, the call's own included.
+    pub(super) groups: u64,
+    /// A place that nobody has.
+    pub(super) free: Option<usize>,
+    /// A place whose owner has not looked for so long that it may be taken.
+    pub(super) forsaken: Option<usize>,
+    /// Whether anybody else is late.
+    pub(super) late: bool,
+    /// The background call that is owed its share.
+    pub(super) owed: Option<usize>,
+}
+
+/// The call a survey is made for.
+pub(super) struct Subject {
+    /// Its place, if it has one.
+    pub(super) place: Option<usize>,
+    pub(super) priority: Priority,
+    pub(super) group: u64,
+    pub(super) rank: Rank,
+}
+
+/// Whether it is late: the dead are, too.
+pub fn is_late(standing: &Standing, now: Time) -> bool {
+    !is_expected(standing, now)
+}
+
+/// Whether it will look, or is on its way: its appointment is not long over, not further ahead than anybody sleeps,
+/// and it has not given up.
+pub(super) fn is_expected(standing: &Standing, now: Time) -> bool {
+    let late = now > standing.wake_at.plus(GRACE);
+    let mad = standing.wake_at > now.plus(LONGEST_SLEEP).plus(GRACE);
+    !late && !mad && standing.deadline >= now
+}
+
+/// All places that are taken.
+pub(super) fn taken<V: View>(v: &V) -> impl Iterator<Item = usize> + '_ {
+    (0..WAITERS / 64).flat_map(move |group| v.places(group).map(move |place| 64 * group + place))
+}
+
+/// The background call that goes before everybody because the background is owed its share: its first, if it will
+/// look.
+fn owed<V: View>(v: &V, now: Time) -> Option<Found> {
+    let share = v.queueing().background_share;
+    if share == 0 || v.waiting().of(Priority::Background) == 0 {
+        return None;
+    }
+    let first = taken(v)
+        .map(|place| (place, v.standing(place)))
+        .filter(|(_, standing)| standing.priority().is_background() && is_expected(standing, now))
+        .map(|(place, standing)| Found { place, rank: Rank::of(&standing), standing })
+        .min_by_key(|found| found.rank)?;
+    let price = v.entry(first.place).weight.saturating_mul(u64::from(WHOLE_SHARE - share));
+    (v.progress().owed >= price).then_some(Found { rank: Rank { class: 0, ..first.rank }, ..first })
+}
+
+/// Looks at everybody once, from the place of `subject`.
+pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
+    let owed = owed(v, now);
+    let mut survey = Survey {
+        waiting: Waiting::default(),
+        ahead: Needs::default(),
+        expected: [0; MAX_UNITS],
+        next_tag: None,
+        groups: 1,
+        free: None,
+        forsaken: None,
+        late: false,
+        owed: owed.map(|found| found.place),
+    };
+    let rank = if survey.owed.is_some() && survey.owed == subject.place {
+        Rank { class: 0, ..subject.rank }
+    } else {
+        subject.rank
+    };
+    let mut groups = Groups::new(v.waiting().total());
+    let mut own = Needs::default();
+    for group in 0..WAITERS / 64 {
+        let places = v.places(group);
+        if survey.free.is_none() && places.0 != u64::MAX {
+            survey.free = Some(64 * group + places.0.trailing_ones() as usize);
+        }
+        for place in places.map(|place| 64 * group + place) {
+            let standing = v.standing(place);
+            let priority = standing.priority();
+            survey.waiting = survey.waiting.plus(priority);
+            if Some(place) == subject.place {
+                continue;
+            }
+            let found = match owed {
+                Some(owed) if owed.place == place => owed,
+                _ => Found { place, rank: Rank::of(&standing), standing },
+            };
+            let same = priority == subject.priority;
+            if same {
+                survey.next_tag = Some(survey.next_tag.map_or(standing.tag, |tag| tag.min(standing.tag)));
+            }
+            if !is_expected(&standing, now) {
+                survey.late = true;
+                if standing.wake_at.plus(FORSAKEN) < now {
+                    survey.forsaken = Some(place);
+                }
+                continue;
+            }
+            if same {
+                groups.note(v, &found);
+            }
+            if found.rank < rank {
+                let cost = v.entry(place).cost;
+                survey.ahead.add(cost, 1, priority);
+                if !same || standing.group == subject.group {
+                    own.add(cost, 1, priority);
+                }
+            }
+        }
+    }
+    let mut expected = own;
+    for first in
+        groups.firsts().map(|place| v.entry(place)).filter(|entry| entry.standing.group != subject.group)
+    {
+        survey.groups += 1;
+        let standing = first.standing;
+        if Rank::of(&standing) < rank && v.queueing().fairness == Fairness::Process {
+            let turns =
+                rank.tag.saturating_sub(standing.tag).div_ceil(first.weight.max(1)).clamp(1, WAITERS as u64);
+            expected.add(first.cost, turns, standing.priority());
+        }
+    }
+    survey.expected = std::array::from_fn(|unit| expected.cost[unit].max(survey.ahead.cost[unit]));
+    survey
+}
+
+/// The first of each group: a hash table of places, each one more than the place, on the stack.
+struct Groups {
+    places: [u16; Groups::LARGEST],
+    size: usize,
+}
+
+impl Groups {
+    const LARGEST: usize = 2 * WAITERS;
+
+    /// For about so many: twice their number, so that looking ends soon.
+    fn new(waiters: usize) -> Groups {
+        Groups { places: [0; Groups::LARGEST], size: (2 * waiters + 2).min(Groups::LARGEST) }
+    }
+
+    fn note<V: View>(&mut self, v: &V, found: &Found) {
+        let start = (found.standing.group ^ found.standing.group >> 32) as usize;
+        for i in 0..self.size {
+            let cell = &mut self.places[start.wrapping_add(i) % self.size];
+            let Some(other) = usize::from(*cell).checked_sub(1) else {
+                *cell = found.place as u16 + 1;
+                return;
+            };
+            let other = v.standing(other);
+            if other.group == found.standing.group {
+                if Rank::of(&found.standing) < Rank::of(&other) {
+                    *cell = found.place as u16 + 1;
+                }
+                return;
+            }
+        }
+    }
+
+    fn firsts(&self) -> impl Iterator<Item = usize> + '_ {
+        self.places[..self.size].iter().filter_map(|place| usize::from(*place).checked_sub(1))
+    }
+}
+
+/// The first behind `after`, or of all, that is expected to look in time.
+pub(super) fn first_after<V: View>(v: &V, after: Option<Rank>, now: Time) -> Option<Found> {
+    let owed = owed(v, now);
+    taken(v)
+        .map(|place| (place, v.standing(place)))
+        .filter(|(_, standing)| is_expected(standing, now))
+        .map(|(place, standing)| match owed {
+            Some(owed) if owed.place == place => owed,
+            _ => Found { place, rank: Rank::of(&standing), standing },
+        })
+        .filter(|found| after.is_none_or(|after| found.rank > after))
+        .min_by_key(|found| found.rank)
+}
+
+/// Until when one may sleep if nobody can know its time: the longer the more are ahead, and the more wait at all, so
+/// that many sleepers cost little.
+pub(super) fn bound(now: Time, ahead: u32, waiting: Waiting) -> Time {
+    let longest = LONGEST_BOUND.0.max(waiting.total() as u64 * EACH_WAITER.0).min(LONGEST_SLEEP.0);
+    now.plus(Nanos(SHORTEST_BOUND.0.saturating_mul(u64::from(ahead) + 1).min(longest)))
+}

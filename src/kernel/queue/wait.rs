@@ -1,0 +1,437 @@
+//! Entering the queue, looking whether it is one's turn, leaving, and who is to be rung after a change.
+
+use super::entry::{Entry, Standing, Turn, Waiting};
+use super::survey::{Needs, Rank, Subject, Survey, bound, first_after, survey, taken};
+use super::{LONGEST_SLEEP, NOT_WORTH_A_RING, SHORTEST_BOUND, WAITERS, WEIGHTS};
+use crate::kernel::MAX_RULES;
+use crate::kernel::MAX_UNITS;
+use crate::kernel::ask::{Ask, Priority, Reason, Refusal, Ticket};
+use crate::kernel::decide;
+use crate::kernel::policy::Fairness;
+use crate::kernel::rule::{self, When};
+use crate::kernel::state::{Memory, View, WHOLE_SHARE};
+use crate::kernel::time::{Nanos, Time};
+
+/// Who wants to wait, and for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Newcomer {
+    /// The attachment that waits, see [`Standing::owner`].
+    pub owner: u64,
+    /// With whom it shares its turns.
+    pub group: u64,
+    /// What it asks for.
+    pub ask: Ask,
+    /// Gives up then; the end of time if never.
+    pub deadline: Time,
+    /// Whether it sleeps where a ring wakes it.
+    pub can_be_rung: bool,
+}
+
+/// A place in the queue, as the one who waits there remembers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Where its entry is.
+    pub place: usize,
+    /// Tells it from others that have been there before or come after it.
+    pub number: u64,
+    /// Its appointment: look again then, or when rung.
+    pub until: Time,
+    /// Whether the dead should be looked for: somebody ahead is late, or permits are short.
+    pub doubts: bool,
+}
+
+/// What became of a call that may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It may be made.
+    Granted(Ticket),
+    /// Not yet.
+    Waiting(Wait),
+    /// It has left the queue, or never entered it: why not, and until when.
+    Refused(Refusal),
+    /// Its entry is gone; whoever still wants to wait enters anew. (The state was lost, or the entry's owner is not who
+    /// looks.)
+    Gone,
+}
+
+/// Who is to be woken after the change is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "somebody sleeps who should not"]
+pub enum Ring {
+    /// Nobody's time came nearer.
+    Nobody,
+    /// The one at this place.
+    One(usize),
+}
+
+/// Asks, and enters the queue if the call must wait. In an empty queue this is [`decide::acquire`].
+pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring) {
+    let now = now.max(m.core().latest);
+    let priority = who.ask.priority;
+    let (turn, end) = turn_of(m, who.group, priority);
+    let fifo = m.queueing().fairness == Fairness::Fifo;
+    if m.waiting().is_empty()
+        && let Ok(ticket) = decide::charge_all(m, slot(who.owner), &who.ask, true, now)
+    {
+        return (Outcome::Granted(ticket), Ring::Nobody);
+    }
+    let progress = m.progress();
+    let tag = if fifo { 0 } else { progress.clocks[priority as usize].max(end) };
+    let number = Standing::number(progress.arrivals, who.can_be_rung, priority);
+    let weight = weight(m, &who.ask);
+    let subject = Subject { place: None, priority, group: who.group, rank: Rank::new(priority, tag, number) };
+    let found = survey(m, &subject, now);
+    let judged = judge(m, &who.ask, &found, false, now);
+    let key = Turn::places(who.group, priority).0;
+    if judged.is_now()
+        && let Ok(ticket) = decide::charge_all(m, slot(who.owner), &who.ask, true, now)
+    {
+        if !found.waiting.is_empty() {
+            move_on(m, &who.ask, &found, tag, weight);
+            if !fifo {
+                m.set_turn(turn, Turn { key, end: tag.saturating_add(weight) });
+            }
+        }
+        return (Outcome::Granted(ticket), Ring::Nobody);
+    }
+    if let Some(refusal) = judged.hopeless(m, &who.ask, who.deadline, now) {
+        return (Outcome::Refused(refusal), Ring::Nobody);
+    }
+    let Some(place) = found.free.or(found.forsaken) else {
+        let refusal = judged.refusal(m, &who.ask, now);
+        return (
+            Outcome::Refused(Refusal { reason: Reason::QueueFull, rule: None, ..refusal }),
+            Ring::Nobody,
+        );
+    };
+    let until = judged.appointment(&found, who, now);
+    let standing =
+        Standing { owner: who.owner, number, tag, wake_at: until, deadline: who.deadline, group: who.group };
+    let forsaken = m.standing(place).priority();
+    m.set_entry(place, &Entry { standing, cost: who.ask.cost, weight, since: now });
+    let mut places = m.places(place / 64);
+    places.0 |= 1 << (place % 64);
+    m.set_places(place / 64, places);
+    let waiting = match found.free {
+        Some(_) => found.waiting,
+        None => found.waiting.minus(forsaken),
+    };
+    m.set_waiting(waiting.plus(priority));
+    m.set_progress(super::Progress { arrivals: progress.arrivals.wrapping_add(1), ..progress });
+    if !fifo {
+        m.set_turn(turn, Turn { key, end: tag.saturating_add(weight) });
+    }
+    (Outcome::Waiting(Wait { place, number, until, doubts: judged.doubts(&found) }), Ring::Nobody)
+}
+
+/// One who waits looks whether it is its turn.
+pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcome, Ring) {
+    let now = now.max(m.core().latest);
+    let Some(entry) = entry_of(m, owner, wait) else { return (Outcome::Gone, Ring::Nobody) };
+    let Entry { standing, weight, .. } = entry;
+    let ask = entry.ask();
+    let rank = Rank::new(ask.priority, standing.tag, standing.number);
+    let subject = Subject { place: Some(wait.place), priority: ask.priority, group: standing.group, rank };
+    let found = survey(m, &subject, now);
+    let owed = found.owed == Some(wait.place);
+    let judged = judge(m, &ask, &found, owed, now);
+    if judged.is_now()
+        && let Ok(ticket) = decide::charge_all(m, slot(owner), &ask, !owed, now)
+    {
+        clear(m, wait.place);
+        m.set_waiting(found.waiting.minus(ask.priority));
+        move_on(m, &ask, &found, standing.tag, weight);
+        return (Outcome::Granted(ticket), changed(m, now));
+    }
+    if let Some(refusal) = judged.hopeless(m, &ask, standing.deadline, now) {
+        m.set_waiting(found.waiting);
+        return (Outcome::Refused(refusal), leave(m, owner, wait, now));
+    }
+    let who = Newcomer {
+        owner,
+        group: standing.group,
+        ask,
+        deadline: standing.deadline,
+        can_be_rung: standing.can_be_rung(),
+    };
+    let until = judged.appointment(&found, &who, now);
+    m.set_wake_at(wait.place, until);
+    (Outcome::Waiting(Wait { until, doubts: judged.doubts(&found), ..*wait }), Ring::Nobody)
+}
+
+/// One who waits gives up.
+pub fn leave<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> Ring {
+    let Some(entry) = entry_of(m, owner, wait) else { return Ring::Nobody };
+    clear(m, wait.place);
+    let waiting = m.waiting().minus(entry.standing.priority());
+    m.set_waiting(waiting);
+    forget_turn(m, &entry);
+    changed(m, now)
+}
+
+/// Removes whatever waits for participants that are gone. Says how many calls that were; the caller then asks who is
+/// to be rung.
+pub fn abandon<M: Memory>(m: &mut M, is_gone: impl Fn(&Standing) -> bool) -> usize {
+    if m.waiting().is_empty() {
+        return 0;
+    }
+    let mut gone = 0;
+    let mut waiting = Waiting::default();
+    for group in 0..WAITERS / 64 {
+        let mut left = m.places(group);
+        for place in m.places(group) {
+            let entry = m.entry(64 * group + place);
+            if is_gone(&entry.standing) {
+                left.0 &= !(1 << place);
+                gone += 1;
+                // Only where others may share its turns; and not more than one transaction can hold.
+                if gone <= 8 {
+                    m.set_places(group, left);
+                    forget_turn(m, &entry);
+                }
+            } else {
+                waiting = waiting.plus(entry.standing.priority());
+            }
+        }
+        m.set_places(group, left);
+    }
+    m.set_waiting(waiting);
+    gone
+}
+
+/// Who is to be rung after something was given back, or somebody ahead has gone.
+pub fn changed<M: Memory>(m: &mut M, now: Time) -> Ring {
+    if m.waiting().is_empty() {
+        return Ring::Nobody;
+    }
+    let now = now.max(m.core().latest);
+    // Where all calls need the same, nobody can go before the first. Else another unit may have become free.
+    let depth = if m.general().units > 1 { 8 } else { 1 };
+    let (mut ahead, mut after) = (Needs::default(), None);
+    for _ in 0..depth {
+        let Some(found) = first_after(m, after, now) else { break };
+        let entry = m.entry(found.place);
+        let judged = judge_behind(m, &entry.ask(), &ahead, ahead.cost, found.is_owed(), now);
+        let asleep = found.standing.wake_at > now.plus(NOT_WORTH_A_RING) && found.standing.can_be_rung();
+        let nearer = match judged.time {
+            Some(time) => judged.permit && time.plus(NOT_WORTH_A_RING) < found.standing.wake_at,
+            None => true,
+        };
+        if asleep && nearer {
+            m.set_wake_at(found.place, now);
+            return Ring::One(found.place);
+        }
+        ahead.add(entry.cost, 1, entry.standing.priority());
+        after = Some(found.rank);
+    }
+    Ring::Nobody
+}
+
+/// What [`decide::acquire`] must refuse because others wait: who does not wait overtakes nobody of its priority or
+/// above.
+pub fn no_overtaking<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
+    let priority = ask.priority;
+    let subject = Subject { place: None, priority, group: 0, rank: Rank::last_of(priority) };
+    let judged = judge(v, ask, &survey(v, &subject, now), false, now);
+    if judged.is_now() { None } else { Some(judged.refusal(v, ask, now)) }
+}
+
+/// Keeps account of what the background is owed, after a call was granted while others wait.
+pub(in crate::kernel) fn settle_share<M: Memory>(m: &mut M, ask: &Ask) {
+    let share = m.queueing().background_share;
+    if share == 0 {
+        return;
+    }
+    let mut progress = m.progress();
+    let weight = weight(m, ask);
+    progress.owed = if m.waiting().of(Priority::Background) == 0 {
+        0
+    } else if ask.priority.is_background() {
+        progress.owed.saturating_sub(weight.saturating_mul(u64::from(WHOLE_SHARE - share)))
+    } else {
+        progress.owed.saturating_add(weight.saturating_mul(u64::from(share)))
+    };
+    m.set_progress(progress);
+}
+
+/// A call judged together with what is ahead of it.
+struct Judged {
+    /// Whether permits suffice.
+    permit: bool,
+    /// When the rules have room; nothing = never.
+    time: Option<Time>,
+    /// The same with all that is expected to come before it.
+    expected: Option<Time>,
+    now: Time,
+}
+
+fn judge<V: View>(v: &V, ask: &Ask, found: &Survey, owed: bool, now: Time) -> Judged {
+    judge_behind(v, ask, &found.ahead, found.expected, owed, now)
+}
+
+fn judge_behind<V: View>(
+    v: &V,
+    ask: &Ask,
+    ahead: &Needs,
+    expected: [u64; MAX_UNITS],
+    owed: bool,
+    now: Time,
+) -> Judged {
+    let permit = decide::permit_free_behind(v, ask.priority, ahead.calls, ahead.background);
+    // A background call that is owed its share may use the reserve: else it would hold up all others until that is full.
+    let leave_reserve = ask.priority.is_background() && !owed;
+    let time = time(v, ask, ahead.cost, leave_reserve, now);
+    let expected =
+        if expected == ahead.cost { time } else { self::time(v, ask, expected, leave_reserve, now) };
+    Judged { permit, time, expected, now }
+}
+
+/// When the rules have room for a call behind others; nothing = never.
+fn time<V: View>(v: &V, ask: &Ask, ahead: [u64; MAX_UNITS], leave_reserve: bool, now: Time) -> Option<Time> {
+    let mut time = now;
+    for rule in 0..v.general().rules.min(MAX_RULES) {
+        let terms = v.terms(rule);
+        let (cost, ahead) = (ask.cost[terms.unit()], ahead[terms.unit()]);
+        if cost == 0 {
+            continue;
+        }
+        match rule::earliest_behind(&terms, v.rule(rule), now, ahead, cost, leave_reserve) {
+            When::Now => {}
+            When::At(at) => time = time.max(at),
+            When::Never => return None,
+        }
+    }
+    Some(time)
+}
+
+impl Judged {
+    fn doubts(&self, found: &Survey) -> bool {
+        !self.permit || found.late
+    }
+
+    fn is_now(&self) -> bool {
+        self.permit && self.time == Some(self.now)
+    }
+
+    /// The layer in the way if the call were alone; that others are ahead, if it is only that.
+    fn refusal<V: View>(&self, v: &V, ask: &Ask, now: Time) -> Refusal {
+        match decide::judge(v, ask, now) {
+            Some(alone) => Refusal { ready_at: alone.ready_at.and(self.time), ..alone },
+            None => Refusal {
+                reason: Reason::Queued,
+                rule: None,
+                retry_at: self.time.filter(|_| self.permit),
+                ready_at: self.time,
+                judged_at: now,
+            },
+        }
+    }
+
+    /// The refusal of a call that can never go, or not before its deadline (R132).
+    fn hopeless<V: View>(&self, v: &V, ask: &Ask, deadline: Time, now: Time) -> Option<Refusal> {
+        let in_time = deadline > now && self.time.is_some_and(|time| time <= deadline);
+        if in_time { None } else { Some(self.refusal(v, ask, now)) }
+    }
+
+    /// When to look again.
+    fn appointment(&self, found: &Survey, who: &Newcomer, now: Time) -> Time {
+        let (time, expected) = (self.time.unwrap_or(now), self.expected.unwrap_or(now));
+        let calls = found.ahead.calls;
+        let until = if !self.permit {
+            time.max(bound(now, calls, found.waiting))
+        } else if who.can_be_rung {
+            // If whoever should ring dies first, not much later than it could have gone.
+            let behind = Nanos(SHORTEST_BOUND.0.saturating_mul(u64::from(calls) + 1));
+            expected.min(time.plus(behind))
+        } else {
+            time
+        };
+        until.min(now.plus(LONGEST_SLEEP)).min(who.deadline)
+    }
+}
+
+/// Moves the clock of a priority on, after one of its calls was granted while others wait.
+///
+/// A newcomer's turn is not before the turns of those who wait. And newcomers who come on and on do not put those off
+/// for ever: each grant moves the clock on by its share.
+fn move_on<M: Memory>(m: &mut M, ask: &Ask, found: &Survey, tag: u64, weight: u64) {
+    let mut progress = m.progress();
+    let clock = &mut progress.clocks[ask.priority as usize];
+    let reached = found.next_tag.map_or(tag, |next| next.min(tag));
+    *clock = clock.saturating_add(weight / found.groups.max(1)).max(reached);
+    m.set_progress(progress);
+    settle_share(m, ask);
+}
+
+/// The slot in an owner's badge.
+fn slot(owner: u64) -> usize {
+    (owner as u32 as usize).wrapping_sub(2)
+}
+
+/// How long a call counts on the clock of its priority: the time that it takes of the slowest rule's budget.
+fn weight<V: View>(v: &V, ask: &Ask) -> u64 {
+    let time = |rule| {
+        let terms = v.terms(rule);
+        terms.step().times(ask.cost[terms.unit()], terms.den()).ceil()
+    };
+    let longest = (0..v.general().rules.min(MAX_RULES)).map(time).max().unwrap_or(0);
+    longest.clamp(*WEIGHTS.start(), *WEIGHTS.end())
+}
+
+/// Where a group's turns are remembered, and where the last one ended; 0 if that is forgotten.
+fn turn_of<V: View>(v: &V, group: u64, priority: Priority) -> (usize, u64) {
+    let (key, places) = Turn::places(group, priority);
+    let turns = places.map(|index| (index, v.turn(index)));
+    if let Some((index, turn)) = turns.clone().find(|(_, turn)| turn.key == key) {
+        return (index, turn.end);
+    }
+    // The one that ended first is the least loss.
+    turns.min_by_key(|(_, turn)| turn.end).map_or((0, 0), |(index, _)| (index, 0))
+}
+
+/// A call that left costs its group no turn: those that came after it move up.
+fn forget_turn<M: Memory>(m: &mut M, left: &Entry) {
+    if m.queueing().fairness == Fairness::Fifo {
+        return;
+    }
+    let Standing { group, number, .. } = left.standing;
+    let priority = left.standing.priority();
+    for group_of_64 in 0..WAITERS / 64 {
+        for place in m.places(group_of_64) {
+            let place = 64 * group_of_64 + place;
+            let standing = m.standing(place);
+            let later =
+                standing.group == group && standing.priority() == priority && standing.number > number;
+            if later && m.room() > 64 {
+                m.set_tag(place, standing.tag.saturating_sub(left.weight));
+            }
+        }
+    }
+    let (index, end) = turn_of(m, group, priority);
+    let key = Turn::places(group, priority).0;
+    if end > 0 {
+        m.set_turn(index, Turn { key, end: end.saturating_sub(left.weight) });
+    }
+}
+
+fn entry_of<V: View>(v: &V, owner: u64, wait: &Wait) -> Option<Entry> {
+    let there = wait.place < WAITERS && v.places(wait.place / 64).0 >> (wait.place % 64) & 1 == 1;
+    let entry = v.entry(wait.place);
+    (there && entry.standing.owner == owner && entry.standing.number == wait.number).then_some(entry)
+}
+
+fn clear<M: Memory>(m: &mut M, place: usize) {
+    let mut places = m.places(place / 64);
+    places.0 &= !(1 << (place % 64));
+    m.set_places(place / 64, places);
+}
+
+/// Everybody who waits, in order of service, for people; late ones too.
+pub fn in_order<V: View>(v: &V) -> Vec<(usize, Entry)> {
+    let mut entries: Vec<(usize, Entry)> = taken(v).map(|place| (place, v.entry(place))).collect();
+    entries.sort_by_key(|(_, entry)| {
+        let standing = entry.standing;
+        Rank::new(standing.priority(), standing.tag, standing.number)
+    });
+    entries
+}

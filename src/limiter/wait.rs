@@ -1,0 +1,156 @@
+//! Waiting in the queue, whoever does the sleeping: a thread, or the caller's executor.
+
+use super::Limiter;
+use super::grant::{AcquireError, Grant};
+use super::group::Group;
+use super::link::Link;
+use super::request::Request;
+use crate::error::Error;
+use crate::kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
+use crate::kernel::{Ask, Time};
+use crate::segment::layout::{CLOCK_OFFSET, slot};
+use crate::segment::{Member, slots};
+use std::time::Duration;
+
+/// A call on its way through the queue. Dropping it leaves the queue at once.
+pub(super) struct Waiter<'l> {
+    limiter: &'l Limiter,
+    ask: Ask,
+    /// By the machine's clock, which counts suspend; nothing if it waits as long as it takes.
+    deadline: Option<u64>,
+    can_be_rung: bool,
+    place: Option<Place<'l>>,
+}
+
+/// An entry in the queue of one segment, made by one attachment.
+struct Place<'l> {
+    link: &'l Link,
+    badge: u64,
+    wait: Wait,
+}
+
+/// What comes next for a call.
+pub(super) enum Step<'l> {
+    /// It may be made.
+    Done(Grant<'l>),
+    /// Nothing for so long, unless the bell of the place in `link` does not show `heard` any more.
+    Sleep { link: &'l Link, place: usize, heard: u32, limit: Duration },
+}
+
+impl<'l> Waiter<'l> {
+    /// A call that is not in the queue yet.
+    pub(super) fn new(
+        limiter: &'l Limiter,
+        request: &Request<'_>,
+        can_be_rung: bool,
+    ) -> Result<Waiter<'l>, AcquireError> {
+        let link = limiter.newest();
+        let ask = link.ask(request)?;
+        let raw = link.segment.member()?.clock.now();
+        let deadline = request.patience().map(|patience| raw.saturating_add(super::nanos(patience)));
+        Ok(Waiter { limiter, ask, deadline, can_be_rung, place: None })
+    }
+
+    /// Looks once: enters the queue, or looks whether it is this call's turn.
+    pub(super) fn step(&mut self) -> Result<Step<'l>, AcquireError> {
+        let limiter = self.limiter;
+        for _ in 0..super::MOVES {
+            let link = limiter.newest();
+            match self.step_in(link) {
+                Err(AcquireError::Failed(error)) if matches!(*error, Error::Unsettled { .. }) => {
+                    // What waited in a segment that is gone is gone with it.
+                    self.place = None;
+                    limiter.follow(|link| link.segment.confirm(&link.segment.member()?))?;
+                }
+                stepped => return stepped,
+            }
+        }
+        self.step_in(limiter.newest())
+    }
+
+    fn step_in(&mut self, link: &'l Link) -> Result<Step<'l>, AcquireError> {
+        let segment = &link.segment;
+        let member = segment.member()?;
+        // After a fork, or in another segment: whoever waits there is somebody else.
+        if self.place.as_ref().is_some_and(|at| !std::ptr::eq(at.link, link) || at.badge != member.badge) {
+            self.place = None;
+        }
+        loop {
+            let (outcome, heard) = self.look(link, &member)?;
+            match outcome {
+                Outcome::Granted(ticket) => {
+                    self.place = None;
+                    slots::tally(segment.words(), member.slot, slot::GRANTED);
+                    return Ok(Step::Done(Grant::new(link, member.badge, ticket)));
+                }
+                Outcome::Refused(refusal) => {
+                    self.place = None;
+                    slots::tally(segment.words(), member.slot, slot::REFUSED);
+                    return Err(refusal.into());
+                }
+                // The state was lost. Entering anew ends this, so it does not go round.
+                Outcome::Gone => self.place = None,
+                Outcome::Waiting(wait) => {
+                    self.place = Some(Place { link, badge: member.badge, wait });
+                    let looked_at = segment.now(&member);
+                    if wait.doubts && link.look_for_dead(&member, self.lock_patience(&member))? {
+                        continue;
+                    }
+                    let limit = Duration::from_nanos(wait.until.since(looked_at).0);
+                    return Ok(Step::Sleep { link, place: wait.place, heard, limit });
+                }
+            }
+        }
+    }
+
+    /// One transaction. What the bell says is read in it.
+    fn look(&self, link: &'l Link, member: &Member) -> Result<(Outcome, u32), AcquireError> {
+        let segment = &link.segment;
+        let waits = self.place.as_ref().map(|place| place.wait);
+        slots::tally(segment.words(), member.slot, slot::LOOKED);
+        let (outcome, ring, heard) = segment.transact(member, self.lock_patience(member), |tx, now| {
+            let (outcome, ring) = match waits {
+                Some(wait) => queue::look(tx, member.badge, &wait, now),
+                None => {
+                    let offset = tx.load(CLOCK_OFFSET);
+                    let deadline = self.deadline.map_or(u64::MAX, |raw| raw.saturating_add(offset));
+                    let newcomer = Newcomer {
+                        owner: member.badge,
+                        group: Group::key(self.limiter.shared.group, member.badge),
+                        ask: self.ask,
+                        deadline: Time(deadline),
+                        can_be_rung: self.can_be_rung,
+                    };
+                    queue::enter(tx, &newcomer, now)
+                }
+            };
+            let heard = match outcome {
+                Outcome::Waiting(wait) => segment.hear(wait.place),
+                _ => 0,
+            };
+            segment.commit(tx).map(|()| (outcome, ring, heard))
+        })??;
+        segment.ring(ring);
+        Ok((outcome, heard))
+    }
+
+    fn lock_patience(&self, member: &Member) -> Duration {
+        let left = self.deadline.map_or(u64::MAX, |deadline| deadline.saturating_sub(member.clock.now()));
+        Duration::from_nanos(left.min(self.limiter.shared.lock_patience))
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        let Some(Place { link, badge, wait }) = self.place.take() else { return };
+        let segment = &link.segment;
+        // After a fork it is the parent's place.
+        let Some(member) = segment.present().filter(|member| member.badge == badge) else { return };
+        let left = segment.transact(&member, segment.bounds().lock, |tx, now| {
+            let ring = queue::leave(tx, badge, &wait, now);
+            segment.commit(tx).map(|()| ring)
+        });
+        // Who cannot leave now is passed over, and found when this process ends.
+        segment.ring(left.ok().and_then(Result::ok).unwrap_or(Ring::Nobody));
+    }
+}

@@ -1,0 +1,66 @@
+//! The queue as one process uses it: who is rung after a change, and sleeping until one's turn.
+
+use super::attach::{Segment, Tx};
+use super::bell;
+use super::join::Member;
+use super::layout::{self, CLOCK_OFFSET, PLACES};
+use crate::kernel::queue::{self, Places, Ring, WAITERS, Waiting};
+use crate::kernel::state::View;
+use crate::kernel::time::Time;
+use std::time::Duration;
+
+/// Who sleeps: a bit for each place.
+pub type Sleepers = [Places; WAITERS / 64];
+
+impl Segment {
+    /// Who is to be rung for a change made in `tx`. To be asked before the commit, and rung after the lock is free.
+    #[inline(always)]
+    pub fn after_change(&self, tx: &mut Tx<'_>, member: &Member) -> Ring {
+        if tx.waiting().is_empty() { Ring::Nobody } else { self.after_change_with_waiters(tx, member) }
+    }
+
+    #[cold]
+    fn after_change_with_waiters(&self, tx: &mut Tx<'_>, member: &Member) -> Ring {
+        let now = Time(member.clock.now().wrapping_add(tx.load(CLOCK_OFFSET)));
+        queue::changed(tx, now)
+    }
+
+    /// Rings whoever [`after_change`](Self::after_change) or the kernel named.
+    #[inline(always)]
+    pub fn ring(&self, ring: Ring) {
+        if let Ring::One(place) = ring {
+            bell::ring(&self.words, &self.backing, place);
+        }
+    }
+
+    /// Who is in the queue now.
+    pub fn sleepers(&self) -> Sleepers {
+        self.words.load_array::<{ WAITERS / 64 }>(PLACES).map(Places)
+    }
+
+    /// Rings everybody who was in the queue: something happened that concerns them all.
+    #[cold]
+    pub fn ring_all(&self, sleepers: Sleepers) {
+        for (group, places) in sleepers.into_iter().enumerate() {
+            for place in places {
+                bell::ring(&self.words, &self.backing, 64 * group + place);
+            }
+        }
+    }
+
+    /// How many wait; a hint, because it is read without the lock.
+    #[inline(always)]
+    pub fn waiting(&self) -> Waiting {
+        Waiting(self.words.load(layout::WAITING))
+    }
+
+    /// Reads the bell of a place, under the lock.
+    pub fn hear(&self, place: usize) -> u32 {
+        bell::hear(&self.words, place)
+    }
+
+    /// Sleeps until the bell of a place is rung, for `limit` at most.
+    pub fn sleep(&self, place: usize, heard: u32, limit: Duration) {
+        bell::sleep(&self.words, &self.backing, place, heard, limit);
+    }
+}
