@@ -166,7 +166,7 @@ fn a_deleted_segment_whose_lock_holder_died_is_followed_too() {
         (0..layout::SLOTS).find(|slot| raw.word(layout::slot_base(*slot)).load(Ordering::Relaxed) == 0);
     raw.word(layout::JOURNAL_LEN).store(0, Ordering::Relaxed);
     raw.word(layout::VERSION).fetch_add(1, Ordering::Relaxed);
-    raw.word(layout::LOCK_AND_NEWS).store(lock_word_of(dead.unwrap()).into(), Ordering::Relaxed);
+    raw.word(layout::LOCK).store(lock_word_of(dead.unwrap()).into(), Ordering::Relaxed);
     fs::remove_file(&path).unwrap();
     assert_eq!(drain(&running), 0, "what it left half done is lost, and nothing is handed out in its place");
     assert_eq!(running.policy().unwrap(), counted(10, None));

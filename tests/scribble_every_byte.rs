@@ -235,7 +235,7 @@ fn p3_every_byte_and_value_of_the_first_pages_for_every_call_of_an_attached_proc
 #[test]
 fn p3_opening_and_leaving_with_any_byte_changed() {
     let _watchdog = Watchdog::new("opening scribbled files", Duration::from_secs(600));
-    const CONTROL: usize = layout::LOCK_AND_NEWS * 8;
+    const CONTROL: usize = layout::LOCK * 8;
     const RULES: usize = layout::RULES * 8;
     const POLICY_END: usize = (layout::POLICY_CHECKSUM + 1) * 8;
     on_all_cores(0..FIRST, |fixture, byte| {
@@ -255,7 +255,7 @@ fn p3_opening_and_leaving_with_any_byte_changed() {
 #[test]
 fn p3_every_byte_and_value_of_a_dead_holders_journal() {
     let _watchdog = Watchdog::new("the scribbled journal", Duration::from_secs(600));
-    let control = layout::LOCK_AND_NEWS * 8..layout::CORE * 8;
+    let control = layout::LOCK * 8..layout::CORE * 8;
     let journal = layout::JOURNAL * 8..layout::SLOT_TABLE * 8;
     for bytes in [control, journal] {
         on_all_cores(bytes, |fixture, byte| {
@@ -295,7 +295,7 @@ fn p3_damage_anywhere_sampled() {
             .collect();
         fixture.trying = (call, spots[0].0 * 8, 0);
         // The header would only be refused; the lock bytes would only cost their millisecond.
-        let matters = |word: usize| word > layout::LOCK_AND_NEWS || round % 64 == 0;
+        let matters = |word: usize| word > layout::LOCK || round % 64 == 0;
         fixture.run(call, |raw| {
             for (word, value) in spots.iter().filter(|(word, _)| matters(*word)) {
                 raw.word(*word).store(*value, Ordering::Relaxed);
@@ -313,7 +313,7 @@ fn p3_a_file_of_noise_behind_a_good_header() {
     let mut random = Random::seeded("noise");
     for round in 0..150 {
         let mut fixture = Fixture::new();
-        let first = if round % 2 == 0 { layout::LOCK_AND_NEWS } else { layout::JOURNAL };
+        let first = if round % 2 == 0 { layout::LOCK } else { layout::JOURNAL };
         let noise: Vec<u64> = (first..layout::WORDS).map(|_| random.next() >> random.below(64)).collect();
         for call in [TryAcquire, Acquire, Snapshot, SetPolicy, Open, Release, DropHandle] {
             fixture.trying = (call, first * 8, 0);
@@ -328,7 +328,7 @@ fn p3_a_file_of_noise_behind_a_good_header() {
 fn p3_a_lock_word_that_names_a_living_process_is_busy_and_one_that_names_nobody_is_taken() {
     let fixture = Fixture::new();
     let lock = |slot: usize| {
-        fixture.raw.word(layout::LOCK_AND_NEWS).store(lock_word_of(slot).into(), Ordering::Relaxed)
+        fixture.raw.word(layout::LOCK).store(lock_word_of(slot).into(), Ordering::Relaxed)
     };
     lock(fixture.slot);
     let error = fixture.limiter.try_acquire(&Request::new()).unwrap_err().to_string();
@@ -358,9 +358,9 @@ fn p3_a_process_that_scribbles_while_threads_work() {
                     raw.restore(&sound, layout::CORE..layout::JOURNAL);
                 }
                 // Past the header: a file with a foreign header is merely refused.
-                let word = layout::LOCK_AND_NEWS + random.below(layout::WORDS - layout::LOCK_AND_NEWS);
+                let word = layout::LOCK + random.below(layout::WORDS - layout::LOCK);
                 let word = if random.below(2) == 0 { word % layout::JOURNAL } else { word };
-                let word = word.max(layout::LOCK_AND_NEWS);
+                let word = word.max(layout::LOCK);
                 raw.byte(word * 8 + random.below(8)).store(random.next() as u8, Ordering::Relaxed);
                 (0..random.below(2000)).for_each(|_| std::hint::spin_loop());
             }

@@ -107,7 +107,9 @@ impl<'l> Waiter<'l> {
     fn look(&self, link: &'l Link, member: &Member) -> Result<(Outcome, u32), AcquireError> {
         let segment = &link.segment;
         let waits = self.place.as_ref().map(|place| place.wait);
-        slots::tally(segment.words(), member.slot, slot::LOOKED);
+        if waits.is_some() {
+            slots::tally(segment.words(), member.slot, slot::LOOKED);
+        }
         let (outcome, ring, heard) = segment.transact(member, self.lock_patience(member), |tx, now| {
             let (outcome, ring) = match waits {
                 Some(wait) => queue::look(tx, member.badge, &wait, now),

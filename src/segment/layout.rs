@@ -143,7 +143,7 @@ pub mod slot {
     pub const GRANTED: usize = TALLY;
     /// Calls refused.
     pub const REFUSED: usize = TALLY + 1;
-    /// Looks whether it is a waiting call's turn, entering included.
+    /// How often its waiting calls have woken and looked whether it was their turn.
     pub const LOOKED: usize = TALLY + 2;
 }
 

@@ -37,7 +37,7 @@ impl Image {
 
     /// The lock word.
     pub fn lock(&self) -> u32 {
-        u32::from_ne_bytes(self.0[8 * layout::LOCK_AND_NEWS..][..4].try_into().unwrap())
+        u32::from_ne_bytes(self.0[8 * layout::LOCK..][..4].try_into().unwrap())
     }
 
     /// The slot that holds the lock.
@@ -53,7 +53,7 @@ impl Image {
     /// The same picture with another lock word.
     pub fn with_lock(&self, lock: u32) -> Image {
         let mut image = self.clone();
-        image.0[8 * layout::LOCK_AND_NEWS..][..4].copy_from_slice(&lock.to_ne_bytes());
+        image.0[8 * layout::LOCK..][..4].copy_from_slice(&lock.to_ne_bytes());
         image
     }
 

@@ -188,7 +188,7 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
             if found.rank < rank {
                 let cost = v.entry(place).cost;
                 survey.ahead.add(cost, 1, priority);
-                if !same || standing.group == subject.group {
+                if !same || standing.group == subject.group || standing.tag == rank.tag {
                     own.add(cost, 1, priority);
                 }
             }
