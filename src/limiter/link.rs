@@ -5,6 +5,7 @@ use super::request::Request;
 use crate::error::Error;
 use crate::kernel::policy::Name;
 use crate::kernel::queue::Ring;
+use crate::kernel::state::View;
 use crate::kernel::{Ask, Policy, Reason, Ticket, decide};
 use crate::paths::LimiterName;
 use crate::segment::layout::slot;
@@ -86,6 +87,10 @@ impl Link {
     ) -> Option<Result<Grant<'_>, AcquireError>> {
         let segment = &self.segment;
         let (mut tx, now) = segment.begin_at_once(member, raw)?;
+        // Among those who wait may be dead ones, who are looked for on the long way.
+        if !tx.waiting().is_empty() {
+            return None;
+        }
         let decided = decide::acquire(&mut tx, member.slot, ask, now);
         let committed = tx.commit().is_ok();
         tx.end();

@@ -107,12 +107,12 @@ impl<'l> Waiter<'l> {
     fn look(&self, link: &'l Link, member: &Member) -> Result<(Outcome, u32), AcquireError> {
         let segment = &link.segment;
         let waits = self.place.as_ref().map(|place| place.wait);
-        if waits.is_some() {
-            slots::tally(segment.words(), member.slot, slot::LOOKED);
-        }
         let (outcome, ring, heard) = segment.transact(member, self.lock_patience(member), |tx, now| {
             let (outcome, ring) = match waits {
-                Some(wait) => queue::look(tx, member.badge, &wait, now),
+                Some(wait) => {
+                    slots::tally(segment.words(), member.slot, slot::LOOKED);
+                    queue::look(tx, member.badge, &wait, now)
+                }
                 None => {
                     let offset = tx.load(CLOCK_OFFSET);
                     let deadline = self.deadline.map_or(u64::MAX, |raw| raw.saturating_add(offset));
@@ -148,7 +148,7 @@ impl Drop for Waiter<'_> {
         let segment = &link.segment;
         // After a fork it is the parent's place.
         let Some(member) = segment.present().filter(|member| member.badge == badge) else { return };
-        let left = segment.transact(&member, segment.bounds().lock, |tx, now| {
+        let left = segment.transact(&member, self.lock_patience(&member), |tx, now| {
             let ring = queue::leave(tx, badge, &wait, now);
             segment.commit(tx).map(|()| ring)
         });

@@ -2,8 +2,8 @@
 //!
 //! **Order.** Priority first. Within a priority, by *tag*, the start time of the call in a clock that counts budget
 //! instead of seconds (start-time fair queueing): a group's calls lie one after the other on that clock, so that each
-//! group gets the same amount, however many of its calls wait. Equal tags go by arrival. With `fairness = "fifo"` all
-//! tags are equal. If the background has a guaranteed share and is behind it, its first call goes before everybody.
+//! group gets the same amount, however many of its calls wait. Equal tags go by arrival. With `fairness = "fifo"` a tag is
+//! never below those already there, so that arrival decides. If the background has a guaranteed share and is behind it, its first call goes before everybody.
 //!
 //! **Turn.** A call goes when the rules and the permits have room for it *and for all that is ahead of it*. So nobody
 //! needs to be handed anything: each sleeps until its appointment, the time at which that will be so, and looks; one

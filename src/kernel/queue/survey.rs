@@ -79,6 +79,8 @@ pub(super) struct Survey {
     pub(super) expected: [u64; MAX_UNITS],
     /// The smallest tag of all others of its priority.
     pub(super) next_tag: Option<u64>,
+    /// The largest tag of all others of its priority.
+    pub(super) last_tag: u64,
     /// How many groups of its priority wait, the call's own included.
     pub(super) groups: u64,
     /// A place that nobody has.
@@ -142,6 +144,7 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
         ahead: Needs::default(),
         expected: [0; MAX_UNITS],
         next_tag: None,
+        last_tag: 0,
         groups: 1,
         free: None,
         forsaken: None,
@@ -174,6 +177,7 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
             let same = priority == subject.priority;
             if same {
                 survey.next_tag = Some(survey.next_tag.map_or(standing.tag, |tag| tag.min(standing.tag)));
+                survey.last_tag = survey.last_tag.max(standing.tag);
             }
             if !is_expected(&standing, now) {
                 survey.late = true;

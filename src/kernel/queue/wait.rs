@@ -68,19 +68,21 @@ pub enum Ring {
 pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring) {
     let now = now.max(m.core().latest);
     let priority = who.ask.priority;
-    let (turn, end) = turn_of(m, who.group, priority);
-    let fifo = m.queueing().fairness == Fairness::Fifo;
-    if m.waiting().is_empty()
+    if (m.waiting().is_empty() || who.ask.is_peek())
         && let Ok(ticket) = decide::charge_all(m, slot(who.owner), &who.ask, true, now)
     {
         return (Outcome::Granted(ticket), Ring::Nobody);
     }
     let progress = m.progress();
-    let tag = if fifo { 0 } else { progress.clocks[priority as usize].max(end) };
+    let clock = progress.clocks[priority as usize];
     let number = Standing::number(progress.arrivals, who.can_be_rung, priority);
     let weight = weight(m, &who.ask);
-    let subject = Subject { place: None, priority, group: who.group, rank: Rank::new(priority, tag, number) };
-    let found = survey(m, &subject, now);
+    let fifo = m.queueing().fairness == Fairness::Fifo;
+    let (turn, end) = turn_of(m, who.group, priority);
+    let rank = if fifo { Rank::last_of(priority) } else { Rank::new(priority, clock.max(end), number) };
+    let found = survey(m, &Subject { place: None, priority, group: who.group, rank }, now);
+    // Behind everybody, also those who came while turns were fair.
+    let tag = if fifo { clock.max(found.last_tag) } else { clock.max(end) };
     let judged = judge(m, &who.ask, &found, false, now);
     let key = Turn::places(who.group, priority).0;
     if judged.is_now()
@@ -133,6 +135,7 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcom
     let rank = Rank::new(ask.priority, standing.tag, standing.number);
     let subject = Subject { place: Some(wait.place), priority: ask.priority, group: standing.group, rank };
     let found = survey(m, &subject, now);
+    m.set_waiting(found.waiting);
     let owed = found.owed == Some(wait.place);
     let judged = judge(m, &ask, &found, owed, now);
     if judged.is_now()
@@ -144,7 +147,6 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcom
         return (Outcome::Granted(ticket), changed(m, now));
     }
     if let Some(refusal) = judged.hopeless(m, &ask, standing.deadline, now) {
-        m.set_waiting(found.waiting);
         return (Outcome::Refused(refusal), leave(m, owner, wait, now));
     }
     let who = Newcomer {
@@ -337,7 +339,8 @@ impl Judged {
     fn appointment(&self, found: &Survey, who: &Newcomer, now: Time) -> Time {
         let (time, expected) = (self.time.unwrap_or(now), self.expected.unwrap_or(now));
         let calls = found.ahead.calls;
-        let until = if !self.permit {
+        // Now, and yet not granted: only damaged words do that, and nobody should spin for them.
+        let until = if !self.permit || time <= now {
             time.max(bound(now, calls, found.waiting))
         } else if who.can_be_rung {
             // If whoever should ring dies first, not much later than it could have gone.
