@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use shmlimit::kernel::decide;
-use shmlimit::kernel::{Ask, Core, Held, LocalMemory, Memory, RuleState, Time, View};
+use shmlimit::kernel::{Ask, Core, Held, LocalMemory, Memory, Reason, RuleState, Time, View};
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
 
 /// Numbers at both ends of what is allowed, and between.
@@ -61,9 +61,12 @@ proptest! {
         let mut short = long.clone();
         let ask = Ask::requests(cost, priority);
         let judged = decide::judge(&long, &ask, Time(now));
+        let judged_shortly = decide::judge_one(&long, &ask, Time(now));
         let by_long = decide::acquire(&mut long, 0, &ask, Time(now));
         let by_short = decide::take_from_one(&mut short, 0, &ask, Time(now));
         prop_assert_eq!(judged, by_long.err());
+        let usual = judged.filter(|refusal| cost == 1 && refusal.reason != Reason::CostExceedsLimit);
+        prop_assert_eq!(judged_shortly, usual);
         prop_assert_eq!(by_long.ok(), by_short);
         prop_assert_eq!(long, short);
     }

@@ -167,29 +167,42 @@ pub fn judge<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
     let now = now.max(core.latest);
     let background = ask.priority.is_background();
     let free = permit_free(&general, &core, background);
-    // Most limiters have one rule; what is said of it alone needs no loop.
-    let wait = match general.rules {
-        1 => judge_rule(v, 0, ask, Wait::none(now), now),
-        _ if ask.is_peek() => return None,
-        rules => judge_rules(v, rules, ask, now),
-    };
-    let refused = wait.rule.is_some() || (!free && !ask.is_peek());
+    if ask.is_peek() {
+        return None;
+    }
+    let mut wait = Wait::none(now);
+    for rule in 0..general.rules.min(MAX_RULES) {
+        let terms = v.terms(rule);
+        let cost = ask.cost[terms.unit()];
+        if cost > 0 {
+            wait = wait.with(rule, rule::earliest(&terms, v.rule(rule), now, cost, background));
+        }
+    }
+    let refused = wait.rule.is_some() || !free;
     if refused { Some(wait.refusal(free, now)) } else { None }
 }
 
-#[inline(never)]
-fn judge_rules<V: View>(v: &V, rules: usize, ask: &Ask, now: Time) -> Wait {
-    (0..rules.min(MAX_RULES)).fold(Wait::none(now), |wait, rule| judge_rule(v, rule, ask, wait, now))
-}
-
+/// [`judge`] for the usual refusal: by a limiter of one rule that counts this call, or for want of a permit. Nothing in
+/// any other case. Short, because whoever is refused asks again and again.
 #[inline(always)]
-fn judge_rule<V: View>(v: &V, rule: usize, ask: &Ask, wait: Wait, now: Time) -> Wait {
-    let terms = v.terms(rule);
-    match ask.cost[terms.unit()] {
-        0 => wait,
-        cost => {
-            wait.with(rule, rule::earliest(&terms, v.rule(rule), now, cost, ask.priority.is_background()))
-        }
+pub fn judge_one<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
+    let general = v.general();
+    if general.rules != 1 {
+        return None;
+    }
+    let background = ask.priority.is_background();
+    let core = v.core();
+    let now = now.max(core.latest);
+    let free = permit_free(&general, &core, background);
+    let (state, terms) = (v.rule(0), v.terms(0));
+    // A constant cost: a multiplication that is not needed would take all registers.
+    if ask.cost[terms.unit()] != 1 {
+        return None;
+    }
+    match rule::earliest(&terms, state, now, 1, background) {
+        When::At(time) => Some(Wait { rule: Some(0), until: Some(time) }.refusal(free, now)),
+        When::Now if !free => Some(Wait::none(now).refusal(false, now)),
+        When::Now | When::Never => None,
     }
 }
 

@@ -16,6 +16,7 @@ use crate::kernel::{Policy, Reason};
 use crate::paths::{self, LimiterName};
 use crate::segment::directory::{Allowances, Directory};
 use crate::segment::{Bounds, Segment};
+use crate::sys::Clock;
 use link::Link;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,7 +134,7 @@ impl Limiter {
 
     /// Asks once and never waits (except for the lock, a second at most).
     pub fn try_acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
-        self.attempt(request, self.shared.lock_patience)
+        self.attempt(request, || self.shared.lock_patience)
     }
 
     /// Asks, and waits until the call may be made. A request with a timeout that cannot be met is refused at once;
@@ -148,7 +149,7 @@ impl Limiter {
             // Whoever listens must look under the lock: else what is announced in between is missed.
             let decided = match heard {
                 Some(_) => self.attempt_at_length(request, lock_patience),
-                None => self.attempt(request, lock_patience),
+                None => self.attempt(request, || lock_patience),
             };
             let refusal = match decided {
                 Err(AcquireError::Refused(refusal)) => refusal,
@@ -197,22 +198,28 @@ impl Limiter {
 
     /// One try, waiting for the lock for `patience` nanoseconds at most.
     #[inline(always)]
-    fn attempt(&self, request: &Request<'_>, patience: u64) -> Result<Grant<'_>, AcquireError> {
+    fn attempt(&self, request: &Request<'_>, patience: impl Fn() -> u64) -> Result<Grant<'_>, AcquireError> {
+        // First of all: what is read before the clock must have arrived before it is read, what is read after it can
+        // arrive meanwhile.
+        let read = Clock::read();
         let link = self.newest();
         let Some((ask, member)) = request.plain().zip(link.segment.present()) else {
-            return self.attempt_at_length(request, patience);
+            return self.attempt_at_length(request, patience());
         };
-        let raw = member.clock.now();
+        let raw = member.clock.correct(read);
         if link.segment.expects_refusal(raw) {
-            return self.attempt_unlocked(request, raw, patience);
+            return match link.refuse_again(ask, &member, raw) {
+                Some(refusal) => Err(AcquireError::Refused(refusal)),
+                None => self.attempt_unlocked(request, raw, patience()),
+            };
         }
         if link.segment.rules() != 1 {
-            return self.attempt_many(request, raw, patience);
+            return self.attempt_many(request, raw, patience());
         }
         match link.grant_at_once(ask, &member, raw) {
             Some(grant) => Ok(grant),
             // Probably refused; why and until when is said there, so that this way stays short.
-            None => self.attempt_unlocked(request, raw, patience),
+            None => self.attempt_unlocked(request, raw, patience()),
         }
     }
 
