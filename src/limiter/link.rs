@@ -54,12 +54,12 @@ impl Link {
     pub(super) fn grant_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Grant<'_>> {
         let segment = &self.segment;
         let (mut tx, now) = segment.begin_at_once(member, raw)?;
-        let ticket = decide::take_from_one(&mut tx, member.slot, ask, now);
+        let taken = decide::take_from_one(&mut tx, member.slot, ask, now);
         let committed = tx.commit().is_ok();
         tx.end();
-        let ticket = ticket.filter(|_| committed)?;
+        let taken = taken.filter(|_| committed)?;
         slots::tally(segment.words(), member.slot, slot::GRANTED);
-        Some(Grant::new(self, member.badge, ticket))
+        Some(Grant::new(self, member.badge, taken.ticket(ask)))
     }
 
     /// [`refuse_at_once`](Self::refuse_at_once) while the last refusal [lasts](Segment::expects_refusal), for the usual

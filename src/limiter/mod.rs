@@ -213,7 +213,7 @@ impl Limiter {
                 None => self.attempt_unlocked(request, raw, patience()),
             };
         }
-        if link.segment.rules() != 1 {
+        if link.segment.rules() != 1 || ask.cost[0] != 1 {
             return self.attempt_many(request, raw, patience());
         }
         match link.grant_at_once(ask, &member, raw) {
