@@ -197,8 +197,8 @@ impl Segment {
         }
     }
 
-    /// The lock and the time, if nothing is in the way. `raw` is what the clock says, read before the lock: two
-    /// processes then take turns instead of one hogging it, and the lock is held shorter. Else nothing, and [`transact`](Self::transact) finds out.
+    /// The lock and the time, if nothing is in the way. `raw` is what the clock says, read before the
+    /// lock, which is then held shorter. Else nothing, and [`transact`](Self::transact) finds out.
     #[inline(always)]
     pub fn begin_at_once(&self, member: &Member, raw: u64) -> Option<(Tx<'_>, Time)> {
         if self.is_place_due(raw) {
