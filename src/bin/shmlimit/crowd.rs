@@ -71,8 +71,8 @@ pub fn write_participants(
         return writeln!(out, "  {}", paint.dim("nobody is attached"));
     }
     let heading = format!(
-        "  {:>8}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}",
-        "PID", "PROGRAM", "SINCE", "HOLDS", "GRANTED", "REFUSED"
+        "  {:>8}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
+        "PID", "PROGRAM", "SINCE", "HOLDS", "GRANTED", "REFUSED", "LOOKED"
     );
     writeln!(out, "{}", paint.dim(&heading))?;
     let mut all: Vec<&ParticipantSnapshot> = all.iter().collect();
@@ -81,13 +81,14 @@ pub fn write_participants(
     for one in shown {
         writeln!(
             out,
-            "  {:>8}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}",
+            "  {:>8}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
             one.pid,
             printable(&one.program),
             ago(one.attached_for),
             one.held,
             one.granted,
-            one.refused
+            one.refused,
+            one.looked
         )?;
     }
     write_others(out, others.iter().map(|one| printable(&one.program)), paint)
