@@ -101,11 +101,12 @@ impl Contest {
     }
 }
 
-/// Two parties take turns. One that was late on a busy machine may have been passed over, which makes no more than a
-/// few turns of difference; as many parties as processes would make nearly all.
+/// Two parties take turns: half each. On an overloaded machine one is now and then late and passed over, so a good
+/// deal is allowed for; as many parties as processes would leave the other side nothing. (Exact shares are tested
+/// where time is virtual.)
 #[track_caller]
 fn assert_half(turns: usize, grants: usize) {
-    assert!(turns.abs_diff(grants / 2) <= 3, "{turns} of {grants} turns for the many");
+    assert!((grants / 4..=grants - grants / 4).contains(&turns), "{turns} of {grants} turns for the many");
 }
 
 #[test]
