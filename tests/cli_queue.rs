@@ -92,12 +92,12 @@ fn a_queue_of_any_length_is_readable() {
     assert!(one.contains("waiting       1 (1 webhook") && !one.contains("more"), "{one}");
     for count in [30, 1000] {
         let (some, all) = screen_of(count);
-        assert!(some.lines().count() < 24, "{some}");
+        assert!(some.lines().count() <= 24, "{some}");
         assert!(
             some.contains(&format!("waiting       {count} (1 webhook, {} background", count - 1)),
             "{some}"
         );
-        let others = format!("… and {} more: {} background ", count - 12, count - 12);
+        let others = format!("… and {} more: {} background ", count - 8, count - 8);
         assert!(some.contains(&others), "{some}");
         let first = some.lines().skip_while(|line| !line.contains("PRIORITY")).nth(1).unwrap();
         assert!(first.contains("webhook"), "{some}");
@@ -192,7 +192,7 @@ fn r6_a_peek_does_not_wait_behind_others() {
     let home = Home::with(&ONE);
     let holder = Holder::new(&home, "one");
     let mut waiter = start_waiting(&home, "one", &["acquire", "one"], &[]);
-    home.tool(&["acquire", "one", "--cost", "0"]).succeeds();
+    home.tool(&["acquire", "one", "--cost", "0", "--timeout", "0"]).succeeds();
     home.tool(&["acquire", "one", "--cost", "0", "--now"]).succeeds();
     assert_eq!(waiting(&home.status("one")), [waiter.id()]);
     holder.let_go();
@@ -205,7 +205,7 @@ fn r131_a_stopped_waiter_is_passed_over_and_keeps_its_place() {
     let holder = Holder::new(&home, "one");
     let mut stopped = start_waiting(&home, "one", &["acquire", "one"], &[]);
     kill(pid(&stopped), Signal::SIGSTOP).unwrap();
-    let mut next = start_waiting(&home, "one", &["acquire", "one"], &[]);
+    let mut next = start_waiting(&home, "one", &["acquire", "one", "--timeout", "60s"], &[]);
     let status = wait_until(&home, "one", |status| status["queue"][0]["late"] == true);
     assert_eq!(waiting(&status), [stopped.id(), next.id()]);
     assert!(home.tool(&["status", "one"]).out.contains("late"));

@@ -127,9 +127,9 @@ fn r143_fifty_under_xargs_are_one_party_beside_one_process() {
 
 #[test]
 fn r143_a_group_by_name_is_one_party_though_its_sessions_differ() {
-    assert_half(Contest::apart(16, &["--group", "crawl"], &[]).turns_of_the_many(20), 20);
+    assert_half(Contest::apart(24, &["--group", "crawl"], &[]).turns_of_the_many(20), 20);
     let variable = [("SHMLIMIT_GROUP", "crawl")];
-    assert_half(Contest::apart(16, &[], &variable).turns_of_the_many(20), 20);
+    assert_half(Contest::apart(24, &[], &variable).turns_of_the_many(20), 20);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn r143_sessions_without_a_group_are_parties_of_their_own() {
     assert!(turns >= 13, "{turns} of 15 turns for sixteen parties beside one");
     // What is named is named by hand first, then by the environment.
     let turns =
-        Contest::apart(16, &["--group", "crawl"], &[("SHMLIMIT_GROUP", "other")]).turns_of_the_many(20);
+        Contest::apart(24, &["--group", "crawl"], &[("SHMLIMIT_GROUP", "other")]).turns_of_the_many(20);
     assert_half(turns, 20);
 }
 

@@ -6,7 +6,7 @@ use shmlimit::{ParticipantSnapshot, Priority, WaiterSnapshot};
 use std::fmt::Write;
 
 /// How many lines of a table fit on a screen beside the rest.
-pub const SHOWN: usize = 12;
+pub const SHOWN: usize = 8;
 /// How many kinds of the others are told apart.
 const KINDS: usize = 4;
 
