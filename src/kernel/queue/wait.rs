@@ -70,8 +70,7 @@ pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring)
     let priority = who.ask.priority;
     let (turn, end) = turn_of(m, who.group, priority);
     let fifo = m.queueing().fairness == Fairness::Fifo;
-    // A peek takes nothing, so it is in nobody's way.
-    if (m.waiting().is_empty() || who.ask.is_peek())
+    if m.waiting().is_empty()
         && let Ok(ticket) = decide::charge_all(m, slot(who.owner), &who.ask, true, now)
     {
         return (Outcome::Granted(ticket), Ring::Nobody);
