@@ -17,8 +17,7 @@ pub fn settings(policy: &Policy) -> Vec<(String, String)> {
     settings.push(("concurrency_background".into(), bound(policy.concurrency_background())));
     let queueing = policy.queueing();
     settings.push(("fairness".into(), queueing.fairness.as_str().to_owned()));
-    let share = f64::from(queueing.background_share) / f64::from(WHOLE_SHARE);
-    settings.push(("background_share".into(), share.to_string()));
+    settings.push(("background_share".into(), share(queueing.background_share)));
     let units: Vec<_> = policy.units().collect();
     for (i, rule) in policy.rules().iter().enumerate() {
         let mut say = |key: &str, value: String| settings.push((format!("rules.{i}.{key}"), value));
@@ -52,6 +51,12 @@ pub fn differences(there: &Policy, wanted: &Policy) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// A part of the whole as people write it, exactly, from millionths.
+pub fn share(millionths: u32) -> String {
+    let parts = format!("{:06}", millionths % WHOLE_SHARE);
+    format!("{}.{parts}", millionths / WHOLE_SHARE).trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// A duration as people write it, exactly: the largest unit that divides it.
 pub fn duration(nanos: Nanos) -> String {
     const UNITS: [(&str, u64); 7] = [
@@ -79,5 +84,12 @@ mod tests {
             assert_eq!(duration(Nanos(nanos)), text);
         }
         assert_eq!(duration(Nanos(86_400_000_000_000)), "1d");
+    }
+
+    #[test]
+    fn shares_are_written_exactly() {
+        for (millionths, text) in [(0, "0"), (1, "0.000001"), (100_000, "0.1"), (1_000_000, "1")] {
+            assert_eq!(share(millionths), text);
+        }
     }
 }

@@ -30,6 +30,30 @@ fn r144_other_settings_are_refused_and_both_are_shown() {
 }
 
 #[test]
+fn r143_whose_turn_it_is_is_a_setting_like_any_other() {
+    let home = Home::new();
+    let made =
+        home.tool(&["init", "api", "--rate", "9/s", "--fairness", "fifo", "--background-share", "0.1"]);
+    assert!(made.succeeds().contains("first come, first served; 0.1 for the background"), "{}", made.out);
+    assert!(!home.tool(&["init", "usual", "--rate", "9/s"]).succeeds().contains("first"));
+    home.tool(&["init", "api", "--rate", "9/s", "--background-share", "0.100001"]).fails(
+        2,
+        &["fairness: fifo there, process asked for", "background_share: 0.1 there, 0.100001 asked for"],
+    );
+    let status = home.status("api");
+    assert_eq!((&status["fairness"], &status["background_share"]), (&"fifo".into(), &0.1.into()));
+    for (flag, value, wanted) in [
+        ("--fairness", "lifo", "process or fifo"),
+        ("--background-share", "1.5", "from 0 to 1"),
+        ("--background-share", "-1", "from 0 to 1"),
+        ("--background-share", "0.1234567", "6 digits"),
+    ] {
+        home.tool(&["init", "bad", "--rate", "9/s", flag, value]).fails(2, &[flag, value, wanted]);
+    }
+    home.tool(&["run", "api", "--group", "", "--", "true"]).fails(2, &["--group", "empty"]);
+}
+
+#[test]
 fn r104_flags_go_on_top_of_the_preset_of_that_name() {
     let home = Home::with(&["tmdb", "--concurrency", "8"]);
     let status = home.status("tmdb");
@@ -126,7 +150,7 @@ fn files_are_private_unless_shared_with_a_group() {
     assert_eq!((mode("mine.shm"), mode(".")), (0o600, 0o700));
     home.tool(&["init", "ours", "--rate", "1/s", "--group", &group]).succeeds();
     assert_eq!((mode("ours.shm"), mode(".")), (0o660, 0o2770));
-    home.tool(&["init", "ours", "--group", &group]).succeeds();
+    home.tool(&["init", "ours", "--shared-with", &group]).succeeds();
     home.tool(&["init", "other", "--rate", "1/s", "--group", "no-such-group"]).fails(2, &["no-such-group"]);
 }
 

@@ -125,13 +125,13 @@ fn the_keys_of_json_are_stable_and_documented() {
     let expected = [
         (
             web,
-            "concurrency concurrency_background directory held_by_dead in_flight in_flight_background name participants provider resets rules",
+            "background_share concurrency concurrency_background directory fairness held_by_dead in_flight in_flight_background name participants provider queue resets rules",
         ),
         (
             &web["rules"][0],
             "algorithm capacity limit name period_ns remaining remaining_background reserve unit",
         ),
-        (&web["participants"][0], "attached_ns granted held held_ns pid program refused"),
+        (&web["participants"][0], "attached_ns granted held held_ns looked pid program refused"),
     ];
     for (object, wanted) in expected {
         assert_eq!(keys(object).join(" "), wanted);

@@ -2,7 +2,7 @@
 #![cfg(feature = "config")]
 
 use shmlimit::config::{Config, ConfigError};
-use shmlimit::{Algorithm, Error, Nanos, PolicyError};
+use shmlimit::{Algorithm, Error, Fairness, Nanos, PolicyError};
 
 fn policy(text: &str) -> shmlimit::Policy {
     *Config::from_toml(text).unwrap_or_else(|error| panic!("{text}: {error}")).policy()
@@ -40,6 +40,8 @@ fn every_key_that_this_version_carries_out_is_read() {
         provider = "metarr"
         concurrency = 4
         concurrency_background = 2
+        fairness = "fifo"
+        background_share = 0.1
         [priority]
         enabled = true
         [[rules]]
@@ -60,6 +62,8 @@ fn every_key_that_this_version_carries_out_is_read() {
     );
     assert_eq!(policy.provider().as_str(), "metarr");
     assert_eq!((policy.concurrency(), policy.concurrency_background()), (Some(4), Some(2)));
+    let queueing = policy.queueing();
+    assert_eq!((queueing.fairness, queueing.background_share), (Fairness::Fifo, 100_000));
     let [first, second] = policy.rules() else { panic!() };
     assert_eq!((first.name.as_str(), first.algorithm), ("rps", Algorithm::TokenBucket));
     assert_eq!((first.limit, first.period, first.burst, first.reserve), (35, Nanos::from_secs(1), 40, 5));
@@ -92,6 +96,29 @@ fn durations_are_exact_in_every_form() {
         let policy = policy(&format!("[[rules]]\nalgorithm = 'gcra'\nlimit = 1\nperiod = {written}"));
         assert_eq!(policy.rules()[0].period, Nanos(nanos), "{written}");
     }
+}
+
+#[test]
+fn r143_a_share_is_exact_or_refused() {
+    for (written, millionths) in
+        [("0", 0), ("1", 1_000_000), ("0.3", 300_000), ("0.000001", 1), ("1e-6", 1), ("0.999999", 999_999)]
+    {
+        let share = policy(&format!("background_share = {written}")).queueing().background_share;
+        assert_eq!(share, millionths, "{written}");
+    }
+    for written in ["-0.1", "1.000001", "2", "-1", "nan", "inf", "'0.1'", "true"] {
+        refused(&format!("background_share = {written}"), &["background_share = ", "from 0 to 1"]);
+    }
+    refused("background_share = 0.1234567", &["background_share = 0.1234567", "more than 6 digits"]);
+    refused("background_share = 1e-7", &["background_share = ", "more than 6 digits"]);
+}
+
+#[test]
+fn r131_fairness_is_by_process_unless_said_otherwise() {
+    assert_eq!(policy("").queueing().fairness, Fairness::Process);
+    assert_eq!(policy("fairness = 'process'").queueing().fairness, Fairness::Process);
+    refused("fairness = 'lifo'", &["fairness", "lifo", "process", "fifo"]);
+    refused("fairness = 1", &["fairness = 1", "text in quotes"]);
 }
 
 #[test]
@@ -141,8 +168,6 @@ fn what_this_version_cannot_do_is_an_error_never_ignored() {
         ("[breaker]\nkind = 'fsm'", "breaker"),
         ("[backoff]\nbase = '1.5s'", "backoff"),
         ("[adaptive]\nparser = 'binance'", "adaptive"),
-        ("fairness = 'fifo'", "fairness"),
-        ("background_share = 0.1", "background_share"),
         ("count_network_errors = false", "count_network_errors"),
         ("mode = 'passthrough'", "mode"),
         ("[cluster]", "cluster"),

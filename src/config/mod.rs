@@ -21,7 +21,7 @@ mod quantity;
 mod read;
 
 pub use near::nearest;
-pub use quantity::{Rate, duration, rate};
+pub use quantity::{Rate, duration, rate, share};
 
 use crate::kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
 use crate::presets;
@@ -115,6 +115,10 @@ pub struct Overrides {
     pub algorithm: Option<Algorithm>,
     /// Most calls in flight.
     pub concurrency: Option<u64>,
+    /// Who goes first among those of one priority.
+    pub fairness: Option<Fairness>,
+    /// What the background gets in any case, in millionths.
+    pub background_share: Option<u64>,
 }
 
 impl Overrides {
@@ -152,8 +156,10 @@ impl Config {
     /// # Ok::<(), shmlimit::config::ConfigError>(())
     /// ```
     pub fn with(self, overrides: &Overrides) -> Result<Config, ConfigError> {
-        let Overrides { rate, burst, algorithm, concurrency } = *overrides;
+        let Overrides { rate, burst, algorithm, concurrency, fairness, background_share } = *overrides;
         let mut settings = self.settings;
+        settings.fairness = fairness.unwrap_or(settings.fairness);
+        settings.background_share = background_share.unwrap_or(settings.background_share);
         settings.concurrency = concurrency.or(settings.concurrency);
         let setting = match overrides {
             Overrides { rate: Some(_), .. } => "--rate",

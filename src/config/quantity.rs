@@ -1,6 +1,7 @@
 //! Durations and rates as people write them, read exactly: no number passes through a float.
 
 use crate::kernel::Nanos;
+use crate::kernel::state::WHOLE_SHARE;
 
 const SECOND: u64 = 1_000_000_000;
 /// Every spelling of a unit of time, and its length in nanoseconds.
@@ -26,6 +27,9 @@ const UNITS: [(&str, u64); 20] = [
     ("w", 604_800 * SECOND),
     ("week", 604_800 * SECOND),
 ];
+
+/// A share is counted in parts of `10^-SHARE_DIGITS`.
+const SHARE_DIGITS: usize = 6;
 
 /// So many units per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +83,31 @@ pub fn rate(text: &str) -> Result<Rate, String> {
         (0, _) | (_, 0) => Err("must be more than nothing".into()),
         _ => Ok(Rate { limit, period }),
     }
+}
+
+/// Reads a part of the whole, from 0 to 1, in millionths.
+///
+/// ```
+/// use shmlimit::config::share;
+/// assert_eq!(share("0.1"), Ok(100_000));
+/// assert!(share("0.1234567").is_err() && share("1.5").is_err());
+/// ```
+pub fn share(text: &str) -> Result<u64, String> {
+    let wanted = || "must be a number from 0 to 1, such as 0.1".to_owned();
+    let (whole, frac) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if (whole.is_empty() && frac.is_empty()) || !digits(whole) || !digits(frac) {
+        return Err(wanted());
+    }
+    let frac = frac.trim_end_matches('0');
+    let parts = match (whole.trim_start_matches('0'), frac.len()) {
+        ("", 0) => 0,
+        ("1", 0) => WHOLE_SHARE,
+        ("", 1..=SHARE_DIGITS) => format!("{frac:0<SHARE_DIGITS$}").parse().map_err(|_| wanted())?,
+        ("", _) => return Err(format!("has more than {SHARE_DIGITS} digits after the point")),
+        _ => return Err(wanted()),
+    };
+    Ok(u64::from(parts))
 }
 
 fn unit_size(unit: &str) -> Option<u64> {
@@ -154,6 +183,26 @@ mod tests {
         assert_eq!(duration("18446744073709551616ns"), Err(too_large()));
         assert_eq!(duration("99999999999999999999d"), Err(too_large()));
         assert_eq!(duration("0.00000000000000000000000000000000000000001"), Err(too_fine()));
+    }
+
+    #[test]
+    fn shares_are_read_exactly() {
+        for (text, millionths) in [
+            ("0", 0),
+            ("1", 1_000_000),
+            ("1.000", 1_000_000),
+            ("0.1", 100_000),
+            (".25", 250_000),
+            ("0.000001", 1),
+            ("0.999999", 999_999),
+            ("00.50000000000", 500_000),
+        ] {
+            assert_eq!(share(text), Ok(millionths), "{text}");
+        }
+        for text in ["", ".", "-0.1", "1.000001", "2", "10", "NaN", "inf", "1e-3", "0,5", "50%", "+0.5"] {
+            assert!(share(text).is_err_and(|why| why.contains("from 0 to 1")), "{text}");
+        }
+        assert!(share("0.0000001").is_err_and(|why| why.contains("more than 6 digits")));
     }
 
     #[test]

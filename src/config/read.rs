@@ -1,7 +1,6 @@
 //! From the text of a file to settings: every key known by name, every error with the key's path.
 
 use super::{ConfigError, RuleSettings, Settings, meant, quantity};
-use crate::kernel::state::WHOLE_SHARE;
 use crate::kernel::{Algorithm, Fairness, Nanos, PolicyError};
 use toml::{Table, Value};
 
@@ -44,8 +43,13 @@ pub(super) fn settings(text: &str) -> Result<Settings, ConfigError> {
         settings.fairness = Fairness::parse(fairness)?;
     }
     if let Some(value) = table.get("background_share") {
-        settings.background_share =
-            share(value).ok_or_else(|| top.bad("background_share", value, "must be a number from 0 to 1"))?;
+        let read = match value {
+            Value::Integer(number) => quantity::share(&number.to_string()),
+            // The shortest decimal that reads as the same float is what was written.
+            Value::Float(number) => quantity::share(&number.to_string()),
+            _ => Err("must be a number from 0 to 1, without quotes".to_owned()),
+        };
+        settings.background_share = read.map_err(|problem| top.bad("background_share", value, &problem))?;
     }
     priority(&top)?;
     if let Some(value) = table.get("rules") {
@@ -59,16 +63,6 @@ pub(super) fn settings(text: &str) -> Result<Settings, ConfigError> {
         settings.rules = rules.collect::<Result<_, _>>()?;
     }
     Ok(settings)
-}
-
-/// A part of the whole, in millionths.
-fn share(value: &Value) -> Option<u64> {
-    let part = match value {
-        Value::Integer(part) => *part as f64,
-        Value::Float(part) => *part,
-        _ => return None,
-    };
-    (0.0..=1.0).contains(&part).then(|| (part * f64::from(WHOLE_SHARE)).round() as u64)
 }
 
 fn priority(top: &Section<'_>) -> Result<(), ConfigError> {

@@ -6,7 +6,7 @@ use crate::open;
 use std::process::ExitCode;
 
 pub fn run(place: &Place, args: &Acquire) -> Result<ExitCode, Failure> {
-    let limiter = open::to_use(place, &args.name)?;
+    let limiter = open::to_use(place, &args.name, &args.asking)?;
     let mut request = open::request(&args.asking);
     if let Some(timeout) = args.timeout {
         request = request.timeout(timeout);

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use shmlimit::config::{self, Overrides, Rate};
-use shmlimit::{Algorithm, Priority};
+use shmlimit::{Algorithm, Fairness, Priority};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub struct Run {
     pub name: String,
     #[command(flatten)]
     pub asking: Asking,
-    /// Give up if it cannot be had within this time, such as 5s [default: wait]
+    /// Wait no longer than this, such as 5s; refused at once if that cannot be enough [default: any time]
     #[arg(long, value_parser = time, allow_hyphen_values = true, value_name = "TIME")]
     pub timeout: Option<Duration>,
     /// The command and its arguments
@@ -71,7 +71,7 @@ pub struct Acquire {
     pub name: String,
     #[command(flatten)]
     pub asking: Asking,
-    /// Give up if it cannot be had within this time, such as 5s [default: wait]
+    /// Wait no longer than this, such as 5s; refused at once if that cannot be enough [default: any time]
     #[arg(long, value_parser = time, allow_hyphen_values = true, value_name = "TIME", conflicts_with = "now")]
     pub timeout: Option<Duration>,
     /// Do not wait at all
@@ -85,15 +85,22 @@ pub struct Asking {
     /// What the call costs: a number of requests, or UNIT=NUMBER; may be repeated
     #[arg(long, value_parser = cost, allow_hyphen_values = true, value_name = "COST")]
     pub cost: Vec<(String, u64)>,
-    /// For whom: background, user or webhook; the background must leave a rule's reserve to the others
+    /// For whom: background, user or webhook. Webhook goes before user, user before background; the background must
+    /// leave a rule's reserve to the others
     #[arg(long, value_parser = priority, default_value = "background", value_name = "WHO")]
     pub priority: Priority,
+    /// Whoever waits under this name takes turns as one [default: $SHMLIMIT_GROUP, or all of this session]
+    #[arg(long, value_parser = group, value_name = "NAME")]
+    pub group: Option<String>,
 }
 
 #[derive(Debug, Default, clap::Args)]
 pub struct Status {
     /// Only this limiter
     pub name: Option<String>,
+    /// Every process and every waiting call, however many
+    #[arg(long, conflicts_with = "json")]
+    pub all: bool,
     /// One JSON object per line and limiter
     #[arg(long)]
     pub json: bool,
@@ -118,12 +125,20 @@ pub struct Init {
     /// How the rate is counted: token_bucket or gcra [default: token_bucket]
     #[arg(long, value_parser = algorithm)]
     algorithm: Option<Algorithm>,
+    /// Whose turn it is among equal priorities: process (each process or group gets the same) or fifo (first come,
+    /// first served) [default: process]
+    #[arg(long, value_parser = fairness)]
+    fairness: Option<Fairness>,
+    /// What the background gets in any case while others wait too, 0 to 1 [default: 0]
+    #[arg(long, value_parser = config::share, allow_hyphen_values = true, value_name = "PART")]
+    background_share: Option<u64>,
     /// Start afresh, with full buckets, in place of the limiter there may be
     #[arg(long)]
     pub replace: bool,
-    /// Share the directory with the members of a group
-    #[arg(long)]
-    pub group: Option<String>,
+    /// Let the members of this group of users use the directory and the limiter
+    // Its old name is that of another thing in `run` and `acquire`.
+    #[arg(long, visible_alias = "group", value_name = "GROUP")]
+    pub shared_with: Option<String>,
 }
 
 impl Init {
@@ -134,6 +149,8 @@ impl Init {
             burst: self.burst,
             algorithm: self.algorithm,
             concurrency: self.concurrency,
+            fairness: self.fairness,
+            background_share: self.background_share,
         }
     }
 }
@@ -154,6 +171,14 @@ fn cost(text: &str) -> Result<(String, u64), String> {
 
 fn priority(text: &str) -> Result<Priority, String> {
     Priority::parse(text).ok_or_else(|| "must be background, user or webhook".to_owned())
+}
+
+fn group(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("must not be empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+fn fairness(text: &str) -> Result<Fairness, String> {
+    Fairness::parse(text).map_err(|_| "must be process or fifo".to_owned())
 }
 
 fn algorithm(text: &str) -> Result<Algorithm, String> {

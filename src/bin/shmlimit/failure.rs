@@ -2,6 +2,7 @@
 
 use crate::{output, screen};
 use shmlimit::kernel::MAX_PERMITS;
+use shmlimit::kernel::queue::WAITERS;
 use shmlimit::{AcquireError, Error, Limiter, Policy, Reason, Refusal};
 use std::io;
 use std::process::ExitCode;
@@ -103,12 +104,22 @@ fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
             };
         }
         (Reason::Concurrency, _) => permits_out(policy.as_ref()),
+        (Reason::Queued, _) => "others wait whose turn is before".to_owned(),
+        (Reason::QueueFull, _) => format!("{WAITERS} calls wait already, which is the most the queue holds"),
         _ => return refusal.to_string(),
     };
-    match refusal.retry_after() {
-        Some(after) => format!("{why}; try again in {}", screen::wait(after)),
-        None => format!("{why}; try again when one is back"),
-    }
+    // The layer in the way says when it would let the call pass, had nobody been waiting before it.
+    let (alone, in_turn) = (refusal.retry_after(), refusal.ready_after());
+    let others = match refusal.reason() {
+        Reason::Rate if in_turn > alone => ", and others wait",
+        _ => "",
+    };
+    let then = match (refusal.reason(), alone.map(|alone| in_turn.unwrap_or(alone).max(alone))) {
+        (_, Some(after)) => format!("in {}", screen::wait(after)),
+        (Reason::Concurrency, None) => "when one is back".to_owned(),
+        (_, None) => "later".to_owned(),
+    };
+    format!("{why}{others}; try again {then}")
 }
 
 /// A refusal does not say which of the two bounds it met.

@@ -18,7 +18,7 @@ const GROUP_WRITES: u32 = 0o020;
 
 pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
     let policy = policy(args)?;
-    let group = args.group.as_deref().map(group_id).transpose()?;
+    let group = args.shared_with.as_deref().map(group_id).transpose()?;
     let (limiter, what) = if args.replace {
         let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
         let mut builder = open::builder(place, &args.name).policy(policy);
@@ -123,7 +123,7 @@ fn check_shared(limiter: &Limiter, group: Option<u32>) -> Result<(), Failure> {
     match std::fs::metadata(&path) {
         Ok(facts) if facts.gid() == group && facts.mode() & GROUP_WRITES != 0 => Ok(()),
         _ => Err(Failure::Usage(format!(
-            "limiter {0:?} exists and is not shared with that group; share it with: shmlimit init {0} --replace --group … …",
+            "limiter {0:?} exists and is not shared with that group; share it with: shmlimit init {0} --replace --shared-with … …",
             limiter.name()
         ))),
     }

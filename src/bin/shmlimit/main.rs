@@ -4,6 +4,7 @@
 
 mod acquire;
 mod args;
+mod crowd;
 mod failure;
 mod init;
 mod open;

@@ -3,6 +3,7 @@
 use crate::args::{Asking, Place};
 use crate::failure::Failure;
 use crate::output;
+use nix::unistd::{Pid, getsid};
 use shmlimit::config::nearest;
 use shmlimit::{Builder, Error, Limiter, Listing, Request, presets};
 use std::io::ErrorKind;
@@ -18,18 +19,41 @@ pub fn builder(place: &Place, name: &str) -> Builder {
 }
 
 /// Opens a limiter to use it; one of a preset's name is made if need be.
-pub fn to_use(place: &Place, name: &str) -> Result<Limiter, Failure> {
+pub fn to_use(place: &Place, name: &str, asking: &Asking) -> Result<Limiter, Failure> {
+    let builder = grouped(builder(place, name), asking.group.as_deref());
     if presets::NAMES.contains(&name) {
-        let limiter = builder(place, name).open()?;
+        let limiter = builder.open()?;
         note(limiter.directory_note());
         return Ok(limiter);
     }
-    existing(place, name)?.ok_or_else(|| unknown(place, name))
+    if_there(builder)?.ok_or_else(|| unknown(place, name))
+}
+
+/// With whom turns are shared (R143): those of a name given here or in the environment, else those of the session.
+fn grouped(builder: Builder, name: Option<&str>) -> Builder {
+    match name {
+        Some(name) => builder.group(name),
+        // The library knows that one.
+        None if std::env::var_os("SHMLIMIT_GROUP").is_some_and(|name| !name.is_empty()) => builder,
+        None => builder.group(session()),
+    }
+}
+
+/// The session, as one name on the whole machine: containers number their sessions alike.
+fn session() -> String {
+    // A session that was begun outside of this container is 0, and one among themselves.
+    let session = getsid(None).map_or(0, Pid::as_raw);
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    format!("session {session} of {}", namespace.display())
 }
 
 /// Opens a limiter if it is there. Makes nothing, not even the directory.
 pub fn existing(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    match builder(place, name).open_existing() {
+    if_there(builder(place, name))
+}
+
+fn if_there(builder: Builder) -> Result<Option<Limiter>, Failure> {
+    match builder.open_existing() {
         Ok(limiter) => {
             note(limiter.directory_note());
             Ok(Some(limiter))

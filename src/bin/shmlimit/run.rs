@@ -11,7 +11,7 @@ const CANNOT_RUN: u8 = 126;
 const CANNOT_WAIT: u8 = 1;
 
 pub fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
-    let limiter = open::to_use(place, &args.name)?;
+    let limiter = open::to_use(place, &args.name, &args.asking)?;
     let mut request = open::request(&args.asking);
     if let Some(timeout) = args.timeout {
         request = request.timeout(timeout);

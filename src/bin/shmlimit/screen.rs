@@ -1,7 +1,8 @@
 //! A limiter in words, for people.
 
+use crate::crowd;
 use crate::output::Paint;
-use shmlimit::{ParticipantSnapshot, Policy, RuleSnapshot, Snapshot, describe};
+use shmlimit::{Fairness, Policy, RuleSnapshot, Snapshot, describe};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -20,18 +21,25 @@ pub fn policy(policy: &Policy) -> String {
         })
         .collect();
     parts.extend(policy.concurrency().map(|most| format!("{most} in flight")));
+    let queueing = policy.queueing();
+    if queueing.fairness == Fairness::Fifo {
+        parts.push("first come, first served".to_owned());
+    }
+    if queueing.background_share > 0 {
+        parts.push(format!("{} for the background in any case", describe::share(queueing.background_share)));
+    }
     if parts.is_empty() { "no limits".to_owned() } else { parts.join("; ") }
 }
 
-/// One screen for one limiter.
-pub fn limiter(snapshot: &Snapshot, paint: Paint) -> String {
+/// One screen for one limiter; longer than a screen only if `all` who use it are wanted.
+pub fn limiter(snapshot: &Snapshot, all: bool, paint: Paint) -> String {
     let mut screen = String::new();
     // Writing to a string cannot fail.
-    let _ = write_limiter(&mut screen, snapshot, paint);
+    let _ = write_limiter(&mut screen, snapshot, all, paint);
     screen
 }
 
-fn write_limiter(out: &mut String, snapshot: &Snapshot, paint: Paint) -> std::fmt::Result {
+fn write_limiter(out: &mut String, snapshot: &Snapshot, all: bool, paint: Paint) -> std::fmt::Result {
     writeln!(
         out,
         "{}  {}",
@@ -61,7 +69,10 @@ fn write_limiter(out: &mut String, snapshot: &Snapshot, paint: Paint) -> std::fm
     if snapshot.resets > 0 {
         writeln!(out, "  {:width$}  {} times, after damage", "reset", snapshot.resets)?;
     }
-    write_participants(out, &snapshot.participants, paint)
+    writeln!(out, "  {:width$}  {}", "waiting", crowd::summary(&snapshot.queue))?;
+    let most = if all { usize::MAX } else { crowd::SHOWN };
+    crowd::write_queue(out, &snapshot.queue, most, paint)?;
+    crowd::write_participants(out, &snapshot.participants, most, paint)
 }
 
 /// What the dead still hold is counted until somebody wants it; else it would look lost for ever.
@@ -70,30 +81,6 @@ fn orphaned(snapshot: &Snapshot) -> String {
         0 => String::new(),
         held => format!("  ({held} held by the dead, free for whoever asks)"),
     }
-}
-
-fn write_participants(out: &mut String, all: &[ParticipantSnapshot], paint: Paint) -> std::fmt::Result {
-    if all.is_empty() {
-        return writeln!(out, "  {}", paint.dim("nobody is attached"));
-    }
-    let heading = format!(
-        "  {:>8}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}",
-        "PID", "PROGRAM", "SINCE", "HOLDS", "GRANTED", "REFUSED"
-    );
-    writeln!(out, "{}", paint.dim(&heading))?;
-    for one in all {
-        writeln!(
-            out,
-            "  {:>8}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}",
-            one.pid,
-            printable(&one.program),
-            ago(one.attached_for),
-            one.held,
-            one.granted,
-            one.refused
-        )?;
-    }
-    Ok(())
 }
 
 fn bar(rule: &RuleSnapshot) -> String {
@@ -109,7 +96,7 @@ fn period(rule: &RuleSnapshot) -> String {
 }
 
 /// A length of time with one digit of interest.
-fn ago(time: Duration) -> String {
+pub fn ago(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{}ms", time.as_millis()),
         secs @ 1..60 => format!("{secs}s"),
@@ -139,7 +126,7 @@ pub fn wait(time: Duration) -> String {
 }
 
 /// A program chooses its own name; it must not write on the terminal with it.
-fn printable(name: &str) -> String {
+pub fn printable(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 

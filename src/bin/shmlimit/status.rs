@@ -5,13 +5,15 @@ use crate::failure::Failure;
 use crate::output::{self, Paint};
 use crate::{open, screen};
 use serde::Serialize;
-use shmlimit::{Limiter, ParticipantSnapshot, RuleSnapshot, Snapshot, paths};
+use shmlimit::kernel::state::WHOLE_SHARE;
+use shmlimit::{Limiter, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot, paths};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 pub fn run(place: &Place, args: &Status) -> Result<ExitCode, Failure> {
     if let Some(name) = &args.name {
         let limiter = open::existing(place, name)?.ok_or_else(|| open::unknown(place, name))?;
-        output::text(&show(&limiter, args.json)?)?;
+        output::text(&show(&limiter, args)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let names = match Limiter::list(place.dir.as_deref()) {
@@ -37,7 +39,7 @@ fn show_all(place: &Place, args: &Status, names: &[String]) -> Result<ExitCode, 
     for name in names {
         let shown = match open::existing(place, name) {
             Ok(None) => continue,
-            Ok(Some(limiter)) => show(&limiter, args.json),
+            Ok(Some(limiter)) => show(&limiter, args),
             Err(failure) => Err(failure),
         };
         match shown {
@@ -52,16 +54,16 @@ fn show_all(place: &Place, args: &Status, names: &[String]) -> Result<ExitCode, 
     Ok(code)
 }
 
-fn show(limiter: &Limiter, json: bool) -> Result<String, Failure> {
+fn show(limiter: &Limiter, args: &Status) -> Result<String, Failure> {
     let mut snapshot = limiter.snapshot()?;
     // Who looks is attached too, and of no interest.
     let me = std::process::id();
     snapshot.participants.retain(|one| one.pid != me || one.granted > 0 || one.refused > 0);
-    if json {
+    if args.json {
         let line = serde_json::to_string(&Line::from(&snapshot)).map_err(std::io::Error::from)?;
         return Ok(line + "\n");
     }
-    Ok(screen::limiter(&snapshot, Paint::for_stdout()))
+    Ok(screen::limiter(&snapshot, args.all, Paint::for_stdout()))
 }
 
 fn hint(place: &Place) -> String {
@@ -85,8 +87,11 @@ struct Line<'s> {
     in_flight_background: u32,
     held_by_dead: u32,
     resets: u64,
+    fairness: &'static str,
+    background_share: f64,
     rules: Vec<RuleLine<'s>>,
     participants: Vec<ParticipantLine<'s>>,
+    queue: Vec<WaiterLine<'s>>,
 }
 
 #[derive(Serialize)]
@@ -111,10 +116,24 @@ struct ParticipantLine<'s> {
     held_ns: Option<u64>,
     granted: u64,
     refused: u64,
+    looked: u64,
+}
+
+#[derive(Serialize)]
+struct WaiterLine<'s> {
+    pid: u32,
+    program: &'s str,
+    priority: &'static str,
+    cost: BTreeMap<&'s str, u64>,
+    waited_ns: u64,
+    looks_in_ns: u64,
+    late: bool,
+    gives_up_in_ns: Option<u64>,
 }
 
 impl<'s> From<&'s Snapshot> for Line<'s> {
     fn from(snapshot: &'s Snapshot) -> Line<'s> {
+        let queueing = snapshot.policy.queueing();
         let rules = snapshot.rules.iter().zip(snapshot.policy.rules());
         Line {
             name: &snapshot.name,
@@ -127,7 +146,11 @@ impl<'s> From<&'s Snapshot> for Line<'s> {
             held_by_dead: snapshot.held_by_dead,
             resets: snapshot.resets,
             rules: rules.map(|(rule, settings)| RuleLine::new(rule, settings.reserve)).collect(),
+            fairness: queueing.fairness.as_str(),
+            // The nearest float to a number of six digits is written as that number.
+            background_share: f64::from(queueing.background_share) / f64::from(WHOLE_SHARE),
             participants: snapshot.participants.iter().map(ParticipantLine::from).collect(),
+            queue: snapshot.queue.iter().map(WaiterLine::from).collect(),
         }
     }
 }
@@ -158,6 +181,22 @@ impl<'s> From<&'s ParticipantSnapshot> for ParticipantLine<'s> {
             held_ns: one.held_for.map(nanos),
             granted: one.granted,
             refused: one.refused,
+            looked: one.looked,
+        }
+    }
+}
+
+impl<'s> From<&'s WaiterSnapshot> for WaiterLine<'s> {
+    fn from(one: &'s WaiterSnapshot) -> WaiterLine<'s> {
+        WaiterLine {
+            pid: one.pid,
+            program: &one.program,
+            priority: one.priority.as_str(),
+            cost: one.cost.iter().map(|(unit, cost)| (unit.as_str(), *cost)).collect(),
+            waited_ns: nanos(one.waited_for),
+            looks_in_ns: nanos(one.looks_in),
+            late: one.late,
+            gives_up_in_ns: one.gives_up_in.map(nanos),
         }
     }
 }

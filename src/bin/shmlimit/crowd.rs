@@ -1,0 +1,125 @@
+//! Those who use a limiter, as tables that stay readable when there are very many.
+
+use crate::output::Paint;
+use crate::screen::{ago, printable};
+use shmlimit::{ParticipantSnapshot, Priority, WaiterSnapshot};
+use std::fmt::Write;
+
+/// How many lines of a table fit on a screen beside the rest.
+pub const SHOWN: usize = 8;
+/// How many kinds of the others are told apart.
+const KINDS: usize = 4;
+
+/// How many wait, by priority.
+pub fn summary(queue: &[WaiterSnapshot]) -> String {
+    let of = |priority: Priority| queue.iter().filter(|one| one.priority == priority).count();
+    let kinds = Priority::ALL.into_iter().rev().map(|priority| (priority.as_str(), of(priority)));
+    let late = ("late", queue.iter().filter(|one| one.late).count());
+    let parts: Vec<String> = kinds
+        .chain([late])
+        .filter(|(_, count)| *count > 0)
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    match parts.is_empty() {
+        true => "0".to_owned(),
+        false => format!("{} ({})", queue.len(), parts.join(", ")),
+    }
+}
+
+/// Who waits, in order, the first `most` of them.
+pub fn write_queue(
+    out: &mut String,
+    queue: &[WaiterSnapshot],
+    most: usize,
+    paint: Paint,
+) -> std::fmt::Result {
+    if queue.is_empty() {
+        return Ok(());
+    }
+    let heading = format!(
+        "  {:>8}  {:15}  {:>8}  {:10}  {:>8}  {:>8}  COST",
+        "PID", "WAITING", "FOR", "PRIORITY", "LOOKS IN", "GIVES UP"
+    );
+    writeln!(out, "{}", paint.dim(&heading))?;
+    let (shown, others) = queue.split_at(fitting(queue.len(), most));
+    for one in shown {
+        let looks = if one.late { "late".to_owned() } else { ago(one.looks_in) };
+        writeln!(
+            out,
+            "  {:>8}  {:15}  {:>8}  {:10}  {:>8}  {:>8}  {}",
+            one.pid,
+            printable(&one.program),
+            ago(one.waited_for),
+            one.priority.as_str(),
+            looks,
+            one.gives_up_in.map_or_else(|| "never".to_owned(), ago),
+            cost(one),
+        )?;
+    }
+    let kinds = others.iter().map(|one| format!("{} {}", one.priority.as_str(), printable(&one.program)));
+    write_others(out, kinds, paint)
+}
+
+/// Who is attached: those who hold a permit first, `most` lines of them.
+pub fn write_participants(
+    out: &mut String,
+    all: &[ParticipantSnapshot],
+    most: usize,
+    paint: Paint,
+) -> std::fmt::Result {
+    if all.is_empty() {
+        return writeln!(out, "  {}", paint.dim("nobody is attached"));
+    }
+    let heading = format!(
+        "  {:>8}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
+        "PID", "PROGRAM", "SINCE", "HOLDS", "GRANTED", "REFUSED", "LOOKED"
+    );
+    writeln!(out, "{}", paint.dim(&heading))?;
+    let mut all: Vec<&ParticipantSnapshot> = all.iter().collect();
+    all.sort_by_key(|one| one.held == 0);
+    let (shown, others) = all.split_at(fitting(all.len(), most));
+    for one in shown {
+        writeln!(
+            out,
+            "  {:>8}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
+            one.pid,
+            printable(&one.program),
+            ago(one.attached_for),
+            one.held,
+            one.granted,
+            one.refused,
+            one.looked
+        )?;
+    }
+    write_others(out, others.iter().map(|one| printable(&one.program)), paint)
+}
+
+/// How many of `count` are shown: a line that stands for a single other one would be a waste.
+fn fitting(count: usize, most: usize) -> usize {
+    if count <= most.saturating_add(1) { count } else { most }
+}
+
+/// One line for all who are not shown, by kind, the most frequent first.
+fn write_others(out: &mut String, kinds: impl Iterator<Item = String>, paint: Paint) -> std::fmt::Result {
+    let mut counts = std::collections::BTreeMap::<String, usize>::new();
+    for kind in kinds {
+        *counts.entry(kind).or_default() += 1;
+    }
+    let total: usize = counts.values().sum();
+    if total == 0 {
+        return Ok(());
+    }
+    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let more = if counts.len() > KINDS { ", …" } else { "" };
+    let parts: Vec<String> =
+        counts.into_iter().take(KINDS).map(|(kind, count)| format!("{count} {kind}")).collect();
+    let text = format!("… and {total} more: {}{more} (--all shows them)", parts.join(", "));
+    writeln!(out, "  {:>8}  {}", "", paint.dim(&text))
+}
+
+/// As `--cost` takes it.
+fn cost(one: &WaiterSnapshot) -> String {
+    let parts: Vec<String> = one.cost.iter().map(|(unit, cost)| format!("{unit}={cost}")).collect();
+    parts.join(" ")
+}
