@@ -159,6 +159,25 @@ impl Limiter {
     ///
     /// No thread waits, so nobody can be woken from outside: what changes while the call waits for a permit is noticed
     /// within 20 ms, by the first in the queue.
+    ///
+    /// ```
+    /// # use shmlimit::{AcquireError, Limiter, Policy, PolicyDraft, Request};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(4), ..PolicyDraft::default() })?;
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    /// # runtime.block_on(async {
+    /// let limiter = limiter.clone(); // cheap: one for each task
+    /// let task = tokio::spawn(async move {
+    ///     let grant = limiter.acquire_async(&Request::new(), tokio::time::sleep).await?;
+    ///     // … call the API …
+    ///     grant.release()?;
+    ///     Ok::<_, AcquireError>(())
+    /// });
+    /// # task.await??;
+    /// # Ok(()) }) }
+    /// ```
     pub async fn acquire_async<S, F>(
         &self,
         request: &Request<'_>,
