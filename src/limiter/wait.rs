@@ -47,7 +47,8 @@ impl<'l> Waiter<'l> {
         let link = limiter.newest();
         let ask = link.ask(request)?;
         let raw = link.segment.member()?.clock.now();
-        let deadline = request.patience(SystemTime::now).map(|patience| raw.saturating_add(super::nanos(patience)));
+        let deadline =
+            request.patience(SystemTime::now).map(|patience| raw.saturating_add(super::nanos(patience)));
         Ok(Waiter { limiter, ask, deadline, can_be_rung, place: None })
     }
 
