@@ -4,12 +4,14 @@ mod builder;
 mod grant;
 mod group;
 mod link;
+mod owned;
 mod request;
 mod snapshot;
 mod wait;
 
 pub use builder::Builder;
 pub use grant::{AcquireError, Grant, Refusal};
+pub use owned::OwnedGrant;
 pub use request::Request;
 pub use snapshot::{ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot};
 
@@ -21,7 +23,7 @@ use crate::segment::{Bounds, Segment};
 use group::Group;
 use link::Link;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use wait::{Step, Waiter};
 
@@ -108,9 +110,13 @@ impl Limiter {
         segment: Segment,
         group: Option<Group>,
     ) -> Result<Limiter, Error> {
-        let first = Link::new(name.clone(), segment)?;
+        let mut first = Link::new(name.clone(), segment)?;
         let lock_patience = nanos(bounds.lock);
-        Ok(Limiter { shared: Arc::new(Shared { name, directory, bounds, lock_patience, first, group }) })
+        let shared = Arc::new_cyclic(|home| {
+            first.home = Weak::clone(home);
+            Shared { name, directory, bounds, lock_patience, first, group }
+        });
+        Ok(Limiter { shared })
     }
 
     /// Its name.
