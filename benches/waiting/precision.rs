@@ -1,6 +1,6 @@
 //! How late a waiter goes: after its appointment, and after it was rung.
 
-use crate::common::{clock, directory, limiter, quantile};
+use crate::common::{Bound, Target, clock, directory, limiter, median, quantile};
 use crate::workers::{self, Worker};
 use crate::{Effort, Figure, Findings};
 use nix::libc;
@@ -128,8 +128,19 @@ pub fn measure(effort: Effort) -> Findings {
         late[TIMERS.len()].extend(appointment(&limiter).map(|late| late as f64));
     }
     let [rung, byte] = rings(rounds);
+    let ratio = |ours: &[f64], theirs: &[f64]| median(ours) / median(theirs).max(1.0);
+    let goal = |name, measured| Target { name, measured, bound: Bound::AtMost(1.5), required: false };
+    let mut findings = Findings {
+        targets: vec![
+            goal(
+                "late: acquire / futex with slack 1 ns",
+                ratio(&late[TIMERS.len()], &late[TIMERS.len() - 1]),
+            ),
+            goal("release to grant / a byte through a pipe", ratio(&rung, &byte)),
+        ],
+        ..Findings::default()
+    };
     let names = TIMERS.iter().map(|timer| timer.name).chain(["acquire at its appointment"]);
-    let mut findings = Findings::default();
     let lines = names.zip(late).map(|(name, late)| (format!("{name}: late"), late)).chain([
         ("release in one process to grant in another".to_owned(), rung),
         ("a byte through a pipe to another process".to_owned(), byte),

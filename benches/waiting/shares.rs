@@ -15,6 +15,10 @@ const QUEUED: &str = "queue";
 const RETRYING: &str = "retry";
 const UNEQUAL: [usize; 8] = [1, 1, 1, 1, 16, 16, 16, 16];
 const EQUAL: [usize; 8] = [1; 8];
+const UNEQUAL_TARGETS: [&str; 3] =
+    ["unequal: % off the rate", "unequal: (1 - Jain) x 1000", "unequal: wake-ups a grant"];
+const EQUAL_TARGETS: [&str; 3] =
+    ["equal: % off the rate", "equal: (1 - Jain) x 1000", "equal: wake-ups a grant"];
 
 /// So many a second, and a tenth of that at once.
 pub fn policy(rate: u64) -> Policy {
@@ -110,7 +114,9 @@ fn turn(threads: &[usize], way: &str, seconds: f64) -> Outcome {
 /// Both ways in turns, so that a busy phase of the machine hits both.
 pub fn measure(effort: Effort) -> Findings {
     let mut findings = Findings::default();
-    for (who, threads) in [("4 x 1 + 4 x 16 threads", UNEQUAL), ("8 x 1 thread", EQUAL)] {
+    for (who, threads, names) in
+        [("4 x 1 + 4 x 16 threads", UNEQUAL, UNEQUAL_TARGETS), ("8 x 1 thread", EQUAL, EQUAL_TARGETS)]
+    {
         let mut outcomes = [QUEUED, RETRYING].map(|way| (way, Vec::new()));
         for _ in 0..effort.repeats {
             for (way, outcomes) in &mut outcomes {
@@ -126,12 +132,11 @@ pub fn measure(effort: Effort) -> Findings {
                 findings.figures.push(Figure::new(format!("{who}, {way}: {what}"), value, unit));
             }
             if way == QUEUED {
-                let target = |name, measured, bound| Target { name, measured, bound, required: true };
-                findings.targets.extend([
-                    target("rate reached: % off", (percent - 100.0).abs(), Bound::AtMost(0.5)),
-                    target("unfairness: (1 - Jain) x 1000", (1.0 - jain) * 1000.0, Bound::AtMost(1.0)),
-                    target("wake-ups a grant", attempts, Bound::AtMost(1.1)),
-                ]);
+                let off = [(percent - 100.0).abs(), (1.0 - jain) * 1000.0, attempts];
+                let bounds = [0.5, 1.0, 1.1].map(Bound::AtMost);
+                for ((name, measured), bound) in names.into_iter().zip(off).zip(bounds) {
+                    findings.targets.push(Target { name, measured, bound, required: true });
+                }
             }
         }
     }
