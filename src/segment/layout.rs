@@ -224,7 +224,7 @@ const _: () = {
     assert!(LOCK * 8 == 0x80 && VERSION * 8 == 0xc0 && CORE * 8 == 0xe0 && BOOT * 8 == 0x100);
     assert!(RULES * 8 == 0x140 && POLICY * 8 == 0x240 && JOURNAL * 8 == 0x1000);
     assert!(POLICY_CHECKSUM < JOURNAL && RULES + MAX_RULES * RULE_WORDS <= POLICY);
-    assert!(PROGRESS_WORDS <= 8 && PLACES + WAITERS / 64 <= TURN_TABLE && WAITERS % 64 == 0);
+    assert!(PROGRESS_WORDS <= 8 && PLACES + WAITERS / 64 <= TURN_TABLE && WAITERS.is_multiple_of(64));
     assert!(ENTRY_WORDS <= BELL && BELL < ENTRY_STRIDE);
     assert!(SLOTS < (1 << 11) - 1, "the lock word has eleven bits for its owner");
     if !cfg!(loom) {
