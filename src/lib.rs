@@ -47,8 +47,8 @@ pub use error::Error;
 pub use kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft};
 #[cfg(not(loom))]
 pub use limiter::{
-    AcquireError, Builder, Grant, Limiter, Listing, ParticipantSnapshot, Refusal, Request, RuleSnapshot,
-    Snapshot, WaiterSnapshot,
+    AcquireError, Builder, Grant, Limiter, Listing, OwnedGrant, ParticipantSnapshot, Refusal, Request,
+    RuleSnapshot, Snapshot, WaiterSnapshot,
 };
 
 /// What the tests of the promises must see: where things lie in a segment, and bounds that a test can wait for.

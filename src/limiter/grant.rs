@@ -1,6 +1,7 @@
 //! The answers: a grant, a refusal, or a failure.
 
 use super::link::Link;
+use super::owned::OwnedGrant;
 use crate::error::Error;
 use crate::kernel::queue::WAITERS;
 use crate::kernel::{self, Held, Reason, Ticket};
@@ -34,6 +35,19 @@ impl<'l> Grant<'l> {
     pub fn cancel(self) -> Result<(), Error> {
         let (link, badge, ticket) = self.disarm();
         Ok(link.cancel(badge, &ticket)?)
+    }
+
+    /// The same grant without the borrow of its limiter: to be stored, returned, or given to another task or thread.
+    ///
+    /// ```
+    /// # use shmlimit::{AcquireError, Limiter, OwnedGrant, Policy, PolicyDraft, Request};
+    /// async fn next_permit(limiter: Limiter) -> Result<OwnedGrant, AcquireError> {
+    ///     Ok(limiter.acquire_async(&Request::new(), tokio::time::sleep).await?.into_owned())
+    /// }
+    /// ```
+    pub fn into_owned(self) -> OwnedGrant {
+        let (link, badge, ticket) = self.disarm();
+        OwnedGrant::new(link, badge, ticket)
     }
 
     fn disarm(mut self) -> (&'l Link, u64, Ticket) {

@@ -1,5 +1,6 @@
 //! A limiter's segment, and the one that takes its place when it is deleted or replaced.
 
+use super::Shared;
 use super::grant::{AcquireError, Grant, Refusal};
 use super::request::Request;
 use crate::error::Error;
@@ -11,7 +12,7 @@ use crate::paths::LimiterName;
 use crate::segment::layout::slot;
 use crate::segment::{Member, Segment, slots};
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
 /// One segment of a limiter. A deleted or replaced segment stays mapped until the handle goes, because another
@@ -21,6 +22,8 @@ pub struct Link {
     name: LimiterName,
     units: Vec<Name>,
     next: OnceLock<Box<Link>>,
+    /// The handle that this belongs to, for grants that outlive the borrow of it.
+    pub(super) home: Weak<Shared>,
 }
 
 impl fmt::Debug for Link {
@@ -32,7 +35,7 @@ impl fmt::Debug for Link {
 impl Link {
     pub(super) fn new(name: LimiterName, segment: Segment) -> Result<Link, Error> {
         let units = segment.policy()?.units().collect();
-        Ok(Link { segment, name, units, next: OnceLock::new() })
+        Ok(Link { segment, name, units, next: OnceLock::new(), home: Weak::new() })
     }
 
     /// The newest of this chain.
@@ -45,8 +48,14 @@ impl Link {
         link
     }
 
+    /// The one that hangs on this, if it was replaced.
+    pub(super) fn next(&self) -> Option<&Link> {
+        self.next.get().map(|next| &**next)
+    }
+
     /// Hangs a successor on this link, unless another thread was faster.
-    pub(super) fn succeed(&self, successor: Link) {
+    pub(super) fn succeed(&self, mut successor: Link) {
+        successor.home = Weak::clone(&self.home);
         // The loser's segment is dropped, which leaves it.
         let _ = self.next.set(Box::new(successor));
     }

@@ -4,12 +4,14 @@ mod builder;
 mod grant;
 mod group;
 mod link;
+mod owned;
 mod request;
 mod snapshot;
 mod wait;
 
 pub use builder::Builder;
 pub use grant::{AcquireError, Grant, Refusal};
+pub use owned::OwnedGrant;
 pub use request::Request;
 pub use snapshot::{ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot};
 
@@ -22,7 +24,7 @@ use crate::sys::Clock;
 use group::Group;
 use link::Link;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use wait::{Step, Waiter};
 
@@ -109,9 +111,13 @@ impl Limiter {
         segment: Segment,
         group: Option<Group>,
     ) -> Result<Limiter, Error> {
-        let first = Link::new(name.clone(), segment)?;
+        let mut first = Link::new(name.clone(), segment)?;
         let lock_patience = nanos(bounds.lock);
-        Ok(Limiter { shared: Arc::new(Shared { name, directory, bounds, lock_patience, first, group }) })
+        let shared = Arc::new_cyclic(|home| {
+            first.home = Weak::clone(home);
+            Shared { name, directory, bounds, lock_patience, first, group }
+        });
+        Ok(Limiter { shared })
     }
 
     /// Its name.
@@ -160,6 +166,25 @@ impl Limiter {
     ///
     /// No thread waits, so nobody can be woken from outside: what changes while the call waits for a permit is noticed
     /// within 20 ms, by the first in the queue.
+    ///
+    /// ```
+    /// # use shmlimit::{AcquireError, Limiter, Policy, PolicyDraft, Request};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(4), ..PolicyDraft::default() })?;
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    /// # runtime.block_on(async {
+    /// let limiter = limiter.clone(); // cheap: one for each task
+    /// let task = tokio::spawn(async move {
+    ///     let grant = limiter.acquire_async(&Request::new(), tokio::time::sleep).await?;
+    ///     // … call the API …
+    ///     grant.release()?;
+    ///     Ok::<_, AcquireError>(())
+    /// });
+    /// # task.await??;
+    /// # Ok(()) }) }
+    /// ```
     pub async fn acquire_async<S, F>(
         &self,
         request: &Request<'_>,

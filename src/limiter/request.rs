@@ -3,13 +3,13 @@
 use crate::error::Error;
 use crate::kernel::policy::{Name, REQUESTS};
 use crate::kernel::{Ask, MAX_UNITS, Priority};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A call that wants to be made: its cost, its priority, and how long it may wait.
 ///
 /// ```
 /// use shmlimit::{Priority, Request};
-/// use std::time::Duration;
+/// use std::time::{Duration, SystemTime};
 ///
 /// let one = Request::new();
 /// let chat = Request::new().cost("tokens", 900).priority(Priority::User).timeout(Duration::from_secs(5));
@@ -23,6 +23,7 @@ pub struct Request<'u> {
     /// A unit too many for any limiter; reported when the request is used.
     excess: Option<&'u str>,
     timeout: Option<Duration>,
+    deadline: Option<SystemTime>,
 }
 
 impl Default for Request<'_> {
@@ -40,6 +41,7 @@ impl<'u> Request<'u> {
             others: [None; MAX_UNITS - 1],
             excess: None,
             timeout: None,
+            deadline: None,
         }
     }
 
@@ -72,8 +74,23 @@ impl<'u> Request<'u> {
         self
     }
 
-    pub(super) fn patience(&self) -> Option<Duration> {
-        self.timeout
+    /// Until when [`acquire`](crate::Limiter::acquire) may wait; beside a [`timeout`](Self::timeout) the earlier counts.
+    ///
+    /// It is taken as so long from the moment of asking, counting time that the machine is suspended: whoever sets the
+    /// machine's clock later does not move it.
+    #[must_use]
+    pub const fn deadline(mut self, deadline: SystemTime) -> Request<'u> {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// How long it may wait if it asks now; nothing if as long as it takes.
+    pub(super) fn patience(&self, now: impl FnOnce() -> SystemTime) -> Option<Duration> {
+        let left = self.deadline.map(|deadline| deadline.duration_since(now()).unwrap_or(Duration::ZERO));
+        match (self.timeout, left) {
+            (Some(timeout), Some(left)) => Some(timeout.min(left)),
+            (timeout, left) => timeout.or(left),
+        }
     }
 
     /// The cost by unit index, if it is in `requests` alone.
@@ -99,4 +116,31 @@ impl<'u> Request<'u> {
 fn unknown_unit(limiter: &str, unit: &str, units: &[Name]) -> Box<Error> {
     let known: Vec<&str> = units.iter().map(Name::as_str).collect();
     Box::new(Error::UnknownUnit { name: limiter.to_owned(), unit: unit.to_owned(), known: known.join(", ") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+    const YEAR: Duration = Duration::from_secs(365 * 86_400);
+
+    #[test]
+    fn r132_of_timeout_and_deadline_the_earlier_counts() {
+        let (short, long) = (Duration::from_secs(1), Duration::from_secs(2));
+        let request = Request::new;
+        assert_eq!(request().patience(|| NOW), None);
+        assert_eq!(request().timeout(short).patience(|| NOW), Some(short));
+        assert_eq!(request().deadline(NOW + long).patience(|| NOW), Some(long));
+        assert_eq!(request().timeout(short).deadline(NOW + long).patience(|| NOW), Some(short));
+        assert_eq!(request().timeout(long).deadline(NOW + short).patience(|| NOW), Some(short));
+    }
+
+    #[test]
+    fn r132_a_deadline_is_judged_when_it_is_asked_for_and_a_past_one_leaves_no_time() {
+        let request = Request::new().deadline(NOW + YEAR);
+        assert_eq!(request.patience(|| NOW), Some(YEAR));
+        assert_eq!(request.patience(|| NOW + YEAR / 2), Some(YEAR - YEAR / 2));
+        assert_eq!(request.patience(|| NOW + 2 * YEAR), Some(Duration::ZERO));
+    }
 }

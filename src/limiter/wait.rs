@@ -10,7 +10,7 @@ use crate::kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
 use crate::kernel::{Ask, Time};
 use crate::segment::layout::{CLOCK_OFFSET, slot};
 use crate::segment::{Member, slots};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A call on its way through the queue. Dropping it leaves the queue at once.
 pub(super) struct Waiter<'l> {
@@ -47,7 +47,8 @@ impl<'l> Waiter<'l> {
         let link = limiter.newest();
         let ask = link.ask(request)?;
         let raw = link.segment.member()?.clock.now();
-        let deadline = request.patience().map(|patience| raw.saturating_add(super::nanos(patience)));
+        let deadline =
+            request.patience(SystemTime::now).map(|patience| raw.saturating_add(super::nanos(patience)));
         Ok(Waiter { limiter, ask, deadline, can_be_rung, place: None })
     }
 

@@ -1,0 +1,120 @@
+//! How well programs wait together, beside simpler ways to do it in the same run.
+//!
+//! `cargo bench --bench waiting [-- --json] [-- --check] [-- --repeats=N] [-- PART…]`, where the parts are `shares`,
+//! `parties`, `precision`, `idle` and `growth`; all of them by default. Workers are this very program, started again.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod growth;
+mod idle;
+mod parties;
+mod precision;
+mod shares;
+mod workers;
+
+use common::{Options, Target};
+use std::process::ExitCode;
+
+/// One measured number, or several of a kind.
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    /// The number.
+    pub value: f64,
+    /// Its unit.
+    pub unit: &'static str,
+}
+
+impl Figure {
+    fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Figure {
+        Figure { name: name.into(), value, unit }
+    }
+}
+
+/// What a part of this benchmark found.
+#[derive(Default)]
+pub struct Findings {
+    /// Everything worth printing.
+    pub figures: Vec<Figure>,
+    /// What of it is bounded.
+    pub targets: Vec<Target>,
+}
+
+/// How much to do.
+#[derive(Clone, Copy)]
+pub struct Effort {
+    /// How often a measurement with real time is made; the middle one counts.
+    pub repeats: usize,
+    /// How long one takes.
+    pub seconds: f64,
+    /// Only see whether it runs.
+    pub smoke: bool,
+}
+
+type Part = (&'static str, fn(Effort) -> Findings);
+
+const PARTS: [Part; 5] = [
+    ("shares", shares::measure),
+    ("parties", parties::measure),
+    ("precision", precision::measure),
+    ("idle", idle::measure),
+    ("growth", growth::measure),
+];
+
+fn main() -> ExitCode {
+    let options = Options::read();
+    if let Some((flag, worker)) = options.rest.split_first()
+        && flag == workers::FLAG
+    {
+        work(worker);
+        return ExitCode::SUCCESS;
+    }
+    let repeats = options.rest.iter().find_map(|word| word.strip_prefix("--repeats="));
+    let repeats = repeats.map_or(5, |number| number.parse().expect("a number of repeats"));
+    let effort = if options.smoke {
+        Effort { repeats: 1, seconds: 0.2, smoke: true }
+    } else {
+        Effort { repeats, seconds: 3.0, smoke: false }
+    };
+    let wanted: Vec<&String> = options.rest.iter().filter(|word| !word.starts_with("--")).collect();
+    if let Some(unknown) = wanted.iter().find(|word| PARTS.iter().all(|(name, _)| name != **word)) {
+        eprintln!("no part {unknown:?}; there are {:?}", PARTS.map(|(name, _)| name));
+        return ExitCode::FAILURE;
+    }
+    let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|word| *word == name);
+    let mut all = Findings::default();
+    for (name, measure) in PARTS.into_iter().filter(|(name, _)| chosen(name)) {
+        let found = measure(effort);
+        if !options.json {
+            println!("{name}");
+            for Figure { name, value, unit } in &found.figures {
+                println!("  {name:<72} {value:>10.3} {unit}");
+            }
+        }
+        all.figures.extend(found.figures);
+        all.targets.extend(found.targets);
+    }
+    let met = if options.json {
+        print_json(&all);
+        common::all_met(&all.targets)
+    } else {
+        common::report_targets(&all.targets)
+    };
+    options.verdict(met)
+}
+
+fn print_json(all: &Findings) {
+    let one = |figure: &Figure| serde_json::json!({ "name": figure.name, "value": figure.value, "unit": figure.unit });
+    let figures: Vec<_> = all.figures.iter().map(one).collect();
+    let targets = common::targets_as_json(&all.targets);
+    println!("{}", serde_json::json!({ "bench": "waiting", "figures": figures, "targets": targets }));
+}
+
+fn work(words: &[String]) {
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["caller", directory, threads, seconds, way] => shares::work(directory, threads, seconds, way),
+        ["rung", directory] => precision::work(directory),
+        ["sleeper", directory, threads] => idle::work(directory, threads),
+        ref other => panic!("no such worker: {other:?}"),
+    }
+}

@@ -1,0 +1,155 @@
+//! How late a waiter goes: after its appointment, and after it was rung.
+
+use crate::common::{Bound, Target, clock, directory, limiter, median, quantile};
+use crate::workers::{self, Worker};
+use crate::{Effort, Figure, Findings};
+use nix::libc;
+use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use std::path::Path;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+const SLEEP: Duration = Duration::from_millis(5);
+
+/// A way to let time pass until a moment of our clock.
+struct Timer {
+    name: &'static str,
+    /// Nanoseconds of timer slack; nothing = as it is, usually 50 000.
+    slack: Option<u32>,
+    sleep: fn(Duration),
+}
+
+const TIMERS: [Timer; 4] = [
+    Timer { name: "nanosleep", slack: None, sleep: std::thread::sleep },
+    Timer { name: "nanosleep, slack 1 ns", slack: Some(1), sleep: std::thread::sleep },
+    Timer { name: "futex", slack: None, sleep: futex_sleep },
+    Timer { name: "futex, slack 1 ns", slack: Some(1), sleep: futex_sleep },
+];
+
+fn futex_sleep(time: Duration) {
+    let word = AtomicU32::new(0);
+    let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+    // SAFETY: `word` and `time` are live for the whole call, which nobody wakes early.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, 0, &raw const time) };
+}
+
+impl Timer {
+    fn lateness(&self) -> u64 {
+        let due = clock() + SLEEP.as_nanos() as u64;
+        let left = Duration::from_nanos(due - clock());
+        match self.slack {
+            None => (self.sleep)(left),
+            Some(slack) => {
+                // SAFETY: these operations change one number of this thread; 0 puts the usual one back.
+                let set = |slack: u32| unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack, 0, 0, 0) };
+                set(slack);
+                (self.sleep)(left);
+                set(0);
+            }
+        }
+        clock().saturating_sub(due)
+    }
+}
+
+/// How long after the moment at which the rate allows it a call goes.
+fn appointment(limiter: &Limiter) -> Option<u64> {
+    let before = clock();
+    let Err(AcquireError::Refused(refusal)) = limiter.try_acquire(&Request::new()) else { return None };
+    let due = before + refusal.retry_after()?.as_nanos() as u64;
+    limiter.acquire(&Request::new()).ok()?.release().ok()?;
+    Some(clock().saturating_sub(due))
+}
+
+/// A worker: as often as it is told, waits for the permit and says when it had it; `byte` only hears and says.
+pub fn work(directory: &str) {
+    let limiter =
+        Limiter::builder("permit").directory(Path::new(directory)).open_existing().expect("a limiter");
+    let mut told = workers::ready();
+    while told == "acquire" || told == "byte" {
+        let at = if told == "acquire" {
+            let grant = limiter.acquire(&Request::new()).expect("a grant");
+            let at = clock();
+            grant.release().expect("given back");
+            at
+        } else {
+            println!("listening");
+            workers::hear();
+            clock()
+        };
+        println!("{at}");
+        told = workers::hear();
+    }
+}
+
+/// From a release here to the grant there, and from a byte written here to its reading there.
+fn rings(rounds: usize) -> [Vec<f64>; 2] {
+    let place = directory();
+    let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() });
+    let limiter = limiter(place.path(), "permit", policy.expect("a valid policy"));
+    let mut worker = Worker::start(&["rung", place.path().to_str().expect("a path that is text")]);
+    worker.hear();
+    let asleep = Duration::from_millis(1);
+    let mut found = [Vec::new(), Vec::new()];
+    for _ in 0..rounds {
+        let grant = limiter.acquire(&Request::new()).expect("a grant");
+        worker.tell("acquire");
+        while limiter.snapshot().expect("a snapshot").queue.is_empty() {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(asleep);
+        let released = clock();
+        grant.release().expect("given back");
+        found[0].push(worker.hear_numbers()[0] - released as f64);
+        worker.tell("byte");
+        worker.hear();
+        std::thread::sleep(asleep);
+        let written = clock();
+        worker.tell("");
+        found[1].push(worker.hear_numbers()[0] - written as f64);
+    }
+    worker.tell("end");
+    found
+}
+
+pub fn measure(effort: Effort) -> Findings {
+    let rounds = if effort.smoke { 3 } else { 60 * effort.repeats };
+    let place = directory();
+    let rule =
+        RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::Gcra, 1, Nanos(SLEEP.as_nanos() as u64)) };
+    let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
+    let limiter = limiter(place.path(), "rate", policy.expect("a valid policy"));
+    let mut late = [const { Vec::new() }; TIMERS.len() + 1];
+    for _ in 0..rounds {
+        for (timer, late) in TIMERS.iter().zip(&mut late) {
+            late.push(timer.lateness() as f64);
+        }
+        // The timers took so long that there is room again: once to use it up, once to wait.
+        drop(limiter.try_acquire(&Request::new()));
+        late[TIMERS.len()].extend(appointment(&limiter).map(|late| late as f64));
+    }
+    let [rung, byte] = rings(rounds);
+    let ratio = |ours: &[f64], theirs: &[f64]| median(ours) / median(theirs).max(1.0);
+    let goal = |name, measured| Target { name, measured, bound: Bound::AtMost(1.5), required: false };
+    let mut findings = Findings {
+        targets: vec![
+            goal(
+                "late: acquire / futex with slack 1 ns",
+                ratio(&late[TIMERS.len()], &late[TIMERS.len() - 1]),
+            ),
+            goal("release to grant / a byte through a pipe", ratio(&rung, &byte)),
+        ],
+        ..Findings::default()
+    };
+    let names = TIMERS.iter().map(|timer| timer.name).chain(["acquire at its appointment"]);
+    let lines = names.zip(late).map(|(name, late)| (format!("{name}: late"), late)).chain([
+        ("release in one process to grant in another".to_owned(), rung),
+        ("a byte through a pipe to another process".to_owned(), byte),
+    ]);
+    for (name, values) in lines {
+        for (part, label) in [(0.5, "p50"), (0.99, "p99")] {
+            let microseconds = quantile(&values, part) / 1e3;
+            findings.figures.push(Figure::new(format!("{name}, {label}"), microseconds, "us"));
+        }
+    }
+    findings
+}

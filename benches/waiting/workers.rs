@@ -1,0 +1,70 @@
+//! Worker processes: get ready together, start together, tell what they found.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// The first argument of a worker.
+pub const FLAG: &str = "--worker";
+
+/// A worker that has been started.
+pub struct Worker {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    /// Starts this program again, as the worker of these words.
+    pub fn start(words: &[&str]) -> Worker {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.arg(FLAG).args(words);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a worker");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        Worker { child, output }
+    }
+
+    /// The next line that it says.
+    pub fn hear(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a line from a worker");
+        line.trim().to_owned()
+    }
+
+    /// The numbers in the next line that it says.
+    pub fn hear_numbers(&mut self) -> Vec<f64> {
+        let line = self.hear();
+        let numbers: Result<_, _> = line.split_whitespace().map(str::parse).collect();
+        numbers.unwrap_or_else(|_| panic!("a worker said {line:?}"))
+    }
+
+    /// Says a line to it.
+    pub fn tell(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("piped");
+        writeln!(input, "{line}").and_then(|()| input.flush()).expect("a listening worker");
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Worker {
+    /// Nobody outlives the benchmark, whatever it is waiting for.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A worker says that it is ready, and hears the word.
+pub fn ready() -> String {
+    println!("ready");
+    hear()
+}
+
+/// A worker hears a line.
+pub fn hear() -> String {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).expect("a line from the benchmark");
+    line.trim().to_owned()
+}

@@ -1,0 +1,60 @@
+//! A grant that keeps its limiter open.
+
+use super::Shared;
+use super::link::Link;
+use crate::error::Error;
+use crate::kernel::{Held, Ticket};
+use std::sync::Arc;
+
+/// A [`Grant`](crate::Grant) that borrows nothing, made by [`Grant::into_owned`](crate::Grant::into_owned). The limiter
+/// stays open as long as it lives.
+#[derive(Debug)]
+#[must_use = "dropping a grant gives its permit back at once"]
+pub struct OwnedGrant {
+    /// Always there: whoever made this had borrowed it.
+    home: Option<Arc<Shared>>,
+    /// Which segment of the limiter, counted from its first: a replaced one stays until the handle goes.
+    depth: usize,
+    badge: u64,
+    ticket: Ticket,
+}
+
+impl OwnedGrant {
+    pub(super) fn new(link: &Link, badge: u64, ticket: Ticket) -> OwnedGrant {
+        let home = link.home.upgrade();
+        let chain = home.iter().flat_map(|home| std::iter::successors(Some(&home.first), |link| link.next()));
+        let depth = chain.take_while(|other| !std::ptr::eq(*other, link)).count();
+        OwnedGrant { home, depth, badge, ticket }
+    }
+
+    /// The call is over: gives the permit back. Dropping does the same but cannot report a failure.
+    pub fn release(mut self) -> Result<(), Error> {
+        let ticket = self.disarm();
+        Ok(self.link().map_or(Ok(()), |link| link.release(self.badge, &ticket))?)
+    }
+
+    /// The call was never sent: gives the permit back, and to every rule what it can still take back (R129).
+    pub fn cancel(mut self) -> Result<(), Error> {
+        let ticket = self.disarm();
+        Ok(self.link().map_or(Ok(()), |link| link.cancel(self.badge, &ticket))?)
+    }
+
+    fn link(&self) -> Option<&Link> {
+        std::iter::successors(Some(&self.home.as_ref()?.first), |link| link.next()).nth(self.depth)
+    }
+
+    fn disarm(&mut self) -> Ticket {
+        let ticket = self.ticket;
+        self.ticket.permit = Held::default();
+        ticket
+    }
+}
+
+impl Drop for OwnedGrant {
+    fn drop(&mut self) {
+        if self.ticket.permit.total > 0 {
+            // A failure leaves the permit to be found when this process ends; there is nobody to tell here.
+            let _ = self.link().map(|link| link.release(self.badge, &self.ticket));
+        }
+    }
+}
