@@ -205,8 +205,9 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
         survey.groups += 1;
         let standing = first.standing;
         if Rank::of(&standing) < rank && v.queueing().fairness == Fairness::Process {
+            // The one with the very same tag is counted already.
             let turns =
-                rank.tag.saturating_sub(standing.tag).div_ceil(first.weight.max(1)).clamp(1, WAITERS as u64);
+                rank.tag.saturating_sub(standing.tag).div_ceil(first.weight.max(1)).min(WAITERS as u64);
             expected.add(first.cost, turns, standing.priority());
         }
     }
