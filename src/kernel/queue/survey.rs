@@ -127,6 +127,11 @@ fn owed<V: View>(v: &V, now: Time) -> Option<Found> {
     if share == 0 || v.waiting().of(Priority::Background) == 0 {
         return None;
     }
+    // With all of its own permits out it cannot go, so it must not stand in the way of those who can.
+    let most = v.general().concurrency_background;
+    if most.is_some_and(|most| v.core().in_flight_background >= most) {
+        return None;
+    }
     let first = taken(v)
         .map(|place| (place, v.standing(place)))
         .filter(|(_, standing)| standing.priority().is_background() && is_expected(standing, now))
