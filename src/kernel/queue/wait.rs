@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, Standing, Turn, Waiting};
 use super::survey::{Needs, Rank, Subject, Survey, bound, first_after, survey, taken};
-use super::{LONGEST_SLEEP, NOT_WORTH_A_RING, SHORTEST_BOUND, WAITERS, WEIGHTS};
+use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_RING, SHORTEST_BOUND, WAITERS, WEIGHTS};
 use crate::kernel::MAX_RULES;
 use crate::kernel::MAX_UNITS;
 use crate::kernel::ask::{Ask, Priority, Reason, Refusal, Ticket};
@@ -138,7 +138,9 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcom
     m.set_waiting(found.waiting);
     let owed = found.owed == Some(wait.place);
     let judged = judge(m, &ask, &found, owed, now);
+    // A moment after the deadline is noise. One that was stopped until long after it has given up meanwhile (R132).
     if judged.is_now()
+        && now <= standing.deadline.plus(GRACE)
         && let Ok(ticket) = decide::charge_all(m, slot(owner), &ask, !owed, now)
     {
         clear(m, wait.place);
