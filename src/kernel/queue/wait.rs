@@ -355,15 +355,19 @@ impl Judged {
     }
 }
 
+/// How many groups there may be for each that waits. The others make their calls just now and come again; a clock
+/// that counts only those who wait runs away from them, and takes their next turn.
+const ABSENT: u64 = 4;
+
 /// Moves the clock of a priority on, after one of its calls was granted while others wait.
 ///
 /// A newcomer's turn is not before the turns of those who wait. And newcomers who come on and on do not put those off
-/// for ever: each grant moves the clock on by its share.
+/// for ever: each grant moves the clock on by its share, or rather less ([`ABSENT`]).
 fn move_on<M: Memory>(m: &mut M, ask: &Ask, found: &Survey, tag: u64, weight: u64) {
     let mut progress = m.progress();
     let clock = &mut progress.clocks[ask.priority as usize];
     let reached = found.next_tag.map_or(tag, |next| next.min(tag));
-    *clock = clock.saturating_add(weight / found.groups.max(1)).max(reached);
+    *clock = clock.saturating_add(weight / found.groups.saturating_mul(ABSENT)).max(reached);
     m.set_progress(progress);
     settle_share(m, ask);
 }
