@@ -196,6 +196,23 @@ fn r143_r145_a_share_that_cannot_be_used_holds_up_nobody() {
 }
 
 #[test]
+fn r143_a_share_is_not_saved_up_by_those_who_do_not_come() {
+    let draft = PolicyDraft { background_share: 200_000, rules: &[rule(1000, 1)], ..PolicyDraft::default() };
+    let mut machine = flooded(&draft, 0);
+    machine.run(SECOND);
+    let stop = |machine: &mut Machine, stopped| {
+        machine.threads[20..].iter_mut().for_each(|thread| thread.stopped = stopped);
+    };
+    stop(&mut machine, true);
+    machine.run(60 * SECOND);
+    stop(&mut machine, false);
+    let before = machine.grants_of(Priority::Background);
+    machine.run(62 * SECOND);
+    let background = machine.grants_of(Priority::Background) - before;
+    assert!(background.abs_diff(400) <= 5, "{background} of 2000");
+}
+
+#[test]
 fn r131_nobody_starves_under_an_endless_flood_of_newcomers() {
     for priority in Priority::ALL {
         let ask = Ask::one(priority);

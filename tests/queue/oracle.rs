@@ -66,18 +66,21 @@ impl Oracle {
         (owed != Some(w.arrival), 2 - w.ask.priority as u8, w.tag, w.arrival)
     }
 
+    /// The first call of the background that could go and will look.
+    pub fn first_of_background(&self, m: &LocalMemory, now: u64) -> Option<&Waiter> {
+        let full =
+            self.policy.concurrency_background().is_some_and(|most| m.core().in_flight_background >= most);
+        self.waiters
+            .iter()
+            .filter(|w| !full && w.ask.priority == Priority::Background && self.expected(w, now))
+            .min_by_key(|w| self.key(w, None))
+    }
+
     /// The arrival of the background call that is owed its share.
     pub fn owed(&self, m: &LocalMemory, now: u64) -> Option<u64> {
         let share = u128::from(self.policy.queueing().background_share);
-        let full =
-            self.policy.concurrency_background().is_some_and(|most| m.core().in_flight_background >= most);
-        let first = self
-            .waiters
-            .iter()
-            .filter(|w| w.ask.priority == Priority::Background && self.expected(w, now))
-            .min_by_key(|w| self.key(w, None))?;
-        (share > 0 && !full && self.owed >= u128::from(first.weight) * (WHOLE - share))
-            .then_some(first.arrival)
+        let first = self.first_of_background(m, now)?;
+        (share > 0 && self.owed >= u128::from(first.weight) * (WHOLE - share)).then_some(first.arrival)
     }
 
     /// Everybody who is expected, in order.
@@ -139,7 +142,7 @@ impl Oracle {
         Verdict { permit, time, ahead: ahead.len() as u64, owed }
     }
 
-    pub fn granted(&mut self, w: &Waiter, now: u64, waited: bool) {
+    pub fn granted(&mut self, m: &LocalMemory, w: &Waiter, now: u64, waited: bool) {
         let class = w.ask.priority as usize;
         let others: Vec<&Waiter> = self
             .waiters
@@ -163,7 +166,7 @@ impl Oracle {
             self.owed = 0;
         } else if w.ask.priority == Priority::Background {
             self.owed = self.owed.saturating_sub(weight * (WHOLE - share));
-        } else {
+        } else if self.first_of_background(m, now).is_some() {
             self.owed += weight * share;
         }
     }

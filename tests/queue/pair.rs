@@ -152,7 +152,7 @@ impl Pair {
             Outcome::Granted(ticket) => {
                 prop_assert!(goes, "{verdict:?}");
                 self.tickets.push((w.owner, ticket));
-                self.oracle.granted(&w, self.now, false);
+                self.oracle.granted(&self.m, &w, self.now, false);
                 if !alone && !fifo {
                     self.oracle.ends.insert((w.group, class as u8), w.tag + w.weight);
                 }
@@ -188,7 +188,7 @@ impl Pair {
             Outcome::Granted(ticket) => {
                 prop_assert!(goes, "{verdict:?}");
                 self.tickets.push((w.owner, ticket));
-                self.oracle.granted(&w, self.now, true);
+                self.oracle.granted(&self.m, &w, self.now, true);
                 prop_assert_eq!(ring, self.oracle.ring(&self.m, self.now));
             }
             Outcome::Refused(_) => {
@@ -322,7 +322,7 @@ impl Pair {
             Ok(ticket) => {
                 prop_assert!(goes);
                 self.tickets.push((7, ticket));
-                self.oracle.granted(&w, self.now, false);
+                self.oracle.granted(&self.m, &w, self.now, false);
                 self.oracle.clocks = clocks;
             }
             Err(refusal) => {

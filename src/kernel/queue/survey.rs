@@ -120,6 +120,20 @@ pub(super) fn taken<V: View>(v: &V) -> impl Iterator<Item = usize> + '_ {
     (0..WAITERS / 64).flat_map(move |group| v.places(group).map(move |place| 64 * group + place))
 }
 
+/// The first call of the background, of those that will look. None if all permits of the background are out: then it
+/// cannot go, and must neither stand in the way of those who can nor save up for later.
+pub(super) fn first_of_background<V: View>(v: &V, now: Time) -> Option<Found> {
+    let most = v.general().concurrency_background;
+    if most.is_some_and(|most| v.core().in_flight_background >= most) {
+        return None;
+    }
+    taken(v)
+        .map(|place| (place, v.standing(place)))
+        .filter(|(_, standing)| standing.priority().is_background() && is_expected(standing, now))
+        .map(|(place, standing)| Found { place, rank: Rank::of(&standing), standing })
+        .min_by_key(|found| found.rank)
+}
+
 /// The background call that goes before everybody because the background is owed its share: its first, if it will
 /// look.
 fn owed<V: View>(v: &V, now: Time) -> Option<Found> {
@@ -127,16 +141,7 @@ fn owed<V: View>(v: &V, now: Time) -> Option<Found> {
     if share == 0 || v.waiting().of(Priority::Background) == 0 {
         return None;
     }
-    // With all of its own permits out it cannot go, so it must not stand in the way of those who can.
-    let most = v.general().concurrency_background;
-    if most.is_some_and(|most| v.core().in_flight_background >= most) {
-        return None;
-    }
-    let first = taken(v)
-        .map(|place| (place, v.standing(place)))
-        .filter(|(_, standing)| standing.priority().is_background() && is_expected(standing, now))
-        .map(|(place, standing)| Found { place, rank: Rank::of(&standing), standing })
-        .min_by_key(|found| found.rank)?;
+    let first = first_of_background(v, now)?;
     let price = v.entry(first.place).weight.saturating_mul(u64::from(WHOLE_SHARE - share));
     (v.progress().owed >= price).then_some(Found { rank: Rank { class: 0, ..first.rank }, ..first })
 }

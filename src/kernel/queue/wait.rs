@@ -1,7 +1,7 @@
 //! Entering the queue, looking whether it is one's turn, leaving, and who is to be rung after a change.
 
 use super::entry::{Entry, Standing, Turn, Waiting};
-use super::survey::{Needs, Rank, Subject, Survey, bound, first_after, survey, taken};
+use super::survey::{Needs, Rank, Subject, Survey, bound, first_after, first_of_background, survey, taken};
 use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_RING, SHORTEST_BOUND, WAITERS, WEIGHTS};
 use crate::kernel::MAX_RULES;
 use crate::kernel::MAX_UNITS;
@@ -252,8 +252,11 @@ pub(in crate::kernel) fn settle_share<M: Memory>(m: &mut M, ask: &Ask) {
         0
     } else if ask.priority.is_background() {
         progress.owed.saturating_sub(weight.saturating_mul(u64::from(WHOLE_SHARE - share)))
-    } else {
+    } else if first_of_background(m, m.core().latest).is_some() {
         progress.owed.saturating_add(weight.saturating_mul(u64::from(share)))
+    } else {
+        // What could have gone and did not come is not made up for: it would keep all others waiting.
+        progress.owed
     };
     m.set_progress(progress);
 }
