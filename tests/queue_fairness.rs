@@ -69,6 +69,20 @@ fn r143_fifty_programs_of_one_group_are_one_party_beside_one_process() {
 }
 
 #[test]
+fn r131_three_hundred_groups_have_equal_turns() {
+    let mut machine = Machine::with_rate(1000, 1);
+    for i in 0..299u64 {
+        machine.add(Habit { group: i.wrapping_mul(0x9e37_79b9_7f4a_7c15), ..Habit::of(i % 60, USER) }, 0);
+    }
+    for _ in 0..50 {
+        machine.add(Habit { group: 5, ..Habit::of(61, USER) }, 0);
+    }
+    machine.run(3 * SECOND);
+    let counts = machine.by_group();
+    assert!(counts.values().all(|turns| (10..=11).contains(turns)), "{counts:?}");
+}
+
+#[test]
 fn r131_fifo_is_the_order_of_arrival_whatever_the_group() {
     let draft = PolicyDraft { fairness: Fairness::Fifo, rules: &[rule(1000, 1)], ..PolicyDraft::default() };
     let mut machine = Machine::new(&draft);
@@ -334,4 +348,19 @@ fn r131_a_stopped_head_delays_nobody_beyond_the_grace_and_goes_first_again() {
     machine.run(2010 * MS);
     let first = machine.log[served..].iter().position(|s| s.thread == stopped);
     assert!(first.is_some_and(|at| at <= 1), "{first:?}");
+}
+
+#[test]
+fn r131_one_who_is_always_late_has_its_turns_nevertheless() {
+    for late in [11 * MS, 15 * MS, 50 * MS] {
+        let mut machine = Machine::with_rate(100, 100);
+        for slot in 0..8 {
+            let lateness = if slot == 0 { late } else { 60_000 };
+            machine.add(Habit { lateness, ..Habit::of(slot, USER) }, 0);
+        }
+        machine.run(10 * SECOND);
+        let counts = machine.by_group();
+        assert!(machine.log.len() >= 1098);
+        assert!(counts.values().all(|turns| turns.abs_diff(1100 / 8) <= 1), "{late}: {counts:?}");
+    }
 }

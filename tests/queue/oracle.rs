@@ -41,7 +41,6 @@ pub struct Verdict {
     /// When the rules have room for it and all ahead; nothing = never.
     pub time: Option<u64>,
     pub ahead: u64,
-    pub owed: bool,
 }
 
 impl Oracle {
@@ -139,7 +138,7 @@ impl Oracle {
                 _ => None,
             };
         }
-        Verdict { permit, time, ahead: ahead.len() as u64, owed }
+        Verdict { permit, time, ahead: ahead.len() as u64 }
     }
 
     pub fn granted(&mut self, m: &LocalMemory, w: &Waiter, now: u64, waited: bool) {

@@ -200,7 +200,10 @@ impl Pair {
                 prop_assert!(!goes && in_time, "{verdict:?}");
                 self.appointment(&w, verdict, wait.until.0)?;
                 let mine = self.oracle.waiters.iter_mut().find(|w| w.arrival == arrival).expect("waits");
-                (mine.wait, mine.wake_at) = (wait, wait.until.0);
+                let late = self.now.saturating_sub(w.wake_at);
+                let waited_for = if late > GRACE { late.min(100 * MS) } else { 0 };
+                mine.wait = wait;
+                mine.wake_at = (wait.until.0 + waited_for).min(self.now + SECOND);
                 prop_assert_eq!(ring, Ring::Nobody);
             }
             Outcome::Gone => prop_assert!(false, "its place is gone"),

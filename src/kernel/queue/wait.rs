@@ -159,7 +159,14 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcom
         can_be_rung: standing.can_be_rung(),
     };
     let until = judged.appointment(&found, &who, now);
-    m.set_wake_at(wait.place, until);
+    // Who comes late again and again would be passed over for ever: it is waited for as long as it was late.
+    let lateness = now.since(standing.wake_at);
+    let expected_at = if lateness > GRACE {
+        until.plus(lateness.min(LONGEST_WAIT_FOR_LATE)).min(now.plus(LONGEST_SLEEP))
+    } else {
+        until
+    };
+    m.set_wake_at(wait.place, expected_at);
     (Outcome::Waiting(Wait { until, doubts: judged.doubts(&found), ..*wait }), Ring::Nobody)
 }
 
@@ -357,6 +364,9 @@ impl Judged {
         until.min(now.plus(LONGEST_SLEEP)).min(who.deadline)
     }
 }
+
+/// How much longer one is waited for that came late the last time.
+const LONGEST_WAIT_FOR_LATE: Nanos = Nanos::from_millis(100);
 
 /// How many groups there may be for each that waits. The others make their calls just now and come again; a clock
 /// that counts only those who wait runs away from them, and takes their next turn.
