@@ -1,7 +1,8 @@
 //! Passes over the queue: what is ahead of a call, and who is first.
 
 use super::{
-    EACH_WAITER, FORSAKEN, GRACE, LONGEST_BOUND, LONGEST_SLEEP, SHORTEST_BOUND, Standing, WAITERS, Waiting,
+    EACH_WAITER, Entry, FORSAKEN, GRACE, LONGEST_BOUND, LONGEST_SLEEP, SHORTEST_BOUND, Standing, WAITERS,
+    Waiting,
 };
 use crate::kernel::MAX_UNITS;
 use crate::kernel::ask::Priority;
@@ -274,6 +275,16 @@ pub(super) fn first_after<V: View>(v: &V, after: Option<Rank>, now: Time) -> Opt
         })
         .filter(|found| after.is_none_or(|after| found.rank > after))
         .min_by_key(|found| found.rank)
+}
+
+/// Everybody who waits, in order of service, for people; late ones too.
+pub fn in_order<V: View>(v: &V) -> Vec<(usize, Entry)> {
+    let mut entries: Vec<(usize, Entry)> = taken(v).map(|place| (place, v.entry(place))).collect();
+    entries.sort_by_key(|(_, entry)| {
+        let standing = entry.standing;
+        Rank::new(standing.priority(), standing.tag, standing.number)
+    });
+    entries
 }
 
 /// Until when one may sleep if nobody can know its time: the longer the more are ahead, and the more wait at all, so

@@ -1,7 +1,7 @@
 //! Entering the queue, looking whether it is one's turn, leaving, and who is to be rung after a change.
 
 use super::entry::{Entry, Standing, Turn, Waiting};
-use super::survey::{Needs, Rank, Subject, Survey, bound, first_after, first_of_background, survey, taken};
+use super::survey::{Needs, Rank, Subject, Survey, bound, first_after, first_of_background, survey};
 use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_RING, SHORTEST_BOUND, WAITERS, WEIGHTS};
 use crate::kernel::MAX_RULES;
 use crate::kernel::MAX_UNITS;
@@ -446,14 +446,4 @@ fn clear<M: Memory>(m: &mut M, place: usize) {
     let mut places = m.places(place / 64);
     places.0 &= !(1 << (place % 64));
     m.set_places(place / 64, places);
-}
-
-/// Everybody who waits, in order of service, for people; late ones too.
-pub fn in_order<V: View>(v: &V) -> Vec<(usize, Entry)> {
-    let mut entries: Vec<(usize, Entry)> = taken(v).map(|place| (place, v.entry(place))).collect();
-    entries.sort_by_key(|(_, entry)| {
-        let standing = entry.standing;
-        Rank::new(standing.priority(), standing.tag, standing.number)
-    });
-    entries
 }
