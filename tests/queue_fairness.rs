@@ -279,12 +279,16 @@ fn r131_a_call_that_needs_nearly_all_is_not_starved_by_small_ones() {
     }
     machine.run(SECOND);
     let large = machine.add(Habit { calls: 3, ..Habit::of(20, Ask::requests(900, Priority::User)) }, SECOND);
+    // And newcomers, who would take each unit as it comes.
+    for i in 0..900u64 {
+        machine.add(Habit { calls: 1, group: 1000 + i, ..Habit::of(30, USER) }, SECOND + (i + 1) * MS);
+    }
     machine.run(60 * SECOND);
     assert_eq!(machine.threads[large].grants, 3);
     let times: Vec<u64> = machine.log.iter().filter(|s| s.thread == large).map(|s| s.at).collect();
     // It saves up for 0.9 s; then the ten others have 900 turns each before its next.
     assert!(times[0] <= 2 * SECOND, "{times:?}");
-    assert!(times[1] - times[0] <= 11 * SECOND, "{times:?}");
+    assert!(times[1] - times[0] <= 12 * SECOND, "{times:?}");
     assert!(times[2] - times[1] <= 11 * SECOND, "{times:?}");
 }
 
