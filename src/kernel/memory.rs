@@ -8,7 +8,7 @@ use super::terms::Terms;
 use super::time::Time;
 
 /// How many participants a [`LocalMemory`] has room for.
-pub const LOCAL_SLOTS: usize = 4;
+pub const LOCAL_SLOTS: usize = 64;
 
 /// A policy and its state in private memory. A slot beyond [`LOCAL_SLOTS`] shares the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Passes over the queue: what is ahead of a call, and who is first.
 
 use super::{
-    EACH_WAITER, FORSAKEN, GRACE, LONGEST_BOUND, LONGEST_SLEEP, SHORTEST_BOUND, Standing, WAITERS, Waiting,
+    EACH_WAITER, Entry, FORSAKEN, GRACE, LONGEST_BOUND, LONGEST_SLEEP, SHORTEST_BOUND, Standing, WAITERS,
+    Waiting,
 };
 use crate::kernel::MAX_UNITS;
 use crate::kernel::ask::Priority;
@@ -120,6 +121,20 @@ pub(super) fn taken<V: View>(v: &V) -> impl Iterator<Item = usize> + '_ {
     (0..WAITERS / 64).flat_map(move |group| v.places(group).map(move |place| 64 * group + place))
 }
 
+/// The first call of the background, of those that will look. None if all permits of the background are out: then it
+/// cannot go, and must neither stand in the way of those who can nor save up for later.
+pub(super) fn first_of_background<V: View>(v: &V, now: Time) -> Option<Found> {
+    let most = v.general().concurrency_background;
+    if most.is_some_and(|most| v.core().in_flight_background >= most) {
+        return None;
+    }
+    taken(v)
+        .map(|place| (place, v.standing(place)))
+        .filter(|(_, standing)| standing.priority().is_background() && is_expected(standing, now))
+        .map(|(place, standing)| Found { place, rank: Rank::of(&standing), standing })
+        .min_by_key(|found| found.rank)
+}
+
 /// The background call that goes before everybody because the background is owed its share: its first, if it will
 /// look.
 fn owed<V: View>(v: &V, now: Time) -> Option<Found> {
@@ -127,11 +142,7 @@ fn owed<V: View>(v: &V, now: Time) -> Option<Found> {
     if share == 0 || v.waiting().of(Priority::Background) == 0 {
         return None;
     }
-    let first = taken(v)
-        .map(|place| (place, v.standing(place)))
-        .filter(|(_, standing)| standing.priority().is_background() && is_expected(standing, now))
-        .map(|(place, standing)| Found { place, rank: Rank::of(&standing), standing })
-        .min_by_key(|found| found.rank)?;
+    let first = first_of_background(v, now)?;
     let price = v.entry(first.place).weight.saturating_mul(u64::from(WHOLE_SHARE - share));
     (v.progress().owed >= price).then_some(Found { rank: Rank { class: 0, ..first.rank }, ..first })
 }
@@ -264,6 +275,16 @@ pub(super) fn first_after<V: View>(v: &V, after: Option<Rank>, now: Time) -> Opt
         })
         .filter(|found| after.is_none_or(|after| found.rank > after))
         .min_by_key(|found| found.rank)
+}
+
+/// Everybody who waits, in order of service, for people; late ones too.
+pub fn in_order<V: View>(v: &V) -> Vec<(usize, Entry)> {
+    let mut entries: Vec<(usize, Entry)> = taken(v).map(|place| (place, v.entry(place))).collect();
+    entries.sort_by_key(|(_, entry)| {
+        let standing = entry.standing;
+        Rank::new(standing.priority(), standing.tag, standing.number)
+    });
+    entries
 }
 
 /// Until when one may sleep if nobody can know its time: the longer the more are ahead, and the more wait at all, so

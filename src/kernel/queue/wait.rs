@@ -1,8 +1,8 @@
 //! Entering the queue, looking whether it is one's turn, leaving, and who is to be rung after a change.
 
 use super::entry::{Entry, Standing, Turn, Waiting};
-use super::survey::{Needs, Rank, Subject, Survey, bound, first_after, survey, taken};
-use super::{LONGEST_SLEEP, NOT_WORTH_A_RING, SHORTEST_BOUND, WAITERS, WEIGHTS};
+use super::survey::{Needs, Rank, Subject, Survey, bound, first_after, first_of_background, survey};
+use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_RING, SHORTEST_BOUND, WAITERS, WEIGHTS};
 use crate::kernel::MAX_RULES;
 use crate::kernel::MAX_UNITS;
 use crate::kernel::ask::{Ask, Priority, Reason, Refusal, Ticket};
@@ -138,7 +138,9 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcom
     m.set_waiting(found.waiting);
     let owed = found.owed == Some(wait.place);
     let judged = judge(m, &ask, &found, owed, now);
+    // A moment after the deadline is noise. One that was stopped until long after it has given up meanwhile (R132).
     if judged.is_now()
+        && now <= standing.deadline.plus(GRACE)
         && let Ok(ticket) = decide::charge_all(m, slot(owner), &ask, !owed, now)
     {
         clear(m, wait.place);
@@ -157,7 +159,14 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcom
         can_be_rung: standing.can_be_rung(),
     };
     let until = judged.appointment(&found, &who, now);
-    m.set_wake_at(wait.place, until);
+    // Who comes late again and again would be passed over for ever: it is waited for as long as it was late.
+    let lateness = now.since(standing.wake_at);
+    let expected_at = if lateness > GRACE {
+        until.plus(lateness.min(LONGEST_WAIT_FOR_LATE)).min(now.plus(LONGEST_SLEEP))
+    } else {
+        until
+    };
+    m.set_wake_at(wait.place, expected_at);
     (Outcome::Waiting(Wait { until, doubts: judged.doubts(&found), ..*wait }), Ring::Nobody)
 }
 
@@ -250,8 +259,11 @@ pub(in crate::kernel) fn settle_share<M: Memory>(m: &mut M, ask: &Ask) {
         0
     } else if ask.priority.is_background() {
         progress.owed.saturating_sub(weight.saturating_mul(u64::from(WHOLE_SHARE - share)))
-    } else {
+    } else if first_of_background(m, m.core().latest).is_some() {
         progress.owed.saturating_add(weight.saturating_mul(u64::from(share)))
+    } else {
+        // What could have gone and did not come is not made up for: it would keep all others waiting.
+        progress.owed
     };
     m.set_progress(progress);
 }
@@ -353,15 +365,22 @@ impl Judged {
     }
 }
 
+/// How much longer one is waited for that came late the last time.
+const LONGEST_WAIT_FOR_LATE: Nanos = Nanos::from_millis(100);
+
+/// How many groups there may be for each that waits. The others make their calls just now and come again; a clock
+/// that counts only those who wait runs away from them, and takes their next turn.
+const ABSENT: u64 = 4;
+
 /// Moves the clock of a priority on, after one of its calls was granted while others wait.
 ///
 /// A newcomer's turn is not before the turns of those who wait. And newcomers who come on and on do not put those off
-/// for ever: each grant moves the clock on by its share.
+/// for ever: each grant moves the clock on by its share, or rather less ([`ABSENT`]).
 fn move_on<M: Memory>(m: &mut M, ask: &Ask, found: &Survey, tag: u64, weight: u64) {
     let mut progress = m.progress();
     let clock = &mut progress.clocks[ask.priority as usize];
     let reached = found.next_tag.map_or(tag, |next| next.min(tag));
-    *clock = clock.saturating_add(weight / found.groups.max(1)).max(reached);
+    *clock = clock.saturating_add(weight / found.groups.saturating_mul(ABSENT)).max(reached);
     m.set_progress(progress);
     settle_share(m, ask);
 }
@@ -427,14 +446,4 @@ fn clear<M: Memory>(m: &mut M, place: usize) {
     let mut places = m.places(place / 64);
     places.0 &= !(1 << (place % 64));
     m.set_places(place / 64, places);
-}
-
-/// Everybody who waits, in order of service, for people; late ones too.
-pub fn in_order<V: View>(v: &V) -> Vec<(usize, Entry)> {
-    let mut entries: Vec<(usize, Entry)> = taken(v).map(|place| (place, v.entry(place))).collect();
-    entries.sort_by_key(|(_, entry)| {
-        let standing = entry.standing;
-        Rank::new(standing.priority(), standing.tag, standing.number)
-    });
-    entries
 }

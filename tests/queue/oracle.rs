@@ -1,0 +1,227 @@
+//! A slow reading of the queue's rules: its own list of all who wait, sorted anew for every question, and exact
+//! fractions.
+
+use super::queue::{MS, SECOND};
+use proptest::prelude::*;
+use shmlimit::kernel::queue::{self as kernel, Ring, Wait};
+use shmlimit::kernel::*;
+use std::collections::HashMap;
+
+pub const GRACE: u64 = 10 * MS;
+pub const NOT_WORTH_A_RING: u64 = 50_000;
+pub const WHOLE: u128 = 1_000_000;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Waiter {
+    pub owner: u64,
+    pub group: u64,
+    pub ask: Ask,
+    pub deadline: u64,
+    pub can_be_rung: bool,
+    pub arrival: u64,
+    pub tag: u64,
+    pub weight: u64,
+    pub wake_at: u64,
+    pub wait: Wait,
+}
+
+pub struct Oracle {
+    pub policy: Policy,
+    pub waiters: Vec<Waiter>,
+    pub clocks: [u64; 3],
+    pub ends: HashMap<(u64, u8), u64>,
+    pub owed: u128,
+    pub arrivals: u64,
+}
+
+/// What the oracle says of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict {
+    pub permit: bool,
+    /// When the rules have room for it and all ahead; nothing = never.
+    pub time: Option<u64>,
+    pub ahead: u64,
+}
+
+impl Oracle {
+    pub fn new(policy: Policy) -> Oracle {
+        Oracle { policy, waiters: Vec::new(), clocks: [0; 3], ends: HashMap::new(), owed: 0, arrivals: 0 }
+    }
+
+    pub fn expected(&self, w: &Waiter, now: u64) -> bool {
+        now <= w.wake_at + GRACE && w.wake_at <= now + SECOND + GRACE && w.deadline >= now
+    }
+
+    pub fn weight(&self, ask: &Ask) -> u64 {
+        let of = |rule: &Rule| {
+            (u128::from(ask.cost[usize::from(rule.unit)]) * u128::from(rule.period.0))
+                .div_ceil(rule.limit.into())
+        };
+        (self.policy.rules().iter().map(of).max().unwrap_or(0) as u64).clamp(1 << 10, 1 << 42)
+    }
+
+    /// The place in the order: owed first, then priority, tag, arrival.
+    pub fn key(&self, w: &Waiter, owed: Option<u64>) -> (bool, u8, u64, u64) {
+        (owed != Some(w.arrival), 2 - w.ask.priority as u8, w.tag, w.arrival)
+    }
+
+    /// The first call of the background that could go and will look.
+    pub fn first_of_background(&self, m: &LocalMemory, now: u64) -> Option<&Waiter> {
+        let full =
+            self.policy.concurrency_background().is_some_and(|most| m.core().in_flight_background >= most);
+        self.waiters
+            .iter()
+            .filter(|w| !full && w.ask.priority == Priority::Background && self.expected(w, now))
+            .min_by_key(|w| self.key(w, None))
+    }
+
+    /// The arrival of the background call that is owed its share.
+    pub fn owed(&self, m: &LocalMemory, now: u64) -> Option<u64> {
+        let share = u128::from(self.policy.queueing().background_share);
+        let first = self.first_of_background(m, now)?;
+        (share > 0 && self.owed >= u128::from(first.weight) * (WHOLE - share)).then_some(first.arrival)
+    }
+
+    /// Everybody who is expected, in order.
+    pub fn order(&self, m: &LocalMemory, now: u64) -> Vec<Waiter> {
+        let owed = self.owed(m, now);
+        let mut order: Vec<Waiter> = self.waiters.iter().filter(|w| self.expected(w, now)).copied().collect();
+        order.sort_by_key(|w| self.key(w, owed));
+        order
+    }
+
+    pub fn judge(&self, m: &LocalMemory, w: &Waiter, now: u64) -> Verdict {
+        let owed = self.owed(m, now);
+        let key = self.key(w, owed);
+        let ahead: Vec<Waiter> = self.order(m, now).into_iter().filter(|a| self.key(a, owed) < key).collect();
+        self.judge_behind(m, w, &ahead, owed == Some(w.arrival), now)
+    }
+
+    pub fn judge_behind(
+        &self,
+        m: &LocalMemory,
+        w: &Waiter,
+        ahead: &[Waiter],
+        owed: bool,
+        now: u64,
+    ) -> Verdict {
+        let background = w.ask.priority == Priority::Background;
+        let core = m.core();
+        let of_background = ahead.iter().filter(|a| a.ask.priority == Priority::Background).count() as u32;
+        let all = core.in_flight + ahead.len() as u32;
+        let permit = all < self.policy.concurrency().unwrap_or(4096)
+            && (!background
+                || self
+                    .policy
+                    .concurrency_background()
+                    .is_none_or(|most| core.in_flight_background + of_background < most));
+        let mut time = Some(now);
+        for (i, rule) in self.policy.rules().iter().enumerate() {
+            let unit = usize::from(rule.unit);
+            let (cost, limit, period) =
+                (i128::from(w.ask.cost[unit]), i128::from(rule.limit), i128::from(rule.period.0));
+            if cost == 0 {
+                continue;
+            }
+            let reserve = if background && !owed { i128::from(rule.reserve) } else { 0 };
+            let room = (i128::from(rule.burst) - reserve) * period;
+            let before: i128 = ahead.iter().map(|a| i128::from(a.ask.cost[unit])).sum();
+            // The rule's words are a time in 1/den ns, see rule/bucket.rs; here in 1/limit ns.
+            let [whole, part, ..] = m.rule(i).0;
+            let den = i128::from(Terms::of(rule).den());
+            let full_at = i128::from(whole) * limit + i128::from(part) * limit / den;
+            let ready = full_at.max(i128::from(now) * limit) + (before + cost) * period - room;
+            time = match time {
+                Some(time) if cost * period <= room => {
+                    Some(time.max(((ready + limit - 1).div_euclid(limit)).max(0) as u64))
+                }
+                _ => None,
+            };
+        }
+        Verdict { permit, time, ahead: ahead.len() as u64 }
+    }
+
+    pub fn granted(&mut self, m: &LocalMemory, w: &Waiter, now: u64, waited: bool) {
+        let class = w.ask.priority as usize;
+        let others: Vec<&Waiter> = self
+            .waiters
+            .iter()
+            .filter(|o| o.ask.priority == w.ask.priority && o.arrival != w.arrival)
+            .collect();
+        if !waited && self.waiters.is_empty() {
+            return;
+        }
+        let mut groups: Vec<u64> =
+            others.iter().filter(|o| self.expected(o, now)).map(|o| o.group).chain([w.group]).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let reached = others.iter().map(|o| o.tag).chain([w.tag]).min().unwrap_or(0);
+        self.clocks[class] = (self.clocks[class] + w.weight / (4 * groups.len() as u64)).max(reached);
+        self.waiters.retain(|o| o.arrival != w.arrival);
+        let share = u128::from(self.policy.queueing().background_share);
+        let weight = u128::from(self.weight(&w.ask));
+        if share == 0 {
+        } else if !self.waiters.iter().any(|o| o.ask.priority == Priority::Background) {
+            self.owed = 0;
+        } else if w.ask.priority == Priority::Background {
+            self.owed = self.owed.saturating_sub(weight * (WHOLE - share));
+        } else if self.first_of_background(m, now).is_some() {
+            self.owed += weight * share;
+        }
+    }
+
+    pub fn left(&mut self, arrival: u64) {
+        let Some(at) = self.waiters.iter().position(|w| w.arrival == arrival) else { return };
+        let gone = self.waiters.remove(at);
+        if self.policy.queueing().fairness == Fairness::Fifo {
+            return;
+        }
+        for w in &mut self.waiters {
+            if w.group == gone.group && w.ask.priority == gone.ask.priority && w.arrival > gone.arrival {
+                w.tag = w.tag.saturating_sub(gone.weight);
+            }
+        }
+        if let Some(end) = self.ends.get_mut(&(gone.group, gone.ask.priority as u8)) {
+            *end = end.saturating_sub(gone.weight);
+        }
+    }
+
+    /// Who must be woken: the first, if it could go well before it will look. With several units also somebody behind.
+    pub fn ring(&mut self, m: &LocalMemory, now: u64) -> Ring {
+        let units = self.policy.units().count();
+        let order = self.order(m, now);
+        let owed = self.owed(m, now);
+        for (i, w) in order.iter().take(if units > 1 { 8 } else { 1 }).enumerate() {
+            let verdict = self.judge_behind(m, w, &order[..i], owed == Some(w.arrival), now);
+            let sooner = match verdict.time {
+                Some(time) => verdict.permit && time + NOT_WORTH_A_RING < w.wake_at,
+                None => true,
+            };
+            if sooner && w.can_be_rung && w.wake_at > now + NOT_WORTH_A_RING {
+                let rung = self.waiters.iter_mut().find(|o| o.arrival == w.arrival).expect("it waits");
+                rung.wake_at = now;
+                return Ring::One(w.wait.place);
+            }
+        }
+        Ring::Nobody
+    }
+
+    pub fn agrees(&self, m: &LocalMemory) -> Result<(), TestCaseError> {
+        for priority in Priority::ALL {
+            let count = self.waiters.iter().filter(|w| w.ask.priority == priority).count();
+            prop_assert_eq!(m.waiting().of(priority), count);
+        }
+        let mut mine: Vec<&Waiter> = self.waiters.iter().collect();
+        mine.sort_by_key(|w| self.key(w, None));
+        let mine: Vec<_> =
+            mine.into_iter().map(|w| (w.wait.place, w.tag, w.wake_at, w.group, w.ask)).collect();
+        let its: Vec<_> = kernel::in_order(m)
+            .into_iter()
+            .map(|(place, e)| (place, e.standing.tag, e.standing.wake_at.0, e.standing.group, e.ask()))
+            .collect();
+        prop_assert_eq!(mine, its);
+        prop_assert_eq!(m.progress().clocks, self.clocks);
+        prop_assert_eq!(u128::from(m.progress().owed), self.owed);
+        Ok(())
+    }
+}

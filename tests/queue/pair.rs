@@ -1,0 +1,340 @@
+//! The kernel's queue and the oracle's, side by side through the same operations.
+
+use super::oracle::{GRACE, Oracle, Verdict, Waiter};
+use super::queue::{MS, SECOND, rule};
+use proptest::prelude::*;
+use shmlimit::kernel::queue::{self as kernel, Newcomer, Outcome, Ring, Wait};
+use shmlimit::kernel::*;
+
+#[derive(Clone, Debug)]
+pub enum Op {
+    Enter {
+        slot: u64,
+        group: u64,
+        cost: [u64; 2],
+        priority: Priority,
+        patience: Option<u64>,
+        can_be_rung: bool,
+    },
+    /// The one whose appointment is next looks, so much late.
+    Sleep {
+        late: u64,
+    },
+    Look(prop::sample::Index),
+    Leave(prop::sample::Index),
+    Release(prop::sample::Index),
+    Cancel(prop::sample::Index),
+    Try {
+        cost: [u64; 2],
+        priority: Priority,
+    },
+    Die {
+        slot: u64,
+    },
+    Step(u64),
+    Patch(usize),
+}
+
+pub fn priority() -> impl Strategy<Value = Priority> {
+    prop_oneof![2 => Just(Priority::Background), 3 => Just(Priority::User), 1 => Just(Priority::Webhook)]
+}
+
+pub fn cost() -> impl Strategy<Value = [u64; 2]> {
+    prop_oneof![4 => Just([1, 0]), 2 => (1u64..9).prop_map(|n| [n, 0]), 1 => (0u64..3, 1u64..20).prop_map(|(r, t)| [r, t])]
+}
+
+pub fn op() -> impl Strategy<Value = Op> {
+    let index = any::<prop::sample::Index>;
+    let patience =
+        prop::option::weighted(0.3, prop_oneof![0u64..3 * SECOND, Just(0), Just(365 * 86_400 * SECOND)]);
+    prop_oneof![
+        10 => (0u64..5, 0u64..5, cost(), priority(), patience, prop::bool::weighted(0.8)).prop_map(
+            |(slot, group, cost, priority, patience, can_be_rung)| {
+                Op::Enter { slot, group, cost, priority, patience, can_be_rung }
+            }
+        ),
+        10 => prop_oneof![3 => Just(0u64), 2 => 0u64..200_000, 1 => 0..30 * MS].prop_map(|late| Op::Sleep { late }),
+        2 => index().prop_map(Op::Look),
+        2 => index().prop_map(Op::Leave),
+        6 => index().prop_map(Op::Release),
+        2 => index().prop_map(Op::Cancel),
+        2 => (cost(), priority()).prop_map(|(cost, priority)| Op::Try { cost, priority }),
+        1 => (0u64..5).prop_map(|slot| Op::Die { slot }),
+        3 => prop_oneof![0u64..40 * MS, Just(3600 * SECOND)].prop_map(Op::Step),
+        1 => (0usize..4).prop_map(Op::Patch),
+    ]
+}
+
+/// Four policies with the same units, to change between.
+pub fn policies() -> impl Strategy<Value = Vec<Policy>> {
+    let one = (
+        1u64..300,
+        4u64..20,
+        0u64..4,
+        prop::option::of(1u64..4),
+        prop::option::of(1u64..3),
+        prop_oneof![2 => Just(0u64), 2 => 1u64..999_999, 1 => Just(1_000_000u64)],
+        prop::bool::weighted(0.25),
+    );
+    (prop::collection::vec(one, 4), any::<bool>()).prop_map(|(policies, two_units)| {
+        let policy =
+            |(limit, burst, reserve, concurrency, concurrency_background, background_share, fifo)| {
+                let tokens =
+                    RuleDraft { name: Some("t"), unit: Some("tokens"), ..rule(limit * 3, burst * 2) };
+                let rules = [RuleDraft { reserve, name: Some("r"), ..rule(limit, burst) }, tokens];
+                let fairness = if fifo { Fairness::Fifo } else { Fairness::Process };
+                let rules = &rules[..if two_units { 2 } else { 1 }];
+                let draft = PolicyDraft {
+                    concurrency,
+                    concurrency_background,
+                    background_share,
+                    fairness,
+                    rules,
+                    ..PolicyDraft::default()
+                };
+                Policy::new(&draft).expect("valid")
+            };
+        policies.into_iter().map(policy).collect()
+    })
+}
+
+/// Everything together: the kernel's memory, the oracle, and the tickets that are out.
+pub struct Pair {
+    pub m: LocalMemory,
+    pub oracle: Oracle,
+    pub tickets: Vec<(u64, Ticket)>,
+    pub now: u64,
+}
+
+impl Pair {
+    pub fn ask(&self, cost: [u64; 2], priority: Priority) -> Ask {
+        let tokens = if self.oracle.policy.units().count() > 1 { cost[1] } else { 0 };
+        Ask { cost: [cost[0].max(u64::from(tokens == 0)), tokens, 0, 0], priority }
+    }
+
+    pub fn appointment(&self, w: &Waiter, verdict: Verdict, until: u64) -> Result<(), TestCaseError> {
+        let (now, time) = (self.now, verdict.time.expect("refused else"));
+        prop_assert!(until > now && until <= now + SECOND && until <= w.deadline);
+        let latest = (now + SECOND).min(w.deadline);
+        if verdict.permit {
+            // Not before it could go; and not so much later that a lost ring would cost much.
+            prop_assert!(until >= time.min(latest));
+            let slack = if w.can_be_rung { 20 * MS * (verdict.ahead + 1) } else { 0 };
+            prop_assert!(until <= time + slack);
+        }
+        Ok(())
+    }
+
+    pub fn enter(&mut self, mut w: Waiter) -> Result<(), TestCaseError> {
+        let fifo = self.oracle.policy.queueing().fairness == Fairness::Fifo;
+        let class = w.ask.priority as usize;
+        let highest =
+            self.oracle.waiters.iter().filter(|o| o.ask.priority == w.ask.priority).map(|o| o.tag).max();
+        let end = self.oracle.ends.get(&(w.group, class as u8)).copied().unwrap_or(0);
+        w.arrival = self.oracle.arrivals;
+        w.weight = self.oracle.weight(&w.ask);
+        w.tag = self.oracle.clocks[class].max(if fifo { highest.unwrap_or(0) } else { end });
+        let verdict = self.oracle.judge(&self.m, &w, self.now);
+        let before = self.m.clone();
+        let newcomer = Newcomer {
+            owner: w.owner,
+            group: w.group,
+            ask: w.ask,
+            deadline: Time(w.deadline),
+            can_be_rung: w.can_be_rung,
+        };
+        let (outcome, ring) = kernel::enter(&mut self.m, &newcomer, Time(self.now));
+        prop_assert_eq!(ring, Ring::Nobody);
+        let goes = verdict.permit && verdict.time == Some(self.now);
+        let in_time = w.deadline > self.now && verdict.time.is_some_and(|time| time <= w.deadline);
+        let alone = self.oracle.waiters.is_empty();
+        match outcome {
+            Outcome::Granted(ticket) => {
+                prop_assert!(goes, "{verdict:?}");
+                self.tickets.push((w.owner, ticket));
+                self.oracle.granted(&self.m, &w, self.now, false);
+                if !alone && !fifo {
+                    self.oracle.ends.insert((w.group, class as u8), w.tag + w.weight);
+                }
+            }
+            Outcome::Refused(refusal) => {
+                prop_assert!(!goes && !in_time, "{verdict:?} {refusal:?}");
+                prop_assert_eq!(&self.m, &before, "a refusal leaves no trace (R5)");
+                prop_assert!(refusal.ready_at.is_none_or(|at| Some(at.0) == verdict.time));
+            }
+            Outcome::Waiting(wait) => {
+                prop_assert!(!goes && in_time, "{verdict:?}");
+                self.appointment(&w, verdict, wait.until.0)?;
+                (w.wait, w.wake_at) = (wait, wait.until.0);
+                self.oracle.waiters.push(w);
+                self.oracle.arrivals += 1;
+                if !fifo {
+                    self.oracle.ends.insert((w.group, class as u8), w.tag + w.weight);
+                }
+            }
+            Outcome::Gone => prop_assert!(false),
+        }
+        Ok(())
+    }
+
+    pub fn look(&mut self, arrival: u64) -> Result<(), TestCaseError> {
+        let w = *self.oracle.waiters.iter().find(|w| w.arrival == arrival).expect("waits");
+        let verdict = self.oracle.judge(&self.m, &w, self.now);
+        let goes =
+            verdict.permit && verdict.time == Some(self.now) && self.now <= w.deadline.saturating_add(GRACE);
+        let in_time = w.deadline > self.now && verdict.time.is_some_and(|time| time <= w.deadline);
+        let (outcome, ring) = kernel::look(&mut self.m, w.owner, &w.wait, Time(self.now));
+        match outcome {
+            Outcome::Granted(ticket) => {
+                prop_assert!(goes, "{verdict:?}");
+                self.tickets.push((w.owner, ticket));
+                self.oracle.granted(&self.m, &w, self.now, true);
+                prop_assert_eq!(ring, self.oracle.ring(&self.m, self.now));
+            }
+            Outcome::Refused(_) => {
+                prop_assert!(!goes && !in_time, "{verdict:?}");
+                self.oracle.left(arrival);
+                prop_assert_eq!(ring, self.oracle.ring(&self.m, self.now));
+            }
+            Outcome::Waiting(wait) => {
+                prop_assert!(!goes && in_time, "{verdict:?}");
+                self.appointment(&w, verdict, wait.until.0)?;
+                let mine = self.oracle.waiters.iter_mut().find(|w| w.arrival == arrival).expect("waits");
+                let late = self.now.saturating_sub(w.wake_at);
+                let waited_for = if late > GRACE { late.min(100 * MS) } else { 0 };
+                mine.wait = wait;
+                mine.wake_at = (wait.until.0 + waited_for).min(self.now + SECOND);
+                prop_assert_eq!(ring, Ring::Nobody);
+            }
+            Outcome::Gone => prop_assert!(false, "its place is gone"),
+        }
+        Ok(())
+    }
+
+    pub fn changed(&mut self) -> Result<(), TestCaseError> {
+        let ring = kernel::changed(&mut self.m, Time(self.now));
+        prop_assert_eq!(ring, self.oracle.ring(&self.m, self.now));
+        Ok(())
+    }
+
+    pub fn give_back(&mut self, ticket: usize, cancel: bool) -> Result<(), TestCaseError> {
+        let (owner, ticket) = self.tickets.swap_remove(ticket);
+        if cancel {
+            decide::cancel(&mut self.m, owner as usize - 2, &ticket, Time(self.now));
+        } else {
+            decide::release(&mut self.m, owner as usize - 2, &ticket);
+        }
+        self.changed()
+    }
+
+    pub fn step(&mut self, op: &Op, policies: &[Policy]) -> Result<(), TestCaseError> {
+        let chosen = |index: &prop::sample::Index, n: usize| (n > 0).then(|| index.index(n));
+        match op {
+            Op::Enter { slot, group, cost, priority, patience, can_be_rung } => {
+                let ask = self.ask(*cost, *priority);
+                let deadline = patience.map_or(u64::MAX, |patience| self.now + patience);
+                let wait = Wait { place: 0, number: 0, until: Time(0), doubts: false };
+                self.enter(Waiter {
+                    owner: slot + 2,
+                    group: *group,
+                    ask,
+                    deadline,
+                    can_be_rung: *can_be_rung,
+                    arrival: 0,
+                    tag: 0,
+                    weight: 0,
+                    wake_at: 0,
+                    wait,
+                })?;
+            }
+            Op::Sleep { late } => {
+                if let Some(next) = self.oracle.waiters.iter().min_by_key(|w| w.wake_at).copied() {
+                    self.now = self.now.max(next.wake_at.saturating_add(*late));
+                    self.look(next.arrival)?;
+                }
+            }
+            Op::Look(index) => {
+                if let Some(i) = chosen(index, self.oracle.waiters.len()) {
+                    self.look(self.oracle.waiters[i].arrival)?;
+                }
+            }
+            Op::Leave(index) => {
+                if let Some(i) = chosen(index, self.oracle.waiters.len()) {
+                    let w = self.oracle.waiters[i];
+                    let ring = kernel::leave(&mut self.m, w.owner, &w.wait, Time(self.now));
+                    self.oracle.left(w.arrival);
+                    prop_assert_eq!(ring, self.oracle.ring(&self.m, self.now));
+                }
+            }
+            Op::Release(index) | Op::Cancel(index) => {
+                if let Some(i) = chosen(index, self.tickets.len()) {
+                    self.give_back(i, matches!(op, Op::Cancel(_)))?;
+                }
+            }
+            Op::Try { cost, priority } => self.try_one(*cost, *priority)?,
+            Op::Die { slot } => {
+                let waited = self.oracle.waiters.iter().filter(|w| w.owner == slot + 2).count();
+                let reaped = decide::reap(&mut self.m, *slot as usize);
+                prop_assert_eq!(reaped.waited, waited);
+                // In the order of places; only the first eight move others up.
+                let mut dead: Vec<Waiter> =
+                    self.oracle.waiters.iter().filter(|w| w.owner == slot + 2).copied().collect();
+                dead.sort_by_key(|w| w.wait.place);
+                prop_assume!(dead.len() <= 8);
+                dead.iter().for_each(|w| self.oracle.left(w.arrival));
+                self.tickets.retain(|(owner, _)| *owner != slot + 2);
+                self.changed()?;
+            }
+            Op::Step(by) => self.now += by,
+            Op::Patch(i) => {
+                decide::patch(&mut self.m, &self.oracle.policy, &policies[*i], Time(self.now));
+                self.m.set_policy(&policies[*i]);
+                self.oracle.policy = policies[*i];
+                self.changed()?;
+            }
+        }
+        self.oracle.agrees(&self.m)
+    }
+
+    /// Who does not wait passes nobody of its priority or above.
+    pub fn try_one(&mut self, cost: [u64; 2], priority: Priority) -> Result<(), TestCaseError> {
+        let ask = self.ask(cost, priority);
+        let owed = self.oracle.owed(&self.m, self.now);
+        let order = self.oracle.order(&self.m, self.now);
+        let ahead: Vec<Waiter> = order
+            .into_iter()
+            .filter(|w| w.ask.priority as u8 >= priority as u8 || owed == Some(w.arrival))
+            .collect();
+        let wait = Wait { place: 0, number: 0, until: Time(0), doubts: false };
+        let w = Waiter {
+            owner: 7,
+            group: 99,
+            ask,
+            deadline: 0,
+            can_be_rung: false,
+            arrival: u64::MAX,
+            tag: u64::MAX,
+            weight: 0,
+            wake_at: 0,
+            wait,
+        };
+        let verdict = self.oracle.judge_behind(&self.m, &w, &ahead, false, self.now);
+        let goes = verdict.permit && verdict.time == Some(self.now);
+        let clocks = self.oracle.clocks;
+        match decide::acquire(&mut self.m, 5, &ask, Time(self.now)) {
+            Ok(ticket) => {
+                prop_assert!(goes);
+                self.tickets.push((7, ticket));
+                self.oracle.granted(&self.m, &w, self.now, false);
+                self.oracle.clocks = clocks;
+            }
+            Err(refusal) => {
+                prop_assert!(!goes);
+                let alone = self.oracle.judge_behind(&self.m, &w, &[], false, self.now);
+                let free = alone.permit && alone.time == Some(self.now);
+                prop_assert_eq!(refusal.reason == Reason::Queued, free);
+            }
+        }
+        Ok(())
+    }
+}
