@@ -327,9 +327,8 @@ fn p3_a_file_of_noise_behind_a_good_header() {
 #[test]
 fn p3_a_lock_word_that_names_a_living_process_is_busy_and_one_that_names_nobody_is_taken() {
     let fixture = Fixture::new();
-    let lock = |slot: usize| {
-        fixture.raw.word(layout::LOCK).store(lock_word_of(slot).into(), Ordering::Relaxed)
-    };
+    let lock =
+        |slot: usize| fixture.raw.word(layout::LOCK).store(lock_word_of(slot).into(), Ordering::Relaxed);
     lock(fixture.slot);
     let error = fixture.limiter.try_acquire(&Request::new()).unwrap_err().to_string();
     assert!(error.contains("busy") && error.contains(&std::process::id().to_string()), "{error}");

@@ -5,7 +5,9 @@
 pub mod actor;
 pub mod image;
 pub mod ptrace;
+pub mod queued;
 pub mod storm;
+pub mod walk;
 
 use nix::time::{ClockId, clock_gettime};
 use shmlimit::internals::Bounds;
