@@ -65,6 +65,12 @@ fn play(role: &str, directory: &Path) {
                 nix::unistd::execvp(arguments[0], &arguments).unwrap();
             });
         }
+        "multitude" => {
+            let awake = Cell::new(false);
+            let mut calls: Vec<_> = (0..image::WAITERS).map(|_| queued(&limiter, &one, &awake)).collect();
+            assert!(calls.iter_mut().all(|call| poll(call).is_pending()));
+            ready();
+        }
         "releaser" => {
             let grant = limiter.try_acquire(&one).unwrap();
             ready();
@@ -277,6 +283,23 @@ fn p2_r137_who_was_stopped_keeps_its_place_and_is_served_before_those_behind_it(
     // Where the machine does not let it run for 10 ms it is late again, and passed over: hence several tries.
     println!("served first at try {first:?}");
     assert!(first.is_some(), "others were served first {tries} times");
+}
+
+#[test]
+fn p2_r137_a_queue_full_of_the_dead_soon_has_room() {
+    let (directory, limiter) = fresh();
+    let held = limiter.try_acquire(&Request::new()).unwrap();
+    let mut multitude = Actor::start("multitude", directory.path());
+    let refused_for = |timeout| match limiter.acquire(&Request::new().timeout(timeout)) {
+        Err(AcquireError::Refused(refusal)) => refusal.reason(),
+        other => panic!("{other:?}"),
+    };
+    let moment = Duration::from_millis(5);
+    assert_eq!(refused_for(moment), Reason::QueueFull);
+    multitude.kill();
+    eventually("somebody can wait again", || refused_for(moment) == Reason::Concurrency);
+    drop(held);
+    nothing_is_lost(directory.path(), &limiter);
 }
 
 /// Runs a tracee until something shows in the segment.

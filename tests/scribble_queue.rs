@@ -8,6 +8,7 @@
 
 mod common;
 
+use common::queued::{poll, queued};
 use common::raw::Raw;
 use common::{NAME, Random, Watchdog, segment_path};
 use shmlimit::internals::{Bounds, layout};
@@ -15,11 +16,8 @@ use shmlimit::{
     AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Priority, Request, RuleDraft,
 };
 use std::cell::Cell;
-use std::future::poll_fn;
 use std::ops::Range;
-use std::pin::Pin;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -52,17 +50,6 @@ fn policy() -> Policy {
 fn now() -> u64 {
     let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME).unwrap();
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
-}
-
-type Queued<'l> = Pin<Box<dyn Future<Output = Result<Grant<'l>, AcquireError>> + 'l>>;
-
-fn queued<'l>(limiter: &'l Limiter, request: &'l Request<'l>, awake: &'l Cell<bool>) -> Queued<'l> {
-    let sleep = move |_| poll_fn(move |_| if awake.replace(false) { Poll::Ready(()) } else { Poll::Pending });
-    Box::pin(limiter.acquire_async(request, sleep))
-}
-
-fn poll<'l>(call: &mut Queued<'l>) -> Poll<Result<Grant<'l>, AcquireError>> {
-    call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
 #[derive(Clone, Copy, Debug)]
