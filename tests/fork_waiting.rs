@@ -29,7 +29,7 @@ fn me() -> u32 {
 }
 
 #[test]
-fn p6_r137_a_child_does_not_disturb_a_thread_of_its_parent_that_waits() {
+fn p6_r131_a_child_does_not_disturb_a_thread_of_its_parent_that_waits() {
     let (_directory, limiter, _watchdog) = fresh();
     let request = Request::new();
     let held = limiter.try_acquire(&request).unwrap();
@@ -56,7 +56,7 @@ fn p6_r137_a_child_does_not_disturb_a_thread_of_its_parent_that_waits() {
 }
 
 #[test]
-fn p6_r137_a_childs_copy_of_a_waiting_call_is_not_the_parents_place() {
+fn p6_r131_a_childs_copy_of_a_waiting_call_is_not_the_parents_place() {
     let (_directory, limiter, _watchdog) = fresh();
     let (request, awake) = (Request::new(), Cell::new(false));
     let held = limiter.try_acquire(&request).unwrap();
@@ -89,7 +89,7 @@ fn p6_r137_a_childs_copy_of_a_waiting_call_is_not_the_parents_place() {
 }
 
 #[test]
-fn p6_r137_a_child_may_wait_behind_its_parent_and_be_killed_there() {
+fn p6_r131_a_child_may_wait_behind_its_parent_and_be_killed_there() {
     let (_directory, limiter, _watchdog) = fresh();
     let (request, awake) = (Request::new(), Cell::new(false));
     let held = limiter.try_acquire(&request).unwrap();
@@ -123,7 +123,7 @@ fn p6_r137_a_child_may_wait_behind_its_parent_and_be_killed_there() {
 }
 
 #[test]
-fn p6_r137_the_place_of_a_killed_parent_is_found_although_its_child_has_a_copy_of_its_call() {
+fn p6_r131_the_place_of_a_killed_parent_is_found_although_its_child_has_a_copy_of_its_call() {
     let (directory, limiter, _watchdog) = fresh();
     let (request, awake) = (Request::new(), Cell::new(false));
     let held = limiter.try_acquire(&request).unwrap();

@@ -231,14 +231,14 @@ fn rung(walk: &Walk) -> usize {
 }
 
 #[test]
-fn p1_r137_entering_an_empty_queue_is_before_or_after() {
+fn p1_r131_entering_an_empty_queue_is_before_or_after() {
     let walk = Scene::new("enter").walk("enter");
     assert_eq!(counts(&walk), [(0, 0), (1, 1)]);
     assert_eq!(walk.before().rules(), walk.after().rules(), "who waits has not been charged");
 }
 
 #[test]
-fn p1_r137_entering_behind_others_is_before_or_after() {
+fn p1_r131_entering_behind_others_is_before_or_after() {
     let scene = Scene::new("enter");
     let _others = scene.waiters("background user webhook");
     let walk = scene.walk("enter behind others");
@@ -246,7 +246,7 @@ fn p1_r137_entering_behind_others_is_before_or_after() {
 }
 
 #[test]
-fn p1_r137_passing_over_the_late_is_before_or_after() {
+fn p1_r131_passing_over_the_late_is_before_or_after() {
     let mut scene = Scene::new("enter past the late");
     let _others = scene.waiters("background user");
     scene.tracee.run_to_mark();
@@ -257,7 +257,7 @@ fn p1_r137_passing_over_the_late_is_before_or_after() {
 }
 
 #[test]
-fn p1_r137_a_look_that_books_again_is_before_or_after() {
+fn p1_r131_a_look_that_books_again_is_before_or_after() {
     let scene = Scene::new("look in vain");
     let _others = scene.waiters("background user");
     let slot = slot_of(&scene.image(), &scene.tracee.actor);
@@ -268,7 +268,7 @@ fn p1_r137_a_look_that_books_again_is_before_or_after() {
 }
 
 #[test]
-fn p1_r137_a_look_that_is_granted_is_before_or_after_and_rings_the_next() {
+fn p1_r131_a_look_that_is_granted_is_before_or_after_and_rings_the_next() {
     let mut scene = Scene::new("look and go");
     let others = scene.waiters("background user");
     scene.appoint();
@@ -283,7 +283,7 @@ fn p1_r137_a_look_that_is_granted_is_before_or_after_and_rings_the_next() {
 }
 
 #[test]
-fn p1_r137_leaving_is_before_or_after_and_later_calls_of_the_group_move_up() {
+fn p1_r131_leaving_is_before_or_after_and_later_calls_of_the_group_move_up() {
     let scene = Scene::new("leave");
     let _others = scene.waiters("background webhook");
     let slot = slot_of(&scene.image(), &scene.tracee.actor);
@@ -314,7 +314,7 @@ fn p1_r132_a_whole_wait_in_vain_is_before_or_after_at_each_of_its_changes() {
 }
 
 #[test]
-fn p1_r137_giving_back_while_others_wait_is_before_or_after_and_rings_the_first() {
+fn p1_r131_giving_back_while_others_wait_is_before_or_after_and_rings_the_first() {
     for role in ["release", "cancel"] {
         let scene = Scene::new(role);
         let _others = scene.waiters("background user");
@@ -328,7 +328,7 @@ fn p1_r137_giving_back_while_others_wait_is_before_or_after_and_rings_the_first(
 }
 
 #[test]
-fn p1_r137_detaching_with_calls_in_the_queue_is_before_or_after() {
+fn p1_r131_detaching_with_calls_in_the_queue_is_before_or_after() {
     let scene = Scene::new("detach");
     let _others = scene.waiters("background user");
     let walk = scene.walk("detach with calls in the queue");
@@ -337,7 +337,7 @@ fn p1_r137_detaching_with_calls_in_the_queue_is_before_or_after() {
 }
 
 #[test]
-fn p1_r137_burying_one_who_waited_many_times_is_before_or_after() {
+fn p1_r131_burying_one_who_waited_many_times_is_before_or_after() {
     let scene = Scene::new("bury");
     let mut dead = scene.waiters("background user user webhook user");
     let others = scene.waiters("background user");

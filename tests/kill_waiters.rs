@@ -192,7 +192,7 @@ fn p2_when_nobody_is_killed_all_are_served() {
 }
 
 #[test]
-fn p2_r137_the_head_of_the_queue_may_be_killed() {
+fn p2_r131_the_head_of_the_queue_may_be_killed() {
     survived("head killed", |_, held, line| {
         line.remove(0).kill();
         give_back(held)
@@ -200,7 +200,7 @@ fn p2_r137_the_head_of_the_queue_may_be_killed() {
 }
 
 #[test]
-fn p2_r137_the_tail_of_the_queue_may_be_killed() {
+fn p2_r131_the_tail_of_the_queue_may_be_killed() {
     survived("tail killed", |_, held, line| {
         line.pop().unwrap().kill();
         give_back(held)
@@ -208,7 +208,7 @@ fn p2_r137_the_tail_of_the_queue_may_be_killed() {
 }
 
 #[test]
-fn p2_r137_all_but_one_may_be_killed() {
+fn p2_r131_all_but_one_may_be_killed() {
     survived("all but the last killed", |_, held, line| {
         line.drain(..WAITERS - 1).for_each(drop);
         give_back(held)
@@ -216,7 +216,7 @@ fn p2_r137_all_but_one_may_be_killed() {
 }
 
 #[test]
-fn p2_r137_ctrl_c_at_the_head_of_the_queue() {
+fn p2_r131_ctrl_c_at_the_head_of_the_queue() {
     survived("head interrupted", |_, held, line| {
         let mut head = line.remove(0);
         head.signal(Signal::SIGINT);
@@ -226,7 +226,7 @@ fn p2_r137_ctrl_c_at_the_head_of_the_queue() {
 }
 
 #[test]
-fn p2_r137_the_one_just_rung_may_be_killed_before_it_looks() {
+fn p2_r131_the_one_just_rung_may_be_killed_before_it_looks() {
     survived("killed just after it was rung", |directory, held, line| {
         let mut head = line.remove(0);
         stop_in_its_sleep(&head, directory);
@@ -242,7 +242,7 @@ fn p2_r137_the_one_just_rung_may_be_killed_before_it_looks() {
 }
 
 #[test]
-fn p2_r137_a_stopped_head_delays_nobody_and_goes_on_when_it_may() {
+fn p2_r131_a_stopped_head_delays_nobody_and_goes_on_when_it_may() {
     let mut stalls = Stalls::default();
     for _ in 0..rounds() {
         let (directory, limiter) = fresh();
@@ -260,7 +260,7 @@ fn p2_r137_a_stopped_head_delays_nobody_and_goes_on_when_it_may() {
 }
 
 #[test]
-fn p2_r137_who_was_stopped_keeps_its_place_and_is_served_before_those_behind_it() {
+fn p2_r131_who_was_stopped_keeps_its_place_and_is_served_before_those_behind_it() {
     let tries = 20;
     let first = (1..=tries).find(|_| {
         let (directory, limiter) = fresh();
@@ -335,7 +335,7 @@ fn ringer_killed(after: usize, stalls: &mut Stalls) -> bool {
 }
 
 #[test]
-fn p2_r137_one_killed_between_its_change_and_the_ring_is_not_waited_for() {
+fn p2_r131_one_killed_between_its_change_and_the_ring_is_not_waited_for() {
     // To the end, and more densely with more rounds.
     let stride = (24 / rounds()).max(1);
     let mut stalls = Stalls::default();
@@ -346,7 +346,7 @@ fn p2_r137_one_killed_between_its_change_and_the_ring_is_not_waited_for() {
 }
 
 #[test]
-fn p2_r137_one_killed_in_the_middle_of_its_look_is_not_waited_for() {
+fn p2_r131_one_killed_in_the_middle_of_its_look_is_not_waited_for() {
     let mut stalls = Stalls::default();
     for entries in 0..rounds() as u64 {
         let (directory, limiter) = fresh();
@@ -389,11 +389,11 @@ fn goes_away(role: &str, calls: u64) {
 }
 
 #[test]
-fn p6_r137_a_process_may_exit_while_its_threads_wait() {
+fn p6_r131_a_process_may_exit_while_its_threads_wait() {
     goes_away("crowd", 3);
 }
 
 #[test]
-fn p6_r137_a_process_may_become_another_program_while_a_thread_waits() {
+fn p6_r131_a_process_may_become_another_program_while_a_thread_waits() {
     goes_away("replaced", 1);
 }

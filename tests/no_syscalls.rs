@@ -278,7 +278,7 @@ fn calls_of_a_release() -> Option<Vec<Option<i64>>> {
 }
 
 #[test]
-fn r137_a_release_that_another_waits_for_makes_one_futex_wake_and_nothing_else() {
+fn r131_a_release_that_another_waits_for_makes_one_futex_wake_and_nothing_else() {
     let mut woke = false;
     for _ in 0..5 {
         let Some(calls) = calls_of_a_release() else { return };

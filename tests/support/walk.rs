@@ -1,6 +1,6 @@
 //! Walking through an operation one instruction at a time, and recovering every picture on the way.
 
-use super::image::{Camera, Image, Recovered};
+use super::image::{Camera, Image, Recovered, WAITERS};
 use super::ptrace::{Step, Tracee};
 use shmlimit::internals::layout::VERSION;
 use std::collections::HashMap;
@@ -68,6 +68,12 @@ pub fn walk_where(
         if !camera.still_shows(&last) || step == Step::Done {
             camera.take(&mut now);
             pictures += 1;
+            // Who is woken earlier looks in vain, and sleeps on.
+            let rings = (0..WAITERS).any(|place| now.bell(place) != last.bell(place));
+            assert!(
+                !rings || (now.is_whole() && now.lock_owner().is_none()),
+                "{role}: a ring before the change"
+            );
             let commits = now.is_whole() && !last.is_whole();
             let base = committed.last().unwrap();
             // Compared as if nobody held the lock: a dead holder's slot is given up, and with it what it held.
