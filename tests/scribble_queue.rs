@@ -12,9 +12,7 @@ use common::queued::{poll, queued};
 use common::raw::Raw;
 use common::{NAME, Random, Watchdog, segment_path};
 use shmlimit::internals::{Bounds, layout};
-use shmlimit::{
-    AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Priority, Request, RuleDraft,
-};
+use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Priority, Request, RuleDraft};
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::Ordering;

@@ -1,6 +1,6 @@
 //! What the crash proofs share: other processes to play with, ptrace, and pictures of a segment.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
 pub mod actor;
 pub mod image;
