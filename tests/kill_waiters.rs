@@ -324,10 +324,11 @@ fn ringer_killed(after: usize, stalls: &mut Stalls) -> bool {
     let mut ringer = Tracee::start("releaser", path);
     let mut line = line_up(path, WAITERS);
     assert!(step_until(&mut ringer, path, |now| now.is_whole() && now.in_flight() == 0));
+    // From here on somebody could go; and may, by its own appointment, before the kill.
+    let began = boot_time();
     if (0..after).any(|_| ringer.step() == Step::Done) {
         return false;
     }
-    let began = boot_time();
     ringer.kill();
     stalls.note(began, &go_on(&mut line));
     nothing_is_lost(path, &limiter);
