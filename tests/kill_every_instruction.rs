@@ -3,19 +3,19 @@
 //! Each operation runs in another process, one instruction at a time. Whenever a byte of the segment has changed, a
 //! copy of it is what a kill at this instruction would leave; recovery of that copy must give the last committed
 //! state, word for word. What pictures cannot show (locks of the operating system, sleepers) is in
-//! `kill_for_real.rs`.
+//! `kill_for_real.rs`; the operations of those who wait are in `kill_queue.rs`.
 
 #![cfg(target_os = "linux")]
 
 mod support;
 
-use shmlimit::internals::layout::{JOURNAL_LEN, VERSION};
+use shmlimit::internals::layout::JOURNAL_LEN;
 use shmlimit::{AcquireError, Limiter, Reason, Request};
-use std::collections::HashMap;
 use std::path::Path;
 use support::actor::{self, Actor, mark, ready};
-use support::image::{self, Image, Recovered};
+use support::image::{self, Image};
 use support::ptrace::{Step, Tracee};
+use support::walk::{Walk, walk, walk_on};
 use support::{CONCURRENCY, NAME, builder, directory, policy, usual_policy};
 use tempfile::TempDir;
 
@@ -114,78 +114,6 @@ fn assert_refused(limiter: &Limiter, reason: Reason) {
         Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), reason),
         other => panic!("expected a refusal, got {other:?}"),
     }
-}
-
-/// The committed states that an operation went through, one picture each.
-struct Walk {
-    committed: Vec<Image>,
-}
-
-impl Walk {
-    fn before(&self) -> &Image {
-        &self.committed[0]
-    }
-
-    fn after(&self) -> &Image {
-        self.committed.last().unwrap()
-    }
-}
-
-/// A lock word that nobody holds.
-const FREE: u32 = 0;
-
-/// Walks through one operation and recovers every picture on the way.
-///
-/// A commit is one store: the one that makes the version even. So at each picture recovery must give what the last
-/// even version showed, and a walk with two committed states gave exactly before or after, in this order.
-fn walk(role: &str, directory: &Path, permits: bool) -> Walk {
-    walk_on(Tracee::start(role, directory), role, directory, permits)
-}
-
-fn walk_on(mut tracee: Tracee, role: &str, directory: &Path, permits: bool) -> Walk {
-    let file = image::open(directory);
-    let mut last = Image::blank();
-    last.take(&file);
-    let mut now = last.clone();
-    let mut committed = vec![last.clone()];
-    // By lock word: who held the lock decides whose slot the newcomer gives up.
-    let mut expected: HashMap<u32, Recovered> = HashMap::new();
-    let (mut steps, mut pictures) = (0, 0);
-    loop {
-        let step = tracee.step();
-        steps += 1;
-        now.take(&file);
-        if now != last || step == Step::Done {
-            pictures += 1;
-            let commits = now.is_whole() && !last.is_whole();
-            let base = committed.last().unwrap();
-            // Compared as if nobody held the lock: a dead holder's slot is given up, and with it what it held.
-            if commits && now.with_lock(FREE).recovered(false) != base.with_lock(FREE).recovered(false) {
-                committed.push(now.clone());
-                expected.clear();
-            }
-            let base = committed.last().unwrap();
-            let lock = now.lock();
-            let wanted = expected.entry(lock).or_insert_with(|| base.with_lock(lock).recovered(false));
-            let found = now.recovered(permits);
-            assert!(
-                found == *wanted,
-                "{role}: a kill after {steps} instructions (version {}) leaves neither before nor after: {}",
-                now.word(VERSION),
-                found.differences(wanted)
-            );
-            std::mem::swap(&mut last, &mut now);
-        }
-        if step == Step::Done {
-            break;
-        }
-    }
-    assert!(
-        last.is_whole() && last.lock_owner().is_none(),
-        "{role}: the operation left the lock or the version"
-    );
-    println!("{role}: {steps} instructions, {pictures} pictures, {} committed states", committed.len());
-    Walk { committed }
 }
 
 /// A limiter that another participant holds a permit of: books that are wrong by one cannot hide at zero.

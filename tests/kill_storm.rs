@@ -10,14 +10,17 @@ mod support;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use shmlimit::internals::Bounds;
-use shmlimit::{AcquireError, Error, Limiter, Reason, Request};
+use shmlimit::{AcquireError, Error, Grant, Limiter, Priority, Reason, Request};
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use support::actor::{self, Actor, mark, ready};
 use support::image::{self, Image};
 use support::ptrace::{Step, Tracee};
+use support::queued::{poll, queued};
 use support::storm::{self, Entry, Random, Rule};
 use support::{CONCURRENCY, NAME, WATCHDOG, boot_time, directory, eventually};
 
@@ -93,6 +96,7 @@ fn open(directory: &Path) -> Limiter {
     let policy = shmlimit::Policy::new(&shmlimit::PolicyDraft {
         provider: "storm",
         concurrency: Some(CONCURRENCY),
+        background_share: 10,
         rules: &rules,
         ..Default::default()
     });
@@ -110,10 +114,9 @@ fn open(directory: &Path) -> Limiter {
 
 fn work(limiter: &Limiter, mut log: File) {
     let mut random = Random(u64::from(std::process::id()));
-    let request = Request::new().timeout(Duration::from_millis(50));
     loop {
         let before = boot_time();
-        match limiter.acquire(&request) {
+        match wait_somehow(limiter, &mut random) {
             Ok(grant) => {
                 let after = boot_time();
                 log.write_all(&Entry::Granted { before, after }.to_bytes()).unwrap();
@@ -127,6 +130,29 @@ fn work(limiter: &Limiter, mut log: File) {
             }
             Err(error) => expect_busy_at_worst(Err(error)),
         }
+    }
+}
+
+/// Of any priority: with a time-out, without one, or as one who enters the queue and thinks better of it.
+fn wait_somehow<'l>(limiter: &'l Limiter, random: &mut Random) -> Result<Grant<'l>, AcquireError> {
+    let request = Request::new().priority(Priority::ALL[random.below(3) as usize]);
+    let patient = request.clone().timeout(Duration::from_millis(50));
+    match random.below(8) {
+        0 => limiter.acquire(&request),
+        1 => limiter.acquire(&request.clone().timeout(Duration::from_micros(random.below(2000)))),
+        2 => {
+            let awake = Cell::new(false);
+            let mut call = queued(limiter, &patient, &awake);
+            match poll(&mut call) {
+                Poll::Ready(answer) => answer,
+                Poll::Pending => {
+                    std::thread::yield_now();
+                    drop(call);
+                    limiter.try_acquire(&request)
+                }
+            }
+        }
+        _ => limiter.acquire(&patient),
     }
 }
 
@@ -189,6 +215,13 @@ fn rage(directory: &Path, duration: Duration, random: &mut Random) -> Deeds {
         // Three stopped permit holders leave one permit; a holder stopped in the lock is let go on within a few turns.
         assert!(progress.elapsed() < Duration::from_secs(5), "nobody was granted anything for five seconds");
     }
+    // Calm again: everybody who is left goes on.
+    stopped.iter().for_each(|(i, _)| workers[*i].signal(Signal::SIGCONT));
+    for worker in &mut workers {
+        let grants = || storm::bytes_in_log(directory, worker.pid.as_raw());
+        let before = grants();
+        eventually("a worker goes on after the storm", || grants() > before + 240);
+    }
     deeds
 }
 
@@ -212,6 +245,12 @@ fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_nobody_stalls() {
     }
     drop(all);
     eventually("no permit is out", || limiter.snapshot().unwrap().in_flight == 0);
+    let limiters = directory.path().join("limiters");
+    eventually("nobody is left in the queue", || {
+        drop(limiter.try_acquire(&Request::new()));
+        let now = Image::of(&limiters);
+        (now.waiting(), now.taken().len()) == (0, 0)
+    });
     assert_eq!(limiter.snapshot().unwrap().resets, 0, "nothing had to be started afresh");
 
     let logs: Vec<Vec<Entry>> = storm::logs(directory.path());

@@ -31,6 +31,7 @@ const SAYS: &str = "traced helper: ";
 const GRANTED: &str = "granted and released";
 const RATE: &str = "denied for the rate";
 const CONCURRENCY: &str = "denied for want of a permit";
+const WAITED_FOR: &str = "released while another waits";
 
 fn mark() {
     // Nothing in std or this library asks for the parent.
@@ -69,6 +70,9 @@ fn traced_helper() {
     let (Some(directory), Ok(work)) = (std::env::var_os(PLACE), std::env::var(WORK)) else { return };
     let place = Duration::from_millis(std::env::var(BOUND_MS).unwrap().parse().unwrap());
     let limiter = limiter(Path::new(&directory), &work, place);
+    if work == WAITED_FOR {
+        return give_back_what_is_waited_for(&limiter);
+    }
     let request = Request::new();
     let held = (work != GRANTED).then(|| limiter.try_acquire(&request).unwrap());
     // The first decisions look after the dead and the file's place; the bounds keep the others from it.
@@ -90,6 +94,23 @@ fn traced_helper() {
     mark();
     drop(held);
     println!("\n{SAYS}{}", took.as_secs());
+}
+
+/// The helper's side where another thread waits for the only permit.
+fn give_back_what_is_waited_for(limiter: &Limiter) {
+    let held = limiter.try_acquire(&Request::new()).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| limiter.acquire(&Request::new()).unwrap().release().unwrap());
+        println!("\n{SAYS}{}", gettid());
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        let asleep = |looks_in: Duration| looks_in > Duration::from_millis(5);
+        while !limiter.snapshot().unwrap().queue.iter().any(|waiter| asleep(waiter.looks_in)) {
+            std::thread::yield_now();
+        }
+        mark();
+        held.release().unwrap();
+        mark();
+    });
 }
 
 /// What was seen of a helper.
@@ -134,10 +155,23 @@ impl Drop for Helper {
     }
 }
 
-/// The number of the system call that a stopped thread is entering or leaving.
+/// What a stopped thread says of the system call that it is entering or leaving: its number and arguments.
+fn call(thread: Pid) -> String {
+    std::fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap()
+}
+
+/// The number of that.
 fn call_number(thread: Pid) -> i64 {
-    let text = std::fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap();
+    let text = call(thread);
     text.split(' ').next().unwrap().trim().parse().unwrap_or_else(|_| panic!("in no system call: {text}"))
+}
+
+/// The same for a futex: what is asked of it; for others nothing.
+fn futex_operation(thread: Pid) -> Option<i64> {
+    let text = call(thread);
+    let mut words = text.split(' ');
+    words.next().filter(|number| number.parse() == Ok(libc::SYS_futex))?;
+    i64::from_str_radix(words.nth(1)?.trim_start_matches("0x"), 16).ok()
 }
 
 /// The system calls of a thread, from its first mark to its last, in stretches between marks. Every system call
@@ -209,6 +243,50 @@ fn ten_thousand_denials_for_the_rate_make_no_system_call() {
 #[test]
 fn ten_thousand_denials_for_want_of_a_permit_make_no_system_call() {
     assert_silent(CONCURRENCY);
+}
+
+/// The system calls of one release while another thread waits for what is given back: futex operations, and `None` for
+/// anything else.
+fn calls_of_a_release() -> Option<Vec<Option<i64>>> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut helper = Helper::start(directory.path(), WAITED_FOR, HOUR);
+    let thread = Pid::from_raw(i32::try_from(helper.answer()).unwrap());
+    if let Err(error) = ptrace::attach(thread) {
+        eprintln!("not tested: tracing is not permitted here ({error})");
+        return None;
+    }
+    assert!(matches!(waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap(), WaitStatus::Stopped(..)));
+    ptrace::setoptions(thread, ptrace::Options::PTRACE_O_TRACESYSGOOD).unwrap();
+    helper.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    let (mut marks, mut entering, mut calls) = (0, true, Vec::new());
+    while marks < 2 {
+        ptrace::syscall(thread, None).unwrap();
+        match waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap() {
+            WaitStatus::PtraceSyscall(_) => {}
+            WaitStatus::Stopped(..) => continue,
+            ended => panic!("the helper ended early: {ended:?}"),
+        }
+        match (entering, call_number(thread) == libc::SYS_getppid) {
+            (true, true) => marks += 1,
+            (true, false) if marks == 1 => calls.push(futex_operation(thread)),
+            _ => {}
+        }
+        entering = !entering;
+    }
+    ptrace::detach(thread, None).unwrap();
+    Some(calls)
+}
+
+#[test]
+fn r131_a_release_that_another_waits_for_makes_one_futex_wake_and_nothing_else() {
+    let mut woke = false;
+    for _ in 0..5 {
+        let Some(calls) = calls_of_a_release() else { return };
+        // One who is about to look by itself need not be woken; hence several tries.
+        assert!(calls.is_empty() || calls == [Some(i64::from(libc::FUTEX_WAKE))], "{calls:?}");
+        woke |= !calls.is_empty();
+    }
+    assert!(woke, "nobody was woken");
 }
 
 /// One check: the directory opened, the file looked at, the directory closed, with room for another way to do it.

@@ -122,6 +122,9 @@ impl Link {
         match decided {
             Ok(ticket) if committed => {
                 slots::tally(segment.words(), member.slot, slot::GRANTED);
+                if !segment.waiting().is_empty() {
+                    self.open_the_short_way(member, segment.bounds().lock);
+                }
                 Some(Ok(Grant::new(self, member.badge, ticket)))
             }
             Err(refusal) if segment.expect_refusal(raw, &refusal) => {
@@ -150,9 +153,8 @@ impl Link {
             Err(AcquireError::Refused(refusal)) => refusal,
             decided => {
                 slots::tally(segment.words(), member.slot, slot::GRANTED);
-                // Where nobody waits but the dead, the short way is closed until they are found.
                 if !segment.waiting().is_empty() {
-                    let _ = segment.reap(&member, patience);
+                    self.open_the_short_way(&member, patience);
                 }
                 return decided;
             }
@@ -165,6 +167,13 @@ impl Link {
         }
         slots::tally(segment.words(), member.slot, slot::REFUSED);
         Err(AcquireError::Refused(refusal))
+    }
+
+    /// Where nobody waits but the dead, the short way is closed until they are found, even if nobody is ever refused.
+    #[cold]
+    fn open_the_short_way(&self, member: &Member, patience: Duration) {
+        // The call is granted; whatever fails here can wait for the next.
+        let _ = self.segment.reap(member, patience);
     }
 
     /// Gives back what the dead held, if it is time to look for them. Says whether there were any.

@@ -7,7 +7,7 @@ use super::link::Link;
 use super::request::Request;
 use crate::error::Error;
 use crate::kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
-use crate::kernel::{Ask, Time};
+use crate::kernel::{Ask, Reason, Time};
 use crate::segment::layout::{CLOCK_OFFSET, slot};
 use crate::segment::{Member, slots};
 use std::time::{Duration, SystemTime};
@@ -86,6 +86,12 @@ impl<'l> Waiter<'l> {
                 }
                 Outcome::Refused(refusal) => {
                     self.place = None;
+                    // It may be full of the dead.
+                    if refusal.reason == Reason::QueueFull
+                        && link.look_for_dead(&member, self.lock_patience(&member))?
+                    {
+                        continue;
+                    }
                     slots::tally(segment.words(), member.slot, slot::REFUSED);
                     return Err(refusal.into());
                 }

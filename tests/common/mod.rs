@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses its part")]
 
 pub mod children;
+pub mod queued;
 pub mod raw;
 
 use shmlimit::internals::Bounds;

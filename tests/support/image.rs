@@ -1,6 +1,7 @@
 //! Pictures of a segment, and what recovery makes of them.
 
 use super::{CONCURRENCY, NAME, builder, directory};
+use memmap2::Mmap;
 use shmlimit::internals::layout::{self, slot};
 use shmlimit::{AcquireError, Policy, Reason, Request};
 use std::fs::{File, OpenOptions};
@@ -109,6 +110,34 @@ impl Image {
         })
     }
 
+    /// Which places of the queue are taken.
+    pub fn taken(&self) -> Vec<usize> {
+        (0..WAITERS).filter(|place| self.word(layout::PLACES + place / 64) >> (place % 64) & 1 == 1).collect()
+    }
+
+    /// How many wait, by the count: of all priorities.
+    pub fn waiting(&self) -> u64 {
+        (0..3).map(|priority| self.word(layout::WAITING) >> (16 * priority) & 0xffff).sum()
+    }
+
+    /// A word of an entry.
+    pub fn entry(&self, place: usize, word: usize) -> u64 {
+        self.word(layout::entry_base(place) + word)
+    }
+
+    /// The places of those who wait in a slot, in order of arrival.
+    pub fn places_of(&self, slot: usize) -> Vec<usize> {
+        let mut places = self.taken();
+        places.retain(|place| self.entry(*place, entry::OWNER) as u32 as usize == slot + 2);
+        places.sort_by_key(|place| self.entry(*place, entry::NUMBER));
+        places
+    }
+
+    /// How often the bell of a place has been rung.
+    pub fn bell(&self, place: usize) -> u32 {
+        self.entry(place, layout::BELL) as u32
+    }
+
     /// What a newcomer finds if everybody in this picture is dead: attaches to a copy, leaves it, and reads. Its own
     /// traces are wiped: its slot, and the anchor of the clock.
     ///
@@ -121,8 +150,10 @@ impl Image {
         let newcomer = open();
         let mine = Image::of(copy.path()).slot_of(std::process::id()).expect("the newcomer has a slot");
         assert_eq!(before[mine] & 1, 0, "the newcomer took a slot that had an owner");
-        drop(newcomer);
+        // Before it leaves: leaving tells the next in the queue, and its new appointment would be a trace.
         let after = Image::of(copy.path());
+        drop(newcomer);
+        assert!(Image::of(copy.path()).is_whole());
         assert!(after.is_whole(), "the version is odd after recovery");
         assert_eq!(after.lock_owner(), None, "the lock is held after recovery");
         assert_eq!(
@@ -137,6 +168,8 @@ impl Image {
         };
         let words = (0..layout::WORDS).filter(|word| layout::is_journaled(*word) && !is_trace(word));
         if permits {
+            // Nobody in the picture will ever look again; that need not be waited for.
+            everybody_is_late(copy.path());
             let limiter = open();
             let mut grants = Vec::new();
             let refusal = loop {
@@ -148,6 +181,8 @@ impl Image {
             };
             assert_eq!(refusal.reason(), Reason::Concurrency);
             assert_eq!(grants.len() as u64, CONCURRENCY, "the permits of the dead come back, and no others");
+            let left = Image::of(copy.path());
+            assert_eq!((left.word(layout::WAITING), left.taken().len()), (0, 0), "a place is lost");
         }
         Recovered(words.map(|word| (word, after.word(word))).collect())
     }
@@ -160,16 +195,77 @@ impl Image {
     }
 }
 
+/// Looks at a segment without copying it: after each instruction that would take longer than the instruction.
+pub struct Camera(Mmap);
+
+impl Camera {
+    /// On the segment in a directory.
+    pub fn new(directory: &Path) -> Camera {
+        // SAFETY: nobody makes the file shorter; its bytes are only looked at while those who write it are stopped.
+        Camera(unsafe { Mmap::map(&open(directory)) }.unwrap())
+    }
+
+    /// Whether the segment still is as in this picture.
+    pub fn still_shows(&self, image: &Image) -> bool {
+        self.0[..] == image.0[..]
+    }
+
+    /// Takes a picture anew.
+    pub fn take(&self, image: &mut Image) {
+        image.0.copy_from_slice(&self.0);
+    }
+}
+
 /// The transactional words after recovery.
 #[derive(PartialEq, Eq)]
 pub struct Recovered(Vec<(usize, u64)>);
 
 impl Recovered {
+    /// Only those words that count.
+    pub fn only(mut self, counts: &impl Fn(usize) -> bool) -> Recovered {
+        self.0.retain(|(word, _)| counts(*word));
+        self
+    }
+
     /// Where two of them differ, for people.
     pub fn differences(&self, other: &Recovered) -> String {
         let differing = self.0.iter().zip(&other.0).filter(|(a, b)| a != b);
         differing.map(|(a, b)| format!("word {}: {:#x}, expected {:#x}; ", a.0, a.1, b.1)).collect()
     }
+}
+
+/// Words of an entry of the queue, from its start.
+pub mod entry {
+    /// Who waits.
+    pub const OWNER: usize = 0;
+    /// When it came, and its priority.
+    pub const NUMBER: usize = 1;
+    /// Its turn.
+    pub const TAG: usize = 2;
+    /// Its appointment.
+    pub const WAKE_AT: usize = 3;
+}
+
+/// How many may wait.
+pub const WAITERS: usize = 1024;
+
+/// Gives everybody who waits an appointment.
+pub fn appoint(directory: &Path, at: u64) {
+    let image = Image::of(directory);
+    for place in image.taken() {
+        store(directory, layout::entry_base(place) + entry::WAKE_AT, at);
+    }
+}
+
+/// Nobody has looked for a long time.
+fn everybody_is_late(directory: &Path) {
+    appoint(directory, 1);
+}
+
+/// Writes a word past the library.
+pub fn store(directory: &Path, word: usize, value: u64) {
+    let file = OpenOptions::new().write(true).open(directory.join(format!("{NAME}.shm"))).unwrap();
+    file.write_all_at(&value.to_ne_bytes(), 8 * word as u64).unwrap();
 }
 
 /// The segment in a directory.

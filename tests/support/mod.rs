@@ -1,11 +1,13 @@
 //! What the crash proofs share: other processes to play with, ptrace, and pictures of a segment.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
 pub mod actor;
 pub mod image;
 pub mod ptrace;
+pub mod queued;
 pub mod storm;
+pub mod walk;
 
 use nix::time::{ClockId, clock_gettime};
 use shmlimit::internals::Bounds;

@@ -62,6 +62,11 @@ pub fn bytes_in_logs(directory: &Path) -> u64 {
     files(directory).map(|path| path.metadata().unwrap().len()).sum()
 }
 
+/// The same for one process; none yet if it has not begun.
+pub fn bytes_in_log(directory: &Path, pid: i32) -> u64 {
+    directory.join(format!("log-{pid}")).metadata().map_or(0, |file| file.len())
+}
+
 /// One log a process.
 pub fn logs(directory: &Path) -> Vec<Vec<Entry>> {
     let log = |path| std::fs::read(path).unwrap().chunks_exact(ENTRY).map(Entry::from_bytes).collect();

@@ -183,9 +183,6 @@ pub fn leave<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> Ring {
 /// Removes whatever waits for participants that are gone. Says how many calls that were; the caller then asks who is
 /// to be rung.
 pub fn abandon<M: Memory>(m: &mut M, is_gone: impl Fn(&Standing) -> bool) -> usize {
-    if m.waiting().is_empty() {
-        return 0;
-    }
     let mut gone = 0;
     let mut waiting = Waiting::default();
     for group in 0..WAITERS / 64 {
