@@ -174,7 +174,13 @@ pub fn look_once(machine: &Machine, slot: usize, at: Place, now: Time) -> Outcom
 
 /// Gives a permit back.
 pub fn give_back(machine: &Machine, slot: usize, ticket: &Ticket, now: Time) {
+    give_back_having(machine, slot, ticket, now, || {});
+}
+
+/// Gives a permit back; `last` happens before anybody can see it.
+pub fn give_back_having(machine: &Machine, slot: usize, ticket: &Ticket, now: Time, last: impl FnOnce()) {
     let mut begun = begin(machine, slot, Claim::Participant);
+    last();
     decide::release(&mut begun.tx, slot, ticket);
     let to_ring = queue::changed(&mut begun.tx, now);
     begun.tx.commit().unwrap();

@@ -8,8 +8,8 @@ use shmlimit::segment::memory::Reader;
 use shmlimit_loom_tests::explore::{living, spawn};
 use shmlimit_loom_tests::machine::Machine;
 use shmlimit_loom_tests::queue::{
-    ASK, Place, at, check, give_back, leave, look_once, look_until_granted, machine, sleep_until_granted,
-    stand, take,
+    ASK, Place, at, check, give_back, give_back_having, leave, look_once, look_until_granted, machine,
+    sleep_until_granted, stand, take,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -29,8 +29,7 @@ impl Inside {
         };
         let ticket = ticket.expect("it waits for ever");
         assert_eq!(self.0.fetch_add(1, Relaxed), 0, "one permit, granted twice");
-        self.0.fetch_sub(1, Relaxed);
-        give_back(machine, slot, &ticket, now);
+        give_back_having(machine, slot, &ticket, now, || _ = self.0.fetch_sub(1, Relaxed));
     }
 }
 
