@@ -127,6 +127,10 @@ fn owed<V: View>(v: &V, now: Time) -> Option<Found> {
     if share == 0 || v.waiting().of(Priority::Background) == 0 {
         return None;
     }
+    // One that must wait for a permit of the background itself would keep a free one from all others.
+    if v.general().concurrency_background.is_some_and(|most| v.core().in_flight_background >= most) {
+        return None;
+    }
     let first = taken(v)
         .map(|place| (place, v.standing(place)))
         .filter(|(_, standing)| standing.priority().is_background() && is_expected(standing, now))
