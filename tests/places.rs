@@ -109,6 +109,22 @@ fn a_deleted_segment_grants_nothing_more_once_one_of_its_users_has_noticed() {
 }
 
 #[test]
+fn a_deleted_segment_is_noticed_by_one_who_is_only_refused() {
+    let directory = common::directory();
+    let bounds = Bounds { place: Duration::from_millis(2), ..quick() };
+    let limiter = builder(directory.path()).bounds(bounds).policy(counted(1, None)).create().unwrap();
+    assert!(take(&limiter));
+    // Refusals that need neither lock nor look at the place, for as long as the bound says.
+    (0..100).for_each(|_| assert!(!take(&limiter)));
+    let path = segment_path(directory.path());
+    fs::remove_file(&path).unwrap();
+    assert!(common::eventually(|| {
+        assert!(!take(&limiter), "what was charged stays charged");
+        path.exists()
+    }));
+}
+
+#[test]
 fn a_recreated_segment_is_followed() {
     let directory = common::directory();
     let running = builder(directory.path()).policy(counted(10, None)).create().unwrap();

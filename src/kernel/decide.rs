@@ -118,25 +118,43 @@ pub(super) fn charge_all<M: Memory>(
     Ok(Ticket { granted_at: now, cost: ask.cost, permit, charges })
 }
 
-/// [`acquire`] for the usual case: a limiter of one rule that counts this call, and admits it. Nothing in any other,
-/// and nothing is taken. Short enough to be inlined, which makes it several times as fast.
+/// A ticket of [`take_from_one`], as much of it as is not known from the ask: a whole one is made where it will stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    granted_at: Time,
+    permit: Held,
+    charge: Charge,
+}
+
+impl Taken {
+    /// The ticket for what was asked.
+    #[inline(always)]
+    pub fn ticket(self, ask: &Ask) -> Ticket {
+        let mut charges = [Charge::default(); MAX_RULES];
+        charges[0] = self.charge;
+        Ticket { granted_at: self.granted_at, cost: ask.cost, permit: self.permit, charges }
+    }
+}
+
+/// [`acquire`] for the usual case: a limiter of one rule that counts this call as one, and admits it. Nothing in any
+/// other, and nothing is taken. Short enough to be inlined, which makes it several times as fast.
 #[inline(always)]
-pub fn take_from_one<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Option<Ticket> {
+pub fn take_from_one<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Option<Taken> {
     let (general, core) = (m.general(), m.core());
-    let terms = m.terms(0);
-    let cost = ask.cost[terms.unit()];
-    let now = now.max(core.latest);
     let background = ask.priority.is_background();
-    if general.rules != 1 || cost == 0 || !m.waiting().is_empty() || !permit_free(&general, &core, background)
-    {
+    if general.rules != 1 || !m.waiting().is_empty() || !permit_free(&general, &core, background) {
         return None;
     }
-    let (state, charge) = rule::admit(&terms, m.rule(0), now, cost, background)?;
+    let now = now.max(core.latest);
+    let (state, terms) = (m.rule(0), m.terms(0));
+    // A constant cost: a multiplication that is not needed would take all registers.
+    if ask.cost[terms.unit()] != 1 {
+        return None;
+    }
+    let (state, charge) = rule::admit(&terms, state, now, 1, background)?;
     m.set_rule(0, state);
     let permit = take_permit(m, slot, core, background, now);
-    let mut charges = [Charge::default(); MAX_RULES];
-    charges[0] = charge;
-    Some(Ticket { granted_at: now, cost: ask.cost, permit, charges })
+    Some(Taken { granted_at: now, permit, charge })
 }
 
 #[inline(always)]
@@ -214,29 +232,42 @@ pub fn judge<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
     let now = now.max(core.latest);
     let background = ask.priority.is_background();
     let free = permit_free(&general, &core, background);
-    // Most limiters have one rule; what is said of it alone needs no loop.
-    let wait = match general.rules {
-        1 => judge_rule(v, 0, ask, Wait::none(now), now),
-        _ if ask.is_peek() => return None,
-        rules => judge_rules(v, rules, ask, now),
-    };
-    let refused = wait.rule.is_some() || (!free && !ask.is_peek());
+    if ask.is_peek() {
+        return None;
+    }
+    let mut wait = Wait::none(now);
+    for rule in 0..general.rules.min(MAX_RULES) {
+        let terms = v.terms(rule);
+        let cost = ask.cost[terms.unit()];
+        if cost > 0 {
+            wait = wait.with(rule, rule::earliest(&terms, v.rule(rule), now, cost, background));
+        }
+    }
+    let refused = wait.rule.is_some() || !free;
     if refused { Some(wait.refusal(free, now)) } else { None }
 }
 
-#[inline(never)]
-fn judge_rules<V: View>(v: &V, rules: usize, ask: &Ask, now: Time) -> Wait {
-    (0..rules.min(MAX_RULES)).fold(Wait::none(now), |wait, rule| judge_rule(v, rule, ask, wait, now))
-}
-
+/// [`judge`] for the usual refusal: by a limiter of one rule that counts this call, or for want of a permit. Nothing in
+/// any other case. Short, because whoever is refused asks again and again.
 #[inline(always)]
-fn judge_rule<V: View>(v: &V, rule: usize, ask: &Ask, wait: Wait, now: Time) -> Wait {
-    let terms = v.terms(rule);
-    match ask.cost[terms.unit()] {
-        0 => wait,
-        cost => {
-            wait.with(rule, rule::earliest(&terms, v.rule(rule), now, cost, ask.priority.is_background()))
-        }
+pub fn judge_one<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
+    let general = v.general();
+    if general.rules != 1 {
+        return None;
+    }
+    let background = ask.priority.is_background();
+    let core = v.core();
+    let now = now.max(core.latest);
+    let free = permit_free(&general, &core, background);
+    let (state, terms) = (v.rule(0), v.terms(0));
+    // A constant cost: a multiplication that is not needed would take all registers.
+    if ask.cost[terms.unit()] != 1 {
+        return None;
+    }
+    match rule::earliest(&terms, state, now, 1, background) {
+        When::At(time) => Some(Wait { rule: Some(0), until: Some(time) }.refusal(free, now)),
+        When::Now if !free => Some(Wait::none(now).refusal(false, now)),
+        When::Now | When::Never => None,
     }
 }
 

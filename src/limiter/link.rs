@@ -56,18 +56,34 @@ impl Link {
     pub(super) fn grant_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Grant<'_>> {
         let segment = &self.segment;
         let (mut tx, now) = segment.begin_at_once(member, raw)?;
-        let ticket = decide::take_from_one(&mut tx, member.slot, ask, now);
+        let taken = decide::take_from_one(&mut tx, member.slot, ask, now);
         let committed = tx.commit().is_ok();
         tx.end();
-        let ticket = ticket.filter(|_| committed)?;
+        let taken = taken.filter(|_| committed)?;
         slots::tally(segment.words(), member.slot, slot::GRANTED);
-        Some(Grant::new(self, member.badge, ticket))
+        Some(Grant::new(self, member.badge, taken.ticket(ask)))
+    }
+
+    /// [`refuse_at_once`](Self::refuse_at_once) while the last refusal [lasts](Segment::expects_refusal), for the usual
+    /// case of one rule: nothing is to be remembered that is not known.
+    #[inline(always)]
+    pub(super) fn refuse_again(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
+        let segment = &self.segment;
+        let refusal = segment.look_at_once(raw, |view, now| decide::judge_one(view, ask, now))??;
+        if refusal.reason == Reason::Concurrency && segment.are_dead_due(raw) {
+            return None;
+        }
+        slots::tally(segment.words(), member.slot, slot::REFUSED);
+        Some(refusal.into())
     }
 
     /// A refusal that needs no lock, because nothing is due yet: a consistent look is enough.
     #[inline(always)]
     pub(super) fn refuse_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
         let segment = &self.segment;
+        if segment.is_place_due(raw) {
+            return None;
+        }
         let refusal = segment.look_at_once(raw, |view, now| decide::judge(view, ask, now))??;
         if !segment.expect_refusal(raw, &refusal) {
             return None;

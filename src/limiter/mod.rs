@@ -18,6 +18,7 @@ use crate::kernel::Policy;
 use crate::paths::{self, LimiterName};
 use crate::segment::directory::{Allowances, Directory};
 use crate::segment::{Bounds, Segment};
+use crate::sys::Clock;
 use group::Group;
 use link::Link;
 use std::path::{Path, PathBuf};
@@ -135,7 +136,7 @@ impl Limiter {
 
     /// Asks once and never waits (except for the lock, a second at most).
     pub fn try_acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
-        self.attempt(request, self.shared.lock_patience)
+        self.attempt(request)
     }
 
     /// Asks, and waits until the call may be made: in the queue of all processes, so that everybody has its turn (R131).
@@ -209,24 +210,30 @@ impl Limiter {
         self.shared.first.newest()
     }
 
-    /// One try, waiting for the lock for `patience` nanoseconds at most.
+    /// One try.
     #[inline(always)]
-    fn attempt(&self, request: &Request<'_>, patience: u64) -> Result<Grant<'_>, AcquireError> {
+    fn attempt(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
+        // First of all: what is read before the clock must have arrived before it is read, what is read after it can
+        // arrive meanwhile.
+        let read = Clock::read();
         let link = self.newest();
         let Some((ask, member)) = request.plain().zip(link.segment.present()) else {
-            return self.attempt_at_length(request, patience);
+            return self.attempt_at_length(request, self.shared.lock_patience);
         };
-        let raw = member.clock.now();
+        let raw = member.clock.correct(read);
         if link.segment.expects_refusal(raw) {
-            return self.attempt_unlocked(request, raw, patience);
+            return match link.refuse_again(ask, &member, raw) {
+                Some(refusal) => Err(AcquireError::Refused(refusal)),
+                None => self.attempt_unlocked(request, raw, self.shared.lock_patience),
+            };
         }
-        if link.segment.rules() != 1 {
-            return self.attempt_many(request, raw, patience);
+        if link.segment.rules() != 1 || ask.cost[0] != 1 {
+            return self.attempt_many(request, raw, self.shared.lock_patience);
         }
         match link.grant_at_once(ask, &member, raw) {
             Some(grant) => Ok(grant),
             // Probably refused; why and until when is said there, so that this way stays short.
-            None => self.attempt_unlocked(request, raw, patience),
+            None => self.attempt_unlocked(request, raw, self.shared.lock_patience),
         }
     }
 

@@ -197,8 +197,8 @@ impl Segment {
         }
     }
 
-    /// The lock and the time, if nothing is in the way. `raw` is what the clock says, read before the lock: two
-    /// processes then take turns instead of one hogging it, and the lock is held shorter. Else nothing, and [`transact`](Self::transact) finds out.
+    /// The lock and the time, if nothing is in the way. `raw` is what the clock says, read before the
+    /// lock, which is then held shorter. Else nothing, and [`transact`](Self::transact) finds out.
     #[inline(always)]
     pub fn begin_at_once(&self, member: &Member, raw: u64) -> Option<(Tx<'_>, Time)> {
         if self.is_place_due(raw) {
@@ -218,7 +218,7 @@ impl Segment {
 
     /// Whether it is time to look if the file is still in its place.
     #[inline(always)]
-    fn is_place_due(&self, raw: u64) -> bool {
+    pub fn is_place_due(&self, raw: u64) -> bool {
         raw.wrapping_sub(self.presence.word(presence::CHECKED).load(Ordering::Relaxed)) > self.place_bound
     }
 
@@ -228,7 +228,8 @@ impl Segment {
         Reader(self.words.cells()).general().rules
     }
 
-    /// Whether the last refusal that this process got is not yet over. A hint: nothing rests on it.
+    /// Whether the last refusal that this process got is not yet over, and [the place](Self::is_place_due) need not be
+    /// looked at either. Of the refusal it is a hint: nothing rests on it.
     #[inline(always)]
     pub fn expects_refusal(&self, raw: u64) -> bool {
         raw < self.presence.word(presence::REFUSED_UNTIL).load(Ordering::Relaxed)
@@ -239,25 +240,32 @@ impl Segment {
     #[inline(always)]
     pub fn expect_refusal(&self, raw: u64, refusal: &Refusal) -> bool {
         let until = match (refusal.reason, refusal.retry_at) {
-            (Reason::Concurrency, _) => {
-                self.presence.word(presence::REAPED).load(Ordering::Relaxed).saturating_add(self.reap_bound)
-            }
+            (Reason::Concurrency, _) => self.dead_due_at(),
             (_, Some(at)) => raw.saturating_add(at.since(refusal.judged_at).0),
             // Nobody else is refused because this one never can be served.
             (_, None) => return true,
         };
-        self.presence.word(presence::REFUSED_UNTIL).store(until, Ordering::Relaxed);
+        let placed = self.presence.word(presence::CHECKED).load(Ordering::Relaxed);
+        let until_placed = until.min(placed.saturating_add(self.place_bound));
+        self.presence.word(presence::REFUSED_UNTIL).store(until_placed, Ordering::Relaxed);
         raw < until
     }
 
-    /// One look at a committed state without the lock, if nothing is in the way.
+    /// Whether it is time to look for the dead.
+    #[inline(always)]
+    pub fn are_dead_due(&self, raw: u64) -> bool {
+        raw >= self.dead_due_at()
+    }
+
+    #[inline(always)]
+    fn dead_due_at(&self) -> u64 {
+        self.presence.word(presence::REAPED).load(Ordering::Relaxed).saturating_add(self.reap_bound)
+    }
+
+    /// One look at a committed state without the lock, if nothing is in the way. Its place is the caller's to look at.
     #[inline(always)]
     pub fn look_at_once<R>(&self, raw: u64, look: impl Fn(&Reader<'_>, Time) -> R) -> Option<R> {
-        if self.is_place_due(raw) {
-            return None;
-        }
-        journal::read_once(&self.words, |words| {
-            let cells = words.cells();
+        journal::read_once(self.words.cells(), |cells| {
             let now = Time(raw.wrapping_add(cells.load(layout::CLOCK_OFFSET)));
             (cells.load(layout::RETIRED) == 0).then(|| look(&Reader(cells), now))
         })?

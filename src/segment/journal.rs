@@ -228,7 +228,7 @@ const READS: usize = if cfg!(loom) { 2 } else { 16 };
 /// `look` may see a torn state (its result is then thrown away), so it must cope with any words.
 pub fn read<R>(words: &Words, mut look: impl FnMut(&Words) -> R) -> Option<R> {
     for _ in 0..READS {
-        if let Some(seen) = read_once(words, &mut look) {
+        if let Some(seen) = read_once(words.cells(), |_| look(words)) {
             return Some(seen);
         }
         spin_hint();
@@ -238,13 +238,12 @@ pub fn read<R>(words: &Words, mut look: impl FnMut(&Words) -> R) -> Option<R> {
 
 /// [`read`], one try.
 #[inline(always)]
-pub fn read_once<R>(words: &Words, mut look: impl FnMut(&Words) -> R) -> Option<R> {
-    let cells = words.cells();
+pub fn read_once<'a, R>(cells: Cells<'a>, look: impl FnOnce(Cells<'a>) -> R) -> Option<R> {
     let before = cells.at(VERSION).load(Ordering::Acquire);
     if before & 1 != 0 {
         return None;
     }
-    let seen = look(words);
+    let seen = look(cells);
     fence(Ordering::Acquire);
     (cells.load(VERSION) == before).then_some(seen)
 }

@@ -3,10 +3,10 @@
 //! ```text
 //! byte     words  section   written by, under which rule
 //! 0x0000      16  header    the creator, before the file has a name; never again
-//! 0x0080       8  lock      alone in its cache line: those who wait for it look at it all the time, and must not slow
-//!                           down the one who works
-//! 0x00c0       4  control   the lock holder: version, journal length (see journal.rs); transactions only: how many wait
-//! 0x00e0       4  core      transactions only (latest time, permits in flight, clock offset, retired mark)
+//! 0x0080       1  lock      with the next two in one cache line, because whoever takes the lock needs them at once
+//! 0x0088       3  control   the lock holder: version, journal length (see journal.rs); transactions only: how many wait
+//! 0x00a0       4  core      transactions only (latest time, permits in flight, clock offset, retired mark)
+//! 0x00c0       8  (zero)
 //! 0x0100       8  origin    transactions only (boot, wall anchor, policy epoch, resets)
 //! 0x0140      32  rules     transactions only; four words a rule, eight rules
 //! 0x0240     256  policy    transactions only; the kernel's encoded policy and its checksum
@@ -65,14 +65,14 @@ pub mod header {
 /// The lock, in the low half of this word.
 pub const LOCK: usize = header::WORDS;
 /// Even: the state is whole. Odd: a transaction is under way, or its owner died in it.
-pub const VERSION: usize = LOCK + 8;
+pub const VERSION: usize = LOCK + 1;
 /// How many journal entries belong to the transaction under way.
 pub const JOURNAL_LEN: usize = VERSION + 1;
 /// How many wait, by priority.
 pub const WAITING: usize = VERSION + 2;
 
 /// First word of the core: latest time, permits in flight.
-pub const CORE: usize = VERSION + 4;
+pub const CORE: usize = VERSION + 3;
 /// What is added to the machine's clock to get the limiter's (changes only when a reboot is absorbed).
 pub const CLOCK_OFFSET: usize = CORE + 2;
 /// Non-zero once nothing is granted from this segment any more: open it again by name.
@@ -83,7 +83,7 @@ pub const REPLACED: u64 = 1;
 pub const HANDED_OVER: u64 = 2;
 
 /// Identity of the boot this segment's clock belongs to: two words.
-pub const BOOT: usize = CORE + 4;
+pub const BOOT: usize = CORE + 12;
 /// Limiter time at the anchor: together with [`ANCHOR_WALL`] it tells how long a machine was off.
 pub const ANCHOR_TIME: usize = BOOT + 2;
 /// Wall time at the anchor.
@@ -221,7 +221,7 @@ pub fn checksum(words: impl IntoIterator<Item = u64>) -> u64 {
 
 const _: () = {
     assert!(POLICY_WORDS <= 255, "the policy and its checksum fill their section");
-    assert!(LOCK * 8 == 0x80 && VERSION * 8 == 0xc0 && CORE * 8 == 0xe0 && BOOT * 8 == 0x100);
+    assert!(LOCK * 8 == 0x80 && VERSION * 8 == 0x88 && CORE * 8 == 0xa0 && BOOT * 8 == 0x100);
     assert!(RULES * 8 == 0x140 && POLICY * 8 == 0x240 && JOURNAL * 8 == 0x1000);
     assert!(POLICY_CHECKSUM < JOURNAL && RULES + MAX_RULES * RULE_WORDS <= POLICY);
     assert!(PROGRESS_WORDS <= 8 && PLACES + WAITERS / 64 <= TURN_TABLE && WAITERS % 64 == 0);

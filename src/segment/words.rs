@@ -161,7 +161,12 @@ impl Cells<'_> {
     /// Reads `N` words in a row.
     #[inline(always)]
     pub fn load_array<const N: usize>(self, first: usize) -> [u64; N] {
-        std::array::from_fn(|i| self.load(first + i))
+        // A loop, because `array::from_fn` is a function that the compiler may decide not to inline.
+        let mut words = [0; N];
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = self.load(first + i);
+        }
+        words
     }
 }
 

@@ -5,7 +5,8 @@
 //!
 //! **Time**
 //! - [`Clock`]: one clock for all processes of the machine. `discover` finds out how this process must read it;
-//!   `now` is nanoseconds since boot, counting suspend, the same number in every container; `now_coarse` is
+//!   `now` is nanoseconds since boot, counting suspend, the same number in every container. It is `correct` of
+//!   `read`, which says something only to a process that has discovered its clock; `now_coarse` is
 //!   cheaper, lags a few milliseconds, and is never above a `now` read after it. `to_words` and `from_words` carry
 //!   a clock through [`ForkWords`]: a forked child may live in another time namespace and must discover anew.
 //!   A clock without any shift is all zero words, so keep "discovered" in a word of its own.

@@ -110,10 +110,15 @@ impl Count for Bucket {
     #[inline(always)]
     fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When {
         let den = terms.den();
-        let Some(slack) = terms.room(leave_reserve).checked_minus(terms.step().times(cost, den), den) else {
+        let (at, room) = (Words::read(state).at, terms.room(leave_reserve));
+        let needed = terms.step().times(cost, den);
+        if room < needed {
             return When::Never;
-        };
-        let ready = Words::read(state).at.minus(slack, den).ceil();
+        }
+        // Rounded up once, at the end: the fractions together are more than -1 ns and less than 2 ns.
+        let frac = at.frac.wrapping_add(needed.frac).wrapping_sub(room.frac) as i64;
+        let up = u64::from(frac > 0) + u64::from(frac > den as i64);
+        let ready = at.whole.saturating_add(up).saturating_sub(room.whole.wrapping_sub(needed.whole));
         if ready <= now.0 { When::Now } else { When::At(Time(ready)) }
     }
 

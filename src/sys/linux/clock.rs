@@ -29,8 +29,18 @@ impl Clock {
 
     #[inline(always)]
     pub(crate) fn now(&self) -> u64 {
+        self.correct(Clock::read())
+    }
+
+    #[inline(always)]
+    pub(crate) fn read() -> u64 {
         // No checks: `discover` has read this very clock, and it does not go away.
-        read_raw(libc::CLOCK_BOOTTIME).1.wrapping_add(self.precise_shift as u64)
+        read_raw(libc::CLOCK_BOOTTIME).1
+    }
+
+    #[inline(always)]
+    pub(crate) fn correct(&self, read: u64) -> u64 {
+        read.wrapping_add(self.precise_shift as u64)
     }
 
     #[inline]
