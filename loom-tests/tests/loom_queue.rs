@@ -145,8 +145,8 @@ fn r131_a_look_without_the_lock_finds_no_permit_between_two_owners() {
         let ticket = take(&machine, 1, at(0));
         let place = stand(&machine, 2, None, at(0));
         let reader = spawn(&machine, |machine| {
-            let refused = journal::read_once(&machine.words, |words| {
-                let view = Reader(words.cells());
+            let refused = journal::read_once(machine.words.cells(), |cells| {
+                let view = Reader(cells);
                 let alone = decide::judge(&view, &ASK, at(0));
                 alone.is_some()
                     || !view.waiting().is_empty() && queue::no_overtaking(&view, &ASK, at(0)).is_some()
