@@ -7,3 +7,4 @@
 pub mod explore;
 pub mod machine;
 pub mod pair;
+pub mod queue;

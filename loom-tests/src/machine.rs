@@ -30,13 +30,13 @@ pub struct Machine {
     /// Sleeps end at once for this many calls: a bound that passes though nobody is dead.
     short_sleeps: std::sync::atomic::AtomicU32,
     clock: std::sync::atomic::AtomicU64,
-    /// The only one who can announce anything.
-    giver: usize,
+    /// The one who can die.
+    mortal: usize,
 }
 
 #[derive(Default)]
 struct Sleepers {
-    /// The one whose news are slept for has died.
+    /// Somebody has died who may have owed a ring.
     in_vain: bool,
     next: u32,
     /// The word slept on, by its address, and the sleeper's ticket: first come, first woken.
@@ -58,11 +58,11 @@ impl Drop for Pulse {
 impl Machine {
     /// A segment with these words (all zero) and a living participant in each of `slots`.
     pub fn new(words: &[usize], slots: &[usize]) -> Arc<Machine> {
-        Machine::with_giver(words, slots, usize::MAX)
+        Machine::with_mortal(words, slots, usize::MAX)
     }
 
-    /// As [`new`](Self::new); with `giver` dead, those who sleep for news do so in vain, and their bound passes.
-    pub fn with_giver(words: &[usize], slots: &[usize], giver: usize) -> Arc<Machine> {
+    /// As [`new`](Self::new); with `mortal` dead, those who sleep for a ring may do so in vain, and their bound passes.
+    pub fn with_mortal(words: &[usize], slots: &[usize], mortal: usize) -> Arc<Machine> {
         let pulse = |slot| Cell::new(if slots.contains(&slot) { HELD } else { FREE });
         Arc::new(Machine {
             words: Words::model(words),
@@ -71,8 +71,13 @@ impl Machine {
             woken: Condvar::new(),
             short_sleeps: 0.into(),
             clock: 0.into(),
-            giver,
+            mortal,
         })
+    }
+
+    /// The slot whose owner can die, if one was named.
+    pub fn mortal(&self) -> Option<usize> {
+        (self.mortal < SLOTS).then_some(self.mortal)
     }
 
     /// The next sleeps end at once, as if their bound had passed.
@@ -100,7 +105,7 @@ impl Machine {
         if is_dead() {
             self.pulses[slot].store(FREE, Ordering::Release);
             let mut sleepers = self.sleepers.lock().unwrap();
-            sleepers.in_vain |= slot == self.giver;
+            sleepers.in_vain |= slot == self.mortal;
             sleepers.queue.clear();
             drop(sleepers);
             self.woken.notify_all();

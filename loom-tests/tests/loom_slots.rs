@@ -53,7 +53,7 @@ fn dies_taking_a_permit(machine: &Arc<Machine>, cut: &Cut) -> loom::thread::Join
 /// What a participant does first with the lock of a dead one: give back what it held. Returns how many permits.
 fn participate(machine: &Machine, index: usize) -> u32 {
     let mut begun = machine.begin(index, Claim::Participant);
-    let given_back = robbed_slot(&begun).map_or(0, |dead| slots::leave(&mut begun.tx, dead).total);
+    let given_back = robbed_slot(&begun).map_or(0, |dead| slots::leave(&mut begun.tx, dead).held.total);
     begun.tx.commit().unwrap();
     drop(begun);
     given_back
@@ -77,7 +77,7 @@ fn come(machine: &Machine) -> Option<u32> {
 fn bury(machine: &Machine, index: usize) -> Option<u32> {
     let _pulse = machine.take_pulse(1)?;
     let mut begun = machine.begin(index, Claim::Undertaker(1));
-    let given_back = slots::leave(&mut begun.tx, 1).total;
+    let given_back = slots::leave(&mut begun.tx, 1).held.total;
     begun.tx.commit().unwrap();
     drop(begun);
     Some(given_back)

@@ -315,3 +315,26 @@ fn r137_each_bound_is_an_error_that_names_the_key() {
     assert!(matches!(Algorithm::parse(0, "sliding_log"), Err(PolicyError::NotYetSupported { .. })));
     assert!(matches!(Algorithm::parse(0, "magic"), Err(PolicyError::UnknownAlgorithm { .. })));
 }
+
+#[test]
+fn r108_a_background_call_without_a_permit_of_its_own_keeps_none_from_the_users() {
+    let rules = [bucket(1_000_000, SECOND)];
+    let draft = PolicyDraft {
+        concurrency: Some(3),
+        concurrency_background: Some(1),
+        background_share: 500_000,
+        rules: &rules,
+        ..PolicyDraft::default()
+    };
+    let mut m = LocalMemory::new(&Policy::new(&draft).expect("valid"));
+    let mut enter = |slot: u64, priority| {
+        let ask = Ask::one(priority);
+        let deadline = Time(u64::MAX);
+        let who = queue::Newcomer { owner: slot + 2, group: slot + 1, ask, deadline, can_be_rung: true };
+        matches!(queue::enter(&mut m, &who, Time(1_000_000_000)).0, queue::Outcome::Granted(_))
+    };
+    assert!(enter(0, Priority::Background));
+    assert!(!enter(1, Priority::Background), "the background has its one permit");
+    assert!(enter(2, Priority::User), "and is owed its share from here on");
+    assert!(enter(3, Priority::User), "two permits are for the users");
+}

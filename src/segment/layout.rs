@@ -42,7 +42,7 @@ pub const BYTE_ORDER: u32 = 0x0a0b_0c0d;
 /// How many participants may be attached at once.
 pub const SLOTS: usize = if cfg!(loom) { 3 } else { 512 };
 /// How many words one transaction may change.
-pub const JOURNAL_ENTRIES: usize = if cfg!(loom) { 8 } else { 256 };
+pub const JOURNAL_ENTRIES: usize = if cfg!(loom) { 16 } else { 256 };
 
 /// Words of the header.
 pub mod header {

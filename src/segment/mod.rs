@@ -17,7 +17,7 @@ mod join;
 pub mod journal;
 pub mod layout;
 pub mod lock;
-mod memory;
+pub mod memory;
 #[cfg(not(loom))]
 mod queue;
 #[cfg(not(loom))]

@@ -84,8 +84,8 @@ macro_rules! mortal {
             }
 
             /// As the standard library's.
-            pub fn fetch_or(&self, value: $int, order: Ordering) -> $int {
-                if self.reached() { self.cell.fetch_or(value, order) } else { 0 }
+            pub fn fetch_add(&self, value: $int, order: Ordering) -> $int {
+                if self.reached() { self.cell.fetch_add(value, order) } else { 0 }
             }
 
             /// As the standard library's.

@@ -32,11 +32,11 @@ pub use wait::{Newcomer, Outcome, Ring, Wait, abandon, changed, enter, leave, lo
 use super::time::Nanos;
 
 /// How many calls may wait at once (R137).
-pub const WAITERS: usize = 1024;
+pub const WAITERS: usize = if cfg!(loom) { 64 } else { 1024 };
 /// How many groups' turns are remembered.
-pub const TURNS: usize = 1024;
+pub const TURNS: usize = if cfg!(loom) { 1 } else { 1024 };
 /// How far from its own place a group's turn may be remembered.
-pub const TURN_WINDOW: usize = 8;
+pub const TURN_WINDOW: usize = if cfg!(loom) { 1 } else { 8 };
 
 /// Who has not looked so long after its appointment is passed over.
 pub const GRACE: Nanos = Nanos::from_millis(10);

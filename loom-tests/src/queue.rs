@@ -1,0 +1,227 @@
+//! Calls that wait, as `limiter/wait.rs` and `limiter/link.rs` make them: one transaction, the bell read in it, the ring
+//! after it. The policy is the smallest that makes anybody wait: some permits, no rule, first come first served.
+
+use crate::machine::{FOR_EVER, Machine, robbed_slot};
+use shmlimit::kernel::policy::QUEUEING_AT;
+use shmlimit::kernel::queue::{self, ENTRY_WORDS, Newcomer, Outcome, PROGRESS_WORDS, Ring, TURN_WORDS, Wait};
+use shmlimit::kernel::{Ask, Fairness, General, Nanos, Priority, Queueing, Ticket, Time, View, decide};
+use shmlimit::segment::bell;
+use shmlimit::segment::journal::Begun;
+use shmlimit::segment::layout::{
+    CORE, PLACES, POLICY, PROGRESS, SLOTS, TURN_TABLE, WAITING, entry_base, slot, slot_base,
+};
+use shmlimit::segment::lock::{Claim, Os};
+use shmlimit::segment::slots;
+use shmlimit::sys::mortal::is_dead;
+use std::sync::Arc;
+
+/// What everybody asks for.
+pub const ASK: Ask = Ask::one(Priority::User);
+
+/// So many milliseconds after the models begin.
+pub fn at(milliseconds: u64) -> Time {
+    Time(1_000_000_000).plus(Nanos::from_millis(milliseconds))
+}
+
+/// A place in the queue, and what its bell said.
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// The place.
+    pub wait: Wait,
+    heard: u32,
+}
+
+/// What transactions on the queue may change, in models of two entries at most.
+fn state() -> impl Iterator<Item = usize> {
+    let of_slot = |index| [slot::STATE, slot::HELD, slot::HELD_SINCE].map(|word| slot_base(index) + word);
+    let of_entry = |place| entry_base(place)..entry_base(place) + ENTRY_WORDS;
+    (CORE..CORE + 2)
+        .chain([WAITING, PLACES])
+        .chain(PROGRESS..PROGRESS + PROGRESS_WORDS)
+        .chain(TURN_TABLE..TURN_TABLE + TURN_WORDS)
+        .chain((0..SLOTS).flat_map(of_slot))
+        .chain((0..2).flat_map(of_entry))
+}
+
+/// A segment with so many permits and three participants, of whom `mortal` can die.
+pub fn machine_with_mortal(permits: u32, mortal: usize) -> Arc<Machine> {
+    let words: Vec<usize> = state().chain(POLICY..=POLICY + QUEUEING_AT).collect();
+    let machine = Machine::with_mortal(&words, &[0, 1, 2], mortal);
+    let general =
+        General { rules: 0, units: 1, concurrency: Some(permits), concurrency_background: None }.to_words();
+    let queueing = Queueing { fairness: Fairness::Fifo, background_share: 0 };
+    for (word, value) in general.into_iter().chain([queueing.to_word()]).enumerate() {
+        machine.words.store(POLICY + word, value);
+    }
+    machine
+}
+
+/// A segment with so many permits and three participants who live for ever.
+pub fn machine(permits: u32) -> Arc<Machine> {
+    machine_with_mortal(permits, usize::MAX)
+}
+
+fn badge(slot: usize) -> u64 {
+    1 << 32 | (slot as u64 + 2)
+}
+
+/// A transaction; one who got the lock of a dead one gives back what that held first, and rings everybody.
+fn begin(machine: &Machine, slot: usize, claim: Claim) -> Begun<'_, Machine> {
+    loop {
+        let mut begun = machine.begin(slot, claim);
+        let Some(dead) = robbed_slot(&begun) else { return begun };
+        let sleepers = begun.tx.places(0);
+        slots::leave(&mut begun.tx, dead);
+        begun.tx.commit().unwrap();
+        drop(begun);
+        sleepers.for_each(|place| bell::ring(&machine.words, machine, place));
+    }
+}
+
+fn ring(machine: &Machine, ring: Ring) {
+    if let Ring::One(place) = ring {
+        bell::ring(&machine.words, machine, place);
+    }
+}
+
+/// Asks and enters the queue, or looks whether it is the turn of `at`.
+fn look(machine: &Machine, slot: usize, at: Option<Place>, deadline: Time, now: Time) -> (Outcome, u32) {
+    let mut begun = begin(machine, slot, Claim::Participant);
+    let (outcome, to_ring) = match at {
+        Some(at) => queue::look(&mut begun.tx, badge(slot), &at.wait, now),
+        None => {
+            let owner = badge(slot);
+            let who = Newcomer { owner, group: owner, ask: ASK, deadline, can_be_rung: true };
+            queue::enter(&mut begun.tx, &who, now)
+        }
+    };
+    let heard = match outcome {
+        Outcome::Waiting(wait) => bell::hear(&machine.words, wait.place),
+        _ => 0,
+    };
+    begun.tx.commit().unwrap();
+    drop(begun);
+    ring(machine, to_ring);
+    (outcome, heard)
+}
+
+/// Frees the slot of the dead one, if there is one. Says whether that had anything.
+fn bury(machine: &Machine, slot: usize, now: Time) -> bool {
+    let Some(dead) = machine.mortal() else { return false };
+    let Some(pulse) = machine.take_pulse(dead) else { return false };
+    let mut begun = begin(machine, slot, Claim::Undertaker(dead));
+    let reaped = slots::leave(&mut begun.tx, dead);
+    let to_ring = queue::changed(&mut begun.tx, now);
+    begun.tx.commit().unwrap();
+    drop(begun);
+    drop(pulse);
+    ring(machine, to_ring);
+    !reaped.is_nothing()
+}
+
+/// A call that need not wait.
+pub fn take(machine: &Machine, slot: usize, now: Time) -> Ticket {
+    match look(machine, slot, None, Time(u64::MAX), now) {
+        (Outcome::Granted(ticket), _) => ticket,
+        other => panic!("not granted: {other:?}"),
+    }
+}
+
+/// Enters the queue behind all others.
+pub fn stand(machine: &Machine, slot: usize, deadline: Option<Time>, now: Time) -> Place {
+    match look(machine, slot, None, deadline.unwrap_or(Time(u64::MAX)), now) {
+        (Outcome::Waiting(wait), heard) => Place { wait, heard },
+        // A dead one reads nothing.
+        _ if is_dead() => Place { wait: Wait { place: 0, number: 0, until: now, doubts: false }, heard: 0 },
+        other => panic!("need not wait: {other:?}"),
+    }
+}
+
+/// Looks at its own time, and then as often as it is rung, until it has its turn; nothing if it has to give up. One
+/// who has no place yet enters.
+pub fn look_until_granted(machine: &Machine, slot: usize, at: Option<Place>, now: Time) -> Option<Ticket> {
+    let mut at = at;
+    loop {
+        let (outcome, heard) = look(machine, slot, at, Time(u64::MAX), now);
+        match outcome {
+            Outcome::Granted(ticket) => return Some(ticket),
+            Outcome::Waiting(wait) => {
+                at = Some(Place { wait, heard });
+                if wait.doubts && bury(machine, slot, now) {
+                    continue;
+                }
+                bell::sleep(&machine.words, machine, wait.place, heard, FOR_EVER);
+            }
+            Outcome::Refused(_) => return None,
+            Outcome::Gone => at = None,
+        }
+        if is_dead() {
+            return None;
+        }
+    }
+}
+
+/// Sleeps until it is rung; then as [`look_until_granted`].
+pub fn sleep_until_granted(machine: &Machine, slot: usize, at: Place, now: Time) -> Option<Ticket> {
+    bell::sleep(&machine.words, machine, at.wait.place, at.heard, FOR_EVER);
+    look_until_granted(machine, slot, Some(at), now)
+}
+
+/// One look, whatever comes of it.
+pub fn look_once(machine: &Machine, slot: usize, at: Place, now: Time) -> Outcome {
+    look(machine, slot, Some(at), Time(u64::MAX), now).0
+}
+
+/// Gives a permit back.
+pub fn give_back(machine: &Machine, slot: usize, ticket: &Ticket, now: Time) {
+    give_back_having(machine, slot, ticket, now, || {});
+}
+
+/// Gives a permit back; `last` happens before anybody can see it.
+pub fn give_back_having(machine: &Machine, slot: usize, ticket: &Ticket, now: Time, last: impl FnOnce()) {
+    let mut begun = begin(machine, slot, Claim::Participant);
+    last();
+    decide::release(&mut begun.tx, slot, ticket);
+    let to_ring = queue::changed(&mut begun.tx, now);
+    begun.tx.commit().unwrap();
+    drop(begun);
+    ring(machine, to_ring);
+}
+
+/// Leaves the queue.
+pub fn leave(machine: &Machine, slot: usize, at: Place, now: Time) {
+    let mut begun = begin(machine, slot, Claim::Participant);
+    let to_ring = queue::leave(&mut begun.tx, badge(slot), &at.wait, now);
+    begun.tx.commit().unwrap();
+    drop(begun);
+    ring(machine, to_ring);
+}
+
+/// All words that transactions may change, in one look under the lock.
+pub fn words(machine: &Machine, slot: usize) -> Vec<u64> {
+    let begun = machine.begin(slot, Claim::Participant);
+    state().map(|word| begun.tx.load(word)).collect()
+}
+
+/// What was left: so many permits in each slot, nobody in the queue, and nothing that contradicts that.
+pub fn check(machine: &Machine, held: [u32; 3]) {
+    let begun = begin(machine, 0, Claim::Participant);
+    let slots = [0, 1, 2].map(|slot| begun.tx.held(slot).total);
+    assert_eq!(slots, held, "permits held");
+    assert_eq!(begun.tx.core().in_flight, held.iter().sum::<u32>(), "permits in flight");
+    assert_eq!(begun.tx.places(0).0, 0, "places taken");
+    assert!(begun.tx.waiting().is_empty(), "{:?}", begun.tx.waiting());
+}
+
+/// Gives back what the dead one had.
+pub fn bury_the_dead(machine: &Machine, slot: usize, now: Time) {
+    bury(machine, slot, now);
+}
+
+/// How many permits and places a participant has.
+pub fn trace_of(machine: &Machine, slot: usize) -> usize {
+    let begun = begin(machine, 0, Claim::Participant);
+    let places = begun.tx.places(0).filter(|place| begun.tx.standing(*place).slot() == slot).count();
+    assert!(begun.tx.waiting().total() == begun.tx.places(0).count(), "{:?}", begun.tx.waiting());
+    begun.tx.held(slot).total as usize + places
+}

@@ -1,0 +1,161 @@
+//! The queue: nobody sleeps through its turn, and no permit is granted twice or lost (R131).
+#![cfg(loom)]
+
+use shmlimit::kernel::queue::{self, Outcome};
+use shmlimit::kernel::{View, decide};
+use shmlimit::segment::journal;
+use shmlimit::segment::memory::Reader;
+use shmlimit_loom_tests::explore::{living, spawn};
+use shmlimit_loom_tests::machine::Machine;
+use shmlimit_loom_tests::queue::{
+    ASK, Place, at, check, give_back, give_back_having, leave, look_once, look_until_granted, machine,
+    sleep_until_granted, stand, take,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// Counts those who have a permit at the same time, unseen by the model.
+#[derive(Clone, Default)]
+struct Inside(Arc<AtomicU32>);
+
+impl Inside {
+    /// Waits, by its own time first if `by_its_timer`, and gives back at once what it gets.
+    fn pass(&self, machine: &Machine, slot: usize, place: Place, by_its_timer: bool, milliseconds: u64) {
+        let now = at(milliseconds);
+        let ticket = if by_its_timer {
+            look_until_granted(machine, slot, Some(place), now)
+        } else {
+            sleep_until_granted(machine, slot, place, now)
+        };
+        let ticket = ticket.expect("it waits for ever");
+        assert_eq!(self.0.fetch_add(1, Relaxed), 0, "one permit, granted twice");
+        give_back_having(machine, slot, &ticket, now, || _ = self.0.fetch_sub(1, Relaxed));
+    }
+}
+
+#[test]
+fn r131_who_finds_that_it_must_wait_is_rung_when_its_permit_comes_back() {
+    living("queue, one enters", None, || {
+        let machine = machine(1);
+        let ticket = take(&machine, 1, at(0));
+        let holder = spawn(&machine, move |machine| give_back(machine, 1, &ticket, at(0)));
+        look_until_granted(&machine, 0, None, at(0)).expect("it waits for ever");
+        holder.join().unwrap();
+        check(&machine, [1, 0, 0]);
+    });
+}
+
+#[test]
+fn r131_who_looks_in_vain_at_its_own_time_is_rung_all_the_same() {
+    living("queue, one looks", Some(4), || {
+        let machine = machine(1);
+        let ticket = take(&machine, 1, at(0));
+        let place = stand(&machine, 0, None, at(0));
+        let holder = spawn(&machine, move |machine| give_back(machine, 1, &ticket, at(20)));
+        look_until_granted(&machine, 0, Some(place), at(20)).expect("it waits for ever");
+        holder.join().unwrap();
+        check(&machine, [1, 0, 0]);
+    });
+}
+
+/// One permit comes back; two wait for it, and each gives it back once it had it.
+fn two_wait_for_one(name: &str, preemptions: usize, first_by_timer: bool, milliseconds: u64) {
+    living(name, Some(preemptions), move || {
+        let machine = machine(1);
+        let ticket = take(&machine, 0, at(0));
+        let (first, second) = (stand(&machine, 1, None, at(0)), stand(&machine, 2, None, at(0)));
+        look_once(&machine, 1, first, at(20));
+        let inside = Inside::default();
+        let (one, two) = (inside.clone(), inside);
+        let waiters = [
+            spawn(&machine, move |machine| one.pass(machine, 1, first, first_by_timer, milliseconds)),
+            spawn(&machine, move |machine| two.pass(machine, 2, second, true, milliseconds)),
+        ];
+        give_back(&machine, 0, &ticket, at(milliseconds));
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+        check(&machine, [0, 0, 0]);
+    });
+}
+
+#[test]
+fn r131_of_two_who_look_at_once_one_has_the_permit_the_first_rung() {
+    two_wait_for_one("queue, two look, one rung", 2, false, 39);
+}
+
+#[test]
+fn r131_of_two_who_look_at_once_one_has_the_permit_both_late() {
+    two_wait_for_one("queue, two look, both late", 1, true, 51);
+}
+
+#[test]
+fn r131_two_permits_that_come_back_wake_two() {
+    living("queue, two permits", Some(2), || {
+        let machine = machine(2);
+        let tickets = [take(&machine, 0, at(0)), take(&machine, 0, at(0))];
+        let waiters = [1, 2].map(|slot| (slot, stand(&machine, slot, None, at(0)))).map(|(slot, place)| {
+            spawn(&machine, move |machine| sleep_until_granted(machine, slot, place, at(0)).is_some())
+        });
+        tickets.iter().for_each(|ticket| give_back(&machine, 0, ticket, at(0)));
+        assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()), "it waits for ever");
+        check(&machine, [0, 1, 1]);
+    });
+}
+
+#[test]
+fn r131_who_leaves_while_it_is_rung_loses_no_permit_for_the_next() {
+    living("queue, the first leaves", Some(3), || {
+        let machine = machine(1);
+        let ticket = take(&machine, 0, at(0));
+        let (first, second) = (stand(&machine, 1, None, at(0)), stand(&machine, 2, None, at(0)));
+        let leaver = spawn(&machine, move |machine| leave(machine, 1, first, at(0)));
+        let next = spawn(&machine, move |machine| sleep_until_granted(machine, 2, second, at(0)).is_some());
+        give_back(&machine, 0, &ticket, at(0));
+        leaver.join().unwrap();
+        assert!(next.join().unwrap(), "it waits for ever");
+        check(&machine, [0, 0, 1]);
+    });
+}
+
+#[test]
+fn r132_who_gives_up_at_its_deadline_has_the_permit_or_the_next_has() {
+    living("queue, the first gives up", Some(3), || {
+        let machine = machine(1);
+        let ticket = take(&machine, 0, at(0));
+        let first = stand(&machine, 1, Some(at(10)), at(0));
+        let second = stand(&machine, 2, None, at(0));
+        let leaver = spawn(&machine, move |machine| match look_once(machine, 1, first, at(10)) {
+            Outcome::Granted(ticket) => give_back(machine, 1, &ticket, at(10)),
+            Outcome::Refused(_) => {}
+            other => panic!("neither had it nor gave up: {other:?}"),
+        });
+        let next = spawn(&machine, move |machine| sleep_until_granted(machine, 2, second, at(10)).is_some());
+        give_back(&machine, 0, &ticket, at(10));
+        leaver.join().unwrap();
+        assert!(next.join().unwrap(), "it waits for ever");
+        check(&machine, [0, 0, 1]);
+    });
+}
+
+/// From the permit's return to the waiter's turn there is no moment at which nobody has or awaits it: a caller who does
+/// not wait is refused in each, also by a look without the lock.
+#[test]
+fn r131_a_look_without_the_lock_finds_no_permit_between_two_owners() {
+    living("queue, denial without the lock", Some(2), || {
+        let machine = machine(1);
+        let ticket = take(&machine, 1, at(0));
+        let place = stand(&machine, 2, None, at(0));
+        let reader = spawn(&machine, |machine| {
+            let refused = journal::read_once(machine.words.cells(), |cells| {
+                let view = Reader(cells);
+                let alone = decide::judge(&view, &ASK, at(0));
+                alone.is_some()
+                    || !view.waiting().is_empty() && queue::no_overtaking(&view, &ASK, at(0)).is_some()
+            });
+            assert_ne!(refused, Some(false), "it would have overtaken");
+        });
+        give_back(&machine, 1, &ticket, at(0));
+        assert!(matches!(look_once(&machine, 2, place, at(0)), Outcome::Granted(_)));
+        reader.join().unwrap();
+        check(&machine, [0, 0, 1]);
+    });
+}

@@ -1,0 +1,147 @@
+//! The queue with a death at every access: what is found is whole, and whoever lives has its turn (P1, P2, R131).
+#![cfg(loom)]
+
+use shmlimit::kernel::Ticket;
+use shmlimit::kernel::queue::Outcome;
+use shmlimit_loom_tests::explore::{killed, living, one_dies, spawn};
+use shmlimit_loom_tests::machine::Machine;
+use shmlimit_loom_tests::queue::{
+    Place, at, bury_the_dead, check, give_back, leave, look_once, look_until_granted, machine_with_mortal,
+    sleep_until_granted, stand, take, trace_of, words,
+};
+use std::sync::{Arc, Mutex};
+
+#[test]
+fn r131_a_dead_ringer_costs_the_sleeper_its_bound_and_no_more() {
+    one_dies("queue, the ringer dies", Some(2), |cut| {
+        let machine = machine_with_mortal(1, 1);
+        let ticket = take(&machine, 1, at(0));
+        let holder = killed(&machine, cut, 1, move |machine| give_back(machine, 1, &ticket, at(0)));
+        look_until_granted(&machine, 0, None, at(0)).expect("it waits for ever");
+        holder.join().unwrap();
+        bury_the_dead(&machine, 0, at(0));
+        check(&machine, [1, 0, 0]);
+    });
+}
+
+/// Two wait for one permit; the first dies in what `ends` does. The second has it in the end.
+fn the_first_dies(name: &str, ends: fn(&Machine, Place)) {
+    one_dies(name, Some(1), move |cut| {
+        let machine = machine_with_mortal(1, 1);
+        let ticket = take(&machine, 0, at(0));
+        let (first, second) = (stand(&machine, 1, None, at(0)), stand(&machine, 2, None, at(0)));
+        let dying = killed(&machine, cut, 1, move |machine| ends(machine, first));
+        let next = spawn(&machine, move |machine| sleep_until_granted(machine, 2, second, at(0)).is_some());
+        give_back(&machine, 0, &ticket, at(0));
+        dying.join().unwrap();
+        assert!(next.join().unwrap(), "it waits for ever");
+        bury_the_dead(&machine, 0, at(0));
+        check(&machine, [0, 0, 1]);
+    });
+}
+
+#[test]
+fn r131_who_dies_after_it_was_rung_does_not_keep_the_permit() {
+    the_first_dies("queue, the one rung dies", |machine, place| {
+        if let Some(ticket) = sleep_until_granted(machine, 1, place, at(0)) {
+            give_back(machine, 1, &ticket, at(0));
+        }
+    });
+}
+
+#[test]
+fn r131_who_dies_while_it_leaves_does_not_keep_the_permit() {
+    the_first_dies("queue, the leaver dies", |machine, place| leave(machine, 1, place, at(0)));
+}
+
+/// What the participant in slot 1 has.
+#[derive(Clone, Copy, Default)]
+struct Own {
+    place: Option<Place>,
+    ticket: Option<Ticket>,
+}
+
+/// What it does, one transaction a step.
+type Step = fn(&Machine, &mut Own);
+
+/// Whoever looks while slot 1 dies in one of its steps, and after it, finds the state between two of them.
+fn p1_before_or_after(name: &str, prepare: fn() -> (Arc<Machine>, Own), steps: &'static [Step]) {
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let record = recorded.clone();
+    living(name, None, move || {
+        let (machine, mut own) = prepare();
+        let mut states = vec![words(&machine, 0)];
+        for step in steps {
+            step(&machine, &mut own);
+            trace_of(&machine, 1);
+            states.push(words(&machine, 0));
+        }
+        *record.lock().unwrap() = states;
+    });
+    let states: &'static [Vec<u64>] = recorded.lock().unwrap().clone().leak();
+    assert!(states.windows(2).all(|pair| pair[0] != pair[1]), "a step that changes nothing proves nothing");
+    one_dies(name, Some(2), move |cut| {
+        let (machine, mut own) = prepare();
+        let victim = killed(&machine, cut, 1, move |machine| {
+            steps.iter().for_each(|step| step(machine, &mut own));
+        });
+        let found = || {
+            let found = words(&machine, 0);
+            states.iter().position(|state| *state == found).expect("neither before a step nor after it")
+        };
+        let during = found();
+        let died = victim.join().unwrap();
+        let after = found();
+        assert!(during <= after, "a step was undone that was done");
+        assert!(died || after == steps.len(), "a step was not done");
+        if died {
+            bury_the_dead(&machine, 0, at(20));
+            assert_eq!(trace_of(&machine, 1), 0, "the dead keep nothing");
+        }
+    });
+}
+
+#[test]
+fn p1_r131_a_death_in_entering_looking_or_leaving() {
+    let prepare = || {
+        let machine = machine_with_mortal(1, 1);
+        take(&machine, 2, at(0));
+        (machine, Own::default())
+    };
+    p1_before_or_after(
+        "queue, enter, look, leave",
+        prepare,
+        &[
+            |machine, own| own.place = Some(stand(machine, 1, None, at(0))),
+            |machine, own| _ = own.place.map(|place| look_once(machine, 1, place, at(20))),
+            |machine, own| _ = own.place.map(|place| leave(machine, 1, place, at(20))),
+        ],
+    );
+}
+
+/// Two permits are free and two wait: the first takes its turn and rings the second, and then gives back.
+#[test]
+fn p1_r131_a_death_in_taking_ones_turn_or_giving_back() {
+    let prepare = || {
+        let machine = machine_with_mortal(2, 1);
+        let tickets = [take(&machine, 2, at(0)), take(&machine, 2, at(0))];
+        let place = Some(stand(&machine, 1, None, at(0)));
+        stand(&machine, 0, None, at(0));
+        tickets.iter().for_each(|ticket| give_back(&machine, 2, ticket, at(0)));
+        (machine, Own { place, ticket: None })
+    };
+    p1_before_or_after(
+        "queue, grant, give back",
+        prepare,
+        &[
+            |machine, own| {
+                let outcome = own.place.map(|place| look_once(machine, 1, place, at(0)));
+                own.ticket = outcome.and_then(|outcome| match outcome {
+                    Outcome::Granted(ticket) => Some(ticket),
+                    _ => None,
+                });
+            },
+            |machine, own| _ = own.ticket.map(|ticket| give_back(machine, 1, &ticket, at(0))),
+        ],
+    );
+}
