@@ -12,6 +12,9 @@ use crate::kernel::state::View;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// So many waiters can all be examined without anybody noticing.
+const FEW: usize = 64;
+
 impl Segment {
     /// Gives back what dead participants held, and takes them out of the queue; at most once per bound. Says whether
     /// there were any.
@@ -22,12 +25,12 @@ impl Segment {
             return Ok(false);
         }
         self.presence.word(presence::REAPED).store(raw, Ordering::Relaxed);
-        let late = self.late_waiters(member);
-        let mut reaped = self.forget_strangers(member, &late, patience)?;
+        let waiters = self.suspicious_waiters(member);
+        let mut reaped = self.forget_strangers(member, &waiters, patience)?;
         // Also slots that nobody owns: damage may have cleared the mark, and a reset counts what is held there.
         let suspects: Vec<usize> = (0..SLOTS)
             .filter(|slot| {
-                let waits = late.iter().any(|standing| standing.slot() == *slot);
+                let waits = waiters.iter().any(|standing| standing.slot() == *slot);
                 *slot != member.slot && (waits || slots::held(&self.words, *slot).total > 0)
             })
             .collect();
@@ -48,31 +51,34 @@ impl Segment {
         Ok(reaped)
     }
 
-    /// Those in the queue who have not looked in time, as the dead do not.
-    fn late_waiters(&self, member: &Member) -> Vec<Standing> {
+    /// Those in the queue who may be dead: all of them, as long as they are few. Where very many wait, only those who
+    /// have not looked in time, as the dead do not.
+    fn suspicious_waiters(&self, member: &Member) -> Vec<Standing> {
         let (view, now) = (Reader(self.words.cells()), self.now(member));
         let taken = |(group, places): (usize, Places)| places.map(move |place| 64 * group + place);
-        let standings =
-            self.sleepers().into_iter().enumerate().flat_map(taken).map(|place| view.standing(place));
-        standings.filter(|standing| queue::is_late(standing, now)).collect()
+        let places = self.sleepers().into_iter().enumerate().flat_map(taken);
+        let mut waiters: Vec<Standing> = places.map(|place| view.standing(place)).collect();
+        if waiters.len() > FEW {
+            waiters.retain(|standing| queue::is_late(standing, now));
+        }
+        waiters
     }
 
     /// Takes those out of the queue whose owner is not attached any more. (Only damage can leave them there.)
     fn forget_strangers(
         &self,
         member: &Member,
-        late: &[Standing],
+        waiters: &[Standing],
         patience: Duration,
     ) -> Result<bool, Box<Error>> {
         let is_stranger = |standing: &Standing| !slots::is_entered(&self.words, standing.owner);
         // A count of waiters who are not there would keep everybody from the short way for ever.
         let miscounted = !self.waiting().is_empty() && self.sleepers().iter().all(|places| places.0 == 0);
-        if !miscounted && !late.iter().any(is_stranger) {
+        if !miscounted && !waiters.iter().any(is_stranger) {
             return Ok(false);
         }
         let (forgotten, ring) = self.transact(member, patience, |tx, now| {
-            let forgotten =
-                queue::abandon(tx, |standing| is_stranger(standing) && queue::is_late(standing, now));
+            let forgotten = queue::abandon(tx, is_stranger);
             let ring = queue::changed(tx, now);
             self.commit(tx).map(|()| (forgotten, ring))
         })??;

@@ -20,6 +20,7 @@
 //! clock for each priority, and where each group's last turn ended) cannot contradict them.
 
 mod entry;
+mod judge;
 mod survey;
 mod wait;
 

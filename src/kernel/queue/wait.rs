@@ -1,14 +1,13 @@
 //! Entering the queue, looking whether it is one's turn, leaving, and who is to be rung after a change.
 
 use super::entry::{Entry, Standing, Turn, Waiting};
-use super::survey::{Needs, Rank, Subject, Survey, bound, first_after, first_of_background, survey};
-use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_RING, SHORTEST_BOUND, WAITERS, WEIGHTS};
+use super::judge::{judge, judge_behind};
+use super::survey::{Needs, Rank, Subject, Survey, first_after, first_of_background, survey};
+use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_RING, WAITERS, WEIGHTS};
 use crate::kernel::MAX_RULES;
-use crate::kernel::MAX_UNITS;
 use crate::kernel::ask::{Ask, Priority, Reason, Refusal, Ticket};
 use crate::kernel::decide;
 use crate::kernel::policy::Fairness;
-use crate::kernel::rule::{self, When};
 use crate::kernel::state::{Memory, View, WHOLE_SHARE};
 use crate::kernel::time::{Nanos, Time};
 
@@ -36,7 +35,7 @@ pub struct Wait {
     pub number: u64,
     /// Its appointment: look again then, or when rung.
     pub until: Time,
-    /// Whether the dead should be looked for: somebody ahead is late, or permits are short.
+    /// Whether the dead should be looked for: somebody is ahead or late, or permits are short.
     pub doubts: bool,
 }
 
@@ -263,103 +262,6 @@ pub(in crate::kernel) fn settle_share<M: Memory>(m: &mut M, ask: &Ask) {
         progress.owed
     };
     m.set_progress(progress);
-}
-
-/// A call judged together with what is ahead of it.
-struct Judged {
-    /// Whether permits suffice.
-    permit: bool,
-    /// When the rules have room; nothing = never.
-    time: Option<Time>,
-    /// The same with all that is expected to come before it.
-    expected: Option<Time>,
-    now: Time,
-}
-
-fn judge<V: View>(v: &V, ask: &Ask, found: &Survey, owed: bool, now: Time) -> Judged {
-    judge_behind(v, ask, &found.ahead, found.expected, owed, now)
-}
-
-fn judge_behind<V: View>(
-    v: &V,
-    ask: &Ask,
-    ahead: &Needs,
-    expected: [u64; MAX_UNITS],
-    owed: bool,
-    now: Time,
-) -> Judged {
-    let permit = decide::permit_free_behind(v, ask.priority, ahead.calls, ahead.background);
-    // A background call that is owed its share may use the reserve: else it would hold up all others until that is full.
-    let leave_reserve = ask.priority.is_background() && !owed;
-    let time = time(v, ask, ahead.cost, leave_reserve, now);
-    let expected =
-        if expected == ahead.cost { time } else { self::time(v, ask, expected, leave_reserve, now) };
-    Judged { permit, time, expected, now }
-}
-
-/// When the rules have room for a call behind others; nothing = never.
-fn time<V: View>(v: &V, ask: &Ask, ahead: [u64; MAX_UNITS], leave_reserve: bool, now: Time) -> Option<Time> {
-    let mut time = now;
-    for rule in 0..v.general().rules.min(MAX_RULES) {
-        let terms = v.terms(rule);
-        let (cost, ahead) = (ask.cost[terms.unit()], ahead[terms.unit()]);
-        if cost == 0 {
-            continue;
-        }
-        match rule::earliest_behind(&terms, v.rule(rule), now, ahead, cost, leave_reserve) {
-            When::Now => {}
-            When::At(at) => time = time.max(at),
-            When::Never => return None,
-        }
-    }
-    Some(time)
-}
-
-impl Judged {
-    fn doubts(&self, found: &Survey) -> bool {
-        !self.permit || found.late
-    }
-
-    fn is_now(&self) -> bool {
-        self.permit && self.time == Some(self.now)
-    }
-
-    /// The layer in the way if the call were alone; that others are ahead, if it is only that.
-    fn refusal<V: View>(&self, v: &V, ask: &Ask, now: Time) -> Refusal {
-        match decide::judge(v, ask, now) {
-            Some(alone) => Refusal { ready_at: alone.ready_at.and(self.time), ..alone },
-            None => Refusal {
-                reason: Reason::Queued,
-                rule: None,
-                retry_at: self.time.filter(|_| self.permit),
-                ready_at: self.time,
-                judged_at: now,
-            },
-        }
-    }
-
-    /// The refusal of a call that can never go, or not before its deadline (R132).
-    fn hopeless<V: View>(&self, v: &V, ask: &Ask, deadline: Time, now: Time) -> Option<Refusal> {
-        let in_time = deadline > now && self.time.is_some_and(|time| time <= deadline);
-        if in_time { None } else { Some(self.refusal(v, ask, now)) }
-    }
-
-    /// When to look again.
-    fn appointment(&self, found: &Survey, who: &Newcomer, now: Time) -> Time {
-        let (time, expected) = (self.time.unwrap_or(now), self.expected.unwrap_or(now));
-        let calls = found.ahead.calls;
-        // Now, and yet not granted: only damaged words do that, and nobody should spin for them.
-        let until = if !self.permit || time <= now {
-            time.max(bound(now, calls, found.waiting))
-        } else if who.can_be_rung {
-            // If whoever should ring dies first, not much later than it could have gone.
-            let behind = Nanos(SHORTEST_BOUND.0.saturating_mul(u64::from(calls) + 1));
-            expected.min(time.plus(behind))
-        } else {
-            time
-        };
-        until.min(now.plus(LONGEST_SLEEP)).min(who.deadline)
-    }
 }
 
 /// How much longer one is waited for that came late the last time.
