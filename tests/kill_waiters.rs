@@ -323,7 +323,8 @@ fn ringer_killed(after: usize, stalls: &mut Stalls) -> bool {
     let path = directory.path();
     let mut ringer = Tracee::start("releaser", path);
     let mut line = line_up(path, WAITERS);
-    assert!(step_until(&mut ringer, path, |now| now.is_whole() && now.in_flight() == 0));
+    let slot = Image::of(path).slot_of(ringer.actor.pid.as_raw() as u32).unwrap();
+    assert!(step_until(&mut ringer, path, |now| now.is_whole() && now.held(slot) == 0));
     // From here on somebody could go; and may, by its own appointment, before the kill.
     let began = boot_time();
     if (0..after).any(|_| ringer.step() == Step::Done) {
@@ -344,6 +345,27 @@ fn p2_r131_one_killed_between_its_change_and_the_ring_is_not_waited_for() {
     println!("killed at {kills} places from the commit to the end");
     assert!(kills >= 2);
     stalls.report("ringer killed");
+}
+
+#[test]
+fn p2_r131_one_killed_at_the_door_of_the_system_call_that_rings_is_not_waited_for() {
+    let mut stalls = Stalls::default();
+    for _ in 0..rounds() {
+        let (directory, limiter) = fresh();
+        let path = directory.path();
+        let mut ringer = Tracee::start("releaser", path);
+        let mut line = line_up(path, WAITERS);
+        // At full speed, so that the others sleep on: nothing but a ring would tell them.
+        let slot = Image::of(path).slot_of(ringer.actor.pid.as_raw() as u32).unwrap();
+        while Image::of(path).held(slot) != 0 {
+            assert_eq!(ringer.run_to_system_call(), Step::Inside, "it makes no system call");
+        }
+        let began = boot_time();
+        ringer.kill();
+        stalls.note(began, &go_on(&mut line));
+        nothing_is_lost(path, &limiter);
+    }
+    stalls.report("ringer killed at its system call");
 }
 
 #[test]

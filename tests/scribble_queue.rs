@@ -315,6 +315,10 @@ fn p3_a_queue_full_of_phantoms_soon_has_room() {
         let _held: Vec<_> = (0..2).map(|_| limiter.try_acquire(&Request::new()).unwrap()).collect();
         fill(&raw, layout::PROGRESS..layout::ENTRY_TABLE + WAITERS * layout::ENTRY_STRIDE, &mut random);
         (0..WAITERS / 64).for_each(|i| raw.word(layout::PLACES + i).store(u64::MAX, Ordering::Relaxed));
+        // Nobody who has looked lately loses its place to a newcomer.
+        for base in (0..WAITERS).map(layout::entry_base) {
+            raw.word(base + WAKE_AT).store(now(), Ordering::Relaxed);
+        }
         raw.word(layout::WAITING).store(waiting, Ordering::Relaxed);
         let request = Request::new().timeout(PATIENCE);
         let awake = Cell::new(false);
