@@ -33,7 +33,7 @@
 /*
  Size of a segment in bytes at the time a program was compiled; compare with `shmlimit_segment_size()`.
  */
-#define SHMLIMIT_SEGMENT_SIZE 225280
+#define SHMLIMIT_SEGMENT_SIZE 274432
 
 #ifdef __cplusplus
 extern "C" {

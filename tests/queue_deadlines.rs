@@ -161,7 +161,7 @@ fn r131_a_stopped_head_does_not_keep_a_permit_from_others_for_long() {
     }
     machine.run(52 * MS);
     // The next in the order.
-    let order = shmlimit::kernel::queue::in_order(&machine.m);
+    let order = shmlimit::kernel::queue::in_order(&machine.m, shmlimit::kernel::Time(machine.now));
     let first = order[0].1.standing.owner;
     let head = (0..6).find(|i| machine.threads[*i].habit.owner == first).expect("one of them");
     machine.threads[head].stopped = true;

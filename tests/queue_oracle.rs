@@ -119,7 +119,7 @@ proptest! {
                 Op::Step(by) => now = now.saturating_add(*by),
                 _ => drop(kernel::changed(&mut m, Time(now))),
             }
-            prop_assert!(kernel::in_order(&m).len() <= kernel::WAITERS);
+            prop_assert!(kernel::in_order(&m, Time(now)).len() <= kernel::WAITERS);
         }
     }
 }

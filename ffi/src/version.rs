@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_char};
 pub const SHMLIMIT_LAYOUT_VERSION: u32 = 2;
 
 /// Size of a segment in bytes at the time a program was compiled; compare with `shmlimit_segment_size()`.
-pub const SHMLIMIT_SEGMENT_SIZE: u64 = 225280;
+pub const SHMLIMIT_SEGMENT_SIZE: u64 = 274432;
 
 const _: () = {
     assert!(SHMLIMIT_LAYOUT_VERSION == layout::LAYOUT_VERSION, "the header must say what the library does");

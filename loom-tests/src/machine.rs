@@ -154,9 +154,9 @@ impl Os for Machine {
         }
     }
 
-    fn wake(&self, word: &AtomicU32, count: u32) {
+    fn wake(&self, word: &AtomicU32, count: u32) -> u32 {
         if !reaches() {
-            return;
+            return 0;
         }
         let address = std::ptr::from_ref(word).addr();
         let mut left = count;
@@ -169,6 +169,7 @@ impl Os for Machine {
         if left < count {
             self.woken.notify_all();
         }
+        count - left
     }
 
     fn take_pulse(&self, slot: usize) -> Option<Pulse> {

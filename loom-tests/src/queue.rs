@@ -74,7 +74,7 @@ fn begin(machine: &Machine, slot: usize, claim: Claim) -> Begun<'_, Machine> {
         slots::leave(&mut begun.tx, dead);
         begun.tx.commit().unwrap();
         drop(begun);
-        sleepers.for_each(|place| bell::ring(&machine.words, machine, place));
+        sleepers.for_each(|place| drop(bell::ring(&machine.words, machine, place)));
     }
 }
 

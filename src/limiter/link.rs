@@ -151,12 +151,13 @@ impl Link {
         })?;
         let refusal = match decided {
             Err(AcquireError::Refused(refusal)) => refusal,
-            decided => {
+            Err(failed) => return Err(failed),
+            Ok(grant) => {
                 slots::tally(segment.words(), member.slot, slot::GRANTED);
                 if !segment.waiting().is_empty() {
                     self.open_the_short_way(&member, patience);
                 }
-                return decided;
+                return Ok(grant);
             }
         };
         // Permits may be out with the dead, or they may be ahead. They are looked for at most once per bound, so this ends.
@@ -198,11 +199,14 @@ impl Link {
         }
         let member = self.segment.member()?;
         let segment = &self.segment;
-        self.gave_back(segment.transact_untimed(&member, |tx| {
-            decide::release(tx, member.slot, ticket);
-            let ring = segment.after_change(tx, &member);
-            segment.commit(tx).map(|()| ring)
-        }))
+        self.gave_back(
+            &member,
+            segment.transact_untimed(&member, |tx| {
+                decide::release(tx, member.slot, ticket);
+                let ring = segment.after_change(tx, &member);
+                segment.commit(tx).map(|()| ring)
+            }),
+        )
     }
 
     /// Takes a grant back as if it had not been made, unless it is from before a fork.
@@ -212,17 +216,24 @@ impl Link {
         }
         let member = self.segment.member()?;
         let segment = &self.segment;
-        self.gave_back(segment.transact(&member, segment.bounds().lock, |tx, now| {
-            decide::cancel(tx, member.slot, ticket, now);
-            let ring = segment.after_change(tx, &member);
-            segment.commit(tx).map(|()| ring)
-        }))
+        self.gave_back(
+            &member,
+            segment.transact(&member, segment.bounds().lock, |tx, now| {
+                decide::cancel(tx, member.slot, ticket, now);
+                let ring = segment.after_change(tx, &member);
+                segment.commit(tx).map(|()| ring)
+            }),
+        )
     }
 
     #[inline(always)]
-    fn gave_back(&self, outcome: Result<Result<Ring, Box<Error>>, Box<Error>>) -> Result<(), Box<Error>> {
+    fn gave_back(
+        &self,
+        member: &Member,
+        outcome: Result<Result<Ring, Box<Error>>, Box<Error>>,
+    ) -> Result<(), Box<Error>> {
         match outcome {
-            Ok(committed) => self.segment.ring(committed?),
+            Ok(committed) => self.segment.ring(member, committed?),
             // What was held of a segment that is gone is gone with it.
             Err(error) if matches!(*error, Error::Unsettled { .. }) => {}
             Err(error) => return Err(error),

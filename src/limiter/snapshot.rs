@@ -105,12 +105,13 @@ impl Snapshot {
         let member = segment.member()?;
         segment.confirm(&member)?;
         let policy = segment.policy()?;
+        let looked_at = segment.now(&member);
         let (core, states, queue) = segment.look(|view| {
             let states: Vec<_> = (0..view.general().rules).map(|i| (view.terms(i), view.rule(i))).collect();
-            let queue = if view.waiting().is_empty() { Vec::new() } else { queue::in_order(view) };
+            let queue = if view.waiting().is_empty() { Vec::new() } else { queue::in_order(view, looked_at) };
             (view.core(), states, queue)
         })?;
-        let now = segment.now(&member).max(core.latest);
+        let now = looked_at.max(core.latest);
         let units: Vec<_> = policy.units().collect();
         let rules = policy.rules().iter().zip(states).map(|(rule, (terms, state))| RuleSnapshot {
             name: rule.name.as_str().to_owned(),

@@ -139,7 +139,7 @@ impl<'l> Waiter<'l> {
             };
             segment.commit(tx).map(|()| (outcome, ring, heard))
         })??;
-        segment.ring(ring);
+        segment.ring(member, ring);
         Ok((outcome, heard))
     }
 
@@ -160,6 +160,6 @@ impl Drop for Waiter<'_> {
             segment.commit(tx).map(|()| ring)
         });
         // Who cannot leave now is passed over, and found when this process ends.
-        segment.ring(left.ok().and_then(Result::ok).unwrap_or(Ring::Nobody));
+        segment.ring(&member, left.ok().and_then(Result::ok).unwrap_or(Ring::Nobody));
     }
 }

@@ -414,7 +414,7 @@ impl Drop for Segment {
             recover::anchor(tx, now, sys::wall_now());
             tx.commit().map_or(Ring::Nobody, |()| ring)
         });
-        self.ring(left.unwrap_or(Ring::Nobody));
+        self.ring_last(left.unwrap_or(Ring::Nobody));
     }
 }
 

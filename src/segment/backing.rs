@@ -72,8 +72,8 @@ impl Os for Backing {
         sys::futex_wait_in_time(word, expected, limit);
     }
 
-    fn wake(&self, word: &AtomicU32, count: u32) {
-        sys::futex_wake(word, count);
+    fn wake(&self, word: &AtomicU32, count: u32) -> u32 {
+        sys::futex_wake(word, count)
     }
 
     fn take_pulse(&self, slot: usize) -> Option<TakenPulse> {

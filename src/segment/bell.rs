@@ -21,9 +21,10 @@ pub fn sleep<O: Os>(words: &Words, os: &O, place: usize, heard: u32, limit: Dura
     os.sleep_in_time(words.bell(place), heard, limit);
 }
 
-/// Wakes the owner of an entry. Call it after the transaction that brought its turn nearer has given the lock back.
+/// Wakes the owner of an entry. Call it after the transaction that brought its turn nearer has given the lock back. Says
+/// whether anybody slept there: if not, its owner is awake, or dead.
 #[cold]
-pub fn ring<O: Os>(words: &Words, os: &O, place: usize) {
+pub fn ring<O: Os>(words: &Words, os: &O, place: usize) -> bool {
     words.bell(place).fetch_add(1, Ordering::Relaxed);
-    os.wake(words.bell(place), 1);
+    os.wake(words.bell(place), 1) > 0
 }

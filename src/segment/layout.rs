@@ -16,11 +16,11 @@
 //!                           by the participant itself, relaxed, outside the journal
 //! 0x12000     32  queue     transactions only: arrivals, what the background is owed, three clocks; from 0x12040 on a
 //!                           bit for each entry that is taken
-//! 0x12100   2048  turns     transactions only: 1024 pairs (group and priority, where its last turn ended)
-//! 0x16100  16384  entries   1024 entries of 16 words, one for each call that waits: the first twelve in transactions
+//! 0x12100   8192  turns     transactions only: 4096 pairs (group and priority, where its last turn ended)
+//! 0x22100  16384  entries   1024 entries of 16 words, one for each call that waits: the first twelve in transactions
 //!                           only; the last is its bell, on which its owner sleeps
-//! 0x36100    480  (zero)
-//! 0x37000         end
+//! 0x42100    480  (zero)
+//! 0x43000         end
 //! ```
 //!
 //! Words are 64 bits in the machine's byte order (the header says which), except the lock and the bells: the low halves
@@ -229,7 +229,7 @@ const _: () = {
     assert!(SLOTS < (1 << 11) - 1, "the lock word has eleven bits for its owner");
     if !cfg!(loom) {
         assert!(SLOT_TABLE * 8 == 0x2000 && PROGRESS * 8 == 0x12000 && TURN_TABLE * 8 == 0x12100);
-        assert!(ENTRY_TABLE * 8 == 0x16100 && SIZE == 0x37000);
+        assert!(ENTRY_TABLE * 8 == 0x22100 && SIZE == 0x43000);
         assert!(
             JOURNAL_ENTRIES >= POLICY_WORDS + 1 + MAX_RULES * RULE_WORDS,
             "a hot change is one transaction"

@@ -46,8 +46,8 @@ pub trait Os {
     fn sleep_in_time(&self, word: &AtomicU32, expected: u32, limit: Duration) {
         self.sleep(word, expected, limit);
     }
-    /// Wakes that many sleepers.
-    fn wake(&self, word: &AtomicU32, count: u32);
+    /// Wakes up to that many sleepers; says how many there were.
+    fn wake(&self, word: &AtomicU32, count: u32) -> u32;
     /// Takes the pulse of a slot if its owner is dead.
     fn take_pulse(&self, slot: usize) -> Option<Self::Pulse>;
     /// Nanoseconds of any steady clock.

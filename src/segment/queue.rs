@@ -3,7 +3,8 @@
 use super::attach::{Segment, Tx};
 use super::bell;
 use super::join::Member;
-use super::layout::{self, CLOCK_OFFSET, PLACES};
+use super::layout::{self, CLOCK_OFFSET, PLACES, SLOTS};
+use super::memory::Reader;
 use crate::kernel::queue::{self, Places, Ring, WAITERS, Waiting};
 use crate::kernel::state::View;
 use crate::kernel::time::Time;
@@ -25,9 +26,32 @@ impl Segment {
         queue::changed(tx, now)
     }
 
-    /// Rings whoever [`after_change`](Self::after_change) or the kernel named.
+    /// Rings whoever [`after_change`](Self::after_change) or the kernel named. If nobody slept there, its owner may be
+    /// dead; then it is buried, and the next one rung.
     #[inline(always)]
-    pub fn ring(&self, ring: Ring) {
+    pub fn ring(&self, member: &Member, ring: Ring) {
+        if let Ring::One(place) = ring
+            && !bell::ring(&self.words, &self.backing, place)
+        {
+            self.bury_if_dead(member, place);
+        }
+    }
+
+    #[cold]
+    fn bury_if_dead(&self, member: &Member, place: usize) {
+        let slot = Reader(self.words.cells()).standing(place).slot();
+        if slot == member.slot || slot >= SLOTS {
+            return;
+        }
+        // Whatever fails here: whoever waits behind it finds out by itself, a little later.
+        let Ok(probe) = self.backing.reopen() else { return };
+        if self.backing.is_alive(&probe, slot).is_ok_and(|alive| !alive) {
+            let _ = self.bury(member, slot, self.bounds.lock);
+        }
+    }
+
+    /// Rings on the way out, when this process is no participant any more and may bury nobody.
+    pub fn ring_last(&self, ring: Ring) {
         if let Ring::One(place) = ring {
             bell::ring(&self.words, &self.backing, place);
         }

@@ -82,7 +82,7 @@ impl Segment {
             let ring = queue::changed(tx, now);
             self.commit(tx).map(|()| (forgotten, ring))
         })??;
-        self.ring(ring);
+        self.ring(member, ring);
         Ok(forgotten > 0)
     }
 
@@ -97,7 +97,7 @@ impl Segment {
                 self.commit(tx).map(|()| (reaped, ring))
             })??;
         drop(pulse);
-        self.ring(ring);
+        self.ring(member, ring);
         Ok(!reaped.is_nothing())
     }
 

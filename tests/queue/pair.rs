@@ -293,7 +293,7 @@ impl Pair {
                 self.changed()?;
             }
         }
-        self.oracle.agrees(&self.m)
+        self.oracle.agrees(&self.m, self.now)
     }
 
     /// Who does not wait passes nobody of its priority or above.

@@ -1,7 +1,7 @@
 //! One call, judged together with what is ahead of it: whether it may go, when it may, and when to look again.
 
-use super::survey::{Needs, Survey, bound};
-use super::{LONGEST_SLEEP, Newcomer, SHORTEST_BOUND};
+use super::survey::{Needs, Survey, bound, longest_sleep};
+use super::{Newcomer, SHORTEST_BOUND};
 use crate::kernel::ask::{Ask, Reason, Refusal};
 use crate::kernel::decide;
 use crate::kernel::rule::{self, When};
@@ -34,7 +34,7 @@ pub(super) fn judge_behind<V: View>(
     owed: bool,
     now: Time,
 ) -> Judged {
-    let permit = decide::permit_free_behind(v, ask.priority, ahead.calls, ahead.background);
+    let permit = decide::permit_free_behind(v, ask.priority, ahead.permits, ahead.background);
     // A background call that is owed its share may use the reserve: else it would hold up all others until that is full.
     let leave_reserve = ask.priority.is_background() && !owed;
     let time = time(v, ask, ahead.cost, leave_reserve, now);
@@ -98,7 +98,7 @@ impl Judged {
         let calls = found.ahead.calls;
         // Now, and yet not granted: only damaged words do that, and nobody should spin for them.
         let until = if !self.permit || time <= now {
-            time.max(bound(now, calls, found.waiting))
+            time.max(bound(now, calls, found.waiting, who.can_be_rung))
         } else if who.can_be_rung {
             // If whoever should ring dies first, not much later than it could have gone.
             let behind = Nanos(SHORTEST_BOUND.0.saturating_mul(u64::from(calls) + 1));
@@ -106,6 +106,6 @@ impl Judged {
         } else {
             time
         };
-        until.min(now.plus(LONGEST_SLEEP)).min(who.deadline)
+        until.min(now.plus(longest_sleep(found.waiting))).min(who.deadline)
     }
 }

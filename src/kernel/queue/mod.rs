@@ -35,7 +35,7 @@ use super::time::Nanos;
 /// How many calls may wait at once (R137).
 pub const WAITERS: usize = if cfg!(loom) { 64 } else { 1024 };
 /// How many groups' turns are remembered.
-pub const TURNS: usize = if cfg!(loom) { 1 } else { 1024 };
+pub const TURNS: usize = if cfg!(loom) { 1 } else { 4096 };
 /// How far from its own place a group's turn may be remembered.
 pub const TURN_WINDOW: usize = if cfg!(loom) { 1 } else { 8 };
 
@@ -43,14 +43,18 @@ pub const TURN_WINDOW: usize = if cfg!(loom) { 1 } else { 8 };
 pub const GRACE: Nanos = Nanos::from_millis(10);
 /// Who has not looked for so long loses its place if there is no other.
 pub const FORSAKEN: Nanos = Nanos::from_secs(60);
-/// The longest sleep.
-pub const LONGEST_SLEEP: Nanos = Nanos::from_millis(1000);
+/// The longest sleep, where very many wait.
+pub const LONGEST_SLEEP: Nanos = Nanos::from_secs(5);
+/// The longest sleep of those who know their time, unless very many wait.
+pub const USUAL_SLEEP: Nanos = Nanos::from_secs(1);
 /// The longest sleep of the first in the queue when nobody can know its time, for each place behind it once more.
 pub const SHORTEST_BOUND: Nanos = Nanos::from_millis(20);
-/// The longest sleep of those whose time nobody can know, unless very many wait: then this much for each of them.
+/// The same of one that cannot be rung, because no thread of its process sleeps for it.
+pub const UNRUNG_BOUND: Nanos = Nanos::from_millis(2);
+/// The longest sleep of those whose time nobody can know, unless very many wait.
 pub const LONGEST_BOUND: Nanos = Nanos::from_millis(200);
-/// See [`LONGEST_BOUND`].
-pub const EACH_WAITER: Nanos = Nanos::from_millis(1);
+/// Where very many wait, all may sleep so long for each of them: then all together look 250 times a second.
+pub const EACH_WAITER: Nanos = Nanos::from_millis(4);
 /// Nobody is rung who will look within this time by itself.
 pub const NOT_WORTH_A_RING: Nanos = Nanos(50_000);
 

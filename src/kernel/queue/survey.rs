@@ -1,14 +1,15 @@
 //! Passes over the queue: what is ahead of a call, and who is first.
 
 use super::{
-    EACH_WAITER, Entry, FORSAKEN, GRACE, LONGEST_BOUND, LONGEST_SLEEP, SHORTEST_BOUND, Standing, WAITERS,
-    Waiting,
+    EACH_WAITER, Entry, FORSAKEN, GRACE, LONGEST_BOUND, LONGEST_SLEEP, SHORTEST_BOUND, Standing,
+    UNRUNG_BOUND, USUAL_SLEEP, WAITERS, Waiting,
 };
-use crate::kernel::MAX_UNITS;
 use crate::kernel::ask::Priority;
 use crate::kernel::policy::Fairness;
+use crate::kernel::rule::{self, When};
 use crate::kernel::state::{View, WHOLE_SHARE};
 use crate::kernel::time::{Nanos, Time};
+use crate::kernel::{MAX_RULES, MAX_UNITS};
 
 /// A place in the order; the smaller is ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,18 +40,27 @@ impl Rank {
 pub(super) struct Needs {
     pub(super) cost: [u64; MAX_UNITS],
     pub(super) calls: u32,
+    /// Permits to be left for those calls.
+    pub(super) permits: u32,
+    /// Those of the permits that are for the background.
     pub(super) background: u32,
 }
 
 impl Needs {
-    pub(super) fn add(&mut self, cost: [u64; MAX_UNITS], times: u64, priority: Priority) {
+    fn add(&mut self, cost: [u64; MAX_UNITS], times: u64) {
         for (sum, cost) in self.cost.iter_mut().zip(cost) {
             *sum = sum.saturating_add(cost.saturating_mul(times));
         }
         let calls = u32::try_from(times).unwrap_or(u32::MAX);
         self.calls = self.calls.saturating_add(calls);
-        if priority.is_background() {
-            self.background = self.background.saturating_add(calls);
+    }
+
+    /// Adds a call that stands in the queue, with its permit if it could use one now.
+    pub(super) fn add_entry<V: View>(&mut self, v: &V, entry: &Entry, now: Time) {
+        self.add(entry.cost, 1);
+        if could_use_permit(v, entry, now) {
+            self.permits = self.permits.saturating_add(1);
+            self.background += u32::from(entry.standing.priority().is_background());
         }
     }
 }
@@ -201,10 +211,10 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
                 groups.note(v, &found);
             }
             if found.rank < rank {
-                let cost = v.entry(place).cost;
-                survey.ahead.add(cost, 1, priority);
+                let entry = v.entry(place);
+                survey.ahead.add_entry(v, &entry, now);
                 if !same || standing.group == subject.group || standing.tag == rank.tag {
-                    own.add(cost, 1, priority);
+                    own.add(entry.cost, 1);
                 }
             }
         }
@@ -219,7 +229,7 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
             // Those with the very same tag are counted above, each for itself.
             let turns =
                 rank.tag.saturating_sub(standing.tag).div_ceil(first.weight.max(1)).min(WAITERS as u64);
-            expected.add(first.cost, turns, standing.priority());
+            expected.add(first.cost, turns);
         }
     }
     survey.expected = std::array::from_fn(|unit| expected.cost[unit].max(survey.ahead.cost[unit]));
@@ -278,18 +288,39 @@ pub(super) fn first_after<V: View>(v: &V, after: Option<Rank>, now: Time) -> Opt
 }
 
 /// Everybody who waits, in order of service, for people; late ones too.
-pub fn in_order<V: View>(v: &V) -> Vec<(usize, Entry)> {
+pub fn in_order<V: View>(v: &V, now: Time) -> Vec<(usize, Entry)> {
+    let owed = owed(v, now).map(|found| found.place);
     let mut entries: Vec<(usize, Entry)> = taken(v).map(|place| (place, v.entry(place))).collect();
-    entries.sort_by_key(|(_, entry)| {
-        let standing = entry.standing;
-        Rank::new(standing.priority(), standing.tag, standing.number)
-    });
+    entries.sort_by_key(|(place, entry)| (Some(*place) != owed, Rank::of(&entry.standing)));
     entries
+}
+
+/// Whether a call that waits could use a permit now. Where all count the same unit, whoever stands behind one that
+/// waits for the rate waits for it too, and nobody else can want its permit; so it is asked only where calls differ.
+fn could_use_permit<V: View>(v: &V, entry: &Entry, now: Time) -> bool {
+    let general = v.general();
+    let background = entry.standing.priority().is_background();
+    let admits = |rule: usize| {
+        let terms = v.terms(rule);
+        let cost = entry.cost[terms.unit()];
+        cost == 0 || rule::earliest(&terms, v.rule(rule), now, cost, background) == When::Now
+    };
+    general.units <= 1 || (0..general.rules.min(MAX_RULES)).all(admits)
 }
 
 /// Until when one may sleep if nobody can know its time: the longer the more are ahead, and the more wait at all, so
 /// that many sleepers cost little.
-pub(super) fn bound(now: Time, ahead: u32, waiting: Waiting) -> Time {
-    let longest = LONGEST_BOUND.0.max(waiting.total() as u64 * EACH_WAITER.0).min(LONGEST_SLEEP.0);
-    now.plus(Nanos(SHORTEST_BOUND.0.saturating_mul(u64::from(ahead) + 1).min(longest)))
+pub(super) fn bound(now: Time, ahead: u32, waiting: Waiting, can_be_rung: bool) -> Time {
+    let first = if can_be_rung { SHORTEST_BOUND } else { UNRUNG_BOUND };
+    let longest = LONGEST_BOUND.0.max(crowd(waiting).0).min(LONGEST_SLEEP.0);
+    now.plus(Nanos(first.0.saturating_mul(u64::from(ahead) + 1).min(longest)))
+}
+
+/// The longest sleep of those who know their time.
+pub(super) fn longest_sleep(waiting: Waiting) -> Nanos {
+    Nanos(USUAL_SLEEP.0.max(crowd(waiting).0).min(LONGEST_SLEEP.0))
+}
+
+fn crowd(waiting: Waiting) -> Nanos {
+    Nanos(waiting.total() as u64 * EACH_WAITER.0)
 }

@@ -158,10 +158,10 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcom
         can_be_rung: standing.can_be_rung(),
     };
     let until = judged.appointment(&found, &who, now);
-    // Who comes late again and again would be passed over for ever: it is waited for as long as it was late.
+    // Who comes a little too late again and again would be passed over for ever: it is waited for as long as it was late.
     let lateness = now.since(standing.wake_at);
-    let expected_at = if lateness > GRACE {
-        until.plus(lateness.min(LONGEST_WAIT_FOR_LATE)).min(now.plus(LONGEST_SLEEP))
+    let expected_at = if lateness > GRACE && lateness <= LONGEST_WAIT_FOR_LATE {
+        until.plus(lateness).min(now.plus(LONGEST_SLEEP))
     } else {
         until
     };
@@ -228,7 +228,7 @@ pub fn changed<M: Memory>(m: &mut M, now: Time) -> Ring {
             m.set_wake_at(found.place, now);
             return Ring::One(found.place);
         }
-        ahead.add(entry.cost, 1, entry.standing.priority());
+        ahead.add_entry(m, &entry, now);
         after = Some(found.rank);
     }
     Ring::Nobody
@@ -264,8 +264,8 @@ pub(in crate::kernel) fn settle_share<M: Memory>(m: &mut M, ask: &Ask) {
     m.set_progress(progress);
 }
 
-/// How much longer one is waited for that came late the last time.
-const LONGEST_WAIT_FOR_LATE: Nanos = Nanos::from_millis(100);
+/// Who came later than this the last time is not waited for any longer than others: it would cost them too much.
+const LONGEST_WAIT_FOR_LATE: Nanos = Nanos::from_millis(25);
 
 /// How many groups there may be for each that waits. The others make their calls just now and come again; a clock
 /// that counts only those who wait runs away from them, and takes their next turn.
