@@ -203,7 +203,7 @@ impl Machine {
             }
             Outcome::Waiting(wait) => {
                 assert!(wait.until > Time(self.now), "nobody spins");
-                let longest = SECOND.max(4 * MS * self.places.len() as u64);
+                let longest = SECOND.max(4 * MS * (self.m.waiting().total() as u64 + 1));
                 assert!(wait.until <= Time(self.now + longest), "nobody sleeps longer than the bound");
                 self.places.insert(wait.place, thread);
                 self.set(thread, State::Waits(wait, wait.until.0.saturating_add(habit.lateness)));

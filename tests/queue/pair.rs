@@ -201,9 +201,9 @@ impl Pair {
                 self.appointment(&w, verdict, wait.until.0)?;
                 let mine = self.oracle.waiters.iter_mut().find(|w| w.arrival == arrival).expect("waits");
                 let late = self.now.saturating_sub(w.wake_at);
-                let waited_for = if late > GRACE { late.min(100 * MS) } else { 0 };
+                let waited_for = if late > GRACE && late <= 25 * MS { late } else { 0 };
                 mine.wait = wait;
-                mine.wake_at = (wait.until.0 + waited_for).min(self.now + SECOND);
+                mine.wake_at = (wait.until.0 + waited_for).min(self.now + 5 * SECOND);
                 prop_assert_eq!(ring, Ring::Nobody);
             }
             Outcome::Gone => prop_assert!(false, "its place is gone"),
