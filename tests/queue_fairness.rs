@@ -336,6 +336,26 @@ fn r128_a_call_for_another_unit_passes_a_blocked_head() {
 }
 
 #[test]
+fn r128_a_head_blocked_on_another_unit_keeps_no_permit() {
+    let tokens = RuleDraft { unit: Some("tokens"), ..rule(10, 10) };
+    let mut machine = Machine::new(&PolicyDraft {
+        rules: &[rule(1000, 10), tokens],
+        concurrency: Some(1),
+        ..PolicyDraft::default()
+    });
+    let tokens = |n| Ask { cost: [0, n, 0, 0], priority: Priority::User };
+    machine.add(Habit { calls: 1, ..Habit::of(0, tokens(10)) }, 0);
+    let head = machine.add(Habit { calls: 1, ..Habit::of(1, tokens(10)) }, 1);
+    let passes = machine.add(Habit { call: 10 * MS, ..Habit::of(2, USER) }, 2);
+    machine.run(SECOND / 2);
+    let turns = machine.log.iter().filter(|s| s.thread == passes).count();
+    assert_eq!(turns, 50, "the permit is free, and the head has no use for it");
+    machine.run(2 * SECOND);
+    let at = machine.log.iter().find(|s| s.thread == head).map(|s| s.at).unwrap();
+    assert!((SECOND..=SECOND + 10 * MS).contains(&at), "then it is first: {at}");
+}
+
+#[test]
 fn r131_a_stopped_head_delays_nobody_beyond_the_grace_and_goes_first_again() {
     let mut machine = Machine::with_rate(1000, 1);
     for slot in 0..8 {
