@@ -20,7 +20,7 @@ fn xargs(directory: &str) -> Child {
     // In a process group of its own, so that all of it can be ended at once.
     use std::os::unix::process::CommandExt;
     let mut command = Command::new("sh");
-    command.args(["-c", &line]).env("SHMLIMIT_GROUP", "xargs").process_group(0);
+    command.args(["-c", &line]).env_remove("SHMLIMIT_GROUP").process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a shell")
 }
 

@@ -114,7 +114,7 @@ mod modelled {
 
         /// Control words, one journal, and the words named.
         pub fn model(words: &[usize]) -> Words {
-            let control = [layout::VERSION, layout::JOURNAL_LEN, layout::WAITING];
+            let control = [layout::VERSION, layout::JOURNAL_LEN, layout::WAITING, layout::PLACES];
             let journal = layout::JOURNAL..layout::JOURNAL + 2 * layout::JOURNAL_ENTRIES;
             let cells = control.into_iter().chain(journal).chain(words.iter().copied());
             Words {

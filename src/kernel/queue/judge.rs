@@ -9,6 +9,9 @@ use crate::kernel::state::View;
 use crate::kernel::time::{Nanos, Time};
 use crate::kernel::{MAX_RULES, MAX_UNITS};
 
+/// So many calls at the head of the queue look for the dead.
+const IN_FRONT: u32 = 8;
+
 /// A call judged together with what is ahead of it.
 pub(super) struct Judged {
     /// Whether permits suffice.
@@ -62,9 +65,9 @@ fn time<V: View>(v: &V, ask: &Ask, ahead: [u64; MAX_UNITS], leave_reserve: bool,
 }
 
 impl Judged {
-    /// Whether it would go, were the dead found that may be in its way.
+    /// Whether it might go, were the dead found that may be in its way. Those far behind leave that to those in front.
     pub(super) fn doubts(&self, found: &Survey) -> bool {
-        !self.permit || found.late || found.ahead.calls > 0
+        found.ahead.calls < IN_FRONT && (!self.permit || found.late || found.ahead.calls > 0)
     }
 
     /// Whether it may go.
