@@ -164,8 +164,8 @@ impl Limiter {
     /// [`acquire`](Self::acquire) for programs with an executor: `sleep` is its way to let time pass, such as
     /// `tokio::time::sleep`. The call waits in the same queue. Dropping the future leaves the queue at once.
     ///
-    /// No thread waits, so nobody can be woken from outside: what changes while the call waits for a permit is noticed
-    /// within 20 ms, by the first in the queue.
+    /// No thread waits, so nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first
+    /// in the queue, and 2 ms later for each call ahead.
     ///
     /// ```
     /// # use shmlimit::{AcquireError, Limiter, Policy, PolicyDraft, Request};

@@ -33,7 +33,7 @@ struct Place<'l> {
 pub(super) enum Step<'l> {
     /// It may be made.
     Done(Grant<'l>),
-    /// Nothing for so long, unless the bell of the place in `link` does not show `heard` any more.
+    /// Not yet: sleep for `limit`, or until the bell of `place` in `link` shows something else than `heard`.
     Sleep { link: &'l Link, place: usize, heard: u32, limit: Duration },
 }
 

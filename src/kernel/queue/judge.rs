@@ -9,7 +9,7 @@ use crate::kernel::state::View;
 use crate::kernel::time::{Nanos, Time};
 use crate::kernel::{MAX_RULES, MAX_UNITS};
 
-/// So many calls at the head of the queue look for the dead.
+/// So many calls at the head of the queue look for the dead: if all did, a crowd would do little else.
 const IN_FRONT: u32 = 8;
 
 /// A call judged together with what is ahead of it.
@@ -65,7 +65,8 @@ fn time<V: View>(v: &V, ask: &Ask, ahead: [u64; MAX_UNITS], leave_reserve: bool,
 }
 
 impl Judged {
-    /// Whether it might go, were the dead found that may be in its way. Those far behind leave that to those in front.
+    /// Whether the dead should be looked for, because they may be in its way. Those far behind leave that to those in
+    /// front.
     pub(super) fn doubts(&self, found: &Survey) -> bool {
         found.ahead.calls < IN_FRONT && (!self.permit || found.late || found.ahead.calls > 0)
     }

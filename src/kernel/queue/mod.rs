@@ -3,7 +3,8 @@
 //! **Order.** Priority first. Within a priority, by *tag*, the start time of the call in a clock that counts budget
 //! instead of seconds (start-time fair queueing): a group's calls lie one after the other on that clock, so that each
 //! group gets the same amount, however many of its calls wait. Equal tags go by arrival. With `fairness = "fifo"` a tag is
-//! never below those already there, so that arrival decides. If the background has a guaranteed share and is behind it, its first call goes before everybody.
+//! never below those already there, so that arrival decides. If the background has a guaranteed share and is behind
+//! it, its first call goes before everybody.
 //!
 //! **Turn.** A call goes when the rules and the permits have room for it *and for all that is ahead of it*. So nobody
 //! needs to be handed anything: each sleeps until its appointment, the time at which that will be so, and looks; one
@@ -43,11 +44,11 @@ pub const TURN_WINDOW: usize = if cfg!(loom) { 1 } else { 8 };
 pub const GRACE: Nanos = Nanos::from_millis(10);
 /// Who has not looked for so long loses its place if there is no other.
 pub const FORSAKEN: Nanos = Nanos::from_secs(60);
-/// The longest sleep, where very many wait.
+/// Nobody sleeps longer, however many wait.
 pub const LONGEST_SLEEP: Nanos = Nanos::from_secs(5);
 /// The longest sleep of those who know their time, unless very many wait.
 pub const USUAL_SLEEP: Nanos = Nanos::from_secs(1);
-/// The longest sleep of the first in the queue when nobody can know its time, for each place behind it once more.
+/// The longest sleep of the first in the queue when nobody can know its time; for each place behind it once more.
 pub const SHORTEST_BOUND: Nanos = Nanos::from_millis(20);
 /// The same of one that cannot be rung, because no thread of its process sleeps for it.
 pub const UNRUNG_BOUND: Nanos = Nanos::from_millis(2);

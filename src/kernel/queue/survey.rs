@@ -113,7 +113,7 @@ pub(super) struct Subject {
     pub(super) rank: Rank,
 }
 
-/// Whether it is late: the dead are, too.
+/// Whether it is late. Sooner or later the dead are, too.
 pub fn is_late(standing: &Standing, now: Time) -> bool {
     !is_expected(standing, now)
 }
@@ -122,8 +122,8 @@ pub fn is_late(standing: &Standing, now: Time) -> bool {
 /// and it has not given up.
 pub(super) fn is_expected(standing: &Standing, now: Time) -> bool {
     let late = now > standing.wake_at.plus(GRACE);
-    let mad = standing.wake_at > now.plus(LONGEST_SLEEP).plus(GRACE);
-    !late && !mad && standing.deadline >= now
+    let damaged = standing.wake_at > now.plus(LONGEST_SLEEP).plus(GRACE);
+    !late && !damaged && standing.deadline >= now
 }
 
 /// All places that are taken.
@@ -178,7 +178,8 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
         subject.rank
     };
     let mut groups = Groups::new(v.waiting().total());
-    let mut own = Needs::default();
+    // Those ahead that go once; the other groups are expected to come again, and counted by their turns below.
+    let mut once = Needs::default();
     for group in 0..WAITERS / 64 {
         let places = v.places(group);
         if survey.free.is_none() && places.0 != u64::MAX {
@@ -214,12 +215,12 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
                 let entry = v.entry(place);
                 survey.ahead.add_entry(v, &entry, now);
                 if !same || standing.group == subject.group || standing.tag == rank.tag {
-                    own.add(entry.cost, 1);
+                    once.add(entry.cost, 1);
                 }
             }
         }
     }
-    let mut expected = own;
+    let mut expected = once;
     for first in
         groups.firsts().map(|place| v.entry(place)).filter(|entry| entry.standing.group != subject.group)
     {

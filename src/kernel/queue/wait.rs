@@ -35,7 +35,8 @@ pub struct Wait {
     pub number: u64,
     /// Its appointment: look again then, or when rung.
     pub until: Time,
-    /// Whether the dead should be looked for: somebody is ahead or late, or permits are short.
+    /// Whether its owner should look for the dead: it is near its turn, and somebody is ahead or late, or permits are
+    /// short.
     pub doubts: bool,
 }
 
@@ -191,7 +192,8 @@ pub fn abandon<M: Memory>(m: &mut M, is_gone: impl Fn(&Standing) -> bool) -> usi
             if is_gone(&entry.standing) {
                 left.0 &= !(1 << place);
                 gone += 1;
-                // Only where others may share its turns; and not more than one transaction can hold.
+                // Others of its group move up. That may write many words, and a transaction has room for few: where a
+                // process dies with more calls than this, usually its whole group has died.
                 if gone <= 8 {
                     m.set_places(group, left);
                     forget_turn(m, &entry);
