@@ -25,7 +25,7 @@ fn xargs(directory: &str) -> Child {
 }
 
 /// The part of the grants that the commands had.
-fn turn(length: Duration, warm_up: Duration) -> f64 {
+fn round(length: Duration, warm_up: Duration) -> f64 {
     let place = directory();
     let limiter = limiter(place.path(), "api", policy(RATE));
     let mut commands = xargs(place.path().to_str().expect("a path that is text"));
@@ -51,7 +51,7 @@ fn turn(length: Duration, warm_up: Duration) -> f64 {
 pub fn measure(effort: Effort) -> Findings {
     let warm_up = if effort.smoke { Duration::from_millis(200) } else { WARM_UP };
     let length = Duration::from_secs_f64(2.0 * effort.seconds);
-    let parts: Vec<f64> = (0..effort.repeats).map(|_| turn(length, warm_up)).collect();
+    let parts: Vec<f64> = (0..effort.repeats).map(|_| round(length, warm_up)).collect();
     let percent = 100.0 * median(&parts);
     Findings {
         figures: vec![Figure::new("xargs -P50 shmlimit run beside one program: its share", percent, "%")],

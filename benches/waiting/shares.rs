@@ -87,7 +87,7 @@ struct Outcome {
     attempts: f64,
 }
 
-fn turn(threads: &[usize], way: &str, seconds: f64) -> Outcome {
+fn round(threads: &[usize], way: &str, seconds: f64) -> Outcome {
     let place = directory();
     let _limiter = limiter(place.path(), "api", policy(RATE));
     let path = place.path().to_str().expect("a path that is text");
@@ -120,7 +120,7 @@ pub fn measure(effort: Effort) -> Findings {
         let mut outcomes = [QUEUED, RETRYING].map(|way| (way, Vec::new()));
         for _ in 0..effort.repeats {
             for (way, outcomes) in &mut outcomes {
-                outcomes.push(turn(&threads, way, effort.seconds));
+                outcomes.push(round(&threads, way, effort.seconds));
             }
         }
         for (way, outcomes) in outcomes {

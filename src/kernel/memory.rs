@@ -92,8 +92,8 @@ impl View for LocalMemory {
         self.progress
     }
 
-    fn places(&self, group: usize) -> Places {
-        self.places[group.min(WAITERS / 64 - 1)]
+    fn places(&self, block: usize) -> Places {
+        self.places[block.min(WAITERS / 64 - 1)]
     }
 
     fn standing(&self, place: usize) -> Standing {
@@ -133,8 +133,8 @@ impl Memory for LocalMemory {
         self.progress = progress;
     }
 
-    fn set_places(&mut self, group: usize, places: Places) {
-        self.places[group.min(WAITERS / 64 - 1)] = places;
+    fn set_places(&mut self, block: usize, places: Places) {
+        self.places[block.min(WAITERS / 64 - 1)] = places;
     }
 
     fn set_entry(&mut self, place: usize, entry: &Entry) {

@@ -160,8 +160,8 @@ pub trait View {
     fn queueing(&self) -> Queueing;
     /// How far the queue has come.
     fn progress(&self) -> Progress;
-    /// Which places of the queue are taken: 64 of them, from `64 * group` on.
-    fn places(&self, group: usize) -> Places;
+    /// Which places of the queue are taken: 64 of them, from `64 * block` on.
+    fn places(&self, block: usize) -> Places;
     /// What the order rests on, of the entry at `place`.
     fn standing(&self, place: usize) -> Standing;
     /// The entry at `place`.
@@ -183,7 +183,7 @@ pub trait Memory: View {
     /// Stores how far the queue has come.
     fn set_progress(&mut self, progress: Progress);
     /// Stores which places are taken.
-    fn set_places(&mut self, group: usize, places: Places);
+    fn set_places(&mut self, block: usize, places: Places);
     /// Stores an entry.
     fn set_entry(&mut self, place: usize, entry: &Entry);
     /// Stores when an entry will look again by itself.

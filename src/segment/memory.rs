@@ -59,8 +59,8 @@ impl View for Reader<'_> {
     }
 
     #[inline]
-    fn places(&self, group: usize) -> Places {
-        Places(self.0.load(PLACES + group % (WAITERS / 64)))
+    fn places(&self, block: usize) -> Places {
+        Places(self.0.load(PLACES + block % (WAITERS / 64)))
     }
 
     #[inline]
@@ -119,8 +119,8 @@ impl<O: Os> View for Transaction<'_, O> {
     }
 
     #[inline]
-    fn places(&self, group: usize) -> Places {
-        Reader(self.cells()).places(group)
+    fn places(&self, block: usize) -> Places {
+        Reader(self.cells()).places(block)
     }
 
     #[inline]
@@ -168,8 +168,8 @@ impl<O: Os> Memory for Transaction<'_, O> {
         self.write_array(PROGRESS, bytemuck::cast::<_, [u64; PROGRESS_WORDS]>(progress));
     }
 
-    fn set_places(&mut self, group: usize, places: Places) {
-        self.write(PLACES + group % (WAITERS / 64), places.0);
+    fn set_places(&mut self, block: usize, places: Places) {
+        self.write(PLACES + block % (WAITERS / 64), places.0);
     }
 
     fn set_entry(&mut self, place: usize, entry: &Entry) {

@@ -65,9 +65,9 @@ impl Segment {
     /// Rings everybody who was in the queue: something happened that concerns them all.
     #[cold]
     pub fn ring_all(&self, sleepers: Sleepers) {
-        for (group, places) in sleepers.into_iter().enumerate() {
+        for (block, places) in sleepers.into_iter().enumerate() {
             for place in places {
-                bell::ring(&self.words, &self.backing, 64 * group + place);
+                bell::ring(&self.words, &self.backing, 64 * block + place);
             }
         }
     }

@@ -55,7 +55,7 @@ impl Segment {
     /// have not looked in time, as the dead do not.
     fn suspicious_waiters(&self, member: &Member) -> Vec<Standing> {
         let (view, now) = (Reader(self.words.cells()), self.now(member));
-        let taken = |(group, places): (usize, Places)| places.map(move |place| 64 * group + place);
+        let taken = |(block, places): (usize, Places)| places.map(move |place| 64 * block + place);
         let places = self.sleepers().into_iter().enumerate().flat_map(taken);
         let mut waiters: Vec<Standing> = places.map(|place| view.standing(place)).collect();
         if waiters.len() > FEW {

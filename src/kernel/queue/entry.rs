@@ -122,8 +122,13 @@ impl Standing {
 
     /// The slot of its owner; any word gives one, which may not exist.
     pub fn slot(&self) -> usize {
-        (self.owner as u32 as usize).wrapping_sub(2)
+        slot_of(self.owner)
     }
+}
+
+/// The slot in an owner's badge.
+pub(super) fn slot_of(owner: u64) -> usize {
+    (owner as u32 as usize).wrapping_sub(2)
 }
 
 /// A call that waits.

@@ -128,7 +128,7 @@ pub(super) fn is_expected(standing: &Standing, now: Time) -> bool {
 
 /// All places that are taken.
 pub(super) fn taken<V: View>(v: &V) -> impl Iterator<Item = usize> + '_ {
-    (0..WAITERS / 64).flat_map(move |group| v.places(group).map(move |place| 64 * group + place))
+    (0..WAITERS / 64).flat_map(move |block| v.places(block).map(move |place| 64 * block + place))
 }
 
 /// The first call of the background, of those that will look. None if all permits of the background are out: then it
@@ -180,12 +180,12 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
     let mut groups = Groups::new(v.waiting().total());
     // Those ahead that go once; the other groups are expected to come again, and counted by their turns below.
     let mut once = Needs::default();
-    for group in 0..WAITERS / 64 {
-        let places = v.places(group);
+    for block in 0..WAITERS / 64 {
+        let places = v.places(block);
         if survey.free.is_none() && places.0 != u64::MAX {
-            survey.free = Some(64 * group + places.0.trailing_ones() as usize);
+            survey.free = Some(64 * block + places.0.trailing_ones() as usize);
         }
-        for place in places.map(|place| 64 * group + place) {
+        for place in places.map(|place| 64 * block + place) {
             let standing = v.standing(place);
             let priority = standing.priority();
             survey.waiting = survey.waiting.plus(priority);

@@ -1,6 +1,6 @@
 //! Entering the queue, looking whether it is one's turn, leaving, and who is to be rung after a change.
 
-use super::entry::{Entry, Standing, Turn, Waiting};
+use super::entry::{Entry, Standing, Turn, Waiting, slot_of};
 use super::judge::{judge, judge_behind};
 use super::survey::{Needs, Rank, Subject, Survey, first_after, first_of_background, survey};
 use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_RING, WAITERS, WEIGHTS};
@@ -69,7 +69,7 @@ pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring)
     let now = now.max(m.core().latest);
     let priority = who.ask.priority;
     if (m.waiting().is_empty() || who.ask.is_peek())
-        && let Ok(ticket) = decide::charge_all(m, slot(who.owner), &who.ask, true, now)
+        && let Ok(ticket) = decide::charge_all(m, slot_of(who.owner), &who.ask, true, now)
     {
         return (Outcome::Granted(ticket), Ring::Nobody);
     }
@@ -86,7 +86,7 @@ pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring)
     let judged = judge(m, &who.ask, &found, false, now);
     let key = Turn::places(who.group, priority).0;
     if judged.is_now()
-        && let Ok(ticket) = decide::charge_all(m, slot(who.owner), &who.ask, true, now)
+        && let Ok(ticket) = decide::charge_all(m, slot_of(who.owner), &who.ask, true, now)
     {
         if !found.waiting.is_empty() {
             move_on(m, &who.ask, &found, tag, weight);
@@ -141,7 +141,7 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcom
     // A moment after the deadline is noise. One that was stopped until long after it has given up meanwhile (R132).
     if judged.is_now()
         && now <= standing.deadline.plus(GRACE)
-        && let Ok(ticket) = decide::charge_all(m, slot(owner), &ask, !owed, now)
+        && let Ok(ticket) = decide::charge_all(m, slot_of(owner), &ask, !owed, now)
     {
         clear(m, wait.place);
         m.set_waiting(found.waiting.minus(ask.priority));
@@ -185,24 +185,24 @@ pub fn leave<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> Ring {
 pub fn abandon<M: Memory>(m: &mut M, is_gone: impl Fn(&Standing) -> bool) -> usize {
     let mut gone = 0;
     let mut waiting = Waiting::default();
-    for group in 0..WAITERS / 64 {
-        let mut left = m.places(group);
-        for place in m.places(group) {
-            let entry = m.entry(64 * group + place);
+    for block in 0..WAITERS / 64 {
+        let mut left = m.places(block);
+        for place in m.places(block) {
+            let entry = m.entry(64 * block + place);
             if is_gone(&entry.standing) {
                 left.0 &= !(1 << place);
                 gone += 1;
                 // Others of its group move up. That may write many words, and a transaction has room for few: where a
                 // process dies with more calls than this, usually its whole group has died.
                 if gone <= 8 {
-                    m.set_places(group, left);
+                    m.set_places(block, left);
                     forget_turn(m, &entry);
                 }
             } else {
                 waiting = waiting.plus(entry.standing.priority());
             }
         }
-        m.set_places(group, left);
+        m.set_places(block, left);
     }
     m.set_waiting(waiting);
     gone
@@ -286,11 +286,6 @@ fn move_on<M: Memory>(m: &mut M, ask: &Ask, found: &Survey, tag: u64, weight: u6
     settle_share(m, ask);
 }
 
-/// The slot in an owner's badge.
-fn slot(owner: u64) -> usize {
-    (owner as u32 as usize).wrapping_sub(2)
-}
-
 /// How long a call counts on the clock of its priority: the time that it takes of the slowest rule's budget.
 fn weight<V: View>(v: &V, ask: &Ask) -> u64 {
     let time = |rule| {
@@ -319,9 +314,9 @@ fn forget_turn<M: Memory>(m: &mut M, left: &Entry) {
     }
     let Standing { group, number, .. } = left.standing;
     let priority = left.standing.priority();
-    for group_of_64 in 0..WAITERS / 64 {
-        for place in m.places(group_of_64) {
-            let place = 64 * group_of_64 + place;
+    for block in 0..WAITERS / 64 {
+        for place in m.places(block) {
+            let place = 64 * block + place;
             let standing = m.standing(place);
             let later =
                 standing.group == group && standing.priority() == priority && standing.number > number;
