@@ -10,19 +10,20 @@ pub const SHOWN: usize = 8;
 /// How many kinds of the others are told apart.
 const KINDS: usize = 4;
 
-/// How many wait, by priority.
+/// How many wait, by priority, and how many of them are late.
 pub fn summary(queue: &[WaiterSnapshot]) -> String {
     let of = |priority: Priority| queue.iter().filter(|one| one.priority == priority).count();
     let kinds = Priority::ALL.into_iter().rev().map(|priority| (priority.as_str(), of(priority)));
-    let late = ("late", queue.iter().filter(|one| one.late).count());
-    let parts: Vec<String> = kinds
-        .chain([late])
-        .filter(|(_, count)| *count > 0)
-        .map(|(kind, count)| format!("{count} {kind}"))
-        .collect();
+    let parts: Vec<String> =
+        kinds.filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}")).collect();
+    // Apart: they are among those counted before it.
+    let late = match queue.iter().filter(|one| one.late).count() {
+        0 => String::new(),
+        count => format!("; {count} late"),
+    };
     match parts.is_empty() {
         true => "0".to_owned(),
-        false => format!("{} ({})", queue.len(), parts.join(", ")),
+        false => format!("{} ({}{late})", queue.len(), parts.join(", ")),
     }
 }
 
