@@ -1,3 +1,5 @@
+//! What a segment does with the dead, with damage and with another boot, on real files.
+
 use super::*;
 use crate::kernel::policy::{Algorithm, PolicyDraft, RuleDraft};
 use crate::kernel::state::{Held, View};
