@@ -146,12 +146,13 @@ fn files_are_private_unless_shared_with_a_group() {
     assert_eq!((mode("mine.shm"), mode(".")), (0o600, 0o700));
     let group = std::fs::metadata(home.path()).unwrap().gid().to_string();
     // What is there already is not shared behind its users' backs.
-    home.tool(&["init", "mine", "--group", &group]).fails(2, &["--replace"]);
+    home.tool(&["init", "mine", "--shared-with", &group]).fails(2, &["--replace"]);
     assert_eq!((mode("mine.shm"), mode(".")), (0o600, 0o700));
-    home.tool(&["init", "ours", "--rate", "1/s", "--group", &group]).succeeds();
+    home.tool(&["init", "ours", "--rate", "1/s", "--shared-with", &group]).succeeds();
     assert_eq!((mode("ours.shm"), mode(".")), (0o660, 0o2770));
     home.tool(&["init", "ours", "--shared-with", &group]).succeeds();
-    home.tool(&["init", "other", "--rate", "1/s", "--group", "no-such-group"]).fails(2, &["no-such-group"]);
+    home.tool(&["init", "other", "--rate", "1/s", "--shared-with", "no-such-group"])
+        .fails(2, &["no-such-group"]);
 }
 
 /// What fails for want of room must fail before anything has happened to the limiter that is there.

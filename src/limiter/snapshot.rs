@@ -88,6 +88,8 @@ pub struct WaiterSnapshot {
     pub program: String,
     /// For whom the call is made.
     pub priority: Priority,
+    /// Stands for its group: equal for those who have their turns together.
+    pub group: u64,
     /// How much of each unit it needs, without those of which it needs nothing.
     pub cost: Vec<(String, u64)>,
     /// How long it has waited.
@@ -135,6 +137,7 @@ impl Snapshot {
                 pid: owner.pid,
                 program: program_name(&owner.program),
                 priority: standing.priority(),
+                group: standing.group,
                 cost: cost.map(|(unit, cost)| (unit.as_str().to_owned(), cost)).collect(),
                 waited_for: since(entry.since),
                 looks_in: until(standing.wake_at),

@@ -226,7 +226,7 @@ fn trusted(facts: &FileFacts, chosen: bool) -> Result<Option<u32>, (String, &'st
                 "its group may write to it (mode {:04o}), though it is not shared on purpose",
                 facts.mode
             ),
-            "close it with: chmod g-w {}, or share it with: shmlimit init NAME --group GROUP",
+            "close it with: chmod g-w {}, or share it with: shmlimit init NAME --shared-with GROUP",
         ));
     }
     Ok(shared.then_some(facts.gid))

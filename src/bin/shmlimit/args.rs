@@ -136,8 +136,7 @@ pub struct Init {
     #[arg(long)]
     pub replace: bool,
     /// Let the members of this group of users use the directory and the limiter
-    // Its old name is that of another thing in `run` and `acquire`.
-    #[arg(long, visible_alias = "group", value_name = "GROUP")]
+    #[arg(long, value_name = "GROUP")]
     pub shared_with: Option<String>,
 }
 
