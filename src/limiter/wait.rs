@@ -121,8 +121,9 @@ impl<'l> Waiter<'l> {
                     queue::look(tx, member.badge, &wait, now)
                 }
                 None => {
-                    let offset = tx.load(CLOCK_OFFSET);
-                    let deadline = self.deadline.map_or(u64::MAX, |raw| raw.saturating_add(offset));
+                    // After a reboot with a wall clock that went back the limiter's clock is behind the machine's.
+                    let offset = tx.load(CLOCK_OFFSET).cast_signed();
+                    let deadline = self.deadline.map_or(u64::MAX, |raw| raw.saturating_add_signed(offset));
                     let newcomer = Newcomer {
                         owner: member.badge,
                         group: Group::key(self.limiter.shared.group, member.badge),
