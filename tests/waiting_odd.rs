@@ -5,10 +5,11 @@ mod common;
 use common::queued::{poll, queued};
 use common::raw::Raw;
 use common::{builder, directory, permits, segment_path};
-use shmlimit::Request;
 use shmlimit::internals::layout;
+use shmlimit::{AcquireError, Algorithm, Error, Nanos, Policy, PolicyDraft, Request, RuleDraft};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
 /// As if the limiter was made a second after a boot, and then the machine booted again with a wall clock that had gone
@@ -35,4 +36,53 @@ fn r132_r134_a_timeout_ends_also_where_the_limiters_clock_is_behind_the_machines
     assert!(poll(&mut call).is_pending());
     let left = limiter.snapshot().unwrap().queue[0].gives_up_in;
     assert!(left.is_some_and(|left| left <= timeout), "{left:?}");
+}
+
+#[test]
+fn r38_a_call_that_waits_is_charged_by_the_units_of_the_limiter_that_serves_it() {
+    let limits = |units: &[(&'static str, u64)]| {
+        let hour = Nanos::from_secs(3600);
+        let rule = |(unit, burst): &(&'static str, u64)| RuleDraft {
+            unit: Some(unit),
+            burst: Some(*burst),
+            ..RuleDraft::new(Algorithm::TokenBucket, 1, hour)
+        };
+        let rules: Vec<RuleDraft> = units.iter().map(rule).collect();
+        Policy::new(&PolicyDraft { rules: &rules, ..PolicyDraft::default() }).unwrap()
+    };
+    let directory = directory();
+    let before = limits(&[("requests", 10), ("tokens", 10), ("images", 10)]);
+    let limiter = builder(directory.path()).policy(before).open().unwrap();
+    let (request, awake) = (Request::new().cost("tokens", 7), Cell::new(true));
+    limiter.acquire(&request).unwrap().release().unwrap();
+    let mut call = queued(&limiter, &request, &awake);
+    awake.set(false);
+    assert!(poll(&mut call).is_pending());
+
+    let after = limits(&[("requests", 10), ("images", 10), ("tokens", 10)]);
+    let successor = builder(directory.path()).policy(after).replace().unwrap();
+    awake.set(true);
+    assert!(matches!(poll(&mut call), Poll::Ready(Ok(_))));
+    let left = successor.snapshot().unwrap().rules.into_iter().map(|rule| (rule.unit, rule.remaining));
+    let expected =
+        [("requests", 9), ("images", 10), ("tokens", 3)].map(|(unit, left)| (unit.to_owned(), left));
+    assert_eq!(left.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_call_that_waits_for_a_unit_that_is_no_longer_counted_is_told() {
+    let directory = directory();
+    let tokens =
+        RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(3600)) };
+    let draft = PolicyDraft { rules: &[tokens], ..PolicyDraft::default() };
+    let limiter = builder(directory.path()).policy(Policy::new(&draft).unwrap()).open().unwrap();
+    let (request, awake) = (Request::new().cost("tokens", 1), Cell::new(false));
+    limiter.acquire(&request).unwrap().release().unwrap();
+    let mut call = queued(&limiter, &request, &awake);
+    assert!(poll(&mut call).is_pending());
+
+    let _successor = builder(directory.path()).policy(permits(1)).replace().unwrap();
+    awake.set(true);
+    let Poll::Ready(Err(AcquireError::Failed(error))) = poll(&mut call) else { panic!("not told") };
+    assert!(matches!(*error, Error::UnknownUnit { .. }), "{error}");
 }

@@ -13,9 +13,9 @@ use crate::segment::{Member, slots};
 use std::time::{Duration, SystemTime};
 
 /// A call on its way through the queue. Dropping it leaves the queue at once.
-pub(super) struct Waiter<'l> {
+pub(super) struct Waiter<'l, 'r> {
     limiter: &'l Limiter,
-    ask: Ask,
+    request: &'r Request<'r>,
     /// By the machine's clock, which counts suspend; nothing if it waits as long as it takes.
     deadline: Option<u64>,
     can_be_rung: bool,
@@ -37,19 +37,18 @@ pub(super) enum Step<'l> {
     Sleep { link: &'l Link, place: usize, heard: u32, limit: Duration },
 }
 
-impl<'l> Waiter<'l> {
+impl<'l, 'r> Waiter<'l, 'r> {
     /// A call that is not in the queue yet.
     pub(super) fn new(
         limiter: &'l Limiter,
-        request: &Request<'_>,
+        request: &'r Request<'r>,
         can_be_rung: bool,
-    ) -> Result<Waiter<'l>, AcquireError> {
+    ) -> Result<Waiter<'l, 'r>, AcquireError> {
         let link = limiter.newest();
-        let ask = link.ask(request)?;
         let raw = link.segment.member()?.clock.now();
         let deadline =
             request.patience(SystemTime::now).map(|patience| raw.saturating_add(super::nanos(patience)));
-        Ok(Waiter { limiter, ask, deadline, can_be_rung, place: None })
+        Ok(Waiter { limiter, request, deadline, can_be_rung, place: None })
     }
 
     /// Looks once: enters the queue, or looks whether it is this call's turn.
@@ -71,13 +70,15 @@ impl<'l> Waiter<'l> {
 
     fn step_in(&mut self, link: &'l Link) -> Result<Step<'l>, AcquireError> {
         let segment = &link.segment;
+        // Each time: a limiter that replaced the one before may count other units.
+        let ask = link.ask(self.request)?;
         let member = segment.member()?;
         // After a fork, or in another segment: whoever waits there is somebody else.
         if self.place.as_ref().is_some_and(|at| !std::ptr::eq(at.link, link) || at.badge != member.badge) {
             self.place = None;
         }
         loop {
-            let (outcome, heard) = self.look(link, &member)?;
+            let (outcome, heard) = self.look(link, &ask, &member)?;
             match outcome {
                 Outcome::Granted(ticket) => {
                     self.place = None;
@@ -111,7 +112,7 @@ impl<'l> Waiter<'l> {
     }
 
     /// One transaction. What the bell says is read in it.
-    fn look(&self, link: &'l Link, member: &Member) -> Result<(Outcome, u32), AcquireError> {
+    fn look(&self, link: &'l Link, ask: &Ask, member: &Member) -> Result<(Outcome, u32), AcquireError> {
         let segment = &link.segment;
         let waits = self.place.as_ref().map(|place| place.wait);
         let (outcome, ring, heard) = segment.transact(member, self.lock_patience(member), |tx, now| {
@@ -127,7 +128,7 @@ impl<'l> Waiter<'l> {
                     let newcomer = Newcomer {
                         owner: member.badge,
                         group: Group::key(self.limiter.shared.group, member.badge),
-                        ask: self.ask,
+                        ask: *ask,
                         deadline: Time(deadline),
                         can_be_rung: self.can_be_rung,
                     };
@@ -150,7 +151,7 @@ impl<'l> Waiter<'l> {
     }
 }
 
-impl Drop for Waiter<'_> {
+impl Drop for Waiter<'_, '_> {
     fn drop(&mut self) {
         let Some(Place { link, badge, wait }) = self.place.take() else { return };
         let segment = &link.segment;
