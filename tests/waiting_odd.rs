@@ -2,15 +2,16 @@
 
 mod common;
 
-use common::queued::{poll, queued};
+use common::queued::{Queued, poll, queued};
 use common::raw::Raw;
-use common::{builder, directory, permits, segment_path};
+use common::{builder, directory, eventually, permits, segment_path};
 use shmlimit::internals::layout;
 use shmlimit::{AcquireError, Algorithm, Error, Nanos, Policy, PolicyDraft, Request, RuleDraft};
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// As if the limiter was made a second after a boot, and then the machine booted again with a wall clock that had gone
 /// back: its time begins where it was, behind the machine's.
@@ -85,4 +86,111 @@ fn a_call_that_waits_for_a_unit_that_is_no_longer_counted_is_told() {
     awake.set(true);
     let Poll::Ready(Err(AcquireError::Failed(error))) = poll(&mut call) else { panic!("not told") };
     assert!(matches!(*error, Error::UnknownUnit { .. }), "{error}");
+}
+
+/// Holds the lock in the name of another thread of this process, until somebody sleeps for it or `enough` is set.
+fn hold_the_lock_meanwhile(path: &Path, work: impl FnOnce()) {
+    const SOMEBODY_SLEEPS: u64 = 1 << 31;
+    let raw = Raw::map(path);
+    let slot =
+        (0..layout::SLOTS).find(|slot| raw.word(layout::slot_base(*slot)).load(Ordering::Relaxed) & 1 == 1);
+    let held = (slot.unwrap() as u64 + 1) << 20;
+    let enough = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        raw.word(layout::LOCK).store(held, Ordering::Relaxed);
+        scope.spawn(|| {
+            while raw.word(layout::LOCK).load(Ordering::Relaxed) & SOMEBODY_SLEEPS == 0
+                && !enough.load(Ordering::Relaxed)
+            {
+                std::thread::yield_now();
+            }
+            raw.word(layout::LOCK).store(0, Ordering::Release);
+        });
+        work();
+        enough.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Waits in the queue until its time is over, and what then became of it.
+fn when_time_is_over(work: impl FnOnce(&Path, Queued<'_, '_>, &Cell<bool>)) -> usize {
+    let directory = directory();
+    let path = segment_path(directory.path());
+    let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
+    let _permit = limiter.acquire(&Request::new()).unwrap();
+    let timeout = Duration::from_millis(1);
+    let (request, awake) = (Request::new().timeout(timeout), Cell::new(false));
+    let mut call = queued(&limiter, &request, &awake);
+    assert!(poll(&mut call).is_pending());
+    let since = Instant::now();
+    while since.elapsed() <= timeout {
+        std::thread::yield_now();
+    }
+    work(&path, call, &awake);
+    limiter.snapshot().unwrap().queue.len()
+}
+
+#[test]
+fn r132_who_has_no_time_left_is_told_so_although_the_lock_is_busy() {
+    let left = when_time_is_over(|path, mut call, awake| {
+        awake.set(true);
+        hold_the_lock_meanwhile(path, || {
+            let told = poll(&mut call);
+            assert!(matches!(told, Poll::Ready(Err(AcquireError::Refused(_)))), "{told:?}");
+        });
+    });
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn r132_who_has_no_time_left_leaves_although_the_lock_is_busy() {
+    let left = when_time_is_over(|path, call, _| hold_the_lock_meanwhile(path, || drop(call)));
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn r132_who_could_not_leave_is_taken_out_when_its_time_is_over() {
+    let directory = directory();
+    let path = segment_path(directory.path());
+    let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
+    let permit = limiter.acquire(&Request::new()).unwrap();
+    let (request, awake) = (Request::new().timeout(Duration::from_millis(1)), Cell::new(false));
+    let mut call = queued(&limiter, &request, &awake);
+    assert!(poll(&mut call).is_pending());
+    let raw = Raw::map(&path);
+    let slot =
+        (0..layout::SLOTS).find(|slot| raw.word(layout::slot_base(*slot)).load(Ordering::Relaxed) & 1 == 1);
+    raw.word(layout::LOCK).store((slot.unwrap() as u64 + 1) << 20, Ordering::Relaxed);
+    drop(call);
+    raw.word(layout::LOCK).store(0, Ordering::Relaxed);
+    assert_eq!(limiter.snapshot().unwrap().queue.len(), 1, "it could not leave");
+
+    permit.release().unwrap();
+    // Nobody is refused; whoever finds the short way closed looks why.
+    let nobody_waits = || {
+        limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
+        raw.word(layout::WAITING).load(Ordering::Relaxed) == 0
+    };
+    assert!(eventually(nobody_waits), "the short way stays closed");
+}
+
+#[test]
+fn r132_who_was_taken_out_because_its_time_is_over_does_not_enter_anew() {
+    let directory = directory();
+    let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
+    let permit = limiter.acquire(&Request::new()).unwrap();
+    let (request, awake) = (Request::new().timeout(Duration::from_millis(1)), Cell::new(false));
+    let mut call = queued(&limiter, &request, &awake);
+    assert!(poll(&mut call).is_pending());
+    // As if it was stopped. Who is refused looks for those who are gone.
+    let is_taken_out = || {
+        assert!(limiter.try_acquire(&Request::new()).is_err());
+        limiter.snapshot().unwrap().queue.is_empty()
+    };
+    assert!(eventually(is_taken_out));
+    permit.release().unwrap();
+    awake.set(true);
+    assert!(
+        matches!(poll(&mut call), Poll::Ready(Err(AcquireError::Refused(_)))),
+        "served long after its deadline"
+    );
 }

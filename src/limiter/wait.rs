@@ -7,7 +7,7 @@ use super::link::Link;
 use super::request::Request;
 use crate::error::Error;
 use crate::kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
-use crate::kernel::{Ask, Reason, Time};
+use crate::kernel::{Ask, Reason, Refusal, Time};
 use crate::segment::layout::{CLOCK_OFFSET, slot};
 use crate::segment::{Member, slots};
 use std::time::{Duration, SystemTime};
@@ -96,6 +96,14 @@ impl<'l, 'r> Waiter<'l, 'r> {
                     slots::tally(segment.words(), member.slot, slot::REFUSED);
                     return Err(refusal.into());
                 }
+                // Taken out because its time is over, as if it had looked itself (R132).
+                Outcome::Gone if self.has_given_up(&member) => {
+                    self.place = None;
+                    slots::tally(segment.words(), member.slot, slot::REFUSED);
+                    let (reason, judged_at) = (Reason::Queued, segment.now(&member));
+                    let (retry_at, ready_at) = (Some(judged_at), Some(judged_at));
+                    return Err(Refusal { reason, rule: None, retry_at, ready_at, judged_at }.into());
+                }
                 // The state was lost. Entering anew ends this, so it does not go round.
                 Outcome::Gone => self.place = None,
                 Outcome::Waiting(wait) => {
@@ -145,9 +153,14 @@ impl<'l, 'r> Waiter<'l, 'r> {
         Ok((outcome, heard))
     }
 
+    fn has_given_up(&self, member: &Member) -> bool {
+        self.deadline.is_some_and(|deadline| member.clock.now() > deadline.saturating_add(queue::GRACE.0))
+    }
+
     fn lock_patience(&self, member: &Member) -> Duration {
         let left = self.deadline.map_or(u64::MAX, |deadline| deadline.saturating_sub(member.clock.now()));
-        Duration::from_nanos(left.min(self.limiter.shared.lock_patience))
+        // Also who has no time left waits for a holder that is merely busy: it must be told, and leave, as a rule.
+        Duration::from_nanos(left.max(queue::GRACE.0).min(self.limiter.shared.lock_patience))
     }
 }
 
@@ -161,7 +174,7 @@ impl Drop for Waiter<'_, '_> {
             let ring = queue::leave(tx, badge, &wait, now);
             segment.commit(tx).map(|()| ring)
         });
-        // Who cannot leave now is passed over, and found when this process ends.
+        // Who cannot leave now is passed over, and found when its deadline is over or this process ends.
         segment.ring(&member, left.ok().and_then(Result::ok).unwrap_or(Ring::Nobody));
     }
 }

@@ -64,14 +64,18 @@ impl Segment {
         waiters
     }
 
-    /// Takes those out of the queue whose owner is not attached any more. (Only damage can leave them there.)
+    /// Takes those out of the queue whose owner is not attached any more (only damage can leave them there), and those
+    /// whose deadline is over, but who could not leave: they would keep everybody from the short way.
     fn forget_strangers(
         &self,
         member: &Member,
         waiters: &[Standing],
         patience: Duration,
     ) -> Result<bool, Box<Error>> {
-        let is_stranger = |standing: &Standing| !slots::is_entered(&self.words, standing.owner);
+        let now = self.now(member);
+        let is_stranger = |standing: &Standing| {
+            !slots::is_entered(&self.words, standing.owner) || queue::has_given_up(standing, now)
+        };
         // A count of waiters who are not there would keep everybody from the short way for ever.
         let miscounted = !self.waiting().is_empty() && self.sleepers().iter().all(|places| places.0 == 0);
         if !miscounted && !waiters.iter().any(is_stranger) {
