@@ -223,3 +223,23 @@ fn r131_a_crowd_that_dies_together_is_found_together() {
     assert!(eventually(some_are_found));
     assert_eq!(waiting(), 0);
 }
+
+#[test]
+fn a_process_goes_over_to_a_successor_once_however_many_of_its_threads_wait() {
+    const THREADS: usize = 64;
+    let directory = directory();
+    let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
+    let _permit = limiter.acquire(&Request::new()).unwrap();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..THREADS).map(|_| scope.spawn(|| limiter.acquire(&Request::new()).map(drop))).collect();
+        assert!(eventually(|| limiter.snapshot().unwrap().queue.len() == THREADS));
+        let _successor = builder(directory.path()).policy(permits(2)).replace().unwrap();
+        for thread in threads {
+            thread.join().unwrap().unwrap();
+        }
+    });
+    let raw = Raw::map(&segment_path(directory.path()));
+    let attached = |slot| raw.word(layout::slot_base(slot)).load(Ordering::Relaxed) >> 32;
+    assert_eq!((0..layout::SLOTS).map(attached).sum::<u64>(), 2, "whoever replaced it, and this handle");
+}
