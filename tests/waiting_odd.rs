@@ -109,8 +109,10 @@ fn hold_the_lock_meanwhile(path: &Path, work: impl FnOnce()) {
             }
             raw.word(layout::LOCK).store(0, Ordering::Release);
         });
-        work();
+        // A claim that fails must not leave the thread above without an end.
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         enough.store(true, Ordering::Relaxed);
+        done.unwrap_or_else(|failed| std::panic::resume_unwind(failed));
     });
 }
 
