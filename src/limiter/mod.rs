@@ -312,10 +312,14 @@ impl Limiter {
         for _ in 0..MOVES {
             match work(link) {
                 Err(Error::Unsettled { .. }) => {
-                    if std::ptr::eq(link, self.newest()) {
-                        let Shared { name, directory, bounds, .. } = &*self.shared;
-                        link.succeed(builder::successor(directory, name, *bounds, &link.segment)?);
-                    }
+                    // Where a thousand threads wait, each would attach, and most would find no slot or no lock.
+                    link.segment.in_turn(|| {
+                        if std::ptr::eq(link, self.newest()) {
+                            let Shared { name, directory, bounds, .. } = &*self.shared;
+                            link.succeed(builder::successor(directory, name, *bounds, &link.segment)?);
+                        }
+                        Ok::<(), Error>(())
+                    })?;
                     link = self.newest();
                 }
                 done => return done,

@@ -7,15 +7,15 @@ use super::link::Link;
 use super::request::Request;
 use crate::error::Error;
 use crate::kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
-use crate::kernel::{Ask, Reason, Time};
+use crate::kernel::{Ask, Reason, Refusal, Time};
 use crate::segment::layout::{CLOCK_OFFSET, slot};
 use crate::segment::{Member, slots};
 use std::time::{Duration, SystemTime};
 
 /// A call on its way through the queue. Dropping it leaves the queue at once.
-pub(super) struct Waiter<'l> {
+pub(super) struct Waiter<'l, 'r> {
     limiter: &'l Limiter,
-    ask: Ask,
+    request: &'r Request<'r>,
     /// By the machine's clock, which counts suspend; nothing if it waits as long as it takes.
     deadline: Option<u64>,
     can_be_rung: bool,
@@ -37,19 +37,18 @@ pub(super) enum Step<'l> {
     Sleep { link: &'l Link, place: usize, heard: u32, limit: Duration },
 }
 
-impl<'l> Waiter<'l> {
+impl<'l, 'r> Waiter<'l, 'r> {
     /// A call that is not in the queue yet.
     pub(super) fn new(
         limiter: &'l Limiter,
-        request: &Request<'_>,
+        request: &'r Request<'r>,
         can_be_rung: bool,
-    ) -> Result<Waiter<'l>, AcquireError> {
+    ) -> Result<Waiter<'l, 'r>, AcquireError> {
         let link = limiter.newest();
-        let ask = link.ask(request)?;
         let raw = link.segment.member()?.clock.now();
         let deadline =
             request.patience(SystemTime::now).map(|patience| raw.saturating_add(super::nanos(patience)));
-        Ok(Waiter { limiter, ask, deadline, can_be_rung, place: None })
+        Ok(Waiter { limiter, request, deadline, can_be_rung, place: None })
     }
 
     /// Looks once: enters the queue, or looks whether it is this call's turn.
@@ -71,13 +70,15 @@ impl<'l> Waiter<'l> {
 
     fn step_in(&mut self, link: &'l Link) -> Result<Step<'l>, AcquireError> {
         let segment = &link.segment;
+        // Each time: a limiter that replaced the one before may count other units.
+        let ask = link.ask(self.request)?;
         let member = segment.member()?;
         // After a fork, or in another segment: whoever waits there is somebody else.
         if self.place.as_ref().is_some_and(|at| !std::ptr::eq(at.link, link) || at.badge != member.badge) {
             self.place = None;
         }
         loop {
-            let (outcome, heard) = self.look(link, &member)?;
+            let (outcome, heard) = self.look(link, &ask, &member)?;
             match outcome {
                 Outcome::Granted(ticket) => {
                     self.place = None;
@@ -95,6 +96,14 @@ impl<'l> Waiter<'l> {
                     slots::tally(segment.words(), member.slot, slot::REFUSED);
                     return Err(refusal.into());
                 }
+                // Taken out because its time is over, as if it had looked itself (R132).
+                Outcome::Gone if self.has_given_up(&member) => {
+                    self.place = None;
+                    slots::tally(segment.words(), member.slot, slot::REFUSED);
+                    let (reason, judged_at) = (Reason::Queued, segment.now(&member));
+                    let (retry_at, ready_at) = (Some(judged_at), Some(judged_at));
+                    return Err(Refusal { reason, rule: None, retry_at, ready_at, judged_at }.into());
+                }
                 // The state was lost. Entering anew ends this, so it does not go round.
                 Outcome::Gone => self.place = None,
                 Outcome::Waiting(wait) => {
@@ -111,7 +120,7 @@ impl<'l> Waiter<'l> {
     }
 
     /// One transaction. What the bell says is read in it.
-    fn look(&self, link: &'l Link, member: &Member) -> Result<(Outcome, u32), AcquireError> {
+    fn look(&self, link: &'l Link, ask: &Ask, member: &Member) -> Result<(Outcome, u32), AcquireError> {
         let segment = &link.segment;
         let waits = self.place.as_ref().map(|place| place.wait);
         let (outcome, ring, heard) = segment.transact(member, self.lock_patience(member), |tx, now| {
@@ -121,12 +130,13 @@ impl<'l> Waiter<'l> {
                     queue::look(tx, member.badge, &wait, now)
                 }
                 None => {
-                    let offset = tx.load(CLOCK_OFFSET);
-                    let deadline = self.deadline.map_or(u64::MAX, |raw| raw.saturating_add(offset));
+                    // After a reboot with a wall clock that went back the limiter's clock is behind the machine's.
+                    let offset = tx.load(CLOCK_OFFSET).cast_signed();
+                    let deadline = self.deadline.map_or(u64::MAX, |raw| raw.saturating_add_signed(offset));
                     let newcomer = Newcomer {
                         owner: member.badge,
                         group: Group::key(self.limiter.shared.group, member.badge),
-                        ask: self.ask,
+                        ask: *ask,
                         deadline: Time(deadline),
                         can_be_rung: self.can_be_rung,
                     };
@@ -143,13 +153,18 @@ impl<'l> Waiter<'l> {
         Ok((outcome, heard))
     }
 
+    fn has_given_up(&self, member: &Member) -> bool {
+        self.deadline.is_some_and(|deadline| member.clock.now() > deadline.saturating_add(queue::GRACE.0))
+    }
+
     fn lock_patience(&self, member: &Member) -> Duration {
         let left = self.deadline.map_or(u64::MAX, |deadline| deadline.saturating_sub(member.clock.now()));
-        Duration::from_nanos(left.min(self.limiter.shared.lock_patience))
+        // Also who has no time left waits for a holder that is merely busy: it must be told, and leave, as a rule.
+        Duration::from_nanos(left.max(queue::GRACE.0).min(self.limiter.shared.lock_patience))
     }
 }
 
-impl Drop for Waiter<'_> {
+impl Drop for Waiter<'_, '_> {
     fn drop(&mut self) {
         let Some(Place { link, badge, wait }) = self.place.take() else { return };
         let segment = &link.segment;
@@ -159,7 +174,7 @@ impl Drop for Waiter<'_> {
             let ring = queue::leave(tx, badge, &wait, now);
             segment.commit(tx).map(|()| ring)
         });
-        // Who cannot leave now is passed over, and found when this process ends.
+        // Who cannot leave now is passed over, and found when its deadline is over or this process ends.
         segment.ring(&member, left.ok().and_then(Result::ok).unwrap_or(Ring::Nobody));
     }
 }

@@ -35,6 +35,8 @@ pub(super) mod presence {
     pub const REAPED: usize = 4;
     /// Until when the last refusal lasts.
     pub const REFUSED_UNTIL: usize = 5;
+    /// Whether a thread is at what [`Segment::in_turn`](super::Segment::in_turn) does.
+    pub const AT_WORK: usize = 6;
 
     pub const ABSENT: u64 = 0;
     pub const ATTACHING: u64 = 1;
@@ -65,6 +67,25 @@ impl Segment {
         let badge = joined.as_ref().map_or(presence::ABSENT, |member| member.badge);
         state.store(badge, Ordering::Release);
         joined
+    }
+
+    /// Does something that one thread of this process should do after the other. One that takes too long is not waited
+    /// for: `work` must be right also beside itself.
+    #[cold]
+    pub fn in_turn<R>(&self, work: impl FnOnce() -> R) -> R {
+        let at_work = self.presence.word(presence::AT_WORK);
+        let started = std::time::Instant::now();
+        let free = || at_work.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let mut mine = free();
+        while !mine && started.elapsed() < self.bounds.lock {
+            std::thread::sleep(Duration::from_millis(1));
+            mine = free();
+        }
+        let done = work();
+        if mine {
+            at_work.store(0, Ordering::Release);
+        }
+        done
     }
 
     fn enter(&self) -> Result<Member, Error> {

@@ -30,23 +30,27 @@ impl Segment {
     /// dead; then it is buried, and the next one rung.
     #[inline(always)]
     pub fn ring(&self, member: &Member, ring: Ring) {
-        if let Ring::One(place) = ring
+        let mut next = ring;
+        // Ends at the first who lives: each round frees the slot of a dead one.
+        while let Ring::One(place) = next
             && !bell::ring(&self.words, &self.backing, place)
         {
-            self.bury_if_dead(member, place);
+            next = self.bury_if_dead(member, place);
         }
     }
 
+    /// Who is to be rung instead.
     #[cold]
-    fn bury_if_dead(&self, member: &Member, place: usize) {
+    fn bury_if_dead(&self, member: &Member, place: usize) -> Ring {
         let slot = Reader(self.words.cells()).standing(place).slot();
         if slot == member.slot || slot >= SLOTS {
-            return;
+            return Ring::Nobody;
         }
         // Whatever fails here: whoever waits behind it finds out by itself, a little later.
-        let Ok(probe) = self.backing.reopen() else { return };
-        if self.backing.is_alive(&probe, slot).is_ok_and(|alive| !alive) {
-            let _ = self.bury(member, slot, self.bounds.lock);
+        let Ok(probe) = self.backing.reopen() else { return Ring::Nobody };
+        match self.backing.is_alive(&probe, slot) {
+            Ok(false) => self.bury(member, slot, self.bounds.lock).map_or(Ring::Nobody, |(_, ring)| ring),
+            _ => Ring::Nobody,
         }
     }
 

@@ -7,7 +7,7 @@ use super::lock::{Claim, Os};
 use super::memory::Reader;
 use super::slots;
 use crate::error::Error;
-use crate::kernel::queue::{self, Places, Standing};
+use crate::kernel::queue::{self, Places, Ring, Standing};
 use crate::kernel::state::View;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,53 +25,82 @@ impl Segment {
             return Ok(false);
         }
         self.presence.word(presence::REAPED).store(raw, Ordering::Relaxed);
-        let waiters = self.suspicious_waiters(member);
-        let mut reaped = self.forget_strangers(member, &waiters, patience)?;
+        let waiters = self.waiters();
+        let late = self.suspicious(member, &waiters);
+        let reaped = self.forget_strangers(member, &late, patience)?;
+        let found = self.bury_the_dead(member, &late, patience)?;
+        // Who dies often does so with others, such as all that one terminal started. They would be found one by one.
+        if found && late.len() < waiters.len() {
+            self.bury_the_dead(member, &waiters, patience)?;
+        }
+        Ok(reaped || found)
+    }
+
+    /// Frees the slots of those among `waiters`, and of those who hold permits, that are dead. Says whether that changed
+    /// anything.
+    fn bury_the_dead(
+        &self,
+        member: &Member,
+        waiters: &[Standing],
+        patience: Duration,
+    ) -> Result<bool, Error> {
+        let mut waits = [false; SLOTS];
+        for slot in waiters.iter().map(Standing::slot).filter(|slot| *slot < SLOTS) {
+            waits[slot] = true;
+        }
         // Also slots that nobody owns: damage may have cleared the mark, and a reset counts what is held there.
         let suspects: Vec<usize> = (0..SLOTS)
             .filter(|slot| {
-                let waits = waiters.iter().any(|standing| standing.slot() == *slot);
-                *slot != member.slot && (waits || slots::held(&self.words, *slot).total > 0)
+                *slot != member.slot && (waits[*slot] || slots::held(&self.words, *slot).total > 0)
             })
             .collect();
         if suspects.is_empty() {
-            return Ok(reaped);
+            return Ok(false);
         }
         let probe = match self.backing.reopen() {
             Ok(probe) => probe,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(self.gone()),
             // No descriptor to spare is no reason to fail a call: it is refused, and the dead are found next time.
-            Err(_) => return Ok(reaped),
+            Err(_) => return Ok(false),
         };
+        let mut reaped = false;
         for slot in suspects {
             if !self.backing.is_alive(&probe, slot)? {
-                reaped |= self.bury(member, slot, patience)?;
+                let (had_something, ring) = self.bury(member, slot, patience)?;
+                self.ring(member, ring);
+                reaped |= had_something;
             }
         }
         Ok(reaped)
     }
 
-    /// Those in the queue who may be dead: all of them, as long as they are few. Where very many wait, only those who
-    /// have not looked in time, as the dead do not.
-    fn suspicious_waiters(&self, member: &Member) -> Vec<Standing> {
-        let (view, now) = (Reader(self.words.cells()), self.now(member));
+    fn waiters(&self) -> Vec<Standing> {
+        let view = Reader(self.words.cells());
         let taken = |(block, places): (usize, Places)| places.map(move |place| 64 * block + place);
         let places = self.sleepers().into_iter().enumerate().flat_map(taken);
-        let mut waiters: Vec<Standing> = places.map(|place| view.standing(place)).collect();
-        if waiters.len() > FEW {
-            waiters.retain(|standing| queue::is_late(standing, now));
-        }
-        waiters
+        places.map(|place| view.standing(place)).collect()
     }
 
-    /// Takes those out of the queue whose owner is not attached any more. (Only damage can leave them there.)
+    /// Those in the queue who may be dead: all of them, as long as they are few. Where very many wait, only those who
+    /// have not looked in time, as the dead do not.
+    fn suspicious(&self, member: &Member, waiters: &[Standing]) -> Vec<Standing> {
+        let now = self.now(member);
+        let all = waiters.len() <= FEW;
+        waiters.iter().copied().filter(|standing| all || queue::is_late(standing, now)).collect()
+    }
+
+    /// Takes those out of the queue whose owner is not attached any more (only damage can leave them there), and those
+    /// whose deadline is over, but who could not leave: they would keep everybody from the short way.
     fn forget_strangers(
         &self,
         member: &Member,
         waiters: &[Standing],
         patience: Duration,
     ) -> Result<bool, Box<Error>> {
-        let is_stranger = |standing: &Standing| !slots::is_entered(&self.words, standing.owner);
+        let now = self.now(member);
+        let is_stranger = |standing: &Standing| {
+            !slots::is_entered(&self.words, standing.owner) || queue::has_given_up(standing, now)
+        };
         // A count of waiters who are not there would keep everybody from the short way for ever.
         let miscounted = !self.waiting().is_empty() && self.sleepers().iter().all(|places| places.0 == 0);
         if !miscounted && !waiters.iter().any(is_stranger) {
@@ -86,9 +115,14 @@ impl Segment {
         Ok(forgotten > 0)
     }
 
-    /// Frees the slot of a dead participant.
-    pub(super) fn bury(&self, member: &Member, slot: usize, patience: Duration) -> Result<bool, Error> {
-        let Some(pulse) = self.backing.take_pulse(slot) else { return Ok(false) };
+    /// Frees the slot of a dead participant. Says whether it had anything, and who is to be rung for that.
+    pub(super) fn bury(
+        &self,
+        member: &Member,
+        slot: usize,
+        patience: Duration,
+    ) -> Result<(bool, Ring), Error> {
+        let Some(pulse) = self.backing.take_pulse(slot) else { return Ok((false, Ring::Nobody)) };
         // It may have died with the lock, which then nobody but the one with its pulse can take.
         let (reaped, ring) =
             self.transact_slowly(member, Claim::Undertaker(slot), patience, &|tx: &mut Tx<'_>, now| {
@@ -97,8 +131,7 @@ impl Segment {
                 self.commit(tx).map(|()| (reaped, ring))
             })??;
         drop(pulse);
-        self.ring(member, ring);
-        Ok(!reaped.is_nothing())
+        Ok((!reaped.is_nothing(), ring))
     }
 
     /// Which participants there are, and whether they live.

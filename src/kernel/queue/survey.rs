@@ -118,6 +118,11 @@ pub fn is_late(standing: &Standing, now: Time) -> bool {
     !is_expected(standing, now)
 }
 
+/// Whether its deadline is so long over that it cannot be served any more: its owner is stopped, or could not leave.
+pub fn has_given_up(standing: &Standing, now: Time) -> bool {
+    standing.deadline.plus(GRACE) < now
+}
+
 /// Whether it will look, or is on its way: its appointment is not long over, not further ahead than anybody sleeps,
 /// and it has not given up.
 pub(super) fn is_expected(standing: &Standing, now: Time) -> bool {

@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, Standing, Turn, Waiting, slot_of};
 use super::judge::{judge, judge_behind};
-use super::survey::{Needs, Rank, Subject, Survey, first_after, first_of_background, survey};
+use super::survey::{Needs, Rank, Subject, Survey, first_after, first_of_background, has_given_up, survey};
 use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_RING, WAITERS, WEIGHTS};
 use crate::kernel::MAX_RULES;
 use crate::kernel::ask::{Ask, Priority, Reason, Refusal, Ticket};
@@ -140,7 +140,7 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcom
     let judged = judge(m, &ask, &found, owed, now);
     // A moment after the deadline is noise. One that was stopped until long after it has given up meanwhile (R132).
     if judged.is_now()
-        && now <= standing.deadline.plus(GRACE)
+        && !has_given_up(&standing, now)
         && let Ok(ticket) = decide::charge_all(m, slot_of(owner), &ask, !owed, now)
     {
         clear(m, wait.place);
