@@ -2,12 +2,9 @@
 
 mod common;
 
-use common::children::{exit_code, forked};
 use common::queued::{Queued, poll, queued};
 use common::raw::Raw;
 use common::{builder, directory, eventually, permits, segment_path};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use shmlimit::internals::layout;
 use shmlimit::{AcquireError, Algorithm, Error, Nanos, Policy, PolicyDraft, Request, RuleDraft};
 use std::cell::Cell;
@@ -198,32 +195,6 @@ fn r132_who_was_taken_out_because_its_time_is_over_does_not_enter_anew() {
         matches!(poll(&mut call), Poll::Ready(Err(AcquireError::Refused(_)))),
         "served long after its deadline"
     );
-}
-
-/// More than are examined at once: of these only those who are late. One of them found dead, all are examined.
-#[test]
-fn r131_a_crowd_that_dies_together_is_found_together() {
-    const CROWD: usize = 80;
-    let directory = directory();
-    let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
-    let _permit = limiter.acquire(&Request::new()).unwrap();
-    let wait = || {
-        let limiter = builder(directory.path()).open_existing().unwrap();
-        i32::from(limiter.acquire(&Request::new()).is_ok())
-    };
-    let crowd: Vec<Pid> = (0..CROWD).map(|_| forked(wait)).collect();
-    let raw = Raw::map(&segment_path(directory.path()));
-    let waiting = || raw.word(layout::WAITING).load(Ordering::Relaxed);
-    assert!(eventually(|| waiting() == CROWD as u64));
-    crowd.iter().for_each(|child| kill(*child, Signal::SIGKILL).unwrap());
-    crowd.iter().for_each(|child| assert_eq!(exit_code(*child), 128 + Signal::SIGKILL as i32));
-
-    let some_are_found = || {
-        assert!(limiter.try_acquire(&Request::new()).is_err());
-        waiting() < CROWD as u64
-    };
-    assert!(eventually(some_are_found));
-    assert_eq!(waiting(), 0);
 }
 
 #[test]

@@ -131,15 +131,22 @@ impl Builder {
     pub fn replace(self) -> Result<Limiter, Error> {
         let (name, directory) = self.place(true)?;
         let seed = self.seed(&name, &directory)?;
-        create::replace(&directory, &name, &seed, || match open_once(&directory, &name, self.bounds) {
-            Ok(Some(old)) => old.retire(),
-            // What cannot be opened has no users to tell; it is replaced all the same, unless it is no segment at all.
-            Ok(None)
-            | Err(Error::Foreign { segment: true, .. } | Error::Damaged { .. } | Error::Unsettled { .. }) => {
-                Ok(())
-            }
-            Err(error) => Err(error),
-        })?;
+        let mut old = None;
+        let replaced =
+            create::replace(&directory, &name, &seed, || match open_once(&directory, &name, self.bounds) {
+                Ok(Some(there)) => old.insert(there).retire(),
+                // What cannot be opened has no users to tell; it is replaced all the same, unless it is no segment at all.
+                Ok(None)
+                | Err(
+                    Error::Foreign { segment: true, .. } | Error::Damaged { .. } | Error::Unsettled { .. },
+                ) => Ok(()),
+                Err(error) => Err(error),
+            });
+        // Only now: before, they would find nothing to go over to, and crowd at the gate.
+        if let Some(old) = old {
+            old.ring_all(old.sleepers());
+        }
+        replaced?;
         let segment = settle(&directory, &name, self.bounds, None)?;
         Limiter::new(name, directory, self.bounds, segment, self.turns_with())
     }

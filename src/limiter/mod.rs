@@ -313,12 +313,11 @@ impl Limiter {
             match work(link) {
                 Err(Error::Unsettled { .. }) => {
                     // Where a thousand threads wait, each would attach, and most would find no slot or no lock.
-                    link.segment.in_turn(|| {
-                        if std::ptr::eq(link, self.newest()) {
-                            let Shared { name, directory, bounds, .. } = &*self.shared;
-                            link.succeed(builder::successor(directory, name, *bounds, &link.segment)?);
-                        }
-                        Ok::<(), Error>(())
+                    let has_moved = || !std::ptr::eq(link, self.newest());
+                    link.segment.one_for_all(has_moved, || {
+                        let Shared { name, directory, bounds, .. } = &*self.shared;
+                        link.succeed(builder::successor(directory, name, *bounds, &link.segment)?);
+                        Ok(())
                     })?;
                     link = self.newest();
                 }

@@ -113,14 +113,14 @@ impl Segment {
         Ok(())
     }
 
-    /// Marks it as replaced: whoever uses it opens it again by name.
+    /// Marks it as replaced: whoever uses it opens it again by name. Those who wait are rung when there is something to
+    /// open.
     pub fn retire(&self) -> Result<(), Error> {
         let member = self.member()?;
         self.transact(&member, self.bounds.lock, |tx, _| {
             tx.write(layout::RETIRED, layout::REPLACED);
             self.commit(tx)
         })??;
-        self.ring_all(self.sleepers());
         Ok(())
     }
 

@@ -13,7 +13,7 @@ const SET_GROUP_ID: u32 = 0o2000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 /// How long to wait for somebody who is making or removing a limiter.
-const GATE_PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const GATE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A directory that passed the checks.
 #[derive(Debug, Clone)]

@@ -1,6 +1,7 @@
 //! Becoming a participant: once per process, and once more in a forked child.
 
 use super::attach::Segment;
+use super::directory::GATE_PATIENCE;
 use super::journal::{Begun, Transaction};
 use super::layout::{self, SLOTS};
 use super::lock::{Claim, StillHeld};
@@ -35,7 +36,7 @@ pub(super) mod presence {
     pub const REAPED: usize = 4;
     /// Until when the last refusal lasts.
     pub const REFUSED_UNTIL: usize = 5;
-    /// Whether a thread is at what [`Segment::in_turn`](super::Segment::in_turn) does.
+    /// Whether a thread is at what [`Segment::one_for_all`](super::Segment::one_for_all) does.
     pub const AT_WORK: usize = 6;
 
     pub const ABSENT: u64 = 0;
@@ -69,19 +70,25 @@ impl Segment {
         joined
     }
 
-    /// Does something that one thread of this process should do after the other. One that takes too long is not waited
-    /// for: `work` must be right also beside itself.
+    /// Does something that one thread of this process should do for all, unless somebody has done it already. One that
+    /// takes too long is not waited for: `work` must be right also beside itself.
     #[cold]
-    pub fn in_turn<R>(&self, work: impl FnOnce() -> R) -> R {
+    pub fn one_for_all(
+        &self,
+        is_done: impl Fn() -> bool,
+        work: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let at_work = self.presence.word(presence::AT_WORK);
         let started = std::time::Instant::now();
         let free = || at_work.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let mut mine = free();
-        while !mine && started.elapsed() < self.bounds.lock {
-            std::thread::sleep(Duration::from_millis(1));
+        // As long as the one at work may wait for the gate and for a lock.
+        let longest = self.bounds.lock.saturating_add(GATE_PATIENCE);
+        while !mine && !is_done() && started.elapsed() < longest {
+            std::thread::sleep(Duration::from_millis(5));
             mine = free();
         }
-        let done = work();
+        let done = if is_done() { Ok(()) } else { work() };
         if mine {
             at_work.store(0, Ordering::Release);
         }
