@@ -26,11 +26,11 @@ impl Segment {
         }
         self.presence.word(presence::REAPED).store(raw, Ordering::Relaxed);
         let waiters = self.waiters();
-        let late = self.suspicious(member, &waiters);
-        let reaped = self.forget_strangers(member, &late, patience)?;
-        let found = self.bury_the_dead(member, &late, patience)?;
+        let suspects = self.suspicious(member, &waiters);
+        let reaped = self.forget_strangers(member, &suspects, patience)?;
+        let found = self.bury_the_dead(member, &suspects, patience)?;
         // Who dies often does so with others, such as all that one terminal started. They would be found one by one.
-        if found && late.len() < waiters.len() {
+        if found && suspects.len() < waiters.len() {
             self.bury_the_dead(member, &waiters, patience)?;
         }
         Ok(reaped || found)
@@ -81,12 +81,17 @@ impl Segment {
         places.map(|place| view.standing(place)).collect()
     }
 
-    /// Those in the queue who may be dead: all of them, as long as they are few. Where very many wait, only those who
-    /// have not looked in time, as the dead do not.
+    /// Those in the queue who may be dead: all of them, as long as they are few. Where very many wait, some of them,
+    /// and those who have not looked in time, as the dead do not.
     fn suspicious(&self, member: &Member, waiters: &[Standing]) -> Vec<Standing> {
         let now = self.now(member);
-        let all = waiters.len() <= FEW;
-        waiters.iter().copied().filter(|standing| all || queue::is_late(standing, now)).collect()
+        // Eight or so of very many: where a crowd has died, one of them is among those.
+        let sampled = |index: usize| waiters.len() <= FEW || index.is_multiple_of(waiters.len() / 8);
+        let suspicious = waiters
+            .iter()
+            .enumerate()
+            .filter(|(index, standing)| sampled(*index) || queue::is_late(standing, now));
+        suspicious.map(|(_, standing)| *standing).collect()
     }
 
     /// Takes those out of the queue whose owner is not attached any more (only damage can leave them there), and those

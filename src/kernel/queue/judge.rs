@@ -9,9 +9,6 @@ use crate::kernel::state::View;
 use crate::kernel::time::{Nanos, Time};
 use crate::kernel::{MAX_RULES, MAX_UNITS};
 
-/// So many calls at the head of the queue look for the dead: if all did, a crowd would do little else.
-const IN_FRONT: u32 = 8;
-
 /// A call judged together with what is ahead of it.
 pub(super) struct Judged {
     /// Whether permits suffice.
@@ -65,10 +62,9 @@ fn time<V: View>(v: &V, ask: &Ask, ahead: [u64; MAX_UNITS], leave_reserve: bool,
 }
 
 impl Judged {
-    /// Whether the dead should be looked for, because they may be in its way. Those far behind leave that to those in
-    /// front.
+    /// Whether the dead should be looked for, because they may be in its way.
     pub(super) fn doubts(&self, found: &Survey) -> bool {
-        found.ahead.calls < IN_FRONT && (!self.permit || found.late || found.ahead.calls > 0)
+        !self.permit || found.late || found.ahead.calls > 0
     }
 
     /// Whether it may go.

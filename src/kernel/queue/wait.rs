@@ -167,7 +167,9 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcom
         until
     };
     m.set_wake_at(wait.place, expected_at);
-    (Outcome::Waiting(Wait { until, doubts: judged.doubts(&found), ..*wait }), Ring::Nobody)
+    // Those far behind looked for the dead when they came; since then that is for those in front.
+    let doubts = found.ahead.calls < IN_FRONT && judged.doubts(&found);
+    (Outcome::Waiting(Wait { until, doubts, ..*wait }), Ring::Nobody)
 }
 
 /// One who waits gives up.
@@ -265,6 +267,9 @@ pub(in crate::kernel) fn settle_share<M: Memory>(m: &mut M, ask: &Ask) {
     };
     m.set_progress(progress);
 }
+
+/// So many calls at the head of the queue look for the dead each time: if all did, a crowd would do little else.
+const IN_FRONT: u32 = 8;
 
 /// Who came later than this the last time is not waited for any longer than others: it would cost them too much.
 const LONGEST_WAIT_FOR_LATE: Nanos = Nanos::from_millis(25);
