@@ -145,10 +145,9 @@ fn targets(figures: &[Figure]) -> Vec<Target> {
     };
     vec![
         against_clock("granted / clock", "granted", 2.0, true),
-        against_clock("denied (rate) / clock", "denied: rate", 1.5, true),
-        against_clock("denied (concurrency) / clock", "denied: concurrency", 1.5, true),
+        against_clock("denied (rate) / clock", "denied: rate", 1.3, true),
+        against_clock("denied (concurrency) / clock", "denied: concurrency", 1.3, true),
         against_clock("release / clock", "release", 2.0, true),
-        against_clock("denied (rate) / clock, later", "denied: rate", 1.3, false),
         against_clock("granted / clock, goal", "granted", 1.0, false),
         against_clock("denied (rate) / clock, goal", "denied: rate", 0.7, false),
         quotient("flock+mmap / granted", "flock + mmap", "granted", Bound::AtLeast(10.0), true),

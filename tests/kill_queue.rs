@@ -307,10 +307,10 @@ fn p1_r132_a_whole_wait_in_vain_is_before_or_after_at_each_of_its_changes() {
     let scene = Scene::new("wait in vain");
     let _others = scene.waiters("background user");
     let walk = scene.walk("wait in vain");
-    let counts = counts(&walk);
-    assert_eq!((counts.first(), counts.last()), (Some(&(2, 2)), Some(&(2, 2))));
-    assert!(counts[1..counts.len() - 1].iter().all(|count| *count == (3, 3)), "{counts:?}");
-    assert!(counts.len() >= 3);
+    // Steps are slow, so its time may be over before it looks; then one of the others takes it out.
+    let mut counts = counts(&walk);
+    counts.dedup();
+    assert_eq!(counts, [(2, 2), (3, 3), (2, 2)]);
 }
 
 #[test]

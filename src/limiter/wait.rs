@@ -7,7 +7,7 @@ use super::link::Link;
 use super::request::Request;
 use crate::error::Error;
 use crate::kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
-use crate::kernel::{Ask, Reason, Refusal, Time};
+use crate::kernel::{Ask, Reason, Time};
 use crate::segment::layout::{CLOCK_OFFSET, slot};
 use crate::segment::{Member, slots};
 use std::time::{Duration, SystemTime};
@@ -96,15 +96,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
                     slots::tally(segment.words(), member.slot, slot::REFUSED);
                     return Err(refusal.into());
                 }
-                // Taken out because its time is over, as if it had looked itself (R132).
-                Outcome::Gone if self.has_given_up(&member) => {
-                    self.place = None;
-                    slots::tally(segment.words(), member.slot, slot::REFUSED);
-                    let (reason, judged_at) = (Reason::Queued, segment.now(&member));
-                    let (retry_at, ready_at) = (Some(judged_at), Some(judged_at));
-                    return Err(Refusal { reason, rule: None, retry_at, ready_at, judged_at }.into());
-                }
-                // The state was lost. Entering anew ends this, so it does not go round.
+                // The state was lost, or somebody took it out because its time was over. Entering anew ends both.
                 Outcome::Gone => self.place = None,
                 Outcome::Waiting(wait) => {
                     self.place = Some(Place { link, badge: member.badge, wait });
@@ -151,10 +143,6 @@ impl<'l, 'r> Waiter<'l, 'r> {
         })??;
         segment.ring(member, ring);
         Ok((outcome, heard))
-    }
-
-    fn has_given_up(&self, member: &Member) -> bool {
-        self.deadline.is_some_and(|deadline| member.clock.now() > deadline.saturating_add(queue::GRACE.0))
     }
 
     fn lock_patience(&self, member: &Member) -> Duration {

@@ -68,7 +68,10 @@ pub enum Ring {
 pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring) {
     let now = now.max(m.core().latest);
     let priority = who.ask.priority;
-    if (m.waiting().is_empty() || who.ask.is_peek())
+    // Who was stopped until long after its deadline has given up meanwhile (R132).
+    let in_time = now <= who.deadline.plus(GRACE);
+    if in_time
+        && (m.waiting().is_empty() || who.ask.is_peek())
         && let Ok(ticket) = decide::charge_all(m, slot_of(who.owner), &who.ask, true, now)
     {
         return (Outcome::Granted(ticket), Ring::Nobody);
@@ -85,7 +88,8 @@ pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring)
     let tag = if fifo { clock.max(found.last_tag) } else { clock.max(end) };
     let judged = judge(m, &who.ask, &found, false, now);
     let key = Turn::places(who.group, priority).0;
-    if judged.is_now()
+    if in_time
+        && judged.is_now()
         && let Ok(ticket) = decide::charge_all(m, slot_of(who.owner), &who.ask, true, now)
     {
         if !found.waiting.is_empty() {
