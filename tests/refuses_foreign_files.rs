@@ -120,7 +120,8 @@ fn p4_a_message_about_another_version_names_both() {
     let (directory, path) = with_segment();
     raw::rewrite_header(&path, header::FORMAT, 7 << 32 | u64::from(layout::BYTE_ORDER));
     let error = builder(directory.path()).open_existing().unwrap_err().to_string();
-    assert!(error.contains("layout version 7, this program has 1") && error.contains("--replace"), "{error}");
+    let both = format!("layout version 7, this program has {}", layout::LAYOUT_VERSION);
+    assert!(error.contains(&both) && error.contains("--replace"), "{error}");
 }
 
 /// Refused as unsafe by every way of opening, and left as it was.
