@@ -101,17 +101,18 @@ fn play(role: &str, directory: &Path) {
             marked(&mut || drop(calls.remove(0)));
         }
         "time out" => {
-            let hasty = Request::new().timeout(Duration::from_millis(200));
+            // Over when the others are there and stopped: they would take it out.
+            let hasty = Request::new().timeout(Duration::from_secs(2));
             let mut call = enter(&hasty);
             let _later = enter(&last);
-            let over = boot_time() + 200_000_000;
-            eventually("its time is over", || boot_time() > over);
+            let over = boot_time() + 2_000_000_000;
             ready();
+            eventually("its time is over", || boot_time() > over);
             awake.set(true);
             marked(&mut || assert!(matches!(poll(&mut call), Poll::Ready(Err(AcquireError::Refused(_))))));
         }
         "wait in vain" => {
-            let hasty = Request::new().timeout(Duration::from_millis(30));
+            let hasty = Request::new().timeout(Duration::from_millis(300));
             ready();
             marked(&mut || assert_eq!(reason(here.acquire(&hasty)), Reason::Concurrency));
         }
@@ -304,13 +305,17 @@ fn p1_r132_a_time_out_is_before_or_after() {
 
 #[test]
 fn p1_r132_a_whole_wait_in_vain_is_before_or_after_at_each_of_its_changes() {
-    let scene = Scene::new("wait in vain");
-    let _others = scene.waiters("background user");
-    let walk = scene.walk("wait in vain");
-    // Steps are slow, so its time may be over before it looks; then one of the others takes it out.
-    let mut counts = counts(&walk);
-    counts.dedup();
-    assert_eq!(counts, [(2, 2), (3, 3), (2, 2)]);
+    // Steps are slow, so its time may be over before it looks, and one of the others takes it out. Where the machine is
+    // slow as well, it may be over before it enters: then there is nothing to see, and it tries again.
+    let entered = (0..10).any(|_| {
+        let scene = Scene::new("wait in vain");
+        let _others = scene.waiters("background user");
+        let mut counts = counts(&scene.walk("wait in vain"));
+        counts.dedup();
+        assert!([&[(2, 2)][..], &[(2, 2), (3, 3), (2, 2)]].contains(&&counts[..]), "{counts:?}");
+        counts.len() == 3
+    });
+    assert!(entered);
 }
 
 #[test]
