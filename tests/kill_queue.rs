@@ -102,10 +102,10 @@ fn play(role: &str, directory: &Path) {
         }
         "time out" => {
             // Over when the others are there and stopped: they would take it out.
-            let hasty = Request::new().timeout(Duration::from_secs(2));
+            let hasty = Request::new().timeout(Duration::from_secs(8));
             let mut call = enter(&hasty);
             let _later = enter(&last);
-            let over = boot_time() + 2_000_000_000;
+            let over = boot_time() + 8_000_000_000;
             ready();
             eventually("its time is over", || boot_time() > over);
             awake.set(true);
