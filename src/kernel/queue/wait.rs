@@ -2,7 +2,9 @@
 
 use super::entry::{Entry, Standing, Turn, Waiting, slot_of};
 use super::judge::{judge, judge_behind};
-use super::survey::{Needs, Rank, Subject, Survey, first_after, first_of_background, has_given_up, survey};
+use super::survey::{
+    Needs, Rank, Subject, Survey, first_after, first_of_background, has_given_up, survey, taken,
+};
 use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_RING, WAITERS, WEIGHTS};
 use crate::kernel::MAX_RULES;
 use crate::kernel::ask::{Ask, Priority, Reason, Refusal, Ticket};
@@ -316,6 +318,9 @@ fn turn_of<V: View>(v: &V, group: u64, priority: Priority) -> (usize, u64) {
     turns.min_by_key(|(_, turn)| turn.end).map_or((0, 0), |(index, _)| (index, 0))
 }
 
+/// What moving up leaves of a transaction to the rest of it.
+const ROOM_FOR_THE_REST: usize = 64;
+
 /// A call that left costs its group no turn: those that came after it move up.
 fn forget_turn<M: Memory>(m: &mut M, left: &Entry) {
     if m.queueing().fairness == Fairness::Fifo {
@@ -323,13 +328,20 @@ fn forget_turn<M: Memory>(m: &mut M, left: &Entry) {
     }
     let Standing { group, number, .. } = left.standing;
     let priority = left.standing.priority();
+    let is_later = |standing: &Standing| {
+        standing.group == group && standing.priority() == priority && standing.number > number
+    };
+    // All or none: else those that did not move would stand behind newcomers of their own group. A group so large pays
+    // for the turn.
+    let later = taken(m).filter(|place| is_later(&m.standing(*place))).count();
+    if m.room() < later + ROOM_FOR_THE_REST {
+        return;
+    }
     for block in 0..WAITERS / 64 {
         for place in m.places(block) {
             let place = 64 * block + place;
             let standing = m.standing(place);
-            let later =
-                standing.group == group && standing.priority() == priority && standing.number > number;
-            if later && m.room() > 64 {
+            if is_later(&standing) {
                 m.set_tag(place, standing.tag.saturating_sub(left.weight));
             }
         }
