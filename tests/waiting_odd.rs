@@ -240,3 +240,23 @@ fn r131_a_crowd_that_died_together_is_found_by_the_first_who_asks() {
     assert!(limiter.try_acquire(&Request::new()).is_err());
     assert_eq!(waiting(), 0);
 }
+
+#[test]
+fn r131_a_large_group_keeps_its_order_when_some_of_it_leave() {
+    let directory = directory();
+    let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
+    let _permit = limiter.acquire(&Request::new()).unwrap();
+    let (patient, last, awake) =
+        (Request::new(), Request::new().timeout(Duration::from_secs(3600)), Cell::new(false));
+    let enter = |request| {
+        let mut call = queued(&limiter, request, &awake);
+        assert!(poll(&mut call).is_pending());
+        call
+    };
+    // More than one transaction can move.
+    let mut group: Vec<_> = (0..300).map(|_| enter(&patient)).collect();
+    drop(group.drain(..3));
+    let _last = enter(&last);
+    let queue = limiter.snapshot().unwrap().queue;
+    assert_eq!(queue.iter().position(|one| one.gives_up_in.is_some()), Some(297));
+}
