@@ -73,20 +73,12 @@ pub(super) fn permit_free_behind<V: View>(v: &V, priority: Priority, calls: u32,
 /// Asks for a call on behalf of the participant in `slot`: everything is charged, or nothing (R38, R130).
 #[inline(always)]
 pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Result<Ticket, Refusal> {
-    let (general, core) = (m.general(), m.core());
-    let now = now.max(core.latest);
-    let background = ask.priority.is_background();
-    let ticket = |permit, charges| Ticket { granted_at: now, cost: ask.cost, permit, charges };
-    if ask.is_peek() {
-        return Ok(ticket(Held::default(), [Charge::default(); MAX_RULES]));
-    }
-    let waited_for = !m.waiting().is_empty();
+    let now = now.max(m.core().latest);
+    let waited_for = !m.waiting().is_empty() && !ask.is_peek();
     if waited_for && let Some(refusal) = queue::no_overtaking(m, ask, now) {
         return Err(refusal);
     }
-    let free = permit_free(&general, &core, background);
-    let charges = charge_rules(m, general.rules, ask, free, background, now)?;
-    let ticket = ticket(take_permit(m, slot, core, background, now), charges);
+    let ticket = charge_all(m, slot, ask, true, now)?;
     if waited_for {
         queue::settle_share(m, ask);
     }
@@ -95,6 +87,7 @@ pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Resul
 
 /// Charges a call whose turn it is, if everything admits it. The reserve is left alone if `leave_reserve`, by the
 /// background.
+#[inline(always)]
 pub(super) fn charge_all<M: Memory>(
     m: &mut M,
     slot: usize,
