@@ -1,6 +1,7 @@
 //! Ready-made policies, by the name of the API they are for.
 
-use crate::kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
+use crate::kernel::policy::{Breaker, BreakerKind};
+use crate::kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
 
 /// The names of all presets.
 pub const NAMES: [&str; 1] = ["tmdb"];
@@ -13,21 +14,23 @@ pub const NAMES: [&str; 1] = ["tmdb"];
 /// ```
 pub fn policy(name: &str) -> Option<Result<Policy, PolicyError>> {
     match name {
-        "tmdb" => Some(Policy::new(&TMDB)),
+        "tmdb" => Some(tmdb()),
         _ => None,
     }
 }
 
 /// The Movie Database (R101): 35 requests a second, all 35 at once if need be, 4 in flight.
-const TMDB: PolicyDraft<'static> = PolicyDraft {
-    provider: "tmdb",
-    concurrency: Some(4),
-    concurrency_background: None,
-    fairness: Fairness::Process,
-    background_share: 0,
-    rules: &[RuleDraft {
+fn tmdb() -> Result<Policy, PolicyError> {
+    let rule = RuleDraft {
         name: Some("rps"),
         burst: Some(35),
         ..RuleDraft::new(Algorithm::TokenBucket, 35, Nanos(1_000_000_000))
-    }],
-};
+    };
+    Policy::new(&PolicyDraft {
+        provider: "tmdb",
+        concurrency: Some(4),
+        rules: &[rule],
+        breaker: Breaker::of(BreakerKind::Fsm),
+        ..PolicyDraft::default()
+    })
+}

@@ -204,6 +204,7 @@ impl Config {
             fairness: settings.fairness,
             background_share: settings.background_share,
             rules: &rules,
+            ..PolicyDraft::default()
         })?;
         Ok(Config { settings, policy })
     }
@@ -285,6 +286,7 @@ impl RuleSettings {
             burst: self.burst,
             tau: self.tau,
             reserve: self.reserve,
+            burst_mode: Default::default(),
         }
     }
 }

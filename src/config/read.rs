@@ -1,7 +1,7 @@
 //! From the text of a file to settings: every key known by name, every error with the key's path.
 
 use super::{ConfigError, RuleSettings, Settings, meant, quantity};
-use crate::kernel::{Algorithm, Fairness, Nanos, PolicyError};
+use crate::kernel::{Algorithm, Fairness, Nanos};
 use toml::{Table, Value};
 
 const TOP: [&str; 9] = [
@@ -109,7 +109,6 @@ fn algorithm(i: usize, section: &Section<'_>) -> Result<Algorithm, ConfigError> 
         return Err(later(&key, ADVICE));
     };
     Algorithm::parse(i, name).map_err(|error| match error {
-        PolicyError::NotYetSupported { key, value } => later(&format!("{key} = {value:?}"), ADVICE),
         // Only what this version runs: the next try should be the last.
         _ => section.bad("algorithm", &section.table["algorithm"], "must be \"token_bucket\" or \"gcra\""),
     })

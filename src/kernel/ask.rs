@@ -46,6 +46,16 @@ impl Priority {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
+    /// The breaker sleeps: no call until its timer is over, or an operator says so.
+    Sleep,
+    /// The breaker lets nothing through: use what is cached.
+    CacheOnly,
+    /// A consecutive breaker is open.
+    Open,
+    /// The server said when to come again.
+    RetryAfter,
+    /// Response headers taught a slower pace.
+    Adaptive,
     /// All permits are out.
     Concurrency,
     /// A rule has no room yet.
@@ -62,6 +72,11 @@ impl Reason {
     /// The name everywhere outside of Rust.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Reason::Sleep => "sleep",
+            Reason::CacheOnly => "cache_only",
+            Reason::Open => "open",
+            Reason::RetryAfter => "retry_after",
+            Reason::Adaptive => "adaptive",
             Reason::Concurrency => "concurrency",
             Reason::Rate => "rate",
             Reason::CostExceedsLimit => "cost_exceeds_limit",
@@ -107,6 +122,8 @@ pub struct Ticket {
     pub cost: [u64; MAX_UNITS],
     /// The permit it holds: one, or none for a peek. A whole word, because a ticket is copied on the fast path.
     pub permit: Held,
+    /// How long from `granted_at` a leaky bucket wants the call held back, so that calls go out evenly (R25).
+    pub delay: Nanos,
     pub(super) charges: [Charge; MAX_RULES],
 }
 
@@ -115,7 +132,8 @@ pub struct Ticket {
 pub struct Refusal {
     /// The first layer that stands in the way.
     pub reason: Reason,
-    /// Which rule, if it was one: the one with the longest wait, the first of equals (R39).
+    /// Which rule, if it was one: the one with the longest wait, the first of equals (R39). With [`Reason::Adaptive`],
+    /// which window of the headers.
     pub rule: Option<u8>,
     /// When the layer in `reason` admits, absent other traffic (R4); nothing = never, or nobody can know.
     pub retry_at: Option<Time>,

@@ -1,11 +1,13 @@
 //! A limiter in private memory, for tests and simulation.
 
-use super::MAX_RULES;
-use super::policy::{POLICY_WORDS, Policy, QUEUEING_AT, terms_range};
+use super::breaker::{HOT_WORDS, hot_words, terms_range};
+use super::policy::{POLICY_WORDS, Policy, PolicyWords};
 use super::queue::{Entry, Places, Progress, Standing, TURNS, Turn, WAITERS, Waiting};
+use super::sheet::SHEET_WORDS;
 use super::state::{Core, General, Held, Memory, Queueing, RuleState, View};
 use super::terms::Terms;
 use super::time::Time;
+use super::{MAX_LOG, MAX_RULES};
 
 /// How many participants a [`LocalMemory`] has room for.
 pub const LOCAL_SLOTS: usize = 64;
@@ -14,6 +16,11 @@ pub const LOCAL_SLOTS: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalMemory {
     policy: [u64; POLICY_WORDS],
+    hot: [u64; HOT_WORDS],
+    sheet: Vec<u64>,
+    /// As many words as have been used.
+    logs: Vec<u64>,
+    epoch: u64,
     core: Core,
     rules: [RuleState; MAX_RULES],
     held: [Held; LOCAL_SLOTS],
@@ -25,16 +32,43 @@ pub struct LocalMemory {
     turns: Vec<Turn>,
 }
 
+/// What a limiter has seen and what is in force, without those who use it just now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// The rules' states.
+    pub rules: [RuleState; MAX_RULES],
+    /// What is in force.
+    pub hot: [u64; HOT_WORDS],
+    /// Breaker, gate and pace.
+    pub sheet: Vec<u64>,
+    /// The logs, as far as they have been used.
+    pub logs: Vec<u64>,
+}
+
 impl LocalMemory {
-    /// A fresh limiter: buckets full, no permit out.
-    pub fn new(policy: &Policy) -> LocalMemory {
-        LocalMemory::from_words(policy.encode())
+    /// What it has seen.
+    pub fn into_past(self) -> Past {
+        Past { rules: self.rules, hot: self.hot, sheet: self.sheet, logs: self.logs }
     }
 
-    /// A fresh limiter under any policy words, valid or not.
-    pub fn from_words(policy: [u64; POLICY_WORDS]) -> LocalMemory {
+    /// A fresh limiter: buckets full, no permit out, all well. Its clock starts with the Unix epoch.
+    pub fn new(policy: &Policy) -> LocalMemory {
+        LocalMemory::from_words(policy.encode(), hot_words(policy))
+    }
+
+    /// A fresh limiter whose clock starts at `epoch`, in nanoseconds since the Unix epoch.
+    pub fn starting_at(policy: &Policy, epoch: u64) -> LocalMemory {
+        LocalMemory { epoch, ..LocalMemory::new(policy) }
+    }
+
+    /// A fresh limiter on any words, valid or not.
+    pub fn from_words(policy: [u64; POLICY_WORDS], hot: [u64; HOT_WORDS]) -> LocalMemory {
         LocalMemory {
             policy,
+            hot,
+            sheet: vec![0; SHEET_WORDS],
+            logs: Vec::new(),
+            epoch: 0,
             core: Core::default(),
             rules: [RuleState::default(); MAX_RULES],
             held: [Held::default(); LOCAL_SLOTS],
@@ -52,16 +86,39 @@ impl LocalMemory {
     }
 }
 
+impl PolicyWords for LocalMemory {
+    fn policy<const N: usize>(&self, at: usize) -> [u64; N] {
+        self.policy.policy(at)
+    }
+}
+
 impl View for LocalMemory {
     #[inline]
     fn general(&self) -> General {
-        General::from_words([self.policy[0], self.policy[1]])
+        General::from_words([self.hot[0], self.hot[1]])
     }
 
     #[inline]
     fn terms(&self, rule: usize) -> Terms {
         let start = terms_range(rule.min(MAX_RULES - 1)).start;
-        Terms::from_words(std::array::from_fn(|i| self.policy[start + i]))
+        Terms::from_words(std::array::from_fn(|i| self.hot[start + i]))
+    }
+
+    #[inline]
+    fn attention(&self) -> Time {
+        Time(self.hot[3])
+    }
+
+    fn sheet<const N: usize>(&self, at: usize) -> [u64; N] {
+        std::array::from_fn(|i| self.sheet.get(at + i).copied().unwrap_or(0))
+    }
+
+    fn log(&self, index: usize) -> u64 {
+        self.logs.get(index).copied().unwrap_or(0)
+    }
+
+    fn wall(&self, now: Time) -> u64 {
+        self.epoch.saturating_add(now.0)
     }
 
     #[inline]
@@ -85,7 +142,7 @@ impl View for LocalMemory {
     }
 
     fn queueing(&self) -> Queueing {
-        Queueing::from_word(self.policy[QUEUEING_AT])
+        Queueing::from_word(self.hot[2])
     }
 
     fn progress(&self) -> Progress {
@@ -110,6 +167,35 @@ impl View for LocalMemory {
 }
 
 impl Memory for LocalMemory {
+    fn set_general(&mut self, general: General) {
+        self.hot[..2].copy_from_slice(&general.to_words());
+    }
+
+    fn set_attention(&mut self, attention: Time) {
+        self.hot[3] = attention.0;
+    }
+
+    fn set_terms(&mut self, rule: usize, terms: Terms) {
+        self.hot[terms_range(rule.min(MAX_RULES - 1))].copy_from_slice(&terms.to_words());
+    }
+
+    fn set_queueing(&mut self, queueing: Queueing) {
+        self.hot[2] = queueing.to_word();
+    }
+
+    fn set_sheet<const N: usize>(&mut self, at: usize, words: [u64; N]) {
+        for (to, word) in self.sheet.iter_mut().skip(at).zip(words) {
+            *to = word;
+        }
+    }
+
+    fn set_log(&mut self, index: usize, word: u64) {
+        // No log is longer; a damaged index must not ask for all memory.
+        if index < 4 * MAX_RULES * MAX_LOG as usize {
+            *at(&mut self.logs, index) = word;
+        }
+    }
+
     #[inline]
     fn set_core(&mut self, core: Core) {
         self.core = core;

@@ -5,11 +5,16 @@
 #![forbid(unsafe_code)]
 
 pub mod ask;
+pub mod backoff;
+pub mod breaker;
 pub mod decide;
 pub mod memory;
+pub mod outcome;
+pub mod pace;
 pub mod policy;
 pub mod queue;
 pub mod rule;
+pub mod sheet;
 pub mod span;
 pub mod state;
 pub mod terms;
@@ -19,7 +24,7 @@ pub mod time;
 
 pub use ask::{Ask, Priority, Reason, Refusal, Ticket};
 pub use memory::LocalMemory;
-pub use policy::{Algorithm, Fairness, Name, Policy, PolicyDraft, PolicyError, Rule, RuleDraft};
+pub use policy::{Algorithm, BurstMode, Fairness, Name, Policy, PolicyDraft, PolicyError, Rule, RuleDraft};
 pub use state::{Core, General, Held, Memory, Queueing, RuleState, View};
 pub use terms::Terms;
 pub use time::{Nanos, Time};
@@ -28,5 +33,7 @@ pub use time::{Nanos, Time};
 pub const MAX_RULES: usize = 8;
 /// Most units one limiter may count, `requests` included (R128).
 pub const MAX_UNITS: usize = 4;
+/// Largest limit of a sliding log (R137).
+pub const MAX_LOG: u64 = 100_000;
 /// Most permits one limiter may hand out at a time (R137).
 pub const MAX_PERMITS: u32 = 4096;

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::policy::Fairness;
+use super::policy::{Fairness, PolicyWords};
 use super::queue::{Entry, Places, Progress, Standing, Turn, Waiting};
 use super::terms::Terms;
 use super::time::Time;
@@ -72,7 +72,7 @@ impl Held {
     }
 }
 
-/// The part of a policy that is not about one rule, as decisions need it.
+/// What is not about one rule, as decisions need it: from the policy, and from the breaker's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct General {
     /// Rules in use; at most [`super::MAX_RULES`].
@@ -85,11 +85,11 @@ pub struct General {
     pub concurrency_background: Option<u32>,
 }
 
-/// How many words [`General`] is read from: the first words of an encoded policy.
+/// How many words [`General`] takes.
 pub const GENERAL_WORDS: usize = 2;
 
 impl General {
-    /// From the first words of an encoded policy; any words give values in range.
+    /// From stored words; any words give values in range.
     #[inline]
     pub fn from_words(words: [u64; GENERAL_WORDS]) -> General {
         let bound = |n: u32| if n == 0 { None } else { Some(n) };
@@ -101,7 +101,7 @@ impl General {
         }
     }
 
-    /// The first words of an encoded policy.
+    /// The words to store.
     #[inline]
     pub fn to_words(self) -> [u64; GENERAL_WORDS] {
         [
@@ -113,12 +113,14 @@ impl General {
 }
 
 /// How those who wait are served, as decisions need it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queueing {
     /// Whose turn it is within a priority.
     pub fairness: Fairness,
     /// What the background gets even under a flood of higher priorities, in millionths.
     pub background_share: u32,
+    /// Whether there are priorities at all; else all calls are the background's, and there is no reserve.
+    pub priorities: bool,
 }
 
 /// All of the budget, as a share in millionths.
@@ -128,14 +130,19 @@ impl Queueing {
     /// From its word of an encoded policy; any word gives values in range.
     #[inline]
     pub fn from_word(word: u64) -> Queueing {
-        let fairness = if word as u8 == 1 { Fairness::Fifo } else { Fairness::Process };
-        Queueing { fairness, background_share: ((word >> 32) as u32).min(WHOLE_SHARE) }
+        Queueing {
+            fairness: if word & 1 == 1 { Fairness::Fifo } else { Fairness::Process },
+            background_share: ((word >> 32) as u32).min(WHOLE_SHARE),
+            priorities: word & 2 == 0,
+        }
     }
 
     /// The word for an encoded policy.
     #[inline]
     pub fn to_word(self) -> u64 {
-        u64::from(self.fairness == Fairness::Fifo) | u64::from(self.background_share) << 32
+        u64::from(self.fairness == Fairness::Fifo)
+            | u64::from(!self.priorities) << 1
+            | u64::from(self.background_share) << 32
     }
 }
 
@@ -143,10 +150,13 @@ impl Queueing {
 ///
 /// Each call gives a copy. The kernel decides on the copies and reads nothing twice, so that words which
 /// change under its hands (a damaged segment) cannot make it contradict itself.
-pub trait View {
-    /// The general part of the policy.
+pub trait View: PolicyWords {
+    /// What is in force besides the rules.
     fn general(&self) -> General;
-    /// The terms of rule `rule`, which is below `general().rules`.
+    /// Before this time nothing but rules, permits and the queue need be looked at: no breaker, gate or pace is in the
+    /// way, and no timer of theirs is due.
+    fn attention(&self) -> Time;
+    /// The terms in force of rule `rule`, which is below `general().rules`.
     fn terms(&self, rule: usize) -> Terms;
     /// The common state.
     fn core(&self) -> Core;
@@ -168,10 +178,28 @@ pub trait View {
     fn entry(&self, place: usize) -> Entry;
     /// What a group's turns have come to.
     fn turn(&self, index: usize) -> Turn;
+    /// Words of the state of breaker, gate and pace; see [`super::sheet`].
+    fn sheet<const N: usize>(&self, at: usize) -> [u64; N];
+    /// A word of the logs.
+    fn log(&self, index: usize) -> u64;
+    /// Nanoseconds since the Unix epoch at a time on the limiter's clock.
+    fn wall(&self, now: Time) -> u64;
 }
 
 /// Changing a limiter. All changes of one operation take effect together or not at all.
 pub trait Memory: View {
+    /// Puts other general numbers in force.
+    fn set_general(&mut self, general: General);
+    /// Stores when attention is needed.
+    fn set_attention(&mut self, attention: Time);
+    /// Puts other terms of rule `rule` in force.
+    fn set_terms(&mut self, rule: usize, terms: Terms);
+    /// Stores how those who wait are served.
+    fn set_queueing(&mut self, queueing: Queueing);
+    /// Stores words of the state of breaker, gate and pace.
+    fn set_sheet<const N: usize>(&mut self, at: usize, words: [u64; N]);
+    /// Stores a word of the logs.
+    fn set_log(&mut self, index: usize, word: u64);
     /// Stores the common state.
     fn set_core(&mut self, core: Core);
     /// Stores the state of rule `rule`.

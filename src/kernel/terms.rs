@@ -2,72 +2,154 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::MAX_UNITS;
-use super::policy::{Algorithm, Rule};
+use super::policy::{Algorithm, BurstMode, FirstRule, PerSecond, Policy, Rule};
 use super::span::{MAX_SPAN, Span};
+use super::time::Nanos;
+use super::{MAX_LOG, MAX_UNITS};
 
 /// How many words [`Terms`] takes.
 pub const TERMS_WORDS: usize = 8;
 
-/// What decisions about one rule run on, derived from its [`Rule`] when a policy is encoded.
+/// What decisions about one rule run on, derived from its [`Rule`], and from the breaker if that drives it.
 ///
 /// Words that come from a damaged segment decide something useless, but never panic; [`Terms::check`] tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Terms {
-    /// Algorithm code in the low byte, unit index in the next, tick in the third.
+    /// Kind in the low byte, unit index in the next, tick in the third, place of its log in the upper 40 bits.
     head: u64,
     step_whole: u64,
     step_frac: u64,
     den: u64,
-    tau_whole: u64,
-    tau_frac: u64,
-    room_whole: u64,
-    room_frac: u64,
+    /// Buckets: tau. Others: the limit (passes, of the older burst mode) and the period.
+    capacity: [u64; 2],
+    /// Buckets: tau without the reserve. Others: the limit without the reserve, and nothing.
+    room: [u64; 2],
 }
 
+/// How the numbers of [`Terms`] are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Token bucket, GCRA, leaky bucket.
+    Bucket,
+    /// Free passes in each calendar period, then pacing (R22).
+    Passes,
+    /// So many in each calendar window.
+    FixedWindow,
+    /// Each one remembered.
+    Log,
+    /// Two calendar windows, the older one weighted.
+    Counter,
+}
+
+/// The code of GCRA in its older burst mode; the others are those of [`Algorithm`].
+const PASSES: u8 = 7;
+/// All codes up to this are of [`Kind::Bucket`].
+const LAST_BUCKET: u8 = Algorithm::LeakyBucket as u8;
+
 impl Terms {
-    /// Derives the terms of a valid rule.
-    pub fn of(rule: &Rule) -> Terms {
+    /// Derives the terms of all rules of a policy, each as it was configured.
+    pub fn all(policy: &Policy) -> impl Iterator<Item = Terms> + '_ {
+        let mut log_at = 0;
+        policy.rules().iter().map(move |rule| {
+            let reserve = if policy.queueing().priorities { rule.reserve } else { 0 };
+            let terms = Terms::of(rule, reserve, log_at);
+            log_at += terms.log_words();
+            terms
+        })
+    }
+
+    fn of(rule: &Rule, reserve: u64, log_at: usize) -> Terms {
         let shared = gcd(rule.period.0, rule.limit);
-        let den = rule.limit / shared;
-        let parts = u128::from(rule.period.0 / shared);
+        let (parts, den) = (u128::from(rule.period.0 / shared), rule.limit / shared);
+        if rule.algorithm.has_burst() && rule.burst_mode == BurstMode::GcraTau {
+            let tau = rule.tau.map(|tau| Span::whole(tau.0));
+            return Terms::bucket(rule.algorithm, rule.unit, (parts, den), (rule.burst, tau), reserve);
+        }
+        let passes = rule.burst_mode == BurstMode::FixedWindow;
+        let (code, most) = if passes { (PASSES, rule.burst) } else { (rule.algorithm as u8, rule.limit) };
+        let log_at = if rule.algorithm == Algorithm::SlidingLog { log_at as u64 } else { 0 };
         let step = Span::from_parts(parts, 1, den);
-        let tau = match rule.tau {
-            Some(tau) => Span::whole(tau.0),
-            None => Span::from_parts(parts, u128::from(rule.burst), den),
-        };
-        let room = tau.minus(Span::from_parts(parts, u128::from(rule.reserve), den), den);
-        let bits = u128::BITS - tau.parts(den).saturating_mul(8).leading_zeros();
-        let tick = bits.saturating_sub(u64::BITS);
         Terms {
-            head: rule.algorithm as u64 | u64::from(rule.unit) << 8 | u64::from(tick) << 16,
+            head: u64::from(code) | u64::from(rule.unit) << 8 | log_at << 24,
             step_whole: step.whole,
             step_frac: step.frac,
             den,
-            tau_whole: tau.whole,
-            tau_frac: tau.frac,
-            room_whole: room.whole,
-            room_frac: room.frac,
+            capacity: [most, rule.period.0],
+            room: [most.saturating_sub(reserve), 0],
         }
     }
 
-    /// From the words of an encoded policy.
+    /// The first rule, a bucket, as it was configured.
+    pub fn configured(first: &FirstRule) -> Terms {
+        let shared = gcd(first.period.0, first.limit);
+        let step = (u128::from(first.period.0 / shared), first.limit / shared);
+        Terms::bucket(first.algorithm, first.unit, step, (first.burst, None), first.reserve)
+    }
+
+    /// The first rule while a breaker drives it: another rate, and another capacity (R54).
+    pub fn driven(first: &FirstRule, rate: PerSecond, burst: u64) -> Terms {
+        // T = 10^18 / rate, because a rate is in billionths a second.
+        const SECOND: u64 = 1_000_000_000_000_000_000;
+        let rate = rate.0.clamp(1, PerSecond::FASTEST.0);
+        let shared = gcd(SECOND, rate);
+        let step = (u128::from(SECOND / shared), rate / shared);
+        Terms::bucket(first.algorithm, first.unit, step, (burst, None), first.reserve.min(burst))
+    }
+
+    /// A bucket of `burst` units, each of which takes `parts` times `1/den` ns.
+    fn bucket(
+        algorithm: Algorithm,
+        unit: u8,
+        (parts, den): (u128, u64),
+        (burst, tau): (u64, Option<Span>),
+        reserve: u64,
+    ) -> Terms {
+        let longest = Span::whole(MAX_SPAN - 1);
+        let step = Span::from_parts(parts, 1, den);
+        let tau = tau.unwrap_or_else(|| Span::from_parts(parts, u128::from(burst), den)).min(longest);
+        let room = tau.minus(Span::from_parts(parts, u128::from(reserve), den), den);
+        let bits = u128::BITS - tau.parts(den).saturating_mul(8).leading_zeros();
+        let tick = bits.saturating_sub(u64::BITS);
+        Terms {
+            head: algorithm as u64 | u64::from(unit) << 8 | u64::from(tick) << 16,
+            step_whole: step.whole,
+            step_frac: step.frac,
+            den,
+            capacity: [tau.whole, tau.frac],
+            room: [room.whole, room.frac],
+        }
+    }
+
+    /// From stored words.
     #[inline]
     pub fn from_words(words: [u64; TERMS_WORDS]) -> Terms {
         bytemuck::cast(words)
     }
 
-    /// The words for an encoded policy.
+    /// The words to store.
     #[inline]
     pub fn to_words(self) -> [u64; TERMS_WORDS] {
         bytemuck::cast(self)
     }
 
-    /// The algorithm's code, see [`Algorithm`].
+    /// How the numbers are to be read; nothing if the words are damaged.
+    #[inline(always)]
+    pub const fn kind(&self) -> Option<Kind> {
+        match self.head as u8 {
+            1..=LAST_BUCKET => Some(Kind::Bucket),
+            4 => Some(Kind::FixedWindow),
+            5 => Some(Kind::Log),
+            6 => Some(Kind::Counter),
+            PASSES => Some(Kind::Passes),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a leaky bucket, whose grants say when to let a call out (R25).
     #[inline]
-    pub const fn kind(&self) -> u8 {
-        self.head as u8
+    pub const fn is_leaky(&self) -> bool {
+        self.head as u8 == Algorithm::LeakyBucket as u8
     }
 
     /// Index of the unit this rule counts; always a valid index.
@@ -79,7 +161,7 @@ impl Terms {
     /// Binary logarithm of how many `1/den` ns are told apart when a charge is taken back; see `rule/bucket.rs`.
     #[inline]
     pub const fn tick(&self) -> u32 {
-        (self.head >> 16) as u32 % u64::BITS
+        (self.head >> 16) as u8 as u32 % u64::BITS
     }
 
     /// T: the time one unit costs.
@@ -94,30 +176,69 @@ impl Terms {
         self.den
     }
 
-    /// How far ahead of now the state may run: the capacity as time.
+    /// Of a bucket: how far ahead of now the state may run, the capacity as time.
     #[inline]
     pub const fn tau(&self) -> Span {
-        Span { whole: self.tau_whole, frac: self.tau_frac }
+        Span { whole: self.capacity[0], frac: self.capacity[1] }
     }
 
-    /// How far ahead of now a caller may run the state: all of tau, or what is left of it without the reserve (R107).
+    /// Of a bucket: how far ahead of now a caller may run the state: all of tau, or what is left of it without the
+    /// reserve (R107).
     #[inline]
     pub const fn room(&self, leave_reserve: bool) -> Span {
-        if leave_reserve { Span { whole: self.room_whole, frac: self.room_frac } } else { self.tau() }
+        if leave_reserve { Span { whole: self.room[0], frac: self.room[1] } } else { self.tau() }
+    }
+
+    /// Of all others: how much a window holds, or what is left of it without the reserve.
+    #[inline]
+    pub const fn limit(&self, leave_reserve: bool) -> u64 {
+        if leave_reserve { self.room[0] } else { self.capacity[0] }
+    }
+
+    /// Of all others: the length of the window; never nothing.
+    #[inline]
+    pub const fn period(&self) -> Nanos {
+        Nanos(if self.capacity[1] == 0 { 1 } else { self.capacity[1] })
+    }
+
+    /// Of a log: its first word among those of all logs.
+    #[inline]
+    pub const fn log_at(&self) -> usize {
+        (self.head >> 24) as usize
+    }
+
+    /// Of a log: how many entries it has room for; nothing for all others.
+    #[inline]
+    pub const fn log_capacity(&self) -> usize {
+        if self.head as u8 != Algorithm::SlidingLog as u8 {
+            return 0;
+        }
+        // Each entry counts at least one unit, but what was cancelled leaves an empty one until it is too old.
+        let limit = if self.capacity[0] > MAX_LOG { MAX_LOG } else { self.capacity[0] };
+        (limit + if limit / 4 > 64 { limit / 4 } else { 64 }) as usize
+    }
+
+    /// How many words its log takes.
+    pub const fn log_words(&self) -> usize {
+        2 * self.log_capacity()
     }
 
     /// Whether words read from a segment are within the ranges a valid policy gives.
     pub fn check(&self) -> bool {
         let in_range = |span: Span| span.frac < self.den && span.whole < MAX_SPAN;
-        self.head >> 16 < u64::from(u64::BITS)
+        let numbers = match self.kind() {
+            Some(Kind::Bucket) => {
+                self.head >> 16 < u64::from(u64::BITS) && in_range(self.tau()) && in_range(self.room(true))
+            }
+            Some(_) => self.capacity[0] >= 1 && self.room[0] <= self.capacity[0] && self.capacity[1] >= 1,
+            None => false,
+        };
+        numbers
             && self.head >> 8 & 0xff < MAX_UNITS as u64
-            && Algorithm::from_code(self.kind()).is_some()
             && self.den >= 1
-            && self.den < MAX_SPAN
+            && self.den <= PerSecond::FASTEST.0
             && self.step() > Span::ZERO
             && in_range(self.step())
-            && in_range(self.tau())
-            && in_range(self.room(true))
     }
 }
 

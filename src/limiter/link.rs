@@ -93,7 +93,9 @@ impl Link {
         if segment.is_place_due(raw) {
             return None;
         }
-        let refusal = segment.look_at_once(raw, |view, now| decide::judge(view, ask, now))??;
+        let refusal = segment.look_at_once(raw, |view, now| {
+            if decide::is_settled(view, now) { decide::judge(view, ask, now) } else { None }
+        })??;
         if !segment.expect_refusal(raw, &refusal) {
             return None;
         }
@@ -242,11 +244,10 @@ impl Link {
     }
 
     /// Puts another policy in force, for all processes at once (R110).
-    pub(super) fn set_policy(&self, policy: &Policy) -> Result<(), Error> {
-        if !policy.units().eq(self.units.iter().copied()) {
-            let problem = "it would count other units".to_owned();
-            return Err(Error::DoesNotFit { name: self.name.as_str().to_owned(), problem });
-        }
-        self.segment.set_policy(policy)
+    pub(super) fn change_policy(
+        &self,
+        change: impl Fn(&Policy) -> Result<Policy, Error>,
+    ) -> Result<(), Error> {
+        self.segment.change_policy(change)
     }
 }

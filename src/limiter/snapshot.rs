@@ -2,8 +2,9 @@
 
 use super::Limiter;
 use crate::error::Error;
+use crate::kernel::rule::{self, At};
 use crate::kernel::state::View;
-use crate::kernel::{Policy, Priority, Time, queue, rule};
+use crate::kernel::{Policy, Priority, Time, queue};
 use crate::segment::{Segment, layout, program_name};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -108,23 +109,29 @@ impl Snapshot {
         segment.confirm(&member)?;
         let policy = segment.policy()?;
         let looked_at = segment.now(&member);
-        let (core, states, queue) = segment.look(|view| {
-            let states: Vec<_> = (0..view.general().rules).map(|i| (view.terms(i), view.rule(i))).collect();
+        let (core, left, queue) = segment.look(|view| {
+            let now = looked_at.max(view.core().latest);
+            let left = |i| {
+                let (at, state) = (At::of(view, i, now), view.rule(i));
+                [false, true].map(|reserve| rule::available(view, &at, state, reserve))
+            };
+            let left: Vec<_> = (0..view.general().rules).map(left).collect();
             let queue = if view.waiting().is_empty() { Vec::new() } else { queue::in_order(view, looked_at) };
-            (view.core(), states, queue)
+            (view.core(), left, queue)
         })?;
         let now = looked_at.max(core.latest);
         let units: Vec<_> = policy.units().collect();
-        let rules = policy.rules().iter().zip(states).map(|(rule, (terms, state))| RuleSnapshot {
-            name: rule.name.as_str().to_owned(),
-            unit: units[usize::from(rule.unit)].as_str().to_owned(),
-            algorithm: rule.algorithm.as_str(),
-            remaining: rule::available(&terms, state, now, false),
-            remaining_background: rule::available(&terms, state, now, true),
-            capacity: rule.burst,
-            limit: rule.limit,
-            period: Duration::from_nanos(rule.period.0),
-        });
+        let rules =
+            policy.rules().iter().zip(left).map(|(rule, [remaining, remaining_background])| RuleSnapshot {
+                name: rule.name.as_str().to_owned(),
+                unit: units[usize::from(rule.unit)].as_str().to_owned(),
+                algorithm: rule.algorithm.as_str(),
+                remaining,
+                remaining_background,
+                capacity: rule.burst,
+                limit: rule.limit,
+                period: Duration::from_nanos(rule.period.0),
+            });
         let since = |then: Time| Duration::from_nanos(now.since(then).0);
         let (alive, dead): (Vec<_>, Vec<_>) =
             segment.participants()?.into_iter().partition(|(_, alive)| *alive);

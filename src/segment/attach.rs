@@ -96,21 +96,37 @@ impl Segment {
         &self.bounds
     }
 
-    /// Puts another policy in force; the rules keep what they have seen (R110).
-    pub fn set_policy(&self, policy: &Policy) -> Result<(), Error> {
+    /// Puts another policy in force, made from the one there is; the rules keep what they have seen (R110).
+    pub fn change_policy(&self, change: impl Fn(&Policy) -> Result<Policy, Error>) -> Result<(), Error> {
         let member = self.member()?;
-        let encoded = policy.encode();
         self.transact(&member, self.bounds.lock, |tx, now| {
             let old = recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
-            decide::patch(tx, &old, policy, now);
+            let policy = change(&old)?;
+            if policy == old {
+                return Ok(());
+            }
+            if !policy.units().eq(old.units()) {
+                return Err(self.does_not_fit("it would count other units"));
+            }
+            if layout::size_for(&policy) > tx.cells().len() * 8 {
+                return Err(self.does_not_fit("its logs would need a larger file"));
+            }
+            let encoded = policy.encode();
+            decide::tick(tx, now);
             tx.write_array(layout::POLICY, encoded);
             tx.write(layout::POLICY_CHECKSUM, layout::checksum(encoded));
+            decide::patch(tx, &old, &policy, now);
             let epoch = tx.load(layout::POLICY_EPOCH);
             tx.write(layout::POLICY_EPOCH, epoch.wrapping_add(1));
-            self.commit(tx)
+            Ok(self.commit(tx)?)
         })??;
         self.ring_all(self.sleepers());
         Ok(())
+    }
+
+    fn does_not_fit(&self, problem: &str) -> Error {
+        let name = self.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Error::DoesNotFit { name, problem: problem.to_owned() }
     }
 
     /// Marks it as replaced: whoever uses it opens it again by name. Those who wait are rung when there is something to
@@ -300,7 +316,8 @@ impl Segment {
         work: &impl Fn(&mut Tx<'_>, Time) -> R,
     ) -> Result<R, Box<Error>> {
         let raw = member.clock.now();
-        if self.is_place_due(raw) {
+        let place_due = self.is_place_due(raw);
+        if place_due {
             self.check_place(raw)?;
         }
         let mut mended = false;
@@ -314,6 +331,9 @@ impl Segment {
             let sane = recover::is_sane(&tx, found, now);
             // Once: where somebody scribbles on and on, decisions are made on what there is.
             if mended || (robbed.is_none() && sane) {
+                if place_due && recover::set_calendar(&mut tx, now, sys::wall_now()) {
+                    self.commit(&mut tx)?;
+                }
                 return Ok(work(&mut tx, now));
             }
             mended = true;

@@ -7,10 +7,12 @@ use super::memory::Reader;
 use super::recover::{self, Unverified, Verified};
 use super::words::Words;
 use crate::error::Error;
+use crate::kernel::decide;
+use crate::kernel::memory::{LocalMemory, Past};
 use crate::kernel::policy::Policy;
-use crate::kernel::state::{RULE_WORDS, RuleState, View};
+use crate::kernel::sheet::SHEET_WORDS;
+use crate::kernel::state::View;
 use crate::kernel::time::Time;
-use crate::kernel::{MAX_RULES, Terms, rule};
 use crate::paths::LimiterName;
 use crate::sys::{self, Clock, SharedMap, UnnamedFile};
 use std::fs::File;
@@ -22,16 +24,16 @@ use std::path::Path;
 pub struct Seed {
     /// Its policy.
     pub policy: Policy,
-    /// What its rules have seen already, where it continues a segment that was deleted under its users.
-    pub rules: [RuleState; MAX_RULES],
-    /// The clock those states refer to, as an offset to the machine's.
-    pub clock_offset: u64,
+    /// What it has seen already: nothing, unless it continues a segment that was deleted under its users.
+    past: Past,
+    /// The clock that refers to, as an offset to the machine's.
+    clock_offset: u64,
 }
 
 impl Seed {
     /// A fresh limiter: full buckets.
     pub fn fresh(policy: Policy) -> Seed {
-        Seed { policy, rules: [RuleState::default(); MAX_RULES], clock_offset: 0 }
+        Seed { policy, past: LocalMemory::new(&policy).into_past(), clock_offset: 0 }
     }
 
     /// Goes on where a segment was deleted under its users; `Err` says what is wrong with its policy.
@@ -40,19 +42,25 @@ impl Seed {
     /// file's name. What such an owner left half done is lost, and nothing is handed out in its place.
     pub fn after(words: &Words, clock: Clock) -> Result<Seed, String> {
         let clock_offset = words.load(layout::CLOCK_OFFSET);
-        let whole = journal::read(words, |words| {
-            (recover::policy(words), std::array::from_fn(|i| Reader(words.cells()).rule(i)))
-        });
-        if let Some((policy, rules)) = whole {
-            return Ok(Seed { policy: policy?, rules, clock_offset });
+        if let Some((policy, past)) = journal::read(words, |words| (recover::policy(words), past(words))) {
+            return Ok(Seed { policy: policy?, past, clock_offset });
         }
         let policy = recover::policy(words)?;
-        let now = Time(clock.now().wrapping_add(clock_offset));
-        let mut rules = [RuleState::default(); MAX_RULES];
-        for (state, rule) in rules.iter_mut().zip(policy.rules()) {
-            *state = rule::empty(&Terms::of(rule), now);
-        }
-        Ok(Seed { policy, rules, clock_offset })
+        let mut empty = LocalMemory::new(&policy);
+        decide::reset(&mut empty, Some(&policy), Time(clock.now().wrapping_add(clock_offset)));
+        Ok(Seed { policy, past: empty.into_past(), clock_offset })
+    }
+}
+
+/// What a segment has seen: all that outlives its participants.
+fn past(words: &Words) -> Past {
+    let cells = words.cells();
+    let range = |words: std::ops::Range<usize>| words.map(|word| cells.load(word)).collect::<Vec<u64>>();
+    Past {
+        rules: std::array::from_fn(|i| Reader(cells).rule(i)),
+        hot: cells.load_array(layout::HOT),
+        sheet: (0..SHEET_WORDS).map(|at| cells.load(layout::sheet_word(at))).collect(),
+        logs: range(layout::WORDS..cells.len()),
     }
 }
 
@@ -118,11 +126,12 @@ fn make(directory: &Directory, handle: &File, file_name: &str, seed: &Seed) -> R
 /// A whole segment that has no name yet.
 fn prepare(directory: &Directory, handle: &File, path: &Path, seed: &Seed) -> Result<UnnamedFile, Error> {
     let make_error = || Error::io("make", path);
-    let file = sys::unnamed_file(handle, directory.file_mode(), layout::SIZE as u64).map_err(make_error())?;
+    let size = layout::size_for(&seed.policy);
+    let file = sys::unnamed_file(handle, directory.file_mode(), size as u64).map_err(make_error())?;
     if let Some(group) = directory.group() {
         sys::set_group(file.file(), group).map_err(make_error())?;
     }
-    let map = SharedMap::new(file.file(), layout::SIZE).map_err(make_error())?;
+    let map = SharedMap::new(file.file(), size).map_err(make_error())?;
     let words = Words::new(map).ok_or_else(|| make_error()(io::ErrorKind::InvalidData.into()))?;
     fill(&words, seed).map_err(make_error())?;
     Ok(file)
@@ -143,7 +152,7 @@ fn fill(words: &Words, seed: &Seed) -> io::Result<()> {
     words.store(header::MAGIC, layout::MAGIC);
     words.store(header::FORMAT, u64::from(layout::LAYOUT_VERSION) << 32 | u64::from(layout::BYTE_ORDER));
     words.store(header::HASH, layout::layout_hash());
-    words.store(header::SIZE, layout::SIZE as u64);
+    words.store(header::SIZE, words.cells().len() as u64 * 8);
     words.store(header::CREATED, sys::wall_now());
     words.store(header::CHECKSUM, layout::checksum((0..header::CHECKSUM).map(|word| words.load(word))));
     words.store(layout::CORE, now);
@@ -153,13 +162,19 @@ fn fill(words: &Words, seed: &Seed) -> io::Result<()> {
     }
     words.store(layout::ANCHOR_TIME, now);
     words.store(layout::ANCHOR_WALL, sys::wall_now());
-    for (i, state) in seed.rules.iter().flat_map(|state| state.0).enumerate() {
-        debug_assert!(i < MAX_RULES * RULE_WORDS);
-        words.store(layout::RULES + i, state);
-    }
     let policy = seed.policy.encode();
-    for (i, word) in policy.into_iter().enumerate() {
-        words.store(layout::POLICY + i, word);
+    let put = |first: usize, values: &mut dyn Iterator<Item = u64>| {
+        for (word, value) in (first..words.cells().len()).zip(values) {
+            words.store(word, value);
+        }
+    };
+    let Past { rules, hot, sheet, logs } = &seed.past;
+    put(layout::RULES, &mut rules.iter().flat_map(|state| state.0));
+    put(layout::HOT, &mut hot.iter().copied());
+    put(layout::POLICY, &mut policy.into_iter());
+    put(layout::WORDS, &mut logs.iter().copied());
+    for (at, word) in sheet.iter().enumerate() {
+        words.store(layout::sheet_word(at), *word);
     }
     words.store(layout::POLICY_CHECKSUM, layout::checksum(policy));
     Ok(())

@@ -113,8 +113,8 @@ impl Segment {
         if let Some((dead, _)) = robbed {
             slots::leave(&mut tx, dead);
         }
-        recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
-        if !recover::is_sound(&tx, found, now) {
+        let policy = recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
+        if !recover::is_sound(&tx, &policy, found, now) {
             recover::reset(&mut tx, now);
         }
         recover::anchor(&mut tx, now, wall);

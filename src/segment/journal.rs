@@ -114,7 +114,7 @@ impl<'a, O: Os> Transaction<'a, O> {
         if old == value {
             return;
         }
-        debug_assert!(is_journaled(word), "word {word} is not transactional");
+        debug_assert!(is_journaled(word, self.cells.len()), "word {word} is not transactional");
         if self.entries == JOURNAL_ENTRIES {
             self.full = true;
             return;
@@ -200,8 +200,9 @@ fn close(words: Cells<'_>) {
 #[cold]
 fn undo(words: &Words) -> Found {
     let entries = words.load(JOURNAL_LEN) as usize;
+    let all = words.cells().len();
     let sound = entries <= JOURNAL_ENTRIES
-        && (0..entries).all(|entry| is_journaled(words.load(JOURNAL + 2 * entry) as usize));
+        && (0..entries).all(|entry| is_journaled(words.load(JOURNAL + 2 * entry) as usize, all));
     if sound {
         // A word written twice gets its middle value back first. A reader that sees it must also see the odd version,
         // which may be the dead one's store: this thread has not fenced it yet.
@@ -209,7 +210,7 @@ fn undo(words: &Words) -> Found {
         for entry in (0..entries).rev() {
             let word = words.load(JOURNAL + 2 * entry) as usize;
             // Once more: somebody who scribbles may have changed it since.
-            if is_journaled(word) {
+            if is_journaled(word, all) {
                 words.store(word, words.load(JOURNAL + 2 * entry + 1));
             }
         }

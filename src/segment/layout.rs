@@ -9,40 +9,47 @@
 //! 0x00c0       8  (zero)
 //! 0x0100       8  origin    transactions only (boot, wall anchor, policy epoch, resets)
 //! 0x0140      32  rules     transactions only; four words a rule, eight rules
-//! 0x0240     256  policy    transactions only; the kernel's encoded policy and its checksum
-//! 0x0a40     184  (zero)
-//! 0x1000     512  journal   the lock holder: 256 pairs (word index, old value)
-//! 0x2000    8192  slots     512 slots of 16 words: the first eight in transactions only, the others (`tally`)
+//! 0x0240      72  hot       transactions only; what decisions read: permits, when attention is needed, the rules' terms,
+//!                           all as the breaker's state makes them (kernel/breaker/drive.rs)
+//! 0x0480     256  policy    transactions only; the policy as it was configured, and its checksum
+//! 0x0c80     112  sheet     transactions only: breaker, gate, tallies, pace (kernel/sheet.rs)
+//! 0x1000    1024  journal   the lock holder: 512 pairs (word index, old value)
+//! 0x3000    8192  slots     512 slots of 16 words: the first eight in transactions only, the others (`tally`)
 //!                           by the participant itself, relaxed, outside the journal
-//! 0x12000     32  queue     transactions only: arrivals, what the background is owed, three clocks; from 0x12040 on a
+//! 0x13000     32  queue     transactions only: arrivals, what the background is owed, three clocks; from 0x13040 on a
 //!                           bit for each entry that is taken
-//! 0x12100   8192  turns     transactions only: 4096 pairs (group and priority, where its last turn ended)
-//! 0x22100  16384  entries   1024 entries of 16 words, one for each call that waits: the first twelve in transactions
+//! 0x13100   8192  turns     transactions only: 4096 pairs (group and priority, where its last turn ended)
+//! 0x23100  16384  entries   1024 entries of 16 words, one for each call that waits: the first twelve in transactions
 //!                           only; the last is its bell, on which its owner sleeps
-//! 0x42100    480  (zero)
-//! 0x43000         end
+//! 0x43100   2048  rings     transactions only: the sheet's rings, recent outcomes and admissions
+//! 0x47100    480  (zero)
+//! 0x48000    any  logs      transactions only: two words an entry, for each rule that is a sliding log; whole pages,
+//!                           as many as the policy needs that the file was made for
 //! ```
 //!
 //! Words are 64 bits in the machine's byte order (the header says which), except the lock and the bells: the low halves
 //! of their words, because a futex is 32 bits wide. There are no pointers, no enums and no padding: any bytes are a
 //! value of this layout, and what a value may be is checked where it is read.
 
-use crate::kernel::policy::POLICY_WORDS;
+use crate::kernel::breaker::HOT_WORDS;
+use crate::kernel::policy::{POLICY_WORDS, Policy};
 use crate::kernel::queue::{ENTRY_WORDS, PROGRESS_WORDS, TURN_WORDS, TURNS, WAITERS};
+use crate::kernel::sheet::{SHEET_HEAD_WORDS, SHEET_WORDS};
 use crate::kernel::state::RULE_WORDS;
-use crate::kernel::{MAX_RULES, MAX_UNITS};
+use crate::kernel::terms::Terms;
+use crate::kernel::{MAX_LOG, MAX_RULES, MAX_UNITS};
 
 /// `SHMLIMIT` read as a little-endian word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"SHMLIMIT");
 /// Raised whenever a word changes its place or meaning.
-pub const LAYOUT_VERSION: u32 = 2;
+pub const LAYOUT_VERSION: u32 = 3;
 /// Reads differently on a machine of the other byte order.
 pub const BYTE_ORDER: u32 = 0x0a0b_0c0d;
 
 /// How many participants may be attached at once.
 pub const SLOTS: usize = if cfg!(loom) { 3 } else { 512 };
 /// How many words one transaction may change.
-pub const JOURNAL_ENTRIES: usize = if cfg!(loom) { 16 } else { 256 };
+pub const JOURNAL_ENTRIES: usize = if cfg!(loom) { 16 } else { 512 };
 
 /// Words of the header.
 pub mod header {
@@ -95,10 +102,14 @@ pub const RESETS: usize = BOOT + 5;
 
 /// First word of the rule states.
 pub const RULES: usize = BOOT + 8;
+/// First word of what decisions read.
+pub const HOT: usize = RULES + MAX_RULES * RULE_WORDS;
 /// First word of the policy.
-pub const POLICY: usize = RULES + MAX_RULES * RULE_WORDS;
+pub const POLICY: usize = HOT + HOT_WORDS;
 /// Checksum of the policy words.
 pub const POLICY_CHECKSUM: usize = POLICY + 255;
+/// First word of the sheet, up to its rings.
+pub const SHEET: usize = POLICY + 256;
 
 /// First word of the journal.
 pub const JOURNAL: usize = 512;
@@ -118,10 +129,26 @@ pub const ENTRY_TABLE: usize = TURN_TABLE + TURNS * TURN_WORDS;
 pub const ENTRY_STRIDE: usize = 16;
 /// The word of an entry in whose low half its owner sleeps; outside the journal.
 pub const BELL: usize = 15;
-/// Words of the whole segment: whole pages.
-pub const WORDS: usize = (ENTRY_TABLE + WAITERS * ENTRY_STRIDE).next_multiple_of(512);
-/// Bytes of the whole segment.
+/// First word of the sheet's rings.
+pub const RINGS: usize = ENTRY_TABLE + WAITERS * ENTRY_STRIDE;
+/// Words that every segment has: whole pages. The logs are behind them.
+pub const WORDS: usize = (RINGS + SHEET_WORDS - SHEET_HEAD_WORDS).next_multiple_of(512);
+/// Bytes that every segment has.
 pub const SIZE: usize = WORDS * 8;
+/// No segment is larger: eight logs of the largest size, and their pages.
+pub const LARGEST_SIZE: usize = SIZE + MAX_RULES * (4 * MAX_LOG as usize) * 8;
+
+/// Bytes of a segment for this policy.
+pub fn size_for(policy: &Policy) -> usize {
+    let logs: usize = Terms::all(policy).map(|terms| terms.log_words()).sum();
+    SIZE + (logs * 8).next_multiple_of(4096)
+}
+
+/// Where a word of the sheet is.
+#[inline(always)]
+pub fn sheet_word(at: usize) -> usize {
+    if at < SHEET_HEAD_WORDS { SHEET + at } else { RINGS + (at - SHEET_HEAD_WORDS) }
+}
 
 /// Words of a slot, from its start.
 pub mod slot {
@@ -159,10 +186,11 @@ pub fn entry_base(place: usize) -> usize {
     ENTRY_TABLE + place % WAITERS * ENTRY_STRIDE
 }
 
-/// Whether a transaction may change this word, and recovery may put it back.
+/// Whether a transaction may change this word, and recovery may put it back, in a segment of `all` words.
 #[inline]
-pub fn is_journaled(word: usize) -> bool {
-    (CORE..=POLICY_CHECKSUM).contains(&word)
+pub fn is_journaled(word: usize, all: usize) -> bool {
+    (CORE..JOURNAL).contains(&word)
+        || (RINGS..all).contains(&word)
         || word == WAITING
         || ((SLOT_TABLE..PROGRESS).contains(&word) && (word - SLOT_TABLE) % SLOT_WORDS < slot::TALLY)
         || (PROGRESS..ENTRY_TABLE).contains(&word)
@@ -180,8 +208,12 @@ pub const fn layout_hash() -> u64 {
         BOOT as u64,
         RULES as u64,
         RULE_WORDS as u64,
+        HOT as u64,
         POLICY as u64,
         POLICY_WORDS as u64,
+        SHEET as u64,
+        RINGS as u64,
+        SHEET_WORDS as u64,
         MAX_RULES as u64,
         MAX_UNITS as u64,
         JOURNAL as u64,
@@ -222,16 +254,16 @@ pub fn checksum(words: impl IntoIterator<Item = u64>) -> u64 {
 const _: () = {
     assert!(POLICY_WORDS <= 255, "the policy and its checksum fill their section");
     assert!(LOCK * 8 == 0x80 && VERSION * 8 == 0x88 && CORE * 8 == 0xa0 && BOOT * 8 == 0x100);
-    assert!(RULES * 8 == 0x140 && POLICY * 8 == 0x240 && JOURNAL * 8 == 0x1000);
-    assert!(POLICY_CHECKSUM < JOURNAL && RULES + MAX_RULES * RULE_WORDS <= POLICY);
+    assert!(RULES * 8 == 0x140 && HOT * 8 == 0x240 && POLICY * 8 == 0x480 && JOURNAL * 8 == 0x1000);
+    assert!(SHEET * 8 == 0xc80 && SHEET + SHEET_HEAD_WORDS == JOURNAL);
     assert!(PROGRESS_WORDS <= 8 && PLACES + WAITERS / 64 <= TURN_TABLE && WAITERS.is_multiple_of(64));
     assert!(ENTRY_WORDS <= BELL && BELL < ENTRY_STRIDE);
     assert!(SLOTS < (1 << 11) - 1, "the lock word has eleven bits for its owner");
     if !cfg!(loom) {
-        assert!(SLOT_TABLE * 8 == 0x2000 && PROGRESS * 8 == 0x12000 && TURN_TABLE * 8 == 0x12100);
-        assert!(ENTRY_TABLE * 8 == 0x22100 && SIZE == 0x43000);
+        assert!(SLOT_TABLE * 8 == 0x3000 && PROGRESS * 8 == 0x13000 && TURN_TABLE * 8 == 0x13100);
+        assert!(ENTRY_TABLE * 8 == 0x23100 && RINGS * 8 == 0x43100 && SIZE == 0x48000);
         assert!(
-            JOURNAL_ENTRIES >= POLICY_WORDS + 1 + MAX_RULES * RULE_WORDS,
+            JOURNAL_ENTRIES >= POLICY_WORDS + 1 + HOT_WORDS + MAX_RULES * RULE_WORDS + SHEET_HEAD_WORDS,
             "a hot change is one transaction"
         );
     }
@@ -244,25 +276,28 @@ mod tests {
     #[test]
     fn only_transactional_words_may_be_put_back() {
         for word in [0, LOCK, VERSION, JOURNAL_LEN, JOURNAL, SLOT_TABLE - 1, WORDS, usize::MAX] {
-            assert!(!is_journaled(word), "word {word}");
+            assert!(!is_journaled(word, WORDS), "word {word}");
         }
         for word in [
             CORE,
             CLOCK_OFFSET,
             RETIRED,
             RULES,
+            HOT,
             POLICY,
             POLICY_CHECKSUM,
+            SHEET,
+            RINGS,
             slot_base(0),
             slot_base(SLOTS - 1) + 7,
         ] {
-            assert!(is_journaled(word), "word {word}");
+            assert!(is_journaled(word, WORDS), "word {word}");
         }
         for word in [WAITING, PROGRESS, PLACES, TURN_TABLE, entry_base(0), entry_base(WAITERS - 1) + 11] {
-            assert!(is_journaled(word), "word {word}");
+            assert!(is_journaled(word, WORDS), "word {word}");
         }
-        assert!(!is_journaled(entry_base(5) + BELL), "bells are outside the journal");
-        assert!(!is_journaled(slot_base(3) + slot::GRANTED), "tallies are outside the journal");
+        assert!(!is_journaled(entry_base(5) + BELL, WORDS), "bells are outside the journal");
+        assert!(!is_journaled(slot_base(3) + slot::GRANTED, WORDS), "tallies are outside the journal");
     }
 
     #[test]

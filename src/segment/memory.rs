@@ -2,11 +2,13 @@
 
 use super::journal::Transaction;
 use super::layout::{
-    CORE, PLACES, POLICY, PROGRESS, RULES, TURN_TABLE, WAITING, entry_base, slot, slot_base,
+    ANCHOR_TIME, ANCHOR_WALL, CORE, HOT, PLACES, POLICY, PROGRESS, RULES, TURN_TABLE, WAITING, WORDS,
+    entry_base, sheet_word, slot, slot_base,
 };
 use super::lock::Os;
 use super::words::Cells;
-use crate::kernel::policy::{QUEUEING_AT, terms_range};
+use crate::kernel::breaker::terms_range;
+use crate::kernel::policy::{POLICY_WORDS, PolicyWords};
 use crate::kernel::queue::{
     ENTRY_WORDS, Entry, PROGRESS_WORDS, Places, Progress, STANDING_WORDS, Standing, TURN_WORDS, TURNS, Turn,
     WAITERS, Waiting,
@@ -19,15 +21,42 @@ use std::mem::offset_of;
 /// A look at the state without the lock; whole only inside [`super::journal::read`].
 pub struct Reader<'a>(pub Cells<'a>);
 
+impl PolicyWords for Reader<'_> {
+    #[inline(always)]
+    fn policy<const N: usize>(&self, at: usize) -> [u64; N] {
+        self.0.load_array(POLICY + at.min(POLICY_WORDS))
+    }
+}
+
 impl View for Reader<'_> {
     #[inline(always)]
     fn general(&self) -> General {
-        General::from_words(self.0.load_array(POLICY))
+        General::from_words(self.0.load_array(HOT))
+    }
+
+    #[inline(always)]
+    fn attention(&self) -> Time {
+        Time(self.0.load(HOT + 3))
+    }
+
+    #[inline(always)]
+    fn sheet<const N: usize>(&self, at: usize) -> [u64; N] {
+        self.0.load_array(sheet_word(at))
+    }
+
+    #[inline]
+    fn log(&self, index: usize) -> u64 {
+        self.0.load(WORDS.saturating_add(index))
+    }
+
+    fn wall(&self, now: Time) -> u64 {
+        let offset = self.0.load(ANCHOR_WALL).wrapping_sub(self.0.load(ANCHOR_TIME));
+        now.0.wrapping_add(offset)
     }
 
     #[inline(always)]
     fn terms(&self, rule: usize) -> Terms {
-        Terms::from_words(self.0.load_array(POLICY + terms_range(rule).start))
+        Terms::from_words(self.0.load_array(HOT + terms_range(rule).start))
     }
 
     #[inline(always)]
@@ -51,7 +80,7 @@ impl View for Reader<'_> {
     }
 
     fn queueing(&self) -> Queueing {
-        Queueing::from_word(self.0.load(POLICY + QUEUEING_AT))
+        Queueing::from_word(self.0.load(HOT + 2))
     }
 
     fn progress(&self) -> Progress {
@@ -79,10 +108,36 @@ impl View for Reader<'_> {
     }
 }
 
+impl<O: Os> PolicyWords for Transaction<'_, O> {
+    #[inline(always)]
+    fn policy<const N: usize>(&self, at: usize) -> [u64; N] {
+        Reader(self.cells()).policy(at)
+    }
+}
+
 impl<O: Os> View for Transaction<'_, O> {
     #[inline(always)]
     fn general(&self) -> General {
         Reader(self.cells()).general()
+    }
+
+    #[inline(always)]
+    fn attention(&self) -> Time {
+        Reader(self.cells()).attention()
+    }
+
+    #[inline(always)]
+    fn sheet<const N: usize>(&self, at: usize) -> [u64; N] {
+        Reader(self.cells()).sheet(at)
+    }
+
+    #[inline]
+    fn log(&self, index: usize) -> u64 {
+        Reader(self.cells()).log(index)
+    }
+
+    fn wall(&self, now: Time) -> u64 {
+        Reader(self.cells()).wall(now)
     }
 
     #[inline(always)]
@@ -140,6 +195,36 @@ impl<O: Os> View for Transaction<'_, O> {
 }
 
 impl<O: Os> Memory for Transaction<'_, O> {
+    fn set_general(&mut self, general: General) {
+        self.write_array(HOT, general.to_words());
+    }
+
+    fn set_attention(&mut self, attention: Time) {
+        self.write(HOT + 3, attention.0);
+    }
+
+    fn set_terms(&mut self, rule: usize, terms: Terms) {
+        self.write_array(HOT + terms_range(rule).start, terms.to_words());
+    }
+
+    fn set_queueing(&mut self, queueing: Queueing) {
+        self.write(HOT + 2, queueing.to_word());
+    }
+
+    #[inline]
+    fn set_sheet<const N: usize>(&mut self, at: usize, words: [u64; N]) {
+        self.write_array(sheet_word(at), words);
+    }
+
+    #[inline]
+    fn set_log(&mut self, index: usize, word: u64) {
+        let index = WORDS.saturating_add(index);
+        // Beyond the file there is nothing: only damaged terms point there.
+        if index < self.cells().len() {
+            self.write(index, word);
+        }
+    }
+
     #[inline(always)]
     fn set_core(&mut self, core: Core) {
         self.write_array(CORE, core.to_words());

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::kernel::policy::{POLICY_WORDS, Policy};
 use crate::kernel::state::{Core, Held, Memory, View};
 use crate::kernel::time::Time;
-use crate::kernel::{MAX_PERMITS, decide};
+use crate::kernel::{MAX_PERMITS, breaker, decide};
 use crate::sys::{FileFacts, SharedMap};
 use std::fs::File;
 use std::io::Read;
@@ -41,13 +41,14 @@ impl Unverified {
     pub fn map(path: PathBuf, file: &File, facts: &FileFacts) -> Result<Unverified, Error> {
         let foreign =
             |problem, (remedy, segment)| Error::Foreign { path: path.clone(), problem, remedy, segment };
-        if facts.len != layout::SIZE as u64 {
+        let length = usize::try_from(facts.len).unwrap_or(usize::MAX);
+        if !(layout::SIZE..=layout::LARGEST_SIZE).contains(&length) || !length.is_multiple_of(4096) {
             // Another version's may be of another size; a file that is none of ours must not be called one.
             let verdict = if begins_with_magic(file) { (OTHER_VERSION, true) } else { (NOT_OURS, false) };
-            let problem = format!("it is {} bytes long, a segment is {}", facts.len, layout::SIZE);
+            let problem = format!("it is {length} bytes long, which no segment is");
             return Err(foreign(problem, verdict));
         }
-        let map = SharedMap::new(file, layout::SIZE).map_err(Error::io("map", &path))?;
+        let map = SharedMap::new(file, length).map_err(Error::io("map", &path))?;
         let words = Words::new(map).ok_or_else(|| foreign("it is too short".into(), (NOT_OURS, false)))?;
         Ok(Unverified { words, backing: Backing::new(path, facts) })
     }
@@ -73,7 +74,8 @@ impl Unverified {
                 (OTHER_VERSION, true),
             );
         }
-        if word(header::HASH) != layout::layout_hash() || word(header::SIZE) != layout::SIZE as u64 {
+        let length = self.words.cells().len() as u64 * 8;
+        if word(header::HASH) != layout::layout_hash() || word(header::SIZE) != length {
             return refuse("it was made by a build with other limits".into(), (OTHER_VERSION, true));
         }
         if word(header::CHECKSUM) != layout::checksum((0..header::CHECKSUM).map(word)) {
@@ -99,7 +101,11 @@ pub fn policy(words: &Words) -> Result<Policy, String> {
     if layout::checksum(encoded) != words.load(layout::POLICY_CHECKSUM) {
         return Err("the checksum of its configuration is wrong".into());
     }
-    Policy::decode(&encoded).map_err(|error| error.to_string())
+    let policy = Policy::decode(&encoded).map_err(|error| error.to_string())?;
+    match layout::size_for(&policy) <= words.cells().len() * 8 {
+        true => Ok(policy),
+        false => Err("its configuration needs a larger file".into()),
+    }
 }
 
 /// Whether the state is what committed transactions can leave.
@@ -114,7 +120,7 @@ pub fn is_sane<O: Os>(tx: &Transaction<'_, O>, found: Found, now: Time) -> bool 
 
 /// The same with all that takes longer, for those who attach: rules in range, and as many permits out as the
 /// participants hold together. A wrong count would otherwise stay for ever.
-pub fn is_sound<O: Os>(tx: &Transaction<'_, O>, found: Found, now: Time) -> bool {
+pub fn is_sound<O: Os>(tx: &Transaction<'_, O>, policy: &Policy, found: Found, now: Time) -> bool {
     let (mut total, mut background) = (0, 0);
     for held in (0..layout::SLOTS).map(|slot| tx.held(slot)) {
         total += u64::from(held.total);
@@ -122,6 +128,7 @@ pub fn is_sound<O: Os>(tx: &Transaction<'_, O>, found: Found, now: Time) -> bool
     }
     let core = tx.core();
     is_sane(tx, found, now)
+        && breaker::is_in_force(tx, policy)
         && decide::sane(tx)
         && (total, background) == (u64::from(core.in_flight), u64::from(core.in_flight_background))
 }
@@ -129,7 +136,8 @@ pub fn is_sound<O: Os>(tx: &Transaction<'_, O>, found: Found, now: Time) -> bool
 /// Starts the state anew, with nothing to give (a reset never hands out a full bucket). Permits are counted
 /// again from what the participants hold.
 pub fn reset<O: Os>(tx: &mut Transaction<'_, O>, now: Time) {
-    decide::reset(tx, now);
+    let policy = policy(tx.words()).ok();
+    decide::reset(tx, policy.as_ref(), now);
     let mut in_flight = Held::default();
     for slot in 0..layout::SLOTS {
         let held = tx.held(slot);
@@ -161,4 +169,16 @@ pub fn rebase<O: Os>(tx: &mut Transaction<'_, O>, boot: [u64; 2], raw_now: u64, 
 pub fn anchor<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
     tx.write(layout::ANCHOR_TIME, now.0);
     tx.write(layout::ANCHOR_WALL, wall_now);
+}
+
+/// How far the wall clock may be from where the anchor puts it before calendar windows follow it.
+const DRIFT: u64 = 1_000_000;
+
+/// Follows the wall clock, if somebody has set it: calendar windows begin by it. Says whether that was needed.
+pub fn set_calendar<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) -> bool {
+    let moved = tx.wall(now).abs_diff(wall_now) > DRIFT;
+    if moved {
+        anchor(tx, now, wall_now);
+    }
+    moved
 }

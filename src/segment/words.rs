@@ -29,6 +29,8 @@ mod mapped {
     #[derive(Clone, Copy)]
     pub struct Cells<'a> {
         base: NonNull<u64>,
+        /// How many words there are, the logs included; at least [`layout::WORDS`].
+        len: usize,
         words: PhantomData<&'a Words>,
     }
 
@@ -36,9 +38,14 @@ mod mapped {
         /// The word at an index. An index out of range means the last word, never a foreign address.
         #[inline(always)]
         pub fn at(self, index: usize) -> &'a AtomicU64 {
-            let index = index.min(layout::WORDS - 1);
-            // SAFETY: I1; index < WORDS, u64 words are aligned in a page-aligned mapping, and `words` keeps it mapped.
+            let index = if index < layout::WORDS { index } else { index.min(self.len - 1) };
+            // SAFETY: I1; index < len, u64 words are aligned in a page-aligned mapping, and `words` keeps it mapped.
             unsafe { AtomicU64::from_ptr(self.base.add(index).as_ptr()) }
+        }
+
+        /// How many words there are.
+        pub fn len(self) -> usize {
+            self.len
         }
     }
 
@@ -56,7 +63,7 @@ mod mapped {
         /// The words, borrowed.
         #[inline(always)]
         pub fn cells(&self) -> Cells<'_> {
-            Cells { base: self.map.base(), words: PhantomData }
+            Cells { base: self.map.base(), len: self.map.len() / 8, words: PhantomData }
         }
 
         /// The lock word.
@@ -103,6 +110,11 @@ mod modelled {
         /// As [`Words::at`].
         pub fn at(self, index: usize) -> &'a AtomicU64 {
             self.0.at(index)
+        }
+
+        /// How many words there are.
+        pub fn len(self) -> usize {
+            layout::WORDS
         }
     }
 

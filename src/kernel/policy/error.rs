@@ -7,26 +7,30 @@ use super::name::NAME_LEN;
 /// A configuration key as the user wrote it, such as `rules.0.period`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Which rule, if it is one of a rule.
-    pub rule: Option<usize>,
+    /// Which list and which of its elements, if it is in one.
+    pub within: Option<(&'static str, usize)>,
     /// The last part.
     pub name: &'static str,
 }
 
 impl Key {
     pub(super) const fn top(name: &'static str) -> Key {
-        Key { rule: None, name }
+        Key { within: None, name }
     }
 
     pub(super) const fn of_rule(rule: usize, name: &'static str) -> Key {
-        Key { rule: Some(rule), name }
+        Key { within: Some(("rules", rule)), name }
+    }
+
+    pub(super) const fn of_window(window: usize, name: &'static str) -> Key {
+        Key { within: Some(("adaptive.windows", window)), name }
     }
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.rule {
-            Some(rule) => write!(f, "rules.{rule}.{}", self.name),
+        match self.within {
+            Some((list, index)) => write!(f, "{list}.{index}.{}", self.name),
             None => f.write_str(self.name),
         }
     }
@@ -85,14 +89,6 @@ pub enum PolicyError {
         key: Key,
         /// What was given.
         value: String,
-    },
-    /// A known algorithm that this version does not run.
-    #[error("{key} = {value:?}: not yet supported by this version")]
-    NotYetSupported {
-        /// Where.
-        key: Key,
-        /// What was given.
-        value: &'static str,
     },
     /// Two keys that cannot be used together.
     #[error("{key}: {problem}")]

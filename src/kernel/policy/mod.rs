@@ -1,15 +1,22 @@
 //! Validated configuration the kernel runs on: plain data of fixed size.
 
+mod adaptive;
 mod error;
+mod health;
 mod name;
+mod rule;
 mod words;
 
+pub use adaptive::{
+    Adaptive, AdaptiveDraft, HeaderFormat, MAX_HISTORY, MAX_WINDOWS, PaceWindow, PaceWindowDraft, WindowKind,
+};
 pub use error::{Key, PolicyError};
+pub use health::{Backoff, Breaker, BreakerKind, Jitter, MAX_OUTCOMES, MILLION, OutcomeWindow, PerSecond};
 pub use name::{NAME_LEN, NAME_WORDS, Name};
-pub use words::{HOT_WORDS, POLICY_WORDS, QUEUEING_AT, terms_range};
+pub use rule::{Algorithm, BurstMode, Rule, RuleDraft};
+pub use words::{FirstRule, POLICY_WORDS, PolicyWords};
 
-use super::span::MAX_SPAN;
-use super::state::{General, Queueing, WHOLE_SHARE};
+use super::state::{Queueing, WHOLE_SHARE};
 use super::time::Nanos;
 use super::{MAX_PERMITS, MAX_RULES, MAX_UNITS};
 
@@ -22,55 +29,6 @@ const REQUESTS_NAME: Name = match Name::new(REQUESTS) {
     Some(name) => name,
     None => unreachable!(),
 };
-
-/// How a rule counts. The numbers are stored and never change.
-///
-/// 3 to 6 are kept for `leaky_bucket`, `fixed_window`, `sliding_log` and `sliding_counter`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[repr(u8)]
-pub enum Algorithm {
-    /// A bucket of tokens that fills at a steady rate (R12).
-    TokenBucket = 1,
-    /// The generic cell rate algorithm (R15).
-    Gcra = 2,
-}
-
-impl Algorithm {
-    /// The name in configuration files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Algorithm::TokenBucket => "token_bucket",
-            Algorithm::Gcra => "gcra",
-        }
-    }
-
-    /// The algorithm stored as `code`.
-    #[inline]
-    pub const fn from_code(code: u8) -> Option<Algorithm> {
-        match code {
-            1 => Some(Algorithm::TokenBucket),
-            2 => Some(Algorithm::Gcra),
-            _ => None,
-        }
-    }
-
-    /// Reads the name that rule number `rule` has in a configuration.
-    pub fn parse(rule: usize, text: &str) -> Result<Algorithm, PolicyError> {
-        let key = Key::of_rule(rule, "algorithm");
-        match text {
-            "token_bucket" => Ok(Algorithm::TokenBucket),
-            "gcra" => Ok(Algorithm::Gcra),
-            _ => Err(["leaky_bucket", "fixed_window", "sliding_log", "sliding_counter"]
-                .into_iter()
-                .find(|known| *known == text)
-                .map_or_else(
-                    || PolicyError::UnknownAlgorithm { key, value: text.to_owned() },
-                    |value| PolicyError::NotYetSupported { key, value },
-                )),
-        }
-    }
-}
 
 /// Whose turn it is among those who wait with the same priority (R131).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -100,34 +58,6 @@ impl Fairness {
     }
 }
 
-/// One rule as the user wrote it, not yet judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RuleDraft<'a> {
-    /// Default: the algorithm's name.
-    pub name: Option<&'a str>,
-    /// How it counts.
-    pub algorithm: Algorithm,
-    /// What it counts; default `requests`.
-    pub unit: Option<&'a str>,
-    /// Units per period.
-    pub limit: u64,
-    /// The period.
-    pub period: Nanos,
-    /// Capacity; default `limit`.
-    pub burst: Option<u64>,
-    /// GCRA only, instead of `burst`.
-    pub tau: Option<Nanos>,
-    /// Units that background must leave (R107).
-    pub reserve: u64,
-}
-
-impl RuleDraft<'_> {
-    /// `limit` requests per `period`, everything else by default.
-    pub const fn new(algorithm: Algorithm, limit: u64, period: Nanos) -> Self {
-        RuleDraft { name: None, algorithm, unit: None, limit, period, burst: None, tau: None, reserve: 0 }
-    }
-}
-
 /// A configuration as the user wrote it, not yet judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyDraft<'a> {
@@ -143,6 +73,18 @@ pub struct PolicyDraft<'a> {
     pub background_share: u64,
     /// All of them must admit (R38).
     pub rules: &'a [RuleDraft<'a>],
+    /// Whether there are priorities at all; without, the reserve is ignored (R102).
+    pub priorities: bool,
+    /// Never refuses and never waits, but counts and reports (R41).
+    pub passthrough: bool,
+    /// Which outcomes count.
+    pub window: OutcomeWindow,
+    /// What too many failures lead to.
+    pub breaker: Breaker,
+    /// How long to wait after a failed call.
+    pub backoff: Backoff,
+    /// How response headers set the pace; nothing = not at all.
+    pub adaptive: Option<AdaptiveDraft<'a>>,
 }
 
 impl Default for PolicyDraft<'_> {
@@ -154,96 +96,13 @@ impl Default for PolicyDraft<'_> {
             fairness: Fairness::Process,
             background_share: 0,
             rules: &[],
+            priorities: true,
+            passthrough: false,
+            window: OutcomeWindow::default(),
+            breaker: Breaker::default(),
+            backoff: Backoff::default(),
+            adaptive: None,
         }
-    }
-}
-
-/// One valid rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// Its name, for people.
-    pub name: Name,
-    /// How it counts.
-    pub algorithm: Algorithm,
-    /// Index of the unit it counts.
-    pub unit: u8,
-    /// Units per period.
-    pub limit: u64,
-    /// The period.
-    pub period: Nanos,
-    /// Capacity in whole units; with `tau`, what that comes to.
-    pub burst: u64,
-    /// The capacity as a time, if it was given so.
-    pub tau: Option<Nanos>,
-    /// Units that background must leave.
-    pub reserve: u64,
-}
-
-impl Rule {
-    /// This rule as a user would write it.
-    pub fn draft<'a>(&'a self, unit: &'a str) -> RuleDraft<'a> {
-        RuleDraft {
-            name: Some(self.name.as_str()),
-            algorithm: self.algorithm,
-            unit: Some(unit),
-            limit: self.limit,
-            period: self.period,
-            burst: self.tau.is_none().then_some(self.burst),
-            tau: self.tau,
-            reserve: self.reserve,
-        }
-    }
-
-    /// Judges rule number `i`; the unit is the caller's to fill in.
-    fn new(i: usize, draft: &RuleDraft<'_>) -> Result<Rule, PolicyError> {
-        let key = |name| Key::of_rule(i, name);
-        let amount = |name, value, min| within(key(name), value, min, u128::from(MAX_AMOUNT), "");
-        amount("limit", draft.limit, 1)?;
-        within(key("period"), draft.period.0, 1, u128::from(MAX_SPAN - 1), " ns")?;
-        let (limit, period) = (u128::from(draft.limit), u128::from(draft.period.0));
-
-        let burst = match (draft.tau, draft.burst) {
-            (Some(_), Some(_)) => {
-                let problem = "give either burst or tau (tau = burst * period / limit)";
-                return Err(PolicyError::Conflict { key: key("tau"), problem });
-            }
-            (Some(_), None) if draft.algorithm != Algorithm::Gcra => {
-                let problem = "only gcra takes tau; use burst";
-                return Err(PolicyError::Conflict { key: key("tau"), problem });
-            }
-            (Some(tau), None) => {
-                within(key("tau"), tau.0, period.div_ceil(limit), u128::from(MAX_SPAN - 1), " ns")?;
-                let units = u128::from(tau.0) * limit / period;
-                let max = u128::from(MAX_AMOUNT) * period / limit;
-                u64::try_from(units).ok().filter(|units| *units <= MAX_AMOUNT).ok_or(
-                    PolicyError::OutOfRange {
-                        key: key("tau"),
-                        value: u128::from(tau.0),
-                        min: period.div_ceil(limit),
-                        max,
-                        unit: " ns",
-                    },
-                )?
-            }
-            (None, burst) => {
-                let burst = burst.unwrap_or(draft.limit);
-                // burst * period / limit must stay below MAX_SPAN.
-                let longest = (u128::from(MAX_SPAN) * limit - 1) / period;
-                within(key("burst"), burst, 1, longest.min(u128::from(MAX_AMOUNT)), "")?;
-                burst
-            }
-        };
-        within(key("reserve"), draft.reserve, 0, u128::from(burst), "")?;
-        Ok(Rule {
-            name: named(key("name"), draft.name.unwrap_or(draft.algorithm.as_str()))?,
-            algorithm: draft.algorithm,
-            unit: 0,
-            limit: draft.limit,
-            period: draft.period,
-            burst,
-            tau: draft.tau,
-            reserve: draft.reserve,
-        })
     }
 }
 
@@ -257,6 +116,11 @@ pub struct Policy {
     concurrency: Option<u32>,
     concurrency_background: Option<u32>,
     queueing: Queueing,
+    passthrough: bool,
+    window: OutcomeWindow,
+    breaker: Breaker,
+    backoff: Backoff,
+    adaptive: Option<Adaptive>,
 }
 
 /// Stands where a policy has no rule.
@@ -268,6 +132,7 @@ const UNUSED: Rule = Rule {
     period: Nanos(1),
     burst: 1,
     tau: None,
+    burst_mode: BurstMode::GcraTau,
     reserve: 0,
 };
 
@@ -284,6 +149,9 @@ impl Policy {
                 within(Key::top(name), value, 1, u128::from(MAX_PERMITS), "").map(|n| Some(n as u32))
             }
         };
+        draft.window.check()?;
+        draft.breaker.check()?;
+        draft.backoff.check()?;
         let mut policy = Policy {
             provider: named(Key::top("provider"), draft.provider)?,
             units: [Some(REQUESTS_NAME), None, None, None],
@@ -300,7 +168,13 @@ impl Policy {
                     u128::from(WHOLE_SHARE),
                     " millionths",
                 )? as u32,
+                priorities: draft.priorities,
             },
+            passthrough: draft.passthrough,
+            window: draft.window,
+            breaker: draft.breaker,
+            backoff: draft.backoff,
+            adaptive: draft.adaptive.as_ref().map(Adaptive::new).transpose()?,
         };
         for (i, (slot, rule)) in policy.rules.iter_mut().zip(draft.rules).enumerate() {
             *slot = Rule::new(i, rule)?;
@@ -351,14 +225,29 @@ impl Policy {
         self.queueing
     }
 
-    /// The part that is not about one rule, as decisions need it.
-    pub fn general(&self) -> General {
-        General {
-            rules: self.count,
-            units: self.units().count(),
-            concurrency: self.concurrency,
-            concurrency_background: self.concurrency_background,
-        }
+    /// Whether it never refuses (R41).
+    pub fn is_passthrough(&self) -> bool {
+        self.passthrough
+    }
+
+    /// Which outcomes count.
+    pub fn window(&self) -> OutcomeWindow {
+        self.window
+    }
+
+    /// What too many failures lead to.
+    pub fn breaker(&self) -> Breaker {
+        self.breaker
+    }
+
+    /// How long to wait after a failed call.
+    pub fn backoff(&self) -> Backoff {
+        self.backoff
+    }
+
+    /// How response headers set the pace, if they do.
+    pub fn adaptive(&self) -> Option<&Adaptive> {
+        self.adaptive.as_ref()
     }
 }
 

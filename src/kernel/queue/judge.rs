@@ -4,14 +4,14 @@ use super::survey::{Needs, Survey, bound, longest_sleep};
 use super::{Newcomer, SHORTEST_BOUND};
 use crate::kernel::ask::{Ask, Reason, Refusal};
 use crate::kernel::decide;
-use crate::kernel::rule::{self, When};
+use crate::kernel::rule::{self, At, When};
 use crate::kernel::state::View;
 use crate::kernel::time::{Nanos, Time};
 use crate::kernel::{MAX_RULES, MAX_UNITS};
 
 /// A call judged together with what is ahead of it.
 pub(super) struct Judged {
-    /// Whether permits suffice.
+    /// Whether permits suffice, and everything else knows its time.
     pub(super) permit: bool,
     /// When the rules have room; nothing = never.
     pub(super) time: Option<Time>,
@@ -37,28 +37,43 @@ pub(super) fn judge_behind<V: View>(
     let permit = decide::permit_free_behind(v, ask.priority, ahead.permits, ahead.background);
     // A background call that is owed its share may use the reserve: else it would hold up all others until that is full.
     let leave_reserve = ask.priority.is_background() && !owed;
-    let time = time(v, ask, ahead.cost, leave_reserve, now);
-    let expected =
-        if expected == ahead.cost { time } else { self::time(v, ask, expected, leave_reserve, now) };
-    Judged { permit, time, expected, now }
+    let (time, known) = time(v, ask, ahead.cost, ahead.calls, leave_reserve, now);
+    let expected = if expected == ahead.cost {
+        time
+    } else {
+        self::time(v, ask, expected, ahead.calls, leave_reserve, now).0
+    };
+    Judged { permit: permit && known, time, expected, now }
 }
 
-/// When the rules have room for a call behind others; nothing = never.
-fn time<V: View>(v: &V, ask: &Ask, ahead: [u64; MAX_UNITS], leave_reserve: bool, now: Time) -> Option<Time> {
-    let mut time = now;
+/// When everything that knows its time lets a call go behind others; nothing = never, or not until an operator says so.
+/// And whether that is all: a rule may have too little room in the breaker's present state, of which nobody knows when
+/// it ends.
+fn time<V: View>(
+    v: &V,
+    ask: &Ask,
+    ahead: [u64; MAX_UNITS],
+    calls: u32,
+    leave_reserve: bool,
+    now: Time,
+) -> (Option<Time>, bool) {
+    let Some(open) = decide::opening(v, calls, now) else { return (None, false) };
+    let (mut time, mut known) = (open, true);
     for rule in 0..v.general().rules.min(MAX_RULES) {
-        let terms = v.terms(rule);
-        let (cost, ahead) = (ask.cost[terms.unit()], ahead[terms.unit()]);
+        // What is refilled until the way is open is there by then.
+        let at = At::of(v, rule, open);
+        let (cost, ahead) = (ask.cost[at.terms.unit()], ahead[at.terms.unit()]);
         if cost == 0 {
             continue;
         }
-        match rule::earliest_behind(&terms, v.rule(rule), now, ahead, cost, leave_reserve) {
+        match rule::earliest_behind(v, &at, v.rule(rule), ahead, cost, leave_reserve) {
             When::Now => {}
             When::At(at) => time = time.max(at),
-            When::Never => return None,
+            When::Never if decide::is_possible(v, &at, cost, leave_reserve) => known = false,
+            When::Never => return (None, false),
         }
     }
-    Some(time)
+    (Some(time), known)
 }
 
 impl Judged {

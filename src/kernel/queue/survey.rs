@@ -6,7 +6,7 @@ use super::{
 };
 use crate::kernel::ask::Priority;
 use crate::kernel::policy::Fairness;
-use crate::kernel::rule::{self, When};
+use crate::kernel::rule::{self, At, When};
 use crate::kernel::state::{View, WHOLE_SHARE};
 use crate::kernel::time::{Nanos, Time};
 use crate::kernel::{MAX_RULES, MAX_UNITS};
@@ -307,9 +307,9 @@ fn could_use_permit<V: View>(v: &V, entry: &Entry, now: Time) -> bool {
     let general = v.general();
     let background = entry.standing.priority().is_background();
     let admits = |rule: usize| {
-        let terms = v.terms(rule);
-        let cost = entry.cost[terms.unit()];
-        cost == 0 || rule::earliest(&terms, v.rule(rule), now, cost, background) == When::Now
+        let at = At::of(v, rule, now);
+        let cost = entry.cost[at.terms.unit()];
+        cost == 0 || rule::earliest(v, &at, v.rule(rule), cost, background) == When::Now
     };
     general.units <= 1 || (0..general.rules.min(MAX_RULES)).all(admits)
 }

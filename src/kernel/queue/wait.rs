@@ -28,6 +28,14 @@ pub struct Newcomer {
     pub can_be_rung: bool,
 }
 
+impl Newcomer {
+    /// As it stands in the queue: where there are no priorities, all are equal (R102).
+    fn classed<V: View>(&self, v: &V) -> Newcomer {
+        let priority = if v.queueing().priorities { self.ask.priority } else { Priority::Background };
+        Newcomer { ask: Ask { priority, ..self.ask }, ..*self }
+    }
+}
+
 /// A place in the queue, as the one who waits there remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
@@ -68,7 +76,8 @@ pub enum Ring {
 
 /// Asks, and enters the queue if the call must wait. In an empty queue this is [`decide::acquire`].
 pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring) {
-    let now = now.max(m.core().latest);
+    let now = decide::prepare(m, now);
+    let who = &who.classed(m);
     let priority = who.ask.priority;
     // Who was stopped until long after its deadline has given up meanwhile (R132).
     let in_time = now <= who.deadline.plus(GRACE);
@@ -134,7 +143,7 @@ pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring)
 
 /// One who waits looks whether it is its turn.
 pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcome, Ring) {
-    let now = now.max(m.core().latest);
+    let now = decide::prepare(m, now);
     let Some(entry) = entry_of(m, owner, wait) else { return (Outcome::Gone, Ring::Nobody) };
     let Entry { standing, weight, .. } = entry;
     let ask = entry.ask();

@@ -1,6 +1,7 @@
-//! Token bucket and GCRA (R12 to R18): two readings of one number.
+//! Token bucket, GCRA and leaky bucket (R12 to R18, R23 to R27): three readings of one number.
 //!
-//! The state is a time `at`: GCRA's theoretical arrival time, or for a bucket the moment it is full again.
+//! The state is a time `at`: GCRA's theoretical arrival time, or for a bucket the moment it is full again, or has leaked
+//! empty: a level L that leaks one unit each T is L·T of time ahead, and "L + c <= B" is the same test.
 //! A bucket of capacity B that fills one token each T has B - max(0, at - now)/T tokens, and taking c moves
 //! `at` to max(now, at) + c·T. "tokens >= c" is then "max(now, at) + c·T - now <= tau" with tau = B·T.
 //! Refill costs nothing, so polling loses no fraction (R14), and a refusal has nothing to write (R5).
@@ -32,13 +33,13 @@
 //! Whenever `back` has grown by a quarter turn, all charges so far are forgotten. So the difference is below a
 //! whole turn, and never mistaken.
 
-use super::{Charge, Charged, Count, When};
+use super::{At, Charge, Charged, Count, When};
 use crate::kernel::span::{MAX_SPAN, Span};
-use crate::kernel::state::RuleState;
+use crate::kernel::state::{Memory, RuleState, View};
 use crate::kernel::terms::Terms;
-use crate::kernel::time::Time;
+use crate::kernel::time::{Nanos, Time};
 
-/// The arithmetic that token bucket and GCRA share.
+/// The arithmetic that token bucket, GCRA and leaky bucket share.
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket;
 
@@ -84,6 +85,12 @@ impl Words {
         Words { at: from.plus(terms.step().times(cost, den), den), ..self }
     }
 
+    /// The same, with all charges made until now beyond refunding.
+    const fn forgetful(self, now: Time) -> Words {
+        // A call granted later in this very nanosecond loses its refund too: less is safe.
+        Words { since: Time(now.0.saturating_add(1)), ..self }
+    }
+
     /// What a charge that moved `at` to here is remembered as.
     #[inline(always)]
     fn mark(self, terms: &Terms) -> Charge {
@@ -108,7 +115,8 @@ fn coarse_ticks(time: Span, den: u64, tick: u32) -> u64 {
 impl Count for Bucket {
     // max(now, at) + c·T - now <= room, solved for now: at - (room - c·T) <= now.
     #[inline(always)]
-    fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When {
+    fn earliest<V: View>(_: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When {
+        let At { terms, now, .. } = at;
         let den = terms.den();
         let (at, room) = (Words::read(state).at, terms.room(leave_reserve));
         let needed = terms.step().times(cost, den);
@@ -119,59 +127,74 @@ impl Count for Bucket {
         let frac = at.frac.wrapping_add(needed.frac).wrapping_sub(room.frac) as i64;
         let up = u64::from(frac > 0) + u64::from(frac > den as i64);
         let ready = at.whole.saturating_add(up).saturating_sub(room.whole.wrapping_sub(needed.whole));
-        if ready <= now.0 { When::Now } else { When::At(Time(ready)) }
+        When::at(Time(ready), *now)
     }
 
     // Taken one after the other, the sum may be more than fits at once: max(now, at) + (ahead + c)·T - room.
-    fn earliest_behind(
-        terms: &Terms,
+    fn earliest_behind<V: View>(
+        _: &V,
+        at: &At,
         state: RuleState,
-        now: Time,
         ahead: u64,
         cost: u64,
         leave_reserve: bool,
     ) -> When {
+        let At { terms, now, .. } = at;
         let (den, room) = (terms.den(), terms.room(leave_reserve));
         if terms.step().times(cost, den) > room {
             return When::Never;
         }
-        let words = Words::read(state).after(terms, now, ahead.saturating_add(cost));
-        let ready = words.at.minus(room, den).ceil();
-        if ready <= now.0 { When::Now } else { When::At(Time(ready)) }
+        let words = Words::read(state).after(terms, *now, ahead.saturating_add(cost));
+        When::at(Time(words.at.minus(room, den).ceil()), *now)
     }
 
     // The same with the sum that is stored anyway: max(now, at) + c·T <= now + room.
     #[inline(always)]
-    fn admit(
-        terms: &Terms,
+    fn admit<V: View>(
+        _: &V,
+        at: &At,
         state: RuleState,
-        now: Time,
         cost: u64,
         leave_reserve: bool,
     ) -> Option<(RuleState, Charge)> {
+        let At { terms, now, .. } = at;
         let room = terms.room(leave_reserve);
-        let words = Words::read(state).after(terms, now, cost);
+        let words = Words::read(state).after(terms, *now, cost);
         if words.at > (Span { whole: now.0.saturating_add(room.whole), frac: room.frac }) {
             return None;
         }
         Some((words.write(), words.mark(terms)))
     }
 
-    fn charge(terms: &Terms, state: RuleState, now: Time, cost: u64) -> (RuleState, Charge) {
-        let mut words = Words::read(state).after(terms, now, cost);
+    fn charge<V: View>(_: &V, at: &At, state: RuleState, cost: u64) -> (RuleState, Charge) {
+        let At { terms, now, .. } = at;
+        let mut words = Words::read(state).after(terms, *now, cost);
         // Only a settlement can come to this; admitted costs stay within tau.
-        words.at = words.at.min(Span::whole(furthest(terms, now)));
+        words.at = words.at.min(Span::whole(furthest(terms, *now)));
         (words.write(), words.mark(terms))
     }
 
-    fn refund(terms: &Terms, state: RuleState, now: Time, cost: u64, charged: &Charged) -> RuleState {
+    #[inline]
+    fn available<V: View>(_: &V, at: &At, state: RuleState, leave_reserve: bool) -> u64 {
+        let At { terms, now, .. } = at;
+        let den = terms.den();
+        terms.room(leave_reserve).minus(Words::read(state).debt(*now), den).count(terms.step(), den)
+    }
+
+    fn sane<V: View>(_: &V, at: &At, state: RuleState) -> bool {
+        let time = Words::read(state).at;
+        time.frac < at.terms.den() && time.whole <= furthest(&at.terms, at.now)
+    }
+
+    fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged) {
+        let At { rule, terms, now } = at;
         let (den, tau) = (terms.den(), terms.tau());
-        let words = Words::read(state);
-        let debt = words.debt(now);
+        let words = Words::read(m.rule(*rule));
+        let debt = words.debt(*now);
         let over = charged.at.0.saturating_add(tau.whole) < now.0;
         let unclear = words.at.frac >= den || debt.whole > tau.whole.saturating_mul(2).saturating_add(1);
         if over || unclear || charged.at < words.since {
-            return state;
+            return;
         }
         // What was charged after it.
         let later = ticks(words.at, terms).wrapping_sub(charged.charge.0.wrapping_sub(words.back));
@@ -182,35 +205,26 @@ impl Count for Bucket {
         let refund = debt.minus(later, den).min(terms.step().times(cost, den));
         let at = words.at.minus(refund, den);
         if latest {
-            return Words { at, ..words }.write();
+            return m.set_rule(*rule, Words { at, ..words }.write());
         }
         let back = words.back.wrapping_add(ticks_up(refund, terms));
-        let after = Words { at, back, ..words }.write();
-        if back >> QUARTER_TURN == words.back >> QUARTER_TURN { after } else { Self::forget(after, now) }
+        let turned = back >> QUARTER_TURN != words.back >> QUARTER_TURN;
+        let after = Words { at, back, ..words };
+        m.set_rule(*rule, if turned { after.forgetful(*now) } else { after }.write());
     }
 
-    #[inline]
-    fn available(terms: &Terms, state: RuleState, now: Time, leave_reserve: bool) -> u64 {
-        let den = terms.den();
-        terms.room(leave_reserve).minus(Words::read(state).debt(now), den).count(terms.step(), den)
+    fn empty<M: Memory>(m: &mut M, at: &At) {
+        let full = Span::whole(at.now.0).plus(at.terms.tau(), at.terms.den());
+        m.set_rule(at.rule, Words { at: full, back: 0, since: Time(0) }.write());
     }
 
-    fn sane(terms: &Terms, state: RuleState, latest: Time) -> bool {
-        let at = Words::read(state).at;
-        at.frac < terms.den() && at.whole <= furthest(terms, latest)
-    }
-
-    fn empty(terms: &Terms, now: Time) -> RuleState {
-        let at = Span::whole(now.0).plus(terms.tau(), terms.den());
-        Words { at, back: 0, since: Time(0) }.write()
-    }
-
-    fn rescale(old: &Terms, new: &Terms, state: RuleState, now: Time) -> RuleState {
+    fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
+        let At { rule, terms: new, now } = at;
         if (old.step(), old.den(), old.tau()) == (new.step(), new.den(), new.tau()) {
-            return state;
+            return m.set_rule(*rule, state);
         }
         let words = Words::read(state);
-        let debt = words.debt(now);
+        let debt = words.debt(*now);
         let den = new.den();
         let debt = if debt <= old.tau() {
             // What is to be had, rounded down in the new terms, and never more than fits.
@@ -220,13 +234,21 @@ impl Count for Bucket {
             let owed = convert(debt.minus(old.tau(), old.den()), old, new, true);
             new.tau().plus(owed, den)
         };
-        let at = Span::whole(now.0).plus(debt, den).min(Span::whole(furthest(new, now)));
-        Words { at, ..words }.write()
+        let at = Span::whole(now.0).plus(debt, den).min(Span::whole(furthest(new, *now)));
+        m.set_rule(*rule, Words { at, ..words }.write());
     }
 
-    fn forget(state: RuleState, now: Time) -> RuleState {
-        // A call granted later in this very nanosecond loses its refund too: less is safe.
-        Words { since: Time(now.0.saturating_add(1)), ..Words::read(state) }.write()
+    fn forget<M: Memory>(m: &mut M, at: &At) {
+        let words = Words::read(m.rule(at.rule));
+        m.set_rule(at.rule, words.forgetful(at.now).write());
+    }
+}
+
+impl Bucket {
+    /// How long it takes to leak empty, rounded up (R25).
+    #[inline]
+    pub(super) fn level(at: &At, state: RuleState) -> Nanos {
+        Nanos(Words::read(state).debt(at.now).ceil())
     }
 }
 

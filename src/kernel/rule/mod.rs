@@ -6,10 +6,9 @@ mod bucket;
 
 pub use bucket::Bucket;
 
-use super::policy::Algorithm;
-use super::state::RuleState;
-use super::terms::Terms;
-use super::time::Time;
+use super::state::{Memory, RuleState, View};
+use super::terms::{Kind, Terms};
+use super::time::{Nanos, Time};
 
 /// When a rule will admit a cost if nothing else is charged meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +19,14 @@ pub enum When {
     At(Time),
     /// The cost, or the cost and the reserve, is more than the rule ever has (R6).
     Never,
+}
+
+impl When {
+    /// Now if it is not later than that.
+    #[inline(always)]
+    pub fn at(time: Time, now: Time) -> When {
+        if time <= now { When::Now } else { When::At(time) }
+    }
 }
 
 /// What a rule wants to see again when a charge is taken back; what it means is the algorithm's business.
@@ -37,134 +44,176 @@ pub struct Charged {
     pub charge: Charge,
 }
 
+/// Which rule, by which terms, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// Its place in the policy.
+    pub rule: usize,
+    /// Its terms.
+    pub terms: Terms,
+    /// The time of the decision, never before the latest change.
+    pub now: Time,
+}
+
+impl At {
+    /// Rule `rule` of `v`, as it is in force.
+    #[inline(always)]
+    pub fn of<V: View>(v: &V, rule: usize, now: Time) -> At {
+        At { rule, terms: v.terms(rule), now }
+    }
+}
+
 /// How one algorithm counts. Nothing here may panic, whatever the words are.
+///
+/// The first half judges: it changes nothing, so that all rules can be asked before any is charged (R38). The second
+/// half changes the state.
 pub trait Count {
     /// When `cost` is admitted; `leave_reserve` for callers who must leave the reserve (R107).
-    fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When;
-    /// When `cost` is admitted if `ahead` is taken before it, each part as soon as it is admitted. A cost that is
-    /// admitted at some time behind nothing is so behind anything.
-    fn earliest_behind(
-        terms: &Terms,
+    fn earliest<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When;
+    /// When `cost` is admitted if `ahead` is taken before it, each part as soon as it is admitted. "Now" is exact; a
+    /// later time may be too early, never too late. A cost that is admitted at some time behind nothing is so behind
+    /// anything.
+    fn earliest_behind<V: View>(
+        v: &V,
+        at: &At,
         state: RuleState,
-        now: Time,
         ahead: u64,
         cost: u64,
         leave_reserve: bool,
     ) -> When;
     /// [`Count::charge`] if [`Count::earliest`] is now.
     #[inline]
-    fn admit(
-        terms: &Terms,
+    fn admit<V: View>(
+        v: &V,
+        at: &At,
         state: RuleState,
-        now: Time,
         cost: u64,
         leave_reserve: bool,
     ) -> Option<(RuleState, Charge)> {
-        match Self::earliest(terms, state, now, cost, leave_reserve) {
-            When::Now => Some(Self::charge(terms, state, now, cost)),
+        match Self::earliest(v, at, state, cost, leave_reserve) {
+            When::Now => Some(Self::charge(v, at, state, cost)),
             When::At(_) | When::Never => None,
         }
     }
-    /// Takes `cost`, admitted or not.
-    fn charge(terms: &Terms, state: RuleState, now: Time, cost: u64) -> (RuleState, Charge);
-    /// Gives back what can still be given back of `cost`, part or all of what was charged (R129).
-    fn refund(terms: &Terms, state: RuleState, now: Time, cost: u64, charged: &Charged) -> RuleState;
+    /// The state with `cost` taken, admitted or not; to be stored by [`Count::store`].
+    fn charge<V: View>(v: &V, at: &At, state: RuleState, cost: u64) -> (RuleState, Charge);
     /// Whole units still to be had.
-    fn available(terms: &Terms, state: RuleState, now: Time, leave_reserve: bool) -> u64;
-    /// Whether stored words can be a state of this rule; `latest` is the last time anything was charged.
-    fn sane(terms: &Terms, state: RuleState, latest: Time) -> bool;
-    /// The state with nothing to be had at `now`: where a rule starts that lost its past.
-    fn empty(terms: &Terms, now: Time) -> RuleState;
-    /// The state under changed terms of the same family (R110): what was to be had is kept, clipped to the new
-    /// capacity, and rounded down; a larger capacity is no gift.
-    /// Unchanged terms give the unchanged state.
-    fn rescale(old: &Terms, new: &Terms, state: RuleState, now: Time) -> RuleState;
-    /// The same state, made so that no charge made until now can be refunded from it: their numbers mean
-    /// something else by now.
-    fn forget(state: RuleState, now: Time) -> RuleState;
+    fn available<V: View>(v: &V, at: &At, state: RuleState, leave_reserve: bool) -> u64;
+    /// Whether stored words can be a state of this rule; `at.now` is the last time anything was charged.
+    fn sane<V: View>(v: &V, at: &At, state: RuleState) -> bool;
+
+    /// Stores what [`Count::charge`] gave for `cost` at this very time.
+    #[inline(always)]
+    fn store<M: Memory>(m: &mut M, at: &At, cost: u64, charged: (RuleState, Charge)) {
+        let _ = cost;
+        m.set_rule(at.rule, charged.0);
+    }
+    /// Gives back what can still be given back of `cost`, part or all of what was charged (R129).
+    fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged);
+    /// Leaves nothing to be had: where a rule starts that lost its past.
+    fn empty<M: Memory>(m: &mut M, at: &At);
+    /// Carries `state`, from under the terms `old`, over to changed terms of the same kind (R110): what was to be had is
+    /// kept, clipped to the new capacity, and rounded down; a larger capacity is no gift. Unchanged terms give the
+    /// unchanged state.
+    fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState);
+    /// Makes sure that no charge made until now is refunded any more: their numbers mean something else by now.
+    fn forget<M: Memory>(m: &mut M, at: &At);
 }
 
-/// Runs `$call` with `$count` naming the algorithm of `$terms`, or `$other` if its words are damaged.
+/// Runs `$call` with `$count` naming the algorithm of `$at`, or `$other` if its words are damaged.
 macro_rules! with_algorithm {
-    ($terms:expr, $count:ident => $call:expr, $other:expr) => {
-        match Algorithm::from_code($terms.kind()) {
-            Some(Algorithm::TokenBucket | Algorithm::Gcra) => {
+    ($at:expr, $count:ident => $call:expr, $other:expr) => {
+        match $at.terms.kind() {
+            Some(Kind::Bucket) => {
                 type $count = Bucket;
                 $call
             }
-            None => $other,
+            _ => $other,
         }
     };
 }
 
 /// See [`Count::earliest`].
 #[inline(always)]
-pub fn earliest(terms: &Terms, state: RuleState, now: Time, cost: u64, leave_reserve: bool) -> When {
-    with_algorithm!(terms, A => A::earliest(terms, state, now, cost, leave_reserve), When::Never)
+pub fn earliest<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When {
+    with_algorithm!(at, A => A::earliest(v, at, state, cost, leave_reserve), When::Never)
 }
 
 /// See [`Count::earliest_behind`].
-pub fn earliest_behind(
-    terms: &Terms,
+pub fn earliest_behind<V: View>(
+    v: &V,
+    at: &At,
     state: RuleState,
-    now: Time,
     ahead: u64,
     cost: u64,
     leave_reserve: bool,
 ) -> When {
-    with_algorithm!(terms, A => A::earliest_behind(terms, state, now, ahead, cost, leave_reserve), When::Never)
+    with_algorithm!(at, A => A::earliest_behind(v, at, state, ahead, cost, leave_reserve), When::Never)
 }
 
 /// See [`Count::admit`].
 #[inline(always)]
-pub fn admit(
-    terms: &Terms,
+pub fn admit<V: View>(
+    v: &V,
+    at: &At,
     state: RuleState,
-    now: Time,
     cost: u64,
     leave_reserve: bool,
 ) -> Option<(RuleState, Charge)> {
-    with_algorithm!(terms, A => A::admit(terms, state, now, cost, leave_reserve), None)
+    with_algorithm!(at, A => A::admit(v, at, state, cost, leave_reserve), None)
+}
+
+/// See [`Count::store`].
+#[inline(always)]
+pub fn store<M: Memory>(m: &mut M, at: &At, cost: u64, charged: (RuleState, Charge)) {
+    with_algorithm!(at, A => A::store(m, at, cost, charged), ());
 }
 
 /// Replaces an estimated cost by the actual one (R129): more is charged even below zero, less is refunded.
-#[inline]
-pub fn settle(terms: &Terms, state: RuleState, now: Time, actual: u64, charged: &Charged) -> RuleState {
+pub fn settle<M: Memory>(m: &mut M, at: &At, actual: u64, charged: &Charged) {
     match actual.checked_sub(charged.cost) {
-        Some(more) => with_algorithm!(terms, A => A::charge(terms, state, now, more).0, state),
-        None => {
-            with_algorithm!(terms, A => A::refund(terms, state, now, charged.cost - actual, charged), state)
-        }
+        Some(more) => with_algorithm!(at, A => {
+            let state = m.rule(at.rule);
+            let after = A::charge(m, at, state, more);
+            A::store(m, at, more, after);
+        }, ()),
+        None => with_algorithm!(at, A => A::refund(m, at, charged.cost - actual, charged), ()),
     }
 }
 
 /// See [`Count::available`].
 #[inline]
-pub fn available(terms: &Terms, state: RuleState, now: Time, leave_reserve: bool) -> u64 {
-    with_algorithm!(terms, A => A::available(terms, state, now, leave_reserve), 0)
+pub fn available<V: View>(v: &V, at: &At, state: RuleState, leave_reserve: bool) -> u64 {
+    with_algorithm!(at, A => A::available(v, at, state, leave_reserve), 0)
+}
+
+/// When a call that a leaky bucket admits should be let out, so that calls go out evenly (R25): how long from now.
+/// `state` is from before the charge.
+#[inline]
+pub fn delay(at: &At, state: RuleState) -> Nanos {
+    if at.terms.is_leaky() { Bucket::level(at, state) } else { Nanos::ZERO }
 }
 
 /// See [`Count::sane`].
-pub fn sane(terms: &Terms, state: RuleState, latest: Time) -> bool {
-    with_algorithm!(terms, A => A::sane(terms, state, latest), false)
+pub fn sane<V: View>(v: &V, at: &At, state: RuleState) -> bool {
+    with_algorithm!(at, A => A::sane(v, at, state), false)
 }
 
 /// See [`Count::empty`].
-pub fn empty(terms: &Terms, now: Time) -> RuleState {
-    with_algorithm!(terms, A => A::empty(terms, now), RuleState::default())
+pub fn empty<M: Memory>(m: &mut M, at: &At) {
+    with_algorithm!(at, A => A::empty(m, at), ());
 }
 
-/// See [`Count::rescale`]; between algorithms of different families nothing can be kept but "empty".
-pub fn rescale(old: &Terms, new: &Terms, state: RuleState, now: Time) -> RuleState {
-    match (Algorithm::from_code(old.kind()), Algorithm::from_code(new.kind())) {
-        (Some(Algorithm::TokenBucket | Algorithm::Gcra), Some(Algorithm::TokenBucket | Algorithm::Gcra)) => {
-            Bucket::rescale(old, new, state, now)
-        }
-        _ => empty(new, now),
+/// See [`Count::rescale`]; between algorithms of different kinds nothing can be kept but "empty".
+pub fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
+    if old.kind() == at.terms.kind() {
+        with_algorithm!(at, A => A::rescale(m, at, old, state), ());
+    } else {
+        empty(m, at);
     }
 }
 
 /// See [`Count::forget`].
-pub fn forget(terms: &Terms, state: RuleState, now: Time) -> RuleState {
-    with_algorithm!(terms, A => A::forget(state, now), state)
+pub fn forget<M: Memory>(m: &mut M, at: &At) {
+    with_algorithm!(at, A => A::forget(m, at), ());
 }

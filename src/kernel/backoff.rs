@@ -1,0 +1,78 @@
+//! How long whoever made a failed call should wait, and whether to try again (R68 to R77).
+
+use super::breaker::grown;
+use super::outcome::Report;
+use super::policy::{Backoff, Jitter};
+use super::time::Nanos;
+use super::{Priority, sheet::Health};
+
+/// Where a wait comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The server said so.
+    RetryAfter,
+    /// It was computed.
+    Backoff,
+}
+
+impl Source {
+    /// The name everywhere outside of Rust.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Source::RetryAfter => "retry_after",
+            Source::Backoff => "backoff",
+        }
+    }
+}
+
+/// What to do after a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Advice {
+    /// Where the wait comes from; nothing if there is none.
+    pub source: Option<Source>,
+    /// The longest wait.
+    pub ceiling: Nanos,
+    /// Whether the wait is drawn between nothing and the ceiling; else it is the ceiling.
+    pub drawn: bool,
+    /// Whether to try again at all (R76).
+    pub retry: bool,
+}
+
+impl Advice {
+    /// The wait, with 64 random bits.
+    pub fn wait(&self, random: u64) -> Nanos {
+        if !self.drawn {
+            return self.ceiling;
+        }
+        // From 0 to the ceiling, both included, without bias worth a nanosecond in 2^64.
+        let parts = u128::from(self.ceiling.0) + 1;
+        Nanos((u128::from(random) * parts >> 64) as u64)
+    }
+}
+
+/// What a Retry-After comes to (R70, R71).
+pub(super) fn retry_after(backoff: &Backoff, said: Nanos) -> Nanos {
+    said.max(backoff.min_sleep).min(backoff.retry_after_max.max(backoff.min_sleep))
+}
+
+/// What to do after the reported call; `health` counts it already. `wait` is what its Retry-After comes to.
+pub(super) fn advise(backoff: &Backoff, health: &Health, report: &Report, wait: Option<Nanos>) -> Advice {
+    if !report.class.is_backoff_target() {
+        return Advice::default();
+    }
+    let attempt = report.attempt.unwrap_or(health.run).max(1);
+    let retries = match report.priority {
+        Priority::Background => backoff.retries_background,
+        Priority::User | Priority::Webhook => backoff.retries_user,
+    };
+    let retry = attempt <= retries;
+    match wait {
+        Some(ceiling) => Advice { source: Some(Source::RetryAfter), ceiling, drawn: false, retry },
+        None => Advice {
+            source: Some(Source::Backoff),
+            ceiling: grown(backoff.base, backoff.factor, attempt, backoff.cap),
+            drawn: backoff.jitter() == Jitter::Full,
+            retry,
+        },
+    }
+}

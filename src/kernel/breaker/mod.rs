@@ -1,0 +1,337 @@
+//! What too many failures lead to: five states (R49), or closed, open and half open (R78), as one machine.
+//!
+//! ```text
+//!            too many errors             still too many
+//!   Normal ─────────────────> Throttle ─────────────────> Sleep ──┐
+//!     ▲                          │                         ▲ │    │ too often (optional), operator
+//!     │ probes succeed           │ well again              │ │ timer
+//!     └───────────── HalfOpen <──┴───────────────────────  │ ▼    ▼
+//!                       │  └────────── a probe fails ──────┘    CacheOnly
+//!                       └── consecutive: closed ─> open ─> half open ─> closed
+//! ```
+//!
+//! Nothing here waits: timers are looked at whenever anything is asked, and act at the time they were due. What a state
+//! means for decisions (rate, permits) is put in force when it begins, so that deciding does not look at the state at
+//! all while it is Normal or Throttle.
+
+mod consecutive;
+mod drive;
+mod fsm;
+mod operator;
+
+pub use drive::{HOT_WORDS, hot_words, is_in_force, terms_range};
+pub(super) use drive::{came_back, install};
+pub(super) use fsm::grown;
+pub use operator::{Force, clear_gate, force};
+
+use super::ask::Reason;
+use super::outcome::{self, Class, Report};
+use super::policy::{Breaker, BreakerKind, PerSecond, Policy};
+use super::sheet::{ATTEMPT, Health, OFFLINE, RAMPING, SheetMemory, SheetView, Transition};
+use super::state::{Memory, View};
+use super::time::{Nanos, Time};
+
+/// The breaker's state. The numbers are stored and never change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum State {
+    /// All is well; of a consecutive breaker: closed.
+    #[default]
+    Normal = 0,
+    /// Half the rate, half the permits.
+    Throttle = 1,
+    /// No call until its timer is over.
+    Sleep = 2,
+    /// A few calls, to see whether the server is well.
+    HalfOpen = 3,
+    /// No call until an operator says so, or the limiter tries by itself.
+    CacheOnly = 4,
+    /// No call until its timer is over, of a consecutive breaker.
+    Open = 5,
+}
+
+impl State {
+    /// The state stored as `code`; any number is one.
+    pub const fn from_code(code: u32) -> State {
+        match code {
+            1 => State::Throttle,
+            2 => State::Sleep,
+            3 => State::HalfOpen,
+            4 => State::CacheOnly,
+            5 => State::Open,
+            _ => State::Normal,
+        }
+    }
+
+    /// The name everywhere outside of Rust, with a breaker of that kind.
+    pub const fn as_str(self, kind: BreakerKind) -> &'static str {
+        match (self, kind) {
+            (State::Normal, BreakerKind::Consecutive) => "closed",
+            (State::Normal, _) => "normal",
+            (State::Throttle, _) => "throttle",
+            (State::Sleep, _) => "sleep",
+            (State::HalfOpen, _) => "half_open",
+            (State::CacheOnly, _) => "cache_only",
+            (State::Open, _) => "open",
+        }
+    }
+
+    /// Why a call is refused in it, if every call is.
+    pub const fn blocks(self) -> Option<Reason> {
+        match self {
+            State::Sleep => Some(Reason::Sleep),
+            State::CacheOnly => Some(Reason::CacheOnly),
+            State::Open => Some(Reason::Open),
+            State::Normal | State::Throttle | State::HalfOpen => None,
+        }
+    }
+}
+
+/// Why a state changed (R115). The numbers are stored and never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Cause {
+    /// An operator said so.
+    Forced = 0,
+    /// Too many 429 in a row.
+    Consec429 = 1,
+    /// Too high a ratio of errors.
+    ErrorRatio = 2,
+    /// A very high ratio for a long time.
+    SustainedErrors = 3,
+    /// Successes enough.
+    SuccessWindowOk = 4,
+    /// Slept long enough.
+    SleepExpired = 5,
+    /// Probes succeeded.
+    ProbeOk = 6,
+    /// A probe failed.
+    ProbeFailed = 7,
+    /// CacheOnly tries by itself.
+    AutoRecover = 8,
+    /// Too many failures in a row.
+    ConsecutiveFailures = 9,
+    /// Was open long enough.
+    ResetTimeout = 10,
+}
+
+impl Cause {
+    /// The cause stored as `code`; any number is one.
+    pub const fn from_code(code: u8) -> Cause {
+        match code {
+            1 => Cause::Consec429,
+            2 => Cause::ErrorRatio,
+            3 => Cause::SustainedErrors,
+            4 => Cause::SuccessWindowOk,
+            5 => Cause::SleepExpired,
+            6 => Cause::ProbeOk,
+            7 => Cause::ProbeFailed,
+            8 => Cause::AutoRecover,
+            9 => Cause::ConsecutiveFailures,
+            10 => Cause::ResetTimeout,
+            _ => Cause::Forced,
+        }
+    }
+
+    /// The name everywhere outside of Rust.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Cause::Forced => "forced",
+            Cause::Consec429 => "consec_429",
+            Cause::ErrorRatio => "error_ratio",
+            Cause::SustainedErrors => "sustained_errors",
+            Cause::SuccessWindowOk => "success_window_ok",
+            Cause::SleepExpired => "sleep_expired",
+            Cause::ProbeOk => "probe_ok",
+            Cause::ProbeFailed => "probe_failed",
+            Cause::AutoRecover => "auto_recover",
+            Cause::ConsecutiveFailures => "consecutive_failures",
+            Cause::ResetTimeout => "reset_timeout",
+        }
+    }
+}
+
+/// What stands in the way of every call, and until when; nothing = nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) reason: Reason,
+    pub(super) until: Option<Time>,
+}
+
+/// The state, if it blocks every call; else the gate, if it is closed. To be asked after [`tick`].
+pub(super) fn block(health: &Health, breaker: &Breaker, now: Time) -> Option<Block> {
+    if let Some(reason) = health.state().blocks() {
+        return Some(Block { reason, until: due(health, breaker) });
+    }
+    let closed = health.gate_until > now;
+    closed.then_some(Block { reason: Reason::RetryAfter, until: Some(health.gate_until) })
+}
+
+/// When the state's timer is due, if it has one.
+pub fn due(health: &Health, breaker: &Breaker) -> Option<Time> {
+    match health.state() {
+        State::Sleep | State::Open if !health.has(OFFLINE) => Some(health.until),
+        State::CacheOnly if breaker.auto_recover > Nanos::ZERO => {
+            Some(health.since.plus(breaker.auto_recover))
+        }
+        State::Normal if health.has(RAMPING) => Some(health.until),
+        _ => None,
+    }
+}
+
+/// Does what timers that are due want done, each at its own time, and says again when attention is needed.
+#[inline(always)]
+pub(super) fn tick<M: Memory>(m: &mut M, now: Time) {
+    if now >= m.attention() {
+        run_timers(m, now);
+    }
+}
+
+#[cold]
+fn run_timers<M: Memory>(m: &mut M, now: Time) {
+    let breaker = m.breaker_policy();
+    let mut health = m.health();
+    let before = health;
+    // Each round leaves a state or raises the rate; both come to an end.
+    while let Some(at) = due(&health, &breaker).filter(|due| *due <= now) {
+        match health.state() {
+            State::Normal => drive::ramp(m, &mut health, &breaker, at),
+            State::CacheOnly => {
+                enter(m, &mut health, State::Sleep, Cause::AutoRecover, at);
+                health.flag(ATTEMPT, true);
+                health.until = at.plus(breaker.sleep_min);
+            }
+            State::Open => enter(m, &mut health, State::HalfOpen, Cause::ResetTimeout, at),
+            _ => enter(m, &mut health, State::HalfOpen, Cause::SleepExpired, at),
+        }
+    }
+    drive::write_off(m, &mut health, &breaker, now);
+    if health != before {
+        m.set_health(&health);
+    }
+    attend(m, &health, now);
+}
+
+/// Says when attention is needed next.
+pub(super) fn attend<M: Memory>(m: &mut M, health: &Health, now: Time) {
+    let at_once = matches!(health.state(), State::HalfOpen)
+        || health.state().blocks().is_some()
+        || health.gate_until > now
+        || m.is_passthrough()
+        || m.is_adaptive();
+    let timer = if health.has(RAMPING) { health.until } else { Time(u64::MAX) };
+    m.set_attention(if at_once { Time::ZERO } else { timer });
+}
+
+/// Goes over to a state. Stores everything but the health itself, which is the caller's to store.
+pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause: Cause, at: Time) {
+    let from = health.state();
+    if from != to {
+        m.set_transition(health.transitions, &Transition { at, from, to, cause });
+        health.transitions = health.transitions.wrapping_add(1);
+    }
+    let breaker = m.breaker_policy();
+    health.state = to as u32;
+    health.since = at;
+    health.until = Time::ZERO;
+    health.flag(OFFLINE | RAMPING, false);
+    (health.agreed, health.successes) = (0, 0);
+    (health.written_off, health.written_at) = (0, Time::ZERO);
+    if matches!(to, State::Normal | State::CacheOnly) {
+        health.flag(ATTEMPT, false);
+    }
+    match to {
+        State::Normal => {
+            health.rate = PerSecond(0);
+            (health.sleeps, health.failures) = (0, 0);
+        }
+        State::Throttle => health.rate = drive::throttle_rate(m),
+        State::HalfOpen => {
+            // Errors from before would keep the ratio up (R60).
+            outcome::clear(health);
+            (health.consec429, health.sustained) = (0, 0);
+            health.rate = breaker.probe_rate.min(drive::rate(m, health));
+            health.probe_until = at.plus(breaker.probe_timeout);
+        }
+        State::Sleep | State::CacheOnly | State::Open => {}
+    }
+    drive::put_in_force(m, health, at);
+}
+
+/// What a recorded outcome leads to. `wait` is what its Retry-After comes to, if it has one that counts.
+pub(super) fn record<M: Memory>(
+    m: &mut M,
+    health: &mut Health,
+    report: &Report,
+    wait: Option<Nanos>,
+    now: Time,
+) -> Evaluated {
+    let breaker = m.breaker_policy();
+    let class = report.class;
+    let counts = class != Class::Ignored && (class != Class::Net || breaker.counts_network_errors());
+    // Granted before the probing began, it says nothing about now (R140).
+    let probing = health.state() == State::HalfOpen;
+    let late = probing && report.granted_at.is_some_and(|granted| granted < health.since);
+    if !counts || late {
+        return Evaluated::of(health);
+    }
+    let was_empty = outcome::push(m, health, class, now);
+    health.consec429 = if class == Class::Throttled { health.consec429.saturating_add(1) } else { 0 };
+    let evaluated = Evaluated::of(health);
+    match breaker.kind() {
+        BreakerKind::None => {}
+        BreakerKind::Fsm => fsm::evaluate(m, health, &breaker, class, wait, was_empty, now),
+        BreakerKind::Consecutive => consecutive::evaluate(m, health, &breaker, class, now),
+    }
+    evaluated
+}
+
+/// The window as it was when an outcome was judged: with the outcome, before what it led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Evaluated {
+    pub(super) samples: u32,
+    pub(super) errors: u64,
+    pub(super) consec429: u32,
+}
+
+impl Evaluated {
+    fn of(health: &Health) -> Evaluated {
+        Evaluated { samples: health.samples, errors: health.errors, consec429: health.consec429 }
+    }
+}
+
+/// The rate in force, in units per second: nothing while every call is blocked (for people; see `drive`).
+pub fn rate<V: View>(v: &V) -> PerSecond {
+    let health = v.health();
+    if health.state().blocks().is_some() { PerSecond(0) } else { drive::rate(v, &health) }
+}
+
+/// How many calls may be in flight in the present state; nothing = any number.
+pub fn concurrency<V: View>(v: &V) -> Option<u32> {
+    drive::concurrency(v, v.health().state())
+}
+
+/// Carries the breaker's state over to another policy (R110), whose words are in place already. What it means is put in
+/// force by [`install`].
+pub(super) fn adopt<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time) {
+    let mut health = m.health();
+    if old.breaker().kind() != new.breaker().kind() {
+        // Its states mean nothing to the other kind. The gate and the counts stay.
+        let from = health.state();
+        let Health { gate_until, run, oldest, mut transitions, .. } = health;
+        if from != State::Normal {
+            m.set_transition(
+                transitions,
+                &Transition { at: now, from, to: State::Normal, cause: Cause::Forced },
+            );
+            transitions = transitions.wrapping_add(1);
+        }
+        health = Health { since: now, gate_until, run, oldest, transitions, ..Health::default() };
+    } else if health.state() == State::Throttle {
+        health.rate = drive::throttle_rate(m);
+    } else if health.has(RAMPING) && health.rate >= drive::base_rate(m) {
+        (health.rate, health.until) = (PerSecond(0), Time::ZERO);
+        health.flag(RAMPING, false);
+    }
+    m.set_health(&health);
+}

@@ -1,0 +1,162 @@
+//! How calls end, and the window of recent outcomes (R42 to R48).
+
+use super::policy::OutcomeWindow;
+use super::sheet::{Health, SheetMemory, SheetView, Tallies};
+use super::state::{Memory, View};
+use super::time::{Nanos, Time};
+use super::{MAX_UNITS, Priority};
+
+/// How a call ended, as far as it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Class {
+    /// The server answered, and is well: 1xx, 2xx, 3xx (R45).
+    Ok = 0,
+    /// 429: too much was asked.
+    Throttled = 1,
+    /// 5xx: the server is not well.
+    Server = 2,
+    /// No answer: a time-out, no name, no connection.
+    Net = 3,
+    /// Any other 4xx: the caller's own fault, which says nothing about the server (R44).
+    Ignored = 4,
+}
+
+impl Class {
+    /// The class of an HTTP status; nothing for a number that is none.
+    pub const fn of_status(status: u16) -> Option<Class> {
+        match status {
+            100..=399 => Some(Class::Ok),
+            429 => Some(Class::Throttled),
+            400..=499 => Some(Class::Ignored),
+            500..=599 => Some(Class::Server),
+            _ => None,
+        }
+    }
+
+    /// The name everywhere outside of Rust.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Class::Ok => "ok",
+            Class::Throttled => "429",
+            Class::Server => "5xx",
+            Class::Net => "net",
+            Class::Ignored => "ignored",
+        }
+    }
+
+    /// Whether whoever made the call should wait and try again (R68).
+    pub const fn is_backoff_target(self) -> bool {
+        matches!(self, Class::Throttled | Class::Server | Class::Net)
+    }
+}
+
+/// What is reported about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// How it ended.
+    pub class: Class,
+    /// What its Retry-After said, if that could be read; floor and cap are not yet applied (R70).
+    pub retry_after: Option<Nanos>,
+    /// Which attempt it was, from 1; nothing = the limiter counts (R77).
+    pub attempt: Option<u32>,
+    /// For whom it was made.
+    pub priority: Priority,
+    /// How long it took.
+    pub latency: Option<Nanos>,
+    /// What it really cost, if that is known by now (R129).
+    pub actual: Option<[u64; MAX_UNITS]>,
+    /// When it was granted, if that is known: then a late outcome is told from a probe's (R140).
+    pub granted_at: Option<Time>,
+}
+
+impl Report {
+    /// Nothing but how it ended.
+    pub const fn new(class: Class) -> Report {
+        Report {
+            class,
+            retry_after: None,
+            attempt: None,
+            priority: Priority::Background,
+            latency: None,
+            actual: None,
+            granted_at: None,
+        }
+    }
+}
+
+/// Counts an outcome.
+pub(super) fn tally<M: Memory>(m: &mut M, report: &Report) {
+    let mut tallies = m.tallies();
+    let Tallies { ok, throttled, server, net, other, .. } = &mut tallies;
+    let count = match report.class {
+        Class::Ok => ok,
+        Class::Throttled => throttled,
+        Class::Server => server,
+        Class::Net => net,
+        Class::Ignored => other,
+    };
+    *count = count.wrapping_add(1);
+    if let Some(latency) = report.latency {
+        tallies.took(latency);
+    }
+    m.set_tallies(&tallies);
+}
+
+/// Bits of an entry that hold the class; the time is above them.
+const CLASS_BITS: u32 = 2;
+
+/// Drops what is too old or too many, so that `room` more fit.
+fn drop_old<V: View>(v: &V, window: &OutcomeWindow, health: &mut Health, room: u32, now: Time) {
+    // Words in range, whatever they were.
+    let most = window.max_count.clamp(1, super::policy::MAX_OUTCOMES);
+    health.samples = health.samples.min(super::policy::MAX_OUTCOMES);
+    while health.samples > 0 {
+        let entry = v.outcome(health.oldest);
+        let age = now.since(Time(entry >> CLASS_BITS));
+        if age < window.max_age && health.samples.saturating_add(room) <= most {
+            break;
+        }
+        let was_error = entry & 3 != Class::Ok as u64;
+        health.errors = health.errors.saturating_sub(u64::from(was_error));
+        health.oldest = health.oldest.wrapping_add(1);
+        health.samples -= 1;
+    }
+    if health.samples == 0 {
+        health.errors = 0;
+    }
+}
+
+/// How many outcomes count now, and how many of them are errors.
+pub fn counted<V: View>(v: &V, now: Time) -> (u32, u64) {
+    let mut health = v.health();
+    drop_old(v, &v.window_policy(), &mut health, 0, now);
+    (health.samples, health.errors)
+}
+
+/// Adds an outcome to the window. Says whether the window had run empty before.
+pub(super) fn push<M: Memory>(m: &mut M, health: &mut Health, class: Class, now: Time) -> bool {
+    drop_old(m, &m.window_policy(), health, 1, now);
+    let was_empty = health.samples == 0;
+    m.set_outcome(health.oldest.wrapping_add(health.samples), now.0 << CLASS_BITS | class as u64 & 3);
+    health.samples += 1;
+    health.errors += u64::from(class != Class::Ok);
+    was_empty
+}
+
+/// Empties the window.
+pub(super) fn clear(health: &mut Health) {
+    health.oldest = health.oldest.wrapping_add(health.samples);
+    (health.samples, health.errors) = (0, 0);
+}
+
+/// Whether the ratio of errors is at least `part` millionths, with samples enough (R47).
+pub(super) fn is_at_least(health: &Health, part: u32, min_samples: u32) -> bool {
+    health.samples >= min_samples && health.samples > 0 && !is_below(health, part)
+}
+
+/// Whether the ratio of errors is below `part` millionths; that of nothing is 0.
+pub(super) fn is_below(health: &Health, part: u32) -> bool {
+    let scaled = health.errors.saturating_mul(u64::from(super::policy::MILLION));
+    scaled < u64::from(part).saturating_mul(u64::from(health.samples)) || (health.samples == 0 && part > 0)
+}

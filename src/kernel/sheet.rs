@@ -1,0 +1,308 @@
+//! What a limiter remembers besides rules, permits and the queue, as plain words: how calls ended, what that led to, and
+//! what response headers said.
+//!
+//! ```text
+//! word
+//!    0..16    health       the breaker's state, the gate, counters
+//!   16..40    tallies      how calls ended, and how long they took
+//!   40..44    gate note    who closed the gate
+//!   48..52    pace         the gap between calls that headers taught
+//!   56..88    windows      four words for each of eight windows
+//!   88..112   transitions  the newest twelve, two words each
+//!  112..1136  outcomes     a ring: time << 2 | class
+//! 1136..2160  admissions   a ring of times
+//! ```
+//!
+//! All zero is a fresh sheet, and any words are one: what is read is brought into range where it is used.
+
+use super::breaker::{Cause, State};
+use super::policy::{MAX_OUTCOMES, PerSecond};
+use super::state::{Memory, View};
+use super::time::{Nanos, Time};
+use bytemuck::{Pod, Zeroable};
+
+/// How many words a sheet takes.
+pub const SHEET_WORDS: usize = ADMISSIONS_AT + MAX_ADMISSIONS;
+/// How many of them come before the rings.
+pub const SHEET_HEAD_WORDS: usize = OUTCOMES_AT;
+
+const HEALTH_AT: usize = 0;
+const WRITTEN_OFF_AT: usize = HEALTH_AT + 13;
+const _: () = assert!(std::mem::offset_of!(Health, written_off) == 8 * WRITTEN_OFF_AT);
+const TALLIES_AT: usize = 16;
+const GATE_NOTE_AT: usize = 40;
+const PACE_AT: usize = 48;
+const WINDOWS_AT: usize = 56;
+const TRANSITIONS_AT: usize = 88;
+const OUTCOMES_AT: usize = 112;
+const ADMISSIONS_AT: usize = OUTCOMES_AT + MAX_OUTCOMES as usize;
+/// Times of admissions that are remembered at most: one more than gaps between them.
+pub const MAX_ADMISSIONS: usize = 1024;
+/// Transitions that are remembered.
+pub const TRANSITIONS: u64 = 12;
+
+/// The breaker's state, the gate, and what decides about them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Health {
+    /// A [`State`].
+    pub state: u32,
+    /// [`OFFLINE`], [`ATTEMPT`], [`RAMPING`].
+    pub flags: u32,
+    /// When the state began.
+    pub since: Time,
+    /// When its timer is due, if it has one.
+    pub until: Time,
+    /// The rate in force where nothing is blocked; 0 = the full one.
+    pub rate: PerSecond,
+    /// No call before this, whatever the state (R73).
+    pub gate_until: Time,
+    /// One more than the time of the first of all evaluations in a row that found too many errors; 0 = the last did not.
+    pub sustained: u64,
+    /// While probing: when a probe that has not reported back is written off.
+    pub probe_until: Time,
+    /// Successive 429.
+    pub consec429: u32,
+    /// Successes since the state began.
+    pub successes: u32,
+    /// Evaluations in a row that agreed on a move.
+    pub agreed: u32,
+    /// Sleeps since the last Normal.
+    pub sleeps: u32,
+    /// Successive outcomes that call for backing off (R77).
+    pub run: u32,
+    /// Successive failures, of a consecutive breaker.
+    pub failures: u32,
+    /// The outcome window: where its oldest entry is, and how many there are.
+    pub oldest: u32,
+    /// See `oldest`.
+    pub samples: u32,
+    /// Errors in the outcome window.
+    pub errors: u64,
+    /// Permits granted before this were written off.
+    pub written_at: Time,
+    /// Permits of probes that were written off, and are still out.
+    pub written_off: u64,
+    /// Transitions so far.
+    pub transitions: u64,
+    pub(super) unused: u64,
+}
+
+/// An operator said so: the state has no timer (R63).
+pub const OFFLINE: u32 = 1;
+/// On the way from CacheOnly by itself: a failed probe leads back there (R65).
+pub const ATTEMPT: u32 = 2;
+/// The rate rises step by step (R62).
+pub const RAMPING: u32 = 4;
+
+impl Health {
+    /// Its state.
+    pub fn state(&self) -> State {
+        State::from_code(self.state)
+    }
+
+    /// Whether a flag is set.
+    pub const fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Sets or clears a flag.
+    pub const fn flag(&mut self, flag: u32, set: bool) {
+        self.flags = if set { self.flags | flag } else { self.flags & !flag };
+    }
+}
+
+/// How calls ended (R46), and how long they took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Tallies {
+    /// Calls that ended well.
+    pub ok: u64,
+    /// Calls answered with 429.
+    pub throttled: u64,
+    /// Calls answered with 5xx.
+    pub server: u64,
+    /// Calls that got no answer.
+    pub net: u64,
+    /// Calls answered with any other 4xx.
+    pub other: u64,
+    /// Nanoseconds that all calls took whose time was reported.
+    pub latency_sum: u64,
+    /// How many of them took up to [`LATENCY_BOUNDS`], each; the last: longer.
+    pub latency: [u64; 16],
+    unused: [u64; 2],
+}
+
+/// Upper bounds of the latencies that are counted together, in milliseconds.
+pub const LATENCY_BOUNDS: [u64; 15] =
+    [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000];
+
+impl Tallies {
+    /// Counts how long a call took.
+    pub fn took(&mut self, latency: Nanos) {
+        let millis = latency.0.div_ceil(1_000_000);
+        let place = LATENCY_BOUNDS.iter().position(|bound| millis <= *bound).unwrap_or(LATENCY_BOUNDS.len());
+        self.latency[place] = self.latency[place].wrapping_add(1);
+        self.latency_sum = self.latency_sum.wrapping_add(latency.0);
+    }
+}
+
+/// Who closed the gate last, for people (R142).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct GateNote {
+    /// When.
+    pub at: Time,
+    /// Process id.
+    pub pid: u64,
+    /// Program name, zero-padded.
+    pub program: [u8; 16],
+}
+
+/// The gap between calls that response headers taught.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Pace {
+    /// The smallest gap between calls.
+    pub interval: Nanos,
+    /// When it last became larger (R89).
+    pub tightened_at: Time,
+    /// Admissions so far.
+    pub admitted: u64,
+    /// One more than the window that the gap is for; 0 = none.
+    pub bottleneck: u64,
+}
+
+/// What headers last said about one window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Sight {
+    /// Its limit.
+    pub limit: u64,
+    /// What is left of it.
+    pub remaining: u64,
+    /// When it starts anew.
+    pub reset_at: Time,
+    /// One more than when that was said; 0 = never.
+    pub seen: u64,
+}
+
+/// A change of the breaker's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// When; of a timer, when it was due.
+    pub at: Time,
+    /// From which state.
+    pub from: State,
+    /// To which.
+    pub to: State,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Reading the sheet.
+pub trait SheetView: View {
+    /// The breaker's state and the gate.
+    fn health(&self) -> Health {
+        bytemuck::cast::<[u64; 16], _>(self.sheet(HEALTH_AT))
+    }
+
+    /// How many permits of probes were written off and are still out; a hint, the health has it all.
+    #[inline(always)]
+    fn has_written_off(&self) -> bool {
+        let [word] = self.sheet(WRITTEN_OFF_AT);
+        word != 0
+    }
+
+    /// How calls ended.
+    fn tallies(&self) -> Tallies {
+        bytemuck::cast::<[u64; 24], _>(self.sheet(TALLIES_AT))
+    }
+
+    /// Who closed the gate.
+    fn gate_note(&self) -> GateNote {
+        bytemuck::cast::<[u64; 4], _>(self.sheet(GATE_NOTE_AT))
+    }
+
+    /// The pace.
+    fn pace(&self) -> Pace {
+        bytemuck::cast::<[u64; 4], _>(self.sheet(PACE_AT))
+    }
+
+    /// What headers said about a window.
+    fn sight(&self, window: usize) -> Sight {
+        bytemuck::cast::<[u64; 4], _>(self.sheet(WINDOWS_AT + 4 * (window % 8)))
+    }
+
+    /// The transition of that number, which must be among the newest [`TRANSITIONS`].
+    fn transition(&self, number: u64) -> Transition {
+        let [at, what] = self.sheet(TRANSITIONS_AT + 2 * (number % TRANSITIONS) as usize);
+        Transition {
+            at: Time(at),
+            from: State::from_code(u32::from(what as u8)),
+            to: State::from_code(u32::from((what >> 8) as u8)),
+            cause: Cause::from_code((what >> 16) as u8),
+        }
+    }
+
+    /// An entry of the ring of outcomes.
+    fn outcome(&self, index: u32) -> u64 {
+        let [word] = self.sheet(OUTCOMES_AT + (index % MAX_OUTCOMES) as usize);
+        word
+    }
+
+    /// When the admission of that number was, which must be among the newest [`MAX_ADMISSIONS`].
+    fn admission(&self, number: u64) -> Time {
+        let [time] = self.sheet(ADMISSIONS_AT + (number % MAX_ADMISSIONS as u64) as usize);
+        Time(time)
+    }
+}
+
+impl<V: View> SheetView for V {}
+
+/// Changing the sheet.
+pub trait SheetMemory: Memory {
+    /// Stores the breaker's state and the gate.
+    fn set_health(&mut self, health: &Health) {
+        self.set_sheet(HEALTH_AT, bytemuck::cast::<_, [u64; 16]>(*health));
+    }
+
+    /// Stores how calls ended.
+    fn set_tallies(&mut self, tallies: &Tallies) {
+        self.set_sheet(TALLIES_AT, bytemuck::cast::<_, [u64; 24]>(*tallies));
+    }
+
+    /// Stores who closed the gate.
+    fn set_gate_note(&mut self, note: &GateNote) {
+        self.set_sheet(GATE_NOTE_AT, bytemuck::cast::<_, [u64; 4]>(*note));
+    }
+
+    /// Stores the pace.
+    fn set_pace(&mut self, pace: &Pace) {
+        self.set_sheet(PACE_AT, bytemuck::cast::<_, [u64; 4]>(*pace));
+    }
+
+    /// Stores what headers said about a window.
+    fn set_sight(&mut self, window: usize, sight: &Sight) {
+        self.set_sheet(WINDOWS_AT + 4 * (window % 8), bytemuck::cast::<_, [u64; 4]>(*sight));
+    }
+
+    /// Stores a transition under its number.
+    fn set_transition(&mut self, number: u64, transition: &Transition) {
+        let Transition { at, from, to, cause } = *transition;
+        let what = from as u64 | (to as u64) << 8 | (cause as u64) << 16;
+        self.set_sheet(TRANSITIONS_AT + 2 * (number % TRANSITIONS) as usize, [at.0, what]);
+    }
+
+    /// Stores an entry of the ring of outcomes.
+    fn set_outcome(&mut self, index: u32, word: u64) {
+        self.set_sheet(OUTCOMES_AT + (index % MAX_OUTCOMES) as usize, [word]);
+    }
+
+    /// Stores when an admission was.
+    fn set_admission(&mut self, number: u64, at: Time) {
+        self.set_sheet(ADMISSIONS_AT + (number % MAX_ADMISSIONS as u64) as usize, [at.0]);
+    }
+}
+
+impl<M: Memory> SheetMemory for M {}
