@@ -1,6 +1,7 @@
 //! The ways to one decision agree: the short way for one rule, the long way for any number, and the mere judgement.
 
 use proptest::prelude::*;
+use shmlimit::kernel::breaker::hot_words;
 use shmlimit::kernel::decide;
 use shmlimit::kernel::{Ask, Core, Held, LocalMemory, Memory, Reason, RuleState, Time, View};
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
@@ -87,13 +88,13 @@ proptest! {
         cost in prop_oneof![Just(1), 1..4_u64, any::<u64>()],
         priority in priority(),
     ) {
-        let mut words = policy.encode();
+        let mut words = hot_words(&policy);
         if !keep {
             let kind = words[8] & 0xff;
             words[8..16].copy_from_slice(&terms);
             words[8] = words[8] & !0xff | kind;
         }
-        let mut memory = LocalMemory::from_words(words);
+        let mut memory = LocalMemory::from_words(policy.encode(), words);
         memory.set_rule(0, RuleState(rule));
         let ask = Ask { cost: [cost; 4], priority };
         let judged = decide::judge(&memory, &ask, Time(now));
