@@ -10,7 +10,7 @@ pub fn below(room: &str) -> Option<&'static [&'static str]> {
     Some(match room {
         "kernel" | "sys" => &[],
         "error" => &["kernel", "config"],
-        "presets" | "describe" => &["kernel"],
+        "presets" | "describe" | "headers" => &["kernel"],
         "paths" => &["error", "sys"],
         "config" => &["kernel", "presets"],
         "segment" => &["kernel", "sys", "error", "paths"],
