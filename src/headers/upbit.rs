@@ -13,8 +13,7 @@ impl Parser for Upbit {
         let mut windows = Windows::default();
         let mine = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("remaining-req"));
         for group in mine.filter_map(|(_, value)| Group::read(value)) {
-            for (window, remaining) in [("sec", group.sec), ("min", group.min)] {
-                let reading = Reading { remaining: remaining.remaining, ..Reading::default() };
+            for (window, reading) in [("sec", group.sec), ("min", group.min)] {
                 windows.add(&format!("{}:{window}", group.name), reading);
             }
         }
