@@ -117,6 +117,9 @@ mod tests {
         assert_eq!(decimal("18446744073.709551614", SECOND), Some(Nanos(u64::MAX - 1)));
         assert_eq!(decimal("18446744074", SECOND), Some(Nanos(u64::MAX)));
         assert_eq!(decimal(&"9".repeat(70_000), SECOND), Some(Nanos(u64::MAX)));
+        // Not nines only: all of them wrap around to the very same number.
+        assert_eq!(decimal(&format!("1{}", "0".repeat(70_000)), SECOND), Some(Nanos(u64::MAX)));
+        assert_eq!(decimal("20000000000000000000", Nanos(1)), Some(Nanos(u64::MAX)));
         assert_eq!(decimal(&"0".repeat(70_000), SECOND), Some(Nanos::ZERO));
     }
 

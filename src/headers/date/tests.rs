@@ -121,7 +121,9 @@ fn r72_a_year_of_two_digits_is_at_most_50_years_ahead() {
     assert_eq!(year("Saturday, 01-Jan-50 00:00:00 GMT", in_1999), Some(1950));
     assert_eq!(year("Saturday, 01-Jan-20 00:00:00 GMT", 0), Some(2020));
     assert_eq!(year("Saturday, 02-Jan-20 00:00:00 GMT", 0), Some(1920));
-    assert!(year("Saturday, 01-Jan-99 00:00:00 GMT", u64::MAX).is_some());
+    // In UTC that is still 2099, less than 50 years after the last hour of 2049.
+    assert_eq!(year("Friday, 01-Jan-00 00:30:00 +0200", 2_524_604_400_000_000_000), Some(2099));
+    assert_eq!(year("Saturday, 01-Jan-99 00:00:00 GMT", u64::MAX), Some(2599));
     // The day must exist in that year: 2100 and 1900 have no 29th of February, 2000 has.
     assert_eq!(year("Tuesday, 29-Feb-00 00:00:00 GMT", NOW), Some(2000));
     assert_eq!(year("Tuesday, 29-Feb-00 00:00:00 GMT", 3_000_000_000_000_000_000), None);
