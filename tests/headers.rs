@@ -94,6 +94,14 @@ const SAMPLES: &[Sample] = &[
             ("permin", "limit=50 remaining=20 reset_after_s=23 window_s=60"),
         ],
     },
+    // Docker Hub, which puts the window behind each number.
+    Sample {
+        parser: "ietf",
+        headers: "ratelimit-limit: 100;w=21600
+            ratelimit-remaining: 76;w=21600
+            docker-ratelimit-source: 192.0.2.1",
+        says: &[("default", "limit=100 remaining=76 window_s=21600")],
+    },
     // Resets in seconds from now, in seconds and in milliseconds since the epoch.
     Sample {
         parser: "xratelimit",

@@ -57,9 +57,9 @@ impl Found {
         } else if name.eq_ignore_ascii_case("ratelimit") {
             members(value)?.try_for_each(|member| found.state(member))?;
         } else if name.eq_ignore_ascii_case("ratelimit-remaining") {
-            found.unnamed("remaining", value)?;
+            found.unnamed("remaining", number_of(value)?)?;
         } else if name.eq_ignore_ascii_case("ratelimit-reset") {
-            found.unnamed("reset", value)?;
+            found.unnamed("reset", number_of(value)?)?;
         }
         Some(found)
     }
@@ -134,6 +134,14 @@ impl Found {
         self.named.add(DEFAULT, self.unnamed);
         self.named.sorted()
     }
+}
+
+/// The number that a value is. It may have parameters: some send `76;w=21600`.
+fn number_of(value: &str) -> Option<&str> {
+    let mut members = members(value)?;
+    let only = members.next()?;
+    parameters(only)?;
+    members.next().is_none().then(|| only.item())
 }
 
 /// The parameters that we know, whichever header they belong to; `None` if one of them is malformed.

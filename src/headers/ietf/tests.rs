@@ -25,6 +25,10 @@ fn r97_three_headers() {
     let rest = [("RateLimit-Remaining", "50"), ("ratelimit-reset", "30")];
     is(&[("RateLimit-Limit", "100"), rest[0], rest[1]], &[("default", reading(100, 50, 30, NONE))]);
     is(&rest, &[("default", reading(NONE, 50, 30, NONE))]);
+    is(
+        &[("RateLimit-Limit", "100;w=60"), ("RateLimit-Remaining", "50;w=60"), ("RateLimit-Reset", "30;x=y")],
+        &[("default", reading(100, 50, 30, 60))],
+    );
 }
 
 #[test]
@@ -156,7 +160,7 @@ fn r94_a_malformed_value_is_ignored_as_a_whole() {
         is(&[("RateLimit-Policy", value)], &[]);
     }
     for name in ["RateLimit-Remaining", "RateLimit-Reset"] {
-        for value in ["", "-1", "1.5", "5, 3", "NaN", "5;w=1"] {
+        for value in ["", "-1", "1.5", "5, 3", "5;w=1, 3", "NaN", "5;w=x", "\"5\"", "5;x=\""] {
             is(&[(name, value)], &[]);
         }
     }
@@ -179,5 +183,6 @@ fn r99b_thousands_of_policies_give_64_windows() {
     let parsed = Ietf.parse(&[("RateLimit", &value), ("RateLimit-Policy", &",".repeat(65536))], 0);
     assert_eq!(parsed.len(), 64);
     let quotas = "1;w=1,".repeat(10_000);
+    assert_eq!(Found::read("ratelimit-policy", &quotas).unwrap().quotas.len(), MOST_WINDOWS);
     assert_eq!(Ietf.parse(&[("RateLimit-Policy", &quotas), ("RateLimit-Limit", "1")], 0).len(), 1);
 }
