@@ -9,7 +9,7 @@ use common::baselines::{FileLock, Rate, SharedWord};
 use common::{Bound, Budget, Options, Target, clock, limiter, median, per_operation, quantile};
 use governor::clock::{DefaultClock, MonotonicClock};
 use governor::{Quota, RateLimiter};
-use shmlimit::{AcquireError, Grant, Limiter, Request};
+use shmlimit::{AcquireError, Grant, Limiter, Outcome, Request};
 use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
@@ -148,6 +148,9 @@ fn targets(figures: &[Figure]) -> Vec<Target> {
         against_clock("denied (rate) / clock", "denied: rate", 1.3, true),
         against_clock("denied (concurrency) / clock", "denied: concurrency", 1.3, true),
         against_clock("release / clock", "release", 2.0, true),
+        against_clock("granted, all on / clock", "granted, all on", 2.0, true),
+        against_clock("record / clock", "record", 2.5, true),
+        against_clock("record / clock, goal", "record", 1.5, false),
         against_clock("granted / clock, goal", "granted", 1.0, false),
         against_clock("denied (rate) / clock, goal", "denied: rate", 0.7, false),
         quotient("flock+mmap / granted", "flock + mmap", "granted", Bound::AtLeast(10.0), true),
@@ -175,6 +178,7 @@ fn pass(options: &Options) -> bool {
     let path = directory.path();
     let plenty = limiter(path, "plenty", Budget::Plenty.policy(1, None));
     let plenty_8 = limiter(path, "plenty-8", Budget::Plenty.policy(8, None));
+    let guarded = limiter(path, "guarded", Budget::Plenty.guarded());
     let scarce = limiter(path, "scarce", Budget::Scarce.policy(1, None));
     let scarce_8 = limiter(path, "scarce-8", Budget::Scarce.policy(8, None));
     let crowded = limiter(path, "crowded", Budget::Plenty.policy(1, Some(1)));
@@ -194,6 +198,10 @@ fn pass(options: &Options) -> bool {
             granted_in_place(&["granted", "release", "granted + release"], &plenty),
             take_and_give_back(&["granted, and moved", "cancel"], &plenty, |grant| {
                 grant.cancel().expect("cancelled");
+            }),
+            granted_in_place(&["granted, all on", "release, all on", "granted + release, all on"], &guarded),
+            take_and_give_back(&["granted, all on, and moved", "record"], &guarded, |grant| {
+                grant.record(black_box(&Outcome::http(200, &[]))).expect("recorded");
             }),
             denied(&["denied: rate"], &scarce),
             denied(&["denied: concurrency"], &crowded),

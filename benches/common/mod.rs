@@ -5,6 +5,7 @@
 pub mod baselines;
 
 use nix::libc;
+use shmlimit::kernel::policy::{Breaker, BreakerKind};
 use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
 use std::path::Path;
 use std::process::ExitCode;
@@ -79,6 +80,19 @@ impl Budget {
     pub fn policy(self, count: usize, concurrency: Option<u64>) -> Policy {
         let rules = vec![self.rule(); count];
         let draft = PolicyDraft { concurrency, rules: &rules, ..PolicyDraft::default() };
+        Policy::new(&draft).expect("a valid policy")
+    }
+
+    /// A policy of one such rule with everything on: the five-state breaker, permits, a reserve, a background bound.
+    pub fn guarded(self) -> Policy {
+        let rule = RuleDraft { algorithm: Algorithm::TokenBucket, reserve: 1, ..self.rule() };
+        let draft = PolicyDraft {
+            concurrency: Some(4096),
+            concurrency_background: Some(4096),
+            rules: &[rule],
+            breaker: Breaker::of(BreakerKind::Fsm),
+            ..PolicyDraft::default()
+        };
         Policy::new(&draft).expect("a valid policy")
     }
 }

@@ -134,11 +134,39 @@ pub fn counted<V: View>(v: &V, now: Time) -> (u32, u64) {
     (health.samples, health.errors)
 }
 
+/// The word of an outcome.
+#[inline(always)]
+pub(super) fn entry(class: Class, now: Time) -> u64 {
+    now.0 << CLASS_BITS | class as u64 & 3
+}
+
+/// The window (oldest, samples) with room for one more, if little is to be dropped for that, and nothing but successes.
+#[inline(always)]
+pub(super) fn make_room<V: View>(v: &V, (oldest, samples): (u32, u32), now: Time) -> Option<(u32, u32)> {
+    let window = v.window_policy();
+    let most = window.max_count.clamp(1, super::policy::MAX_OUTCOMES);
+    let mut left = (oldest, samples);
+    // One that is too many and one that is too old: more is for the long way.
+    for _ in 0..3 {
+        let (oldest, samples) = left;
+        let entry = v.outcome(oldest);
+        let stays = now.since(Time(entry >> CLASS_BITS)) < window.max_age && samples < most;
+        if samples == 0 || stays {
+            return Some(left);
+        }
+        if entry & 3 != Class::Ok as u64 {
+            return None;
+        }
+        left = (oldest.wrapping_add(1), samples - 1);
+    }
+    None
+}
+
 /// Adds an outcome to the window. Says whether the window had run empty before.
 pub(super) fn push<M: Memory>(m: &mut M, health: &mut Health, class: Class, now: Time) -> bool {
     drop_old(m, &m.window_policy(), health, 1, now);
     let was_empty = health.samples == 0;
-    m.set_outcome(health.oldest.wrapping_add(health.samples), now.0 << CLASS_BITS | class as u64 & 3);
+    m.set_outcome(health.oldest.wrapping_add(health.samples), entry(class, now));
     health.samples += 1;
     health.errors += u64::from(class != Class::Ok);
     was_empty

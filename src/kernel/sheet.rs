@@ -28,7 +28,16 @@ pub const SHEET_HEAD_WORDS: usize = OUTCOMES_AT;
 
 const HEALTH_AT: usize = 0;
 const WRITTEN_OFF_AT: usize = HEALTH_AT + 13;
-const _: () = assert!(std::mem::offset_of!(Health, written_off) == 8 * WRITTEN_OFF_AT);
+const _: () = {
+    assert!(std::mem::offset_of!(Health, written_off) == 8 * WRITTEN_OFF_AT);
+    // Where `calm` looks.
+    assert!(
+        std::mem::offset_of!(Health, sustained) == 8 * 5 && std::mem::offset_of!(Health, consec429) == 8 * 7
+    );
+    assert!(std::mem::offset_of!(Health, agreed) == 8 * 8 && std::mem::offset_of!(Health, run) == 8 * 9);
+    assert!(std::mem::offset_of!(Health, oldest) == 8 * 10 && std::mem::offset_of!(Health, errors) == 8 * 11);
+    assert!(std::mem::offset_of!(Tallies, ok) == 0);
+};
 const TALLIES_AT: usize = 16;
 const GATE_NOTE_AT: usize = 40;
 const PACE_AT: usize = 48;
@@ -240,6 +249,22 @@ pub trait SheetView: View {
         bytemuck::cast::<[u64; 16], _>(self.sheet(HEALTH_AT))
     }
 
+    /// The outcome window (oldest, samples), if no failure is remembered and the state is Normal: then a success changes
+    /// nothing but the window.
+    #[inline(always)]
+    fn calm(&self) -> Option<(u32, u32)> {
+        // Word by word: state and flags, sustained, 429 and successes, agreed and sleeps, run and failures, the window,
+        // errors.
+        let [state] = self.sheet::<1>(HEALTH_AT);
+        let [sustained] = self.sheet::<1>(HEALTH_AT + 5);
+        let [throttled, agreed, run, window, errors] = self.sheet(HEALTH_AT + 7);
+        let halves = |word: u64| bytemuck::cast::<u64, [u32; 2]>(word);
+        let ([state, _], [agreed, _]) = (halves(state), halves(agreed));
+        let calm = u64::from(state) | sustained | throttled | u64::from(agreed) | run | errors == 0;
+        let [oldest, samples] = halves(window);
+        if calm { Some((oldest, samples)) } else { None }
+    }
+
     /// How many permits of probes were written off and are still out; a hint, the health has it all.
     #[inline(always)]
     fn has_written_off(&self) -> bool {
@@ -298,6 +323,19 @@ pub trait SheetMemory: Memory {
     /// Stores the breaker's state and the gate.
     fn set_health(&mut self, health: &Health) {
         self.set_sheet(HEALTH_AT, bytemuck::cast::<_, [u64; 16]>(*health));
+    }
+
+    /// Stores the outcome window alone.
+    #[inline(always)]
+    fn set_calm(&mut self, oldest: u32, samples: u32) {
+        self.set_sheet(HEALTH_AT + 10, [bytemuck::cast::<[u32; 2], u64>([oldest, samples])]);
+    }
+
+    /// Counts a call that ended well.
+    #[inline(always)]
+    fn add_ok(&mut self) {
+        let [ok] = self.sheet(TALLIES_AT);
+        self.set_sheet(TALLIES_AT, [u64::wrapping_add(ok, 1)]);
     }
 
     /// Stores how calls ended.

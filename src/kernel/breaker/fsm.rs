@@ -18,7 +18,8 @@ pub(super) fn evaluate<M: Memory>(
     now: Time,
 ) {
     let min_samples = m.window_policy().min_samples;
-    if class == Class::Ok {
+    // While Normal nobody asks for them.
+    if class == Class::Ok && health.state() != State::Normal {
         health.successes = health.successes.saturating_add(1);
     }
     // "For five minutes" means at every evaluation since then; an empty window breaks it (R56).
