@@ -9,12 +9,16 @@ pub const LONGEST_FILE: usize = 450;
 pub fn below(room: &str) -> Option<&'static [&'static str]> {
     Some(match room {
         "kernel" | "sys" => &[],
-        "error" => &["kernel", "config"],
-        "presets" | "describe" => &["kernel"],
+        "error" => &["kernel", "config", "environment"],
+        "presets" | "quantity" => &["kernel"],
+        "settings" => &["kernel", "quantity"],
+        "describe" | "environment" => &["kernel", "quantity", "settings"],
         "paths" => &["error", "sys"],
-        "config" => &["kernel", "presets"],
+        "config" => &["kernel", "presets", "quantity", "settings"],
         "segment" => &["kernel", "sys", "error", "paths"],
-        "limiter" => &["segment", "kernel", "sys", "error", "paths", "presets", "describe", "config"],
+        "limiter" => {
+            &["segment", "kernel", "sys", "error", "paths", "presets", "describe", "config", "environment"]
+        }
         _ => return None,
     })
 }
