@@ -55,6 +55,10 @@ fn section(
         if path == "preset" {
             continue;
         }
+        // A name with a dot in it is in quotes, and not the path it looks like.
+        if name.contains('.') {
+            return Err(unknown(&path, name, &pattern[..pattern.len() - name.len()]));
+        }
         if let Some(key) = keys().iter().find(|key| key.key == pattern) {
             let given = given(value);
             settings.assign(key, i, &given).map_err(|problem| bad(&path, &given, &problem))?;
@@ -111,8 +115,13 @@ fn unknown(path: &str, name: &str, pattern: &str) -> ConfigError {
 pub(super) fn locate(key: &str) -> Option<(&'static KeyInfo, usize)> {
     let number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse().ok())?;
     let index = key.split('.').find_map(number);
-    let pattern: Vec<&str> =
-        key.split('.').map(|part| if number(part).is_some() { "N" } else { part }).collect();
+    // In the table `N` stands for a number; as a key it is none.
+    let part = |part| match number(part) {
+        Some(_) => "N",
+        None if part == "N" => "",
+        None => part,
+    };
+    let pattern: Vec<&str> = key.split('.').map(part).collect();
     let pattern = pattern.join(".");
     keys().iter().find(|key| key.key == pattern).map(|key| (key, index.unwrap_or(0)))
 }
