@@ -35,12 +35,15 @@ pub mod paths;
 #[cfg(not(loom))]
 pub mod presets;
 #[cfg(not(loom))]
+// Without files only what the environment and descriptions need is used of these two.
+#[cfg_attr(not(feature = "config"), allow(dead_code))]
 mod quantity;
 #[cfg(not(loom))]
 mod segment;
 #[cfg(loom)]
 pub mod segment;
 #[cfg(not(loom))]
+#[cfg_attr(not(feature = "config"), allow(dead_code, unused_imports))]
 mod settings;
 #[cfg(not(loom))]
 mod sys;
