@@ -64,7 +64,7 @@ pub enum EnvError {
         /// The variables.
         variables: String,
         /// What is wrong.
-        problem: PolicyError,
+        problem: Box<PolicyError>,
     },
 }
 
@@ -190,7 +190,7 @@ impl Patch {
             }
         }
         let variables: Vec<&str> = self.variables().map(|(variable, _)| variable).collect();
-        EnvError::DoNotFit { variables: variables.join(", "), problem }
+        EnvError::DoNotFit { variables: variables.join(", "), problem: Box::new(problem) }
     }
 }
 
