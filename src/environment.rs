@@ -142,6 +142,21 @@ impl Patch {
         self.entries.iter().map(|entry| (entry.variable.as_str(), entry.value.as_str()))
     }
 
+    /// The same without what concerns these keys: what is said more explicitly goes before (R111).
+    #[must_use]
+    pub fn without(mut self, keys: &[&str]) -> Patch {
+        self.entries.retain(|entry| !keys.contains(&entry.key.key));
+        self
+    }
+
+    /// What the environment makes of a policy: the policy itself unless it is concerned, whatever the variables say.
+    pub fn patched(policy: &Policy) -> Result<Policy, EnvError> {
+        match policy.breaker().kind() {
+            BreakerKind::Fsm => Patch::read()?.apply(policy),
+            _ => Ok(*policy),
+        }
+    }
+
     /// Whether a limiter of this policy is concerned at all.
     pub fn concerns(&self, policy: &Policy) -> bool {
         !self.is_empty() && policy.breaker().kind() == BreakerKind::Fsm

@@ -134,6 +134,9 @@ pub enum Error {
     #[cfg(feature = "config")]
     #[error(transparent)]
     Config(#[from] crate::config::ConfigError),
+    /// A variable of the environment that means nothing, or does not fit.
+    #[error(transparent)]
+    Environment(#[from] crate::environment::EnvError),
     /// A status that no server answers with.
     #[error("{status} is no HTTP status; 100 to 599 are")]
     BadStatus {

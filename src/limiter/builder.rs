@@ -4,6 +4,7 @@ use super::Limiter;
 use super::group::Group;
 use super::link::Link;
 use crate::describe;
+use crate::environment::Patch;
 use crate::error::Error;
 use crate::kernel::Policy;
 use crate::paths::{self, LimiterName};
@@ -25,6 +26,7 @@ pub struct Builder {
     shared_with: Option<u32>,
     group: Option<String>,
     network: bool,
+    environment: bool,
     bounds: Bounds,
 }
 
@@ -38,6 +40,7 @@ impl Builder {
             shared_with: None,
             group: None,
             network: false,
+            environment: true,
             bounds,
         }
     }
@@ -81,6 +84,14 @@ impl Builder {
     }
 
     /// Other bounds than the usual, for tests that cannot wait a second.
+    /// Leaves variables such as `SHMLIMIT_RATE_BASE` alone, which otherwise change the settings of a limiter with a
+    /// five-state breaker when it is opened (R109; [`crate::environment`]).
+    #[must_use]
+    pub fn ignore_environment(mut self) -> Builder {
+        self.environment = false;
+        self
+    }
+
     #[doc(hidden)]
     #[must_use]
     pub fn bounds(mut self, bounds: Bounds) -> Builder {
@@ -97,14 +108,15 @@ impl Builder {
         // What cannot be made must be there, and its directory with it.
         let Some(make) = make else { return self.open_existing() };
         let (name, directory) = self.place(true)?;
-        let segment = settle(&directory, &name, self.bounds, Some(Seed::fresh(make)))?;
+        let segment = settle(&directory, &name, self.bounds, Some(Seed::fresh(self.patched(&make)?)))?;
         if let Some(wanted) = self.policy {
-            let there = segment.policy()?;
+            let (there, wanted) = (self.patched(&segment.policy()?)?, self.patched(&wanted)?);
             if there != wanted {
                 let differences = describe::differences(&there, &wanted);
                 return Err(Error::ConfigMismatch { name: name.as_str().to_owned(), differences });
             }
         }
+        self.patch(&segment)?;
         Limiter::new(name, directory, self.bounds, segment, self.turns_with())
     }
 
@@ -112,6 +124,7 @@ impl Builder {
     pub fn open_existing(self) -> Result<Limiter, Error> {
         let (name, directory) = self.place(false)?;
         let segment = settle(&directory, &name, self.bounds, None)?;
+        self.patch(&segment)?;
         Limiter::new(name, directory, self.bounds, segment, self.turns_with())
     }
 
@@ -156,10 +169,27 @@ impl Builder {
             name: name.as_str().to_owned(),
             directory: directory.path().to_owned(),
         };
-        match self.policy {
-            Some(policy) => Ok(Seed::fresh(policy)),
-            None => Ok(Seed::fresh(presets::policy(name.as_str()).ok_or_else(unknown)??)),
+        let policy = match self.policy {
+            Some(policy) => policy,
+            None => presets::policy(name.as_str()).ok_or_else(unknown)??,
+        };
+        Ok(Seed::fresh(self.patched(&policy)?))
+    }
+
+    /// What the environment makes of a policy.
+    fn patched(&self, policy: &Policy) -> Result<Policy, Error> {
+        if self.environment { Ok(Patch::patched(policy)?) } else { Ok(*policy) }
+    }
+
+    /// The operator's hot patch (R110): what the environment says is put in force for all, and logged by whoever did it.
+    fn patch(&self, segment: &Segment) -> Result<(), Error> {
+        let there = segment.policy()?;
+        if self.patched(&there)? != there {
+            let now = segment.change_policy(|there| self.patched(there))?;
+            let changes = describe::changes(&there, &now);
+            tracing::info!(segment = %segment.path().display(), %changes, "changed by environment variables");
         }
+        Ok(())
     }
 
     fn place(&self, make: bool) -> Result<(LimiterName, Directory), Error> {

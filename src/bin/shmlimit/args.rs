@@ -48,6 +48,8 @@ pub enum Verb {
     Status(Status),
     /// Make a limiter
     Init(Init),
+    /// List ready-made limiters, or write one as a configuration file
+    Presets(Presets),
     /// Change a setting of a limiter in use, for all who share it
     Set(Set),
     /// Put a limiter's breaker into a state, or end what a Retry-After began
@@ -137,6 +139,15 @@ pub struct Record {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct Presets {
+    /// Write this one, as a file for: shmlimit init NAME --config FILE
+    pub name: Option<String>,
+    /// One JSON object per line and preset
+    #[arg(long, conflicts_with = "name")]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
 pub struct Set {
     /// The limiter
     pub name: String,
@@ -199,6 +210,12 @@ pub struct Init {
     /// What the background gets in any case while others wait too, 0 to 1 [default: 0]
     #[arg(long, value_parser = config::share, allow_hyphen_values = true, value_name = "PART")]
     background_share: Option<u64>,
+    /// How long the breaker's cache_only lasts before it tries to recover by itself: 15m; a bare number is minutes
+    #[arg(long, value_parser = minutes, allow_hyphen_values = true, value_name = "TIME")]
+    pub auto_recover: Option<Duration>,
+    /// No call until: shmlimit force NAME online
+    #[arg(long)]
+    pub offline: bool,
     /// Start afresh, with full buckets, in place of the limiter there may be
     #[arg(long)]
     pub replace: bool,

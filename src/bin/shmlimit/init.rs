@@ -4,7 +4,9 @@ use crate::args::{Init, Place};
 use crate::failure::Failure;
 use crate::{open, output, screen};
 use nix::unistd::Group;
-use shmlimit::config::Config;
+use shmlimit::config::{self, Config, Overrides};
+use shmlimit::environment::Patch;
+use shmlimit::kernel::policy::BreakerKind;
 use shmlimit::{Error, Limiter, Nanos, Policy, presets};
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,7 +23,7 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
     let group = args.shared_with.as_deref().map(group_id).transpose()?;
     let (limiter, what) = if args.replace {
         let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
-        let mut builder = open::builder(place, &args.name).policy(policy);
+        let mut builder = open::builder(place, &args.name).policy(policy).ignore_environment();
         if let Some(group) = group {
             builder = builder.shared_with(group);
         }
@@ -35,6 +37,9 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
             None => (make(place, args, policy, group)?, "made"),
         }
     };
+    if args.offline {
+        limiter.force(shmlimit::Force::Offline)?;
+    }
     let policy = limiter.policy()?;
     output::line(&format!(
         "{}: {what} in {}: {}",
@@ -82,19 +87,39 @@ fn policy(args: &Init) -> Result<Option<Policy>, Failure> {
                 .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?
         }
         None if presets::NAMES.contains(&args.name.as_str()) => Config::preset(&args.name)?,
-        None if overrides.is_empty() => return Ok(None),
+        None if overrides.is_empty() && args.auto_recover.is_none() => return Ok(None),
         None => Config::empty()?,
     };
-    Ok(Some(*base.with(&overrides)?.policy()))
+    let mut policy = *base.with(&overrides)?.policy();
+    if let Some(period) = args.auto_recover {
+        policy = config::set(&policy, "breaker.auto_recover", &format!("{}ns", period.as_nanos()))?;
+    }
+    Ok(Some(from_environment(args, policy)?))
+}
+
+/// What the environment says goes before file and preset, and what was typed goes before the environment (R111).
+fn from_environment(args: &Init, policy: Policy) -> Result<Policy, Failure> {
+    let Overrides { rate, burst, concurrency, .. } = args.overrides();
+    if policy.breaker().kind() != BreakerKind::Fsm {
+        return Ok(policy);
+    }
+    let mut typed = Vec::new();
+    if rate.is_some() {
+        typed.extend(["breaker.rate_base", "rules.0.burst"]);
+    }
+    typed.extend(burst.map(|_| "rules.0.burst"));
+    typed.extend(concurrency.map(|_| "concurrency"));
+    let patch = Patch::read().map_err(Error::from)?.without(&typed);
+    Ok(patch.apply(&policy).map_err(Error::from)?)
 }
 
 /// Uses the limiter that is there, if it is what was asked for.
 fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -> Result<Limiter, Failure> {
-    let explicit = args.config.is_some() || !args.overrides().is_empty();
+    let explicit = args.config.is_some() || !args.overrides().is_empty() || args.auto_recover.is_some();
     match policy {
         Some(policy) if explicit => {
             drop(limiter);
-            Ok(open::builder(place, &args.name).policy(policy).open()?)
+            Ok(open::builder(place, &args.name).policy(policy).ignore_environment().open()?)
         }
         _ => Ok(limiter),
     }
@@ -104,7 +129,7 @@ fn make(place: &Place, args: &Init, policy: Option<Policy>, group: Option<u32>) 
     // A bad name is worth more words than missing settings.
     shmlimit::paths::LimiterName::new(&args.name)?;
     let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
-    let builder = open::builder(place, &args.name).policy(policy);
+    let builder = open::builder(place, &args.name).policy(policy).ignore_environment();
     let made = match group {
         Some(group) => builder.clone().shared_with(group).create(),
         None => builder.clone().create(),

@@ -11,6 +11,7 @@ mod force;
 mod init;
 mod open;
 mod output;
+mod presets;
 mod record;
 mod relay;
 mod run;
@@ -39,6 +40,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some(Verb::Run(run)) => run::run(&args.place, run),
         Some(Verb::Acquire(acquire)) => acquire::run(&args.place, acquire),
         Some(Verb::Init(init)) => init::run(&args.place, init),
+        Some(Verb::Presets(presets)) => presets::run(presets),
         Some(Verb::Record(record)) => record::run(&args.place, record),
         Some(Verb::Force(force)) => force::run(&args.place, force),
         Some(Verb::Set(set)) => force::set(&args.place, set),
