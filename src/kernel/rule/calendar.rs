@@ -36,7 +36,7 @@ impl Calendar {
     /// When the wall clock, running on as it does, is `elapsed` into the window `windows` after this one.
     pub(super) fn time(&self, windows: u64, elapsed: u64) -> Time {
         let id = u128::from(self.id) + u128::from(windows);
-        let wall = id * u128::from(self.period) + u128::from(elapsed);
+        let wall = id.saturating_mul(u128::from(self.period)).saturating_add(u128::from(elapsed));
         let wait = wall.saturating_sub(u128::from(self.wall));
         self.now.plus(Nanos(u64::try_from(wait).unwrap_or(u64::MAX)))
     }

@@ -180,13 +180,18 @@ impl Count for SlidingLog {
         }
         let back = cost.min(ring.count(m, run)).min(words.total);
         ring.shrink(m, words.stretch, run, back);
-        // The newest runs that count nothing any more make room.
+        // Runs at either end that count nothing any more make room.
         let mut stretch = words.stretch;
         for _ in 0..POPS {
-            if stretch.len() == 0 || ring.count(m, stretch.last()) > 0 {
+            if stretch.len() == 0 {
+                break;
+            } else if ring.count(m, stretch.last()) == 0 {
+                stretch.next = stretch.last();
+            } else if ring.count(m, stretch.first) == 0 {
+                stretch.first = stretch.first.wrapping_add(1);
+            } else {
                 break;
             }
-            stretch.next = stretch.last();
         }
         m.set_rule(at.rule, Words { stretch, total: words.total - back, ..words }.write());
     }
