@@ -73,9 +73,9 @@ impl Entries {
     }
 }
 
-/// Runs calls of one to three units against a log that is nearly always full, and takes every fourth back, any time
-/// later. Returns how many instants were charged.
-fn storm(limit: u64, period: u64, rounds: u64, seed: u64) -> u64 {
+/// Runs calls of up to `most` units against a log that is nearly always full, and takes one of `back` of them back, any
+/// time later. Returns how many instants were charged.
+fn storm(limit: u64, period: u64, rounds: u64, seed: u64, most: u64, back: u64) -> u64 {
     let mut random = Random(seed);
     let mut m = log(limit, period);
     let (mut entries, mut tickets) = (Entries::default(), Vec::new());
@@ -83,7 +83,7 @@ fn storm(limit: u64, period: u64, rounds: u64, seed: u64) -> u64 {
     for round in 0..rounds {
         now += random.below(3 * period / limit);
         entries.expire(now, period);
-        let cost = 1 + random.below(3);
+        let cost = 1 + random.below(most);
         match take(&mut m, cost, now) {
             Ok(ticket) => {
                 assert!(entries.total + cost <= limit, "round {round}");
@@ -101,7 +101,7 @@ fn storm(limit: u64, period: u64, rounds: u64, seed: u64) -> u64 {
                 }
             }
         }
-        if random.below(4) == 0 && !tickets.is_empty() {
+        if random.below(back) == 0 && !tickets.is_empty() {
             let ticket = tickets.swap_remove(random.below(tickets.len() as u64) as usize);
             decide::settle(&mut m, &ticket, [0; MAX_UNITS], Time(now));
             entries.remove(ticket.granted_at.0, ticket.cost[0]);
@@ -118,7 +118,7 @@ fn storm(limit: u64, period: u64, rounds: u64, seed: u64) -> u64 {
 
 #[test]
 fn r31_r137_a_log_of_100_000_goes_round_with_random_refunds() {
-    let instants = storm(100_000, 10 * SECOND, 500_000, 0x5eed);
+    let instants = storm(100_000, 10 * SECOND, 500_000, 0x5eed, 3, 4);
     // There is room for 121 000 and some.
     assert!(instants > 250_000, "{instants}: twice round");
 }
@@ -126,7 +126,9 @@ fn r31_r137_a_log_of_100_000_goes_round_with_random_refunds() {
 #[test]
 fn r31_small_logs_go_round_too() {
     for (limit, seed) in [(10, 1), (17, 2), (40, 3), (250, 4), (1_000, 5)] {
-        storm(limit, SECOND, 30_000, seed);
+        storm(limit, SECOND, 30_000, seed, 3, 4);
+        // Nearly all places in use: blocks of this round and the one before overlap.
+        storm(limit, SECOND, 30_000, seed, 1, 16);
     }
 }
 
@@ -202,4 +204,16 @@ fn r129_a_settlement_below_zero_is_made_up_for_when_it_is_too_old() {
     assert_eq!(left(&m, SECOND + 6), 0);
     assert_eq!(left(&m, SECOND + 7), 10);
     assert!(decide::sane(&m));
+}
+
+#[test]
+fn r129_calls_taken_back_at_once_leave_no_trace_however_many() {
+    let mut m = log(3, 1_000_000);
+    take(&mut m, 1, 0).unwrap();
+    for now in 1..2_000 {
+        let ticket = take(&mut m, 1, now).unwrap();
+        decide::cancel(&mut m, 0, &ticket, Time(now));
+        assert_eq!(m.rule(0).0[..2], [0, 1], "no place stays taken");
+    }
+    assert_eq!(left(&m, 2_000), 2);
 }
