@@ -111,6 +111,7 @@ fn storm(limit: u64, period: u64, rounds: u64, seed: u64, most: u64, back: u64) 
             tickets.drain(..limit as usize / 2);
         }
         assert_eq!(left(&m, now), limit - entries.total, "round {round}");
+        assert!(round % 16 > 0 || decide::sane(&m), "round {round}: sums of blocks");
     }
     assert!(decide::sane(&m));
     instants
