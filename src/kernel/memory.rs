@@ -62,6 +62,11 @@ impl LocalMemory {
         LocalMemory { epoch, ..LocalMemory::new(policy) }
     }
 
+    /// Sets the wall clock: what it shows, in nanoseconds since the Unix epoch, at the zero of the limiter's clock.
+    pub fn set_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
+    }
+
     /// A fresh limiter on any words, valid or not.
     pub fn from_words(policy: [u64; POLICY_WORDS], hot: [u64; HOT_WORDS]) -> LocalMemory {
         LocalMemory {
