@@ -11,7 +11,7 @@ mod report;
 
 pub use super::breaker::{Force, force};
 pub use change::{patch, reset, sane};
-pub use end::{Reaped, came_back, cancel, reap, release, settle};
+pub use end::{Reaped, cancel, reap, release, settle};
 pub use fine::record_fine;
 pub use layers::is_settled;
 pub(super) use layers::{is_possible, opening};

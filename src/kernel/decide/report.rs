@@ -41,9 +41,7 @@ pub fn record<M: Memory>(
         if let Some(actual) = report.actual {
             super::settle(m, ticket, actual, now);
         }
-        if super::release(m, slot, ticket) {
-            super::came_back(m, ticket);
-        }
+        super::release(m, slot, ticket);
     }
     outcome::tally(m, report);
     let backoff = m.backoff_policy();
