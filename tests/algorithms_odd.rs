@@ -103,8 +103,7 @@ proptest! {
         let (was, will) = (policy(old), policy(new));
         let (mut m, tickets, now) = with_past(old, epoch, &past);
         let before = left(&m, now);
-        m.set_policy(&will);
-        decide::patch(&mut m, &was, &will, Time(now));
+        m.change_policy(&was, &will, Time(now));
         let after = left(&m, now);
         let windows = [Algorithm::FixedWindow, Algorithm::SlidingCounter];
         if old.period == new.period && old.algorithm == new.algorithm && windows.contains(&old.algorithm) {
