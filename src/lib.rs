@@ -25,6 +25,8 @@ pub mod config;
 pub mod describe;
 #[cfg(not(loom))]
 mod error;
+#[cfg(not(loom))]
+pub mod headers;
 pub mod kernel;
 #[cfg(not(loom))]
 mod limiter;

@@ -10,7 +10,7 @@ pub fn below(room: &str) -> Option<&'static [&'static str]> {
     Some(match room {
         "kernel" | "sys" => &[],
         "error" => &["kernel", "config"],
-        "presets" | "describe" => &["kernel"],
+        "presets" | "describe" | "headers" => &["kernel"],
         "paths" => &["error", "sys"],
         "config" => &["kernel", "presets"],
         "segment" => &["kernel", "sys", "error", "paths"],
@@ -18,6 +18,9 @@ pub fn below(room: &str) -> Option<&'static [&'static str]> {
         _ => return None,
     })
 }
+
+/// The rooms that are pure, and how to complain about them.
+const PURE: [(&str, &str); 2] = [("kernel", "the kernel uses"), ("headers", "headers use")];
 
 /// Rooms of std, and crates, through which pure code would reach clocks, files, threads or other processes.
 const WORLD: [&str; 9] = ["fs", "time", "sync", "thread", "io", "net", "process", "env", "os"];
@@ -141,16 +144,15 @@ fn arrows(source: &Source) -> Vec<String> {
 }
 
 fn purity(source: &Source) -> Vec<String> {
-    if source.module().is_none_or(|module| module[0] != "kernel") {
-        return Vec::new();
-    }
+    let Some(module) = source.module() else { return Vec::new() };
+    let Some((_, complaint)) = PURE.iter().find(|(room, _)| *room == module[0]) else { return Vec::new() };
     let through = |root| source.paths_through(root).into_iter().filter(|(_, head)| WORLD.contains(head));
     let worldly = ["std", "core", "alloc"].into_iter().flat_map(through);
     let crates = WORLDLY_CRATES.into_iter().flat_map(|name| {
         let paths = source.paths_through(name).into_iter();
         paths.map(move |(i, _)| (i, name))
     });
-    worldly.chain(crates).map(|(i, name)| source.say(i, &format!("the kernel uses {name}"))).collect()
+    worldly.chain(crates).map(|(i, name)| source.say(i, &format!("{complaint} {name}"))).collect()
 }
 
 fn public_interface(source: &Source) -> Vec<String> {

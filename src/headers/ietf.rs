@@ -1,0 +1,165 @@
+//! The IETF's `RateLimit` headers, in the three forms that drafts gave them (R97).
+
+use super::list::{Member, members};
+use super::number::number;
+use super::windows::{MOST_WINDOWS, Windows};
+use super::{Header, Parser, Reading};
+use crate::kernel::time::Nanos;
+
+/// The window of headers that name none.
+const DEFAULT: &str = "default";
+
+/// `RateLimit-Limit`, `-Remaining`, `-Reset`; `RateLimit: limit=, remaining=, reset=`; and `RateLimit: "p";r=;t=`,
+/// each with `RateLimit-Policy`. Windows have the names of their policies, or `default`.
+#[derive(Clone, Copy, Debug)]
+pub struct Ietf;
+
+impl Parser for Ietf {
+    fn parse(&self, headers: &[Header<'_>], _wall_now: u64) -> Vec<(String, Reading)> {
+        let mut found = Found::default();
+        for (name, value) in headers {
+            // A value is taken as a whole or, if anything in it is malformed, not at all.
+            if let Some(more) = Found::read(name, value) {
+                found.add(more);
+            }
+        }
+        found.sorted()
+    }
+}
+
+/// What headers have said.
+#[derive(Default)]
+struct Found {
+    named: Windows,
+    /// What belongs to no named policy.
+    unnamed: Reading,
+    /// Policies without a name.
+    quotas: Vec<Quota>,
+}
+
+/// A quota and the window it is for.
+#[derive(Clone, Copy)]
+struct Quota {
+    units: u64,
+    window: Option<Nanos>,
+}
+
+impl Found {
+    /// What one header says; `None` if it is not one of ours or malformed.
+    fn read(name: &str, value: &str) -> Option<Found> {
+        let mut found = Found::default();
+        if name.eq_ignore_ascii_case("ratelimit-limit") {
+            for (i, member) in members(value)?.enumerate() {
+                found.limit(member, i == 0)?;
+            }
+        } else if name.eq_ignore_ascii_case("ratelimit-policy") {
+            members(value)?.try_for_each(|member| found.policy(member))?;
+        } else if name.eq_ignore_ascii_case("ratelimit") {
+            members(value)?.try_for_each(|member| found.state(member))?;
+        } else if name.eq_ignore_ascii_case("ratelimit-remaining") {
+            found.unnamed("remaining", number_of(value)?)?;
+        } else if name.eq_ignore_ascii_case("ratelimit-reset") {
+            found.unnamed("reset", number_of(value)?)?;
+        }
+        Some(found)
+    }
+
+    /// A member of `RateLimit-Limit`, `100` in `100, 100;w=60`: the first is the limit, those with a window are
+    /// policies, and more without one are from headers that were joined.
+    fn limit(&mut self, member: Member<'_>, first: bool) -> Option<()> {
+        let quota = Quota { units: number(member.item())?, window: parameters(member)?.window };
+        if first || quota.window.is_none() {
+            self.unnamed.restrict(Reading { limit: Some(quota.units), ..Reading::default() });
+        }
+        self.quota(quota);
+        Some(())
+    }
+
+    /// A member of `RateLimit-Policy`: `"p";q=100;w=60`, or `100;w=60` as before names.
+    fn policy(&mut self, member: Member<'_>) -> Option<()> {
+        let Reading { limit, window, .. } = parameters(member)?;
+        if let Some(units) = number(member.item()) {
+            self.quota(Quota { units, window });
+        } else {
+            self.named.add(&member.name()?, Reading { limit, window, ..Reading::default() });
+        }
+        Some(())
+    }
+
+    /// A member of `RateLimit`: `"p";r=50;t=30`, or `remaining=50` as before names.
+    fn state(&mut self, member: Member<'_>) -> Option<()> {
+        let item = member.item();
+        if let Some((key, value)) = item.split_once('=').filter(|_| !item.starts_with('"')) {
+            return self.unnamed(key.trim_end(), value);
+        }
+        let Reading { remaining, reset_after, .. } = parameters(member)?;
+        self.named.add(&member.name()?, Reading { remaining, reset_after, ..Reading::default() });
+        Some(())
+    }
+
+    fn unnamed(&mut self, key: &str, value: &str) -> Option<()> {
+        let mut reading = Reading::default();
+        if key.eq_ignore_ascii_case("limit") {
+            reading.limit = Some(number(value)?);
+        } else if key.eq_ignore_ascii_case("remaining") {
+            reading.remaining = Some(number(value)?);
+        } else if key.eq_ignore_ascii_case("reset") {
+            reading.reset_after = Some(Nanos::from_secs(number(value)?));
+        }
+        self.unnamed.restrict(reading);
+        Some(())
+    }
+
+    fn quota(&mut self, quota: Quota) {
+        if self.quotas.len() < MOST_WINDOWS {
+            self.quotas.push(quota);
+        }
+    }
+
+    fn add(&mut self, more: Found) {
+        self.named.add_all(more.named);
+        self.unnamed.restrict(more.unnamed);
+        more.quotas.into_iter().for_each(|quota| self.quota(quota));
+    }
+
+    fn sorted(mut self) -> Vec<(String, Reading)> {
+        // Of several policies without names, the one in force is told by its limit. Alone it is the one.
+        if let (None, [only]) = (self.unnamed.limit, &self.quotas[..]) {
+            self.unnamed.restrict(Reading { limit: Some(only.units), ..Reading::default() });
+        }
+        let limit = self.unnamed.limit;
+        for quota in self.quotas.iter().filter(|quota| Some(quota.units) == limit) {
+            self.unnamed.restrict(Reading { window: quota.window, ..Reading::default() });
+        }
+        self.named.add(DEFAULT, self.unnamed);
+        self.named.sorted()
+    }
+}
+
+/// The number that a value is. It may have parameters: some send `76;w=21600`.
+fn number_of(value: &str) -> Option<&str> {
+    let mut members = members(value)?;
+    let only = members.next()?;
+    parameters(only)?;
+    members.next().is_none().then(|| only.item())
+}
+
+/// The parameters that we know, whichever header they belong to; `None` if one of them is malformed.
+fn parameters(member: Member<'_>) -> Option<Reading> {
+    let mut reading = Reading::default();
+    for (key, value) in member.parameters() {
+        let mut more = Reading::default();
+        match key {
+            "q" | "Q" => more.limit = Some(number(value)?),
+            "w" | "W" => more.window = Some(Nanos::from_secs(number(value)?)),
+            "r" | "R" => more.remaining = Some(number(value)?),
+            "t" | "T" => more.reset_after = Some(Nanos::from_secs(number(value)?)),
+            _ => {}
+        }
+        reading.restrict(more);
+    }
+    Some(reading)
+}
+
+#[cfg(test)]
+mod tests;

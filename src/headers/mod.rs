@@ -1,0 +1,126 @@
+//! What response headers say about limits: pure readers, one for each provider's way of saying it.
+//!
+//! Text in, values out: no clock, no state, no decision. Headers come from strangers, so nothing in them is an
+//! error: what cannot be read is ignored (R94), nothing panics (R99b), and at most 64 windows come out.
+//! Which header means what is tabulated in `docs/headers.md`.
+#![forbid(unsafe_code)]
+
+mod binance;
+mod calendar;
+mod date;
+mod duration;
+mod ietf;
+mod list;
+mod llm;
+mod number;
+mod retry_after;
+mod upbit;
+mod windows;
+mod xratelimit;
+
+pub use binance::Binance;
+pub use ietf::Ietf;
+pub use llm::{Anthropic, OpenAi};
+pub use retry_after::{retry_after, retry_after_in};
+pub use upbit::Upbit;
+pub use xratelimit::{GitHub, XRateLimit};
+
+use crate::kernel::time::Nanos;
+
+/// What response headers said about one window of a limit; only what they said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Units the window allows; never 0, which means unknown (R99).
+    pub limit: Option<u64>,
+    /// Units that are left.
+    pub remaining: Option<u64>,
+    /// Units that are used up.
+    pub used: Option<u64>,
+    /// Time until the window starts anew; 0 if that is past.
+    pub reset_after: Option<Nanos>,
+    /// The window's length; never 0.
+    pub window: Option<Nanos>,
+}
+
+/// One response header as it came: name and value. Any text will do, and a name may come more than once.
+pub type Header<'h> = (&'h str, &'h str);
+
+/// Reads one provider's headers. A new provider is a new implementation of this, and nothing else (R100).
+pub trait Parser: Sync {
+    /// The windows that the headers tell of, sorted by name, each name once, at most 64 of them.
+    ///
+    /// `wall_now` is the time in nanoseconds since the Unix epoch, for resets that are points in time.
+    fn parse(&self, headers: &[Header<'_>], wall_now: u64) -> Vec<(String, Reading)>;
+}
+
+/// The names of all parsers.
+pub const PARSERS: [&str; 7] = ["binance", "upbit", "ietf", "xratelimit", "github", "openai", "anthropic"];
+
+/// The parser of that name; `None` if there is none.
+///
+/// ```
+/// let binance = shmlimit::headers::parser("binance").unwrap();
+/// let parsed = binance.parse(&[("X-MBX-USED-WEIGHT-1M", "42")], 0);
+/// assert_eq!(parsed[0].0, "REQUEST_WEIGHT:1M");
+/// assert_eq!(parsed[0].1.used, Some(42));
+/// ```
+pub fn parser(name: &str) -> Option<&'static dyn Parser> {
+    Some(match name {
+        "binance" => &Binance,
+        "upbit" => &Upbit,
+        "ietf" => &Ietf,
+        "xratelimit" => &XRateLimit,
+        "github" => &GitHub,
+        "openai" => &OpenAi,
+        "anthropic" => &Anthropic,
+        _ => return None,
+    })
+}
+
+/// What follows `prefix` in a header's name, whatever the case of either (R94).
+fn after<'n>(name: &'n str, prefix: &str) -> Option<&'n str> {
+    let (start, rest) = name.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r100_every_name_has_a_parser_and_no_other_has() {
+        for name in PARSERS {
+            assert!(parser(name).is_some(), "{name}");
+        }
+        for name in ["", "Binance", "tmdb", "ietf "] {
+            assert!(parser(name).is_none(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn r100_each_name_gets_its_own_parser() {
+        let samples = [
+            ("binance", ("x-mbx-used-weight", "1"), "REQUEST_WEIGHT:1M"),
+            ("upbit", ("remaining-req", "group=g; sec=1"), "g:sec"),
+            ("ietf", ("ratelimit-remaining", "1"), "default"),
+            ("xratelimit", ("x-ratelimit-remaining", "1"), "default"),
+            ("github", ("x-ratelimit-remaining", "1"), "core"),
+            ("openai", ("x-ratelimit-remaining-tokens", "1"), "tokens"),
+            ("anthropic", ("anthropic-ratelimit-tokens-remaining", "1"), "tokens"),
+        ];
+        assert_eq!(samples.map(|(name, ..)| name), PARSERS);
+        for (name, header, window) in samples {
+            let parsed = parser(name).unwrap().parse(&[header], 0);
+            assert_eq!(parsed.len(), 1, "{name}");
+            assert_eq!(parsed[0].0, window, "{name}");
+        }
+    }
+
+    #[test]
+    fn r94_a_prefix_is_found_in_any_case_and_never_splits_a_character() {
+        assert_eq!(after("X-MBX-a", "x-mbx-"), Some("a"));
+        assert_eq!(after("x-mbx-", "X-MBX-"), Some(""));
+        assert_eq!(after("x-mb", "X-MBX-"), None);
+        assert_eq!(after("x-mbxé", "x-mbx-"), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! Upbit: `Remaining-Req: group=default; min=598; sec=9` (R96).
+
+use super::number::{number, trim};
+use super::windows::Windows;
+use super::{Header, Parser, Reading};
+
+/// What is left in each group's second (`default:sec`) and minute (`default:min`).
+#[derive(Clone, Copy, Debug)]
+pub struct Upbit;
+
+impl Parser for Upbit {
+    fn parse(&self, headers: &[Header<'_>], _wall_now: u64) -> Vec<(String, Reading)> {
+        let mut windows = Windows::default();
+        let mine = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("remaining-req"));
+        for group in mine.filter_map(|(_, value)| Group::read(value)) {
+            for (window, reading) in [("sec", group.sec), ("min", group.min)] {
+                windows.add(&format!("{}:{window}", group.name), reading);
+            }
+        }
+        windows.sorted()
+    }
+}
+
+struct Group<'v> {
+    name: &'v str,
+    sec: Reading,
+    min: Reading,
+}
+
+impl<'v> Group<'v> {
+    /// One value, as a whole or not at all (R94).
+    fn read(value: &'v str) -> Option<Group<'v>> {
+        let (mut name, mut sec, mut min) = (None, Reading::default(), Reading::default());
+        for part in value.split(';').filter_map(|part| part.split_once('=')) {
+            let (key, value) = (trim(part.0), trim(part.1));
+            let left = |value| Some(Reading { remaining: Some(number(value)?), ..Reading::default() });
+            if key.eq_ignore_ascii_case("group") {
+                name = Some(value);
+            } else if key.eq_ignore_ascii_case("sec") {
+                sec.restrict(left(value)?);
+            } else if key.eq_ignore_ascii_case("min") {
+                min.restrict(left(value)?);
+            }
+        }
+        // What is too long for a name is not copied either.
+        let name = name.filter(|name| super::windows::is_name(name))?;
+        Some(Group { name, sec, min })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is(values: &[&str], expected: &[(&str, u64)]) {
+        let headers: Vec<Header<'_>> = values.iter().map(|value| ("Remaining-Req", *value)).collect();
+        let reading = |n: u64| Reading { remaining: Some(n), ..Reading::default() };
+        let expected: Vec<_> = expected.iter().map(|(name, n)| (name.to_string(), reading(*n))).collect();
+        assert_eq!(Upbit.parse(&headers, 0), expected, "{values:?}");
+    }
+
+    #[test]
+    fn r96_two_windows_a_group_in_any_order_and_spacing() {
+        let both = [("default:min", 598), ("default:sec", 9)];
+        is(&["group=default; min=598; sec=9"], &both);
+        is(&["sec=9;group=default;min=598"], &both);
+        is(&["  SEC = 9 ;\tmin= 598 ; Group =default ; "], &both);
+        is(&["group=default; sec=0"], &[("default:sec", 0)]);
+        is(&["group=crypto-trade; min=1; sec=2; new=x"], &[("crypto-trade:min", 1), ("crypto-trade:sec", 2)]);
+    }
+
+    #[test]
+    fn r96_without_a_group_it_is_malformed() {
+        is(&["min=598; sec=9"], &[]);
+        is(&["group=; min=598; sec=9"], &[]);
+        is(&["group; min=598; sec=9"], &[]);
+        is(&[""], &[]);
+    }
+
+    #[test]
+    fn r94_a_malformed_value_is_ignored_as_a_whole() {
+        is(&["group=default; min=598; sec=-1"], &[]);
+        is(&["group=default; min=; sec=9"], &[]);
+        is(&["group=a; min=1; sec=2, group=b; min=1; sec=2"], &[]);
+        is(&["group=default; min=x; sec=9", "group=order; sec=7"], &[("order:sec", 7)]);
+        is(&[&format!("group={}; sec=9", "g".repeat(65536))], &[]);
+    }
+
+    #[test]
+    fn r99_of_a_duplicate_the_least_that_is_left() {
+        is(&["group=g; sec=5", "group=g; sec=3", "group=g; sec=4"], &[("g:sec", 3)]);
+        is(&["group=g; sec=3; sec=5"], &[("g:sec", 3)]);
+        is(&["group=a; sec=3", "group=b; sec=5"], &[("a:sec", 3), ("b:sec", 5)]);
+    }
+
+    #[test]
+    fn r94_the_name_is_found_in_any_case_and_no_other_is_read() {
+        assert_eq!(Upbit.parse(&[("REMAINING-REQ", "group=g;sec=1")], 0).len(), 1);
+        assert_eq!(Upbit.parse(&[("Remaining-Reqs", "group=g;sec=1")], 0), []);
+    }
+}
