@@ -12,6 +12,7 @@ mod output;
 mod relay;
 mod run;
 mod screen;
+mod simulate;
 mod status;
 
 use args::{Args, Verb};
@@ -36,6 +37,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some(Verb::Run(run)) => run::run(&args.place, run),
         Some(Verb::Acquire(acquire)) => acquire::run(&args.place, acquire),
         Some(Verb::Init(init)) => init::run(&args.place, init),
+        Some(Verb::Simulate(simulate)) => simulate::run(simulate),
         Some(Verb::Status(status)) => status::run(&args.place, status),
         None => status::run(&args.place, &args::Status::default()),
     }
