@@ -16,6 +16,8 @@ const STRIP: f64 = 18.0;
 const SMALL: f64 = 84.0;
 /// Between panels: room for the heading of the next.
 const GAP: f64 = 40.0;
+/// The narrowest stretch that can be seen.
+const LEAST: f64 = 1.5;
 const GRANTED: &str = "#2f6f9f";
 const REFUSED: &str = "#d9822b";
 const LINE: &str = "#3d4b5c";
@@ -228,9 +230,11 @@ impl Canvas<'_> {
         }
         let entries: Vec<_> = seen.iter().map(|state| (colour(*state), state.as_str(kind))).collect();
         self.legend(y, &entries);
-        for (state, from, to) in stretches {
-            // However short, it is to be seen.
-            let (width, colour) = ((to - from).max(1.0), colour(state));
+        // However short, it is to be seen: what is narrower than a line goes on top.
+        let (wide, narrow): (Vec<_>, Vec<_>) =
+            stretches.into_iter().partition(|(_, from, to)| to - from >= LEAST);
+        for (state, from, to) in wide.into_iter().chain(narrow) {
+            let (width, colour) = ((to - from).max(LEAST), colour(state));
             self.put(format_args!(
                 "<rect x=\"{from:.2}\" y=\"{y}\" width=\"{width:.2}\" height=\"{STRIP}\" fill=\"{colour}\"/>"
             ));
