@@ -28,12 +28,12 @@
 /*
  Layout version of segments at the time a program was compiled; compare with `shmlimit_layout_version()`.
  */
-#define SHMLIMIT_LAYOUT_VERSION 2
+#define SHMLIMIT_LAYOUT_VERSION 3
 
 /*
- Size of a segment in bytes at the time a program was compiled; compare with `shmlimit_segment_size()`.
+ Bytes that every segment has, before its logs, at the time a program was compiled; compare with `shmlimit_segment_size()`.
  */
-#define SHMLIMIT_SEGMENT_SIZE 274432
+#define SHMLIMIT_SEGMENT_SIZE 294912
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,7 +52,7 @@ const char *shmlimit_version(void);
 uint32_t shmlimit_layout_version(void);
 
 /*
- The exact size in bytes of every segment of that layout.
+ How many bytes every segment of that layout has; one with sliding logs is longer.
  */
 uint64_t shmlimit_segment_size(void);
 

@@ -37,6 +37,21 @@ pub fn settings(policy: &Policy) -> Vec<(String, String)> {
 
 /// One line for each setting that differs.
 pub fn differences(there: &Policy, wanted: &Policy) -> String {
+    let line = |key: &str, there: &str, wanted: &str| format!("  {key}: {there} there, {wanted} asked for");
+    compare(there, wanted, line, "\n")
+}
+
+/// What changed from one policy to another, on one line.
+pub fn changes(before: &Policy, after: &Policy) -> String {
+    compare(before, after, |key, before, after| format!("{key} = {after} (was {before})"), ", ")
+}
+
+fn compare(
+    there: &Policy,
+    wanted: &Policy,
+    line: impl Fn(&str, &str, &str) -> String,
+    between: &str,
+) -> String {
     let (there, wanted) = (settings(there), settings(wanted));
     let value = |of: &[(String, String)], key: &str| {
         of.iter().find(|(k, _)| k == key).map_or_else(|| "not set".to_owned(), |(_, value)| value.clone())
@@ -46,9 +61,9 @@ pub fn differences(there: &Policy, wanted: &Policy) -> String {
     keys.dedup();
     let lines = keys.into_iter().filter_map(|key| {
         let (there, wanted) = (value(&there, key), value(&wanted, key));
-        (there != wanted).then(|| format!("  {key}: {there} there, {wanted} asked for"))
+        (there != wanted).then(|| line(key, &there, &wanted))
     });
-    lines.collect::<Vec<_>>().join("\n")
+    lines.collect::<Vec<_>>().join(between)
 }
 
 /// A part of the whole as people write it, exactly, from millionths.

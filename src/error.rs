@@ -134,6 +134,24 @@ pub enum Error {
     #[cfg(feature = "config")]
     #[error(transparent)]
     Config(#[from] crate::config::ConfigError),
+    /// A status that no server answers with.
+    #[error("{status} is no HTTP status; 100 to 599 are")]
+    BadStatus {
+        /// What was given.
+        status: u16,
+    },
+    /// A state that the limiter's breaker does not have.
+    #[error("limiter {name:?} cannot be forced to {state:?}: it has {breaker}; {allowed}")]
+    NoSuchState {
+        /// The limiter.
+        name: String,
+        /// What was asked for.
+        state: &'static str,
+        /// What kind of breaker it has.
+        breaker: &'static str,
+        /// What it can be forced to.
+        allowed: String,
+    },
     /// A cost in a unit that no rule of the limiter counts.
     #[error("limiter {name:?} does not count {unit:?}; it counts: {known}")]
     UnknownUnit {

@@ -46,11 +46,20 @@ pub mod sys;
 #[cfg(not(loom))]
 pub use error::Error;
 #[cfg(not(loom))]
+pub use kernel::backoff::Source;
+#[cfg(not(loom))]
+pub use kernel::breaker::{Cause, Force, State};
+#[cfg(not(loom))]
+pub use kernel::outcome::Class;
+#[cfg(not(loom))]
+pub use kernel::sheet::Transition;
+#[cfg(not(loom))]
 pub use kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft};
 #[cfg(not(loom))]
 pub use limiter::{
-    AcquireError, Builder, Grant, Limiter, Listing, OwnedGrant, ParticipantSnapshot, Refusal, Request,
-    RuleSnapshot, Snapshot, WaiterSnapshot,
+    AcquireError, Builder, Condition, GateSnapshot, Grant, Limiter, Listing, NetError, Outcome,
+    OutcomeCounts, OwnedGrant, PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, Recorded, Refusal,
+    Request, RuleSnapshot, Snapshot, WaiterSnapshot,
 };
 
 /// What the tests of the promises must see: where things lie in a segment, and bounds that a test can wait for.

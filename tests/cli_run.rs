@@ -8,6 +8,7 @@ use nix::pty::openpty;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use shmlimit::internals::layout;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -51,7 +52,7 @@ fn the_exit_code_is_the_commands_even_if_the_permit_cannot_be_given_back() {
     let (mut keeper, _out, _) =
         home.start(&["run", "one", "--cost", "0", "--", "sh", "-c", "echo up; read line"]);
     let segment = std::fs::read(home.path().join("one.shm")).unwrap();
-    let owner = (0..512_u32).find(|slot| segment[0x2000 + *slot as usize * 128] & 1 != 0).unwrap();
+    let owner = (0..512_u32).find(|slot| segment[layout::slot_base(*slot as usize) * 8] & 1 != 0).unwrap();
     // As if the keeper were stopped while it holds the lock.
     std::fs::write(home.path().join("lock"), ((owner + 1) << 20).to_ne_bytes()).unwrap();
     let hold = "dd if=lock of=one.shm bs=4 seek=32 conv=notrunc status=none; exit 7";

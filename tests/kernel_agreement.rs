@@ -1,6 +1,7 @@
 //! The ways to one decision agree: the short way for one rule, the long way for any number, and the mere judgement.
 
 use proptest::prelude::*;
+use shmlimit::kernel::breaker::hot_words;
 use shmlimit::kernel::decide;
 use shmlimit::kernel::{Ask, Core, Held, LocalMemory, Memory, Reason, RuleState, Time, View};
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
@@ -68,7 +69,8 @@ proptest! {
         let usual = judged.filter(|refusal| cost == 1 && refusal.reason != Reason::CostExceedsLimit);
         prop_assert_eq!(judged_shortly, usual);
         // The short way is for calls that cost one.
-        if cost == 1 {
+        // At the end of time the short way is closed: that is when attention is needed at last.
+        if cost == 1 && now < u64::MAX {
             prop_assert_eq!(by_long.ok(), by_short.map(|taken| taken.ticket(&ask)));
             prop_assert_eq!(long, short);
         } else {
@@ -87,20 +89,21 @@ proptest! {
         cost in prop_oneof![Just(1), 1..4_u64, any::<u64>()],
         priority in priority(),
     ) {
-        let mut words = policy.encode();
+        let mut words = hot_words(&policy);
         if !keep {
             let kind = words[8] & 0xff;
             words[8..16].copy_from_slice(&terms);
             words[8] = words[8] & !0xff | kind;
         }
-        let mut memory = LocalMemory::from_words(words);
+        let mut memory = LocalMemory::from_words(policy.encode(), words);
         memory.set_rule(0, RuleState(rule));
         let ask = Ask { cost: [cost; 4], priority };
         let judged = decide::judge(&memory, &ask, Time(now));
         let (mut short, before) = (memory.clone(), memory.clone());
         let by_long = decide::acquire(&mut memory, 0, &ask, Time(now));
         let by_short = decide::take_from_one(&mut short, 0, &ask, Time(now));
-        if cost == 1 {
+        // At the end of time the short way is closed: that is when attention is needed at last.
+        if cost == 1 && now < u64::MAX {
             prop_assert_eq!(by_long.ok(), by_short.map(|taken| taken.ticket(&ask)));
         } else {
             prop_assert_eq!((by_short, &short), (None, &before));

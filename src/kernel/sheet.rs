@@ -16,7 +16,7 @@
 //! All zero is a fresh sheet, and any words are one: what is read is brought into range where it is used.
 
 use super::breaker::{Cause, State};
-use super::policy::{MAX_OUTCOMES, PerSecond};
+use super::policy::{BreakerKind, MAX_OUTCOMES, PerSecond};
 use super::state::{Memory, View};
 use super::time::{Nanos, Time};
 use bytemuck::{Pod, Zeroable};
@@ -198,6 +198,39 @@ pub struct Transition {
     pub to: State,
     /// Why.
     pub cause: Cause,
+}
+
+/// Transitions made by one operation, copied out.
+#[derive(Clone, Copy, Debug)]
+pub struct Recent {
+    /// The kind of breaker, which names its states.
+    pub kind: BreakerKind,
+    list: [Transition; TRANSITIONS as usize],
+    count: usize,
+}
+
+impl Recent {
+    /// The transitions since there were `known` of them; of very many the newest.
+    pub fn since<V: View>(v: &V, known: u64) -> Recent {
+        let nothing =
+            Transition { at: Time::ZERO, from: State::Normal, to: State::Normal, cause: Cause::Forced };
+        let mut recent = Recent { kind: BreakerKind::None, list: [nothing; TRANSITIONS as usize], count: 0 };
+        let all = v.health().transitions;
+        if all != known {
+            recent.kind = v.breaker_policy().kind();
+            let first = all.saturating_sub(TRANSITIONS).max(known.min(all));
+            for number in first..all {
+                recent.list[recent.count] = v.transition(number);
+                recent.count += 1;
+            }
+        }
+        recent
+    }
+
+    /// They, in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Transition> {
+        self.list[..self.count].iter()
+    }
 }
 
 /// Reading the sheet.

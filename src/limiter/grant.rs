@@ -1,6 +1,7 @@
 //! The answers: a grant, a refusal, or a failure.
 
 use super::link::Link;
+use super::outcome::{Outcome, Recorded};
 use super::owned::OwnedGrant;
 use crate::error::Error;
 use crate::kernel::queue::WAITERS;
@@ -35,6 +36,31 @@ impl<'l> Grant<'l> {
     pub fn cancel(self) -> Result<(), Error> {
         let (link, badge, ticket) = self.disarm();
         Ok(link.cancel(badge, &ticket)?)
+    }
+
+    /// The call is over, and this is how it ended: gives the permit back, and tells all who share the limiter (R130).
+    ///
+    /// ```no_run
+    /// # use shmlimit::{Limiter, Outcome, Request};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::open("tmdb")?;
+    /// let grant = limiter.acquire(&Request::new())?;
+    /// // … call the API: it says 429, Retry-After: 30 …
+    /// let advice = grant.record(&Outcome::http(429, &[("Retry-After", "30")]))?;
+    /// assert!(advice.retry && advice.wait.as_secs() == 30); // and nobody calls for 30 seconds
+    /// # Ok(()) }
+    /// ```
+    pub fn record(self, outcome: &Outcome<'_>) -> Result<Recorded, Error> {
+        let (link, badge, ticket) = (self.link, self.badge, self.ticket);
+        let recorded = link.record(Some((badge, &ticket)), outcome)?;
+        self.disarm();
+        Ok(recorded)
+    }
+
+    /// How long from now a leaky bucket wants the call held back, so that calls go out evenly (R25); zero for all other
+    /// rules.
+    pub fn delay(&self) -> Duration {
+        Duration::from_nanos(self.ticket.delay.0)
     }
 
     /// The same grant without the borrow of its limiter: to be stored, returned, or given to another task or thread.

@@ -2,12 +2,13 @@
 
 use super::Shared;
 use super::grant::{AcquireError, Grant, Refusal};
-use super::request::Request;
+use super::request::{Request, unknown_unit};
 use crate::error::Error;
 use crate::kernel::policy::Name;
 use crate::kernel::queue::Ring;
+use crate::kernel::sheet::{Recent, SheetView};
 use crate::kernel::state::View;
-use crate::kernel::{Ask, Policy, Reason, Ticket, decide};
+use crate::kernel::{Ask, Reason, Ticket, decide};
 use crate::paths::LimiterName;
 use crate::segment::layout::slot;
 use crate::segment::{Member, Segment, slots};
@@ -36,6 +37,17 @@ impl Link {
     pub(super) fn new(name: LimiterName, segment: Segment) -> Result<Link, Error> {
         let units = segment.policy()?.units().collect();
         Ok(Link { segment, name, units, next: OnceLock::new(), home: Weak::new() })
+    }
+
+    /// The limiter's name.
+    pub(super) fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// The index of a unit.
+    pub(super) fn unit(&self, unit: &str) -> Result<usize, Box<Error>> {
+        let index = self.units.iter().position(|known| known.as_str() == unit);
+        index.ok_or_else(|| unknown_unit(self.name(), unit, &self.units))
     }
 
     /// The newest of this chain.
@@ -146,15 +158,18 @@ impl Link {
         let segment = &self.segment;
         let ask = request.ask(self.name.as_str(), &self.units)?;
         let member = segment.member()?;
-        let decided = segment.transact(&member, patience, |tx, now| {
-            let ticket = decide::acquire(tx, member.slot, &ask, now)?;
-            segment.commit(tx)?;
-            Ok(Grant::new(self, member.badge, ticket))
-        })?;
+        let (decided, news) = segment.transact(&member, patience, |tx, now| {
+            let known = tx.health().transitions;
+            let decided = decide::acquire(tx, member.slot, &ask, now);
+            let news = Recent::since(tx, known);
+            // Also a refusal: timers may have acted.
+            segment.commit(tx).map(|()| (decided, news))
+        })??;
+        self.log(&news);
         let refusal = match decided {
-            Err(AcquireError::Refused(refusal)) => refusal,
-            Err(failed) => return Err(failed),
-            Ok(grant) => {
+            Err(refusal) => Refusal::from(refusal),
+            Ok(ticket) => {
+                let grant = Grant::new(self, member.badge, ticket);
                 slots::tally(segment.words(), member.slot, slot::GRANTED);
                 if !segment.waiting().is_empty() {
                     self.open_the_short_way(&member, patience);
@@ -241,13 +256,5 @@ impl Link {
             Err(error) => return Err(error),
         }
         Ok(())
-    }
-
-    /// Puts another policy in force, for all processes at once (R110).
-    pub(super) fn change_policy(
-        &self,
-        change: impl Fn(&Policy) -> Result<Policy, Error>,
-    ) -> Result<(), Error> {
-        self.segment.change_policy(change)
     }
 }

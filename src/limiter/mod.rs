@@ -1,16 +1,21 @@
 //! The handle: clock, segment, kernel and waiting, put together.
 
 mod builder;
+mod condition;
+mod control;
 mod grant;
 mod group;
 mod link;
+mod outcome;
 mod owned;
 mod request;
 mod snapshot;
 mod wait;
 
 pub use builder::Builder;
+pub use condition::{Condition, GateSnapshot, OutcomeCounts, PaceSnapshot, PaceWindowSnapshot};
 pub use grant::{AcquireError, Grant, Refusal};
+pub use outcome::{NetError, Outcome, Recorded};
 pub use owned::OwnedGrant;
 pub use request::Request;
 pub use snapshot::{ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot};
@@ -222,7 +227,7 @@ impl Limiter {
     /// Puts another policy in force for all processes at once: tokens are kept, and clipped to a smaller capacity
     /// (R110). Units cannot change while a limiter is used.
     pub fn set_policy(&self, policy: &Policy) -> Result<(), Error> {
-        self.follow(|link| link.change_policy(|_| Ok(*policy)))
+        self.follow(|link| link.segment.change_policy(|_| Ok(*policy)).map(drop))
     }
 
     /// Everything there is to see, for people and dashboards.

@@ -2,9 +2,11 @@
 
 use super::Shared;
 use super::link::Link;
+use super::outcome::{Outcome, Recorded};
 use crate::error::Error;
 use crate::kernel::{Held, Ticket};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A [`Grant`](crate::Grant) that borrows nothing, made by [`Grant::into_owned`](crate::Grant::into_owned). The limiter
 /// stays open as long as it lives.
@@ -37,6 +39,22 @@ impl OwnedGrant {
     pub fn cancel(mut self) -> Result<(), Error> {
         let ticket = self.disarm();
         Ok(self.link().map_or(Ok(()), |link| link.cancel(self.badge, &ticket))?)
+    }
+
+    /// The call is over, and this is how it ended; see [`Grant::record`](crate::Grant::record). `None` if its limiter is
+    /// gone, which it never is.
+    pub fn record(mut self, outcome: &Outcome<'_>) -> Result<Option<Recorded>, Error> {
+        let recorded = match self.link() {
+            Some(link) => Some(link.record(Some((self.badge, &self.ticket)), outcome)?),
+            None => None,
+        };
+        self.disarm();
+        Ok(recorded)
+    }
+
+    /// See [`Grant::delay`](crate::Grant::delay).
+    pub fn delay(&self) -> Duration {
+        Duration::from_nanos(self.ticket.delay.0)
     }
 
     fn link(&self) -> Option<&Link> {

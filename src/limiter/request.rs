@@ -113,7 +113,7 @@ impl<'u> Request<'u> {
     }
 }
 
-fn unknown_unit(limiter: &str, unit: &str, units: &[Name]) -> Box<Error> {
+pub(super) fn unknown_unit(limiter: &str, unit: &str, units: &[Name]) -> Box<Error> {
     let known: Vec<&str> = units.iter().map(Name::as_str).collect();
     Box::new(Error::UnknownUnit { name: limiter.to_owned(), unit: unit.to_owned(), known: known.join(", ") })
 }

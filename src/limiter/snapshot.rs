@@ -1,10 +1,11 @@
 //! A limiter at one moment, in plain values.
 
 use super::Limiter;
+use super::condition::Condition;
 use crate::error::Error;
 use crate::kernel::rule::{self, At};
 use crate::kernel::state::View;
-use crate::kernel::{Policy, Priority, Time, queue};
+use crate::kernel::{Policy, Priority, Time, decide, queue};
 use crate::segment::{Segment, layout, program_name};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,6 +32,8 @@ pub struct Snapshot {
     pub participants: Vec<ParticipantSnapshot>,
     /// Who waits, in the order in which they will be served.
     pub queue: Vec<WaiterSnapshot>,
+    /// How the server is doing: breaker, gate, outcomes, pace.
+    pub condition: Condition,
     /// How often a damaged state had to be started afresh.
     pub resets: u64,
 }
@@ -107,9 +110,16 @@ impl Snapshot {
     pub(super) fn take(limiter: &Limiter, segment: &Segment) -> Result<Snapshot, Error> {
         let member = segment.member()?;
         segment.confirm(&member)?;
+        // What is shown should not be what was due to end a while ago.
+        if !segment.look(|view| decide::is_settled(view, segment.now(&member)))? {
+            segment.transact(&member, segment.bounds().lock, |tx, now| {
+                decide::tick(tx, now);
+                segment.commit(tx)
+            })??;
+        }
         let policy = segment.policy()?;
         let looked_at = segment.now(&member);
-        let (core, left, queue) = segment.look(|view| {
+        let (core, left, queue, condition) = segment.look(|view| {
             let now = looked_at.max(view.core().latest);
             let left = |i| {
                 let (at, state) = (At::of(view, i, now), view.rule(i));
@@ -117,7 +127,7 @@ impl Snapshot {
             };
             let left: Vec<_> = (0..view.general().rules).map(left).collect();
             let queue = if view.waiting().is_empty() { Vec::new() } else { queue::in_order(view, looked_at) };
-            (view.core(), left, queue)
+            (view.core(), left, queue, Condition::of(view, now))
         })?;
         let now = looked_at.max(core.latest);
         let units: Vec<_> = policy.units().collect();
@@ -175,6 +185,7 @@ impl Snapshot {
                 })
                 .collect(),
             queue,
+            condition,
             resets: segment.words().load(layout::RESETS),
         })
     }

@@ -97,13 +97,13 @@ impl Segment {
     }
 
     /// Puts another policy in force, made from the one there is; the rules keep what they have seen (R110).
-    pub fn change_policy(&self, change: impl Fn(&Policy) -> Result<Policy, Error>) -> Result<(), Error> {
+    pub fn change_policy(&self, change: impl Fn(&Policy) -> Result<Policy, Error>) -> Result<Policy, Error> {
         let member = self.member()?;
-        self.transact(&member, self.bounds.lock, |tx, now| {
+        let policy = self.transact(&member, self.bounds.lock, |tx, now| {
             let old = recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
             let policy = change(&old)?;
             if policy == old {
-                return Ok(());
+                return Ok(policy);
             }
             if !policy.units().eq(old.units()) {
                 return Err(self.does_not_fit("it would count other units"));
@@ -118,10 +118,11 @@ impl Segment {
             decide::patch(tx, &old, &policy, now);
             let epoch = tx.load(layout::POLICY_EPOCH);
             tx.write(layout::POLICY_EPOCH, epoch.wrapping_add(1));
-            Ok(self.commit(tx)?)
+            self.commit(tx)?;
+            Ok(policy)
         })??;
         self.ring_all(self.sleepers());
-        Ok(())
+        Ok(policy)
     }
 
     fn does_not_fit(&self, problem: &str) -> Error {

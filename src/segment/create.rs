@@ -52,6 +52,14 @@ impl Seed {
     }
 }
 
+#[cfg(test)]
+impl Seed {
+    /// What one of its rules has seen.
+    pub(super) fn rule(&self, rule: usize) -> crate::kernel::RuleState {
+        self.past.rules[rule]
+    }
+}
+
 /// What a segment has seen: all that outlives its participants.
 fn past(words: &Words) -> Past {
     let cells = words.cells();

@@ -28,6 +28,8 @@ pub mod slots;
 pub mod words;
 
 #[cfg(not(loom))]
+pub(crate) use attach::Tx;
+#[cfg(not(loom))]
 pub use attach::{Bounds, Segment, program_name};
 #[cfg(not(loom))]
 pub use join::Member;

@@ -14,7 +14,18 @@ pub fn below(room: &str) -> Option<&'static [&'static str]> {
         "paths" => &["error", "sys"],
         "config" => &["kernel", "presets"],
         "segment" => &["kernel", "sys", "error", "paths"],
-        "limiter" => &["segment", "kernel", "sys", "error", "paths", "presets", "describe", "config"],
+        "limiter" => &[
+            "segment",
+            "kernel",
+            "sys",
+            "error",
+            "paths",
+            "presets",
+            "describe",
+            "config",
+            "headers",
+            "environment",
+        ],
         _ => return None,
     })
 }

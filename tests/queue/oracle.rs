@@ -135,7 +135,7 @@ impl Oracle {
             let before: i128 = ahead.iter().map(|a| i128::from(a.ask.cost[unit])).sum();
             // The rule's words are a time in 1/den ns, see rule/bucket.rs; here in 1/limit ns.
             let [whole, part, ..] = m.rule(i).0;
-            let den = i128::from(Terms::of(rule).den());
+            let den = i128::from(m.terms(i).den());
             let full_at = i128::from(whole) * limit + i128::from(part) * limit / den;
             let ready = full_at.max(i128::from(now) * limit) + (before + cost) * period - room;
             time = match time {

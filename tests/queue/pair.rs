@@ -287,8 +287,7 @@ impl Pair {
             }
             Op::Step(by) => self.now += by,
             Op::Patch(i) => {
-                decide::patch(&mut self.m, &self.oracle.policy, &policies[*i], Time(self.now));
-                self.m.set_policy(&policies[*i]);
+                self.m.change_policy(&self.oracle.policy, &policies[*i], Time(self.now));
                 self.oracle.policy = policies[*i];
                 self.changed()?;
             }

@@ -166,7 +166,8 @@ impl Image {
             matches!(*word, layout::ANCHOR_TIME | layout::ANCHOR_WALL)
                 || (layout::slot_base(mine)..layout::slot_base(mine + 1)).contains(word)
         };
-        let words = (0..layout::WORDS).filter(|word| layout::is_journaled(*word) && !is_trace(word));
+        let words =
+            (0..layout::WORDS).filter(|word| layout::is_journaled(*word, layout::WORDS) && !is_trace(word));
         if permits {
             // Nobody in the picture will ever look again; that need not be waited for.
             everybody_is_late(copy.path());

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use shmlimit::config::{self, Overrides, Rate};
-use shmlimit::{Algorithm, Fairness, Priority};
+use shmlimit::{Algorithm, Fairness, NetError, Priority};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,10 +42,16 @@ pub enum Verb {
     Run(Run),
     /// Take one call from the limiter's budget and exit
     Acquire(Acquire),
+    /// Tell the limiter how a call ended, for all who share it
+    Record(Record),
     /// Show limiters and who uses them
     Status(Status),
     /// Make a limiter
     Init(Init),
+    /// Change a setting of a limiter in use, for all who share it
+    Set(Set),
+    /// Put a limiter's breaker into a state, or end what a Retry-After began
+    Force(Force),
     /// Try a configuration: run a script of operations under a virtual clock, in private memory
     Simulate(Simulate),
 }
@@ -94,6 +100,66 @@ pub struct Asking {
     /// Whoever waits under this name takes turns as one [default: $SHMLIMIT_GROUP, or all of this session]
     #[arg(long, value_parser = group, value_name = "NAME")]
     pub group: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Record {
+    /// The limiter
+    pub name: String,
+    /// The HTTP status of the answer
+    #[arg(long, value_name = "CODE", conflicts_with = "error")]
+    pub status: Option<u16>,
+    /// Why there was no answer: connect_timeout, read_timeout, dns or connection
+    #[arg(long, value_parser = net_error, value_name = "KIND")]
+    pub error: Option<NetError>,
+    /// The answer's headers as `curl -D FILE` writes them, with the status; - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "error")]
+    pub headers: Option<PathBuf>,
+    /// One header, as 'Name: value'; may be repeated
+    #[arg(long, value_parser = header, value_name = "HEADER", conflicts_with = "error")]
+    pub header: Vec<(String, String)>,
+    /// The value of the answer's Retry-After
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, conflicts_with = "error")]
+    pub retry_after: Option<String>,
+    /// How long the call took, such as 120ms
+    #[arg(long, value_parser = time, allow_hyphen_values = true, value_name = "TIME")]
+    pub latency: Option<Duration>,
+    /// Which attempt it was, from 1 [default: failures in a row are counted]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "NUMBER")]
+    pub attempt: Option<u32>,
+    /// For whom the call was made; decides how often to try again
+    #[arg(long, value_parser = priority, default_value = "background", value_name = "WHO")]
+    pub priority: Priority,
+    /// What to do now, as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing
+    #[arg(long, short, conflicts_with = "json")]
+    pub quiet: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Set {
+    /// The limiter
+    pub name: String,
+    /// The setting, such as concurrency or breaker.p_throttle; all of them: docs/configuration.md
+    pub key: String,
+    /// Its new value, such as 4, 0.3, 15m or unlimited
+    #[arg(allow_hyphen_values = true)]
+    pub value: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Force {
+    /// The limiter
+    pub name: String,
+    /// normal, throttle, sleep, half_open or cache_only; closed, open or half_open of a consecutive breaker; offline and
+    /// online; clear-gate ends what a Retry-After began
+    #[arg(value_parser = force)]
+    pub state: shmlimit::Force,
+    /// How long cache_only lasts before it tries to recover by itself: 15m; a bare number is minutes
+    #[arg(long, value_parser = minutes, value_name = "TIME")]
+    pub auto_recover: Option<Duration>,
 }
 
 #[derive(Debug, Default, clap::Args)]
@@ -182,6 +248,29 @@ impl Init {
             background_share: self.background_share,
         }
     }
+}
+
+fn net_error(text: &str) -> Result<NetError, String> {
+    NetError::parse(text).ok_or_else(|| "must be connect_timeout, read_timeout, dns or connection".to_owned())
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("must be written as 'Name: value'")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn force(text: &str) -> Result<shmlimit::Force, String> {
+    shmlimit::Force::parse(text).ok_or_else(|| {
+        let known: Vec<&str> = shmlimit::Force::ALL.into_iter().map(shmlimit::Force::as_str).collect();
+        format!("must be one of {}", known.join(", "))
+    })
+}
+
+/// A duration; a bare number is minutes (R111).
+fn minutes(text: &str) -> Result<Duration, String> {
+    let bare =
+        !text.trim().is_empty() && text.trim().bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if bare { time(&format!("{}m", text.trim())) } else { time(text) }
 }
 
 fn time(text: &str) -> Result<Duration, String> {

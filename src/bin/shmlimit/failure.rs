@@ -84,6 +84,8 @@ fn code_of(error: &Error) -> u8 {
         | Error::DoesNotFit { .. }
         | Error::Policy(_)
         | Error::Config(_)
+        | Error::BadStatus { .. }
+        | Error::NoSuchState { .. }
         | Error::UnknownUnit { .. } => USAGE,
         _ => OTHER,
     }

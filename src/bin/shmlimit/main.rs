@@ -4,11 +4,14 @@
 
 mod acquire;
 mod args;
+mod condition;
 mod crowd;
 mod failure;
+mod force;
 mod init;
 mod open;
 mod output;
+mod record;
 mod relay;
 mod run;
 mod screen;
@@ -37,6 +40,9 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some(Verb::Run(run)) => run::run(&args.place, run),
         Some(Verb::Acquire(acquire)) => acquire::run(&args.place, acquire),
         Some(Verb::Init(init)) => init::run(&args.place, init),
+        Some(Verb::Record(record)) => record::run(&args.place, record),
+        Some(Verb::Force(force)) => force::run(&args.place, force),
+        Some(Verb::Set(set)) => force::set(&args.place, set),
         Some(Verb::Simulate(simulate)) => simulate::run(simulate),
         Some(Verb::Status(status)) => status::run(&args.place, status),
         None => status::run(&args.place, &args::Status::default()),

@@ -29,6 +29,14 @@ pub fn to_use(place: &Place, name: &str, asking: &Asking) -> Result<Limiter, Fai
     if_there(builder)?.ok_or_else(|| unknown(place, name))
 }
 
+/// Opens a limiter to tell it something; one of a preset's name is made if need be.
+pub fn named(place: &Place, name: &str) -> Result<Limiter, Failure> {
+    if presets::NAMES.contains(&name) {
+        return Ok(builder(place, name).open()?);
+    }
+    existing(place, name)?.ok_or_else(|| unknown(place, name))
+}
+
 /// With whom turns are shared (R143): those of a name given here or in the environment, else those of the session.
 fn grouped(builder: Builder, name: Option<&str>) -> Builder {
     match name {

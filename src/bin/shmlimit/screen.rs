@@ -1,7 +1,7 @@
 //! A limiter in words, for people.
 
-use crate::crowd;
 use crate::output::Paint;
+use crate::{condition, crowd};
 use shmlimit::{Fairness, Policy, RuleSnapshot, Snapshot, describe};
 use std::fmt::Write;
 use std::time::Duration;
@@ -66,6 +66,7 @@ fn write_limiter(out: &mut String, snapshot: &Snapshot, all: bool, paint: Paint)
     let most = snapshot.policy.concurrency().map_or(" (no bound)".to_owned(), |most| format!(" of {most}"));
     let orphaned = orphaned(snapshot);
     writeln!(out, "  {:width$}  {}{most}{}", "in flight", snapshot.in_flight, paint.dim(&orphaned))?;
+    condition::write(out, &snapshot.name, &snapshot.condition, width, paint)?;
     if snapshot.resets > 0 {
         writeln!(out, "  {:width$}  {} times, after damage", "reset", snapshot.resets)?;
     }

@@ -1,6 +1,7 @@
 //! `status`: what there is, how much is left, who uses it. Makes nothing.
 
 use crate::args::{Place, Status};
+use crate::condition::ConditionLine;
 use crate::failure::Failure;
 use crate::output::{self, Paint};
 use crate::{open, screen};
@@ -87,6 +88,8 @@ struct Line<'s> {
     in_flight_background: u32,
     held_by_dead: u32,
     resets: u64,
+    #[serde(flatten)]
+    condition: ConditionLine,
     fairness: &'static str,
     background_share: f64,
     rules: Vec<RuleLine<'s>>,
@@ -146,6 +149,7 @@ impl<'s> From<&'s Snapshot> for Line<'s> {
             in_flight_background: snapshot.in_flight_background,
             held_by_dead: snapshot.held_by_dead,
             resets: snapshot.resets,
+            condition: ConditionLine::from(&snapshot.condition),
             rules: rules.map(|(rule, settings)| RuleLine::new(rule, settings.reserve)).collect(),
             fairness: queueing.fairness.as_str(),
             // The nearest float to a number of six digits is written as that number.

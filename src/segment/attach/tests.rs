@@ -4,7 +4,7 @@ use super::*;
 use crate::kernel::policy::{Algorithm, PolicyDraft, RuleDraft};
 use crate::kernel::state::{Held, View};
 use crate::kernel::time::Nanos;
-use crate::kernel::{Terms, rule};
+use crate::kernel::{LocalMemory, rule};
 use crate::paths::{LimiterName, Place};
 use crate::segment::create;
 use crate::segment::directory::{Allowances, Directory};
@@ -67,7 +67,10 @@ fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_not
     let seed = segment.seed().unwrap();
     assert_eq!(seed.policy, whole.policy);
     let now = Time(Clock::discover().unwrap().now());
-    let left = |seed: &Seed| rule::available(&Terms::of(&seed.policy.rules()[0]), seed.rules[0], now, false);
+    let left = |seed: &Seed| {
+        let memory = LocalMemory::new(&seed.policy);
+        rule::available(&memory, &rule::At::of(&memory, 0, now), seed.rule(0), false)
+    };
     assert_eq!((left(&whole), left(&seed)), (10, 0));
 }
 

@@ -7,7 +7,6 @@ mod lines;
 mod op;
 mod patch;
 mod plot;
-mod random;
 mod run;
 mod stretch;
 mod summary;

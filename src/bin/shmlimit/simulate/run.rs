@@ -5,12 +5,13 @@ use super::line::{
 };
 use super::op::{Cost, Op, Record, What};
 use super::patch::patched;
-use super::random::Random;
+
 use super::tickets::Tickets;
 use serde_json::{Map, Value};
 use shmlimit::headers::{self, PARSERS, Parser};
 use shmlimit::kernel::breaker::{self, State};
 use shmlimit::kernel::outcome::Report;
+use shmlimit::kernel::random::Random;
 use shmlimit::kernel::pace::{self, Observation};
 use shmlimit::kernel::policy::{Adaptive, BreakerKind, PolicyWords};
 use shmlimit::kernel::rule::{self, At};
@@ -291,7 +292,7 @@ impl Run {
         let ticket = ending.as_ref().map(|ending| &ending.ticket);
         let verdict = decide::record(&mut self.memory, SLOT, ticket, &report, now);
         let advice = verdict.advice;
-        let random = if advice.drawn { self.random.next() } else { 0 };
+        let random = if advice.drawn { self.random.bits() } else { 0 };
         let samples = f64::from(verdict.samples);
         Recorded {
             class: report.class.as_str(),

@@ -1,0 +1,65 @@
+//! What an operator does to a limiter, and what those do who make calls of their own.
+
+use super::Limiter;
+use super::link::Link;
+use super::outcome::{Outcome, Recorded};
+use crate::error::Error;
+use crate::kernel::Policy;
+use crate::kernel::decide::{self, Force};
+use crate::kernel::policy::{BreakerKind, PolicyWords};
+use crate::kernel::sheet::{Recent, SheetView, Transition};
+
+impl Limiter {
+    /// Records how a call ended that was not granted here: all who share the limiter hear of it (R140: while probing it
+    /// counts as a probe).
+    pub fn record(&self, outcome: &Outcome<'_>) -> Result<Recorded, Error> {
+        self.follow(|link| Ok(link.record(None, outcome)?))
+    }
+
+    /// Puts the breaker into a state, or opens the gate that a Retry-After closed, for all who share the limiter at once
+    /// (R66, R142). Returns what that changed.
+    pub fn force(&self, what: Force) -> Result<Vec<Transition>, Error> {
+        self.follow(|link| link.force(what))
+    }
+
+    /// Changes one setting while the limiter is in use, for all who share it at once (R110), such as `concurrency` or
+    /// `breaker.p_throttle`; `docs/configuration.md` says which there are.
+    #[cfg(feature = "config")]
+    pub fn set(&self, key: &str, value: &str) -> Result<Policy, Error> {
+        self.follow(|link| link.segment.change_policy(|old| Ok(crate::config::set(old, key, value)?)))
+    }
+}
+
+impl Link {
+    fn force(&self, what: Force) -> Result<Vec<Transition>, Error> {
+        let segment = &self.segment;
+        let member = segment.member()?;
+        let (done, ring, news) = segment.transact(&member, segment.bounds().lock, |tx, now| {
+            let known = tx.health().transitions;
+            let kind = tx.breaker_policy().kind();
+            let done = if decide::force(tx, what, now) { Ok(()) } else { Err(kind) };
+            let ring = self.rings_for(tx, &member, known);
+            let news = Recent::since(tx, known);
+            segment.commit(tx).map(|()| (done, ring, news))
+        })??;
+        self.tell(&member, ring);
+        self.log(&news);
+        done.map_err(|kind| self.no_such_state(what, kind))?;
+        Ok(news.iter().copied().collect())
+    }
+
+    fn no_such_state(&self, what: Force, kind: BreakerKind) -> Error {
+        let known: Vec<&str> =
+            Force::ALL.into_iter().filter(|force| force.fits(kind)).map(Force::as_str).collect();
+        Error::NoSuchState {
+            name: self.name().to_owned(),
+            state: what.as_str(),
+            breaker: match kind {
+                BreakerKind::None => "no breaker",
+                BreakerKind::Fsm => "the five-state breaker",
+                BreakerKind::Consecutive => "the consecutive breaker",
+            },
+            allowed: format!("there are: {}", known.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Telling a limiter how a call ended, and what it makes of that.
+
+use super::link::Link;
+use crate::error::Error;
+use crate::headers::{self, Header, Reading};
+use crate::kernel::backoff::Source;
+use crate::kernel::decide::{self, Verdict};
+use crate::kernel::outcome::{Class, Report};
+use crate::kernel::pace::Observation;
+use crate::kernel::policy::PolicyWords;
+use crate::kernel::queue::Ring;
+use crate::kernel::random::Random;
+use crate::kernel::sheet::{GateNote, Recent, SheetMemory, SheetView, Transition};
+use crate::kernel::state::View;
+use crate::kernel::{Nanos, Priority, Ticket, Time};
+use crate::segment::layout::{slot, slot_base};
+use crate::segment::{Member, Tx};
+use crate::sys;
+use std::time::Duration;
+
+/// Why a call got no answer (R43).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NetError {
+    /// No connection in time.
+    ConnectTimeout,
+    /// No answer in time.
+    ReadTimeout,
+    /// No such name, or nobody to ask.
+    Dns,
+    /// The connection was refused or broke.
+    Connection,
+}
+
+impl NetError {
+    /// All of them.
+    pub const ALL: [NetError; 4] =
+        [NetError::ConnectTimeout, NetError::ReadTimeout, NetError::Dns, NetError::Connection];
+
+    /// The name everywhere outside of Rust.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            NetError::ConnectTimeout => "connect_timeout",
+            NetError::ReadTimeout => "read_timeout",
+            NetError::Dns => "dns",
+            NetError::Connection => "connection",
+        }
+    }
+
+    /// The error of that name.
+    pub fn parse(text: &str) -> Option<NetError> {
+        NetError::ALL.into_iter().find(|error| error.as_str() == text)
+    }
+}
+
+/// How a call ended.
+///
+/// ```
+/// use shmlimit::{NetError, Outcome};
+/// use std::time::Duration;
+///
+/// let fine = Outcome::http(200, &[]);
+/// let throttled = Outcome::http(429, &[("Retry-After", "30")]).latency(Duration::from_millis(120));
+/// let broken = Outcome::error(NetError::ReadTimeout).attempt(2);
+/// # let _ = (fine, throttled, broken);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome<'o> {
+    end: End,
+    headers: &'o [Header<'o>],
+    attempt: Option<u32>,
+    latency: Option<Duration>,
+    priority: Option<Priority>,
+    actual: &'o [(&'o str, u64)],
+}
+
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Status(u16),
+    NoAnswer,
+}
+
+impl<'o> Outcome<'o> {
+    /// The server answered with this status, and these headers: Retry-After is heeded, and what they say about its
+    /// limits if the limiter is configured for them.
+    pub const fn http(status: u16, headers: &'o [Header<'o>]) -> Outcome<'o> {
+        Outcome::new(End::Status(status), headers)
+    }
+
+    /// There was no answer. Which error it was is for people; all of them count alike.
+    pub const fn error(_: NetError) -> Outcome<'o> {
+        Outcome::new(End::NoAnswer, &[])
+    }
+
+    const fn new(end: End, headers: &'o [Header<'o>]) -> Outcome<'o> {
+        Outcome { end, headers, attempt: None, latency: None, priority: None, actual: &[] }
+    }
+
+    /// Which attempt it was, from 1. Without it, failures in a row are counted, whoever made them (R77).
+    #[must_use]
+    pub const fn attempt(mut self, attempt: u32) -> Outcome<'o> {
+        self.attempt = Some(attempt);
+        self
+    }
+
+    /// How long the call took.
+    #[must_use]
+    pub const fn latency(mut self, latency: Duration) -> Outcome<'o> {
+        self.latency = Some(latency);
+        self
+    }
+
+    /// For whom it was made, where that is not known from a grant: decides how often to try again (R76).
+    #[must_use]
+    pub const fn priority(mut self, priority: Priority) -> Outcome<'o> {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// What it really cost, of those units of which that is known by now; the others cost what was asked for (R129).
+    #[must_use]
+    pub const fn cost(mut self, actual: &'o [(&'o str, u64)]) -> Outcome<'o> {
+        self.actual = actual;
+        self
+    }
+
+    /// What the kernel is told. `ticket` is the call's, if it has one.
+    fn report(&self, link: &Link, ticket: Option<&Ticket>, wall: u64) -> Result<Report, Box<Error>> {
+        let class = match self.end {
+            End::Status(status) => {
+                Class::of_status(status).ok_or_else(|| Box::new(Error::BadStatus { status }))?
+            }
+            End::NoAnswer => Class::Net,
+        };
+        let mut actual = None;
+        for (unit, amount) in self.actual {
+            let index = link.unit(unit)?;
+            let mut costs = actual.or(ticket.map(|ticket| ticket.cost)).unwrap_or_default();
+            costs[index] = *amount;
+            actual = Some(costs);
+        }
+        let background = ticket.is_some_and(|ticket| ticket.permit.background > 0);
+        let from_ticket = if background { Priority::Background } else { Priority::User };
+        Ok(Report {
+            class,
+            retry_after: headers::retry_after_in(self.headers, wall),
+            attempt: self.attempt,
+            priority: self.priority.or(ticket.map(|_| from_ticket)).unwrap_or_default(),
+            latency: self.latency.map(|latency| Nanos(super::nanos(latency))),
+            actual,
+            granted_at: ticket.map(|ticket| ticket.granted_at),
+        })
+    }
+}
+
+/// What a limiter made of an outcome.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Recorded {
+    /// How the call ended, as far as it matters.
+    pub class: Class,
+    /// Outcomes that count, this one included.
+    pub samples: u32,
+    /// The ratio of errors among them.
+    pub error_ratio: f64,
+    /// Successive 429.
+    pub consec429: u32,
+    /// How long to wait before trying again, drawn at random where the policy says so.
+    pub wait: Duration,
+    /// The longest that wait could have been.
+    pub wait_at_most: Duration,
+    /// Where the wait comes from; `None` if there is nothing to wait for.
+    pub wait_source: Option<Source>,
+    /// Whether to try again (R76).
+    pub retry: bool,
+    /// What this changed, and timers that were due.
+    pub transitions: Vec<Transition>,
+}
+
+impl Link {
+    /// Records how a call ended: of a grant, unless that is from before a fork, or of one nobody here granted.
+    pub(super) fn record(
+        &self,
+        grant: Option<(u64, &Ticket)>,
+        outcome: &Outcome<'_>,
+    ) -> Result<Recorded, Box<Error>> {
+        let segment = &self.segment;
+        let member = segment.member()?;
+        // After a fork the permit is the parent's; what the child has seen of the server counts all the same.
+        let ticket = grant.filter(|(badge, _)| segment.is_present(*badge)).map(|(_, ticket)| ticket);
+        let (wall, readings) = self.readings(outcome.headers)?;
+        let report = outcome.report(self, ticket, wall)?;
+        let (verdict, ring, news, at) = segment.transact(&member, segment.bounds().lock, |tx, now| {
+            let known = tx.health().transitions;
+            let verdict = decide::record(tx, member.slot, ticket, &report, now);
+            if verdict.closed_gate {
+                note_gate(tx, &member, now);
+            }
+            if !readings.is_empty() {
+                decide::observe(tx, |name| find(&readings, name), now);
+            }
+            let ring = self.rings_for(tx, &member, known);
+            let news = Recent::since(tx, known);
+            segment.commit(tx).map(|()| (verdict, ring, news, now))
+        })??;
+        self.tell(&member, ring);
+        self.log(&news);
+        let mut random = Random::new(at.0 ^ member.badge.rotate_left(32));
+        Ok(recorded(report.class, &verdict, random.bits(), &news))
+    }
+
+    /// What headers say about the server's limits, if the limiter is configured for them, and the wall time of that.
+    fn readings(&self, headers: &[Header<'_>]) -> Result<(u64, Vec<(String, Reading)>), Error> {
+        if headers.is_empty() {
+            return Ok((0, Vec::new()));
+        }
+        let wall = sys::wall_now();
+        let format = self.segment.look(|view| view.adaptive_policy().and_then(|adaptive| adaptive.parser))?;
+        let parser = format.and_then(|format| headers::parser(format.as_str()));
+        Ok((wall, parser.map(|parser| parser.parse(headers, wall)).unwrap_or_default()))
+    }
+
+    /// Logs transitions: whoever caused them does it, once.
+    pub(super) fn log(&self, news: &Recent) {
+        for Transition { from, to, cause, .. } in news.iter() {
+            let (from, to) = (from.as_str(news.kind), to.as_str(news.kind));
+            let reason = cause.as_str();
+            tracing::info!(limiter = self.name(), event = "state_transition", from, to, reason);
+        }
+    }
+
+    /// Who is to be rung after a change of health.
+    pub(super) fn rings_for(&self, tx: &mut Tx<'_>, member: &Member, known: u64) -> News {
+        let health = tx.health();
+        let closed = health.state().blocks().is_some();
+        if health.transitions != known && closed && !tx.waiting().is_empty() {
+            News::All
+        } else {
+            News::Ring(self.segment.after_change(tx, member))
+        }
+    }
+
+    pub(super) fn tell(&self, member: &Member, news: News) {
+        match news {
+            News::Ring(ring) => self.segment.ring(member, ring),
+            // Some of them wait in vain from here on, and must be told.
+            News::All => self.segment.ring_all(self.segment.sleepers()),
+        }
+    }
+}
+
+/// Who is to be told of a change.
+#[derive(Clone, Copy)]
+pub(super) enum News {
+    Ring(Ring),
+    All,
+}
+
+fn recorded(class: Class, verdict: &Verdict, random: u64, news: &Recent) -> Recorded {
+    let duration = |nanos: Nanos| Duration::from_nanos(nanos.0);
+    Recorded {
+        class,
+        samples: verdict.samples,
+        error_ratio: ratio(verdict.errors, verdict.samples),
+        consec429: verdict.consec429,
+        wait: duration(verdict.advice.wait(random)),
+        wait_at_most: duration(verdict.advice.ceiling),
+        wait_source: verdict.advice.source,
+        retry: verdict.advice.retry,
+        transitions: news.iter().copied().collect(),
+    }
+}
+
+pub(super) fn ratio(errors: u64, samples: u32) -> f64 {
+    if samples == 0 { 0.0 } else { errors as f64 / f64::from(samples) }
+}
+
+/// Writes down who closed the gate, for people.
+fn note_gate(tx: &mut Tx<'_>, member: &Member, now: Time) {
+    let base = slot_base(member.slot);
+    let program: [u64; 2] = tx.words().load_array(base + slot::PROGRAM);
+    let pid = tx.load(base + slot::PID);
+    tx.set_gate_note(&GateNote { at: now, pid, program: bytemuck::cast(program) });
+}
+
+fn find(readings: &[(String, Reading)], name: &str) -> Option<Observation> {
+    let (_, reading) = readings.iter().find(|(window, _)| window == name)?;
+    let Reading { limit, remaining, used, reset_after, .. } = *reading;
+    Some(Observation { limit, remaining, used, reset_after })
+}
