@@ -51,7 +51,10 @@ fn r107_the_background_leaves_the_reserve_and_remaining_is_for_who_asks() {
     assert_eq!((&lines[1]["allowed"], &lines[1]["remaining"]), (&json!(true), &json!(0)));
     assert_eq!((&lines[2]["reason"], &lines[2]["retry_after_ns"]), (&json!("concurrency"), &Value::Null));
     assert_eq!(lines[2]["rule"], Value::Null);
-    assert_eq!(lines[3], json!({"i": 3, "t": 0, "op": "release", "state": "normal", "transitions": [], "in_flight": 2}));
+    assert_eq!(
+        lines[3],
+        json!({"i": 3, "t": 0, "op": "release", "state": "normal", "transitions": [], "in_flight": 2})
+    );
     assert_eq!(lines[4]["allowed"], true);
 }
 
@@ -90,7 +93,10 @@ fn r6_a_cost_above_the_capacity_is_never_granted() {
     let script = "{\"op\":\"acquire\",\"cost\":3}\n{\"op\":\"acquire\",\"cost\":3,\"priority\":\"user\"}\n\
                   {\"op\":\"acquire\",\"cost\":18446744073709551615,\"priority\":\"user\"}";
     let lines = play(SMALL, script);
-    assert_eq!((&lines[0]["reason"], &lines[0]["retry_after_ns"]), (&json!("cost_exceeds_limit"), &Value::Null));
+    assert_eq!(
+        (&lines[0]["reason"], &lines[0]["retry_after_ns"]),
+        (&json!("cost_exceeds_limit"), &Value::Null)
+    );
     assert_eq!(lines[0]["rule"], "small");
     assert_eq!(lines[1]["allowed"], true);
     assert_eq!(lines[2]["reason"], "cost_exceeds_limit");
@@ -152,7 +158,8 @@ fn the_clock_reaches_its_end_and_no_further() {
         "{{\"op\":\"acquire\",\"t\":{end}}}\n{{\"op\":\"advance\",\"ns\":1}}\n{{\"op\":\"acquire\"}}\n\
          {{\"op\":\"record\",\"status\":503,\"retry_after\":\"5\"}}\n{{\"op\":\"acquire\"}}"
     );
-    for config in [SMALL, super::TMDB, "epoch_ns = 9000000000000000000\n[breaker]\nkind = \"consecutive\"\n"] {
+    for config in [SMALL, super::TMDB, "epoch_ns = 9000000000000000000\n[breaker]\nkind = \"consecutive\"\n"]
+    {
         let played = Trial::new(config).play_with(&[], script.clone());
         assert_eq!(played.code, 1);
         assert_eq!((&played.lines[0]["t"], &played.lines[0]["allowed"]), (&json!(end), &json!(true)));
@@ -175,7 +182,8 @@ fn r129_cancel_undoes_the_latest_and_a_record_ends_the_oldest() {
         {"op":"acquire","cost":1,"t":100000000,"priority":"user"}
     "#;
     let lines = play(SMALL, script.trim());
-    let cancelled = json!({"i": 2, "t": 0, "op": "cancel", "state": "normal", "transitions": [], "in_flight": 1});
+    let cancelled =
+        json!({"i": 2, "t": 0, "op": "cancel", "state": "normal", "transitions": [], "in_flight": 1});
     assert_eq!(lines[2], cancelled);
     assert_eq!(lines[3]["remaining"], 2, "what was cancelled is given back, the other is still out");
     assert_eq!(lines[5]["remaining"], 0, "it cost two more than was said");

@@ -24,7 +24,10 @@ fn an_outcome_field_by_field() {
     });
     assert_eq!(lines, [well, failed]);
     let text = Trial::new(STEADY).command().write_stdin(record("\"status\":200")).output().unwrap().stdout;
-    assert!(String::from_utf8(text).unwrap().contains("\"err_rate\":0.0,"), "a ratio is a float, also where it is whole");
+    assert!(
+        String::from_utf8(text).unwrap().contains("\"err_rate\":0.0,"),
+        "a ratio is a float, also where it is whole"
+    );
 }
 
 #[test]
@@ -70,8 +73,10 @@ fn r42_the_window_is_bounded_by_age_and_by_count() {
     script += &record(&format!("\"status\":200,\"t\":{}", 10 * SECOND));
     let config = "[window]\nmax_age = \"10s\"\nmax_count = 3\n";
     let lines = play(config, &script);
-    let seen: Vec<_> =
-        lines.iter().map(|line| (line["samples"].as_u64().unwrap(), line["err_rate"].as_f64().unwrap())).collect();
+    let seen: Vec<_> = lines
+        .iter()
+        .map(|line| (line["samples"].as_u64().unwrap(), line["err_rate"].as_f64().unwrap()))
+        .collect();
     assert_eq!(seen, [(1, 1.0), (2, 1.0), (3, 1.0), (3, 1.0), (3, 2.0 / 3.0), (2, 0.0)]);
 }
 
@@ -81,15 +86,15 @@ fn r48_consec429_is_broken_by_anything_that_counts() {
         .map(|status| record(&format!("\"status\":{status}")))
         .concat()
         + &record("\"error\":\"dns\"");
-    let runs: Vec<_> =
-        play("", &script).iter().map(|line| line["consec429"].as_u64().unwrap()).collect();
+    let runs: Vec<_> = play("", &script).iter().map(|line| line["consec429"].as_u64().unwrap()).collect();
     assert_eq!(runs, [1, 2, 2, 3, 0, 1, 0, 1, 0]);
 }
 
 #[test]
 fn r74_ceilings_grow_to_the_cap() {
     let lines = play(STEADY, &times(7, "{\"op\":\"record\",\"status\":503}"));
-    let ceilings: Vec<_> = lines.iter().map(|line| line["sleep_max_ns"].as_u64().unwrap() / 100_000_000).collect();
+    let ceilings: Vec<_> =
+        lines.iter().map(|line| line["sleep_max_ns"].as_u64().unwrap() / 100_000_000).collect();
     assert_eq!(ceilings, [15, 30, 60, 120, 240, 300, 300]);
     let lines = play(STEADY, &record("\"status\":503,\"attempt\":18446744073709551615"));
     assert_eq!(lines[0]["sleep_max_ns"], 30 * SECOND);
@@ -130,9 +135,17 @@ fn r69_to_r73_retry_after_in_all_its_forms() {
         ("", "backoff", 1_500_000_000),
     ];
     for (text, source, wait) in cases {
-        let script = format!("{}{}", record(&format!("\"status\":429,\"retry_after\":{text:?}")), "{\"op\":\"acquire\"}");
+        let script = format!(
+            "{}{}",
+            record(&format!("\"status\":429,\"retry_after\":{text:?}")),
+            "{\"op\":\"acquire\"}"
+        );
         let lines = play(config, &script);
-        assert_eq!((&lines[0]["sleep_source"], &lines[0]["sleep_ns"]), (&json!(source), &json!(wait)), "{text:?}");
+        assert_eq!(
+            (&lines[0]["sleep_source"], &lines[0]["sleep_ns"]),
+            (&json!(source), &json!(wait)),
+            "{text:?}"
+        );
         let gate = if source == "retry_after" { json!(wait) } else { json!(0) };
         assert_eq!(lines[1]["retry_after_ns"], gate, "{text:?}");
     }
@@ -156,11 +169,16 @@ fn r118_retry_after_of_two_seconds_then_success() {
 #[test]
 fn r73_a_success_with_retry_after_closes_nothing_and_the_later_of_two_wins() {
     let mut script = record("\"status\":200,\"retry_after\":\"9\"") + "{\"op\":\"acquire\",\"cost\":0}\n";
-    script += &(record("\"status\":503,\"retry_after\":\"9\"") + &record("\"status\":503,\"retry_after\":\"4\""));
-    script += "{\"op\":\"acquire\",\"cost\":0}\n{\"op\":\"force\",\"state\":\"clear_gate\"}\n{\"op\":\"acquire\"}";
+    script +=
+        &(record("\"status\":503,\"retry_after\":\"9\"") + &record("\"status\":503,\"retry_after\":\"4\""));
+    script +=
+        "{\"op\":\"acquire\",\"cost\":0}\n{\"op\":\"force\",\"state\":\"clear_gate\"}\n{\"op\":\"acquire\"}";
     let lines = play("", &script);
     assert_eq!((&lines[0]["sleep_source"], &lines[1]["allowed"]), (&Value::Null, &json!(true)));
-    assert_eq!((&lines[4]["reason"], &lines[4]["retry_after_ns"]), (&json!("retry_after"), &json!(9 * SECOND)));
+    assert_eq!(
+        (&lines[4]["reason"], &lines[4]["retry_after_ns"]),
+        (&json!("retry_after"), &json!(9 * SECOND))
+    );
     assert_eq!(lines[6]["allowed"], true, "R142: an operator may open the gate");
 }
 

@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 use shmlimit::headers::{self, PARSERS, Parser};
 use shmlimit::kernel::breaker::{self, State};
 use shmlimit::kernel::outcome::Report;
-use shmlimit::kernel::random::Random;
 use shmlimit::kernel::pace::{self, Observation};
 use shmlimit::kernel::policy::{Adaptive, BreakerKind, PolicyWords};
+use shmlimit::kernel::random::Random;
 use shmlimit::kernel::rule::{self, At};
 use shmlimit::kernel::sheet::{OFFLINE, SheetView, TRANSITIONS};
 use shmlimit::kernel::{Ask, LocalMemory, MAX_UNITS, Refusal, Ticket, Time, View, decide};
@@ -35,6 +35,7 @@ pub struct Run {
 pub struct Step {
     pub line: Line,
     pub state: State,
+    /// Calls granted, and why the last one was refused, if it was; peeks are no calls.
     pub granted: u64,
     pub refused: Option<&'static str>,
     pub in_flight: u32,
@@ -196,8 +197,7 @@ impl Run {
                 Answer::Nothing {}
             }
             Plan::Set { key, policy } => {
-                self.memory.set_policy(&policy);
-                decide::patch(&mut self.memory, &self.policy, &policy, now);
+                self.memory.change_policy(&self.policy, &policy, now);
                 self.policy = *policy;
                 Answer::Set { key }
             }
@@ -214,19 +214,21 @@ impl Run {
         step: &mut Step,
     ) -> Acquired {
         let now = self.clock;
+        let is_peek = ask.cost == [0; MAX_UNITS];
         let delay = self.delay(units);
-        let mut last = None;
+        let (mut last, mut admitted) = (None, 0);
         for _ in 0..tries.unwrap_or(1) {
             match decide::acquire(&mut self.memory, SLOT, ask, now) {
                 Ok(ticket) => {
-                    step.granted += 1;
+                    admitted += 1;
                     if ticket.permit.total > 0 {
+                        step.granted += 1;
                         self.tickets.add(ticket);
                     }
                     last = Some(Ok(ticket));
                 }
                 Err(refusal) => {
-                    step.refused = Some(refusal.reason.as_str());
+                    step.refused = Some(refusal.reason.as_str()).filter(|_| !is_peek);
                     last = Some(Err(refusal));
                     break;
                 }
@@ -249,7 +251,7 @@ impl Run {
             retry_after_ns,
             reason: refusal.map(|refusal| refusal.reason.as_str()),
             rule: refusal.and_then(|refusal| self.blocking(&refusal)),
-            admitted: tries.map(|_| step.granted),
+            admitted: tries.map(|_| admitted),
             delay_ns: delay.and(held_back),
             error: open.map(|refusal| {
                 let failures = self.memory.health().failures;

@@ -42,7 +42,8 @@ struct Canvas<'b> {
 
 /// The picture of these buckets.
 pub fn svg(title: &str, kind: BreakerKind, buckets: &Buckets) -> String {
-    let span = (buckets.last - buckets.origin).max(buckets.width);
+    // Whole buckets, so that the last bar is as wide as the others.
+    let span = (buckets.list.len() as u64).saturating_mul(buckets.width);
     let mut canvas = Canvas { text: String::new(), buckets, span: span as f64 };
     let fsm = kind == BreakerKind::Fsm;
     let strip_at = TOP + CALLS + GAP;
@@ -169,8 +170,8 @@ impl Canvas<'_> {
         for (i, bucket) in buckets.list.iter().enumerate() {
             let from = self.x(i as u64 * buckets.width);
             let to = self.x((i as u64 + 1).saturating_mul(buckets.width));
-            // One bucket alone is an instant, not the whole width; the last may be cut, but not to nothing.
-            let width = if several { (to - from).max(2.0) - 0.4 } else { 12.0 };
+            // One bucket alone is an instant, not the whole width.
+            let width = if several { (to - from).max(0.8) - 0.4 } else { 12.0 };
             let mut base = y + CALLS;
             for (count, colour) in [(bucket.granted, GRANTED), (bucket.refused, REFUSED)] {
                 let height = CALLS * count as f64 / most;
