@@ -1,7 +1,8 @@
 //! A policy in words: the keys and values a person would write.
 
-use crate::kernel::state::WHOLE_SHARE;
 use crate::kernel::{Nanos, Policy};
+use crate::quantity;
+use crate::settings::Settings;
 
 /// Every setting of a policy, as key and value.
 ///
@@ -11,28 +12,9 @@ use crate::kernel::{Nanos, Policy};
 /// assert!(settings.contains(&("rules.0.period".to_owned(), "1s".to_owned())));
 /// ```
 pub fn settings(policy: &Policy) -> Vec<(String, String)> {
-    let mut settings = vec![("provider".to_owned(), policy.provider().as_str().to_owned())];
-    let bound = |most: Option<u32>| most.map_or_else(|| "unlimited".to_owned(), |most| most.to_string());
-    settings.push(("concurrency".into(), bound(policy.concurrency())));
-    settings.push(("concurrency_background".into(), bound(policy.concurrency_background())));
-    let queueing = policy.queueing();
-    settings.push(("fairness".into(), queueing.fairness.as_str().to_owned()));
-    settings.push(("background_share".into(), share(queueing.background_share)));
-    let units: Vec<_> = policy.units().collect();
-    for (i, rule) in policy.rules().iter().enumerate() {
-        let mut say = |key: &str, value: String| settings.push((format!("rules.{i}.{key}"), value));
-        say("name", rule.name.as_str().to_owned());
-        say("algorithm", rule.algorithm.as_str().to_owned());
-        say("unit", units[usize::from(rule.unit)].as_str().to_owned());
-        say("limit", rule.limit.to_string());
-        say("period", duration(rule.period));
-        match rule.tau {
-            Some(tau) => say("tau", duration(tau)),
-            None => say("burst", rule.burst.to_string()),
-        }
-        say("reserve", rule.reserve.to_string());
-    }
-    settings
+    let mut settings = Settings::of(policy);
+    let all = settings.each().into_iter().filter(|(key, ..)| key.key != "epoch_ns");
+    all.map(|(key, i, value)| (key.named(i), value)).collect()
 }
 
 /// One line for each setting that differs.
@@ -68,23 +50,12 @@ fn compare(
 
 /// A part of the whole as people write it, exactly, from millionths.
 pub fn share(millionths: u32) -> String {
-    let parts = format!("{:06}", millionths % WHOLE_SHARE);
-    format!("{}.{parts}", millionths / WHOLE_SHARE).trim_end_matches('0').trim_end_matches('.').to_owned()
+    quantity::written(u64::from(millionths), 6)
 }
 
 /// A duration as people write it, exactly: the largest unit that divides it.
 pub fn duration(nanos: Nanos) -> String {
-    const UNITS: [(&str, u64); 7] = [
-        ("d", 86_400_000_000_000),
-        ("h", 3_600_000_000_000),
-        ("m", 60_000_000_000),
-        ("s", 1_000_000_000),
-        ("ms", 1_000_000),
-        ("us", 1_000),
-        ("ns", 1),
-    ];
-    let (unit, size) = UNITS.into_iter().find(|(_, size)| nanos.0.is_multiple_of(*size)).unwrap_or(("ns", 1));
-    if nanos.0 == 0 { "0s".to_owned() } else { format!("{}{unit}", nanos.0 / size) }
+    quantity::span(nanos)
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub mod config;
 #[cfg(not(loom))]
 pub mod describe;
 #[cfg(not(loom))]
+pub mod environment;
+#[cfg(not(loom))]
 mod error;
 #[cfg(not(loom))]
 pub mod headers;
@@ -35,9 +37,13 @@ pub mod paths;
 #[cfg(not(loom))]
 pub mod presets;
 #[cfg(not(loom))]
+mod quantity;
+#[cfg(not(loom))]
 mod segment;
 #[cfg(loom)]
 pub mod segment;
+#[cfg(not(loom))]
+mod settings;
 #[cfg(not(loom))]
 mod sys;
 #[cfg(loom)]

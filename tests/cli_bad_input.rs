@@ -76,7 +76,10 @@ fn impossible_rules_are_refused_with_key_value_and_range() {
         (&["--burst", "3"], &["--burst", "--rate"]),
         (&["--concurrency", "0"], &["concurrency = 0", "from 1 to 4096"]),
         (&["--concurrency", "4097"], &["concurrency = 4097", "from 1 to 4096"]),
-        (&["--rate", "1/s", "--algorithm", "leaky_bucket"], &["leaky_bucket", "token_bucket or gcra"]),
+        (
+            &["--rate", "1/s", "--algorithm", "leaky"],
+            &["leaky", "token_bucket, gcra, leaky_bucket, fixed_window"],
+        ),
         (&["--rate", "1/s", "--wat"], &["--wat"]),
     ] {
         changes_nothing(&home, &[&["init", "x"], flags].concat(), 2, parts);
@@ -91,9 +94,10 @@ fn a_bad_file_is_refused_with_its_name_and_the_key() {
     let path = file.path().to_str().unwrap();
     for (text, parts) in [
         ("concurency = 4", &["concurency: unknown key", "did you mean \"concurrency\""][..]),
-        ("[[rules]]\nlimit = 3", &["rules.0.algorithm", "not supported by this version yet", "token_bucket"]),
-        ("[breaker]\nkind = 'fsm'", &["breaker", "not supported by this version yet"]),
-        ("[[rules]]\nalgorithm = 'gcar'", &["rules.0.algorithm = \"gcar\"", "\"token_bucket\" or \"gcra\""]),
+        ("[cluster]", &["cluster", "not supported by this version yet"]),
+        ("[breaker]\nkind = 'fms'", &["breaker.kind = \"fms\"", "\"none\", \"fsm\" or \"consecutive\""]),
+        ("[breaker]\np_throttle = 1.5", &["breaker.p_throttle = 1.5: must be from 0 to 1"]),
+        ("[[rules]]\nalgorithm = 'gcar'", &["rules.0.algorithm = \"gcar\"", "\"token_bucket\", \"gcra\""]),
         ("concurrency = nan", &["concurrency = NaN"]),
         ("what is this", &["TOML", "line 1"]),
     ] {

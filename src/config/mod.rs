@@ -17,31 +17,22 @@
 //! ```
 
 mod near;
-mod quantity;
+mod page;
 mod read;
+mod set;
+mod write;
 
+pub use crate::quantity::{Rate, duration, rate, share};
+pub use crate::settings::{KeyInfo, Kind, keys};
 pub use near::nearest;
-pub use quantity::{Rate, duration, rate, share};
+#[doc(hidden)]
+pub use page::reference;
+pub use set::set;
+pub use write::to_toml;
 
-use crate::kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
+use crate::kernel::{Algorithm, Fairness, Policy, PolicyError};
 use crate::presets;
-
-/// Presets that the format knows and this version does not have yet.
-pub(crate) const LATER_PRESETS: [&str; 13] = [
-    "tmdb-legacy",
-    "tvdb",
-    "fanart",
-    "fanart-personal",
-    "musicbrainz",
-    "omdb-free",
-    "omdb-paid",
-    "local",
-    "binance",
-    "upbit",
-    "github",
-    "openai",
-    "anthropic",
-];
+use crate::settings::{RuleSettings, Settings};
 
 /// Why a configuration is refused. Every message names the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,6 +66,23 @@ pub enum ConfigError {
         key: String,
         /// What to do instead.
         advice: String,
+    },
+    /// A key that cannot be changed in a limiter that is in use (R144).
+    #[error(
+        "{key}: cannot be changed in a limiter that is in use; change it in its file and make it afresh: shmlimit init \
+         NAME --config FILE --replace"
+    )]
+    NotHot {
+        /// The key.
+        key: String,
+    },
+    /// A key of something that the limiter does not have.
+    #[error("{key}: {problem}; to add one, make it afresh: shmlimit init NAME --config FILE --replace")]
+    Absent {
+        /// The key.
+        key: String,
+        /// What there is.
+        problem: String,
     },
     /// No such preset.
     #[error("preset = {name:?}: no such preset; {hint}")]
@@ -136,7 +144,7 @@ impl Config {
 
     /// The configuration of a preset.
     pub fn preset(name: &str) -> Result<Config, ConfigError> {
-        Config::new(Settings::preset(name)?)
+        Config::new(preset_settings(name)?)
     }
 
     /// No rule and no bound: something to put single settings on.
@@ -170,18 +178,23 @@ impl Config {
         let rule = match (settings.rules.as_mut_slice(), rate) {
             ([rule], _) => rule,
             ([], Some(rate)) => {
-                settings.rules.push(RuleSettings::new(Algorithm::TokenBucket, rate.limit, rate.period));
+                let (limit, period) = (Some(rate.limit), Some(rate.period));
+                let algorithm = Algorithm::TokenBucket;
+                settings.rules.push(RuleSettings { algorithm, limit, period, ..RuleSettings::default() });
                 &mut settings.rules[0]
             }
             (rules, _) => return Err(ConfigError::NotOneRule { setting, rules: rules.len() }),
         };
         if let Some(Rate { limit, period }) = rate {
-            *rule = RuleSettings { limit, period, burst: None, tau: None, ..rule.clone() };
+            (rule.limit, rule.period) = (Some(limit), Some(period));
+            (rule.burst, rule.tau) = (None, None);
+        }
+        if let Some(algorithm) = algorithm {
+            rule.count_by(algorithm);
         }
         if burst.is_some() {
-            *rule = RuleSettings { burst, tau: None, ..rule.clone() };
+            (rule.burst, rule.tau) = (burst, None);
         }
-        rule.algorithm = algorithm.unwrap_or(rule.algorithm);
         Config::new(settings)
     }
 
@@ -196,111 +209,25 @@ impl Config {
     }
 
     fn new(settings: Settings) -> Result<Config, ConfigError> {
-        let rules: Vec<RuleDraft<'_>> = settings.rules.iter().map(RuleSettings::draft).collect();
-        let policy = Policy::new(&PolicyDraft {
-            provider: settings.provider.as_deref().unwrap_or(PolicyDraft::default().provider),
-            concurrency: settings.concurrency,
-            concurrency_background: settings.concurrency_background,
-            fairness: settings.fairness,
-            background_share: settings.background_share,
-            rules: &rules,
-            ..PolicyDraft::default()
-        })?;
+        let policy = settings.policy()?;
         Ok(Config { settings, policy })
     }
 }
 
-/// What was written, not yet judged.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Settings {
-    epoch_ns: u64,
-    provider: Option<String>,
-    concurrency: Option<u64>,
-    concurrency_background: Option<u64>,
-    fairness: Fairness,
-    /// In millionths.
-    background_share: u64,
-    rules: Vec<RuleSettings>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct RuleSettings {
-    name: Option<String>,
-    algorithm: Algorithm,
-    unit: Option<String>,
-    limit: u64,
-    period: Nanos,
-    burst: Option<u64>,
-    tau: Option<Nanos>,
-    reserve: u64,
-}
-
-impl Settings {
-    fn preset(name: &str) -> Result<Settings, ConfigError> {
-        let policy = match presets::policy(name) {
-            Some(policy) => policy?,
-            None if LATER_PRESETS.contains(&name) => {
-                let advice = format!("presets there are: {}", presets::NAMES.join(", "));
-                return Err(ConfigError::NotYetSupported { key: format!("preset = {name:?}"), advice });
-            }
-            None => {
-                let hint = meant(name, &presets::NAMES);
-                return Err(ConfigError::UnknownPreset { name: name.to_owned(), hint });
-            }
-        };
-        let units: Vec<_> = policy.units().collect();
-        let rules = policy.rules().iter().map(|rule| RuleSettings {
-            name: Some(rule.name.as_str().to_owned()),
-            algorithm: rule.algorithm,
-            unit: Some(units[usize::from(rule.unit)].as_str().to_owned()),
-            limit: rule.limit,
-            period: rule.period,
-            burst: rule.tau.is_none().then_some(rule.burst),
-            tau: rule.tau,
-            reserve: rule.reserve,
-        });
-        Ok(Settings {
-            epoch_ns: 0,
-            provider: Some(policy.provider().as_str().to_owned()),
-            concurrency: policy.concurrency().map(u64::from),
-            concurrency_background: policy.concurrency_background().map(u64::from),
-            fairness: policy.queueing().fairness,
-            background_share: u64::from(policy.queueing().background_share),
-            rules: rules.collect(),
-        })
-    }
-}
-
-impl RuleSettings {
-    fn new(algorithm: Algorithm, limit: u64, period: Nanos) -> RuleSettings {
-        RuleSettings { name: None, algorithm, unit: None, limit, period, burst: None, tau: None, reserve: 0 }
-    }
-
-    fn draft(&self) -> RuleDraft<'_> {
-        RuleDraft {
-            name: self.name.as_deref(),
-            algorithm: self.algorithm,
-            unit: self.unit.as_deref(),
-            limit: self.limit,
-            period: self.period,
-            burst: self.burst,
-            tau: self.tau,
-            reserve: self.reserve,
-            burst_mode: Default::default(),
+fn preset_settings(name: &str) -> Result<Settings, ConfigError> {
+    match presets::policy(name) {
+        Some(policy) => Ok(Settings::of(&policy?)),
+        None => {
+            let hint = meant(name, &presets::NAMES);
+            Err(ConfigError::UnknownPreset { name: name.to_owned(), hint })
         }
     }
 }
 
 /// What a mistyped word may have meant, in words.
-fn meant(word: &str, known: &[&'static str]) -> String {
+fn meant(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("did you mean {near:?}?"),
         None => format!("there are: {}", known.join(", ")),
     }
-}
-
-/// One setting changed on a valid policy.
-pub fn set(policy: &Policy, key: &str, _value: &str) -> Result<Policy, ConfigError> {
-    let _ = policy;
-    Err(ConfigError::UnknownKey { key: key.to_owned(), hint: String::new() })
 }

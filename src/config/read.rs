@@ -1,202 +1,127 @@
-//! From the text of a file to settings: every key known by name, every error with the key's path.
+//! From the text of a file to settings: every key known by the table, every error with the key's path.
 
-use super::{ConfigError, RuleSettings, Settings, meant, quantity};
-use crate::kernel::{Algorithm, Fairness, Nanos};
+use super::{ConfigError, meant, preset_settings};
+use crate::kernel::Algorithm;
+use crate::settings::{Given, KeyInfo, RuleSettings, Settings, WindowSettings, keys};
 use toml::{Table, Value};
 
-const TOP: [&str; 9] = [
-    "preset",
-    "epoch_ns",
-    "provider",
-    "concurrency",
-    "concurrency_background",
-    "fairness",
-    "background_share",
-    "rules",
-    "priority",
-];
-/// Keys of the format that this version cannot carry out.
-const TOP_LATER: [&str; 7] =
-    ["window", "breaker", "backoff", "adaptive", "count_network_errors", "mode", "cluster"];
-const RULE: [&str; 9] =
-    ["name", "algorithm", "unit", "limit", "period", "burst", "tau", "burst_mode", "reserve"];
-/// A bucket of which nothing is said (R9): ten at once, one a second.
-const DEFAULT_LIMIT: u64 = 1;
-const DEFAULT_PERIOD: Nanos = Nanos(1_000_000_000);
-const DEFAULT_BURST: u64 = 10;
+/// Tables of the format.
+const SECTIONS: [&str; 5] = ["window", "breaker", "backoff", "priority", "adaptive"];
+/// Lists of tables.
+const LISTS: [&str; 2] = ["rules", "adaptive.windows"];
+/// Part of the format, but not of this version.
+const LATER: &str = "cluster";
 
 pub(super) fn settings(text: &str) -> Result<Settings, ConfigError> {
     let table: Table = toml::from_str(text)
         .map_err(|error: toml::de::Error| ConfigError::Syntax(error.to_string().trim_end().to_owned()))?;
-    let top = Section { table: &table, path: String::new() };
-    top.check_keys(&TOP, &TOP_LATER)?;
-    let mut settings = match top.text("preset")? {
-        Some(preset) => Settings::preset(preset)?,
+    let mut settings = match table.get("preset") {
+        Some(Value::String(preset)) => preset_settings(preset)?,
+        Some(value) => return Err(bad("preset", &given(value), "must be a text in quotes")),
         None => Settings::default(),
     };
-    settings.epoch_ns = top.whole("epoch_ns")?.unwrap_or(settings.epoch_ns);
-    settings.provider = top.text("provider")?.map(str::to_owned).or(settings.provider);
-    settings.concurrency = top.whole("concurrency")?.or(settings.concurrency);
-    settings.concurrency_background =
-        top.whole("concurrency_background")?.or(settings.concurrency_background);
-    if let Some(fairness) = top.text("fairness")? {
-        settings.fairness = Fairness::parse(fairness)?;
-    }
-    if let Some(value) = table.get("background_share") {
-        let read = match value {
-            Value::Integer(number) => quantity::share(&number.to_string()),
-            // The shortest decimal that reads as the same float is what was written.
-            Value::Float(number) => quantity::share(&number.to_string()),
-            _ => Err("must be a number from 0 to 1, without quotes".to_owned()),
-        };
-        settings.background_share = read.map_err(|problem| top.bad("background_share", value, &problem))?;
-    }
-    priority(&top)?;
-    if let Some(value) = table.get("rules") {
-        let list = value.as_array().ok_or_else(|| top.bad("rules", value, "must be written as [[rules]]"))?;
-        let rules = list.iter().enumerate().map(|(i, value)| {
-            let path = format!("rules.{i}");
-            let table =
-                value.as_table().ok_or_else(|| top.bad(&path, value, "must be written as [[rules]]"))?;
-            rule(i, &Section { table, path: path + "." })
-        });
-        settings.rules = rules.collect::<Result<_, _>>()?;
-    }
+    section(&mut settings, &table, "", "", 0)?;
     Ok(settings)
 }
 
-fn priority(top: &Section<'_>) -> Result<(), ConfigError> {
-    let Some(value) = top.table.get("priority") else { return Ok(()) };
-    let table =
-        value.as_table().ok_or_else(|| top.bad("priority", value, "must be written as [priority]"))?;
-    let section = Section { table, path: "priority.".into() };
-    section.check_keys(&["enabled"], &[])?;
-    match table.get("enabled") {
-        None | Some(Value::Boolean(true)) => Ok(()),
-        Some(Value::Boolean(false)) => {
-            Err(later("priority.enabled = false", "leave it out, and use no reserve"))
-        }
-        Some(value) => Err(section.bad("enabled", value, "must be true or false")),
+/// What a value of a file is for the settings.
+pub(super) fn given(value: &Value) -> Given<'_> {
+    match value {
+        Value::String(text) => Given::Text(text),
+        Value::Integer(number) => Given::Int(*number),
+        Value::Float(number) => Given::Float(*number),
+        Value::Boolean(truth) => Given::Truth(*truth),
+        Value::Datetime(moment) => Given::Other(moment.to_string()),
+        Value::Array(_) => Given::Other("a list".to_owned()),
+        Value::Table(_) => Given::Other("a table".to_owned()),
     }
 }
 
-fn rule(i: usize, section: &Section<'_>) -> Result<RuleSettings, ConfigError> {
-    section.check_keys(&RULE, &[])?;
-    let algorithm = algorithm(i, section)?;
-    burst_mode(algorithm, section)?;
-    let limit = section.whole("limit")?;
-    let tau = section.length("tau")?;
-    let by_default = (limit.is_none() && tau.is_none()).then_some(DEFAULT_BURST);
-    Ok(RuleSettings {
-        name: section.text("name")?.map(str::to_owned),
-        unit: section.text("unit")?.map(str::to_owned),
-        burst: section.whole("burst")?.or(by_default),
-        tau,
-        reserve: section.whole("reserve")?.unwrap_or(0),
-        ..RuleSettings::new(
-            algorithm,
-            limit.unwrap_or(DEFAULT_LIMIT),
-            section.length("period")?.unwrap_or(DEFAULT_PERIOD),
-        )
-    })
+pub(super) fn bad(key: &str, given: &Given<'_>, problem: &str) -> ConfigError {
+    ConfigError::BadValue { key: key.to_owned(), value: given.shown(), problem: problem.to_owned() }
 }
 
-/// The default is `sliding_counter` (R9); that is not what a bucket does, so it is not quietly made one.
-fn algorithm(i: usize, section: &Section<'_>) -> Result<Algorithm, ConfigError> {
-    const ADVICE: &str = "use algorithm = \"token_bucket\" or \"gcra\"";
-    let Some(name) = section.text("algorithm")? else {
-        let key = format!("{}algorithm is not given, and its default \"sliding_counter\"", section.path);
-        return Err(later(&key, ADVICE));
+/// Reads a table. `path` is where it is in the file, `pattern` where its keys are in the table of keys; both are empty
+/// or end with a dot. `i` is which element of its list it is.
+fn section(
+    settings: &mut Settings,
+    table: &Table,
+    path: &str,
+    pattern: &str,
+    i: usize,
+) -> Result<(), ConfigError> {
+    for (name, value) in table {
+        let (path, pattern) = (format!("{path}{name}"), format!("{pattern}{name}"));
+        if path == "preset" {
+            continue;
+        }
+        // A name with a dot in it is in quotes, and not the path it looks like.
+        if name.contains('.') {
+            return Err(unknown(&path, name, &pattern[..pattern.len() - name.len()]));
+        }
+        if let Some(key) = keys().iter().find(|key| key.key == pattern) {
+            let given = given(value);
+            settings.assign(key, i, &given).map_err(|problem| bad(&path, &given, &problem))?;
+        } else if SECTIONS.contains(&pattern.as_str()) {
+            let written = format!("must be written as [{pattern}]");
+            let table = value.as_table().ok_or_else(|| bad(&path, &given(value), &written))?;
+            if pattern == "adaptive" {
+                settings.adaptive.get_or_insert_default();
+            }
+            section(settings, table, &format!("{path}."), &format!("{pattern}."), 0)?;
+        } else if LISTS.contains(&pattern.as_str()) {
+            list(settings, value, &path)?;
+        } else if path == LATER {
+            return Err(ConfigError::NotYetSupported { key: path, advice: "take it out".to_owned() });
+        } else {
+            return Err(unknown(&path, name, &pattern[..pattern.len() - name.len()]));
+        }
+    }
+    Ok(())
+}
+
+/// A list of tables, which replaces the one there may be.
+fn list(settings: &mut Settings, value: &Value, path: &str) -> Result<(), ConfigError> {
+    let written = format!("must be written as [[{path}]]");
+    let elements = value.as_array().ok_or_else(|| bad(path, &given(value), &written))?;
+    match path {
+        "rules" => settings.rules = vec![RuleSettings::default(); elements.len()],
+        _ => {
+            let adaptive = settings.adaptive.get_or_insert_default();
+            adaptive.windows = vec![WindowSettings::default(); elements.len()];
+        }
+    }
+    for (i, element) in elements.iter().enumerate() {
+        let place = format!("{path}.{i}");
+        let table = element.as_table().ok_or_else(|| bad(&place, &given(element), &written))?;
+        section(settings, table, &format!("{place}."), &format!("{path}.N."), i)?;
+        if let (Some(mode), Some(rule)) = (table.get("burst_mode"), settings.rules.get(i))
+            && rule.algorithm != Algorithm::Gcra
+        {
+            return Err(bad(&format!("{place}.burst_mode"), &given(mode), "only gcra has a burst mode"));
+        }
+    }
+    Ok(())
+}
+
+fn unknown(path: &str, name: &str, pattern: &str) -> ConfigError {
+    let known = keys().iter().map(|key| key.key).filter_map(|key| key.strip_prefix(pattern));
+    let known = known.chain(LISTS.iter().chain(&SECTIONS).filter_map(|list| list.strip_prefix(pattern)));
+    let known: Vec<&str> = known.filter(|key| !key.contains('.')).collect();
+    ConfigError::UnknownKey { key: path.to_owned(), hint: meant(name, &known) }
+}
+
+/// The key of the table that a dotted key means, and which element of its list.
+pub(super) fn locate(key: &str) -> Option<(&'static KeyInfo, usize)> {
+    let number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse().ok())?;
+    let index = key.split('.').find_map(number);
+    // In the table `N` stands for a number; as a key it is none.
+    let part = |part| match number(part) {
+        Some(_) => "N",
+        None if part == "N" => "",
+        None => part,
     };
-    Algorithm::parse(i, name).map_err(|error| match error {
-        // Only what this version runs: the next try should be the last.
-        _ => section.bad("algorithm", &section.table["algorithm"], "must be \"token_bucket\" or \"gcra\""),
-    })
-}
-
-fn burst_mode(algorithm: Algorithm, section: &Section<'_>) -> Result<(), ConfigError> {
-    let Some(mode) = section.text("burst_mode")? else { return Ok(()) };
-    let value = &section.table["burst_mode"];
-    match mode {
-        "gcra_tau" | "fixed_window" if algorithm != Algorithm::Gcra => {
-            Err(section.bad("burst_mode", value, "only gcra has a burst mode"))
-        }
-        "gcra_tau" => Ok(()),
-        "fixed_window" => {
-            Err(later(&format!("{}burst_mode = \"fixed_window\"", section.path), "use \"gcra_tau\""))
-        }
-        _ => Err(section.bad("burst_mode", value, "must be \"gcra_tau\" or \"fixed_window\"")),
-    }
-}
-
-fn later(key: &str, advice: &str) -> ConfigError {
-    ConfigError::NotYetSupported { key: key.to_owned(), advice: advice.to_owned() }
-}
-
-/// A table and where it is in the file: empty, or a path that ends with a dot.
-struct Section<'t> {
-    table: &'t Table,
-    path: String,
-}
-
-impl<'t> Section<'t> {
-    fn check_keys(&self, known: &[&'static str], not_yet: &[&'static str]) -> Result<(), ConfigError> {
-        for key in self.table.keys().map(String::as_str) {
-            if not_yet.contains(&key) {
-                return Err(later(&format!("{}{key}", self.path), "take it out"));
-            }
-            if !known.contains(&key) {
-                return Err(ConfigError::UnknownKey {
-                    key: format!("{}{key}", self.path),
-                    hint: meant(key, known),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn text(&self, key: &str) -> Result<Option<&'t str>, ConfigError> {
-        let read =
-            |value: &'t Value| value.as_str().ok_or_else(|| self.bad(key, value, "must be a text in quotes"));
-        self.table.get(key).map(read).transpose()
-    }
-
-    fn whole(&self, key: &str) -> Result<Option<u64>, ConfigError> {
-        let read = |value: &Value| {
-            let number = value.as_integer().and_then(|number| u64::try_from(number).ok());
-            number.ok_or_else(|| self.bad(key, value, "must be a whole number, not negative"))
-        };
-        self.table.get(key).map(read).transpose()
-    }
-
-    fn length(&self, key: &str) -> Result<Option<Nanos>, ConfigError> {
-        let read = |value: &Value| {
-            let nanos = match value {
-                Value::String(text) => quantity::duration(text),
-                Value::Integer(number) => quantity::duration(&number.to_string()),
-                // The shortest decimal that reads as the same float is what was written.
-                Value::Float(number) => quantity::duration(&number.to_string()),
-                _ => Err(quantity::not_a_duration()),
-            };
-            nanos.map_err(|problem| self.bad(key, value, &problem))
-        };
-        self.table.get(key).map(read).transpose()
-    }
-
-    fn bad(&self, key: &str, value: &Value, problem: &str) -> ConfigError {
-        let shown = match value {
-            Value::Table(_) => "a table".to_owned(),
-            Value::Array(_) => "a list".to_owned(),
-            Value::String(text) => format!("{text:?}"),
-            Value::Integer(number) => number.to_string(),
-            Value::Float(number) => format!("{number:?}"),
-            Value::Boolean(truth) => truth.to_string(),
-            Value::Datetime(moment) => moment.to_string(),
-        };
-        ConfigError::BadValue {
-            key: format!("{}{key}", self.path),
-            value: shown,
-            problem: problem.to_owned(),
-        }
-    }
+    let pattern: Vec<&str> = key.split('.').map(part).collect();
+    let pattern = pattern.join(".");
+    keys().iter().find(|key| key.key == pattern).map(|key| (key, index.unwrap_or(0)))
 }

@@ -9,10 +9,12 @@ pub const LONGEST_FILE: usize = 450;
 pub fn below(room: &str) -> Option<&'static [&'static str]> {
     Some(match room {
         "kernel" | "sys" => &[],
-        "error" => &["kernel", "config"],
-        "presets" | "describe" | "headers" => &["kernel"],
+        "error" => &["kernel", "config", "environment"],
+        "presets" | "quantity" | "headers" => &["kernel"],
+        "settings" => &["kernel", "quantity"],
+        "describe" | "environment" => &["kernel", "quantity", "settings"],
         "paths" => &["error", "sys"],
-        "config" => &["kernel", "presets"],
+        "config" => &["kernel", "presets", "quantity", "settings"],
         "segment" => &["kernel", "sys", "error", "paths"],
         "limiter" => &[
             "segment",

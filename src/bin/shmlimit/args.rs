@@ -190,7 +190,8 @@ pub struct Init {
     /// How many calls may be in flight [default: any number]
     #[arg(long, value_parser = whole, allow_hyphen_values = true, value_name = "NUMBER")]
     concurrency: Option<u64>,
-    /// How the rate is counted: token_bucket or gcra [default: token_bucket]
+    /// How the rate is counted: token_bucket, gcra, leaky_bucket, fixed_window, sliding_log or sliding_counter
+    /// [default: token_bucket]
     #[arg(long, value_parser = algorithm)]
     algorithm: Option<Algorithm>,
     /// Whose turn it is among equal priorities: process (each process or group gets the same) or fifo (first come,
@@ -300,6 +301,8 @@ fn fairness(text: &str) -> Result<Fairness, String> {
 }
 
 fn algorithm(text: &str) -> Result<Algorithm, String> {
-    Algorithm::parse(0, text)
-        .map_err(|_| "must be token_bucket or gcra (others are not supported yet)".to_owned())
+    Algorithm::parse(0, text).map_err(|_| {
+        let names = Algorithm::ALL.map(Algorithm::as_str);
+        format!("must be one of {}", names.join(", "))
+    })
 }

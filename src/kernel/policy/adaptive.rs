@@ -117,16 +117,21 @@ pub struct AdaptiveDraft<'a> {
     pub windows: &'a [PaceWindowDraft<'a>],
 }
 
+impl AdaptiveDraft<'_> {
+    /// What holds unless said otherwise.
+    pub const DEFAULT: Self = AdaptiveDraft {
+        parser: None,
+        threshold: MILLION / 2,
+        history: 100,
+        min_samples: 10,
+        short_window: Nanos::from_secs(10),
+        windows: &[],
+    };
+}
+
 impl Default for AdaptiveDraft<'_> {
     fn default() -> Self {
-        AdaptiveDraft {
-            parser: None,
-            threshold: MILLION / 2,
-            history: 100,
-            min_samples: 10,
-            short_window: Nanos::from_secs(10),
-            windows: &[],
-        }
+        AdaptiveDraft::DEFAULT
     }
 }
 

@@ -41,7 +41,7 @@ impl fmt::Display for Key {
 #[non_exhaustive]
 pub enum PolicyError {
     /// A number outside its range.
-    #[error("{key} = {value}: must be from {min} to {max}{unit}")]
+    #[error("{key} = {}: must be from {} to {}{}", shown(*.value, .unit), shown(*.min, .unit), most(*.max, .unit), said(.unit))]
     OutOfRange {
         /// Where.
         key: Key,
@@ -51,7 +51,8 @@ pub enum PolicyError {
         min: u128,
         /// Largest allowed.
         max: u128,
-        /// What the numbers count, with a space in front, or nothing.
+        /// What the numbers count, with a space in front, or nothing. The message says it in the user's terms: parts
+        /// of a whole as decimals, nanoseconds as durations.
         unit: &'static str,
     },
     /// More of something than a limiter has room for (R137).
@@ -104,4 +105,56 @@ pub enum PolicyError {
         /// The first word that is wrong.
         word: usize,
     },
+}
+
+/// A number in the terms in which people write the key.
+fn shown(value: u128, unit: &str) -> String {
+    match unit {
+        MILLIONTHS => decimal_text(value, 6),
+        BILLIONTHS => decimal_text(value, 9),
+        NANOSECONDS => duration_text(value),
+        _ => value.to_string(),
+    }
+}
+
+/// The same for an upper bound: the longest of all durations is not worth all of its digits.
+fn most(value: u128, unit: &str) -> String {
+    const DAY: u128 = 86_400_000_000_000;
+    let long = unit == NANOSECONDS && value > 1000 * DAY;
+    shown(if long { value - value % DAY } else { value }, unit)
+}
+
+fn said(unit: &'static str) -> &'static str {
+    match unit {
+        MILLIONTHS | NANOSECONDS => "",
+        BILLIONTHS => " a second",
+        unit => unit,
+    }
+}
+
+/// The units whose numbers are not as people write them.
+const MILLIONTHS: &str = " millionths";
+const BILLIONTHS: &str = " billionths a second";
+const NANOSECONDS: &str = " ns";
+
+/// So many parts of `10^-digits`, as a decimal.
+pub(crate) fn decimal_text(parts: u128, digits: usize) -> String {
+    let text = format!("{parts:0>width$}", width = digits + 1);
+    let (whole, frac) = text.split_at(text.len() - digits);
+    format!("{whole}.{frac}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A duration in its largest unit that is exact.
+pub(crate) fn duration_text(nanos: u128) -> String {
+    const UNITS: [(&str, u128); 7] = [
+        ("d", 86_400_000_000_000),
+        ("h", 3_600_000_000_000),
+        ("m", 60_000_000_000),
+        ("s", 1_000_000_000),
+        ("ms", 1_000_000),
+        ("us", 1_000),
+        ("ns", 1),
+    ];
+    let (unit, size) = UNITS.into_iter().find(|(_, size)| nanos.is_multiple_of(*size)).unwrap_or(("ns", 1));
+    if nanos == 0 { "0s".to_owned() } else { format!("{}{unit}", nanos / size) }
 }

@@ -44,9 +44,15 @@ pub struct OutcomeWindow {
     pub min_samples: u32,
 }
 
+impl OutcomeWindow {
+    /// What holds unless said otherwise.
+    pub const DEFAULT: Self =
+        OutcomeWindow { max_age: Nanos::from_secs(30), max_count: 300, min_samples: 10 };
+}
+
 impl Default for OutcomeWindow {
     fn default() -> Self {
-        OutcomeWindow { max_age: Nanos::from_secs(30), max_count: 300, min_samples: 10 }
+        OutcomeWindow::DEFAULT
     }
 }
 
@@ -140,42 +146,47 @@ pub struct Breaker {
 /// How many words [`Breaker`] takes.
 pub const BREAKER_WORDS: usize = 17;
 
+impl Breaker {
+    /// What holds unless said otherwise.
+    pub const DEFAULT: Self = Breaker {
+        rate_base: PerSecond(0),
+        probe_rate: PerSecond::per_second(3),
+        sleep_after: Nanos::from_secs(300),
+        sleep_min: Nanos::from_secs(2),
+        sleep_max: Nanos::from_secs(300),
+        ramp_every: Nanos::from_secs(300),
+        auto_recover: Nanos::ZERO,
+        probe_timeout: Nanos::from_secs(60),
+        reset_timeout: Nanos::from_secs(300),
+        kind: 0,
+        net_ignored: 0,
+        p_throttle: 200_000,
+        p_recover: 100_000,
+        p_sleep: 600_000,
+        cooldown_factor: 2 * MILLION,
+        ramp_factor: 1_100_000,
+        n_throttle: 3,
+        n_cacheonly: 5,
+        s_recover: 10,
+        s_probe_ok: 5,
+        hysteresis: 2,
+        probe_concurrency: 1,
+        cache_only_after: 0,
+        failure_threshold: 5,
+        required_successes: 2,
+    };
+}
+
 impl Default for Breaker {
     fn default() -> Self {
-        Breaker {
-            rate_base: PerSecond(0),
-            probe_rate: PerSecond::per_second(3),
-            sleep_after: Nanos::from_secs(300),
-            sleep_min: Nanos::from_secs(2),
-            sleep_max: Nanos::from_secs(300),
-            ramp_every: Nanos::from_secs(300),
-            auto_recover: Nanos::ZERO,
-            probe_timeout: Nanos::from_secs(60),
-            reset_timeout: Nanos::from_secs(300),
-            kind: 0,
-            net_ignored: 0,
-            p_throttle: 200_000,
-            p_recover: 100_000,
-            p_sleep: 600_000,
-            cooldown_factor: 2 * MILLION,
-            ramp_factor: 1_100_000,
-            n_throttle: 3,
-            n_cacheonly: 5,
-            s_recover: 10,
-            s_probe_ok: 5,
-            hysteresis: 2,
-            probe_concurrency: 1,
-            cache_only_after: 0,
-            failure_threshold: 5,
-            required_successes: 2,
-        }
+        Breaker::DEFAULT
     }
 }
 
 impl Breaker {
     /// The defaults of a kind.
-    pub fn of(kind: BreakerKind) -> Breaker {
-        Breaker::default().with_kind(kind)
+    pub const fn of(kind: BreakerKind) -> Breaker {
+        Breaker::DEFAULT.with_kind(kind)
     }
 
     /// The same numbers for another kind.
@@ -299,18 +310,23 @@ pub struct Backoff {
 /// How many words [`Backoff`] takes.
 pub const BACKOFF_WORDS: usize = 6;
 
+impl Backoff {
+    /// What holds unless said otherwise.
+    pub const DEFAULT: Self = Backoff {
+        base: Nanos::from_millis(1500),
+        cap: Nanos::from_secs(30),
+        min_sleep: Nanos::from_secs(1),
+        retry_after_max: Nanos::from_secs(86_400),
+        factor: 2 * MILLION,
+        steady: 0,
+        retries_user: 2,
+        retries_background: 5,
+    };
+}
+
 impl Default for Backoff {
     fn default() -> Self {
-        Backoff {
-            base: Nanos::from_millis(1500),
-            cap: Nanos::from_secs(30),
-            min_sleep: Nanos::from_secs(1),
-            retry_after_max: Nanos::from_secs(86_400),
-            factor: 2 * MILLION,
-            steady: 0,
-            retries_user: 2,
-            retries_background: 5,
-        }
+        Backoff::DEFAULT
     }
 }
 

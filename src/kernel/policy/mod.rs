@@ -11,6 +11,8 @@ pub use adaptive::{
     Adaptive, AdaptiveDraft, HeaderFormat, MAX_HISTORY, MAX_WINDOWS, PaceWindow, PaceWindowDraft, WindowKind,
 };
 pub use error::{Key, PolicyError};
+#[cfg(not(loom))]
+pub(crate) use error::{decimal_text, duration_text};
 pub use health::{Backoff, Breaker, BreakerKind, Jitter, MAX_OUTCOMES, MILLION, OutcomeWindow, PerSecond};
 pub use name::{NAME_LEN, NAME_WORDS, Name};
 pub use rule::{Algorithm, BurstMode, Rule, RuleDraft};
@@ -87,22 +89,27 @@ pub struct PolicyDraft<'a> {
     pub adaptive: Option<AdaptiveDraft<'a>>,
 }
 
+impl PolicyDraft<'_> {
+    /// Nothing limited, everything by default.
+    pub const DEFAULT: Self = PolicyDraft {
+        provider: "default",
+        concurrency: None,
+        concurrency_background: None,
+        fairness: Fairness::Process,
+        background_share: 0,
+        rules: &[],
+        priorities: true,
+        passthrough: false,
+        window: OutcomeWindow::DEFAULT,
+        breaker: Breaker::DEFAULT,
+        backoff: Backoff::DEFAULT,
+        adaptive: None,
+    };
+}
+
 impl Default for PolicyDraft<'_> {
     fn default() -> Self {
-        PolicyDraft {
-            provider: "default",
-            concurrency: None,
-            concurrency_background: None,
-            fairness: Fairness::Process,
-            background_share: 0,
-            rules: &[],
-            priorities: true,
-            passthrough: false,
-            window: OutcomeWindow::default(),
-            breaker: Breaker::default(),
-            backoff: Backoff::default(),
-            adaptive: None,
-        }
+        PolicyDraft::DEFAULT
     }
 }
 

@@ -1,6 +1,7 @@
-//! Durations and rates as people write them, read exactly: no number passes through a float.
+//! Durations, rates and parts as people write them, read and written exactly: no number passes through a float.
 
 use crate::kernel::Nanos;
+use crate::kernel::policy::{decimal_text, duration_text};
 use crate::kernel::state::WHOLE_SHARE;
 
 const SECOND: u64 = 1_000_000_000;
@@ -110,6 +111,31 @@ pub fn share(text: &str) -> Result<u64, String> {
     Ok(u64::from(parts))
 }
 
+/// Reads a decimal as a whole number of parts of `10^-digits`; `wanted` says what it should have been.
+pub(crate) fn decimal(text: &str, digits: usize, wanted: &str) -> Result<u64, String> {
+    let (whole, frac) = text.split_once('.').unwrap_or((text, ""));
+    let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if (whole.is_empty() && frac.is_empty()) || !all_digits(whole) || !all_digits(frac) {
+        return Err(format!("must be {wanted}"));
+    }
+    let frac = frac.trim_end_matches('0');
+    if frac.len() > digits {
+        return Err(format!("has more than {digits} digits after the point; must be {wanted}"));
+    }
+    let parts = format!("{whole}{frac:0<digits$}");
+    parts.parse().map_err(|_| format!("is too large; must be {wanted}"))
+}
+
+/// A number of parts of `10^-digits` as people write it.
+pub(crate) fn written(parts: u64, digits: usize) -> String {
+    decimal_text(u128::from(parts), digits)
+}
+
+/// A duration as people write it.
+pub(crate) fn span(nanos: Nanos) -> String {
+    duration_text(u128::from(nanos.0))
+}
+
 fn unit_size(unit: &str) -> Option<u64> {
     UNITS.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size)
 }
@@ -135,7 +161,7 @@ fn decimal_times(number: &str, size: u64) -> Result<u64, String> {
     u64::try_from(total).map_err(|_| too_large())
 }
 
-pub(super) fn not_a_duration() -> String {
+pub(crate) fn not_a_duration() -> String {
     "must be a duration such as \"250ms\", \"30s\", \"5m\", \"24h\", \"1d\", or a number of seconds".into()
 }
 

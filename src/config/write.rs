@@ -1,0 +1,47 @@
+//! A policy as a limiter file.
+
+use crate::kernel::Policy;
+use crate::settings::{Kind, Settings};
+
+/// Writes a policy as a file that reads back to the same policy. Every key is in it, so that it means the same in a
+/// version with other defaults.
+///
+/// ```
+/// use shmlimit::{config, presets};
+///
+/// let tmdb = presets::policy("tmdb").unwrap()?;
+/// let file = config::to_toml(&tmdb);
+/// assert!(file.contains("[[rules]]\nname = \"rps\"\nalgorithm = \"token_bucket\"\n"));
+/// assert_eq!(*config::Config::from_toml(&file)?.policy(), tmdb);
+/// # Ok::<(), config::ConfigError>(())
+/// ```
+pub fn to_toml(policy: &Policy) -> String {
+    let mut text = String::new();
+    let mut current = (String::new(), 0);
+    for (key, i, value) in Settings::of(policy).each() {
+        // No policy has it, and no word stands for it in other readers of the format.
+        if key.key == "epoch_ns" || matches!(value.as_str(), "unlimited" | "auto") && key.kind != Kind::Name {
+            continue;
+        }
+        let (table, name) = key.key.rsplit_once('.').unwrap_or(("", key.key));
+        if current != (table.to_owned(), i) {
+            let list = key.list();
+            let head = list.map_or_else(|| format!("[{table}]"), |list| format!("[[{list}]]"));
+            text.push_str(&format!("\n{head}\n"));
+            current = (table.to_owned(), i);
+        }
+        text.push_str(&format!("{name} = {}\n", literal(key.kind, &value)));
+    }
+    text
+}
+
+/// A value as TOML. None has characters that would end its quotes.
+fn literal(kind: Kind, value: &str) -> String {
+    let quoted = match kind {
+        Kind::Name | Kind::Choice(_) | Kind::Length { .. } => true,
+        // A float would lose the last digits of the very largest.
+        Kind::Rate { .. } => value.parse::<f64>().map_or(true, |float| float.to_string() != value),
+        _ => false,
+    };
+    if quoted { format!("\"{value}\"") } else { value.to_owned() }
+}

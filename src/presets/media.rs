@@ -1,0 +1,125 @@
+//! Databases of films, series, music and their pictures (R101, R102).
+
+use super::{DAY, Preset, SECOND, named};
+use crate::kernel::policy::{Backoff, Breaker, BreakerKind, Jitter};
+use crate::kernel::{Algorithm, Nanos, PolicyDraft, RuleDraft};
+
+const PER_KEY: &str = "The limit is per API key: programs with different keys need different limiters.";
+
+pub(super) const TMDB: Preset = Preset {
+    name: "tmdb",
+    about: "The Movie Database: 35 a second, 35 at once, 4 in flight, with the five-state breaker",
+    source: "2024-04: no official limit since 2019-12-16; some 40 to 50 a second are tolerated, by the provider's own \
+             words and the community's observation. 35 stays below.",
+    notes: &["Cache answers for 24 to 48 h.", PER_KEY],
+    draft: PolicyDraft {
+        provider: "tmdb",
+        concurrency: Some(4),
+        rules: &[RuleDraft { burst: Some(35), ..named("rps", Algorithm::TokenBucket, 35, SECOND) }],
+        breaker: Breaker::of(BreakerKind::Fsm),
+        ..PolicyDraft::DEFAULT
+    },
+};
+
+pub(super) const TMDB_LEGACY: Preset = Preset {
+    name: "tmdb-legacy",
+    about: "The Movie Database as it was until 2019: 40 in any 10 seconds",
+    source: "The official limit until 2019-12-16, when it was switched off.",
+    notes: &["Cache answers for 24 to 48 h.", PER_KEY],
+    draft: PolicyDraft {
+        rules: &[
+            RuleDraft { burst: Some(40), ..named("rate", Algorithm::TokenBucket, 40, TEN_SECONDS) },
+            named("window", Algorithm::SlidingLog, 40, TEN_SECONDS),
+        ],
+        ..cautious("tmdb")
+    },
+};
+
+pub(super) const TVDB: Preset = Preset {
+    name: "tvdb",
+    about: "TheTVDB: 10 a second, 50 at once of which 40 for high priorities, never above 100 in 10 seconds",
+    source: "2026-05: the provider publishes no limit; 100 in 10 s is an unofficial ceiling.",
+    notes: &["Cache answers for 24 to 48 h.", PER_KEY],
+    draft: PolicyDraft {
+        rules: &[bucket(10, 50), named("window", Algorithm::SlidingLog, 100, TEN_SECONDS)],
+        ..cautious("tvdb")
+    },
+};
+
+pub(super) const FANART: Preset = Preset {
+    name: "fanart",
+    about: "fanart.tv with a project key: 1 a second, 5 at once of which 4 for high priorities",
+    source: "The provider's 10 a second for project keys, as the sliding window; the rate is a courtesy far below.",
+    notes: &["Pictures do not change: cache them for good.", PER_KEY],
+    draft: PolicyDraft {
+        rules: &[bucket(1, 5), named("window", Algorithm::SlidingLog, 10, SECOND)],
+        ..cautious("fanart")
+    },
+};
+
+pub(super) const FANART_PERSONAL: Preset = Preset {
+    name: "fanart-personal",
+    about: "fanart.tv with a personal key: 2 a second, 10 at once of which 8 for high priorities",
+    source: "The provider's 20 a second for personal keys, as the sliding window; the rate is a courtesy far below.",
+    notes: &["Pictures do not change: cache them for good.", PER_KEY],
+    draft: PolicyDraft {
+        rules: &[bucket(2, 10), named("window", Algorithm::SlidingLog, 20, SECOND)],
+        ..cautious("fanart")
+    },
+};
+
+pub(super) const MUSICBRAINZ: Preset = Preset {
+    name: "musicbrainz",
+    about: "MusicBrainz: one a second, one at a time, no priorities",
+    source: "The official limit: one request a second. A bucket of one is exactly that, so it needs no second rule.",
+    notes: &[
+        "Cache answers for good.",
+        "The limit is per address, not per key; a User-Agent with a contact is demanded.",
+    ],
+    draft: PolicyDraft {
+        concurrency: Some(1),
+        rules: &[bucket(1, 1)],
+        priorities: false,
+        ..cautious("musicbrainz")
+    },
+};
+
+pub(super) const OMDB_FREE: Preset = Preset {
+    name: "omdb-free",
+    about: "OMDb with a free key: 1000 each UTC day",
+    source: "2026-06: the provider's limit for free keys; the count starts anew at midnight UTC.",
+    notes: &["Cache answers for 7 days.", PER_KEY, DAILY],
+    draft: PolicyDraft { rules: &[named("day", Algorithm::FixedWindow, 1000, DAY)], ..cautious("omdb") },
+};
+
+pub(super) const OMDB_PAID: Preset = Preset {
+    name: "omdb-paid",
+    about: "OMDb with a paid key: 100000 each UTC day",
+    source: "2026-06: the limit of the lowest paid level; higher ones have more.",
+    notes: &["Cache answers for 7 days.", PER_KEY, DAILY],
+    draft: PolicyDraft { rules: &[named("day", Algorithm::FixedWindow, 100_000, DAY)], ..cautious("omdb") },
+};
+
+pub(super) const LOCAL: Preset = Preset {
+    name: "local",
+    about: "A service on the own network: 1000 a second, 10000 at once of which 9000 for high priorities",
+    source: "No provider: a rate that a service at home bears.",
+    notes: &[],
+    draft: PolicyDraft { rules: &[bucket(1000, 10_000)], ..cautious("local") },
+};
+
+const TEN_SECONDS: Nanos = Nanos::from_secs(10);
+const DAILY: &str = "A daily quota outlives a reboot only in a directory that does: --dir.";
+
+/// So many a second and so many at once; what is above the rate is for high priorities (R107).
+const fn bucket(rate: u64, burst: u64) -> RuleDraft<'static> {
+    let reserve = burst - rate;
+    RuleDraft { burst: Some(burst), reserve, ..named("rps", Algorithm::TokenBucket, rate, SECOND) }
+}
+
+/// The breaker that counts failures in a row, and waits of 1, 2, 4, 8, 16, 30 s (R75, R78).
+const fn cautious(provider: &'static str) -> PolicyDraft<'static> {
+    let mut backoff = Backoff::DEFAULT.with_jitter(Jitter::None);
+    backoff.base = SECOND;
+    PolicyDraft { provider, breaker: Breaker::of(BreakerKind::Consecutive), backoff, ..PolicyDraft::DEFAULT }
+}

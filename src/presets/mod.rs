@@ -1,0 +1,110 @@
+//! Ready-made policies, by the name of the API they are for. Every number can be set otherwise (R104).
+
+mod exchanges;
+mod media;
+mod page;
+mod services;
+
+#[doc(hidden)]
+pub use page::reference;
+
+use crate::kernel::policy::{AdaptiveDraft, HeaderFormat, PaceWindowDraft, WindowKind};
+use crate::kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
+
+/// One ready-made policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is for, in one line.
+    pub about: &'static str,
+    /// Where the numbers come from, and as of when (R103).
+    pub source: &'static str,
+    /// What else its users should know, one sentence or two each (R105).
+    pub notes: &'static [&'static str],
+    /// Its settings.
+    pub draft: PolicyDraft<'static>,
+}
+
+impl Preset {
+    /// Its policy.
+    pub fn policy(&self) -> Result<Policy, PolicyError> {
+        Policy::new(&self.draft)
+    }
+}
+
+static ALL: [Preset; 14] = [
+    media::TMDB,
+    media::TMDB_LEGACY,
+    media::TVDB,
+    media::FANART,
+    media::FANART_PERSONAL,
+    media::MUSICBRAINZ,
+    media::OMDB_FREE,
+    media::OMDB_PAID,
+    media::LOCAL,
+    exchanges::BINANCE,
+    exchanges::UPBIT,
+    services::GITHUB,
+    services::OPENAI,
+    services::ANTHROPIC,
+];
+
+/// The names of all presets.
+pub const NAMES: [&str; 14] = [
+    "tmdb",
+    "tmdb-legacy",
+    "tvdb",
+    "fanart",
+    "fanart-personal",
+    "musicbrainz",
+    "omdb-free",
+    "omdb-paid",
+    "local",
+    "binance",
+    "upbit",
+    "github",
+    "openai",
+    "anthropic",
+];
+
+/// All presets, in the order of their names' table.
+pub fn all() -> &'static [Preset] {
+    &ALL
+}
+
+/// The policy of a preset; `None` if there is none of that name.
+///
+/// ```
+/// let tmdb = shmlimit::presets::policy("tmdb").unwrap().unwrap();
+/// assert_eq!(tmdb.concurrency(), Some(4));
+/// ```
+pub fn policy(name: &str) -> Option<Result<Policy, PolicyError>> {
+    ALL.iter().find(|preset| preset.name == name).map(Preset::policy)
+}
+
+const SECOND: Nanos = Nanos::from_secs(1);
+const MINUTE: Nanos = Nanos::from_secs(60);
+const HOUR: Nanos = Nanos::from_secs(3600);
+const DAY: Nanos = Nanos::from_secs(86_400);
+
+const fn named(name: &'static str, algorithm: Algorithm, limit: u64, period: Nanos) -> RuleDraft<'static> {
+    RuleDraft { name: Some(name), ..RuleDraft::new(algorithm, limit, period) }
+}
+
+const fn window(
+    name: &'static str,
+    limit: u64,
+    interval: Nanos,
+    kind: WindowKind,
+) -> PaceWindowDraft<'static> {
+    PaceWindowDraft { name, limit, interval, kind }
+}
+
+const fn adaptive(
+    parser: HeaderFormat,
+    windows: &'static [PaceWindowDraft<'static>],
+) -> AdaptiveDraft<'static> {
+    AdaptiveDraft { parser: Some(parser), windows, ..AdaptiveDraft::DEFAULT }
+}

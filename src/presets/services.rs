@@ -1,0 +1,80 @@
+//! GitHub and providers of language models, whose response headers set the pace (R138).
+
+use super::{HOUR, MINUTE, Preset, adaptive, named, window};
+use crate::kernel::policy::{HeaderFormat, WindowKind};
+use crate::kernel::{Algorithm, PolicyDraft, RuleDraft};
+
+pub(super) const GITHUB: Preset = Preset {
+    name: "github",
+    about: "GitHub's REST API with a user's token: 5000 in any hour, paced by x-ratelimit-*",
+    source: "2025-10, the provider's documentation: 5000 an hour for a user; apps of an enterprise have up to 15000.",
+    notes: &[
+        "There are secondary limits besides: 100 calls at a time, 900 points a minute, 80 a minute that make content. \
+         concurrency = 20 is kind.",
+        "The limit is per user, not per token.",
+    ],
+    draft: PolicyDraft {
+        provider: "github",
+        rules: &[named("hour", Algorithm::SlidingLog, 5000, HOUR)],
+        adaptive: Some(adaptive(HeaderFormat::GitHub, &[window("core", 5000, HOUR, WindowKind::Fixed)])),
+        ..PolicyDraft::DEFAULT
+    },
+};
+
+pub(super) const OPENAI: Preset = Preset {
+    name: "openai",
+    about: "OpenAI: 500 requests and 30000 tokens a minute, paced by x-ratelimit-*-requests and -tokens",
+    source: "2025: the first tier of the GPT-4o family, the lowest that pays. Limits depend on model and tier, and \
+             newer models have more: set yours from the account's page of limits.",
+    notes: &[
+        "A call says what it may use: --cost tokens=900, the prompt and max_tokens together; the rest is settled \
+         afterwards.",
+        "Limits are per project and family of models: one limiter for each.",
+    ],
+    draft: model("openai", HeaderFormat::OpenAi, &OPENAI_RULES, &OPENAI_WINDOWS),
+};
+
+pub(super) const ANTHROPIC: Preset = Preset {
+    name: "anthropic",
+    about: "Anthropic: 50 requests and 30000 tokens a minute, paced by anthropic-ratelimit-*",
+    source: "2025: the first tier of the Claude Sonnet 4 family, input tokens. Limits depend on model and tier: set \
+             yours from the console's page of limits.",
+    notes: &[
+        "The provider counts by token buckets, and so does this.",
+        "Output tokens have a limit of their own (8000 a minute in the first tier): where that is what binds, add a \
+         rule of the unit output_tokens.",
+        "Limits are per organisation and class of models: one limiter for each.",
+    ],
+    draft: model("anthropic", HeaderFormat::Anthropic, &ANTHROPIC_RULES, &ANTHROPIC_WINDOWS),
+};
+
+const OPENAI_RULES: [RuleDraft<'static>; 2] = rules(500, 30_000);
+const OPENAI_WINDOWS: [PaceWindow; 2] = windows(500, 30_000);
+const ANTHROPIC_RULES: [RuleDraft<'static>; 2] = rules(50, 30_000);
+const ANTHROPIC_WINDOWS: [PaceWindow; 2] = windows(50, 30_000);
+
+type PaceWindow = crate::kernel::policy::PaceWindowDraft<'static>;
+
+const fn model(
+    provider: &'static str,
+    parser: HeaderFormat,
+    rules: &'static [RuleDraft<'static>],
+    windows: &'static [PaceWindow],
+) -> PolicyDraft<'static> {
+    PolicyDraft { provider, rules, adaptive: Some(adaptive(parser, windows)), ..PolicyDraft::DEFAULT }
+}
+
+const fn rules(requests: u64, tokens: u64) -> [RuleDraft<'static>; 2] {
+    [
+        named("rpm", Algorithm::TokenBucket, requests, MINUTE),
+        RuleDraft { unit: Some("tokens"), ..named("tpm", Algorithm::TokenBucket, tokens, MINUTE) },
+    ]
+}
+
+/// The headers say when a window is whole again, as they do of fixed ones.
+const fn windows(requests: u64, tokens: u64) -> [PaceWindow; 2] {
+    [
+        window("requests", requests, MINUTE, WindowKind::Fixed),
+        window("tokens", tokens, MINUTE, WindowKind::Fixed),
+    ]
+}

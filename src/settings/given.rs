@@ -1,0 +1,126 @@
+//! One value as somebody gave it, and what it is for a kind of key.
+
+use super::keys::Kind;
+use crate::quantity;
+
+/// What was given, by the form in which it was.
+#[derive(Clone, Debug)]
+pub(crate) enum Given<'g> {
+    /// A text in quotes in a file.
+    Text(&'g str),
+    /// A whole number in a file.
+    Int(i64),
+    /// A number with a point in a file.
+    Float(f64),
+    /// True or false in a file.
+    Truth(bool),
+    /// From a command line or the environment, where there are no forms.
+    Bare(&'g str),
+    /// What no key takes, in words.
+    Other(String),
+}
+
+/// What was meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// In the unit in which it is kept.
+    Number(u64),
+    Truth(bool),
+    Word(String),
+    /// The value was said to be none.
+    Nothing,
+}
+
+impl Given<'_> {
+    /// The value as it was given, for messages.
+    pub fn shown(&self) -> String {
+        match self {
+            Given::Text(text) => format!("{text:?}"),
+            Given::Int(number) => number.to_string(),
+            Given::Float(number) => format!("{number:?}"),
+            Given::Truth(truth) => truth.to_string(),
+            Given::Bare(text) => text.escape_debug().to_string(),
+            Given::Other(what) => what.clone(),
+        }
+    }
+
+    /// The digits of a number.
+    fn digits(&self) -> Option<String> {
+        match self {
+            Given::Int(number) => Some(number.to_string()),
+            // The shortest decimal that reads as the same float is what was written.
+            Given::Float(number) => Some(number.to_string()),
+            Given::Bare(text) => Some(text.trim().to_owned()),
+            _ => None,
+        }
+    }
+
+    fn word(&self) -> Option<&str> {
+        match self {
+            Given::Text(text) => Some(text),
+            Given::Bare(text) => Some(text.trim()),
+            _ => None,
+        }
+    }
+}
+
+impl Kind {
+    /// Reads a value of this kind. Whether it is in range is judged with the whole policy.
+    pub(crate) fn read(&self, given: &Given<'_>) -> Result<Value, String> {
+        let wanted = || format!("must be {}", self.range());
+        match *self {
+            Kind::Name => match given.word() {
+                Some(word) => Ok(Value::Word(word.to_owned())),
+                None => Err("must be a text in quotes".to_owned()),
+            },
+            Kind::Choice(words) => match given.word() {
+                Some(word) if words.contains(&word) => Ok(Value::Word(word.to_owned())),
+                Some(_) => Err(wanted()),
+                None => Err(format!("must be a text in quotes: {}", self.range())),
+            },
+            Kind::Truth => match (given, given.word()) {
+                (Given::Truth(truth), _) => Ok(Value::Truth(*truth)),
+                (Given::Bare(_), Some("true")) => Ok(Value::Truth(true)),
+                (Given::Bare(_), Some("false")) => Ok(Value::Truth(false)),
+                _ => Err(wanted()),
+            },
+            Kind::Permits { .. } if given.word() == Some("unlimited") => Ok(Value::Nothing),
+            Kind::Rate { auto: true } if given.word() == Some("auto") => Ok(Value::Nothing),
+            Kind::Rate { auto: true } if given.digits().is_some_and(|digits| is_zero(&digits)) => {
+                Err(wanted())
+            }
+            Kind::Whole { .. } | Kind::Permits { .. } => self.whole(given),
+            Kind::Part { .. } | Kind::Factor { .. } => {
+                let digits = given.digits().ok_or_else(|| format!("{}, without quotes", wanted()))?;
+                quantity::decimal(&digits, 6, &self.range()).map(Value::Number)
+            }
+            Kind::Rate { .. } => {
+                // More digits than a float holds may be written in quotes.
+                let digits = given.digits().or_else(|| given.word().map(str::to_owned)).ok_or_else(wanted)?;
+                quantity::decimal(&digits, 9, &self.range()).map(Value::Number)
+            }
+            Kind::Length { .. } => {
+                let text = given.digits().or_else(|| given.word().map(str::to_owned));
+                let text = text.ok_or_else(quantity::not_a_duration)?;
+                quantity::duration(&text).map(|nanos| Value::Number(nanos.0))
+            }
+        }
+    }
+
+    fn whole(&self, given: &Given<'_>) -> Result<Value, String> {
+        let digits = match given {
+            Given::Float(_) => None,
+            given => given.digits().filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())),
+        };
+        match digits.filter(|digits| !digits.is_empty()) {
+            None => Err(format!("must be a whole number, not negative: {}", self.range())),
+            Some(digits) => {
+                digits.parse().map(Value::Number).map_err(|_| format!("must be {}", self.range()))
+            }
+        }
+    }
+}
+
+fn is_zero(digits: &str) -> bool {
+    digits.contains('0') && digits.bytes().all(|byte| matches!(byte, b'0' | b'.'))
+}

@@ -1,0 +1,333 @@
+//! Single settings of a limiter in use, files that are written, and the one table behind them.
+#![cfg(feature = "config")]
+
+use proptest::prelude::*;
+use shmlimit::config::{self, Config, ConfigError, Kind, keys};
+use shmlimit::kernel::BurstMode;
+use shmlimit::kernel::policy::{
+    AdaptiveDraft, Backoff, Breaker, BreakerKind, HeaderFormat, Jitter, OutcomeWindow, PaceWindowDraft,
+    PerSecond, WindowKind,
+};
+use shmlimit::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, RuleDraft, describe, presets};
+
+fn preset(name: &str) -> Policy {
+    presets::policy(name).unwrap().unwrap()
+}
+
+/// Something of everything: a rule of each kind, a breaker, windows.
+fn full() -> Policy {
+    *Config::from_toml(
+        "[[rules]]\nalgorithm = 'gcra'\nlimit = 10\n[[rules]]\nalgorithm = 'sliding_log'\n[breaker]\nkind = 'fsm'\n\
+         [adaptive]\nparser = 'ietf'\n[[adaptive.windows]]\nname = 'a'\nlimit = 5\ninterval = 9",
+    )
+    .unwrap()
+    .policy()
+}
+
+fn value(policy: &Policy, key: &str) -> String {
+    let settings = describe::settings(policy);
+    settings.into_iter().find(|(known, _)| known == key).map_or_else(String::new, |(_, value)| value)
+}
+
+/// A valid value of a kind that differs from what `full` has.
+fn another(key: &str, kind: Kind) -> &'static str {
+    match (key, kind) {
+        ("rules.N.reserve", _) => "7",
+        ("adaptive.history", _) => "77",
+        // Not above the longest.
+        ("breaker.sleep_min", _) => "7s",
+        (_, Kind::Choice(words)) => words[1],
+        (_, Kind::Truth) => "false",
+        (_, Kind::Whole { .. } | Kind::Permits { .. }) => "7",
+        (_, Kind::Part { .. }) => "0.123456",
+        (_, Kind::Factor { .. }) => "7.000001",
+        (_, Kind::Rate { .. }) => "7.000000001",
+        (_, Kind::Length { .. }) => "7m",
+        _ => "seven",
+    }
+}
+
+#[test]
+fn r110_every_hot_key_changes_what_it_names_and_nothing_else() {
+    let before = full();
+    for info in keys().iter().filter(|info| info.hot) {
+        let key = info.key.replace(".N.", ".0.");
+        let wanted = another(info.key, info.kind);
+        // Its own second rule has no burst to set, and its limit no reserve above it.
+        let after = config::set(&before, &key, wanted).unwrap_or_else(|error| panic!("{key}: {error}"));
+        assert_eq!(value(&after, &key), wanted, "{key}");
+        let changed: Vec<String> =
+            describe::differences(&before, &after).lines().map(str::to_owned).collect();
+        let others = changed.iter().filter(|line| !line.trim_start().starts_with(&format!("{key}:")));
+        // Burst and tau are two ways to say one thing.
+        let others: Vec<_> =
+            others.filter(|line| key != "rules.0.tau" || !line.contains("rules.0.burst")).collect();
+        assert!(others.is_empty(), "{key}: {others:?}");
+        assert_eq!(
+            config::set(&after, &key, &value(&before, &key)).ok().map(|back| back == before),
+            back(&key)
+        );
+    }
+}
+
+/// Whether setting the old value leads back; nothing where there was none.
+fn back(key: &str) -> Option<bool> {
+    if key == "rules.0.tau" { None } else { Some(true) }
+}
+
+#[test]
+fn r144_a_key_that_cannot_be_changed_hot_says_the_way_out() {
+    for info in keys().iter().filter(|info| !info.hot) {
+        let key = info.key.replace(".N.", ".0.");
+        let error = config::set(&full(), &key, another(info.key, info.kind)).unwrap_err();
+        assert!(matches!(&error, ConfigError::NotHot { key: named } if *named == key), "{key}: {error}");
+        assert!(error.to_string().contains("init") && error.to_string().contains("--replace"), "{error}");
+    }
+    for key in ["rules", "breaker", "adaptive.windows", "cluster"] {
+        assert!(matches!(config::set(&full(), key, "1"), Err(ConfigError::NotHot { .. })), "{key}");
+    }
+}
+
+#[test]
+fn r110_values_may_be_written_with_or_without_quotes() {
+    let tmdb = preset("tmdb");
+    for (key, written, read) in [
+        ("concurrency", "9", "9"),
+        ("concurrency", "unlimited", "unlimited"),
+        ("concurrency", "\"unlimited\"", "unlimited"),
+        ("concurrency_background", " 2 ", "2"),
+        ("fairness", "fifo", "fifo"),
+        ("fairness", "'fifo'", "fifo"),
+        ("breaker.auto_recover", "15m", "15m"),
+        ("breaker.auto_recover", "\"15m\"", "15m"),
+        ("breaker.auto_recover", "900", "15m"),
+        ("breaker.sleep_min", "1.5", "1500ms"),
+        ("breaker.p_throttle", "0.3", "0.3"),
+        ("breaker.rate_base", "35", "35"),
+        ("breaker.rate_base", "35.5", "35.5"),
+        ("breaker.rate_base", "auto", "auto"),
+        ("count_network_errors", "false", "false"),
+        ("rules.0.limit", "1_000", "1000"),
+        ("backoff.jitter", "none", "none"),
+    ] {
+        let set = config::set(&tmdb, key, written).unwrap_or_else(|error| panic!("{key} {written}: {error}"));
+        assert_eq!(value(&set, key), read, "{key} {written}");
+    }
+}
+
+#[test]
+fn a_wrong_value_or_key_is_refused_with_its_name() {
+    let policy = full();
+    for (key, written, parts) in [
+        ("breaker.p_throttle", "1.5", &["breaker.p_throttle = 1.5: must be from 0 to 1"][..]),
+        ("breaker.p_throttle", "much", &["breaker.p_throttle = much", "from 0 to 1"]),
+        ("breaker.p_throttle", "-0.1", &["from 0 to 1"]),
+        ("breaker.p_throttle", "nan", &["from 0 to 1"]),
+        ("breaker.p_throttle", "", &["from 0 to 1"]),
+        ("breaker.rate_base", "0", &["breaker.rate_base = 0", "above 0"]),
+        ("breaker.rate_base", "0.0", &["above 0"]),
+        ("breaker.rate_base", "99999999999999999999", &["above 0"]),
+        ("concurrency", "0", &["concurrency = 0", "from 1 to 4096"]),
+        ("concurrency", "4.0", &["concurrency = 4.0", "whole number"]),
+        ("concurrency", "99999999999999999999999", &["from 1 to 4096"]),
+        ("concurrency", "4\nfairness = 'fifo'", &["concurrency", "whole number"]),
+        ("concurrency", "[4]", &["concurrency = a list"]),
+        ("breaker.sleep_min", "10m", &["breaker.sleep_max"]),
+        ("breaker.sleep_min", "soon", &["breaker.sleep_min = soon", "duration"]),
+        ("rules.0.reserve", "11", &["rules.0.reserve = 11", "from 0 to 10"]),
+        ("rules.1.burst", "3", &["rules.1.burst", "use limit"]),
+        ("rules.1.tau", "3s", &["rules.1.tau", "use burst"]),
+        ("rules.2.limit", "3", &["rules.2.limit", "2 rules, 0 to 1", "--replace"]),
+        ("rules.99999999999999999999999.limit", "3", &["unknown key"]),
+        ("adaptive.windows.1.limit", "3", &["adaptive.windows.1.limit", "one window, number 0"]),
+        ("adaptive.min_samples", "101", &["adaptive.min_samples"]),
+        ("breaker.p_throtle", "0.3", &["breaker.p_throtle", "did you mean \"breaker.p_throttle\""]),
+        ("rules.1.limt", "3", &["did you mean \"rules.1.limit\""]),
+        ("rules.N.limit", "3", &["rules.N.limit"]),
+        ("", "3", &["unknown key"]),
+        ("....", "3", &["unknown key"]),
+    ] {
+        let error = config::set(&policy, key, written).expect_err(key).to_string();
+        for part in parts {
+            assert!(error.contains(part), "{key} = {written}: {part:?} is not in: {error}");
+        }
+    }
+    let plain = Config::empty().unwrap();
+    let error = config::set(plain.policy(), "adaptive.threshold", "0.5").unwrap_err().to_string();
+    assert!(error.contains("no [adaptive]"), "{error}");
+    let error = config::set(plain.policy(), "rules.0.limit", "5").unwrap_err().to_string();
+    assert!(error.contains("no rules"), "{error}");
+}
+
+#[test]
+fn burst_and_tau_take_each_others_place() {
+    let tau = config::set(&full(), "rules.0.tau", "500ms").unwrap();
+    assert_eq!((tau.rules()[0].tau, tau.rules()[0].burst), (Some(Nanos::from_millis(500)), 5));
+    let burst = config::set(&tau, "rules.0.burst", "3").unwrap();
+    assert_eq!((burst.rules()[0].tau, burst.rules()[0].burst), (None, 3));
+}
+
+#[test]
+fn the_defaults_of_the_table_are_those_of_the_program() {
+    let adaptive = *Config::from_toml("[adaptive]").unwrap().policy();
+    for info in keys().iter().filter(|info| !info.key.contains(".N.")) {
+        let read = value(&adaptive, info.key);
+        match info.key {
+            "preset" | "adaptive.parser" => assert_eq!((read.as_str(), info.default), ("", "none")),
+            "epoch_ns" => {}
+            key => assert_eq!(read, info.default, "{key}"),
+        }
+    }
+}
+
+#[test]
+fn the_ranges_of_the_table_are_those_of_the_program() {
+    let try_it = |key: &str, value: u64| config::set(&full(), key, &value.to_string()).is_ok();
+    for info in keys().iter().filter(|info| info.hot && !info.key.contains(".N.")) {
+        let (least, most) = match info.kind {
+            Kind::Whole { least, most } => (least, most),
+            Kind::Permits { most } => (1, most),
+            _ => continue,
+        };
+        // Bounded by another key as well.
+        let most = if info.key == "adaptive.min_samples" { 100 } else { most };
+        let least = if info.key == "adaptive.history" { 10 } else { least };
+        assert!(try_it(info.key, least) && try_it(info.key, most), "{}", info.key);
+        assert!(!try_it(info.key, most + 1) && (least == 0 || !try_it(info.key, least - 1)), "{}", info.key);
+    }
+}
+
+#[test]
+fn the_pages_are_the_generated_ones() {
+    for (page, generated) in [
+        (include_str!("../docs/configuration.md"), config::reference()),
+        (include_str!("../docs/presets.md"), presets::reference()),
+    ] {
+        let part =
+            page.split("<!-- generated -->\n\n").nth(1).and_then(|rest| rest.split("\n<!-- end -->").next());
+        assert!(part == Some(&generated), "cargo run --example keys");
+    }
+}
+
+#[test]
+fn the_file_of_every_preset_reads_back() {
+    for preset in presets::all() {
+        let policy = preset.policy().unwrap();
+        let text = config::to_toml(&policy);
+        assert_eq!(*Config::from_toml(&text).unwrap().policy(), policy, "{text}");
+    }
+}
+
+fn length(least: u64) -> impl Strategy<Value = Nanos> {
+    prop_oneof![least..least + 1000, (1..100_000u64).prop_map(|s| s * 1_000_000_000), least..(1 << 62)]
+        .prop_map(Nanos)
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof!["[A-Za-z0-9._:-]{1,32}", Just("auto".to_owned()), Just("unlimited".to_owned())]
+}
+
+prop_compose! {
+    fn breaker()(
+        kind in prop::sample::select(BreakerKind::ALL.to_vec()),
+        network: bool,
+        rates in (0..=1u64 << 62, 1..=1u64 << 62),
+        times in (length(0), length(1), length(1), length(1_000_000), length(0), length(1), length(1)),
+        parts in [0..=1_000_000u32, 0..=1_000_000, 0..=1_000_000],
+        factors in (1_000_000..=1_000_000_000u32, 1_001_000..=1_000_000_000u32),
+        counts in prop::array::uniform8(1..=1_000_000u32),
+        few in (1..=4096u32, 0..=1_000_000u32),
+    ) -> Breaker {
+        let mut it = Breaker::of(kind).with_network_errors(network);
+        (it.rate_base, it.probe_rate) = (PerSecond(rates.0), PerSecond(rates.1));
+        (it.sleep_min, it.sleep_max) = (times.1.min(times.2), times.1.max(times.2));
+        (it.sleep_after, it.ramp_every, it.auto_recover) = (times.0, times.3, times.4);
+        (it.probe_timeout, it.reset_timeout) = (times.5, times.6);
+        [it.p_throttle, it.p_recover, it.p_sleep] = parts;
+        (it.cooldown_factor, it.ramp_factor) = factors;
+        [it.n_throttle, it.n_cacheonly, it.s_recover, it.s_probe_ok, it.hysteresis, it.failure_threshold,
+            it.required_successes, _] = counts;
+        (it.probe_concurrency, it.cache_only_after) = few;
+        it
+    }
+}
+
+prop_compose! {
+    fn backoff()(
+        times in (length(0), length(0), length(0), length(0)),
+        factor in 1_000_000..=1_000_000_000u32,
+        retries in (0..=1_000_000u32, 0..=1_000_000u32),
+        jitter in prop::sample::select(vec![Jitter::Full, Jitter::None]),
+    ) -> Backoff {
+        let mut it = Backoff::DEFAULT.with_jitter(jitter);
+        (it.base, it.cap, it.factor) = (times.0, times.1, factor);
+        (it.min_sleep, it.retry_after_max) = (times.2.min(times.3), times.2.max(times.3));
+        (it.retries_user, it.retries_background) = retries;
+        it
+    }
+}
+
+type Rule = (Option<String>, usize, Option<String>, u64, Nanos, Option<u64>, Option<Nanos>, bool, u64);
+
+fn rule() -> impl Strategy<Value = Rule> {
+    (
+        prop::option::of(name()),
+        0..6usize,
+        prop::option::of(prop::sample::select(vec!["tokens".to_owned(), "weight".into(), "orders".into()])),
+        prop_oneof![1..50u64, 1..=1u64 << 48],
+        length(1),
+        prop::option::of(1..=1u64 << 40),
+        prop::option::of(length(1)),
+        any::<bool>(),
+        0..20u64,
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn every_valid_policy_is_written_so_that_it_reads_back(
+        provider in name(),
+        permits in (prop::option::of(1..=4096u64), prop::option::of(1..=4096u64)),
+        fifo: bool, share in 0..=1_000_000u64, priorities: bool, passthrough: bool,
+        rules in prop::collection::vec(rule(), 0..4),
+        window in (length(1), 1..=1024u32, 0..=1024u32),
+        breaker in breaker(), backoff in backoff(),
+        adaptive in prop::option::of((0..8usize, 1..=1_000_000u32, 1..=1000u32, 1..=1000u32, length(0))),
+        paces in prop::collection::vec((name(), 1..=1u64 << 48, length(1), any::<bool>()), 0..4),
+    ) {
+        let rules: Vec<RuleDraft<'_>> = rules.iter().map(|it| {
+            let algorithm = Algorithm::ALL[it.1];
+            let legacy = it.7 && algorithm == Algorithm::Gcra;
+            let tau = it.6.filter(|_| algorithm == Algorithm::Gcra && !legacy);
+            let burst = it.5.filter(|_| algorithm.has_burst() && tau.is_none());
+            RuleDraft {
+                name: it.0.as_deref(), algorithm, unit: it.2.as_deref(), limit: it.3, period: it.4, burst, tau,
+                burst_mode: if legacy { BurstMode::FixedWindow } else { BurstMode::GcraTau }, reserve: it.8,
+            }
+        }).collect();
+        let kind = |sliding| if sliding { WindowKind::Sliding } else { WindowKind::Fixed };
+        let windows: Vec<_> = paces.iter().map(|(name, limit, interval, sliding)| PaceWindowDraft {
+            name, limit: *limit, interval: *interval, kind: kind(*sliding),
+        }).collect();
+        let drafted = Policy::new(&PolicyDraft {
+            provider: &provider, concurrency: permits.0, concurrency_background: permits.1,
+            fairness: if fifo { Fairness::Fifo } else { Fairness::Process },
+            background_share: share, rules: &rules, priorities, passthrough,
+            window: OutcomeWindow { max_age: window.0, max_count: window.1, min_samples: window.2 },
+            breaker, backoff,
+            adaptive: adaptive.map(|(parser, threshold, history, samples, short_window)| AdaptiveDraft {
+                parser: HeaderFormat::ALL.get(parser).copied(), threshold, history,
+                min_samples: samples.min(history), short_window, windows: &windows,
+            }),
+        });
+        // Random rules may contradict themselves; enough do not.
+        prop_assume!(drafted.is_ok());
+        let policy = drafted.unwrap();
+        let text = config::to_toml(&policy);
+        let read = Config::from_toml(&text);
+        prop_assert_eq!(read.as_ref().map(|config| *config.policy()), Ok(policy), "{}", text);
+        prop_assert_eq!(describe::differences(&policy, &policy), "");
+    }
+}
