@@ -158,7 +158,7 @@ fn a_script_comes_from_a_file_from_a_dash_or_from_nowhere() {
 
 #[test]
 fn the_summary_says_what_the_run_came_to() {
-    let script = "{\"op\":\"acquire\",\"n\":3}\n{\"op\":\"advance\",\"ns\":1500000000}\n";
+    let script = "{\"op\":\"acquire\",\"cost\":0}\n{\"op\":\"acquire\",\"n\":3}\n{\"op\":\"advance\",\"ns\":1500000000}\n";
     let played = Trial::new(ONE).play_with(&["--summary"], script);
     assert_eq!(played.code, 0);
     assert!(

@@ -15,7 +15,7 @@ fn ops(from: u64, count: u64) -> String {
         let _ = writeln!(script, "{{\"op\":\"acquire\",\"t\":{t},\"priority\":\"{priority}\"}}");
         let down = t % (3600 * SECOND) > 3500 * SECOND;
         let status = match i % 50 {
-            _ if down => 503,
+            _ if down => 429,
             0 => 404,
             1 => 500,
             _ => 200,
