@@ -146,6 +146,12 @@ impl Terms {
         }
     }
 
+    /// Whether it is a bucket whose grants carry no delay: token bucket or GCRA.
+    #[inline(always)]
+    pub const fn is_plain_bucket(&self) -> bool {
+        (self.head as u8).wrapping_sub(Algorithm::TokenBucket as u8) <= 1
+    }
+
     /// Whether it is a leaky bucket, whose grants say when to let a call out (R25).
     #[inline]
     pub const fn is_leaky(&self) -> bool {

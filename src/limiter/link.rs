@@ -216,14 +216,25 @@ impl Link {
         }
         let member = self.segment.member()?;
         let segment = &self.segment;
-        self.gave_back(
-            &member,
-            segment.transact_untimed(&member, |tx| {
-                decide::release(tx, member.slot, ticket);
-                let ring = segment.after_change(tx, &member);
-                segment.commit(tx).map(|()| ring)
-            }),
-        )
+        let released = segment.transact_untimed(&member, |tx| {
+            let written_off = decide::release(tx, member.slot, ticket);
+            let ring = segment.after_change(tx, &member);
+            segment.commit(tx).map(|()| (ring, written_off))
+        });
+        if let Ok(Ok((_, true))) = released {
+            self.came_back(&member, ticket);
+        }
+        self.gave_back(&member, released.map(|committed| committed.map(|(ring, _)| ring)))
+    }
+
+    /// In a transaction of its own: between the two one probe more may go, which is no harm.
+    #[cold]
+    fn came_back(&self, member: &Member, ticket: &Ticket) {
+        // Who cannot say so leaves it to the next who looks at the timers.
+        let _ = self.segment.transact_untimed(member, |tx| {
+            decide::came_back(tx, ticket);
+            self.segment.commit(tx)
+        });
     }
 
     /// Takes a grant back as if it had not been made, unless it is from before a fork.

@@ -18,6 +18,7 @@ use crate::sys::{self, Clock, SharedMap, UnnamedFile};
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 /// What a new segment starts with.
 #[derive(Debug, Clone)]
@@ -63,12 +64,12 @@ impl Seed {
 /// What a segment has seen: all that outlives its participants.
 fn past(words: &Words) -> Past {
     let cells = words.cells();
-    let range = |words: std::ops::Range<usize>| words.map(|word| cells.load(word)).collect::<Vec<u64>>();
+    let load = |word| cells.at_any(word).load(Ordering::Relaxed);
     Past {
         rules: std::array::from_fn(|i| Reader(cells).rule(i)),
         hot: cells.load_array(layout::HOT),
         sheet: (0..SHEET_WORDS).map(|at| cells.load(layout::sheet_word(at))).collect(),
-        logs: range(layout::WORDS..cells.len()),
+        logs: (layout::WORDS..cells.len()).map(load).collect(),
     }
 }
 
@@ -173,7 +174,7 @@ fn fill(words: &Words, seed: &Seed) -> io::Result<()> {
     let policy = seed.policy.encode();
     let put = |first: usize, values: &mut dyn Iterator<Item = u64>| {
         for (word, value) in (first..words.cells().len()).zip(values) {
-            words.store(word, value);
+            words.cells().at_any(word).store(value, Ordering::Relaxed);
         }
     };
     let Past { rules, hot, sheet, logs } = &seed.past;

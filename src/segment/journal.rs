@@ -16,7 +16,7 @@
 use super::layout::{JOURNAL, JOURNAL_ENTRIES, JOURNAL_LEN, VERSION, is_journaled};
 use super::lock::{self, Claim, Key, Os, StillHeld};
 use super::words::{Cells, Words};
-use crate::sys::sync::{Ordering, compiler_fence, fence, spin_hint};
+use crate::sys::sync::{AtomicU64, Ordering, compiler_fence, fence, spin_hint};
 use std::time::Duration;
 
 /// How a transaction found the state.
@@ -110,7 +110,17 @@ impl<'a, O: Os> Transaction<'a, O> {
     /// Changes a word, the old value into the journal first.
     #[inline(always)]
     pub fn write(&mut self, word: usize, value: u64) {
-        let old = self.cells.load(word);
+        self.write_to(word, self.cells.at(word), value);
+    }
+
+    /// The same for a word of the logs.
+    pub fn write_log(&mut self, word: usize, value: u64) {
+        self.write_to(word, self.cells.at_any(word), value);
+    }
+
+    #[inline(always)]
+    fn write_to(&mut self, word: usize, cell: &AtomicU64, value: u64) {
+        let old = cell.load(Ordering::Relaxed);
         if old == value {
             return;
         }
@@ -129,7 +139,7 @@ impl<'a, O: Os> Transaction<'a, O> {
         self.entries += 1;
         self.cells.store(JOURNAL_LEN, self.entries as u64);
         compiler_fence(Ordering::Release);
-        self.cells.store(word, value);
+        cell.store(value, Ordering::Relaxed);
     }
 
     /// Changes several words in a row.
@@ -211,7 +221,7 @@ fn undo(words: &Words) -> Found {
             let word = words.load(JOURNAL + 2 * entry) as usize;
             // Once more: somebody who scribbles may have changed it since.
             if is_journaled(word, all) {
-                words.store(word, words.load(JOURNAL + 2 * entry + 1));
+                words.cells().at_any(word).store(words.load(JOURNAL + 2 * entry + 1), Ordering::Relaxed);
             }
         }
         compiler_fence(Ordering::Release);

@@ -16,6 +16,7 @@ use crate::kernel::queue::{
 use crate::kernel::state::{Core, General, Held, Memory, Queueing, RULE_WORDS, RuleState, View};
 use crate::kernel::terms::Terms;
 use crate::kernel::time::Time;
+use crate::sys::sync::Ordering;
 use std::mem::offset_of;
 
 /// A look at the state without the lock; whole only inside [`super::journal::read`].
@@ -46,7 +47,7 @@ impl View for Reader<'_> {
 
     #[inline]
     fn log(&self, index: usize) -> u64 {
-        self.0.load(WORDS.saturating_add(index))
+        self.0.at_any(WORDS.saturating_add(index)).load(Ordering::Relaxed)
     }
 
     fn wall(&self, now: Time) -> u64 {
@@ -221,7 +222,7 @@ impl<O: Os> Memory for Transaction<'_, O> {
         let index = WORDS.saturating_add(index);
         // Beyond the file there is nothing: only damaged terms point there.
         if index < self.cells().len() {
-            self.write(index, word);
+            self.write_log(index, word);
         }
     }
 

@@ -35,11 +35,20 @@ mod mapped {
     }
 
     impl<'a> Cells<'a> {
-        /// The word at an index. An index out of range means the last word, never a foreign address.
+        /// The word at an index, of those that every segment has. An index out of range means the last of them, never a
+        /// foreign address.
         #[inline(always)]
         pub fn at(self, index: usize) -> &'a AtomicU64 {
-            let index = if index < layout::WORDS { index } else { index.min(self.len - 1) };
-            // SAFETY: I1; index < len, u64 words are aligned in a page-aligned mapping, and `words` keeps it mapped.
+            let index = index.min(layout::WORDS - 1);
+            // SAFETY: I1; index < WORDS, u64 words are aligned in a page-aligned mapping, and `words` keeps it mapped.
+            unsafe { AtomicU64::from_ptr(self.base.add(index).as_ptr()) }
+        }
+
+        /// The word at any index, also of the logs. An index out of range means the last word.
+        #[inline]
+        pub fn at_any(self, index: usize) -> &'a AtomicU64 {
+            let index = index.min(self.len - 1);
+            // SAFETY: I1; index < len, and as above.
             unsafe { AtomicU64::from_ptr(self.base.add(index).as_ptr()) }
         }
 
@@ -109,6 +118,11 @@ mod modelled {
     impl<'a> Cells<'a> {
         /// As [`Words::at`].
         pub fn at(self, index: usize) -> &'a AtomicU64 {
+            self.0.at(index)
+        }
+
+        /// As [`Words::at`].
+        pub fn at_any(self, index: usize) -> &'a AtomicU64 {
             self.0.at(index)
         }
 

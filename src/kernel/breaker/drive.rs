@@ -206,6 +206,7 @@ pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Bre
 
 /// A permit that was granted at `granted_at` has come back: if it was written off, the room it left goes with it.
 #[cold]
+#[inline(never)]
 pub(in crate::kernel) fn came_back<M: Memory>(m: &mut M, granted_at: Time) {
     use crate::kernel::sheet::SheetMemory;
     let mut health = m.health();

@@ -9,12 +9,18 @@ use crate::kernel::state::{Core, Held, Memory};
 use crate::kernel::time::Time;
 use crate::kernel::{MAX_RULES, MAX_UNITS};
 
-/// Gives the permit of a finished call back. What the rules were charged stays charged.
+/// Gives the permit of a finished call back. What the rules were charged stays charged. Says whether
+/// [`came_back`] must be called, too: kept apart because it is rare, and this is not.
 #[inline(always)]
-pub fn release<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket) {
-    if ticket.permit.total > 0 && return_permits(m, slot, ticket.permit) && m.has_written_off() {
-        breaker::came_back(m, ticket.granted_at);
-    }
+#[must_use = "a probe that was written off came back, and its room must go"]
+pub fn release<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket) -> bool {
+    ticket.permit.total > 0 && return_permits(m, slot, ticket.permit) && m.has_written_off()
+}
+
+/// A call that was granted then is over, and may have been a probe that was written off (R133).
+#[cold]
+pub fn came_back<M: Memory>(m: &mut M, ticket: &Ticket) {
+    breaker::came_back(m, ticket.granted_at);
 }
 
 /// Takes a call back that was never sent: its permit and what the rules can still give back (R129).

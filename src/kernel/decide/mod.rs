@@ -10,7 +10,7 @@ mod report;
 
 pub use super::breaker::{Force, force};
 pub use change::{patch, reset, sane};
-pub use end::{Reaped, cancel, reap, release, settle};
+pub use end::{Reaped, came_back, cancel, reap, release, settle};
 pub use layers::is_settled;
 pub(super) use layers::{is_possible, opening};
 pub use report::{Verdict, observe, record};
@@ -21,7 +21,6 @@ use super::pace;
 use super::queue;
 use super::rule::{self, At, Bucket, Charge, Count, When};
 use super::state::{Core, General, Held, Memory, RuleState, View};
-use super::terms::Kind;
 use super::time::{Nanos, Time};
 use super::{MAX_PERMITS, MAX_RULES, MAX_UNITS};
 use layers::Layers;
@@ -198,19 +197,13 @@ pub fn take_from_one<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) ->
     let now = now.max(core.latest);
     let (state, at) = (m.rule(0), At::of(m, 0, now));
     // A constant cost: a multiplication that is not needed would take all registers.
-    if now >= m.attention() || !is_plain_bucket(&at) || ask.cost[at.terms.unit()] != 1 {
+    if now >= m.attention() || !at.terms.is_plain_bucket() || ask.cost[at.terms.unit()] != 1 {
         return None;
     }
     let (state, charge) = Bucket::admit(m, &at, state, 1, background)?;
     m.set_rule(0, state);
     let permit = take_permit(m, slot, core, background, now);
     Some(Taken { granted_at: now, permit, charge })
-}
-
-/// Whether a rule is a bucket whose grants carry no delay.
-#[inline(always)]
-fn is_plain_bucket(at: &At) -> bool {
-    matches!(at.terms.kind(), Some(Kind::Bucket)) && !at.terms.is_leaky()
 }
 
 #[inline(always)]
@@ -344,14 +337,18 @@ pub fn judge_one<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
     let free = permit_free(&general, &core, background);
     let (state, at) = (v.rule(0), At::of(v, 0, now));
     // A constant cost: a multiplication that is not needed would take all registers.
-    if now >= v.attention() || !is_plain_bucket(&at) || ask.cost[at.terms.unit()] != 1 {
+    if now >= v.attention() || !at.terms.is_plain_bucket() || ask.cost[at.terms.unit()] != 1 {
         return None;
     }
-    match Bucket::earliest(v, &at, state, 1, background) {
-        When::At(time) => Some(Wait { rule: Some(0), until: time }.refusal(&Layers::none(now), free, now)),
-        When::Now if !free => Some(Wait::none(now).refusal(&Layers::none(now), false, now)),
-        When::Now | When::Never => None,
-    }
+    let until = match Bucket::earliest(v, &at, state, 1, background) {
+        When::At(time) => time,
+        When::Now if !free => now,
+        When::Now | When::Never => return None,
+    };
+    // What `Wait::refusal` says if nothing else is in the way.
+    let (reason, rule, retry_at) =
+        if free { (Reason::Rate, Some(0), Some(until)) } else { (Reason::Concurrency, None, None) };
+    Some(Refusal { reason, rule, retry_at, ready_at: Some(until), judged_at: now })
 }
 
 /// Whole units that `priority` can still have of the units marked in `units`: the least over their rules (R7).

@@ -41,7 +41,9 @@ pub fn record<M: Memory>(
         if let Some(actual) = report.actual {
             super::settle(m, ticket, actual, now);
         }
-        super::release(m, slot, ticket);
+        if super::release(m, slot, ticket) {
+            super::came_back(m, ticket);
+        }
     }
     outcome::tally(m, report);
     let backoff = m.backoff_policy();
