@@ -357,6 +357,15 @@ fn r133_a_probe_that_never_reports_is_written_off() {
 }
 
 #[test]
+fn r133_the_room_of_a_probe_written_off_goes_with_it() {
+    let free = "{\"op\":\"release\"}\n";
+    let script = force("half_open") + ASK + "\n" + &at(MINUTE, ASK) + free + ASK + "\n" + free + ASK;
+    let lines = play(TMDB, &script);
+    assert_eq!((&lines[3]["in_flight"], &lines[4]["reason"]), (&json!(1), &json!("concurrency")));
+    assert_eq!(lines[6]["allowed"], true);
+}
+
+#[test]
 fn r140_without_a_grant_an_outcome_counts_as_a_probe() {
     // Granted long before, and still the failure of a probe.
     let script = format!("{ASK}\n{}{}", times(5, E429), at(2 * SECOND, E500));

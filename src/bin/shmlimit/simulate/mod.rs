@@ -70,12 +70,9 @@ fn config(path: &Path) -> Result<Config, Failure> {
 fn title(args: &Simulate, config: &Config) -> String {
     let stem =
         |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let script = args.script.as_deref().filter(|path| *path != Path::new("-")).map(stem);
-    let provider = config.policy().provider();
-    match script {
-        Some(script) => format!("{provider}: {script}"),
-        None => format!("{provider}: {}", stem(&args.config)),
-    }
+    let script = args.script.as_deref().filter(|path| *path != Path::new("-"));
+    let (provider, name) = (config.policy().provider().to_string(), stem(script.unwrap_or(&args.config)));
+    if name == provider { provider } else { format!("{provider}: {name}") }
 }
 
 fn created(path: &Path) -> Result<File, Failure> {

@@ -204,6 +204,10 @@ impl Canvas<'_> {
             // An instant: what it came to in the end.
             return found.last().map(|(state, ..)| (*state, LEFT, RIGHT)).into_iter().collect();
         }
+        // The last bucket may not be over, but nothing else is going to happen.
+        if let Some((.., to)) = found.last_mut() {
+            *to = RIGHT;
+        }
         found
     }
 
