@@ -22,6 +22,8 @@ pub struct LocalMemory {
     /// As many words as have been used.
     logs: Vec<u64>,
     epoch: u64,
+    /// Without a bound of its own on permits.
+    unbounded: bool,
     core: Core,
     rules: [RuleState; MAX_RULES],
     held: [Held; LOCAL_SLOTS],
@@ -67,6 +69,13 @@ impl LocalMemory {
         self.epoch = epoch;
     }
 
+    /// The same without [`MAX_PERMITS`](super::MAX_PERMITS), which is a segment's bound: where the policy has none, any
+    /// number of permits may be out.
+    #[must_use]
+    pub fn without_permit_bound(self) -> LocalMemory {
+        LocalMemory { unbounded: true, ..self }
+    }
+
     /// A fresh limiter on any words, valid or not.
     pub fn from_words(policy: [u64; POLICY_WORDS], hot: [u64; HOT_WORDS]) -> LocalMemory {
         LocalMemory {
@@ -75,6 +84,7 @@ impl LocalMemory {
             sheet: vec![0; SHEET_WORDS],
             logs: Vec::new(),
             epoch: 0,
+            unbounded: false,
             core: Core::default(),
             rules: [RuleState::default(); MAX_RULES],
             held: [Held::default(); LOCAL_SLOTS],
@@ -103,7 +113,11 @@ impl PolicyWords for LocalMemory {
 impl View for LocalMemory {
     #[inline]
     fn general(&self) -> General {
-        General::from_words([self.hot[0], self.hot[1]])
+        let general = General::from_words([self.hot[0], self.hot[1]]);
+        match general.concurrency {
+            None if self.unbounded => General { concurrency: Some(u32::MAX), ..general },
+            _ => general,
+        }
     }
 
     #[inline]

@@ -54,6 +54,8 @@ pub enum Verb {
     Set(Set),
     /// Put a limiter's breaker into a state, or end what a Retry-After began
     Force(Force),
+    /// Try a configuration: run a script of operations under a virtual clock, in private memory
+    Simulate(Simulate),
 }
 
 #[derive(Debug, clap::Args)]
@@ -223,6 +225,34 @@ pub struct Init {
     #[arg(long, value_name = "GROUP")]
     pub shared_with: Option<String>,
 }
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SIMULATE_HELP)]
+pub struct Simulate {
+    /// Configuration file in TOML; its keys: docs/configuration.md
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// The operations, one JSON object per line [default: -, which is standard input]
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// Another draw of the random waits; the same seed gives the same output
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub seed: u64,
+    /// Draw the run into this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Say at the end on standard error what the run came to
+    #[arg(long)]
+    pub summary: bool,
+}
+
+const SIMULATE_HELP: &str = "\
+Operations: {\"op\":\"acquire\"}, record, release, cancel, force, set, headers, advance; \"t\" is the virtual time in \
+nanoseconds. Each is answered by one line of JSON: docs/simulate.md.
+
+  echo '{\"op\":\"acquire\",\"n\":40}' | shmlimit simulate --config limiter.toml
+
+Exit codes: 0 done, 1 some line was no operation, 2 usage or configuration.";
 
 impl Init {
     /// The settings given one by one.

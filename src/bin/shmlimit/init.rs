@@ -67,7 +67,8 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
 /// No configuration is longer; a device or a pipe may never end.
 const LONGEST_CONFIG: u64 = 1 << 20;
 
-fn read(path: &Path) -> io::Result<String> {
+/// Reads a configuration file.
+pub fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let read = File::open(path)?.take(LONGEST_CONFIG + 1).read_to_string(&mut text)?;
     match read as u64 > LONGEST_CONFIG {

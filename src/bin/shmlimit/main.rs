@@ -16,6 +16,7 @@ mod record;
 mod relay;
 mod run;
 mod screen;
+mod simulate;
 mod status;
 
 use args::{Args, Verb};
@@ -44,6 +45,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some(Verb::Record(record)) => record::run(&args.place, record),
         Some(Verb::Force(force)) => force::run(&args.place, force),
         Some(Verb::Set(set)) => force::set(&args.place, set),
+        Some(Verb::Simulate(simulate)) => simulate::run(simulate),
         Some(Verb::Status(status)) => status::run(&args.place, status),
         None => status::run(&args.place, &args::Status::default()),
     }

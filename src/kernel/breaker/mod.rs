@@ -273,7 +273,9 @@ pub(super) fn record<M: Memory>(
     let probing = health.state() == State::HalfOpen;
     let late = probing && report.granted_at.is_some_and(|granted| granted < health.since);
     if !counts || late {
-        return Evaluated::of(health);
+        // The window as it is now: what has grown too old since the last outcome is out (R42).
+        let (samples, errors) = outcome::counted(m, now);
+        return Evaluated { samples, errors, consec429: health.consec429 };
     }
     let was_empty = outcome::push(m, health, class, now);
     health.consec429 = if class == Class::Throttled { health.consec429.saturating_add(1) } else { 0 };

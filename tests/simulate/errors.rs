@@ -1,0 +1,168 @@
+//! What is no operation, what is no configuration, and what that changes: nothing.
+
+use super::{Trial, play};
+use serde_json::{Value, json};
+
+const ONE: &str = "concurrency = 1\n[[rules]]\nalgorithm = \"token_bucket\"\nlimit = 1\nperiod = \"1s\"\n";
+
+#[test]
+fn a_bad_line_changes_nothing_and_the_run_goes_on() {
+    let script = "{\"op\":\"acquire\",\"t\":5}\nnonsense\n{\"op\":\"acquire\",\"t\":2000000000,\"colour\":\"red\"}\n\n  \r\n\
+                  {\"op\":\"release\"}\n";
+    let played = Trial::new(ONE).play_with(&[], script);
+    assert_eq!((played.code, played.err.as_str()), (1, ""));
+    let [granted, nonsense, field, release] = played.lines.as_slice() else { panic!("{:?}", played.lines) };
+    assert_eq!(granted["allowed"], true);
+    assert_eq!(super::keys(nonsense), ["error", "i", "op"]);
+    assert_eq!(
+        (&nonsense["i"], &nonsense["op"], &nonsense["error"]["error"]),
+        (&json!(1), &Value::Null, &json!("bad_op"))
+    );
+    assert!(nonsense["error"]["message"].as_str().unwrap().contains("JSON"));
+    assert_eq!((&field["i"], &field["op"]), (&json!(2), &json!("acquire")));
+    assert!(field["error"]["message"].as_str().unwrap().starts_with("colour: unknown field"));
+    assert_eq!((&release["i"], &release["t"], &release["in_flight"]), (&json!(3), &json!(5), &json!(0)));
+}
+
+#[test]
+fn every_kind_of_mistake_is_a_bad_op() {
+    let bad = [
+        "[]",
+        "1",
+        "null",
+        "\"acquire\"",
+        "{}",
+        "{\"op\":null}",
+        "{\"op\":7}",
+        "{\"op\":\"\"}",
+        "{\"op\":\"ACQUIRE\"}",
+        "{\"op\":\"acquire\"} {\"op\":\"acquire\"}",
+        "{\"op\":\"acquire\"",
+        "{\"op\":\"acquire\",\"t\":-1}",
+        "{\"op\":\"acquire\",\"t\":1.5}",
+        "{\"op\":\"acquire\",\"t\":\"1\"}",
+        "{\"op\":\"acquire\",\"t\":18446744073709551616}",
+        "{\"op\":\"acquire\",\"cost\":-1}",
+        "{\"op\":\"acquire\",\"cost\":\"1\"}",
+        "{\"op\":\"acquire\",\"cost\":0.5}",
+        "{\"op\":\"acquire\",\"cost\":[1]}",
+        "{\"op\":\"acquire\",\"cost\":{\"tokens\":1}}",
+        "{\"op\":\"acquire\",\"cost\":{\"requests\":-1}}",
+        "{\"op\":\"acquire\",\"priority\":\"low\"}",
+        "{\"op\":\"acquire\",\"priority\":1}",
+        "{\"op\":\"acquire\",\"priority\":\"user\",\"prio\":\"user\"}",
+        "{\"op\":\"acquire\",\"n\":0}",
+        "{\"op\":\"acquire\",\"n\":-3}",
+        "{\"op\":\"acquire\",\"n\":1000001}",
+        "{\"op\":\"acquire\",\"state\":\"normal\"}",
+        "{\"op\":\"record\"}",
+        "{\"op\":\"record\",\"status\":0}",
+        "{\"op\":\"record\",\"status\":600}",
+        "{\"op\":\"record\",\"status\":70000}",
+        "{\"op\":\"record\",\"status\":\"200\"}",
+        "{\"op\":\"record\",\"error\":\"tls\"}",
+        "{\"op\":\"record\",\"status\":200,\"error\":\"dns\"}",
+        "{\"op\":\"record\",\"status\":429,\"retry_after\":[\"2\"]}",
+        "{\"op\":\"record\",\"status\":429,\"attempt\":0}",
+        "{\"op\":\"record\",\"status\":200,\"cost\":{\"nothing\":1}}",
+        "{\"op\":\"force\"}",
+        "{\"op\":\"force\",\"state\":\"awake\"}",
+        "{\"op\":\"force\",\"state\":\"sleep\"}",
+        "{\"op\":\"force\",\"state\":\"open\"}",
+        "{\"op\":\"set\"}",
+        "{\"op\":\"set\",\"key\":\"concurrency\"}",
+        "{\"op\":\"set\",\"key\":\"concurrenzy\",\"value\":3}",
+        "{\"op\":\"set\",\"key\":\"concurrency\",\"value\":\"many\"}",
+        "{\"op\":\"set\",\"key\":\"concurrency\",\"value\":[3]}",
+        "{\"op\":\"headers\"}",
+        "{\"op\":\"headers\",\"headers\":{}}",
+        "{\"op\":\"headers\",\"headers\":{},\"parser\":\"klingon\"}",
+        "{\"op\":\"headers\",\"headers\":\"x: y\",\"parser\":\"ietf\"}",
+        "{\"op\":\"headers\",\"headers\":[[\"x\"]],\"parser\":\"ietf\"}",
+        "{\"op\":\"advance\",\"ns\":-1}",
+        "{\"op\":\"advance\",\"ns\":1,\"t\":1}",
+        "{\"op\":\"advance\",\"seconds\":1}",
+    ];
+    let status = "{\"op\":\"acquire\",\"cost\":0}\n";
+    let script: String = bad.iter().map(|line| format!("{line}\n{status}")).collect();
+    let played = Trial::new(ONE).play_with(&[], script);
+    assert_eq!((played.code, played.lines.len()), (1, 2 * bad.len()));
+    for (i, (pair, line)) in played.lines.chunks(2).zip(bad).enumerate() {
+        assert_eq!(pair[0]["error"]["error"], "bad_op", "{line}: {}", pair[0]);
+        assert_eq!(pair[0]["i"], 2 * i);
+        assert!(!pair[0]["error"]["message"].as_str().unwrap().is_empty());
+        assert_eq!(
+            (&pair[1]["t"], &pair[1]["remaining"]),
+            (&json!(0), &json!(1)),
+            "{line} changed something"
+        );
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_and_lines_without_end_are_survived() {
+    let mut script = b"\xff\xfe\x00\n{\"op\":\"acquire\"}\n".to_vec();
+    script.extend(std::iter::repeat_n(b'x', 3 << 20));
+    script.extend(b"\n");
+    script.extend(b"[".repeat(100_000));
+    script.extend(b"\n{\"op\":\"release\"}");
+    let played = Trial::new(ONE).play_with(&[], script);
+    assert_eq!((played.code, played.lines.len()), (1, 5));
+    assert_eq!(played.lines[1]["allowed"], true);
+    assert!(played.lines[2]["error"]["message"].as_str().unwrap().contains("longer than"));
+    assert_eq!(played.lines[4]["in_flight"], 0, "the last line needs no end");
+}
+
+#[test]
+fn a_bad_configuration_is_said_on_stderr_and_nothing_is_run() {
+    let bad = [
+        "preset = \"tmbd\"",
+        "speed = 5",
+        "concurrency = 0",
+        "this is no toml",
+        "[[rules]]\nalgorithm = \"gcra\"\nlimit = 4\nperiod = \"8s\"\ntau = \"1s\"\n",
+    ];
+    for config in bad {
+        let played = Trial::new(config).play_with(&[], "{\"op\":\"acquire\"}\n");
+        assert_eq!((played.code, played.lines.len()), (2, 0), "{config}");
+        assert!(played.err.starts_with("shmlimit: ") && played.err.contains("c.toml"), "{}", played.err);
+    }
+}
+
+#[test]
+fn files_that_are_not_there_are_named() {
+    let trial = Trial::new(ONE);
+    let played = trial.play_with(&["--script", "/nowhere/ops.ndjson"], "");
+    assert_eq!((played.code, played.lines.len()), (2, 0));
+    assert!(played.err.contains("/nowhere/ops.ndjson"), "{}", played.err);
+    let played = trial.play_with(&["--plot", "/nowhere/plot.svg"], "{\"op\":\"acquire\"}\n");
+    assert_eq!((played.code, played.lines.len()), (2, 0), "before anything is run");
+    std::fs::remove_file(trial.path("c.toml")).unwrap();
+    let played = trial.play_with(&[], "");
+    assert_eq!(played.code, 2);
+    assert!(played.err.contains("c.toml"), "{}", played.err);
+}
+
+#[test]
+fn a_script_comes_from_a_file_from_a_dash_or_from_nowhere() {
+    let trial = Trial::new(ONE);
+    std::fs::write(trial.path("ops"), "{\"op\":\"acquire\"}\n").unwrap();
+    let file = trial.path("ops");
+    let from_file = trial.play_with(&["--script", file.to_str().unwrap()], "");
+    let from_dash = trial.play_with(&["--script", "-"], "{\"op\":\"acquire\"}\n");
+    assert_eq!((from_file.code, &from_file.lines), (0, &from_dash.lines));
+    assert_eq!(from_file.lines, play(ONE, "{\"op\":\"acquire\"}\n"));
+    let nothing = trial.play_with(&[], "");
+    assert_eq!((nothing.code, nothing.lines.len()), (0, 0));
+}
+
+#[test]
+fn the_summary_says_what_the_run_came_to() {
+    let script = "{\"op\":\"acquire\",\"cost\":0}\n{\"op\":\"acquire\",\"n\":3}\n{\"op\":\"advance\",\"ns\":1500000000}\n";
+    let played = Trial::new(ONE).play_with(&["--summary"], script);
+    assert_eq!(played.code, 0);
+    assert!(
+        played.err.contains("granted      1\n") && played.err.contains("refused      1 (concurrency 1)\n")
+    );
+    assert!(played.err.contains("normal       1.5s\n"), "{}", played.err);
+}

@@ -1,0 +1,106 @@
+//! `shmlimit simulate`, through the real binary.
+
+mod acquire;
+mod adaptive;
+mod breaker;
+mod consecutive;
+mod errors;
+mod examples;
+mod interactive;
+mod long;
+mod plot;
+mod record;
+mod rules;
+mod set;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+pub const MS: u64 = 1_000_000;
+pub const SECOND: u64 = 1_000_000_000;
+pub const MINUTE: u64 = 60 * SECOND;
+
+/// The preset that most scenarios are about.
+pub const TMDB: &str = "preset = \"tmdb\"\n";
+
+/// What a run answered.
+pub struct Played {
+    pub code: i32,
+    pub lines: Vec<Value>,
+    pub err: String,
+}
+
+/// A configuration in a file of its own, which goes away with it.
+pub struct Trial {
+    home: TempDir,
+}
+
+impl Trial {
+    pub fn new(config: &str) -> Trial {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("c.toml"), config).unwrap();
+        Trial { home }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    pub fn command(&self) -> Command {
+        let mut command = Command::cargo_bin("shmlimit").unwrap();
+        command.arg("simulate").arg("--config").arg(self.path("c.toml"));
+        command
+    }
+
+    pub fn play_with(&self, arguments: &[&str], script: impl Into<Vec<u8>>) -> Played {
+        let output = self.command().args(arguments).write_stdin(script).output().unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        Played {
+            code: output.status.code().expect("ended by itself"),
+            lines: out.lines().map(read).collect(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// Runs a script that must be all right, and gives its answers.
+pub fn play(config: &str, script: &str) -> Vec<Value> {
+    let played = Trial::new(config).play_with(&[], script);
+    assert_eq!((played.code, played.err.as_str()), (0, ""), "{:?}", played.lines);
+    let expected = script.lines().filter(|line| !line.trim().is_empty()).count();
+    assert_eq!(played.lines.len(), expected, "one line for each operation");
+    for (i, line) in played.lines.iter().enumerate() {
+        assert_eq!(line["i"], i, "{line}");
+    }
+    played.lines
+}
+
+/// The keys of an object, sorted.
+pub fn keys(line: &Value) -> Vec<&str> {
+    let mut keys: Vec<_> = line.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// All transitions of a run: time, from, to, reason.
+pub fn transitions(lines: &[Value]) -> Vec<(u64, String, String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    lines
+        .iter()
+        .flat_map(|line| line["transitions"].as_array().unwrap())
+        .map(|it| (it["t"].as_u64().unwrap(), text(&it["from"]), text(&it["to"]), text(&it["reason"])))
+        .collect()
+}
+
+/// The same, each as one text: `from>to reason @t`.
+pub fn moves(lines: &[Value]) -> Vec<String> {
+    transitions(lines).into_iter().map(|(t, from, to, why)| format!("{from}>{to} {why} @{t}")).collect()
+}
+
+/// `line` so many times.
+pub fn times(count: usize, line: &str) -> String {
+    format!("{line}\n").repeat(count)
+}

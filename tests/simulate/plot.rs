@@ -1,0 +1,63 @@
+//! `--plot`: a picture that can be read, whatever the script.
+
+use super::{TMDB, Trial, times};
+
+/// The picture of a script, and its text.
+fn drawn(config: &str, script: &str) -> String {
+    let trial = Trial::new(config);
+    let path = trial.path("p.svg");
+    let played = trial.play_with(&["--plot", path.to_str().unwrap()], script);
+    assert_eq!(played.code, 0, "{}", played.err);
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// Start tags that are not closed, which would spoil the whole picture.
+fn is_well_formed(svg: &str) -> bool {
+    let opened = ["svg", "text", "title"].map(|tag| svg.matches(&format!("<{tag}")).count());
+    let closed = ["svg", "text", "title"].map(|tag| svg.matches(&format!("</{tag}>")).count());
+    let shapes = ["<rect", "<line", "<path"].iter().map(|tag| svg.matches(tag).count()).sum::<usize>();
+    opened == closed && svg.matches("/>").count() == shapes && !svg.contains("NaN") && !svg.contains("inf")
+}
+
+#[test]
+fn any_script_gives_a_picture_of_bounded_size() {
+    let one = "{\"op\":\"acquire\"}\n";
+    let far =
+        "{\"op\":\"acquire\",\"t\":1000000000000000000}\n{\"op\":\"acquire\",\"t\":18446744073709551615}\n";
+    let many: String = (0..100_000_u64)
+        .map(|i| {
+            format!(
+                "{{\"op\":\"{}\",\"t\":{}}}\n",
+                if i % 2 == 0 { "acquire" } else { "release" },
+                i * 77_777_777
+            )
+        })
+        .collect();
+    for config in [TMDB, "", "[breaker]\nkind = \"consecutive\"\n"] {
+        for script in ["", one, far, &many] {
+            let svg = drawn(config, script);
+            assert!(svg.starts_with("<svg") && is_well_formed(&svg), "{}: {config}", script.len());
+            assert!(svg.len() < 120_000, "{} bytes", svg.len());
+        }
+    }
+}
+
+#[test]
+fn it_shows_what_happened() {
+    let bad = "{\"op\":\"record\",\"status\":429}";
+    let script =
+        times(5, bad) + "{\"op\":\"acquire\",\"t\":1000000000}\n{\"op\":\"acquire\",\"t\":3000000000}\n";
+    let svg = drawn(TMDB, &script);
+    for text in [
+        "1 granted, 1 refused, in 3s",
+        ">half_open<",
+        ">sleep<",
+        ">granted<",
+        "calls in flight",
+        "rate in force",
+    ] {
+        assert!(svg.contains(text), "{text}");
+    }
+    assert!(!svg.contains(">cache_only<"), "what did not happen is not in the legend");
+    assert!(!drawn("", &script).contains(">state<"), "no breaker, no states");
+}

@@ -1,0 +1,58 @@
+//! `set`: a hot patch, and what it leaves alone (R110).
+
+use super::{TMDB, play};
+use serde_json::json;
+
+fn set(key: &str, value: &str) -> String {
+    format!("{{\"op\":\"set\",\"key\":\"{key}\",\"value\":{value}}}\n")
+}
+
+#[test]
+fn r110_the_answer_names_the_key_and_the_change_holds_at_once() {
+    let script = "{\"op\":\"acquire\",\"n\":4}\n".to_owned()
+        + &set("concurrency", "6")
+        + "{\"op\":\"acquire\",\"n\":9}\n";
+    let lines = play(TMDB, &script);
+    let expected = json!({
+        "i": 1, "t": 0, "op": "set", "state": "normal", "transitions": [], "key": "concurrency",
+        "rate": 35.0, "concurrency": 6, "eta_ns": 0,
+    });
+    assert_eq!(lines[1], expected);
+    assert_eq!(lines[2]["admitted"], 2);
+}
+
+#[test]
+fn r110_tokens_are_clipped_to_a_smaller_capacity_and_a_larger_one_is_no_gift() {
+    let peek = "{\"op\":\"acquire\",\"cost\":0}\n";
+    let script = set("rules.0.burst", "10") + peek + &set("rules.0.burst", "50") + peek;
+    let lines = play(TMDB, &script);
+    assert_eq!((&lines[1]["remaining"], &lines[3]["remaining"]), (&json!(10), &json!(10)));
+}
+
+#[test]
+fn r110_counters_go_on() {
+    let bad = "{\"op\":\"record\",\"status\":429}\n";
+    let script =
+        bad.repeat(2) + &set("breaker.n_throttle", "5") + bad + &set("breaker.n_throttle", "4") + bad;
+    let lines = play(TMDB, &script);
+    assert_eq!((&lines[3]["consec429"], &lines[3]["state"]), (&json!(3), &json!("normal")));
+    assert_eq!((&lines[5]["consec429"], &lines[5]["state"]), (&json!(4), &json!("throttle")));
+    let script =
+        "{\"op\":\"record\",\"status\":500}\n".repeat(3) + &set("window.min_samples", "1") + &bad.repeat(2);
+    let lines = play(TMDB, &script);
+    assert_eq!((&lines[5]["samples"], &lines[5]["state"]), (&json!(5), &json!("throttle")));
+}
+
+#[test]
+fn durations_and_parts_are_written_as_in_the_file() {
+    let script = set("breaker.sleep_min", "\"7s\"")
+        + &set("breaker.p_throttle", "0.5")
+        + "{\"op\":\"force\",\"state\":\"sleep\"}\n"
+        + &set("breaker.sleep_min", "9")
+        + "{\"op\":\"force\",\"state\":\"normal\"}\n{\"op\":\"force\",\"state\":\"sleep\"}";
+    let lines = play(TMDB, &script);
+    assert_eq!(
+        (&lines[2]["eta_ns"], &lines[5]["eta_ns"]),
+        (&json!(7_000_000_000_u64), &json!(9_000_000_000_u64))
+    );
+}
