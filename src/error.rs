@@ -2,6 +2,7 @@
 //!
 //! A refusal ("not now") is not an error: see [`Refusal`](crate::Refusal).
 
+use crate::environment::EnvError;
 use crate::kernel::policy::PolicyError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -129,14 +130,14 @@ pub enum Error {
     },
     /// A configuration that makes no sense.
     #[error(transparent)]
-    Policy(#[from] PolicyError),
+    Policy(Box<PolicyError>),
     /// A configuration file that cannot be carried out.
     #[cfg(feature = "config")]
     #[error(transparent)]
-    Config(#[from] crate::config::ConfigError),
+    Config(Box<crate::config::ConfigError>),
     /// A variable of the environment that means nothing, or does not fit.
     #[error(transparent)]
-    Environment(#[from] crate::environment::EnvError),
+    Environment(Box<EnvError>),
     /// A status that no server answers with.
     #[error("{status} is no HTTP status; 100 to 599 are")]
     BadStatus {
@@ -187,6 +188,25 @@ impl Error {
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Io { action, path, source }
+    }
+}
+
+impl From<PolicyError> for Error {
+    fn from(error: PolicyError) -> Error {
+        Error::Policy(Box::new(error))
+    }
+}
+
+#[cfg(feature = "config")]
+impl From<crate::config::ConfigError> for Error {
+    fn from(error: crate::config::ConfigError) -> Error {
+        Error::Config(Box::new(error))
+    }
+}
+
+impl From<EnvError> for Error {
+    fn from(error: EnvError) -> Error {
+        Error::Environment(Box::new(error))
     }
 }
 

@@ -149,7 +149,7 @@ proptest! {
         let mut m = LocalMemory::starting_at(&policy(draft(Algorithm::TokenBucket, 1, 1)), times[0]);
         let mut words: [u64; 8] = std::array::from_fn(|i| terms[i]);
         // A log among the first words, or anywhere.
-        words[0] = code | (if words[0] % 2 == 0 { words[0] % 300 } else { words[0] | 1 << 30 }) << 24;
+        words[0] = code | (if words[0].is_multiple_of(2) { words[0] % 300 } else { words[0] | 1 << 30 }) << 24;
         let damaged = Terms::from_words(words);
         m.set_terms(0, damaged);
         m.set_rule(0, RuleState([state[0], state[1], state[2], state[3]]));

@@ -254,7 +254,7 @@ fn r50_the_breaker_is_read_exactly_and_has_its_defaults() {
     assert_eq!((read.n_throttle, read.n_cacheonly, read.s_recover, read.s_probe_ok), (3, 5, 10, 5));
     assert_eq!((read.sleep_min, read.sleep_max), (Nanos::from_secs(2), Nanos::from_secs(300)));
     assert_eq!((read.sleep_after, read.ramp_every), (Nanos::from_secs(300), Nanos::from_secs(300)));
-    assert_eq!((read.probe_rate, read.probe_concurrency, read.hysteresis), (PerSecond::per_second(3), 1, 2));
+    assert_eq!((read.probe_rate, read.probe_concurrency, read.hysteresis), (PerSecond::whole(3), 1, 2));
     assert_eq!(
         (read.probe_timeout, read.auto_recover, read.cache_only_after),
         (Nanos::from_secs(60), Nanos(0), 0)
@@ -393,5 +393,6 @@ fn r137_more_rules_or_units_than_there_is_room_for_are_refused() {
 #[test]
 fn the_error_is_one_of_the_librarys() {
     let error: Error = refused("concurrency = 0", &[]).into();
-    assert!(matches!(error, Error::Config(ConfigError::Policy(PolicyError::OutOfRange { .. }))));
+    let Error::Config(error) = error else { panic!("{error}") };
+    assert!(matches!(*error, ConfigError::Policy(PolicyError::OutOfRange { .. })));
 }

@@ -66,7 +66,7 @@ fn r109_all_of_them_together_and_the_machines_own_defaults() {
     ];
     let defaults = defaults.map(|(name, value)| (format!("ANIVAULT_{name}"), value));
     let patched = Patch::from_variables(defaults).unwrap().apply(&tmdb()).unwrap();
-    assert_eq!(patched.breaker().rate_base, PerSecond::per_second(35));
+    assert_eq!(patched.breaker().rate_base, PerSecond::whole(35));
     let differences = describe::differences(&tmdb(), &patched);
     assert_eq!(differences, "  breaker.rate_base: auto there, 35 asked for");
 }

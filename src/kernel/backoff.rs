@@ -46,7 +46,7 @@ impl Advice {
         }
         // From 0 to the ceiling, both included, without bias worth a nanosecond in 2^64.
         let parts = u128::from(self.ceiling.0) + 1;
-        Nanos((u128::from(random) * parts >> 64) as u64)
+        Nanos(((u128::from(random) * parts) >> 64) as u64)
     }
 }
 

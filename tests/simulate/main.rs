@@ -18,22 +18,22 @@ use serde_json::Value;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-pub const MS: u64 = 1_000_000;
-pub const SECOND: u64 = 1_000_000_000;
-pub const MINUTE: u64 = 60 * SECOND;
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+const MINUTE: u64 = 60 * SECOND;
 
 /// The preset that most scenarios are about.
-pub const TMDB: &str = "preset = \"tmdb\"\n";
+const TMDB: &str = "preset = \"tmdb\"\n";
 
 /// What a run answered.
-pub struct Played {
+struct Played {
     pub code: i32,
     pub lines: Vec<Value>,
     pub err: String,
 }
 
 /// A configuration in a file of its own, which goes away with it.
-pub struct Trial {
+struct Trial {
     home: TempDir,
 }
 
@@ -67,7 +67,7 @@ impl Trial {
 }
 
 /// Runs a script that must be all right, and gives its answers.
-pub fn play(config: &str, script: &str) -> Vec<Value> {
+fn play(config: &str, script: &str) -> Vec<Value> {
     let played = Trial::new(config).play_with(&[], script);
     assert_eq!((played.code, played.err.as_str()), (0, ""), "{:?}", played.lines);
     let expected = script.lines().filter(|line| !line.trim().is_empty()).count();
@@ -79,14 +79,14 @@ pub fn play(config: &str, script: &str) -> Vec<Value> {
 }
 
 /// The keys of an object, sorted.
-pub fn keys(line: &Value) -> Vec<&str> {
+fn keys(line: &Value) -> Vec<&str> {
     let mut keys: Vec<_> = line.as_object().unwrap().keys().map(String::as_str).collect();
     keys.sort_unstable();
     keys
 }
 
 /// All transitions of a run: time, from, to, reason.
-pub fn transitions(lines: &[Value]) -> Vec<(u64, String, String, String)> {
+fn transitions(lines: &[Value]) -> Vec<(u64, String, String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     lines
         .iter()
@@ -96,11 +96,11 @@ pub fn transitions(lines: &[Value]) -> Vec<(u64, String, String, String)> {
 }
 
 /// The same, each as one text: `from>to reason @t`.
-pub fn moves(lines: &[Value]) -> Vec<String> {
+fn moves(lines: &[Value]) -> Vec<String> {
     transitions(lines).into_iter().map(|(t, from, to, why)| format!("{from}>{to} {why} @{t}")).collect()
 }
 
 /// `line` so many times.
-pub fn times(count: usize, line: &str) -> String {
+fn times(count: usize, line: &str) -> String {
     format!("{line}\n").repeat(count)
 }

@@ -82,7 +82,7 @@ fn general(policy: &Policy) -> General {
 
 /// The full rate (R50).
 pub(super) fn base_rate<W: PolicyWords>(words: &W) -> PerSecond {
-    const DEFAULT: PerSecond = PerSecond::per_second(35);
+    const DEFAULT: PerSecond = PerSecond::whole(35);
     let stated = words.breaker_policy().rate_base;
     match words.first_rule() {
         _ if stated.0 > 0 => stated.min(PerSecond::FASTEST),
@@ -96,9 +96,9 @@ pub(super) fn base_rate<W: PolicyWords>(words: &W) -> PerSecond {
 
 /// Half the full rate in whole units, but not below 5, and never above the full one (R54).
 pub(super) fn throttle_rate<W: PolicyWords>(words: &W) -> PerSecond {
-    const LEAST: PerSecond = PerSecond::per_second(5);
+    const LEAST: PerSecond = PerSecond::whole(5);
     let base = base_rate(words);
-    PerSecond::per_second(base.0 / 2 / PerSecond::ONE.0).max(LEAST).min(base)
+    PerSecond::whole(base.0 / 2 / PerSecond::ONE.0).max(LEAST).min(base)
 }
 
 /// The rate where nothing is blocked.

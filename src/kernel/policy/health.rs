@@ -22,7 +22,7 @@ pub struct PerSecond(pub u64);
 
 impl PerSecond {
     /// Whole units per second.
-    pub const fn per_second(units: u64) -> PerSecond {
+    pub const fn whole(units: u64) -> PerSecond {
         PerSecond(units.saturating_mul(PerSecond::ONE.0))
     }
 
@@ -150,7 +150,7 @@ impl Breaker {
     /// What holds unless said otherwise.
     pub const DEFAULT: Self = Breaker {
         rate_base: PerSecond(0),
-        probe_rate: PerSecond::per_second(3),
+        probe_rate: PerSecond::whole(3),
         sleep_after: Nanos::from_secs(300),
         sleep_min: Nanos::from_secs(2),
         sleep_max: Nanos::from_secs(300),

@@ -131,7 +131,7 @@ impl Ring {
             let mut height = self.heights - 1;
             let width = loop {
                 let width = 1 << (FANOUT * height as u32);
-                if height == 0 || (place % width == 0 && width <= fits) {
+                if height == 0 || (place.is_multiple_of(width) && width <= fits) {
                     let with = sum.wrapping_add(v.log(self.sum_at(height, place)));
                     match enough {
                         Some(enough) if with >= enough && height == 0 => return (run, sum),
@@ -156,7 +156,7 @@ impl Ring {
         let place = self.place(run);
         m.set_log(self.times.saturating_add(place as usize), time.0);
         for height in 0..self.heights {
-            let begins = place % (1 << (FANOUT * height as u32)) == 0;
+            let begins = place.is_multiple_of(1 << (FANOUT * height as u32));
             let word = self.sum_at(height, place);
             let before = if begins { 0 } else { m.log(word) };
             m.set_log(word, before.wrapping_add(count));

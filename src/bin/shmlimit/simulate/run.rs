@@ -181,10 +181,8 @@ impl Run {
             Plan::Acquire { ask, units, tries } => Answer::Acquired(self.acquire(&ask, units, tries, step)),
             Plan::Record { report, retry_after } => Answer::Recorded(self.record(report, retry_after)),
             Plan::Release => {
-                if let Some(ending) = self.tickets.oldest()
-                    && decide::release(&mut self.memory, SLOT, &ending.ticket)
-                {
-                    decide::came_back(&mut self.memory, &ending.ticket);
+                if let Some(ending) = self.tickets.oldest() {
+                    decide::release(&mut self.memory, SLOT, &ending.ticket);
                 }
                 Answer::InFlight { in_flight: self.memory.core().in_flight }
             }
