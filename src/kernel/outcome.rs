@@ -111,6 +111,7 @@ fn drop_old<V: View>(v: &V, window: &OutcomeWindow, health: &mut Health, room: u
     // Words in range, whatever they were.
     let most = window.max_count.clamp(1, super::policy::MAX_OUTCOMES);
     health.samples = health.samples.min(super::policy::MAX_OUTCOMES);
+    health.errors = health.errors.min(u64::from(health.samples));
     while health.samples > 0 {
         let entry = v.outcome(health.oldest);
         let age = now.since(Time(entry >> CLASS_BITS));
@@ -132,6 +133,11 @@ pub fn counted<V: View>(v: &V, now: Time) -> (u32, u64) {
     let mut health = v.health();
     drop_old(v, &v.window_policy(), &mut health, 0, now);
     (health.samples, health.errors)
+}
+
+/// Drops what is too old by now.
+pub(super) fn age<V: View>(v: &V, health: &mut Health, now: Time) {
+    drop_old(v, &v.window_policy(), health, 0, now);
 }
 
 /// Adds an outcome to the window. Says whether the window had run empty before.

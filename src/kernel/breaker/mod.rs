@@ -273,6 +273,7 @@ pub(super) fn record<M: Memory>(
     let probing = health.state() == State::HalfOpen;
     let late = probing && report.granted_at.is_some_and(|granted| granted < health.since);
     if !counts || late {
+        outcome::age(m, health, now);
         return Evaluated::of(health);
     }
     let was_empty = outcome::push(m, health, class, now);
