@@ -10,3 +10,18 @@ fn r44_an_ignored_outcome_is_told_the_window_as_it_is_now() {
     let verdict = rig.record(Class::Ignored);
     assert_eq!((verdict.samples, verdict.errors), (0, 0), "an age of 30 s is out");
 }
+
+#[test]
+fn r3_a_clock_that_goes_back_does_not_go_behind_a_timer_or_an_operator() {
+    let mut rig = Rig::tmdb(|_| {});
+    rig.force(Force::Sleep);
+    rig.at(10 * SECOND);
+    assert_eq!(rig.state(), State::HalfOpen);
+    rig.now = SECOND;
+    let probe = rig.acquire().expect("a probe");
+    assert_eq!(probe.granted_at, Time(10 * SECOND), "before the state began it would count as late");
+    rig.now = 20 * SECOND;
+    rig.force(Force::Offline);
+    rig.now = 0;
+    assert_eq!(rig.acquire().expect_err("offline").judged_at, Time(20 * SECOND));
+}

@@ -28,7 +28,7 @@ use super::ask::Reason;
 use super::outcome::{self, Class, Report};
 use super::policy::{Breaker, BreakerKind, PerSecond, Policy};
 use super::sheet::{ATTEMPT, Health, OFFLINE, RAMPING, SheetMemory, SheetView, Transition};
-use super::state::{Memory, View};
+use super::state::{Core, Memory, View};
 use super::time::{Nanos, Time};
 
 /// The breaker's state. The numbers are stored and never change.
@@ -207,6 +207,9 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
     }
     drive::write_off(m, &mut health, &breaker, now);
     if health != before {
+        // What happens next must not be before what a timer just did (R3).
+        let core = m.core();
+        m.set_core(Core { latest: now.max(core.latest), ..core });
         m.set_health(&health);
     }
     attend(m, &health, now);
