@@ -25,3 +25,25 @@ fn r3_a_clock_that_goes_back_does_not_go_behind_a_timer_or_an_operator() {
     rig.now = 0;
     assert_eq!(rig.acquire().expect_err("offline").judged_at, Time(20 * SECOND));
 }
+
+#[test]
+fn r65_what_an_operator_does_during_an_attempt_is_no_attempt() {
+    let mut rig = Rig::tmdb(|breaker| breaker.auto_recover = Nanos::from_secs(900));
+    rig.force(Force::CacheOnly);
+    rig.at(900 * SECOND);
+    assert_eq!(rig.state(), State::Sleep);
+    rig.force(Force::HalfOpen);
+    rig.record(Class::Server);
+    assert_eq!(rig.state(), State::Sleep, "the operator's probe failed, not that of the attempt");
+}
+
+#[test]
+fn r79_a_consecutive_breaker_tests_one_at_a_time_whatever_the_five_states_would_do() {
+    let mut breaker = Breaker::of(BreakerKind::Consecutive);
+    breaker.probe_concurrency = 3;
+    let mut rig = Rig::new(&PolicyDraft { breaker, ..PolicyDraft::default() });
+    rig.force(Force::HalfOpen);
+    assert_eq!(rig.concurrency(), Some(1));
+    assert!(rig.acquire().is_ok());
+    assert_eq!(rig.refused(), (Reason::Concurrency, None));
+}

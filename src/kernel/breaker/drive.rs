@@ -112,7 +112,10 @@ pub(super) fn concurrency<W: PolicyWords>(words: &W, state: State) -> Option<u32
     match state {
         State::Throttle => base.map(|most| (most / 2).max(1)),
         State::HalfOpen => {
-            let probes = words.breaker_policy().probe_concurrency.max(1);
+            let breaker = words.breaker_policy();
+            // "One test request at a time" (R79); the number is the five states'.
+            let many = breaker.kind() == BreakerKind::Fsm;
+            let probes = if many { breaker.probe_concurrency.max(1) } else { 1 };
             Some(base.map_or(probes, |most| most.min(probes)))
         }
         _ => base,

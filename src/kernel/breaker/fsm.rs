@@ -97,7 +97,6 @@ pub(super) fn sleep<M: Memory>(
         return enter(m, health, State::CacheOnly, cause, now);
     }
     enter(m, health, State::Sleep, cause, now);
-    health.flag(ATTEMPT, false);
     health.sleeps = health.sleeps.saturating_add(1);
     let cooldown = cooldown(breaker, health.sleeps);
     health.until = now.plus(cooldown.max(wait.unwrap_or_default()));

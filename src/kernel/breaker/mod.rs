@@ -240,7 +240,8 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
     health.flag(OFFLINE | RAMPING, false);
     (health.agreed, health.successes) = (0, 0);
     (health.written_off, health.written_at) = (0, Time::ZERO);
-    if matches!(to, State::Normal | State::CacheOnly) {
+    // Only the way from CacheOnly over Sleep to HalfOpen, timer after timer, is an attempt (R65).
+    if cause != Cause::SleepExpired {
         health.flag(ATTEMPT, false);
     }
     match to {
