@@ -47,3 +47,30 @@ fn r79_a_consecutive_breaker_tests_one_at_a_time_whatever_the_five_states_would_
     assert!(rig.acquire().is_ok());
     assert_eq!(rig.refused(), (Reason::Concurrency, None));
 }
+
+#[test]
+fn r133_a_lost_probe_of_the_background_does_not_wedge_the_background() {
+    let breaker = Breaker::of(BreakerKind::Fsm);
+    let draft = PolicyDraft { concurrency_background: Some(1), breaker, ..PolicyDraft::default() };
+    let mut rig = Rig::new(&draft);
+    rig.force(Force::HalfOpen);
+    let lost = rig.ask(1, Priority::Background).expect("a probe");
+    rig.now = 60 * SECOND - 1;
+    assert!(rig.ask(1, Priority::Background).is_err());
+    rig.now = 60 * SECOND;
+    assert!(rig.ask(1, Priority::Background).is_ok(), "the lost one is written off");
+    assert_eq!(rig.refused(), (Reason::Concurrency, None));
+    decide::release(&mut rig.m, 0, &lost);
+    assert_eq!(rig.refused(), (Reason::Concurrency, None), "and gives no room when it comes back after all");
+}
+
+#[test]
+fn r74_a_factor_next_to_one_and_a_huge_attempt_are_computed_at_once() {
+    let mut backoff = policy::Backoff::default();
+    (backoff.factor, backoff.cap) = (1_000_001, Nanos(u64::MAX >> 3));
+    let mut rig = Rig::new(&PolicyDraft { backoff, ..PolicyDraft::default() });
+    let report = Report { attempt: Some(u32::MAX), ..Report::new(Class::Net) };
+    let started = std::time::Instant::now();
+    assert!(rig.report(None, &report).advice.ceiling > backoff.base);
+    assert!(started.elapsed().as_secs() < 5, "four thousand million steps would take a minute");
+}

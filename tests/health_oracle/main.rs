@@ -13,7 +13,7 @@ use pair::Pair;
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, max_shrink_iters: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// R1 to R8, R42 to R93, R106 to R110, R128 to R130, R133, R139 to R142, R145: every answer, at every step.
     #[test]

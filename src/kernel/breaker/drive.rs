@@ -11,7 +11,7 @@ use crate::kernel::policy::{
 };
 use crate::kernel::rule::{self, At};
 use crate::kernel::sheet::{Health, RAMPING, SheetView};
-use crate::kernel::state::{General, Memory, View};
+use crate::kernel::state::{General, Held, Memory, View};
 use crate::kernel::terms::{TERMS_WORDS, Terms};
 use crate::kernel::time::Time;
 
@@ -58,13 +58,11 @@ pub(in crate::kernel) fn install<M: Memory>(m: &mut M, policy: &Policy) {
 /// Whether what is in force is what the policy and the breaker's state make.
 pub fn is_in_force<V: View>(v: &V, policy: &Policy) -> bool {
     let health = v.health();
-    let off = u32::try_from(health.written_off).unwrap_or(u32::MAX);
-    let most = concurrency(v, health.state()).map(|most| most.saturating_add(off));
     let terms = |(i, terms): (usize, Terms)| {
         let wanted = if i == 0 { first_terms(v, health.rate).unwrap_or(terms) } else { terms };
         v.terms(i) == wanted
     };
-    v.general() == General { concurrency: most, ..general(policy) }
+    v.general() == permits(v, &health, general(policy))
         && v.queueing() == policy.queueing()
         && Terms::all(policy).enumerate().all(terms)
 }
@@ -155,12 +153,22 @@ pub(super) fn put_in_force<M: Memory>(m: &mut M, health: &Health, at: Time) {
 }
 
 fn put_permits_in_force<M: Memory>(m: &mut M, health: &Health) {
-    let general = m.general();
-    // What was written off is still out, and gives room to as many others.
-    let off = u32::try_from(health.written_off).unwrap_or(u32::MAX);
-    let concurrency = concurrency(m, health.state()).map(|most| most.saturating_add(off));
-    if general.concurrency != concurrency {
-        m.set_general(General { concurrency, ..general });
+    let before = m.general();
+    let (_, background) = m.permits();
+    let background = Some(background).filter(|most| *most > 0 && m.has_priorities());
+    let general = permits(m, health, General { concurrency_background: background, ..before });
+    if general != before {
+        m.set_general(general);
+    }
+}
+
+/// The permits of a state: what was written off is still out, and gives room to as many others.
+fn permits<W: PolicyWords>(words: &W, health: &Health, general: General) -> General {
+    let Held { total, background } = health.written_off;
+    General {
+        concurrency: concurrency(words, health.state()).map(|most| most.saturating_add(total)),
+        concurrency_background: general.concurrency_background.map(|most| most.saturating_add(background)),
+        ..general
     }
 }
 
@@ -194,11 +202,13 @@ pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Bre
     if health.state() != State::HalfOpen {
         return;
     }
-    let out = u64::from(m.core().in_flight);
+    let core = m.core();
+    let out = Held { total: core.in_flight, background: core.in_flight_background };
     let before = health.written_off;
-    health.written_off = before.min(out);
-    let probes = u64::from(concurrency(m, State::HalfOpen).unwrap_or(1));
-    if out - health.written_off >= probes && now >= health.probe_until {
+    health.written_off =
+        Held { total: before.total.min(out.total), background: before.background.min(out.background) };
+    let probes = concurrency(m, State::HalfOpen).unwrap_or(1);
+    if out.total - health.written_off.total >= probes && now >= health.probe_until {
         (health.written_off, health.written_at) = (out, now);
         health.probe_until = now.plus(breaker.probe_timeout);
     }
@@ -209,11 +219,15 @@ pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Bre
 
 /// A permit that was granted at `granted_at` has come back: if it was written off, the room it left goes with it.
 #[cold]
-pub(in crate::kernel) fn came_back<M: Memory>(m: &mut M, granted_at: Time) {
+pub(in crate::kernel) fn came_back<M: Memory>(m: &mut M, permit: Held, granted_at: Time) {
     use crate::kernel::sheet::SheetMemory;
     let mut health = m.health();
     if health.state() == State::HalfOpen && granted_at < health.written_at {
-        health.written_off = health.written_off.saturating_sub(1);
+        let Held { total, background } = health.written_off;
+        health.written_off = Held {
+            total: total.saturating_sub(permit.total),
+            background: background.saturating_sub(permit.background),
+        };
         m.set_health(&health);
         put_permits_in_force(m, &health);
     }

@@ -109,8 +109,10 @@ pub(super) fn cooldown(breaker: &Breaker, k: u32) -> Nanos {
 
 /// `first · factor^(n-1)`, at most `most`; the factor is in millionths. Ends early where it stops growing.
 pub(in crate::kernel) fn grown(first: Nanos, factor: u32, n: u32, most: Nanos) -> Nanos {
+    // A factor so near to 1 that this is not enough grows no further: the lock is held meanwhile.
+    const MOST_STEPS: u32 = 10_000;
     let mut length = u128::from(first.0);
-    for _ in 1..n {
+    for _ in 1..n.min(MOST_STEPS) {
         let next = length * u128::from(factor) / u128::from(MILLION);
         if length >= u128::from(most.0) || next <= length {
             break;

@@ -28,7 +28,7 @@ use super::ask::Reason;
 use super::outcome::{self, Class, Report};
 use super::policy::{Breaker, BreakerKind, PerSecond, Policy};
 use super::sheet::{ATTEMPT, Health, OFFLINE, RAMPING, SheetMemory, SheetView, Transition};
-use super::state::{Core, Memory, View};
+use super::state::{Core, Held, Memory, View};
 use super::time::{Nanos, Time};
 
 /// The breaker's state. The numbers are stored and never change.
@@ -239,7 +239,7 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
     health.until = Time::ZERO;
     health.flag(OFFLINE | RAMPING, false);
     (health.agreed, health.successes) = (0, 0);
-    (health.written_off, health.written_at) = (0, Time::ZERO);
+    (health.written_off, health.written_at) = (Held::default(), Time::ZERO);
     // Only the way from CacheOnly over Sleep to HalfOpen, timer after timer, is an attempt (R65).
     if cause != Cause::SleepExpired {
         health.flag(ATTEMPT, false);
