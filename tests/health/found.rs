@@ -74,3 +74,32 @@ fn r74_a_factor_next_to_one_and_a_huge_attempt_are_computed_at_once() {
     assert!(rig.report(None, &report).advice.ceiling > backoff.base);
     assert!(started.elapsed().as_secs() < 5, "four thousand million steps would take a minute");
 }
+
+/// A recovery that went over the full rate and back to that of Throttle lost fractions of a token twice.
+#[test]
+fn r62_r1_a_recovery_to_the_rate_of_the_probes_loses_nothing() {
+    let mut breaker = Breaker::of(BreakerKind::Fsm);
+    (breaker.probe_rate, breaker.s_probe_ok) = (policy::PerSecond::per_second(5), 1);
+    let mut rig = Rig::new(&PolicyDraft { rules: &[bucket(10, 10)], breaker, ..PolicyDraft::default() });
+    rig.force(Force::HalfOpen);
+    rig.ask(5, Priority::User).map(|probe| decide::release(&mut rig.m, 0, &probe)).expect("a probe");
+    rig.now = 1;
+    rig.record(Class::Ok);
+    assert_eq!((rig.state(), rig.rate()), (State::Normal, 5000));
+    assert_eq!(rig.refused(), (Reason::Rate, Some(SECOND / 5 - 1)));
+}
+
+/// The room of a transaction is 512 changes; an hour of a slow ramp has hundreds of steps.
+#[test]
+fn r62_many_steps_of_a_ramp_at_once_change_as_many_words_as_one() {
+    let mut rig = Rig::tmdb(|breaker| {
+        (breaker.ramp_factor, breaker.ramp_every, breaker.s_probe_ok) = (1_001_000, Nanos(SECOND), 1);
+    });
+    rig.force(Force::HalfOpen);
+    rig.record(Class::Ok);
+    rig.at(700 * SECOND);
+    let steps = (0..700).fold(17_000_000_000_u128, |rate, _| rate * 1001 / 1000);
+    assert_eq!(u128::from(rig.rate()), steps / 1_000_000);
+    rig.at(3600 * SECOND);
+    assert_eq!((rig.rate(), rig.left()), (35_000, Some(35)));
+}

@@ -7,13 +7,13 @@
 use super::State;
 use crate::kernel::MAX_RULES;
 use crate::kernel::policy::{
-    Algorithm, Breaker, BreakerKind, FirstRule, MILLION, PerSecond, Policy, PolicyWords,
+    Algorithm, Breaker, BreakerKind, FirstRule, LEAST_RAMP_FACTOR, MILLION, PerSecond, Policy, PolicyWords,
 };
 use crate::kernel::rule::{self, At};
 use crate::kernel::sheet::{Health, RAMPING, SheetView};
 use crate::kernel::state::{General, Held, Memory, View};
 use crate::kernel::terms::{TERMS_WORDS, Terms};
-use crate::kernel::time::Time;
+use crate::kernel::time::{Nanos, Time};
 
 /// How many words decisions read of what is in force: general (2), queueing, attention, zero, then the rules' terms.
 pub const HOT_WORDS: usize = TERMS_AT + MAX_RULES * TERMS_WORDS;
@@ -139,17 +139,29 @@ fn first_terms<W: PolicyWords>(words: &W, rate: PerSecond) -> Option<Terms> {
 /// Puts in force what the state in `health` means, from `at` on.
 pub(super) fn put_in_force<M: Memory>(m: &mut M, health: &Health, at: Time) {
     put_permits_in_force(m, health);
-    let Some(terms) = first_terms(m, health.rate) else { return };
-    let old = m.terms(0);
-    if old == terms {
-        return;
+    put_rates_in_force(m, [(health.rate, at)]);
+}
+
+/// Puts a rate in force after the other, each from its time on: tokens are what they would be if each had been put in
+/// force when it was due. Stored once, because a transaction has room for so many changes only.
+fn put_rates_in_force<M: Memory>(m: &mut M, rates: impl IntoIterator<Item = (PerSecond, Time)>) {
+    let (latest, before) = (m.core().latest, m.terms(0));
+    let (mut terms, mut state) = (before, m.rule(0));
+    let mut last = Time::ZERO;
+    for (rate, at) in rates {
+        let Some(next) = first_terms(m, rate) else { return };
+        if next != terms {
+            // Timers act at the time they were due, but never before what was charged last.
+            last = at.max(latest);
+            state = rule::rescaled(&At { rule: 0, terms: next, now: last }, &terms, state);
+            terms = next;
+        }
     }
-    // Timers act at the time they were due, but never before what was charged last.
-    let here = At { rule: 0, terms, now: at.max(m.core().latest) };
-    let state = m.rule(0);
-    rule::rescale(m, &here, &old, state);
-    rule::forget(m, &here);
-    m.set_terms(0, terms);
+    if terms != before {
+        m.set_rule(0, state);
+        rule::forget(m, &At { rule: 0, terms, now: last });
+        m.set_terms(0, terms);
+    }
 }
 
 fn put_permits_in_force<M: Memory>(m: &mut M, health: &Health) {
@@ -172,29 +184,36 @@ fn permits<W: PolicyWords>(words: &W, health: &Health, general: General) -> Gene
     }
 }
 
-/// After a recovery the rate starts at that of Throttle, and rises step by step (R62).
-pub(super) fn start_ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, now: Time) {
-    let start = throttle_rate(m);
-    if start < base_rate(m) {
-        health.rate = start;
-        health.flag(RAMPING, true);
-        health.until = now.plus(breaker.ramp_every);
-        put_in_force(m, health, now);
-    }
+/// The rate that Normal begins with after probes succeeded: that of Throttle, if it is less than all (R62).
+pub(super) fn ramp_start<W: PolicyWords>(words: &W) -> Option<PerSecond> {
+    Some(throttle_rate(words)).filter(|start| *start < base_rate(words))
 }
 
-/// One step up, due at `at`.
-pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, at: Time) {
+/// All steps up that are due.
+pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, now: Time) {
+    // What a policy allows at least; a damaged word must not make a million steps of it.
+    let factor = u128::from(breaker.ramp_factor.max(LEAST_RAMP_FACTOR));
+    let every = Nanos(breaker.ramp_every.0.max(1));
     let base = base_rate(m);
-    let next = u128::from(rate(m, health).0) * u128::from(breaker.ramp_factor) / u128::from(MILLION);
-    let next = PerSecond(u64::try_from(next).unwrap_or(u64::MAX));
-    // One that does not rise (damaged words) would never end.
-    let done = next >= base || next <= health.rate;
+    let (mut rate, mut due) = (rate(m, health), health.until);
+    let mut steps = std::iter::from_fn(|| {
+        if due > now || rate >= base {
+            return None;
+        }
+        let next = u128::from(rate.0) * factor / u128::from(MILLION);
+        // One that does not rise would never end.
+        let next = PerSecond(u64::try_from(next).unwrap_or(u64::MAX).max(rate.0.saturating_add(1)));
+        let at = due;
+        (rate, due) = (next.min(base), due.plus(every));
+        Some((if rate == base { PerSecond(0) } else { rate }, at))
+    });
+    put_rates_in_force(m, steps.by_ref());
+    while steps.next().is_some() {}
+    drop(steps);
+    let done = rate >= base;
     health.flag(RAMPING, !done);
-    health.rate = if done { PerSecond(0) } else { next };
-    health.until =
-        if done { Time::ZERO } else { at.plus(breaker.ramp_every).max(Time(at.0.saturating_add(1))) };
-    put_in_force(m, health, at);
+    health.rate = if done { PerSecond(0) } else { rate };
+    health.until = if done { Time::ZERO } else { due };
 }
 
 /// Writes off probes that have not reported back in time, so that others can be sent (R133).

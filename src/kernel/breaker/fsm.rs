@@ -1,6 +1,6 @@
 //! The five states: what an outcome leads to (R51 to R61).
 
-use super::{Cause, State, drive, enter};
+use super::{Cause, State, enter};
 use crate::kernel::outcome::{self, Class};
 use crate::kernel::policy::{Breaker, MILLION};
 use crate::kernel::sheet::{ATTEMPT, Health, OFFLINE};
@@ -62,7 +62,6 @@ pub(super) fn evaluate<M: Memory>(
             let well = outcome::is_below(health, breaker.p_recover);
             if health.successes >= breaker.s_probe_ok && well {
                 enter(m, health, State::Normal, Cause::ProbeOk, now);
-                drive::start_ramp(m, health, breaker, now);
             }
         }
         // Late: nothing moves, but a longer Retry-After puts the end off (R59).

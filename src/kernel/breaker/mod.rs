@@ -195,7 +195,7 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
     // Each round leaves a state or raises the rate; both come to an end.
     while let Some(at) = due(&health, &breaker).filter(|due| *due <= now) {
         match health.state() {
-            State::Normal => drive::ramp(m, &mut health, &breaker, at),
+            State::Normal => drive::ramp(m, &mut health, &breaker, now),
             State::CacheOnly => {
                 enter(m, &mut health, State::Sleep, Cause::AutoRecover, at);
                 health.flag(ATTEMPT, true);
@@ -246,8 +246,14 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
     }
     match to {
         State::Normal => {
-            health.rate = PerSecond(0);
             (health.sleeps, health.failures) = (0, 0);
+            let by_probes = breaker.kind() == BreakerKind::Fsm && cause == Cause::ProbeOk;
+            let start = drive::ramp_start(m).filter(|_| by_probes);
+            health.rate = start.unwrap_or_default();
+            if start.is_some() {
+                health.flag(RAMPING, true);
+                health.until = at.plus(breaker.ramp_every);
+            }
         }
         State::Throttle => health.rate = drive::throttle_rate(m),
         State::HalfOpen => {
