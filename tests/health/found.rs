@@ -103,3 +103,25 @@ fn r62_many_steps_of_a_ramp_at_once_change_as_many_words_as_one() {
     rig.at(3600 * SECOND);
     assert_eq!((rig.rate(), rig.left()), (35_000, Some(35)));
 }
+
+#[test]
+fn r110_another_rate_is_in_force_at_once_in_every_state() {
+    let mut rig = Rig::tmdb(|_| {});
+    let patched = |rate_base: u64, probe_rate: u64| {
+        let mut breaker = Breaker::of(BreakerKind::Fsm);
+        breaker.rate_base = policy::PerSecond::per_second(rate_base);
+        breaker.probe_rate = policy::PerSecond::per_second(probe_rate);
+        breaker
+    };
+    let rules = [bucket(35, 35)];
+    let draft = |breaker| PolicyDraft { concurrency: Some(4), rules: &rules, breaker, ..PolicyDraft::default() };
+    rig.force(Force::HalfOpen);
+    assert_eq!(rig.rate(), 3000);
+    rig.change(&draft(patched(35, 2)));
+    assert_eq!(rig.rate(), 2000);
+    rig.force(Force::Throttle);
+    rig.force(Force::Offline);
+    rig.change(&draft(patched(2, 3)));
+    rig.force(Force::Online);
+    assert_eq!(rig.rate(), 2000, "never above the full rate");
+}

@@ -99,6 +99,24 @@ pub(super) fn throttle_rate<W: PolicyWords>(words: &W) -> PerSecond {
     PerSecond::per_second(base.0 / 2 / PerSecond::ONE.0).max(LEAST).min(base)
 }
 
+/// The rate of `health`, which is from under the policy `old`, under the policy of `words`.
+pub(super) fn carried_over<W: PolicyWords>(words: &W, health: &Health, old: &Policy) -> PerSecond {
+    let (throttle, base) = (throttle_rate(words), base_rate(words));
+    let old_throttle = throttle_rate(&old.encode());
+    match health.state() {
+        _ if health.rate.0 == 0 => PerSecond(0),
+        // What it was before the probing is gone; most often it was that of Throttle.
+        State::HalfOpen => {
+            let before = if health.rate > old_throttle { base } else { throttle };
+            words.breaker_policy().probe_rate.min(before)
+        }
+        State::Normal if health.rate >= base => PerSecond(0),
+        State::Normal => health.rate,
+        _ if health.rate == old_throttle => throttle,
+        _ => health.rate.min(base),
+    }
+}
+
 /// The rate where nothing is blocked.
 pub(super) fn rate<W: PolicyWords>(words: &W, health: &Health) -> PerSecond {
     if health.rate.0 == 0 { base_rate(words) } else { health.rate }

@@ -338,11 +338,12 @@ pub(super) fn adopt<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time)
             transitions = transitions.wrapping_add(1);
         }
         health = Health { since: now, gate_until, run, oldest, transitions, ..Health::default() };
-    } else if health.state() == State::Throttle {
-        health.rate = drive::throttle_rate(m);
-    } else if health.has(RAMPING) && health.rate >= drive::base_rate(m) {
-        (health.rate, health.until) = (PerSecond(0), Time::ZERO);
-        health.flag(RAMPING, false);
+    } else {
+        health.rate = drive::carried_over(m, &health, old);
+        if health.has(RAMPING) && health.rate.0 == 0 {
+            health.until = Time::ZERO;
+            health.flag(RAMPING, false);
+        }
     }
     m.set_health(&health);
 }
