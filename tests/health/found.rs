@@ -114,7 +114,8 @@ fn r110_another_rate_is_in_force_at_once_in_every_state() {
         breaker
     };
     let rules = [bucket(35, 35)];
-    let draft = |breaker| PolicyDraft { concurrency: Some(4), rules: &rules, breaker, ..PolicyDraft::default() };
+    let draft =
+        |breaker| PolicyDraft { concurrency: Some(4), rules: &rules, breaker, ..PolicyDraft::default() };
     rig.force(Force::HalfOpen);
     assert_eq!(rig.rate(), 3000);
     rig.change(&draft(patched(35, 2)));

@@ -5,9 +5,9 @@
 pub mod adaptive;
 pub mod consecutive;
 pub mod found;
+pub mod permits;
 pub mod retries;
 pub mod states;
-pub mod permits;
 pub mod window;
 
 use shmlimit::kernel::breaker::{self, Cause, Force, State};
@@ -41,7 +41,12 @@ impl Rig {
     pub fn tmdb(change: impl FnOnce(&mut Breaker)) -> Rig {
         let mut breaker = Breaker::of(BreakerKind::Fsm);
         change(&mut breaker);
-        Rig::new(&PolicyDraft { concurrency: Some(4), rules: &[bucket(35, 35)], breaker, ..PolicyDraft::default() })
+        Rig::new(&PolicyDraft {
+            concurrency: Some(4),
+            rules: &[bucket(35, 35)],
+            breaker,
+            ..PolicyDraft::default()
+        })
     }
 
     pub fn consecutive() -> Rig {

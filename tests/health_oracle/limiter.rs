@@ -20,14 +20,9 @@ impl Machine {
         t.max(self.seen)
     }
 
-    fn refill(&mut self, now: u64) {
-        self.buckets.iter_mut().for_each(|bucket| bucket.refill(now));
-    }
-
     /// All that an acquire does before it judges.
     pub fn prepare(&mut self, now: u64) {
         self.tick(now);
-        self.refill(now);
         if let Some(pace) = &mut self.pace {
             pace.evaluate(now);
         }
@@ -39,7 +34,7 @@ impl Machine {
         let mut rate: Option<(u8, Room, u64)> = None;
         if cost > 0 {
             for (i, bucket) in self.buckets.iter().enumerate() {
-                let room = bucket.judge(cost, background);
+                let room = bucket.judge(cost, background, now);
                 let wait = match room {
                     Room::Now => continue,
                     Room::At(time) => time,
@@ -71,7 +66,8 @@ impl Machine {
             return None;
         }
         let live = self.flights.iter().filter(|flight| !flight.written_off);
-        let (all, low) = (live.clone().count() as u32, live.filter(|flight| flight.background).count() as u32);
+        let (all, low) =
+            (live.clone().count() as u32, live.filter(|flight| flight.background).count() as u32);
         let no_permit = self.concurrency().is_some_and(|most| all >= most);
         if no_permit || (background && self.numbers.background.is_some_and(|most| low >= most)) {
             return Some((Reason::Concurrency, None, None));
@@ -82,9 +78,7 @@ impl Machine {
             let bottleneck = self.pace.as_ref().and_then(|pace| pace.bottleneck);
             return Some((Reason::Adaptive, bottleneck, Some(paced)));
         }
-        rate.map(|(rule, room, wait)| {
-            (Reason::Rate, Some(rule), matches!(room, Room::At(_)).then_some(wait))
-        })
+        rate.map(|(rule, room, wait)| (Reason::Rate, Some(rule), matches!(room, Room::At(_)).then_some(wait)))
     }
 
     pub fn acquire(&mut self, id: usize, cost: u64, priority: Priority, now: u64) -> Result<(), Refused> {
@@ -94,7 +88,7 @@ impl Machine {
         }
         if cost > 0 {
             for bucket in &mut self.buckets {
-                bucket.tokens -= i128::from(cost) * super::policy::TOKEN;
+                bucket.charge(cost, now);
             }
             let background = priority == Priority::Background;
             self.flights.push(Flight { id, background, written_off: false });
@@ -116,10 +110,7 @@ impl Machine {
 
     /// R129: more than was estimated is charged, below zero if need be.
     pub fn charge(&mut self, more: u64, now: u64) {
-        self.refill(now);
-        for bucket in &mut self.buckets {
-            bucket.tokens -= i128::from(more) * super::policy::TOKEN;
-        }
+        self.buckets.iter_mut().for_each(|bucket| bucket.charge(more, now));
     }
 
     pub fn record(
@@ -170,10 +161,9 @@ impl Machine {
         (samples, errors, consec429, Some(source), ceiling, drawn, retry, closed)
     }
 
-    pub fn remaining(&mut self, priority: Priority, now: u64) -> Option<u64> {
-        self.refill(now);
+    pub fn remaining(&self, priority: Priority, now: u64) -> Option<u64> {
         let background = priority == Priority::Background;
-        self.buckets.iter().map(|bucket| bucket.remaining(background)).min()
+        self.buckets.iter().map(|bucket| bucket.remaining(background, now)).min()
     }
 
     /// The rate as it is shown: nothing while every call is blocked.

@@ -51,9 +51,8 @@ pub struct Machine {
 
 impl Machine {
     pub fn new(numbers: Numbers) -> Machine {
-        let bucket = |rule: &super::policy::BucketNumbers| {
-            Tokens::new(rule.rate * SECOND, rule.burst, rule.reserve)
-        };
+        let bucket =
+            |rule: &super::policy::BucketNumbers| Tokens::new(rule.rate * SECOND, rule.burst, rule.reserve);
         let mut buckets: Vec<Tokens> = numbers.rules.iter().map(bucket).collect();
         if let (Some(first), BreakerKind::Fsm) = (buckets.first_mut(), numbers.kind) {
             first.rate = numbers.rate_base();
@@ -137,6 +136,7 @@ impl Machine {
     /// Lets timers act, each at its time.
     pub fn tick(&mut self, now: u64) {
         let breaker = self.numbers.breaker;
+        let mut acted = false;
         loop {
             match self.state {
                 State::Sleep | State::Open if self.until.is_some_and(|until| until <= now) => {
@@ -161,15 +161,18 @@ impl Machine {
                 }
                 _ => break,
             }
-            self.seen = self.seen.max(now);
+            acted = true;
         }
         if self.state == State::HalfOpen && now >= self.probe_at + breaker.probe_timeout.0 {
             let live = self.flights.iter().filter(|flight| !flight.written_off).count() as u32;
             if live >= self.concurrency().unwrap() {
                 self.flights.iter_mut().for_each(|flight| flight.written_off = true);
                 self.probe_at = now;
-                self.seen = self.seen.max(now);
+                acted = true;
             }
+        }
+        if acted {
+            self.seen = self.seen.max(now);
         }
     }
 
@@ -261,9 +264,7 @@ impl Machine {
         };
         let agrees = match self.state {
             State::Normal => self.reaches(breaker.p_throttle, now),
-            State::Throttle => {
-                self.successes >= breaker.s_recover && self.is_below(breaker.p_recover, now)
-            }
+            State::Throttle => self.successes >= breaker.s_recover && self.is_below(breaker.p_recover, now),
             _ => false,
         };
         self.agreed = if agrees { self.agreed + 1 } else { 0 };

@@ -77,7 +77,6 @@ impl Pair {
                     None => decide::tick(&mut self.kernel, Time(self.t)),
                     Some((id, ticket, _)) => {
                         self.oracle.end(id);
-                        self.oracle.charge(0, now);
                         decide::cancel(&mut self.kernel, 0, &ticket, Time(self.t));
                         self.oracle.seen = now;
                         self.refunded(ticket.cost[0], now)?;
@@ -204,7 +203,6 @@ impl Pair {
         }
         if let Some(cost) = refund {
             // What comes back is another test's business; here it is only bounded, and taken over.
-            self.oracle.charge(0, now);
             decide::tick(&mut self.kernel, Time(self.t));
             decide::settle(&mut self.kernel, &ticket.unwrap(), report.actual.unwrap(), Time(self.t));
             self.oracle.seen = now;
@@ -264,7 +262,8 @@ impl Pair {
     fn tokens(&self, rule: usize, now: u64) -> i128 {
         let (terms, [whole, frac, ..]) = (self.kernel.terms(rule), self.kernel.rule(rule).0);
         let den = terms.den();
-        let ahead = whole.checked_sub(now).map_or(0, |whole| i128::from(whole) * i128::from(den) + i128::from(frac));
+        let ahead =
+            whole.checked_sub(now).map_or(0, |whole| i128::from(whole) * i128::from(den) + i128::from(frac));
         let parts = |span: span::Span| span.parts(den) as i128;
         (parts(terms.tau()) - ahead) * (TOKEN / parts(terms.step()))
     }
@@ -275,9 +274,10 @@ impl Pair {
             let tokens = self.tokens(rule, now);
             let slack = self.slack();
             let bucket = &mut self.oracle.buckets[rule];
-            let most = (bucket.tokens + i128::from(cost) * TOKEN).min(i128::from(bucket.capacity) * TOKEN);
-            same("refund", tokens + slack >= bucket.tokens && tokens <= most, true)?;
-            bucket.tokens = tokens;
+            let before = bucket.at(now);
+            let most = (before + i128::from(cost) * TOKEN).min(i128::from(bucket.capacity) * TOKEN);
+            same("refund", tokens + slack >= before && tokens <= most, true)?;
+            bucket.set(tokens, now);
         }
         Ok(())
     }
@@ -315,15 +315,16 @@ impl Pair {
                 same("window", (status.limit, status.remaining), pace.status(i, now))?;
             }
         }
-        self.oracle.charge(0, now);
         let slack = self.slack();
         for rule in 0..self.oracle.buckets.len() {
-            let (tokens, exact) = (self.tokens(rule, now), self.oracle.buckets[rule].tokens);
+            let (tokens, exact) = (self.tokens(rule, now), self.oracle.buckets[rule].at(now));
             let slack = if rule == 0 { slack } else { 0 };
             if tokens > exact || exact - tokens > slack {
                 return Err(format!("tokens of rule {rule}: kernel {tokens}, oracle {exact}"));
             }
-            self.oracle.buckets[rule].tokens = tokens;
+            if tokens != exact {
+                self.oracle.buckets[rule].set(tokens, now);
+            }
         }
         self.oracle.changes = 0;
         for priority in Priority::ALL {
@@ -333,4 +334,3 @@ impl Pair {
         Ok(())
     }
 }
-

@@ -79,7 +79,7 @@ impl Numbers {
             adaptive: self.pace.as_ref().map(|pace| AdaptiveDraft {
                 threshold: pace.threshold,
                 history: pace.history,
-                min_samples: pace.min_samples.min(pace.history),
+                min_samples: pace.min_samples,
                 short_window: Nanos(pace.short_window),
                 windows: &windows,
                 ..AdaptiveDraft::default()

@@ -37,13 +37,28 @@ pub enum Patch {
 
 #[derive(Clone, Debug)]
 pub enum Op {
-    Acquire { cost: u64, priority: Priority },
-    Record { call: Option<usize>, class: Class, retry_after: Option<u64>, attempt: Option<u32>, known: bool, actual: Option<u64> },
+    Acquire {
+        cost: u64,
+        priority: Priority,
+    },
+    Record {
+        call: Option<usize>,
+        class: Class,
+        retry_after: Option<u64>,
+        attempt: Option<u32>,
+        known: bool,
+        actual: Option<u64>,
+    },
     Release(usize),
     Cancel(usize),
     Force(Force),
     Patch(Patch),
-    Observe { window: usize, limit: Option<u64>, remaining: u64, reset: Option<u64> },
+    Observe {
+        window: usize,
+        limit: Option<u64>,
+        remaining: u64,
+        reset: Option<u64>,
+    },
     Tick,
 }
 
@@ -161,7 +176,7 @@ prop_compose! {
 prop_compose! {
     fn pace()(threshold in 1u32..=10, history in 1u32..6, min_samples in 1u32..6, short_window in 0u64..4,
         windows in prop::collection::vec((1u64..30, prop_oneof![(1u64..8).prop_map(|n| n * SECOND), 1u64..8 * SECOND], any::<bool>()), 1..=3)) -> PaceNumbers {
-        PaceNumbers { threshold: threshold * 100_000, history, min_samples, short_window: short_window * SECOND, windows }
+        PaceNumbers { threshold: threshold * 100_000, history, min_samples: min_samples.min(history), short_window: short_window * SECOND, windows }
     }
 }
 
