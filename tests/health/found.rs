@@ -126,3 +126,12 @@ fn r110_another_rate_is_in_force_at_once_in_every_state() {
     rig.force(Force::Online);
     assert_eq!(rig.rate(), 2000, "never above the full rate");
 }
+
+#[test]
+fn r3_r73_a_gate_that_was_seen_open_is_not_passed_before_its_time() {
+    let mut rig = Rig::tmdb(|_| {});
+    rig.retry_after(Class::Throttled, 2 * SECOND);
+    rig.at(3 * SECOND);
+    rig.now = SECOND;
+    assert_eq!(rig.acquire().expect("open").granted_at, Time(3 * SECOND));
+}

@@ -206,13 +206,14 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
         }
     }
     drive::write_off(m, &mut health, &breaker, now);
-    if health != before {
-        // What happens next must not be before what a timer just did (R3).
+    let watched = m.attention();
+    attend(m, &health, now);
+    if health != before || m.attention() != watched {
+        // What happens next must not be before what a timer just did, nor before a gate that was seen open (R3).
         let core = m.core();
         m.set_core(Core { latest: now.max(core.latest), ..core });
         m.set_health(&health);
     }
-    attend(m, &health, now);
 }
 
 /// Says when attention is needed next.
