@@ -142,8 +142,10 @@ pub(super) fn age<V: View>(v: &V, health: &mut Health, now: Time) {
 
 /// Adds an outcome to the window. Says whether the window had run empty before.
 pub(super) fn push<M: Memory>(m: &mut M, health: &mut Health, class: Class, now: Time) -> bool {
-    drop_old(m, &m.window_policy(), health, 1, now);
+    let window = m.window_policy();
+    drop_old(m, &window, health, 0, now);
     let was_empty = health.samples == 0;
+    drop_old(m, &window, health, 1, now);
     m.set_outcome(health.oldest.wrapping_add(health.samples), now.0 << CLASS_BITS | class as u64 & 3);
     health.samples += 1;
     health.errors += u64::from(class != Class::Ok);

@@ -38,9 +38,15 @@ fn r82_numbers_are_judged_at_construction() {
         AdaptiveDraft { windows: &zero, ..good },
         AdaptiveDraft { windows: &empty, ..good },
     ] {
-        assert!(Policy::new(&PolicyDraft { adaptive: Some(bad), ..PolicyDraft::default() }).is_err(), "{bad:?}");
+        assert!(
+            Policy::new(&PolicyDraft { adaptive: Some(bad), ..PolicyDraft::default() }).is_err(),
+            "{bad:?}"
+        );
     }
-    assert_eq!((good.threshold, good.history, good.min_samples, good.short_window), (500_000, 100, 10, Nanos(10 * SECOND)));
+    assert_eq!(
+        (good.threshold, good.history, good.min_samples, good.short_window),
+        (500_000, 100, 10, Nanos(10 * SECOND))
+    );
 }
 
 #[test]
@@ -73,7 +79,8 @@ fn r86_short_windows_wait_for_the_reset_or_half_of_it() {
 #[test]
 fn r87_who_is_slow_enough_is_not_slowed() {
     for (calls, interval) in [(10, 100_000_000), (11, 0)] {
-        let mut rig = self::rig(&[PaceWindowDraft { limit: 1000, ..window("w", MINUTE, WindowKind::Sliding) }]);
+        let mut rig =
+            self::rig(&[PaceWindowDraft { limit: 1000, ..window("w", MINUTE, WindowKind::Sliding) }]);
         for _ in 0..calls {
             rig.acquire().expect("free");
             rig.now += SECOND / 10;
@@ -81,7 +88,8 @@ fn r87_who_is_slow_enough_is_not_slowed() {
         // 60 s / 0.1 s = 600 calls to be expected.
         assert_eq!(left(&mut rig, "w", 599), 0, "below the threshold");
         assert_eq!(left(&mut rig, "w", 500), 120_000_000);
-        let mut rig = self::rig(&[PaceWindowDraft { limit: 1200, ..window("w", MINUTE, WindowKind::Sliding) }]);
+        let mut rig =
+            self::rig(&[PaceWindowDraft { limit: 1200, ..window("w", MINUTE, WindowKind::Sliding) }]);
         for _ in 0..calls {
             rig.acquire().expect("free");
             rig.now += SECOND / 10;
@@ -92,12 +100,16 @@ fn r87_who_is_slow_enough_is_not_slowed() {
 
 #[test]
 fn r88_the_longest_interval_is_the_bottleneck() {
-    let mut rig = rig(&[window("a", MINUTE, WindowKind::Sliding), window("b", 2 * MINUTE, WindowKind::Sliding)]);
+    let mut rig =
+        rig(&[window("a", MINUTE, WindowKind::Sliding), window("b", 2 * MINUTE, WindowKind::Sliding)]);
     assert_eq!(left(&mut rig, "a", 30), 2 * SECOND);
     assert_eq!(left(&mut rig, "b", 30), 4 * SECOND);
     rig.acquire().expect("the first");
     let refusal = rig.acquire().expect_err("paced");
-    assert_eq!((refusal.reason, refusal.rule, refusal.retry_at), (Reason::Adaptive, Some(1), Some(Time(4 * SECOND))));
+    assert_eq!(
+        (refusal.reason, refusal.rule, refusal.retry_at),
+        (Reason::Adaptive, Some(1), Some(Time(4 * SECOND)))
+    );
 }
 
 #[test]

@@ -36,7 +36,10 @@ fn r79_two_successes_close_and_one_failure_reopens_for_the_whole_time() {
     assert_eq!(rig.refused(), (Reason::Open, Some(5 * MINUTE)));
     rig.after(5 * MINUTE).records(Class::Ok, 2);
     let now = rig.now;
-    assert_eq!(rig.news(), [(now, State::HalfOpen, Cause::ResetTimeout), (now, State::Normal, Cause::ProbeOk)]);
+    assert_eq!(
+        rig.news(),
+        [(now, State::HalfOpen, Cause::ResetTimeout), (now, State::Normal, Cause::ProbeOk)]
+    );
 }
 
 #[test]

@@ -135,3 +135,14 @@ fn r3_r73_a_gate_that_was_seen_open_is_not_passed_before_its_time() {
     rig.now = SECOND;
     assert_eq!(rig.acquire().expect("open").granted_at, Time(3 * SECOND));
 }
+
+#[test]
+fn r56_making_room_for_an_outcome_is_not_running_empty() {
+    let mut breaker = Breaker::of(BreakerKind::Fsm);
+    breaker.sleep_after = Nanos(SECOND);
+    let window = policy::OutcomeWindow { max_count: 1, min_samples: 1, ..policy::OutcomeWindow::default() };
+    let mut rig = Rig::new(&PolicyDraft { window, breaker, ..PolicyDraft::default() });
+    rig.records(Class::Server, 2);
+    rig.after(SECOND).record(Class::Server);
+    assert_eq!(rig.news().last(), Some(&(SECOND, State::Sleep, Cause::SustainedErrors)));
+}

@@ -45,7 +45,10 @@ fn r6_a_cost_above_the_capacity_of_the_state_is_not_called_impossible() {
 
 #[test]
 fn r7_remaining_is_whole_units_for_the_priority() {
-    let mut rig = Rig::new(&PolicyDraft { rules: &[RuleDraft { reserve: 3, ..bucket(2, 10) }], ..PolicyDraft::default() });
+    let mut rig = Rig::new(&PolicyDraft {
+        rules: &[RuleDraft { reserve: 3, ..bucket(2, 10) }],
+        ..PolicyDraft::default()
+    });
     rig.ask(4, Priority::User).expect("full");
     rig.now = 3 * SECOND / 4;
     let left = |priority| decide::remaining(&rig.m, priority, [true; MAX_UNITS], Time(rig.now));
@@ -75,7 +78,13 @@ fn r40_a_refusal_says_the_wait_after_which_the_call_goes() {
 #[test]
 fn r41_passthrough_refuses_nothing_and_still_keeps_the_state() {
     let breaker = Breaker::of(BreakerKind::Fsm);
-    let draft = PolicyDraft { concurrency: Some(1), rules: &[bucket(1, 1)], breaker, passthrough: true, ..PolicyDraft::default() };
+    let draft = PolicyDraft {
+        concurrency: Some(1),
+        rules: &[bucket(1, 1)],
+        breaker,
+        passthrough: true,
+        ..PolicyDraft::default()
+    };
     let mut rig = Rig::new(&draft);
     rig.retry_after(Class::Throttled, SECOND);
     rig.records(Class::Throttled, 4);
@@ -150,7 +159,12 @@ fn r133_a_probe_that_never_reports_is_written_off() {
 #[test]
 fn r145_the_bound_of_the_background_holds_in_every_state() {
     let breaker = Breaker::of(BreakerKind::Fsm);
-    let draft = PolicyDraft { concurrency: Some(4), concurrency_background: Some(1), breaker, ..PolicyDraft::default() };
+    let draft = PolicyDraft {
+        concurrency: Some(4),
+        concurrency_background: Some(1),
+        breaker,
+        ..PolicyDraft::default()
+    };
     let mut rig = Rig::new(&draft);
     rig.force(Force::Throttle);
     rig.ask(1, Priority::Background).expect("one");

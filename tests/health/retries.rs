@@ -8,7 +8,9 @@ use shmlimit::kernel::random::Random;
 fn ceilings(backoff: Backoff) -> Vec<u64> {
     let mut rig = Rig::new(&PolicyDraft { backoff, ..PolicyDraft::default() });
     (1..=7)
-        .map(|n| rig.report(None, &Report { attempt: Some(n), ..Report::new(Class::Server) }).advice.ceiling.0)
+        .map(|n| {
+            rig.report(None, &Report { attempt: Some(n), ..Report::new(Class::Server) }).advice.ceiling.0
+        })
         .collect()
 }
 
@@ -25,16 +27,22 @@ fn r67_a_blocked_call_is_told_the_state_and_when_it_ends() {
 #[test]
 fn r68_backoff_is_for_429_5xx_and_net() {
     let mut rig = Rig::tmdb(|_| {});
-    for (class, target) in
-        [(Class::Throttled, true), (Class::Server, true), (Class::Net, true), (Class::Ok, false), (Class::Ignored, false)]
-    {
+    for (class, target) in [
+        (Class::Throttled, true),
+        (Class::Server, true),
+        (Class::Net, true),
+        (Class::Ok, false),
+        (Class::Ignored, false),
+    ] {
         assert_eq!(rig.record(class).advice.source.is_some(), target);
     }
 }
 
 #[test]
 fn r69_r70_r71_retry_after_goes_before_backoff_with_a_floor_and_a_cap() {
-    for (said, waits) in [(0, SECOND), (SECOND - 1, SECOND), (7 * SECOND, 7 * SECOND), (u64::MAX, 86_400 * SECOND)] {
+    for (said, waits) in
+        [(0, SECOND), (SECOND - 1, SECOND), (7 * SECOND, 7 * SECOND), (u64::MAX, 86_400 * SECOND)]
+    {
         let mut rig = Rig::tmdb(|_| {});
         let advice = rig.retry_after(Class::Throttled, said).advice;
         assert_eq!((advice.source, advice.ceiling.0, advice.drawn), (Some(Source::RetryAfter), waits, false));
@@ -69,7 +77,8 @@ fn r74_ceilings_double_up_to_thirty_seconds() {
 
 #[test]
 fn r74_r119_jitter_is_uniform() {
-    let advice = Advice { source: Some(Source::Backoff), ceiling: Nanos(1_000_000), drawn: true, retry: true };
+    let advice =
+        Advice { source: Some(Source::Backoff), ceiling: Nanos(1_000_000), drawn: true, retry: true };
     assert_eq!((advice.wait(0), advice.wait(u64::MAX)), (Nanos(0), Nanos(1_000_000)));
     let mut random = Random::new(7);
     let waits: Vec<f64> = (0..100_000).map(|_| advice.wait(random.bits()).0 as f64).collect();

@@ -12,13 +12,23 @@ fn probing() -> Rig {
 #[test]
 fn r49_r50_it_starts_normal_with_the_defaults() {
     let rig = Rig::tmdb(|_| {});
-    assert_eq!((rig.state(), rig.rate(), rig.concurrency(), rig.left()), (State::Normal, 35_000, Some(4), Some(35)));
+    assert_eq!(
+        (rig.state(), rig.rate(), rig.concurrency(), rig.left()),
+        (State::Normal, 35_000, Some(4), Some(35))
+    );
     let b = Breaker::default();
-    assert_eq!([b.p_throttle, b.p_recover, b.p_sleep, b.cooldown_factor, b.ramp_factor], [
-        200_000, 100_000, 600_000, 2_000_000, 1_100_000
-    ]);
-    assert_eq!([b.n_throttle, b.n_cacheonly, b.s_recover, b.s_probe_ok, b.probe_concurrency], [3, 5, 10, 5, 1]);
-    assert_eq!([b.sleep_min, b.sleep_max, b.sleep_after, b.ramp_every].map(|n| n.0 / SECOND), [2, 300, 300, 300]);
+    assert_eq!(
+        [b.p_throttle, b.p_recover, b.p_sleep, b.cooldown_factor, b.ramp_factor],
+        [200_000, 100_000, 600_000, 2_000_000, 1_100_000]
+    );
+    assert_eq!(
+        [b.n_throttle, b.n_cacheonly, b.s_recover, b.s_probe_ok, b.probe_concurrency],
+        [3, 5, 10, 5, 1]
+    );
+    assert_eq!(
+        [b.sleep_min, b.sleep_max, b.sleep_after, b.ramp_every].map(|n| n.0 / SECOND),
+        [2, 300, 300, 300]
+    );
     assert_eq!(b.probe_rate.0, 3 * SECOND);
 }
 
@@ -131,7 +141,11 @@ fn r57_cooldowns_double_up_to_the_longest() {
     rig.record(Class::Server);
     assert_eq!(rig.refused().1, Some(2 * SECOND), "Normal forgets");
     rig.after(2 * SECOND).retry_after(Class::Throttled, 400 * SECOND);
-    assert_eq!(rig.refused(), (Reason::Sleep, Some(400 * SECOND)), "a server's word is not capped by sleep_max");
+    assert_eq!(
+        rig.refused(),
+        (Reason::Sleep, Some(400 * SECOND)),
+        "a server's word is not capped by sleep_max"
+    );
 }
 
 #[test]
@@ -163,7 +177,10 @@ fn r60_half_open_starts_clean_with_one_slow_request() {
     let old = rig.acquire().expect("Normal");
     rig.records(Class::Throttled, 5);
     rig.at(2 * SECOND);
-    assert_eq!((rig.rate(), rig.concurrency(), rig.window(), rig.health().consec429), (3000, Some(1), (0, 0), 0));
+    assert_eq!(
+        (rig.rate(), rig.concurrency(), rig.window(), rig.health().consec429),
+        (3000, Some(1), (0, 0), 0)
+    );
     assert_eq!(rig.refused(), (Reason::Concurrency, None), "the old one has the slot");
     decide::release(&mut rig.m, 0, &old);
     assert!(rig.acquire().is_ok());
@@ -240,10 +257,13 @@ fn r65_auto_recover_tries_every_period() {
         rig.now = start + 900 * SECOND - 1;
         assert_eq!(rig.refused(), (Reason::CacheOnly, Some(1)));
         rig.at(start + 902 * SECOND);
-        assert_eq!(rig.news(), [
-            (start + 900 * SECOND, State::Sleep, Cause::AutoRecover),
-            (start + 902 * SECOND, State::HalfOpen, Cause::SleepExpired),
-        ]);
+        assert_eq!(
+            rig.news(),
+            [
+                (start + 900 * SECOND, State::Sleep, Cause::AutoRecover),
+                (start + 902 * SECOND, State::HalfOpen, Cause::SleepExpired),
+            ]
+        );
         rig.record(Class::Server);
         assert_eq!(rig.news(), [(rig.now, State::CacheOnly, Cause::ProbeFailed)]);
     }
@@ -262,7 +282,10 @@ fn r66_forced_normal_is_the_full_rate_and_forgets() {
     rig.record(Class::Server);
     rig.force(Force::Normal);
     assert_eq!(rig.news().last(), Some(&(0, State::Normal, Cause::Forced)));
-    assert_eq!((rig.rate(), rig.window(), rig.health().sleeps, rig.health().consec429), (35_000, (0, 0), 0, 0));
+    assert_eq!(
+        (rig.rate(), rig.window(), rig.health().sleeps, rig.health().consec429),
+        (35_000, (0, 0), 0, 0)
+    );
 }
 
 #[test]
@@ -271,7 +294,11 @@ fn r140_a_late_outcome_is_no_probe() {
     let old = rig.acquire().expect("Normal");
     rig.now = 1;
     rig.force(Force::HalfOpen);
-    let late = Report { granted_at: Some(old.granted_at), retry_after: Some(Nanos(SECOND)), ..Report::new(Class::Server) };
+    let late = Report {
+        granted_at: Some(old.granted_at),
+        retry_after: Some(Nanos(SECOND)),
+        ..Report::new(Class::Server)
+    };
     rig.report(Some(&old), &late);
     assert_eq!((rig.state(), rig.m.tallies().server), (State::HalfOpen, 1));
     assert_eq!(rig.refused(), (Reason::RetryAfter, Some(SECOND)), "but its Retry-After counts");

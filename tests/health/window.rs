@@ -21,9 +21,10 @@ fn r43_errors_are_429_5xx_and_net() {
         rig.record(class);
     }
     assert_eq!(rig.window(), (4, 3));
-    assert_eq!([429, 500, 599, 404, 401].map(Class::of_status).map(|class| class.map(Class::as_str)), [
-        Some("429"), Some("5xx"), Some("5xx"), Some("ignored"), Some("ignored"),
-    ]);
+    assert_eq!(
+        [429, 500, 599, 404, 401].map(Class::of_status).map(|class| class.map(Class::as_str)),
+        [Some("429"), Some("5xx"), Some("5xx"), Some("ignored"), Some("ignored"),]
+    );
 }
 
 #[test]
@@ -48,7 +49,9 @@ fn r45_1xx_and_3xx_are_successes() {
 #[test]
 fn r46_every_class_is_counted() {
     let mut rig = Rig::tmdb(|_| {});
-    for (n, class) in [Class::Ok, Class::Throttled, Class::Server, Class::Net, Class::Ignored].into_iter().enumerate() {
+    for (n, class) in
+        [Class::Ok, Class::Throttled, Class::Server, Class::Net, Class::Ignored].into_iter().enumerate()
+    {
         rig.records(class, n + 1);
     }
     let all = rig.m.tallies();

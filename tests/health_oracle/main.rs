@@ -2,6 +2,7 @@
 //! against a slow machine written from the requirements.
 
 mod bucket;
+mod damage;
 mod limiter;
 mod machine;
 mod pace;
