@@ -111,6 +111,7 @@ fn drop_old<V: View>(v: &V, window: &OutcomeWindow, health: &mut Health, room: u
     // Words in range, whatever they were.
     let most = window.max_count.clamp(1, super::policy::MAX_OUTCOMES);
     health.samples = health.samples.min(super::policy::MAX_OUTCOMES);
+    health.errors = health.errors.min(u64::from(health.samples));
     while health.samples > 0 {
         let entry = v.outcome(health.oldest);
         let age = now.since(Time(entry >> CLASS_BITS));
@@ -162,10 +163,17 @@ pub(super) fn make_room<V: View>(v: &V, (oldest, samples): (u32, u32), now: Time
     None
 }
 
+/// Drops what is too old by now.
+pub(super) fn age<V: View>(v: &V, health: &mut Health, now: Time) {
+    drop_old(v, &v.window_policy(), health, 0, now);
+}
+
 /// Adds an outcome to the window. Says whether the window had run empty before.
 pub(super) fn push<M: Memory>(m: &mut M, health: &mut Health, class: Class, now: Time) -> bool {
-    drop_old(m, &m.window_policy(), health, 1, now);
+    let window = m.window_policy();
+    drop_old(m, &window, health, 0, now);
     let was_empty = health.samples == 0;
+    drop_old(m, &window, health, 1, now);
     m.set_outcome(health.oldest.wrapping_add(health.samples), entry(class, now));
     health.samples += 1;
     health.errors += u64::from(class != Class::Ok);

@@ -17,7 +17,7 @@
 
 use super::breaker::{Cause, State};
 use super::policy::{BreakerKind, MAX_OUTCOMES, PerSecond};
-use super::state::{Memory, View};
+use super::state::{Held, Memory, View};
 use super::time::{Nanos, Time};
 use bytemuck::{Pod, Zeroable};
 
@@ -91,7 +91,7 @@ pub struct Health {
     /// Permits granted before this were written off.
     pub written_at: Time,
     /// Permits of probes that were written off, and are still out.
-    pub written_off: u64,
+    pub written_off: Held,
     /// Transitions so far.
     pub transitions: u64,
     pub(super) unused: u64,

@@ -7,13 +7,13 @@
 use super::State;
 use crate::kernel::MAX_RULES;
 use crate::kernel::policy::{
-    Algorithm, Breaker, BreakerKind, FirstRule, MILLION, PerSecond, Policy, PolicyWords,
+    Algorithm, Breaker, BreakerKind, FirstRule, LEAST_RAMP_FACTOR, MILLION, PerSecond, Policy, PolicyWords,
 };
 use crate::kernel::rule::{self, At};
 use crate::kernel::sheet::{Health, RAMPING, SheetView};
-use crate::kernel::state::{General, Memory, View};
+use crate::kernel::state::{General, Held, Memory, View};
 use crate::kernel::terms::{TERMS_WORDS, Terms};
-use crate::kernel::time::Time;
+use crate::kernel::time::{Nanos, Time};
 
 /// How many words decisions read of what is in force: general (2), queueing, attention, zero, then the rules' terms.
 pub const HOT_WORDS: usize = TERMS_AT + MAX_RULES * TERMS_WORDS;
@@ -58,13 +58,11 @@ pub(in crate::kernel) fn install<M: Memory>(m: &mut M, policy: &Policy) {
 /// Whether what is in force is what the policy and the breaker's state make.
 pub fn is_in_force<V: View>(v: &V, policy: &Policy) -> bool {
     let health = v.health();
-    let off = u32::try_from(health.written_off).unwrap_or(u32::MAX);
-    let most = concurrency(v, health.state()).map(|most| most.saturating_add(off));
     let terms = |(i, terms): (usize, Terms)| {
         let wanted = if i == 0 { first_terms(v, health.rate).unwrap_or(terms) } else { terms };
         v.terms(i) == wanted
     };
-    v.general() == General { concurrency: most, ..general(policy) }
+    v.general() == permits(v, &health, general(policy))
         && v.queueing() == policy.queueing()
         && Terms::all(policy).enumerate().all(terms)
 }
@@ -101,6 +99,24 @@ pub(super) fn throttle_rate<W: PolicyWords>(words: &W) -> PerSecond {
     PerSecond::whole(base.0 / 2 / PerSecond::ONE.0).max(LEAST).min(base)
 }
 
+/// The rate of `health`, which is from under the policy `old`, under the policy of `words`.
+pub(super) fn carried_over<W: PolicyWords>(words: &W, health: &Health, old: &Policy) -> PerSecond {
+    let (throttle, base) = (throttle_rate(words), base_rate(words));
+    let old_throttle = throttle_rate(&old.encode());
+    match health.state() {
+        _ if health.rate.0 == 0 => PerSecond(0),
+        // What it was before the probing is gone; most often it was that of Throttle.
+        State::HalfOpen => {
+            let before = if health.rate > old_throttle { base } else { throttle };
+            words.breaker_policy().probe_rate.min(before)
+        }
+        State::Normal if health.rate >= base => PerSecond(0),
+        State::Normal => health.rate,
+        _ if health.rate == old_throttle => throttle,
+        _ => health.rate.min(base),
+    }
+}
+
 /// The rate where nothing is blocked.
 pub(super) fn rate<W: PolicyWords>(words: &W, health: &Health) -> PerSecond {
     if health.rate.0 == 0 { base_rate(words) } else { health.rate }
@@ -112,7 +128,10 @@ pub(super) fn concurrency<W: PolicyWords>(words: &W, state: State) -> Option<u32
     match state {
         State::Throttle => base.map(|most| (most / 2).max(1)),
         State::HalfOpen => {
-            let probes = words.breaker_policy().probe_concurrency.max(1);
+            let breaker = words.breaker_policy();
+            // "One test request at a time" (R79); the number is the five states'.
+            let many = breaker.kind() == BreakerKind::Fsm;
+            let probes = if many { breaker.probe_concurrency.max(1) } else { 1 };
             Some(base.map_or(probes, |most| most.min(probes)))
         }
         _ => base,
@@ -138,52 +157,81 @@ fn first_terms<W: PolicyWords>(words: &W, rate: PerSecond) -> Option<Terms> {
 /// Puts in force what the state in `health` means, from `at` on.
 pub(super) fn put_in_force<M: Memory>(m: &mut M, health: &Health, at: Time) {
     put_permits_in_force(m, health);
-    let Some(terms) = first_terms(m, health.rate) else { return };
-    let old = m.terms(0);
-    if old == terms {
-        return;
+    put_rates_in_force(m, [(health.rate, at)]);
+}
+
+/// Puts a rate in force after the other, each from its time on: tokens are what they would be if each had been put in
+/// force when it was due. Stored once, because a transaction has room for so many changes only.
+fn put_rates_in_force<M: Memory>(m: &mut M, rates: impl IntoIterator<Item = (PerSecond, Time)>) {
+    let (latest, before) = (m.core().latest, m.terms(0));
+    let (mut terms, mut state) = (before, m.rule(0));
+    let mut last = Time::ZERO;
+    for (rate, at) in rates {
+        let Some(next) = first_terms(m, rate) else { return };
+        if next != terms {
+            // Timers act at the time they were due, but never before what was charged last.
+            last = at.max(latest);
+            state = rule::rescaled(&At { rule: 0, terms: next, now: last }, &terms, state);
+            terms = next;
+        }
     }
-    // Timers act at the time they were due, but never before what was charged last.
-    let here = At { rule: 0, terms, now: at.max(m.core().latest) };
-    let state = m.rule(0);
-    rule::rescale(m, &here, &old, state);
-    rule::forget(m, &here);
-    m.set_terms(0, terms);
+    if terms != before {
+        m.set_rule(0, state);
+        rule::forget(m, &At { rule: 0, terms, now: last });
+        m.set_terms(0, terms);
+    }
 }
 
 fn put_permits_in_force<M: Memory>(m: &mut M, health: &Health) {
-    let general = m.general();
-    // What was written off is still out, and gives room to as many others.
-    let off = u32::try_from(health.written_off).unwrap_or(u32::MAX);
-    let concurrency = concurrency(m, health.state()).map(|most| most.saturating_add(off));
-    if general.concurrency != concurrency {
-        m.set_general(General { concurrency, ..general });
+    let before = m.general();
+    let (_, background) = m.permits();
+    let background = Some(background).filter(|most| *most > 0 && m.has_priorities());
+    let general = permits(m, health, General { concurrency_background: background, ..before });
+    if general != before {
+        m.set_general(general);
     }
 }
 
-/// After a recovery the rate starts at that of Throttle, and rises step by step (R62).
-pub(super) fn start_ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, now: Time) {
-    let start = throttle_rate(m);
-    if start < base_rate(m) {
-        health.rate = start;
-        health.flag(RAMPING, true);
-        health.until = now.plus(breaker.ramp_every);
-        put_in_force(m, health, now);
+/// The permits of a state: what was written off is still out, and gives room to as many others.
+fn permits<W: PolicyWords>(words: &W, health: &Health, general: General) -> General {
+    let Held { total, background } = health.written_off;
+    General {
+        concurrency: concurrency(words, health.state()).map(|most| most.saturating_add(total)),
+        concurrency_background: general.concurrency_background.map(|most| most.saturating_add(background)),
+        ..general
     }
 }
 
-/// One step up, due at `at`.
-pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, at: Time) {
+/// The rate that Normal begins with after probes succeeded: that of Throttle, if it is less than all (R62).
+pub(super) fn ramp_start<W: PolicyWords>(words: &W) -> Option<PerSecond> {
+    Some(throttle_rate(words)).filter(|start| *start < base_rate(words))
+}
+
+/// All steps up that are due.
+pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, now: Time) {
+    // What a policy allows at least; a damaged word must not make a million steps of it.
+    let factor = u128::from(breaker.ramp_factor.max(LEAST_RAMP_FACTOR));
+    let every = Nanos(breaker.ramp_every.0.max(1));
     let base = base_rate(m);
-    let next = u128::from(rate(m, health).0) * u128::from(breaker.ramp_factor) / u128::from(MILLION);
-    let next = PerSecond(u64::try_from(next).unwrap_or(u64::MAX));
-    // One that does not rise (damaged words) would never end.
-    let done = next >= base || next <= health.rate;
+    let (mut rate, mut due) = (rate(m, health), health.until);
+    let mut steps = std::iter::from_fn(|| {
+        if due > now || rate >= base {
+            return None;
+        }
+        let next = u128::from(rate.0) * factor / u128::from(MILLION);
+        // One that does not rise would never end.
+        let next = PerSecond(u64::try_from(next).unwrap_or(u64::MAX).max(rate.0.saturating_add(1)));
+        let at = due;
+        (rate, due) = (next.min(base), due.plus(every));
+        Some((if rate == base { PerSecond(0) } else { rate }, at))
+    });
+    put_rates_in_force(m, steps.by_ref());
+    while steps.next().is_some() {}
+    drop(steps);
+    let done = rate >= base;
     health.flag(RAMPING, !done);
-    health.rate = if done { PerSecond(0) } else { next };
-    health.until =
-        if done { Time::ZERO } else { at.plus(breaker.ramp_every).max(Time(at.0.saturating_add(1))) };
-    put_in_force(m, health, at);
+    health.rate = if done { PerSecond(0) } else { rate };
+    health.until = if done { Time::ZERO } else { due };
 }
 
 /// Writes off probes that have not reported back in time, so that others can be sent (R133).
@@ -191,11 +239,13 @@ pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Bre
     if health.state() != State::HalfOpen {
         return;
     }
-    let out = u64::from(m.core().in_flight);
+    let core = m.core();
+    let out = Held { total: core.in_flight, background: core.in_flight_background };
     let before = health.written_off;
-    health.written_off = before.min(out);
-    let probes = u64::from(concurrency(m, State::HalfOpen).unwrap_or(1));
-    if out - health.written_off >= probes && now >= health.probe_until {
+    health.written_off =
+        Held { total: before.total.min(out.total), background: before.background.min(out.background) };
+    let probes = concurrency(m, State::HalfOpen).unwrap_or(1);
+    if out.total - health.written_off.total >= probes && now >= health.probe_until {
         (health.written_off, health.written_at) = (out, now);
         health.probe_until = now.plus(breaker.probe_timeout);
     }
@@ -207,11 +257,15 @@ pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Bre
 /// A permit that was granted at `granted_at` has come back: if it was written off, the room it left goes with it.
 #[cold]
 #[inline(never)]
-pub(in crate::kernel) fn came_back<M: Memory>(m: &mut M, granted_at: Time) {
+pub(in crate::kernel) fn came_back<M: Memory>(m: &mut M, permit: Held, granted_at: Time) {
     use crate::kernel::sheet::SheetMemory;
     let mut health = m.health();
     if health.state() == State::HalfOpen && granted_at < health.written_at {
-        health.written_off = health.written_off.saturating_sub(1);
+        let Held { total, background } = health.written_off;
+        health.written_off = Held {
+            total: total.saturating_sub(permit.total),
+            background: background.saturating_sub(permit.background),
+        };
         m.set_health(&health);
         put_permits_in_force(m, &health);
     }

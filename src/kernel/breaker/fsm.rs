@@ -1,6 +1,6 @@
 //! The five states: what an outcome leads to (R51 to R61).
 
-use super::{Cause, State, drive, enter};
+use super::{Cause, State, enter};
 use crate::kernel::outcome::{self, Class};
 use crate::kernel::policy::{Breaker, MILLION};
 use crate::kernel::sheet::{ATTEMPT, Health, OFFLINE};
@@ -63,7 +63,6 @@ pub(super) fn evaluate<M: Memory>(
             let well = outcome::is_below(health, breaker.p_recover);
             if health.successes >= breaker.s_probe_ok && well {
                 enter(m, health, State::Normal, Cause::ProbeOk, now);
-                drive::start_ramp(m, health, breaker, now);
             }
         }
         // Late: nothing moves, but a longer Retry-After puts the end off (R59).
@@ -98,7 +97,6 @@ pub(super) fn sleep<M: Memory>(
         return enter(m, health, State::CacheOnly, cause, now);
     }
     enter(m, health, State::Sleep, cause, now);
-    health.flag(ATTEMPT, false);
     health.sleeps = health.sleeps.saturating_add(1);
     let cooldown = cooldown(breaker, health.sleeps);
     health.until = now.plus(cooldown.max(wait.unwrap_or_default()));
@@ -111,8 +109,10 @@ pub(super) fn cooldown(breaker: &Breaker, k: u32) -> Nanos {
 
 /// `first · factor^(n-1)`, at most `most`; the factor is in millionths. Ends early where it stops growing.
 pub(in crate::kernel) fn grown(first: Nanos, factor: u32, n: u32, most: Nanos) -> Nanos {
+    // A factor so near to 1 that this is not enough grows no further: the lock is held meanwhile.
+    const MOST_STEPS: u32 = 10_000;
     let mut length = u128::from(first.0);
-    for _ in 1..n {
+    for _ in 1..n.min(MOST_STEPS) {
         let next = length * u128::from(factor) / u128::from(MILLION);
         if length >= u128::from(most.0) || next <= length {
             break;

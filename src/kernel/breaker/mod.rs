@@ -28,7 +28,7 @@ use super::ask::Reason;
 use super::outcome::{self, Class, Report};
 use super::policy::{Breaker, BreakerKind, PerSecond, Policy};
 use super::sheet::{ATTEMPT, Health, OFFLINE, RAMPING, SheetMemory, SheetView, Transition};
-use super::state::{Memory, View};
+use super::state::{Core, Held, Memory, View};
 use super::time::{Nanos, Time};
 
 /// The breaker's state. The numbers are stored and never change.
@@ -195,7 +195,7 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
     // Each round leaves a state or raises the rate; both come to an end.
     while let Some(at) = due(&health, &breaker).filter(|due| *due <= now) {
         match health.state() {
-            State::Normal => drive::ramp(m, &mut health, &breaker, at),
+            State::Normal => drive::ramp(m, &mut health, &breaker, now),
             State::CacheOnly => {
                 enter(m, &mut health, State::Sleep, Cause::AutoRecover, at);
                 health.flag(ATTEMPT, true);
@@ -206,10 +206,14 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
         }
     }
     drive::write_off(m, &mut health, &breaker, now);
-    if health != before {
+    let watched = m.attention();
+    attend(m, &health, now);
+    if health != before || m.attention() != watched {
+        // What happens next must not be before what a timer just did, nor before a gate that was seen open (R3).
+        let core = m.core();
+        m.set_core(Core { latest: now.max(core.latest), ..core });
         m.set_health(&health);
     }
-    attend(m, &health, now);
 }
 
 /// Says when attention is needed next.
@@ -236,14 +240,21 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
     health.until = Time::ZERO;
     health.flag(OFFLINE | RAMPING, false);
     (health.agreed, health.successes) = (0, 0);
-    (health.written_off, health.written_at) = (0, Time::ZERO);
-    if matches!(to, State::Normal | State::CacheOnly) {
+    (health.written_off, health.written_at) = (Held::default(), Time::ZERO);
+    // Only the way from CacheOnly over Sleep to HalfOpen, timer after timer, is an attempt (R65).
+    if cause != Cause::SleepExpired {
         health.flag(ATTEMPT, false);
     }
     match to {
         State::Normal => {
-            health.rate = PerSecond(0);
             (health.sleeps, health.failures) = (0, 0);
+            let by_probes = breaker.kind() == BreakerKind::Fsm && cause == Cause::ProbeOk;
+            let start = drive::ramp_start(m).filter(|_| by_probes);
+            health.rate = start.unwrap_or_default();
+            if start.is_some() {
+                health.flag(RAMPING, true);
+                health.until = at.plus(breaker.ramp_every);
+            }
         }
         State::Throttle => health.rate = drive::throttle_rate(m),
         State::HalfOpen => {
@@ -273,9 +284,8 @@ pub(super) fn record<M: Memory>(
     let probing = health.state() == State::HalfOpen;
     let late = probing && report.granted_at.is_some_and(|granted| granted < health.since);
     if !counts || late {
-        // The window as it is now: what has grown too old since the last outcome is out (R42).
-        let (samples, errors) = outcome::counted(m, now);
-        return Evaluated { samples, errors, consec429: health.consec429 };
+        outcome::age(m, health, now);
+        return Evaluated::of(health);
     }
     let was_empty = outcome::push(m, health, class, now);
     health.consec429 = if class == Class::Throttled { health.consec429.saturating_add(1) } else { 0 };
@@ -329,11 +339,12 @@ pub(super) fn adopt<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time)
             transitions = transitions.wrapping_add(1);
         }
         health = Health { since: now, gate_until, run, oldest, transitions, ..Health::default() };
-    } else if health.state() == State::Throttle {
-        health.rate = drive::throttle_rate(m);
-    } else if health.has(RAMPING) && health.rate >= drive::base_rate(m) {
-        (health.rate, health.until) = (PerSecond(0), Time::ZERO);
-        health.flag(RAMPING, false);
+    } else {
+        health.rate = drive::carried_over(m, &health, old);
+        if health.has(RAMPING) && health.rate.0 == 0 {
+            health.until = Time::ZERO;
+            health.flag(RAMPING, false);
+        }
     }
     m.set_health(&health);
 }

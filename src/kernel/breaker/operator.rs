@@ -4,7 +4,7 @@ use super::{Cause, State, attend, consecutive, enter, fsm};
 use crate::kernel::outcome;
 use crate::kernel::policy::BreakerKind;
 use crate::kernel::sheet::{GateNote, OFFLINE, SheetMemory, SheetView};
-use crate::kernel::state::Memory;
+use crate::kernel::state::{Core, Memory};
 use crate::kernel::time::Time;
 
 /// What an operator may say.
@@ -116,6 +116,8 @@ pub fn force<M: Memory>(m: &mut M, what: Force, now: Time) -> bool {
         }
         Force::Online => {}
     }
+    let core = m.core();
+    m.set_core(Core { latest: now, ..core });
     m.set_health(&health);
     attend(m, &health, now);
     true

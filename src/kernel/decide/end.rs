@@ -13,7 +13,7 @@ use crate::kernel::{MAX_RULES, MAX_UNITS};
 #[inline(always)]
 pub fn release<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket) {
     if ticket.permit.total > 0 && return_permits(m, slot, ticket.permit) && m.has_written_off() {
-        breaker::came_back(m, ticket.granted_at);
+        breaker::came_back(m, ticket.permit, ticket.granted_at);
     }
 }
 
@@ -23,7 +23,7 @@ pub fn cancel<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket, now: Time) {
     // Whoever holds no permit was reaped or reset meanwhile, and its charges with it.
     if ticket.permit.total > 0 && return_permits(m, slot, ticket.permit) {
         settle_rules(m, ticket, [0; MAX_UNITS], now);
-        breaker::came_back(m, ticket.granted_at);
+        breaker::came_back(m, ticket.permit, ticket.granted_at);
     }
 }
 

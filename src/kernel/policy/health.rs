@@ -12,6 +12,8 @@ use bytemuck::{Pod, Zeroable};
 
 /// One, in millionths.
 pub const MILLION: u32 = 1_000_000;
+/// Slower ramps would take more steps than anybody waits for.
+pub const LEAST_RAMP_FACTOR: u32 = MILLION + 1000;
 /// Most outcomes that are remembered.
 pub const MAX_OUTCOMES: u32 = 1024;
 
@@ -241,8 +243,7 @@ impl Breaker {
         part("breaker.p_recover", self.p_recover)?;
         part("breaker.p_sleep", self.p_sleep)?;
         factor("breaker.cooldown_factor", self.cooldown_factor, MILLION)?;
-        // Slower ramps would take more steps than anybody waits for.
-        factor("breaker.ramp_factor", self.ramp_factor, MILLION + 1000)?;
+        factor("breaker.ramp_factor", self.ramp_factor, LEAST_RAMP_FACTOR)?;
         count("breaker.n_throttle", self.n_throttle)?;
         count("breaker.n_cacheonly", self.n_cacheonly)?;
         count("breaker.s_recover", self.s_recover)?;

@@ -13,7 +13,9 @@ pub use adaptive::{
 pub use error::{Key, PolicyError};
 #[cfg(not(loom))]
 pub(crate) use error::{decimal_text, duration_text};
-pub use health::{Backoff, Breaker, BreakerKind, Jitter, MAX_OUTCOMES, MILLION, OutcomeWindow, PerSecond};
+pub use health::{
+    Backoff, Breaker, BreakerKind, Jitter, LEAST_RAMP_FACTOR, MAX_OUTCOMES, MILLION, OutcomeWindow, PerSecond,
+};
 pub use name::{NAME_LEN, NAME_WORDS, Name};
 pub use rule::{Algorithm, BurstMode, Rule, RuleDraft};
 pub use words::{FirstRule, POLICY_WORDS, PolicyWords};

@@ -219,9 +219,21 @@ impl Count for Bucket {
     }
 
     fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
-        let At { rule, terms: new, now } = at;
+        m.set_rule(at.rule, Bucket::rescaled(at, old, state));
+    }
+
+    fn forget<M: Memory>(m: &mut M, at: &At) {
+        let words = Words::read(m.rule(at.rule));
+        m.set_rule(at.rule, words.forgetful(at.now).write());
+    }
+}
+
+impl Bucket {
+    /// `state`, from under the terms `old`, under the terms of `at`.
+    pub(super) fn rescaled(at: &At, old: &Terms, state: RuleState) -> RuleState {
+        let At { terms: new, now, .. } = at;
         if (old.step(), old.den(), old.tau()) == (new.step(), new.den(), new.tau()) {
-            return m.set_rule(*rule, state);
+            return state;
         }
         let words = Words::read(state);
         let debt = words.debt(*now);
@@ -235,16 +247,9 @@ impl Count for Bucket {
             new.tau().plus(owed, den)
         };
         let at = Span::whole(now.0).plus(debt, den).min(Span::whole(furthest(new, *now)));
-        m.set_rule(*rule, Words { at, ..words }.write());
+        Words { at, ..words }.write()
     }
 
-    fn forget<M: Memory>(m: &mut M, at: &At) {
-        let words = Words::read(m.rule(at.rule));
-        m.set_rule(at.rule, words.forgetful(at.now).write());
-    }
-}
-
-impl Bucket {
     /// How long it takes to leak empty, rounded up (R25).
     #[inline]
     pub(super) fn level(at: &At, state: RuleState) -> Nanos {

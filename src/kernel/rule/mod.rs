@@ -260,6 +260,11 @@ pub fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
     }
 }
 
+/// The state of a bucket carried over to changed terms, as [`rescale`] would store it.
+pub fn rescaled(at: &At, old: &Terms, state: RuleState) -> RuleState {
+    Bucket::rescaled(at, old, state)
+}
+
 /// See [`Count::forget`].
 pub fn forget<M: Memory>(m: &mut M, at: &At) {
     with_algorithm!(at, A => A::forget(m, at), ());

@@ -1,0 +1,57 @@
+//! Closed, open, half open (R78 to R81).
+
+use super::*;
+
+fn open() -> Rig {
+    let mut rig = Rig::consecutive();
+    rig.records(Class::Server, 5);
+    rig
+}
+
+#[test]
+fn r78_five_failures_in_a_row_open_for_five_minutes() {
+    let mut rig = Rig::consecutive();
+    rig.records(Class::Server, 4);
+    rig.record(Class::Ok);
+    rig.records(Class::Net, 4);
+    rig.records(Class::Ignored, 9);
+    assert_eq!(rig.news(), []);
+    rig.record(Class::Throttled);
+    assert_eq!(rig.news(), [(0, State::Open, Cause::ConsecutiveFailures)]);
+    rig.now = 5 * MINUTE - 1;
+    assert_eq!(rig.refused(), (Reason::Open, Some(1)));
+    rig.at(9 * MINUTE);
+    assert_eq!(rig.news(), [(5 * MINUTE, State::HalfOpen, Cause::ResetTimeout)]);
+}
+
+#[test]
+fn r79_two_successes_close_and_one_failure_reopens_for_the_whole_time() {
+    let mut rig = open();
+    rig.at(5 * MINUTE).acquire().expect("one test request");
+    assert_eq!(rig.refused(), (Reason::Concurrency, None));
+    rig.record(Class::Ok);
+    assert_eq!(rig.state(), State::HalfOpen);
+    rig.after(SECOND).record(Class::Server);
+    rig.news();
+    assert_eq!(rig.refused(), (Reason::Open, Some(5 * MINUTE)));
+    rig.after(5 * MINUTE).records(Class::Ok, 2);
+    let now = rig.now;
+    assert_eq!(
+        rig.news(),
+        [(now, State::HalfOpen, Cause::ResetTimeout), (now, State::Normal, Cause::ProbeOk)]
+    );
+}
+
+#[test]
+fn r80_one_minute_after_opening_four_are_left() {
+    let mut rig = open();
+    rig.now = MINUTE;
+    assert_eq!(rig.refused(), (Reason::Open, Some(240_000 * 1_000_000)));
+    assert_eq!((rig.health().failures, rig.state().as_str(BreakerKind::Consecutive)), (5, "open"));
+}
+
+#[test]
+fn r81_providers_do_not_share_a_breaker() {
+    let (mut one, mut other) = (open(), Rig::consecutive());
+    assert!(one.acquire().is_err() && other.acquire().is_ok());
+}

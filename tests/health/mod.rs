@@ -1,0 +1,146 @@
+//! A limiter in private memory with a clock that is moved by hand, and names for what is done to it.
+
+#![allow(dead_code)]
+
+pub mod adaptive;
+pub mod consecutive;
+pub mod found;
+pub mod permits;
+pub mod retries;
+pub mod states;
+pub mod window;
+
+use shmlimit::kernel::breaker::{self, Cause, Force, State};
+use shmlimit::kernel::decide::{self, Verdict};
+use shmlimit::kernel::outcome::{self, Class, Report};
+use shmlimit::kernel::policy::{Breaker, BreakerKind};
+use shmlimit::kernel::sheet::{Health, Recent, SheetView};
+use shmlimit::kernel::*;
+
+pub const SECOND: u64 = 1_000_000_000;
+pub const MINUTE: u64 = 60 * SECOND;
+
+/// A limiter and its clock.
+pub struct Rig {
+    pub m: LocalMemory,
+    pub policy: Policy,
+    pub now: u64,
+    known: u64,
+}
+
+/// A state change: when, to what, why.
+pub type News = (u64, State, Cause);
+
+impl Rig {
+    pub fn new(draft: &PolicyDraft<'_>) -> Rig {
+        let policy = Policy::new(draft).expect("valid");
+        Rig { m: LocalMemory::new(&policy), policy, now: 0, known: 0 }
+    }
+
+    /// TMDB's numbers: 35 a second, 4 at a time, the five states (R50).
+    pub fn tmdb(change: impl FnOnce(&mut Breaker)) -> Rig {
+        let mut breaker = Breaker::of(BreakerKind::Fsm);
+        change(&mut breaker);
+        Rig::new(&PolicyDraft {
+            concurrency: Some(4),
+            rules: &[bucket(35, 35)],
+            breaker,
+            ..PolicyDraft::default()
+        })
+    }
+
+    pub fn consecutive() -> Rig {
+        let breaker = Breaker::of(BreakerKind::Consecutive);
+        Rig::new(&PolicyDraft { breaker, ..PolicyDraft::default() })
+    }
+
+    pub fn ask(&mut self, cost: u64, priority: Priority) -> Result<Ticket, Refusal> {
+        decide::acquire(&mut self.m, 0, &Ask::requests(cost, priority), Time(self.now))
+    }
+
+    pub fn acquire(&mut self) -> Result<Ticket, Refusal> {
+        self.ask(1, Priority::User)
+    }
+
+    /// Why an acquire is refused, and for how long.
+    pub fn refused(&mut self) -> (Reason, Option<u64>) {
+        let refusal = self.acquire().expect_err("refused");
+        (refusal.reason, refusal.retry_after().map(|wait| wait.0))
+    }
+
+    pub fn report(&mut self, ticket: Option<&Ticket>, report: &Report) -> Verdict {
+        decide::record(&mut self.m, 0, ticket, report, Time(self.now))
+    }
+
+    /// An outcome without a grant.
+    pub fn record(&mut self, class: Class) -> Verdict {
+        self.report(None, &Report::new(class))
+    }
+
+    pub fn records(&mut self, class: Class, times: usize) -> Verdict {
+        (0..times).map(|_| self.record(class)).last().expect("at least one")
+    }
+
+    /// An outcome with a Retry-After.
+    pub fn retry_after(&mut self, class: Class, wait: u64) -> Verdict {
+        self.report(None, &Report { retry_after: Some(Nanos(wait)), ..Report::new(class) })
+    }
+
+    pub fn force(&mut self, what: Force) {
+        assert!(decide::force(&mut self.m, what, Time(self.now)));
+    }
+
+    /// Moves the clock to `now`, and lets timers act.
+    pub fn at(&mut self, now: u64) -> &mut Rig {
+        self.now = now;
+        decide::tick(&mut self.m, Time(now));
+        self
+    }
+
+    pub fn after(&mut self, by: u64) -> &mut Rig {
+        self.at(self.now + by)
+    }
+
+    pub fn health(&self) -> Health {
+        self.m.health()
+    }
+
+    pub fn state(&self) -> State {
+        self.health().state()
+    }
+
+    /// In thousandths of a unit a second.
+    pub fn rate(&self) -> u64 {
+        breaker::rate(&self.m).0 / 1_000_000
+    }
+
+    pub fn concurrency(&self) -> Option<u32> {
+        breaker::concurrency(&self.m)
+    }
+
+    pub fn window(&self) -> (u32, u64) {
+        outcome::counted(&self.m, Time(self.now))
+    }
+
+    pub fn left(&self) -> Option<u64> {
+        decide::remaining(&self.m, Priority::User, [true; MAX_UNITS], Time(self.now))
+    }
+
+    /// What changed since that was last asked.
+    pub fn news(&mut self) -> Vec<News> {
+        let recent = Recent::since(&self.m, self.known);
+        self.known = self.health().transitions;
+        recent.iter().map(|news| (news.at.0, news.to, news.cause)).collect()
+    }
+
+    pub fn change(&mut self, draft: &PolicyDraft<'_>) {
+        let new = Policy::new(draft).expect("valid");
+        self.m.change_policy(&self.policy, &new, Time(self.now));
+        self.policy = new;
+    }
+}
+
+/// So many a second, so many at once.
+pub fn bucket(rate: u64, burst: u64) -> RuleDraft<'static> {
+    RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::TokenBucket, rate, Nanos(SECOND)) }
+}

@@ -1,0 +1,78 @@
+//! Any words at all in sheet, terms and policy: an answer in bounded steps, and no panic.
+
+use proptest::prelude::*;
+use shmlimit::kernel::breaker::{Force, HOT_WORDS};
+use shmlimit::kernel::outcome::{self, Class, Report};
+use shmlimit::kernel::pace::{self, Observation};
+use shmlimit::kernel::policy::{POLICY_WORDS, PolicyWords};
+use shmlimit::kernel::sheet::{Recent, SHEET_HEAD_WORDS};
+use shmlimit::kernel::*;
+
+fn word() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        3 => Just(0u64),
+        2 => any::<u64>(),
+        2 => 0u64..8,
+        1 => Just(u64::MAX),
+        1 => (0u32..64).prop_map(|bit| 1 << bit),
+        1 => any::<u32>().prop_map(u64::from),
+        1 => (any::<u32>(), any::<u32>()).prop_map(|(a, b)| u64::from(a % 8) << 32 | u64::from(b % 8)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_words_are_decided_on(
+        policy in prop::collection::vec(word(), POLICY_WORDS),
+        hot in prop::collection::vec(word(), HOT_WORDS),
+        sheet in prop::collection::vec(word(), SHEET_HEAD_WORDS),
+        core in [word(), word()],
+        now in word(),
+        (cost, state, kind) in (word(), 0u64..6, 0u64..3),
+        numbers in [word(), word(), word()],
+        class in prop::sample::select(vec![Class::Ok, Class::Throttled, Class::Server, Class::Net, Class::Ignored]),
+    ) {
+        let mut policy: [u64; POLICY_WORDS] = policy.try_into().unwrap();
+        // Kind and network errors share a word of the breaker; most states and kinds must be met.
+        policy[15] = kind;
+        let mut m = LocalMemory::from_words(policy, hot.try_into().unwrap());
+        for (at, word) in sheet.iter().enumerate() {
+            m.set_sheet(at, [*word]);
+        }
+        m.set_sheet(0, [state | sheet[0] & !0xffff_ffff]);
+        m.set_core(Core::from_words(core));
+        m.set_held(0, Held { total: 3, background: 1 });
+        let now = Time(now);
+        let ask = Ask { cost: [cost, 1, 0, 0], priority: Priority::User };
+        decide::is_settled(&m, now);
+        decide::judge(&m, &ask, now);
+        decide::tick(&mut m, now);
+        outcome::counted(&m, now);
+        let ticket = decide::acquire(&mut m, 0, &ask, now).ok();
+        let report = Report {
+            retry_after: Some(Nanos(numbers[0])), attempt: Some(numbers[1] as u32), latency: Some(Nanos(numbers[2])),
+            actual: Some(numbers.into_iter().chain([0]).collect::<Vec<_>>().try_into().unwrap()),
+            granted_at: Some(Time(numbers[1])), ..Report::new(class)
+        };
+        let advice = decide::record(&mut m, 0, ticket.as_ref(), &report, now).advice;
+        advice.wait(u64::MAX);
+        let said = Observation { limit: Some(numbers[0]), remaining: Some(numbers[1]), used: None, reset_after: Some(Nanos(numbers[2])) };
+        decide::observe(&mut m, |_| Some(said), now);
+        if let Some(adaptive) = m.adaptive_policy() {
+            for (i, window) in adaptive.windows().enumerate() {
+                pace::status(&m, i, window, now);
+            }
+        }
+        for what in Force::ALL {
+            decide::force(&mut m, what, now);
+            decide::tick(&mut m, Time(u64::MAX));
+            if let Ok(ticket) = decide::acquire(&mut m, 0, &Ask::one(Priority::Background), now) {
+                decide::cancel(&mut m, 0, &ticket, now);
+            }
+        }
+        Recent::since(&m, numbers[0]);
+        decide::reap(&mut m, 0);
+    }
+}

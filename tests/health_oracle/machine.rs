@@ -1,0 +1,404 @@
+//! The five states, and closed, open, half open, as R42 to R66, R78, R79, R133 and R139 to R142 say them: slow and plain.
+
+use super::bucket::Tokens;
+use super::pace::Pace;
+use super::policy::{Numbers, SECOND};
+use shmlimit::kernel::breaker::{Cause, Force, State};
+use shmlimit::kernel::outcome::Class;
+use shmlimit::kernel::policy::BreakerKind;
+
+/// A call in flight.
+#[derive(Clone, Debug)]
+pub struct Flight {
+    pub id: usize,
+    pub background: bool,
+    /// A probe that was given up: its permit counts no more (R133).
+    pub written_off: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub numbers: Numbers,
+    /// The latest time anything changed at.
+    pub seen: u64,
+    pub state: State,
+    since: u64,
+    /// End of Sleep or Open; nothing = no timer (R63).
+    pub until: Option<u64>,
+    /// On the way from CacheOnly by itself (R65).
+    attempt: bool,
+    /// The rate, where it is not the full one.
+    pub rate: Option<u64>,
+    /// The next step of the ramp.
+    pub ramp_at: Option<u64>,
+    pub outcomes: Vec<(u64, Class)>,
+    pub consec429: u32,
+    successes: u32,
+    agreed: u32,
+    sleeps: u32,
+    pub failures: u32,
+    sustained: Option<u64>,
+    pub gate: u64,
+    pub run: u32,
+    probe_at: u64,
+    pub flights: Vec<Flight>,
+    pub buckets: Vec<Tokens>,
+    pub pace: Option<Pace>,
+    pub news: Vec<(u64, State, State, Cause)>,
+    /// How often the first bucket changed its rate since that was last asked.
+    pub changes: u32,
+}
+
+impl Machine {
+    pub fn new(numbers: Numbers) -> Machine {
+        let bucket =
+            |rule: &super::policy::BucketNumbers| Tokens::new(rule.rate * SECOND, rule.burst, rule.reserve);
+        let mut buckets: Vec<Tokens> = numbers.rules.iter().map(bucket).collect();
+        if let (Some(first), BreakerKind::Fsm) = (buckets.first_mut(), numbers.kind) {
+            first.rate = numbers.rate_base();
+        }
+        Machine {
+            pace: numbers.pace.clone().map(Pace::new),
+            buckets,
+            numbers,
+            seen: 0,
+            state: State::Normal,
+            since: 0,
+            until: None,
+            attempt: false,
+            rate: None,
+            ramp_at: None,
+            outcomes: Vec::new(),
+            consec429: 0,
+            successes: 0,
+            agreed: 0,
+            sleeps: 0,
+            failures: 0,
+            sustained: None,
+            gate: 0,
+            run: 0,
+            probe_at: 0,
+            flights: Vec::new(),
+            news: Vec::new(),
+            changes: 0,
+        }
+    }
+
+    pub fn blocked(&self) -> bool {
+        matches!(self.state, State::Sleep | State::CacheOnly | State::Open)
+    }
+
+    /// The rate in force.
+    pub fn current_rate(&self) -> u64 {
+        self.rate.unwrap_or(self.numbers.rate_base())
+    }
+
+    pub fn concurrency(&self) -> Option<u32> {
+        let base = self.numbers.concurrency;
+        match (self.state, self.numbers.kind) {
+            (State::Throttle, _) => base.map(|most| (most / 2).max(1)),
+            (State::HalfOpen, BreakerKind::Consecutive) => Some(1),
+            (State::HalfOpen, _) => {
+                let probes = self.numbers.breaker.probe_concurrency;
+                Some(base.map_or(probes, |most| most.min(probes)))
+            }
+            _ => base,
+        }
+    }
+
+    /// Entries that count (R42).
+    pub fn window(&self, now: u64) -> Vec<Class> {
+        let numbers = &self.numbers.window;
+        let young = |(at, _): &&(u64, Class)| now.saturating_sub(*at) < numbers.max_age.0;
+        let mut newest: Vec<Class> = self.outcomes.iter().filter(young).map(|(_, class)| *class).collect();
+        newest.drain(..newest.len().saturating_sub(numbers.max_count as usize));
+        newest
+    }
+
+    pub fn counted(&self, now: u64) -> (u32, u64) {
+        let window = self.window(now);
+        (window.len() as u32, window.iter().filter(|class| **class != Class::Ok).count() as u64)
+    }
+
+    fn reaches(&self, part: u32, now: u64) -> bool {
+        let (samples, errors) = self.counted(now);
+        let enough = samples > 0 && samples >= self.numbers.window.min_samples;
+        enough && errors * 1_000_000 >= u64::from(part) * u64::from(samples)
+    }
+
+    fn is_below(&self, part: u32, now: u64) -> bool {
+        match self.counted(now) {
+            (0, _) => part > 0,
+            (samples, errors) => errors * 1_000_000 < u64::from(part) * u64::from(samples),
+        }
+    }
+
+    /// Lets timers act, each at its time.
+    pub fn tick(&mut self, now: u64) {
+        let breaker = self.numbers.breaker;
+        let mut acted = false;
+        loop {
+            match self.state {
+                State::Sleep | State::Open if self.until.is_some_and(|until| until <= now) => {
+                    let open = self.state == State::Open;
+                    let cause = if open { Cause::ResetTimeout } else { Cause::SleepExpired };
+                    self.enter(State::HalfOpen, cause, self.until.unwrap());
+                }
+                State::CacheOnly
+                    if breaker.auto_recover.0 > 0 && self.since + breaker.auto_recover.0 <= now =>
+                {
+                    let at = self.since + breaker.auto_recover.0;
+                    self.enter(State::Sleep, Cause::AutoRecover, at);
+                    (self.attempt, self.until) = (true, Some(at + breaker.sleep_min.0));
+                }
+                State::Normal if self.ramp_at.is_some_and(|at| at <= now) => {
+                    let at = self.ramp_at.unwrap();
+                    let next = u128::from(self.current_rate()) * u128::from(breaker.ramp_factor) / 1_000_000;
+                    let done = next >= u128::from(self.numbers.rate_base());
+                    self.rate = (!done).then_some(next as u64);
+                    self.ramp_at = (!done).then_some(at + breaker.ramp_every.0);
+                    self.drive(at);
+                }
+                _ => break,
+            }
+            acted = true;
+        }
+        if self.state == State::HalfOpen && now >= self.probe_at + breaker.probe_timeout.0 {
+            let live = self.flights.iter().filter(|flight| !flight.written_off).count() as u32;
+            if live >= self.concurrency().unwrap() {
+                self.flights.iter_mut().for_each(|flight| flight.written_off = true);
+                self.probe_at = now;
+                acted = true;
+            }
+        }
+        if acted {
+            self.seen = self.seen.max(now);
+        }
+    }
+
+    /// R54: the rate of the state, and a capacity that goes with it.
+    pub fn drive(&mut self, at: u64) {
+        let (rate, base) = (self.current_rate(), self.numbers.rate_base());
+        if self.numbers.kind == BreakerKind::Fsm
+            && let Some(first) = self.buckets.first_mut()
+        {
+            let burst = u128::from(first.full) * u128::from(rate) / u128::from(base);
+            let capacity = (burst as u64).max(1);
+            if (first.rate, first.capacity) != (rate, capacity) {
+                first.change(at.max(self.seen), rate, capacity);
+                self.changes += 1;
+            }
+        }
+    }
+
+    fn enter(&mut self, to: State, cause: Cause, at: u64) {
+        if self.state != to {
+            self.news.push((at, self.state, to, cause));
+        }
+        (self.state, self.since, self.until, self.ramp_at) = (to, at, None, None);
+        (self.agreed, self.successes) = (0, 0);
+        self.flights.iter_mut().for_each(|flight| flight.written_off = false);
+        let by_itself = matches!(cause, Cause::AutoRecover | Cause::SleepExpired);
+        self.attempt &= by_itself;
+        match to {
+            State::Normal => {
+                (self.sleeps, self.failures, self.rate) = (0, 0, None);
+                // R62: only what recovered by itself ramps.
+                let start = self.numbers.throttle_rate();
+                if cause == Cause::ProbeOk
+                    && self.numbers.kind == BreakerKind::Fsm
+                    && start < self.numbers.rate_base()
+                {
+                    self.rate = Some(start);
+                    self.ramp_at = Some(at + self.numbers.breaker.ramp_every.0);
+                }
+            }
+            State::Throttle => self.rate = Some(self.numbers.throttle_rate()),
+            State::HalfOpen => {
+                self.outcomes.clear();
+                (self.consec429, self.sustained) = (0, None);
+                self.rate = Some(self.numbers.breaker.probe_rate.0.min(self.current_rate()));
+                self.probe_at = at;
+            }
+            _ => {}
+        }
+        self.drive(at);
+    }
+
+    /// R57, R141.
+    fn sleep(&mut self, cause: Cause, wait: Option<u64>, now: u64) {
+        let breaker = self.numbers.breaker;
+        let often = breaker.cache_only_after > 0 && self.sleeps >= breaker.cache_only_after;
+        if often && cause != Cause::Forced {
+            return self.enter(State::CacheOnly, cause, now);
+        }
+        self.enter(State::Sleep, cause, now);
+        self.sleeps += 1;
+        let most = breaker.sleep_max.0;
+        let cooldown = Numbers::grown(breaker.sleep_min.0, breaker.cooldown_factor, self.sleeps, most);
+        self.until = Some(now + cooldown.max(wait.unwrap_or(0)));
+    }
+
+    /// An outcome that counts. Returns samples, errors and 429s in a row as they were judged.
+    pub fn evaluate(&mut self, class: Class, wait: Option<u64>, now: u64) -> (u32, u64, u32) {
+        let was_empty = self.window(now).is_empty();
+        self.outcomes.push((now, class));
+        self.consec429 = if class == Class::Throttled { self.consec429 + 1 } else { 0 };
+        let (samples, errors) = self.counted(now);
+        let evaluated = (samples, errors, self.consec429);
+        match self.numbers.kind {
+            BreakerKind::Fsm => self.five_states(class, wait, was_empty, now),
+            BreakerKind::Consecutive => self.consecutive(class, now),
+            BreakerKind::None => {}
+        }
+        evaluated
+    }
+
+    fn five_states(&mut self, class: Class, wait: Option<u64>, was_empty: bool, now: u64) {
+        let breaker = self.numbers.breaker;
+        self.successes += u32::from(class == Class::Ok);
+        self.sustained = match self.sustained {
+            _ if !self.reaches(breaker.p_sleep, now) => None,
+            Some(first) if !was_empty => Some(first),
+            _ => Some(now),
+        };
+        let agrees = match self.state {
+            State::Normal => self.reaches(breaker.p_throttle, now),
+            State::Throttle => self.successes >= breaker.s_recover && self.is_below(breaker.p_recover, now),
+            _ => false,
+        };
+        self.agreed = if agrees { self.agreed + 1 } else { 0 };
+        let confirmed = self.agreed >= breaker.hysteresis;
+        let lasted = self.sustained.is_some_and(|first| now.saturating_sub(first) >= breaker.sleep_after.0);
+        match self.state {
+            State::Normal if self.consec429 >= breaker.n_throttle => {
+                self.enter(State::Throttle, Cause::Consec429, now);
+            }
+            State::Normal if confirmed => self.enter(State::Throttle, Cause::ErrorRatio, now),
+            State::Throttle if self.consec429 >= breaker.n_cacheonly => {
+                self.sleep(Cause::Consec429, wait, now);
+            }
+            State::Throttle if lasted => self.sleep(Cause::SustainedErrors, wait, now),
+            State::Throttle if confirmed => self.enter(State::HalfOpen, Cause::SuccessWindowOk, now),
+            State::HalfOpen if class == Class::Ok => {
+                if self.successes >= breaker.s_probe_ok && self.is_below(breaker.p_recover, now) {
+                    self.enter(State::Normal, Cause::ProbeOk, now);
+                }
+            }
+            State::HalfOpen if self.attempt => self.enter(State::CacheOnly, Cause::ProbeFailed, now),
+            State::HalfOpen => self.sleep(Cause::ProbeFailed, wait, now),
+            // R59: longer, never shorter.
+            State::Sleep => {
+                if let (Some(until), Some(wait)) = (self.until, wait) {
+                    self.until = Some(until.max(now + wait));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn consecutive(&mut self, class: Class, now: u64) {
+        let breaker = self.numbers.breaker;
+        let fine = class == Class::Ok;
+        match self.state {
+            State::Normal => {
+                self.failures = if fine { 0 } else { self.failures + 1 };
+                if self.failures >= breaker.failure_threshold {
+                    self.open(Cause::ConsecutiveFailures, now);
+                }
+            }
+            State::HalfOpen if fine => {
+                self.successes += 1;
+                if self.successes >= breaker.required_successes {
+                    self.enter(State::Normal, Cause::ProbeOk, now);
+                }
+            }
+            State::HalfOpen => {
+                self.failures += 1;
+                self.open(Cause::ProbeFailed, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, cause: Cause, now: u64) {
+        self.enter(State::Open, cause, now);
+        self.until = Some(now + self.numbers.breaker.reset_timeout.0);
+    }
+
+    /// Whether an outcome granted then is of the current state (R140).
+    pub fn is_late(&self, granted: Option<u64>) -> bool {
+        self.state == State::HalfOpen && granted.is_some_and(|granted| granted < self.since)
+    }
+
+    pub fn force(&mut self, what: Force, now: u64) {
+        match what {
+            Force::Normal | Force::Closed => {
+                self.enter(State::Normal, Cause::Forced, now);
+                self.outcomes.clear();
+                (self.consec429, self.sustained) = (0, None);
+            }
+            Force::Throttle => self.enter(State::Throttle, Cause::Forced, now),
+            Force::Sleep => self.sleep(Cause::Forced, None, now),
+            Force::HalfOpen => self.enter(State::HalfOpen, Cause::Forced, now),
+            Force::CacheOnly => self.enter(State::CacheOnly, Cause::Forced, now),
+            Force::Open => self.open(Cause::Forced, now),
+            Force::Offline => {
+                let fsm = self.numbers.kind == BreakerKind::Fsm;
+                self.enter(if fsm { State::Sleep } else { State::Open }, Cause::Forced, now);
+            }
+            Force::Online => {
+                let offline = matches!(self.state, State::Sleep | State::Open) && self.until.is_none();
+                if offline || self.state == State::CacheOnly {
+                    self.enter(State::HalfOpen, Cause::Forced, now);
+                }
+            }
+            Force::ClearGate => self.gate = 0,
+        }
+        if what != Force::ClearGate {
+            self.seen = self.seen.max(now);
+        }
+    }
+
+    /// When CacheOnly tries to recover by itself.
+    pub fn cache_only_until(&self, auto_recover: u64) -> u64 {
+        self.since + auto_recover
+    }
+
+    /// A probe was sent.
+    pub fn sent(&mut self, now: u64) {
+        self.probe_at = now;
+    }
+
+    /// Other numbers of the same kind (R110).
+    pub fn patch(&mut self, new: Numbers, now: u64) {
+        let (old_throttle, old) = (self.numbers.throttle_rate(), self.rate);
+        self.numbers = new;
+        let (throttle, base) = (self.numbers.throttle_rate(), self.numbers.rate_base());
+        let probe = self.numbers.breaker.probe_rate.0;
+        self.rate = match (self.state, old) {
+            (_, None) => None,
+            (State::HalfOpen, Some(rate)) => {
+                Some(probe.min(if rate > old_throttle { base } else { throttle }))
+            }
+            (State::Normal, Some(rate)) if rate >= base => None,
+            (State::Normal, Some(rate)) => Some(rate),
+            (_, Some(rate)) if rate == old_throttle => Some(throttle),
+            (_, Some(rate)) => Some(rate.min(base)),
+        };
+        if self.rate.is_none() {
+            self.ramp_at = None;
+        }
+        self.seen = self.seen.max(now);
+        for (bucket, rule) in self.buckets.iter_mut().zip(&self.numbers.rules) {
+            if bucket.full != rule.burst {
+                bucket.full = rule.burst;
+                bucket.change(now, bucket.rate, rule.burst);
+                self.changes += 1;
+            }
+        }
+        if self.numbers.kind == BreakerKind::Fsm {
+            self.drive(now);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The numbers of a limiter as the oracle knows them, and as the kernel is given them.
+
+use shmlimit::kernel::policy::{
+    AdaptiveDraft, Backoff, Breaker, BreakerKind, Jitter, MILLION, OutcomeWindow, PaceWindowDraft, PerSecond,
+    WindowKind,
+};
+use shmlimit::kernel::*;
+
+pub const SECOND: u64 = 1_000_000_000;
+/// A token, in the unit that tokens are counted in: a rate in billionths a second gives so many of them each nanosecond.
+pub const TOKEN: i128 = 1_000_000_000_000_000_000;
+/// Names of the windows that headers tell about.
+pub const WINDOWS: [&str; 3] = ["a", "b", "c"];
+
+/// A token bucket: tokens a second, capacity, what the background must leave.
+#[derive(Clone, Debug)]
+pub struct BucketNumbers {
+    pub rate: u64,
+    pub burst: u64,
+    pub reserve: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct PaceNumbers {
+    pub threshold: u32,
+    pub history: u32,
+    pub min_samples: u32,
+    pub short_window: u64,
+    /// Limit, interval, sliding.
+    pub windows: Vec<(u64, u64, bool)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Numbers {
+    pub kind: BreakerKind,
+    pub rules: Vec<BucketNumbers>,
+    pub concurrency: Option<u32>,
+    pub background: Option<u32>,
+    pub window: OutcomeWindow,
+    /// Its rates are in billionths a second, its parts in millionths.
+    pub breaker: Breaker,
+    pub count_net: bool,
+    pub backoff: Backoff,
+    pub jitter: bool,
+    pub pace: Option<PaceNumbers>,
+}
+
+impl Numbers {
+    pub fn policy(&self) -> Policy {
+        let rules: Vec<RuleDraft<'_>> = self
+            .rules
+            .iter()
+            .zip(["first", "second"])
+            .map(|(rule, name)| RuleDraft {
+                name: Some(name),
+                burst: Some(rule.burst),
+                reserve: rule.reserve,
+                ..RuleDraft::new(Algorithm::TokenBucket, rule.rate, Nanos(SECOND))
+            })
+            .collect();
+        let windows: Vec<PaceWindowDraft<'_>> = self
+            .pace
+            .iter()
+            .flat_map(|pace| pace.windows.iter().zip(WINDOWS))
+            .map(|((limit, interval, sliding), name)| PaceWindowDraft {
+                name,
+                limit: *limit,
+                interval: Nanos(*interval),
+                kind: if *sliding { WindowKind::Sliding } else { WindowKind::Fixed },
+            })
+            .collect();
+        let draft = PolicyDraft {
+            concurrency: self.concurrency.map(u64::from),
+            concurrency_background: self.background.map(u64::from),
+            rules: &rules,
+            window: self.window,
+            breaker: self.breaker.with_kind(self.kind).with_network_errors(self.count_net),
+            backoff: self.backoff.with_jitter(if self.jitter { Jitter::Full } else { Jitter::None }),
+            adaptive: self.pace.as_ref().map(|pace| AdaptiveDraft {
+                threshold: pace.threshold,
+                history: pace.history,
+                min_samples: pace.min_samples,
+                short_window: Nanos(pace.short_window),
+                windows: &windows,
+                ..AdaptiveDraft::default()
+            }),
+            ..PolicyDraft::default()
+        };
+        Policy::new(&draft).expect("valid")
+    }
+
+    /// R50: stated, or what rule 0 allows, or 35; in billionths.
+    pub fn rate_base(&self) -> u64 {
+        match (self.breaker.rate_base, self.rules.first()) {
+            (PerSecond(0), Some(rule)) => rule.rate * SECOND,
+            (PerSecond(0), None) => 35 * SECOND,
+            (PerSecond(stated), _) => stated,
+        }
+    }
+
+    /// R54: max(5, floor(rate_base / 2)), never above rate_base.
+    pub fn throttle_rate(&self) -> u64 {
+        let base = self.rate_base();
+        (base / 2 / SECOND * SECOND).max(5 * SECOND).min(base)
+    }
+
+    /// min(most, first * factor^(n-1)), as a fraction, rounded down once.
+    pub fn grown(first: u64, factor: u32, n: u32, most: u64) -> u64 {
+        let (mut top, mut bottom) = (i128::from(first), 1i128);
+        for _ in 1..n {
+            if top >= i128::from(most) * bottom || factor == MILLION {
+                break;
+            }
+            top *= i128::from(factor);
+            bottom *= i128::from(MILLION);
+            let shared = gcd(top, bottom);
+            (top, bottom) = (top / shared, bottom / shared);
+        }
+        u64::try_from(top / bottom).unwrap().min(most)
+    }
+}
+
+fn gcd(a: i128, b: i128) -> i128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
