@@ -2,11 +2,12 @@
 
 use super::Limiter;
 use super::link::Link;
-use super::outcome::{Outcome, Recorded};
+use super::outcome::{News, Outcome, Recorded};
 use crate::error::Error;
 use crate::kernel::Policy;
 use crate::kernel::decide::{self, Force};
 use crate::kernel::policy::{BreakerKind, PolicyWords};
+use crate::kernel::queue;
 use crate::kernel::sheet::{Recent, SheetView, Transition};
 
 impl Limiter {
@@ -38,7 +39,9 @@ impl Link {
             let known = tx.health().transitions;
             let kind = tx.breaker_policy().kind();
             let done = if decide::force(tx, what, now) { Ok(()) } else { Err(kind) };
-            let ring = self.rings_for(tx, &member, known);
+            // Seldom, and often meant for all of them: nobody should find out by its own time, also not behind one who
+            // cannot be rung.
+            let ring = News::Some(queue::all(tx));
             let news = Recent::since(tx, known);
             segment.commit(tx).map(|()| (done, ring, news))
         })??;

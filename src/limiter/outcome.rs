@@ -8,9 +8,9 @@ use crate::kernel::decide::{self, Verdict};
 use crate::kernel::outcome::{Class, Report};
 use crate::kernel::pace::Observation;
 use crate::kernel::policy::PolicyWords;
-use crate::kernel::queue::Ring;
+use crate::kernel::queue::{self, Marked, Ring};
 use crate::kernel::random::Random;
-use crate::kernel::sheet::{GateNote, Recent, SheetMemory, SheetView, Transition};
+use crate::kernel::sheet::{GateNote, Health, Recent, SheetMemory, SheetView, Transition};
 use crate::kernel::state::View;
 use crate::kernel::{Nanos, Priority, Ticket, Time};
 use crate::segment::layout::{slot, slot_base};
@@ -190,7 +190,7 @@ impl Link {
         let (wall, readings) = self.readings(outcome.headers)?;
         let report = outcome.report(self, ticket, wall)?;
         let (verdict, ring, news, at) = segment.transact(&member, segment.bounds().lock, |tx, now| {
-            let known = tx.health().transitions;
+            let before = tx.health();
             let verdict = decide::record(tx, member.slot, ticket, &report, now);
             if verdict.closed_gate {
                 note_gate(tx, &member, now);
@@ -198,8 +198,8 @@ impl Link {
             if !readings.is_empty() {
                 decide::observe(tx, |name| find(&readings, name), now);
             }
-            let ring = self.rings_for(tx, &member, known);
-            let news = Recent::since(tx, known);
+            let ring = self.rings_for(tx, &member, &before);
+            let news = Recent::since(tx, before.transitions);
             segment.commit(tx).map(|()| (verdict, ring, news, now))
         })??;
         self.tell(&member, ring);
@@ -228,12 +228,17 @@ impl Link {
         }
     }
 
-    /// Who is to be rung after a change of health.
-    pub(super) fn rings_for(&self, tx: &mut Tx<'_>, member: &Member, known: u64) -> News {
+    /// Who is to be rung after an outcome; `before` is the health before it.
+    fn rings_for(&self, tx: &mut Tx<'_>, member: &Member, before: &Health) -> News {
+        if tx.waiting().is_empty() {
+            return News::Ring(Ring::Nobody);
+        }
         let health = tx.health();
-        let closed = health.state().blocks().is_some();
-        if health.transitions != known && closed && !tx.waiting().is_empty() {
-            News::All
+        if health.transitions != before.transitions && health.state().blocks().is_some() {
+            News::Some(queue::all(tx))
+        } else if health.gate_until > before.gate_until {
+            // Nobody can go, but some wait in vain from here on, and are told (R132).
+            News::Some(queue::giving_up_before(tx, health.gate_until))
         } else {
             News::Ring(self.segment.after_change(tx, member))
         }
@@ -242,8 +247,7 @@ impl Link {
     pub(super) fn tell(&self, member: &Member, news: News) {
         match news {
             News::Ring(ring) => self.segment.ring(member, ring),
-            // Some of them wait in vain from here on, and must be told.
-            News::All => self.segment.ring_all(self.segment.sleepers()),
+            News::Some(places) => self.segment.ring_all(places),
         }
     }
 }
@@ -251,8 +255,10 @@ impl Link {
 /// Who is to be told of a change.
 #[derive(Clone, Copy)]
 pub(super) enum News {
+    /// The first whose time came nearer; it rings the next.
     Ring(Ring),
-    All,
+    /// All of these: it concerns each of them.
+    Some(Marked),
 }
 
 fn recorded(class: Class, verdict: &Verdict, random: u64, news: &Recent) -> Recorded {

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 const ROLE: &str = "client";
 /// A label of a name has 63 characters at most, so no resolver has to be asked to know that there is no such host.
-const NO_SUCH_HOST: &str = "no-such-host-because-its-name-is-longer-than-the-sixty-three-letters-that-a-label-may-have";
+const NO_SUCH_HOST: &str =
+    "no-such-host-because-its-name-is-longer-than-the-sixty-three-letters-that-a-label-may-have";
 
 /// Starts a client of the server.
 pub fn start(directory: &Path, server: &Server) -> Actor {
@@ -36,8 +37,7 @@ pub fn live() {
     let port = role.strip_prefix(ROLE).and_then(|rest| rest.strip_prefix(':')).expect(&role);
     let limiter = builder(&directory).open_existing().unwrap();
     actor::ready();
-    let mut client =
-        Client { limiter: &limiter, port: port.parse().unwrap(), grants: Vec::new(), end: None };
+    let mut client = Client { limiter: &limiter, port: port.parse().unwrap(), grants: Vec::new(), end: None };
     loop {
         say(&client.obey(&hear()));
     }
@@ -103,7 +103,8 @@ impl<'l> Client<'l> {
                 "granted".to_owned()
             }
             Err(AcquireError::Refused(refusal)) => {
-                let after = refusal.retry_after().map_or("-".to_owned(), |after| after.as_millis().to_string());
+                let after =
+                    refusal.retry_after().map_or("-".to_owned(), |after| after.as_millis().to_string());
                 format!("refused {} {after}", refusal.reason().as_str())
             }
             Err(AcquireError::Failed(error)) => panic!("{error}"),

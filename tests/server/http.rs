@@ -67,6 +67,7 @@ fn talk(host: &str, port: u16, path: &str) -> Result<End, NetError> {
     let mut lines = text.lines();
     let status = lines.next().and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
     let status = status.ok_or(NetError::Connection)?;
-    let pair = |line: &str| line.split_once(':').map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
+    let pair =
+        |line: &str| line.split_once(':').map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
     Ok(End::Answered(status, lines.map_while(pair).collect()))
 }
