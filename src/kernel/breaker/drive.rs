@@ -204,13 +204,14 @@ pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Bre
     }
 }
 
-/// A permit that was granted at `granted_at` has come back: if it was written off, the room it left goes with it.
+/// So many permits that were granted at `granted_at` have come back: if they were written off, the room they left goes
+/// with them.
 #[cold]
-pub(in crate::kernel) fn came_back<M: Memory>(m: &mut M, granted_at: Time) {
+pub(in crate::kernel) fn came_back<M: Memory>(m: &mut M, permits: u32, granted_at: Time) {
     use crate::kernel::sheet::SheetMemory;
     let mut health = m.health();
     if health.state() == State::HalfOpen && granted_at < health.written_at {
-        health.written_off = health.written_off.saturating_sub(1);
+        health.written_off = health.written_off.saturating_sub(u64::from(permits));
         m.set_health(&health);
         put_permits_in_force(m, &health);
     }
