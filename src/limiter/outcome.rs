@@ -1,5 +1,6 @@
 //! Telling a limiter how a call ended, and what it makes of that.
 
+use super::Limiter;
 use super::link::Link;
 use crate::error::Error;
 use crate::headers::{self, Header, Reading};
@@ -138,13 +139,11 @@ impl<'o> Outcome<'o> {
             costs[index] = *amount;
             actual = Some(costs);
         }
-        let background = ticket.is_some_and(|ticket| ticket.permit.background > 0);
-        let from_ticket = if background { Priority::Background } else { Priority::User };
         Ok(Report {
             class,
             retry_after: headers::retry_after_in(self.headers, wall),
             attempt: self.attempt,
-            priority: self.priority.or(ticket.map(|_| from_ticket)).unwrap_or_default(),
+            priority: self.priority.or(ticket.map(priority_of)).unwrap_or_default(),
             latency: self.latency.map(|latency| Nanos(super::nanos(latency))),
             actual,
             granted_at: ticket.map(|ticket| ticket.granted_at),
@@ -177,6 +176,23 @@ pub struct Recorded {
 }
 
 impl Link {
+    /// Records how the call of a grant ended. If the limiter was replaced meanwhile, the permit is gone with it, but what
+    /// the server said concerns those who use its successor.
+    pub(super) fn record_call(
+        &self,
+        badge: u64,
+        ticket: &Ticket,
+        outcome: &Outcome<'_>,
+    ) -> Result<Recorded, Error> {
+        match (self.record(Some((badge, ticket)), outcome), self.home.upgrade()) {
+            (Err(error), Some(shared)) if matches!(*error, Error::Unsettled { .. }) => {
+                let priority = outcome.priority.unwrap_or(priority_of(ticket));
+                Limiter { shared }.record(&Outcome { actual: &[], ..outcome.priority(priority) })
+            }
+            (recorded, _) => Ok(recorded?),
+        }
+    }
+
     /// Records how a call ended: of a grant, unless that is from before a fork, or of one nobody here granted.
     pub(super) fn record(
         &self,
@@ -278,6 +294,11 @@ fn recorded(class: Class, verdict: &Verdict, random: u64, news: &Recent) -> Reco
 
 pub(super) fn ratio(errors: u64, samples: u32) -> f64 {
     if samples == 0 { 0.0 } else { errors as f64 / f64::from(samples) }
+}
+
+/// For whom a call was made, as far as that decides how often it is tried again.
+fn priority_of(ticket: &Ticket) -> Priority {
+    if ticket.permit.background > 0 { Priority::Background } else { Priority::User }
 }
 
 /// Writes down who closed the gate, for people.
