@@ -232,7 +232,7 @@ impl Limiter {
 
     /// Everything there is to see, for people and dashboards.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        self.follow(|link| Snapshot::take(self, &link.segment))
+        self.follow(|link| Snapshot::take(self, link))
     }
 
     #[inline]
