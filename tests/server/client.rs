@@ -1,7 +1,7 @@
 //! A client process that does what the test says, line by line: asks the limiter, calls the server, records.
 
-use super::Server;
 use super::http::{self, End};
+use super::{Server, mix};
 use crate::support::actor::{self, Actor, hear, say};
 use crate::support::{boot_time, builder};
 use shmlimit::{AcquireError, Force, Grant, Limiter, Recorded, Request, Transition};
@@ -92,6 +92,8 @@ impl<'l> Client<'l> {
             }
             "state" => self.limiter.snapshot().unwrap().condition.state_name.to_owned(),
             "hammer" => self.hammer(rest),
+            "flood" => self.flood(rest),
+            "mix" => mix::run(self.limiter, self.port, rest),
             other => panic!("a client does not know {other:?}"),
         }
     }
@@ -130,6 +132,19 @@ impl<'l> Client<'l> {
                 called += 1;
                 http::get("127.0.0.1", self.port, path).told(|outcome| grant.record(outcome)).unwrap();
             }
+        }
+        format!("called {called}")
+    }
+
+    /// Waits for its turn and calls, again and again for so many milliseconds; says how often it called.
+    fn flood(&mut self, rest: &str) -> String {
+        let (millis, path) = rest.split_once(' ').expect("how long, and what");
+        let end = boot_time() + millis.parse::<u64>().unwrap() * 1_000_000;
+        let mut called = 0;
+        while boot_time() < end {
+            let grant = self.limiter.acquire(&Request::new()).unwrap();
+            called += 1;
+            http::get("127.0.0.1", self.port, path).told(|outcome| grant.record(outcome)).unwrap();
         }
         format!("called {called}")
     }

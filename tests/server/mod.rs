@@ -4,6 +4,7 @@
 
 pub mod client;
 pub mod http;
+pub mod mix;
 pub mod policies;
 
 use crate::support::boot_time;
@@ -128,7 +129,7 @@ fn serve(mut stream: &TcpStream, book: &Mutex<Book>) -> std::io::Result<()> {
     let answer = {
         let mut book = book.lock().unwrap();
         let planned = book.plans.get_mut(&path).and_then(VecDeque::pop_front);
-        let answer = planned.unwrap_or_else(|| Answer::status(by_path(&path)));
+        let answer = planned.unwrap_or_else(|| by_path(&path));
         let status = match answer {
             Answer::Status(status, _) | Answer::Slow(_, status) => status,
             Answer::Hang | Answer::Close => 0,
@@ -154,9 +155,15 @@ fn serve(mut stream: &TcpStream, book: &Mutex<Book>) -> std::io::Result<()> {
     stream.write_all(head.as_bytes())
 }
 
-/// `/status/503` is answered with 503; everything else is fine.
-fn by_path(path: &str) -> u16 {
-    path.strip_prefix("/status/").and_then(|status| status.parse().ok()).unwrap_or(200)
+/// `/status/503` is answered with 503, `/retry-after` with 429, `/slow` slowly; everything else is fine.
+fn by_path(path: &str) -> Answer {
+    match path {
+        "/retry-after" => Answer::retry_after(429, "0"),
+        "/slow" => Answer::Slow(Duration::from_millis(20), 200),
+        _ => Answer::status(
+            path.strip_prefix("/status/").and_then(|status| status.parse().ok()).unwrap_or(200),
+        ),
+    }
 }
 
 /// A port on which connecting takes for ever: the line of those not yet accepted is full, and nobody accepts.
