@@ -64,6 +64,10 @@ impl Budget {
     }
 }
 
+const PROGRAMS: Budget = Budget { rate: 100, burst: 5 };
+/// A shell starts three processes for each call, which takes its time on a busy machine.
+const SHELLS: Budget = Budget { rate: 10, burst: 5 };
+
 type Run = fn(&Path, &Server, usize, u64);
 
 /// Programs that use the library.
@@ -137,27 +141,29 @@ fn converges(what: &str, budget: &Budget, run: Run, programs: usize) {
         budget.rate
     );
     if setting("SHMLIMIT_TWO_CLIS_JUDGE", 0) == 1 {
-        assert!(used.abs() <= 1.0, "{used:+.2} % off the budget");
-        assert!(worst <= 2.0, "a share is {worst:.2} % off");
+        // Nothing is finer than a call.
+        let call = 100.0 / (budget.rate * seconds) as f64;
+        assert!(used.abs() <= 1.0 + call, "{used:+.2} % off the budget");
+        assert!(worst <= 2.0 + call * programs as f64, "a share is {worst:.2} % off");
     }
 }
 
 #[test]
 fn r123_two_programs_keep_to_one_budget() {
-    converges("programs", &Budget { rate: 100, burst: 5 }, library, 2);
+    converges("programs", &PROGRAMS, library, 2);
 }
 
 #[test]
 fn r123_four_programs_keep_to_one_budget() {
-    converges("programs", &Budget { rate: 100, burst: 5 }, library, 4);
+    converges("programs", &PROGRAMS, library, 4);
 }
 
 #[test]
 fn r123_two_shells_keep_to_one_budget() {
-    converges("shells", &Budget { rate: 20, burst: 2 }, shells, 2);
+    converges("shells", &SHELLS, shells, 2);
 }
 
 #[test]
 fn r123_four_shells_keep_to_one_budget() {
-    converges("shells", &Budget { rate: 20, burst: 2 }, shells, 4);
+    converges("shells", &SHELLS, shells, 4);
 }
