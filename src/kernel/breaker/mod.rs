@@ -327,11 +327,17 @@ pub(super) fn adopt<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time)
             transitions = transitions.wrapping_add(1);
         }
         health = Health { since: now, gate_until, run, oldest, transitions, ..Health::default() };
-    } else if health.state() == State::Throttle {
-        health.rate = drive::throttle_rate(m);
     } else if health.has(RAMPING) && health.rate >= drive::base_rate(m) {
         (health.rate, health.until) = (PerSecond(0), Time::ZERO);
         health.flag(RAMPING, false);
+    } else {
+        // A rate that comes from the old full one may be above the new.
+        let slow = drive::throttle_rate(m);
+        health.rate = match health.state() {
+            State::Throttle => slow,
+            State::HalfOpen => new.breaker().probe_rate.min(slow),
+            _ => health.rate.min(drive::base_rate(m)),
+        };
     }
     m.set_health(&health);
 }
