@@ -3,10 +3,12 @@
 
 #![cfg(target_os = "linux")]
 
+mod common;
 mod server;
 mod support;
 
-use server::policies::{limiter, roomy};
+use common::children::{exit_code, forked};
+use server::policies::{breaker, limiter, roomy};
 use shmlimit::{Force, Nanos, Outcome, Request, Source};
 use std::sync::{Arc, Mutex};
 use support::{builder, eventually};
@@ -28,6 +30,37 @@ fn an_outcome_counts_in_the_limiter_that_took_the_place_of_the_one_that_granted_
     let condition = new.snapshot().unwrap().condition;
     assert!(condition.gate.is_some(), "all who use the new one are held");
     assert_eq!((condition.outcomes.throttled, new.snapshot().unwrap().in_flight), (2, 0));
+}
+
+/// A forked child has no part in the permit of its parent's grant, but knows when the call was granted (R140).
+#[test]
+fn r140_a_late_outcome_is_late_also_in_a_forked_child() {
+    let (_directory, limiter) = limiter(roomy(|breaker| breaker.probe_concurrency = 4));
+    let grant = limiter.acquire(&Request::new()).unwrap();
+    limiter.force(Force::HalfOpen).unwrap();
+    let child = forked(|| {
+        let moved = grant.record(&Outcome::http(500, &[])).unwrap().transitions.len();
+        i32::try_from(moved).unwrap()
+    });
+    assert_eq!(exit_code(child), 0, "nothing moves");
+    let condition = limiter.snapshot().unwrap().condition;
+    assert_eq!((condition.state_name, condition.outcomes.server), ("half_open", 1));
+}
+
+/// A lower full rate holds also for one that was derived from the old one (R110).
+#[test]
+fn r110_a_lower_rate_is_in_force_in_every_state() {
+    for (state, most) in
+        [(Force::Normal, 2.0), (Force::Throttle, 2.0), (Force::HalfOpen, 2.0), (Force::Sleep, 0.0)]
+    {
+        let (_directory, limiter) = limiter(breaker(100, None, |_| {}));
+        limiter.force(Force::Throttle).unwrap();
+        limiter.force(state).unwrap();
+        limiter.set_policy(&breaker(2, None, |_| {})).unwrap();
+        assert_eq!(limiter.snapshot().unwrap().condition.rate, most, "{state:?}");
+        limiter.force(Force::HalfOpen).unwrap();
+        assert_eq!(limiter.snapshot().unwrap().condition.rate, 2.0, "probing after {state:?}");
+    }
 }
 
 /// Every change of state is logged once, whoever finds that it is due.

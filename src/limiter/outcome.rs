@@ -125,7 +125,14 @@ impl<'o> Outcome<'o> {
     }
 
     /// What the kernel is told. `ticket` is the call's, if it has one.
-    fn report(&self, link: &Link, ticket: Option<&Ticket>, wall: u64) -> Result<Report, Box<Error>> {
+    /// `made` is its grant's, also one whose permit is somebody else's.
+    fn report(
+        &self,
+        link: &Link,
+        ticket: Option<&Ticket>,
+        made: Option<&Ticket>,
+        wall: u64,
+    ) -> Result<Report, Box<Error>> {
         let class = match self.end {
             End::Status(status) => {
                 Class::of_status(status).ok_or_else(|| Box::new(Error::BadStatus { status }))?
@@ -143,10 +150,10 @@ impl<'o> Outcome<'o> {
             class,
             retry_after: headers::retry_after_in(self.headers, wall),
             attempt: self.attempt,
-            priority: self.priority.or(ticket.map(priority_of)).unwrap_or_default(),
+            priority: self.priority.or(made.map(priority_of)).unwrap_or_default(),
             latency: self.latency.map(|latency| Nanos(super::nanos(latency))),
             actual,
-            granted_at: ticket.map(|ticket| ticket.granted_at),
+            granted_at: made.map(|ticket| ticket.granted_at),
         })
     }
 }
@@ -201,10 +208,11 @@ impl Link {
     ) -> Result<Recorded, Box<Error>> {
         let segment = &self.segment;
         let member = segment.member()?;
-        // After a fork the permit is the parent's; what the child has seen of the server counts all the same.
+        // After a fork the permit is the parent's; what the child has seen of the server counts all the same, and when the
+        // call was granted is known (R140).
         let ticket = grant.filter(|(badge, _)| segment.is_present(*badge)).map(|(_, ticket)| ticket);
         let (wall, readings) = self.readings(outcome.headers)?;
-        let report = outcome.report(self, ticket, wall)?;
+        let report = outcome.report(self, ticket, grant.map(|(_, ticket)| ticket), wall)?;
         let (verdict, ring, news, at) = segment.transact(&member, segment.bounds().lock, |tx, now| {
             let before = tx.health();
             let verdict = decide::record(tx, member.slot, ticket, &report, now);
