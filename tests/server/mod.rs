@@ -56,6 +56,9 @@ pub struct Seen {
 struct Book {
     plans: HashMap<String, VecDeque<Answer>>,
     seen: Vec<Seen>,
+    /// Requests that are not answered yet, and the most there ever were of them.
+    open: usize,
+    most: usize,
 }
 
 /// The server; it ends when this is dropped.
@@ -101,6 +104,11 @@ impl Server {
         self.book.lock().unwrap().seen.clone()
     }
 
+    /// The most requests there were at once that waited for an answer.
+    pub fn most_at_once(&self) -> usize {
+        self.book.lock().unwrap().most
+    }
+
     /// Those for one path.
     pub fn seen_at(&self, path: &str) -> Vec<Seen> {
         self.seen().into_iter().filter(|seen| seen.path == path).collect()
@@ -136,12 +144,20 @@ fn serve(mut stream: &TcpStream, book: &Mutex<Book>) -> std::io::Result<()> {
         };
         // Under the lock, so that the order of the book is the order of the times.
         book.seen.push(Seen { path, at: boot_time(), status });
+        book.open += 1;
+        book.most = book.most.max(book.open);
         answer
     };
+    // Before the client can know that it was answered.
+    let answered = || book.lock().unwrap().open -= 1;
     let (status, headers) = match answer {
-        Answer::Close => return Ok(()),
+        Answer::Close => {
+            answered();
+            return Ok(());
+        }
         Answer::Hang => {
             let _ = stream.read(&mut [0]);
+            answered();
             return Ok(());
         }
         Answer::Slow(delay, status) => {
@@ -152,6 +168,7 @@ fn serve(mut stream: &TcpStream, book: &Mutex<Book>) -> std::io::Result<()> {
     };
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let head = format!("HTTP/1.1 {status} X\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n");
+    answered();
     stream.write_all(head.as_bytes())
 }
 
