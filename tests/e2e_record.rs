@@ -67,10 +67,15 @@ fn r110_a_lower_rate_is_in_force_in_every_state() {
 #[test]
 fn r115_a_change_that_a_timer_made_is_logged_whoever_finds_it() {
     type Find = fn(&shmlimit::Limiter);
-    let ways: [(&str, Find); 4] = [
+    let ways: [(&str, Find); 5] = [
         ("try_acquire", |limiter| drop(limiter.try_acquire(&Request::new()))),
         ("acquire", |limiter| drop(limiter.acquire(&Request::new()))),
         ("snapshot", |limiter| drop(limiter.snapshot())),
+        ("set_policy", |limiter| {
+            let sleep_min = limiter.policy().unwrap().breaker().sleep_min;
+            let other = roomy(|breaker| breaker.sleep_min = Nanos(sleep_min.0 + 1));
+            limiter.set_policy(&other).unwrap();
+        }),
         ("record", |limiter| drop(limiter.record(&Outcome::http(404, &[])))),
     ];
     for (way, find) in ways {

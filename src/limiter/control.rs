@@ -27,11 +27,21 @@ impl Limiter {
     /// `breaker.p_throttle`; `docs/configuration.md` says which there are.
     #[cfg(feature = "config")]
     pub fn set(&self, key: &str, value: &str) -> Result<Policy, Error> {
-        self.follow(|link| link.segment.change_policy(|old| Ok(crate::config::set(old, key, value)?)))
+        self.follow(|link| link.change_policy(|old| Ok(crate::config::set(old, key, value)?)))
     }
 }
 
 impl Link {
+    /// Puts another policy in force, made from the one there is.
+    pub(super) fn change_policy(
+        &self,
+        change: impl Fn(&Policy) -> Result<Policy, Error>,
+    ) -> Result<Policy, Error> {
+        let (policy, news) = self.segment.change_policy(change)?;
+        self.log(&news);
+        Ok(policy)
+    }
+
     fn force(&self, what: Force) -> Result<Vec<Transition>, Error> {
         let segment = &self.segment;
         let member = segment.member()?;

@@ -11,7 +11,7 @@ use crate::kernel::policy::{
 };
 use crate::kernel::rule::{self, At};
 use crate::kernel::sheet::{Health, RAMPING, SheetView};
-use crate::kernel::state::{General, Memory, View};
+use crate::kernel::state::{General, Held, Memory, View};
 use crate::kernel::terms::{TERMS_WORDS, Terms};
 use crate::kernel::time::Time;
 
@@ -204,14 +204,13 @@ pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Bre
     }
 }
 
-/// So many permits that were granted at `granted_at` have come back: if they were written off, the room they left goes
-/// with them.
+/// Permits that were granted at `granted_at` have come back: if they were written off, the room they left goes with them.
 #[cold]
-pub(in crate::kernel) fn came_back<M: Memory>(m: &mut M, permits: u32, granted_at: Time) {
+pub(in crate::kernel) fn came_back<M: Memory>(m: &mut M, permit: Held, granted_at: Time) {
     use crate::kernel::sheet::SheetMemory;
     let mut health = m.health();
     if health.state() == State::HalfOpen && granted_at < health.written_at {
-        health.written_off = health.written_off.saturating_sub(u64::from(permits));
+        health.written_off = health.written_off.saturating_sub(u64::from(permit.total));
         m.set_health(&health);
         put_permits_in_force(m, &health);
     }

@@ -13,7 +13,7 @@ use crate::kernel::{MAX_RULES, MAX_UNITS};
 #[inline(always)]
 pub fn release<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket) {
     if ticket.permit.total > 0 && return_permits(m, slot, ticket.permit) && m.has_written_off() {
-        breaker::came_back(m, 1, ticket.granted_at);
+        breaker::came_back(m, ticket.permit, ticket.granted_at);
     }
 }
 
@@ -23,7 +23,7 @@ pub fn cancel<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket, now: Time) {
     // Whoever holds no permit was reaped or reset meanwhile, and its charges with it.
     if ticket.permit.total > 0 && return_permits(m, slot, ticket.permit) {
         settle_rules(m, ticket, [0; MAX_UNITS], now);
-        breaker::came_back(m, 1, ticket.granted_at);
+        breaker::came_back(m, ticket.permit, ticket.granted_at);
     }
 }
 
@@ -96,7 +96,7 @@ pub fn reap<M: Memory>(m: &mut M, slot: usize) -> Reaped {
         if m.has_written_off() {
             // Each of them may be as old as the oldest. If one is not, a probe that hangs is written off once more, later;
             // the other way round there would be two probes at a time.
-            breaker::came_back(m, held.total, m.held_since(slot));
+            breaker::came_back(m, held, m.held_since(slot));
         }
     }
     Reaped { held, waited: queue::abandon(m, |standing| standing.slot() == slot) }
