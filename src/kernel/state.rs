@@ -164,6 +164,11 @@ pub trait View: PolicyWords {
     fn rule(&self, rule: usize) -> RuleState;
     /// The permits of the participant in `slot`.
     fn held(&self, slot: usize) -> Held;
+    /// Since when it has held at least one without a break; the beginning of time if that is not known.
+    fn held_since(&self, slot: usize) -> Time {
+        let _ = slot;
+        Time::ZERO
+    }
     /// How many wait.
     fn waiting(&self) -> Waiting;
     /// How those who wait are served.

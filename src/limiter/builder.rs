@@ -185,7 +185,7 @@ impl Builder {
     fn patch(&self, segment: &Segment) -> Result<(), Error> {
         let there = segment.policy()?;
         if self.patched(&there)? != there {
-            let now = segment.change_policy(|there| self.patched(there))?;
+            let (now, _) = segment.change_policy(|there| self.patched(there))?;
             let changes = describe::changes(&there, &now);
             tracing::info!(segment = %segment.path().display(), %changes, "changed by environment variables");
         }

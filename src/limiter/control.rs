@@ -2,11 +2,12 @@
 
 use super::Limiter;
 use super::link::Link;
-use super::outcome::{Outcome, Recorded};
+use super::outcome::{News, Outcome, Recorded};
 use crate::error::Error;
 use crate::kernel::Policy;
 use crate::kernel::decide::{self, Force};
 use crate::kernel::policy::{BreakerKind, PolicyWords};
+use crate::kernel::queue;
 use crate::kernel::sheet::{Recent, SheetView, Transition};
 
 impl Limiter {
@@ -26,11 +27,21 @@ impl Limiter {
     /// `breaker.p_throttle`; `docs/configuration.md` says which there are.
     #[cfg(feature = "config")]
     pub fn set(&self, key: &str, value: &str) -> Result<Policy, Error> {
-        self.follow(|link| link.segment.change_policy(|old| Ok(crate::config::set(old, key, value)?)))
+        self.follow(|link| link.change_policy(|old| Ok(crate::config::set(old, key, value)?)))
     }
 }
 
 impl Link {
+    /// Puts another policy in force, made from the one there is.
+    pub(super) fn change_policy(
+        &self,
+        change: impl Fn(&Policy) -> Result<Policy, Error>,
+    ) -> Result<Policy, Error> {
+        let (policy, news) = self.segment.change_policy(change)?;
+        self.log(&news);
+        Ok(policy)
+    }
+
     fn force(&self, what: Force) -> Result<Vec<Transition>, Error> {
         let segment = &self.segment;
         let member = segment.member()?;
@@ -38,7 +49,9 @@ impl Link {
             let known = tx.health().transitions;
             let kind = tx.breaker_policy().kind();
             let done = if decide::force(tx, what, now) { Ok(()) } else { Err(kind) };
-            let ring = self.rings_for(tx, &member, known);
+            // Seldom, and often meant for all of them: nobody should find out by its own time, also not behind one who
+            // cannot be rung.
+            let ring = News::Some(queue::all(tx));
             let news = Recent::since(tx, known);
             segment.commit(tx).map(|()| (done, ring, news))
         })??;

@@ -52,7 +52,7 @@ impl<'l> Grant<'l> {
     /// ```
     pub fn record(self, outcome: &Outcome<'_>) -> Result<Recorded, Error> {
         let (link, badge, ticket) = (self.link, self.badge, self.ticket);
-        let recorded = link.record(Some((badge, &ticket)), outcome)?;
+        let recorded = link.record_call(badge, &ticket, outcome)?;
         self.disarm();
         Ok(recorded)
     }

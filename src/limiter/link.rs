@@ -130,9 +130,15 @@ impl Link {
         if !tx.waiting().is_empty() {
             return None;
         }
+        let watched = now >= tx.attention();
+        let known = if watched { tx.health().transitions } else { 0 };
         let decided = decide::acquire(&mut tx, member.slot, ask, now);
+        let news = watched.then(|| Recent::since(&tx, known));
         let committed = tx.commit().is_ok();
         tx.end();
+        if let Some(news) = news.filter(|_| committed) {
+            self.log(&news);
+        }
         match decided {
             Ok(ticket) if committed => {
                 slots::tally(segment.words(), member.slot, slot::GRANTED);
@@ -233,14 +239,20 @@ impl Link {
         }
         let member = self.segment.member()?;
         let segment = &self.segment;
-        self.gave_back(
-            &member,
-            segment.transact(&member, segment.bounds().lock, |tx, now| {
-                decide::cancel(tx, member.slot, ticket, now);
-                let ring = segment.after_change(tx, &member);
-                segment.commit(tx).map(|()| ring)
-            }),
-        )
+        let cancelled = segment.transact(&member, segment.bounds().lock, |tx, now| {
+            let known = tx.health().transitions;
+            decide::cancel(tx, member.slot, ticket, now);
+            let ring = segment.after_change(tx, &member);
+            let news = Recent::since(tx, known);
+            segment.commit(tx).map(|()| (ring, news))
+        });
+        let ring = cancelled.map(|committed| {
+            committed.map(|(ring, news)| {
+                self.log(&news);
+                ring
+            })
+        });
+        self.gave_back(&member, ring)
     }
 
     #[inline(always)]

@@ -227,12 +227,12 @@ impl Limiter {
     /// Puts another policy in force for all processes at once: tokens are kept, and clipped to a smaller capacity
     /// (R110). Units cannot change while a limiter is used.
     pub fn set_policy(&self, policy: &Policy) -> Result<(), Error> {
-        self.follow(|link| link.segment.change_policy(|_| Ok(*policy)).map(drop))
+        self.follow(|link| link.change_policy(|_| Ok(*policy)).map(drop))
     }
 
     /// Everything there is to see, for people and dashboards.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        self.follow(|link| Snapshot::take(self, &link.segment))
+        self.follow(|link| Snapshot::take(self, link))
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! Telling a limiter how a call ended, and what it makes of that.
 
+use super::Limiter;
 use super::link::Link;
 use crate::error::Error;
 use crate::headers::{self, Header, Reading};
@@ -8,9 +9,9 @@ use crate::kernel::decide::{self, Verdict};
 use crate::kernel::outcome::{Class, Report};
 use crate::kernel::pace::Observation;
 use crate::kernel::policy::PolicyWords;
-use crate::kernel::queue::Ring;
+use crate::kernel::queue::{self, Marked, Ring};
 use crate::kernel::random::Random;
-use crate::kernel::sheet::{GateNote, Recent, SheetMemory, SheetView, Transition};
+use crate::kernel::sheet::{GateNote, Health, Recent, SheetMemory, SheetView, Transition};
 use crate::kernel::state::View;
 use crate::kernel::{Nanos, Priority, Ticket, Time};
 use crate::segment::layout::{slot, slot_base};
@@ -131,7 +132,14 @@ impl<'o> Outcome<'o> {
     }
 
     /// What the kernel is told. `ticket` is the call's, if it has one.
-    fn report(&self, link: &Link, ticket: Option<&Ticket>, wall: u64) -> Result<Report, Box<Error>> {
+    /// `made` is its grant's, also one whose permit is somebody else's.
+    fn report(
+        &self,
+        link: &Link,
+        ticket: Option<&Ticket>,
+        made: Option<&Ticket>,
+        wall: u64,
+    ) -> Result<Report, Box<Error>> {
         let class = match self.end {
             End::Status(status) => {
                 Class::of_status(status).ok_or_else(|| Box::new(Error::BadStatus { status }))?
@@ -145,16 +153,14 @@ impl<'o> Outcome<'o> {
             costs[index] = *amount;
             actual = Some(costs);
         }
-        let background = ticket.is_some_and(|ticket| ticket.permit.background > 0);
-        let from_ticket = if background { Priority::Background } else { Priority::User };
         Ok(Report {
             class,
             retry_after: headers::retry_after_in(self.headers, wall),
             attempt: self.attempt,
-            priority: self.priority.or(ticket.map(|_| from_ticket)).unwrap_or_default(),
+            priority: self.priority.or(made.map(priority_of)).unwrap_or_default(),
             latency: self.latency.map(|latency| Nanos(super::nanos(latency))),
             actual,
-            granted_at: ticket.map(|ticket| ticket.granted_at),
+            granted_at: made.map(|ticket| ticket.granted_at),
         })
     }
 }
@@ -201,7 +207,24 @@ impl Recorded {
 }
 
 impl Link {
-    /// Records how the call of a grant ended.
+    /// Records how the call of a grant ended. If the limiter was replaced meanwhile, the permit is gone with it, but what
+    /// the server said concerns those who use its successor.
+    pub(super) fn record_call(
+        &self,
+        badge: u64,
+        ticket: &Ticket,
+        outcome: &Outcome<'_>,
+    ) -> Result<Recorded, Error> {
+        match (self.record(Some((badge, ticket)), outcome), self.home.upgrade()) {
+            (Err(error), Some(shared)) if matches!(*error, Error::Unsettled { .. }) => {
+                let priority = outcome.priority.unwrap_or(priority_of(ticket));
+                Limiter { shared }.record(&Outcome { actual: &[], ..outcome.priority(priority) })
+            }
+            (recorded, _) => Ok(recorded?),
+        }
+    }
+
+    /// Records how a call ended, by the short way if there is one.
     #[inline]
     pub(super) fn record(
         &self,
@@ -237,12 +260,13 @@ impl Link {
     ) -> Result<Recorded, Box<Error>> {
         let segment = &self.segment;
         let member = segment.member()?;
-        // After a fork the permit is the parent's; what the child has seen of the server counts all the same.
+        // After a fork the permit is the parent's; what the child has seen of the server counts all the same, and when the
+        // call was granted is known (R140).
         let ticket = grant.filter(|(badge, _)| segment.is_present(*badge)).map(|(_, ticket)| ticket);
         let (wall, readings) = self.readings(outcome.headers)?;
-        let report = outcome.report(self, ticket, wall)?;
+        let report = outcome.report(self, ticket, grant.map(|(_, ticket)| ticket), wall)?;
         let (verdict, ring, news, at) = segment.transact(&member, segment.bounds().lock, |tx, now| {
-            let known = tx.health().transitions;
+            let before = tx.health();
             let verdict = decide::record(tx, member.slot, ticket, &report, now);
             if verdict.closed_gate {
                 note_gate(tx, &member, now);
@@ -250,8 +274,8 @@ impl Link {
             if !readings.is_empty() {
                 decide::observe(tx, |name| find(&readings, name), now);
             }
-            let ring = self.rings_for(tx, &member, known);
-            let news = Recent::since(tx, known);
+            let ring = self.rings_for(tx, &member, &before);
+            let news = Recent::since(tx, before.transitions);
             segment.commit(tx).map(|()| (verdict, ring, news, now))
         })??;
         self.tell(&member, ring);
@@ -280,12 +304,17 @@ impl Link {
         }
     }
 
-    /// Who is to be rung after a change of health.
-    pub(super) fn rings_for(&self, tx: &mut Tx<'_>, member: &Member, known: u64) -> News {
+    /// Who is to be rung after an outcome; `before` is the health before it.
+    fn rings_for(&self, tx: &mut Tx<'_>, member: &Member, before: &Health) -> News {
+        if tx.waiting().is_empty() {
+            return News::Ring(Ring::Nobody);
+        }
         let health = tx.health();
-        let closed = health.state().blocks().is_some();
-        if health.transitions != known && closed && !tx.waiting().is_empty() {
-            News::All
+        if health.transitions != before.transitions && health.state().blocks().is_some() {
+            News::Some(queue::all(tx))
+        } else if health.gate_until > before.gate_until {
+            // Nobody can go, but some wait in vain from here on, and are told (R132).
+            News::Some(queue::giving_up_before(tx, health.gate_until))
         } else {
             News::Ring(self.segment.after_change(tx, member))
         }
@@ -294,8 +323,7 @@ impl Link {
     pub(super) fn tell(&self, member: &Member, news: News) {
         match news {
             News::Ring(ring) => self.segment.ring(member, ring),
-            // Some of them wait in vain from here on, and must be told.
-            News::All => self.segment.ring_all(self.segment.sleepers()),
+            News::Some(places) => self.segment.ring_all(places),
         }
     }
 }
@@ -303,8 +331,10 @@ impl Link {
 /// Who is to be told of a change.
 #[derive(Clone, Copy)]
 pub(super) enum News {
+    /// The first whose time came nearer; it rings the next.
     Ring(Ring),
-    All,
+    /// All of these: it concerns each of them.
+    Some(Marked),
 }
 
 fn recorded(class: Class, verdict: &Verdict, random: u64, news: &Recent) -> Recorded {
@@ -324,6 +354,11 @@ fn recorded(class: Class, verdict: &Verdict, random: u64, news: &Recent) -> Reco
 
 pub(super) fn ratio(errors: u64, samples: u32) -> f64 {
     if samples == 0 { 0.0 } else { errors as f64 / f64::from(samples) }
+}
+
+/// For whom a call was made, as far as that decides how often it is tried again.
+fn priority_of(ticket: &Ticket) -> Priority {
+    if ticket.permit.background > 0 { Priority::Background } else { Priority::User }
 }
 
 /// Writes down who closed the gate, for people.

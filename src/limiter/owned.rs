@@ -45,7 +45,7 @@ impl OwnedGrant {
     /// gone, which it never is.
     pub fn record(mut self, outcome: &Outcome<'_>) -> Result<Option<Recorded>, Error> {
         let recorded = match self.link() {
-            Some(link) => Some(link.record(Some((self.badge, &self.ticket)), outcome)?),
+            Some(link) => Some(link.record_call(self.badge, &self.ticket, outcome)?),
             None => None,
         };
         self.disarm();

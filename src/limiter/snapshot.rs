@@ -2,11 +2,13 @@
 
 use super::Limiter;
 use super::condition::Condition;
+use super::link::Link;
 use crate::error::Error;
 use crate::kernel::rule::{self, At};
+use crate::kernel::sheet::{Recent, SheetView};
 use crate::kernel::state::View;
 use crate::kernel::{Policy, Priority, Time, decide, queue};
-use crate::segment::{Segment, layout, program_name};
+use crate::segment::{layout, program_name};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -107,15 +109,19 @@ pub struct WaiterSnapshot {
 }
 
 impl Snapshot {
-    pub(super) fn take(limiter: &Limiter, segment: &Segment) -> Result<Snapshot, Error> {
+    pub(super) fn take(limiter: &Limiter, link: &Link) -> Result<Snapshot, Error> {
+        let segment = &link.segment;
         let member = segment.member()?;
         segment.confirm(&member)?;
         // What is shown should not be what was due to end a while ago.
         if !segment.look(|view| decide::is_settled(view, segment.now(&member)))? {
-            segment.transact(&member, segment.bounds().lock, |tx, now| {
+            let news = segment.transact(&member, segment.bounds().lock, |tx, now| {
+                let known = tx.health().transitions;
                 decide::tick(tx, now);
-                segment.commit(tx)
+                let news = Recent::since(tx, known);
+                segment.commit(tx).map(|()| news)
             })??;
+            link.log(&news);
         }
         let policy = segment.policy()?;
         let looked_at = segment.now(&member);

@@ -7,6 +7,7 @@ use super::link::Link;
 use super::request::Request;
 use crate::error::Error;
 use crate::kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
+use crate::kernel::sheet::{Recent, SheetView};
 use crate::kernel::{Ask, Reason, Time};
 use crate::segment::layout::{CLOCK_OFFSET, slot};
 use crate::segment::{Member, slots};
@@ -115,33 +116,38 @@ impl<'l, 'r> Waiter<'l, 'r> {
     fn look(&self, link: &'l Link, ask: &Ask, member: &Member) -> Result<(Outcome, u32), AcquireError> {
         let segment = &link.segment;
         let waits = self.place.as_ref().map(|place| place.wait);
-        let (outcome, ring, heard) = segment.transact(member, self.lock_patience(member), |tx, now| {
-            let (outcome, ring) = match waits {
-                Some(wait) => {
-                    slots::tally(segment.words(), member.slot, slot::LOOKED);
-                    queue::look(tx, member.badge, &wait, now)
-                }
-                None => {
-                    // After a reboot with a wall clock that went back the limiter's clock is behind the machine's.
-                    let offset = tx.load(CLOCK_OFFSET).cast_signed();
-                    let deadline = self.deadline.map_or(u64::MAX, |raw| raw.saturating_add_signed(offset));
-                    let newcomer = Newcomer {
-                        owner: member.badge,
-                        group: Group::key(self.limiter.shared.group, member.badge),
-                        ask: *ask,
-                        deadline: Time(deadline),
-                        can_be_rung: self.can_be_rung,
-                    };
-                    queue::enter(tx, &newcomer, now)
-                }
-            };
-            let heard = match outcome {
-                Outcome::Waiting(wait) => segment.hear(wait.place),
-                _ => 0,
-            };
-            segment.commit(tx).map(|()| (outcome, ring, heard))
-        })??;
+        let (outcome, ring, heard, news) =
+            segment.transact(member, self.lock_patience(member), |tx, now| {
+                let known = tx.health().transitions;
+                let (outcome, ring) = match waits {
+                    Some(wait) => {
+                        slots::tally(segment.words(), member.slot, slot::LOOKED);
+                        queue::look(tx, member.badge, &wait, now)
+                    }
+                    None => {
+                        // After a reboot with a wall clock that went back the limiter's clock is behind the machine's.
+                        let offset = tx.load(CLOCK_OFFSET).cast_signed();
+                        let deadline =
+                            self.deadline.map_or(u64::MAX, |raw| raw.saturating_add_signed(offset));
+                        let newcomer = Newcomer {
+                            owner: member.badge,
+                            group: Group::key(self.limiter.shared.group, member.badge),
+                            ask: *ask,
+                            deadline: Time(deadline),
+                            can_be_rung: self.can_be_rung,
+                        };
+                        queue::enter(tx, &newcomer, now)
+                    }
+                };
+                let heard = match outcome {
+                    Outcome::Waiting(wait) => segment.hear(wait.place),
+                    _ => 0,
+                };
+                let news = Recent::since(tx, known);
+                segment.commit(tx).map(|()| (outcome, ring, heard, news))
+            })??;
         segment.ring(member, ring);
+        link.log(&news);
         Ok((outcome, heard))
     }
 

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::kernel::decide;
 use crate::kernel::policy::Policy;
 use crate::kernel::queue::{self, Ring};
+use crate::kernel::sheet::{Recent, SheetView};
 use crate::kernel::state::View;
 use crate::kernel::time::Time;
 use crate::kernel::{Reason, Refusal};
@@ -96,14 +97,19 @@ impl Segment {
         &self.bounds
     }
 
-    /// Puts another policy in force, made from the one there is; the rules keep what they have seen (R110).
-    pub fn change_policy(&self, change: impl Fn(&Policy) -> Result<Policy, Error>) -> Result<Policy, Error> {
+    /// Puts another policy in force, made from the one there is; the rules keep what they have seen (R110). Also says what
+    /// timers that were due and another kind of breaker did.
+    pub fn change_policy(
+        &self,
+        change: impl Fn(&Policy) -> Result<Policy, Error>,
+    ) -> Result<(Policy, Recent), Error> {
         let member = self.member()?;
-        let policy = self.transact(&member, self.bounds.lock, |tx, now| {
+        let changed = self.transact(&member, self.bounds.lock, |tx, now| {
             let old = recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
             let policy = change(&old)?;
+            let known = tx.health().transitions;
             if policy == old {
-                return Ok(policy);
+                return Ok((policy, Recent::since(tx, known)));
             }
             if !policy.units().eq(old.units()) {
                 return Err(self.does_not_fit("it would count other units"));
@@ -118,11 +124,12 @@ impl Segment {
             decide::patch(tx, &old, &policy, now);
             let epoch = tx.load(layout::POLICY_EPOCH);
             tx.write(layout::POLICY_EPOCH, epoch.wrapping_add(1));
+            let news = Recent::since(tx, known);
             self.commit(tx)?;
-            Ok(policy)
+            Ok((policy, news))
         })??;
         self.ring_all(self.sleepers());
-        Ok(policy)
+        Ok(changed)
     }
 
     fn does_not_fit(&self, problem: &str) -> Error {

@@ -75,6 +75,10 @@ impl View for Reader<'_> {
         Held::from_word(self.0.load(slot_base(index) + slot::HELD))
     }
 
+    fn held_since(&self, index: usize) -> Time {
+        Time(self.0.load(slot_base(index) + slot::HELD_SINCE))
+    }
+
     #[inline(always)]
     fn waiting(&self) -> Waiting {
         Waiting(self.0.load(WAITING))
@@ -159,6 +163,10 @@ impl<O: Os> View for Transaction<'_, O> {
     #[inline(always)]
     fn held(&self, index: usize) -> Held {
         Reader(self.cells()).held(index)
+    }
+
+    fn held_since(&self, index: usize) -> Time {
+        Reader(self.cells()).held_since(index)
     }
 
     #[inline(always)]

@@ -11,7 +11,7 @@ use crate::kernel::time::Time;
 use std::time::Duration;
 
 /// Who sleeps: a bit for each place.
-pub type Sleepers = [Places; WAITERS / 64];
+pub type Sleepers = queue::Marked;
 
 impl Segment {
     /// Who is to be rung for a change made in `tx`. To be asked before the commit, and rung after the lock is free.

@@ -254,7 +254,7 @@ pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Bre
     }
 }
 
-/// A permit that was granted at `granted_at` has come back: if it was written off, the room it left goes with it.
+/// Permits that were granted at `granted_at` have come back: if they were written off, the room they left goes with them.
 #[cold]
 #[inline(never)]
 pub(in crate::kernel) fn came_back<M: Memory>(m: &mut M, permit: Held, granted_at: Time) {

@@ -93,6 +93,11 @@ pub fn reap<M: Memory>(m: &mut M, slot: usize) -> Reaped {
     let held = m.held(slot);
     if held != Held::default() {
         return_permits(m, slot, held);
+        if m.has_written_off() {
+            // Each of them may be as old as the oldest. If one is not, a probe that hangs is written off once more, later;
+            // the other way round there would be two probes at a time.
+            breaker::came_back(m, held, m.held_since(slot));
+        }
     }
     Reaped { held, waited: queue::abandon(m, |standing| standing.slot() == slot) }
 }

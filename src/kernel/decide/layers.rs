@@ -13,6 +13,8 @@ use crate::kernel::time::{Nanos, Time};
 pub(super) struct Layers {
     /// What blocks every call.
     pub(super) block: Option<Block>,
+    /// When the gate opens; not after now = it is open. It may be closed for longer than the state blocks.
+    gate: Time,
     /// When the pace lets the next call go; not after now = at once.
     pub(super) paced_until: Time,
     /// For which window of the headers.
@@ -22,25 +24,28 @@ pub(super) struct Layers {
 impl Layers {
     #[inline(always)]
     pub(super) const fn none(now: Time) -> Layers {
-        Layers { block: None, paced_until: now, bottleneck: None }
+        Layers { block: None, gate: now, paced_until: now, bottleneck: None }
     }
 
     /// Timers must have been let act.
     #[cold]
     pub(super) fn of<V: View>(v: &V, now: Time) -> Layers {
-        let block = breaker::block(&v.health(), &v.breaker_policy(), now);
+        let health = v.health();
+        let block = breaker::block(&health, &v.breaker_policy(), now);
+        let gate = health.gate_until;
         if !v.is_adaptive() {
-            return Layers { block, ..Layers::none(now) };
+            return Layers { block, gate, ..Layers::none(now) };
         }
         let bottleneck = v.pace().bottleneck.checked_sub(1).map(|window| window as u8);
-        Layers { block, paced_until: pace::earliest(v, now), bottleneck }
+        Layers { block, gate, paced_until: pace::earliest(v, now), bottleneck }
     }
 
-    /// When all of them let the next call go; nothing = nobody knows.
+    /// When all of them let the next call go (R4: the latest); nothing = nobody knows.
     pub(super) fn open_at(&self, now: Time) -> Option<Time> {
+        let others = self.gate.max(self.paced_until).max(now);
         match self.block {
-            Some(block) => block.until.map(|until| until.max(self.paced_until).max(now)),
-            None => Some(self.paced_until.max(now)),
+            Some(block) => block.until.map(|until| until.max(others)),
+            None => Some(others),
         }
     }
 }

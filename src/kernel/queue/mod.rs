@@ -27,7 +27,7 @@ mod wait;
 
 pub use entry::{ENTRY_WORDS, PROGRESS_WORDS, STANDING_WORDS, TURN_WORDS};
 pub use entry::{Entry, Places, Progress, Standing, Turn, Waiting};
-pub use survey::{has_given_up, in_order, is_late};
+pub use survey::{Marked, all, giving_up_before, has_given_up, in_order, is_late};
 pub(in crate::kernel) use wait::settle_share;
 pub use wait::{Newcomer, Outcome, Ring, Wait, abandon, changed, enter, leave, look, no_overtaking};
 

@@ -1,7 +1,7 @@
 //! Passes over the queue: what is ahead of a call, and who is first.
 
 use super::{
-    EACH_WAITER, Entry, FORSAKEN, GRACE, LONGEST_BOUND, LONGEST_SLEEP, SHORTEST_BOUND, Standing,
+    EACH_WAITER, Entry, FORSAKEN, GRACE, LONGEST_BOUND, LONGEST_SLEEP, Places, SHORTEST_BOUND, Standing,
     UNRUNG_BOUND, USUAL_SLEEP, WAITERS, Waiting,
 };
 use crate::kernel::ask::Priority;
@@ -329,4 +329,20 @@ pub(super) fn longest_sleep(waiting: Waiting) -> Nanos {
 
 fn crowd(waiting: Waiting) -> Nanos {
     Nanos(waiting.total() as u64 * EACH_WAITER.0)
+}
+
+/// Places in the queue: a bit for each.
+pub type Marked = [Places; WAITERS / 64];
+
+/// All who wait.
+pub fn all<V: View>(v: &V) -> Marked {
+    std::array::from_fn(|block| v.places(block))
+}
+
+/// Those of them who give up before a time.
+pub fn giving_up_before<V: View>(v: &V, time: Time) -> Marked {
+    std::array::from_fn(|block| {
+        let gives_up = |place: &usize| v.standing(64 * block + place).deadline < time;
+        Places(v.places(block).filter(gives_up).fold(0, |marked, place| marked | 1 << place))
+    })
 }
