@@ -3,8 +3,18 @@
 //! Another algorithm is a file with an `impl` of [`Count`] and an arm in `with_algorithm!`.
 
 mod bucket;
+mod calendar;
+mod counter;
+mod log;
+mod passes;
+mod ring;
+mod window;
 
 pub use bucket::Bucket;
+pub use counter::SlidingCounter;
+pub use log::SlidingLog;
+pub use passes::Passes;
+pub use window::FixedWindow;
 
 use super::state::{Memory, RuleState, View};
 use super::terms::{Kind, Terms};
@@ -128,7 +138,23 @@ macro_rules! with_algorithm {
                 type $count = Bucket;
                 $call
             }
-            _ => $other,
+            Some(Kind::Passes) => {
+                type $count = Passes;
+                $call
+            }
+            Some(Kind::FixedWindow) => {
+                type $count = FixedWindow;
+                $call
+            }
+            Some(Kind::Log) => {
+                type $count = SlidingLog;
+                $call
+            }
+            Some(Kind::Counter) => {
+                type $count = SlidingCounter;
+                $call
+            }
+            None => $other,
         }
     };
 }
@@ -192,6 +218,27 @@ pub fn available<V: View>(v: &V, at: &At, state: RuleState, leave_reserve: bool)
 #[inline]
 pub fn delay(at: &At, state: RuleState) -> Nanos {
     if at.terms.is_leaky() { Bucket::level(at, state) } else { Nanos::ZERO }
+}
+
+/// The calendar window a rule is in, for people (R29, R37).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// What was used in it; of the older burst mode, the free passes.
+    pub used: u64,
+    /// Of a sliding counter: what was used in the window before.
+    pub before: u64,
+    /// When the next one begins.
+    pub resets_at: Time,
+}
+
+/// The calendar window of a rule that has one.
+pub fn window<V: View>(v: &V, at: &At, state: RuleState) -> Option<Window> {
+    match at.terms.kind()? {
+        Kind::FixedWindow => Some(FixedWindow::window(v, at, state)),
+        Kind::Counter => Some(SlidingCounter::window(v, at, state)),
+        Kind::Passes => Some(Passes::window(v, at, state)),
+        Kind::Bucket | Kind::Log => None,
+    }
 }
 
 /// See [`Count::sane`].

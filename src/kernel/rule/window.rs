@@ -1,0 +1,126 @@
+//! Fixed windows (R28 to R30): so many in each window of the calendar, and a new start at its boundary.
+//!
+//! The known flaw is kept: around a boundary twice the limit may pass in less than a window.
+
+use super::calendar::{Calendar, is_near};
+use super::{At, Charge, Charged, Count, When, Window};
+use crate::kernel::state::{Memory, RuleState, View};
+use crate::kernel::terms::Terms;
+use crate::kernel::time::Time;
+
+/// A count for each calendar window.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedWindow;
+
+#[derive(Clone, Copy)]
+struct Words {
+    id: u64,
+    /// Above the limit only by settlement.
+    count: u64,
+    /// Charges made before this are not refunded any more.
+    since: Time,
+}
+
+impl Words {
+    #[inline]
+    const fn read(state: RuleState) -> Words {
+        let [id, count, since, _] = state.0;
+        Words { id, count, since: Time(since) }
+    }
+
+    #[inline]
+    const fn write(self) -> RuleState {
+        RuleState([self.id, self.count, self.since.0, 0])
+    }
+
+    /// As they are in the window of `at.now`.
+    #[inline]
+    fn at<V: View>(v: &V, at: &At, state: RuleState) -> (Words, Calendar) {
+        let words = Words::read(state);
+        let calendar = Calendar::of(v, at, words.id);
+        let count = if calendar.id == words.id { words.count } else { 0 };
+        (Words { id: calendar.id, count, ..words }, calendar)
+    }
+}
+
+impl Count for FixedWindow {
+    #[inline]
+    fn earliest<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When {
+        let limit = at.terms.limit(leave_reserve);
+        if cost > limit {
+            return When::Never;
+        }
+        let (words, calendar) = Words::at(v, at, state);
+        if words.count <= limit - cost { When::Now } else { When::At(calendar.time(1, 0)) }
+    }
+
+    // What is ahead fills this window and then whole ones; those ahead may use the reserve, so that is never too late.
+    fn earliest_behind<V: View>(
+        v: &V,
+        at: &At,
+        state: RuleState,
+        ahead: u64,
+        cost: u64,
+        leave_reserve: bool,
+    ) -> When {
+        let (limit, room) = (at.terms.limit(false).max(1), at.terms.limit(leave_reserve));
+        if cost > room {
+            return When::Never;
+        }
+        let (words, calendar) = Words::at(v, at, state);
+        if words.count.saturating_add(ahead) <= room - cost {
+            return When::Now;
+        }
+        let rest = ahead.saturating_sub(limit.saturating_sub(words.count));
+        let more = rest.saturating_sub(room - cost).div_ceil(limit);
+        When::At(calendar.time(more.saturating_add(1), 0))
+    }
+
+    #[inline]
+    fn charge<V: View>(v: &V, at: &At, state: RuleState, cost: u64) -> (RuleState, Charge) {
+        let (words, _) = Words::at(v, at, state);
+        let words = Words { count: words.count.saturating_add(cost), ..words };
+        (words.write(), Charge(words.id))
+    }
+
+    fn available<V: View>(v: &V, at: &At, state: RuleState, leave_reserve: bool) -> u64 {
+        at.terms.limit(leave_reserve).saturating_sub(Words::at(v, at, state).0.count)
+    }
+
+    fn sane<V: View>(v: &V, at: &At, state: RuleState) -> bool {
+        is_near(v, at, Words::read(state).id)
+    }
+
+    // Only in the window that was charged: a later one knows nothing of it.
+    fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged) {
+        let words = Words::read(m.rule(at.rule));
+        if charged.charge.0 == words.id && charged.at >= words.since {
+            m.set_rule(at.rule, Words { count: words.count.saturating_sub(cost), ..words }.write());
+        }
+    }
+
+    fn empty<M: Memory>(m: &mut M, at: &At) {
+        let id = Calendar::fresh(m, at).id;
+        m.set_rule(at.rule, Words { id, count: at.terms.limit(false), since: Time(0) }.write());
+    }
+
+    // The count stays as it is: with another limit, what is to be had is that limit less what was used in this window,
+    // which is what the window is there to bound. Of windows of another length nothing is known.
+    fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
+        if old.period() == at.terms.period() { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
+    }
+
+    fn forget<M: Memory>(m: &mut M, at: &At) {
+        let words = Words::read(m.rule(at.rule));
+        // A call granted later in this very nanosecond loses its refund too: less is safe.
+        m.set_rule(at.rule, Words { since: Time(at.now.0.saturating_add(1)), ..words }.write());
+    }
+}
+
+impl FixedWindow {
+    /// What a report says of it (R29).
+    pub(super) fn window<V: View>(v: &V, at: &At, state: RuleState) -> Window {
+        let (words, calendar) = Words::at(v, at, state);
+        Window { used: words.count, before: 0, resets_at: calendar.time(1, 0) }
+    }
+}
