@@ -7,13 +7,14 @@
 use super::State;
 use crate::kernel::MAX_RULES;
 use crate::kernel::policy::{
-    Algorithm, Breaker, BreakerKind, FirstRule, MILLION, PerSecond, Policy, PolicyWords,
+    Algorithm, Breaker, BreakerKind, FASTEST_RAMP, FirstRule, MILLION, PerSecond, Policy, PolicyWords,
+    SLOWEST_RAMP,
 };
-use crate::kernel::rule::{self, At};
+use crate::kernel::rule::{At, Bucket};
 use crate::kernel::sheet::{Health, RAMPING, SheetView};
-use crate::kernel::state::{General, Memory, View};
+use crate::kernel::state::{General, Memory, RuleState, View};
 use crate::kernel::terms::{TERMS_WORDS, Terms};
-use crate::kernel::time::Time;
+use crate::kernel::time::{Nanos, Time};
 
 /// How many words decisions read of what is in force: general (2), queueing, attention, zero, then the rules' terms.
 pub const HOT_WORDS: usize = TERMS_AT + MAX_RULES * TERMS_WORDS;
@@ -56,18 +57,25 @@ pub(in crate::kernel) fn install<M: Memory>(m: &mut M, policy: &Policy) {
 }
 
 /// Whether what is in force is what the policy and the breaker's state make.
-pub fn is_in_force<V: View>(v: &V, policy: &Policy) -> bool {
+pub fn is_in_force<V: View>(v: &V, policy: &Policy, now: Time) -> bool {
     let health = v.health();
+    // A gate that is about to open may count as open already for one whose clock is a little ahead.
+    let attention = super::next_attention(v, &health, now.plus(A_MOMENT));
     let off = u32::try_from(health.written_off).unwrap_or(u32::MAX);
     let most = concurrency(v, health.state()).map(|most| most.saturating_add(off));
     let terms = |(i, terms): (usize, Terms)| {
         let wanted = if i == 0 { first_terms(v, health.rate).unwrap_or(terms) } else { terms };
         v.terms(i) == wanted
     };
-    v.general() == General { concurrency: most, ..general(policy) }
+    // Looking when nothing is there to be seen (a gate that has opened since) costs time only.
+    (v.attention() == attention || v.attention() == Time::ZERO)
+        && v.general() == General { concurrency: most, ..general(policy) }
         && v.queueing() == policy.queueing()
         && Terms::all(policy).enumerate().all(terms)
 }
+
+/// Longer than clocks of one machine are apart.
+const A_MOMENT: Nanos = Nanos::from_secs(5);
 
 /// What a policy says besides its rules, while all is well.
 fn general(policy: &Policy) -> General {
@@ -138,17 +146,37 @@ fn first_terms<W: PolicyWords>(words: &W, rate: PerSecond) -> Option<Terms> {
 /// Puts in force what the state in `health` means, from `at` on.
 pub(super) fn put_in_force<M: Memory>(m: &mut M, health: &Health, at: Time) {
     put_permits_in_force(m, health);
-    let Some(terms) = first_terms(m, health.rate) else { return };
-    let old = m.terms(0);
-    if old == terms {
-        return;
+    let mut first = Driven::of(m);
+    first.set_rate(m, health.rate, at);
+    first.put_in_force(m);
+}
+
+/// The first rule as a breaker drives it. A copy, stored once: however many steps a timer has to catch up with, they
+/// change no more words than one.
+struct Driven {
+    terms: Terms,
+    state: RuleState,
+}
+
+impl Driven {
+    fn of<V: View>(v: &V) -> Driven {
+        Driven { terms: v.terms(0), state: v.rule(0) }
     }
-    // Timers act at the time they were due, but never before what was charged last.
-    let here = At { rule: 0, terms, now: at.max(m.core().latest) };
-    let state = m.rule(0);
-    rule::rescale(m, &here, &old, state);
-    rule::forget(m, &here);
-    m.set_terms(0, terms);
+
+    /// Another rate from `at` on; nothing changes where the breaker does not drive the rule.
+    fn set_rate<V: View>(&mut self, v: &V, rate: PerSecond, at: Time) {
+        let Some(terms) = first_terms(v, rate).filter(|terms| *terms != self.terms) else { return };
+        // Timers act at the time they were due, but never before what was charged last.
+        let here = At { rule: 0, terms, now: at.max(v.core().latest) };
+        *self = Driven { terms, state: Bucket::driven(&here, &self.terms, self.state) };
+    }
+
+    fn put_in_force<M: Memory>(self, m: &mut M) {
+        if m.terms(0) != self.terms {
+            m.set_rule(0, self.state);
+            m.set_terms(0, self.terms);
+        }
+    }
 }
 
 fn put_permits_in_force<M: Memory>(m: &mut M, health: &Health) {
@@ -172,18 +200,25 @@ pub(super) fn start_ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Br
     }
 }
 
-/// One step up, due at `at`.
-pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, at: Time) {
+/// All steps up that are due by now, each at its own time.
+pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, now: Time) {
     let base = base_rate(m);
-    let next = u128::from(rate(m, health).0) * u128::from(breaker.ramp_factor) / u128::from(MILLION);
-    let next = PerSecond(u64::try_from(next).unwrap_or(u64::MAX));
-    // One that does not rise (damaged words) would never end.
-    let done = next >= base || next <= health.rate;
-    health.flag(RAMPING, !done);
-    health.rate = if done { PerSecond(0) } else { next };
-    health.until =
-        if done { Time::ZERO } else { at.plus(breaker.ramp_every).max(Time(at.0.saturating_add(1))) };
-    put_in_force(m, health, at);
+    // Damaged words must not make more steps than a policy can.
+    let factor = breaker.ramp_factor.max(SLOWEST_RAMP);
+    let every = breaker.ramp_every.max(FASTEST_RAMP);
+    let mut first = Driven::of(m);
+    while health.has(RAMPING) && health.until <= now {
+        let at = health.until;
+        let next = u128::from(rate(m, health).0) * u128::from(factor) / u128::from(MILLION);
+        let next = PerSecond(u64::try_from(next).unwrap_or(u64::MAX));
+        // One that does not rise (damaged words) would never end.
+        let done = next >= base || next <= health.rate;
+        health.flag(RAMPING, !done);
+        health.rate = if done { PerSecond(0) } else { next };
+        health.until = if done { Time::ZERO } else { at.plus(every) };
+        first.set_rate(m, health.rate, at);
+    }
+    first.put_in_force(m);
 }
 
 /// Writes off probes that have not reported back in time, so that others can be sent (R133).

@@ -15,6 +15,11 @@ pub const MILLION: u32 = 1_000_000;
 /// Most outcomes that are remembered.
 pub const MAX_OUTCOMES: u32 = 1024;
 
+/// The least that a rate rises at a time, in millionths: slower ramps would take more steps than anybody waits for.
+pub const SLOWEST_RAMP: u32 = MILLION + 1000;
+/// The least time between two rises.
+pub const FASTEST_RAMP: Nanos = Nanos::from_millis(1);
+
 /// Units per second, in billionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(transparent)]
@@ -222,7 +227,7 @@ impl Breaker {
         time("breaker.sleep_after", self.sleep_after, 0)?;
         time("breaker.sleep_min", self.sleep_min, 1)?;
         time("breaker.sleep_max", self.sleep_max, 1)?;
-        time("breaker.ramp_every", self.ramp_every, 1_000_000)?;
+        time("breaker.ramp_every", self.ramp_every, FASTEST_RAMP.0)?;
         time("breaker.auto_recover", self.auto_recover, 0)?;
         time("breaker.probe_timeout", self.probe_timeout, 1)?;
         time("breaker.reset_timeout", self.reset_timeout, 1)?;
@@ -230,8 +235,7 @@ impl Breaker {
         part("breaker.p_recover", self.p_recover)?;
         part("breaker.p_sleep", self.p_sleep)?;
         factor("breaker.cooldown_factor", self.cooldown_factor, MILLION)?;
-        // Slower ramps would take more steps than anybody waits for.
-        factor("breaker.ramp_factor", self.ramp_factor, MILLION + 1000)?;
+        factor("breaker.ramp_factor", self.ramp_factor, SLOWEST_RAMP)?;
         count("breaker.n_throttle", self.n_throttle)?;
         count("breaker.n_cacheonly", self.n_cacheonly)?;
         count("breaker.s_recover", self.s_recover)?;

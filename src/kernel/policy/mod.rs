@@ -11,7 +11,10 @@ pub use adaptive::{
     Adaptive, AdaptiveDraft, HeaderFormat, MAX_HISTORY, MAX_WINDOWS, PaceWindow, PaceWindowDraft, WindowKind,
 };
 pub use error::{Key, PolicyError};
-pub use health::{Backoff, Breaker, BreakerKind, Jitter, MAX_OUTCOMES, MILLION, OutcomeWindow, PerSecond};
+pub use health::{
+    Backoff, Breaker, BreakerKind, FASTEST_RAMP, Jitter, MAX_OUTCOMES, MILLION, OutcomeWindow, PerSecond,
+    SLOWEST_RAMP,
+};
 pub use name::{NAME_LEN, NAME_WORDS, Name};
 pub use rule::{Algorithm, BurstMode, Rule, RuleDraft};
 pub use words::{FirstRule, POLICY_WORDS, PolicyWords};

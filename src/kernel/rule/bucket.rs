@@ -214,14 +214,30 @@ impl Count for Bucket {
     }
 
     fn empty<M: Memory>(m: &mut M, at: &At) {
-        let full = Span::whole(at.now.0).plus(at.terms.tau(), at.terms.den());
-        m.set_rule(at.rule, Words { at: full, back: 0, since: Time(0) }.write());
+        m.set_rule(at.rule, Bucket::emptied(at));
     }
 
     fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
-        let At { rule, terms: new, now } = at;
+        m.set_rule(at.rule, Bucket::rescaled(at, old, state));
+    }
+
+    fn forget<M: Memory>(m: &mut M, at: &At) {
+        let words = Words::read(m.rule(at.rule));
+        m.set_rule(at.rule, words.forgetful(at.now).write());
+    }
+}
+
+impl Bucket {
+    /// Nothing to be had.
+    fn emptied(at: &At) -> RuleState {
+        let full = Span::whole(at.now.0).plus(at.terms.tau(), at.terms.den());
+        Words { at: full, back: 0, since: Time(0) }.write()
+    }
+
+    fn rescaled(at: &At, old: &Terms, state: RuleState) -> RuleState {
+        let At { terms: new, now, .. } = at;
         if (old.step(), old.den(), old.tau()) == (new.step(), new.den(), new.tau()) {
-            return m.set_rule(*rule, state);
+            return state;
         }
         let words = Words::read(state);
         let debt = words.debt(*now);
@@ -235,16 +251,17 @@ impl Count for Bucket {
             new.tau().plus(owed, den)
         };
         let at = Span::whole(now.0).plus(debt, den).min(Span::whole(furthest(new, *now)));
-        m.set_rule(*rule, Words { at, ..words }.write());
+        Words { at, ..words }.write()
     }
 
-    fn forget<M: Memory>(m: &mut M, at: &At) {
-        let words = Words::read(m.rule(at.rule));
-        m.set_rule(at.rule, words.forgetful(at.now).write());
+    /// The state of a bucket whose terms a breaker changes from `old` to those of `at`: rescaled, with all charges made
+    /// until now beyond refunding.
+    pub fn driven(at: &At, old: &Terms, state: RuleState) -> RuleState {
+        let same_kind = old.kind() == at.terms.kind();
+        let after = if same_kind { Bucket::rescaled(at, old, state) } else { Bucket::emptied(at) };
+        Words::read(after).forgetful(at.now).write()
     }
-}
 
-impl Bucket {
     /// How long it takes to leak empty, rounded up (R25).
     #[inline]
     pub(super) fn level(at: &At, state: RuleState) -> Nanos {

@@ -1,8 +1,12 @@
 //! What a segment does with the dead, with damage and with another boot, on real files.
 
 use super::*;
-use crate::kernel::policy::{Algorithm, PolicyDraft, RuleDraft};
-use crate::kernel::state::{Held, View};
+use crate::kernel::outcome::{Class, Report};
+use crate::kernel::policy::{
+    Algorithm, Breaker, BreakerKind, PerSecond, PolicyDraft, RuleDraft, SLOWEST_RAMP,
+};
+use crate::kernel::sheet::{RAMPING, SheetView};
+use crate::kernel::state::{Held, Memory, View};
 use crate::kernel::time::Nanos;
 use crate::kernel::{LocalMemory, rule};
 use crate::paths::{LimiterName, Place};
@@ -72,6 +76,23 @@ fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_not
         rule::available(&memory, &rule::At::of(&memory, 0, now), seed.rule(0), false)
     };
     assert_eq!((left(&whole), left(&seed)), (10, 0));
+}
+
+/// Which window is used up depends on the wall clock: one of the limiter's own clock would be over long ago.
+#[test]
+fn a_deleted_segment_whose_owner_died_leaves_nothing_to_have_of_calendar_windows_either() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    // A window that began with the year 2001 or so, and does not end during this test.
+    let window = RuleDraft::new(Algorithm::FixedWindow, 10, Nanos::from_secs(1_000_000_000));
+    let policy = Policy::new(&PolicyDraft { rules: &[window], ..PolicyDraft::default() }).unwrap();
+    segment.change_policy(|_| Ok(policy)).unwrap();
+    segment.words.store(layout::VERSION, 7);
+    std::fs::remove_file(segment.path()).unwrap();
+
+    let seed = segment.seed().unwrap();
+    let id = seed.rule(0).0[0];
+    assert_eq!(id, sys::wall_now() / window.period.0, "the window that is used up is the one of now");
 }
 
 /// One who never has time to sleep must not meet the dead one's lock for ever.
@@ -155,4 +176,56 @@ fn r135_another_boot_identity_is_no_reboot_while_others_live() {
     segment.words.store(layout::ANCHOR_WALL, segment.words.load(layout::ANCHOR_WALL) - day);
     let again = attach_again(&directory);
     assert!(segment.now(&again.member().unwrap()).0 >= before + day, "the time it was off has passed");
+}
+
+/// A breaker that has just recovered, and raises the rate in the smallest steps there may be: about 700 of them.
+fn with_a_slow_ramp() -> Policy {
+    let rule = RuleDraft::new(Algorithm::TokenBucket, 1000, Nanos::from_secs(1));
+    let mut breaker = Breaker::of(BreakerKind::Fsm);
+    (breaker.ramp_factor, breaker.s_probe_ok) = (SLOWEST_RAMP, 1);
+    Policy::new(&PolicyDraft { rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap()
+}
+
+fn recover_by_a_probe(m: &mut impl Memory, now: Time) {
+    assert!(decide::force(m, decide::Force::HalfOpen, now));
+    decide::record(m, 0, None, &Report::new(Class::Ok), now);
+    assert!(m.health().has(RAMPING));
+}
+
+const A_YEAR: Nanos = Nanos::from_secs(365 * 86_400);
+
+/// More steps to catch up with than a journal holds words: else nobody could ever ask this limiter again.
+#[test]
+fn r62_a_ramp_that_nobody_looked_at_for_long_is_one_transaction() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    segment.change_policy(|_| Ok(with_a_slow_ramp())).unwrap();
+    let transact = |work: &dyn Fn(&mut Tx<'_>, Time)| {
+        let done = segment.transact(&member, segment.bounds.lock, |tx, now| {
+            work(tx, now);
+            segment.commit(tx)
+        });
+        done.unwrap().unwrap();
+    };
+    transact(&|tx, now| recover_by_a_probe(tx, now));
+    transact(&|tx, now| decide::tick(tx, now.plus(A_YEAR)));
+    let health = segment.look(|view| view.health()).unwrap();
+    assert!(!health.has(RAMPING) && health.rate == PerSecond(0), "the full rate");
+}
+
+#[test]
+fn r62_a_ramp_comes_to_the_same_however_often_it_is_looked_at() {
+    let policy = with_a_slow_ramp();
+    let [mut seldom, mut often] = [(); 2].map(|()| LocalMemory::new(&policy));
+    let start = Time(1_000_000_000_000);
+    for m in [&mut seldom, &mut often] {
+        recover_by_a_probe(m, start);
+    }
+    for minutes in (0..5 * 200).step_by(5) {
+        decide::tick(&mut often, start.plus(Nanos::from_secs(60 * minutes)));
+        assert!(often.health().has(RAMPING));
+    }
+    decide::tick(&mut seldom, start.plus(Nanos::from_secs(60 * 995)));
+    assert_eq!(seldom, often);
 }
