@@ -5,8 +5,8 @@
 //!   other values × try_acquire, acquire (with a timeout), release, cancel, drop of a grant, record (429 with headers;
 //!   success), force, snapshot, policy and set_policy, each on the handle of an attached process, each as the first
 //!   call after the byte was changed, the file being restored between calls (snapshot: nine values from what is in force
-//!   on); the same for a limiter with a breaker whose rate rises, with a pace and with a log. The journal, which is read
-//!   only after a death: two values;
+//!   on); the same for a limiter with a breaker whose rate rises, with a pace and with a log (all values × try_acquire,
+//!   record, force and policy; nine for the other calls). The journal, which is read only after a death: two values;
 //! - the same for the attached process's own slot;
 //! - every byte of header, control, core and origin (the first 256) × all 255 other values × open; without the header
 //!   (which an attached process never reads again) also × drop of a handle. The rules' and the policy's bytes: open
@@ -63,6 +63,10 @@ fn p3_every_byte_and_value_of_the_first_pages_for_every_call_of_an_attached_proc
                     [1, 255].into_iter().for_each(|flip| fixture.try_one(call, byte, flip))
                 }
                 (Snapshot, layout::HOT..) => BITS.iter().for_each(|flip| fixture.try_one(call, byte, *flip)),
+                // Those that differ from a plain limiter's most, and the way to all others: every value.
+                (Acquire | Release | Cancel | DropGrant | SetPolicy, _) if fixture.watched => {
+                    BITS.iter().for_each(|flip| fixture.try_one(call, byte, *flip))
+                }
                 _ => (1..=255).for_each(|flip| fixture.try_one(call, byte, flip)),
             }
         }

@@ -3,7 +3,8 @@
 use super::*;
 use crate::kernel::outcome::{Class, Report};
 use crate::kernel::policy::{
-    Algorithm, Breaker, BreakerKind, PerSecond, PolicyDraft, RuleDraft, SLOWEST_RAMP,
+    AdaptiveDraft, Algorithm, Breaker, BreakerKind, PaceWindowDraft, PerSecond, PolicyDraft, RuleDraft,
+    SLOWEST_RAMP, WindowKind,
 };
 use crate::kernel::sheet::{RAMPING, SheetView};
 use crate::kernel::state::{Held, Memory, View};
@@ -16,11 +17,15 @@ use crate::segment::layout::SLOTS;
 use crate::segment::layout::{slot, slot_base};
 
 fn segment(directory: &tempfile::TempDir) -> Segment {
+    let daily = RuleDraft::new(Algorithm::Gcra, 10, Nanos::from_secs(86_400));
+    make(directory, Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() }).unwrap())
+}
+
+fn make(directory: &tempfile::TempDir, policy: Policy) -> Segment {
     let place = Place { path: directory.path().to_owned(), chosen: true };
     let directory = Directory::find(&[place], Allowances::default()).unwrap();
     let name = LimiterName::new("tmdb").unwrap();
-    let daily = RuleDraft::new(Algorithm::Gcra, 10, Nanos::from_secs(86_400));
-    let seed = Seed::fresh(Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() }).unwrap());
+    let seed = Seed::fresh(policy);
     assert!(create::create(&directory, &name, &seed).unwrap());
     let bounds = Bounds { lock: Duration::from_millis(200), ..Bounds::default() };
     Segment::attach(create::open(&directory, &name).unwrap().unwrap(), bounds).unwrap()
@@ -228,4 +233,68 @@ fn r62_a_ramp_comes_to_the_same_however_often_it_is_looked_at() {
     }
     decide::tick(&mut seldom, start.plus(Nanos::from_secs(60 * 995)));
     assert_eq!(seldom, often);
+}
+
+/// A long policy, and other in nearly all that can be changed than the one with another `salt`.
+fn longest_policy(salt: u64) -> Policy {
+    let names: Vec<String> = (0..16).map(|i| format!("n{i:x}-{}", salt.to_string().repeat(27))).collect();
+    let units = ["requests", "unit-b", "unit-c", "unit-d"];
+    let algorithms = [Algorithm::TokenBucket, Algorithm::Gcra];
+    let rules: [RuleDraft<'_>; 8] = std::array::from_fn(|i| RuleDraft {
+        name: Some(&names[i]),
+        unit: Some(units[i % 4]),
+        burst: Some(1_000_003 + salt),
+        reserve: 1 + salt,
+        ..RuleDraft::new(algorithms[salt as usize % 2], 7 + salt, Nanos(3_600_000_000_001 + salt))
+    });
+    let windows: [PaceWindowDraft<'_>; 8] = std::array::from_fn(|i| PaceWindowDraft {
+        name: &names[8 + i],
+        limit: 100 + salt,
+        interval: Nanos::from_secs(60 + salt),
+        kind: [WindowKind::Fixed, WindowKind::Sliding][salt as usize % 2],
+    });
+    let kinds = [BreakerKind::Consecutive, BreakerKind::Fsm];
+    let mut breaker = Breaker::of(kinds[salt as usize % 2]).with_network_errors(salt.is_multiple_of(2));
+    for number in [&mut breaker.n_throttle, &mut breaker.n_cacheonly, &mut breaker.s_recover] {
+        *number += salt as u32;
+    }
+    for number in [&mut breaker.p_throttle, &mut breaker.p_recover, &mut breaker.p_sleep] {
+        *number += salt as u32;
+    }
+    for time in
+        [&mut breaker.sleep_after, &mut breaker.sleep_min, &mut breaker.sleep_max, &mut breaker.ramp_every]
+    {
+        time.0 += salt;
+    }
+    let draft = PolicyDraft {
+        provider: &names[0],
+        concurrency: Some(100 + salt),
+        concurrency_background: Some(50 + salt),
+        background_share: 1000 + salt,
+        rules: &rules,
+        breaker,
+        adaptive: Some(AdaptiveDraft { windows: &windows, ..AdaptiveDraft::default() }),
+        ..PolicyDraft::default()
+    };
+    Policy::new(&draft).unwrap()
+}
+
+/// The journal must hold it also where timers act and the breaker's state ends in the same transaction.
+#[test]
+fn r110_a_change_of_nearly_all_of_a_long_policy_is_one_transaction() {
+    let directory = tempfile::tempdir().unwrap();
+    let limiter = make(&directory, longest_policy(1));
+    let member = limiter.member().unwrap();
+    for _ in 0..3 {
+        let recorded = limiter.transact(&member, limiter.bounds.lock, |tx, now| {
+            decide::force(tx, decide::Force::Sleep, now);
+            limiter.commit(tx)
+        });
+        recorded.unwrap().unwrap();
+    }
+    let (before, words) = (limiter.words.load(layout::VERSION), |at| limiter.words.load(at));
+    limiter.change_policy(|_| Ok(longest_policy(2))).unwrap();
+    assert_eq!(words(layout::VERSION), before + 2, "one transaction");
+    let used = words(layout::JOURNAL_LEN);
+    assert!(used > 168 && used < layout::JOURNAL_ENTRIES as u64, "{used} words");
 }
