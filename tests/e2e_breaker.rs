@@ -25,7 +25,7 @@ fn actor() {
 /// Short sleeps, and probing without limit of rate.
 fn brisk(breaker: &mut Breaker) {
     breaker.sleep_min = Nanos::from_millis(50);
-    breaker.probe_rate = shmlimit::kernel::policy::PerSecond::per_second(100_000);
+    breaker.probe_rate = shmlimit::kernel::policy::PerSecond::whole(100_000);
 }
 
 /// What a client said of a call, without the time.

@@ -8,7 +8,7 @@
 mod support;
 
 use shmlimit::internals::layout::RESETS;
-use shmlimit::{AcquireError, Error, Limiter, Reason, Request};
+use shmlimit::{AcquireError, Error, Limiter, Outcome, Reason, Request};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{TryRecvError, channel};
@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 use support::actor::{self, Actor, mark, ready};
 use support::image::{self, Image};
 use support::ptrace::{Step, Tracee};
-use support::{NAME, boot_time, builder, directory, eventually, fast_policy, report, usual_policy};
+use support::{
+    NAME, boot_time, builder, directory, eventually, fast_policy, fast_policy_of, report, usual_policy,
+};
 
 /// More than the peers and a victim ever want: nobody has to look for the dead on the way.
 const PERMITS: u64 = 6;
@@ -67,6 +69,18 @@ fn play(role: &str, directory: &Path) {
                 let grant = grant.take().expect("a permit is free");
                 if role == "release" { grant.release().unwrap() } else { grant.cancel().unwrap() }
             });
+        }
+        "record" => {
+            let mut grant = limiter.try_acquire(&one).ok();
+            marked(&mut || {
+                let outcome = Outcome::http(503, &[]).latency(Duration::from_millis(3));
+                grant.take().expect("a permit is free").record(&outcome).unwrap();
+            });
+        }
+        "set policy" => {
+            // Another one each time, with the same permits.
+            let policy = fast_policy_of(&format!("p{}", std::process::id()), PERMITS);
+            marked(&mut || limiter.set_policy(&policy).unwrap());
         }
         "denied" => marked(&mut || {
             let dear = Request::new().cost("requests", 1 << 40);
@@ -231,7 +245,7 @@ impl Scene {
 #[test]
 fn p1_p2_after_a_real_kill_at_any_place_survivors_go_on_and_the_books_balance() {
     let mut scene = Scene::new();
-    for role in ["acquire", "release", "cancel", "denied", "detach"] {
+    for role in ["acquire", "release", "cancel", "record", "set policy", "denied", "detach"] {
         let length = {
             let mut tracee = Tracee::start(role, scene.directory.path());
             (1..).find(|_| tracee.step() == Step::Done).unwrap()

@@ -10,7 +10,8 @@ mod support;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use shmlimit::internals::Bounds;
-use shmlimit::{AcquireError, Error, Grant, Limiter, Priority, Reason, Request};
+use shmlimit::kernel::policy::{Breaker, BreakerKind};
+use shmlimit::{AcquireError, Error, Force, Grant, Limiter, Outcome, Priority, Reason, Request};
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -93,11 +94,16 @@ fn ask(limiter: &Limiter) {
 
 fn open(directory: &Path) -> Limiter {
     let rules = [BUCKET.draft(shmlimit::Algorithm::TokenBucket), GCRA.draft(shmlimit::Algorithm::Gcra)];
+    // Half the rate, half the permits and back again, but never a probe: one that is stopped is written off in time, and
+    // then more permits are out than there are.
+    let mut breaker = Breaker::of(BreakerKind::Fsm);
+    breaker.p_recover = 0;
     let policy = shmlimit::Policy::new(&shmlimit::PolicyDraft {
         provider: "storm",
         concurrency: Some(CONCURRENCY),
         background_share: 10,
         rules: &rules,
+        breaker,
         ..Default::default()
     });
     // A place apart from the logs: the limiter's directory holds limiters.
@@ -125,8 +131,17 @@ fn work(limiter: &Limiter, mut log: File) {
                 }
                 let cancel = random.below(8) == 0;
                 log.write_all(&Entry::Ending { at: boot_time(), cancel }.to_bytes()).unwrap();
-                let ended = if cancel { grant.cancel() } else { grant.release() };
+                let ended = match random.below(4) {
+                    _ if cancel => grant.cancel(),
+                    0 => grant.record(&Outcome::http(503, &[]).latency(Duration::from_millis(1))).map(drop),
+                    1 => grant.record(&Outcome::http(200, &[])).map(drop),
+                    _ => grant.release(),
+                };
                 expect_busy_at_worst(ended.map_err(AcquireError::from));
+                if random.below(64) == 0 {
+                    let force = [Force::Throttle, Force::Normal, Force::ClearGate][random.below(3) as usize];
+                    expect_busy_at_worst(limiter.force(force).map(drop).map_err(AcquireError::from));
+                }
             }
             Err(error) => expect_busy_at_worst(Err(error)),
         }

@@ -11,7 +11,7 @@ use common::{NAME, builder, counted, raw, segment_path};
 use nix::sys::stat::{Mode, SFlag, mknod};
 use nix::unistd::{Uid, chown, mkfifo};
 use shmlimit::internals::layout::{self, header};
-use shmlimit::{Error, Limiter};
+use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
@@ -73,6 +73,71 @@ fn p4_another_length_is_refused() {
         OpenOptions::new().write(true).open(&path).unwrap().set_len(length).unwrap();
         refused_as_foreign(directory.path(), &path, &format!("{length} bytes"));
     }
+}
+
+/// A policy whose log takes some pages.
+fn with_log() -> Policy {
+    let rule = RuleDraft::new(Algorithm::SlidingLog, 10_000, Nanos::from_secs(60));
+    Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap()
+}
+
+#[test]
+fn p4_another_length_of_a_file_with_logs_is_refused() {
+    let whole = layout::size_for(&with_log()) as u64;
+    assert!(whole >= layout::SIZE as u64 + 4 * 4096);
+    let base = layout::SIZE as u64;
+    for length in [0, base - 4096, base, base + 4096, whole - 4096, whole - 8, whole + 8, whole + 4096] {
+        let directory = common::directory();
+        drop(builder(directory.path()).policy(with_log()).create().unwrap());
+        let path = segment_path(directory.path());
+        assert_eq!(fs::metadata(&path).unwrap().len(), whole);
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(length).unwrap();
+        refused_as_foreign(directory.path(), &path, &format!("{length} bytes instead of {whole}"));
+    }
+}
+
+#[test]
+fn p4_a_file_larger_than_any_segment_is_refused_whatever_its_header_says() {
+    let (directory, path) = with_segment();
+    let length = layout::LARGEST_SIZE as u64 + 4096;
+    OpenOptions::new().write(true).open(&path).unwrap().set_len(length).unwrap();
+    raw::rewrite_header(&path, header::SIZE, length);
+    let facts =
+        |path: &Path| fs::metadata(path).map(|file| (file.ino(), file.mtime_nsec(), file.blocks())).unwrap();
+    let before = facts(&path);
+    let error = builder(directory.path()).open_existing().unwrap_err();
+    assert!(matches!(error, Error::Foreign { .. }), "{error}");
+    assert_eq!(facts(&path), before, "something was written");
+}
+
+/// The header fits the file, but the configuration in it asks for logs that the file has no room for.
+#[test]
+fn p4_a_configuration_that_needs_a_larger_file_is_refused() {
+    let directory = common::directory();
+    drop(builder(directory.path()).policy(with_log()).create().unwrap());
+    let path = segment_path(directory.path());
+    for length in [layout::SIZE as u64, layout::size_for(&with_log()) as u64 - 4096] {
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(length).unwrap();
+        raw::rewrite_header(&path, header::SIZE, length);
+        let before = portrait(&path);
+        for open in [builder(directory.path()), builder(directory.path()).policy(with_log())] {
+            let error = open.open().unwrap_err();
+            assert!(matches!(error, Error::Damaged { .. }), "{error}");
+            assert!(error.to_string().contains("larger file"), "{error}");
+        }
+        assert_eq!(portrait(&path), before, "{length} bytes: something was written");
+    }
+}
+
+/// Changing the policy of a limiter in use does not make its file larger.
+#[test]
+fn r110_a_policy_whose_logs_do_not_fit_the_file_is_refused_and_nothing_is_changed() {
+    let directory = common::directory();
+    let limiter = builder(directory.path()).policy(counted(5, None)).create().unwrap();
+    let error = limiter.set_policy(&with_log()).unwrap_err();
+    assert!(matches!(error, Error::DoesNotFit { .. }), "{error}");
+    assert_eq!(limiter.policy().unwrap(), counted(5, None));
+    assert_eq!(common::drain(&limiter), 5);
 }
 
 #[test]

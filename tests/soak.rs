@@ -40,7 +40,7 @@ fn policy(rate: u64, concurrency: u64) -> Policy {
     ];
     let mut breaker = Breaker::of(BreakerKind::Fsm);
     (breaker.sleep_min, breaker.sleep_max) = (Nanos::from_millis(50), Nanos::from_millis(200));
-    breaker.probe_rate = PerSecond::per_second(rate);
+    breaker.probe_rate = PerSecond::whole(rate);
     let mut backoff = Backoff::default();
     backoff.min_sleep = Nanos::from_millis(20);
     let draft =

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use shmlimit::internals::{Bounds, layout};
-use shmlimit::{Limiter, Request};
+use shmlimit::{Force, Limiter, Outcome, Request};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -28,13 +28,13 @@ fuzz_target!(|input: &[u8]| {
     match input.split_first() {
         // As it comes, at full length: mostly refused at the door.
         Some((kind, rest)) if kind % 8 == 0 => {
-            let length = rest.len().min(layout::SIZE);
+            let length = rest.len().min(bytes.len());
             bytes[..length].copy_from_slice(&rest[..length]);
         }
         // Words changed here and there: gets past the door.
         Some((_, rest)) => {
             for change in rest.chunks_exact(10) {
-                let word = usize::from(u16::from_le_bytes([change[0], change[1]])) % layout::WORDS;
+                let word = usize::from(u16::from_le_bytes([change[0], change[1]])) % (bytes.len() / 8);
                 bytes[word * 8..word * 8 + 8].copy_from_slice(&change[2..10]);
             }
         }
@@ -51,6 +51,13 @@ fuzz_target!(|input: &[u8]| {
     let _ = limiter.try_acquire(&request).map(|grant| grant.cancel());
     let _ = limiter.acquire(&request).map(|grant| grant.release());
     let _ = limiter.snapshot();
+    let headers = [("Retry-After", "3"), ("X-RateLimit-Limit", "9"), ("X-RateLimit-Remaining", "1")];
+    let _ = limiter.record(&Outcome::http(429, &headers));
+    let _ = limiter.try_acquire(&request).map(|grant| grant.record(&Outcome::http(503, &headers)));
+    for force in Force::ALL {
+        let _ = limiter.force(force);
+        let _ = limiter.acquire(&request).map(|grant| grant.record(&Outcome::http(200, &[])));
+    }
     if let Ok(policy) = limiter.policy() {
         let _ = limiter.set_policy(&policy);
     }

@@ -2,13 +2,12 @@
 //! after it. The policy is the smallest that makes anybody wait: some permits, no rule, first come first served.
 
 use crate::machine::{FOR_EVER, Machine, robbed_slot};
-use shmlimit::kernel::policy::QUEUEING_AT;
 use shmlimit::kernel::queue::{self, ENTRY_WORDS, Newcomer, Outcome, PROGRESS_WORDS, Ring, TURN_WORDS, Wait};
 use shmlimit::kernel::{Ask, Fairness, General, Nanos, Priority, Queueing, Ticket, Time, View, decide};
 use shmlimit::segment::bell;
 use shmlimit::segment::journal::Begun;
 use shmlimit::segment::layout::{
-    CORE, PLACES, POLICY, PROGRESS, SLOTS, TURN_TABLE, WAITING, entry_base, slot, slot_base,
+    CORE, HOT, PLACES, PROGRESS, SLOTS, TURN_TABLE, WAITING, entry_base, sheet_word, slot, slot_base,
 };
 use shmlimit::segment::lock::{Claim, Os};
 use shmlimit::segment::slots;
@@ -43,15 +42,20 @@ fn state() -> impl Iterator<Item = usize> {
         .chain((0..2).flat_map(of_entry))
 }
 
+/// Where the sheet counts the permits that were written off.
+const WRITTEN_OFF: usize = 13;
+
 /// A segment with so many permits and three participants, of whom `mortal` can die.
 pub fn machine_with_mortal(permits: u32, mortal: usize) -> Arc<Machine> {
-    let words: Vec<usize> = state().chain(POLICY..=POLICY + QUEUEING_AT).collect();
+    // What is in force, and whether permits of probes were written off, which is asked whenever one comes back.
+    let words: Vec<usize> = state().chain(HOT..HOT + 4).chain([sheet_word(WRITTEN_OFF)]).collect();
     let machine = Machine::with_mortal(&words, &[0, 1, 2], mortal);
     let general =
         General { rules: 0, units: 1, concurrency: Some(permits), concurrency_background: None }.to_words();
-    let queueing = Queueing { fairness: Fairness::Fifo, background_share: 0 };
-    for (word, value) in general.into_iter().chain([queueing.to_word()]).enumerate() {
-        machine.words.store(POLICY + word, value);
+    let queueing = Queueing { fairness: Fairness::Fifo, background_share: 0, priorities: true };
+    // No breaker, gate or pace ever needs attention.
+    for (word, value) in general.into_iter().chain([queueing.to_word(), u64::MAX]).enumerate() {
+        machine.words.store(HOT + word, value);
     }
     machine
 }

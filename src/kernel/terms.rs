@@ -80,9 +80,10 @@ impl Terms {
         }
     }
 
-    /// The first rule, a bucket, as it was configured.
+    /// The first rule, a bucket, as it was configured. Its fractions are not reduced more than decimals are, so that
+    /// tokens can be carried over exactly between this rate and those of a breaker.
     pub fn configured(first: &FirstRule) -> Terms {
-        let shared = gcd(first.period.0, first.limit);
+        let shared = tens(first.period.0, first.limit);
         let step = (u128::from(first.period.0 / shared), first.limit / shared);
         Terms::bucket(first.algorithm, first.unit, step, (first.burst, None), first.reserve)
     }
@@ -92,7 +93,7 @@ impl Terms {
         // T = 10^18 / rate, because a rate is in billionths a second.
         const SECOND: u64 = 1_000_000_000_000_000_000;
         let rate = rate.0.clamp(1, PerSecond::FASTEST.0);
-        let shared = gcd(SECOND, rate);
+        let shared = tens(SECOND, rate);
         let step = (u128::from(SECOND / shared), rate / shared);
         Terms::bucket(first.algorithm, first.unit, step, (burst, None), first.reserve.min(burst))
     }
@@ -246,6 +247,15 @@ impl Terms {
             && self.step() > Span::ZERO
             && in_range(self.step())
     }
+}
+
+/// The largest power of ten that divides both.
+const fn tens(a: u64, b: u64) -> u64 {
+    let mut shared = 1;
+    while a.is_multiple_of(shared * 10) && b.is_multiple_of(shared * 10) && shared < 1_000_000_000_000_000_000 {
+        shared *= 10;
+    }
+    shared
 }
 
 const fn gcd(mut a: u64, mut b: u64) -> u64 {

@@ -47,7 +47,9 @@ impl Seed {
             return Ok(Seed { policy: policy?, past, clock_offset });
         }
         let policy = recover::policy(words)?;
-        let mut empty = LocalMemory::new(&policy);
+        // Which calendar window is used up depends on the wall clock.
+        let epoch = words.load(layout::ANCHOR_WALL).wrapping_sub(words.load(layout::ANCHOR_TIME));
+        let mut empty = LocalMemory::starting_at(&policy, epoch);
         decide::reset(&mut empty, Some(&policy), Time(clock.now().wrapping_add(clock_offset)));
         Ok(Seed { policy, past: empty.into_past(), clock_offset })
     }

@@ -2,7 +2,7 @@
 
 use super::attach::Segment;
 use super::directory::GATE_PATIENCE;
-use super::journal::{Begun, Transaction};
+use super::journal::{self, Begun, Transaction};
 use super::layout::{self, SLOTS};
 use super::lock::{Claim, StillHeld};
 use super::recover;
@@ -98,6 +98,10 @@ impl Segment {
     fn enter(&self) -> Result<Member, Error> {
         let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
         let boot = sys::boot_id().map_err(Error::io("find the boot identity for", self.path()))?;
+        // Without the lock first: what cannot be used is left as it is, to the byte (P4).
+        if let Some(Err(problem)) = journal::read(&self.words, recover::policy) {
+            return Err(self.damaged(problem));
+        }
         let (slot, pulse) = self.find_slot()?;
         let begun = Transaction::begin(&self.words, &self.backing, slot, Claim::Newcomer, self.bounds.lock);
         let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held, self.bounds.lock))?;

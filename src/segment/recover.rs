@@ -128,7 +128,7 @@ pub fn is_sound<O: Os>(tx: &Transaction<'_, O>, policy: &Policy, found: Found, n
     }
     let core = tx.core();
     is_sane(tx, found, now)
-        && breaker::is_in_force(tx, policy)
+        && breaker::is_in_force(tx, policy, now)
         && decide::sane(tx)
         && (total, background) == (u64::from(core.in_flight), u64::from(core.in_flight_background))
 }

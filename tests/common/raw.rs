@@ -16,26 +16,31 @@ impl Raw {
     /// Maps the file.
     pub fn map(path: &Path) -> Raw {
         let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
-        Raw { map: MmapOptions::new().len(layout::SIZE).map_raw(&file).unwrap() }
+        Raw { map: MmapOptions::new().map_raw(&file).unwrap() }
+    }
+
+    /// How many words it has: more than [`layout::WORDS`] if it has logs.
+    pub fn words(&self) -> usize {
+        self.map.len() / 8
     }
 
     /// One byte.
     pub fn byte(&self, at: usize) -> &AtomicU8 {
-        assert!(at < layout::SIZE);
+        assert!(at < self.map.len());
         // SAFETY: within the mapping, which lives as long as `self`; all accesses are atomic.
         unsafe { AtomicU8::from_ptr(self.map.as_mut_ptr().add(at)) }
     }
 
     /// One word.
     pub fn word(&self, index: usize) -> &AtomicU64 {
-        assert!(index < layout::WORDS);
+        assert!(index < self.words());
         // SAFETY: within the page-aligned mapping, which lives as long as `self`; all accesses are atomic.
         unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().cast::<u64>().add(index)) }
     }
 
     /// All words.
     pub fn image(&self) -> Vec<u64> {
-        (0..layout::WORDS).map(|i| self.word(i).load(Ordering::Relaxed)).collect()
+        (0..self.words()).map(|i| self.word(i).load(Ordering::Relaxed)).collect()
     }
 
     /// Puts these words of an image back. Only where nobody else uses the segment meanwhile.
@@ -45,7 +50,7 @@ impl Raw {
 
     /// Writes words from `first` on. Only where nobody else uses the segment meanwhile.
     pub fn restore_from(&self, first: usize, words: &[u64]) {
-        assert!(first + words.len() <= layout::WORDS);
+        assert!(first + words.len() <= self.words());
         // SAFETY: within the page-aligned mapping; the caller is alone, so a plain copy races with nobody.
         unsafe {
             let to = self.map.as_mut_ptr().cast::<u64>().add(first);

@@ -21,7 +21,17 @@ impl Image {
 
     /// Takes the picture anew. A mapped file in memory and its reads are one and the same pages.
     pub fn take(&mut self, file: &File) {
+        self.0.resize(file.metadata().unwrap().len() as usize, 0);
         file.read_exact_at(&mut self.0, 0).unwrap();
+    }
+
+    /// How many words the segment has: more than [`layout::WORDS`] if it has logs.
+    pub fn words(&self) -> usize {
+        self.0.len() / 8
+    }
+
+    fn range(&self, words: std::ops::Range<usize>) -> Vec<u64> {
+        words.map(|word| self.word(word)).collect()
     }
 
     /// A picture of the segment in a directory.
@@ -70,12 +80,32 @@ impl Image {
 
     /// The states of the rules.
     pub fn rules(&self) -> Vec<u64> {
-        (layout::RULES..layout::POLICY).map(|word| self.word(word)).collect()
+        self.range(layout::RULES..layout::HOT)
+    }
+
+    /// What is in force: permits, attention, terms of the rules.
+    pub fn hot(&self) -> Vec<u64> {
+        self.range(layout::HOT..layout::POLICY)
+    }
+
+    /// Breaker, gate, tallies, pace, transitions.
+    pub fn sheet(&self) -> Vec<u64> {
+        self.range(layout::SHEET..layout::JOURNAL)
+    }
+
+    /// Recent outcomes and admissions.
+    pub fn rings(&self) -> Vec<u64> {
+        self.range(layout::RINGS..layout::WORDS)
+    }
+
+    /// The logs.
+    pub fn logs(&self) -> Vec<u64> {
+        self.range(layout::WORDS..self.words())
     }
 
     /// The policy as stored.
     pub fn policy(&self) -> Vec<u64> {
-        (layout::POLICY..=layout::POLICY_CHECKSUM).map(|word| self.word(word)).collect()
+        self.range(layout::POLICY..layout::POLICY_CHECKSUM + 1)
     }
 
     /// Permits a slot says it holds.
@@ -166,8 +196,9 @@ impl Image {
             matches!(*word, layout::ANCHOR_TIME | layout::ANCHOR_WALL)
                 || (layout::slot_base(mine)..layout::slot_base(mine + 1)).contains(word)
         };
-        let words =
-            (0..layout::WORDS).filter(|word| layout::is_journaled(*word, layout::WORDS) && !is_trace(word));
+        let all = self.words();
+        assert_eq!(after.words(), all, "recovery changed the size of the file");
+        let words = (0..all).filter(|word| layout::is_journaled(*word, all) && !is_trace(word));
         if permits {
             // Nobody in the picture will ever look again; that need not be waited for.
             everybody_is_late(copy.path());
@@ -213,6 +244,7 @@ impl Camera {
 
     /// Takes a picture anew.
     pub fn take(&self, image: &mut Image) {
+        image.0.resize(self.0.len(), 0);
         image.0.copy_from_slice(&self.0);
     }
 }
@@ -226,6 +258,11 @@ impl Recovered {
     pub fn only(mut self, counts: &impl Fn(usize) -> bool) -> Recovered {
         self.0.retain(|(word, _)| counts(*word));
         self
+    }
+
+    /// One word.
+    pub fn word(&self, word: usize) -> Option<u64> {
+        self.0.iter().find(|(index, _)| *index == word).map(|(_, value)| *value)
     }
 
     /// Where two of them differ, for people.

@@ -29,23 +29,28 @@ pub fn directory() -> TempDir {
 }
 
 /// One bucket and one GCRA of that many requests a period and at once.
-fn two_rules(bucket: u64, gcra: u64, period: Nanos, concurrency: u64) -> Policy {
+fn two_rules(provider: &str, [bucket, gcra]: [u64; 2], period: Nanos, concurrency: u64) -> Policy {
     let rules = [
         RuleDraft::new(Algorithm::TokenBucket, bucket, period),
         RuleDraft::new(Algorithm::Gcra, gcra, period),
     ];
     let concurrency = Some(concurrency);
-    Policy::new(&PolicyDraft { provider: "test", concurrency, rules: &rules, ..Default::default() }).unwrap()
+    Policy::new(&PolicyDraft { provider, concurrency, rules: &rules, ..Default::default() }).unwrap()
 }
 
 /// So many requests an hour and at once.
 pub fn policy(bucket: u64, gcra: u64) -> Policy {
-    two_rules(bucket, gcra, Nanos::from_secs(3600), CONCURRENCY)
+    two_rules("test", [bucket, gcra], Nanos::from_secs(3600), CONCURRENCY)
 }
 
 /// Rules that no test can exhaust: only permits and the lock are in the way.
 pub fn fast_policy(concurrency: u64) -> Policy {
-    two_rules(100_000_000, 50_000_000, Nanos::from_secs(1), concurrency)
+    fast_policy_of("test", concurrency)
+}
+
+/// The same under another name, so that it is another policy.
+pub fn fast_policy_of(provider: &str, concurrency: u64) -> Policy {
+    two_rules(provider, [100_000_000, 50_000_000], Nanos::from_secs(1), concurrency)
 }
 
 /// Room for every grant a test makes, but few enough that an hour's refill cannot hide a charge.

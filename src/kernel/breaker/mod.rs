@@ -192,7 +192,7 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
     let breaker = m.breaker_policy();
     let mut health = m.health();
     let before = health;
-    // Each round leaves a state or raises the rate; both come to an end.
+    // Each round leaves a state, or raises the rate as far as it is due; both come to an end.
     while let Some(at) = due(&health, &breaker).filter(|due| *due <= now) {
         match health.state() {
             State::Normal => drive::ramp(m, &mut health, &breaker, now),
@@ -218,13 +218,20 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
 
 /// Says when attention is needed next.
 pub(super) fn attend<M: Memory>(m: &mut M, health: &Health, now: Time) {
+    m.set_attention(next_attention(m, health, now));
+}
+
+fn next_attention<V: View>(v: &V, health: &Health, now: Time) -> Time {
     let at_once = matches!(health.state(), State::HalfOpen)
         || health.state().blocks().is_some()
         || health.gate_until > now
-        || m.is_passthrough()
-        || m.is_adaptive();
-    let timer = if health.has(RAMPING) { health.until } else { Time(u64::MAX) };
-    m.set_attention(if at_once { Time::ZERO } else { timer });
+        || v.is_passthrough()
+        || v.is_adaptive();
+    match at_once {
+        true => Time::ZERO,
+        false if health.has(RAMPING) => health.until,
+        false => Time(u64::MAX),
+    }
 }
 
 /// Goes over to a state. Stores everything but the health itself, which is the caller's to store.

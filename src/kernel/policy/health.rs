@@ -17,6 +17,9 @@ pub const LEAST_RAMP_FACTOR: u32 = MILLION + 1000;
 /// Most outcomes that are remembered.
 pub const MAX_OUTCOMES: u32 = 1024;
 
+/// The least time between two rises.
+pub const FASTEST_RAMP: Nanos = Nanos::from_millis(1);
+
 /// Units per second, in billionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(transparent)]
@@ -235,7 +238,7 @@ impl Breaker {
         time("breaker.sleep_after", self.sleep_after, 0)?;
         time("breaker.sleep_min", self.sleep_min, 1)?;
         time("breaker.sleep_max", self.sleep_max, 1)?;
-        time("breaker.ramp_every", self.ramp_every, 1_000_000)?;
+        time("breaker.ramp_every", self.ramp_every, FASTEST_RAMP.0)?;
         time("breaker.auto_recover", self.auto_recover, 0)?;
         time("breaker.probe_timeout", self.probe_timeout, 1)?;
         time("breaker.reset_timeout", self.reset_timeout, 1)?;

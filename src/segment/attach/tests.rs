@@ -1,8 +1,13 @@
 //! What a segment does with the dead, with damage and with another boot, on real files.
 
 use super::*;
-use crate::kernel::policy::{Algorithm, PolicyDraft, RuleDraft};
-use crate::kernel::state::{Held, View};
+use crate::kernel::outcome::{Class, Report};
+use crate::kernel::policy::{
+    AdaptiveDraft, Algorithm, Breaker, BreakerKind, PaceWindowDraft, PerSecond, PolicyDraft, RuleDraft,
+    LEAST_RAMP_FACTOR, WindowKind,
+};
+use crate::kernel::sheet::{RAMPING, SheetView};
+use crate::kernel::state::{Held, Memory, View};
 use crate::kernel::time::Nanos;
 use crate::kernel::{LocalMemory, rule};
 use crate::paths::{LimiterName, Place};
@@ -12,11 +17,15 @@ use crate::segment::layout::SLOTS;
 use crate::segment::layout::{slot, slot_base};
 
 fn segment(directory: &tempfile::TempDir) -> Segment {
+    let daily = RuleDraft::new(Algorithm::Gcra, 10, Nanos::from_secs(86_400));
+    make(directory, Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() }).unwrap())
+}
+
+fn make(directory: &tempfile::TempDir, policy: Policy) -> Segment {
     let place = Place { path: directory.path().to_owned(), chosen: true };
     let directory = Directory::find(&[place], Allowances::default()).unwrap();
     let name = LimiterName::new("tmdb").unwrap();
-    let daily = RuleDraft::new(Algorithm::Gcra, 10, Nanos::from_secs(86_400));
-    let seed = Seed::fresh(Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() }).unwrap());
+    let seed = Seed::fresh(policy);
     assert!(create::create(&directory, &name, &seed).unwrap());
     let bounds = Bounds { lock: Duration::from_millis(200), ..Bounds::default() };
     Segment::attach(create::open(&directory, &name).unwrap().unwrap(), bounds).unwrap()
@@ -72,6 +81,23 @@ fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_not
         rule::available(&memory, &rule::At::of(&memory, 0, now), seed.rule(0), false)
     };
     assert_eq!((left(&whole), left(&seed)), (10, 0));
+}
+
+/// Which window is used up depends on the wall clock: one of the limiter's own clock would be over long ago.
+#[test]
+fn a_deleted_segment_whose_owner_died_leaves_nothing_to_have_of_calendar_windows_either() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    // A window that began with the year 2001 or so, and does not end during this test.
+    let window = RuleDraft::new(Algorithm::FixedWindow, 10, Nanos::from_secs(1_000_000_000));
+    let policy = Policy::new(&PolicyDraft { rules: &[window], ..PolicyDraft::default() }).unwrap();
+    segment.change_policy(|_| Ok(policy)).unwrap();
+    segment.words.store(layout::VERSION, 7);
+    std::fs::remove_file(segment.path()).unwrap();
+
+    let seed = segment.seed().unwrap();
+    let id = seed.rule(0).0[0];
+    assert_eq!(id, sys::wall_now() / window.period.0, "the window that is used up is the one of now");
 }
 
 /// One who never has time to sleep must not meet the dead one's lock for ever.
@@ -155,4 +181,120 @@ fn r135_another_boot_identity_is_no_reboot_while_others_live() {
     segment.words.store(layout::ANCHOR_WALL, segment.words.load(layout::ANCHOR_WALL) - day);
     let again = attach_again(&directory);
     assert!(segment.now(&again.member().unwrap()).0 >= before + day, "the time it was off has passed");
+}
+
+/// A breaker that has just recovered, and raises the rate in the smallest steps there may be: about 700 of them.
+fn with_a_slow_ramp() -> Policy {
+    let rule = RuleDraft::new(Algorithm::TokenBucket, 1000, Nanos::from_secs(1));
+    let mut breaker = Breaker::of(BreakerKind::Fsm);
+    (breaker.ramp_factor, breaker.s_probe_ok) = (LEAST_RAMP_FACTOR, 1);
+    Policy::new(&PolicyDraft { rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap()
+}
+
+fn recover_by_a_probe(m: &mut impl Memory, now: Time) {
+    assert!(decide::force(m, decide::Force::HalfOpen, now));
+    decide::record(m, 0, None, &Report::new(Class::Ok), now);
+    assert!(m.health().has(RAMPING));
+}
+
+const A_YEAR: Nanos = Nanos::from_secs(365 * 86_400);
+
+/// More steps to catch up with than a journal holds words: else nobody could ever ask this limiter again.
+#[test]
+fn r62_a_ramp_that_nobody_looked_at_for_long_is_one_transaction() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    segment.change_policy(|_| Ok(with_a_slow_ramp())).unwrap();
+    let transact = |work: &dyn Fn(&mut Tx<'_>, Time)| {
+        let done = segment.transact(&member, segment.bounds.lock, |tx, now| {
+            work(tx, now);
+            segment.commit(tx)
+        });
+        done.unwrap().unwrap();
+    };
+    transact(&|tx, now| recover_by_a_probe(tx, now));
+    transact(&|tx, now| decide::tick(tx, now.plus(A_YEAR)));
+    let health = segment.look(|view| view.health()).unwrap();
+    assert!(!health.has(RAMPING) && health.rate == PerSecond(0), "the full rate");
+}
+
+#[test]
+fn r62_a_ramp_comes_to_the_same_however_often_it_is_looked_at() {
+    let policy = with_a_slow_ramp();
+    let [mut seldom, mut often] = [(); 2].map(|()| LocalMemory::new(&policy));
+    let start = Time(1_000_000_000_000);
+    for m in [&mut seldom, &mut often] {
+        recover_by_a_probe(m, start);
+    }
+    for minutes in (0..5 * 200).step_by(5) {
+        decide::tick(&mut often, start.plus(Nanos::from_secs(60 * minutes)));
+        assert!(often.health().has(RAMPING));
+    }
+    decide::tick(&mut seldom, start.plus(Nanos::from_secs(60 * 995)));
+    assert_eq!(seldom, often);
+}
+
+/// A long policy, and other in nearly all that can be changed than the one with another `salt`.
+fn longest_policy(salt: u64) -> Policy {
+    let names: Vec<String> = (0..16).map(|i| format!("n{i:x}-{}", salt.to_string().repeat(27))).collect();
+    let units = ["requests", "unit-b", "unit-c", "unit-d"];
+    let algorithms = [Algorithm::TokenBucket, Algorithm::Gcra];
+    let rules: [RuleDraft<'_>; 8] = std::array::from_fn(|i| RuleDraft {
+        name: Some(&names[i]),
+        unit: Some(units[i % 4]),
+        burst: Some(1_000_003 + salt),
+        reserve: 1 + salt,
+        ..RuleDraft::new(algorithms[salt as usize % 2], 7 + salt, Nanos(3_600_000_000_001 + salt))
+    });
+    let windows: [PaceWindowDraft<'_>; 8] = std::array::from_fn(|i| PaceWindowDraft {
+        name: &names[8 + i],
+        limit: 100 + salt,
+        interval: Nanos::from_secs(60 + salt),
+        kind: [WindowKind::Fixed, WindowKind::Sliding][salt as usize % 2],
+    });
+    let kinds = [BreakerKind::Consecutive, BreakerKind::Fsm];
+    let mut breaker = Breaker::of(kinds[salt as usize % 2]).with_network_errors(salt.is_multiple_of(2));
+    for number in [&mut breaker.n_throttle, &mut breaker.n_cacheonly, &mut breaker.s_recover] {
+        *number += salt as u32;
+    }
+    for number in [&mut breaker.p_throttle, &mut breaker.p_recover, &mut breaker.p_sleep] {
+        *number += salt as u32;
+    }
+    for time in
+        [&mut breaker.sleep_after, &mut breaker.sleep_min, &mut breaker.sleep_max, &mut breaker.ramp_every]
+    {
+        time.0 += salt;
+    }
+    let draft = PolicyDraft {
+        provider: &names[0],
+        concurrency: Some(100 + salt),
+        concurrency_background: Some(50 + salt),
+        background_share: 1000 + salt,
+        rules: &rules,
+        breaker,
+        adaptive: Some(AdaptiveDraft { windows: &windows, ..AdaptiveDraft::default() }),
+        ..PolicyDraft::default()
+    };
+    Policy::new(&draft).unwrap()
+}
+
+/// The journal must hold it also where timers act and the breaker's state ends in the same transaction.
+#[test]
+fn r110_a_change_of_nearly_all_of_a_long_policy_is_one_transaction() {
+    let directory = tempfile::tempdir().unwrap();
+    let limiter = make(&directory, longest_policy(1));
+    let member = limiter.member().unwrap();
+    for _ in 0..3 {
+        let recorded = limiter.transact(&member, limiter.bounds.lock, |tx, now| {
+            decide::force(tx, decide::Force::Sleep, now);
+            limiter.commit(tx)
+        });
+        recorded.unwrap().unwrap();
+    }
+    let (before, words) = (limiter.words.load(layout::VERSION), |at| limiter.words.load(at));
+    limiter.change_policy(|_| Ok(longest_policy(2))).unwrap();
+    assert_eq!(words(layout::VERSION), before + 2, "one transaction");
+    let used = words(layout::JOURNAL_LEN);
+    assert!(used > 168 && used < layout::JOURNAL_ENTRIES as u64, "{used} words");
 }
