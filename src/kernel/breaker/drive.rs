@@ -233,8 +233,8 @@ pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker,
         Some((if rate == base { PerSecond(0) } else { rate }, at))
     });
     put_rates_in_force(m, steps.by_ref());
-    while steps.next().is_some() {}
-    drop(steps);
+    // Where no rule is driven, the rate rises all the same.
+    steps.for_each(drop);
     let done = rate >= base;
     health.flag(RAMPING, !done);
     health.rate = if done { PerSecond(0) } else { rate };
