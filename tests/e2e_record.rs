@@ -3,11 +3,13 @@
 
 #![cfg(target_os = "linux")]
 
-mod common;
+#[allow(dead_code, reason = "only forks are needed")]
+#[path = "common/children.rs"]
+mod children;
 mod server;
 mod support;
 
-use common::children::{exit_code, forked};
+use children::{exit_code, forked};
 use server::policies::{breaker, limiter, roomy};
 use shmlimit::{Force, Nanos, Outcome, Request, Source};
 use std::sync::{Arc, Mutex};

@@ -92,7 +92,7 @@ fn round(n: u64, directory: &Path, server: &Server, limiter: &Limiter, clients: 
         7 => drop(limiter.force(Force::ClearGate).unwrap()),
         _ => {}
     }
-    if n % 3 == 0 {
+    if n.is_multiple_of(3) {
         let dead = clients.remove(LASTING);
         std::thread::sleep(Duration::from_millis(n % 97));
         dead.signal(Signal::SIGKILL);
