@@ -252,7 +252,8 @@ impl Terms {
 /// The largest power of ten that divides both.
 const fn tens(a: u64, b: u64) -> u64 {
     let mut shared = 1;
-    while a.is_multiple_of(shared * 10) && b.is_multiple_of(shared * 10) && shared < 1_000_000_000_000_000_000 {
+    while a.is_multiple_of(shared * 10) && b.is_multiple_of(shared * 10) && shared < 1_000_000_000_000_000_000
+    {
         shared *= 10;
     }
     shared

@@ -301,7 +301,7 @@ impl Pair {
         same("concurrency", breaker::concurrency(kernel), self.oracle.concurrency())?;
         same("in flight", kernel.core().in_flight as usize, self.oracle.flights.len())?;
         same("window", outcome::counted(kernel, Time(now)), self.oracle.counted(now))?;
-        same("in force", breaker::is_in_force(kernel, &self.policy), true)?;
+        same("in force", breaker::is_in_force(kernel, &self.policy, Time(now)), true)?;
         same("sane", decide::sane(kernel), true)?;
         if self.oracle.numbers.kind == BreakerKind::Fsm {
             same("rate", breaker::rate(kernel).0, self.oracle.shown_rate())?;

@@ -3,8 +3,8 @@
 use super::*;
 use crate::kernel::outcome::{Class, Report};
 use crate::kernel::policy::{
-    AdaptiveDraft, Algorithm, Breaker, BreakerKind, PaceWindowDraft, PerSecond, PolicyDraft, RuleDraft,
-    LEAST_RAMP_FACTOR, WindowKind,
+    AdaptiveDraft, Algorithm, Breaker, BreakerKind, LEAST_RAMP_FACTOR, PaceWindowDraft, PerSecond,
+    PolicyDraft, RuleDraft, WindowKind,
 };
 use crate::kernel::sheet::{RAMPING, SheetView};
 use crate::kernel::state::{Held, Memory, View};

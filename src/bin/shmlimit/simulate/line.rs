@@ -159,7 +159,11 @@ pub fn said(reading: &Reading) -> Value {
 /// Seconds: a whole number where it is one.
 fn seconds(time: Nanos) -> Value {
     const SECOND: u64 = 1_000_000_000;
-    if time.0.is_multiple_of(SECOND) { (time.0 / SECOND).into() } else { (time.0 as f64 / SECOND as f64).into() }
+    if time.0.is_multiple_of(SECOND) {
+        (time.0 / SECOND).into()
+    } else {
+        (time.0 as f64 / SECOND as f64).into()
+    }
 }
 
 /// What a line is answered that is no operation.
