@@ -9,6 +9,8 @@ mod attach;
 mod backing;
 pub mod bell;
 #[cfg(not(loom))]
+mod change;
+#[cfg(not(loom))]
 pub mod create;
 #[cfg(not(loom))]
 pub mod directory;
