@@ -251,6 +251,10 @@ fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_nobody_stalls() {
     let deeds = rage(directory.path(), Duration::from_secs(seconds), &mut Random(seed));
     // Everybody is dead now; a newcomer can have all permits, and has to bury their holders for it.
     let limiter = open(directory.path());
+    // Some of them may have left it throttled, or with the gate closed.
+    for force in [Force::Normal, Force::ClearGate] {
+        limiter.force(force).expect("forced");
+    }
     let patient = Request::new().timeout(WATCHDOG);
     let all: Vec<_> =
         (0..CONCURRENCY).map(|_| limiter.acquire(&patient).expect("a permit comes back")).collect();

@@ -285,7 +285,7 @@ fn r137_each_bound_is_an_error_that_names_the_key() {
     for (draft, start) in [
         (RuleDraft { limit: 0, ..fine }, "rules.1.limit = 0: must be from 1 to"),
         (RuleDraft { limit: MAX_AMOUNT + 1, ..fine }, "rules.1.limit = 281474976710657: must"),
-        (RuleDraft { period: Nanos(0), ..fine }, "rules.1.period = 0: must be from 1 to"),
+        (RuleDraft { period: Nanos(0), ..fine }, "rules.1.period = 0s: must be from 1ns to"),
         (RuleDraft { burst: Some(0), ..fine }, "rules.1.burst = 0: must be from 1 to"),
         (
             RuleDraft { period: Nanos((1 << 62) - 1), burst: Some(11), ..fine },

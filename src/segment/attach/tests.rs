@@ -9,7 +9,7 @@ use crate::kernel::policy::{
 use crate::kernel::sheet::{RAMPING, SheetView};
 use crate::kernel::state::{Held, Memory, View};
 use crate::kernel::time::Nanos;
-use crate::kernel::{LocalMemory, rule};
+use crate::kernel::{LocalMemory, decide, rule};
 use crate::paths::{LimiterName, Place};
 use crate::segment::create;
 use crate::segment::directory::{Allowances, Directory};
