@@ -1,0 +1,94 @@
+//! A success that is recorded the short way leaves exactly what the long way leaves.
+
+use proptest::prelude::*;
+use shmlimit::kernel::outcome::{Class, Report};
+use shmlimit::kernel::policy::{Breaker, BreakerKind, OutcomeWindow};
+use shmlimit::kernel::{Ask, LocalMemory, Time, decide};
+use shmlimit::{Algorithm, Force, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
+
+const SECOND: u64 = 1_000_000_000;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Call(Class),
+    Force(Force),
+    Step(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        10 => Just(Op::Call(Class::Ok)),
+        1 => prop_oneof![Just(Class::Throttled), Just(Class::Server), Just(Class::Net), Just(Class::Ignored)]
+            .prop_map(Op::Call),
+        1 => prop::sample::select(Force::ALL.to_vec()).prop_map(Op::Force),
+        4 => prop_oneof![0..10_u64, 0..SECOND, Just(SECOND), 0..20 * SECOND].prop_map(Op::Step),
+    ]
+}
+
+fn policy(kind: BreakerKind, max_count: u32, max_age: u64) -> Policy {
+    let rule = RuleDraft::new(Algorithm::TokenBucket, 1000, Nanos::from_secs(1));
+    Policy::new(&PolicyDraft {
+        rules: &[rule],
+        breaker: Breaker::of(kind),
+        window: OutcomeWindow { max_age: Nanos(max_age), max_count, min_samples: 2 },
+        ..PolicyDraft::default()
+    })
+    .unwrap()
+}
+
+proptest! {
+    #[test]
+    fn r130_the_short_way_of_recording_agrees_with_the_long_one(
+        kind in prop::sample::select(BreakerKind::ALL.to_vec()),
+        max_count in 1..6_u32,
+        max_age in prop_oneof![1..4_u64, 1..3 * SECOND],
+        ops in prop::collection::vec(op(), 1..80),
+    ) {
+        let policy = policy(kind, max_count, max_age);
+        let mut m = LocalMemory::new(&policy);
+        let mut now = 0;
+        for op in ops {
+            match op {
+                Op::Step(by) => now += by,
+                Op::Force(force) => drop(decide::force(&mut m, force, Time(now))),
+                Op::Call(class) => {
+                    let ask = Ask::one(Priority::User);
+                    let Ok(ticket) = decide::acquire(&mut m, 0, &ask, Time(now)) else { continue };
+                    now += 1;
+                    let mut short = m.clone();
+                    let fine = if class == Class::Ok {
+                        decide::record_fine(&mut short, 0, &ticket, Time(now))
+                    } else {
+                        None
+                    };
+                    if fine.is_none() {
+                        prop_assert_eq!(&short, &m, "who declines changes nothing");
+                    }
+                    let report = Report {
+                        priority: Priority::User,
+                        granted_at: Some(ticket.granted_at),
+                        ..Report::new(class)
+                    };
+                    let verdict = decide::record(&mut m, 0, Some(&ticket), &report, Time(now));
+                    if let Some(samples) = fine {
+                        prop_assert_eq!(&short, &m);
+                        prop_assert_eq!((samples, 0, 0), (verdict.samples, verdict.errors, verdict.consec429));
+                        prop_assert_eq!(verdict.advice, Default::default());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_short_way_is_taken_while_all_is_well() {
+    for kind in BreakerKind::ALL {
+        let mut m = LocalMemory::new(&policy(kind, 3, SECOND));
+        for i in 0..20 {
+            let now = Time(i * SECOND / 10);
+            let ticket = decide::acquire(&mut m, 0, &Ask::one(Priority::User), now).unwrap();
+            assert_eq!(decide::record_fine(&mut m, 0, &ticket, now), Some((i as u32 + 1).min(3)));
+        }
+    }
+}
