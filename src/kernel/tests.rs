@@ -232,6 +232,18 @@ fn r129_settling_charges_below_zero_and_refunds_the_rest() {
 }
 
 #[test]
+fn r129_a_cancel_gives_back_however_deep_a_settlement_went() {
+    let mut m = memory(&[bucket(10, SECOND)]);
+    let first = user(&mut m, 9, 0).unwrap();
+    let second = user(&mut m, 1, 0).unwrap();
+    // 40 tokens below zero, four times what the bucket holds.
+    decide::settle(&mut m, &first, [49, 0, 0, 0], Time(0));
+    assert_eq!(user(&mut m, 1, 0).unwrap_err().retry_after(), Some(Nanos(4_100_000_000)));
+    decide::cancel(&mut m, 0, &second, Time(0));
+    assert_eq!(user(&mut m, 1, 0).unwrap_err().retry_after(), Some(Nanos(4_000_000_000)));
+}
+
+#[test]
 fn r110_a_larger_burst_is_no_gift_and_a_smaller_one_clips() {
     for (burst, expected) in [(20, 7), (5, 5)] {
         let (old, new) = (

@@ -29,9 +29,10 @@
 //! `ticks` that may go round. A tick is 1/den ns, the finest a time of this rule can differ; only where eight
 //! times tau has more ticks than a word holds, a tick is 2^k of those, and a position is rounded down. A charge
 //! admitted at t ends at t + tau at the latest, so once that is past there is nothing to give back; before it,
-//! and with `at` no more than 2·tau ahead, `at` less the position is at most 3·tau plus what `back` has grown.
-//! Whenever `back` has grown by a quarter turn, all charges so far are forgotten. So the difference is below a
-//! whole turn, and never mistaken.
+//! `at` less the position is at most how far `at` is ahead, plus tau (an eighth of a turn), plus what `back` has
+//! grown. Whenever `back` has grown by a quarter turn, all charges so far are forgotten; while settlements have
+//! driven `at` more than half a turn ahead, nothing is given back. So the difference is below a whole turn, and
+//! never mistaken.
 
 use super::{At, Charge, Charged, Count, When};
 use crate::kernel::span::{MAX_SPAN, Span};
@@ -45,6 +46,9 @@ pub struct Bucket;
 
 /// Binary logarithm of a quarter of all ticks a word can count.
 const QUARTER_TURN: u32 = u64::BITS - 2;
+
+/// Half of all ticks a word can count.
+const HALF_TURN: u128 = 1 << (u64::BITS - 1);
 
 /// The state's words.
 #[derive(Clone, Copy)]
@@ -192,7 +196,7 @@ impl Count for Bucket {
         let words = Words::read(m.rule(*rule));
         let debt = words.debt(*now);
         let over = charged.at.0.saturating_add(tau.whole) < now.0;
-        let unclear = words.at.frac >= den || debt.whole > tau.whole.saturating_mul(2).saturating_add(1);
+        let unclear = words.at.frac >= den || debt.parts(den) >> terms.tick() > HALF_TURN;
         if over || unclear || charged.at < words.since {
             return;
         }
