@@ -139,7 +139,13 @@ impl Overrides {
 impl Config {
     /// Reads a configuration file. Unknown keys are refused, and so are settings this version cannot carry out.
     pub fn from_toml(text: &str) -> Result<Config, ConfigError> {
-        Config::new(read::settings(text)?)
+        Config::new(read::settings(text, false)?)
+    }
+
+    /// Reads a configuration file for a run with one caller, such as a simulation: `[cluster]` has no meaning there
+    /// and is ignored.
+    pub fn from_toml_alone(text: &str) -> Result<Config, ConfigError> {
+        Config::new(read::settings(text, true)?)
     }
 
     /// The configuration of a preset.

@@ -12,9 +12,13 @@ const LISTS: [&str; 2] = ["rules", "adaptive.windows"];
 /// Part of the format, but not of this version.
 const LATER: &str = "cluster";
 
-pub(super) fn settings(text: &str) -> Result<Settings, ConfigError> {
-    let table: Table = toml::from_str(text)
+/// The settings of a file for one caller `alone`, or for all.
+pub(super) fn settings(text: &str, alone: bool) -> Result<Settings, ConfigError> {
+    let mut table: Table = toml::from_str(text)
         .map_err(|error: toml::de::Error| ConfigError::Syntax(error.to_string().trim_end().to_owned()))?;
+    if alone && table.get(LATER).is_some_and(Value::is_table) {
+        table.remove(LATER);
+    }
     let mut settings = match table.get("preset") {
         Some(Value::String(preset)) => preset_settings(preset)?,
         Some(value) => return Err(bad("preset", &given(value), "must be a text in quotes")),

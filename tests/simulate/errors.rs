@@ -166,3 +166,12 @@ fn the_summary_says_what_the_run_came_to() {
     );
     assert!(played.err.contains("normal       1.5s\n"), "{}", played.err);
 }
+
+#[test]
+fn a_cluster_means_nothing_to_one_caller_and_is_ignored() {
+    let script = "{\"op\":\"acquire\",\"n\":2}\n";
+    let cluster = format!("{ONE}[cluster]\nnodes = 3\npeers = [\"a\", \"b\"]\n");
+    assert_eq!(play(&cluster, script), play(ONE, script));
+    let none = Trial::new("cluster = 3\n").play_with(&[], script);
+    assert_eq!((none.code, none.lines.len()), (2, 0), "that is no [cluster]");
+}

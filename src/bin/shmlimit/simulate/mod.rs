@@ -63,7 +63,7 @@ pub fn run(args: &Simulate) -> Result<ExitCode, Failure> {
 
 fn config(path: &Path) -> Result<Config, Failure> {
     let text = init::read(path).map_err(|error| unreadable(path, &error))?;
-    Config::from_toml(&text).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+    Config::from_toml_alone(&text).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
 }
 
 /// What the picture is of: the provider and the files.
