@@ -259,3 +259,10 @@ fn r41_passthrough_never_refuses_and_still_counts() {
     assert_eq!((&lines[0]["allowed"], &lines[0]["admitted"]), (&json!(true), &json!(10)));
     assert_eq!(lines[1]["remaining"], 0);
 }
+
+#[test]
+fn r41_passthrough_holds_nothing_back_and_a_peek_says_so() {
+    let config = "mode = 'passthrough'\n[[rules]]\nalgorithm = 'leaky_bucket'\nlimit = 2\nperiod = '1s'";
+    let lines = play(config, "{\"op\":\"acquire\",\"n\":3}\n{\"op\":\"acquire\",\"cost\":0}");
+    assert_eq!((&lines[0]["delay_ns"], &lines[1]["delay_ns"]), (&json!(0), &json!(0)));
+}

@@ -243,8 +243,8 @@ impl Run {
         };
         let open = refusal.filter(|refusal| refusal.reason == Reason::Open);
         // A peek is held back by nothing, but may ask how long a call would be.
-        let held_back =
-            granted.map(|ticket| if ticket.permit.total > 0 { ticket.delay.0 } else { delay.unwrap_or(0) });
+        let asks = is_peek && !self.policy.is_passthrough();
+        let held_back = granted.map(|ticket| if asks { delay.unwrap_or(0) } else { ticket.delay.0 });
         Acquired {
             allowed: granted.is_some(),
             remaining,
