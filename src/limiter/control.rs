@@ -72,7 +72,15 @@ impl Link {
                 BreakerKind::Fsm => "the five-state breaker",
                 BreakerKind::Consecutive => "the consecutive breaker",
             },
-            allowed: format!("there are: {}", known.join(", ")),
+            allowed: match kind {
+                BreakerKind::None => format!(
+                    "there is: {}; for the others write [breaker] with kind = \"fsm\" into its file, then: shmlimit init {} \
+                     --config FILE --replace",
+                    known.join(", "),
+                    self.name()
+                ),
+                _ => format!("there are: {}", known.join(", ")),
+            },
         }
     }
 }
