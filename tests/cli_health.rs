@@ -130,3 +130,19 @@ fn the_first_state_is_as_old_as_the_limiter() {
     let age = home.status("tmdb")["state_ns"].as_u64().unwrap();
     assert!(u128::from(age) <= started.elapsed().as_nanos() + 1_000_000_000, "{age} ns");
 }
+
+#[test]
+fn r41_r54_status_shows_the_permits_of_the_state_and_that_nothing_is_refused() {
+    let home = home();
+    assert!(home.tool(&["status", "tmdb"]).succeeds().contains("in flight  0 of 4\n"));
+    home.tool(&["force", "tmdb", "throttle"]).succeeds();
+    assert!(home.tool(&["status", "tmdb"]).succeeds().contains("in flight  0 of 4, 2 in this state\n"));
+    let file = home.path().join("pass.toml");
+    std::fs::write(&file, "mode = 'passthrough'\n[[rules]]\nlimit = 1\nperiod = '1d'\n").unwrap();
+    let made = home.tool(&["init", "pass", "--config", file.to_str().unwrap()]);
+    assert!(made.succeeds().contains("passthrough, so nothing is refused"), "{}", made.out);
+    for _ in 0..3 {
+        home.tool(&["acquire", "pass", "--now"]).succeeds();
+    }
+    assert!(home.tool(&["status", "pass"]).succeeds().contains("passthrough: nothing is refused"));
+}
