@@ -98,7 +98,9 @@ impl BreakerKind {
 /// use shmlimit::kernel::policy::{Breaker, BreakerKind};
 /// use shmlimit::{Nanos, Policy, PolicyDraft};
 ///
-/// let breaker = Breaker { failure_threshold: 3, reset_timeout: Nanos::from_secs(30), ..Breaker::of(BreakerKind::Consecutive) };
+/// let mut breaker = Breaker::of(BreakerKind::Consecutive);
+/// breaker.failure_threshold = 3;
+/// breaker.reset_timeout = Nanos::from_secs(30);
 /// let policy = Policy::new(&PolicyDraft { breaker, ..PolicyDraft::default() })?;
 /// # Ok::<(), shmlimit::PolicyError>(())
 /// ```
