@@ -4,18 +4,19 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use shmlimit::{Limiter, Request};
+//! use shmlimit::{Limiter, Outcome, Request};
 //!
 //! // 35 calls a second, 4 at a time, shared with every other program that opens `tmdb`.
 //! let limiter = Limiter::open("tmdb")?;
 //! let grant = limiter.acquire(&Request::new())?;
-//! // … call the API …
-//! drop(grant); // the permit goes back
+//! // … call the API, then tell all who share the limiter how it went; the permit goes back …
+//! let advice = grant.record(&Outcome::http(429, &[("Retry-After", "30")]))?;
+//! assert!(advice.retry); // in 30 seconds, and nobody calls before
 //! # Ok(()) }
 //! ```
 //!
 //! Where to read on: [`Limiter`] is the handle, [`Request`] what you ask for, [`Grant`] and [`Refusal`] what you
-//! get. The design, with its promises and the tests that prove them, is `docs/design.md` in the repository.
+//! get, [`Outcome`] how a call ended and [`Recorded`] what to do then, [`Condition`] how the server is doing. The design, with its promises and the tests that prove them, is `docs/design.md` in the repository.
 
 #![warn(missing_docs)]
 

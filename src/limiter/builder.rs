@@ -83,7 +83,6 @@ impl Builder {
         self
     }
 
-    /// Other bounds than the usual, for tests that cannot wait a second.
     /// Leaves variables such as `SHMLIMIT_RATE_BASE` alone, which otherwise change the settings of a limiter with a
     /// five-state breaker when it is opened (R109; [`crate::environment`]).
     #[must_use]
@@ -92,6 +91,7 @@ impl Builder {
         self
     }
 
+    /// Other bounds than the usual, for tests that cannot wait a second.
     #[doc(hidden)]
     #[must_use]
     pub fn bounds(mut self, bounds: Bounds) -> Builder {

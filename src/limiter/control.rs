@@ -12,19 +12,47 @@ use crate::kernel::sheet::{Recent, SheetView, Transition};
 
 impl Limiter {
     /// Records how a call ended that was not granted here: all who share the limiter hear of it (R140: while probing it
-    /// counts as a probe).
+    /// counts as a probe). With a grant at hand, [`Grant::record`](crate::Grant::record) is better.
+    ///
+    /// ```no_run
+    /// # use shmlimit::{Limiter, NetError, Outcome};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::open("tmdb")?;
+    /// let advice = limiter.record(&Outcome::error(NetError::ConnectTimeout).attempt(1))?;
+    /// if advice.retry {
+    ///     std::thread::sleep(advice.wait);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn record(&self, outcome: &Outcome<'_>) -> Result<Recorded, Error> {
         self.follow(|link| Ok(link.record(None, outcome)?))
     }
 
     /// Puts the breaker into a state, or opens the gate that a Retry-After closed, for all who share the limiter at once
-    /// (R66, R142). Returns what that changed.
+    /// (R66, R142). Returns what that changed. [`Error::NoSuchState`] if its breaker does not have that state.
+    ///
+    /// ```no_run
+    /// # use shmlimit::{Force, Limiter};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::open("tmdb")?;
+    /// limiter.force(Force::Offline)?; // nobody calls …
+    /// limiter.force(Force::Online)?; // … until now, and then probes first
+    /// # Ok(()) }
+    /// ```
     pub fn force(&self, what: Force) -> Result<Vec<Transition>, Error> {
         self.follow(|link| link.force(what))
     }
 
     /// Changes one setting while the limiter is in use, for all who share it at once (R110), such as `concurrency` or
-    /// `breaker.p_throttle`; `docs/configuration.md` says which there are.
+    /// `breaker.p_throttle`; `docs/configuration.md` says which there are. Returns the policy that holds now.
+    ///
+    /// ```no_run
+    /// # use shmlimit::Limiter;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::open("tmdb")?;
+    /// assert_eq!(limiter.set("concurrency", "6")?.concurrency(), Some(6));
+    /// # Ok(()) }
+    /// ```
     #[cfg(feature = "config")]
     pub fn set(&self, key: &str, value: &str) -> Result<Policy, Error> {
         self.follow(|link| link.change_policy(|old| Ok(crate::config::set(old, key, value)?)))
@@ -72,7 +100,15 @@ impl Link {
                 BreakerKind::Fsm => "the five-state breaker",
                 BreakerKind::Consecutive => "the consecutive breaker",
             },
-            allowed: format!("there are: {}", known.join(", ")),
+            allowed: match kind {
+                BreakerKind::None => format!(
+                    "there is: {}; for the others write [breaker] with kind = \"fsm\" into its file, then: shmlimit init {} \
+                     --config FILE --replace",
+                    known.join(", "),
+                    self.name()
+                ),
+                _ => format!("there are: {}", known.join(", ")),
+            },
         }
     }
 }

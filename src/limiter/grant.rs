@@ -134,10 +134,10 @@ impl From<kernel::Refusal> for Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason() {
-            Reason::Sleep => write!(f, "the breaker sleeps after too many failures")?,
-            Reason::CacheOnly => write!(f, "the breaker is at cache_only: no call until further notice")?,
-            Reason::Open => write!(f, "the breaker is open after too many failures")?,
-            Reason::RetryAfter => write!(f, "the server said when to come again")?,
+            Reason::Sleep => write!(f, "the breaker sleeps, after failures or by an operator")?,
+            Reason::CacheOnly => write!(f, "the breaker is at cache_only: use what is cached")?,
+            Reason::Open => write!(f, "the breaker is open, after failures or by an operator")?,
+            Reason::RetryAfter => write!(f, "the server sent a Retry-After")?,
             Reason::Adaptive => write!(f, "the server's headers ask for a slower pace")?,
             Reason::Concurrency => write!(f, "all permits are out")?,
             Reason::Rate => write!(f, "the rate is used up")?,

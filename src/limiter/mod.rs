@@ -231,6 +231,18 @@ impl Limiter {
     }
 
     /// Everything there is to see, for people and dashboards.
+    ///
+    /// ```no_run
+    /// # use shmlimit::Limiter;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::open("tmdb")?;
+    /// let now = limiter.snapshot()?.condition;
+    /// if let Some(gate) = now.gate {
+    ///     println!("closed for {:?}, by {} ({})", gate.opens_in, gate.program, gate.pid);
+    /// }
+    /// println!("{}, {} % errors", now.state_name, now.error_ratio * 100.0);
+    /// # Ok(()) }
+    /// ```
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         self.follow(|link| Snapshot::take(self, link))
     }

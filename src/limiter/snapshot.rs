@@ -8,7 +8,8 @@ use crate::kernel::rule::{self, At};
 use crate::kernel::sheet::{Recent, SheetView};
 use crate::kernel::state::View;
 use crate::kernel::{Policy, Priority, Time, decide, queue};
-use crate::segment::{layout, program_name};
+use crate::segment::{Segment, layout, program_name};
+use crate::sys;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -135,6 +136,8 @@ impl Snapshot {
             let queue = if view.waiting().is_empty() { Vec::new() } else { queue::in_order(view, looked_at) };
             (view.core(), left, queue, Condition::of(view, now))
         })?;
+        let condition =
+            Condition { state_for: condition.state_for.min(age_of_first(&condition, segment)), ..condition };
         let now = looked_at.max(core.latest);
         let units: Vec<_> = policy.units().collect();
         let rules =
@@ -203,5 +206,14 @@ impl Snapshot {
             _ => rule.remaining,
         };
         self.rules.iter().map(left).min()
+    }
+}
+
+/// How old the limiter is, if its state is still the one it was made with: no transition says when that began.
+fn age_of_first(condition: &Condition, segment: &Segment) -> Duration {
+    let made = segment.words().load(layout::header::CREATED);
+    match condition.cause {
+        None => Duration::from_nanos(sys::wall_now().saturating_sub(made)),
+        Some(_) => Duration::MAX,
     }
 }

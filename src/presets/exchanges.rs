@@ -12,8 +12,8 @@ pub(super) const BINANCE: Preset = Preset {
     source: "2024-11-15, the exchange's help pages: weight 6000 a minute and address; 50 orders in 10 s and 160000 a \
              day and account. What /api/v3/exchangeInfo says of your account wins: set it.",
     notes: &[
-        "A call says what it costs: --cost weight=5, and orders=1 if it places one. Its true weight is settled from \
-         the headers.",
+        "A call says what it costs: --cost weight=5, and orders=1 if it places one. What was really used \
+         is learned from the headers, and sets the pace.",
         "Weight is per address, orders are per account: with several accounts, one limiter for each.",
         "Status 418 is a ban that began as 429s ignored; heed Retry-After.",
     ],

@@ -27,8 +27,8 @@ pub(super) const OPENAI: Preset = Preset {
     source: "2025: the first tier of the GPT-4o family, the lowest that pays. Limits depend on model and tier, and \
              newer models have more: set yours from the account's page of limits.",
     notes: &[
-        "A call says what it may use: --cost tokens=900, the prompt and max_tokens together; the rest is settled \
-         afterwards.",
+        "A call says what it may use: --cost tokens=900, the prompt and max_tokens together; what it did not \
+         use comes back by Outcome::cost.",
         "Limits are per project and family of models: one limiter for each.",
     ],
     draft: model("openai", HeaderFormat::OpenAi, &OPENAI_RULES, &OPENAI_WINDOWS),

@@ -186,7 +186,7 @@ static KEYS: [KeyInfo; 63] = [
     hot("backoff.retry_after_max", LENGTH_OR_NONE, "1d", "the most that a Retry-After counts; not below `min_sleep`"),
     hot("backoff.retries_user", COUNT_OR_NONE, "2", "how often a `user` or `webhook` call is tried again"),
     hot("backoff.retries_background", COUNT_OR_NONE, "5", "how often a background call is"),
-    fixed("adaptive.parser", Kind::Choice(&["binance", "upbit", "ietf", "xratelimit", "github", "openai", "anthropic"]), "none", "whose response headers set the pace; without it each report must say"),
+    fixed("adaptive.parser", Kind::Choice(&["binance", "upbit", "ietf", "xratelimit", "github", "openai", "anthropic"]), "none", "whose response headers set the pace; without it none are read (in `simulate` an operation may name one)"),
     hot("adaptive.threshold", Kind::Part { least: 1 }, "0.5", "from this use of a window on calls are spaced"),
     hot("adaptive.history", Kind::Whole { least: 1, most: MAX_HISTORY as u64 }, "100", "how many gaps between calls are averaged"),
     hot("adaptive.min_samples", Kind::Whole { least: 1, most: MAX_HISTORY as u64 }, "10", "gaps needed before their average counts; at most `history`"),

@@ -280,11 +280,7 @@ impl Machine {
             }
             State::Throttle if lasted => self.sleep(Cause::SustainedErrors, wait, now),
             State::Throttle if confirmed => self.enter(State::HalfOpen, Cause::SuccessWindowOk, now),
-            State::HalfOpen if class == Class::Ok => {
-                if self.successes >= breaker.s_probe_ok && self.is_below(breaker.p_recover, now) {
-                    self.enter(State::Normal, Cause::ProbeOk, now);
-                }
-            }
+            State::HalfOpen if class == Class::Ok => self.probed(now),
             State::HalfOpen if self.attempt => self.enter(State::CacheOnly, Cause::ProbeFailed, now),
             State::HalfOpen => self.sleep(Cause::ProbeFailed, wait, now),
             // R59: longer, never shorter.
@@ -294,6 +290,14 @@ impl Machine {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A probe went well; it may have been the last one needed.
+    fn probed(&mut self, now: u64) {
+        let breaker = self.numbers.breaker;
+        if self.successes >= breaker.s_probe_ok && self.is_below(breaker.p_recover, now) {
+            self.enter(State::Normal, Cause::ProbeOk, now);
         }
     }
 

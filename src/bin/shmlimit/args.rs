@@ -28,7 +28,8 @@ const WHERE: &str = "Where limiters live";
 /// Where limiters live.
 #[derive(Debug, clap::Args)]
 pub struct Place {
-    /// Directory of the limiters [default: $SHMLIMIT_DIR, /var/run/anivault, /var/tmp/anivault-UID]
+    /// Directory of the limiters [default: the first there is of $SHMLIMIT_DIR, $ANIVAULT_DIR,
+    /// /var/run/anivault, /var/tmp/anivault-UID]
     #[arg(long, global = true, value_name = "DIR", help_heading = WHERE)]
     pub dir: Option<PathBuf>,
     /// Trust a directory on a network file system
@@ -104,12 +105,21 @@ pub struct Asking {
     pub group: Option<String>,
 }
 
+const RECORD_HELP: &str = "\
+With curl; the answer says how long to wait, and whether to try again:
+
+  shmlimit run tmdb -- curl -sS -D answer.txt -o movie.json https://api.themoviedb.org/3/movie/11
+  shmlimit record tmdb --headers answer.txt
+
+Exit codes: 0 recorded, whatever the outcome was; 2 usage or configuration, 1 anything else.";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = RECORD_HELP)]
 pub struct Record {
     /// The limiter
     pub name: String,
     /// The HTTP status of the answer
-    #[arg(long, value_name = "CODE", conflicts_with = "error")]
+    #[arg(long, value_parser = status, value_name = "CODE", conflicts_with = "error")]
     pub status: Option<u16>,
     /// Why there was no answer: connect_timeout, read_timeout, dns or connection
     #[arg(long, value_parser = net_error, value_name = "KIND")]
@@ -164,12 +174,13 @@ pub struct Set {
 pub struct Force {
     /// The limiter
     pub name: String,
-    /// normal, throttle, sleep, half_open or cache_only; closed, open or half_open of a consecutive breaker; offline and
-    /// online; clear-gate ends what a Retry-After began
+    /// normal, throttle, sleep, half_open or cache_only; of a consecutive breaker closed, open or half_open; offline (no
+    /// call until online); clear-gate, which ends what a Retry-After began
     #[arg(value_parser = force)]
     pub state: shmlimit::Force,
-    /// How long cache_only lasts before it tries to recover by itself: 15m; a bare number is minutes
-    #[arg(long, value_parser = minutes, value_name = "TIME")]
+    /// With cache_only: how long it lasts before it tries to recover by itself: 15m; a bare number is minutes. It stays in
+    /// the configuration
+    #[arg(long, value_parser = minutes, allow_hyphen_values = true, value_name = "TIME")]
     pub auto_recover: Option<Duration>,
 }
 
@@ -212,10 +223,10 @@ pub struct Init {
     /// What the background gets in any case while others wait too, 0 to 1 [default: 0]
     #[arg(long, value_parser = config::share, allow_hyphen_values = true, value_name = "PART")]
     background_share: Option<u64>,
-    /// How long the breaker's cache_only lasts before it tries to recover by itself: 15m; a bare number is minutes
+    /// How long cache_only of a five-state breaker lasts before it tries to recover by itself: 15m; a bare number is minutes
     #[arg(long, value_parser = minutes, allow_hyphen_values = true, value_name = "TIME")]
     pub auto_recover: Option<Duration>,
-    /// No call until: shmlimit force NAME online
+    /// No call until: shmlimit force NAME online (limiters with a breaker)
     #[arg(long)]
     pub offline: bool,
     /// Start afresh, with full buckets, in place of the limiter there may be
@@ -268,6 +279,13 @@ impl Init {
     }
 }
 
+fn status(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(code @ 100..=599) => Ok(code),
+        _ => Err("must be an HTTP status, from 100 to 599".to_owned()),
+    }
+}
+
 fn net_error(text: &str) -> Result<NetError, String> {
     NetError::parse(text).ok_or_else(|| "must be connect_timeout, read_timeout, dns or connection".to_owned())
 }
@@ -279,7 +297,7 @@ fn header(text: &str) -> Result<(String, String), String> {
 
 fn force(text: &str) -> Result<shmlimit::Force, String> {
     shmlimit::Force::parse(text).ok_or_else(|| {
-        let known: Vec<&str> = shmlimit::Force::ALL.into_iter().map(shmlimit::Force::as_str).collect();
+        let known = shmlimit::Force::ALL.map(shmlimit::Force::as_str);
         format!("must be one of {}", known.join(", "))
     })
 }

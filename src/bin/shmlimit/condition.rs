@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The lines about the breaker, the gate, outcomes and the pace; none where there is nothing to say.
 pub fn write(out: &mut String, name: &str, now: &Condition, width: usize, paint: Paint) -> std::fmt::Result {
     if now.breaker != BreakerKind::None {
-        writeln!(out, "  {:width$}  {}", "state", state(now, paint))?;
+        writeln!(out, "  {:width$}  {}", "state", state(name, now, paint))?;
     }
     if let Some(gate) = &now.gate {
         writeln!(
@@ -46,7 +46,7 @@ pub fn write(out: &mut String, name: &str, now: &Condition, width: usize, paint:
     Ok(())
 }
 
-fn state(now: &Condition, paint: Paint) -> String {
+fn state(name: &str, now: &Condition, paint: Paint) -> String {
     let level = match now.state {
         State::Normal => 1.0,
         State::Throttle | State::HalfOpen => 0.1,
@@ -57,7 +57,7 @@ fn state(now: &Condition, paint: Paint) -> String {
         words += &format!(" for {} ({})", ago(now.state_for), cause.as_str());
     }
     if now.offline {
-        words += ", offline until: force NAME online";
+        words += &format!(", offline until: shmlimit force {name} online");
     }
     match (now.state, now.eta) {
         (State::Normal, Some(eta)) => words += &format!(", rate rises in {}", wait(eta)),

@@ -3,7 +3,7 @@
 use crate::{output, screen};
 use shmlimit::kernel::MAX_PERMITS;
 use shmlimit::kernel::queue::WAITERS;
-use shmlimit::{AcquireError, Error, Limiter, Policy, Reason, Refusal};
+use shmlimit::{AcquireError, Cause, Error, Limiter, Policy, Reason, Refusal};
 use std::io;
 use std::process::ExitCode;
 
@@ -109,6 +109,10 @@ fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
         (Reason::Concurrency, _) => permits_out(policy.as_ref()),
         (Reason::Queued, _) => "others wait whose turn is before".to_owned(),
         (Reason::QueueFull, _) => format!("{WAITERS} calls wait already, which is the most the queue holds"),
+        (Reason::Sleep | Reason::CacheOnly | Reason::Open | Reason::RetryAfter, _) => {
+            return blocked(limiter, refusal);
+        }
+        (Reason::Adaptive, _) => "the server's headers ask for a slower pace".to_owned(),
         _ => return refusal.to_string(),
     };
     // The layer in the way says when it would let the call pass, had nobody been waiting before it.
@@ -123,6 +127,35 @@ fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
         (_, None) => "later".to_owned(),
     };
     format!("{why}{others}; try again {then}")
+}
+
+/// Why no call at all may go, who said so, and the way out.
+fn blocked(limiter: &Limiter, refusal: &Refusal) -> String {
+    let name = limiter.name();
+    let now = limiter.snapshot().ok().map(|snapshot| snapshot.condition);
+    let offline = now.as_ref().is_some_and(|now| now.offline);
+    let forced = now.as_ref().is_some_and(|now| now.cause == Some(Cause::Forced));
+    let gate = now.and_then(|now| now.gate);
+    let then = refusal.retry_after().map(|after| format!("try again in {}", screen::wait(after)));
+    let then = |way_out: &str| then.unwrap_or_else(|| format!("until: shmlimit force {name} {way_out}"));
+    match (refusal.reason(), gate) {
+        (Reason::RetryAfter, Some(gate)) => format!(
+            "the server sent a Retry-After, recorded by {} ({}) {} ago; {}",
+            screen::printable(&gate.program),
+            gate.pid,
+            screen::ago(gate.recorded),
+            then("clear-gate")
+        ),
+        (Reason::RetryAfter, None) => format!("the server sent a Retry-After; {}", then("clear-gate")),
+        (Reason::CacheOnly, _) => {
+            format!("the breaker is at cache_only, so use what is cached; {}", then("online"))
+        }
+        _ if offline => format!("an operator put it offline; {}", then("online")),
+        (Reason::Open, _) if forced => format!("an operator opened the breaker; {}", then("closed")),
+        (Reason::Open, _) => format!("the breaker is open after too many failures; {}", then("closed")),
+        _ if forced => format!("an operator put the breaker to sleep; {}", then("normal")),
+        _ => format!("the breaker sleeps after too many failures; {}", then("normal")),
+    }
 }
 
 /// A refusal does not say which of the two bounds it met.

@@ -20,6 +20,7 @@ const GROUP_WRITES: u32 = 0o020;
 
 pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
     let policy = policy(args)?;
+    check_breaker(args, policy.as_ref())?;
     let group = args.shared_with.as_deref().map(group_id).transpose()?;
     let (limiter, what) = if args.replace {
         let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
@@ -62,6 +63,23 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What only a breaker can do is refused before anything is made.
+fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
+    let Some(policy) = policy else { return Ok(()) };
+    let (kind, name) = (policy.breaker().kind(), &args.name);
+    let flag = match kind {
+        BreakerKind::Fsm => return Ok(()),
+        _ if args.auto_recover.is_some() => "--auto-recover",
+        BreakerKind::None if args.offline => "--offline",
+        _ => return Ok(()),
+    };
+    let wanted = if flag == "--offline" { "a breaker" } else { "the five-state breaker" };
+    Err(Failure::Usage(format!(
+        "{flag} needs {wanted}, which {name:?} would not have; write [breaker] with kind = \"fsm\" into a file, then: \
+         shmlimit init {name} --config FILE {flag} …"
+    )))
 }
 
 /// No configuration is longer; a device or a pipe may never end.

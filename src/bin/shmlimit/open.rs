@@ -60,6 +60,11 @@ pub fn existing(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
     if_there(builder(place, name))
 }
 
+/// Opens a limiter to look at it, if it is there. Looking changes nothing, whatever the environment says.
+pub fn to_look(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
+    if_there(builder(place, name).ignore_environment())
+}
+
 fn if_there(builder: Builder) -> Result<Option<Limiter>, Failure> {
     match builder.open_existing() {
         Ok(limiter) => {

@@ -4,7 +4,7 @@ use crate::args::{Place, Record};
 use crate::failure::Failure;
 use crate::{open, output, screen};
 use serde::Serialize;
-use shmlimit::{Outcome, Recorded, Transition};
+use shmlimit::{Class, Outcome, Recorded, Transition};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -74,7 +74,11 @@ fn response(text: &str) -> (Option<u16>, Vec<(&str, &str)>) {
 }
 
 fn in_words(recorded: &Recorded, state: &str) -> String {
-    let mut words = format!("{} recorded, state {state}", recorded.class.as_str());
+    let what = match recorded.class {
+        Class::Ignored => "other 4xx, which changes nothing,",
+        class => class.as_str(),
+    };
+    let mut words = format!("{what} recorded, state {state}");
     for Transition { cause, .. } in &recorded.transitions {
         words += &format!(" ({})", cause.as_str());
     }

@@ -21,6 +21,9 @@ pub fn policy(policy: &Policy) -> String {
         })
         .collect();
     parts.extend(policy.concurrency().map(|most| format!("{most} in flight")));
+    if policy.is_passthrough() {
+        parts.push("passthrough, so nothing is refused".to_owned());
+    }
     let queueing = policy.queueing();
     if queueing.fairness == Fairness::Fifo {
         parts.push("first come, first served".to_owned());
@@ -63,9 +66,17 @@ fn write_limiter(out: &mut String, snapshot: &Snapshot, all: bool, paint: Paint)
             writeln!(out, "  {:width$}  {} of them for the background", "", rule.remaining_background)?;
         }
     }
-    let most = snapshot.policy.concurrency().map_or(" (no bound)".to_owned(), |most| format!(" of {most}"));
+    let mut most =
+        snapshot.policy.concurrency().map_or(" (no bound)".to_owned(), |most| format!(" of {most}"));
+    let now = snapshot.condition.concurrency;
+    if let Some(now) = now.filter(|_| now != snapshot.policy.concurrency()) {
+        let _ = write!(most, ", {now} in this state");
+    }
     let orphaned = orphaned(snapshot);
     writeln!(out, "  {:width$}  {}{most}{}", "in flight", snapshot.in_flight, paint.dim(&orphaned))?;
+    if snapshot.policy.is_passthrough() {
+        writeln!(out, "  {:width$}  passthrough: nothing is refused", "mode")?;
+    }
     condition::write(out, &snapshot.name, &snapshot.condition, width, paint)?;
     if snapshot.resets > 0 {
         writeln!(out, "  {:width$}  {} times, after damage", "reset", snapshot.resets)?;

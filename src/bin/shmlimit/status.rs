@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 pub fn run(place: &Place, args: &Status) -> Result<ExitCode, Failure> {
     if let Some(name) = &args.name {
-        let limiter = open::existing(place, name)?.ok_or_else(|| open::unknown(place, name))?;
+        let limiter = open::to_look(place, name)?.ok_or_else(|| open::unknown(place, name))?;
         output::text(&show(&limiter, args)?)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -38,7 +38,7 @@ fn show_all(place: &Place, args: &Status, names: &[String]) -> Result<ExitCode, 
     let mut code = ExitCode::SUCCESS;
     let mut first = true;
     for name in names {
-        let shown = match open::existing(place, name) {
+        let shown = match open::to_look(place, name) {
             Ok(None) => continue,
             Ok(Some(limiter)) => show(&limiter, args),
             Err(failure) => Err(failure),

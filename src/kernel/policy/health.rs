@@ -93,6 +93,17 @@ impl BreakerKind {
 }
 
 /// The breaker's numbers (R50, R78). Durations in nanoseconds, parts and factors in millionths.
+///
+/// ```
+/// use shmlimit::kernel::policy::{Breaker, BreakerKind};
+/// use shmlimit::{Nanos, Policy, PolicyDraft};
+///
+/// let mut breaker = Breaker::of(BreakerKind::Consecutive);
+/// breaker.failure_threshold = 3;
+/// breaker.reset_timeout = Nanos::from_secs(30);
+/// let policy = Policy::new(&PolicyDraft { breaker, ..PolicyDraft::default() })?;
+/// # Ok::<(), shmlimit::PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Breaker {
