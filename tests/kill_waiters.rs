@@ -8,7 +8,7 @@
 
 mod support;
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigHandler, Signal, signal};
 use shmlimit::{AcquireError, Grant, Limiter, Reason, Request};
 use std::cell::Cell;
 use std::path::Path;
@@ -31,6 +31,9 @@ fn rounds() -> usize {
 #[test]
 fn actor() {
     if let Some((role, directory)) = actor::role() {
+        // Whoever started the tests in the background may have had them ignore it.
+        // SAFETY: the default disposition runs no code of ours.
+        unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.unwrap();
         play(&role, &directory);
         actor::hear();
     }
