@@ -268,7 +268,10 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
             // Errors from before would keep the ratio up (R60).
             outcome::clear(health);
             (health.consec429, health.sustained) = (0, 0);
-            health.rate = breaker.probe_rate.min(drive::rate(m, health));
+            // Less than the rate of Throttle is only what is left of earlier probes, whose rate may have been patched
+            // since (R110).
+            let before = drive::rate(m, health).max(drive::throttle_rate(m));
+            health.rate = breaker.probe_rate.min(before);
             health.probe_until = at.plus(breaker.probe_timeout);
         }
         State::Sleep | State::CacheOnly | State::Open => {}
