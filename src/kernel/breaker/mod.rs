@@ -328,6 +328,13 @@ pub fn rate<V: View>(v: &V) -> PerSecond {
     if health.state().blocks().is_some() { PerSecond(0) } else { drive::rate(v, &health) }
 }
 
+/// The rate in force as the first rule has it, units a period, if it is that rule's own: billionths of a unit per second
+/// are not always enough to say it.
+pub fn rate_of_rule<V: View>(v: &V) -> Option<(u64, Nanos)> {
+    let is_own = v.breaker_policy().rate_base.0 == 0 && rate(v) == drive::base_rate(v);
+    v.first_rule().filter(|_| is_own).map(|first| (first.limit, first.period))
+}
+
 /// How many calls may be in flight in the present state; nothing = any number.
 pub fn concurrency<V: View>(v: &V) -> Option<u32> {
     drive::concurrency(v, v.health().state())
