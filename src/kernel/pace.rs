@@ -5,6 +5,9 @@ use super::sheet::{MAX_ADMISSIONS, Pace, SheetMemory, SheetView, Sight};
 use super::state::{Memory, View};
 use super::time::{Nanos, Time};
 
+/// Marks a stored limit that headers taught, not the configuration.
+const TAUGHT: u64 = 1 << 63;
+
 /// What headers said about one window of the provider's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
@@ -37,13 +40,18 @@ pub(super) fn observe<M: Memory>(
     said: &Observation,
     now: Time,
 ) {
-    let limit = said.limit.filter(|limit| *limit > 0).unwrap_or(window.limit);
+    // A limit that headers taught stays known when later ones do not repeat it, or say it malformed (R92, R94). One that
+    // is the configuration's does not: it may have been patched since (R110).
+    let said_limit = said.limit.filter(|limit| *limit > 0).map(|limit| limit.min(TAUGHT - 1) | TAUGHT);
+    let before = Some(m.sight(index).limit).filter(|limit| limit & TAUGHT != 0);
+    let known = said_limit.or(before).unwrap_or(window.limit.min(TAUGHT - 1));
+    let limit = known & !TAUGHT;
     let Some(remaining) = said.remaining.or(said.used.map(|used| limit.saturating_sub(used))) else { return };
     let reset_at = match said.reset_after {
         Some(after) => now.plus(after),
         None => now.plus(Nanos(window.interval.0 - m.wall(now) % window.interval.0.max(1))),
     };
-    m.set_sight(index, &Sight { limit, remaining, reset_at, seen: now.0.saturating_add(1) });
+    m.set_sight(index, &Sight { limit: known, remaining, reset_at, seen: now.0.saturating_add(1) });
 }
 
 /// A window as it is now: after its end it is unused until headers say otherwise (R91).
@@ -54,11 +62,15 @@ pub fn status<V: View>(v: &V, index: usize, window: &PaceWindow, now: Time) -> W
         WindowKind::Sliding => now.since(Time(sight.seen.saturating_sub(1))) > window.interval,
     };
     if sight.seen == 0 || over {
-        let limit = if sight.seen == 0 { window.limit } else { sight.limit };
+        let limit = if sight.seen == 0 { window.limit } else { sight.limit & !TAUGHT };
         return WindowStatus { limit, remaining: limit, reset_at: None };
     }
     let fixed = window.kind == WindowKind::Fixed;
-    WindowStatus { limit: sight.limit, remaining: sight.remaining, reset_at: fixed.then_some(sight.reset_at) }
+    WindowStatus {
+        limit: sight.limit & !TAUGHT,
+        remaining: sight.remaining,
+        reset_at: fixed.then_some(sight.reset_at),
+    }
 }
 
 /// Evaluates all windows, and moves the gap if the ratchet lets it (R88, R89).

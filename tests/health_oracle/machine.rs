@@ -217,7 +217,9 @@ impl Machine {
             State::HalfOpen => {
                 self.outcomes.clear();
                 (self.consec429, self.sustained) = (0, None);
-                self.rate = Some(self.numbers.breaker.probe_rate.0.min(self.current_rate()));
+                // Less than in Throttle is only the rate of earlier probes.
+                let before = self.current_rate().max(self.numbers.throttle_rate());
+                self.rate = Some(self.numbers.breaker.probe_rate.0.min(before));
                 self.probe_at = at;
             }
             _ => {}

@@ -14,6 +14,7 @@ struct Seen {
 pub struct Pace {
     pub numbers: PaceNumbers,
     seen: Vec<Option<Seen>>,
+    taught: Vec<Option<u64>>,
     admitted: Vec<u64>,
     pub interval: u64,
     tightened_at: u64,
@@ -23,7 +24,8 @@ pub struct Pace {
 impl Pace {
     pub fn new(numbers: PaceNumbers) -> Pace {
         let seen = vec![None; numbers.windows.len()];
-        Pace { numbers, seen, admitted: Vec::new(), interval: 0, tightened_at: 0, bottleneck: None }
+        let taught = vec![None; numbers.windows.len()];
+        Pace { numbers, seen, taught, admitted: Vec::new(), interval: 0, tightened_at: 0, bottleneck: None }
     }
 
     pub fn observe(
@@ -35,8 +37,11 @@ impl Pace {
         now: u64,
     ) {
         let (configured, interval, _) = self.numbers.windows[window];
+        // What headers taught stays known.
+        let taught = limit.filter(|limit| *limit > 0).or(self.taught[window]);
+        self.taught[window] = taught;
         self.seen[window] = Some(Seen {
-            limit: limit.filter(|limit| *limit > 0).unwrap_or(configured),
+            limit: taught.unwrap_or(configured),
             remaining,
             // The wall clock starts with the limiter's.
             reset: reset_after.map_or((now / interval + 1) * interval, |after| now + after),

@@ -156,6 +156,22 @@ fn r94_what_cannot_be_read_leaves_everything_as_it_was() {
 }
 
 #[test]
+fn r94_a_limit_that_headers_taught_survives_headers_without_one() {
+    let config = BINANCE.replace("binance", "xratelimit").replace("REQUEST_WEIGHT:1M", "default");
+    let said = |limit: &str| {
+        format!("{{\"op\":\"headers\",\"headers\":{{{limit}\"X-RateLimit-Remaining\":\"25\"}}}}\n")
+    };
+    let patch = "{\"op\":\"set\",\"key\":\"adaptive.windows.0.limit\",\"value\":600}\n";
+    let limits = |script: &str| {
+        let lines = play(&config, script);
+        lines.iter().filter_map(|line| line["windows"]["default"]["limit"].as_u64()).collect::<Vec<_>>()
+    };
+    let taught = said("\"X-RateLimit-Limit\":\"50\",") + &said("") + &said("\"X-RateLimit-Limit\":\"many\",");
+    assert_eq!(limits(&(taught + patch + &said(""))), [50, 50, 50, 50]);
+    assert_eq!(limits(&(said("") + patch + &said(""))), [1200, 600]);
+}
+
+#[test]
 fn of_pace_and_rate_the_longer_is_named_and_the_rate_on_a_tie() {
     let config = |period: &str| {
         format!("[[rules]]\nname = \"r\"\nalgorithm = \"gcra\"\nlimit = 1\nperiod = \"{period}\"\n{BINANCE}")

@@ -62,6 +62,22 @@ fn r54_the_throttled_rate_is_never_below_five_nor_above_the_full_one() {
 }
 
 #[test]
+fn the_rate_of_a_rule_is_said_as_exactly_as_it_is_kept() {
+    let rule = |limit, period| {
+        format!(
+            "[[rules]]\nalgorithm = \"token_bucket\"\nlimit = {limit}\nperiod = \"{period}s\"\n[breaker]\nkind = \"fsm\"\n"
+        )
+    };
+    for (limit, period) in [(7, 3), (1000, 86_400), (35, 1)] {
+        let lines = play(&rule(limit, period), &(status(0) + &force("sleep")));
+        // Nearly: the reader of these tests may be wrong in the last place.
+        let (said, is) = (fsm(&lines[0]).0, f64::from(limit) / f64::from(period));
+        assert!((said - is).abs() < 1e-15, "{said} is not {is}");
+        assert_eq!(fsm(&lines[1]).0, 0.0);
+    }
+}
+
+#[test]
 fn r120_eleven_errors_of_fifty_throttle() {
     let lines = play(TMDB, &(times(39, OK) + &times(11, E500)));
     assert_eq!(lines[48]["transitions"], json!([]), "10 of 49 is one evaluation, and two must agree");
@@ -357,12 +373,17 @@ fn r133_a_probe_that_never_reports_is_written_off() {
 }
 
 #[test]
-fn r133_the_room_of_a_probe_written_off_goes_with_it() {
+fn r133_the_permit_of_a_probe_written_off_returns() {
     let free = "{\"op\":\"release\"}\n";
-    let script = force("half_open") + ASK + "\n" + &at(MINUTE, ASK) + free + ASK + "\n" + free + ASK;
+    let script = force("half_open") + ASK + "\n" + &at(MINUTE, ASK) + ASK + "\n" + free + ASK;
     let lines = play(TMDB, &script);
-    assert_eq!((&lines[3]["in_flight"], &lines[4]["reason"]), (&json!(1), &json!("concurrency")));
-    assert_eq!(lines[6]["allowed"], true);
+    assert_eq!((&lines[3]["reason"], &lines[4]["in_flight"]), (&json!("concurrency"), &json!(0)));
+    assert_eq!(lines[5]["allowed"], true);
+    // Nor is it missing for ever once all is well again.
+    let script = force("half_open") + ASK + "\n" + &at(MINUTE, ASK) + OK + "\n" + ASK + "\n" + ASK;
+    let lines = play("concurrency = 1\n[breaker]\nkind = \"fsm\"\ns_probe_ok = 1\n", &script);
+    assert_eq!((&lines[3]["state"], &lines[4]["allowed"]), (&json!("normal"), &json!(true)));
+    assert_eq!(lines[5]["reason"], "concurrency");
 }
 
 #[test]

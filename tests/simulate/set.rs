@@ -44,6 +44,15 @@ fn r110_counters_go_on() {
 }
 
 #[test]
+fn r110_another_probe_rate_holds_for_the_next_probes() {
+    let (probe, bad) =
+        ("{\"op\":\"force\",\"state\":\"half_open\"}\n", "{\"op\":\"record\",\"status\":500}\n");
+    let script = set("breaker.probe_rate", "1") + probe + bad + &set("breaker.probe_rate", "3") + probe;
+    let lines = play(TMDB, &script);
+    assert_eq!((&lines[2]["state"], &lines[4]["rate"]), (&json!("sleep"), &json!(3.0)));
+}
+
+#[test]
 fn durations_and_parts_are_written_as_in_the_file() {
     let script = set("breaker.sleep_min", "\"7s\"")
         + &set("breaker.p_throttle", "0.5")

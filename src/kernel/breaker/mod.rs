@@ -268,7 +268,10 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
             // Errors from before would keep the ratio up (R60).
             outcome::clear(health);
             (health.consec429, health.sustained) = (0, 0);
-            health.rate = breaker.probe_rate.min(drive::rate(m, health));
+            // Less than the rate of Throttle is only what is left of earlier probes, whose rate may have been patched
+            // since (R110).
+            let before = drive::rate(m, health).max(drive::throttle_rate(m));
+            health.rate = breaker.probe_rate.min(before);
             health.probe_until = at.plus(breaker.probe_timeout);
         }
         State::Sleep | State::CacheOnly | State::Open => {}
@@ -323,6 +326,13 @@ impl Evaluated {
 pub fn rate<V: View>(v: &V) -> PerSecond {
     let health = v.health();
     if health.state().blocks().is_some() { PerSecond(0) } else { drive::rate(v, &health) }
+}
+
+/// The rate in force as the first rule has it, units a period, if it is that rule's own: billionths of a unit per second
+/// are not always enough to say it.
+pub fn rate_of_rule<V: View>(v: &V) -> Option<(u64, Nanos)> {
+    let is_own = v.breaker_policy().rate_base.0 == 0 && rate(v) == drive::base_rate(v);
+    v.first_rule().filter(|_| is_own).map(|first| (first.limit, first.period))
 }
 
 /// How many calls may be in flight in the present state; nothing = any number.

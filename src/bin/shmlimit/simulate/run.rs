@@ -77,6 +77,7 @@ impl Run {
         self.clock = clock;
         let before = self.memory.health().transitions;
         decide::tick(&mut self.memory, clock);
+        self.end_lost_probes();
         let mut step = Step {
             line: Line {
                 i,
@@ -95,6 +96,15 @@ impl Run {
         step.line.answer = self.carry_out(plan, &mut step);
         self.describe(before, &mut step);
         Ok(step)
+    }
+
+    /// Here nobody is left who could end a call that was written off, so its permit returns at once (R133): what is
+    /// recorded or released next ends a later one.
+    fn end_lost_probes(&mut self) {
+        let written_at = self.memory.health().written_at;
+        while let Some(ticket) = self.tickets.granted_before(written_at) {
+            decide::release(&mut self.memory, SLOT, &ticket);
+        }
     }
 
     /// Time never goes back (R3).
@@ -352,7 +362,10 @@ impl Run {
         step.line.fsm = (kind == BreakerKind::Fsm).then(|| {
             let asleep = step.state == State::Sleep && !health.has(OFFLINE);
             Fsm {
-                rate: breaker::rate(&self.memory).0 as f64 / 1e9,
+                rate: match breaker::rate_of_rule(&self.memory) {
+                    Some((limit, period)) => limit as f64 * 1e9 / period.0 as f64,
+                    None => breaker::rate(&self.memory).0 as f64 / 1e9,
+                },
                 concurrency: breaker::concurrency(&self.memory),
                 eta_ns: if asleep { health.until.since(self.clock).0 } else { 0 },
             }

@@ -1,6 +1,6 @@
 //! Calls that were granted and have not ended: whose end comes next, and who was granted last.
 
-use shmlimit::kernel::{MAX_UNITS, Ticket};
+use shmlimit::kernel::{MAX_UNITS, Ticket, Time};
 use std::collections::VecDeque;
 
 /// So many are remembered with all they cost. A script that never ends its calls must not take all memory.
@@ -47,6 +47,14 @@ impl Tickets {
         self.whole.pop_front().map(|ticket| Ending { ticket, can_settle: true })
     }
 
+    /// One that was granted before `time`.
+    pub fn granted_before(&mut self, time: Time) -> Option<Ticket> {
+        // Those without all they cost are older than the others; their time is that of the latest.
+        let bare = self.bare.iter().flatten().map(|bare| bare.ticket).next();
+        let oldest = bare.or_else(|| self.whole.front().copied())?;
+        if oldest.granted_at < time { self.oldest().map(|ending| ending.ticket) } else { None }
+    }
+
     /// Who was granted last.
     pub fn latest(&mut self) -> Option<Ticket> {
         self.whole.pop_back().or_else(|| self.take_bare())
@@ -67,7 +75,7 @@ impl Tickets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shmlimit::kernel::{Ask, LocalMemory, Policy, PolicyDraft, Priority, Time, decide};
+    use shmlimit::kernel::{Ask, LocalMemory, Policy, PolicyDraft, Priority, decide};
 
     fn ticket(memory: &mut LocalMemory, priority: Priority, at: u64) -> Ticket {
         let ticket = decide::acquire(memory, 0, &Ask::one(priority), Time(at)).unwrap();
