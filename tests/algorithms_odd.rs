@@ -168,7 +168,7 @@ proptest! {
             decide::settle(&mut m, &ticket, [times[2]; 4], now);
             decide::cancel(&mut m, 0, &ticket, now);
         }
-        let charged = Charged { at: Time(times[2]), cost, charge: Charge(state[0]) };
+        let charged = Charged { at: Time(times[2]), cost, charge: Charge(state[0]), last: Time(times[1]) };
         rule::settle(&mut m, &at, 0, &charged);
         rule::settle(&mut m, &at, cost, &Charged { cost: 0, ..charged });
         let other = Terms::from_words(std::array::from_fn(|i| words[(i * 5) % 8]));

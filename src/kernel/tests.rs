@@ -346,3 +346,21 @@ fn r108_a_background_call_without_a_permit_of_its_own_keeps_none_from_the_users(
     assert!(enter(2, Priority::User), "and is owed its share from here on");
     assert!(enter(3, Priority::User), "two permits are for the users");
 }
+
+/// Two calls at once, each with half of the bucket as its estimate; the first turns out to be small, a while later.
+#[test]
+fn r129_what_an_older_call_did_not_need_is_given_back_though_time_has_passed() {
+    let mut m = memory(&[bucket(1000, Nanos::from_secs(60))]);
+    let first = user(&mut m, 500, 0).unwrap();
+    user(&mut m, 500, 0).unwrap();
+    let now = 35_000_000_000;
+    assert_eq!(left(&m, now), Some(583));
+    decide::settle(&mut m, &first, [100, 0, 0, 0], Time(now));
+    assert_eq!(left(&m, now), Some(983), "as if it had been asked for 100");
+    // But what was full again meanwhile is not handed out twice.
+    let mut m = memory(&[bucket(1000, Nanos::from_secs(60))]);
+    let first = user(&mut m, 500, 0).unwrap();
+    user(&mut m, 1000, 59_000_000_000).unwrap();
+    decide::settle(&mut m, &first, [100, 0, 0, 0], Time(59_000_000_000));
+    assert_eq!(left(&m, 59_000_000_000), Some(0));
+}

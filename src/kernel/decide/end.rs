@@ -43,7 +43,8 @@ fn settle_rules<M: Memory>(m: &mut M, ticket: &Ticket, actual: [u64; MAX_UNITS],
         let at = At::of(m, i, now);
         let (estimate, actual) = (ticket.cost[at.terms.unit()], actual[at.terms.unit()]);
         if estimate != actual {
-            let charged = Charged { at: ticket.granted_at, cost: estimate, charge: ticket.charges[i] };
+            let (at_then, charge) = (ticket.granted_at, ticket.charges[i]);
+            let charged = Charged { at: at_then, cost: estimate, charge, last: core.latest };
             rule::settle(m, &at, actual, &charged);
         }
     }

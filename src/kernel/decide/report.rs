@@ -36,13 +36,15 @@ pub fn record<M: Memory>(
     let core = m.core();
     let now = now.max(core.latest);
     breaker::tick(m, now);
-    m.set_core(Core { latest: now, ..core });
     if let Some(ticket) = ticket {
+        // First of all: what can be given back depends on when the last change was.
         if let Some(actual) = report.actual {
             super::settle(m, ticket, actual, now);
         }
         super::release(m, slot, ticket);
     }
+    let core = m.core();
+    m.set_core(Core { latest: now, ..core });
     outcome::tally(m, report);
     let backoff = m.backoff_policy();
     let is_target = report.class.is_backoff_target();

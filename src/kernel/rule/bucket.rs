@@ -11,10 +11,11 @@
 //! A call that was never sent is taken back, but it must never leave more than if it had not been made:
 //! what it took may have been refilled meanwhile, and handing it out again would exceed the limit.
 //! Let the *position* of a live charge be p = `at` less all that live later charges took, or anything lower.
-//! Giving back r = clamp(p - now, 0, c·T) is safe. Without the call, `at` would be the largest of
+//! Let `last` be no earlier than the last charge. Giving back r = clamp(p - last, 0, c·T), and no more than at - now, is
+//! safe. Without the call, `at` would be the largest of
 //! t_j + (costs of the live calls from j on, times T) over the live calls j made at t_j, or before now:
 //!  - for a call j before this one that sum shrinks by c·T, and `at` by no more than that;
-//!  - for a call j after this one the sum is at most now + (what later calls took), and r <= p - now leaves
+//!  - for a call j after this one the sum is at most last + (what later calls took), and r <= p - last leaves
 //!    `at` at no less than that.
 //!
 //! How the position stays true: right after its charge it is `at` itself. A later charge raises `at` by its
@@ -206,7 +207,9 @@ impl Count for Bucket {
         // A rounded position may be a tick too high.
         let later = if terms.tick() == 0 { later } else { later.saturating_add(1) };
         let later = Span::from_parts(u128::from(later) << terms.tick(), 1, den);
-        let refund = debt.minus(later, den).min(terms.step().times(cost, den));
+        // From here on the later charges would have found less than this.
+        let since_last = words.debt(charged.last.min(*now));
+        let refund = since_last.minus(later, den).min(debt).min(terms.step().times(cost, den));
         let at = words.at.minus(refund, den);
         if latest {
             return m.set_rule(*rule, Words { at, ..words }.write());

@@ -52,6 +52,8 @@ pub struct Charged {
     pub cost: u64,
     /// What the rule said then.
     pub charge: Charge,
+    /// Nothing was charged after this.
+    pub last: Time,
 }
 
 /// Which rule, by which terms, and when.
