@@ -111,6 +111,10 @@ proptest! {
         } else if old.period == new.period && old.algorithm == new.algorithm && old.algorithm == Algorithm::Gcra {
             // Used passes stay used; one more may go by pacing.
             prop_assert!(after <= (new.limit + before).saturating_sub(old.limit).max(1));
+        } else if old.algorithm == new.algorithm && old.algorithm == Algorithm::LeakyBucket {
+            // The level stays, in units; what is left of a unit may be rounded.
+            let wanted = (new.burst.unwrap_or(new.limit) + before).saturating_sub(old.burst.unwrap_or(old.limit));
+            prop_assert!(after.abs_diff(wanted) <= 1, "{} not {}", after, wanted);
         } else {
             prop_assert!(after <= before, "{} of {}", after, before);
         }

@@ -331,7 +331,7 @@ proptest! {
         prop_assert_eq!(m.core().in_flight, 0);
     }
 
-    /// R110: what was to be had is kept, clipped to the capacity, never more.
+    /// R110: what was to be had is kept, clipped to the capacity, never more; of GCRA, what was used.
     #[test]
     fn r110_a_hot_patch_keeps_what_is_left(old in rule(), new in rule(), taken in 0u64..40, wait in 0u64..2_000) {
         let (old, new) = (RuleDraft { unit: None, reserve: 0, name: Some("r"), ..old }, RuleDraft { unit: None, reserve: 0, name: Some("r"), ..new });
@@ -347,9 +347,15 @@ proptest! {
         m.change_policy(&was, &will, now);
         let capacity = will.rules()[0].burst;
         let after = left(&m);
-        prop_assert!(after <= before.min(capacity));
-        // Rounding may cost a unit that was only just complete.
-        prop_assert!(after + 1 >= before.min(capacity));
+        if (old.algorithm, new.algorithm) == (Algorithm::Gcra, Algorithm::Gcra) {
+            // Its state is what was used; tau need not be whole units.
+            let wanted = (before + capacity).saturating_sub(was.rules()[0].burst);
+            prop_assert!(after.abs_diff(wanted) <= 1, "{} not {}", after, wanted);
+        } else {
+            prop_assert!(after <= before.min(capacity));
+            // Rounding may cost a unit that was only just complete.
+            prop_assert!(after + 1 >= before.min(capacity));
+        }
         prop_assert!(decide::sane(&m));
         // Token bucket and GCRA with the same numbers are the same rule, and tickets stay good.
         let (was, will) = (Terms::all(&was).next().unwrap(), Terms::all(&will).next().unwrap());

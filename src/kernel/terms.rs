@@ -153,6 +153,12 @@ impl Terms {
         (self.head as u8).wrapping_sub(Algorithm::TokenBucket as u8) <= 1
     }
 
+    /// Of a bucket that was under the terms `old` before: whether its state says what was used of it (GCRA's arrival time,
+    /// a leaky bucket's level) rather than what is left (a token bucket's tokens). Another capacity changes the other.
+    pub const fn keeps_what_was_used(&self, old: &Terms) -> bool {
+        self.head as u8 == old.head as u8 && self.head as u8 != Algorithm::TokenBucket as u8
+    }
+
     /// Whether it is a leaky bucket, whose grants say when to let a call out (R25).
     #[inline]
     pub const fn is_leaky(&self) -> bool {

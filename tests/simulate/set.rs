@@ -30,6 +30,23 @@ fn r110_tokens_are_clipped_to_a_smaller_capacity_and_a_larger_one_is_no_gift() {
 }
 
 #[test]
+fn r110_r25_a_leaky_bucket_keeps_its_level() {
+    let config = "[[rules]]\nalgorithm = 'leaky_bucket'\nlimit = 2\nperiod = '1s'\nburst = 4\n";
+    let (peek, three) = ("{\"op\":\"acquire\",\"cost\":0}\n", "{\"op\":\"acquire\",\"n\":3}\n");
+    let acquire = "{\"op\":\"acquire\"}\n";
+    let larger = play(config, &(set("rules.0.burst", "9") + acquire));
+    assert_eq!((&larger[1]["delay_ns"], &larger[1]["remaining"]), (&json!(0), &json!(8)), "it was empty");
+    let larger = play(config, &(three.to_owned() + &set("rules.0.burst", "9") + peek));
+    assert_eq!((&larger[2]["delay_ns"], &larger[2]["remaining"]), (&json!(1_500_000_000), &json!(6)));
+    let smaller = play(config, &(three.to_owned() + &set("rules.0.burst", "2") + peek + acquire));
+    assert_eq!((&smaller[2]["delay_ns"], &smaller[2]["remaining"]), (&json!(1_500_000_000), &json!(0)));
+    // 3 + 1 - 2 units too many.
+    assert_eq!(smaller[3]["retry_after_ns"], 1_000_000_000);
+    let faster = play(config, &(three.to_owned() + &set("rules.0.limit", "4") + peek));
+    assert_eq!(faster[2]["delay_ns"], 750_000_000, "three units, and four leak a second");
+}
+
+#[test]
 fn r110_counters_go_on() {
     let bad = "{\"op\":\"record\",\"status\":429}\n";
     let script =

@@ -245,7 +245,9 @@ impl Bucket {
         let words = Words::read(state);
         let debt = words.debt(*now);
         let den = new.den();
-        let debt = if debt <= old.tau() {
+        let debt = if new.keeps_what_was_used(old) {
+            convert(debt, old, new, true)
+        } else if debt <= old.tau() {
             // What is to be had, rounded down in the new terms, and never more than fits.
             let kept = convert(old.tau().minus(debt, old.den()), old, new, false);
             new.tau().minus(kept, den)

@@ -125,8 +125,8 @@ pub trait Count {
     /// Leaves nothing to be had: where a rule starts that lost its past.
     fn empty<M: Memory>(m: &mut M, at: &At);
     /// Carries `state`, from under the terms `old`, over to changed terms of the same kind (R110): what was to be had is
-    /// kept, clipped to the new capacity, and rounded down; a larger capacity is no gift. Unchanged terms give the
-    /// unchanged state.
+    /// kept, clipped to the new capacity, and rounded down; a larger capacity is no gift. GCRA, a leaky bucket and windows
+    /// keep what was used instead. Unchanged terms give the unchanged state.
     fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState);
     /// Makes sure that no charge made until now is refunded any more: their numbers mean something else by now.
     fn forget<M: Memory>(m: &mut M, at: &At);
