@@ -42,8 +42,8 @@ fn state() -> impl Iterator<Item = usize> {
         .chain((0..2).flat_map(of_entry))
 }
 
-/// Where the sheet counts the permits that were written off.
-const WRITTEN_OFF: usize = 13;
+/// Where the sheet counts the permits that were written off, which is asked whenever one comes back.
+pub const WRITTEN_OFF: usize = 13;
 
 /// A segment with so many permits and three participants, of whom `mortal` can die.
 pub fn machine_with_mortal(permits: u32, mortal: usize) -> Arc<Machine> {

@@ -4,19 +4,21 @@
 use shmlimit::kernel::state::{Held, Memory, View};
 use shmlimit::kernel::time::Time;
 use shmlimit::segment::journal::Transaction;
-use shmlimit::segment::layout::{CORE, slot, slot_base};
+use shmlimit::segment::layout::{CORE, sheet_word, slot, slot_base};
 use shmlimit::segment::lock::{Claim, Os};
 use shmlimit::segment::slots::{self, Identity};
 use shmlimit::sys::mortal::is_dead;
 use shmlimit_loom_tests::explore::{Cut, killed, one_dies, spawn, two_die};
 use shmlimit_loom_tests::machine::{Machine, robbed_slot};
+use shmlimit_loom_tests::queue::WRITTEN_OFF;
 use std::sync::Arc;
 
 const WHO: Identity = Identity { pid: 7, program: [0; 16] };
 
 fn machine(slots: &[usize]) -> Arc<Machine> {
     let of_slot = |index| (0..slot::TALLY).map(move |word| slot_base(index) + word);
-    let words: Vec<usize> = (CORE..CORE + 2).chain((0..3).flat_map(of_slot)).collect();
+    let written_off = sheet_word(WRITTEN_OFF);
+    let words: Vec<usize> = (CORE..CORE + 2).chain((0..3).flat_map(of_slot)).chain([written_off]).collect();
     Machine::new(&words, slots)
 }
 
