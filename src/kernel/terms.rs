@@ -147,6 +147,12 @@ impl Terms {
         }
     }
 
+    /// Whether it is a bucket of any kind.
+    #[inline(always)]
+    pub const fn is_bucket(&self) -> bool {
+        (self.head as u8).wrapping_sub(Algorithm::TokenBucket as u8) < LAST_BUCKET
+    }
+
     /// Whether it is a bucket whose grants carry no delay: token bucket or GCRA.
     #[inline(always)]
     pub const fn is_plain_bucket(&self) -> bool {

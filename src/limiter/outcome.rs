@@ -209,23 +209,25 @@ impl Recorded {
 impl Link {
     /// Records how the call of a grant ended. If the limiter was replaced meanwhile, the permit is gone with it, but what
     /// the server said concerns those who use its successor.
+    #[inline(always)]
     pub(super) fn record_call(
         &self,
         badge: u64,
         ticket: &Ticket,
         outcome: &Outcome<'_>,
     ) -> Result<Recorded, Error> {
-        match (self.record(Some((badge, ticket)), outcome), self.home.upgrade()) {
-            (Err(error), Some(shared)) if matches!(*error, Error::Unsettled { .. }) => {
+        match self.record(Some((badge, ticket)), outcome) {
+            Err(error) if matches!(*error, Error::Unsettled { .. }) => {
+                let Some(shared) = self.home.upgrade() else { return Err(*error) };
                 let priority = outcome.priority.unwrap_or(priority_of(ticket));
                 Limiter { shared }.record(&Outcome { actual: &[], ..outcome.priority(priority) })
             }
-            (recorded, _) => Ok(recorded?),
+            recorded => Ok(recorded?),
         }
     }
 
     /// Records how a call ended, by the short way if there is one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn record(
         &self,
         grant: Option<(u64, &Ticket)>,
@@ -241,7 +243,7 @@ impl Link {
     }
 
     /// The short way of [`decide::record_fine`], if nothing is in the way.
-    #[inline]
+    #[inline(always)]
     fn record_fine(&self, badge: u64, ticket: &Ticket) -> Option<u32> {
         let member = self.segment.present().filter(|member| member.badge == badge)?;
         let (mut tx, now) = self.segment.begin_at_once(&member, member.clock.now())?;

@@ -3,7 +3,6 @@
 use crate::kernel::breaker::{self, Block, State};
 use crate::kernel::pace;
 use crate::kernel::policy::{Algorithm, BreakerKind};
-use crate::kernel::rule::At;
 use crate::kernel::sheet::{SheetMemory, SheetView};
 use crate::kernel::state::{Memory, View};
 use crate::kernel::time::{Nanos, Time};
@@ -62,8 +61,8 @@ pub(in crate::kernel) fn opening<V: View>(v: &V, calls: u32, now: Time) -> Optio
 
 /// Whether a rule would admit a cost at some time, though it does not in the breaker's present state (R6).
 #[cold]
-pub(in crate::kernel) fn is_possible<V: View>(v: &V, at: &At, cost: u64, leave_reserve: bool) -> bool {
-    let driven = at.rule == 0 && v.breaker_policy().kind() == BreakerKind::Fsm;
+pub(in crate::kernel) fn is_possible<V: View>(v: &V, rule: usize, cost: u64, leave_reserve: bool) -> bool {
+    let driven = rule == 0 && v.breaker_policy().kind() == BreakerKind::Fsm;
     driven
         && v.first_rule().is_some_and(|first| {
             let reserve = if leave_reserve { first.reserve } else { 0 };

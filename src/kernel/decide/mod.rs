@@ -248,6 +248,8 @@ fn charge_rules<M: Memory>(
     let now = ticket.granted_at;
     let mut states = [RuleState::default(); MAX_RULES];
     let mut charged = [false; MAX_RULES];
+    // Of these a charge is a state, and nothing else is to be stored.
+    let mut buckets = [false; MAX_RULES];
     let mut wait = Wait::none(now);
     for i in 0..rules.count.min(MAX_RULES) {
         let at = At::of(m, i, now);
@@ -260,6 +262,7 @@ fn charge_rules<M: Memory>(
             Some((after, charge)) => {
                 (states[i], ticket.charges[i]) = (after, charge);
                 charged[i] = true;
+                buckets[i] = at.terms.is_bucket();
                 ticket.delay = ticket.delay.max(rule::delay(&at, state));
             }
             None => {
@@ -277,7 +280,9 @@ fn charge_rules<M: Memory>(
         return Err(wait.refusal(layers, permit_free, now));
     }
     for i in 0..rules.count.min(MAX_RULES) {
-        if charged[i] {
+        if charged[i] && buckets[i] {
+            m.set_rule(i, states[i]);
+        } else if charged[i] {
             let at = At::of(m, i, now);
             let cost = ask.cost[at.terms.unit()];
             rule::store(m, &at, cost, (states[i], ticket.charges[i]));
@@ -292,7 +297,7 @@ fn until<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bo
     match rule::earliest(v, at, state, cost, leave_reserve) {
         When::Now => at.now,
         When::At(time) => time,
-        When::Never if is_possible(v, at, cost, leave_reserve) => LATER,
+        When::Never if is_possible(v, at.rule, cost, leave_reserve) => LATER,
         When::Never => NEVER,
     }
 }

@@ -69,7 +69,7 @@ fn time<V: View>(
         match rule::earliest_behind(v, &at, v.rule(rule), ahead, cost, leave_reserve) {
             When::Now => {}
             When::At(at) => time = time.max(at),
-            When::Never if decide::is_possible(v, &at, cost, leave_reserve) => known = false,
+            When::Never if decide::is_possible(v, at.rule, cost, leave_reserve) => known = false,
             When::Never => return (None, false),
         }
     }

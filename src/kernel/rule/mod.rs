@@ -164,6 +164,24 @@ macro_rules! with_algorithm {
 /// See [`Count::earliest`].
 #[inline(always)]
 pub fn earliest<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When {
+    if at.terms.is_bucket() {
+        return Bucket::earliest(v, at, state, cost, leave_reserve);
+    }
+    earliest_of_others(v, at.rule, at.now, state, cost, leave_reserve)
+}
+
+// Kept apart, as `admit_others`, and told which rule rather than its terms: else these would be kept in memory for it,
+// in every round of a loop that has no use for it.
+#[inline(never)]
+fn earliest_of_others<V: View>(
+    v: &V,
+    rule: usize,
+    now: Time,
+    state: RuleState,
+    cost: u64,
+    leave_reserve: bool,
+) -> When {
+    let at = &At::of(v, rule, now);
     with_algorithm!(at, A => A::earliest(v, at, state, cost, leave_reserve), When::Never)
 }
 
@@ -188,11 +206,27 @@ pub fn admit<V: View>(
     cost: u64,
     leave_reserve: bool,
 ) -> Option<(RuleState, Charge)> {
+    if at.terms.is_bucket() {
+        return Bucket::admit(v, at, state, cost, leave_reserve);
+    }
+    admit_others(v, at.rule, at.now, state, cost, leave_reserve)
+}
+
+#[inline(never)]
+fn admit_others<V: View>(
+    v: &V,
+    rule: usize,
+    now: Time,
+    state: RuleState,
+    cost: u64,
+    leave_reserve: bool,
+) -> Option<(RuleState, Charge)> {
+    let at = &At::of(v, rule, now);
     with_algorithm!(at, A => A::admit(v, at, state, cost, leave_reserve), None)
 }
 
 /// See [`Count::store`].
-#[inline(always)]
+#[inline(never)]
 pub fn store<M: Memory>(m: &mut M, at: &At, cost: u64, charged: (RuleState, Charge)) {
     with_algorithm!(at, A => A::store(m, at, cost, charged), ());
 }
