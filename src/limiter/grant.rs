@@ -50,10 +50,11 @@ impl<'l> Grant<'l> {
     /// assert!(advice.retry && advice.wait.as_secs() == 30); // and nobody calls for 30 seconds
     /// # Ok(()) }
     /// ```
-    pub fn record(self, outcome: &Outcome<'_>) -> Result<Recorded, Error> {
-        let (link, badge, ticket) = (self.link, self.badge, self.ticket);
-        let recorded = link.record_call(badge, &ticket, outcome)?;
-        self.disarm();
+    #[inline]
+    pub fn record(mut self, outcome: &Outcome<'_>) -> Result<Recorded, Error> {
+        // In place: a ticket is fifteen words.
+        let recorded = self.link.record_call(self.badge, &self.ticket, outcome)?;
+        self.ticket.permit = Held::default();
         Ok(recorded)
     }
 
