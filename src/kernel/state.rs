@@ -22,13 +22,29 @@ pub struct Core {
 /// How many words [`Core`] takes.
 pub const CORE_WORDS: usize = 2;
 
-/// The state of one rule. What the words mean is the algorithm's business; all zero is a fresh rule.
+/// The state of one rule. What the words mean is the algorithm's business, but for the last; all zero
+/// is a fresh rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct RuleState(pub [u64; RULE_WORDS]);
 
 /// How many words [`RuleState`] takes.
 pub const RULE_WORDS: usize = 4;
+
+impl RuleState {
+    /// Charges made before this are not refunded any more. The last word of every algorithm's state.
+    pub const fn since(self) -> Time {
+        Time(self.0[RULE_WORDS - 1])
+    }
+
+    /// The same, with all charges made until now beyond refunding.
+    #[must_use]
+    pub const fn forgetful(mut self, now: Time) -> RuleState {
+        // A call granted later in this very nanosecond loses its refund too: less is safe.
+        self.0[RULE_WORDS - 1] = now.0.saturating_add(1);
+        self
+    }
+}
 
 /// The permits one participant holds, given back for it when it dies (R113).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]

@@ -90,12 +90,6 @@ impl Words {
         Words { at: from.plus(terms.step().times(cost, den), den), ..self }
     }
 
-    /// The same, with all charges made until now beyond refunding.
-    const fn forgetful(self, now: Time) -> Words {
-        // A call granted later in this very nanosecond loses its refund too: less is safe.
-        Words { since: Time(now.0.saturating_add(1)), ..self }
-    }
-
     /// What a charge that moved `at` to here is remembered as.
     #[inline(always)]
     fn mark(self, terms: &Terms) -> Charge {
@@ -198,7 +192,7 @@ impl Count for Bucket {
         let debt = words.debt(*now);
         let over = charged.at.0.saturating_add(tau.whole) < now.0;
         let unclear = words.at.frac >= den || debt.parts(den) >> terms.tick() > HALF_TURN;
-        if over || unclear || charged.at < words.since {
+        if over || unclear {
             return;
         }
         // What was charged after it.
@@ -217,7 +211,8 @@ impl Count for Bucket {
         let back = words.back.wrapping_add(ticks_up(refund, terms));
         let turned = back >> QUARTER_TURN != words.back >> QUARTER_TURN;
         let after = Words { at, back, ..words };
-        m.set_rule(*rule, if turned { after.forgetful(*now) } else { after }.write());
+        let after = after.write();
+        m.set_rule(*rule, if turned { after.forgetful(*now) } else { after });
     }
 
     fn empty<M: Memory>(m: &mut M, at: &At) {
@@ -227,11 +222,6 @@ impl Count for Bucket {
 
     fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
         m.set_rule(at.rule, Bucket::rescaled(at, old, state));
-    }
-
-    fn forget<M: Memory>(m: &mut M, at: &At) {
-        let words = Words::read(m.rule(at.rule));
-        m.set_rule(at.rule, words.forgetful(at.now).write());
     }
 }
 

@@ -156,9 +156,6 @@ impl Count for SlidingCounter {
     // From the window that was charged, as long as it counts at all.
     fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged) {
         let words = Words::read(m.rule(at.rule));
-        if charged.at < words.since {
-            return;
-        }
         let after = match words.id.checked_sub(charged.charge.0) {
             Some(0) => Words { curr: words.curr.saturating_sub(cost), ..words },
             Some(1) => Words { prev: words.prev.saturating_sub(cost), ..words },
@@ -175,11 +172,6 @@ impl Count for SlidingCounter {
     // Counts stay as they are under another limit, as those of fixed windows do.
     fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
         if old.period() == at.terms.period() { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
-    }
-
-    fn forget<M: Memory>(m: &mut M, at: &At) {
-        let words = Words::read(m.rule(at.rule));
-        m.set_rule(at.rule, Words { since: Time(at.now.0.saturating_add(1)), ..words }.write());
     }
 }
 

@@ -175,7 +175,7 @@ impl Count for SlidingLog {
         let Stretch { first, next } = words.stretch;
         let before = Time(charged.at.0.saturating_sub(1));
         let run = if charged.at == Time::ZERO { first } else { ring.first_after(m, words.stretch, before) };
-        if charged.at < words.since || run == next || ring.time(m, run) != charged.at {
+        if run == next || ring.time(m, run) != charged.at {
             return;
         }
         let back = cost.min(ring.count(m, run)).min(words.total);
@@ -207,10 +207,5 @@ impl Count for SlidingLog {
     fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
         let kept = |terms: &Terms| (terms.log_at(), terms.log_capacity(), terms.period());
         if kept(old) == kept(&at.terms) { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
-    }
-
-    fn forget<M: Memory>(m: &mut M, at: &At) {
-        let words = Words::read(m.rule(at.rule));
-        m.set_rule(at.rule, Words { since: Time(at.now.0.saturating_add(1)), ..words }.write());
     }
 }

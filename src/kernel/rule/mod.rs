@@ -120,7 +120,8 @@ pub trait Count {
         let _ = cost;
         m.set_rule(at.rule, charged.0);
     }
-    /// Gives back what can still be given back of `cost`, part or all of what was charged (R129).
+    /// Gives back what can still be given back of `cost`, part or all of what was charged (R129), not before
+    /// [`RuleState::since`].
     fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged);
     /// Leaves nothing to be had: where a rule starts that lost its past.
     fn empty<M: Memory>(m: &mut M, at: &At);
@@ -128,8 +129,6 @@ pub trait Count {
     /// kept, clipped to the new capacity, and rounded down; a larger capacity is no gift. GCRA, a leaky bucket and windows
     /// keep what was used instead. Unchanged terms give the unchanged state.
     fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState);
-    /// Makes sure that no charge made until now is refunded any more: their numbers mean something else by now.
-    fn forget<M: Memory>(m: &mut M, at: &At);
 }
 
 /// Runs `$call` with `$count` naming the algorithm of `$at`, or `$other` if its words are damaged.
@@ -239,6 +238,7 @@ pub fn settle<M: Memory>(m: &mut M, at: &At, actual: u64, charged: &Charged) {
             let after = A::charge(m, at, state, more);
             A::store(m, at, more, after);
         }, ()),
+        None if charged.at < m.rule(at.rule).since() => {}
         None => with_algorithm!(at, A => A::refund(m, at, charged.cost - actual, charged), ()),
     }
 }
@@ -301,7 +301,8 @@ pub fn rescaled(at: &At, old: &Terms, state: RuleState) -> RuleState {
     Bucket::rescaled(at, old, state)
 }
 
-/// See [`Count::forget`].
+/// Makes sure that no charge made until now is refunded any more: their numbers mean something else by now.
 pub fn forget<M: Memory>(m: &mut M, at: &At) {
-    with_algorithm!(at, A => A::forget(m, at), ());
+    let state = m.rule(at.rule);
+    m.set_rule(at.rule, state.forgetful(at.now));
 }

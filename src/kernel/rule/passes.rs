@@ -145,9 +145,6 @@ impl Count for Passes {
     // this one's time was over, and owes it nothing.
     fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged) {
         let words = Words::read(m.rule(at.rule));
-        if charged.at < words.since {
-            return;
-        }
         let promised = |cost| charged.at.plus(length(&at.terms, cost));
         let after = if charged.charge == PACED && words.tat == promised(charged.cost) {
             Words { tat: promised(charged.cost.saturating_sub(cost)), ..words }
@@ -183,11 +180,6 @@ impl Count for Passes {
         let units = u64::try_from(units).unwrap_or(u64::MAX);
         let tat = at.now.plus(length(new, units)).min(furthest(at));
         m.set_rule(at.rule, Words { tat, ..words }.write());
-    }
-
-    fn forget<M: Memory>(m: &mut M, at: &At) {
-        let words = Words::read(m.rule(at.rule));
-        m.set_rule(at.rule, Words { since: Time(at.now.0.saturating_add(1)), ..words }.write());
     }
 }
 

@@ -24,13 +24,13 @@ struct Words {
 impl Words {
     #[inline]
     const fn read(state: RuleState) -> Words {
-        let [id, count, since, _] = state.0;
+        let [id, count, _, since] = state.0;
         Words { id, count, since: Time(since) }
     }
 
     #[inline]
     const fn write(self) -> RuleState {
-        RuleState([self.id, self.count, self.since.0, 0])
+        RuleState([self.id, self.count, 0, self.since.0])
     }
 
     /// As they are in the window of `at.now`.
@@ -94,7 +94,7 @@ impl Count for FixedWindow {
     // Only in the window that was charged: a later one knows nothing of it.
     fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged) {
         let words = Words::read(m.rule(at.rule));
-        if charged.charge.0 == words.id && charged.at >= words.since {
+        if charged.charge.0 == words.id {
             m.set_rule(at.rule, Words { count: words.count.saturating_sub(cost), ..words }.write());
         }
     }
@@ -108,12 +108,6 @@ impl Count for FixedWindow {
     // which is what the window is there to bound. Of windows of another length nothing is known.
     fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
         if old.period() == at.terms.period() { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
-    }
-
-    fn forget<M: Memory>(m: &mut M, at: &At) {
-        let words = Words::read(m.rule(at.rule));
-        // A call granted later in this very nanosecond loses its refund too: less is safe.
-        m.set_rule(at.rule, Words { since: Time(at.now.0.saturating_add(1)), ..words }.write());
     }
 }
 
