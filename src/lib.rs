@@ -69,7 +69,7 @@ pub use kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, P
 pub use limiter::{
     AcquireError, Builder, Condition, GateSnapshot, Grant, Limiter, Listing, NetError, Outcome,
     OutcomeCounts, OwnedGrant, PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, Recorded, Refusal,
-    Request, RuleSnapshot, Snapshot, WaiterSnapshot,
+    Request, RuleSnapshot, Snapshot, Step, WaiterSnapshot, Waiting,
 };
 
 /// What the tests of the promises must see: where things lie in a segment, and bounds that a test can wait for.

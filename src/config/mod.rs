@@ -16,6 +16,7 @@
 //! # Ok::<(), shmlimit::config::ConfigError>(())
 //! ```
 
+mod choice;
 mod near;
 mod page;
 mod read;
@@ -24,6 +25,7 @@ mod write;
 
 pub use crate::quantity::{Rate, duration, rate, share};
 pub use crate::settings::{KeyInfo, Kind, keys};
+pub use choice::Choice;
 pub use near::nearest;
 #[doc(hidden)]
 pub use page::reference;

@@ -22,13 +22,18 @@ use toml::{Table, Value};
 /// # Ok::<(), shmlimit::config::ConfigError>(())
 /// ```
 pub fn set(policy: &Policy, key: &str, value: &str) -> Result<Policy, ConfigError> {
+    match locate(key) {
+        Some((info, _)) if !info.hot => Err(ConfigError::NotHot { key: key.to_owned() }),
+        _ => put(policy, key, value),
+    }
+}
+
+/// [`set`] before the limiter is made: any key.
+pub(super) fn put(policy: &Policy, key: &str, value: &str) -> Result<Policy, ConfigError> {
     let mut settings = Settings::of(policy);
     let Some((info, i)) = locate(key) else {
         return Err(not_one_key(key));
     };
-    if !info.hot {
-        return Err(ConfigError::NotHot { key: key.to_owned() });
-    }
     let absent = |problem: String| ConfigError::Absent { key: key.to_owned(), problem };
     match info.list() {
         Some("rules") if i >= settings.rules.len() => {

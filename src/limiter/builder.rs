@@ -23,6 +23,8 @@ pub struct Builder {
     name: String,
     directory: Option<PathBuf>,
     policy: Option<Policy>,
+    #[cfg(feature = "config")]
+    choice: crate::config::Choice,
     shared_with: Option<u32>,
     group: Option<String>,
     network: bool,
@@ -37,6 +39,8 @@ impl Builder {
             name: name.to_owned(),
             directory: None,
             policy: None,
+            #[cfg(feature = "config")]
+            choice: Default::default(),
             shared_with: None,
             group: None,
             network: false,
@@ -58,6 +62,26 @@ impl Builder {
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Builder {
         self.policy = Some(policy);
+        self
+    }
+
+    /// [`policy`](Self::policy) by a preset, the text of a configuration file, or single settings. An empty choice is
+    /// none. Of a policy and a choice, the policy counts.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Limiter, config::Choice};
+    ///
+    /// let choice = Choice::default().setting("rate", "10/s").setting("concurrency", "2");
+    /// let limiter = Limiter::builder("api").directory(directory.path()).choose(choice).open()?;
+    /// assert_eq!(limiter.policy()?.concurrency(), Some(2));
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "config")]
+    #[must_use]
+    pub fn choose(mut self, choice: crate::config::Choice) -> Builder {
+        self.choice = choice;
         self
     }
 
@@ -101,7 +125,8 @@ impl Builder {
 
     /// Opens the limiter, and makes it if it is not there.
     pub fn open(self) -> Result<Limiter, Error> {
-        let make = match self.policy {
+        let wanted = self.wanted()?;
+        let make = match wanted {
             Some(policy) => Some(policy),
             None => presets::policy(&self.name).transpose()?,
         };
@@ -109,7 +134,7 @@ impl Builder {
         let Some(make) = make else { return self.open_existing() };
         let (name, directory) = self.place(true)?;
         let segment = settle(&directory, &name, self.bounds, Some(Seed::fresh(self.patched(&make)?)))?;
-        if let Some(wanted) = self.policy {
+        if let Some(wanted) = wanted {
             let (there, wanted) = (self.patched(&segment.policy()?)?, self.patched(&wanted)?);
             if there != wanted {
                 let differences = describe::differences(&there, &wanted);
@@ -169,11 +194,20 @@ impl Builder {
             name: name.as_str().to_owned(),
             directory: directory.path().to_owned(),
         };
-        let policy = match self.policy {
+        let policy = match self.wanted()? {
             Some(policy) => policy,
             None => presets::policy(name.as_str()).ok_or_else(unknown)??,
         };
         Ok(Seed::fresh(self.patched(&policy)?))
+    }
+
+    /// The policy that the limiter must have, if one was named.
+    fn wanted(&self) -> Result<Option<Policy>, Error> {
+        #[cfg(feature = "config")]
+        if self.policy.is_none() && !self.choice.is_empty() {
+            return Ok(Some(self.choice.policy(&self.name)?));
+        }
+        Ok(self.policy)
     }
 
     /// What the environment makes of a policy.

@@ -61,8 +61,23 @@ impl Link {
     }
 
     /// The one that hangs on this, if it was replaced.
-    pub(super) fn next(&self) -> Option<&Link> {
+    fn next(&self) -> Option<&Link> {
         self.next.get().map(|next| &**next)
+    }
+
+    /// This and its successors.
+    fn chain(&self) -> impl Iterator<Item = &Link> {
+        std::iter::successors(Some(self), |link| link.next())
+    }
+
+    /// How many links before `other`, counted from this: a replaced one stays until the handle goes.
+    pub(super) fn depth_of(&self, other: &Link) -> usize {
+        self.chain().take_while(|link| !std::ptr::eq(*link, other)).count()
+    }
+
+    /// The link at that depth.
+    pub(super) fn at_depth(&self, depth: usize) -> Option<&Link> {
+        self.chain().nth(depth)
     }
 
     /// Hangs a successor on this link, unless another thread was faster.

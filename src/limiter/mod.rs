@@ -11,6 +11,7 @@ mod owned;
 mod request;
 mod snapshot;
 mod wait;
+mod waiting;
 
 pub use builder::Builder;
 pub use condition::{Condition, GateSnapshot, OutcomeCounts, PaceSnapshot, PaceWindowSnapshot};
@@ -19,6 +20,7 @@ pub use outcome::{NetError, Outcome, Recorded};
 pub use owned::OwnedGrant;
 pub use request::Request;
 pub use snapshot::{ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot};
+pub use waiting::{Step, Waiting};
 
 use crate::error::Error;
 use crate::kernel::Policy;
@@ -30,8 +32,11 @@ use group::Group;
 use link::Link;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
-use wait::{Step, Waiter};
+use std::time::{Duration, Instant};
+use wait::Waiter;
+
+/// Who may be called off is asked at least this often.
+const STOP_ASKED: Duration = Duration::from_millis(100);
 
 /// How often one call follows a limiter that is replaced again and again.
 const MOVES: usize = 4;
@@ -160,8 +165,52 @@ impl Limiter {
         let mut waiter = Waiter::new(self, request, true)?;
         loop {
             match waiter.step()? {
-                Step::Done(grant) => return Ok(grant),
-                Step::Sleep { link, place, heard, limit } => link.segment.sleep(place, heard, limit),
+                wait::Step::Done(grant) => return Ok(grant),
+                wait::Step::Sleep { link, place, heard, limit } => link.segment.sleep(place, heard, limit),
+            }
+        }
+    }
+
+    /// [`acquire`](Self::acquire) that can be called off: `stop` is asked whenever the sleep is interrupted by a signal,
+    /// and at least ten times a second. `None` if it said so: the call has left the queue, and nothing was taken.
+    ///
+    /// ```
+    /// # use shmlimit::{Limiter, Policy, PolicyDraft, Request};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() })?;
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+    /// let first = limiter.acquire(&Request::new())?;
+    /// assert!(limiter.acquire_unless(&Request::new(), || true)?.is_none());
+    /// # first.release()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn acquire_unless(
+        &self,
+        request: &Request<'_>,
+        mut stop: impl FnMut() -> bool,
+    ) -> Result<Option<Grant<'_>>, AcquireError> {
+        if let Some(grant) = self.grant_at_once(request) {
+            return Ok(Some(grant));
+        }
+        let mut waiter = Waiter::new(self, request, true)?;
+        loop {
+            match waiter.step()? {
+                wait::Step::Done(grant) => return Ok(Some(grant)),
+                wait::Step::Sleep { link, place, heard, limit } => {
+                    let began = Instant::now();
+                    // Asking is no reason to look: only its time or its bell is.
+                    loop {
+                        let left = limit.saturating_sub(began.elapsed());
+                        link.segment.sleep(place, heard, left.min(STOP_ASKED));
+                        if stop() {
+                            return Ok(None);
+                        }
+                        if left <= STOP_ASKED || link.segment.hear(place) != heard {
+                            break;
+                        }
+                    }
+                }
             }
         }
     }
@@ -205,8 +254,8 @@ impl Limiter {
         let mut waiter = Waiter::new(self, request, false)?;
         loop {
             match waiter.step()? {
-                Step::Done(grant) => return Ok(grant),
-                Step::Sleep { limit, .. } => sleep(limit).await,
+                wait::Step::Done(grant) => return Ok(grant),
+                wait::Step::Sleep { limit, .. } => sleep(limit).await,
             }
         }
     }

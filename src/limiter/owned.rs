@@ -24,8 +24,7 @@ pub struct OwnedGrant {
 impl OwnedGrant {
     pub(super) fn new(link: &Link, badge: u64, ticket: Ticket) -> OwnedGrant {
         let home = link.home.upgrade();
-        let chain = home.iter().flat_map(|home| std::iter::successors(Some(&home.first), |link| link.next()));
-        let depth = chain.take_while(|other| !std::ptr::eq(*other, link)).count();
+        let depth = home.as_ref().map_or(0, |home| home.first.depth_of(link));
         OwnedGrant { home, depth, badge, ticket }
     }
 
@@ -58,7 +57,7 @@ impl OwnedGrant {
     }
 
     fn link(&self) -> Option<&Link> {
-        std::iter::successors(Some(&self.home.as_ref()?.first), |link| link.next()).nth(self.depth)
+        self.home.as_ref()?.first.at_depth(self.depth)
     }
 
     fn disarm(&mut self) -> Ticket {

@@ -113,6 +113,34 @@ impl<'u> Request<'u> {
     }
 }
 
+/// A [`Request`] that borrows nothing.
+#[derive(Debug, Clone)]
+pub(super) struct OwnedRequest {
+    plain: Request<'static>,
+    costs: Vec<(String, u64)>,
+}
+
+impl Request<'_> {
+    pub(super) fn to_owned(&self) -> OwnedRequest {
+        let costs = self.others.iter().flatten().copied().chain(self.excess.map(|unit| (unit, 0)));
+        OwnedRequest {
+            costs: costs.map(|(unit, amount)| (unit.to_owned(), amount)).collect(),
+            plain: Request {
+                ask: self.ask,
+                timeout: self.timeout,
+                deadline: self.deadline,
+                ..Request::new()
+            },
+        }
+    }
+}
+
+impl OwnedRequest {
+    pub(super) fn borrow(&self) -> Request<'_> {
+        self.costs.iter().fold(self.plain.clone(), |request, (unit, amount)| request.cost(unit, *amount))
+    }
+}
+
 pub(super) fn unknown_unit(limiter: &str, unit: &str, units: &[Name]) -> Box<Error> {
     let known: Vec<&str> = units.iter().map(Name::as_str).collect();
     Box::new(Error::UnknownUnit { name: limiter.to_owned(), unit: unit.to_owned(), known: known.join(", ") })

@@ -24,10 +24,10 @@ pub(super) struct Waiter<'l, 'r> {
 }
 
 /// An entry in the queue of one segment, made by one attachment.
-struct Place<'l> {
-    link: &'l Link,
-    badge: u64,
-    wait: Wait,
+pub(super) struct Place<'l> {
+    pub(super) link: &'l Link,
+    pub(super) badge: u64,
+    pub(super) wait: Wait,
 }
 
 /// What comes next for a call.
@@ -50,6 +50,26 @@ impl<'l, 'r> Waiter<'l, 'r> {
         let deadline =
             request.patience(SystemTime::now).map(|patience| raw.saturating_add(super::nanos(patience)));
         Ok(Waiter { limiter, request, deadline, can_be_rung, place: None })
+    }
+
+    /// A call that began to wait before, and cannot be rung.
+    pub(super) fn resumed(
+        limiter: &'l Limiter,
+        request: &'r Request<'r>,
+        deadline: Option<u64>,
+        place: Option<Place<'l>>,
+    ) -> Waiter<'l, 'r> {
+        Waiter { limiter, request, deadline, can_be_rung: false, place }
+    }
+
+    /// When it gives up, by the machine's clock.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.deadline
+    }
+
+    /// Its place in the queue, which it then has no more: somebody else goes on waiting there.
+    pub(super) fn take_place(&mut self) -> Option<Place<'l>> {
+        self.place.take()
     }
 
     /// Looks once: enters the queue, or looks whether it is this call's turn.

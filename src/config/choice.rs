@@ -1,0 +1,130 @@
+//! What somebody who opens a limiter says about it.
+
+use super::set::put;
+use super::{Config, ConfigError, Overrides, rate};
+use crate::kernel::{Algorithm, Policy};
+use crate::presets;
+
+/// A preset, the text of a file, single settings: any of them. Where it is empty, a limiter is used as it is.
+///
+/// ```
+/// use shmlimit::config::Choice;
+///
+/// let choice = Choice::default().preset("tmdb").setting("rate", "20/s").setting("breaker.p_throttle", "0.3");
+/// let policy = choice.policy("tmdb-test")?;
+/// assert_eq!((policy.rules()[0].limit, policy.concurrency()), (20, Some(4)));
+/// # Ok::<(), shmlimit::config::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    preset: Option<String>,
+    text: Option<String>,
+    settings: Vec<(String, String)>,
+}
+
+impl Choice {
+    /// Starts from this preset, whatever the limiter is called.
+    #[must_use]
+    pub fn preset(mut self, name: impl Into<String>) -> Choice {
+        self.preset = Some(name.into());
+        self
+    }
+
+    /// Starts from the text of a configuration file (`docs/configuration.md`), which may name a preset itself.
+    #[must_use]
+    pub fn text(mut self, toml: impl Into<String>) -> Choice {
+        self.text = Some(toml.into());
+        self
+    }
+
+    /// Puts one setting on top: `rate` (`35/s`), `burst` and `algorithm` of the one rule, or any key of a file
+    /// (`concurrency`, `breaker.kind`, `rules.1.limit`).
+    #[must_use]
+    pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> Choice {
+        self.settings.push((key.into(), value.into()));
+        self
+    }
+
+    /// Whether nothing was said.
+    pub fn is_empty(&self) -> bool {
+        *self == Choice::default()
+    }
+
+    /// What a limiter of this name is to run on. Single settings go on top of the text, of the preset, or of the preset
+    /// of the limiter's own name.
+    pub fn policy(&self, name: &str) -> Result<Policy, ConfigError> {
+        let base = match (&self.text, &self.preset) {
+            (Some(_), Some(_)) => {
+                return Err(ConfigError::BadValue {
+                    key: "preset".to_owned(),
+                    value: format!("{:?}", self.preset.as_deref().unwrap_or_default()),
+                    problem: "must not be given beside a configuration; write it into that: preset = …"
+                        .to_owned(),
+                });
+            }
+            (Some(text), None) => Config::from_toml(text)?,
+            (None, Some(preset)) => Config::preset(preset)?,
+            (None, None) if presets::NAMES.contains(&name) => Config::preset(name)?,
+            (None, None) => Config::empty()?,
+        };
+        let mut overrides = Overrides::default();
+        let mut others = Vec::new();
+        for (key, value) in &self.settings {
+            let bad = |problem: String| ConfigError::BadValue {
+                key: key.clone(),
+                value: value.escape_debug().to_string(),
+                problem,
+            };
+            match key.as_str() {
+                "rate" => overrides.rate = Some(rate(value).map_err(bad)?),
+                "burst" => {
+                    let whole = value.trim().parse().map_err(|_| bad("must be a whole number".to_owned()))?;
+                    overrides.burst = Some(whole);
+                }
+                "algorithm" => overrides.algorithm = Some(Algorithm::parse(0, value)?),
+                _ => others.push((key, value)),
+            }
+        }
+        let mut policy = *base.with(&overrides)?.policy();
+        for (key, value) in others {
+            policy = put(&policy, key, value)?;
+        }
+        Ok(policy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_said_about_a_preset_is_the_preset() {
+        assert_eq!(Choice::default().policy("tmdb").unwrap(), presets::policy("tmdb").unwrap().unwrap());
+    }
+
+    #[test]
+    fn single_settings_go_on_top_in_any_order() {
+        let choice =
+            Choice::default().setting("burst", "7").setting("concurrency", "2").setting("rate", "5/s");
+        let policy = choice.policy("own").unwrap();
+        assert_eq!((policy.rules()[0].limit, policy.rules()[0].burst), (5, 7));
+        assert_eq!(policy.concurrency(), Some(2));
+    }
+
+    #[test]
+    fn keys_that_cannot_change_later_can_be_chosen_at_the_start() {
+        let choice = Choice::default().preset("tmdb").setting("rules.0.algorithm", "gcra");
+        assert_eq!(choice.policy("x").unwrap().rules()[0].algorithm, Algorithm::Gcra);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_key() {
+        let refused = |choice: Choice| choice.policy("own").unwrap_err().to_string();
+        assert!(refused(Choice::default().setting("rate", "fast")).starts_with("rate"));
+        assert!(refused(Choice::default().setting("burst", "-1")).starts_with("burst"));
+        assert!(refused(Choice::default().setting("concurency", "4")).contains("concurrency"));
+        assert!(refused(Choice::default().preset("tmbd")).contains("tmdb"));
+        assert!(refused(Choice::default().preset("tmdb").text("")).starts_with("preset"));
+        assert!(refused(Choice::default().text("nonsense")).len() > 10);
+    }
+}

@@ -1,0 +1,140 @@
+//! Waiting that others drive: step by step, or until they call it off (R131, R132).
+
+use shmlimit::{Limiter, Policy, PolicyDraft, Request, Step, Waiting};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+struct OnePermit {
+    limiter: Limiter,
+    _directory: tempfile::TempDir,
+}
+
+impl OnePermit {
+    fn new() -> OnePermit {
+        let directory = tempfile::tempdir().unwrap();
+        let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() }).unwrap();
+        let limiter = Limiter::builder("one").directory(directory.path()).policy(policy).open().unwrap();
+        OnePermit { limiter, _directory: directory }
+    }
+
+    fn in_queue(&self) -> usize {
+        self.limiter.snapshot().unwrap().queue.len()
+    }
+}
+
+fn asleep(step: Step) -> Waiting {
+    match step {
+        Step::Sleep(waiting, _) => waiting,
+        Step::Granted(_) => panic!("granted although the permit is out"),
+    }
+}
+
+#[test]
+fn r131_a_step_enters_the_queue_and_a_later_one_is_granted() {
+    let one = OnePermit::new();
+    let held = one.limiter.acquire(&Request::new()).unwrap();
+    let waiting = one.limiter.wait(&Request::new()).unwrap();
+    assert_eq!(one.in_queue(), 0, "nothing is asked before the first step");
+    let waiting = asleep(waiting.step().unwrap());
+    let waiting = asleep(waiting.step().unwrap());
+    assert_eq!(one.in_queue(), 1, "a second step keeps the place");
+    held.release().unwrap();
+    let mut step = waiting.step().unwrap();
+    while let Step::Sleep(waiting, time) = step {
+        std::thread::sleep(time);
+        step = waiting.step().unwrap();
+    }
+    let snapshot = one.limiter.snapshot().unwrap();
+    assert_eq!((snapshot.queue.len(), snapshot.in_flight), (0, 1));
+    drop(step);
+    assert_eq!(one.limiter.snapshot().unwrap().in_flight, 0, "a step that is dropped gives its grant back");
+}
+
+#[test]
+fn dropping_it_leaves_the_queue_at_once() {
+    let one = OnePermit::new();
+    let _held = one.limiter.acquire(&Request::new()).unwrap();
+    let waiting = asleep(one.limiter.wait(&Request::new()).unwrap().step().unwrap());
+    assert_eq!(one.in_queue(), 1);
+    drop(waiting);
+    assert_eq!(one.in_queue(), 0);
+}
+
+#[test]
+fn r132_its_timeout_runs_from_where_it_began() {
+    let one = OnePermit::new();
+    let _held = one.limiter.acquire(&Request::new()).unwrap();
+    let request = Request::new().timeout(Duration::from_millis(30));
+    let mut waiting = one.limiter.wait(&request).unwrap();
+    let began = Instant::now();
+    loop {
+        match waiting.step() {
+            Ok(step) => waiting = asleep(step),
+            Err(refused) => break assert!(refused.to_string().contains("permits"), "{refused}"),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(began.elapsed() < Duration::from_secs(20), "never refused");
+    }
+    assert_eq!(one.in_queue(), 0);
+}
+
+#[test]
+fn it_goes_over_to_the_limiter_that_replaces_its_own() {
+    let one = OnePermit::new();
+    let _held = one.limiter.acquire(&Request::new()).unwrap();
+    let waiting = asleep(one.limiter.wait(&Request::new()).unwrap().step().unwrap());
+    let policy = one.limiter.policy().unwrap();
+    let _new = Limiter::builder("one").directory(one.limiter.directory()).policy(policy).replace().unwrap();
+    // Its permit is free: what was held of the old one is gone with it.
+    let mut step = waiting.step().unwrap();
+    while let Step::Sleep(waiting, time) = step {
+        std::thread::sleep(time);
+        step = waiting.step().unwrap();
+    }
+}
+
+#[test]
+fn who_is_called_off_leaves_the_queue_and_takes_nothing() {
+    let one = OnePermit::new();
+    let held = one.limiter.acquire(&Request::new()).unwrap();
+    let asked = AtomicU32::new(0);
+    let stop = || asked.fetch_add(1, Ordering::Relaxed) == 2;
+    assert!(one.limiter.acquire_unless(&Request::new(), stop).unwrap().is_none());
+    assert_eq!(asked.load(Ordering::Relaxed), 3, "asked until it said so, and not again");
+    assert_eq!(one.in_queue(), 0);
+    held.release().unwrap();
+    assert_eq!(one.limiter.snapshot().unwrap().in_flight, 0);
+}
+
+#[test]
+fn being_asked_whether_to_stop_is_no_reason_to_look() {
+    let one = OnePermit::new();
+    let limiter = &one.limiter;
+    limiter.set("concurrency", "unlimited").unwrap();
+    let gate = [("Retry-After", "3600")];
+    limiter.record(&shmlimit::Outcome::http(429, &gate)).unwrap();
+    let looked = || limiter.snapshot().unwrap().participants[0].looked;
+    let asked = AtomicU32::new(0);
+    let before = looked();
+    let stop = || asked.fetch_add(1, Ordering::Relaxed) == 4;
+    assert!(limiter.acquire_unless(&Request::new(), stop).unwrap().is_none());
+    assert!(looked() - before <= 1, "looked {} times while it was asked five times", looked() - before);
+}
+
+#[test]
+fn who_is_not_called_off_is_granted_when_its_turn_comes() {
+    let one = OnePermit::new();
+    let held = one.limiter.acquire(&Request::new()).unwrap().into_owned();
+    let waits = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            waits.store(true, Ordering::Release);
+            one.limiter.acquire_unless(&Request::new(), || false).unwrap().is_some()
+        });
+        while !waits.load(Ordering::Acquire) || one.in_queue() == 0 {
+            std::thread::yield_now();
+        }
+        held.release().unwrap();
+        assert!(waiter.join().unwrap());
+    });
+}
