@@ -147,6 +147,7 @@ impl Reply {
         Ok(Reply { grant: Slot::new("grant", grant, 0)?, answer: Out::new(answer)? })
     }
 
+    #[inline]
     pub(crate) fn granted(&self, grant: OwnedGrant) -> Result<i32, Failure> {
         self.answer.write(&shmlimit_answer::granted(grant.delay()));
         let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many grants are out in this process");

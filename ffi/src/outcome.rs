@@ -197,10 +197,9 @@ impl<'c> Ended<'c> {
         };
         let priority = priority("shmlimit_outcome.priority", given.priority)?;
         let head = input::foreign_bytes("shmlimit_outcome.head", given.head, given.head_length)?;
-        let said = response(&head).0;
         // A status that no server has is the library's to refuse, with its own words.
         let status = match (given.status, error) {
-            (0, None) => Some(said.ok_or_else(|| {
+            (0, None) => Some(response(&head).0.ok_or_else(|| {
                 bad("shmlimit_outcome has neither status nor error, nor a head with a status line".to_owned())
             })?),
             (0, Some(_)) => None,
@@ -231,7 +230,7 @@ impl<'c> Ended<'c> {
     }
 
     fn all_headers(&self) -> Vec<Header<'_>> {
-        let mut headers = response(&self.head).1;
+        let mut headers = if self.head.is_empty() { Vec::new() } else { response(&self.head).1 };
         headers.extend(self.headers.iter().map(|(name, value)| (&**name, &**value)));
         headers
     }

@@ -58,16 +58,18 @@ impl<T> Table<T> {
     }
 
     /// Keeps a value. Its number is never 0; nothing, and the value back, if there is no room.
+    #[inline]
     pub(crate) fn insert(&self, value: T) -> Result<u64, T> {
         let Some((index, cell)) = self.free_cell() else { return Err(value) };
         let generation = cell.state.load(Ordering::Relaxed) >> 32;
-        // SAFETY: the cell is on no list and not open: nobody else touches its value.
-        unsafe { *cell.value.get() = Some(value) };
+        // SAFETY: the cell is on no list and not open: nobody else touches its value, which is none.
+        unsafe { cell.value.get().write(Some(value)) };
         cell.state.store(generation << 32 | OPEN, Ordering::Release);
         Ok(generation << 32 | u64::from(index))
     }
 
     /// The value of that number, if it is there.
+    #[inline]
     pub(crate) fn get(&self, number: u64) -> Option<InUse<'_, T>> {
         let (index, cell) = self.cell_of(number)?;
         let mut state = cell.state.load(Ordering::Relaxed);
@@ -91,7 +93,7 @@ impl<T> Table<T> {
         match self.shut(cell, number) {
             None => false,
             Some(()) => {
-                drop(self.leave(cell, index));
+                self.leave(cell, index);
                 true
             }
         }
@@ -112,7 +114,7 @@ impl<T> Table<T> {
         if let Some(Err(_)) = ended {
             cell.state.store(number & !u64::from(u32::MAX) | OPEN, Ordering::Release);
         } else {
-            drop(self.leave(cell, index));
+            self.free(cell, index, number);
         }
         ended
     }
@@ -132,22 +134,26 @@ impl<T> Table<T> {
         }
     }
 
-    /// One user less. The last of a cell that is shut gets the value, and frees the cell.
-    fn leave(&self, cell: &Cell<T>, index: u32) -> Option<T> {
+    /// One user less. The last of a cell that is shut ends the value.
+    fn leave(&self, cell: &Cell<T>, index: u32) {
         let before = cell.state.fetch_sub(1, Ordering::AcqRel);
-        if before & (OPEN | USERS) != 1 {
-            return None;
+        if before & (OPEN | USERS) == 1 {
+            self.free(cell, index, before);
         }
-        // SAFETY: shut, and without users: nobody reaches it any more but us.
-        let value = unsafe { (*cell.value.get()).take() };
-        let generation = ((before >> 32) as u32).wrapping_add(1).max(1);
+    }
+
+    /// Ends the value of a cell that is shut and has no users but us, and makes the cell free.
+    fn free(&self, cell: &Cell<T>, index: u32, number: u64) {
+        // SAFETY: nobody reaches it any more but us.
+        unsafe { *cell.value.get() = None };
+        let generation = ((number >> 32) as u32).wrapping_add(1).max(1);
         cell.state.store(u64::from(generation) << 32, Ordering::Relaxed);
         let mut head = self.free.load(Ordering::Relaxed);
         loop {
             cell.next.store(head as u32, Ordering::Relaxed);
             let next = (head >> 32).wrapping_add(1) << 32 | u64::from(index);
             match self.free.compare_exchange_weak(head, next, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return value,
+                Ok(_) => return,
                 Err(other) => head = other,
             }
         }
@@ -233,7 +239,7 @@ impl<T> Deref for InUse<'_, T> {
 
 impl<T> Drop for InUse<'_, T> {
     fn drop(&mut self) {
-        drop(self.table.leave(self.cell, self.index));
+        self.table.leave(self.cell, self.index);
     }
 }
 
