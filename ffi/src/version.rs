@@ -5,7 +5,7 @@ use shmlimit::internals::layout;
 use std::ffi::{CStr, c_char};
 
 /// Layout version of segments at the time a program was compiled; compare with `shmlimit_layout_version()`.
-pub const SHMLIMIT_LAYOUT_VERSION: u32 = 3;
+pub const SHMLIMIT_LAYOUT_VERSION: u32 = 4;
 
 /// Bytes that every segment has, before its logs, at the time a program was compiled; compare with `shmlimit_segment_size()`.
 pub const SHMLIMIT_SEGMENT_SIZE: u64 = 294912;

@@ -8,6 +8,7 @@ pub mod ask;
 pub mod backoff;
 pub mod breaker;
 pub mod decide;
+pub mod ledger;
 pub mod memory;
 pub mod outcome;
 pub mod pace;

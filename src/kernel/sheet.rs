@@ -11,18 +11,20 @@
 //!   88..112   transitions  the newest twelve, two words each
 //!  112..1136  outcomes     a ring: time << 2 | class
 //! 1136..2160  admissions   a ring of times
+//! 2160..2184  ledger       what is counted for people only (kernel/ledger.rs)
 //! ```
 //!
 //! All zero is a fresh sheet, and any words are one: what is read is brought into range where it is used.
 
 use super::breaker::{Cause, State};
+use super::ledger::LEDGER_WORDS;
 use super::policy::{BreakerKind, MAX_OUTCOMES, PerSecond};
 use super::state::{Held, Memory, View};
 use super::time::{Nanos, Time};
 use bytemuck::{Pod, Zeroable};
 
 /// How many words a sheet takes.
-pub const SHEET_WORDS: usize = ADMISSIONS_AT + MAX_ADMISSIONS;
+pub const SHEET_WORDS: usize = LEDGER_AT + LEDGER_WORDS;
 /// How many of them come before the rings.
 pub const SHEET_HEAD_WORDS: usize = OUTCOMES_AT;
 
@@ -45,6 +47,7 @@ const WINDOWS_AT: usize = 56;
 const TRANSITIONS_AT: usize = 88;
 const OUTCOMES_AT: usize = 112;
 const ADMISSIONS_AT: usize = OUTCOMES_AT + MAX_OUTCOMES as usize;
+pub(super) const LEDGER_AT: usize = ADMISSIONS_AT + MAX_ADMISSIONS;
 /// Times of admissions that are remembered at most: one more than gaps between them.
 pub const MAX_ADMISSIONS: usize = 1024;
 /// Transitions that are remembered.
@@ -149,11 +152,16 @@ pub const LATENCY_BOUNDS: [u64; 15] =
 impl Tallies {
     /// Counts how long a call took.
     pub fn took(&mut self, latency: Nanos) {
-        let millis = latency.0.div_ceil(1_000_000);
-        let place = LATENCY_BOUNDS.iter().position(|bound| millis <= *bound).unwrap_or(LATENCY_BOUNDS.len());
+        let place = bucket(latency);
         self.latency[place] = self.latency[place].wrapping_add(1);
         self.latency_sum = self.latency_sum.wrapping_add(latency.0);
     }
+}
+
+/// Which of sixteen counts a time belongs to: those of [`LATENCY_BOUNDS`], and a last one.
+pub(super) fn bucket(time: Nanos) -> usize {
+    let millis = time.0.div_ceil(1_000_000);
+    LATENCY_BOUNDS.iter().position(|bound| millis <= *bound).unwrap_or(LATENCY_BOUNDS.len())
 }
 
 /// Who closed the gate last, for people (R142).

@@ -6,6 +6,7 @@ use super::outcome::{News, Outcome, Recorded};
 use crate::error::Error;
 use crate::kernel::Policy;
 use crate::kernel::decide::{self, Force};
+use crate::kernel::ledger;
 use crate::kernel::policy::{BreakerKind, PolicyWords};
 use crate::kernel::queue;
 use crate::kernel::sheet::{Recent, SheetView, Transition};
@@ -26,6 +27,23 @@ impl Limiter {
     /// ```
     pub fn record(&self, outcome: &Outcome<'_>) -> Result<Recorded, Error> {
         self.follow(|link| Ok(link.record(None, outcome)?))
+    }
+
+    /// Counts an answer that was found in a cache (`hit`), or was not: for people and dashboards, nothing is decided by it
+    /// (R116).
+    pub fn count_cache(&self, hit: bool) -> Result<(), Error> {
+        self.follow(|link| {
+            let segment = &link.segment;
+            let member = segment.member()?;
+            segment.transact(&member, segment.bounds().lock, |tx, _| {
+                ledger::change(tx, |ledger| match hit {
+                    true => ledger.cache_hits = ledger.cache_hits.wrapping_add(1),
+                    false => ledger.cache_misses = ledger.cache_misses.wrapping_add(1),
+                });
+                segment.commit(tx)
+            })??;
+            Ok(())
+        })
     }
 
     /// Puts the breaker into a state, or opens the gate that a Retry-After closed, for all who share the limiter at once

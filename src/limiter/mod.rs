@@ -19,7 +19,7 @@ pub use grant::{AcquireError, Grant, Refusal};
 pub use outcome::{NetError, Outcome, Recorded};
 pub use owned::OwnedGrant;
 pub use request::Request;
-pub use snapshot::{ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot};
+pub use snapshot::{Counts, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot};
 pub use waiting::{Step, Waiting};
 
 use crate::error::Error;

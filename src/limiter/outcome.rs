@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::headers::{self, Header, Reading};
 use crate::kernel::backoff::Source;
 use crate::kernel::decide::{self, Verdict};
+use crate::kernel::ledger;
 use crate::kernel::outcome::{Class, Report};
 use crate::kernel::pace::Observation;
 use crate::kernel::policy::PolicyWords;
@@ -267,23 +268,27 @@ impl Link {
         let ticket = grant.filter(|(badge, _)| segment.is_present(*badge)).map(|(_, ticket)| ticket);
         let (wall, readings) = self.readings(outcome.headers)?;
         let report = outcome.report(self, ticket, grant.map(|(_, ticket)| ticket), wall)?;
-        let (verdict, ring, news, at) = segment.transact(&member, segment.bounds().lock, |tx, now| {
-            let before = tx.health();
-            let verdict = decide::record(tx, member.slot, ticket, &report, now);
-            if verdict.closed_gate {
-                note_gate(tx, &member, now);
-            }
-            if !readings.is_empty() {
-                decide::observe(tx, |name| find(&readings, name), now);
-            }
-            let ring = self.rings_for(tx, &member, &before);
-            let news = Recent::since(tx, before.transitions);
-            segment.commit(tx).map(|()| (verdict, ring, news, now))
-        })??;
+        let (verdict, wait, ring, news) =
+            segment.transact(&member, segment.bounds().lock, |tx, now| {
+                let before = tx.health();
+                let verdict = decide::record(tx, member.slot, ticket, &report, now);
+                let wait = verdict.advice.wait(Random::new(now.0 ^ member.badge.rotate_left(32)).bits());
+                if wait > Nanos(0) {
+                    ledger::change(tx, |ledger| ledger.sleeps(wait));
+                }
+                if verdict.closed_gate {
+                    note_gate(tx, &member, now);
+                }
+                if !readings.is_empty() {
+                    decide::observe(tx, |name| find(&readings, name), now);
+                }
+                let ring = self.rings_for(tx, &member, &before);
+                let news = Recent::since(tx, before.transitions);
+                segment.commit(tx).map(|()| (verdict, wait, ring, news))
+            })??;
         self.tell(&member, ring);
         self.log(&news);
-        let mut random = Random::new(at.0 ^ member.badge.rotate_left(32));
-        Ok(recorded(report.class, &verdict, random.bits(), &news))
+        Ok(recorded(report.class, &verdict, wait, &news))
     }
 
     /// What headers say about the server's limits, if the limiter is configured for them, and the wall time of that.
@@ -339,14 +344,14 @@ pub(super) enum News {
     Some(Marked),
 }
 
-fn recorded(class: Class, verdict: &Verdict, random: u64, news: &Recent) -> Recorded {
+fn recorded(class: Class, verdict: &Verdict, wait: Nanos, news: &Recent) -> Recorded {
     let duration = |nanos: Nanos| Duration::from_nanos(nanos.0);
     Recorded {
         class,
         samples: verdict.samples,
         error_ratio: ratio(verdict.errors, verdict.samples),
         consec429: verdict.consec429,
-        wait: duration(verdict.advice.wait(random)),
+        wait: duration(wait),
         wait_at_most: duration(verdict.advice.ceiling),
         wait_source: verdict.advice.source,
         retry: verdict.advice.retry,

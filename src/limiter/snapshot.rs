@@ -4,10 +4,12 @@ use super::Limiter;
 use super::condition::Condition;
 use super::link::Link;
 use crate::error::Error;
+use crate::kernel::ledger::{self, Ledger};
 use crate::kernel::rule::{self, At};
 use crate::kernel::sheet::{Recent, SheetView};
 use crate::kernel::state::View;
 use crate::kernel::{Policy, Priority, Time, decide, queue};
+use crate::segment::slots::Participant;
 use crate::segment::{Segment, layout, program_name};
 use crate::sys;
 use std::path::PathBuf;
@@ -37,8 +39,32 @@ pub struct Snapshot {
     pub queue: Vec<WaiterSnapshot>,
     /// How the server is doing: breaker, gate, outcomes, pace.
     pub condition: Condition,
+    /// What was counted since the limiter was made, by all who ever used it.
+    pub counts: Counts,
     /// How often a damaged state had to be started afresh.
     pub resets: u64,
+}
+
+/// What was counted since a limiter was made, by all who ever used it, also those who are gone (R116).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Calls granted.
+    pub granted: u64,
+    /// Calls refused. One that waited counts once, if it gave up.
+    pub refused: u64,
+    /// How often waiting calls looked whether it was their turn.
+    pub looked: u64,
+    /// Answers found in a cache ([`Limiter::count_cache`]).
+    pub cache_hits: u64,
+    /// Answers not found there.
+    pub cache_misses: u64,
+    /// How many were told to wait before they try again, by how long: see [`OutcomeCounts::LATENCY_BOUNDS`].
+    ///
+    /// [`OutcomeCounts::LATENCY_BOUNDS`]: crate::OutcomeCounts::LATENCY_BOUNDS
+    pub sleep: [u64; 16],
+    /// Nanoseconds of that, all together.
+    pub sleep_sum: u64,
 }
 
 /// One rule at one moment.
@@ -126,7 +152,7 @@ impl Snapshot {
         }
         let policy = segment.policy()?;
         let looked_at = segment.now(&member);
-        let (core, left, queue, condition) = segment.look(|view| {
+        let (core, left, queue, condition, ledger) = segment.look(|view| {
             let now = looked_at.max(view.core().latest);
             let left = |i| {
                 let (at, state) = (At::of(view, i, now), view.rule(i));
@@ -134,7 +160,7 @@ impl Snapshot {
             };
             let left: Vec<_> = (0..view.general().rules).map(left).collect();
             let queue = if view.waiting().is_empty() { Vec::new() } else { queue::in_order(view, looked_at) };
-            (view.core(), left, queue, Condition::of(view, now))
+            (view.core(), left, queue, Condition::of(view, now), ledger::ledger(view))
         })?;
         let condition =
             Condition { state_for: condition.state_for.min(age_of_first(&condition, segment)), ..condition };
@@ -152,8 +178,9 @@ impl Snapshot {
                 period: Duration::from_nanos(rule.period.0),
             });
         let since = |then: Time| Duration::from_nanos(now.since(then).0);
-        let (alive, dead): (Vec<_>, Vec<_>) =
-            segment.participants()?.into_iter().partition(|(_, alive)| *alive);
+        let participants = segment.participants()?;
+        let counts = counts(ledger, participants.iter().map(|(participant, _)| participant));
+        let (alive, dead): (Vec<_>, Vec<_>) = participants.into_iter().partition(|(_, alive)| *alive);
         let queue = queue.into_iter().filter_map(|(_, entry)| {
             let standing = entry.standing;
             let (owner, _) = alive.iter().find(|(owner, _)| owner.slot == standing.slot())?;
@@ -195,6 +222,7 @@ impl Snapshot {
                 .collect(),
             queue,
             condition,
+            counts,
             resets: segment.words().load(layout::RESETS),
         })
     }
@@ -207,6 +235,13 @@ impl Snapshot {
         };
         self.rules.iter().map(left).min()
     }
+}
+
+/// What those who have left counted, and those who have not.
+fn counts<'p>(mut ledger: Ledger, participants: impl Iterator<Item = &'p Participant>) -> Counts {
+    participants.for_each(|one| ledger.add(one.granted, one.refused, one.looked));
+    let Ledger { granted, refused, looked, cache_hits, cache_misses, sleep_sum, sleep, .. } = ledger;
+    Counts { granted, refused, looked, cache_hits, cache_misses, sleep, sleep_sum }
 }
 
 /// How old the limiter is, if its state is still the one it was made with: no transition says when that began.

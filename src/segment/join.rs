@@ -126,10 +126,6 @@ impl Segment {
         let generation = slots::enter(&mut tx, slot, identity, now);
         self.commit(&mut tx)?;
         drop(tx);
-        // The predecessor's counts; from here on they are this participant's own words.
-        for tally in layout::slot::TALLY..layout::SLOT_WORDS {
-            self.words.store(layout::slot_base(slot) + tally, 0);
-        }
         for (i, word) in clock.to_words().into_iter().enumerate() {
             self.presence.word(presence::CLOCK + i).store(word, Ordering::Relaxed);
         }

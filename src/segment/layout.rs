@@ -21,8 +21,8 @@
 //! 0x13100   8192  turns     transactions only: 4096 pairs (group and priority, where its last turn ended)
 //! 0x23100  16384  entries   1024 entries of 16 words, one for each call that waits: the first twelve in transactions
 //!                           only; the last is its bell, on which its owner sleeps
-//! 0x43100   2048  rings     transactions only: the sheet's rings, recent outcomes and admissions
-//! 0x47100    480  (zero)
+//! 0x43100   2072  rings     transactions only: the sheet's rings, recent outcomes and admissions; then its ledger
+//! 0x471c0    456  (zero)
 //! 0x48000    any  logs      transactions only: two words an entry, for each rule that is a sliding log; whole pages,
 //!                           as many as the policy needs that the file was made for
 //! ```
@@ -42,7 +42,7 @@ use crate::kernel::{MAX_LOG, MAX_RULES, MAX_UNITS};
 /// `SHMLIMIT` read as a little-endian word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"SHMLIMIT");
 /// Raised whenever a word changes its place or meaning.
-pub const LAYOUT_VERSION: u32 = 3;
+pub const LAYOUT_VERSION: u32 = 4;
 /// Reads differently on a machine of the other byte order.
 pub const BYTE_ORDER: u32 = 0x0a0b_0c0d;
 

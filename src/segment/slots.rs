@@ -11,10 +11,11 @@
 //! ```
 
 use super::journal::Transaction;
-use super::layout::{SLOTS, slot, slot_base};
+use super::layout::{SLOT_WORDS, SLOTS, slot, slot_base};
 use super::lock::Os;
 use super::words::Words;
 use crate::kernel::decide::{self, Reaped};
+use crate::kernel::ledger;
 use crate::kernel::state::Held;
 use crate::kernel::time::Time;
 
@@ -96,9 +97,13 @@ pub fn participant(words: &Words, index: usize) -> Option<Participant> {
 
 /// Makes the caller the owner of a slot whose pulse it holds. Returns its generation.
 pub fn enter<O: Os>(tx: &mut Transaction<'_, O>, index: usize, who: Identity, now: Time) -> u32 {
-    // What a dead predecessor still held would otherwise be lost for ever.
-    decide::reap(tx, index);
+    // What a dead predecessor still held, and had counted, would otherwise be lost for ever.
+    leave(tx, index);
     let base = slot_base(index);
+    // Before the slot is entered: whoever dies in between has counted nothing, and not what its predecessor did.
+    for tally in slot::TALLY..SLOT_WORDS {
+        tx.words().store(base + tally, 0);
+    }
     let generation = ((tx.load(base + slot::STATE) >> 32) as u32).wrapping_add(1);
     tx.write(base + slot::STATE, u64::from(generation) << 32 | OWNED);
     tx.write(base + slot::SINCE, now.0);
@@ -107,12 +112,15 @@ pub fn enter<O: Os>(tx: &mut Transaction<'_, O>, index: usize, who: Identity, no
     generation
 }
 
-/// Frees a slot and gives back what it held. The caller is its owner, or has taken its pulse.
+/// Frees a slot, gives back what it held, and keeps what it counted. The caller is its owner, or has taken its pulse.
 pub fn leave<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> Reaped {
     let reaped = decide::reap(tx, index);
-    let state = slot_base(index) + slot::STATE;
-    let owned = tx.load(state);
-    tx.write(state, owned & !OWNED);
+    if let Some(Participant { granted, refused, looked, .. }) = participant(tx.words(), index) {
+        ledger::change(tx, |ledger| ledger.add(granted, refused, looked));
+        let state = slot_base(index) + slot::STATE;
+        let owned = tx.load(state);
+        tx.write(state, owned & !OWNED);
+    }
     reaped
 }
 

@@ -1,0 +1,84 @@
+//! What is counted for people survives whoever counted it (R116).
+#![cfg(target_os = "linux")]
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, fork, pause};
+use shmlimit::{Algorithm, Limiter, Nanos, NetError, Outcome, Policy, PolicyDraft, Request, RuleDraft};
+use std::io::{Read, Write};
+use std::path::Path;
+
+fn open(directory: &Path) -> Limiter {
+    let rule = RuleDraft::new(Algorithm::Gcra, 10, Nanos::from_secs(3600));
+    let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap();
+    Limiter::builder("api").directory(directory).policy(policy).open().unwrap()
+}
+
+fn use_up(limiter: &Limiter, times: usize) {
+    for _ in 0..times {
+        if let Ok(grant) = limiter.try_acquire(&Request::new()) {
+            grant.release().unwrap();
+        }
+    }
+}
+
+#[test]
+fn r116_counts_of_those_who_left_are_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let watcher = open(directory.path());
+    for _ in 0..3 {
+        use_up(&open(directory.path()), 4);
+    }
+    let counts = watcher.snapshot().unwrap().counts;
+    assert_eq!((counts.granted, counts.refused), (10, 2));
+    use_up(&watcher, 1);
+    let counts = watcher.snapshot().unwrap().counts;
+    assert_eq!((counts.granted, counts.refused), (10, 3), "and those who are there count too");
+}
+
+#[test]
+fn r116_counts_of_the_killed_are_kept_and_counted_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let watcher = open(directory.path());
+    for killed in 1..=4 {
+        let (mut told, mut tell) = std::io::pipe().unwrap();
+        // SAFETY: the child only uses the limiter, tells, and waits to be killed.
+        match unsafe { fork() }.unwrap() {
+            ForkResult::Child => {
+                use_up(&open(directory.path()), 2);
+                tell.write_all(b"x").unwrap();
+                loop {
+                    pause();
+                }
+            }
+            ForkResult::Parent { child } => {
+                told.read_exact(&mut [0]).unwrap();
+                kill(child, Signal::SIGKILL).unwrap();
+                waitpid(child, None).unwrap();
+                assert_eq!(watcher.snapshot().unwrap().counts.granted, 2 * killed, "dead, not buried");
+                // Newcomers may take the slot of the dead, and must not inherit its counts.
+                drop(open(directory.path()));
+                assert_eq!(watcher.snapshot().unwrap().counts.granted, 2 * killed);
+            }
+        }
+    }
+}
+
+#[test]
+fn r116_sleeps_and_cache_answers_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let limiter = open(directory.path());
+    let recorded = limiter.record(&Outcome::http(429, &[("Retry-After", "2")])).unwrap();
+    assert_eq!(recorded.wait.as_secs(), 2);
+    limiter.record(&Outcome::http(200, &[])).unwrap();
+    let counts = limiter.snapshot().unwrap().counts;
+    assert_eq!((counts.sleep.iter().sum(), counts.sleep_sum), (1u64, 2_000_000_000));
+    assert_eq!(counts.sleep[10], 1, "2 s are up to 2500 ms");
+    let drawn = limiter.record(&Outcome::error(NetError::Dns)).unwrap().wait;
+    limiter.count_cache(true).unwrap();
+    limiter.count_cache(true).unwrap();
+    limiter.count_cache(false).unwrap();
+    let counts = limiter.snapshot().unwrap().counts;
+    assert_eq!((counts.cache_hits, counts.cache_misses), (2, 1));
+    assert_eq!(u128::from(counts.sleep_sum), 2_000_000_000 + drawn.as_nanos());
+}
