@@ -4,6 +4,7 @@
 //! every function here keeps are written once, at the top of that header (see `cbindgen.toml`).
 
 mod boundary;
+pub mod layout;
 mod version;
 
 pub use version::{

@@ -26,7 +26,8 @@ pub const SHEET_WORDS: usize = ADMISSIONS_AT + MAX_ADMISSIONS;
 /// How many of them come before the rings.
 pub const SHEET_HEAD_WORDS: usize = OUTCOMES_AT;
 
-const HEALTH_AT: usize = 0;
+/// Where the breaker's state and the gate are.
+pub const HEALTH_AT: usize = 0;
 const WRITTEN_OFF_AT: usize = HEALTH_AT + 13;
 const _: () = {
     assert!(std::mem::offset_of!(Health, written_off) == 8 * WRITTEN_OFF_AT);
@@ -38,13 +39,20 @@ const _: () = {
     assert!(std::mem::offset_of!(Health, oldest) == 8 * 10 && std::mem::offset_of!(Health, errors) == 8 * 11);
     assert!(std::mem::offset_of!(Tallies, ok) == 0);
 };
-const TALLIES_AT: usize = 16;
-const GATE_NOTE_AT: usize = 40;
-const PACE_AT: usize = 48;
-const WINDOWS_AT: usize = 56;
-const TRANSITIONS_AT: usize = 88;
-const OUTCOMES_AT: usize = 112;
-const ADMISSIONS_AT: usize = OUTCOMES_AT + MAX_OUTCOMES as usize;
+/// Where the tallies are.
+pub const TALLIES_AT: usize = 16;
+/// Where the gate note is.
+pub const GATE_NOTE_AT: usize = 40;
+/// Where the pace is.
+pub const PACE_AT: usize = 48;
+/// Where the windows are.
+pub const WINDOWS_AT: usize = 56;
+/// Where the transitions are.
+pub const TRANSITIONS_AT: usize = 88;
+/// Where the ring of outcomes is.
+pub const OUTCOMES_AT: usize = 112;
+/// Where the ring of admissions is.
+pub const ADMISSIONS_AT: usize = OUTCOMES_AT + MAX_OUTCOMES as usize;
 /// Times of admissions that are remembered at most: one more than gaps between them.
 pub const MAX_ADMISSIONS: usize = 1024;
 /// Transitions that are remembered.
