@@ -163,7 +163,34 @@ pub struct shmlimit_segment_journal_entry {
     pub before: u64,
 }
 
-/// A segment: the file DIRECTORY/NAME.shm, up to its logs. See "Reading a segment" above.
+/// A segment: the file DIRECTORY/NAME.shm, up to its logs.
+///
+/// Reading a segment without the library (examples/c/raw_status.c does all of this):
+///
+/// 1. Open the file read-only and map it (PROT_READ, MAP_SHARED). It must be at least SHMLIMIT_SEGMENT_SIZE bytes long,
+///    and exactly `header.size`. Map SHMLIMIT_SEGMENT_SIZE bytes, or all of them to see the logs.
+/// 2. Check magic, byte order, layout version and hash. If one differs, nothing below holds. The structs are those of a
+///    little-endian machine; on any other the byte order never compares equal.
+/// 3. Others change the words at any time, so every access is an atomic load: 64 bits at an address that 8 divides
+///    (memory_order_relaxed will do), or 32 bits for the lock and the bells. A plain read through the struct is a data
+///    race. Copy what you need out of the mapping, and read the copy:
+///    - load `version` (memory_order_acquire); if it is odd, a transaction is under way: begin again;
+///    - copy the words you need (memory_order_relaxed);
+///    - atomic_thread_fence(memory_order_acquire);
+///    - load `version` (memory_order_relaxed); if it is another one than before, the copy is torn: begin again.
+///
+///    A copy that was taken so is one committed state. Copy little: the longer it takes, the more often it is torn. If
+///    the version stays odd, its owner is stopped or dead; the next process that uses the limiter puts things right.
+/// 4. Nothing in the copy is to be trusted further than that: bring counts and indices into range before you use them.
+///
+/// Who writes what: the header nobody, once the file has its name. Everything marked "transactions only": the process
+/// that holds the lock, between an odd and an even version. The lock and the bells: anybody, they are futexes. The counts
+/// at a slot's end: its owner, without a lock and outside of transactions, so they may be ahead of the rest.
+///
+/// A reader never writes, and takes no lock of any kind: neither a word of the file nor a byte lock on it. Programs that
+/// want to change anything use the library.
+///
+/// Times are the limiter's, in nanoseconds: CLOCK_BOOTTIME + clock_offset, in the initial time namespace.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(non_camel_case_types)]
