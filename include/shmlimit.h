@@ -42,6 +42,21 @@
 #define SHMLIMIT_SEGMENT_HASH 2857575729701769600ull
 
 /*
+ A checksum starts from this; then for each word w: x = (sum ^ w) * factor, sum = x ^ x >> shift.
+ */
+#define SHMLIMIT_SEGMENT_CHECKSUM_SEED 14695981039346656037ull
+
+/*
+ The factor.
+ */
+#define SHMLIMIT_SEGMENT_CHECKSUM_FACTOR 11400714819323198485ull
+
+/*
+ The shift.
+ */
+#define SHMLIMIT_SEGMENT_CHECKSUM_SHIFT 29
+
+/*
  Most rules of one limiter.
  */
 #define SHMLIMIT_SEGMENT_RULES 8
@@ -922,7 +937,7 @@ typedef struct shmlimit_segment_policy {
      */
     uint64_t unused_words[67];
     /*
-     Checksum of the policy's words.
+     Checksum of all words before `unused_words`.
      */
     uint64_t checksum;
 } shmlimit_segment_policy;
@@ -1366,7 +1381,7 @@ typedef struct shmlimit_segment_entry {
 
  1. Open the file read-only and map it (PROT_READ, MAP_SHARED). It must be at least SHMLIMIT_SEGMENT_SIZE bytes long,
     and exactly `header.size`. Map SHMLIMIT_SEGMENT_SIZE bytes, or all of them to see the logs.
- 2. Check magic, byte order, layout version and hash. If one differs, nothing below holds. The structs are those of a
+ 2. Check magic, byte order, layout version, hash and checksum. If one differs, nothing below holds. The structs are those of a
     little-endian machine; on any other the byte order never compares equal.
  3. Others change the words at any time, so every access is an atomic load: 64 bits at an address that 8 divides
     (memory_order_relaxed will do), or 32 bits for the lock and the bells. A plain read through the struct is a data

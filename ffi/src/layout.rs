@@ -24,6 +24,13 @@ pub const SHMLIMIT_SEGMENT_BYTE_ORDER: u32 = 0x0a0b_0c0d_u32;
 /// What `hash` must be: builds that agree on the layout version but not on the layout differ here.
 pub const SHMLIMIT_SEGMENT_HASH: u64 = 0x27a8_25fc_6fa6_d180_u64;
 
+/// A checksum starts from this; then for each word w: x = (sum ^ w) * factor, sum = x ^ x >> shift.
+pub const SHMLIMIT_SEGMENT_CHECKSUM_SEED: u64 = 0xcbf2_9ce4_8422_2325_u64;
+/// The factor.
+pub const SHMLIMIT_SEGMENT_CHECKSUM_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15_u64;
+/// The shift.
+pub const SHMLIMIT_SEGMENT_CHECKSUM_SHIFT: u32 = 29;
+
 /// Most rules of one limiter.
 pub const SHMLIMIT_SEGMENT_RULES: usize = 8;
 /// Most units of one limiter.
@@ -169,7 +176,7 @@ pub struct shmlimit_segment_journal_entry {
 ///
 /// 1. Open the file read-only and map it (PROT_READ, MAP_SHARED). It must be at least SHMLIMIT_SEGMENT_SIZE bytes long,
 ///    and exactly `header.size`. Map SHMLIMIT_SEGMENT_SIZE bytes, or all of them to see the logs.
-/// 2. Check magic, byte order, layout version and hash. If one differs, nothing below holds. The structs are those of a
+/// 2. Check magic, byte order, layout version, hash and checksum. If one differs, nothing below holds. The structs are those of a
 ///    little-endian machine; on any other the byte order never compares equal.
 /// 3. Others change the words at any time, so every access is an atomic load: 64 bits at an address that 8 divides
 ///    (memory_order_relaxed will do), or 32 bits for the lock and the bells. A plain read through the struct is a data
@@ -255,6 +262,9 @@ const fn byte(word: usize) -> usize {
 const _: () = {
     assert!(SHMLIMIT_SEGMENT_MAGIC == layout::MAGIC && SHMLIMIT_SEGMENT_BYTE_ORDER == layout::BYTE_ORDER);
     assert!(SHMLIMIT_SEGMENT_HASH == layout::layout_hash(), "the layout has changed: put the new hash above");
+    assert!(SHMLIMIT_SEGMENT_CHECKSUM_SEED == layout::CHECKSUM_SEED);
+    assert!(SHMLIMIT_SEGMENT_CHECKSUM_FACTOR == layout::CHECKSUM_FACTOR);
+    assert!(SHMLIMIT_SEGMENT_CHECKSUM_SHIFT == layout::CHECKSUM_SHIFT);
     assert!(SHMLIMIT_SEGMENT_RULES == MAX_RULES && SHMLIMIT_SEGMENT_UNITS == MAX_UNITS);
     assert!(SHMLIMIT_SEGMENT_SLOTS == layout::SLOTS && SHMLIMIT_SEGMENT_ENTRIES == queue::WAITERS);
     assert!(SHMLIMIT_SEGMENT_TURNS == queue::TURNS);

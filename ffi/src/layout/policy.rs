@@ -218,7 +218,7 @@ pub struct shmlimit_segment_policy {
     pub windows: [shmlimit_segment_window; SHMLIMIT_SEGMENT_WINDOWS],
     /// Zero.
     pub unused_words: [u64; 67],
-    /// Checksum of the policy's words.
+    /// Checksum of all words before `unused_words`.
     pub checksum: u64,
 }
 
