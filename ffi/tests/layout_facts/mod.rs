@@ -19,7 +19,7 @@ macro_rules! facts {
             [$(size_of_val($field)),*]
         };
         // SAFETY: every field is an integer or an array of them: zero is a value.
-        let zero: Box<$name> = unsafe { Box::<$name>::new_zeroed().assume_init() };
+        let zero: Box<$name> = Box::new(unsafe { std::mem::zeroed() });
         let names = [$(stringify!($field)),*];
         let places = [$(offset_of!($name, $field)),*];
         let fields = names.into_iter().zip(places).zip(sizes(&zero)).map(|((name, at), size)| (name, at, size));
