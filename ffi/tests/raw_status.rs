@@ -2,7 +2,7 @@
 
 mod raw;
 
-use raw::{Home, Raw, programs, tool};
+use raw::{Home, Raw, programs};
 use serde_json::{Value, json};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
@@ -236,7 +236,7 @@ fn a_copy_is_one_committed_state_while_others_write_as_fast_as_they_can() {
         let all = status["participants"].as_array().unwrap();
         all.len() == 2 && all.iter().all(|one| one["granted"].as_u64() > Some(1000))
     });
-    let (mut calls, mut seen) = (0, [0; 4]);
+    let (mut calls, mut looks_with_news) = (0, 0);
     for _ in 0..20 {
         for program in programs() {
             let raw = home.raw(program, "full").unwrap();
@@ -246,10 +246,11 @@ fn a_copy_is_one_committed_state_while_others_write_as_fast_as_they_can() {
             let held = raw.participants(true).iter().map(|one| one[1].as_u64().unwrap()).sum::<u64>();
             assert_eq!(held, out, "what is out is what the participants hold");
             assert!(ok >= calls, "counts only grow");
-            (calls, seen[out as usize]) = (ok, seen[out as usize] + 1);
+            looks_with_news += u32::from(ok > calls);
+            calls = ok;
         }
     }
-    assert!(seen.iter().filter(|times| **times > 0).count() > 1, "only one state was ever seen: {seen:?}");
+    assert!(looks_with_news > 1, "nobody wrote meanwhile");
     for hammer in &mut hammers {
         drop(hammer.stdin.take());
         hammer.wait().unwrap();
@@ -301,5 +302,4 @@ fn a_file_that_is_no_segment_or_a_damaged_one_is_refused_and_left_alone() {
     }
     assert!(home.raw(&programs()[0], "missing").unwrap_err().contains("No such file"));
     assert_eq!(Command::new(&programs()[0]).stderr(Stdio::null()).status().unwrap().code(), Some(2), "usage");
-    assert!(tool().is_file());
 }

@@ -17,7 +17,7 @@ fn text(output: &Output) -> String {
 }
 
 /// The command-line tool. It belongs to another package, for which cargo builds nothing when this one is tested alone.
-pub fn tool() -> &'static Path {
+fn tool() -> &'static Path {
     static TOOL: OnceLock<PathBuf> = OnceLock::new();
     TOOL.get_or_init(|| {
         // …/TARGET/PROFILE/deps/this-test
