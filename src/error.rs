@@ -185,6 +185,41 @@ pub enum Error {
 }
 
 impl Error {
+    /// A short name that never changes, the same in every language.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Error::BadName { .. } => "bad_name",
+            Error::UnknownLimiter { .. } => "unknown_limiter",
+            Error::AlreadyExists { .. } => "already_exists",
+            Error::Directory { .. } => "directory",
+            Error::UnsafeFile { .. } => "unsafe_file",
+            Error::Foreign { .. } => "foreign",
+            Error::Damaged { .. } => "damaged",
+            Error::NetworkFileSystem { .. } => "network_file_system",
+            Error::Busy { .. } => "busy",
+            Error::SlotsFull { .. } => "slots_full",
+            Error::ConfigMismatch { .. } => "config_mismatch",
+            Error::DoesNotFit { .. } => "does_not_fit",
+            Error::Policy(_) => "policy",
+            #[cfg(feature = "config")]
+            Error::Config(_) => "config",
+            Error::Environment(_) => "environment",
+            Error::BadStatus { .. } => "bad_status",
+            Error::NoSuchState { .. } => "no_such_state",
+            Error::UnknownUnit { .. } => "unknown_unit",
+            Error::Unsettled { .. } => "unsettled",
+            Error::Io { .. } => "io",
+        }
+    }
+
+    /// The operating system's number for it, if it was that which said no.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Error::Io { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Io { action, path, source }

@@ -1,12 +1,62 @@
-//! The border between Rust and C: no panic crosses it.
+//! The border between Rust and C: no panic crosses it, and every failure leaves its number and its words.
 
-use std::panic::{UnwindSafe, catch_unwind};
+use crate::code::{self, *};
+use shmlimit::{AcquireError, Error};
+use std::cell::RefCell;
+use std::ffi::{CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Why a function did not do what it was asked to.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: i32,
+    message: String,
+    errno: i32,
+}
+
+impl Failure {
+    pub(crate) fn new(code: i32, message: impl Into<String>) -> Failure {
+        Failure { code, message: message.into(), errno: 0 }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure {
+            code: code::number_of(error.code()),
+            message: error.to_string(),
+            errno: error.errno().unwrap_or(0),
+        }
+    }
+}
+
+/// What the last failure of a thread said.
+struct Last {
+    message: Option<CString>,
+    errno: i32,
+}
+
+thread_local! {
+    static LAST: RefCell<Last> = const { RefCell::new(Last { message: None, errno: 0 }) };
+}
+
+fn remember(failure: Failure) -> i32 {
+    let message = CString::new(failure.message.replace('\0', "\u{fffd}")).ok();
+    // A thread that is ending has no place for words any more; the number is enough.
+    let _ = LAST.try_with(|last| {
+        if let Ok(mut last) = last.try_borrow_mut() {
+            *last = Last { message, errno: failure.errno };
+        }
+    });
+    failure.code
+}
 
 /// Runs `work`; if it panics, the caller gets `otherwise` instead of an unwinding stack or an abort.
 ///
 /// The library is written not to panic. This is the net below it: a program in C has no way to catch one.
-pub(crate) fn guard<R>(otherwise: R, work: impl FnOnce() -> R + UnwindSafe) -> R {
-    match catch_unwind(work) {
+pub(crate) fn guard<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
+    // What a panic may leave half done is the library's shared state, which is whole after any kill.
+    match catch_unwind(AssertUnwindSafe(work)) {
         Ok(value) => value,
         Err(panic) => {
             // A payload may itself panic when it is dropped; one leaked box is the lesser evil.
@@ -16,9 +66,49 @@ pub(crate) fn guard<R>(otherwise: R, work: impl FnOnce() -> R + UnwindSafe) -> R
     }
 }
 
+/// Runs the body of a function that returns a number: [`SHMLIMIT_OK`] or another answer, or the failure's.
+#[inline]
+pub(crate) fn call(work: impl FnOnce() -> Result<i32, Failure>) -> i32 {
+    match guard(None, || Some(work())) {
+        Some(Ok(code)) => code,
+        Some(Err(failure)) => guard(SHMLIMIT_PANICKED, || remember(failure)),
+        None => {
+            let message = "a bug in shmlimit: a panic was stopped at the border to C; please report it";
+            guard(SHMLIMIT_PANICKED, || remember(Failure::new(SHMLIMIT_PANICKED, message)))
+        }
+    }
+}
+
+/// Splits what a limiter answers: a refusal is no failure.
+pub(crate) fn answered<G>(result: Result<G, AcquireError>) -> Result<Result<G, shmlimit::Refusal>, Failure> {
+    match result {
+        Ok(grant) => Ok(Ok(grant)),
+        Err(AcquireError::Refused(refusal)) => Ok(Err(refusal)),
+        Err(AcquireError::Failed(error)) => Err(Failure::from(*error)),
+    }
+}
+
+/// What the last failure in this thread was, in words: what happened, which file, what to do. Empty if there was none.
+///
+/// Never NULL; valid until the next failure in this thread; do not free it.
+#[unsafe(no_mangle)]
+pub extern "C" fn shmlimit_last_error() -> *const c_char {
+    guard(c"".as_ptr(), || {
+        let words = LAST.try_with(|last| last.try_borrow().ok()?.message.as_ref().map(|text| text.as_ptr()));
+        words.ok().flatten().unwrap_or(c"".as_ptr())
+    })
+}
+
+/// The operating system's number (errno) of the last failure in this thread; 0 if it was none of the system's.
+#[unsafe(no_mangle)]
+pub extern "C" fn shmlimit_last_errno() -> i32 {
+    guard(0, || LAST.try_with(|last| last.try_borrow().map_or(0, |last| last.errno)).unwrap_or(0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::CStr;
 
     struct PanicsWhenDropped;
 
@@ -26,6 +116,11 @@ mod tests {
         fn drop(&mut self) {
             panic!("in drop");
         }
+    }
+
+    fn last_error() -> String {
+        // SAFETY: it is never NULL, and valid until the next failure.
+        unsafe { CStr::from_ptr(shmlimit_last_error()) }.to_str().unwrap().to_owned()
     }
 
     #[test]
@@ -36,10 +131,50 @@ mod tests {
     #[test]
     fn a_panic_ends_at_the_border() {
         assert_eq!(guard(-1, || panic!("inside")), -1);
+        assert_eq!(call(|| panic!("inside")), SHMLIMIT_PANICKED);
+        assert!(last_error().contains("report"));
     }
 
     #[test]
     fn a_payload_that_panics_when_dropped_ends_there_too() {
         assert_eq!(guard(-1, || std::panic::panic_any(PanicsWhenDropped)), -1);
+    }
+
+    #[test]
+    fn words_belong_to_the_thread_that_failed_and_may_hold_anything() {
+        assert_eq!(call(|| Err(Failure::new(SHMLIMIT_BAD_VALUE, "a\0b"))), SHMLIMIT_BAD_VALUE);
+        assert_eq!(last_error(), "a\u{fffd}b");
+        std::thread::spawn(|| assert_eq!(last_error(), "")).join().unwrap();
+        assert_eq!(call(|| Ok(SHMLIMIT_OK)), SHMLIMIT_OK);
+        assert_eq!(last_error(), "a\u{fffd}b", "success says nothing");
+    }
+
+    #[test]
+    fn every_error_of_the_library_has_a_number() {
+        let errors = [
+            "bad_name",
+            "unknown_limiter",
+            "already_exists",
+            "directory",
+            "unsafe_file",
+            "foreign",
+            "damaged",
+            "network_file_system",
+            "busy",
+            "slots_full",
+            "config_mismatch",
+            "does_not_fit",
+            "policy",
+            "config",
+            "environment",
+            "bad_status",
+            "no_such_state",
+            "unknown_unit",
+            "unsettled",
+            "io",
+        ];
+        for error in errors {
+            assert_ne!(code::number_of(error), SHMLIMIT_OTHER, "{error}");
+        }
     }
 }

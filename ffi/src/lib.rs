@@ -2,12 +2,41 @@
 //!
 //! `include/shmlimit.h` is generated from this crate and committed; a test compares the two. The conventions that
 //! every function here keeps are written once, at the top of that header (see `cbindgen.toml`).
+//!
+//! | what | where |
+//! | --- | --- |
+//! | no panic crosses the border; failures leave number and words | `boundary` |
+//! | the numbers | `code` |
+//! | following pointers that C hands over | `input` |
+//! | handles that can be checked | `table` |
+//! | the layout of a segment, for those who read one without the library | `layout` |
+//! | functions, by what they are about | `limiter`, `request`, `grant`, `wait`, `outcome`, `snapshot`, `listing`, `version` |
+
+// What callers must keep is said once, in the conventions of the header, and not at every function.
+#![allow(clippy::missing_safety_doc)]
 
 mod boundary;
+mod code;
+mod grant;
+mod input;
 pub mod layout;
+mod limiter;
+mod listing;
+mod outcome;
+mod request;
+mod snapshot;
+mod table;
+mod texts;
 mod version;
+mod wait;
 
-pub use version::{
-    SHMLIMIT_LAYOUT_VERSION, SHMLIMIT_SEGMENT_SIZE, shmlimit_layout_version, shmlimit_segment_size,
-    shmlimit_version,
-};
+pub use boundary::{shmlimit_last_errno, shmlimit_last_error};
+pub use code::*;
+pub use grant::*;
+pub use limiter::*;
+pub use listing::*;
+pub use outcome::*;
+pub use request::*;
+pub use snapshot::*;
+pub use version::*;
+pub use wait::*;

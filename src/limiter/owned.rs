@@ -4,7 +4,7 @@ use super::Shared;
 use super::link::Link;
 use super::outcome::{Outcome, Recorded};
 use crate::error::Error;
-use crate::kernel::{Held, Ticket};
+use crate::kernel::Ticket;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,36 +19,56 @@ pub struct OwnedGrant {
     depth: usize,
     badge: u64,
     ticket: Ticket,
+    /// Released, cancelled or recorded.
+    done: bool,
 }
 
 impl OwnedGrant {
     pub(super) fn new(link: &Link, badge: u64, ticket: Ticket) -> OwnedGrant {
         let home = link.home.upgrade();
         let depth = home.as_ref().map_or(0, |home| home.first.depth_of(link));
-        OwnedGrant { home, depth, badge, ticket }
+        OwnedGrant { home, depth, badge, ticket, done: false }
     }
 
     /// The call is over: gives the permit back. Dropping does the same but cannot report a failure.
     pub fn release(mut self) -> Result<(), Error> {
-        let ticket = self.disarm();
-        Ok(self.link().map_or(Ok(()), |link| link.release(self.badge, &ticket))?)
+        let released = self.try_release();
+        self.done = true;
+        released
     }
 
     /// The call was never sent: gives the permit back, and to every rule what it can still take back (R129).
     pub fn cancel(mut self) -> Result<(), Error> {
-        let ticket = self.disarm();
-        Ok(self.link().map_or(Ok(()), |link| link.cancel(self.badge, &ticket))?)
+        let cancelled = self.try_cancel();
+        self.done = true;
+        cancelled
     }
 
-    /// The call is over, and this is how it ended; see [`Grant::record`](crate::Grant::record). `None` if its limiter is
-    /// gone, which it never is.
+    /// The call is over, and this is how it ended; see [`Grant::record`](crate::Grant::record). `None` if it was recorded
+    /// before.
     pub fn record(mut self, outcome: &Outcome<'_>) -> Result<Option<Recorded>, Error> {
-        let recorded = match self.link() {
-            Some(link) => Some(link.record_call(self.badge, &self.ticket, outcome)?),
-            None => None,
-        };
-        self.disarm();
-        Ok(recorded)
+        self.try_record(outcome)
+    }
+
+    /// [`release`](Self::release) for those who keep the grant: if it fails, it can be tried again; once it is done, it
+    /// does nothing.
+    pub fn try_release(&mut self) -> Result<(), Error> {
+        self.end(|link, badge, ticket| Ok(link.release(badge, ticket)?)).map(drop)
+    }
+
+    /// [`cancel`](Self::cancel) for those who keep the grant.
+    pub fn try_cancel(&mut self) -> Result<(), Error> {
+        self.end(|link, badge, ticket| Ok(link.cancel(badge, ticket)?)).map(drop)
+    }
+
+    /// [`record`](Self::record) for those who keep the grant.
+    pub fn try_record(&mut self, outcome: &Outcome<'_>) -> Result<Option<Recorded>, Error> {
+        self.end(|link, badge, ticket| link.record_call(badge, ticket, outcome))
+    }
+
+    /// Whether it was released, cancelled or recorded.
+    pub fn is_done(&self) -> bool {
+        self.done
     }
 
     /// See [`Grant::delay`](crate::Grant::delay).
@@ -56,14 +76,18 @@ impl OwnedGrant {
         Duration::from_nanos(self.ticket.delay.0)
     }
 
-    fn link(&self) -> Option<&Link> {
-        self.home.as_ref()?.first.at_depth(self.depth)
-    }
-
-    fn disarm(&mut self) -> Ticket {
-        let ticket = self.ticket;
-        self.ticket.permit = Held::default();
-        ticket
+    /// Ends it, unless it is over already, or that fails.
+    fn end<R>(
+        &mut self,
+        how: impl FnOnce(&Link, u64, &Ticket) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        if self.done {
+            return Ok(None);
+        }
+        let link = self.home.as_ref().and_then(|home| home.first.at_depth(self.depth));
+        let ended = link.map(|link| how(link, self.badge, &self.ticket)).transpose()?;
+        self.done = true;
+        Ok(ended)
     }
 }
 
@@ -71,7 +95,7 @@ impl Drop for OwnedGrant {
     fn drop(&mut self) {
         if self.ticket.permit.total > 0 {
             // A failure leaves the permit to be found when this process ends; there is nobody to tell here.
-            let _ = self.link().map(|link| link.release(self.badge, &self.ticket));
+            let _ = self.try_release();
         }
     }
 }

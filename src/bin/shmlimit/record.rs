@@ -4,6 +4,7 @@ use crate::args::{Place, Record};
 use crate::failure::Failure;
 use crate::{open, output, screen};
 use serde::Serialize;
+use shmlimit::headers::response;
 use shmlimit::{Class, Outcome, Recorded, Transition};
 use std::fs::File;
 use std::io::{self, Read};
@@ -58,21 +59,6 @@ fn read(path: &Path) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The status and the headers of the last response in what `curl -D` or a server wrote: after redirects there are
-/// several. Lines that are no headers are ignored (R94).
-fn response(text: &str) -> (Option<u16>, Vec<(&str, &str)>) {
-    let (mut status, mut headers) = (None, Vec::new());
-    for line in text.lines().map(str::trim_end) {
-        if line.starts_with("HTTP/") {
-            status = line.split_whitespace().nth(1).and_then(|code| code.parse().ok());
-            headers.clear();
-        } else if let Some((name, value)) = line.split_once(':') {
-            headers.push((name.trim(), value.trim()));
-        }
-    }
-    (status, headers)
-}
-
 fn in_words(recorded: &Recorded, state: &str) -> String {
     let what = match recorded.class {
         Class::Ignored => "other 4xx, which changes nothing,",
@@ -119,19 +105,5 @@ impl Line {
             state,
             transitions: recorded.transitions.iter().map(|transition| transition.cause.as_str()).collect(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_response_of_a_dump_counts() {
-        let dump =
-            "HTTP/1.1 301 Moved\r\nLocation: /x\r\n\r\nHTTP/2 429\r\nretry-after: 7\r\nnonsense\r\n\r\n";
-        assert_eq!(response(dump), (Some(429), vec![("retry-after", "7")]));
-        assert_eq!(response("HTTP/1.1 abc"), (None, vec![]));
-        assert_eq!(response(""), (None, vec![]));
     }
 }

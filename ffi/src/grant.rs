@@ -1,0 +1,233 @@
+//! Asking for a grant, and giving it back.
+
+use crate::boundary::{Failure, answered, call, guard};
+use crate::code::{SHMLIMIT_GRANT_DONE, SHMLIMIT_OK, SHMLIMIT_REFUSED, SHMLIMIT_STOPPED, SHMLIMIT_TOO_MANY};
+use crate::input::{Growing, Out, Slot};
+use crate::limiter::{self, shmlimit_limiter};
+use crate::request::{Asked, shmlimit_request};
+use crate::table::Table;
+use shmlimit::{Error, OwnedGrant, Reason, Refusal, Request};
+use std::ffi::{CStr, c_char};
+use std::time::Duration;
+
+/// The right to make one call: a number that is never 0 and never given twice. It holds a permit until it is released,
+/// cancelled or recorded. It belongs to the process that got it: after a fork the child's copy does nothing.
+#[allow(non_camel_case_types)]
+pub type shmlimit_grant = u64;
+
+/// A time that nobody knows, or that never comes.
+pub const SHMLIMIT_NEVER: u64 = u64::MAX;
+
+/// The breaker sleeps: no call until its timer is over, or an operator says so.
+pub const SHMLIMIT_REASON_SLEEP: u32 = 1;
+/// The breaker lets nothing through: use what is cached.
+pub const SHMLIMIT_REASON_CACHE_ONLY: u32 = 2;
+/// A consecutive breaker is open.
+pub const SHMLIMIT_REASON_OPEN: u32 = 3;
+/// The server said when to come again.
+pub const SHMLIMIT_REASON_RETRY_AFTER: u32 = 4;
+/// Response headers taught a slower pace.
+pub const SHMLIMIT_REASON_ADAPTIVE: u32 = 5;
+/// All permits are out.
+pub const SHMLIMIT_REASON_CONCURRENCY: u32 = 6;
+/// A rule has no room yet.
+pub const SHMLIMIT_REASON_RATE: u32 = 7;
+/// A rule never has that much room.
+pub const SHMLIMIT_REASON_COST_EXCEEDS_LIMIT: u32 = 8;
+/// Others wait whose turn is before.
+pub const SHMLIMIT_REASON_QUEUED: u32 = 9;
+/// As many calls wait as the queue holds.
+pub const SHMLIMIT_REASON_QUEUE_FULL: u32 = 10;
+/// Something that this version of the C ABI has no number for.
+pub const SHMLIMIT_REASON_OTHER: u32 = 99;
+
+const REASONS: [(u32, Reason, &CStr); 10] = [
+    (SHMLIMIT_REASON_SLEEP, Reason::Sleep, c"sleep"),
+    (SHMLIMIT_REASON_CACHE_ONLY, Reason::CacheOnly, c"cache_only"),
+    (SHMLIMIT_REASON_OPEN, Reason::Open, c"open"),
+    (SHMLIMIT_REASON_RETRY_AFTER, Reason::RetryAfter, c"retry_after"),
+    (SHMLIMIT_REASON_ADAPTIVE, Reason::Adaptive, c"adaptive"),
+    (SHMLIMIT_REASON_CONCURRENCY, Reason::Concurrency, c"concurrency"),
+    (SHMLIMIT_REASON_RATE, Reason::Rate, c"rate"),
+    (SHMLIMIT_REASON_COST_EXCEEDS_LIMIT, Reason::CostExceedsLimit, c"cost_exceeds_limit"),
+    (SHMLIMIT_REASON_QUEUED, Reason::Queued, c"queued"),
+    (SHMLIMIT_REASON_QUEUE_FULL, Reason::QueueFull, c"queue_full"),
+];
+
+fn number_of(reason: Reason) -> u32 {
+    let found = REASONS.iter().find(|(_, known, _)| *known == reason);
+    found.map_or(SHMLIMIT_REASON_OTHER, |(number, ..)| *number)
+}
+
+/// The name of what stands in the way, such as "rate"; "unknown" for a number that is none.
+///
+/// Never NULL; static: do not free it.
+#[unsafe(no_mangle)]
+pub extern "C" fn shmlimit_reason_name(reason: u32) -> *const c_char {
+    guard(c"unknown".as_ptr(), || {
+        let found = REASONS.iter().find(|(number, ..)| *number == reason);
+        found.map_or(c"unknown", |(.., name)| name).as_ptr()
+    })
+}
+
+/// What a limiter said to a request. Set `size`; the rest is filled in.
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(non_camel_case_types)]
+pub struct shmlimit_answer {
+    /// sizeof(shmlimit_answer).
+    pub size: usize,
+    /// Granted: how long a leaky bucket wants the call held back, in nanoseconds, so that calls go out evenly.
+    pub delay_ns: u64,
+    /// Refused: after this what stands in the way lets the call pass, absent other traffic; SHMLIMIT_NEVER = never, or
+    /// nobody knows.
+    pub retry_after_ns: u64,
+    /// Refused: nobody who gives up before this can be served; SHMLIMIT_NEVER = never.
+    pub ready_after_ns: u64,
+    /// Refused: the first that stands in the way, SHMLIMIT_REASON_…; 0 if granted.
+    pub reason: u32,
+    /// Refused: which rule, by its place in the configuration, if it was one; else -1.
+    pub rule: i32,
+}
+
+// SAFETY: a `usize` first, then numbers.
+unsafe impl Growing for shmlimit_answer {
+    const NAME: &'static str = "shmlimit_answer";
+    const FIRST: usize = 40;
+}
+
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(SHMLIMIT_NEVER)
+}
+
+pub(crate) fn nanos_or_never(time: Option<Duration>) -> u64 {
+    time.map_or(SHMLIMIT_NEVER, nanos)
+}
+
+impl shmlimit_answer {
+    fn granted(delay: Duration) -> shmlimit_answer {
+        let delay_ns = nanos(delay);
+        shmlimit_answer { size: 0, delay_ns, retry_after_ns: 0, ready_after_ns: 0, reason: 0, rule: -1 }
+    }
+
+    fn refused(refusal: &Refusal) -> shmlimit_answer {
+        shmlimit_answer {
+            size: 0,
+            delay_ns: 0,
+            retry_after_ns: nanos_or_never(refusal.retry_after()),
+            ready_after_ns: nanos_or_never(refusal.ready_after()),
+            reason: number_of(refusal.reason()),
+            rule: refusal.rule().and_then(|rule| i32::try_from(rule).ok()).unwrap_or(-1),
+        }
+    }
+}
+
+static GRANTS: Table<OwnedGrant> = Table::new();
+
+/// Ends the grant of that number, or leaves it as it is if that fails.
+pub(crate) fn end<R>(
+    number: shmlimit_grant,
+    how: impl FnOnce(&mut OwnedGrant) -> Result<R, Error>,
+) -> Result<R, Failure> {
+    let ended = GRANTS.end(number, how).ok_or_else(|| {
+        let message = "the grant is over already (released, cancelled or recorded), or never was one";
+        Failure::new(SHMLIMIT_GRANT_DONE, message)
+    })?;
+    Ok(ended?)
+}
+
+/// Where the answer to a request goes.
+pub(crate) struct Reply {
+    grant: Slot<shmlimit_grant>,
+    answer: Out<shmlimit_answer>,
+}
+
+impl Reply {
+    pub(crate) fn new(grant: *mut shmlimit_grant, answer: *mut shmlimit_answer) -> Result<Reply, Failure> {
+        Ok(Reply { grant: Slot::new("grant", grant, 0)?, answer: Out::new(answer)? })
+    }
+
+    #[inline]
+    pub(crate) fn granted(&self, grant: OwnedGrant) -> Result<i32, Failure> {
+        self.answer.write(&shmlimit_answer::granted(grant.delay()));
+        let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many grants are out in this process");
+        self.grant.write(GRANTS.insert(grant).map_err(too_many)?);
+        Ok(SHMLIMIT_OK)
+    }
+
+    pub(crate) fn refused(&self, refusal: &Refusal) -> i32 {
+        self.answer.write(&shmlimit_answer::refused(refusal));
+        SHMLIMIT_REFUSED
+    }
+}
+
+/// Asks once and never waits (except for the lock, a second at most). SHMLIMIT_OK: the call may be made. SHMLIMIT_REFUSED:
+/// not now, see `answer`.
+///
+/// `request` may be NULL: one request for the background; its timeout, deadline and stop do not matter here. `*grant` is
+/// 0 unless granted. `answer` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmlimit_try_acquire(
+    limiter: *const shmlimit_limiter,
+    request: *const shmlimit_request,
+    grant: *mut shmlimit_grant,
+    answer: *mut shmlimit_answer,
+) -> i32 {
+    call(|| {
+        let reply = Reply::new(grant, answer)?;
+        let asked = Asked::read(request)?;
+        let request = asked.as_ref().map_or(Request::new(), Asked::request);
+        let limiter = limiter::limiter(limiter)?;
+        match answered(limiter.try_acquire(&request))? {
+            Ok(grant) => reply.granted(grant.into_owned()),
+            Err(refusal) => Ok(reply.refused(&refusal)),
+        }
+    })
+}
+
+/// Asks, and waits until the call may be made, in the queue of all processes. A request whose deadline cannot be met is
+/// refused at once; so is one that costs more than a rule ever allows, and one while nobody knows when calls may be made
+/// again. Its arguments are those of shmlimit_try_acquire().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmlimit_acquire(
+    limiter: *const shmlimit_limiter,
+    request: *const shmlimit_request,
+    grant: *mut shmlimit_grant,
+    answer: *mut shmlimit_answer,
+) -> i32 {
+    call(|| {
+        let reply = Reply::new(grant, answer)?;
+        let asked = Asked::read(request)?;
+        let request = asked.as_ref().map_or(Request::new(), Asked::request);
+        let limiter = limiter::limiter(limiter)?;
+        let acquired = match &asked {
+            Some(asked) if asked.can_be_stopped() => {
+                answered(limiter.acquire_unless(&request, || asked.stop()))?
+            }
+            _ => answered(limiter.acquire(&request))?.map(Some),
+        };
+        match acquired {
+            Ok(Some(grant)) => reply.granted(grant.into_owned()),
+            Ok(None) => Ok(SHMLIMIT_STOPPED),
+            Err(refusal) => Ok(reply.refused(&refusal)),
+        }
+    })
+}
+
+/// The call is over: gives the permit back. After a failure (SHMLIMIT_BUSY, say) it can be tried again. If you know how it ended, shmlimit_record() is better.
+#[unsafe(no_mangle)]
+pub extern "C" fn shmlimit_release(grant: shmlimit_grant) -> i32 {
+    call(|| {
+        end(grant, OwnedGrant::try_release)?;
+        Ok(SHMLIMIT_OK)
+    })
+}
+
+/// The call was never sent: gives the permit back, and to every rule what it can still take back.
+#[unsafe(no_mangle)]
+pub extern "C" fn shmlimit_cancel(grant: shmlimit_grant) -> i32 {
+    call(|| {
+        end(grant, OwnedGrant::try_cancel)?;
+        Ok(SHMLIMIT_OK)
+    })
+}

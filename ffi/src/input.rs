@@ -1,0 +1,242 @@
+//! Reading what C programs hand over, and writing where they said: the only place that follows their pointers.
+//!
+//! What cannot be checked is the caller's word, and in the header: a pointer that is not NULL points to as much as its
+//! type says, and texts end in NUL.
+
+use crate::boundary::Failure;
+use crate::code::{SHMLIMIT_NOT_UTF8, SHMLIMIT_NULL_POINTER, SHMLIMIT_WRONG_SIZE};
+use std::borrow::Cow;
+use std::ffi::{CStr, c_char};
+
+/// A struct that begins with its own size, so that a later library knows what a program was compiled with.
+///
+/// # Safety
+/// `repr(C)`, a `usize` first, and any bytes are a value of it, so all zero are too.
+pub(crate) unsafe trait Growing: Copy {
+    /// What the struct is called in C.
+    const NAME: &'static str;
+    /// Its size in the first version that had it. No program has a smaller one.
+    const FIRST: usize;
+}
+
+/// No struct will ever be larger.
+const LARGEST: usize = 4096;
+
+fn null(what: &str) -> Failure {
+    Failure::new(SHMLIMIT_NULL_POINTER, format!("{what} is NULL, and must not be"))
+}
+
+fn wrong_size<T: Growing>(size: usize, more: &str) -> Failure {
+    let message = format!("{}.size is {size}{more}; set it to sizeof({})", T::NAME, T::NAME);
+    Failure::new(SHMLIMIT_WRONG_SIZE, message)
+}
+
+fn size_at<T: Growing>(at: *const T) -> Result<usize, Failure> {
+    // SAFETY: not NULL, and every struct of this kind begins with its size (the caller's word).
+    let size = unsafe { at.cast::<usize>().read_unaligned() };
+    match size {
+        _ if size < T::FIRST => Err(wrong_size::<T>(size, ", less than any version has")),
+        // Whoever is newer than this library is not by much; a wild number would lead far away.
+        _ if size > LARGEST => Err(wrong_size::<T>(size, ", more than any version has")),
+        _ => Ok(size),
+    }
+}
+
+/// A struct that may be left out. Fields that its version does not have are zero; fields that this library does not know
+/// must be.
+pub(crate) fn growing<T: Growing>(at: *const T) -> Result<Option<T>, Failure> {
+    if at.is_null() {
+        return Ok(None);
+    }
+    let size = size_at(at)?;
+    let known = size.min(size_of::<T>());
+    let mut value = std::mem::MaybeUninit::<T>::zeroed();
+    // SAFETY: the caller's word that `size` bytes are there; `known` fit into the value.
+    unsafe { std::ptr::copy_nonoverlapping(at.cast::<u8>(), value.as_mut_ptr().cast::<u8>(), known) };
+    for beyond in known..size {
+        // SAFETY: as above.
+        if unsafe { at.cast::<u8>().add(beyond).read() } != 0 {
+            return Err(wrong_size::<T>(size, ", and fields that this version does not know are set"));
+        }
+    }
+    // SAFETY: any bytes are a value of it, and zeros fill the rest.
+    Ok(Some(unsafe { value.assume_init() }))
+}
+
+/// Where an answer goes, if the caller wants it: checked before anything is done.
+pub(crate) struct Out<T: Growing> {
+    at: *mut T,
+    size: usize,
+}
+
+impl<T: Growing> Out<T> {
+    pub(crate) fn new(at: *mut T) -> Result<Out<T>, Failure> {
+        let size = if at.is_null() { 0 } else { size_at(at.cast_const())? };
+        Ok(Out { at, size })
+    }
+
+    /// Writes as much as the caller's version has; its size stays.
+    pub(crate) fn write(&self, value: &T) {
+        let known = self.size.min(size_of::<T>());
+        let from = (value as *const T).cast::<u8>();
+        let skip = size_of::<usize>();
+        if known > skip {
+            // SAFETY: the caller's word that `size` bytes are there; `known` are in the value.
+            unsafe {
+                std::ptr::copy_nonoverlapping(from.add(skip), self.at.cast::<u8>().add(skip), known - skip)
+            };
+        }
+    }
+}
+
+/// A place for a plain value that the caller must give.
+pub(crate) struct Slot<T: Copy>(*mut T);
+
+impl<T: Copy> Slot<T> {
+    /// Puts `nothing` there at once, so that whoever ignores a failure finds no garbage.
+    pub(crate) fn new(what: &str, at: *mut T, nothing: T) -> Result<Slot<T>, Failure> {
+        if at.is_null() {
+            return Err(null(what));
+        }
+        let slot = Slot(at);
+        slot.write(nothing);
+        Ok(slot)
+    }
+
+    pub(crate) fn write(&self, value: T) {
+        // SAFETY: not NULL; the caller's word that a value of this type fits there.
+        unsafe { self.0.write_unaligned(value) };
+    }
+}
+
+/// A text that must be there.
+pub(crate) fn text<'c>(what: &str, at: *const c_char) -> Result<&'c str, Failure> {
+    text_or_none(what, at)?.ok_or_else(|| null(what))
+}
+
+/// A text that may be left out.
+pub(crate) fn text_or_none<'c>(what: &str, at: *const c_char) -> Result<Option<&'c str>, Failure> {
+    if at.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: not NULL; the caller's word that it ends in NUL, and stays for the call.
+    let text = unsafe { CStr::from_ptr(at) }.to_str();
+    let bad = |_| Failure::new(SHMLIMIT_NOT_UTF8, format!("{what} is not UTF-8"));
+    text.map(Some).map_err(bad)
+}
+
+/// A text from a server: whatever is no UTF-8 in it is replaced, because that is not the caller's fault.
+pub(crate) fn foreign_text<'c>(what: &str, at: *const c_char) -> Result<Cow<'c, str>, Failure> {
+    if at.is_null() {
+        return Err(null(what));
+    }
+    // SAFETY: as in `text_or_none`.
+    Ok(unsafe { CStr::from_ptr(at) }.to_string_lossy())
+}
+
+/// Bytes from a server, of which `length` is known; nothing if there are none.
+pub(crate) fn foreign_bytes<'c>(
+    what: &str,
+    at: *const c_char,
+    length: usize,
+) -> Result<Cow<'c, str>, Failure> {
+    match (at.is_null(), length) {
+        (_, 0) => Ok(Cow::Borrowed("")),
+        (true, _) => Err(null(what)),
+        // SAFETY: not NULL; the caller's word that so many bytes are there, and stay for the call.
+        (false, _) => Ok(String::from_utf8_lossy(unsafe {
+            std::slice::from_raw_parts(at.cast::<u8>(), length.min(isize::MAX as usize))
+        })),
+    }
+}
+
+/// A list of plain structs; nothing if its length is 0.
+pub(crate) fn list<T: Copy>(what: &str, at: *const T, length: usize, most: usize) -> Result<Vec<T>, Failure> {
+    match (at.is_null(), length) {
+        (_, 0) => Ok(Vec::new()),
+        (true, _) => Err(null(what)),
+        (false, _) if length > most => {
+            let message = format!("{what} has {length} elements; more than {most} make no sense");
+            Err(Failure::new(crate::code::SHMLIMIT_BAD_VALUE, message))
+        }
+        // SAFETY: not NULL; the caller's word that so many are there.
+        (false, _) => Ok((0..length).map(|i| unsafe { at.add(i).read_unaligned() }).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::SHMLIMIT_BAD_VALUE;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    #[repr(C)]
+    struct Old {
+        size: usize,
+        a: u64,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    #[repr(C)]
+    struct New {
+        size: usize,
+        a: u64,
+        b: u64,
+    }
+
+    // SAFETY: a `usize` first, then plain numbers.
+    unsafe impl Growing for Old {
+        const NAME: &'static str = "old";
+        const FIRST: usize = 16;
+    }
+
+    // SAFETY: a `usize` first, then plain numbers.
+    unsafe impl Growing for New {
+        const NAME: &'static str = "new";
+        const FIRST: usize = 16;
+    }
+
+    #[test]
+    fn an_older_program_has_zeros_where_it_has_nothing() {
+        let old = Old { size: 16, a: 7 };
+        let read = growing((&raw const old).cast::<New>()).unwrap().unwrap();
+        assert_eq!((read.a, read.b), (7, 0));
+    }
+
+    #[test]
+    fn a_newer_program_is_understood_as_long_as_it_says_nothing_new() {
+        let mut new = New { size: 24, a: 7, b: 0 };
+        assert_eq!(growing((&raw const new).cast::<Old>()).unwrap().unwrap().a, 7);
+        new.b = 1;
+        assert!(growing((&raw const new).cast::<Old>()).is_err());
+    }
+
+    #[test]
+    fn sizes_that_no_version_has_are_refused() {
+        for size in [0, 1, 15, LARGEST + 1, usize::MAX] {
+            let wrong = New { size, a: 0, b: 0 };
+            assert!(growing(&raw const wrong).is_err(), "{size}");
+        }
+        assert!(growing(std::ptr::null::<New>()).unwrap().is_none());
+    }
+
+    #[test]
+    fn an_answer_fills_what_the_program_has_and_nothing_behind() {
+        let mut place = New { size: 16, a: 0, b: 9 };
+        Out::new(&raw mut place).unwrap().write(&New { size: 24, a: 1, b: 2 });
+        assert_eq!(place, New { size: 16, a: 1, b: 9 });
+        let mut short = New { size: 8, a: 0, b: 0 };
+        assert!(Out::new(&raw mut short).is_err());
+        Out::<New>::new(std::ptr::null_mut()).unwrap().write(&place);
+    }
+
+    #[test]
+    fn lists_are_read_by_their_length() {
+        let numbers = [1u64, 2, 3];
+        assert_eq!(list("numbers", numbers.as_ptr(), 3, 8).unwrap(), numbers);
+        assert!(list("numbers", std::ptr::null::<u64>(), 0, 8).unwrap().is_empty());
+        assert!(list("numbers", std::ptr::null::<u64>(), 1, 8).is_err());
+        let failure = list("numbers", numbers.as_ptr(), 9, 8).unwrap_err();
+        assert!(format!("{failure:?}").contains(&format!("code: {SHMLIMIT_BAD_VALUE}")));
+    }
+}

@@ -1,0 +1,77 @@
+//! Which limiters and presets there are.
+
+use crate::boundary::{call, guard};
+use crate::code::SHMLIMIT_OK;
+use crate::input::{self, Slot};
+use crate::texts::Texts;
+use shmlimit::{Limiter, presets};
+use std::ffi::c_char;
+use std::path::Path;
+
+/// Names. Freed with everything in it by shmlimit_names_free().
+#[repr(C)]
+#[allow(non_camel_case_types)]
+pub struct shmlimit_names {
+    /// sizeof(shmlimit_names) of the library.
+    pub size: usize,
+    /// The directory looked in; of presets NULL.
+    pub directory: *const c_char,
+    /// The names, in order.
+    pub names: *const *const c_char,
+    /// How many there are.
+    pub count: usize,
+}
+
+/// What C gets is the first field of what is freed.
+#[repr(C)]
+struct Kept {
+    shown: shmlimit_names,
+    _names: Box<[*const c_char]>,
+    _texts: Texts,
+}
+
+fn keep<'n>(directory: Option<&Path>, names: impl Iterator<Item = &'n str>) -> *const shmlimit_names {
+    let mut texts = Texts::default();
+    let names: Box<[*const c_char]> = names.map(|name| texts.add(name)).collect();
+    let directory = directory.map_or(std::ptr::null(), |path| texts.add(&path.to_string_lossy()));
+    let shown = shmlimit_names {
+        size: size_of::<shmlimit_names>(),
+        directory,
+        names: names.as_ptr(),
+        count: names.len(),
+    };
+    Box::into_raw(Box::new(Kept { shown, _names: names, _texts: texts })).cast_const().cast()
+}
+
+/// The limiters in a directory; NULL = the usual one. Free them with shmlimit_names_free(); `*names` is NULL after a failure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmlimit_list(directory: *const c_char, names: *mut *const shmlimit_names) -> i32 {
+    call(|| {
+        let place = Slot::new("names", names, std::ptr::null())?;
+        let directory = input::text_or_none("directory", directory)?;
+        let listing = Limiter::list(directory.map(Path::new))?;
+        place.write(keep(Some(&listing.directory), listing.names.iter().map(String::as_str)));
+        Ok(SHMLIMIT_OK)
+    })
+}
+
+/// The presets, by whose names limiters can be opened without a configuration. Free them with shmlimit_names_free().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmlimit_presets(names: *mut *const shmlimit_names) -> i32 {
+    call(|| {
+        let place = Slot::new("names", names, std::ptr::null())?;
+        place.write(keep(None, presets::NAMES.into_iter()));
+        Ok(SHMLIMIT_OK)
+    })
+}
+
+/// Frees names. NULL is fine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmlimit_names_free(names: *const shmlimit_names) {
+    guard((), || {
+        if !names.is_null() {
+            // SAFETY: the caller's word that they came from here, as the first field of a `Kept`, and are freed once.
+            drop(unsafe { Box::from_raw(names.cast_mut().cast::<Kept>()) });
+        }
+    });
+}

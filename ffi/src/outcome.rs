@@ -1,0 +1,293 @@
+//! Telling a limiter how a call ended.
+
+use crate::boundary::{Failure, call, guard};
+use crate::code::{SHMLIMIT_BAD_VALUE, SHMLIMIT_OK};
+use crate::grant::{self, nanos, shmlimit_grant};
+use crate::input::{self, Growing, Out};
+use crate::limiter::{self, shmlimit_limiter};
+use crate::request::{costs, priority, shmlimit_cost};
+use shmlimit::headers::{Header, response};
+use shmlimit::{Class, NetError, Outcome, Priority, Recorded, Source};
+use std::borrow::Cow;
+use std::ffi::c_char;
+use std::time::Duration;
+
+/// No connection in time.
+pub const SHMLIMIT_ERROR_CONNECT_TIMEOUT: u32 = 1;
+/// No answer in time.
+pub const SHMLIMIT_ERROR_READ_TIMEOUT: u32 = 2;
+/// No such name, or nobody to ask.
+pub const SHMLIMIT_ERROR_DNS: u32 = 3;
+/// The connection was refused or broke.
+pub const SHMLIMIT_ERROR_CONNECTION: u32 = 4;
+
+/// One response header.
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(non_camel_case_types)]
+pub struct shmlimit_header {
+    /// Such as "Retry-After"; in any case.
+    pub name: *const c_char,
+    /// Its value, as it came.
+    pub value: *const c_char,
+}
+
+/// How a call ended: a status or an error, and what else is known.
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(non_camel_case_types)]
+pub struct shmlimit_outcome {
+    /// sizeof(shmlimit_outcome).
+    pub size: usize,
+    /// The HTTP status, 100 to 599; 0 if there was no answer, or if `head` has it.
+    pub status: u32,
+    /// SHMLIMIT_ERROR_…, if there was no answer; else 0.
+    pub error: u32,
+    /// Response headers: Retry-After is heeded, and what they say about limits if the limiter is configured for them.
+    pub headers: *const shmlimit_header,
+    /// How many headers there are.
+    pub header_count: usize,
+    /// The head of the response as it came (status line and headers), besides or instead of `headers`; NULL = none. Of
+    /// several, after redirects, the last counts.
+    pub head: *const c_char,
+    /// How many bytes the head has; it need not end in NUL.
+    pub head_length: usize,
+    /// How long the call took, in nanoseconds; 0 = unknown.
+    pub latency_ns: u64,
+    /// What it really cost, of those units of which that is known by now.
+    pub costs: *const shmlimit_cost,
+    /// How many costs there are.
+    pub cost_count: usize,
+    /// Which attempt it was, from 1; 0 = unknown: failures in a row are counted, whoever made them.
+    pub attempt: u32,
+    /// For whom it was made, where no grant knows: SHMLIMIT_PRIORITY_….
+    pub priority: u32,
+}
+
+// SAFETY: a `usize` first; numbers and pointers: zeros are a value.
+unsafe impl Growing for shmlimit_outcome {
+    const NAME: &'static str = "shmlimit_outcome";
+    const FIRST: usize = 80;
+}
+
+/// The server answered, and is well.
+pub const SHMLIMIT_CLASS_OK: u32 = 1;
+/// 429: too much was asked.
+pub const SHMLIMIT_CLASS_THROTTLED: u32 = 2;
+/// 5xx: the server is not well.
+pub const SHMLIMIT_CLASS_SERVER: u32 = 3;
+/// No answer.
+pub const SHMLIMIT_CLASS_NET: u32 = 4;
+/// Any other 4xx, which says nothing about the server.
+pub const SHMLIMIT_CLASS_IGNORED: u32 = 5;
+
+/// There is nothing to wait for.
+pub const SHMLIMIT_SOURCE_NONE: u32 = 0;
+/// The server said how long.
+pub const SHMLIMIT_SOURCE_RETRY_AFTER: u32 = 1;
+/// The wait was computed.
+pub const SHMLIMIT_SOURCE_BACKOFF: u32 = 2;
+
+/// What a limiter made of an outcome, and what to do now. Set `size`; the rest is filled in.
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(non_camel_case_types)]
+pub struct shmlimit_advice {
+    /// sizeof(shmlimit_advice).
+    pub size: usize,
+    /// How long to wait before trying again, in nanoseconds, drawn at random where the configuration says so.
+    pub wait_ns: u64,
+    /// The longest that wait could have been.
+    pub wait_at_most_ns: u64,
+    /// The ratio of errors among the outcomes that count.
+    pub error_ratio: f64,
+    /// Whether to try again: 1 or 0.
+    pub retry: u32,
+    /// How the call ended, as far as it matters: SHMLIMIT_CLASS_….
+    pub outcome_class: u32,
+    /// Where the wait comes from: SHMLIMIT_SOURCE_….
+    pub wait_source: u32,
+    /// Outcomes that count, this one included.
+    pub samples: u32,
+    /// Successive 429.
+    pub consec429: u32,
+    /// How many changes of the breaker's state this led to; shmlimit_snapshot() lists the newest.
+    pub transitions: u32,
+}
+
+// SAFETY: a `usize` first, then numbers.
+unsafe impl Growing for shmlimit_advice {
+    const NAME: &'static str = "shmlimit_advice";
+    const FIRST: usize = 56;
+}
+
+impl From<&Recorded> for shmlimit_advice {
+    fn from(recorded: &Recorded) -> shmlimit_advice {
+        shmlimit_advice {
+            size: 0,
+            wait_ns: nanos(recorded.wait),
+            wait_at_most_ns: nanos(recorded.wait_at_most),
+            error_ratio: recorded.error_ratio,
+            retry: u32::from(recorded.retry),
+            outcome_class: match recorded.class {
+                Class::Ok => SHMLIMIT_CLASS_OK,
+                Class::Throttled => SHMLIMIT_CLASS_THROTTLED,
+                Class::Server => SHMLIMIT_CLASS_SERVER,
+                Class::Net => SHMLIMIT_CLASS_NET,
+                Class::Ignored => SHMLIMIT_CLASS_IGNORED,
+            },
+            wait_source: match recorded.wait_source {
+                None => SHMLIMIT_SOURCE_NONE,
+                Some(Source::RetryAfter) => SHMLIMIT_SOURCE_RETRY_AFTER,
+                Some(Source::Backoff) => SHMLIMIT_SOURCE_BACKOFF,
+            },
+            samples: recorded.samples,
+            consec429: recorded.consec429,
+            transitions: recorded.transitions.len() as u32,
+        }
+    }
+}
+
+/// The name of a class, such as "5xx"; "unknown" for a number that is none.
+///
+/// Never NULL; static: do not free it.
+#[unsafe(no_mangle)]
+pub extern "C" fn shmlimit_class_name(class: u32) -> *const c_char {
+    guard(c"unknown".as_ptr(), || {
+        match class {
+            SHMLIMIT_CLASS_OK => c"ok",
+            SHMLIMIT_CLASS_THROTTLED => c"429",
+            SHMLIMIT_CLASS_SERVER => c"5xx",
+            SHMLIMIT_CLASS_NET => c"net",
+            SHMLIMIT_CLASS_IGNORED => c"ignored",
+            _ => c"unknown",
+        }
+        .as_ptr()
+    })
+}
+
+/// More headers than that no server sends.
+const MOST_HEADERS: usize = 4096;
+
+/// An outcome with its texts checked.
+struct Ended<'c> {
+    status: Option<u16>,
+    error: Option<NetError>,
+    headers: Vec<(Cow<'c, str>, Cow<'c, str>)>,
+    head: Cow<'c, str>,
+    costs: Vec<(&'c str, u64)>,
+    latency: Option<Duration>,
+    attempt: Option<u32>,
+    priority: Option<Priority>,
+}
+
+impl<'c> Ended<'c> {
+    fn read(outcome: *const shmlimit_outcome) -> Result<Ended<'c>, Failure> {
+        let given = input::growing(outcome)?.ok_or_else(|| {
+            Failure::new(crate::code::SHMLIMIT_NULL_POINTER, "outcome is NULL, and must not be")
+        })?;
+        let bad = |message: String| Failure::new(SHMLIMIT_BAD_VALUE, message);
+        let error = match given.error {
+            0 => None,
+            SHMLIMIT_ERROR_CONNECT_TIMEOUT => Some(NetError::ConnectTimeout),
+            SHMLIMIT_ERROR_READ_TIMEOUT => Some(NetError::ReadTimeout),
+            SHMLIMIT_ERROR_DNS => Some(NetError::Dns),
+            SHMLIMIT_ERROR_CONNECTION => Some(NetError::Connection),
+            other => return Err(bad(format!("shmlimit_outcome.error is {other}; 1 to 4 are errors"))),
+        };
+        let priority = priority("shmlimit_outcome.priority", given.priority)?;
+        let head = input::foreign_bytes("shmlimit_outcome.head", given.head, given.head_length)?;
+        // A status that no server has is the library's to refuse, with its own words.
+        let status = match (given.status, error) {
+            (0, None) => Some(response(&head).0.ok_or_else(|| {
+                bad("shmlimit_outcome has neither status nor error, nor a head with a status line".to_owned())
+            })?),
+            (0, Some(_)) => None,
+            (_, Some(_)) => {
+                return Err(bad(
+                    "shmlimit_outcome has a status and an error; a call ends in one way".to_owned()
+                ));
+            }
+            (status, None) => Some(u16::try_from(status).unwrap_or(u16::MAX)),
+        };
+        let listed =
+            input::list("shmlimit_outcome.headers", given.headers, given.header_count, MOST_HEADERS)?;
+        let mut headers = Vec::with_capacity(listed.len());
+        for header in listed {
+            let name = input::foreign_text("shmlimit_outcome.headers[].name", header.name)?;
+            headers.push((name, input::foreign_text("shmlimit_outcome.headers[].value", header.value)?));
+        }
+        Ok(Ended {
+            status,
+            error,
+            headers,
+            head,
+            costs: costs("shmlimit_outcome.costs", given.costs, given.cost_count)?,
+            latency: (given.latency_ns > 0).then(|| Duration::from_nanos(given.latency_ns)),
+            attempt: (given.attempt > 0).then_some(given.attempt),
+            priority,
+        })
+    }
+
+    fn all_headers(&self) -> Vec<Header<'_>> {
+        let mut headers = if self.head.is_empty() { Vec::new() } else { response(&self.head).1 };
+        headers.extend(self.headers.iter().map(|(name, value)| (&**name, &**value)));
+        headers
+    }
+
+    fn outcome<'o>(&'o self, headers: &'o [Header<'o>]) -> Outcome<'o> {
+        let mut outcome = match (self.status, self.error) {
+            (Some(status), _) => Outcome::http(status, headers),
+            (None, Some(error)) => Outcome::error(error),
+            (None, None) => Outcome::error(NetError::Connection),
+        };
+        outcome = outcome.cost(&self.costs);
+        if let Some(attempt) = self.attempt {
+            outcome = outcome.attempt(attempt);
+        }
+        if let Some(latency) = self.latency {
+            outcome = outcome.latency(latency);
+        }
+        match self.priority {
+            Some(priority) => outcome.priority(priority),
+            None => outcome,
+        }
+    }
+}
+
+/// The call is over, and this is how it ended: gives the permit back, and tells all who share the limiter. After a failure
+/// the grant is still out: mend the outcome, or release it. `advice` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmlimit_record(
+    grant: shmlimit_grant,
+    outcome: *const shmlimit_outcome,
+    advice: *mut shmlimit_advice,
+) -> i32 {
+    call(|| {
+        let place = Out::new(advice)?;
+        let ended = Ended::read(outcome)?;
+        let headers = ended.all_headers();
+        let recorded = grant::end(grant, |grant| grant.try_record(&ended.outcome(&headers)))?;
+        if let Some(recorded) = recorded {
+            place.write(&shmlimit_advice::from(&recorded));
+        }
+        Ok(SHMLIMIT_OK)
+    })
+}
+
+/// Records how a call ended that was not granted here: all who share the limiter hear of it. `advice` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmlimit_record_call(
+    limiter: *const shmlimit_limiter,
+    outcome: *const shmlimit_outcome,
+    advice: *mut shmlimit_advice,
+) -> i32 {
+    call(|| {
+        let place = Out::new(advice)?;
+        let ended = Ended::read(outcome)?;
+        let headers = ended.all_headers();
+        let recorded = limiter::limiter(limiter)?.record(&ended.outcome(&headers))?;
+        place.write(&shmlimit_advice::from(&recorded));
+        Ok(SHMLIMIT_OK)
+    })
+}

@@ -1,0 +1,133 @@
+//! What a C program asks for.
+
+use crate::boundary::Failure;
+use crate::code::SHMLIMIT_BAD_VALUE;
+use crate::input::{self, Growing};
+use shmlimit::{Priority, Request};
+use std::ffi::{c_char, c_int, c_void};
+use std::time::{Duration, SystemTime};
+
+/// Nothing said: of a request, for the background; of an outcome, as its grant was.
+pub const SHMLIMIT_PRIORITY_DEFAULT: u32 = 0;
+/// Work nobody waits for.
+pub const SHMLIMIT_PRIORITY_BACKGROUND: u32 = 1;
+/// Somebody waits.
+pub const SHMLIMIT_PRIORITY_USER: u32 = 2;
+/// Another program waits.
+pub const SHMLIMIT_PRIORITY_WEBHOOK: u32 = 3;
+
+/// How much of a unit.
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(non_camel_case_types)]
+pub struct shmlimit_cost {
+    /// The unit, such as "requests" or "tokens".
+    pub unit: *const c_char,
+    /// How much of it.
+    pub amount: u64,
+}
+
+/// A call that wants to be made. All zero but `size`: one request, for the background, waiting as long as it takes.
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(non_camel_case_types)]
+pub struct shmlimit_request {
+    /// sizeof(shmlimit_request).
+    pub size: usize,
+    /// What it costs. Units not named cost nothing, except "requests", which costs 1.
+    pub costs: *const shmlimit_cost,
+    /// How many costs there are.
+    pub cost_count: usize,
+    /// How long it may wait, in nanoseconds; 0 = as long as it takes. What cannot be had in time is refused at once.
+    pub timeout_ns: u64,
+    /// Until when it may wait, in nanoseconds since 1970; 0 = no such time. Beside a timeout the earlier counts.
+    pub deadline_ns: u64,
+    /// For whom: SHMLIMIT_PRIORITY_….
+    pub priority: u32,
+    /// Must be 0.
+    pub reserved: u32,
+    /// Asked while the call waits, whenever a signal interrupts it and at least ten times a second: not 0 = give up. It
+    /// must return; it may not throw or jump. NULL = nobody is asked.
+    pub stop: Option<unsafe extern "C" fn(context: *mut c_void) -> c_int>,
+    /// Handed to `stop`.
+    pub stop_context: *mut c_void,
+}
+
+// SAFETY: a `usize` first; numbers, pointers and an optional function: zeros are a value.
+unsafe impl Growing for shmlimit_request {
+    const NAME: &'static str = "shmlimit_request";
+    const FIRST: usize = 72;
+}
+
+/// More units than that no limiter has.
+const MOST_COSTS: usize = 64;
+
+/// What is asked for, with its texts checked.
+pub(crate) struct Asked<'c> {
+    costs: Vec<(&'c str, u64)>,
+    priority: Priority,
+    timeout: Option<Duration>,
+    deadline: Option<SystemTime>,
+    stop: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+    context: *mut c_void,
+}
+
+impl<'c> Asked<'c> {
+    /// Nothing given: one request for the background.
+    pub(crate) fn read(request: *const shmlimit_request) -> Result<Option<Asked<'c>>, Failure> {
+        let Some(given) = input::growing(request)? else { return Ok(None) };
+        if given.reserved != 0 {
+            return Err(Failure::new(SHMLIMIT_BAD_VALUE, "shmlimit_request.reserved must be 0"));
+        }
+        let later = |ns: u64| SystemTime::UNIX_EPOCH + Duration::from_nanos(ns);
+        Ok(Some(Asked {
+            costs: costs("shmlimit_request.costs", given.costs, given.cost_count)?,
+            priority: priority("shmlimit_request.priority", given.priority)?.unwrap_or_default(),
+            timeout: (given.timeout_ns > 0).then(|| Duration::from_nanos(given.timeout_ns)),
+            deadline: (given.deadline_ns > 0).then(|| later(given.deadline_ns)),
+            stop: given.stop,
+            context: given.stop_context,
+        }))
+    }
+
+    pub(crate) fn request(&self) -> Request<'_> {
+        let mut request = Request::new().priority(self.priority);
+        if let Some(timeout) = self.timeout {
+            request = request.timeout(timeout);
+        }
+        if let Some(deadline) = self.deadline {
+            request = request.deadline(deadline);
+        }
+        self.costs.iter().fold(request, |request, (unit, amount)| request.cost(unit, *amount))
+    }
+
+    /// Whether somebody is to be asked while the call waits.
+    pub(crate) fn can_be_stopped(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    /// Asks.
+    pub(crate) fn stop(&self) -> bool {
+        // SAFETY: the caller's word that its function may be called with its context, and returns.
+        self.stop.is_some_and(|stop| unsafe { stop(self.context) } != 0)
+    }
+}
+
+pub(crate) fn costs<'c>(
+    what: &str,
+    at: *const shmlimit_cost,
+    count: usize,
+) -> Result<Vec<(&'c str, u64)>, Failure> {
+    let costs = input::list(what, at, count, MOST_COSTS)?;
+    costs.iter().map(|cost| Ok((input::text(&format!("{what}[].unit"), cost.unit)?, cost.amount))).collect()
+}
+
+pub(crate) fn priority(what: &str, number: u32) -> Result<Option<Priority>, Failure> {
+    match number {
+        SHMLIMIT_PRIORITY_DEFAULT => Ok(None),
+        SHMLIMIT_PRIORITY_BACKGROUND => Ok(Some(Priority::Background)),
+        SHMLIMIT_PRIORITY_USER => Ok(Some(Priority::User)),
+        SHMLIMIT_PRIORITY_WEBHOOK => Ok(Some(Priority::Webhook)),
+        _ => Err(Failure::new(SHMLIMIT_BAD_VALUE, format!("{what} is {number}; 0 to 3 are priorities"))),
+    }
+}

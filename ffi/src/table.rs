@@ -1,0 +1,340 @@
+//! Handles that can be checked: a number for each value, and no number is ever given twice.
+//!
+//! C programs close twice, use what is closed, and mix up what they have. A pointer cannot tell; a number with a generation
+//! in it can. Nobody waits here, not even for a thread that is gone after a fork.
+//!
+//! ```text
+//! number   generation << 32 | index
+//! state    generation << 32 | OPEN | users        of a cell; a free cell has no OPEN and no users
+//! ```
+//!
+//! Who finds its generation in an OPEN cell adds itself to the users, and the value stays until it has left. Closing takes
+//! OPEN away, once; the last user, or whoever closed, then takes the value out, raises the generation and hangs the cell
+//! on the list of free ones. Cells are never given back to the system, so an old number always leads to a cell.
+
+use std::cell::UnsafeCell;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// Cells of the first chunk; each next one has twice as many.
+const FIRST: u32 = 64;
+const CHUNKS: usize = 20;
+const OPEN: u64 = 1 << 31;
+const USERS: u64 = OPEN - 1;
+const NONE: u32 = u32::MAX;
+
+pub(crate) struct Table<T> {
+    chunks: [AtomicPtr<Cell<T>>; CHUNKS],
+    /// How many cells were ever used.
+    used: AtomicU32,
+    /// The first free cell, and a count that makes every head another: tag << 32 | index.
+    free: AtomicU64,
+}
+
+struct Cell<T> {
+    state: AtomicU64,
+    next: AtomicU32,
+    value: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: a value is reached by `&` while its cell has users, and moved out by the one who ended it.
+unsafe impl<T: Send + Sync> Sync for Table<T> {}
+
+/// A value in use. It stays until this goes.
+pub(crate) struct InUse<'t, T> {
+    table: &'t Table<T>,
+    cell: &'t Cell<T>,
+    index: u32,
+    value: &'t T,
+}
+
+impl<T> Table<T> {
+    pub(crate) const fn new() -> Table<T> {
+        Table {
+            chunks: [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS],
+            used: AtomicU32::new(0),
+            free: AtomicU64::new(NONE as u64),
+        }
+    }
+
+    /// Keeps a value. Its number is never 0; nothing, and the value back, if there is no room.
+    #[inline]
+    pub(crate) fn insert(&self, value: T) -> Result<u64, T> {
+        let Some((index, cell)) = self.free_cell() else { return Err(value) };
+        let generation = cell.state.load(Ordering::Relaxed) >> 32;
+        // SAFETY: the cell is on no list and not open: nobody else touches its value, which is none.
+        unsafe { cell.value.get().write(Some(value)) };
+        cell.state.store(generation << 32 | OPEN, Ordering::Release);
+        Ok(generation << 32 | u64::from(index))
+    }
+
+    /// The value of that number, if it is there.
+    #[inline]
+    pub(crate) fn get(&self, number: u64) -> Option<InUse<'_, T>> {
+        let (index, cell) = self.cell_of(number)?;
+        let mut state = cell.state.load(Ordering::Relaxed);
+        loop {
+            if state >> 32 != number >> 32 || state & OPEN == 0 || state & USERS == USERS {
+                return None;
+            }
+            match cell.state.compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(other) => state = other,
+            }
+        }
+        // SAFETY: the cell has a user, us: the value stays, and is only read.
+        let value = unsafe { (*cell.value.get()).as_ref() }?;
+        Some(InUse { table: self, cell, index, value })
+    }
+
+    /// Ends that number; its value goes when its last user has left. False if it had ended already.
+    pub(crate) fn close(&self, number: u64) -> bool {
+        let Some((index, cell)) = self.cell_of(number) else { return false };
+        match self.shut(cell, number) {
+            None => false,
+            Some(()) => {
+                self.leave(cell, index);
+                true
+            }
+        }
+    }
+
+    /// Does something with a value that nobody [gets](Self::get), and ends its number if that went well. Meanwhile the
+    /// number has ended for all others. Nothing if it had ended before.
+    pub(crate) fn end<R, E>(
+        &self,
+        number: u64,
+        how: impl FnOnce(&mut T) -> Result<R, E>,
+    ) -> Option<Result<R, E>> {
+        let (index, cell) = self.cell_of(number)?;
+        self.shut(cell, number)?;
+        // SAFETY: shut, and we are its only user, because nobody gets values of this table.
+        let value = unsafe { (*cell.value.get()).as_mut() };
+        let ended = value.map(how);
+        if let Some(Err(_)) = ended {
+            cell.state.store(number & !u64::from(u32::MAX) | OPEN, Ordering::Release);
+        } else {
+            self.free(cell, index, number);
+        }
+        ended
+    }
+
+    /// Takes OPEN away, if it is there, and becomes a user.
+    fn shut(&self, cell: &Cell<T>, number: u64) -> Option<()> {
+        let mut state = cell.state.load(Ordering::Relaxed);
+        loop {
+            if state >> 32 != number >> 32 || state & OPEN == 0 {
+                return None;
+            }
+            let shut = (state & !OPEN) + 1;
+            match cell.state.compare_exchange_weak(state, shut, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(()),
+                Err(other) => state = other,
+            }
+        }
+    }
+
+    /// One user less. The last of a cell that is shut ends the value.
+    fn leave(&self, cell: &Cell<T>, index: u32) {
+        let before = cell.state.fetch_sub(1, Ordering::AcqRel);
+        if before & (OPEN | USERS) == 1 {
+            self.free(cell, index, before);
+        }
+    }
+
+    /// Ends the value of a cell that is shut and has no users but us, and makes the cell free.
+    fn free(&self, cell: &Cell<T>, index: u32, number: u64) {
+        // SAFETY: nobody reaches it any more but us.
+        unsafe { *cell.value.get() = None };
+        let generation = ((number >> 32) as u32).wrapping_add(1).max(1);
+        cell.state.store(u64::from(generation) << 32, Ordering::Relaxed);
+        let mut head = self.free.load(Ordering::Relaxed);
+        loop {
+            cell.next.store(head as u32, Ordering::Relaxed);
+            let next = (head >> 32).wrapping_add(1) << 32 | u64::from(index);
+            match self.free.compare_exchange_weak(head, next, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) => head = other,
+            }
+        }
+    }
+
+    fn free_cell(&self) -> Option<(u32, &Cell<T>)> {
+        let mut head = self.free.load(Ordering::Acquire);
+        while head as u32 != NONE {
+            let index = head as u32;
+            let cell = self.cell(index)?;
+            let next = (head >> 32).wrapping_add(1) << 32 | u64::from(cell.next.load(Ordering::Relaxed));
+            match self.free.compare_exchange_weak(head, next, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => return Some((index, cell)),
+                Err(other) => head = other,
+            }
+        }
+        let mut index = self.used.load(Ordering::Relaxed);
+        loop {
+            let cell = self.cell_made(index)?;
+            match self.used.compare_exchange_weak(index, index + 1, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Some((index, cell)),
+                Err(other) => index = other,
+            }
+        }
+    }
+
+    fn cell_of(&self, number: u64) -> Option<(u32, &Cell<T>)> {
+        let index = number as u32;
+        Some((index, self.cell(index)?))
+    }
+
+    /// The cell of that index, if its chunk is there.
+    fn cell(&self, index: u32) -> Option<&Cell<T>> {
+        let (chunk, within, _) = place(index)?;
+        let cells = self.chunks.get(chunk)?.load(Ordering::Acquire);
+        // SAFETY: a chunk that is there has that many cells, and stays as long as the table, which is never dropped while
+        // it is borrowed.
+        if cells.is_null() { None } else { Some(unsafe { &*cells.add(within) }) }
+    }
+
+    fn cell_made(&self, index: u32) -> Option<&Cell<T>> {
+        let (chunk, _, length) = place(index)?;
+        let pointer = self.chunks.get(chunk)?;
+        if pointer.load(Ordering::Acquire).is_null() {
+            let cell = || Cell {
+                state: AtomicU64::new(1 << 32),
+                next: AtomicU32::new(NONE),
+                value: UnsafeCell::new(None),
+            };
+            let cells: Box<[Cell<T>]> = (0..length).map(|_| cell()).collect();
+            let made = Box::into_raw(cells);
+            let placed = pointer.compare_exchange(
+                std::ptr::null_mut(),
+                made.cast::<Cell<T>>(),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+            if placed.is_err() {
+                // SAFETY: another thread was faster; this one was never shared.
+                drop(unsafe { Box::from_raw(made) });
+            }
+        }
+        self.cell(index)
+    }
+}
+
+/// Where a cell is: which chunk, where in it, and how many cells that chunk has.
+fn place(index: u32) -> Option<(usize, usize, usize)> {
+    // Chunk k begins at FIRST * (2^k - 1).
+    let chunk = (index / FIRST).checked_add(1)?.ilog2();
+    let length = FIRST.checked_shl(chunk)?;
+    let within = index - FIRST * ((1 << chunk) - 1);
+    Some((chunk as usize, within as usize, length as usize))
+}
+
+impl<T> Deref for InUse<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T> Drop for InUse<'_, T> {
+    fn drop(&mut self) {
+        self.table.leave(self.cell, self.index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn places_follow_each_other_without_gap() {
+        assert_eq!(place(0), Some((0, 0, 64)));
+        assert_eq!(place(63), Some((0, 63, 64)));
+        assert_eq!(place(64), Some((1, 0, 128)));
+        assert_eq!(place(191), Some((1, 127, 128)));
+        assert_eq!(place(192), Some((2, 0, 256)));
+        assert!(place(u32::MAX).is_none_or(|(chunk, ..)| chunk >= CHUNKS));
+    }
+
+    #[test]
+    fn a_number_works_until_it_is_closed_and_never_again() {
+        let table = Table::new();
+        let first = table.insert("first").unwrap();
+        assert_eq!(table.get(first).as_deref(), Some(&"first"));
+        assert!(table.close(first));
+        assert!(!table.close(first), "twice");
+        assert!(table.get(first).is_none());
+        let second = table.insert("second").unwrap();
+        assert_eq!(second as u32, first as u32, "the cell is used again");
+        assert_ne!(second, first);
+        assert!(table.end(first, |_| Ok::<_, ()>(())).is_none());
+        assert_eq!(
+            table.end(second, |value| Err::<(), _>(*value)),
+            Some(Err("second")),
+            "stays after a failure"
+        );
+        assert_eq!(table.end(second, |value| Ok::<_, ()>(*value)), Some(Ok("second")));
+        for garbage in [0, 1, u64::MAX, 1 << 40, second] {
+            assert!(table.get(garbage).is_none() && !table.close(garbage), "{garbage}");
+        }
+    }
+
+    #[test]
+    fn a_value_stays_until_its_last_user_has_left() {
+        let table = Table::new();
+        let value = Arc::new(());
+        let number = table.insert(Arc::clone(&value)).unwrap();
+        let user = table.get(number).unwrap();
+        assert!(table.close(number));
+        assert!(table.get(number).is_none(), "closed for all others");
+        assert_eq!(Arc::strong_count(&value), 2);
+        drop(user);
+        assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn more_values_than_one_chunk_holds() {
+        let table = Table::new();
+        let numbers: Vec<u64> = (0..1000).map(|i| table.insert(i).unwrap()).collect();
+        for (i, number) in numbers.iter().enumerate() {
+            assert_eq!(table.end(*number, |value| Ok::<_, ()>(*value)), Some(Ok(i)));
+        }
+    }
+
+    #[test]
+    fn of_many_who_close_one_number_exactly_one_does() {
+        let table: Table<u64> = Table::new();
+        let taken = AtomicU64::new(0);
+        for round in 0..2000 {
+            let number = table.insert(round).unwrap();
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| taken.fetch_add(u64::from(table.close(number)), Ordering::Relaxed));
+                }
+            });
+        }
+        assert_eq!(taken.load(Ordering::Relaxed), 2000);
+    }
+
+    #[test]
+    fn nothing_is_lost_or_seen_twice_among_threads() {
+        let table: Table<Arc<u64>> = Table::new();
+        let counted = Arc::new(7);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        let number = table.insert(Arc::clone(&counted)).unwrap();
+                        assert_eq!(table.get(number).map(|seen| **seen), Some(7));
+                        assert!(table.close(number));
+                        assert!(!table.close(number));
+                    }
+                });
+            }
+        });
+        assert_eq!(Arc::strong_count(&counted), 1);
+        assert!(table.used.load(Ordering::Relaxed) <= 8, "cells are used again");
+    }
+}

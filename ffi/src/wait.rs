@@ -1,0 +1,85 @@
+//! Waiting step by step, for programs with an event loop of their own.
+
+use crate::boundary::{Failure, answered, call};
+use crate::code::{SHMLIMIT_OK, SHMLIMIT_SLEEP, SHMLIMIT_TOO_MANY, SHMLIMIT_WAIT_DONE};
+use crate::grant::{Reply, nanos, shmlimit_answer, shmlimit_grant};
+use crate::input::Slot;
+use crate::limiter::{self, shmlimit_limiter};
+use crate::request::{Asked, shmlimit_request};
+use crate::table::Table;
+use shmlimit::{Request, Step, Waiting};
+use std::sync::Mutex;
+
+/// A call that waits, moved on by its program: a number that is never 0 and never given twice.
+#[allow(non_camel_case_types)]
+pub type shmlimit_wait = u64;
+
+/// Nothing inside while a step is under way.
+static WAITS: Table<Mutex<Option<Waiting>>> = Table::new();
+
+fn done() -> Failure {
+    let message = "the wait is over already, never was one, or another thread steps it at this moment";
+    Failure::new(SHMLIMIT_WAIT_DONE, message)
+}
+
+/// Begins to wait for a call, without waiting: for programs with an event loop of their own. Nothing is asked before the
+/// first shmlimit_wait_step(), but a timeout runs from here. The request's `stop` does not matter here.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmlimit_wait_begin(
+    limiter: *const shmlimit_limiter,
+    request: *const shmlimit_request,
+    wait: *mut shmlimit_wait,
+) -> i32 {
+    call(|| {
+        let place = Slot::new("wait", wait, 0)?;
+        let asked = Asked::read(request)?;
+        let request = asked.as_ref().map_or(Request::new(), Asked::request);
+        let waiting = match answered(limiter::limiter(limiter)?.wait(&request))? {
+            Ok(waiting) => waiting,
+            // Nothing was asked yet, so nobody can have refused.
+            Err(_) => return Err(done()),
+        };
+        let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many calls wait in this process");
+        place.write(WAITS.insert(Mutex::new(Some(waiting))).map_err(too_many)?);
+        Ok(SHMLIMIT_OK)
+    })
+}
+
+/// Asks, or looks whether it is this call's turn. SHMLIMIT_SLEEP: let `*sleep_ns` nanoseconds pass, then step again. Any
+/// other number ends the wait: SHMLIMIT_OK with a grant, SHMLIMIT_REFUSED, or a failure.
+///
+/// Nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first in the queue.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmlimit_wait_step(
+    wait: shmlimit_wait,
+    sleep_ns: *mut u64,
+    grant: *mut shmlimit_grant,
+    answer: *mut shmlimit_answer,
+) -> i32 {
+    call(|| {
+        let sleep = Slot::new("sleep_ns", sleep_ns, 0)?;
+        let reply = Reply::new(grant, answer)?;
+        let stepped = {
+            let cell = WAITS.get(wait).ok_or_else(done)?;
+            let mut inside = cell.try_lock().map_err(|_| done())?;
+            match answered(inside.take().ok_or_else(done)?.step()) {
+                Ok(Ok(Step::Sleep(waiting, time))) => {
+                    *inside = Some(waiting);
+                    sleep.write(nanos(time));
+                    return Ok(SHMLIMIT_SLEEP);
+                }
+                Ok(Ok(Step::Granted(grant))) => reply.granted(grant),
+                Ok(Err(refusal)) => Ok(reply.refused(&refusal)),
+                Err(failure) => Err(failure),
+            }
+        };
+        WAITS.close(wait);
+        stepped
+    })
+}
+
+/// Gives up waiting: leaves the queue at once. Only for a wait whose last step was SHMLIMIT_SLEEP, or that had none.
+#[unsafe(no_mangle)]
+pub extern "C" fn shmlimit_wait_end(wait: shmlimit_wait) -> i32 {
+    call(|| if WAITS.close(wait) { Ok(SHMLIMIT_OK) } else { Err(done()) })
+}
