@@ -1111,7 +1111,7 @@ typedef struct shmlimit_advice {
      */
     uint32_t consec429;
     /**
-     * How many changes of the breaker's state this led to; shmlimit_snapshot() lists the newest.
+     * How many changes of the breaker's state this led to; shmlimit_snapshot_take() lists the newest.
      */
     uint32_t transitions;
 } shmlimit_advice;
