@@ -4,10 +4,10 @@
  *     cc -std=c11 -Iinclude examples/c/raw_status.c -o raw_status && ./raw_status DIRECTORY NAME
  *
  * One `key value...` line each. It shows what the file says: a timer of the breaker that is due acts when somebody next
- * uses the limiter. How to read a segment is told in shmlimit.h, above `struct shmlimit_segment`.
+ * uses the limiter. How to read a segment is told in shmlimit_segment.h, above `struct shmlimit_segment`.
  */
 #define _GNU_SOURCE /* F_OFD_GETLK, CLOCK_BOOTTIME */
-#include "shmlimit.h"
+#include "shmlimit_segment.h"
 
 #include <ctype.h>
 #include <fcntl.h>
