@@ -56,7 +56,7 @@ impl OwnedGrant {
         Duration::from_nanos(self.ticket.delay.0)
     }
 
-    fn link(&self) -> Option<&Link> {
+    pub(super) fn link(&self) -> Option<&Link> {
         self.home.as_ref()?.first.at_depth(self.depth)
     }
 
