@@ -167,10 +167,7 @@ unsafe extern "C" fn enter<M: Method>(
         let arguments = Arguments { method: M::NAME, py, values, positional, names };
         match M::call(&this, &arguments) {
             Ok(value) => value.into_ptr(),
-            Err(error) => {
-                error.restore(py);
-                std::ptr::null_mut()
-            }
+            Err(error) => raise(error),
         }
     }));
     match called {
@@ -178,10 +175,15 @@ unsafe extern "C" fn enter<M: Method>(
         Err(panic) => {
             // A payload may itself panic when it is dropped; one leaked box is the lesser evil.
             std::mem::forget(panic);
-            // SAFETY: as above.
-            let py = unsafe { Python::assume_attached() };
-            PySystemError::new_err("shmlimit panicked: please report this").restore(py);
-            std::ptr::null_mut()
+            raise(PySystemError::new_err("shmlimit panicked: please report this"))
         }
     }
+}
+
+/// Gives an exception to Python. PyO3 lets go of what an exception was made of at once only where it has itself noted
+/// that Python's lock is held; elsewhere it keeps it for later, and a loop of nothing but errors would fill the memory.
+#[cold]
+fn raise(error: PyErr) -> *mut ffi::PyObject {
+    Python::attach(|py| error.restore(py));
+    std::ptr::null_mut()
 }
