@@ -25,7 +25,7 @@ def test_the_package_says_what_it_is():
     assert "tmdb" in shmlimit.presets and isinstance(shmlimit.presets, tuple)
     for name in shmlimit.__all__:
         thing = getattr(shmlimit, name)
-        assert getattr(thing, "__module__", "shmlimit") in ("shmlimit", "shmlimit._shmlimit"), name
+        assert not isinstance(thing, type) or thing.__module__ == "shmlimit", name
         assert not isinstance(thing, type) or thing.__doc__, name
 
 
@@ -130,6 +130,7 @@ BAD = [
     (TypeError, "name", lambda: Limiter()),
     (TypeError, "foo", lambda: Limiter("x", foo=1)),
     (TypeError, "directory", lambda: Limiter("x", directory=3)),
+    (TypeError, "directory", lambda: shmlimit.limiters(3)),
     (TypeError, "preset", lambda: Limiter("x", preset=3)),
     (TypeError, "config", lambda: Limiter("x", config=b"")),
     (TypeError, "settings", lambda: Limiter("x", settings=[("rate", "1/s")])),

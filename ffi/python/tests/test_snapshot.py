@@ -15,7 +15,8 @@ from .conftest import command, eventually
 
 
 def rich(directory):
-    limiter = Limiter("tmdb")
+    # Nothing comes back between two looks.
+    limiter = Limiter("own", settings={"rate": "100/h", "burst": 100, "breaker.kind": "fsm"})
     limiter.acquire(priority="user").record(200)
     limiter.record(503)
     limiter.force("throttle")
@@ -63,10 +64,7 @@ def without_times(value):
 
 @pytest.mark.parametrize("make", [rich, lambda directory: Limiter("github"), lambda directory: Limiter("openai")])
 def test_to_dict_is_what_the_command_line_tool_prints(directory, make):
-    try:
-        limiter = make(directory)
-    except shmlimit.Error:
-        pytest.fail(f"choose other presets: {shmlimit.presets}")
+    limiter = make(directory)
     out = subprocess.run([command(), "status", limiter.name, "--json"], capture_output=True, check=True, timeout=60)
     theirs, mine = json.loads(out.stdout), json.loads(json.dumps(limiter.snapshot().to_dict()))
     assert list(mine) == list(theirs)

@@ -86,7 +86,9 @@ def test_a_checker_finds_what_is_wrong(tmp_path):
 
 
 def test_the_stubs_say_what_the_module_has(tmp_path):
-    done = mypy("mypy.stubtest", "shmlimit", cwd=tmp_path)
+    # The half in Python is its own stub; with older versions the checker takes its imports from typing for mistakes.
+    module = "shmlimit" if sys.version_info >= (3, 11) else "shmlimit._shmlimit"
+    done = mypy("mypy.stubtest", module, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

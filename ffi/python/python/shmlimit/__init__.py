@@ -12,8 +12,8 @@ It lives in one memory-mapped file. There is no server: the processes themselves
 
 from ._acquiring import Acquiring
 from ._errors import Blocked, ConfigError, Error, Refused
-from ._limiter import Limiter
-from ._shmlimit import Grant, Recorded, __version__, layout_version, limiters, presets
+from ._limiter import Limiter, limiters
+from ._shmlimit import Grant, Recorded, __version__, layout_version, presets
 from ._snapshot import (
     Condition,
     Gate,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Type, TypeVar, Union, overload
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union, overload
 
 from . import _shmlimit
 from ._acquiring import Acquiring
@@ -15,6 +16,8 @@ from ._snapshot import Snapshot, snapshot_of
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Self = TypeVar("_Self", bound="Limiter")
 _Cost = Union[int, Mapping[str, int]]
+_Path = Union[str, "os.PathLike[str]"]
+_Value = Union[str, int, float, bool]
 
 
 class Limiter(_shmlimit.Limiter):
@@ -35,6 +38,40 @@ class Limiter(_shmlimit.Limiter):
     """
 
     __slots__ = ()
+
+    def __new__(
+        cls: Type[_Self],
+        name: str,
+        *,
+        directory: Optional[_Path] = None,
+        preset: Optional[str] = None,
+        config: Optional[str] = None,
+        settings: Optional[Mapping[str, _Value]] = None,
+        group: Optional[str] = None,
+        rate: Optional[str] = None,
+        burst: Optional[int] = None,
+        concurrency: Union[int, str, None] = None,
+        create: bool = True,
+        ignore_environment: bool = False,
+        allow_network_fs: bool = False,
+    ) -> _Self:
+        flags = {"create": create, "ignore_environment": ignore_environment, "allow_network_fs": allow_network_fs}
+        for flag, value in flags.items():
+            if not isinstance(value, bool):
+                raise TypeError(f"{flag} must be a bool, not {type(value).__qualname__}")
+        return super().__new__(
+            cls,
+            name,
+            directory=_place(directory),
+            preset=preset,
+            config=config,
+            settings=settings,
+            group=group,
+            rate=rate,
+            burst=burst,
+            concurrency=concurrency,
+            **flags,
+        )
 
     def acquire_async(
         self,
@@ -137,3 +174,15 @@ class Limiter(_shmlimit.Limiter):
 def _reopened(cls: Type[_Self], name: str, options: Dict[str, Any]) -> _Self:
     """The limiter in another process: as it is now, whatever it was made of."""
     return cls(name, create=False, **options)
+
+
+def limiters(directory: Optional[_Path] = None) -> List[str]:
+    """The names of the limiters in a directory (default: the usual one)."""
+    return _shmlimit.limiters(_place(directory))
+
+
+def _place(directory: Optional[_Path]) -> Optional[str]:
+    try:
+        return None if directory is None else os.fsdecode(directory)
+    except TypeError:
+        raise TypeError(f"directory must be a str or a path, not {type(directory).__qualname__}") from None
