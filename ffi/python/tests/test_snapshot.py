@@ -17,8 +17,10 @@ from .conftest import command, eventually
 def rich(directory):
     # Nothing comes back between two looks.
     limiter = Limiter("own", settings={"rate": "100/h", "burst": 100, "breaker.kind": "fsm"})
-    limiter.acquire(priority="user").record(200)
-    limiter.record(503)
+    for _ in range(2):
+        limiter.acquire(priority="user").record(200)
+    for failure in [{"status": 503}] * 3 + [{"error": "dns"}] * 4 + [{"status": 404}] * 5:
+        limiter.record(**failure)
     limiter.force("throttle")
     limiter.acquire().record(429, headers={"Retry-After": "300"})
     return limiter
@@ -32,7 +34,7 @@ def test_a_snapshot_is_frozen_dataclasses(directory):
         assert dataclasses.is_dataclass(part)
         with pytest.raises(dataclasses.FrozenInstanceError):
             part.name = "x"
-    assert (now.condition.outcomes.ok, now.condition.outcomes.server, now.condition.outcomes.throttled) == (1, 1, 1)
+    assert dataclasses.astuple(now.condition.outcomes) == (2, 1, 3, 4, 5)
     assert now.condition.transitions[-1].to_state == now.condition.state == "throttle"
     assert now.participants[0].pid == os.getpid()
     assert now.remaining() == now.rules[0].remaining_background
