@@ -74,7 +74,8 @@ def limiter_middleware(
     retry_methods: what is tried again after 5xx and network errors; default: the idempotent methods. After 429
         everything is, unless its body cannot be sent again.
     hold: "body": the permit is given back when the body was read or closed; "head": as soon as status and headers are
-        there. After 429, 5xx and errors it is given back at once in any case.
+        there. After 429, 5xx and errors it is given back at once in any case. Use `async with session.get(…)`: of a
+        response that is neither read nor closed aiohttp keeps the connection, and with it the permit.
     on_refused: "raise", or a function that makes another exception of a Refused.
 
     Raises Refused or Blocked if the first grant cannot be had in time. If there is none for a retry, the response or
