@@ -98,8 +98,8 @@ class Client(Protocol[_Request, _Response]):
     def send(self, request: _Request) -> Any:
         """Sends the request and returns the response."""
 
-    def discard(self, response: _Response) -> Any:
-        """Throws a response away, if possible so that its connection can be used again."""
+    def discard(self, response: _Response, drains: bool) -> Any:
+        """Throws a response away; reads what is left of it if that is little and the connection is to be kept."""
 
 
 class Calls(Generic[Request, Response]):
@@ -200,12 +200,12 @@ class Calls(Generic[Request, Response]):
                 raise
             except BaseException:
                 if response is not None:
-                    yield partial(client.discard, response)
+                    yield partial(client.discard, response, False)
                 raise
             if response is not None:
                 done_with, response = response, None
                 try:
-                    yield partial(client.discard, done_with)
+                    yield partial(client.discard, done_with, True)
                 except BaseException:
                     grant.cancel()
                     raise
@@ -233,7 +233,7 @@ class Calls(Generic[Request, Response]):
                 except BaseException:
                     if not grant.done:
                         grant.release()
-                    yield partial(client.discard, response)
+                    yield partial(client.discard, response, False)
                     raise
                 if recorded is None or not self._again(client, request, recorded, attempt, ends):
                     return response

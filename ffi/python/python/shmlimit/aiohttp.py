@@ -159,9 +159,9 @@ class _Client:
                 raise
         return response
 
-    async def discard(self, response: ClientResponse) -> None:
+    async def discard(self, response: ClientResponse, drains: bool) -> None:
         try:
-            if is_short(response.headers):
+            if drains and is_short(response.headers):
                 await response.read()
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError):
             pass

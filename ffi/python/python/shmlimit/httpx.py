@@ -193,9 +193,9 @@ class _SyncClient(_Client):
                 raise
         return response
 
-    def discard(self, response: httpx.Response) -> None:
+    def discard(self, response: httpx.Response, drains: bool) -> None:
         try:
-            if is_short(response.headers):
+            if drains and is_short(response.headers):
                 response.read()
         except httpx.HTTPError:
             pass
@@ -228,9 +228,9 @@ class _AsyncClient(_Client):
                 raise
         return response
 
-    async def discard(self, response: httpx.Response) -> None:
+    async def discard(self, response: httpx.Response, drains: bool) -> None:
         try:
-            if is_short(response.headers):
+            if drains and is_short(response.headers):
                 await response.aread()
         except httpx.HTTPError:
             pass

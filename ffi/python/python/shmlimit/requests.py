@@ -214,9 +214,9 @@ class _Client:
                 raise
         return response
 
-    def discard(self, response: Response) -> None:
+    def discard(self, response: Response, drains: bool) -> None:
         try:
-            if is_short(response.headers):
+            if drains and is_short(response.headers):
                 response.content
         except (requests.RequestException, OSError):
             pass

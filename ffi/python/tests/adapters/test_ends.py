@@ -115,7 +115,9 @@ def test_a_task_that_is_cancelled_between_attempts_leaves_nothing(caller, server
             await cancelled_when(recorded, lambda: session.get(url))
             assert (limiter.snapshot().in_flight, limiter.snapshot().queue) == (0, ())
             # The connection of the answer that was thrown away is no trouble for the next.
-            assert (await session.get(url)).status if caller.kind == "aiohttp" else await session.get(url)
+            answer = await session.get(url)
+            if caller.kind == "aiohttp":
+                await answer.read()
 
     run(caller, main)
     assert (len(server.arrivals), spent(limiter)) == (2, 2)
