@@ -1,0 +1,76 @@
+"""docs/migrating.md: every block is run, what it was before and what it is after, and does the same."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from shmlimit import Limiter
+
+PAGE = Path(__file__).parents[4] / "docs" / "migrating.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+LINES = "".join(f"{page} 200\n" for page in range(10))
+OLD = ["pyrate_limiter", "requests_ratelimiter", "aiolimiter", "ratelimit", "limits", "tenacity"]
+
+
+def named(block):
+    """The package that a block is about."""
+    used = re.findall(r"^(?:import|from) (\w+)", block, re.MULTILINE)
+    return next((name for name in used if name in OLD), "shmlimit")
+
+
+def test_each_has_a_before_and_an_after():
+    names = [named(block) for block in BLOCKS]
+    assert [name for name in names if name != "shmlimit"] == OLD
+    # One more for the middleware.
+    assert names.count("shmlimit") == len(OLD) + 1
+    assert all(len(block.splitlines()) <= 20 for block in BLOCKS)
+
+
+def test_the_page_names_the_versions_that_are_tested():
+    text = PAGE.read_text().splitlines()[2]
+    for name in OLD:
+        version = importlib.metadata.version(name.replace("_", "-"))
+        if sys.version_info >= (3, 11):
+            assert ".".join(version.split(".")[:2]) in text, (name, version)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=[f"{number}-{named(block)}" for number, block in enumerate(BLOCKS)])
+def test_a_block_makes_its_ten_calls(block, server, tmp_path):
+    assert "https://api.example.org" in block
+    code = block.replace("https://api.example.org", server.url)
+    # sqlite files and limiters of this test alone.
+    environment = {**os.environ, "SHMLIMIT_DIR": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, timeout=60, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, LINES)
+    assert sorted(server.paths()) == sorted(f"/{page}" for page in range(10))
+
+
+AFTER = [block for block in BLOCKS if named(block) == "shmlimit"]
+
+
+@pytest.mark.parametrize("block", AFTER, ids=range(len(AFTER)))
+def test_an_after_hears_what_another_process_was_told(block, server, tmp_path):
+    limiter = Limiter("api", directory=tmp_path, rate="5/s")
+    limiter.record(429, headers={"Retry-After": "3600"})
+    code = block.replace("https://api.example.org", server.url)
+    environment = {**os.environ, "SHMLIMIT_DIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        while not limiter.snapshot().queue:
+            assert process.poll() is None
+            time.sleep(0.002)
+        assert server.arrivals == []
+        limiter.force("clear_gate")
+        assert process.communicate(timeout=60)[0] == LINES
+    assert (process.returncode, len(server.arrivals)) == (0, 10)
+    counted = limiter.snapshot().condition.outcomes.ok
+    assert counted == (10 if "record(" in block or "shmlimit." in block else 0)
