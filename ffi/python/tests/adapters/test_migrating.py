@@ -1,4 +1,4 @@
-"""docs/migrating.md: every block is run, what it was before and what it is after, and does the same."""
+"""docs/migrating.md and docs/http-clients.md: every block is run; what was before does the same as what is after."""
 
 from __future__ import annotations
 
@@ -53,6 +53,20 @@ def test_a_block_makes_its_ten_calls(block, server, tmp_path):
     )
     assert (done.returncode, done.stdout) == (0, LINES)
     assert sorted(server.paths()) == sorted(f"/{page}" for page in range(10))
+
+
+CLIENTS = re.findall(
+    r"^```python\n(.*?)^```$", (PAGE.parent / "http-clients.md").read_text(), re.MULTILINE | re.DOTALL
+)
+
+
+@pytest.mark.parametrize("block", CLIENTS, ids=range(len(CLIENTS)))
+def test_a_block_of_the_page_about_clients_makes_its_two_calls(block, server, tmp_path):
+    code = block.replace("https://api.example.org", server.url)
+    environment = {**os.environ, "SHMLIMIT_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, timeout=60, text=True)
+    assert (done.returncode, done.stdout) == (0, "200\n200\n")
+    assert server.paths() == ["/1", "/2"]
 
 
 AFTER = [block for block in BLOCKS if named(block) == "shmlimit"]
