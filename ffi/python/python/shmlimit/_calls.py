@@ -227,7 +227,7 @@ class Calls(Generic[Request, Response]):
             else:
                 try:
                     latency = time.monotonic() - sent_at
-                    recorded = yield from self._record(client, response, grant, keywords, latency, attempt)
+                    recorded = yield from self._record(client, response, grant, latency, attempt)
                 except GeneratorExit:
                     raise
                 except BaseException:
@@ -274,7 +274,6 @@ class Calls(Generic[Request, Response]):
         client: Client[Request, Response],
         response: Response,
         grant: Grant,
-        keywords: Dict[str, Any],
         latency: float,
         attempt: int,
     ) -> Generator[Callable[[], Any], Any, Optional[Recorded]]:
@@ -300,8 +299,6 @@ class Calls(Generic[Request, Response]):
         if failed or status == 101 or self.hold == "head":
             return grant.record(status, **said)
         # Grant.record would give the permit back. What the headers say must be known now, not after a long body.
-        if "priority" in keywords:
-            said["priority"] = keywords["priority"]
         recorded = self.limiter.record(status, **said)
         self._hold(client, response, grant)
         return recorded

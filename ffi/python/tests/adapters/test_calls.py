@@ -368,11 +368,10 @@ def test_a_leaky_bucket_holds_the_call_back(caller, server, tmp_path, monkeypatc
 
 
 def test_a_refusal_can_be_made_another_exception(caller, server, limiter):
-    limiter.force("clear_gate")
     limiter.record(429, headers={"Retry-After": "60"})
-    options = {"timeout": 0, "on_refused": lambda refused: TimeoutError(refused.reason)}
+    options = {"timeout": 0, "on_refused": lambda refused: LookupError(refused.reason)}
     outcome = caller.call(limiter, "GET", server.url + "/", options)
-    assert isinstance(outcome, TimeoutError) and outcome.args == ("retry_after",)
+    assert isinstance(outcome, LookupError) and outcome.args == ("retry_after",)
     assert server.arrivals == []
 
 
@@ -405,9 +404,9 @@ def recorded(limiter, monkeypatch):
         seen.append({"error": failure.error, "latency": latency, "attempt": attempt})
         return failing(grant, failure, latency, attempt)
 
-    def answered(self, client, response, grant, keywords, latency, attempt):
+    def answered(self, client, response, grant, latency, attempt):
         seen.append({"status": client.head(response)[0], "latency": latency, "attempt": attempt})
-        return original(self, client, response, grant, keywords, latency, attempt)
+        return original(self, client, response, grant, latency, attempt)
 
     monkeypatch.setattr(shmlimit._calls, "_record_failure", failed)
     monkeypatch.setattr(shmlimit._calls.Calls, "_record", answered)

@@ -34,23 +34,29 @@ def test_each_has_a_before_and_an_after():
     assert all(len(block.splitlines()) <= 20 for block in BLOCKS)
 
 
-def test_the_page_names_the_versions_that_are_tested():
-    text = PAGE.read_text().splitlines()[2]
-    for name in OLD:
-        version = importlib.metadata.version(name.replace("_", "-"))
-        if sys.version_info >= (3, 11):
-            assert ".".join(version.split(".")[:2]) in text, (name, version)
+def numbers(version):
+    return tuple(int(number) for number in version.split(".")[:2])
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=[f"{number}-{named(block)}" for number, block in enumerate(BLOCKS)])
+def is_current(name):
+    """Whether a package is as new as the page says: for old versions of Python there are only old ones."""
+    said = re.search(rf"\b{name.replace('_', '-?')} (\d+\.\d+)", PAGE.read_text(), re.IGNORECASE)
+    return numbers(importlib.metadata.version(name.replace("_", "-"))) >= numbers(said[1])
+
+
+RUN = [block for block in BLOCKS if named(block) == "shmlimit" or is_current(named(block))]
+
+
+def test_all_are_run_where_there_are_current_versions():
+    assert len(RUN) == len(BLOCKS) or sys.version_info < (3, 11)
+
+
+@pytest.mark.parametrize("block", RUN, ids=[f"{number}-{named(block)}" for number, block in enumerate(RUN)])
 def test_a_block_makes_its_ten_calls(block, server, tmp_path):
     assert "https://api.example.org" in block
     code = block.replace("https://api.example.org", server.url)
-    # sqlite files and limiters of this test alone.
-    environment = {**os.environ, "SHMLIMIT_DIR": str(tmp_path), "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, timeout=60, text=True
-    )
+    environment = {**os.environ, "SHMLIMIT_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, timeout=60, text=True)
     assert (done.returncode, done.stdout) == (0, LINES)
     assert sorted(server.paths()) == sorted(f"/{page}" for page in range(10))
 
