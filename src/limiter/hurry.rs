@@ -2,11 +2,8 @@
 
 use super::Limiter;
 use super::grant::Grant;
-use super::link::Link;
 use super::owned::OwnedGrant;
 use super::request::Request;
-use crate::segment::lock;
-use crate::sys::sync::Ordering;
 
 impl Limiter {
     /// A grant, if it can be had without waiting for anybody, also not for one who is just changing the segment. `None`
@@ -42,7 +39,7 @@ impl Limiter {
     /// Whether somebody is changing the segment just now, so that the next call may have to wait for the lock. A hint.
     #[inline]
     pub fn is_busy(&self) -> bool {
-        self.newest().is_busy()
+        self.newest().segment.is_busy()
     }
 }
 
@@ -50,13 +47,6 @@ impl OwnedGrant {
     /// [`Limiter::is_busy`] of the limiter that gave it.
     #[inline]
     pub fn is_busy(&self) -> bool {
-        self.link().is_some_and(Link::is_busy)
-    }
-}
-
-impl Link {
-    #[inline(always)]
-    fn is_busy(&self) -> bool {
-        lock::owner(self.segment.words().lock().load(Ordering::Relaxed)).is_some()
+        self.link().is_some_and(|link| link.segment.is_busy())
     }
 }

@@ -39,7 +39,9 @@ impl Grant {
 
     #[inline]
     fn take(&self, py: Python<'_>) -> PyResult<OwnedGrant> {
-        self.inner().take().ok_or_else(|| errors::grant_done(py))
+        // A statement of its own: making an exception may let other threads run, which must not find this locked.
+        let grant = self.inner().take();
+        grant.ok_or_else(|| errors::grant_done(py))
     }
 }
 

@@ -41,16 +41,19 @@ impl Limiter {
     /// The library's handle, unless it is closed.
     #[inline]
     pub fn handle(&self, py: Python<'_>) -> PyResult<shmlimit::Limiter> {
-        self.inner().clone().ok_or_else(|| errors::closed(py, &self.name))
+        // A statement of its own: making an exception may let other threads run, which must not find this locked.
+        let handle = self.inner().clone();
+        handle.ok_or_else(|| errors::closed(py, &self.name))
     }
 
     /// A grant that can be had without waiting for anybody; nothing if it cannot.
     #[inline]
     fn at_once(&self, py: Python<'_>, request: &Request<'_>) -> PyResult<Option<OwnedGrant>> {
-        match &*self.inner() {
-            Some(handle) => Ok(handle.acquire_at_once(request).map(shmlimit::Grant::into_owned)),
-            None => Err(errors::closed(py, &self.name)),
-        }
+        let tried = self
+            .inner()
+            .as_ref()
+            .map(|handle| handle.acquire_at_once(request).map(shmlimit::Grant::into_owned));
+        tried.ok_or_else(|| errors::closed(py, &self.name))
     }
 
     /// Does something with the library's handle that may take a while.

@@ -6,7 +6,7 @@ use crate::method::Arguments;
 use crate::names::Key;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyString, PyTuple};
 use shmlimit::{Class, NetError, Outcome, Priority};
 use std::time::Duration;
 
@@ -143,8 +143,16 @@ fn headers(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
     let mut headers = Vec::new();
     for pair in pairs.try_iter().map_err(|_| wrong())? {
         let pair = pair?;
-        let [name, value]: [Bound<'_, PyAny>; 2] = pair.extract().map_err(|_| wrong())?;
-        headers.push((text(&name)?, text(&value)?));
+        headers.push(match pair.cast::<PyTuple>() {
+            Ok(pair) if pair.len() == 2 => {
+                let (name, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
+                (text(&name)?, text(&value)?)
+            }
+            _ => {
+                let [name, value]: [Bound<'_, PyAny>; 2] = pair.extract().map_err(|_| wrong())?;
+                (text(&name)?, text(&value)?)
+            }
+        });
     }
     Ok(headers)
 }

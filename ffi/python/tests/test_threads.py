@@ -4,8 +4,6 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from shmlimit import Limiter, Refused
 
 from .conftest import eventually
@@ -131,7 +129,33 @@ def test_closing_while_others_use_it_is_an_error_for_them_and_nothing_worse(dire
     assert watcher.snapshot().in_flight == 0
 
 
-@pytest.mark.skipif(not hasattr(sys, "setswitchinterval"), reason="no such interpreter")
+def test_errors_in_many_threads_at_once_wait_for_nobody(directory):
+    limiter = Limiter("api", concurrency=4)
+    grant = limiter.acquire()
+    grant.release()
+    limiter.close()
+    codes = []
+
+    def fail():
+        for call in [limiter.acquire, limiter.try_acquire, grant.release, lambda: grant.record(200)] * 200:
+            try:
+                call()
+            except Exception as error:
+                codes.append(error.code)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=fail, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(before)
+    assert codes.count("closed") == codes.count("grant_done") == 1600
+
+
 def test_exact_counts_with_threads_that_change_places_all_the_time(directory):
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
