@@ -25,6 +25,7 @@ from typing import (
     Protocol,
     Set,
     Tuple,
+    TypedDict,
     TypeVar,
     Union,
 )
@@ -53,6 +54,19 @@ IDEMPOTENT = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
 """Methods that may be sent twice without harm (RFC 9110, 9.2.2)."""
 
 _SHORT = 64 * 1024
+
+
+class Options(TypedDict, total=False):
+    """What all adapters take besides a limiter; their docstrings say what it means."""
+
+    priority: Optional[Priority]
+    cost: Optional[Cost]
+    actual_cost: Optional[Callable[[Any], Any]]
+    timeout: Union[float, timedelta, None]
+    retries: Optional[int]
+    retry_methods: Collection[str]
+    hold: str
+    on_refused: OnRefused
 
 
 @dataclass(frozen=True)

@@ -64,9 +64,9 @@ def limiter_middleware(
 
     limiter: a Limiter, or the name of one.
     priority, cost: what acquire() takes, or functions of the ClientRequest.
-    actual_cost: a function of the ClientResponse, `def` or `async def`, that tells what it really cost, by unit. With it
-        the body is read before the session gets the response: `await response.json()` works there and later, reading
-        response.content piece by piece does not.
+    actual_cost: a function of the ClientResponse, `def` or `async def`, that tells what it really cost, by unit. With
+        it the body is read before the session gets the response: `await response.json()` works there and later,
+        reading response.content piece by piece does not.
     timeout: seconds after which no attempt begins any more. Without it only the session's own time-out ends the wait:
         ClientTimeout.total runs while a request waits for its grant.
     retries: attempts after the first; default: as the limiter's policy says for the priority. 0: none. When a

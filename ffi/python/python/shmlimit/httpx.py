@@ -14,8 +14,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from datetime import timedelta
-from typing import Any, AsyncIterator, Callable, Collection, Dict, Iterator, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterator, Optional, Tuple, Union
 
 try:
     import httpx
@@ -23,22 +22,12 @@ except ImportError as error:
     raise ImportError("shmlimit.httpx needs httpx: pip install 'shmlimit[httpx]'") from error
 
 from ._acquiring import Acquiring
-from ._calls import (
-    IDEMPOTENT,
-    NEVER_SENT,
-    UNKNOWN,
-    Amount,
-    Calls,
-    Cost,
-    Failure,
-    OnRefused,
-    Priority,
-    causes,
-    is_short,
-    sleep_async,
-)
+from ._calls import NEVER_SENT, UNKNOWN, Calls, Failure, Options, causes, is_short, sleep_async
 from ._limiter import Limiter
 from ._shmlimit import Grant
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["AsyncLimiterTransport", "LimiterTransport"]
 
@@ -46,30 +35,8 @@ __all__ = ["AsyncLimiterTransport", "LimiterTransport"]
 class _Transport:
     """What both transports are made of."""
 
-    def __init__(
-        self,
-        limiter: Union[Limiter, str],
-        *,
-        priority: Optional[Priority] = None,
-        cost: Optional[Cost] = None,
-        actual_cost: Optional[Callable[[httpx.Response], Optional[Amount]]] = None,
-        timeout: Union[float, timedelta, None] = None,
-        retries: Optional[int] = None,
-        retry_methods: Collection[str] = IDEMPOTENT,
-        hold: str = "body",
-        on_refused: OnRefused = "raise",
-    ) -> None:
-        self._calls: Calls[httpx.Request, httpx.Response] = Calls(
-            limiter,
-            priority=priority,
-            cost=cost,
-            actual_cost=actual_cost,
-            timeout=timeout,
-            retries=retries,
-            retry_methods=retry_methods,
-            hold=hold,
-            on_refused=on_refused,
-        )
+    def __init__(self, limiter: Union[Limiter, str], **options: Unpack[Options]) -> None:
+        self._calls: Calls[httpx.Request, httpx.Response] = Calls(limiter, **options)
 
     @property
     def limiter(self) -> Limiter:
@@ -100,9 +67,12 @@ class LimiterTransport(_Transport, httpx.BaseTransport):
     """
 
     def __init__(
-        self, limiter: Union[Limiter, str], wrapped: Optional[httpx.BaseTransport] = None, **keywords: Any
+        self,
+        limiter: Union[Limiter, str],
+        wrapped: Optional[httpx.BaseTransport] = None,
+        **options: Unpack[Options],
     ) -> None:
-        super().__init__(limiter, **keywords)
+        super().__init__(limiter, **options)
         self._wrapped = httpx.HTTPTransport() if wrapped is None else wrapped
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -119,9 +89,12 @@ class AsyncLimiterTransport(_Transport, httpx.AsyncBaseTransport):
     transport."""
 
     def __init__(
-        self, limiter: Union[Limiter, str], wrapped: Optional[httpx.AsyncBaseTransport] = None, **keywords: Any
+        self,
+        limiter: Union[Limiter, str],
+        wrapped: Optional[httpx.AsyncBaseTransport] = None,
+        **options: Unpack[Options],
     ) -> None:
-        super().__init__(limiter, **keywords)
+        super().__init__(limiter, **options)
         self._wrapped = httpx.AsyncHTTPTransport() if wrapped is None else wrapped
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

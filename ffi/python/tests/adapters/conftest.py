@@ -141,7 +141,9 @@ class Caller:
         self.kind = kind
         self.is_async = kind not in ("requests", "httpx")
 
-    def call(self, limiter: Any, method: str, url: str, options: Optional[Dict[str, Any]] = None, **job: Any) -> Outcome:
+    def call(
+        self, limiter: Any, method: str, url: str, options: Optional[Dict[str, Any]] = None, **job: Any
+    ) -> Outcome:
         return self.all(limiter, [(method, url, job)], options)[0]
 
     def all(
@@ -243,7 +245,9 @@ class Caller:
 
         return httpx.AsyncClient(transport=AsyncLimiterTransport(limiter, **options), follow_redirects=True, timeout=30)
 
-    async def _asyncio(self, limiter: Any, jobs: List[Job], options: Any, together: bool, on_stream: Any) -> List[Outcome]:
+    async def _asyncio(
+        self, limiter: Any, jobs: List[Job], options: Any, together: bool, on_stream: Any
+    ) -> List[Outcome]:
         async with self.session(limiter, options) as session:
             if together:
                 return list(await asyncio.gather(*(self._one(session, job, on_stream) for job in jobs)))

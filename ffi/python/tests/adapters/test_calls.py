@@ -103,7 +103,7 @@ def test_a_retry_that_cannot_be_granted_in_time_gives_what_the_server_said(calle
 
 
 def test_a_breaker_that_opens_between_attempts_gives_what_the_server_said(caller, server, tmp_path, say):
-    settings = {"backoff.base": "1ms", "backoff.cap": "1ms", "breaker.kind": "consecutive", "breaker.failure_threshold": 2}
+    settings = {"backoff.base": "1ms", "breaker.kind": "consecutive", "breaker.failure_threshold": 2}
     limiter = Limiter("frail", directory=tmp_path, rate="1000/day", burst=1000, settings=settings)
     url = server.tell("/", *[say(500, body=b"broken")] * 5)
     answer = caller.call(limiter, "GET", url, {"timeout": 20})

@@ -1,4 +1,4 @@
-"""Calls that end otherwise: cancelled tasks, threads, forgotten responses, exceptions, and what one client alone has."""
+"""Calls that end otherwise: cancelled tasks, threads, forgotten responses, exceptions; what one client alone has."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import threading
 import time
 
 import aiohttp
+import aiohttp.web
 import httpx
 import pytest
 import requests
@@ -125,7 +126,7 @@ def test_a_task_that_is_cancelled_between_attempts_leaves_nothing(caller, server
 
 @only_tasks
 def test_a_task_that_is_cancelled_while_a_leaky_bucket_holds_it_back_was_never_sent(caller, server, tmp_path):
-    config = 'concurrency = 9\n[[rules]]\nname = "even"\nalgorithm = "leaky_bucket"\nlimit = 2\nperiod = "1m"\nburst = 2\n'
+    config = '[[rules]]\nname = "even"\nalgorithm = "leaky_bucket"\nlimit = 2\nperiod = "1m"\nburst = 2\n'
     limiter = Limiter("even", directory=tmp_path, config=config)
     limiter.acquire().release()
 
@@ -337,6 +338,32 @@ def test_aiohttp_the_sessions_whole_time_counts_while_the_server_works_and_in_th
                 grant.release()
 
     asyncio.run(main())
+
+
+def test_aiohttp_a_websocket_is_a_call_until_it_is_open(limiter):
+    async def serve(request):
+        socket = aiohttp.web.WebSocketResponse()
+        await socket.prepare(request)
+        async for message in socket:
+            await socket.send_str(message.data.upper())
+        return socket
+
+    async def main():
+        application = aiohttp.web.Application()
+        application.router.add_get("/", serve)
+        runner = aiohttp.web.AppRunner(application)
+        await runner.setup()
+        await aiohttp.web.TCPSite(runner, "127.0.0.1", 0).start()
+        port = runner.addresses[0][1]
+        async with aiohttp.ClientSession(middlewares=[limiter_middleware(limiter)]) as session:
+            async with session.ws_connect(f"http://127.0.0.1:{port}/") as socket:
+                assert (limiter.snapshot().in_flight, spent(limiter)) == (0, 1)
+                await socket.send_str("hello")
+                assert await socket.receive_str() == "HELLO"
+        await runner.cleanup()
+
+    asyncio.run(main())
+    assert limiter.snapshot().condition.outcomes.ok == 1
 
 
 def test_aiohttp_one_request_may_have_another_limiter(server, limiter, tmp_path):

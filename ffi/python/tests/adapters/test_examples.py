@@ -26,7 +26,7 @@ def tool(environment):
     assert path and Path(path).exists(), "run scripts/python-tests, or set SHMLIMIT_BIN to the command-line tool"
 
     def run(*arguments, code=0):
-        done = subprocess.run([path, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([path, *arguments], env=environment, capture_output=True, text=True)
         assert done.returncode == code, done
         return done.stdout
 
