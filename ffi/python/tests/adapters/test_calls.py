@@ -197,7 +197,7 @@ def free_port():
 
 
 def test_a_refused_connection_is_recorded_and_the_clients_own_exception_comes_out(caller, limiter):
-    outcome = caller.call(limiter, "GET", f"http://127.0.0.1:{free_port()}/", {"retries": 2})
+    outcome = caller.call(limiter, "GET", f"http://127.0.0.1:{free_port()}/", {"priority": "user"})
     assert type(outcome).__name__ in ("ConnectionError", "ConnectError", "ClientConnectorError")
     assert limiter.snapshot().condition.outcomes.net == 3
 
