@@ -246,6 +246,21 @@ def test_requests_reading_the_raw_body_gives_the_permit_back(server, limiter, sa
         assert limiter.snapshot().in_flight == 0
 
 
+def test_requests_an_answer_without_a_body_holds_nothing(server, limiter):
+    with LimiterSession(limiter) as session:
+        answer = session.head(server.url + "/", stream=True)
+        assert (answer.status_code, limiter.snapshot().in_flight) == (200, 0)
+
+
+def test_a_wait_that_would_be_too_long_is_not_begun(caller, server, tmp_path, say):
+    settings = {"backoff.base": "30s", "backoff.jitter": "none"}
+    limiter = Limiter("slow", directory=tmp_path, rate="1000/day", burst=1000, settings=settings)
+    began = time.monotonic()
+    assert caller.call(limiter, "GET", server.tell("/", say(500)), {"timeout": 20}).status == 500
+    assert time.monotonic() - began < 20
+    assert len(server.arrivals) == 1
+
+
 def test_requests_is_mounted_for_one_api_only(server, limiter):
     with requests.Session() as session:
         session.mount(server.url + "/api", LimiterAdapter(limiter))
