@@ -234,7 +234,9 @@ def _call_after(raw: Any, name: str, release: Callable[[], None]) -> None:
 
     def called(*args: Any, **keywords: Any) -> Any:
         try:
-            return method(known(), *args, **keywords)
+            # Python closes a file that is thrown away, when nothing refers to it any more; its parts close themselves.
+            here = known()
+            return None if here is None else method(here, *args, **keywords)
         finally:
             release()
 
