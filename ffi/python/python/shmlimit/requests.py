@@ -191,9 +191,7 @@ class _Client:
 
     def hold(self, response: Response, release: Callable[[], None]) -> None:
         raw = response.raw
-        # http.client has done with an answer that has no body, before urllib3 says so.
-        inner = getattr(raw, "_original_response", None)
-        if getattr(raw, "closed", True) or (inner is not None and inner.isclosed()):
+        if getattr(raw, "closed", True) or getattr(raw, "length_remaining", None) == 0:
             release()
             return
         # urllib3 calls release_conn at the end of a body, and requests when a response is closed.
