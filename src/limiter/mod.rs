@@ -5,6 +5,7 @@ mod condition;
 mod control;
 mod grant;
 mod group;
+mod hurry;
 mod link;
 mod outcome;
 mod owned;
