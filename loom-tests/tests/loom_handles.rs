@@ -186,9 +186,11 @@ fn who_comes_and_goes_at_once_gets_cells_of_their_own() {
         come_and_go(&shared, 20);
         other.join().unwrap();
         assert_eq!(shared.1.load(Ordering::Relaxed), 6);
-        let mut cells = [1, 2, 3].map(|content| insert(&shared, content) as u32);
+        let numbers = [1, 2, 3].map(|content| insert(&shared, content));
+        let mut cells = numbers.map(|number| number as u32);
         cells.sort();
         assert_eq!(cells, [0, 1, 2], "each is free once");
+        assert!(numbers.into_iter().all(|number| shared.0.close(number)));
     });
 }
 
