@@ -111,7 +111,7 @@ pub struct shmlimit_advice {
     pub samples: u32,
     /// Successive 429.
     pub consec429: u32,
-    /// How many changes of the breaker's state this led to; shmlimit_snapshot() lists the newest.
+    /// How many changes of the breaker's state this led to; shmlimit_snapshot_take() lists the newest.
     pub transitions: u32,
 }
 
