@@ -40,7 +40,7 @@ static void once(shmlimit_limiter *limiter)
     shmlimit_grant grant, none;
     shmlimit_wait wait;
     uint64_t sleep_ns;
-    const shmlimit_header headers[] = {{"Content-Type", "text/html"}, {"Retry-After", "0"}};
+    const shmlimit_header headers[] = {{"Content-Type", "text/html"}, {"X-RateLimit-Remaining", "7"}};
     const shmlimit_cost much = {"requests", 1000000}, unknown = {"tokens", 1};
     shmlimit_request request = {.size = sizeof request};
     shmlimit_outcome ok = {.size = sizeof ok, .status = 200, .headers = headers, .header_count = 2};

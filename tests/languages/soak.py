@@ -10,7 +10,7 @@ import sys
 
 import shmlimit
 
-HEADERS = {"Content-Type": "text/html", "Retry-After": "0"}
+HEADERS = {"Content-Type": "text/html", "X-RateLimit-Remaining": "7"}
 
 
 def report():
