@@ -56,7 +56,7 @@ impl Crowd {
     fn end(mut self) -> Vec<Seen> {
         std::fs::write(self.directory.path().join("stop"), "").unwrap();
         for (kind, program) in KINDS.iter().zip(&mut self.programs) {
-            let status = program.wait();
+            let status = languages::ends(kind, program);
             assert!(status.success(), "{}: {status}", kind.what);
         }
         let now = self.limiter.snapshot().unwrap();

@@ -5,12 +5,13 @@
 pub mod judge;
 
 use crate::cli;
-use crate::support::NAME;
+use crate::support::{NAME, eventually};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// What a Rust static library needs of the system (`rustc --print native-static-libs`).
@@ -193,11 +194,17 @@ impl Program {
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
+}
 
-    /// Waits for its end.
-    pub fn wait(&mut self) -> ExitStatus {
-        self.child.wait().unwrap()
-    }
+/// How a program ends, which it does soon.
+pub fn ends(kind: &Kind, program: &mut Program) -> ExitStatus {
+    let mut status = None;
+    eventually(kind.what, || {
+        std::thread::sleep(Duration::from_millis(2));
+        status = program.ended();
+        status.is_some()
+    });
+    status.unwrap()
 }
 
 impl Drop for Program {

@@ -61,6 +61,8 @@ struct Book {
     /// Connections whose requests are not answered yet, and the most there ever were of them.
     open: Vec<RawFd>,
     most: usize,
+    /// What those had asked for who went before they were answered.
+    left: Vec<String>,
 }
 
 impl Book {
@@ -125,6 +127,11 @@ impl Server {
         self.book.lock().unwrap().most
     }
 
+    /// How many went before they were answered, of those who asked for this, and were to be answered slowly.
+    pub fn left(&self, path: &str) -> usize {
+        self.book.lock().unwrap().left.iter().filter(|left| *left == path).count()
+    }
+
     /// Those for one path.
     pub fn seen_at(&self, path: &str) -> Vec<Seen> {
         self.seen().into_iter().filter(|seen| seen.path == path).collect()
@@ -162,7 +169,7 @@ fn serve(mut stream: &TcpStream, book: &Mutex<Book>) -> std::io::Result<()> {
         book.open.push(stream.as_raw_fd());
         book.most = book.most.max(book.open.len());
         let open = book.open.iter().filter(|open| is_there(**open)).count();
-        book.seen.push(Seen { path, at: boot_time(), status, open });
+        book.seen.push(Seen { path: path.clone(), at: boot_time(), status, open });
         answer
     };
     // Before the client can know that it was answered.
@@ -179,6 +186,9 @@ fn serve(mut stream: &TcpStream, book: &Mutex<Book>) -> std::io::Result<()> {
         }
         Answer::Slow(delay, status) => {
             std::thread::sleep(delay);
+            if !is_there(stream.as_raw_fd()) {
+                book.lock().unwrap().left.push(path);
+            }
             (status, Vec::new())
         }
         Answer::Status(status, headers) => (status, headers),
