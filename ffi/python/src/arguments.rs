@@ -18,24 +18,26 @@ pub struct Asked {
     deadline: Option<SystemTime>,
 }
 
+const ASKS: &[Key] = &[Key::Cost, Key::Priority];
+const WAITS: &[Key] = &[Key::Cost, Key::Priority, Key::Timeout, Key::Deadline];
+
 impl Asked {
     /// The keywords of `acquire` (`waits`), or those of `try_acquire`, which has no time.
     #[inline]
     pub fn read(arguments: &Arguments<'_, '_>, waits: bool) -> PyResult<Asked> {
         arguments.at_most(0)?;
         let mut asked = Asked::default();
-        arguments.keywords(|key, value| {
+        arguments.keywords(if waits { WAITS } else { ASKS }, |key, value| {
             match key {
                 Key::Cost => match cost(value)? {
                     Cost::Requests(count) => asked.requests = Some(count),
                     Cost::Units(units) => asked.units = units,
                 },
                 Key::Priority => asked.priority = priority(value)?,
-                Key::Timeout if waits => asked.timeout = timeout(value)?,
-                Key::Deadline if waits => asked.deadline = deadline(value)?,
-                _ => return Ok(false),
+                Key::Timeout => asked.timeout = timeout(value)?,
+                _ => asked.deadline = deadline(value)?,
             }
-            Ok(true)
+            Ok(())
         })?;
         Ok(asked)
     }

@@ -76,10 +76,7 @@ pub fn not_acquired(py: Python<'_>, limiter: &Limiter, error: &AcquireError) -> 
 fn refused(py: Python<'_>, limiter: &Limiter, refusal: &Refusal) -> PyResult<PyErr> {
     let reason = refusal.reason();
     let blocked = matches!(reason, Reason::Sleep | Reason::CacheOnly | Reason::Open | Reason::RetryAfter);
-    let rule = refusal.rule().and_then(|place| {
-        let policy = limiter.policy().ok()?;
-        Some(policy.rules().get(place)?.name.as_str().to_owned())
-    });
+    let rule = refusal.rule().and_then(|place| limiter.rule_name(place));
     let message = format!("{}: {refusal}", limiter.name());
     let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
     let (retry_after, ready_after) = (seconds(refusal.retry_after()), seconds(refusal.ready_after()));

@@ -60,7 +60,7 @@ impl<'py> Arguments<'_, 'py> {
     #[inline]
     pub fn none(&self) -> PyResult<()> {
         self.at_most(0)?;
-        self.keywords(|_, _| Ok(false))
+        self.keywords(&[], |_, _| Ok(()))
     }
 
     /// The first positional argument.
@@ -71,9 +71,13 @@ impl<'py> Arguments<'_, 'py> {
         Some(unsafe { Borrowed::from_ptr(self.py, *value) })
     }
 
-    /// Reads every keyword whose value is not `None`; `read` says whether it knows it.
+    /// Reads every keyword whose value is not `None`; any other than those of `takes` is refused.
     #[inline]
-    pub fn keywords(&self, mut read: impl FnMut(Key, &Bound<'py, PyAny>) -> PyResult<bool>) -> PyResult<()> {
+    pub fn keywords(
+        &self,
+        takes: &[Key],
+        mut read: impl FnMut(Key, &Bound<'py, PyAny>) -> PyResult<()>,
+    ) -> PyResult<()> {
         if self.names.is_null() {
             return Ok(());
         }
@@ -84,16 +88,13 @@ impl<'py> Arguments<'_, 'py> {
                 let name = ffi::PyTuple_GetItem(self.names, i as ffi::Py_ssize_t);
                 (Borrowed::from_ptr(self.py, name), Borrowed::<PyAny>::from_ptr(self.py, *value))
             };
-            let key = known.key(&name);
-            if value.is_none() && key.is_some() {
-                continue;
-            }
-            let is_known = match key {
-                Some(key) => read(key, &value)?,
-                None => false,
-            };
-            if !is_known {
-                return Err(self.unknown(&name));
+            match known.key(&name) {
+                Some(key) if takes.contains(&key) => {
+                    if !value.is_none() {
+                        read(key, &value)?;
+                    }
+                }
+                _ => return Err(self.unknown(&name)),
             }
         }
         Ok(())
@@ -166,10 +167,7 @@ unsafe extern "C" fn enter<M: Method>(
         let arguments = Arguments { method: M::NAME, py, values, positional, names };
         match M::call(&this, &arguments) {
             Ok(value) => value.into_ptr(),
-            Err(error) => {
-                error.restore(py);
-                std::ptr::null_mut()
-            }
+            Err(error) => raise(error),
         }
     }));
     match called {
@@ -177,10 +175,15 @@ unsafe extern "C" fn enter<M: Method>(
         Err(panic) => {
             // A payload may itself panic when it is dropped; one leaked box is the lesser evil.
             std::mem::forget(panic);
-            // SAFETY: as above.
-            let py = unsafe { Python::assume_attached() };
-            PySystemError::new_err("shmlimit panicked: please report this").restore(py);
-            std::ptr::null_mut()
+            raise(PySystemError::new_err("shmlimit panicked: please report this"))
         }
     }
+}
+
+/// Gives an exception to Python. PyO3 lets go of what an exception was made of at once only where it has itself noted
+/// that Python's lock is held; elsewhere it keeps it for later, and a loop of nothing but errors would fill the memory.
+#[cold]
+fn raise(error: PyErr) -> *mut ffi::PyObject {
+    Python::attach(|py| error.restore(py));
+    std::ptr::null_mut()
 }

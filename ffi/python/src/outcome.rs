@@ -26,6 +26,10 @@ enum End {
     Error(NetError),
 }
 
+/// The keywords of `record`; the first only where no grant tells it.
+const KEYS: &[Key] =
+    &[Key::Priority, Key::Status, Key::Error, Key::Headers, Key::Latency, Key::Attempt, Key::Cost];
+
 impl Ended {
     /// The arguments of `record`; `asks_priority` where no grant tells for whom the call was made.
     #[inline]
@@ -43,7 +47,8 @@ impl Ended {
         if let Some(value) = arguments.first().filter(|value| !value.is_none()) {
             status = Some(status_of(&value)?);
         }
-        arguments.keywords(|key, value| {
+        let takes = if asks_priority { KEYS } else { &KEYS[1..] };
+        arguments.keywords(takes, |key, value| {
             match key {
                 Key::Status if status.is_some() => {
                     return Err(PyTypeError::new_err("record() got multiple values for argument 'status'"));
@@ -59,10 +64,9 @@ impl Ended {
                         Cost::Units(units) => units,
                     };
                 }
-                Key::Priority if asks_priority => ended.priority = Some(arguments::priority(value)?),
-                _ => return Ok(false),
+                _ => ended.priority = Some(arguments::priority(value)?),
             }
-            Ok(true)
+            Ok(())
         })?;
         ended.end = match (status, error) {
             (Some(status), None) => End::Status(status),
@@ -139,8 +143,7 @@ fn headers(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
     let mut headers = Vec::new();
     for pair in pairs.try_iter().map_err(|_| wrong())? {
         let pair = pair?;
-        let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
-            pair.extract().map_err(|_| wrong_type("headers", "a mapping or an iterable of pairs", &pair))?;
+        let [name, value]: [Bound<'_, PyAny>; 2] = pair.extract().map_err(|_| wrong())?;
         headers.push((text(&name)?, text(&value)?));
     }
     Ok(headers)

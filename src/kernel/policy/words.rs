@@ -96,6 +96,15 @@ pub trait PolicyWords {
         Queueing::from_word(word).priorities
     }
 
+    /// The name of a rule, if there is one of that number.
+    fn rule_name(&self, rule: usize) -> Option<Name> {
+        let [counts] = self.policy(0);
+        if rule >= usize::from(counts as u8).min(MAX_RULES) {
+            return None;
+        }
+        Name::from_words(self.policy(RULES_AT + rule * RULE_POLICY_WORDS))
+    }
+
     /// The first rule, if there is one; any words give one of which nothing can go wrong.
     fn first_rule(&self) -> Option<FirstRule> {
         let [counts] = self.policy(0);

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
+
+
+def _item(error: BaseException, place: int) -> Any:
+    return error.args[place] if place < len(error.args) else None
 
 
 class Error(Exception):
     """A failure. Its message says what happened, which file or key, and the way out; nothing was changed."""
 
-    def __init__(self, message: str, code: str = "unknown", errno: Optional[int] = None) -> None:
-        super().__init__(message, code, errno)
+    # All that is known of an error is in its args, and there is no __init__: raising one costs as little as it can, and
+    # where a rate is used up, Refused is raised often. It also makes them pickle.
 
     @property
     def message(self) -> str:
         """What happened, for people."""
-        return str(self.args[0])
+        return str(_item(self, 0) or "")
 
     @property
     def code(self) -> str:
         """What happened, for programs: a stable name such as "config_mismatch"."""
-        return str(self.args[1])
+        return str(_item(self, 1) or "unknown")
 
     @property
     def errno(self) -> Optional[int]:
         """The operating system's number, of an error of code "io"."""
-        number: Optional[int] = self.args[2]
+        number: Optional[int] = _item(self, 2)
         return number
 
     def __str__(self) -> str:
@@ -37,18 +41,6 @@ class ConfigError(Error, ValueError):
 
 class Refused(Error):
     """Not now: why, and when to ask again. Nothing was taken."""
-
-    # All of it is in args, so that raising one costs as little as it can: where a rate is used up, it is raised often.
-    def __init__(
-        self,
-        message: str,
-        limiter: str = "",
-        reason: str = "",
-        rule: Optional[str] = None,
-        retry_after: Optional[float] = None,
-        ready_after: Optional[float] = None,
-    ) -> None:
-        Exception.__init__(self, message, limiter, reason, rule, retry_after, ready_after)
 
     @property
     def code(self) -> str:
@@ -63,31 +55,31 @@ class Refused(Error):
     @property
     def limiter(self) -> str:
         """The name of the limiter."""
-        return str(self.args[1])
+        return str(_item(self, 1) or "")
 
     @property
     def reason(self) -> str:
         """The first that stands in the way: "rate", "concurrency", "adaptive", "cost_exceeds_limit", "queued",
         "queue_full"; of Blocked "sleep", "cache_only", "open", "retry_after"."""
-        return str(self.args[2])
+        return str(_item(self, 2) or "")
 
     @property
     def rule(self) -> Optional[str]:
         """Which rule, if it was one."""
-        name: Optional[str] = self.args[3]
+        name: Optional[str] = _item(self, 3)
         return name
 
     @property
     def retry_after(self) -> Optional[float]:
         """Seconds after which what stands in the way lets the call pass, absent other traffic; None = never, or nobody
         knows."""
-        seconds: Optional[float] = self.args[4]
+        seconds: Optional[float] = _item(self, 4)
         return seconds
 
     @property
     def ready_after(self) -> Optional[float]:
         """Nobody who gives up before so many seconds can be served; None = never."""
-        seconds: Optional[float] = self.args[5]
+        seconds: Optional[float] = _item(self, 5)
         return seconds
 
 

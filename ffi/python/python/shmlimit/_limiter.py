@@ -70,6 +70,7 @@ class Limiter(_shmlimit.Limiter):
     @overload
     def limit(
         self,
+        function: None = None,
         *,
         cost: Optional[_Cost] = None,
         priority: Optional[str] = None,

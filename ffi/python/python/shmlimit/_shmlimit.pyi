@@ -1,11 +1,10 @@
-import sys
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, Union, final
 
-from typing_extensions import Self
+from typing_extensions import Self, disjoint_base
 
 from ._snapshot import Transition
 
@@ -14,12 +13,15 @@ _Text = Union[str, bytes]
 _Headers = Union[Mapping[str, str], Mapping[bytes, bytes], Iterable[Tuple[_Text, _Text]]]
 _Value = Union[str, int, float, bool]
 
+__all__ = ["Grant", "Limiter", "Recorded", "Waiting", "limiters", "__version__", "layout_version", "presets"]
+
 __version__: str
 layout_version: int
 presets: Tuple[str, ...]
 
 def limiters(directory: Union[str, PathLike[str], None] = None) -> List[str]: ...
 
+@disjoint_base
 class Limiter:
     def __new__(
         cls,
