@@ -16,11 +16,11 @@ use std::process::Command;
 use support::NAME;
 
 /// What an allocator may keep without anything being lost.
-const SLACK_KB: u64 = 512;
+const SLACK_KB: u64 = 128;
 
 /// A fifth of the reports is for warming up.
 fn does_not_grow(language: &str, mut command: Command) {
-    let rounds = setting("SHMLIMIT_LANGUAGES_ROUNDS", 2000);
+    let rounds = setting("SHMLIMIT_LANGUAGES_ROUNDS", 5000);
     let rule = RuleDraft {
         burst: Some(1000),
         ..RuleDraft::new(Algorithm::TokenBucket, 1_000_000, Nanos::from_secs(1))

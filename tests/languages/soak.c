@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     for (long i = 0; i < times; i++) {
         once(limiter);
         /* What is dear comes less often. */
-        if (i % 100 == 0) {
+        if (i % 20 == 0) {
             const shmlimit_snapshot *snapshot;
             const shmlimit_names *names;
             shmlimit_limiter *again, *missing;

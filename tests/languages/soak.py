@@ -84,7 +84,7 @@ async def main(name, times):
     for i in range(times):
         once(limiter)
         await once_async(limiter)
-        if i % 100 == 0:
+        if i % 20 == 0:
             seldom(name, limiter)
         if (i + 1) % (times // 20) == 0:
             report()
