@@ -24,10 +24,11 @@ static void check(int32_t code, int32_t expected)
     }
 }
 
+/* Processor time: what other programs on the machine take does not count. */
 static double now(void)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
