@@ -209,7 +209,8 @@ fn killing_programs_in_any_language_stalls_nobody_and_loses_nothing() {
 
 /// All permits can be had at once, and nobody waits.
 fn everything_comes_back(limiter: &Limiter) {
-    let all: Vec<_> = (0..BUDGET.concurrency).map(|_| limiter.acquire(&Request::new()).unwrap()).collect();
+    let patient = Request::new().timeout(support::WATCHDOG);
+    let all: Vec<_> = (0..BUDGET.concurrency).map(|_| limiter.acquire(&patient).unwrap()).collect();
     let now = limiter.snapshot().unwrap();
     assert_eq!((u64::from(now.in_flight), now.held_by_dead), (BUDGET.concurrency, 0), "{now:?}");
     assert!(now.queue.is_empty(), "somebody is left in the queue: {:?}", now.queue);
