@@ -56,7 +56,7 @@ pub struct shmlimit_request {
 // SAFETY: a `usize` first; numbers, pointers and an optional function: zeros are a value.
 unsafe impl Growing for shmlimit_request {
     const NAME: &'static str = "shmlimit_request";
-    const FIRST: usize = 72;
+    const FIRST: usize = 64;
 }
 
 /// More units than that no limiter has.
