@@ -46,11 +46,16 @@ fn size_at<T: Growing>(at: *const T) -> Result<usize, Failure> {
 
 /// A struct that may be left out. Fields that its version does not have are zero; fields that this library does not know
 /// must be.
+#[inline]
 pub(crate) fn growing<T: Growing>(at: *const T) -> Result<Option<T>, Failure> {
     if at.is_null() {
         return Ok(None);
     }
     let size = size_at(at)?;
+    if size == size_of::<T>() {
+        // SAFETY: the caller's word that so many bytes are there; any bytes are a value of it.
+        return Ok(Some(unsafe { at.read_unaligned() }));
+    }
     let known = size.min(size_of::<T>());
     let mut value = std::mem::MaybeUninit::<T>::zeroed();
     // SAFETY: the caller's word that `size` bytes are there; `known` fit into the value.

@@ -353,7 +353,7 @@ mod tests {
         let once = head_after(empty, 5);
         assert_eq!((first(empty), first(once)), (NONE, 5));
         assert_ne!(head_after(head_after(once, NONE), 5), once);
-        let last = u64::MAX & !u64::from(NONE);
+        let last = !u64::from(NONE);
         assert_eq!(head_after(last, 7), 7, "tags wrap, and leave the index alone");
     }
 

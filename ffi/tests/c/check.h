@@ -54,6 +54,9 @@ static inline void is(int32_t code, int32_t expected, const char *what, const ch
 /* The words of the last failure name this. */
 #define SAYS(text) CHECK(strstr(shmlimit_last_error(), (text)) != NULL)
 
+/* How often: fewer times under a tool that watches, which is slow and sees the first mistake. */
+static inline int rounds(int plain, int watched) { return getenv("TEST_WATCHED") == NULL ? plain : watched; }
+
 static inline uint64_t now_ns(void)
 {
     struct timespec now;

@@ -101,7 +101,7 @@ static void in_the_middle_of_everything(const char *directory)
     pthread_t threads[3];
     for (int i = 0; i < 3; i++)
         CHECK(pthread_create(&threads[i], NULL, busy, limiter) == 0);
-    for (int round = 0; round < 150; round++) {
+    for (int round = 0; round < rounds(150, 15); round++) {
         pid_t child = fork();
         if (child == 0) {
             alarm(60); /* one that hangs is killed, and not well */

@@ -60,7 +60,7 @@ static void garbage(shmlimit_limiter *limiter)
     IS(shmlimit_try_acquire(limiter, NULL, &grant, NULL), SHMLIMIT_OK);
     IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
     uint64_t seed = 88172645463325252u;
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < rounds(20000, 600); i++) {
         seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
         const uint64_t numbers[] = {seed, seed >> 32, seed << 32, UINT64_C(1) << (i % 64), grant ^ UINT64_C(1) << (i % 64), UINT64_MAX - (uint64_t)i};
         uint64_t any = numbers[i % 6], other;
@@ -85,7 +85,7 @@ static void old_numbers(shmlimit_limiter *limiter)
 {
     enum { MANY = 3000 };
     static shmlimit_grant old[MANY];
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < rounds(MANY, 200); i++) {
         IS(shmlimit_try_acquire(limiter, NULL, &old[i], NULL), SHMLIMIT_OK);
         for (int j = i > 50 ? i - 50 : 0; j < i; j++)
             CHECK(old[j] != old[i]);

@@ -70,7 +70,7 @@ static void *fail_in_own_words(void *at)
     char key[32];
     CHECK(shmlimit_last_error()[0] == '\0'); /* a new thread has not failed */
     snprintf(key, sizeof key, "no-key-%d", self->index);
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < rounds(500, 20); i++) {
         IS(shmlimit_set(self->limiter, key, "1"), SHMLIMIT_CONFIG);
         pthread_barrier_wait(self->start);
         SAYS(key);
@@ -87,7 +87,7 @@ static void *open_and_close(void *at)
     SIZED(shmlimit_options, options);
     options.directory = getenv("TEST_DIRECTORY");
     pthread_barrier_wait(self->start);
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < rounds(200, 20); i++) {
         shmlimit_limiter *own;
         shmlimit_grant grant;
         IS(shmlimit_open("exact", &options, &own), SHMLIMIT_OK);
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     together(threads, open_and_close);
     for (ended = 0, granted = 0; granted < THREADS; granted++)
         ended += threads[granted].ended;
-    CHECK(ended == THREADS * 200); /* whoever closed it, each was closed once */
+    CHECK(ended == (uint64_t)(THREADS * rounds(200, 20))); /* whoever closed it, each was closed once */
     IS(shmlimit_close(wide), SHMLIMIT_OK);
     IS(shmlimit_close(limiter), SHMLIMIT_OK);
     return 0;

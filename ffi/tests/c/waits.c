@@ -191,7 +191,7 @@ static void *step_in_thread(void *at)
 /* Two threads step one wait: it is granted to one of them at most, and stands in the queue once. */
 static void two_threads_step(shmlimit_limiter *limiter)
 {
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < rounds(20, 4); round++) {
         shmlimit_grant held = 0;
         shmlimit_wait wait;
         pthread_t threads[2];

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use tempfile::TempDir;
 
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
@@ -12,11 +13,21 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Beside this test, where cargo has put it: it builds all crate types of the library a test belongs to.
-fn static_library() -> PathBuf {
-    let library = std::env::current_exe().unwrap().with_file_name("libshmlimit_ffi.a");
-    assert!(library.is_file(), "no static library at {}", library.display());
-    library
+/// Beside this test, where cargo has put it: it builds all crate types of the library a test belongs to. A copy without
+/// line numbers, because those are most of it and every program is linked with them.
+fn static_library() -> &'static Path {
+    static LIBRARY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, stripped) = LIBRARY.get_or_init(|| {
+        let library = std::env::current_exe().unwrap().with_file_name("libshmlimit_ffi.a");
+        assert!(library.is_file(), "no static library at {}", library.display());
+        let directory = tempfile::tempdir().unwrap();
+        let stripped = directory.path().join("libshmlimit_ffi.a");
+        let mut strip = Command::new("strip");
+        let done = strip.arg("--strip-debug").arg("-o").arg(&stripped).arg(&library).status().unwrap();
+        assert!(done.success());
+        (directory, stripped)
+    });
+    stripped
 }
 
 pub fn text(output: &Output) -> String {
