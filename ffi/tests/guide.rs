@@ -1,13 +1,14 @@
-//! Every piece of C and C++ in docs/c.md compiles without a warning, and those that are programs, or can be made one, run.
+//! Every piece of C and C++ in docs/c.md and README.md compiles without a warning, and those that are programs, or can be
+//! made one, run.
 
 #[allow(dead_code)]
 mod support;
 
 use support::Program;
 
-/// The pieces of a language: the line each begins at, and its text.
-fn pieces(language: &str) -> Vec<(usize, String)> {
-    let guide = std::fs::read_to_string(support::root().join("docs/c.md")).unwrap();
+/// The pieces of a language in a page: the line each begins at, and its text.
+fn pieces(page: &str, language: &str) -> Vec<(usize, String)> {
+    let guide = std::fs::read_to_string(support::root().join(page)).unwrap();
     let mut pieces = Vec::new();
     let mut lines = guide.lines().enumerate();
     while let Some((number, line)) = lines.next() {
@@ -33,9 +34,9 @@ fn framed(piece: &str) -> String {
 
 #[test]
 fn every_piece_of_the_guide_compiles_and_runs() {
-    for (language, least) in [("c", 6), ("cpp", 1)] {
-        let pieces = pieces(language);
-        assert!(pieces.len() >= least, "{language}: the guide has {} pieces", pieces.len());
+    for (page, language, least) in [("docs/c.md", "c", 6), ("docs/c.md", "cpp", 1), ("README.md", "c", 1)] {
+        let pieces = pieces(page, language);
+        assert!(pieces.len() >= least, "{language}: {page} has {} pieces", pieces.len());
         for (line, piece) in pieces {
             let whole = if piece.contains("int main(") { piece } else { framed(&piece) };
             let directory = tempfile::tempdir().unwrap();
