@@ -247,13 +247,9 @@ impl Link {
     fn record_fine(&self, badge: u64, ticket: &Ticket, outcome: &Outcome<'_>) -> Option<u32> {
         let member = self.segment.present().filter(|member| member.badge == badge)?;
         let (mut tx, now) = self.segment.begin_at_once(&member, member.clock.now())?;
-        // A Retry-After says nothing where all went well; what else headers say is heard where they set the pace.
-        let samples = if outcome.headers.is_empty() || !tx.is_adaptive() {
-            let latency = outcome.latency.map(|latency| Nanos(super::nanos(latency)));
-            decide::record_fine(&mut tx, member.slot, ticket, latency, now)
-        } else {
-            None
-        };
+        // A Retry-After says nothing where all went well; and where headers set the pace, all needs attention.
+        let latency = outcome.latency.map(|latency| Nanos(super::nanos(latency)));
+        let samples = decide::record_fine(&mut tx, member.slot, ticket, latency, now);
         let committed = tx.commit().is_ok();
         tx.end();
         samples.filter(|_| committed)
