@@ -25,7 +25,8 @@
  * Strings    UTF-8, ending in NUL, except what a server sent: there anything will do. A returned `const char *` belongs
  *            to the library: it is never NULL unless its comment says so, and you do not free it.
  * Pointers   NULL is refused where it makes no sense. Any other pointer must be good for as much as its type says;
- *            nothing is kept after the call. Where an answer goes is emptied first, so you never find garbage there.
+ *            nothing is kept after the call. Where an answer goes is emptied first, so after a failure, too, you find no
+ *            garbage there.
  * Handles    A shmlimit_limiter * is not a pointer to anything: it is a number that is checked, and so are grants and
  *            waits. Using what is over, or closing it twice, is a failure with a number of its own, never a crash.
  * Structs    A struct begins with its own size: set it to sizeof, and zero all you do not use ({.size = sizeof x}). So
@@ -34,8 +35,9 @@
  * Threads    Every function may be called from any thread at the same time. The library starts none. Messages are kept
  *            for each thread.
  * Fork       Handles work in a forked child: it attaches itself on first use, also if other threads were inside the
- *            library when it forked. Grants and waits do not cross a fork: the child's copies do nothing, and the
- *            parent's stay good. Close what the child does not need, or let exec or exit do it.
+ *            library when it forked. Grants do not cross a fork: the child's copies give nothing back (what a child
+ *            records of a server counts), and the parent's stay good. Nor do waits: a child that steps one enters the
+ *            queue as a call of its own. Close what the child does not need, or let exec or exit do it.
  * Death      However a process ends, its permits come back, and it leaves the queue.
  * Signals    Nothing here is async-signal-safe: do not call it from a signal handler. A signal does not end a wait, but
  *            makes the request's `stop` be asked at once.
@@ -392,7 +394,7 @@
 /**
  * Layout version of segments at the time a program was compiled; compare with `shmlimit_layout_version()`.
  */
-#define SHMLIMIT_LAYOUT_VERSION 3
+#define SHMLIMIT_LAYOUT_VERSION 4
 
 /**
  * Bytes that every segment has, before its logs, at the time a program was compiled; compare with `shmlimit_segment_size()`.
@@ -463,7 +465,7 @@ typedef struct shmlimit_request {
 
 /**
  * The right to make one call: a number that is never 0 and never given twice. It holds a permit until it is released,
- * cancelled or recorded. It belongs to the process that got it: after a fork the child's copy does nothing.
+ * cancelled or recorded. It belongs to the process that got it: after a fork the child's copy gives nothing back.
  */
 typedef uint64_t shmlimit_grant;
 
@@ -689,7 +691,7 @@ typedef struct shmlimit_advice {
      */
     uint32_t consec429;
     /**
-     * How many changes of the breaker's state this led to; shmlimit_snapshot() lists the newest.
+     * How many changes of the breaker's state this led to; shmlimit_snapshot_take() lists the newest.
      */
     uint32_t transitions;
 } shmlimit_advice;
@@ -1061,7 +1063,8 @@ typedef struct shmlimit_snapshot {
 } shmlimit_snapshot;
 
 /**
- * A call that waits, moved on by its program: a number that is never 0 and never given twice.
+ * A call that waits, moved on by its program: a number that is never 0 and never given twice. After a fork the child's
+ * copy is a call of its own, which is not in the queue yet.
  */
 typedef uint64_t shmlimit_wait;
 
@@ -1118,7 +1121,8 @@ int32_t shmlimit_acquire(const struct shmlimit_limiter *limiter,
                          struct shmlimit_answer *answer);
 
 /**
- * The call is over: gives the permit back. After a failure (SHMLIMIT_BUSY, say) it can be tried again. If you know how it ended, shmlimit_record() is better.
+ * The call is over: gives the permit back. After a failure (SHMLIMIT_BUSY, say) it can be tried again. If you know how
+ * it ended, shmlimit_record() is better.
  */
 int32_t shmlimit_release(shmlimit_grant grant);
 
@@ -1246,7 +1250,8 @@ int32_t shmlimit_wait_begin(const struct shmlimit_limiter *limiter,
 
 /**
  * Asks, or looks whether it is this call's turn. SHMLIMIT_SLEEP: let `*sleep_ns` nanoseconds pass, then step again. Any
- * other number ends the wait: SHMLIMIT_OK with a grant, SHMLIMIT_REFUSED, or a failure.
+ * other number ends the wait: SHMLIMIT_OK with a grant, SHMLIMIT_REFUSED, or a failure (but one of the arguments, such as
+ * SHMLIMIT_NULL_POINTER, leaves it as it was). `answer` may be NULL.
  *
  * Nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first in the queue.
  */

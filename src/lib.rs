@@ -72,11 +72,14 @@ pub use limiter::{
     Request, RuleSnapshot, Snapshot, Step, WaiterSnapshot, Waiting,
 };
 
-/// What the tests of the promises must see: where things lie in a segment, and bounds that a test can wait for.
+/// What the C header tells and the tests of the promises must see: where things lie in a segment, and bounds that a
+/// test can wait for.
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub mod internals {
     pub use crate::segment::{Bounds, layout};
+    #[cfg(target_os = "linux")]
+    pub use crate::sys::FIRST_PULSE;
 }
 
 /// What the command-line tool asks of the operating system, and nobody else should.

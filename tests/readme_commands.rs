@@ -15,6 +15,14 @@ case "$*" in
 esac
 "#;
 
+/// Stand in for what is installed: scripts/python-tests and scripts/c-install-check do it for real.
+const PIP: &str = r#"#!/bin/sh
+[ "$*" = "install ./ffi/python" ] || { echo "README.md has an unknown command: pip $*" >&2; exit 64; }
+"#;
+const INSTALL_C: &str = r#"#!/bin/sh
+[ "$*" = "--prefix $HOME/.local" ] || { echo "README.md has an unknown command: install-c $*" >&2; exit 64; }
+"#;
+
 /// A fenced block: its language and its text.
 struct Block {
     language: &'static str,
@@ -45,8 +53,12 @@ fn workshop() -> tempfile::TempDir {
     let bin = place.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shmlimit"), bin.join("shmlimit")).unwrap();
-    std::fs::write(bin.join("cargo"), CARGO).unwrap();
-    std::fs::set_permissions(bin.join("cargo"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::create_dir(place.path().join("scripts")).unwrap();
+    for (file, text) in [("bin/cargo", CARGO), ("bin/pip", PIP), ("scripts/install-c", INSTALL_C)] {
+        let file = place.path().join(file);
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     std::os::unix::fs::symlink(examples, place.path().join("examples")).unwrap();
     place

@@ -11,7 +11,7 @@ use std::ffi::{CStr, c_char};
 use std::time::Duration;
 
 /// The right to make one call: a number that is never 0 and never given twice. It holds a permit until it is released,
-/// cancelled or recorded. It belongs to the process that got it: after a fork the child's copy does nothing.
+/// cancelled or recorded. It belongs to the process that got it: after a fork the child's copy gives nothing back.
 #[allow(non_camel_case_types)]
 pub type shmlimit_grant = u64;
 
@@ -144,7 +144,9 @@ pub(crate) struct Reply {
 
 impl Reply {
     pub(crate) fn new(grant: *mut shmlimit_grant, answer: *mut shmlimit_answer) -> Result<Reply, Failure> {
-        Ok(Reply { grant: Slot::new("grant", grant, 0)?, answer: Out::new(answer)? })
+        // Both are emptied, also if one of them is no good.
+        let (grant, answer) = (Slot::new("grant", grant, 0), Out::new(answer));
+        Ok(Reply { grant: grant?, answer: answer? })
     }
 
     #[inline]
@@ -214,7 +216,8 @@ pub unsafe extern "C" fn shmlimit_acquire(
     })
 }
 
-/// The call is over: gives the permit back. After a failure (SHMLIMIT_BUSY, say) it can be tried again. If you know how it ended, shmlimit_record() is better.
+/// The call is over: gives the permit back. After a failure (SHMLIMIT_BUSY, say) it can be tried again. If you know how
+/// it ended, shmlimit_record() is better.
 #[unsafe(no_mangle)]
 pub extern "C" fn shmlimit_release(grant: shmlimit_grant) -> i32 {
     call(|| {

@@ -31,7 +31,9 @@ fn wrong_size<T: Growing>(size: usize, more: &str) -> Failure {
     Failure::new(SHMLIMIT_WRONG_SIZE, message)
 }
 
+#[inline]
 fn size_at<T: Growing>(at: *const T) -> Result<usize, Failure> {
+    const { assert!(T::FIRST >= size_of::<usize>() && T::FIRST <= size_of::<T>(), "a size that it never had") };
     // SAFETY: not NULL, and every struct of this kind begins with its size (the caller's word).
     let size = unsafe { at.cast::<usize>().read_unaligned() };
     match size {
@@ -44,11 +46,16 @@ fn size_at<T: Growing>(at: *const T) -> Result<usize, Failure> {
 
 /// A struct that may be left out. Fields that its version does not have are zero; fields that this library does not know
 /// must be.
+#[inline]
 pub(crate) fn growing<T: Growing>(at: *const T) -> Result<Option<T>, Failure> {
     if at.is_null() {
         return Ok(None);
     }
     let size = size_at(at)?;
+    if size == size_of::<T>() {
+        // SAFETY: the caller's word that so many bytes are there; any bytes are a value of it.
+        return Ok(Some(unsafe { at.read_unaligned() }));
+    }
     let known = size.min(size_of::<T>());
     let mut value = std::mem::MaybeUninit::<T>::zeroed();
     // SAFETY: the caller's word that `size` bytes are there; `known` fit into the value.
@@ -70,8 +77,16 @@ pub(crate) struct Out<T: Growing> {
 }
 
 impl<T: Growing> Out<T> {
+    /// Empties it at once but for its size, also fields that this library does not know.
+    #[inline]
     pub(crate) fn new(at: *mut T) -> Result<Out<T>, Failure> {
-        let size = if at.is_null() { 0 } else { size_at(at.cast_const())? };
+        if at.is_null() {
+            return Ok(Out { at, size: 0 });
+        }
+        let size = size_at(at.cast_const())?;
+        let skip = size_of::<usize>();
+        // SAFETY: the caller's word that `size` bytes are there; it is no less than `FIRST`.
+        unsafe { at.cast::<u8>().add(skip).write_bytes(0, size - skip) };
         Ok(Out { at, size })
     }
 
@@ -225,6 +240,9 @@ mod tests {
         let mut place = New { size: 16, a: 0, b: 9 };
         Out::new(&raw mut place).unwrap().write(&New { size: 24, a: 1, b: 2 });
         assert_eq!(place, New { size: 16, a: 1, b: 9 });
+        let mut newer = New { size: 24, a: 8, b: 9 };
+        Out::new((&raw mut newer).cast::<Old>()).unwrap();
+        assert_eq!(newer, New { size: 24, a: 0, b: 0 }, "emptied, also what is not known here");
         let mut short = New { size: 8, a: 0, b: 0 };
         assert!(Out::new(&raw mut short).is_err());
         Out::<New>::new(std::ptr::null_mut()).unwrap().write(&place);

@@ -8,7 +8,8 @@
 //! | no panic crosses the border; failures leave number and words | `boundary` |
 //! | the numbers | `code` |
 //! | following pointers that C hands over | `input` |
-//! | handles that can be checked | `table` |
+//! | the layout of a segment, for those who read one without the library | `layout` |
+//! | handles that can be checked | `table`, on the atomics of `sync` |
 //! | functions, by what they are about | `limiter`, `request`, `grant`, `wait`, `outcome`, `snapshot`, `listing`, `version` |
 
 // What callers must keep is said once, in the conventions of the header, and not at every function.
@@ -18,11 +19,13 @@ mod boundary;
 mod code;
 mod grant;
 mod input;
+pub mod layout;
 mod limiter;
 mod listing;
 mod outcome;
 mod request;
 mod snapshot;
+mod sync;
 mod table;
 mod texts;
 mod version;

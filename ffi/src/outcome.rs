@@ -1,7 +1,7 @@
 //! Telling a limiter how a call ended.
 
 use crate::boundary::{Failure, call, guard};
-use crate::code::{SHMLIMIT_BAD_VALUE, SHMLIMIT_OK};
+use crate::code::{SHMLIMIT_BAD_VALUE, SHMLIMIT_NULL_POINTER, SHMLIMIT_OK};
 use crate::grant::{self, nanos, shmlimit_grant};
 use crate::input::{self, Growing, Out};
 use crate::limiter::{self, shmlimit_limiter};
@@ -111,7 +111,7 @@ pub struct shmlimit_advice {
     pub samples: u32,
     /// Successive 429.
     pub consec429: u32,
-    /// How many changes of the breaker's state this led to; shmlimit_snapshot() lists the newest.
+    /// How many changes of the breaker's state this led to; shmlimit_snapshot_take() lists the newest.
     pub transitions: u32,
 }
 
@@ -181,11 +181,33 @@ struct Ended<'c> {
     priority: Option<Priority>,
 }
 
+#[inline]
+fn given(outcome: *const shmlimit_outcome) -> Result<shmlimit_outcome, Failure> {
+    input::growing(outcome)?
+        .ok_or_else(|| Failure::new(SHMLIMIT_NULL_POINTER, "outcome is NULL, and must not be"))
+}
+
+impl shmlimit_outcome {
+    /// The short way of [`Ended::read`], for a status without lists and texts: most calls end like that.
+    #[inline]
+    fn plain(&self) -> Option<Outcome<'static>> {
+        let lists = self.header_count | self.head_length | self.cost_count;
+        if lists != 0 || self.status == 0 || self.error != 0 || self.priority != 0 {
+            return None;
+        }
+        let mut outcome = Outcome::http(u16::try_from(self.status).ok()?, &[]);
+        if self.attempt > 0 {
+            outcome = outcome.attempt(self.attempt);
+        }
+        if self.latency_ns > 0 {
+            outcome = outcome.latency(Duration::from_nanos(self.latency_ns));
+        }
+        Some(outcome)
+    }
+}
+
 impl<'c> Ended<'c> {
-    fn read(outcome: *const shmlimit_outcome) -> Result<Ended<'c>, Failure> {
-        let given = input::growing(outcome)?.ok_or_else(|| {
-            Failure::new(crate::code::SHMLIMIT_NULL_POINTER, "outcome is NULL, and must not be")
-        })?;
+    fn read(given: &shmlimit_outcome) -> Result<Ended<'c>, Failure> {
         let bad = |message: String| Failure::new(SHMLIMIT_BAD_VALUE, message);
         let error = match given.error {
             0 => None,
@@ -222,7 +244,12 @@ impl<'c> Ended<'c> {
             error,
             headers,
             head,
-            costs: costs("shmlimit_outcome.costs", given.costs, given.cost_count)?,
+            costs: costs(
+                "shmlimit_outcome.costs",
+                "shmlimit_outcome.costs[].unit",
+                given.costs,
+                given.cost_count,
+            )?,
             latency: (given.latency_ns > 0).then(|| Duration::from_nanos(given.latency_ns)),
             attempt: (given.attempt > 0).then_some(given.attempt),
             priority,
@@ -265,9 +292,14 @@ pub unsafe extern "C" fn shmlimit_record(
 ) -> i32 {
     call(|| {
         let place = Out::new(advice)?;
-        let ended = Ended::read(outcome)?;
-        let headers = ended.all_headers();
-        let recorded = grant::end(grant, |grant| grant.try_record(&ended.outcome(&headers)))?;
+        let given = given(outcome)?;
+        let recorded = if let Some(outcome) = given.plain() {
+            grant::end(grant, |grant| grant.try_record(&outcome))?
+        } else {
+            let ended = Ended::read(&given)?;
+            let headers = ended.all_headers();
+            grant::end(grant, |grant| grant.try_record(&ended.outcome(&headers)))?
+        };
         if let Some(recorded) = recorded {
             place.write(&shmlimit_advice::from(&recorded));
         }
@@ -284,7 +316,7 @@ pub unsafe extern "C" fn shmlimit_record_call(
 ) -> i32 {
     call(|| {
         let place = Out::new(advice)?;
-        let ended = Ended::read(outcome)?;
+        let ended = Ended::read(&given(outcome)?)?;
         let headers = ended.all_headers();
         let recorded = limiter::limiter(limiter)?.record(&ended.outcome(&headers))?;
         place.write(&shmlimit_advice::from(&recorded));

@@ -6,28 +6,39 @@
 //! ```text
 //! number   generation << 32 | index
 //! state    generation << 32 | OPEN | users        of a cell; a free cell has no OPEN and no users
+//! free     tag << 26 | index                      the head of the list of free cells; each change of it has a new tag
 //! ```
 //!
 //! Who finds its generation in an OPEN cell adds itself to the users, and the value stays until it has left. Closing takes
 //! OPEN away, once; the last user, or whoever closed, then takes the value out, raises the generation and hangs the cell
-//! on the list of free ones. Cells are never given back to the system, so an old number always leads to a cell.
+//! on the list of free ones. Cells are never given back to the system, so an old number always leads to a cell. The cell
+//! that was freed last is used first, so a program that makes one call after the other goes through the generations of
+//! one cell, all of them in a quarter of an hour if it does nothing else: a cell with no generations left is not used again.
+//!
+//! A fork in the middle of any of this leaves the child whole: a cell that another thread was about to take or to free
+//! is lost to it, and a value that another thread was using stays until the child ends.
 
-use std::cell::UnsafeCell;
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use std::ops::Deref;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Cells of the first chunk; each next one has twice as many.
-const FIRST: u32 = 64;
-const CHUNKS: usize = 20;
+const FIRST: u32 = if cfg!(loom) { 1 } else { 64 };
+const CHUNKS: usize = if cfg!(loom) { 2 } else { 20 };
 const OPEN: u64 = 1 << 31;
 const USERS: u64 = OPEN - 1;
-const NONE: u32 = u32::MAX;
+/// The first generation of a cell is 1: no number is 0.
+const NEW: u64 = 1 << 32;
+/// Bits of an index. What is left of a word tags the head of the free list: who sleeps between reading and changing it must
+/// not find the same again after others came and went, and 2^38 changes take most of a day.
+const INDEX: u32 = 26;
+const NONE: u32 = (1 << INDEX) - 1;
+const _: () = assert!(FIRST as u64 * ((1 << CHUNKS) - 1) < NONE as u64, "every cell has an index");
 
 pub(crate) struct Table<T> {
     chunks: [AtomicPtr<Cell<T>>; CHUNKS],
     /// How many cells were ever used.
     used: AtomicU32,
-    /// The first free cell, and a count that makes every head another: tag << 32 | index.
+    /// The first free cell, and a count that makes every head another.
     free: AtomicU64,
 }
 
@@ -49,11 +60,22 @@ pub(crate) struct InUse<'t, T> {
 }
 
 impl<T> Table<T> {
+    #[cfg(not(loom))]
     pub(crate) const fn new() -> Table<T> {
         Table {
             chunks: [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS],
             used: AtomicU32::new(0),
             free: AtomicU64::new(NONE as u64),
+        }
+    }
+
+    /// A model's atomics are made as it runs.
+    #[cfg(loom)]
+    pub(crate) fn new() -> Table<T> {
+        Table {
+            chunks: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
+            used: AtomicU32::new(0),
+            free: AtomicU64::new(u64::from(NONE)),
         }
     }
 
@@ -63,7 +85,7 @@ impl<T> Table<T> {
         let Some((index, cell)) = self.free_cell() else { return Err(value) };
         let generation = cell.state.load(Ordering::Relaxed) >> 32;
         // SAFETY: the cell is on no list and not open: nobody else touches its value, which is none.
-        unsafe { cell.value.get().write(Some(value)) };
+        cell.value.with_mut(|place| unsafe { place.write(Some(value)) });
         cell.state.store(generation << 32 | OPEN, Ordering::Release);
         Ok(generation << 32 | u64::from(index))
     }
@@ -83,7 +105,7 @@ impl<T> Table<T> {
             }
         }
         // SAFETY: the cell has a user, us: the value stays, and is only read.
-        let value = unsafe { (*cell.value.get()).as_ref() }?;
+        let value = cell.value.with(|place| unsafe { (*place).as_ref() })?;
         Some(InUse { table: self, cell, index, value })
     }
 
@@ -109,8 +131,7 @@ impl<T> Table<T> {
         let (index, cell) = self.cell_of(number)?;
         self.shut(cell, number)?;
         // SAFETY: shut, and we are its only user, because nobody gets values of this table.
-        let value = unsafe { (*cell.value.get()).as_mut() };
-        let ended = value.map(how);
+        let ended = cell.value.with_mut(|place| unsafe { (*place).as_mut() }.map(how));
         if let Some(Err(_)) = ended {
             cell.state.store(number & !u64::from(u32::MAX) | OPEN, Ordering::Release);
         } else {
@@ -123,7 +144,7 @@ impl<T> Table<T> {
     fn shut(&self, cell: &Cell<T>, number: u64) -> Option<()> {
         let mut state = cell.state.load(Ordering::Relaxed);
         loop {
-            if state >> 32 != number >> 32 || state & OPEN == 0 {
+            if state >> 32 != number >> 32 || state & OPEN == 0 || state & USERS == USERS {
                 return None;
             }
             let shut = (state & !OPEN) + 1;
@@ -145,14 +166,19 @@ impl<T> Table<T> {
     /// Ends the value of a cell that is shut and has no users but us, and makes the cell free.
     fn free(&self, cell: &Cell<T>, index: u32, number: u64) {
         // SAFETY: nobody reaches it any more but us.
-        unsafe { *cell.value.get() = None };
-        let generation = ((number >> 32) as u32).wrapping_add(1).max(1);
+        cell.value.with_mut(|place| unsafe { *place = None });
+        // A cell whose generations are used up stays as it is, shut for good.
+        let Some(generation) = ((number >> 32) as u32).checked_add(1) else { return };
         cell.state.store(u64::from(generation) << 32, Ordering::Relaxed);
         let mut head = self.free.load(Ordering::Relaxed);
         loop {
-            cell.next.store(head as u32, Ordering::Relaxed);
-            let next = (head >> 32).wrapping_add(1) << 32 | u64::from(index);
-            match self.free.compare_exchange_weak(head, next, Ordering::Release, Ordering::Relaxed) {
+            cell.next.store(first(head), Ordering::Relaxed);
+            match self.free.compare_exchange_weak(
+                head,
+                head_after(head, index),
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return,
                 Err(other) => head = other,
             }
@@ -161,10 +187,10 @@ impl<T> Table<T> {
 
     fn free_cell(&self) -> Option<(u32, &Cell<T>)> {
         let mut head = self.free.load(Ordering::Acquire);
-        while head as u32 != NONE {
-            let index = head as u32;
+        while first(head) != NONE {
+            let index = first(head);
             let cell = self.cell(index)?;
-            let next = (head >> 32).wrapping_add(1) << 32 | u64::from(cell.next.load(Ordering::Relaxed));
+            let next = head_after(head, cell.next.load(Ordering::Relaxed));
             match self.free.compare_exchange_weak(head, next, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return Some((index, cell)),
                 Err(other) => head = other,
@@ -199,7 +225,7 @@ impl<T> Table<T> {
         let pointer = self.chunks.get(chunk)?;
         if pointer.load(Ordering::Acquire).is_null() {
             let cell = || Cell {
-                state: AtomicU64::new(1 << 32),
+                state: AtomicU64::new(NEW),
                 next: AtomicU32::new(NONE),
                 value: UnsafeCell::new(None),
             };
@@ -218,6 +244,16 @@ impl<T> Table<T> {
         }
         self.cell(index)
     }
+}
+
+/// The first cell of a free list.
+fn first(head: u64) -> u32 {
+    head as u32 & NONE
+}
+
+/// The head that follows `head`, with that cell first.
+fn head_after(head: u64, index: u32) -> u64 {
+    (head >> INDEX).wrapping_add(1) << INDEX | u64::from(index)
 }
 
 /// Where a cell is: which chunk, where in it, and how many cells that chunk has.
@@ -243,7 +279,7 @@ impl<T> Drop for InUse<'_, T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::Arc;
@@ -292,6 +328,33 @@ mod tests {
         assert_eq!(Arc::strong_count(&value), 2);
         drop(user);
         assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn a_cell_whose_generations_are_used_up_is_not_used_again() {
+        let table = Table::new();
+        let first = table.insert("first").unwrap();
+        assert!(table.close(first));
+        // As after 2^32 calls.
+        table.cell(0).unwrap().state.store(u64::from(u32::MAX) << 32, Ordering::Relaxed);
+        let last = table.insert("last").unwrap();
+        assert_eq!(last, u64::from(u32::MAX) << 32);
+        assert_eq!(table.end(last, |value| Ok::<_, ()>(*value)), Some(Ok("last")));
+        let next = table.insert("next").unwrap();
+        assert_eq!(next as u32, 1, "another cell");
+        for old in [0, first, last] {
+            assert!(table.get(old).is_none() && !table.close(old), "{old}");
+        }
+    }
+
+    #[test]
+    fn a_head_is_never_the_same_again_soon() {
+        let empty = u64::from(NONE);
+        let once = head_after(empty, 5);
+        assert_eq!((first(empty), first(once)), (NONE, 5));
+        assert_ne!(head_after(head_after(once, NONE), 5), once);
+        let last = !u64::from(NONE);
+        assert_eq!(head_after(last, 7), 7, "tags wrap, and leave the index alone");
     }
 
     #[test]

@@ -10,7 +10,8 @@ use crate::table::Table;
 use shmlimit::{Request, Step, Waiting};
 use std::sync::Mutex;
 
-/// A call that waits, moved on by its program: a number that is never 0 and never given twice.
+/// A call that waits, moved on by its program: a number that is never 0 and never given twice. After a fork the child's
+/// copy is a call of its own, which is not in the queue yet.
 #[allow(non_camel_case_types)]
 pub type shmlimit_wait = u64;
 
@@ -46,7 +47,8 @@ pub unsafe extern "C" fn shmlimit_wait_begin(
 }
 
 /// Asks, or looks whether it is this call's turn. SHMLIMIT_SLEEP: let `*sleep_ns` nanoseconds pass, then step again. Any
-/// other number ends the wait: SHMLIMIT_OK with a grant, SHMLIMIT_REFUSED, or a failure.
+/// other number ends the wait: SHMLIMIT_OK with a grant, SHMLIMIT_REFUSED, or a failure (but one of the arguments, such as
+/// SHMLIMIT_NULL_POINTER, leaves it as it was). `answer` may be NULL.
 ///
 /// Nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first in the queue.
 #[unsafe(no_mangle)]
@@ -57,8 +59,8 @@ pub unsafe extern "C" fn shmlimit_wait_step(
     answer: *mut shmlimit_answer,
 ) -> i32 {
     call(|| {
-        let sleep = Slot::new("sleep_ns", sleep_ns, 0)?;
-        let reply = Reply::new(grant, answer)?;
+        let (sleep, reply) = (Slot::new("sleep_ns", sleep_ns, 0), Reply::new(grant, answer));
+        let (sleep, reply) = (sleep?, reply?);
         let stepped = {
             let cell = WAITS.get(wait).ok_or_else(done)?;
             let mut inside = cell.try_lock().map_err(|_| done())?;

@@ -1,4 +1,6 @@
-//! The committed header is the one that this source gives.
+//! The committed headers are those that this source gives.
+
+mod layout_facts;
 
 use std::path::{Path, PathBuf};
 
@@ -6,50 +8,120 @@ fn crate_directory() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn committed_header() -> PathBuf {
-    crate_directory().join("../include/shmlimit.h")
+/// The two headers: the functions, and the layout of a segment for those who read one without them.
+const HEADERS: [Header; 2] = [
+    Header { file: "shmlimit.h", config: "cbindgen.toml", is_layout: false },
+    Header { file: "shmlimit_segment.h", config: "cbindgen-segment.toml", is_layout: true },
+];
+
+struct Header {
+    file: &'static str,
+    config: &'static str,
+    is_layout: bool,
 }
 
-fn generated() -> String {
-    let config = cbindgen::Config::from_file(crate_directory().join("cbindgen.toml")).unwrap();
-    let bindings = cbindgen::Builder::new().with_crate(crate_directory()).with_config(config).generate();
-    let mut header = Vec::new();
-    bindings.unwrap().write(&mut header);
-    String::from_utf8(header).unwrap()
-}
-
-/// `scripts/header` sets the variable to write the header instead of comparing it.
-#[test]
-fn the_committed_header_is_what_the_source_gives() {
-    let generated = generated();
-    if std::env::var_os("SHMLIMIT_WRITE_HEADER").is_some() {
-        std::fs::write(committed_header(), &generated).unwrap();
+impl Header {
+    fn committed(&self) -> PathBuf {
+        crate_directory().join("../include").join(self.file)
     }
-    let committed = std::fs::read_to_string(committed_header()).unwrap_or_default();
-    assert!(
-        generated == committed,
-        "include/shmlimit.h is out of date; run scripts/header. It should be:\n{generated}"
-    );
+
+    fn generated(&self) -> String {
+        let mut config = cbindgen::Config::from_file(crate_directory().join(self.config)).unwrap();
+        config.export.exclude = names(|file| is_layout(file) != self.is_layout);
+        let bindings = cbindgen::Builder::new().with_crate(crate_directory()).with_config(config).generate();
+        let mut header = Vec::new();
+        bindings.unwrap().write(&mut header);
+        let header = String::from_utf8(header).unwrap();
+        if !self.is_layout {
+            return header;
+        }
+        // Before the end of the include guard, after everything that cbindgen knows.
+        let (before, end) = header.split_at(header.rfind("#endif").unwrap());
+        format!("{before}{}\n{end}", layout_facts::assertions())
+    }
+}
+
+/// Whether a source file describes the layout of a segment.
+fn is_layout(file: &Path) -> bool {
+    let within = file.strip_prefix(crate_directory().join("src")).unwrap();
+    within.starts_with("layout") || within == Path::new("layout.rs")
+}
+
+/// The names that C sees of the items in some source files.
+fn names(wanted: impl Fn(&Path) -> bool) -> Vec<String> {
+    let mut files = Vec::new();
+    sources(&crate_directory().join("src"), &mut files);
+    let texts = files.iter().filter(|file| wanted(file)).map(|file| std::fs::read_to_string(file).unwrap());
+    let name = |line: &str| {
+        let item =
+            line.strip_prefix("pub ")?.trim_start_matches("unsafe ").trim_start_matches("extern \"C\" ");
+        let (kind, rest) = item.split_once(' ')?;
+        let is_item = ["const", "struct", "type", "fn"].contains(&kind);
+        let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+        (is_item && name.to_lowercase().starts_with("shmlimit")).then(|| name.to_owned())
+    };
+    texts.flat_map(|text| text.lines().filter_map(name).collect::<Vec<_>>()).collect()
+}
+
+/// Every source file of the crate.
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { sources(&path, found) } else { found.push(path) }
+    }
+}
+
+/// `scripts/header` sets the variable to write the headers instead of comparing them.
+#[test]
+fn the_committed_headers_are_what_the_source_gives() {
+    for header in HEADERS {
+        let generated = header.generated();
+        if std::env::var_os("SHMLIMIT_WRITE_HEADER").is_some() {
+            std::fs::write(header.committed(), &generated).unwrap();
+        }
+        let committed = std::fs::read_to_string(header.committed()).unwrap_or_default();
+        assert!(
+            generated == committed,
+            "include/{} is out of date; run scripts/header. It should be:\n{generated}",
+            header.file
+        );
+    }
 }
 
 #[test]
 fn the_header_states_the_conventions() {
-    assert!(generated().contains("API conventions"));
+    assert!(HEADERS[0].generated().contains("API conventions"));
 }
 
 #[test]
-fn every_exported_function_is_in_the_header_under_our_prefix() {
-    let header = generated();
-    let sources = std::fs::read_dir(crate_directory().join("src")).unwrap();
-    let mut exported = 0;
-    for source in sources {
-        let text = std::fs::read_to_string(source.unwrap().path()).unwrap();
-        for rest in text.split("extern \"C\" fn ").skip(1) {
-            let name = rest.split('(').next().unwrap();
-            assert!(name.starts_with("shmlimit_"), "{name} has not our prefix");
-            assert!(header.contains(&format!("{name}(")), "{name} is not in the header");
-            exported += 1;
+fn every_exported_item_is_in_one_of_the_headers_under_our_prefix() {
+    let [functions, layout] = HEADERS.map(|header| header.generated());
+    for (header, other, wanted) in [(&functions, &layout, false), (&layout, &functions, true)] {
+        let names = names(|file| is_layout(file) == wanted);
+        assert!(names.len() > 20, "this test no longer sees the source");
+        for name in names {
+            let defines = |header: &str| {
+                [format!("#define {name} "), format!(" {name};"), format!("{name}(")].iter().any(|form| {
+                    header.lines().any(|line| !line.trim_start().starts_with('*') && line.contains(form))
+                })
+            };
+            assert!(defines(header), "{name} is in no header");
+            assert!(!defines(other), "{name} is in both headers");
         }
     }
-    assert!(exported > 0, "no exported function was found: this test no longer sees the source");
+}
+
+#[test]
+fn every_struct_of_the_layout_is_asserted_field_by_field() {
+    let header = HEADERS[1].generated();
+    let known = layout_facts::all();
+    let mut seen = 0;
+    for line in header.lines().filter(|line| line.ends_with('{')) {
+        let Some(name) = line.split_whitespace().find(|word| word.starts_with("shmlimit_segment")) else {
+            continue;
+        };
+        assert!(known.iter().any(|facts| facts.name == name), "{name} has no facts");
+        seen += 1;
+    }
+    assert_eq!(seen, known.len());
 }

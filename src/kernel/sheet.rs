@@ -28,7 +28,8 @@ pub const SHEET_WORDS: usize = LEDGER_AT + LEDGER_WORDS;
 /// How many of them come before the rings.
 pub const SHEET_HEAD_WORDS: usize = OUTCOMES_AT;
 
-const HEALTH_AT: usize = 0;
+/// Where the breaker's state and the gate are.
+pub const HEALTH_AT: usize = 0;
 const WRITTEN_OFF_AT: usize = HEALTH_AT + 13;
 const _: () = {
     assert!(std::mem::offset_of!(Health, written_off) == 8 * WRITTEN_OFF_AT);
@@ -39,15 +40,27 @@ const _: () = {
     assert!(std::mem::offset_of!(Health, agreed) == 8 * 8 && std::mem::offset_of!(Health, run) == 8 * 9);
     assert!(std::mem::offset_of!(Health, oldest) == 8 * 10 && std::mem::offset_of!(Health, errors) == 8 * 11);
     assert!(std::mem::offset_of!(Tallies, ok) == 0);
+    assert!(std::mem::offset_of!(Tallies, latency_sum) == 8 * LATENCY_SUM_AT);
+    assert!(std::mem::offset_of!(Tallies, latency) == 8 * LATENCY_AT);
 };
-const TALLIES_AT: usize = 16;
-const GATE_NOTE_AT: usize = 40;
-const PACE_AT: usize = 48;
-const WINDOWS_AT: usize = 56;
-const TRANSITIONS_AT: usize = 88;
-const OUTCOMES_AT: usize = 112;
-const ADMISSIONS_AT: usize = OUTCOMES_AT + MAX_OUTCOMES as usize;
-pub(super) const LEDGER_AT: usize = ADMISSIONS_AT + MAX_ADMISSIONS;
+/// Where the tallies are.
+pub const TALLIES_AT: usize = 16;
+const LATENCY_SUM_AT: usize = 5;
+const LATENCY_AT: usize = 6;
+/// Where the gate note is.
+pub const GATE_NOTE_AT: usize = 40;
+/// Where the pace is.
+pub const PACE_AT: usize = 48;
+/// Where the windows are.
+pub const WINDOWS_AT: usize = 56;
+/// Where the transitions are.
+pub const TRANSITIONS_AT: usize = 88;
+/// Where the ring of outcomes is.
+pub const OUTCOMES_AT: usize = 112;
+/// Where the ring of admissions is.
+pub const ADMISSIONS_AT: usize = OUTCOMES_AT + MAX_OUTCOMES as usize;
+/// Where the ledger is.
+pub const LEDGER_AT: usize = ADMISSIONS_AT + MAX_ADMISSIONS;
 /// Times of admissions that are remembered at most: one more than gaps between them.
 pub const MAX_ADMISSIONS: usize = 1024;
 /// Transitions that are remembered.
@@ -344,6 +357,15 @@ pub trait SheetMemory: Memory {
     fn add_ok(&mut self) {
         let [ok] = self.sheet(TALLIES_AT);
         self.set_sheet(TALLIES_AT, [u64::wrapping_add(ok, 1)]);
+    }
+
+    /// Counts how long a call took.
+    fn add_latency(&mut self, latency: Nanos) {
+        let (sum, count) = (TALLIES_AT + LATENCY_SUM_AT, TALLIES_AT + LATENCY_AT + bucket(latency));
+        for (word, more) in [(sum, latency.0), (count, 1)] {
+            let [before] = self.sheet(word);
+            self.set_sheet(word, [u64::wrapping_add(before, more)]);
+        }
     }
 
     /// Stores how calls ended.

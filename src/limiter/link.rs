@@ -170,6 +170,22 @@ impl Link {
         }
     }
 
+    /// [`decide_at_once`](Self::decide_at_once) for one who goes on to wait where it is not admitted: a refusal is then
+    /// none, and is not counted.
+    pub(super) fn take_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Grant<'_>> {
+        let segment = &self.segment;
+        let (mut tx, now) = segment.begin_at_once(member, raw)?;
+        if !tx.waiting().is_empty() || now >= tx.attention() {
+            return None;
+        }
+        let ticket = decide::acquire(&mut tx, member.slot, ask, now).ok();
+        let committed = tx.commit().is_ok();
+        tx.end();
+        let ticket = ticket.filter(|_| committed)?;
+        slots::tally(segment.words(), member.slot, slot::GRANTED);
+        Some(Grant::new(self, member.badge, ticket))
+    }
+
     /// One try.
     pub(super) fn decide(
         &self,

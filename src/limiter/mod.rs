@@ -5,6 +5,7 @@ mod condition;
 mod control;
 mod grant;
 mod group;
+mod hurry;
 mod link;
 mod outcome;
 mod owned;
@@ -24,6 +25,7 @@ pub use waiting::{Step, Waiting};
 
 use crate::error::Error;
 use crate::kernel::Policy;
+use crate::kernel::policy::PolicyWords;
 use crate::paths::{self, LimiterName};
 use crate::segment::directory::{Allowances, Directory};
 use crate::segment::{Bounds, Segment};
@@ -271,6 +273,12 @@ impl Limiter {
     /// The policy in force.
     pub fn policy(&self) -> Result<Policy, Error> {
         self.follow(|link| link.segment.policy())
+    }
+
+    /// The name of the rule at that place in the policy, such as [`Refusal::rule`] says. Cheaper than the whole policy.
+    pub fn rule_name(&self, place: usize) -> Option<String> {
+        let name = self.follow(|link| link.segment.look(|view| view.rule_name(place))).ok()??;
+        Some(name.as_str().to_owned())
     }
 
     /// Puts another policy in force for all processes at once: tokens are kept, and clipped to a smaller capacity

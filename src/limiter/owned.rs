@@ -76,6 +76,10 @@ impl OwnedGrant {
         Duration::from_nanos(self.ticket.delay.0)
     }
 
+    pub(super) fn link(&self) -> Option<&Link> {
+        self.home.as_ref()?.first.at_depth(self.depth)
+    }
+
     /// Ends it, unless it is over already, or that fails.
     fn end<R>(
         &mut self,
@@ -84,8 +88,7 @@ impl OwnedGrant {
         if self.done {
             return Ok(None);
         }
-        let link = self.home.as_ref().and_then(|home| home.first.at_depth(self.depth));
-        let ended = link.map(|link| how(link, self.badge, &self.ticket)).transpose()?;
+        let ended = self.link().map(|link| how(link, self.badge, &self.ticket)).transpose()?;
         self.done = true;
         Ok(ended)
     }

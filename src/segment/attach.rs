@@ -198,6 +198,12 @@ impl Segment {
         }
     }
 
+    /// Whether somebody holds the lock just now. A hint: it may have changed already.
+    #[inline(always)]
+    pub fn is_busy(&self) -> bool {
+        lock::owner(self.words.lock().load(Ordering::Relaxed)).is_some()
+    }
+
     /// Whether it is time to look if the file is still in its place.
     #[inline(always)]
     pub fn is_place_due(&self, raw: u64) -> bool {

@@ -239,11 +239,16 @@ pub const fn layout_hash() -> u64 {
     hash
 }
 
-const CHECKSUM_SEED: u64 = 0xcbf2_9ce4_8422_2325;
+/// What a checksum starts from.
+pub const CHECKSUM_SEED: u64 = 0xcbf2_9ce4_8422_2325;
+/// What it is multiplied with at each word.
+pub const CHECKSUM_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+/// How far it is then shifted to the right.
+pub const CHECKSUM_SHIFT: u32 = 29;
 
 const fn mix(hash: u64, word: u64) -> u64 {
-    let x = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    x ^ (x >> 29)
+    let x = (hash ^ word).wrapping_mul(CHECKSUM_FACTOR);
+    x ^ (x >> CHECKSUM_SHIFT)
 }
 
 /// Detects damage, not malice: whoever may write the file may also write its checksum.

@@ -68,6 +68,8 @@ mod windows;
 #[cfg(all(windows, not(loom)))]
 use windows as platform;
 
+#[cfg(all(target_os = "linux", not(loom)))]
+pub use platform::FIRST_PULSE;
 #[cfg(all(feature = "cli", not(loom)))]
 pub use platform::spawn_with_mask;
 #[cfg(all(any(unix, windows), not(loom)))]

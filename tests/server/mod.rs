@@ -11,7 +11,7 @@ use crate::support::boot_time;
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,15 +50,33 @@ pub struct Seen {
     pub at: u64,
     /// How the server answered.
     pub status: u16,
+    /// How many requests waited for an answer, this one included, without those whose clients had gone.
+    pub open: usize,
 }
 
 #[derive(Default)]
 struct Book {
     plans: HashMap<String, VecDeque<Answer>>,
     seen: Vec<Seen>,
-    /// Requests that are not answered yet, and the most there ever were of them.
-    open: usize,
+    /// Connections whose requests are not answered yet, and the most there ever were of them.
+    open: Vec<RawFd>,
     most: usize,
+    /// What those had asked for who went before they were answered.
+    left: Vec<String>,
+}
+
+impl Book {
+    fn answered(&mut self, stream: &TcpStream) {
+        self.open.retain(|open| *open != stream.as_raw_fd());
+    }
+}
+
+/// Whether the other end of a connection, which has said all it had to say, is still there.
+fn is_there(stream: RawFd) -> bool {
+    let mut byte = 0u8;
+    let flags = nix::libc::MSG_PEEK | nix::libc::MSG_DONTWAIT;
+    // SAFETY: room for the one byte that may come; whose descriptor it is stays open while it is in the book.
+    unsafe { nix::libc::recv(stream, (&raw mut byte).cast(), 1, flags) != 0 }
 }
 
 /// The server; it ends when this is dropped.
@@ -109,6 +127,11 @@ impl Server {
         self.book.lock().unwrap().most
     }
 
+    /// How many went before they were answered, of those who asked for this, and were to be answered slowly.
+    pub fn left(&self, path: &str) -> usize {
+        self.book.lock().unwrap().left.iter().filter(|left| *left == path).count()
+    }
+
     /// Those for one path.
     pub fn seen_at(&self, path: &str) -> Vec<Seen> {
         self.seen().into_iter().filter(|seen| seen.path == path).collect()
@@ -143,13 +166,14 @@ fn serve(mut stream: &TcpStream, book: &Mutex<Book>) -> std::io::Result<()> {
             Answer::Hang | Answer::Close => 0,
         };
         // Under the lock, so that the order of the book is the order of the times.
-        book.seen.push(Seen { path, at: boot_time(), status });
-        book.open += 1;
-        book.most = book.most.max(book.open);
+        book.open.push(stream.as_raw_fd());
+        book.most = book.most.max(book.open.len());
+        let open = book.open.iter().filter(|open| is_there(**open)).count();
+        book.seen.push(Seen { path: path.clone(), at: boot_time(), status, open });
         answer
     };
     // Before the client can know that it was answered.
-    let answered = || book.lock().unwrap().open -= 1;
+    let answered = || book.lock().unwrap().answered(stream);
     let (status, headers) = match answer {
         Answer::Close => {
             answered();
@@ -162,6 +186,9 @@ fn serve(mut stream: &TcpStream, book: &Mutex<Book>) -> std::io::Result<()> {
         }
         Answer::Slow(delay, status) => {
             std::thread::sleep(delay);
+            if !is_there(stream.as_raw_fd()) {
+                book.lock().unwrap().left.push(path);
+            }
             (status, Vec::new())
         }
         Answer::Status(status, headers) => (status, headers),
@@ -172,11 +199,11 @@ fn serve(mut stream: &TcpStream, book: &Mutex<Book>) -> std::io::Result<()> {
     stream.write_all(head.as_bytes())
 }
 
-/// `/status/503` is answered with 503, `/retry-after` with 429, `/slow` slowly; everything else is fine.
+/// `/status/503` is answered with 503, `/retry-after` with 429, `/slow` and what begins so slowly; everything else is fine.
 fn by_path(path: &str) -> Answer {
     match path {
         "/retry-after" => Answer::retry_after(429, "0"),
-        "/slow" => Answer::Slow(Duration::from_millis(20), 200),
+        slow if slow.starts_with("/slow") => Answer::Slow(Duration::from_millis(20), 200),
         _ => Answer::status(
             path.strip_prefix("/status/").and_then(|status| status.parse().ok()).unwrap_or(200),
         ),

@@ -5,7 +5,8 @@ mod error;
 mod health;
 mod name;
 mod rule;
-mod words;
+#[doc(hidden)]
+pub mod words;
 
 pub use adaptive::{
     Adaptive, AdaptiveDraft, HeaderFormat, MAX_HISTORY, MAX_WINDOWS, PaceWindow, PaceWindowDraft, WindowKind,

@@ -30,16 +30,26 @@ use crate::kernel::{MAX_RULES, MAX_UNITS};
 /// How many words an encoded policy takes.
 pub const POLICY_WORDS: usize = PACE_WINDOWS_AT + MAX_WINDOWS * PACE_WINDOW_WORDS;
 
-const QUEUEING_AT: usize = 2;
-const WINDOW_AT: usize = 4;
-const BREAKER_AT: usize = 6;
-const BACKOFF_AT: usize = BREAKER_AT + BREAKER_WORDS;
-const ADAPTIVE_AT: usize = BACKOFF_AT + BACKOFF_WORDS;
-const PROVIDER_AT: usize = ADAPTIVE_AT + 3;
-const UNITS_AT: usize = PROVIDER_AT + NAME_WORDS;
-const RULES_AT: usize = UNITS_AT + MAX_UNITS * NAME_WORDS;
-const RULE_POLICY_WORDS: usize = NAME_WORDS + 6;
-const PACE_WINDOWS_AT: usize = RULES_AT + MAX_RULES * RULE_POLICY_WORDS;
+/// Where queueing is.
+pub const QUEUEING_AT: usize = 2;
+/// Where the outcome window is.
+pub const WINDOW_AT: usize = 4;
+/// Where the breaker is.
+pub const BREAKER_AT: usize = 6;
+/// Where the backoff is.
+pub const BACKOFF_AT: usize = BREAKER_AT + BREAKER_WORDS;
+/// Where the numbers are by which headers set the pace.
+pub const ADAPTIVE_AT: usize = BACKOFF_AT + BACKOFF_WORDS;
+/// Where the provider's name is.
+pub const PROVIDER_AT: usize = ADAPTIVE_AT + 3;
+/// Where the units' names are.
+pub const UNITS_AT: usize = PROVIDER_AT + NAME_WORDS;
+/// Where the rules are.
+pub const RULES_AT: usize = UNITS_AT + MAX_UNITS * NAME_WORDS;
+/// How many words a rule takes.
+pub const RULE_POLICY_WORDS: usize = NAME_WORDS + 6;
+/// Where the windows are that headers tell about.
+pub const PACE_WINDOWS_AT: usize = RULES_AT + MAX_RULES * RULE_POLICY_WORDS;
 
 const _: () = assert!(PROVIDER_AT == 32 && RULES_AT == 52 && POLICY_WORDS == 188);
 
@@ -94,6 +104,15 @@ pub trait PolicyWords {
     fn has_priorities(&self) -> bool {
         let [word] = self.policy(QUEUEING_AT);
         Queueing::from_word(word).priorities
+    }
+
+    /// The name of a rule, if there is one of that number.
+    fn rule_name(&self, rule: usize) -> Option<Name> {
+        let [counts] = self.policy(0);
+        if rule >= usize::from(counts as u8).min(MAX_RULES) {
+            return None;
+        }
+        Name::from_words(self.policy(RULES_AT + rule * RULE_POLICY_WORDS))
     }
 
     /// The first rule, if there is one; any words give one of which nothing can go wrong.

@@ -26,6 +26,7 @@ pub(crate) use files::{
 };
 pub(crate) use memory::{ForkWords, SharedMap, futex_wait, futex_wait_in_time, futex_wake};
 pub(crate) use names::{boot_id, process_id, program_name};
+pub use pulse::FIRST_PULSE;
 pub(crate) use pulse::{Pulse, TakenPulse, pulse_is_held};
 pub(crate) use unnamed::{UnnamedFile, unnamed_file};
 

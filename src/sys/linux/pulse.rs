@@ -20,7 +20,7 @@ use nix::libc;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap};
 
 /// Far past the end of any segment, where no other lock can meet ours, and still within a signed 64-bit offset.
-const FIRST_PULSE: i64 = 1 << 62;
+pub const FIRST_PULSE: i64 = 1 << 62;
 
 /// The kernel rounds up to one page, whatever its size.
 const ONE_PAGE: NonZeroUsize = NonZeroUsize::new(1).unwrap();

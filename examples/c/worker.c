@@ -1,0 +1,210 @@
+/*
+ * A worker that shares its budget with every program on the machine, whatever it is written in.
+ *
+ *     cc -std=c11 worker.c $(pkg-config --cflags --libs shmlimit) -o worker
+ *     ./worker tmdb --url http://127.0.0.1:8080/movie/603 --seconds 15
+ *     shmlimit run tmdb -- curl ...          another program, the same budget
+ *
+ * Without --url it holds each permit for a while (--hold milliseconds) and makes no call.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <shmlimit.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND UINT64_C(1000000000)
+
+static volatile sig_atomic_t interrupted;
+static uint64_t ends_at = UINT64_MAX;
+static struct { uint64_t granted, ok, throttled, errors, refused; } total;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interrupted = 1; /* nothing of the library may be called here */
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
+/* Asked by the library while a call waits, and by us between calls. */
+static int stop(void *context)
+{
+    (void)context;
+    return interrupted || now_ns() >= ends_at;
+}
+
+static void pause_ns(uint64_t ns)
+{
+    uint64_t left = stop(NULL) ? 0 : ends_at - now_ns();
+    if (ns > left)
+        ns = left;
+    struct timespec time = {.tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND)};
+    nanosleep(&time, NULL); /* a signal ends it */
+}
+
+/* Connects to the host of "http://HOST[:PORT]/PATH". Returns -1 and what went wrong, or a socket. */
+static int open_connection(const char *host, const char *port, uint32_t *error)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
+    if (getaddrinfo(host, port, &hints, &found) != 0) {
+        *error = SHMLIMIT_ERROR_DNS;
+        return -1;
+    }
+    struct timeval patience = {.tv_sec = 10};
+    int fd = socket(found->ai_family, found->ai_socktype, 0);
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    }
+    if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) != 0) {
+        *error = errno == EINPROGRESS ? SHMLIMIT_ERROR_CONNECT_TIMEOUT : SHMLIMIT_ERROR_CONNECTION;
+        close(fd);
+        fd = -1;
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+/* Gets a page. Returns how long the head of the response is that `head` now holds; 0 and why, if there is none. */
+static size_t get(const char *url, char *head, size_t room, uint32_t *error)
+{
+    char host[256], port[6] = "80", path[1024] = "", request[2048];
+    *error = SHMLIMIT_ERROR_CONNECTION;
+    if (sscanf(url, "http://%255[^:/]:%5[0-9]/%1023s", host, port, path) < 2 &&
+        sscanf(url, "http://%255[^:/]/%1023s", host, path) < 1)
+        return 0;
+    int fd = open_connection(host, port, error);
+    if (fd < 0)
+        return 0;
+    int length = snprintf(request, sizeof request, "GET /%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path, host);
+    size_t got = 0;
+    int whole = 0;
+    if (send(fd, request, (size_t)length, MSG_NOSIGNAL) == length) {
+        while (!whole && got < room - 1) {
+            ssize_t more = recv(fd, head + got, room - 1 - got, 0);
+            if (more < 0 && errno == EINTR)
+                continue;
+            if (more < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+                *error = SHMLIMIT_ERROR_READ_TIMEOUT;
+            if (more <= 0)
+                break;
+            got += (size_t)more;
+            head[got] = '\0';
+            char *end = strstr(head, "\r\n\r\n");
+            if (end != NULL) {
+                got = (size_t)(end - head) + 4;
+                whole = 1;
+            }
+        }
+    }
+    close(fd);
+    return whole ? got : 0;
+}
+
+/* Makes the call, and tells everybody how it ended. Returns whether to try again, after having waited for that. */
+static int call(shmlimit_grant grant, const char *url, uint32_t attempt)
+{
+    char head[16384];
+    shmlimit_outcome outcome = {.size = sizeof outcome, .attempt = attempt};
+    shmlimit_advice advice = {.size = sizeof advice};
+    uint64_t began = now_ns();
+    outcome.head = head; /* the library reads status and headers from it */
+    outcome.head_length = get(url, head, sizeof head, &outcome.error);
+    if (outcome.head_length > 0)
+        outcome.error = 0;
+    outcome.latency_ns = now_ns() - began;
+    if (shmlimit_record(grant, &outcome, &advice) != SHMLIMIT_OK) {
+        fprintf(stderr, "worker: %s\n", shmlimit_last_error());
+        shmlimit_release(grant); /* a head that makes no sense: the permit is still out */
+        total.errors++;
+        return 0;
+    }
+    switch (advice.outcome_class) {
+    case SHMLIMIT_CLASS_OK: total.ok++; break;
+    case SHMLIMIT_CLASS_THROTTLED: total.throttled++; break;
+    default: total.errors++;
+    }
+    if (advice.retry)
+        pause_ns(advice.wait_ns);
+    return (int)advice.retry;
+}
+
+static void hold(shmlimit_grant grant, uint64_t ns)
+{
+    pause_ns(ns);
+    if (shmlimit_release(grant) == SHMLIMIT_OK)
+        total.ok++;
+}
+
+int main(int argc, char **argv)
+{
+    shmlimit_options options = {.size = sizeof options};
+    shmlimit_request request = {.size = sizeof request, .stop = stop, .timeout_ns = 5 * SECOND};
+    shmlimit_answer answer = {.size = sizeof answer};
+    const char *url = NULL;
+    uint64_t count = UINT64_MAX, hold_ns = 10 * SECOND / 1000;
+    for (int i = 2; i + 1 < argc; i += 2) {
+        const char *value = argv[i + 1];
+        if (strcmp(argv[i], "--dir") == 0) options.directory = value;
+        else if (strcmp(argv[i], "--url") == 0) url = value;
+        else if (strcmp(argv[i], "--count") == 0) count = strtoull(value, NULL, 10);
+        else if (strcmp(argv[i], "--seconds") == 0) ends_at = now_ns() + (uint64_t)(strtod(value, NULL) * 1e9);
+        else if (strcmp(argv[i], "--hold") == 0) hold_ns = strtoull(value, NULL, 10) * SECOND / 1000;
+        else if (strcmp(argv[i], "--timeout") == 0) request.timeout_ns = (uint64_t)(strtod(value, NULL) * 1e9);
+        else if (strcmp(argv[i], "--priority") == 0)
+            request.priority = strcmp(value, "webhook") == 0 ? SHMLIMIT_PRIORITY_WEBHOOK
+                             : strcmp(value, "user") == 0    ? SHMLIMIT_PRIORITY_USER
+                                                             : SHMLIMIT_PRIORITY_BACKGROUND;
+        else return fprintf(stderr, "worker: no such option: %s\n", argv[i]), 2;
+    }
+    if (argc < 2 || argc % 2 != 0)
+        return fputs("usage: worker NAME [--dir DIR] [--url URL] [--count N] [--seconds S] [--hold MS] [--timeout S]"
+                     " [--priority webhook|user|background]\n", stderr), 2;
+
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    shmlimit_limiter *limiter;
+    if (shmlimit_open(argv[1], &options, &limiter) != SHMLIMIT_OK)
+        return fprintf(stderr, "worker: %s\n", shmlimit_last_error()), 1;
+
+    int32_t code = SHMLIMIT_OK;
+    uint32_t attempt = 1;
+    while (total.granted < count && !stop(NULL)) {
+        shmlimit_grant grant;
+        code = shmlimit_acquire(limiter, &request, &grant, &answer);
+        if (code == SHMLIMIT_REFUSED) { /* not within the timeout: come again when it may be possible */
+            total.refused++;
+            pause_ns(answer.retry_after_ns < SECOND ? answer.retry_after_ns : SECOND);
+            continue;
+        }
+        if (code != SHMLIMIT_OK)
+            break; /* stopped, or a failure */
+        total.granted++;
+        pause_ns(answer.delay_ns); /* only a leaky bucket asks for that */
+        if (url == NULL)
+            hold(grant, hold_ns);
+        else
+            attempt = call(grant, url, attempt) ? attempt + 1 : 1;
+    }
+    if (code > SHMLIMIT_SLEEP)
+        fprintf(stderr, "worker: %s\n", shmlimit_last_error());
+    shmlimit_close(limiter);
+    printf("{\"granted\": %" PRIu64 ", \"ok\": %" PRIu64 ", \"throttled\": %" PRIu64 ", \"errors\": %" PRIu64
+           ", \"refused\": %" PRIu64 "}\n", total.granted, total.ok, total.throttled, total.errors, total.refused);
+    return code > SHMLIMIT_SLEEP;
+}

@@ -1,0 +1,234 @@
+// A worker that shares its budget with every program on the machine, in C++17.
+//
+//     c++ -std=c++17 worker.cpp $(pkg-config --cflags --libs shmlimit) -o worker
+//     ./worker tmdb --url http://127.0.0.1:8080/movie/603 --seconds 15
+//
+// The first half is a small wrapper that a program may copy: limiters and grants end with their scope, failures are
+// exceptions, a refusal is a value. Without --url each permit is held for a while (--hold milliseconds).
+#include <shmlimit.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <map>
+#include <netdb.h>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+namespace shm {
+
+using std::chrono::nanoseconds;
+
+struct Error : std::runtime_error {
+    explicit Error(int32_t code) : std::runtime_error(shmlimit_last_error()), code(code) {}
+    int32_t code;
+};
+
+// All zero but its size.
+template <class T> T sized()
+{
+    T value{};
+    value.size = sizeof value;
+    return value;
+}
+
+inline int32_t check(int32_t code)
+{
+    if (code >= SHMLIMIT_NULL_POINTER)
+        throw Error(code);
+    return code;
+}
+
+// The right to make one call. It is given back when it goes, unless it was recorded.
+class Grant {
+public:
+    explicit Grant(shmlimit_grant number) : number_(number) {}
+    Grant(Grant &&other) noexcept : number_(std::exchange(other.number_, 0)) {}
+    Grant &operator=(Grant &&other) noexcept
+    {
+        std::swap(number_, other.number_);
+        return *this;
+    }
+    ~Grant()
+    {
+        if (number_ != 0)
+            shmlimit_release(number_);
+    }
+    // If it throws, the grant is still there.
+    shmlimit_advice record(const shmlimit_outcome &outcome)
+    {
+        auto advice = sized<shmlimit_advice>();
+        check(shmlimit_record(number_, &outcome, &advice));
+        number_ = 0;
+        return advice;
+    }
+    // The call was never sent.
+    void cancel() { check(shmlimit_cancel(std::exchange(number_, 0))); }
+
+private:
+    shmlimit_grant number_;
+};
+
+class Limiter {
+public:
+    explicit Limiter(const std::string &name, const shmlimit_options &options = sized<shmlimit_options>())
+    {
+        check(shmlimit_open(name.c_str(), &options, &handle_));
+    }
+    Limiter(const Limiter &) = delete;
+    Limiter &operator=(const Limiter &) = delete;
+    ~Limiter() { shmlimit_close(handle_); }
+    // Nothing: refused (the answer says why), or stopped (its reason is 0).
+    std::optional<Grant> acquire(const shmlimit_request &request, shmlimit_answer &answer) const
+    {
+        shmlimit_grant grant = 0;
+        if (check(shmlimit_acquire(handle_, &request, &grant, &answer)) != SHMLIMIT_OK)
+            return std::nullopt;
+        return Grant(grant);
+    }
+
+private:
+    shmlimit_limiter *handle_ = nullptr;
+};
+
+} // namespace shm
+
+using Clock = std::chrono::steady_clock;
+
+static std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler stores it");
+static Clock::time_point ends_at = Clock::time_point::max();
+
+extern "C" void on_signal(int) { interrupted = true; }
+extern "C" int stop(void *) { return interrupted || Clock::now() >= ends_at; }
+
+static void pause_for(uint64_t ns)
+{
+    auto until = Clock::now() + shm::nanoseconds(ns < 3600000000000u ? ns : 3600000000000u);
+    while (!stop(nullptr) && Clock::now() < until)
+        std::this_thread::sleep_until(std::min({until, ends_at, Clock::now() + std::chrono::milliseconds(100)}));
+}
+
+// A connection that closes itself.
+struct Connection {
+    int fd = -1;
+    ~Connection()
+    {
+        if (fd >= 0)
+            close(fd);
+    }
+};
+
+// The head of the response to a GET; empty, and why, if there is none.
+static std::string get(const std::string &host, const std::string &port, const std::string &path, uint32_t &error)
+{
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    error = SHMLIMIT_ERROR_DNS;
+    if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0)
+        return {};
+    error = SHMLIMIT_ERROR_CONNECTION;
+    Connection connection{socket(found->ai_family, found->ai_socktype, 0)};
+    timeval patience{};
+    patience.tv_sec = 10;
+    setsockopt(connection.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    bool connected = connect(connection.fd, found->ai_addr, found->ai_addrlen) == 0;
+    freeaddrinfo(found);
+    std::string request = "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n", head;
+    if (!connected || send(connection.fd, request.data(), request.size(), MSG_NOSIGNAL) != ssize_t(request.size()))
+        return {};
+    char part[4096];
+    for (size_t end; (end = head.find("\r\n\r\n")) == std::string::npos;) {
+        ssize_t length = recv(connection.fd, part, sizeof part, 0);
+        if (length < 0 && errno == EINTR)
+            continue;
+        if (length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            error = SHMLIMIT_ERROR_READ_TIMEOUT;
+        if (length <= 0)
+            return {};
+        head.append(part, size_t(length));
+    }
+    error = 0;
+    return head.substr(0, head.find("\r\n\r\n") + 4);
+}
+
+static uint64_t number(const std::string &text, double unit) { return uint64_t(std::stod(text) * unit); }
+
+int main(int argc, char **argv)
+try {
+    if (argc < 2 || argc % 2 != 0)
+        return std::cerr << "usage: worker NAME [--OPTION VALUE]...; options as in worker.c\n", 2;
+    std::map<std::string, std::string> given{{"--priority", "background"}, {"--timeout", "5"}, {"--hold", "10"}};
+    for (int i = 2; i + 1 < argc; i += 2)
+        given[argv[i]] = argv[i + 1];
+    uint64_t count = given.count("--count") ? number(given["--count"], 1) : UINT64_MAX;
+    if (given.count("--seconds"))
+        ends_at = Clock::now() + shm::nanoseconds(number(given["--seconds"], 1e9));
+    std::string host, port = "80", path = "/", url = given["--url"];
+    if (url.rfind("http://", 0) == 0) {
+        size_t slash = std::min(url.find('/', 7), url.size()), colon = std::min(url.find(':', 7), slash);
+        host = url.substr(7, colon - 7);
+        port = colon < slash ? url.substr(colon + 1, slash - colon - 1) : port;
+        path = slash < url.size() ? url.substr(slash) : path;
+    }
+    std::signal(SIGINT, on_signal);
+
+    auto options = shm::sized<shmlimit_options>();
+    if (given.count("--dir"))
+        options.directory = given["--dir"].c_str();
+    shm::Limiter limiter(argv[1], options);
+    auto request = shm::sized<shmlimit_request>();
+    request.stop = stop;
+    request.timeout_ns = number(given["--timeout"], 1e9);
+    request.priority = given["--priority"] == "webhook" ? SHMLIMIT_PRIORITY_WEBHOOK
+                     : given["--priority"] == "user"    ? SHMLIMIT_PRIORITY_USER
+                                                        : SHMLIMIT_PRIORITY_BACKGROUND;
+    std::map<uint32_t, uint64_t> ended;
+    uint64_t granted = 0, refused = 0;
+    auto answer = shm::sized<shmlimit_answer>();
+    for (uint32_t attempt = 1; granted < count && !stop(nullptr);) {
+        std::optional<shm::Grant> grant = limiter.acquire(request, answer);
+        if (!grant) { // not within the timeout: come again when it may be possible
+            refused += answer.reason != 0;
+            pause_for(std::min<uint64_t>(answer.retry_after_ns, 1000000000));
+            continue;
+        }
+        granted++;
+        pause_for(answer.delay_ns); // only a leaky bucket asks for that
+        if (host.empty()) {
+            pause_for(number(given["--hold"], 1e6));
+            ended[SHMLIMIT_CLASS_OK]++;
+            continue; // the grant goes, and gives its permit back
+        }
+        auto outcome = shm::sized<shmlimit_outcome>();
+        auto began = Clock::now();
+        std::string head = get(host, port, path, outcome.error);
+        outcome.head = head.data();
+        outcome.head_length = head.size();
+        outcome.latency_ns = uint64_t(shm::nanoseconds(Clock::now() - began).count());
+        outcome.attempt = attempt;
+        shmlimit_advice advice = grant->record(outcome);
+        ended[advice.outcome_class]++;
+        attempt = advice.retry ? attempt + 1 : 1;
+        if (advice.retry)
+            pause_for(advice.wait_ns);
+    }
+    uint64_t ok = ended[SHMLIMIT_CLASS_OK], throttled = ended[SHMLIMIT_CLASS_THROTTLED];
+    std::cout << "{\"granted\": " << granted << ", \"ok\": " << ok << ", \"throttled\": " << throttled
+              << ", \"errors\": " << granted - ok - throttled << ", \"refused\": " << refused << "}\n";
+    return 0;
+} catch (const std::exception &error) {
+    std::cerr << "worker: " << error.what() << '\n';
+    return 1;
+}

@@ -1,0 +1,391 @@
+"""What happens to a call that an HTTP client makes through a limiter, whichever client and event loop that is.
+
+The decisions are here, once, as a generator that asks for one operation after the other: wait for a grant, sleep, send,
+throw an answer away. Whoever drives it carries them out, awaiting them or not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import (
+    Any,
+    Callable,
+    Collection,
+    Dict,
+    Generator,
+    Generic,
+    Iterator,
+    Mapping,
+    Optional,
+    Protocol,
+    Set,
+    Tuple,
+    TypedDict,
+    TypeVar,
+    Union,
+)
+
+from ._acquiring import _running_trio
+from ._errors import Refused
+from ._limiter import Limiter
+from ._shmlimit import Grant, Recorded
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+_Request = TypeVar("_Request", contravariant=True)
+_Response = TypeVar("_Response", contravariant=True)
+_Value = TypeVar("_Value")
+
+Amount = Union[int, Mapping[str, int]]
+"""A cost: how many requests, or a mapping of units to whole numbers."""
+Cost = Union[Amount, Callable[[Any], Optional[Amount]]]
+"""A cost, or a function of the request that tells it."""
+Priority = Union[str, Callable[[Any], Optional[str]]]
+"""A priority, or a function of the request that tells it."""
+OnRefused = Union[str, Callable[[Refused], BaseException]]
+"""What a refusal becomes: "raise", or a function that makes another exception of it."""
+
+IDEMPOTENT = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
+"""Methods that may be sent twice without harm (RFC 9110, 9.2.2)."""
+
+_SHORT = 64 * 1024
+
+
+class Options(TypedDict, total=False):
+    """What all adapters take besides a limiter; their docstrings say what it means."""
+
+    priority: Optional[Priority]
+    cost: Optional[Cost]
+    actual_cost: Optional[Callable[[Any], Any]]
+    timeout: Union[float, timedelta, None]
+    retries: Optional[int]
+    retry_methods: Collection[str]
+    hold: str
+    on_refused: OnRefused
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What an exception of a client means."""
+
+    error: Optional[str] = None
+    """The kind of error to record; None: it says nothing about the server."""
+    sent: bool = True
+    """Whether the call may have reached the server."""
+    passing: bool = True
+    """Whether it may go away by itself."""
+
+
+NEVER_SENT = Failure(sent=False)
+UNKNOWN = Failure()
+
+
+class Client(Protocol[_Request, _Response]):
+    """What is particular to a client. Those that return Any do something: they are awaited if the client is async."""
+
+    def method(self, request: _Request) -> str:
+        """The HTTP method."""
+
+    def rewind(self, request: _Request) -> bool:
+        """Makes the request ready to be sent once more; False if its body is gone."""
+
+    def head(self, response: _Response) -> Tuple[int, Any]:
+        """Status and headers."""
+
+    def failure(self, exception: BaseException) -> Failure:
+        """What an exception means that `send` raised."""
+
+    def hold(self, response: _Response, release: Callable[[], None]) -> None:
+        """Sees to it that `release` is called when the body was read or given up."""
+
+    def acquire(self, keywords: Dict[str, Any]) -> Any:
+        """Waits for a grant."""
+
+    def sleep(self, seconds: float) -> Any:
+        """Sleeps."""
+
+    def send(self, request: _Request) -> Any:
+        """Sends the request and returns the response."""
+
+    def discard(self, response: _Response, drains: bool) -> Any:
+        """Throws a response away; reads what is left of it if that is little and the connection is to be kept."""
+
+
+class Calls(Generic[Request, Response]):
+    """How calls are made: the part that all clients share."""
+
+    def __init__(
+        self,
+        limiter: Union[Limiter, str],
+        *,
+        priority: Optional[Priority] = None,
+        cost: Optional[Cost] = None,
+        actual_cost: Optional[Callable[[Any], Any]] = None,
+        timeout: Union[float, timedelta, None] = None,
+        retries: Optional[int] = None,
+        retry_methods: Collection[str] = IDEMPOTENT,
+        hold: str = "body",
+        on_refused: OnRefused = "raise",
+    ) -> None:
+        if retries is not None and (isinstance(retries, bool) or not isinstance(retries, int)):
+            raise TypeError(f"retries must be a whole number or None, not {type(retries).__qualname__}")
+        if retries is not None and retries < 0:
+            raise ValueError(f"retries must be 0 or more, not {retries}")
+        if hold not in ("body", "head"):
+            raise ValueError(f'hold must be "body" or "head", not {hold!r}')
+        if on_refused != "raise" and not callable(on_refused):
+            raise ValueError(f'on_refused must be "raise" or a function, not {on_refused!r}')
+        if isinstance(retry_methods, str):
+            raise TypeError("retry_methods must be a collection of methods, not str")
+        self.limiter = Limiter(limiter) if isinstance(limiter, str) else limiter
+        self.priority = priority
+        self.cost = cost
+        self.actual_cost = actual_cost
+        self.timeout = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        self.retries = retries
+        self.retry_methods = frozenset(method.upper() for method in retry_methods)
+        self.hold = hold
+        self.on_refused = on_refused
+
+    def make(self, client: Client[Request, Response], request: Request) -> Response:
+        """Makes the call of a client that does not await."""
+        steps = self._steps(client, request)
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    result = step()
+                except BaseException as exception:
+                    step = steps.throw(exception)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            response: Response = end.value
+            return response
+
+    async def make_async(self, client: Client[Request, Response], request: Request) -> Response:
+        """Makes the call of a client that awaits."""
+        steps = self._steps(client, request)
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    result = await step()
+                except GeneratorExit:
+                    # Nobody runs this coroutine any more, so nothing can be awaited. Grants that are let go of are
+                    # given back.
+                    steps.close()
+                    raise
+                except BaseException as exception:
+                    step = steps.throw(exception)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            response: Response = end.value
+            return response
+
+    def _steps(
+        self, client: Client[Request, Response], request: Request
+    ) -> Generator[Callable[[], Any], Any, Response]:
+        """One call with its retries. Between two attempts there is what the latest came to: a response or an error."""
+        keywords = self._keywords(request)
+        ends = None if self.timeout is None else time.monotonic() + self.timeout
+        response: Optional[Response] = None
+        error: Optional[BaseException] = None
+        wait = 0.0
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                grant: Grant = yield from self._waits(client, keywords, ends, wait)
+            except Refused as refusal:
+                # What the server said is worth more than that it may not be asked again.
+                if response is not None:
+                    return response
+                if error is not None:
+                    raise error
+                raise self._raised(refusal)
+            except GeneratorExit:
+                raise
+            except BaseException:
+                if response is not None:
+                    yield partial(client.discard, response, False)
+                raise
+            if response is not None:
+                done_with, response = response, None
+                try:
+                    yield partial(client.discard, done_with, True)
+                except BaseException:
+                    grant.cancel()
+                    raise
+            error = None
+            sent_at = time.monotonic()
+            try:
+                response = yield partial(client.send, request)
+                assert response is not None
+            except GeneratorExit:
+                raise
+            except BaseException as exception:
+                failure = client.failure(exception)
+                recorded = _record_failure(grant, failure, time.monotonic() - sent_at, attempt)
+                if recorded is None or not failure.passing:
+                    raise
+                if not self._again(client, request, recorded, attempt, ends):
+                    raise
+                error = exception
+            else:
+                try:
+                    latency = time.monotonic() - sent_at
+                    recorded = yield from self._record(client, response, grant, latency, attempt)
+                except GeneratorExit:
+                    raise
+                except BaseException:
+                    if not grant.done:
+                        grant.release()
+                    yield partial(client.discard, response, False)
+                    raise
+                if recorded is None or not self._again(client, request, recorded, attempt, ends):
+                    return response
+            # Until a Retry-After is over the gate is closed, for this call and all others: the queue waits for that.
+            wait = 0.0 if recorded.wait_source == "retry_after" else recorded.wait
+
+    def _waits(
+        self, client: Client[Request, Response], keywords: Dict[str, Any], ends: Optional[float], wait: float
+    ) -> Generator[Callable[[], Any], Any, Grant]:
+        """Waits for the grant, and with it as long as a leaky bucket wants."""
+        if wait > 0:
+            yield partial(client.sleep, wait)
+        if ends is not None:
+            keywords = {**keywords, "timeout": max(0.0, ends - time.monotonic())}
+        grant: Grant = yield partial(client.acquire, keywords)
+        if grant.delay > 0:
+            try:
+                yield partial(client.sleep, grant.delay)
+            except BaseException:
+                grant.cancel()
+                raise
+        return grant
+
+    def _keywords(self, request: Request) -> Dict[str, Any]:
+        keywords: Dict[str, Any] = {}
+        cost, priority = _told(self.cost, request), _told(self.priority, request)
+        if cost is not None:
+            keywords["cost"] = cost
+        if priority is not None:
+            keywords["priority"] = priority
+        return keywords
+
+    def _raised(self, refusal: Refused) -> BaseException:
+        return self.on_refused(refusal) if callable(self.on_refused) else refusal
+
+    def _record(
+        self,
+        client: Client[Request, Response],
+        response: Response,
+        grant: Grant,
+        latency: float,
+        attempt: int,
+    ) -> Generator[Callable[[], Any], Any, Optional[Recorded]]:
+        """Tells everybody how the call ended. Its permit goes back now or with the end of the body."""
+        status, headers = client.head(response)
+        if not 100 <= status <= 599:
+            # Some servers make up their own. Nobody knows what that means, so it means nothing.
+            self._hold(client, response, grant)
+            return None
+        failed = status == 429 or status >= 500
+        said: Dict[str, Any] = {"headers": headers, "latency": latency, "attempt": attempt}
+        if self.actual_cost is not None and not failed:
+            try:
+                cost = self.actual_cost(response)
+                if inspect.isawaitable(cost):
+                    cost = yield partial(_itself, cost)
+            except BaseException:
+                grant.record(status, **said)
+                raise
+            if cost is not None:
+                said["cost"] = cost
+            return grant.record(status, **said)
+        if failed or status == 101 or self.hold == "head":
+            return grant.record(status, **said)
+        # Grant.record would give the permit back. What the headers say must be known now, not after a long body.
+        recorded = self.limiter.record(status, **said)
+        self._hold(client, response, grant)
+        return recorded
+
+    def _hold(self, client: Client[Request, Response], response: Response, grant: Grant) -> None:
+        if self.hold == "head":
+            grant.release()
+        else:
+            # Twice does no harm, and a grant that was forgotten gives its permit back.
+            client.hold(response, partial(grant.__exit__, None, None, None))
+
+    def _again(
+        self,
+        client: Client[Request, Response],
+        request: Request,
+        recorded: Recorded,
+        attempt: int,
+        ends: Optional[float],
+    ) -> bool:
+        """Whether to try again (R68, R76)."""
+        if recorded.wait_source is None:
+            return False
+        if not (recorded.retry if self.retries is None else attempt <= self.retries):
+            return False
+        # Who is told 429 was not served. Anything else may have been done, and would be done twice.
+        if recorded.outcome != "429" and client.method(request).upper() not in self.retry_methods:
+            return False
+        if ends is not None and time.monotonic() + recorded.wait > ends:
+            return False
+        return client.rewind(request)
+
+
+def _told(value: Union[_Value, Callable[[Any], Optional[_Value]], None], request: object) -> Optional[_Value]:
+    return value(request) if callable(value) else value
+
+
+def _itself(value: _Value) -> _Value:
+    return value
+
+
+def _record_failure(grant: Grant, failure: Failure, latency: float, attempt: int) -> Optional[Recorded]:
+    """Gives the permit back, and says what is known."""
+    if failure.error is not None:
+        return grant.record(error=failure.error, latency=latency, attempt=attempt)
+    if failure.sent:
+        grant.release()
+    else:
+        grant.cancel()
+    return None
+
+
+def causes(exception: BaseException) -> Iterator[BaseException]:
+    """An exception and what it was made of, as far as anybody noted it."""
+    seen: Set[int] = set()
+    left = [exception]
+    while left and len(seen) < 32:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        inner = [one.__cause__, one.__context__, getattr(one, "reason", None), getattr(one, "os_error", None)]
+        inner += [*one.args, *getattr(one, "exceptions", ())]
+        left += [other for other in inner if isinstance(other, BaseException)]
+
+
+def is_short(headers: Mapping[str, str]) -> bool:
+    """Whether reading the rest of an answer is less work than a new connection."""
+    length = headers.get("Content-Length", "")
+    return length.isascii() and length.isdigit() and int(length[:9]) <= _SHORT
+
+
+async def sleep_async(seconds: float) -> None:
+    """Sleeps in asyncio or trio, whichever runs."""
+    trio = _running_trio()
+    await (asyncio.sleep(seconds) if trio is None else trio.sleep(seconds))

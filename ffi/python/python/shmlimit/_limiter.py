@@ -1,0 +1,188 @@
+"""The handle, with what only Python has: a decorator, dataclasses, awaiting, pickling."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union, overload
+
+from . import _shmlimit
+from ._acquiring import Acquiring
+from ._snapshot import Snapshot, snapshot_of
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Self = TypeVar("_Self", bound="Limiter")
+_Cost = Union[int, Mapping[str, int]]
+_Path = Union[str, "os.PathLike[str]"]
+_Value = Union[str, int, float, bool]
+
+
+class Limiter(_shmlimit.Limiter):
+    """A named budget, shared with every process that opens the same name in the same directory.
+
+    Open it once per process; it can be used from any thread, from a forked child, and in a `with` block.
+
+    name: its name. Without settings the limiter is used as it is, or made from the preset of its name.
+    directory: where limiters live. Default: $SHMLIMIT_DIR, or the usual place.
+    preset, config, settings: what it must be made of: a preset's name, the text of a TOML file, single settings.
+    rate ("35/s"), burst, concurrency: settings of those names.
+    group: processes of one group have their turns in the queue together.
+    create: whether to make it if it is not there.
+    ignore_environment: leaves variables such as SHMLIMIT_RATE_BASE alone.
+    allow_network_fs: trusts a network file system, on your own risk.
+
+    Raises ConfigError if the limiter is there and was made of something else.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls: Type[_Self],
+        name: str,
+        *,
+        directory: Optional[_Path] = None,
+        preset: Optional[str] = None,
+        config: Optional[str] = None,
+        settings: Optional[Mapping[str, _Value]] = None,
+        group: Optional[str] = None,
+        rate: Optional[str] = None,
+        burst: Optional[int] = None,
+        concurrency: Union[int, str, None] = None,
+        create: bool = True,
+        ignore_environment: bool = False,
+        allow_network_fs: bool = False,
+    ) -> _Self:
+        flags = {"create": create, "ignore_environment": ignore_environment, "allow_network_fs": allow_network_fs}
+        for flag, value in flags.items():
+            if not isinstance(value, bool):
+                raise TypeError(f"{flag} must be a bool, not {type(value).__qualname__}")
+        return super().__new__(
+            cls,
+            name,
+            directory=_place(directory),
+            preset=preset,
+            config=config,
+            settings=settings,
+            group=group,
+            rate=rate,
+            burst=burst,
+            concurrency=concurrency,
+            **flags,
+        )
+
+    def acquire_async(
+        self,
+        *,
+        cost: Optional[_Cost] = None,
+        priority: Optional[str] = None,
+        timeout: Union[float, timedelta, None] = None,
+        deadline: Union[float, datetime, None] = None,
+    ) -> Acquiring:
+        """acquire() for asyncio and trio: `async with limiter.acquire_async() as grant`, or await it.
+
+        It waits in the same queue. Cancelling the task leaves the queue at once. A timeout runs from the moment it is
+        awaited.
+        """
+        keywords: Dict[str, Any] = {}
+        if cost is not None:
+            keywords["cost"] = cost
+        if priority is not None:
+            keywords["priority"] = priority
+        if timeout is not None:
+            keywords["timeout"] = timeout
+        if deadline is not None:
+            keywords["deadline"] = deadline
+        return Acquiring(self, keywords)
+
+    def snapshot(self) -> Snapshot:
+        """Everything there is to see, for people and dashboards."""
+        return snapshot_of(self._snapshot())
+
+    @overload
+    def limit(self, function: _Function) -> _Function: ...
+
+    @overload
+    def limit(
+        self,
+        function: None = None,
+        *,
+        cost: Optional[_Cost] = None,
+        priority: Optional[str] = None,
+        timeout: Union[float, timedelta, None] = None,
+    ) -> Callable[[_Function], _Function]: ...
+
+    def limit(
+        self,
+        function: Optional[_Function] = None,
+        *,
+        cost: Optional[_Cost] = None,
+        priority: Optional[str] = None,
+        timeout: Union[float, timedelta, None] = None,
+    ) -> Union[_Function, Callable[[_Function], _Function]]:
+        """A decorator: every call of the function, `def` or `async def`, waits for a grant, and holds it until it ends.
+
+        Bare, or with what acquire() takes: `@limiter.limit(priority="user")`.
+        """
+        keywords = {"cost": cost, "priority": priority, "timeout": timeout}
+        if function is not None:
+            return self._limited(function, keywords)
+        return lambda function: self._limited(function, keywords)
+
+    def _limited(self, function: _Function, keywords: Dict[str, Any]) -> _Function:
+        if not callable(function):
+            raise TypeError(f"limit decorates a function, not {type(function).__qualname__}")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError("limit cannot decorate a generator: it would hold its grant between its values")
+        wrapper: Any
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def wait_and_await(*args: Any, **kwargs: Any) -> Any:
+                async with self.acquire_async(**keywords):
+                    return await function(*args, **kwargs)
+
+            wrapper = wait_and_await
+        else:
+
+            @functools.wraps(function)
+            def wait_and_call(*args: Any, **kwargs: Any) -> Any:
+                with self.acquire(**keywords):
+                    return function(*args, **kwargs)
+
+            wrapper = wait_and_call
+        limited: _Function = wrapper
+        return limited
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: Optional[Type[BaseException]],
+        exc_value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return _reopened, (type(self), self.name, self._options())
+
+
+def _reopened(cls: Type[_Self], name: str, options: Dict[str, Any]) -> _Self:
+    """The limiter in another process: as it is now, whatever it was made of."""
+    return cls(name, create=False, **options)
+
+
+def limiters(directory: Optional[_Path] = None) -> List[str]:
+    """The names of the limiters in a directory (default: the usual one)."""
+    return _shmlimit.limiters(_place(directory))
+
+
+def _place(directory: Optional[_Path]) -> Optional[str]:
+    try:
+        return None if directory is None else os.fsdecode(directory)
+    except TypeError:
+        raise TypeError(f"directory must be a str or a path, not {type(directory).__qualname__}") from None

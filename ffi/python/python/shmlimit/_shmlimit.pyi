@@ -1,0 +1,137 @@
+from datetime import datetime, timedelta
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, Union, final
+
+from typing_extensions import Self, disjoint_base
+
+from ._snapshot import Transition
+
+_Cost = Union[int, Mapping[str, int]]
+_Text = Union[str, bytes]
+_Headers = Union[Mapping[str, str], Mapping[bytes, bytes], Iterable[Tuple[_Text, _Text]]]
+_Value = Union[str, int, float, bool]
+
+__all__ = ["Grant", "Limiter", "Recorded", "Waiting", "limiters", "__version__", "layout_version", "presets"]
+
+__version__: str
+layout_version: int
+presets: Tuple[str, ...]
+
+def limiters(directory: Union[str, PathLike[str], None] = None) -> List[str]: ...
+
+@disjoint_base
+class Limiter:
+    def __new__(
+        cls,
+        name: str,
+        *,
+        directory: Union[str, PathLike[str], None] = None,
+        preset: Optional[str] = None,
+        config: Optional[str] = None,
+        settings: Optional[Mapping[str, _Value]] = None,
+        group: Optional[str] = None,
+        rate: Optional[str] = None,
+        burst: Optional[int] = None,
+        concurrency: Union[int, str, None] = None,
+        create: bool = True,
+        ignore_environment: bool = False,
+        allow_network_fs: bool = False,
+    ) -> Self: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def directory(self) -> Path: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def config(self) -> str: ...
+    def acquire(
+        self,
+        *,
+        cost: Optional[_Cost] = None,
+        priority: Optional[str] = None,
+        timeout: Union[float, timedelta, None] = None,
+        deadline: Union[float, datetime, None] = None,
+    ) -> Grant: ...
+    def try_acquire(self, *, cost: Optional[_Cost] = None, priority: Optional[str] = None) -> Grant: ...
+    def record(
+        self,
+        status: Optional[int] = None,
+        *,
+        error: Optional[str] = None,
+        headers: Optional[_Headers] = None,
+        latency: Union[float, timedelta, None] = None,
+        attempt: Optional[int] = None,
+        cost: Optional[_Cost] = None,
+        priority: Optional[str] = None,
+    ) -> Recorded: ...
+    def force(self, state: str) -> List[Transition]: ...
+    def set(self, key: str, value: _Value) -> None: ...
+    def close(self) -> None: ...
+    def _begin(
+        self,
+        *,
+        cost: Optional[_Cost] = None,
+        priority: Optional[str] = None,
+        timeout: Union[float, timedelta, None] = None,
+        deadline: Union[float, datetime, None] = None,
+    ) -> Union[Grant, Waiting]: ...
+    def _snapshot(self) -> Dict[str, Any]: ...
+    def _options(self) -> Dict[str, Any]: ...
+
+@final
+class Grant:
+    @property
+    def delay(self) -> float: ...
+    @property
+    def done(self) -> bool: ...
+    @property
+    def limiter(self) -> Limiter: ...
+    def record(
+        self,
+        status: Optional[int] = None,
+        *,
+        error: Optional[str] = None,
+        headers: Optional[_Headers] = None,
+        latency: Union[float, timedelta, None] = None,
+        attempt: Optional[int] = None,
+        cost: Optional[_Cost] = None,
+    ) -> Recorded: ...
+    def release(self) -> None: ...
+    def cancel(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: Optional[Type[BaseException]] = None,
+        exc_value: Optional[BaseException] = None,
+        traceback: Optional[TracebackType] = None,
+        /,
+    ) -> None: ...
+
+@final
+class Recorded:
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def samples(self) -> int: ...
+    @property
+    def error_ratio(self) -> float: ...
+    @property
+    def consec429(self) -> int: ...
+    @property
+    def wait(self) -> float: ...
+    @property
+    def wait_at_most(self) -> float: ...
+    @property
+    def wait_source(self) -> Optional[str]: ...
+    @property
+    def retry(self) -> bool: ...
+    @property
+    def transitions(self) -> Tuple[Transition, ...]: ...
+
+@final
+class Waiting:
+    def step(self) -> Union[Grant, float]: ...
+    def leave(self) -> None: ...

@@ -1,0 +1,169 @@
+"""A limiter for aiohttp: a client middleware (aiohttp 3.12 or newer).
+
+    import aiohttp
+    from shmlimit.aiohttp import limiter_middleware
+
+    session = aiohttp.ClientSession(middlewares=[limiter_middleware("tmdb", priority="user", timeout=10)])
+
+Every request that goes out, redirects and retries too, waits for a grant of its own; status, headers and errors are
+recorded for all programs that share the limiter; a 429, 5xx or network error is tried again as its policy says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from datetime import timedelta
+from typing import Any, Awaitable, Callable, Collection, Dict, Optional, Tuple, Union
+
+try:
+    import aiohttp
+except ImportError:
+    raise ImportError("shmlimit.aiohttp needs aiohttp: pip install 'shmlimit[aiohttp]'")
+
+if not hasattr(aiohttp, "ClientHandlerType"):
+    raise ImportError(
+        f"shmlimit.aiohttp needs aiohttp 3.12 or newer, which has client middlewares; this is {aiohttp.__version__}. "
+        "Use `async with limiter.acquire_async() as grant` around each request, or pip install 'shmlimit[aiohttp]'"
+    )
+
+from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+
+from ._acquiring import Acquiring
+from ._calls import (
+    IDEMPOTENT,
+    NEVER_SENT,
+    UNKNOWN,
+    Amount,
+    Calls,
+    Cost,
+    Failure,
+    OnRefused,
+    Priority,
+    causes,
+    is_short,
+)
+from ._limiter import Limiter
+
+__all__ = ["limiter_middleware"]
+
+
+def limiter_middleware(
+    limiter: Union[Limiter, str],
+    *,
+    priority: Optional[Priority] = None,
+    cost: Optional[Cost] = None,
+    actual_cost: Optional[Callable[[ClientResponse], Union[Amount, None, Awaitable[Optional[Amount]]]]] = None,
+    timeout: Union[float, timedelta, None] = None,
+    retries: Optional[int] = None,
+    retry_methods: Collection[str] = IDEMPOTENT,
+    hold: str = "body",
+    on_refused: OnRefused = "raise",
+) -> Callable[[ClientRequest, ClientHandlerType], Awaitable[ClientResponse]]:
+    """A middleware with which every request waits for a grant of a limiter, and is recorded there.
+
+    limiter: a Limiter, or the name of one.
+    priority, cost: what acquire() takes, or functions of the ClientRequest.
+    actual_cost: a function of the ClientResponse, `def` or `async def`, that tells what it really cost, by unit. With
+        it the body is read before the session gets the response: `await response.json()` works there and later,
+        reading response.content piece by piece does not.
+    timeout: seconds after which no attempt begins any more. Without it only the session's own time-out ends the wait:
+        ClientTimeout.total runs while a request waits for its grant.
+    retries: attempts after the first; default: as the limiter's policy says for the priority. 0: none. When a
+        connection breaks, aiohttp itself sends an idempotent request once more; that waits for grants like any other.
+    retry_methods: what is tried again after 5xx and network errors; default: the idempotent methods. After 429
+        everything is, unless its body cannot be sent again.
+    hold: "body": the permit is given back when the body was read or closed; "head": as soon as status and headers are
+        there. After 429, 5xx and errors it is given back at once in any case. Use `async with session.get(…)`: of a
+        response that is neither read nor closed aiohttp keeps the connection, and with it the permit.
+    on_refused: "raise", or a function that makes another exception of a Refused.
+
+    Raises Refused or Blocked if the first grant cannot be had in time. If there is none for a retry, the response or
+    exception of the latest attempt is what comes out.
+    """
+    calls: Calls[ClientRequest, ClientResponse] = Calls(
+        limiter,
+        priority=priority,
+        cost=cost,
+        actual_cost=actual_cost,
+        timeout=timeout,
+        retries=retries,
+        retry_methods=retry_methods,
+        hold=hold,
+        on_refused=on_refused,
+    )
+
+    async def limited(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+        return await calls.make_async(_Client(calls, handler), request)
+
+    return limited
+
+
+class _Client:
+    """aiohttp, as Calls wants it."""
+
+    def __init__(self, calls: Calls[ClientRequest, ClientResponse], handler: ClientHandlerType) -> None:
+        self.limiter = calls.limiter
+        self.reads = calls.actual_cost is not None
+        self.handler = handler
+
+    def method(self, request: ClientRequest) -> str:
+        return request.method
+
+    def rewind(self, request: ClientRequest) -> bool:
+        body = request.body
+        if isinstance(body, (bytes, aiohttp.BytesPayload)):
+            return True
+        # Older versions do not know whether a body can be sent again.
+        return not getattr(body, "consumed", True)
+
+    def head(self, response: ClientResponse) -> Tuple[int, Any]:
+        return response.status, response.headers
+
+    def failure(self, exception: BaseException) -> Failure:
+        if isinstance(exception, aiohttp.InvalidURL):
+            return NEVER_SENT
+        if isinstance(exception, aiohttp.ConnectionTimeoutError):
+            return Failure("connect_timeout")
+        if isinstance(exception, asyncio.TimeoutError):
+            return Failure("read_timeout")
+        if isinstance(exception, aiohttp.ClientConnectorCertificateError):
+            return Failure("connection", passing=False)
+        if isinstance(exception, (aiohttp.ClientError, OSError)):
+            if any(isinstance(one, socket.gaierror) for one in causes(exception)):
+                return Failure("dns")
+            return Failure("connection")
+        return UNKNOWN
+
+    def hold(self, response: ClientResponse, release: Callable[[], None]) -> None:
+        # The connection is let go of at the end of the body, or when the response is closed or forgotten.
+        connection = response.connection
+        if connection is None:
+            release()
+        else:
+            connection.add_callback(release)
+
+    def acquire(self, keywords: Dict[str, Any]) -> Acquiring:
+        return self.limiter.acquire_async(**keywords)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def send(self, request: ClientRequest) -> ClientResponse:
+        response = await self.handler(request)
+        if self.reads:
+            try:
+                await response.read()
+            except BaseException:
+                response.close()
+                raise
+        return response
+
+    async def discard(self, response: ClientResponse, drains: bool) -> None:
+        try:
+            if drains and is_short(response.headers):
+                await response.read()
+        except (aiohttp.ClientError, asyncio.TimeoutError, OSError):
+            pass
+        finally:
+            response.release()

@@ -1,0 +1,230 @@
+//! What callers ask for, as they say it in Python. Whatever makes no sense is refused with the argument's name.
+
+use crate::method::Arguments;
+use crate::names::{Key, Names};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyMapping, PyString};
+use shmlimit::{Priority, Request};
+use std::time::{Duration, SystemTime};
+
+/// A call that wants to be made, with what it borrows in Rust.
+#[derive(Default)]
+pub struct Asked {
+    requests: Option<u64>,
+    units: Vec<(String, u64)>,
+    priority: Priority,
+    timeout: Option<Duration>,
+    deadline: Option<SystemTime>,
+}
+
+const ASKS: &[Key] = &[Key::Cost, Key::Priority];
+const WAITS: &[Key] = &[Key::Cost, Key::Priority, Key::Timeout, Key::Deadline];
+
+impl Asked {
+    /// The keywords of `acquire` (`waits`), or those of `try_acquire`, which has no time.
+    #[inline]
+    pub fn read(arguments: &Arguments<'_, '_>, waits: bool) -> PyResult<Asked> {
+        arguments.at_most(0)?;
+        let mut asked = Asked::default();
+        arguments.keywords(if waits { WAITS } else { ASKS }, |key, value| {
+            match key {
+                Key::Cost => match cost(value)? {
+                    Cost::Requests(count) => asked.requests = Some(count),
+                    Cost::Units(units) => asked.units = units,
+                },
+                Key::Priority => asked.priority = priority(value)?,
+                Key::Timeout => asked.timeout = timeout(value)?,
+                _ => asked.deadline = deadline(value)?,
+            }
+            Ok(())
+        })?;
+        Ok(asked)
+    }
+
+    /// It as the library takes it.
+    #[inline]
+    pub fn request(&self) -> Request<'_> {
+        let mut request = Request::new().priority(self.priority);
+        if let Some(requests) = self.requests {
+            request = request.cost("requests", requests);
+        }
+        for (unit, amount) in &self.units {
+            request = request.cost(unit, *amount);
+        }
+        if let Some(timeout) = self.timeout {
+            request = request.timeout(timeout);
+        }
+        if let Some(deadline) = self.deadline {
+            request = request.deadline(deadline);
+        }
+        request
+    }
+}
+
+/// What a call costs.
+pub enum Cost {
+    /// So many requests.
+    Requests(u64),
+    /// So much of each unit.
+    Units(Vec<(String, u64)>),
+}
+
+/// A whole number, or a mapping of units to whole numbers.
+pub fn cost(value: &Bound<'_, PyAny>) -> PyResult<Cost> {
+    if value.is_instance_of::<PyInt>() {
+        return amount("cost", value).map(Cost::Requests);
+    }
+    let Ok(units) = value.cast::<PyMapping>() else {
+        return Err(wrong_type("cost", "a whole number or a mapping of units to whole numbers", value));
+    };
+    let mut costs = Vec::new();
+    for item in units.items()?.iter() {
+        let (unit, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+        let Ok(unit) = unit.cast::<PyString>() else {
+            return Err(wrong_type("cost", "keyed by the names of units", &unit));
+        };
+        let unit = unit.to_cow()?.into_owned();
+        costs.push((amount(&format!("cost[{unit:?}]"), &value)?, unit));
+    }
+    Ok(Cost::Units(costs.into_iter().map(|(amount, unit)| (unit, amount)).collect()))
+}
+
+/// A whole number that is not negative.
+pub fn amount(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    whole(name, value, "0 or more, and less than 2 ** 64")
+}
+
+/// A whole number of some kind.
+pub fn whole<'a, 'py, T>(name: &str, value: &'a Bound<'py, PyAny>, bounds: &str) -> PyResult<T>
+where
+    T: FromPyObject<'a, 'py, Error = PyErr>,
+{
+    value.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(value.py()) {
+            PyValueError::new_err(format!("{name} must be {bounds}, not {}", shown(value)))
+        } else {
+            wrong_type(name, "a whole number", value)
+        }
+    })
+}
+
+/// One of the three words.
+#[inline]
+pub fn priority(value: &Bound<'_, PyAny>) -> PyResult<Priority> {
+    match Names::get(value.py()).priority(value) {
+        Some(priority) => Ok(priority),
+        None => {
+            let text = word("priority", value)?;
+            Priority::parse(&text)
+                .ok_or_else(|| unknown("priority", &text, &Priority::ALL.map(Priority::as_str)))
+        }
+    }
+}
+
+/// The text of an argument that is one.
+pub fn word(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    match value.cast::<PyString>() {
+        Ok(text) => Ok(text.to_cow()?.into_owned()),
+        Err(_) => Err(wrong_type(name, "a str", value)),
+    }
+}
+
+/// Seconds from now; nothing for as long as it takes.
+fn timeout(value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
+    let seconds = seconds("timeout", value)?;
+    Ok(if seconds.is_infinite() { None } else { Some(duration("timeout", seconds)?) })
+}
+
+/// A moment.
+fn deadline(value: &Bound<'_, PyAny>) -> PyResult<Option<SystemTime>> {
+    let wanted = "an aware datetime or seconds since the epoch";
+    let seconds: f64 = if is_number(value) {
+        value.extract()?
+    } else {
+        let time = value.getattr("timestamp").map_err(|_| wrong_type("deadline", wanted, value))?;
+        if value.getattr("tzinfo").is_ok_and(|zone| zone.is_none()) {
+            return Err(PyValueError::new_err(
+                "deadline must be an aware datetime: this one has no time zone",
+            ));
+        }
+        time.call0()?.extract().map_err(|_| wrong_type("deadline", wanted, value))?
+    };
+    if seconds.is_nan() {
+        return Err(PyValueError::new_err("deadline must not be NaN"));
+    }
+    if seconds == f64::INFINITY {
+        return Ok(None);
+    }
+    // What was over before 1970 is over.
+    Ok(SystemTime::UNIX_EPOCH.checked_add(duration("deadline", seconds.max(0.0))?))
+}
+
+/// How long something took.
+pub fn latency(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let seconds = seconds("latency", value)?;
+    if seconds.is_infinite() {
+        return Err(PyValueError::new_err("latency must be finite"));
+    }
+    duration("latency", seconds)
+}
+
+/// Seconds as a number or as a `timedelta`; neither negative nor NaN.
+fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    let wrong = || wrong_type(name, "seconds or a timedelta", value);
+    let seconds: f64 = if is_number(value) {
+        value.extract().map_err(|_| wrong())?
+    } else {
+        value.getattr("total_seconds").map_err(|_| wrong())?.call0()?.extract().map_err(|_| wrong())?
+    };
+    if seconds >= 0.0 {
+        Ok(seconds)
+    } else {
+        Err(PyValueError::new_err(format!("{name} must be 0 or more, not {}", shown(value))))
+    }
+}
+
+fn duration(name: &str, seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| PyValueError::new_err(format!("{name} is too far away: {seconds} seconds")))
+}
+
+fn is_number(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>()
+}
+
+/// The value of a setting as the text of a configuration file.
+pub fn setting(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(truth) = value.cast::<PyBool>() {
+        return Ok(truth.is_true().to_string());
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(text.to_cow()?.into_owned());
+    }
+    if let Ok(number) = value.cast::<PyFloat>()
+        && !number.value().is_finite()
+    {
+        return Err(PyValueError::new_err(format!("{name} must be finite, not {value}")));
+    }
+    if is_number(value) {
+        return Ok(value.str()?.to_cow()?.into_owned());
+    }
+    Err(wrong_type(name, "a str, an int, a float or a bool", value))
+}
+
+/// The error for a word that is none of those there are.
+#[cold]
+pub fn unknown(name: &str, given: &str, known: &[&str]) -> PyErr {
+    PyValueError::new_err(format!("{name} must be one of {}, not {given:?}", known.join(", ")))
+}
+
+/// The error for a value of another type.
+#[cold]
+pub fn wrong_type(name: &str, wanted: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    let given = value.get_type().qualname().map_or_else(|_| "that".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!("{name} must be {wanted}, not {given}"))
+}
+
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    value.repr().map_or_else(|_| "that".to_owned(), |text| text.to_string())
+}

@@ -1,0 +1,86 @@
+//! Failures and refusals as Python's exceptions, which are defined in `python/shmlimit/_errors.py`.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use shmlimit::{AcquireError, Error, Limiter, Reason, Refusal};
+use std::time::Duration;
+
+static ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static CONFIG_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static REFUSED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static BLOCKED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+const MODULE: &str = "shmlimit._errors";
+
+/// The exception for an error of the library.
+#[cold]
+pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    new(py, error.code(), error.to_string(), error.errno())
+}
+
+/// An exception with one of the stable codes.
+#[cold]
+pub fn new(py: Python<'_>, code: &'static str, message: String, errno: Option<i32>) -> PyErr {
+    let is_config = matches!(
+        code,
+        "bad_name"
+            | "config"
+            | "policy"
+            | "config_mismatch"
+            | "environment"
+            | "does_not_fit"
+            | "unknown_unit"
+            | "bad_status"
+            | "no_such_state"
+    );
+    let class = if is_config {
+        CONFIG_ERROR.import(py, MODULE, "ConfigError")
+    } else {
+        ERROR.import(py, MODULE, "Error")
+    };
+    match class.and_then(|class| class.call1((message, code, errno))) {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
+
+/// A handle that was closed.
+#[cold]
+pub fn closed(py: Python<'_>, name: &str) -> PyErr {
+    new(py, "closed", format!("limiter {name:?} was closed here; open it anew"), None)
+}
+
+/// A grant that is over.
+#[cold]
+pub fn grant_done(py: Python<'_>) -> PyErr {
+    let message = "this grant is done: it was recorded, released or cancelled before".to_owned();
+    new(py, "grant_done", message, None)
+}
+
+/// The exception for a call that may not be made.
+#[cold]
+pub fn not_acquired(py: Python<'_>, limiter: &Limiter, error: &AcquireError) -> PyErr {
+    match error {
+        AcquireError::Failed(error) => raised(py, error),
+        AcquireError::Refused(refusal) => match refused(py, limiter, refusal) {
+            Ok(error) | Err(error) => error,
+        },
+    }
+}
+
+fn refused(py: Python<'_>, limiter: &Limiter, refusal: &Refusal) -> PyResult<PyErr> {
+    let reason = refusal.reason();
+    let blocked = matches!(reason, Reason::Sleep | Reason::CacheOnly | Reason::Open | Reason::RetryAfter);
+    let rule = refusal.rule().and_then(|place| limiter.rule_name(place));
+    let message = format!("{}: {refusal}", limiter.name());
+    let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+    let (retry_after, ready_after) = (seconds(refusal.retry_after()), seconds(refusal.ready_after()));
+    let common = (message, limiter.name(), reason.as_str(), rule, retry_after, ready_after);
+    let class = if blocked {
+        BLOCKED.import(py, MODULE, "Blocked")?
+    } else {
+        REFUSED.import(py, MODULE, "Refused")?
+    };
+    Ok(PyErr::from_value(class.call1(common)?))
+}

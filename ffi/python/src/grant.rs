@@ -1,0 +1,195 @@
+//! The right to make one call, as a context manager.
+
+use crate::errors;
+use crate::limiter::Limiter;
+use crate::method::{self, Arguments, Method};
+use crate::outcome::Ended;
+use crate::recorded::Recorded;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use shmlimit::OwnedGrant;
+use std::ffi::CStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The right to make one call. It holds a permit until it is recorded, released, cancelled, or left behind.
+///
+/// Use it in a `with` block; leaving the block gives the permit back, unless that was done before.
+#[pyclass(frozen, module = "shmlimit", weakref)]
+pub struct Grant {
+    inner: Mutex<Option<OwnedGrant>>,
+    limiter: Py<Limiter>,
+    delay: f64,
+}
+
+impl Grant {
+    /// A grant that the limiter gave.
+    #[inline]
+    pub fn new<'py>(limiter: &Bound<'py, Limiter>, grant: OwnedGrant) -> PyResult<Bound<'py, Grant>> {
+        let delay = grant.delay();
+        let delay = if delay.is_zero() { 0.0 } else { delay.as_secs_f64() };
+        Bound::new(
+            limiter.py(),
+            Grant { inner: Mutex::new(Some(grant)), limiter: limiter.clone().unbind(), delay },
+        )
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Option<OwnedGrant>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends it, or leaves it as it is if that fails, to be tried again. Meanwhile it is done for all others. Nothing if it
+    /// is done.
+    #[inline]
+    fn end<R: Send>(
+        &self,
+        py: Python<'_>,
+        how: impl FnOnce(&mut OwnedGrant) -> Result<R, shmlimit::Error> + Send,
+    ) -> PyResult<Option<R>> {
+        // A statement of its own: making an exception may let other threads run, which must not find this locked.
+        let taken = self.inner().take();
+        let Some(mut grant) = taken else { return Ok(None) };
+        match politely(py, grant.is_busy(), || how(&mut grant)) {
+            Ok(ended) => Ok(Some(ended)),
+            Err(error) => {
+                *self.inner() = Some(grant);
+                Err(errors::raised(py, &error))
+            }
+        }
+    }
+}
+
+/// Does something for which the lock of a segment is needed. Where somebody holds that, other threads go on meanwhile.
+#[inline]
+pub fn politely<R: Send>(py: Python<'_>, is_busy: bool, work: impl FnOnce() -> R + Send) -> R {
+    if is_busy { py.detach(work) } else { work() }
+}
+
+#[pymethods]
+impl Grant {
+    /// Seconds that a leaky bucket wants the call held back, so that calls go out evenly; 0 for all other rules.
+    #[getter]
+    fn delay(&self) -> f64 {
+        self.delay
+    }
+
+    /// Whether it was recorded, released or cancelled.
+    #[getter]
+    fn done(&self) -> bool {
+        self.inner().is_none()
+    }
+
+    /// The limiter that gave it.
+    #[getter]
+    fn limiter<'py>(&self, py: Python<'py>) -> &Bound<'py, Limiter> {
+        self.limiter.bind(py)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("a grant cannot be pickled: it belongs to the process that got it"))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let state = if self.inner().is_none() { "done" } else { "open" };
+        format!("<shmlimit.Grant of {:?}, {state}>", self.limiter.bind(py).get().name())
+    }
+}
+
+struct Enter;
+
+impl Method for Enter {
+    type Class = Grant;
+    const NAME: &'static CStr = c"__enter__";
+    const DOC: &'static CStr = c"__enter__($self, /)\n--\n\n";
+
+    #[inline]
+    fn call<'py>(this: &Bound<'py, Grant>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        arguments.none()?;
+        Ok(this.clone().into_any())
+    }
+}
+
+struct Exit;
+
+impl Method for Exit {
+    type Class = Grant;
+    const NAME: &'static CStr = c"__exit__";
+    const DOC: &'static CStr = c"__exit__($self, exc_type=None, exc_value=None, traceback=None, /)\n--\n\n";
+
+    #[inline]
+    fn call<'py>(this: &Bound<'py, Grant>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        arguments.at_most(3)?;
+        let py = this.py();
+        this.get().end(py, OwnedGrant::try_release)?;
+        Ok(py.None().into_bound(py))
+    }
+}
+
+struct Release;
+
+impl Method for Release {
+    type Class = Grant;
+    const NAME: &'static CStr = c"release";
+    const DOC: &'static CStr = c"release($self, /)\n--\n\nThe call is over: gives the permit back.";
+
+    #[inline]
+    fn call<'py>(this: &Bound<'py, Grant>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        arguments.none()?;
+        let py = this.py();
+        this.get().end(py, OwnedGrant::try_release)?.ok_or_else(|| errors::grant_done(py))?;
+        Ok(py.None().into_bound(py))
+    }
+}
+
+struct Cancel;
+
+impl Method for Cancel {
+    type Class = Grant;
+    const NAME: &'static CStr = c"cancel";
+    const DOC: &'static CStr = c"cancel($self, /)\n--\n\n\
+        The call was never sent: gives the permit back, and to every rule what it can still take back.";
+
+    fn call<'py>(this: &Bound<'py, Grant>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        arguments.none()?;
+        let py = this.py();
+        this.get().end(py, OwnedGrant::try_cancel)?.ok_or_else(|| errors::grant_done(py))?;
+        Ok(py.None().into_bound(py))
+    }
+}
+
+struct Record;
+
+impl Method for Record {
+    type Class = Grant;
+    const NAME: &'static CStr = c"record";
+    const DOC: &'static CStr = c"record($self, status=None, *, error=None, headers=None, latency=None, attempt=None, cost=None)\n--\n\n\
+        The call is over, and this is how it ended: gives the permit back, and tells all who share the limiter.\n\n\
+        status: the HTTP status, or error: \"connect_timeout\", \"read_timeout\", \"dns\" or \"connection\".\n\
+        headers: those of the answer, as a mapping or pairs; Retry-After is heeded.\n\
+        latency: seconds that it took, or a timedelta. attempt: which attempt it was, from 1.\n\
+        cost: what it really cost, by unit.\n\n\
+        After an error the grant is as it was: record it otherwise, or release it.";
+
+    #[inline]
+    fn call<'py>(this: &Bound<'py, Grant>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        let py = this.py();
+        let ended = Ended::read(py, arguments, false)?;
+        let recorded = this.get().end(py, |grant| ended.with(|outcome| grant.try_record(outcome)))?;
+        let limiter = this.get().limiter.bind(py).get();
+        match recorded.ok_or_else(|| errors::grant_done(py))? {
+            Some(recorded) => {
+                let handle = if recorded.transitions.is_empty() { None } else { limiter.handle(py).ok() };
+                Ok(Bound::new(py, Recorded::new(recorded, handle.as_ref()))?.into_any())
+            }
+            None => Err(errors::closed(py, limiter.name())),
+        }
+    }
+}
+
+/// Adds the methods that are called often.
+pub fn add_methods(py: Python<'_>) -> PyResult<()> {
+    method::add::<Enter>(py)?;
+    method::add::<Exit>(py)?;
+    method::add::<Release>(py)?;
+    method::add::<Cancel>(py)?;
+    method::add::<Record>(py)
+}

@@ -1,0 +1,58 @@
+//! The extension module of the Python package. Thin: it converts and decides nothing.
+//!
+//! Python's own half is in `python/shmlimit`: exceptions, dataclasses, the decorator, what awaits. This module holds what
+//! must be fast, and what waits without the interpreter's lock.
+
+mod arguments;
+mod errors;
+mod grant;
+mod limiter;
+mod method;
+mod names;
+mod outcome;
+mod recorded;
+mod snapshot;
+mod waiting;
+
+use pyo3::prelude::*;
+
+/// The Rust half of shmlimit.
+#[pymodule]
+mod _shmlimit {
+    use pyo3::prelude::*;
+    use pyo3::types::PyTuple;
+    use std::path::PathBuf;
+
+    #[pymodule_export]
+    use super::grant::Grant;
+    #[pymodule_export]
+    use super::limiter::Limiter;
+    #[pymodule_export]
+    use super::recorded::Recorded;
+    #[pymodule_export]
+    use super::waiting::Waiting;
+
+    /// The names of the limiters in a directory (default: the usual one).
+    #[pyfunction]
+    #[pyo3(signature = (directory = None))]
+    fn limiters(py: Python<'_>, directory: Option<PathBuf>) -> PyResult<Vec<String>> {
+        match py.detach(|| shmlimit::Limiter::list(directory.as_deref())) {
+            Ok(listing) => Ok(listing.names),
+            // Nobody has made a limiter yet.
+            Err(shmlimit::Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Ok(Vec::new())
+            }
+            Err(error) => Err(super::errors::raised(py, &error)),
+        }
+    }
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let py = module.py();
+        super::limiter::add_methods(py)?;
+        super::grant::add_methods(py)?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("layout_version", shmlimit::internals::layout::LAYOUT_VERSION)?;
+        module.add("presets", PyTuple::new(py, shmlimit::presets::NAMES)?)
+    }
+}

@@ -1,0 +1,343 @@
+//! The handle.
+
+use crate::arguments::{Asked, setting, unknown, word, wrong_type};
+use crate::errors;
+use crate::grant::{Grant, politely};
+use crate::method::{self, Arguments, Method};
+use crate::outcome::Ended;
+use crate::recorded::{self, Recorded};
+use crate::snapshot;
+use crate::waiting::Waiting;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping};
+use shmlimit::config::{self, Choice};
+use shmlimit::{Force, OwnedGrant, Request};
+use std::ffi::CStr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The Rust half of shmlimit.Limiter.
+#[pyclass(frozen, subclass, weakref, module = "shmlimit._shmlimit")]
+pub struct Limiter {
+    /// Nothing once it is closed. Held only while Python's own lock is, and never across anything that waits.
+    inner: Mutex<Option<shmlimit::Limiter>>,
+    name: String,
+    directory: PathBuf,
+    group: Option<String>,
+    ignore_environment: bool,
+    allow_network_fs: bool,
+}
+
+impl Limiter {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Option<shmlimit::Limiter>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The library's handle, unless it is closed.
+    #[inline]
+    pub fn handle(&self, py: Python<'_>) -> PyResult<shmlimit::Limiter> {
+        // A statement of its own: making an exception may let other threads run, which must not find this locked.
+        let handle = self.inner().clone();
+        handle.ok_or_else(|| errors::closed(py, &self.name))
+    }
+
+    /// A grant that can be had without waiting for anybody; nothing if it cannot.
+    #[inline]
+    fn at_once(&self, py: Python<'_>, request: &Request<'_>) -> PyResult<Option<OwnedGrant>> {
+        let tried = self
+            .inner()
+            .as_ref()
+            .map(|handle| handle.acquire_at_once(request).map(shmlimit::Grant::into_owned));
+        tried.ok_or_else(|| errors::closed(py, &self.name))
+    }
+
+    /// Does something with the library's handle that may take a while.
+    fn using<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&shmlimit::Limiter) -> Result<R, shmlimit::Error> + Send,
+    ) -> PyResult<R> {
+        let handle = self.handle(py)?;
+        py.detach(|| work(&handle)).map_err(|error| errors::raised(py, &error))
+    }
+}
+
+#[pymethods]
+impl Limiter {
+    #[new]
+    #[pyo3(signature = (
+        name, *, directory = None, preset = None, config = None, settings = None, group = None, rate = None,
+        burst = None, concurrency = None, create = true, ignore_environment = false, allow_network_fs = false,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords")]
+    fn new(
+        py: Python<'_>,
+        name: &Bound<'_, PyAny>,
+        directory: Option<PathBuf>,
+        preset: Option<&Bound<'_, PyAny>>,
+        config: Option<&Bound<'_, PyAny>>,
+        settings: Option<&Bound<'_, PyAny>>,
+        group: Option<&Bound<'_, PyAny>>,
+        rate: Option<&Bound<'_, PyAny>>,
+        burst: Option<&Bound<'_, PyAny>>,
+        concurrency: Option<&Bound<'_, PyAny>>,
+        create: bool,
+        ignore_environment: bool,
+        allow_network_fs: bool,
+    ) -> PyResult<Limiter> {
+        let name = word("name", name)?;
+        let mut choice = Choice::default();
+        if let Some(preset) = preset {
+            choice = choice.preset(word("preset", preset)?);
+        }
+        if let Some(text) = config {
+            choice = choice.text(word("config", text)?);
+        }
+        for (key, value) in [("rate", rate), ("burst", burst), ("concurrency", concurrency)] {
+            if let Some(value) = value {
+                choice = choice.setting(key, setting(key, value)?);
+            }
+        }
+        for (key, value) in settings.map(single_settings).transpose()?.unwrap_or_default() {
+            choice = choice.setting(key, value);
+        }
+        let group = group.map(|group| word("group", group)).transpose()?;
+        let mut builder = shmlimit::Limiter::builder(&name).choose(choice);
+        if let Some(directory) = directory {
+            builder = builder.directory(directory);
+        }
+        if let Some(group) = &group {
+            builder = builder.group(group);
+        }
+        if ignore_environment {
+            builder = builder.ignore_environment();
+        }
+        if allow_network_fs {
+            builder = builder.allow_network_fs();
+        }
+        let opened = py.detach(|| if create { builder.open() } else { builder.open_existing() });
+        let handle = opened.map_err(|error| errors::raised(py, &error))?;
+        Ok(Limiter {
+            directory: handle.directory().to_owned(),
+            inner: Mutex::new(Some(handle)),
+            name,
+            group,
+            ignore_environment,
+            allow_network_fs,
+        })
+    }
+
+    /// Its name.
+    #[getter(name)]
+    fn get_name(&self) -> &str {
+        &self.name
+    }
+
+    /// The directory it lives in, a pathlib.Path.
+    #[getter]
+    fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.inner().is_none()
+    }
+
+    /// The policy in force, as the text of a configuration file.
+    #[getter]
+    fn config(&self, py: Python<'_>) -> PyResult<String> {
+        self.using(py, |handle| Ok(config::to_toml(&handle.policy()?)))
+    }
+
+    /// Lets go of the limiter: every later call here raises Error of code "closed". Grants that are out stay valid.
+    fn close(&self, py: Python<'_>) {
+        let handle = self.inner().take();
+        py.detach(|| drop(handle));
+    }
+
+    /// Puts the breaker into a state, or opens the gate that a Retry-After closed ("clear_gate"), for all who share the
+    /// limiter at once. Returns what that changed.
+    fn force<'py>(&self, py: Python<'py>, state: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let text = word("state", state)?;
+        let force =
+            Force::parse(&text).ok_or_else(|| unknown("state", &text, &Force::ALL.map(Force::as_str)))?;
+        let changed = self.using(py, |handle| Ok(recorded::changes(&handle.force(force)?, Some(handle))))?;
+        recorded::as_objects(py, &changed)
+    }
+
+    /// Changes one setting while the limiter is in use, for all who share it at once.
+    fn set(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (key, value) = (word("key", key)?, setting("value", value)?);
+        self.using(py, |handle| handle.set(&key, &value).map(drop))
+    }
+
+    /// Everything there is to see, as nested dictionaries.
+    fn _snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        snapshot::as_dict(py, &self.using(py, |handle| handle.snapshot())?)
+    }
+
+    /// What opens it again in another process.
+    fn _options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.handle(py)?;
+        let options = PyDict::new(py);
+        options.set_item("directory", &self.directory)?;
+        options.set_item("group", &self.group)?;
+        options.set_item("ignore_environment", self.ignore_environment)?;
+        options.set_item("allow_network_fs", self.allow_network_fs)?;
+        Ok(options)
+    }
+
+    fn __repr__(&self) -> String {
+        let closed = if self.inner().is_none() { ", closed" } else { "" };
+        format!("<shmlimit.Limiter {:?} in {:?}{closed}>", self.name, self.directory)
+    }
+}
+
+fn single_settings(settings: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
+    let Ok(mapping) = settings.cast::<PyMapping>() else {
+        return Err(wrong_type("settings", "a mapping of keys to values", settings));
+    };
+    let mut all = Vec::new();
+    for item in mapping.items()?.iter() {
+        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+        let key = word("a key of settings", &key)?;
+        let value = setting(&format!("settings[{key:?}]"), &value)?;
+        all.push((key, value));
+    }
+    Ok(all)
+}
+
+struct Acquire;
+
+impl Method for Acquire {
+    type Class = Limiter;
+    const NAME: &'static CStr = c"acquire";
+    const DOC: &'static CStr = c"acquire($self, /, *, cost=None, priority=None, timeout=None, deadline=None)\n--\n\n\
+        Waits until the call may be made, in the queue of all processes, and returns its Grant: use it in a with block.\n\n\
+        cost: how many requests it is, or a mapping of units to whole numbers. priority: \"background\", \"user\" or\n\
+        \"webhook\". timeout: seconds, or a timedelta. deadline: an aware datetime, or seconds since the epoch.\n\n\
+        Raises Refused if it cannot be had in time. Other threads go on meanwhile, and Ctrl-C ends the wait.";
+
+    #[inline]
+    fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        let asked = Asked::read(arguments, true)?;
+        let request = asked.request();
+        let grant = match this.get().at_once(this.py(), &request)? {
+            Some(grant) => grant,
+            None => wait(this, &request)?,
+        };
+        Ok(Grant::new(this, grant)?.into_any())
+    }
+}
+
+/// Waits in the queue without Python's lock.
+#[cold]
+fn wait(this: &Bound<'_, Limiter>, request: &Request<'_>) -> PyResult<OwnedGrant> {
+    let py = this.py();
+    let handle = this.get().handle(py)?;
+    // Signals are for the main thread. Another one, which may be left behind when the program ends, asks for nothing.
+    let hears_signals = is_main_thread(py)?;
+    let mut raised = None;
+    let stop = || {
+        raised = hears_signals.then(|| Python::attach(|py| py.check_signals().err())).flatten();
+        raised.is_some()
+    };
+    let waited = py
+        .detach(|| handle.acquire_unless(request, stop).map(|grant| grant.map(shmlimit::Grant::into_owned)));
+    match (waited, raised) {
+        (_, Some(raised)) => Err(raised),
+        (Ok(Some(grant)), None) => Ok(grant),
+        // Nobody called it off, so that this cannot be.
+        (Ok(None), None) => Err(errors::closed(py, this.get().name())),
+        (Err(error), None) => Err(errors::not_acquired(py, &handle, &error)),
+    }
+}
+
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import(pyo3::intern!(py, "threading"))?;
+    let main =
+        threading.call_method0(pyo3::intern!(py, "main_thread"))?.getattr(pyo3::intern!(py, "ident"))?;
+    threading.call_method0(pyo3::intern!(py, "get_ident"))?.eq(main)
+}
+
+struct TryAcquire;
+
+impl Method for TryAcquire {
+    type Class = Limiter;
+    const NAME: &'static CStr = c"try_acquire";
+    const DOC: &'static CStr = c"try_acquire($self, /, *, cost=None, priority=None)\n--\n\n\
+        Asks once and never waits: a Grant, or Refused is raised, which says why and when to ask again.";
+
+    #[inline]
+    fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        let py = this.py();
+        let asked = Asked::read(arguments, false)?;
+        let request = asked.request();
+        let handle = this.get().handle(py)?;
+        let tried =
+            politely(py, handle.is_busy(), || handle.try_acquire(&request).map(shmlimit::Grant::into_owned));
+        match tried {
+            Ok(grant) => Ok(Grant::new(this, grant)?.into_any()),
+            Err(error) => Err(errors::not_acquired(py, &handle, &error)),
+        }
+    }
+}
+
+struct Begin;
+
+impl Method for Begin {
+    type Class = Limiter;
+    const NAME: &'static CStr = c"_begin";
+    const DOC: &'static CStr =
+        c"_begin($self, /, *, cost=None, priority=None, timeout=None, deadline=None)\n--\n\n\
+        A Grant if it can be had at once, else a Waiting that is to be stepped on.";
+
+    #[inline]
+    fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        let py = this.py();
+        let asked = Asked::read(arguments, true)?;
+        let request = asked.request();
+        if let Some(grant) = this.get().at_once(py, &request)? {
+            return Ok(Grant::new(this, grant)?.into_any());
+        }
+        let handle = this.get().handle(py)?;
+        match handle.wait(&request) {
+            Ok(waiting) => Ok(Bound::new(py, Waiting::new(this, waiting))?.into_any()),
+            Err(error) => Err(errors::not_acquired(py, &handle, &error)),
+        }
+    }
+}
+
+struct Record;
+
+impl Method for Record {
+    type Class = Limiter;
+    const NAME: &'static CStr = c"record";
+    const DOC: &'static CStr = c"record($self, status=None, *, error=None, headers=None, latency=None, attempt=None, cost=None, priority=None)\n--\n\n\
+        Tells all who share the limiter how a call ended that was not granted here. With a grant at hand, Grant.record is\n\
+        better.";
+
+    fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        let py = this.py();
+        let ended = Ended::read(py, arguments, true)?;
+        let handle = this.get().handle(py)?;
+        let recorded = politely(py, handle.is_busy(), || ended.with(|outcome| handle.record(outcome)))
+            .map_err(|error| errors::raised(py, &error))?;
+        Ok(Bound::new(py, Recorded::new(recorded, Some(&handle)))?.into_any())
+    }
+}
+
+/// Adds the methods that are called often.
+pub fn add_methods(py: Python<'_>) -> PyResult<()> {
+    method::add::<Acquire>(py)?;
+    method::add::<TryAcquire>(py)?;
+    method::add::<Begin>(py)?;
+    method::add::<Record>(py)
+}

@@ -1,0 +1,189 @@
+//! Methods that are called often, without PyO3's reading of arguments.
+//!
+//! For the stable ABI of Python 3.9 PyO3 has every call pack its arguments into a tuple and a dictionary, which costs more
+//! than a grant (`docs/design.md` has the figures). The calling convention without them, `METH_FASTCALL`, is part of the
+//! stable ABI since 3.10, and the 3.9 that there is for ever has it as it is: the flag and the signature are those of 3.7.
+
+use crate::names::{Key, Names};
+use pyo3::exceptions::{PySystemError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::{Borrowed, PyClass, PyTypeInfo};
+use std::ffi::{CStr, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice;
+
+const METH_FASTCALL: c_int = 0x80;
+
+/// The pointer that Python calls.
+type Entry = unsafe extern "C" fn(
+    *mut ffi::PyObject,
+    *const *mut ffi::PyObject,
+    ffi::Py_ssize_t,
+    *mut ffi::PyObject,
+) -> *mut ffi::PyObject;
+
+/// One method of a class.
+pub trait Method {
+    /// The class.
+    type Class: PyClass;
+    /// The method's name.
+    const NAME: &'static CStr;
+    /// Its signature for `inspect`, then two dashes, then its docstring.
+    const DOC: &'static CStr;
+    /// The call.
+    fn call<'py>(
+        this: &Bound<'py, Self::Class>,
+        arguments: &Arguments<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>>;
+}
+
+/// What a method was called with.
+pub struct Arguments<'a, 'py> {
+    method: &'static CStr,
+    py: Python<'py>,
+    /// Positional ones first, then the values of the keywords.
+    values: &'a [*mut ffi::PyObject],
+    positional: usize,
+    /// A tuple of their names, or null.
+    names: *mut ffi::PyObject,
+}
+
+impl<'py> Arguments<'_, 'py> {
+    /// Refuses more positional arguments than that.
+    #[inline]
+    pub fn at_most(&self, most: usize) -> PyResult<()> {
+        if self.positional > most { Err(self.too_many(most)) } else { Ok(()) }
+    }
+
+    /// Refuses any argument.
+    #[inline]
+    pub fn none(&self) -> PyResult<()> {
+        self.at_most(0)?;
+        self.keywords(&[], |_, _| Ok(()))
+    }
+
+    /// The first positional argument.
+    #[inline]
+    pub fn first(&self) -> Option<Borrowed<'_, 'py, PyAny>> {
+        let value = self.values[..self.positional].first()?;
+        // SAFETY: the interpreter keeps the arguments of a call alive until it returns.
+        Some(unsafe { Borrowed::from_ptr(self.py, *value) })
+    }
+
+    /// Reads every keyword whose value is not `None`; any other than those of `takes` is refused.
+    #[inline]
+    pub fn keywords(
+        &self,
+        takes: &[Key],
+        mut read: impl FnMut(Key, &Bound<'py, PyAny>) -> PyResult<()>,
+    ) -> PyResult<()> {
+        if self.names.is_null() {
+            return Ok(());
+        }
+        let known = Names::get(self.py);
+        for (i, value) in self.values[self.positional..].iter().enumerate() {
+            // SAFETY: the tuple has as many names as there are values behind the positional ones, and lives as long as they.
+            let (name, value) = unsafe {
+                let name = ffi::PyTuple_GetItem(self.names, i as ffi::Py_ssize_t);
+                (Borrowed::from_ptr(self.py, name), Borrowed::<PyAny>::from_ptr(self.py, *value))
+            };
+            match known.key(&name) {
+                Some(key) if takes.contains(&key) => {
+                    if !value.is_none() {
+                        read(key, &value)?;
+                    }
+                }
+                _ => return Err(self.unknown(&name)),
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn unknown(&self, name: &Bound<'py, PyAny>) -> PyErr {
+        PyTypeError::new_err(format!(
+            "{}() got an unexpected keyword argument '{name}'",
+            self.method.to_string_lossy()
+        ))
+    }
+
+    #[cold]
+    fn too_many(&self, most: usize) -> PyErr {
+        let takes = match most {
+            0 => "no positional arguments".to_owned(),
+            1 => "at most 1 positional argument".to_owned(),
+            most => format!("at most {most} positional arguments"),
+        };
+        let method = self.method.to_string_lossy();
+        PyTypeError::new_err(format!("{method}() takes {takes} ({} given)", self.positional))
+    }
+}
+
+/// Adds a method to its class.
+pub fn add<M: Method>(py: Python<'_>) -> PyResult<()> {
+    let entry: Entry = enter::<M>;
+    let definition = ffi::PyMethodDef {
+        ml_name: M::NAME.as_ptr(),
+        // SAFETY: with these flags Python calls it with the arguments that it has.
+        ml_meth: unsafe { std::mem::transmute::<Entry, ffi::PyMethodDefPointer>(entry) },
+        ml_flags: METH_FASTCALL | ffi::METH_KEYWORDS,
+        ml_doc: M::DOC.as_ptr(),
+    };
+    // Python keeps a pointer to it as long as the class lives, which is for ever.
+    let definition = Box::leak(Box::new(definition));
+    let class = M::Class::type_object(py);
+    // SAFETY: the class and the definition live; the new object is ours.
+    let method =
+        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_type_ptr(), definition))? };
+    class.setattr(M::NAME.to_string_lossy().as_ref(), method)
+}
+
+/// What Python calls: the border that no panic crosses.
+unsafe extern "C" fn enter<M: Method>(
+    this: *mut ffi::PyObject,
+    values: *const *mut ffi::PyObject,
+    positional: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let called = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: Python calls with its lock held. A method's descriptor lets only instances of its class through.
+        let (py, this) = unsafe {
+            let py = Python::assume_attached();
+            (py, Borrowed::from_ptr(py, this).cast_unchecked::<M::Class>())
+        };
+        let positional = positional.unsigned_abs();
+        let keywords = if names.is_null() {
+            0
+        } else {
+            // SAFETY: it is a tuple.
+            unsafe { ffi::PyTuple_Size(names) }.unsigned_abs()
+        };
+        let values = match positional + keywords {
+            0 => &[][..],
+            // SAFETY: that many there are, alive until the call returns.
+            count => unsafe { slice::from_raw_parts(values, count) },
+        };
+        let arguments = Arguments { method: M::NAME, py, values, positional, names };
+        match M::call(&this, &arguments) {
+            Ok(value) => value.into_ptr(),
+            Err(error) => raise(error),
+        }
+    }));
+    match called {
+        Ok(value) => value,
+        Err(panic) => {
+            // A payload may itself panic when it is dropped; one leaked box is the lesser evil.
+            std::mem::forget(panic);
+            raise(PySystemError::new_err("shmlimit panicked: please report this"))
+        }
+    }
+}
+
+/// Gives an exception to Python. PyO3 lets go of what an exception was made of at once only where it has itself noted
+/// that Python's lock is held; elsewhere it keeps it for later, and a loop of nothing but errors would fill the memory.
+#[cold]
+fn raise(error: PyErr) -> *mut ffi::PyObject {
+    Python::attach(|py| error.restore(py));
+    std::ptr::null_mut()
+}

@@ -1,0 +1,73 @@
+//! Words that come again and again, as Python keeps them: once each, so that comparing is comparing pointers.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
+use shmlimit::Priority;
+
+macro_rules! keys {
+    ($($key:ident = $name:literal),+ $(,)?) => {
+        /// A keyword of some method.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Key {
+            $(#[doc = $name] $key,)+
+        }
+
+        const KEYS: &[(Key, &str)] = &[$((Key::$key, $name)),+];
+    };
+}
+
+keys! {
+    Cost = "cost",
+    Priority = "priority",
+    Timeout = "timeout",
+    Deadline = "deadline",
+    Status = "status",
+    Headers = "headers",
+    Error = "error",
+    Latency = "latency",
+    Attempt = "attempt",
+}
+
+/// The words.
+pub struct Names {
+    keys: Vec<(Py<PyString>, Key)>,
+    priorities: Vec<(Py<PyString>, Priority)>,
+}
+
+static NAMES: PyOnceLock<Names> = PyOnceLock::new();
+
+impl Names {
+    /// All of them.
+    #[inline]
+    pub fn get(py: Python<'_>) -> &'static Names {
+        NAMES.get_or_init(py, || Names {
+            keys: KEYS.iter().map(|(key, name)| (PyString::intern(py, name).unbind(), *key)).collect(),
+            priorities: Priority::ALL
+                .into_iter()
+                .map(|priority| (PyString::intern(py, priority.as_str()).unbind(), priority))
+                .collect(),
+        })
+    }
+
+    /// The keyword of that name.
+    #[inline]
+    pub fn key(&self, name: &Bound<'_, PyAny>) -> Option<Key> {
+        find(&self.keys, name).or_else(|| {
+            // Names that come out of a dictionary made at run time need not be Python's own copy.
+            let name = name.cast::<PyString>().ok()?.to_cow().ok()?;
+            KEYS.iter().find(|(_, known)| **known == *name).map(|(key, _)| *key)
+        })
+    }
+
+    /// The priority of that name.
+    #[inline]
+    pub fn priority(&self, name: &Bound<'_, PyAny>) -> Option<Priority> {
+        find(&self.priorities, name)
+    }
+}
+
+#[inline]
+fn find<T: Copy>(known: &[(Py<PyString>, T)], name: &Bound<'_, PyAny>) -> Option<T> {
+    known.iter().find(|(known, _)| known.as_ptr() == name.as_ptr()).map(|(_, value)| *value)
+}

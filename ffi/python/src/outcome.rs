@@ -1,0 +1,169 @@
+//! How a call ended, as it is said in Python.
+
+use crate::arguments::{self, Cost, unknown, whole, word, wrong_type};
+use crate::errors;
+use crate::method::Arguments;
+use crate::names::Key;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString, PyTuple};
+use shmlimit::{Class, NetError, Outcome, Priority};
+use std::time::Duration;
+
+/// An outcome, with what it borrows in Rust.
+pub struct Ended {
+    end: End,
+    headers: Vec<(String, String)>,
+    latency: Option<Duration>,
+    attempt: Option<u32>,
+    priority: Option<Priority>,
+    cost: Vec<(String, u64)>,
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Status(u16),
+    Error(NetError),
+}
+
+/// The keywords of `record`; the first only where no grant tells it.
+const KEYS: &[Key] =
+    &[Key::Priority, Key::Status, Key::Error, Key::Headers, Key::Latency, Key::Attempt, Key::Cost];
+
+impl Ended {
+    /// The arguments of `record`; `asks_priority` where no grant tells for whom the call was made.
+    #[inline]
+    pub fn read(py: Python<'_>, arguments: &Arguments<'_, '_>, asks_priority: bool) -> PyResult<Ended> {
+        let mut ended = Ended {
+            end: End::Status(0),
+            headers: Vec::new(),
+            latency: None,
+            attempt: None,
+            priority: None,
+            cost: Vec::new(),
+        };
+        let (mut status, mut error) = (None, None);
+        arguments.at_most(1)?;
+        if let Some(value) = arguments.first().filter(|value| !value.is_none()) {
+            status = Some(status_of(&value)?);
+        }
+        let takes = if asks_priority { KEYS } else { &KEYS[1..] };
+        arguments.keywords(takes, |key, value| {
+            match key {
+                Key::Status if status.is_some() => {
+                    return Err(PyTypeError::new_err("record() got multiple values for argument 'status'"));
+                }
+                Key::Status => status = Some(status_of(value)?),
+                Key::Error => error = Some(error_of(value)?),
+                Key::Headers => ended.headers = headers(value)?,
+                Key::Latency => ended.latency = Some(arguments::latency(value)?),
+                Key::Attempt => ended.attempt = Some(attempt(value)?),
+                Key::Cost => {
+                    ended.cost = match arguments::cost(value)? {
+                        Cost::Requests(count) => vec![("requests".to_owned(), count)],
+                        Cost::Units(units) => units,
+                    };
+                }
+                _ => ended.priority = Some(arguments::priority(value)?),
+            }
+            Ok(())
+        })?;
+        ended.end = match (status, error) {
+            (Some(status), None) => End::Status(status),
+            (None, Some(_)) if !ended.headers.is_empty() => {
+                return Err(PyTypeError::new_err("record() takes headers only with a status"));
+            }
+            (None, Some(error)) => End::Error(error),
+            _ => return Err(PyTypeError::new_err("record() needs either status or error")),
+        };
+        if let End::Status(status) = ended.end
+            && Class::of_status(status).is_none()
+        {
+            return Err(errors::raised(py, &shmlimit::Error::BadStatus { status }));
+        }
+        Ok(ended)
+    }
+
+    /// Does something with it as the library takes it.
+    #[inline]
+    pub fn with<R>(&self, work: impl FnOnce(&Outcome<'_>) -> R) -> R {
+        let headers: Vec<(&str, &str)> =
+            self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let cost: Vec<(&str, u64)> =
+            self.cost.iter().map(|(unit, amount)| (unit.as_str(), *amount)).collect();
+        let mut outcome = match self.end {
+            End::Status(status) => Outcome::http(status, &headers),
+            End::Error(error) => Outcome::error(error),
+        }
+        .cost(&cost);
+        if let Some(latency) = self.latency {
+            outcome = outcome.latency(latency);
+        }
+        if let Some(attempt) = self.attempt {
+            outcome = outcome.attempt(attempt);
+        }
+        if let Some(priority) = self.priority {
+            outcome = outcome.priority(priority);
+        }
+        work(&outcome)
+    }
+}
+
+#[inline]
+fn status_of(value: &Bound<'_, PyAny>) -> PyResult<u16> {
+    // Whatever is no status at all is refused as one that no server sends: by the library, with its own words.
+    let status: i64 = whole("status", value, "100 to 599")?;
+    u16::try_from(status).map_err(|_| {
+        errors::new(value.py(), "bad_status", format!("{status} is no HTTP status; 100 to 599 are"), None)
+    })
+}
+
+fn error_of(value: &Bound<'_, PyAny>) -> PyResult<NetError> {
+    let text = word("error", value)?;
+    NetError::parse(&text).ok_or_else(|| unknown("error", &text, &NetError::ALL.map(NetError::as_str)))
+}
+
+fn attempt(value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    match whole("attempt", value, "1 or more")? {
+        0 => Err(PyValueError::new_err("attempt must be 1 or more, not 0")),
+        attempt => Ok(attempt),
+    }
+}
+
+/// A mapping or an iterable of pairs, of text or bytes.
+fn headers(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
+    let wrong = || wrong_type("headers", "a mapping or an iterable of pairs", value);
+    if value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
+        return Err(wrong());
+    }
+    let pairs = match value.getattr_opt(pyo3::intern!(value.py(), "items"))? {
+        Some(items) => items.call0()?,
+        None => value.clone(),
+    };
+    let mut headers = Vec::new();
+    for pair in pairs.try_iter().map_err(|_| wrong())? {
+        let pair = pair?;
+        headers.push(match pair.cast::<PyTuple>() {
+            Ok(pair) if pair.len() == 2 => {
+                let (name, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
+                (text(&name)?, text(&value)?)
+            }
+            _ => {
+                let [name, value]: [Bound<'_, PyAny>; 2] = pair.extract().map_err(|_| wrong())?;
+                (text(&name)?, text(&value)?)
+            }
+        });
+    }
+    Ok(headers)
+}
+
+/// Servers send bytes of any kind; what is no text means nothing here.
+fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(text.to_string_lossy().into_owned());
+    }
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(String::from_utf8_lossy(bytes.as_bytes()).into_owned());
+    }
+    Err(wrong_type("headers", "names and values of str or bytes", value))
+}

@@ -1,0 +1,112 @@
+//! What a limiter made of an outcome.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyTuple, PyType};
+use shmlimit::{Limiter, Transition};
+
+/// What a limiter made of an outcome, and what to do then.
+#[pyclass(frozen, module = "shmlimit")]
+pub struct Recorded {
+    inner: shmlimit::Recorded,
+    transitions: Vec<Change>,
+}
+
+/// Names of the state before, of the state after, and why.
+type Change = (&'static str, &'static str, &'static str);
+
+static TRANSITION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+impl Recorded {
+    /// Names the states as the limiter's breaker does.
+    #[inline]
+    pub fn new(inner: shmlimit::Recorded, limiter: Option<&Limiter>) -> Recorded {
+        let transitions =
+            if inner.transitions.is_empty() { Vec::new() } else { changes(&inner.transitions, limiter) };
+        Recorded { inner, transitions }
+    }
+}
+
+/// Transitions in words.
+pub fn changes(transitions: &[Transition], limiter: Option<&Limiter>) -> Vec<Change> {
+    let policy = limiter.and_then(|limiter| limiter.policy().ok());
+    let kind = policy.map_or(shmlimit::kernel::policy::BreakerKind::Fsm, |policy| policy.breaker().kind());
+    transitions.iter().map(|one| (one.from.as_str(kind), one.to.as_str(kind), one.cause.as_str())).collect()
+}
+
+/// Transitions as Python's dataclass.
+pub fn as_objects<'py>(py: Python<'py>, changes: &[Change]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let class = TRANSITION.import(py, "shmlimit._snapshot", "Transition")?;
+    changes.iter().map(|change| class.call1(*change)).collect()
+}
+
+#[pymethods]
+impl Recorded {
+    /// How the call ended, as far as it matters: "ok", "429", "5xx", "net" or "ignored".
+    #[getter]
+    fn outcome(&self) -> &'static str {
+        self.inner.class.as_str()
+    }
+
+    /// Outcomes that count, this one included.
+    #[getter]
+    fn samples(&self) -> u32 {
+        self.inner.samples
+    }
+
+    /// The ratio of errors among them.
+    #[getter]
+    fn error_ratio(&self) -> f64 {
+        self.inner.error_ratio
+    }
+
+    /// Successive 429.
+    #[getter]
+    fn consec429(&self) -> u32 {
+        self.inner.consec429
+    }
+
+    /// Seconds to wait before trying again, drawn at random where the policy says so.
+    #[getter]
+    fn wait(&self) -> f64 {
+        self.inner.wait.as_secs_f64()
+    }
+
+    /// The longest that wait could have been.
+    #[getter]
+    fn wait_at_most(&self) -> f64 {
+        self.inner.wait_at_most.as_secs_f64()
+    }
+
+    /// Where the wait comes from: "retry_after" or "backoff"; None if there is nothing to wait for.
+    #[getter]
+    fn wait_source(&self) -> Option<&'static str> {
+        self.inner.wait_source.map(|source| source.as_str())
+    }
+
+    /// Whether to try again.
+    #[getter]
+    fn retry(&self) -> bool {
+        self.inner.retry
+    }
+
+    /// What this changed, and timers that were due.
+    #[getter]
+    fn transitions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, as_objects(py, &self.transitions)?)
+    }
+
+    fn __repr__(&self) -> String {
+        let shmlimit::Recorded { samples, error_ratio, consec429, retry, .. } = self.inner;
+        let source = self.wait_source().map_or_else(|| "None".to_owned(), |source| format!("'{source}'"));
+        format!(
+            "Recorded(outcome='{}', samples={samples}, error_ratio={error_ratio}, consec429={consec429}, wait={}, \
+             wait_at_most={}, wait_source={source}, retry={}, transitions={})",
+            self.outcome(),
+            self.wait(),
+            self.wait_at_most(),
+            if retry { "True" } else { "False" },
+            self.transitions.len(),
+        )
+    }
+}

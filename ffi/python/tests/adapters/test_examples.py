@@ -1,0 +1,83 @@
+"""examples/python: three scripts that share `tmdb` with each other and the command-line tool."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[4] / "examples" / "python"
+SCRIPTS = ["fetch_requests.py", "fetch_httpx.py", "fetch_aiohttp.py"]
+
+
+@pytest.fixture
+def environment(tmp_path):
+    return {**os.environ, "SHMLIMIT_DIR": str(tmp_path)}
+
+
+@pytest.fixture
+def tool(environment):
+    """The command-line tool: the one that scripts/python-tests built."""
+    path = environment.get("SHMLIMIT_BIN")
+    assert path and Path(path).exists(), "run scripts/python-tests, or set SHMLIMIT_BIN to the command-line tool"
+
+    def run(*arguments, code=0):
+        done = subprocess.run([path, *arguments], env=environment, capture_output=True, text=True)
+        assert done.returncode == code, done
+        return done.stdout
+
+    return run
+
+
+def test_all_examples_are_run():
+    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(SCRIPTS)
+
+
+def start(script, environment, server, *movies):
+    arguments = [sys.executable, str(EXAMPLES / script), server.url + "/3/movie/", *movies]
+    return subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def test_they_share_one_budget(server, environment, tool):
+    movies = [str(movie) for movie in range(11, 31)]
+    running = [start(script, environment, server, *movies) for script in SCRIPTS]
+    for one in running:
+        out, _ = one.communicate(timeout=60)
+        assert one.returncode == 0
+        assert sorted(out.splitlines()) == [f"{movie} 200 2" for movie in movies]
+    tool("run", "tmdb", "--", "true")
+    status = json.loads(tool("status", "tmdb", "--json"))
+    assert (status["outcomes"]["ok"], status["in_flight"], len(server.arrivals)) == (60, 0, 60)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_429_that_one_is_told_holds_the_others(script, server, environment, tool, say):
+    server.tell("/3/movie/11", say(429, {"Retry-After": "3600"}))
+    told = start(script, environment, server, "11")
+    # It waits, as the server says; so does the shell, which would not.
+    lines = []
+    while not lines or lines[-1]["gate"] is None:
+        assert told.poll() is None or script == "fetch_requests.py"
+        text = tool_status(tool)
+        if text is not None:
+            lines.append(text)
+    assert lines[-1]["gate"]["opens_in_ns"] > 3500e9
+    tool("run", "tmdb", "--timeout", "0s", "--", "true", code=75)
+    if script == "fetch_requests.py":
+        # Half a minute is not enough, so it says what the server said.
+        assert told.communicate(timeout=60)[0] == "11 429 2\n"
+    else:
+        assert told.poll() is None
+        tool("force", "tmdb", "clear-gate")
+        assert told.communicate(timeout=60)[0] == "11 200 2\n"
+        assert server.paths() == ["/3/movie/11"] * 2
+
+
+def tool_status(tool):
+    """The limiter as the tool sees it; nothing before there is one."""
+    text = tool("status", "--json")
+    return json.loads(text) if text.strip() else None

@@ -1,0 +1,107 @@
+"""The decorator."""
+
+import asyncio
+import inspect
+
+import pytest
+
+from shmlimit import Limiter, Refused
+
+from .conftest import state
+
+
+def test_a_function_holds_a_grant_while_it_runs(one):
+    @one.limit
+    def call(a, b=2, *, c):
+        """What it does."""
+        return a, b, c, one.snapshot().in_flight
+
+    assert call(1, c=3) == (1, 2, 3, 1)
+    assert one.snapshot().in_flight == 0
+    assert (call.__name__, call.__doc__) == ("call", "What it does.")
+    assert str(inspect.signature(call)) == "(a, b=2, *, c)"
+
+
+def test_a_coroutine_function_stays_one(one):
+    @one.limit(priority="user", timeout=60)
+    async def call(value):
+        await asyncio.sleep(0)
+        return value, one.snapshot().in_flight
+
+    assert inspect.iscoroutinefunction(call)
+
+    async def main():
+        return await asyncio.gather(*(call(i) for i in range(5)))
+
+    assert asyncio.run(main()) == [(i, 1) for i in range(5)]
+    assert state(one) == (0, 0, [])
+
+
+def test_exceptions_go_on_and_permits_come_back(one):
+    @one.limit
+    def call():
+        raise KeyError("mine")
+
+    @one.limit()
+    async def call_async():
+        raise KeyError("mine")
+
+    for _ in range(3):
+        with pytest.raises(KeyError):
+            call()
+        with pytest.raises(KeyError):
+            asyncio.run(call_async())
+    assert one.snapshot().in_flight == 0
+
+
+def test_methods_are_decorated_too(one):
+    class Client:
+        @one.limit(cost=1)
+        def get(self, path):
+            return self, path
+
+        @staticmethod
+        @one.limit
+        def version():
+            return one.snapshot().in_flight
+
+    client = Client()
+    assert client.get("x") == (client, "x") and Client.version() == 1
+
+
+def test_a_refusal_is_raised_by_the_call(scarce):
+    called = []
+    limited = scarce.limit(timeout=0)(called.append)
+    with pytest.raises(Refused):
+        limited(1)
+    assert called == []
+
+
+def test_what_it_costs_is_taken(directory):
+    limiter = Limiter("api", rate="10/h", burst=10)
+    limiter.limit(cost=4)(len)("")
+    assert limiter.snapshot().rules[0].remaining == 6
+
+
+def test_generators_and_other_things_are_refused(one):
+    def generator():
+        yield 1
+
+    async def async_generator():
+        yield 1
+
+    for function in [generator, async_generator]:
+        with pytest.raises(TypeError, match="generator"):
+            one.limit(function)
+        with pytest.raises(TypeError, match="generator"):
+            one.limit(timeout=1)(function)
+    with pytest.raises(TypeError, match="decorates a function, not int"):
+        one.limit(3)
+    with pytest.raises(TypeError):
+        one.limit(deadline=3)
+
+
+def test_bad_arguments_are_told_by_the_first_call(one):
+    with pytest.raises(ValueError, match="priority"):
+        one.limit(priority="nobody")(len)("")
+    assert one.snapshot().in_flight == 0

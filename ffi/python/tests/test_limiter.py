@@ -1,0 +1,250 @@
+"""Opening, closing, changing and listing limiters; errors with their codes."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+import shmlimit
+from shmlimit import ConfigError, Error, Limiter
+
+from .conftest import PLENTY, eventually
+
+
+def test_a_limiter_says_its_name_and_place(directory):
+    limiter = Limiter("tmdb")
+    assert limiter.name == "tmdb"
+    assert limiter.directory == directory and isinstance(limiter.directory, Path)
+    assert repr(limiter) == f'<shmlimit.Limiter "tmdb" in "{directory}">'
+    assert not limiter.closed
+
+
+def test_the_package_says_what_it_is():
+    assert shmlimit.__version__ == "0.1.0"
+    assert shmlimit.layout_version == 3
+    assert "tmdb" in shmlimit.presets and isinstance(shmlimit.presets, tuple)
+    for name in shmlimit.__all__:
+        thing = getattr(shmlimit, name)
+        assert not isinstance(thing, type) or thing.__module__ == "shmlimit", name
+        assert not isinstance(thing, type) or thing.__doc__, name
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_directory_is_a_str_or_a_path(tmp_path, kind):
+    place = tmp_path / "elsewhere"
+    assert Limiter("api", directory=kind(place), rate="1/s").directory == place
+
+
+def test_settings_of_all_kinds_make_a_limiter(directory):
+    rule = Limiter("a", rate="35/s", burst=7, concurrency=2).snapshot().rules[0]
+    assert (rule.limit, rule.period, rule.capacity) == (35, 1.0, 7)
+    settings = {"rate": "5/m", "concurrency": 3, "breaker.kind": "fsm", "breaker.p_throttle": 0.25}
+    limiter = Limiter("b", settings=settings)
+    assert limiter.snapshot().concurrency == 3
+    assert "p_throttle = 0.25" in limiter.config
+    assert Limiter("c", preset="tmdb").snapshot().provider == Limiter("tmdb").snapshot().provider
+    assert Limiter("d", config=Limiter("tmdb").config).config == Limiter("tmdb").config
+
+
+def test_who_names_the_same_settings_shares_the_limiter_and_others_are_refused(directory):
+    first = Limiter("api", rate="35/s")
+    second = Limiter("api", rate="35/s")
+    third = Limiter("api")
+    with first.acquire():
+        assert second.snapshot().in_flight == third.snapshot().in_flight == 1
+    with pytest.raises(ConfigError) as raised:
+        Limiter("api", rate="36/s")
+    assert raised.value.code == "config_mismatch"
+    assert "36" in raised.value.message
+
+
+def test_what_is_not_there_is_not_made_unless_asked_for(directory):
+    with pytest.raises(Error) as raised:
+        Limiter("tmdb", create=False)
+    assert raised.value.code == "unknown_limiter"
+    assert shmlimit.limiters() == []
+    Limiter("tmdb")
+    assert Limiter("tmdb", create=False).name == "tmdb"
+
+
+def test_limiters_are_listed_in_order(directory, tmp_path):
+    assert shmlimit.limiters(tmp_path / "missing") == []
+    Limiter("b", rate="1/s")
+    Limiter("a", rate="1/s")
+    assert shmlimit.limiters() == shmlimit.limiters(directory) == shmlimit.limiters(str(directory)) == ["a", "b"]
+
+
+CODES = [
+    ("bad_name", ConfigError, lambda: Limiter("../x")),
+    ("unknown_limiter", Error, lambda: Limiter("never-made")),
+    ("config", ConfigError, lambda: Limiter("x", rate="fast")),
+    ("config", ConfigError, lambda: Limiter("x", preset="tmbd")),
+    ("config", ConfigError, lambda: Limiter("x", config="nonsense")),
+    ("config", ConfigError, lambda: Limiter("x", settings={"concurency": 1})),
+    ("no_such_state", ConfigError, lambda: Limiter("plain", rate="1/s").force("sleep")),
+    ("unknown_unit", ConfigError, lambda: Limiter("plain", rate="1/s").acquire(cost={"tokens": 1})),
+    ("bad_status", ConfigError, lambda: Limiter("plain", rate="1/s").record(99)),
+    ("bad_status", ConfigError, lambda: Limiter("plain", rate="1/s").record(70000)),
+    ("bad_status", ConfigError, lambda: Limiter("plain", rate="1/s").record(-1)),
+]
+
+
+@pytest.mark.parametrize("code, kind, call", CODES)
+def test_an_error_has_its_code_and_its_class(directory, code, kind, call):
+    with pytest.raises(Error) as raised:
+        call()
+    assert (raised.value.code, type(raised.value)) == (code, kind)
+    assert str(raised.value) == raised.value.message != ""
+    assert issubclass(kind, ValueError) == (kind is ConfigError)
+    assert pickle.loads(pickle.dumps(raised.value)).args == raised.value.args
+
+
+def test_a_file_that_is_none_of_ours_is_left_alone(directory):
+    segment = Limiter("api", rate="1/s")
+    path = next(directory.glob("api.*"))
+    segment.close()
+    path.write_bytes(b"something else" * 100)
+    with pytest.raises(Error) as raised:
+        Limiter("api")
+    assert raised.value.code == "foreign"
+    assert path.read_bytes() == b"something else" * 100
+
+
+def test_a_directory_that_anybody_may_write_to_is_not_trusted(tmp_path):
+    tmp_path.chmod(0o777)
+    with pytest.raises(Error) as raised:
+        Limiter("tmdb", directory=tmp_path)
+    assert raised.value.code == "directory"
+
+
+def test_the_system_s_number_is_in_an_error_of_input_and_output(directory):
+    (directory / "file").write_text("")
+    with pytest.raises(Error) as raised:
+        shmlimit.limiters(directory / ("x" * 300))
+    assert raised.value.code == "io" and isinstance(raised.value.errno, int)
+    assert not isinstance(raised.value, OSError)
+
+
+BAD = [
+    (TypeError, "name", lambda: Limiter(3)),
+    (TypeError, "name", lambda: Limiter()),
+    (TypeError, "foo", lambda: Limiter("x", foo=1)),
+    (TypeError, "directory", lambda: Limiter("x", directory=3)),
+    (TypeError, "directory", lambda: shmlimit.limiters(3)),
+    (TypeError, "preset", lambda: Limiter("x", preset=3)),
+    (TypeError, "config", lambda: Limiter("x", config=b"")),
+    (TypeError, "settings", lambda: Limiter("x", settings=[("rate", "1/s")])),
+    (TypeError, "settings", lambda: Limiter("x", settings={3: "1/s"})),
+    (TypeError, "settings", lambda: Limiter("x", settings={"rate": None})),
+    (ValueError, "settings", lambda: Limiter("x", settings={"breaker.p_throttle": float("nan")})),
+    (TypeError, "rate", lambda: Limiter("x", rate=[35])),
+    (ValueError, "burst", lambda: Limiter("x", rate="1/s", burst=-1)),
+    (ValueError, "concurrency", lambda: Limiter("x", concurrency=-1)),
+    (TypeError, "group", lambda: Limiter("x", rate="1/s", group=3)),
+    (TypeError, "create", lambda: Limiter("x", rate="1/s", create="no")),
+    (ValueError, "surrogates", lambda: Limiter("\udcff", rate="1/s")),
+]
+
+
+@pytest.mark.parametrize("kind, word, call", BAD)
+def test_arguments_that_make_no_sense_make_no_limiter(directory, kind, word, call):
+    with pytest.raises(kind, match=word):
+        call()
+    assert shmlimit.limiters() == []
+
+
+def test_r110_a_setting_is_changed_for_all_at_once(directory):
+    mine, theirs = Limiter("tmdb"), Limiter("tmdb")
+    mine.set("concurrency", 7)
+    mine.set("breaker.p_throttle", 0.3)
+    assert theirs.snapshot().concurrency == 7
+    assert "p_throttle = 0.3" in theirs.config
+    for kind, word, key, value in [
+        (ConfigError, "concurrency", "concurency", 7),
+        (ConfigError, "algorithm", "rules.0.algorithm", "gcra"),
+        (TypeError, "value", "concurrency", None),
+        (TypeError, "key", 3, 3),
+    ]:
+        with pytest.raises(kind, match=word):
+            mine.set(key, value)
+    assert theirs.snapshot().concurrency == 7
+
+
+def test_r66_a_state_is_forced_and_the_change_is_told(directory):
+    limiter = Limiter("tmdb")
+    (change,) = limiter.force("sleep")
+    assert (change.from_state, change.to_state, change.reason) == ("normal", "sleep", "forced")
+    with pytest.raises(shmlimit.Blocked) as raised:
+        limiter.try_acquire()
+    assert (raised.value.reason, raised.value.state) == ("sleep", "sleep")
+    (change,) = limiter.force("normal")
+    assert change.to_state == "normal"
+    assert limiter.force("clear-gate") == []
+    with pytest.raises(ValueError, match="state must be one of normal, .*, not \"asleep\""):
+        limiter.force("asleep")
+    with pytest.raises(TypeError, match="state"):
+        limiter.force(None)
+
+
+def test_a_closed_limiter_says_so_and_its_grants_stay_valid(directory):
+    watcher = Limiter("api", concurrency=4)
+    with Limiter("api") as limiter:
+        grant = limiter.acquire()
+        other = limiter.acquire()
+    assert limiter.closed and "closed" in repr(limiter)
+    calls = [
+        limiter.acquire,
+        limiter.try_acquire,
+        limiter.snapshot,
+        lambda: limiter.record(200),
+        lambda: limiter.set("concurrency", 1),
+        lambda: limiter.force("clear_gate"),
+        lambda: limiter.config,
+        lambda: pickle.dumps(limiter),
+    ]
+    for call in calls:
+        with pytest.raises(Error) as raised:
+            call()
+        assert raised.value.code == "closed"
+    limiter.close()
+    assert limiter.name == "api" and limiter.directory == directory
+    assert watcher.snapshot().in_flight == 2
+    assert grant.record(200).outcome == "ok"
+    other.release()
+    assert watcher.snapshot().in_flight == 0
+
+
+def test_closing_leaves_the_limiter(directory):
+    watcher = Limiter("api", **PLENTY)
+    other = Limiter("api")
+    assert len(watcher.snapshot().participants) == 2
+    other.close()
+    assert len(watcher.snapshot().participants) == 1
+
+
+def test_a_limiter_pickles_as_what_it_is_now(directory, tmp_path):
+    limiter = Limiter("api", directory=tmp_path / "own", rate="5/s", group="g", ignore_environment=True)
+    limiter.set("concurrency", 2)
+    copy = pickle.loads(pickle.dumps(limiter))
+    assert type(copy) is Limiter and copy.directory == tmp_path / "own"
+    assert copy.config == limiter.config
+    with limiter.acquire():
+        assert copy.snapshot().in_flight == 1
+
+
+def test_a_subclass_is_pickled_as_itself(directory):
+    limiter = Mine("api", rate="5/s")
+    assert type(pickle.loads(pickle.dumps(limiter))) is Mine
+
+
+class Mine(Limiter):
+    """Somebody's own."""
+
+
+def test_a_deleted_limiter_goes_on(directory):
+    limiter = Limiter("api", **PLENTY)
+    next(directory.glob("api.*")).unlink()
+    # That the file is gone is noticed within a second.
+    eventually(lambda: limiter.acquire().release() or shmlimit.limiters() == ["api"])
+    with limiter.acquire():
+        assert Limiter("api", create=False).snapshot().in_flight == 1

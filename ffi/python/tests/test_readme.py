@@ -1,0 +1,24 @@
+"""Every sample of the READMEs runs, those of one page in order, as one program."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent
+ROOT = PACKAGE.parent.parent
+
+
+def samples(page):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+
+
+@pytest.mark.parametrize("page, count", [(PACKAGE / "README.md", 7), (ROOT / "README.md", 1)])
+def test_the_samples_run_as_one_program(page, count, directory, tmp_path):
+    program = tmp_path / "readme.py"
+    program.write_text("\n".join(samples(page)))
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(samples(page)) == count

@@ -1,0 +1,180 @@
+"""Ctrl-C and the end of a program, with real signals to real children."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from shmlimit import Limiter
+
+from .conftest import eventually, state
+
+WAIT = """
+import shmlimit, sys
+limiter = shmlimit.Limiter("one")
+print("ready", flush=True)
+try:
+    {wait}
+except KeyboardInterrupt:
+    now = limiter.snapshot()
+    print("interrupted", now.in_flight, len(now.queue), flush=True)
+    sys.exit(3)
+"""
+WAYS = {
+    "acquire": "limiter.acquire()",
+    "acquire with a timeout": "limiter.acquire(timeout=600)",
+    "with": "with limiter.acquire(priority='user') as grant: print('granted')",
+    "decorator": "limiter.limit(print)('granted')",
+}
+
+
+def child(text, **keywords):
+    return subprocess.Popen(
+        [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **keywords
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ctrl_c_ends_a_wait_at_once_and_leaves_the_queue(one, way):
+    held = one.acquire()
+    waiting = child(WAIT.format(wait=WAYS[way]))
+    eventually(lambda: len(one.snapshot().queue) == 1)
+    began = time.monotonic()
+    waiting.send_signal(signal.SIGINT)
+    out, err = waiting.communicate(timeout=60)
+    # Far less than the 100 ms at which it would ask by itself, plus what a busy machine needs to end a program.
+    assert time.monotonic() - began < 5
+    assert (out, waiting.returncode) == ("ready\ninterrupted 1 0\n", 3), err
+    assert state(one) == (1, 0, [])
+    held.release()
+
+
+def test_ctrl_c_ends_asyncio_and_leaves_the_queue(one):
+    held = one.acquire()
+    text = """
+import asyncio, shmlimit
+limiter = shmlimit.Limiter("one")
+async def main():
+    async with limiter.acquire_async():
+        print("granted")
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    print("interrupted", len(limiter.snapshot().queue))
+"""
+    waiting = child(text)
+    eventually(lambda: len(one.snapshot().queue) == 1)
+    waiting.send_signal(signal.SIGINT)
+    out, err = waiting.communicate(timeout=60)
+    assert out == "interrupted 0\n", err
+    held.release()
+
+
+def test_a_signal_with_a_handler_that_returns_does_not_end_the_wait(one):
+    held = one.acquire()
+    text = """
+import shmlimit, signal
+limiter = shmlimit.Limiter("one")
+signal.signal(signal.SIGUSR1, lambda *_: print("heard", flush=True))
+with limiter.acquire():
+    print("granted", flush=True)
+"""
+    waiting = child(text)
+    eventually(lambda: len(one.snapshot().queue) == 1)
+    for _ in range(3):
+        waiting.send_signal(signal.SIGUSR1)
+        assert waiting.stdout.readline() == "heard\n"
+    assert len(one.snapshot().queue) == 1
+    held.release()
+    out, err = waiting.communicate(timeout=60)
+    assert (out, waiting.returncode) == ("granted\n", 0), err
+
+
+def test_a_handler_s_exception_ends_the_wait(one):
+    held = one.acquire()
+    text = """
+import shmlimit, signal
+limiter = shmlimit.Limiter("one")
+class Alarm(Exception): pass
+def ring(*_): raise Alarm
+signal.signal(signal.SIGALRM, ring)
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+try:
+    limiter.acquire()
+except Alarm:
+    print("alarm", len(limiter.snapshot().queue))
+"""
+    out, err = child(text).communicate(timeout=60)
+    assert out == "alarm 0\n", err
+    held.release()
+
+
+def test_ctrl_c_reaches_the_main_thread_while_others_wait(one):
+    held = one.acquire()
+    text = """
+import os, shmlimit, threading
+limiter = shmlimit.Limiter("one")
+try:
+    threading.Thread(target=limiter.acquire, daemon=True).start()
+    threading.Event().wait()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    waiting = child(text)
+    eventually(lambda: len(one.snapshot().queue) == 1)
+    waiting.send_signal(signal.SIGINT)
+    out, err = waiting.communicate(timeout=60)
+    assert (out, err, waiting.returncode) == ("interrupted\n", "", 0)
+    held.release()
+
+
+def test_a_program_ends_well_while_daemon_threads_wait_and_call(directory):
+    """Threads that are left behind when the interpreter goes must not bring the program down."""
+    text = """
+import shmlimit, threading, time
+one = shmlimit.Limiter("one", concurrency=1)
+busy = shmlimit.Limiter("busy", rate="2000/s", burst=1)
+held = one.acquire()
+def call():
+    while True:
+        with busy.acquire(): pass
+def wait():
+    one.acquire()
+for what in [call, call, wait, wait]:
+    threading.Thread(target=what, daemon=True).start()
+while len(one.snapshot().queue) < 2: time.sleep(0.001)
+print("bye")
+"""
+    for _ in range(5):
+        ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+        assert (ended.stdout, ended.stderr, ended.returncode) == ("bye\n", "", 0)
+
+
+def test_r138_a_child_killed_in_the_queue_is_in_nobody_s_way(one):
+    held = one.acquire()
+    waiting = child(WAIT.format(wait="limiter.acquire()"))
+    eventually(lambda: len(one.snapshot().queue) == 1)
+    waiting.send_signal(signal.SIGKILL)
+    waiting.communicate(timeout=60)
+    held.release()
+    one.acquire(timeout=30).release()
+    assert state(one) == (0, 0, [])
+
+
+def test_a_stopped_holder_of_a_permit_keeps_it_and_others_time_out(one):
+    text = "import shmlimit; g = shmlimit.Limiter('one').acquire(); print('held', flush=True); input()"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout.readline() == "held\n"
+    os.kill(holder.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(Exception) as raised:
+            Limiter("one").acquire(timeout=0.2)
+        assert getattr(raised.value, "reason", None) == "concurrency"
+    finally:
+        os.kill(holder.pid, signal.SIGCONT)
+        holder.communicate("\n", timeout=60)

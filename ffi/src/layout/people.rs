@@ -1,0 +1,155 @@
+//! Who is attached and who waits.
+
+use super::{SHMLIMIT_SEGMENT_UNITS, byte};
+use shmlimit::internals::{FIRST_PULSE, layout};
+use shmlimit::kernel::queue::{Entry, Progress, Standing, TURN_WORDS, Turn, WAITERS};
+use shmlimit::kernel::state::Held;
+use std::mem::{offset_of, size_of};
+
+/// The participant in slot S lives as long as somebody holds the lock on the byte at this offset + S: ask with
+/// `fcntl(fd, F_OFD_GETLK, ...)` for a write lock of one byte, and never take one.
+pub const SHMLIMIT_SEGMENT_FIRST_PULSE: u64 = 0x4000_0000_0000_0000_u64;
+/// Bytes of a program's name, zero-padded; without a zero if it is that long.
+pub const SHMLIMIT_SEGMENT_PROGRAM_LENGTH: usize = 16;
+
+/// One attached process. Transactions only, except for the last three counts: those its owner writes at any time.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(non_camel_case_types)]
+pub struct shmlimit_segment_slot {
+    /// 1 while somebody owns the slot, dead or alive; else 0.
+    pub owned: u32,
+    /// Tells its owner from earlier ones.
+    pub generation: u32,
+    /// Permits it holds.
+    pub held: u32,
+    /// Those of them for background calls.
+    pub held_background: u32,
+    /// Limiter time of attaching.
+    pub since: u64,
+    /// Limiter time at which the permits held rose from zero.
+    pub held_since: u64,
+    /// Process id in its own namespace, for people.
+    pub pid: u64,
+    /// Program name, for people.
+    pub program: [u8; SHMLIMIT_SEGMENT_PROGRAM_LENGTH],
+    /// Zero.
+    pub unused: u64,
+    /// Calls granted.
+    pub granted: u64,
+    /// Calls refused.
+    pub refused: u64,
+    /// How often its waiting calls looked whether it was their turn.
+    pub looked: u64,
+    /// Zero.
+    pub unused_counts: [u64; 5],
+}
+
+/// How far the queue has come. Transactions only.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(non_camel_case_types)]
+pub struct shmlimit_segment_queue {
+    /// Calls that ever came to wait.
+    pub arrivals: u64,
+    /// What the background is owed of its share.
+    pub owed: u64,
+    /// The clock of each priority.
+    pub clocks: [u64; 3],
+    /// Zero.
+    pub unused: [u64; 3],
+    /// Which entries are taken: entry E is if bit E % 64 of places[E / 64] is set.
+    pub places: [u64; 16],
+    /// Zero.
+    pub unused_places: [u64; 8],
+}
+
+/// Where a group's last turn ended. Transactions only.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(non_camel_case_types)]
+pub struct shmlimit_segment_turn {
+    /// Group and priority, mixed.
+    pub key: u64,
+    /// The end, on the clock of its priority.
+    pub end: u64,
+}
+
+/// A call that waits. Transactions only, except for its bell.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(non_camel_case_types)]
+pub struct shmlimit_segment_entry {
+    /// Slot + 2 of who waits.
+    pub owner: u32,
+    /// Generation of that slot.
+    pub owner_generation: u32,
+    /// Priority in the low two bits, then whether it can be rung in one bit, then how many arrived before it.
+    pub number: u64,
+    /// Start time on the clock of its priority.
+    pub tag: u64,
+    /// Limiter time at which it looks again by itself.
+    pub wake_at: u64,
+    /// Limiter time at which it gives up; UINT64_MAX = never.
+    pub deadline: u64,
+    /// With whom it shares its turns.
+    pub group: u64,
+    /// How much of each unit it needs.
+    pub cost: [u64; SHMLIMIT_SEGMENT_UNITS],
+    /// How long it counts on the clock of its priority.
+    pub weight: u64,
+    /// Limiter time at which it came.
+    pub since: u64,
+    /// Zero.
+    pub unused: [u64; 3],
+    /// A futex on which it sleeps, rung by others.
+    pub bell: u32,
+    /// Not used.
+    pub bell_unused: u32,
+}
+
+const _: () = {
+    assert!(SHMLIMIT_SEGMENT_FIRST_PULSE == FIRST_PULSE as u64);
+
+    type Slot = shmlimit_segment_slot;
+    use layout::slot;
+    assert!(size_of::<Slot>() == byte(layout::SLOT_WORDS));
+    assert!(
+        offset_of!(Slot, owned) == byte(slot::STATE) && offset_of!(Slot, generation) == byte(slot::STATE) + 4
+    );
+    assert!(offset_of!(Slot, held) == byte(slot::HELD) + offset_of!(Held, total));
+    assert!(offset_of!(Slot, held_background) == byte(slot::HELD) + offset_of!(Held, background));
+    assert!(offset_of!(Slot, since) == byte(slot::SINCE));
+    assert!(offset_of!(Slot, held_since) == byte(slot::HELD_SINCE));
+    assert!(offset_of!(Slot, pid) == byte(slot::PID) && offset_of!(Slot, program) == byte(slot::PROGRAM));
+    assert!(offset_of!(Slot, granted) == byte(slot::GRANTED));
+    assert!(offset_of!(Slot, refused) == byte(slot::REFUSED));
+    assert!(offset_of!(Slot, looked) == byte(slot::LOOKED));
+
+    type Queue = shmlimit_segment_queue;
+    assert!(offset_of!(Queue, arrivals) == offset_of!(Progress, arrivals));
+    assert!(offset_of!(Queue, owed) == offset_of!(Progress, owed));
+    assert!(offset_of!(Queue, clocks) == offset_of!(Progress, clocks));
+    assert!(offset_of!(Queue, places) == byte(layout::PLACES - layout::PROGRESS));
+    assert!(size_of::<[u64; 16]>() * 8 == WAITERS);
+    assert!(size_of::<Queue>() == byte(layout::TURN_TABLE - layout::PROGRESS));
+
+    assert!(size_of::<shmlimit_segment_turn>() == byte(TURN_WORDS));
+    assert!(offset_of!(shmlimit_segment_turn, key) == offset_of!(Turn, key));
+    assert!(offset_of!(shmlimit_segment_turn, end) == offset_of!(Turn, end));
+
+    type Ours = shmlimit_segment_entry;
+    let standing = offset_of!(Entry, standing);
+    assert!(size_of::<Ours>() == byte(layout::ENTRY_STRIDE));
+    assert!(offset_of!(Ours, owner) == standing + offset_of!(Standing, owner));
+    assert!(offset_of!(Ours, owner_generation) == standing + offset_of!(Standing, owner) + 4);
+    assert!(offset_of!(Ours, number) == standing + offset_of!(Standing, number));
+    assert!(offset_of!(Ours, tag) == standing + offset_of!(Standing, tag));
+    assert!(offset_of!(Ours, wake_at) == standing + offset_of!(Standing, wake_at));
+    assert!(offset_of!(Ours, deadline) == standing + offset_of!(Standing, deadline));
+    assert!(offset_of!(Ours, group) == standing + offset_of!(Standing, group));
+    assert!(offset_of!(Ours, cost) == offset_of!(Entry, cost));
+    assert!(offset_of!(Ours, weight) == offset_of!(Entry, weight));
+    assert!(offset_of!(Ours, since) == offset_of!(Entry, since));
+    assert!(offset_of!(Ours, bell) == byte(layout::BELL));
+};

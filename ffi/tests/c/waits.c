@@ -1,0 +1,240 @@
+/* Waiting, stopping, signals, and waiting step by step. Usage: waits DIRECTORY */
+#include "check.h"
+
+struct asked {
+    int times;
+    int stop_at; /* says stop when asked so often; 0 = never */
+};
+
+static int stop(void *context)
+{
+    struct asked *asked = (struct asked *)context;
+    asked->times++;
+    return asked->stop_at != 0 && asked->times >= asked->stop_at;
+}
+
+static void stopped_takes_nothing(shmlimit_limiter *limiter)
+{
+    shmlimit_grant held, grant = 99;
+    struct asked asked = {0, 3};
+    SIZED(shmlimit_request, request);
+    SIZED(shmlimit_answer, answer);
+    request.stop = stop;
+    request.stop_context = &asked;
+    request.priority = SHMLIMIT_PRIORITY_USER;
+    IS(shmlimit_try_acquire(limiter, NULL, &held, NULL), SHMLIMIT_OK);
+    uint64_t left = remaining(limiter, 0);
+    memset(&answer, 0xee, sizeof answer);
+    answer.size = sizeof answer;
+    IS(shmlimit_acquire(limiter, &request, &grant, &answer), SHMLIMIT_STOPPED);
+    SIZED(shmlimit_answer, empty);
+    CHECK(grant == 0 && asked.times == 3 && memcmp(&answer, &empty, sizeof empty) == 0);
+    CHECK(waiting(limiter) == 0 && in_flight(limiter) == 1 && remaining(limiter, 0) >= left);
+    /* Who need not wait is not asked to. */
+    IS(shmlimit_release(held), SHMLIMIT_OK);
+    IS(shmlimit_acquire(limiter, &request, &grant, NULL), SHMLIMIT_OK);
+    CHECK(asked.times == 3);
+    IS(shmlimit_release(grant), SHMLIMIT_OK);
+}
+
+/* A request without patience is refused at once; with some, when it is over. */
+static void timeouts(shmlimit_limiter *limiter)
+{
+    shmlimit_grant held, grant;
+    SIZED(shmlimit_request, request);
+    SIZED(shmlimit_answer, answer);
+    struct timespec wall;
+    IS(shmlimit_try_acquire(limiter, NULL, &held, NULL), SHMLIMIT_OK);
+    request.timeout_ns = SECOND / 50;
+    IS(shmlimit_acquire(limiter, &request, &grant, &answer), SHMLIMIT_REFUSED);
+    CHECK(answer.reason == SHMLIMIT_REASON_CONCURRENCY && answer.rule == -1 && grant == 0);
+    request.timeout_ns = 1;
+    IS(shmlimit_acquire(limiter, &request, &grant, NULL), SHMLIMIT_REFUSED);
+    request.timeout_ns = 0;
+    request.deadline_ns = 1; /* 1970 */
+    IS(shmlimit_acquire(limiter, &request, &grant, NULL), SHMLIMIT_REFUSED);
+    clock_gettime(CLOCK_REALTIME, &wall);
+    request.deadline_ns = (uint64_t)wall.tv_sec * SECOND + (uint64_t)wall.tv_nsec + SECOND / 50;
+    request.timeout_ns = UINT64_MAX; /* the earlier of the two counts */
+    IS(shmlimit_acquire(limiter, &request, &grant, NULL), SHMLIMIT_REFUSED);
+    CHECK(waiting(limiter) == 0);
+    IS(shmlimit_release(held), SHMLIMIT_OK);
+}
+
+static volatile sig_atomic_t signals;
+
+static void on_signal(int number)
+{
+    (void)number;
+    signals++;
+}
+
+static int stop_after_signal(void *context)
+{
+    int *times = (int *)context;
+    ++*times;
+    return signals > 0;
+}
+
+struct call {
+    shmlimit_limiter *limiter;
+    int times;
+    int32_t code;
+    uint64_t ended;
+};
+
+static void *wait_for_signal(void *at)
+{
+    struct call *call = (struct call *)at;
+    shmlimit_grant grant;
+    SIZED(shmlimit_request, request);
+    request.stop = stop_after_signal;
+    request.stop_context = &call->times;
+    call->code = shmlimit_acquire(call->limiter, &request, &grant, NULL);
+    call->ended = now_ns();
+    return NULL;
+}
+
+static void a_signal_asks_at_once(shmlimit_limiter *limiter)
+{
+    shmlimit_grant held;
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    IS(shmlimit_try_acquire(limiter, NULL, &held, NULL), SHMLIMIT_OK);
+    /* Ten times a second it would be asked anyway, 50 ms later on average: the quickest of many must beat that. */
+    uint64_t quickest = UINT64_MAX;
+    for (int round = 0; round < 10; round++) {
+        struct call call = {limiter, 0, -1, 0};
+        pthread_t thread;
+        signals = 0;
+        CHECK(pthread_create(&thread, NULL, wait_for_signal, &call) == 0);
+        UNTIL(waiting(limiter) == 1);
+        uint64_t sent = now_ns();
+        pthread_kill(thread, SIGUSR1);
+        pthread_join(thread, NULL);
+        IS(call.code, SHMLIMIT_STOPPED);
+        CHECK(call.times > 0 && waiting(limiter) == 0);
+        if (call.ended - sent < quickest)
+            quickest = call.ended - sent;
+    }
+    CHECK(quickest < SECOND / 100);
+    IS(shmlimit_release(held), SHMLIMIT_OK);
+}
+
+static void step_by_step(shmlimit_limiter *limiter)
+{
+    shmlimit_grant held, grant = 99;
+    shmlimit_wait wait;
+    uint64_t sleep_ns;
+    SIZED(shmlimit_request, request);
+    SIZED(shmlimit_answer, answer);
+    /* At once. */
+    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
+    CHECK(wait != 0 && in_flight(limiter) == 0);
+    IS(shmlimit_wait_step(wait, &sleep_ns, &held, &answer), SHMLIMIT_OK);
+    CHECK(held != 0 && answer.reason == 0 && answer.rule == -1 && in_flight(limiter) == 1);
+    IS(shmlimit_wait_step(wait, &sleep_ns, &grant, &answer), SHMLIMIT_WAIT_DONE);
+    IS(shmlimit_wait_end(wait), SHMLIMIT_WAIT_DONE);
+    /* Later, when the permit is back. */
+    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_wait_step(wait, &sleep_ns, &grant, NULL), SHMLIMIT_SLEEP);
+    CHECK(sleep_ns > 0 && grant == 0 && waiting(limiter) == 1);
+    IS(shmlimit_release(held), SHMLIMIT_OK);
+    UNTIL(shmlimit_wait_step(wait, &sleep_ns, &grant, NULL) == SHMLIMIT_OK);
+    CHECK(grant != 0 && waiting(limiter) == 0);
+    /* Never: given up, before and after the first step, and when the time is over. */
+    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_wait_end(wait), SHMLIMIT_OK);
+    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_wait_step(wait, &sleep_ns, &held, NULL), SHMLIMIT_SLEEP);
+    IS(shmlimit_wait_end(wait), SHMLIMIT_OK);
+    IS(shmlimit_wait_end(wait), SHMLIMIT_WAIT_DONE);
+    CHECK(waiting(limiter) == 0);
+    request.timeout_ns = SECOND / 50;
+    IS(shmlimit_wait_begin(limiter, &request, &wait), SHMLIMIT_OK);
+    int32_t code = SHMLIMIT_SLEEP;
+    UNTIL((code = shmlimit_wait_step(wait, &sleep_ns, &held, &answer)) != SHMLIMIT_SLEEP);
+    IS(code, SHMLIMIT_REFUSED);
+    CHECK(held == 0 && answer.reason == SHMLIMIT_REASON_CONCURRENCY);
+    IS(shmlimit_wait_end(wait), SHMLIMIT_WAIT_DONE);
+    IS(shmlimit_release(grant), SHMLIMIT_OK);
+    CHECK(in_flight(limiter) == 0 && waiting(limiter) == 0);
+}
+
+struct steps {
+    shmlimit_wait wait;
+    pthread_barrier_t *start;
+    unsigned granted, done;
+    shmlimit_grant grant;
+};
+
+static void *step_in_thread(void *at)
+{
+    struct steps *steps = (struct steps *)at;
+    pthread_barrier_wait(steps->start);
+    for (int i = 0; i < 200; i++) {
+        uint64_t sleep_ns;
+        shmlimit_grant grant;
+        int32_t code = shmlimit_wait_step(steps->wait, &sleep_ns, &grant, NULL);
+        CHECK(code == SHMLIMIT_SLEEP || code == SHMLIMIT_WAIT_DONE || code == SHMLIMIT_OK);
+        if (code == SHMLIMIT_OK) {
+            steps->granted++;
+            steps->grant = grant;
+        }
+        steps->done += code == SHMLIMIT_WAIT_DONE;
+    }
+    return NULL;
+}
+
+/* Two threads step one wait: it is granted to one of them at most, and stands in the queue once. */
+static void two_threads_step(shmlimit_limiter *limiter)
+{
+    for (int round = 0; round < rounds(20, 4); round++) {
+        shmlimit_grant held = 0;
+        shmlimit_wait wait;
+        pthread_t threads[2];
+        pthread_barrier_t start;
+        struct steps steps[2];
+        memset(steps, 0, sizeof steps);
+        pthread_barrier_init(&start, NULL, 3);
+        IS(shmlimit_try_acquire(limiter, NULL, &held, NULL), SHMLIMIT_OK);
+        IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
+        for (int i = 0; i < 2; i++) {
+            steps[i].wait = wait;
+            steps[i].start = &start;
+            CHECK(pthread_create(&threads[i], NULL, step_in_thread, &steps[i]) == 0);
+        }
+        pthread_barrier_wait(&start);
+        CHECK(waiting(limiter) <= 1);
+        if (round % 2 == 0)
+            IS(shmlimit_release(held), SHMLIMIT_OK);
+        for (int i = 0; i < 2; i++)
+            pthread_join(threads[i], NULL);
+        pthread_barrier_destroy(&start);
+        CHECK(steps[0].granted + steps[1].granted <= (round % 2 == 0));
+        for (int i = 0; i < 2; i++)
+            if (steps[i].granted)
+                IS(shmlimit_release(steps[i].grant), SHMLIMIT_OK);
+        if (steps[0].granted + steps[1].granted == 0)
+            IS(shmlimit_wait_end(wait), SHMLIMIT_OK);
+        if (round % 2 != 0)
+            IS(shmlimit_release(held), SHMLIMIT_OK);
+        CHECK(waiting(limiter) == 0 && in_flight(limiter) == 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 2);
+    shmlimit_limiter *limiter = make(argv[1], "waits", ONE_AT_A_TIME);
+    stopped_takes_nothing(limiter);
+    timeouts(limiter);
+    a_signal_asks_at_once(limiter);
+    step_by_step(limiter);
+    two_threads_step(limiter);
+    CHECK(in_flight(limiter) == 0 && waiting(limiter) == 0);
+    IS(shmlimit_close(limiter), SHMLIMIT_OK);
+    return 0;
+}

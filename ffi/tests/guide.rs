@@ -1,0 +1,48 @@
+//! Every piece of C and C++ in docs/c.md and README.md compiles without a warning, and those that are programs, or can be
+//! made one, run.
+
+#[allow(dead_code)]
+mod support;
+
+use support::Program;
+
+/// The pieces of a language in a page: the line each begins at, and its text.
+fn pieces(page: &str, language: &str) -> Vec<(usize, String)> {
+    let guide = std::fs::read_to_string(support::root().join(page)).unwrap();
+    let mut pieces = Vec::new();
+    let mut lines = guide.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        if line == format!("```{language}") {
+            let body: Vec<&str> =
+                lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+            pieces.push((number + 1, body.join("\n") + "\n"));
+        }
+    }
+    pieces
+}
+
+/// What a piece without a main stands in: a limiter that is open, and a grant.
+fn framed(piece: &str) -> String {
+    let before = "#include <shmlimit.h>\n#include <stdio.h>\n\n\
+        static void piece(shmlimit_limiter *limiter, shmlimit_grant grant)\n{\n    (void)limiter;\n    (void)grant;\n";
+    let after = "}\n\nint main(void)\n{\n    shmlimit_limiter *limiter;\n    shmlimit_grant grant;\n    \
+        if (shmlimit_open(\"tmdb\", NULL, &limiter) != SHMLIMIT_OK || \
+        shmlimit_try_acquire(limiter, NULL, &grant, NULL) != SHMLIMIT_OK)\n        return 1;\n    \
+        piece(limiter, grant);\n    return shmlimit_close(limiter);\n}\n";
+    format!("{before}{piece}{after}")
+}
+
+#[test]
+fn every_piece_of_the_guide_compiles_and_runs() {
+    for (page, language, least) in [("docs/c.md", "c", 6), ("docs/c.md", "cpp", 1), ("README.md", "c", 1)] {
+        let pieces = pieces(page, language);
+        assert!(pieces.len() >= least, "{language}: {page} has {} pieces", pieces.len());
+        for (line, piece) in pieces {
+            let whole = if piece.contains("int main(") { piece } else { framed(&piece) };
+            let directory = tempfile::tempdir().unwrap();
+            let source = directory.path().join(format!("line-{line}.{language}"));
+            std::fs::write(&source, whole).unwrap();
+            Program::of(&source).run();
+        }
+    }
+}

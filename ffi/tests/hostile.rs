@@ -1,0 +1,105 @@
+//! Programs in C that do everything wrong: a clear number each, and nothing is left behind. Each says nothing if all is
+//! well, and else where it is not. scripts/c-tests runs the same ones with other compilers, and under tools that watch.
+
+#[allow(dead_code)]
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use support::Program;
+
+#[test]
+fn arguments_that_make_no_sense_are_refused_with_a_number_each() {
+    Program::new("ffi/tests/c/arguments.c").run();
+}
+
+#[test]
+fn handles_that_are_over_or_never_were_do_nothing() {
+    Program::new("ffi/tests/c/handles.c").run();
+}
+
+#[test]
+fn r140_grants_do_not_cross_a_fork_and_handles_do() {
+    Program::new("ffi/tests/c/forks.c").run();
+}
+
+#[test]
+fn a_wait_can_be_stopped_and_stepped_and_takes_nothing_then() {
+    Program::new("ffi/tests/c/waits.c").run();
+}
+
+#[test]
+fn counts_are_exact_among_threads_and_messages_their_own() {
+    Program::new("ffi/tests/c/threads.c").run();
+}
+
+#[test]
+fn numbers_and_their_names_never_change() {
+    Program::new("ffi/tests/c/codes.c").run();
+}
+
+#[test]
+fn nothing_is_left_behind_by_thousands_of_errors() {
+    Program::new("ffi/tests/c/nothing_left.c").run();
+}
+
+/// Everything that C is shown is what the tool shows. Times pass between the two: of those only whether there is one.
+#[test]
+fn a_snapshot_says_what_status_says() {
+    let tool = support::tool();
+    let program = Program::new("ffi/tests/c/snapshot.c");
+    let mut running = program
+        .command()
+        .arg(&program.limiters)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
+    for limiter in ["tmdb", "binance"] {
+        let line = lines.next().unwrap_or_else(|| panic!("nothing about {limiter}")).unwrap();
+        let shown: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(shown["name"], limiter);
+        let compared = compare(limiter, &shown, &status(&tool, &program.limiters, limiter));
+        assert!(compared > 40, "{compared} values were compared");
+    }
+    drop(running.stdin.take());
+    assert!(running.wait().unwrap().success());
+}
+
+fn status(tool: &Path, limiters: &Path, name: &str) -> Value {
+    let said = Command::new(tool).args(["status", name, "--json", "--dir"]).arg(limiters).output().unwrap();
+    assert!(said.status.success(), "{}", support::text(&said));
+    serde_json::from_slice(&said.stdout).unwrap()
+}
+
+/// Every value in `shown` is in `said`. How many there were.
+fn compare(at: &str, shown: &Value, said: &Value) -> usize {
+    match (shown, said) {
+        (Value::Object(fields), Value::Object(others)) => {
+            let one = |(key, value): (&String, &Value)| {
+                let at = format!("{at}.{key}");
+                compare(&at, value, others.get(key).unwrap_or_else(|| panic!("status has no {at}")))
+            };
+            fields.iter().map(one).sum()
+        }
+        (Value::Array(values), Value::Array(others)) => {
+            assert_eq!(values.len(), others.len(), "{at}: {shown} {said}");
+            values.iter().zip(others).map(|(value, other)| compare(at, value, other)).sum()
+        }
+        _ if at.ends_with("_ns") && !at.ends_with("period_ns") => {
+            assert_eq!(shown.is_null(), said.is_null(), "{at}: {shown} {said}");
+            1
+        }
+        (Value::Number(number), Value::Number(other)) => {
+            assert_eq!(number.as_f64(), other.as_f64(), "{at}");
+            1
+        }
+        _ => {
+            assert_eq!(shown, said, "{at}");
+            1
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The example in C, compiled by every compiler, beside the command-line tool in a directory of its own.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// The command-line tool. It belongs to another package, for which cargo builds nothing when this one is tested alone.
+fn tool() -> &'static Path {
+    static TOOL: OnceLock<PathBuf> = OnceLock::new();
+    TOOL.get_or_init(|| {
+        // …/TARGET/PROFILE/deps/this-test
+        let this = std::env::current_exe().unwrap();
+        let profile = this.parent().and_then(Path::parent).unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "shmlimit", "--bin", "shmlimit", "--target-dir"]);
+        build.arg(profile.parent().unwrap()).current_dir(root());
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        let built = build.output().unwrap();
+        assert!(built.status.success(), "{}", text(&built));
+        profile.join("shmlimit")
+    })
+}
+
+/// The example, once by each compiler.
+pub fn programs() -> &'static [PathBuf] {
+    static PROGRAMS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    PROGRAMS.get_or_init(|| {
+        let compile = |compiler: &str| {
+            let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("raw_status-{compiler}"));
+            let mut cc = Command::new(compiler);
+            cc.args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-Iinclude"]);
+            let output =
+                cc.args(["examples/c/raw_status.c", "-o"]).arg(&program).current_dir(root()).output();
+            let output = output.unwrap_or_else(|error| panic!("{compiler}: {error}"));
+            assert!(output.status.success(), "{}", text(&output));
+            program
+        };
+        ["gcc", "clang"].map(compile).to_vec()
+    })
+}
+
+/// A directory of limiters that goes away with the test.
+pub struct Home(TempDir);
+
+impl Home {
+    pub fn new() -> Home {
+        Home(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path().join(format!("{name}.shm"))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(tool());
+        command.args(arguments).env("SHMLIMIT_DIR", self.path());
+        command
+    }
+
+    /// Runs the tool.
+    #[track_caller]
+    pub fn tool(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Makes a limiter of a configuration.
+    #[track_caller]
+    pub fn init(&self, name: &str, configuration: &str) {
+        let file = self.path().join(format!("{name}.toml"));
+        std::fs::write(&file, configuration).unwrap();
+        self.tool(&["init", name, "--config", file.to_str().unwrap()]);
+    }
+
+    /// All limiters.
+    pub fn names(&self) -> Vec<String> {
+        let lines = self.tool(&["status", "--json"]);
+        let name =
+            |line: &str| serde_json::from_str::<Value>(line).unwrap()["name"].as_str().unwrap().to_owned();
+        lines.lines().map(name).collect()
+    }
+
+    /// What the tool says.
+    #[track_caller]
+    pub fn status(&self, name: &str) -> Value {
+        serde_json::from_str(&self.tool(&["status", name, "--json"])).unwrap()
+    }
+
+    /// Looks until it is as wanted.
+    pub fn wait_until(&self, name: &str, wanted: impl Fn(&Value) -> bool) {
+        while !wanted(&self.status(name)) {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Starts the tool in a process group of its own.
+    pub fn start(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(arguments);
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Starts one that holds a permit until it is ended.
+    pub fn hold(&self, name: &str, priority: &str) -> Child {
+        let mut child =
+            self.start(&["run", name, "--priority", priority, "--", "sh", "-c", "echo ready; read -r _"]);
+        let mut first = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+        assert_eq!(first, "ready\n");
+        child
+    }
+
+    /// What the example says, or its complaint.
+    pub fn raw(&self, program: &Path, name: &str) -> Result<Raw, String> {
+        let output = Command::new(program).arg(self.path()).arg(name).output().unwrap();
+        match output.status.code() {
+            Some(0) => Ok(Raw(String::from_utf8(output.stdout).unwrap())),
+            code => {
+                assert_eq!((code, &output.stdout[..]), (Some(1), &b""[..]));
+                Err(String::from_utf8(output.stderr).unwrap())
+            }
+        }
+    }
+}
+
+/// Lets a child of [`Home`] go on without its standard input.
+pub fn end(mut child: Child) {
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
+/// Kills a child of [`Home`] and those it started.
+pub fn kill_group(mut child: Child) {
+    let group = format!("-{}", child.id());
+    assert!(Command::new("kill").args(["-KILL", "--", &group]).status().unwrap().success());
+    child.wait().unwrap();
+}
+
+/// What the example printed.
+#[derive(Debug)]
+pub struct Raw(String);
+
+impl Raw {
+    fn lines<'r>(&'r self, key: &str) -> impl Iterator<Item = &'r str> {
+        let key = format!("{key} ");
+        self.0.lines().filter_map(move |line| line.strip_prefix(&key))
+    }
+
+    #[track_caller]
+    pub fn text(&self, key: &str) -> &str {
+        self.lines(key).next().unwrap_or_else(|| panic!("no {key} in {}", self.0))
+    }
+
+    #[track_caller]
+    pub fn number(&self, key: &str) -> u64 {
+        self.text(key).parse().unwrap()
+    }
+
+    /// The words of every line of that key.
+    pub fn all<'r>(&'r self, key: &str) -> impl Iterator<Item = Vec<&'r str>> {
+        self.lines(key).map(|line| line.split(' ').collect())
+    }
+
+    /// Pid, held, granted, refused, program of all that live, or of all that do not.
+    pub fn participants(&self, alive: bool) -> Vec<Value> {
+        let wanted = if alive { "alive" } else { "dead" };
+        let split = self.lines("participant").map(|line| line.splitn(6, ' ').collect::<Vec<_>>());
+        let all = split.filter(|one| one[4] == wanted).map(|one| {
+            let [pid, held, granted, refused] = numbers(&one[..4]);
+            json!([pid, held, granted, refused, one[5]])
+        });
+        all.collect()
+    }
+}
+
+/// So many numbers.
+#[track_caller]
+pub fn numbers<const N: usize>(words: &[&str]) -> [u64; N] {
+    let numbers: Vec<u64> = words.iter().map(|word| word.parse().unwrap()).collect();
+    numbers.try_into().unwrap()
+}

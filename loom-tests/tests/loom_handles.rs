@@ -1,0 +1,207 @@
+//! The C ABI's table of handles: a value is had by whoever holds its number, ends once, and is gone when nobody looks.
+#![cfg(loom)]
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+use shmlimit_loom_tests::explore::living;
+
+/// What the table is made of, from loom.
+mod sync {
+    pub(crate) use loom::cell::UnsafeCell;
+    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+}
+
+#[path = "../../ffi/src/table.rs"]
+#[allow(missing_docs)]
+mod table;
+
+use table::Table;
+
+/// A value whose memory loom watches: made, read and ended in an order that all agree on, and ended once.
+struct Watched {
+    content: UnsafeCell<u32>,
+    ended: Arc<AtomicUsize>,
+}
+
+impl Watched {
+    fn new(content: u32, ended: &Arc<AtomicUsize>) -> Watched {
+        Watched { content: UnsafeCell::new(content), ended: ended.clone() }
+    }
+
+    fn read(&self) -> u32 {
+        // SAFETY: loom fails if anybody may write meanwhile.
+        self.content.with(|content| unsafe { *content })
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        self.content.with_mut(|content| unsafe { *content = 0 });
+        self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+type Shared = (Table<Watched>, Arc<AtomicUsize>);
+
+fn shared() -> Arc<Shared> {
+    Arc::new((Table::new(), Arc::new(AtomicUsize::new(0))))
+}
+
+fn insert(shared: &Shared, content: u32) -> u64 {
+    shared.0.insert(Watched::new(content, &shared.1)).ok().expect("room")
+}
+
+fn spawn<R: 'static>(
+    shared: &Arc<Shared>,
+    body: impl FnOnce(&Shared) -> R + 'static,
+) -> thread::JoinHandle<R> {
+    let shared = shared.clone();
+    thread::spawn(move || body(&shared))
+}
+
+/// Ends a number as a release does. What was in it, if it was there.
+fn end(shared: &Shared, number: u64) -> Option<u32> {
+    let ended = shared.0.end(number, |value| Ok::<_, ()>(value.read()))?;
+    ended.ok()
+}
+
+#[test]
+fn who_closes_and_who_looks_do_not_meet() {
+    living("handles, a look beside a close", None, || {
+        let shared = shared();
+        let number = insert(&shared, 7);
+        let looks = spawn(&shared, move |shared| shared.0.get(number).map(|value| value.read()));
+        assert!(shared.0.close(number));
+        assert!(matches!(looks.join().unwrap(), None | Some(7)));
+        assert_eq!(shared.1.load(Ordering::Relaxed), 1, "ended once");
+    });
+}
+
+#[test]
+fn of_two_who_close_one_does() {
+    living("handles, two close", None, || {
+        let shared = shared();
+        let number = insert(&shared, 7);
+        let other = spawn(&shared, move |shared| shared.0.close(number));
+        let user = shared.0.get(number);
+        let here = shared.0.close(number);
+        assert!(user.as_deref().is_none_or(|value| value.read() == 7));
+        drop(user);
+        assert!(here ^ other.join().unwrap());
+        assert_eq!(shared.1.load(Ordering::Relaxed), 1);
+    });
+}
+
+#[test]
+fn of_two_who_end_a_number_one_does_and_sees_what_was_put_there() {
+    living("handles, two end", None, || {
+        let shared = shared();
+        let published = Arc::new(loom::sync::atomic::AtomicU64::new(0));
+        let number = published.clone();
+        // The number reaches the other thread without any order, as a number in a plain C variable may.
+        let other = spawn(&shared, move |shared| end(shared, number.load(Ordering::Relaxed)));
+        let made = insert(&shared, 7);
+        published.store(made, Ordering::Relaxed);
+        let here = end(&shared, made);
+        assert_eq!([here, other.join().unwrap()].into_iter().flatten().collect::<Vec<_>>(), [7]);
+        assert_eq!(shared.1.load(Ordering::Relaxed), 1);
+    });
+}
+
+#[test]
+fn who_looks_sees_what_was_put_there_however_it_got_the_number() {
+    living("handles, a look beside an insert", None, || {
+        let shared = shared();
+        let published = Arc::new(loom::sync::atomic::AtomicU64::new(0));
+        let number = published.clone();
+        let looks = spawn(&shared, move |shared| {
+            shared.0.get(number.load(Ordering::Relaxed)).map(|value| value.read())
+        });
+        let made = insert(&shared, 7);
+        published.store(made, Ordering::Relaxed);
+        assert!(matches!(looks.join().unwrap(), None | Some(7)));
+        assert!(shared.0.close(made));
+        assert_eq!(shared.1.load(Ordering::Relaxed), 1);
+    });
+}
+
+#[test]
+fn a_number_stays_after_a_failure_and_what_failed_is_seen_by_the_next() {
+    living("handles, an end that fails", None, || {
+        let shared = shared();
+        let number = insert(&shared, 7);
+        let other = spawn(&shared, move |shared| end(shared, number));
+        let failed = shared.0.end(number, |value| {
+            // SAFETY: loom fails if anybody may read meanwhile.
+            value.content.with_mut(|content| unsafe { *content = 8 });
+            Err::<(), ()>(())
+        });
+        let there = other.join().unwrap();
+        let later = end(&shared, number);
+        match (failed, there) {
+            (None, Some(7)) => assert_eq!(later, None),
+            (Some(Err(())), Some(8)) => assert_eq!(later, None),
+            (Some(Err(())), None) => assert_eq!(later, Some(8)),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(shared.1.load(Ordering::Relaxed), 1);
+    });
+}
+
+#[test]
+fn a_cell_that_is_used_again_answers_no_old_number() {
+    living("handles, a cell used again", None, || {
+        let shared = shared();
+        let old = insert(&shared, 7);
+        let looks = spawn(&shared, move |shared| shared.0.get(old).map(|value| value.read()));
+        assert!(shared.0.close(old));
+        let new = insert(&shared, 8);
+        assert_ne!(old, new);
+        assert!(matches!(looks.join().unwrap(), None | Some(7)), "what the old number stood for, or nothing");
+        assert_eq!(end(&shared, new), Some(8));
+        assert_eq!(shared.1.load(Ordering::Relaxed), 2);
+    });
+}
+
+#[test]
+fn who_comes_and_goes_at_once_gets_cells_of_their_own() {
+    living("handles, two come and go", Some(2), || {
+        let shared = shared();
+        // Three cells, all on the list of free ones: whoever takes one races for its head.
+        let numbers = [insert(&shared, 1), insert(&shared, 2), insert(&shared, 3)];
+        assert!(numbers.into_iter().all(|number| shared.0.close(number)));
+        let come_and_go = |shared: &Shared, content| {
+            let first = insert(shared, content);
+            let second = insert(shared, content + 1);
+            assert_eq!(end(shared, first), Some(content));
+            assert_eq!(end(shared, second), Some(content + 1));
+        };
+        let other = spawn(&shared, move |shared| {
+            let only = insert(shared, 30);
+            assert_eq!(end(shared, only), Some(30));
+        });
+        come_and_go(&shared, 20);
+        other.join().unwrap();
+        assert_eq!(shared.1.load(Ordering::Relaxed), 6);
+        let numbers = [1, 2, 3].map(|content| insert(&shared, content));
+        let mut cells = numbers.map(|number| number as u32);
+        cells.sort();
+        assert_eq!(cells, [0, 1, 2], "each is free once");
+        assert!(numbers.into_iter().all(|number| shared.0.close(number)));
+    });
+}
+
+#[test]
+fn who_makes_room_at_once_loses_none() {
+    living("handles, two make room", Some(3), || {
+        let shared = shared();
+        let other = spawn(&shared, |shared| insert(shared, 8));
+        let here = insert(&shared, 7);
+        let there = other.join().unwrap();
+        assert_ne!(here, there);
+        assert_eq!((end(&shared, here), end(&shared, there)), (Some(7), Some(8)));
+    });
+}
