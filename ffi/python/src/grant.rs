@@ -185,11 +185,38 @@ impl Method for Record {
     }
 }
 
+struct Note;
+
+impl Method for Note {
+    type Class = Grant;
+    const NAME: &'static CStr = c"_note";
+    const DOC: &'static CStr = c"_note($self, status=None, *, error=None, headers=None, latency=None, attempt=None, cost=None)\n--\n\n\
+        record(), but the call is not over: the permit stays out until the grant is released. No cost is settled.";
+
+    fn call<'py>(this: &Bound<'py, Grant>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        let py = this.py();
+        let ended = Ended::read(py, arguments, false)?;
+        let taken = this.get().inner().take();
+        let grant = taken.ok_or_else(|| errors::grant_done(py))?;
+        let noted = politely(py, grant.is_busy(), || ended.with(|outcome| grant.note(outcome)));
+        *this.get().inner() = Some(grant);
+        let limiter = this.get().limiter.bind(py).get();
+        match noted.map_err(|error| errors::raised(py, &error))? {
+            Some(noted) => {
+                let handle = if noted.transitions.is_empty() { None } else { limiter.handle(py).ok() };
+                Ok(Bound::new(py, Recorded::new(noted, handle.as_ref()))?.into_any())
+            }
+            None => Err(errors::closed(py, limiter.name())),
+        }
+    }
+}
+
 /// Adds the methods that are called often.
 pub fn add_methods(py: Python<'_>) -> PyResult<()> {
     method::add::<Enter>(py)?;
     method::add::<Exit>(py)?;
     method::add::<Release>(py)?;
     method::add::<Cancel>(py)?;
-    method::add::<Record>(py)
+    method::add::<Record>(py)?;
+    method::add::<Note>(py)
 }

@@ -6,7 +6,6 @@ throw an answer away. Whoever drives it carries them out, awaiting them or not.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import time
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from typing import (
     Union,
 )
 
-from ._acquiring import _running_trio
 from ._errors import Refused
 from ._limiter import Limiter
 from ._shmlimit import Grant, Recorded
@@ -313,7 +311,7 @@ class Calls(Generic[Request, Response]):
         if failed or status == 101 or self.hold == "head":
             return grant.record(status, **said)
         # Grant.record would give the permit back. What the headers say must be known now, not after a long body.
-        recorded = self.limiter.record(status, **said)
+        recorded = grant._note(status, **said)
         self._hold(client, response, grant)
         return recorded
 
@@ -383,9 +381,3 @@ def is_short(headers: Mapping[str, str]) -> bool:
     """Whether reading the rest of an answer is less work than a new connection."""
     length = headers.get("Content-Length", "")
     return length.isascii() and length.isdigit() and int(length[:9]) <= _SHORT
-
-
-async def sleep_async(seconds: float) -> None:
-    """Sleeps in asyncio or trio, whichever runs."""
-    trio = _running_trio()
-    await (asyncio.sleep(seconds) if trio is None else trio.sleep(seconds))

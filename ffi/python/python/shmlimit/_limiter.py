@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import time
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union, overload
 
 from . import _shmlimit
-from ._acquiring import Acquiring
+from ._acquiring import Acquiring, sleep_async
 from ._snapshot import Snapshot, snapshot_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -123,6 +124,7 @@ class Limiter(_shmlimit.Limiter):
         timeout: Union[float, timedelta, None] = None,
     ) -> Union[_Function, Callable[[_Function], _Function]]:
         """A decorator: every call of the function, `def` or `async def`, waits for a grant, and holds it until it ends.
+        A leaky bucket's delay is slept before.
 
         Bare, or with what acquire() takes: `@limiter.limit(priority="user")`.
         """
@@ -141,7 +143,13 @@ class Limiter(_shmlimit.Limiter):
 
             @functools.wraps(function)
             async def wait_and_await(*args: Any, **kwargs: Any) -> Any:
-                async with self.acquire_async(**keywords):
+                async with self.acquire_async(**keywords) as grant:
+                    if grant.delay > 0:
+                        try:
+                            await sleep_async(grant.delay)
+                        except BaseException:
+                            grant.cancel()
+                            raise
                     return await function(*args, **kwargs)
 
             wrapper = wait_and_await
@@ -149,7 +157,13 @@ class Limiter(_shmlimit.Limiter):
 
             @functools.wraps(function)
             def wait_and_call(*args: Any, **kwargs: Any) -> Any:
-                with self.acquire(**keywords):
+                with self.acquire(**keywords) as grant:
+                    if grant.delay > 0:
+                        try:
+                            time.sleep(grant.delay)
+                        except BaseException:
+                            grant.cancel()
+                            raise
                     return function(*args, **kwargs)
 
             wrapper = wait_and_call

@@ -99,6 +99,16 @@ class Grant:
         attempt: Optional[int] = None,
         cost: Optional[_Cost] = None,
     ) -> Recorded: ...
+    def _note(
+        self,
+        status: Optional[int] = None,
+        *,
+        error: Optional[str] = None,
+        headers: Optional[_Headers] = None,
+        latency: Union[float, timedelta, None] = None,
+        attempt: Optional[int] = None,
+        cost: Optional[_Cost] = None,
+    ) -> Recorded: ...
     def release(self) -> None: ...
     def cancel(self) -> None: ...
     def __enter__(self) -> Self: ...

@@ -21,8 +21,8 @@ try:
 except ImportError as error:
     raise ImportError("shmlimit.httpx needs httpx: pip install 'shmlimit[httpx]'") from error
 
-from ._acquiring import Acquiring
-from ._calls import NEVER_SENT, UNKNOWN, Calls, Failure, Options, causes, is_short, sleep_async
+from ._acquiring import Acquiring, sleep_async
+from ._calls import NEVER_SENT, UNKNOWN, Calls, Failure, Options, causes, is_short
 from ._limiter import Limiter
 from ._shmlimit import Grant
 

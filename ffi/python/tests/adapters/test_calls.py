@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -219,6 +220,23 @@ def test_a_name_that_is_not_known_is_dns(caller, limiter, monkeypatch, recorded)
     assert type(outcome).__name__ in ("ConnectionError", "ConnectError", "ClientConnectorDNSError")
     assert [one["error"] for one in recorded] == ["dns", "dns"]
     assert [one["attempt"] for one in recorded] == [1, 2]
+
+
+@pytest.mark.parametrize("hold", ["body", "head"])
+def test_r140_an_answer_from_before_the_probing_is_no_probe(caller, server, tmp_path, say, hold):
+    limiter = Limiter("probing", directory=tmp_path, preset="tmdb")
+    url = server.tell("/", say(waits=True))
+    call = threading.Thread(target=caller.call, args=(limiter, "GET", url, {"hold": hold}))
+    call.start()
+    assert server.reached.wait(30)
+    limiter.force("half_open")
+    server.released.set()
+    call.join()
+    condition = limiter.snapshot().condition
+    assert (condition.state, condition.samples, condition.outcomes.ok) == ("half_open", 0, 1)
+    assert caller.call(limiter, "GET", url).status == 200
+    assert limiter.snapshot().condition.samples == 1, "this one is a probe"
+    assert limiter.snapshot().in_flight == 0
 
 
 def test_attempt_and_latency_are_recorded(caller, server, limiter, say, recorded):
