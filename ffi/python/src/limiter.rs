@@ -8,6 +8,7 @@ use crate::outcome::Ended;
 use crate::recorded::{self, Recorded};
 use crate::snapshot;
 use crate::waiting::Waiting;
+use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 use shmlimit::config::{self, Choice};
@@ -243,10 +244,22 @@ fn wait(this: &Bound<'_, Limiter>, request: &Request<'_>) -> PyResult<OwnedGrant
     let py = this.py();
     let handle = this.get().handle(py)?;
     // Signals are for the main thread. Another one, which may be left behind when the program ends, asks for nothing.
-    let hears_signals = is_main_thread(py)?;
+    let hears_signals = match is_main_thread(py) {
+        // An interpreter that is ending has no modules any more.
+        Err(error)
+            if error.is_instance_of::<PyImportError>(py) || error.is_instance_of::<PyAttributeError>(py) =>
+        {
+            false
+        }
+        known => known?,
+    };
     let mut raised = None;
     let stop = || {
-        raised = hears_signals.then(|| Python::attach(|py| py.check_signals().err())).flatten();
+        // SAFETY: the main thread, which let go of Python's lock below, may take it back as long as there is an interpreter,
+        // also in one that is ending.
+        raised = hears_signals
+            .then(|| unsafe { Python::attach_unchecked(|py| py.check_signals().err()) })
+            .flatten();
         raised.is_some()
     };
     let waited = py
