@@ -34,6 +34,29 @@ fn an_outcome_counts_in_the_limiter_that_took_the_place_of_the_one_that_granted_
     assert_eq!((condition.outcomes.throttled, new.snapshot().unwrap().in_flight), (2, 0));
 }
 
+/// Successes have a short way; headers are heard all the same, by those who listen (R93), and so is how long calls took.
+#[test]
+fn headers_and_latencies_of_successes_are_heard() {
+    let directory = tempfile::tempdir().unwrap();
+    let listening =
+        builder(directory.path()).policy(shmlimit::presets::policy("github").unwrap().unwrap()).open();
+    let (_other, deaf) = limiter(roomy(|_| {}));
+    let listening = listening.unwrap();
+    let headers =
+        [("X-RateLimit-Limit", "5000"), ("X-RateLimit-Remaining", "4321"), ("X-RateLimit-Reset", "60")];
+    for (limiter, heard) in [(&listening, true), (&deaf, false)] {
+        for _ in 0..2 {
+            let outcome = Outcome::http(200, &headers).latency(std::time::Duration::from_millis(7));
+            limiter.acquire(&Request::new()).unwrap().record(&outcome).unwrap();
+        }
+        let condition = limiter.snapshot().unwrap().condition;
+        let windows = condition.pace.iter().flat_map(|pace| &pace.windows);
+        assert_eq!(windows.filter(|window| window.remaining == 4321).count() == 1, heard);
+        assert_eq!((condition.outcomes.ok, condition.outcomes.latency[3]), (2, 2), "up to 10 ms");
+        assert_eq!(condition.outcomes.latency_sum, 14_000_000);
+    }
+}
+
 /// A forked child has no part in the permit of its parent's grant, but knows when the call was granted (R140).
 #[test]
 fn r140_a_late_outcome_is_late_also_in_a_forked_child() {

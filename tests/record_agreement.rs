@@ -10,16 +10,17 @@ const SECOND: u64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    Call(Class),
+    Call(Class, Option<u64>),
     Force(Force),
     Step(u64),
 }
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        10 => Just(Op::Call(Class::Ok)),
+        10 => prop::option::of(prop_oneof![0..SECOND, any::<u64>()])
+            .prop_map(|latency| Op::Call(Class::Ok, latency)),
         1 => prop_oneof![Just(Class::Throttled), Just(Class::Server), Just(Class::Net), Just(Class::Ignored)]
-            .prop_map(Op::Call),
+            .prop_map(|class| Op::Call(class, None)),
         1 => prop::sample::select(Force::ALL.to_vec()).prop_map(Op::Force),
         4 => prop_oneof![0..10_u64, 0..SECOND, Just(SECOND), 0..20 * SECOND].prop_map(Op::Step),
     ]
@@ -51,13 +52,14 @@ proptest! {
             match op {
                 Op::Step(by) => now += by,
                 Op::Force(force) => drop(decide::force(&mut m, force, Time(now))),
-                Op::Call(class) => {
+                Op::Call(class, latency) => {
+                    let latency = latency.map(Nanos);
                     let ask = Ask::one(Priority::User);
                     let Ok(ticket) = decide::acquire(&mut m, 0, &ask, Time(now)) else { continue };
                     now += 1;
                     let mut short = m.clone();
                     let fine = if class == Class::Ok {
-                        decide::record_fine(&mut short, 0, &ticket, Time(now))
+                        decide::record_fine(&mut short, 0, &ticket, latency, Time(now))
                     } else {
                         None
                     };
@@ -67,6 +69,7 @@ proptest! {
                     let report = Report {
                         priority: Priority::User,
                         granted_at: Some(ticket.granted_at),
+                        latency,
                         ..Report::new(class)
                     };
                     let verdict = decide::record(&mut m, 0, Some(&ticket), &report, Time(now));
@@ -88,7 +91,7 @@ fn the_short_way_is_taken_while_all_is_well() {
         for i in 0..20 {
             let now = Time(i * SECOND / 10);
             let ticket = decide::acquire(&mut m, 0, &Ask::one(Priority::User), now).unwrap();
-            assert_eq!(decide::record_fine(&mut m, 0, &ticket, now), Some((i as u32 + 1).min(3)));
+            assert_eq!(decide::record_fine(&mut m, 0, &ticket, None, now), Some((i as u32 + 1).min(3)));
         }
     }
 }

@@ -244,7 +244,12 @@ impl<'c> Ended<'c> {
             error,
             headers,
             head,
-            costs: costs("shmlimit_outcome.costs", given.costs, given.cost_count)?,
+            costs: costs(
+                "shmlimit_outcome.costs",
+                "shmlimit_outcome.costs[].unit",
+                given.costs,
+                given.cost_count,
+            )?,
             latency: (given.latency_ns > 0).then(|| Duration::from_nanos(given.latency_ns)),
             attempt: (given.attempt > 0).then_some(given.attempt),
             priority,

@@ -81,7 +81,12 @@ impl<'c> Asked<'c> {
         }
         let later = |ns: u64| SystemTime::UNIX_EPOCH + Duration::from_nanos(ns);
         Ok(Some(Asked {
-            costs: costs("shmlimit_request.costs", given.costs, given.cost_count)?,
+            costs: costs(
+                "shmlimit_request.costs",
+                "shmlimit_request.costs[].unit",
+                given.costs,
+                given.cost_count,
+            )?,
             priority: priority("shmlimit_request.priority", given.priority)?.unwrap_or_default(),
             timeout: (given.timeout_ns > 0).then(|| Duration::from_nanos(given.timeout_ns)),
             deadline: (given.deadline_ns > 0).then(|| later(given.deadline_ns)),
@@ -115,11 +120,12 @@ impl<'c> Asked<'c> {
 
 pub(crate) fn costs<'c>(
     what: &str,
+    unit: &str,
     at: *const shmlimit_cost,
     count: usize,
 ) -> Result<Vec<(&'c str, u64)>, Failure> {
     let costs = input::list(what, at, count, MOST_COSTS)?;
-    costs.iter().map(|cost| Ok((input::text(&format!("{what}[].unit"), cost.unit)?, cost.amount))).collect()
+    costs.iter().map(|cost| Ok((input::text(unit, cost.unit)?, cost.amount))).collect()
 }
 
 pub(crate) fn priority(what: &str, number: u32) -> Result<Option<Priority>, Failure> {

@@ -38,9 +38,13 @@ const _: () = {
     assert!(std::mem::offset_of!(Health, agreed) == 8 * 8 && std::mem::offset_of!(Health, run) == 8 * 9);
     assert!(std::mem::offset_of!(Health, oldest) == 8 * 10 && std::mem::offset_of!(Health, errors) == 8 * 11);
     assert!(std::mem::offset_of!(Tallies, ok) == 0);
+    assert!(std::mem::offset_of!(Tallies, latency_sum) == 8 * LATENCY_SUM_AT);
+    assert!(std::mem::offset_of!(Tallies, latency) == 8 * LATENCY_AT);
 };
 /// Where the tallies are.
 pub const TALLIES_AT: usize = 16;
+const LATENCY_SUM_AT: usize = 5;
+const LATENCY_AT: usize = 6;
 /// Where the gate note is.
 pub const GATE_NOTE_AT: usize = 40;
 /// Where the pace is.
@@ -157,11 +161,16 @@ pub const LATENCY_BOUNDS: [u64; 15] =
 impl Tallies {
     /// Counts how long a call took.
     pub fn took(&mut self, latency: Nanos) {
-        let millis = latency.0.div_ceil(1_000_000);
-        let place = LATENCY_BOUNDS.iter().position(|bound| millis <= *bound).unwrap_or(LATENCY_BOUNDS.len());
+        let place = bucket(latency);
         self.latency[place] = self.latency[place].wrapping_add(1);
         self.latency_sum = self.latency_sum.wrapping_add(latency.0);
     }
+}
+
+/// Which of the sixteen counts a time belongs to: those of [`LATENCY_BOUNDS`], and a last one.
+fn bucket(time: Nanos) -> usize {
+    let millis = time.0.div_ceil(1_000_000);
+    LATENCY_BOUNDS.iter().position(|bound| millis <= *bound).unwrap_or(LATENCY_BOUNDS.len())
 }
 
 /// Who closed the gate last, for people (R142).
@@ -344,6 +353,15 @@ pub trait SheetMemory: Memory {
     fn add_ok(&mut self) {
         let [ok] = self.sheet(TALLIES_AT);
         self.set_sheet(TALLIES_AT, [u64::wrapping_add(ok, 1)]);
+    }
+
+    /// Counts how long a call took.
+    fn add_latency(&mut self, latency: Nanos) {
+        let (sum, count) = (TALLIES_AT + LATENCY_SUM_AT, TALLIES_AT + LATENCY_AT + bucket(latency));
+        for (word, more) in [(sum, latency.0), (count, 1)] {
+            let [before] = self.sheet(word);
+            self.set_sheet(word, [u64::wrapping_add(before, more)]);
+        }
     }
 
     /// Stores how calls ended.

@@ -124,11 +124,11 @@ impl<'o> Outcome<'o> {
         self
     }
 
-    /// Whether it is nothing but a success.
+    /// Whether it is nothing but a success, which cost what was asked for.
     #[inline]
-    fn is_plainly_fine(&self) -> bool {
+    fn is_fine(&self) -> bool {
         let fine = matches!(self.end, End::Status(status) if Class::of_status(status) == Some(Class::Ok));
-        fine && self.headers.is_empty() && self.actual.is_empty() && self.latency.is_none()
+        fine && self.actual.is_empty()
     }
 
     /// What the kernel is told. `ticket` is the call's, if it has one.
@@ -234,8 +234,8 @@ impl Link {
         outcome: &Outcome<'_>,
     ) -> Result<Recorded, Box<Error>> {
         if let Some((badge, ticket)) = grant
-            && outcome.is_plainly_fine()
-            && let Some(samples) = self.record_fine(badge, ticket)
+            && outcome.is_fine()
+            && let Some(samples) = self.record_fine(badge, ticket, outcome)
         {
             return Ok(Recorded::fine(samples));
         }
@@ -244,10 +244,12 @@ impl Link {
 
     /// The short way of [`decide::record_fine`], if nothing is in the way.
     #[inline(always)]
-    fn record_fine(&self, badge: u64, ticket: &Ticket) -> Option<u32> {
+    fn record_fine(&self, badge: u64, ticket: &Ticket, outcome: &Outcome<'_>) -> Option<u32> {
         let member = self.segment.present().filter(|member| member.badge == badge)?;
         let (mut tx, now) = self.segment.begin_at_once(&member, member.clock.now())?;
-        let samples = decide::record_fine(&mut tx, member.slot, ticket, now);
+        // A Retry-After says nothing where all went well; and where headers set the pace, all needs attention.
+        let latency = outcome.latency.map(|latency| Nanos(super::nanos(latency)));
+        let samples = decide::record_fine(&mut tx, member.slot, ticket, latency, now);
         let committed = tx.commit().is_ok();
         tx.end();
         samples.filter(|_| committed)

@@ -183,11 +183,13 @@ def test_an_outcome_that_makes_no_sense_leaves_the_grant_as_it_was(one, kind, wo
     assert grant.record(200).samples == 1
 
 
-def test_a_record_that_fails_gives_the_permit_back_all_the_same(one):
+def test_a_record_that_fails_leaves_the_grant_as_it_was(one):
     grant = one.acquire()
     with pytest.raises(ConfigError) as raised:
         grant.record(200, cost={"tokens": 3})
     assert raised.value.code == "unknown_unit"
+    assert not grant.done and one.snapshot().in_flight == 1
+    assert grant.record(200).outcome == "ok"
     assert grant.done and one.snapshot().in_flight == 0
 
 

@@ -117,8 +117,8 @@ def test_ctrl_c_reaches_the_main_thread_while_others_wait(one):
     text = """
 import os, shmlimit, threading
 limiter = shmlimit.Limiter("one")
-threading.Thread(target=limiter.acquire, daemon=True).start()
 try:
+    threading.Thread(target=limiter.acquire, daemon=True).start()
     threading.Event().wait()
 except KeyboardInterrupt:
     print("interrupted", flush=True)

@@ -4,12 +4,18 @@ use crate::kernel::ask::Ticket;
 use crate::kernel::outcome::{self, Class};
 use crate::kernel::sheet::{SheetMemory, SheetView};
 use crate::kernel::state::{Core, Memory};
-use crate::kernel::time::Time;
+use crate::kernel::time::{Nanos, Time};
 
 /// [`record`](super::record) for the usual case: the call ended well, nothing needs attention, nobody waits, and no
-/// failure is remembered. Returns how many outcomes count now. Nothing in any other case, and nothing is changed.
+/// failure is remembered. What headers said is not for here. Returns how many outcomes count now. Nothing in any other case, and nothing is changed.
 #[inline(always)]
-pub fn record_fine<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket, now: Time) -> Option<u32> {
+pub fn record_fine<M: Memory>(
+    m: &mut M,
+    slot: usize,
+    ticket: &Ticket,
+    latency: Option<Nanos>,
+    now: Time,
+) -> Option<u32> {
     let core = m.core();
     let now = now.max(core.latest);
     let calm = m.calm()?;
@@ -24,6 +30,9 @@ pub fn record_fine<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket, now: Time
     m.set_outcome(oldest.wrapping_add(samples), outcome::entry(Class::Ok, now));
     m.set_calm(oldest, samples + 1);
     m.add_ok();
+    if let Some(latency) = latency {
+        m.add_latency(latency);
+    }
     let back = ticket.permit;
     m.set_core(Core {
         latest: now,

@@ -18,8 +18,8 @@ from typing import Any, Awaitable, Callable, Collection, Dict, Optional, Tuple, 
 
 try:
     import aiohttp
-except ImportError as error:
-    raise ImportError("shmlimit.aiohttp needs aiohttp: pip install 'shmlimit[aiohttp]'") from error
+except ImportError:
+    raise ImportError("shmlimit.aiohttp needs aiohttp: pip install 'shmlimit[aiohttp]'")
 
 if not hasattr(aiohttp, "ClientHandlerType"):
     raise ImportError(
