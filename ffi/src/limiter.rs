@@ -18,7 +18,7 @@ pub struct shmlimit_limiter {
 
 const _: () = assert!(usize::BITS == 64, "a handle is a number of 64 bits in a pointer's clothes");
 
-static LIMITERS: Table<Limiter> = Table::new();
+static LIMITERS: Table<Limiter> = Table::new(1);
 
 /// The limiter behind a handle.
 pub(crate) fn limiter(handle: *const shmlimit_limiter) -> Result<InUse<'static, Limiter>, Failure> {
