@@ -144,7 +144,7 @@ class Calls(Generic[Request, Response]):
         self.priority = priority
         self.cost = cost
         self.actual_cost = actual_cost
-        self.timeout = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        self.timeout = _seconds(timeout)
         self.retries = retries
         self.retry_methods = frozenset(method.upper() for method in retry_methods)
         self.hold = hold
@@ -305,9 +305,15 @@ class Calls(Generic[Request, Response]):
             except BaseException:
                 grant.record(status, **said)
                 raise
-            if cost is not None:
-                said["cost"] = cost
-            return grant.record(status, **said)
+            if cost is None:
+                return grant.record(status, **said)
+            try:
+                return grant.record(status, **said, cost=cost)
+            except BaseException:
+                # A cost that makes no sense; how the call ended is known all the same.
+                if not grant.done:
+                    grant.record(status, **said)
+                raise
         if failed or status == 101 or self.hold == "head":
             return grant.record(status, **said)
         # Grant.record would give the permit back. What the headers say must be known now, not after a long body.
@@ -345,6 +351,18 @@ class Calls(Generic[Request, Response]):
 
 def _told(value: Union[_Value, Callable[[Any], Optional[_Value]], None], request: object) -> Optional[_Value]:
     return value(request) if callable(value) else value
+
+
+def _seconds(timeout: Union[float, timedelta, None]) -> Optional[float]:
+    if timeout is None:
+        return None
+    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"timeout must be seconds, a timedelta or None, not {type(timeout).__qualname__}")
+    if not 0 <= seconds:
+        raise ValueError(f"timeout must be 0 or more, not {timeout}")
+    # Whatever is later than any clock tells has no end.
+    return None if seconds > 1e9 else float(seconds)
 
 
 def _itself(value: _Value) -> _Value:

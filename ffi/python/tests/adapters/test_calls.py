@@ -393,6 +393,18 @@ def test_a_refusal_can_be_made_another_exception(caller, server, limiter):
     assert server.arrivals == []
 
 
+@pytest.mark.parametrize("cost", [{"no_such": 1}, "much", -1])
+def test_an_actual_cost_that_makes_no_sense_is_an_error_and_the_outcome_counts(caller, server, limiter, cost):
+    outcome = caller.call(limiter, "GET", server.url + "/", {"actual_cost": lambda response: cost})
+    assert isinstance(outcome, (ValueError, TypeError))
+    assert limiter.snapshot().condition.outcomes.ok == 1
+
+
+@pytest.mark.parametrize("timeout", [float("inf"), 10**400])
+def test_a_time_that_never_comes_is_no_end(caller, server, limiter, timeout):
+    assert caller.call(limiter, "GET", server.url + "/", {"timeout": timeout}).status == 200
+
+
 @pytest.mark.parametrize(
     "options, error",
     [
@@ -402,6 +414,9 @@ def test_a_refusal_can_be_made_another_exception(caller, server, limiter):
         ({"hold": "foot"}, ValueError),
         ({"on_refused": "cry"}, ValueError),
         ({"retry_methods": "GET"}, TypeError),
+        ({"timeout": float("nan")}, ValueError),
+        ({"timeout": -1}, ValueError),
+        ({"timeout": "1"}, TypeError),
         ({"no_such": 1}, TypeError),
     ],
 )
