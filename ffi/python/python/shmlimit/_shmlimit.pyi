@@ -1,3 +1,5 @@
+# What the extension module (ffi/python/src) has, for type checkers. shmlimit.Limiter of _limiter.py builds on its Limiter.
+
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
