@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, Un
 
 from typing_extensions import Self, disjoint_base
 
+from ._limiter import Limiter as _Limiter
 from ._snapshot import Transition
 
 _Cost = Union[int, Mapping[str, int]]
@@ -90,7 +91,7 @@ class Grant:
     @property
     def done(self) -> bool: ...
     @property
-    def limiter(self) -> Limiter: ...
+    def limiter(self) -> _Limiter: ...
     def record(
         self,
         status: Optional[int] = None,
