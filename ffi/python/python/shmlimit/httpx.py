@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterator, 
 
 try:
     import httpx
-except ImportError as error:
-    raise ImportError("shmlimit.httpx needs httpx: pip install 'shmlimit[httpx]'") from error
+except ImportError as _error:
+    raise ImportError("shmlimit.httpx needs httpx: pip install 'shmlimit[httpx]'") from _error
 
 from ._acquiring import Acquiring
 from ._calls import NEVER_SENT, UNKNOWN, Calls, Failure, Options, causes, is_short, sleep_async
