@@ -37,17 +37,17 @@ pub struct shmlimit_setting {
     pub value: *const c_char,
 }
 
-/// Open only if it is there; make neither the limiter nor its directory.
+/// A flag of shmlimit_options: open only if it is there; make neither the limiter nor its directory.
 pub const SHMLIMIT_EXISTING: u32 = 1;
-/// Make it; an error if it is there already.
+/// A flag of shmlimit_options: make it; an error if it is there already.
 pub const SHMLIMIT_CREATE: u32 = 2;
-/// Make it afresh in place of the one there may be.
+/// A flag of shmlimit_options: make it afresh in place of the one there may be.
 pub const SHMLIMIT_REPLACE: u32 = 4;
-/// Trust a network file system, on your own risk.
+/// A flag of shmlimit_options: trust a network file system, on your own risk.
 pub const SHMLIMIT_ALLOW_NETWORK_FS: u32 = 8;
-/// Leave environment variables such as SHMLIMIT_RATE_BASE alone.
+/// A flag of shmlimit_options: leave environment variables such as SHMLIMIT_RATE_BASE alone.
 pub const SHMLIMIT_IGNORE_ENVIRONMENT: u32 = 16;
-/// Share the directory with the group of users in `gid`.
+/// A flag of shmlimit_options: share the directory with the group of users in `gid`.
 pub const SHMLIMIT_SHARE: u32 = 32;
 
 /// How to open a limiter. All zero but `size`: as it is, or made from the preset of its name.
@@ -66,13 +66,14 @@ pub struct shmlimit_options {
     pub preset: *const c_char,
     /// The text of a configuration file (TOML); NULL = none.
     pub config: *const c_char,
-    /// Settings that go on top.
+    /// Settings that go on top of preset and configuration.
     pub settings: *const shmlimit_setting,
     /// How many settings there are.
     pub setting_count: usize,
     /// Processes of one group have their turns together; NULL = SHMLIMIT_GROUP, or each its own.
     pub group: *const c_char,
-    /// SHMLIMIT_EXISTING and the like, added up.
+    /// SHMLIMIT_EXISTING, _CREATE, _REPLACE, _ALLOW_NETWORK_FS, _IGNORE_ENVIRONMENT, _SHARE, added up; 0 = open it, or
+    /// make it if it is not there.
     pub flags: u32,
     /// See SHMLIMIT_SHARE.
     pub gid: u32,

@@ -129,7 +129,8 @@ struct Release;
 impl Method for Release {
     type Class = Grant;
     const NAME: &'static CStr = c"release";
-    const DOC: &'static CStr = c"release($self, /)\n--\n\nThe call is over: gives the permit back.";
+    const DOC: &'static CStr =
+        c"release($self, /)\n--\n\nThe call is over: gives the permit back, and says nothing of the server.";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Grant>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -162,7 +163,8 @@ impl Method for Record {
     type Class = Grant;
     const NAME: &'static CStr = c"record";
     const DOC: &'static CStr = c"record($self, status=None, *, error=None, headers=None, latency=None, attempt=None, cost=None)\n--\n\n\
-        The call is over, and this is how it ended: gives the permit back, and tells all who share the limiter.\n\n\
+        The call is over, and this is how it ended: gives the permit back, and tells all who share the limiter. Returns\n\
+        whether to try again, and after how many seconds.\n\n\
         status: the HTTP status, or error: \"connect_timeout\", \"read_timeout\", \"dns\" or \"connection\".\n\
         headers: those of the answer, as a mapping or pairs; Retry-After is heeded.\n\
         latency: seconds that it took, or a timedelta. attempt: which attempt it was, from 1.\n\

@@ -163,8 +163,9 @@ impl Limiter {
         py.detach(|| drop(handle));
     }
 
-    /// Puts the breaker into a state, or opens the gate that a Retry-After closed ("clear_gate"), for all who share the
-    /// limiter at once. Returns what that changed.
+    /// Puts the breaker into a state ("normal", "throttle", "sleep", "half_open", "cache_only", "offline", "online",
+    /// "closed", "open"), or opens the gate that a Retry-After closed ("clear_gate"), for all who share the limiter at once.
+    /// Returns what that changed.
     fn force<'py>(&self, py: Python<'py>, state: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let text = word("state", state)?;
         let force =
@@ -173,7 +174,8 @@ impl Limiter {
         recorded::as_objects(py, &changed)
     }
 
-    /// Changes one setting while the limiter is in use, for all who share it at once.
+    /// Changes one setting while the limiter is in use, for all who share it at once: set("concurrency", 8). The keys are
+    /// those of a configuration file (docs/configuration.md).
     fn set(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let (key, value) = (word("key", key)?, setting("value", value)?);
         self.using(py, |handle| handle.set(&key, &value).map(drop))
@@ -222,9 +224,12 @@ impl Method for Acquire {
     const NAME: &'static CStr = c"acquire";
     const DOC: &'static CStr = c"acquire($self, /, *, cost=None, priority=None, timeout=None, deadline=None)\n--\n\n\
         Waits until the call may be made, in the queue of all processes, and returns its Grant: use it in a with block.\n\n\
-        cost: how many requests it is, or a mapping of units to whole numbers. priority: \"background\", \"user\" or\n\
-        \"webhook\". timeout: seconds, or a timedelta. deadline: an aware datetime, or seconds since the epoch.\n\n\
-        Raises Refused if it cannot be had in time. Other threads go on meanwhile, and Ctrl-C ends the wait.";
+        cost: how many requests it is (default: 1), or a mapping of units to whole numbers.\n\
+        priority: \"background\" (the default), \"user\" or \"webhook\".\n\
+        timeout: seconds, or a timedelta; None = as long as it takes.\n\
+        deadline: an aware datetime, or seconds since the epoch. Beside a timeout the earlier counts.\n\n\
+        Raises Refused at once if it cannot be had in time; Blocked, which is a Refused, if breaker or gate are the\n\
+        reason. Other threads go on meanwhile, and Ctrl-C ends the wait.";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -286,7 +291,8 @@ impl Method for TryAcquire {
     type Class = Limiter;
     const NAME: &'static CStr = c"try_acquire";
     const DOC: &'static CStr = c"try_acquire($self, /, *, cost=None, priority=None)\n--\n\n\
-        Asks once and never waits: a Grant, or Refused is raised, which says why and when to ask again.";
+        Asks once and never waits: a Grant, or Refused is raised, which says why and when to ask again.\n\n\
+        cost, priority: as in acquire().";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -335,7 +341,8 @@ impl Method for Record {
     const NAME: &'static CStr = c"record";
     const DOC: &'static CStr = c"record($self, status=None, *, error=None, headers=None, latency=None, attempt=None, cost=None, priority=None)\n--\n\n\
         Tells all who share the limiter how a call ended that was not granted here. With a grant at hand, Grant.record is\n\
-        better.";
+        better.\n\n\
+        The arguments are those of Grant.record; priority: for whom the call was made, as in acquire().";
 
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = this.py();

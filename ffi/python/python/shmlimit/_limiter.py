@@ -29,13 +29,13 @@ class Limiter(_shmlimit.Limiter):
     name: its name. Without settings the limiter is used as it is, or made from the preset of its name.
     directory: where limiters live. Default: $SHMLIMIT_DIR, or the usual place.
     preset, config, settings: what it must be made of: a preset's name, the text of a TOML file, single settings.
-    rate ("35/s"), burst, concurrency: settings of those names.
+    rate: "35/s", "100/m", "1000/day", "40/10s". burst: most at once. concurrency: most in flight.
     group: processes of one group have their turns in the queue together.
-    create: whether to make it if it is not there.
+    create: whether to make it if it is not there; False: Error of code "unknown_limiter" then.
     ignore_environment: leaves variables such as SHMLIMIT_RATE_BASE alone.
     allow_network_fs: trusts a network file system, on your own risk.
 
-    Raises ConfigError if the limiter is there and was made of something else.
+    Raises ConfigError if the limiter is there and differs from what is asked for; the message lists the differences.
     """
 
     __slots__ = ()
@@ -84,8 +84,8 @@ class Limiter(_shmlimit.Limiter):
     ) -> Acquiring:
         """acquire() for asyncio and trio: `async with limiter.acquire_async() as grant`, or await it.
 
-        It waits in the same queue. Cancelling the task leaves the queue at once. A timeout runs from the moment it is
-        awaited.
+        It waits in the same queue, and takes what acquire() takes. Cancelling the task leaves the queue at once. A
+        timeout runs from the moment it is awaited.
         """
         keywords: Dict[str, Any] = {}
         if cost is not None:

@@ -1,3 +1,5 @@
+# What the extension module (ffi/python/src) has, for type checkers. shmlimit.Limiter of _limiter.py builds on its Limiter.
+
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
@@ -6,6 +8,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, Un
 
 from typing_extensions import Self, disjoint_base
 
+from ._limiter import Limiter as _Limiter
 from ._snapshot import Transition
 
 _Cost = Union[int, Mapping[str, int]]
@@ -88,7 +91,7 @@ class Grant:
     @property
     def done(self) -> bool: ...
     @property
-    def limiter(self) -> Limiter: ...
+    def limiter(self) -> _Limiter: ...
     def record(
         self,
         status: Optional[int] = None,
