@@ -8,7 +8,7 @@ use crate::outcome::Ended;
 use crate::recorded::{self, Recorded};
 use crate::snapshot;
 use crate::waiting::Waiting;
-use pyo3::exceptions::{PyAttributeError, PyImportError};
+use pyo3::exceptions::{PyAttributeError, PyImportError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 use shmlimit::config::{self, Choice};
@@ -73,7 +73,7 @@ impl Limiter {
     #[new]
     #[pyo3(signature = (
         name, *, directory = None, preset = None, config = None, settings = None, group = None, rate = None,
-        burst = None, concurrency = None, create = true, ignore_environment = false, allow_network_fs = false,
+        burst = None, concurrency = None, create = true, replace = false, ignore_environment = false, allow_network_fs = false,
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     fn new(
@@ -88,10 +88,14 @@ impl Limiter {
         burst: Option<&Bound<'_, PyAny>>,
         concurrency: Option<&Bound<'_, PyAny>>,
         create: bool,
+        replace: bool,
         ignore_environment: bool,
         allow_network_fs: bool,
     ) -> PyResult<Limiter> {
         let name = word("name", name)?;
+        if replace && !create {
+            return Err(PyValueError::new_err("replace makes the limiter, which create=False forbids"));
+        }
         let mut choice = Choice::default();
         if let Some(preset) = preset {
             choice = choice.preset(word("preset", preset)?);
@@ -121,7 +125,11 @@ impl Limiter {
         if allow_network_fs {
             builder = builder.allow_network_fs();
         }
-        let opened = py.detach(|| if create { builder.open() } else { builder.open_existing() });
+        let opened = py.detach(|| match (create, replace) {
+            (_, true) => builder.replace(),
+            (true, false) => builder.open(),
+            (false, false) => builder.open_existing(),
+        });
         let handle = opened.map_err(|error| errors::raised(py, &error))?;
         Ok(Limiter {
             directory: handle.directory().to_owned(),

@@ -151,7 +151,7 @@ static void grants_outlive_their_limiter(const char *directory)
     all_refuse(first);
     SIZED(shmlimit_options, options);
     options.directory = directory;
-    options.flags = SHMLIMIT_EXISTING;
+    options.flags = SHMLIMIT_OPEN_EXISTING;
     IS(shmlimit_open("outlived", &options, &second), SHMLIMIT_OK);
     CHECK(in_flight(second) == 2);
     IS(shmlimit_wait_step(wait, &sleep_ns, &grants[2], NULL), SHMLIMIT_OK);

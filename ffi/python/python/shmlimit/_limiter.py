@@ -32,10 +32,12 @@ class Limiter(_shmlimit.Limiter):
     rate: "35/s", "100/m", "1000/day", "40/10s". burst: most at once. concurrency: most in flight.
     group: processes of one group have their turns in the queue together.
     create: whether to make it if it is not there; False: Error of code "unknown_limiter" then.
+    replace: makes it afresh in place of the one there may be; whoever uses that goes over within a second.
     ignore_environment: leaves variables such as SHMLIMIT_RATE_BASE alone.
     allow_network_fs: trusts a network file system, on your own risk.
 
     Raises ConfigError if the limiter is there and differs from what is asked for; the message lists the differences.
+    Leave the settings out to use it as it is, or replace it.
     """
 
     __slots__ = ()
@@ -53,10 +55,16 @@ class Limiter(_shmlimit.Limiter):
         burst: Optional[int] = None,
         concurrency: Union[int, str, None] = None,
         create: bool = True,
+        replace: bool = False,
         ignore_environment: bool = False,
         allow_network_fs: bool = False,
     ) -> _Self:
-        flags = {"create": create, "ignore_environment": ignore_environment, "allow_network_fs": allow_network_fs}
+        flags = {
+            "create": create,
+            "replace": replace,
+            "ignore_environment": ignore_environment,
+            "allow_network_fs": allow_network_fs,
+        }
         for flag, value in flags.items():
             if not isinstance(value, bool):
                 raise TypeError(f"{flag} must be a bool, not {type(value).__qualname__}")

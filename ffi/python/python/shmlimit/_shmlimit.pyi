@@ -39,6 +39,7 @@ class Limiter:
         burst: Optional[int] = None,
         concurrency: Union[int, str, None] = None,
         create: bool = True,
+        replace: bool = False,
         ignore_environment: bool = False,
         allow_network_fs: bool = False,
     ) -> Self: ...
