@@ -282,34 +282,34 @@
 #define SHMLIMIT_REASON_OTHER 99
 
 /**
- * Open only if it is there; make neither the limiter nor its directory.
+ * A flag of shmlimit_options: open only if it is there; make neither the limiter nor its directory.
  */
-#define SHMLIMIT_EXISTING 1
+#define SHMLIMIT_OPEN_EXISTING 1
 
 /**
- * Make it; an error if it is there already.
+ * A flag of shmlimit_options: make it; an error if it is there already.
  */
-#define SHMLIMIT_CREATE 2
+#define SHMLIMIT_OPEN_CREATE 2
 
 /**
- * Make it afresh in place of the one there may be.
+ * A flag of shmlimit_options: make it afresh in place of the one there may be.
  */
-#define SHMLIMIT_REPLACE 4
+#define SHMLIMIT_OPEN_REPLACE 4
 
 /**
- * Trust a network file system, on your own risk.
+ * A flag of shmlimit_options: trust a network file system, on your own risk.
  */
-#define SHMLIMIT_ALLOW_NETWORK_FS 8
+#define SHMLIMIT_OPEN_ALLOW_NETWORK_FS 8
 
 /**
- * Leave environment variables such as SHMLIMIT_RATE_BASE alone.
+ * A flag of shmlimit_options: leave environment variables such as SHMLIMIT_RATE_BASE alone.
  */
-#define SHMLIMIT_IGNORE_ENVIRONMENT 16
+#define SHMLIMIT_OPEN_IGNORE_ENVIRONMENT 16
 
 /**
- * Share the directory with the group of users in `gid`.
+ * A flag of shmlimit_options: share the directory with the group of users in `gid`.
  */
-#define SHMLIMIT_SHARE 32
+#define SHMLIMIT_OPEN_SHARE 32
 
 /**
  * No connection in time.
@@ -538,7 +538,7 @@ typedef struct shmlimit_options {
      */
     const char *config;
     /**
-     * Settings that go on top.
+     * Settings that go on top of preset and configuration.
      */
     const struct shmlimit_setting *settings;
     /**
@@ -550,11 +550,12 @@ typedef struct shmlimit_options {
      */
     const char *group;
     /**
-     * SHMLIMIT_EXISTING and the like, added up.
+     * SHMLIMIT_OPEN_EXISTING, _CREATE, _REPLACE, _ALLOW_NETWORK_FS, _IGNORE_ENVIRONMENT, _SHARE, added up; 0 = open it, or
+     * make it if it is not there.
      */
     uint32_t flags;
     /**
-     * See SHMLIMIT_SHARE.
+     * See SHMLIMIT_OPEN_SHARE.
      */
     uint32_t gid;
 } shmlimit_options;

@@ -1,6 +1,8 @@
 //! A grant that outlives the borrow of its limiter, and keeps it open.
 
-use shmlimit::{Algorithm, Limiter, Nanos, OwnedGrant, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{
+    Algorithm, Force, Limiter, Nanos, Outcome, OwnedGrant, Policy, PolicyDraft, Request, RuleDraft,
+};
 use std::path::Path;
 
 fn policy() -> Policy {
@@ -60,4 +62,36 @@ fn one_of_a_replaced_segment_gives_nothing_back_to_its_successor() {
     assert_eq!(in_flight(&replaced), 1);
     drop(new);
     assert_eq!(in_flight(&replaced), 0);
+}
+
+#[test]
+fn what_is_noted_is_heard_by_all_and_leaves_the_permit_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let (limiter, other) = (open(directory.path()), open(directory.path()));
+    let mut grant = take(&limiter);
+    for outcome in [Outcome::http(200, &[]), Outcome::http(429, &[("Retry-After", "60")])] {
+        grant.note(&outcome).unwrap().unwrap();
+    }
+    assert_eq!(in_flight(&other), 1);
+    let counted = other.snapshot().unwrap().condition.outcomes;
+    assert_eq!((counted.ok, counted.throttled), (1, 1));
+    assert!(other.try_acquire(&Request::new()).is_err(), "the gate is closed");
+    grant.try_release().unwrap();
+    assert_eq!(in_flight(&other), 0);
+    assert!(grant.note(&Outcome::http(200, &[])).unwrap().is_none(), "it is over");
+    assert_eq!(other.snapshot().unwrap().condition.outcomes.ok, 1);
+}
+
+#[test]
+fn r140_what_is_noted_of_a_call_from_before_the_probing_is_no_probe() {
+    let directory = tempfile::tempdir().unwrap();
+    let limiter = Limiter::builder("tmdb").directory(directory.path()).open().unwrap();
+    let before = take(&limiter);
+    limiter.force(Force::HalfOpen).unwrap();
+    assert_eq!(before.note(&Outcome::http(200, &[])).unwrap().unwrap().samples, 0);
+    assert_eq!(in_flight(&limiter), 1);
+    before.release().unwrap();
+    let during = take(&limiter);
+    assert_eq!(during.note(&Outcome::http(200, &[])).unwrap().unwrap().samples, 1);
+    assert_eq!(in_flight(&limiter), 1);
 }

@@ -1,7 +1,8 @@
 /*
  * Waiting in an event loop: the loop is never blocked, and other things go on meanwhile.
  *
- *     ./event_loop tmdb --dir DIR --count 20 --at-once 4
+ *     cc -std=c11 event_loop.c $(pkg-config --cflags --libs shmlimit) -o event_loop
+ *     ./event_loop tmdb --count 20 --at-once 4
  *
  * Up to `--at-once` calls wait in the queue of all processes at a time, beside the standard input, which the loop echoes;
  * its end, or "quit", gives all of them up. A real program would have its sockets in the same poll(2).

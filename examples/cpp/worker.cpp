@@ -73,8 +73,12 @@ public:
         number_ = 0;
         return advice;
     }
-    // The call was never sent.
-    void cancel() { check(shmlimit_cancel(std::exchange(number_, 0))); }
+    // The call was never sent. If it throws, the grant is still there.
+    void cancel()
+    {
+        check(shmlimit_cancel(number_));
+        number_ = 0;
+    }
 
 private:
     shmlimit_grant number_;

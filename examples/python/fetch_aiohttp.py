@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fetches movies with aiohttp, all at once as far as the budget allows that all programs of this machine share.
 
-    pip install 'shmlimit[aiohttp]'
+    pip install './ffi/python[aiohttp]'
     python examples/python/fetch_aiohttp.py https://api.themoviedb.org/3/movie/ 11 12 13
 """
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fetches movies with httpx, all at once as far as the budget allows that all programs of this machine share.
 
-    pip install 'shmlimit[httpx]'
+    pip install './ffi/python[httpx]'
     python examples/python/fetch_httpx.py https://api.themoviedb.org/3/movie/ 11 12 13
 """
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fetches movies with requests, within the budget that all programs of this machine share.
 
-    pip install 'shmlimit[requests]'
+    pip install './ffi/python[requests]'
     python examples/python/fetch_requests.py https://api.themoviedb.org/3/movie/ 11 12 13
 
 Start several of these, and `shmlimit run tmdb -- curl …` besides: together they stay within 35 calls a second, 4 at a

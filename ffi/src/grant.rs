@@ -122,7 +122,7 @@ impl shmlimit_answer {
     }
 }
 
-static GRANTS: Table<OwnedGrant> = Table::new();
+static GRANTS: Table<OwnedGrant> = Table::new(2);
 
 /// Ends the grant of that number, or leaves it as it is if that fails.
 pub(crate) fn end<R>(

@@ -18,7 +18,7 @@ pub struct shmlimit_limiter {
 
 const _: () = assert!(usize::BITS == 64, "a handle is a number of 64 bits in a pointer's clothes");
 
-static LIMITERS: Table<Limiter> = Table::new();
+static LIMITERS: Table<Limiter> = Table::new(1);
 
 /// The limiter behind a handle.
 pub(crate) fn limiter(handle: *const shmlimit_limiter) -> Result<InUse<'static, Limiter>, Failure> {
@@ -37,18 +37,18 @@ pub struct shmlimit_setting {
     pub value: *const c_char,
 }
 
-/// Open only if it is there; make neither the limiter nor its directory.
-pub const SHMLIMIT_EXISTING: u32 = 1;
-/// Make it; an error if it is there already.
-pub const SHMLIMIT_CREATE: u32 = 2;
-/// Make it afresh in place of the one there may be.
-pub const SHMLIMIT_REPLACE: u32 = 4;
-/// Trust a network file system, on your own risk.
-pub const SHMLIMIT_ALLOW_NETWORK_FS: u32 = 8;
-/// Leave environment variables such as SHMLIMIT_RATE_BASE alone.
-pub const SHMLIMIT_IGNORE_ENVIRONMENT: u32 = 16;
-/// Share the directory with the group of users in `gid`.
-pub const SHMLIMIT_SHARE: u32 = 32;
+/// A flag of shmlimit_options: open only if it is there; make neither the limiter nor its directory.
+pub const SHMLIMIT_OPEN_EXISTING: u32 = 1;
+/// A flag of shmlimit_options: make it; an error if it is there already.
+pub const SHMLIMIT_OPEN_CREATE: u32 = 2;
+/// A flag of shmlimit_options: make it afresh in place of the one there may be.
+pub const SHMLIMIT_OPEN_REPLACE: u32 = 4;
+/// A flag of shmlimit_options: trust a network file system, on your own risk.
+pub const SHMLIMIT_OPEN_ALLOW_NETWORK_FS: u32 = 8;
+/// A flag of shmlimit_options: leave environment variables such as SHMLIMIT_RATE_BASE alone.
+pub const SHMLIMIT_OPEN_IGNORE_ENVIRONMENT: u32 = 16;
+/// A flag of shmlimit_options: share the directory with the group of users in `gid`.
+pub const SHMLIMIT_OPEN_SHARE: u32 = 32;
 
 /// How to open a limiter. All zero but `size`: as it is, or made from the preset of its name.
 ///
@@ -66,15 +66,16 @@ pub struct shmlimit_options {
     pub preset: *const c_char,
     /// The text of a configuration file (TOML); NULL = none.
     pub config: *const c_char,
-    /// Settings that go on top.
+    /// Settings that go on top of preset and configuration.
     pub settings: *const shmlimit_setting,
     /// How many settings there are.
     pub setting_count: usize,
     /// Processes of one group have their turns together; NULL = SHMLIMIT_GROUP, or each its own.
     pub group: *const c_char,
-    /// SHMLIMIT_EXISTING and the like, added up.
+    /// SHMLIMIT_OPEN_EXISTING, _CREATE, _REPLACE, _ALLOW_NETWORK_FS, _IGNORE_ENVIRONMENT, _SHARE, added up; 0 = open it, or
+    /// make it if it is not there.
     pub flags: u32,
-    /// See SHMLIMIT_SHARE.
+    /// See SHMLIMIT_OPEN_SHARE.
     pub gid: u32,
 }
 
@@ -85,8 +86,9 @@ unsafe impl Growing for shmlimit_options {
 }
 
 const MOST_SETTINGS: usize = 1024;
-const HOW: u32 = SHMLIMIT_EXISTING | SHMLIMIT_CREATE | SHMLIMIT_REPLACE;
-const FLAGS: u32 = HOW | SHMLIMIT_ALLOW_NETWORK_FS | SHMLIMIT_IGNORE_ENVIRONMENT | SHMLIMIT_SHARE;
+const HOW: u32 = SHMLIMIT_OPEN_EXISTING | SHMLIMIT_OPEN_CREATE | SHMLIMIT_OPEN_REPLACE;
+const FLAGS: u32 =
+    HOW | SHMLIMIT_OPEN_ALLOW_NETWORK_FS | SHMLIMIT_OPEN_IGNORE_ENVIRONMENT | SHMLIMIT_OPEN_SHARE;
 
 impl shmlimit_options {
     fn apply(&self, mut builder: Builder) -> Result<Builder, Failure> {
@@ -116,13 +118,13 @@ impl shmlimit_options {
             );
         }
         builder = builder.choose(choice);
-        if self.flags & SHMLIMIT_SHARE != 0 {
+        if self.flags & SHMLIMIT_OPEN_SHARE != 0 {
             builder = builder.shared_with(self.gid);
         }
-        if self.flags & SHMLIMIT_ALLOW_NETWORK_FS != 0 {
+        if self.flags & SHMLIMIT_OPEN_ALLOW_NETWORK_FS != 0 {
             builder = builder.allow_network_fs();
         }
-        if self.flags & SHMLIMIT_IGNORE_ENVIRONMENT != 0 {
+        if self.flags & SHMLIMIT_OPEN_IGNORE_ENVIRONMENT != 0 {
             builder = builder.ignore_environment();
         }
         Ok(builder)
@@ -149,9 +151,9 @@ pub unsafe extern "C" fn shmlimit_open(
             builder = options.apply(builder)?;
         }
         let opened = match how {
-            SHMLIMIT_EXISTING => builder.open_existing()?,
-            SHMLIMIT_CREATE => builder.create()?,
-            SHMLIMIT_REPLACE => builder.replace()?,
+            SHMLIMIT_OPEN_EXISTING => builder.open_existing()?,
+            SHMLIMIT_OPEN_CREATE => builder.create()?,
+            SHMLIMIT_OPEN_REPLACE => builder.replace()?,
             _ => builder.open()?,
         };
         let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many limiters are open in this process");

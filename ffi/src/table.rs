@@ -4,7 +4,7 @@
 //! in it can. Nobody waits here, not even for a thread that is gone after a fork.
 //!
 //! ```text
-//! number   generation << 32 | index
+//! number   generation << 32 | kind << 26 | index     of which kind of thing: a grant is not taken for a wait
 //! state    generation << 32 | OPEN | users        of a cell; a free cell has no OPEN and no users
 //! free     tag << 26 | index                      the head of the list of free cells; each change of it has a new tag
 //! ```
@@ -35,6 +35,7 @@ const NONE: u32 = (1 << INDEX) - 1;
 const _: () = assert!(FIRST as u64 * ((1 << CHUNKS) - 1) < NONE as u64, "every cell has an index");
 
 pub(crate) struct Table<T> {
+    kind: u32,
     chunks: [AtomicPtr<Cell<T>>; CHUNKS],
     /// How many cells were ever used.
     used: AtomicU32,
@@ -60,9 +61,11 @@ pub(crate) struct InUse<'t, T> {
 }
 
 impl<T> Table<T> {
+    /// A table of things of one kind, less than 64.
     #[cfg(not(loom))]
-    pub(crate) const fn new() -> Table<T> {
+    pub(crate) const fn new(kind: u32) -> Table<T> {
         Table {
+            kind,
             chunks: [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS],
             used: AtomicU32::new(0),
             free: AtomicU64::new(NONE as u64),
@@ -71,8 +74,9 @@ impl<T> Table<T> {
 
     /// A model's atomics are made as it runs.
     #[cfg(loom)]
-    pub(crate) fn new() -> Table<T> {
+    pub(crate) fn new(kind: u32) -> Table<T> {
         Table {
+            kind,
             chunks: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
             used: AtomicU32::new(0),
             free: AtomicU64::new(u64::from(NONE)),
@@ -87,7 +91,7 @@ impl<T> Table<T> {
         // SAFETY: the cell is on no list and not open: nobody else touches its value, which is none.
         cell.value.with_mut(|place| unsafe { place.write(Some(value)) });
         cell.state.store(generation << 32 | OPEN, Ordering::Release);
-        Ok(generation << 32 | u64::from(index))
+        Ok(generation << 32 | u64::from(self.kind << INDEX | index))
     }
 
     /// The value of that number, if it is there.
@@ -207,8 +211,8 @@ impl<T> Table<T> {
     }
 
     fn cell_of(&self, number: u64) -> Option<(u32, &Cell<T>)> {
-        let index = number as u32;
-        Some((index, self.cell(index)?))
+        let (kind, index) = (number as u32 >> INDEX, number as u32 & NONE);
+        if kind == self.kind { Some((index, self.cell(index)?)) } else { None }
     }
 
     /// The cell of that index, if its chunk is there.
@@ -296,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_number_works_until_it_is_closed_and_never_again() {
-        let table = Table::new();
+        let table = Table::new(0);
         let first = table.insert("first").unwrap();
         assert_eq!(table.get(first).as_deref(), Some(&"first"));
         assert!(table.close(first));
@@ -318,8 +322,19 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_another_kind_is_none() {
+        let (grants, waits) = (Table::new(1), Table::new(63));
+        for i in 0..100 {
+            let (grant, wait) = (grants.insert(i).unwrap(), waits.insert(i).unwrap());
+            assert!(grants.get(wait).is_none() && !grants.close(wait));
+            assert!(waits.end(grant, |_| Ok::<_, ()>(())).is_none());
+            assert_eq!((grants.get(grant).as_deref(), waits.get(wait).as_deref()), (Some(&i), Some(&i)));
+        }
+    }
+
+    #[test]
     fn a_value_stays_until_its_last_user_has_left() {
-        let table = Table::new();
+        let table = Table::new(0);
         let value = Arc::new(());
         let number = table.insert(Arc::clone(&value)).unwrap();
         let user = table.get(number).unwrap();
@@ -332,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_cell_whose_generations_are_used_up_is_not_used_again() {
-        let table = Table::new();
+        let table = Table::new(0);
         let first = table.insert("first").unwrap();
         assert!(table.close(first));
         // As after 2^32 calls.
@@ -359,7 +374,7 @@ mod tests {
 
     #[test]
     fn more_values_than_one_chunk_holds() {
-        let table = Table::new();
+        let table = Table::new(0);
         let numbers: Vec<u64> = (0..1000).map(|i| table.insert(i).unwrap()).collect();
         for (i, number) in numbers.iter().enumerate() {
             assert_eq!(table.end(*number, |value| Ok::<_, ()>(*value)), Some(Ok(i)));
@@ -368,7 +383,7 @@ mod tests {
 
     #[test]
     fn of_many_who_close_one_number_exactly_one_does() {
-        let table: Table<u64> = Table::new();
+        let table: Table<u64> = Table::new(0);
         let taken = AtomicU64::new(0);
         for round in 0..2000 {
             let number = table.insert(round).unwrap();
@@ -383,7 +398,7 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_or_seen_twice_among_threads() {
-        let table: Table<Arc<u64>> = Table::new();
+        let table: Table<Arc<u64>> = Table::new(0);
         let counted = Arc::new(7);
         std::thread::scope(|scope| {
             for _ in 0..4 {

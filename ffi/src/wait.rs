@@ -16,7 +16,7 @@ use std::sync::Mutex;
 pub type shmlimit_wait = u64;
 
 /// Nothing inside while a step is under way.
-static WAITS: Table<Mutex<Option<Waiting>>> = Table::new();
+static WAITS: Table<Mutex<Option<Waiting>>> = Table::new(3);
 
 fn done() -> Failure {
     let message = "the wait is over already, never was one, or another thread steps it at this moment";

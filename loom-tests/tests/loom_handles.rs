@@ -47,7 +47,7 @@ impl Drop for Watched {
 type Shared = (Table<Watched>, Arc<AtomicUsize>);
 
 fn shared() -> Arc<Shared> {
-    Arc::new((Table::new(), Arc::new(AtomicUsize::new(0))))
+    Arc::new((Table::new(0), Arc::new(AtomicUsize::new(0))))
 }
 
 fn insert(shared: &Shared, content: u32) -> u64 {

@@ -81,6 +81,11 @@ fn not_one_key(key: &str) -> ConfigError {
     if heads.contains(&key) {
         return ConfigError::NotHot { key: key.to_owned() };
     }
+    // What whoever opens a limiter may say of its one rule; in use a rule has a number.
+    if let "rate" | "limit" | "burst" = key {
+        let of_rule = if key == "burst" { "rules.0.burst" } else { "rules.0.limit" };
+        return ConfigError::UnknownKey { key: key.to_owned(), hint: format!("did you mean {of_rule:?}?") };
+    }
     // An element's number is its own; the rest of the key may be mistyped.
     let index = key.split('.').find_map(|part| part.parse().ok()).unwrap_or(0);
     let hot: Vec<String> = keys().iter().filter(|key| key.hot).map(|key| key.named(index)).collect();

@@ -8,6 +8,9 @@ use crate::kernel::Ticket;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A badge that no process has.
+const NOBODY: u64 = u64::MAX;
+
 /// A [`Grant`](crate::Grant) that borrows nothing, made by [`Grant::into_owned`](crate::Grant::into_owned). The limiter
 /// stays open as long as it lives.
 #[derive(Debug)]
@@ -64,6 +67,17 @@ impl OwnedGrant {
     /// [`record`](Self::record) for those who keep the grant.
     pub fn try_record(&mut self, outcome: &Outcome<'_>) -> Result<Option<Recorded>, Error> {
         self.end(|link, badge, ticket| link.record_call(badge, ticket, outcome))
+    }
+
+    /// What is known of how the call goes before it is over, such as the head of an answer whose body is on its way. All
+    /// who share the limiter hear of it, as of [`record`](Self::record), but the permit stays out, and costs are not
+    /// settled. [`release`](Self::release) it then: recorded, it would count twice. `None` if it is over.
+    pub fn note(&self, outcome: &Outcome<'_>) -> Result<Option<Recorded>, Error> {
+        if self.done {
+            return Ok(None);
+        }
+        // As after a fork: when the call was granted is known (R140), and nothing is given back.
+        self.link().map(|link| link.record_call(NOBODY, &self.ticket, outcome)).transpose()
     }
 
     /// Whether it was released, cancelled or recorded.

@@ -63,8 +63,13 @@ impl Workshop {
             succeeds(cc.arg(profile.join("libshmlimit_ffi.a")).args(SYSTEM_LIBRARIES));
         }
         let mut cxx = workshop.compiler("c++", "-std=c++17", "worker.cpp", "cpp");
-        let path = format!("-Wl,-rpath,{}", profile.display());
-        succeeds(cxx.arg("-pthread").arg("-L").arg(profile).args(["-lshmlimit_ffi", &path]));
+        // Under the names that it has where it is installed: a program looks for its soname.
+        for name in ["libshmlimit.so", "libshmlimit.so.0"] {
+            std::os::unix::fs::symlink(profile.join("libshmlimit_ffi.so"), workshop.program(name)).unwrap();
+        }
+        let place = workshop.directory.path();
+        let path = format!("-Wl,-rpath,{}", place.display());
+        succeeds(cxx.arg("-pthread").arg("-L").arg(place).args(["-lshmlimit", &path]));
         workshop.lay_out_package(&profile.join("lib_shmlimit.so"));
         workshop
     }

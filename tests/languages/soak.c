@@ -69,7 +69,7 @@ static void once(shmlimit_limiter *limiter)
 int main(int argc, char **argv)
 {
     shmlimit_limiter *limiter;
-    shmlimit_options options = {.size = sizeof options, .flags = SHMLIMIT_EXISTING};
+    shmlimit_options options = {.size = sizeof options, .flags = SHMLIMIT_OPEN_EXISTING};
     if (argc != 3)
         return fputs("usage: soak NAME TIMES\n", stderr), 2;
     CHECK(shmlimit_open(argv[1], &options, &limiter), SHMLIMIT_OK);

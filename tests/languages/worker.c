@@ -17,7 +17,7 @@ static int failed(const char *what, int32_t code)
 int main(int argc, char **argv)
 {
     shmlimit_limiter *limiter;
-    shmlimit_options options = {.size = sizeof options, .flags = SHMLIMIT_EXISTING};
+    shmlimit_options options = {.size = sizeof options, .flags = SHMLIMIT_OPEN_EXISTING};
     if (argc != 5)
         return fputs("usage: worker NAME PORT PATH STOP\n", stderr), 2;
     int32_t code = shmlimit_open(argv[1], &options, &limiter);

@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     try {
         shmlimit_options options{};
         options.size = sizeof options;
-        options.flags = SHMLIMIT_EXISTING;
+        options.flags = SHMLIMIT_OPEN_EXISTING;
         shmlimit_limiter *opened;
         check("open", shmlimit_open(argv[1], &options, &opened));
         const std::unique_ptr<shmlimit_limiter, decltype(&shmlimit_close)> limiter(opened, shmlimit_close);

@@ -81,10 +81,10 @@ pub fn cost(value: &Bound<'_, PyAny>) -> PyResult<Cost> {
     let mut costs = Vec::new();
     for item in units.items()?.iter() {
         let (unit, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
-        let Ok(unit) = unit.cast::<PyString>() else {
+        if !unit.is_instance_of::<PyString>() {
             return Err(wrong_type("cost", "keyed by the names of units", &unit));
-        };
-        let unit = unit.to_cow()?.into_owned();
+        }
+        let unit = word("a unit of cost", &unit)?;
         costs.push((amount(&format!("cost[{unit:?}]"), &value)?, unit));
     }
     Ok(Cost::Units(costs.into_iter().map(|(amount, unit)| (unit, amount)).collect()))
@@ -125,7 +125,10 @@ pub fn priority(value: &Bound<'_, PyAny>) -> PyResult<Priority> {
 /// The text of an argument that is one.
 pub fn word(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     match value.cast::<PyString>() {
-        Ok(text) => Ok(text.to_cow()?.into_owned()),
+        Ok(text) => match text.to_cow() {
+            Ok(text) => Ok(text.into_owned()),
+            Err(_) => Err(PyValueError::new_err(format!("{name} must be text, without surrogates"))),
+        },
         Err(_) => Err(wrong_type(name, "a str", value)),
     }
 }
@@ -140,9 +143,11 @@ fn timeout(value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
 fn deadline(value: &Bound<'_, PyAny>) -> PyResult<Option<SystemTime>> {
     let wanted = "an aware datetime or seconds since the epoch";
     let seconds: f64 = if is_number(value) {
-        value.extract()?
+        number("deadline", value)?
     } else {
-        let time = value.getattr("timestamp").map_err(|_| wrong_type("deadline", wanted, value))?;
+        let Some(time) = value.getattr_opt("timestamp")? else {
+            return Err(wrong_type("deadline", wanted, value));
+        };
         if value.getattr("tzinfo").is_ok_and(|zone| zone.is_none()) {
             return Err(PyValueError::new_err(
                 "deadline must be an aware datetime: this one has no time zone",
@@ -173,9 +178,10 @@ pub fn latency(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
 fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     let wrong = || wrong_type(name, "seconds or a timedelta", value);
     let seconds: f64 = if is_number(value) {
-        value.extract().map_err(|_| wrong())?
+        number(name, value)?
     } else {
-        value.getattr("total_seconds").map_err(|_| wrong())?.call0()?.extract().map_err(|_| wrong())?
+        let time = value.getattr_opt("total_seconds")?.ok_or_else(wrong)?;
+        time.call0()?.extract().map_err(|_| wrong())?
     };
     if seconds >= 0.0 {
         Ok(seconds)
@@ -187,6 +193,11 @@ fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
 fn duration(name: &str, seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds)
         .map_err(|_| PyValueError::new_err(format!("{name} is too far away: {seconds} seconds")))
+}
+
+/// A number as a float, which some whole numbers are too large for.
+fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    value.extract().map_err(|_| PyValueError::new_err(format!("{name} is too far away")))
 }
 
 fn is_number(value: &Bound<'_, PyAny>) -> bool {

@@ -13,6 +13,16 @@ static BLOCKED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 const MODULE: &str = "shmlimit._errors";
 
+/// Fetches the classes, because an interpreter that is ending has no modules any more.
+pub fn load(py: Python<'_>) -> PyResult<()> {
+    let classes =
+        [(&ERROR, "Error"), (&CONFIG_ERROR, "ConfigError"), (&REFUSED, "Refused"), (&BLOCKED, "Blocked")];
+    for (class, name) in classes {
+        class.import(py, MODULE, name)?;
+    }
+    Ok(())
+}
+
 /// The exception for an error of the library.
 #[cold]
 pub fn raised(py: Python<'_>, error: &Error) -> PyErr {

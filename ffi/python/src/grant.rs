@@ -129,7 +129,8 @@ struct Release;
 impl Method for Release {
     type Class = Grant;
     const NAME: &'static CStr = c"release";
-    const DOC: &'static CStr = c"release($self, /)\n--\n\nThe call is over: gives the permit back.";
+    const DOC: &'static CStr =
+        c"release($self, /)\n--\n\nThe call is over: gives the permit back, and says nothing of the server.";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Grant>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -162,7 +163,8 @@ impl Method for Record {
     type Class = Grant;
     const NAME: &'static CStr = c"record";
     const DOC: &'static CStr = c"record($self, status=None, *, error=None, headers=None, latency=None, attempt=None, cost=None)\n--\n\n\
-        The call is over, and this is how it ended: gives the permit back, and tells all who share the limiter.\n\n\
+        The call is over, and this is how it ended: gives the permit back, and tells all who share the limiter. Returns\n\
+        whether to try again, and after how many seconds.\n\n\
         status: the HTTP status, or error: \"connect_timeout\", \"read_timeout\", \"dns\" or \"connection\".\n\
         headers: those of the answer, as a mapping or pairs; Retry-After is heeded.\n\
         latency: seconds that it took, or a timedelta. attempt: which attempt it was, from 1.\n\
@@ -185,11 +187,38 @@ impl Method for Record {
     }
 }
 
+struct Note;
+
+impl Method for Note {
+    type Class = Grant;
+    const NAME: &'static CStr = c"_note";
+    const DOC: &'static CStr = c"_note($self, status=None, *, error=None, headers=None, latency=None, attempt=None, cost=None)\n--\n\n\
+        record(), but the call is not over: the permit stays out until the grant is released. No cost is settled.";
+
+    fn call<'py>(this: &Bound<'py, Grant>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        let py = this.py();
+        let ended = Ended::read(py, arguments, false)?;
+        let taken = this.get().inner().take();
+        let grant = taken.ok_or_else(|| errors::grant_done(py))?;
+        let noted = politely(py, grant.is_busy(), || ended.with(|outcome| grant.note(outcome)));
+        *this.get().inner() = Some(grant);
+        let limiter = this.get().limiter.bind(py).get();
+        match noted.map_err(|error| errors::raised(py, &error))? {
+            Some(noted) => {
+                let handle = if noted.transitions.is_empty() { None } else { limiter.handle(py).ok() };
+                Ok(Bound::new(py, Recorded::new(noted, handle.as_ref()))?.into_any())
+            }
+            None => Err(errors::closed(py, limiter.name())),
+        }
+    }
+}
+
 /// Adds the methods that are called often.
 pub fn add_methods(py: Python<'_>) -> PyResult<()> {
     method::add::<Enter>(py)?;
     method::add::<Exit>(py)?;
     method::add::<Release>(py)?;
     method::add::<Cancel>(py)?;
-    method::add::<Record>(py)
+    method::add::<Record>(py)?;
+    method::add::<Note>(py)
 }

@@ -8,6 +8,7 @@ use crate::outcome::Ended;
 use crate::recorded::{self, Recorded};
 use crate::snapshot;
 use crate::waiting::Waiting;
+use pyo3::exceptions::{PyAttributeError, PyImportError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 use shmlimit::config::{self, Choice};
@@ -72,7 +73,7 @@ impl Limiter {
     #[new]
     #[pyo3(signature = (
         name, *, directory = None, preset = None, config = None, settings = None, group = None, rate = None,
-        burst = None, concurrency = None, create = true, ignore_environment = false, allow_network_fs = false,
+        burst = None, concurrency = None, create = true, replace = false, ignore_environment = false, allow_network_fs = false,
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     fn new(
@@ -87,10 +88,14 @@ impl Limiter {
         burst: Option<&Bound<'_, PyAny>>,
         concurrency: Option<&Bound<'_, PyAny>>,
         create: bool,
+        replace: bool,
         ignore_environment: bool,
         allow_network_fs: bool,
     ) -> PyResult<Limiter> {
         let name = word("name", name)?;
+        if replace && !create {
+            return Err(PyValueError::new_err("replace makes the limiter, which create=False forbids"));
+        }
         let mut choice = Choice::default();
         if let Some(preset) = preset {
             choice = choice.preset(word("preset", preset)?);
@@ -120,7 +125,11 @@ impl Limiter {
         if allow_network_fs {
             builder = builder.allow_network_fs();
         }
-        let opened = py.detach(|| if create { builder.open() } else { builder.open_existing() });
+        let opened = py.detach(|| match (create, replace) {
+            (_, true) => builder.replace(),
+            (true, false) => builder.open(),
+            (false, false) => builder.open_existing(),
+        });
         let handle = opened.map_err(|error| errors::raised(py, &error))?;
         Ok(Limiter {
             directory: handle.directory().to_owned(),
@@ -162,8 +171,9 @@ impl Limiter {
         py.detach(|| drop(handle));
     }
 
-    /// Puts the breaker into a state, or opens the gate that a Retry-After closed ("clear_gate"), for all who share the
-    /// limiter at once. Returns what that changed.
+    /// Puts the breaker into a state ("normal", "throttle", "sleep", "half_open", "cache_only", "offline", "online",
+    /// "closed", "open"), or opens the gate that a Retry-After closed ("clear_gate"), for all who share the limiter at once.
+    /// Returns what that changed.
     fn force<'py>(&self, py: Python<'py>, state: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let text = word("state", state)?;
         let force =
@@ -172,7 +182,8 @@ impl Limiter {
         recorded::as_objects(py, &changed)
     }
 
-    /// Changes one setting while the limiter is in use, for all who share it at once.
+    /// Changes one setting while the limiter is in use, for all who share it at once: set("concurrency", 8). The keys are
+    /// those of a configuration file (docs/configuration.md).
     fn set(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let (key, value) = (word("key", key)?, setting("value", value)?);
         self.using(py, |handle| handle.set(&key, &value).map(drop))
@@ -221,9 +232,12 @@ impl Method for Acquire {
     const NAME: &'static CStr = c"acquire";
     const DOC: &'static CStr = c"acquire($self, /, *, cost=None, priority=None, timeout=None, deadline=None)\n--\n\n\
         Waits until the call may be made, in the queue of all processes, and returns its Grant: use it in a with block.\n\n\
-        cost: how many requests it is, or a mapping of units to whole numbers. priority: \"background\", \"user\" or\n\
-        \"webhook\". timeout: seconds, or a timedelta. deadline: an aware datetime, or seconds since the epoch.\n\n\
-        Raises Refused if it cannot be had in time. Other threads go on meanwhile, and Ctrl-C ends the wait.";
+        cost: how many requests it is (default: 1), or a mapping of units to whole numbers.\n\
+        priority: \"background\" (the default), \"user\" or \"webhook\".\n\
+        timeout: seconds, or a timedelta; None = as long as it takes.\n\
+        deadline: an aware datetime, or seconds since the epoch. Beside a timeout the earlier counts.\n\n\
+        Raises Refused at once if it cannot be had in time; Blocked, which is a Refused, if breaker or gate are the\n\
+        reason. Other threads go on meanwhile, and Ctrl-C ends the wait.";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -243,10 +257,22 @@ fn wait(this: &Bound<'_, Limiter>, request: &Request<'_>) -> PyResult<OwnedGrant
     let py = this.py();
     let handle = this.get().handle(py)?;
     // Signals are for the main thread. Another one, which may be left behind when the program ends, asks for nothing.
-    let hears_signals = is_main_thread(py)?;
+    let hears_signals = match is_main_thread(py) {
+        // An interpreter that is ending has no modules any more.
+        Err(error)
+            if error.is_instance_of::<PyImportError>(py) || error.is_instance_of::<PyAttributeError>(py) =>
+        {
+            false
+        }
+        known => known?,
+    };
     let mut raised = None;
     let stop = || {
-        raised = hears_signals.then(|| Python::attach(|py| py.check_signals().err())).flatten();
+        // SAFETY: the main thread, which let go of Python's lock below, may take it back as long as there is an interpreter,
+        // also in one that is ending.
+        raised = hears_signals
+            .then(|| unsafe { Python::attach_unchecked(|py| py.check_signals().err()) })
+            .flatten();
         raised.is_some()
     };
     let waited = py
@@ -273,7 +299,8 @@ impl Method for TryAcquire {
     type Class = Limiter;
     const NAME: &'static CStr = c"try_acquire";
     const DOC: &'static CStr = c"try_acquire($self, /, *, cost=None, priority=None)\n--\n\n\
-        Asks once and never waits: a Grant, or Refused is raised, which says why and when to ask again.";
+        Asks once and never waits: a Grant, or Refused is raised, which says why and when to ask again.\n\n\
+        cost, priority: as in acquire().";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -322,7 +349,8 @@ impl Method for Record {
     const NAME: &'static CStr = c"record";
     const DOC: &'static CStr = c"record($self, status=None, *, error=None, headers=None, latency=None, attempt=None, cost=None, priority=None)\n--\n\n\
         Tells all who share the limiter how a call ended that was not granted here. With a grant at hand, Grant.record is\n\
-        better.";
+        better.\n\n\
+        The arguments are those of Grant.record; priority: for whom the call was made, as in acquire().";
 
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = this.py();

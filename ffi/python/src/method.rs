@@ -184,6 +184,8 @@ unsafe extern "C" fn enter<M: Method>(
 /// that Python's lock is held; elsewhere it keeps it for later, and a loop of nothing but errors would fill the memory.
 #[cold]
 fn raise(error: PyErr) -> *mut ffi::PyObject {
-    Python::attach(|py| error.restore(py));
+    // SAFETY: whoever is here was called by Python, with its lock. `Python::attach` would refuse when the interpreter is
+    // ending, and objects that are thrown away then may call this, too.
+    unsafe { Python::attach_unchecked(|py| error.restore(py)) };
     std::ptr::null_mut()
 }

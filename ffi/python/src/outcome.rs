@@ -141,7 +141,9 @@ fn headers(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
         None => value.clone(),
     };
     let mut headers = Vec::new();
-    for pair in pairs.try_iter().map_err(|_| wrong())? {
+    // What an iterator raises is for whoever made it; only that there is none is said here.
+    let is_type_error = |error: &PyErr| error.is_instance_of::<PyTypeError>(value.py());
+    for pair in pairs.try_iter().map_err(|error| if is_type_error(&error) { wrong() } else { error })? {
         let pair = pair?;
         headers.push(match pair.cast::<PyTuple>() {
             Ok(pair) if pair.len() == 2 => {

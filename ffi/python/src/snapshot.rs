@@ -123,7 +123,7 @@ fn condition<'py>(py: Python<'py>, now: &Condition) -> PyResult<Bound<'py, PyDic
         "concurrency_now": now.concurrency,
         "gate": gate,
         "samples": now.samples,
-        "err_rate": now.error_ratio,
+        "error_ratio": now.error_ratio,
         "consec429": now.consec429,
         "failures": now.failures,
         "outcomes": dict! { py,

@@ -40,6 +40,10 @@ BAD_TIMES = [
     (ValueError, "deadline", {"deadline": float("nan")}),
     (ValueError, "deadline must be an aware datetime", {"deadline": datetime(2030, 1, 1)}),
     (ValueError, "deadline", {"deadline": 1e300}),
+    (ValueError, "deadline", {"deadline": 10**400}),
+    (ValueError, "timeout", {"timeout": 10**400}),
+    (ValueError, "unit of cost", {"cost": {"\ud800": 1}}),
+    (ValueError, "priority", {"priority": "\ud800"}),
 ]
 
 

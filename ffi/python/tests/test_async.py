@@ -248,3 +248,29 @@ def test_both_loops_in_one_program(directory):
 async def awaits_plainly(limiter):
     async with limiter.acquire_async():
         pass
+
+
+def test_one_object_cannot_be_entered_twice_at_a_time(directory):
+    limiter = Limiter("api", rate="1000/s", concurrency=2)
+
+    async def main():
+        acquiring = limiter.acquire_async()
+        async with acquiring:
+            with pytest.raises(RuntimeError, match="in use"):
+                async with acquiring:
+                    raise AssertionError("unreachable")
+            assert limiter.snapshot().in_flight == 1
+        with limiter.acquire(), limiter.acquire():
+            waits = asyncio.ensure_future(acquiring.__aenter__())
+            while not limiter.snapshot().queue:
+                await asyncio.sleep(0)
+            with pytest.raises(RuntimeError, match="in use"):
+                await acquiring.__aenter__()
+            waits.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waits
+        async with acquiring:
+            assert limiter.snapshot().in_flight == 1
+
+    asyncio.run(main())
+    assert limiter.snapshot().in_flight == 0

@@ -274,3 +274,14 @@ def test_r140_after_a_fork_the_child_s_copy_does_nothing(one):
     assert one.snapshot().in_flight == 1
     grant.release()
     assert one.snapshot().in_flight == 0
+
+
+def test_what_a_caller_s_own_iterator_raises_comes_out(one):
+    class Broken:
+        def __iter__(self):
+            raise ZeroDivisionError
+
+    with one.acquire() as grant:
+        with pytest.raises(ZeroDivisionError):
+            grant.record(200, headers=Broken())
+        assert not grant.done

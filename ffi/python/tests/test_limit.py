@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import time
 
 import pytest
 
@@ -105,3 +106,54 @@ def test_bad_arguments_are_told_by_the_first_call(one):
     with pytest.raises(ValueError, match="priority"):
         one.limit(priority="nobody")(len)("")
     assert one.snapshot().in_flight == 0
+
+
+LEAKY = """
+[[rules]]
+name = "even"
+algorithm = "leaky_bucket"
+limit = 50
+period = "1s"
+burst = 4
+"""
+
+
+def test_a_leaky_bucket_holds_decorated_calls_back(directory):
+    limiter = Limiter("even", config=LEAKY)
+
+    @limiter.limit
+    def call():
+        return time.monotonic()
+
+    @limiter.limit
+    async def call_async():
+        return time.monotonic()
+
+    async def main():
+        return [await call_async() for _ in range(2)]
+
+    begun = time.monotonic()
+    times = [call(), call(), *asyncio.run(main())]
+    # 20 ms lie between two calls; the first goes at once.
+    assert all(at - begun >= 0.02 * i - 0.001 for i, at in enumerate(times)), [at - begun for at in times]
+
+
+def test_a_decorated_call_that_is_cancelled_while_it_is_held_back_was_never_sent(directory):
+    limiter = Limiter("even", config=LEAKY.replace('"1s"', '"1h"'))
+    limiter.acquire().release()
+
+    @limiter.limit
+    async def call():
+        raise AssertionError("unreachable")
+
+    async def main():
+        task = asyncio.ensure_future(call())
+        while not limiter.snapshot().in_flight:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert limiter.snapshot().in_flight == 0
+    assert limiter.snapshot().rules[0].remaining == 3

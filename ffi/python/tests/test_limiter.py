@@ -58,6 +58,18 @@ def test_who_names_the_same_settings_shares_the_limiter_and_others_are_refused(d
     assert "36" in raised.value.message
 
 
+def test_a_limiter_is_made_afresh_in_place_of_the_one_there_is(directory):
+    old = Limiter("own", rate="5/h", burst=5)
+    old.acquire().release()
+    new = Limiter("own", rate="7/h", burst=7, replace=True)
+    assert new.snapshot().rules[0].remaining == 7
+    assert old.snapshot().rules[0].limit == 7, "who uses the old one goes over"
+    with pytest.raises(ValueError, match="create=False"):
+        Limiter("own", rate="9/h", replace=True, create=False)
+    with pytest.raises(TypeError, match="replace must be a bool"):
+        Limiter("own", replace=1)
+
+
 def test_what_is_not_there_is_not_made_unless_asked_for(directory):
     with pytest.raises(Error) as raised:
         Limiter("tmdb", create=False)

@@ -178,3 +178,51 @@ def test_a_stopped_holder_of_a_permit_keeps_it_and_others_time_out(one):
     finally:
         os.kill(holder.pid, signal.SIGCONT)
         holder.communicate("\n", timeout=60)
+
+
+def test_what_is_thrown_away_last_may_use_the_library(one):
+    text = """
+import sys, shmlimit
+limiter = shmlimit.Limiter("one")
+class Last:
+    def __init__(self):
+        self.grant = limiter.acquire()
+    def __del__(self):
+        for call in [
+            lambda: limiter.acquire(nonsense=1),
+            lambda: limiter.acquire(timeout=0.01),
+            lambda: print(self.grant.record(200).outcome),
+            lambda: self.grant.record(200),
+            lambda: print(limiter.acquire()),
+        ]:
+            try:
+                call()
+            except Exception as error:
+                print(type(error).__name__)
+sys.modules["last"] = Last()
+"""
+    ended = child(text)
+    out, err = ended.communicate(timeout=60)
+    said = ["TypeError", "Refused", "ok", "Error", '<shmlimit.Grant of "one", open>']
+    assert (out.splitlines(), ended.returncode) == (said, 0), err
+    assert state(one) == (0, 0, [])
+
+
+def test_another_interpreter_of_a_process_is_refused():
+    text = """
+import shmlimit
+try:
+    import _xxsubinterpreters as interpreters
+except ImportError:
+    import _interpreters as interpreters
+other = interpreters.create()
+run = getattr(interpreters, "exec", None) or interpreters.run_string
+try:
+    said = run(other, "import shmlimit")
+except Exception as error:
+    said = error
+print(said)
+"""
+    ended = child(text)
+    out, err = ended.communicate(timeout=60)
+    assert "ImportError" in out, err

@@ -33,6 +33,7 @@ async def main() -> None:
     text: str = await awaited(3)
     with limiter.acquire(cost=1, timeout=0.5) as third:
         third.record(error="dns")
+        whose: Snapshot = third.limiter.snapshot()
     snapshot: Snapshot = limiter.snapshot()
     remaining: Optional[int] = snapshot.remaining("user")
     names: List[str] = limiters()

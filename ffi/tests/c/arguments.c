@@ -287,7 +287,7 @@ static void values(void)
     shmlimit_limiter *other;
     shmlimit_grant grant;
     SIZED(shmlimit_answer, answer);
-    const uint32_t flags[] = {64, 0x80000000u, SHMLIMIT_EXISTING | SHMLIMIT_CREATE, SHMLIMIT_CREATE | SHMLIMIT_REPLACE, UINT32_MAX};
+    const uint32_t flags[] = {64, 0x80000000u, SHMLIMIT_OPEN_EXISTING | SHMLIMIT_OPEN_CREATE, SHMLIMIT_OPEN_CREATE | SHMLIMIT_OPEN_REPLACE, UINT32_MAX};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         SIZED(shmlimit_options, options);
         options.directory = directory;
@@ -337,7 +337,7 @@ static void values(void)
     SIZED(shmlimit_options, options);
     options.directory = directory;
     IS(shmlimit_open("nobody-knows-it", &options, &other), SHMLIMIT_UNKNOWN_LIMITER);
-    options.flags = SHMLIMIT_CREATE;
+    options.flags = SHMLIMIT_OPEN_CREATE;
     options.config = "concurrency = 4";
     IS(shmlimit_open("hostile", &options, &other), SHMLIMIT_ALREADY_EXISTS);
     options.flags = 0;

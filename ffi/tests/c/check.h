@@ -71,7 +71,7 @@ static inline shmlimit_limiter *make(const char *directory, const char *name, co
     SIZED(shmlimit_options, options);
     options.directory = directory;
     options.config = config;
-    options.flags = SHMLIMIT_REPLACE | SHMLIMIT_IGNORE_ENVIRONMENT;
+    options.flags = SHMLIMIT_OPEN_REPLACE | SHMLIMIT_OPEN_IGNORE_ENVIRONMENT;
     IS(shmlimit_open(name, &options, &limiter), SHMLIMIT_OK);
     CHECK(limiter != NULL);
     return limiter;

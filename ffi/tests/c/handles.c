@@ -80,6 +80,45 @@ static void garbage(shmlimit_limiter *limiter)
     IS(shmlimit_release(grant), SHMLIMIT_OK);
 }
 
+/* A number of one kind means nothing where another is wanted. */
+static void mixed_up(const char *directory)
+{
+    enum { MANY = 70 };
+    shmlimit_limiter *limiters[MANY];
+    shmlimit_grant grants[MANY], other;
+    shmlimit_wait waits[MANY];
+    uint64_t sleep_ns;
+    SIZED(shmlimit_options, options);
+    SIZED(shmlimit_outcome, outcome);
+    options.directory = directory;
+    outcome.status = 200;
+    shmlimit_limiter *limiter = make(directory, "mixed", "concurrency = 2000\n");
+    for (int i = 0; i < MANY; i++) {
+        IS(shmlimit_open("mixed", &options, &limiters[i]), SHMLIMIT_OK);
+        IS(shmlimit_try_acquire(limiters[i], NULL, &grants[i], NULL), SHMLIMIT_OK);
+        IS(shmlimit_wait_begin(limiters[i], NULL, &waits[i]), SHMLIMIT_OK);
+    }
+    for (int i = 0; i < MANY; i++) {
+        uint64_t handle = 0;
+        memcpy(&handle, &limiters[i], sizeof handle);
+        const uint64_t no_grants[] = {handle, waits[i]}, no_waits[] = {handle, grants[i]}, no_limiters[] = {grants[i], waits[i]};
+        for (int j = 0; j < 2; j++) {
+            IS(shmlimit_release(no_grants[j]), SHMLIMIT_GRANT_DONE);
+            IS(shmlimit_record(no_grants[j], &outcome, NULL), SHMLIMIT_GRANT_DONE);
+            IS(shmlimit_wait_step(no_waits[j], &sleep_ns, &other, NULL), SHMLIMIT_WAIT_DONE);
+            IS(shmlimit_wait_end(no_waits[j]), SHMLIMIT_WAIT_DONE);
+            IS(shmlimit_close(number(no_limiters[j])), SHMLIMIT_CLOSED);
+        }
+    }
+    CHECK(in_flight(limiter) == MANY);
+    for (int i = 0; i < MANY; i++) {
+        IS(shmlimit_wait_end(waits[i]), SHMLIMIT_OK);
+        IS(shmlimit_release(grants[i]), SHMLIMIT_OK);
+        IS(shmlimit_close(limiters[i]), SHMLIMIT_OK);
+    }
+    IS(shmlimit_close(limiter), SHMLIMIT_OK);
+}
+
 /* Numbers of what is over mean nothing later, whatever came after. */
 static void old_numbers(shmlimit_limiter *limiter)
 {
@@ -112,7 +151,7 @@ static void grants_outlive_their_limiter(const char *directory)
     all_refuse(first);
     SIZED(shmlimit_options, options);
     options.directory = directory;
-    options.flags = SHMLIMIT_EXISTING;
+    options.flags = SHMLIMIT_OPEN_EXISTING;
     IS(shmlimit_open("outlived", &options, &second), SHMLIMIT_OK);
     CHECK(in_flight(second) == 2);
     IS(shmlimit_wait_step(wait, &sleep_ns, &grants[2], NULL), SHMLIMIT_OK);
@@ -162,5 +201,6 @@ int main(int argc, char **argv)
     all_refuse(number(1));
     grants_outlive_their_limiter(argv[1]);
     many_at_once(argv[1]);
+    mixed_up(argv[1]);
     return 0;
 }

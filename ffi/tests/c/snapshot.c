@@ -158,7 +158,7 @@ int main(int argc, char **argv)
     SIZED(shmlimit_outcome, outcome);
     SIZED(shmlimit_advice, advice);
     options.directory = argv[1];
-    options.flags = SHMLIMIT_IGNORE_ENVIRONMENT;
+    options.flags = SHMLIMIT_OPEN_IGNORE_ENVIRONMENT;
     IS(shmlimit_open("tmdb", &options, &tmdb), SHMLIMIT_OK);
     request.priority = SHMLIMIT_PRIORITY_USER;
     IS(shmlimit_acquire(tmdb, &request, &grants[0], NULL), SHMLIMIT_OK);

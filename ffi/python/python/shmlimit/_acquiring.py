@@ -14,18 +14,27 @@ from ._shmlimit import Limiter as _Limiter
 class Acquiring:
     """A call on its way: await it for its Grant, or use it in an `async with` block. Cancelling leaves the queue."""
 
-    __slots__ = ("_limiter", "_keywords", "_grant")
+    __slots__ = ("_limiter", "_keywords", "_grant", "_entered")
 
     def __init__(self, limiter: _Limiter, keywords: Dict[str, Any]) -> None:
         self._limiter = limiter
         self._keywords = keywords
         self._grant: Optional[Grant] = None
+        self._entered = False
 
     def __await__(self) -> Generator[Any, None, Grant]:
         return self._acquire().__await__()
 
     async def __aenter__(self) -> Grant:
-        self._grant = await self._acquire()
+        if self._entered:
+            # It would forget the first one's grant, and with it give back the permit of a call that is being made.
+            raise RuntimeError("this is in use: call acquire_async() for each `async with`")
+        self._entered = True
+        try:
+            self._grant = await self._acquire()
+        except BaseException:
+            self._entered = False
+            raise
         return self._grant
 
     async def __aexit__(
@@ -34,7 +43,7 @@ class Acquiring:
         exc_value: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        grant, self._grant = self._grant, None
+        grant, self._grant, self._entered = self._grant, None, False
         if grant is not None:
             grant.__exit__(exc_type, exc_value, traceback)
 
@@ -55,6 +64,12 @@ class Acquiring:
                 await sleep(step)
         finally:
             begun.leave()
+
+
+async def sleep_async(seconds: float) -> None:
+    """Sleeps in asyncio or trio, whichever runs."""
+    trio = _running_trio()
+    await (asyncio.sleep(seconds) if trio is None else trio.sleep(seconds))
 
 
 def _running_trio() -> Any:

@@ -6,7 +6,6 @@ throw an answer away. Whoever drives it carries them out, awaiting them or not.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import time
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from typing import (
     Union,
 )
 
-from ._acquiring import _running_trio
 from ._errors import Refused
 from ._limiter import Limiter
 from ._shmlimit import Grant, Recorded
@@ -146,7 +144,7 @@ class Calls(Generic[Request, Response]):
         self.priority = priority
         self.cost = cost
         self.actual_cost = actual_cost
-        self.timeout = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        self.timeout = _seconds(timeout)
         self.retries = retries
         self.retry_methods = frozenset(method.upper() for method in retry_methods)
         self.hold = hold
@@ -307,13 +305,19 @@ class Calls(Generic[Request, Response]):
             except BaseException:
                 grant.record(status, **said)
                 raise
-            if cost is not None:
-                said["cost"] = cost
-            return grant.record(status, **said)
+            if cost is None:
+                return grant.record(status, **said)
+            try:
+                return grant.record(status, **said, cost=cost)
+            except BaseException:
+                # A cost that makes no sense; how the call ended is known all the same.
+                if not grant.done:
+                    grant.record(status, **said)
+                raise
         if failed or status == 101 or self.hold == "head":
             return grant.record(status, **said)
         # Grant.record would give the permit back. What the headers say must be known now, not after a long body.
-        recorded = self.limiter.record(status, **said)
+        recorded = grant._note(status, **said)
         self._hold(client, response, grant)
         return recorded
 
@@ -347,6 +351,18 @@ class Calls(Generic[Request, Response]):
 
 def _told(value: Union[_Value, Callable[[Any], Optional[_Value]], None], request: object) -> Optional[_Value]:
     return value(request) if callable(value) else value
+
+
+def _seconds(timeout: Union[float, timedelta, None]) -> Optional[float]:
+    if timeout is None:
+        return None
+    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"timeout must be seconds, a timedelta or None, not {type(timeout).__qualname__}")
+    if not 0 <= seconds:
+        raise ValueError(f"timeout must be 0 or more, not {timeout}")
+    # Whatever is later than any clock tells has no end.
+    return None if seconds > 1e9 else float(seconds)
 
 
 def _itself(value: _Value) -> _Value:
@@ -383,9 +399,3 @@ def is_short(headers: Mapping[str, str]) -> bool:
     """Whether reading the rest of an answer is less work than a new connection."""
     length = headers.get("Content-Length", "")
     return length.isascii() and length.isdigit() and int(length[:9]) <= _SHORT
-
-
-async def sleep_async(seconds: float) -> None:
-    """Sleeps in asyncio or trio, whichever runs."""
-    trio = _running_trio()
-    await (asyncio.sleep(seconds) if trio is None else trio.sleep(seconds))

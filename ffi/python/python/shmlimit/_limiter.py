@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import time
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union, overload
 
 from . import _shmlimit
-from ._acquiring import Acquiring
+from ._acquiring import Acquiring, sleep_async
 from ._snapshot import Snapshot, snapshot_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -28,13 +29,15 @@ class Limiter(_shmlimit.Limiter):
     name: its name. Without settings the limiter is used as it is, or made from the preset of its name.
     directory: where limiters live. Default: $SHMLIMIT_DIR, or the usual place.
     preset, config, settings: what it must be made of: a preset's name, the text of a TOML file, single settings.
-    rate ("35/s"), burst, concurrency: settings of those names.
+    rate: "35/s", "100/m", "1000/day", "40/10s". burst: most at once. concurrency: most in flight.
     group: processes of one group have their turns in the queue together.
-    create: whether to make it if it is not there.
+    create: whether to make it if it is not there; False: Error of code "unknown_limiter" then.
+    replace: makes it afresh in place of the one there may be; whoever uses that goes over within a second.
     ignore_environment: leaves variables such as SHMLIMIT_RATE_BASE alone.
     allow_network_fs: trusts a network file system, on your own risk.
 
-    Raises ConfigError if the limiter is there and was made of something else.
+    Raises ConfigError if the limiter is there and differs from what is asked for; the message lists the differences.
+    Leave the settings out to use it as it is, or replace it.
     """
 
     __slots__ = ()
@@ -52,10 +55,16 @@ class Limiter(_shmlimit.Limiter):
         burst: Optional[int] = None,
         concurrency: Union[int, str, None] = None,
         create: bool = True,
+        replace: bool = False,
         ignore_environment: bool = False,
         allow_network_fs: bool = False,
     ) -> _Self:
-        flags = {"create": create, "ignore_environment": ignore_environment, "allow_network_fs": allow_network_fs}
+        flags = {
+            "create": create,
+            "replace": replace,
+            "ignore_environment": ignore_environment,
+            "allow_network_fs": allow_network_fs,
+        }
         for flag, value in flags.items():
             if not isinstance(value, bool):
                 raise TypeError(f"{flag} must be a bool, not {type(value).__qualname__}")
@@ -83,8 +92,8 @@ class Limiter(_shmlimit.Limiter):
     ) -> Acquiring:
         """acquire() for asyncio and trio: `async with limiter.acquire_async() as grant`, or await it.
 
-        It waits in the same queue. Cancelling the task leaves the queue at once. A timeout runs from the moment it is
-        awaited.
+        It waits in the same queue, and takes what acquire() takes. Cancelling the task leaves the queue at once. A
+        timeout runs from the moment it is awaited.
         """
         keywords: Dict[str, Any] = {}
         if cost is not None:
@@ -123,6 +132,7 @@ class Limiter(_shmlimit.Limiter):
         timeout: Union[float, timedelta, None] = None,
     ) -> Union[_Function, Callable[[_Function], _Function]]:
         """A decorator: every call of the function, `def` or `async def`, waits for a grant, and holds it until it ends.
+        A leaky bucket's delay is slept before.
 
         Bare, or with what acquire() takes: `@limiter.limit(priority="user")`.
         """
@@ -141,7 +151,13 @@ class Limiter(_shmlimit.Limiter):
 
             @functools.wraps(function)
             async def wait_and_await(*args: Any, **kwargs: Any) -> Any:
-                async with self.acquire_async(**keywords):
+                async with self.acquire_async(**keywords) as grant:
+                    if grant.delay > 0:
+                        try:
+                            await sleep_async(grant.delay)
+                        except BaseException:
+                            grant.cancel()
+                            raise
                     return await function(*args, **kwargs)
 
             wrapper = wait_and_await
@@ -149,7 +165,13 @@ class Limiter(_shmlimit.Limiter):
 
             @functools.wraps(function)
             def wait_and_call(*args: Any, **kwargs: Any) -> Any:
-                with self.acquire(**keywords):
+                with self.acquire(**keywords) as grant:
+                    if grant.delay > 0:
+                        try:
+                            time.sleep(grant.delay)
+                        except BaseException:
+                            grant.cancel()
+                            raise
                     return function(*args, **kwargs)
 
             wrapper = wait_and_call

@@ -1,3 +1,5 @@
+# What the extension module (ffi/python/src) has, for type checkers. shmlimit.Limiter of _limiter.py builds on its Limiter.
+
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
@@ -6,6 +8,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, Un
 
 from typing_extensions import Self, disjoint_base
 
+from ._limiter import Limiter as _Limiter
 from ._snapshot import Transition
 
 _Cost = Union[int, Mapping[str, int]]
@@ -36,6 +39,7 @@ class Limiter:
         burst: Optional[int] = None,
         concurrency: Union[int, str, None] = None,
         create: bool = True,
+        replace: bool = False,
         ignore_environment: bool = False,
         allow_network_fs: bool = False,
     ) -> Self: ...
@@ -88,8 +92,18 @@ class Grant:
     @property
     def done(self) -> bool: ...
     @property
-    def limiter(self) -> Limiter: ...
+    def limiter(self) -> _Limiter: ...
     def record(
+        self,
+        status: Optional[int] = None,
+        *,
+        error: Optional[str] = None,
+        headers: Optional[_Headers] = None,
+        latency: Union[float, timedelta, None] = None,
+        attempt: Optional[int] = None,
+        cost: Optional[_Cost] = None,
+    ) -> Recorded: ...
+    def _note(
         self,
         status: Optional[int] = None,
         *,

@@ -115,7 +115,7 @@ class Condition:
     concurrency_now: Optional[int]
     gate: Optional[Gate]
     samples: int
-    err_rate: float
+    error_ratio: float
     consec429: int
     failures: int
     outcomes: Outcomes
@@ -171,7 +171,7 @@ class Snapshot:
             "concurrency_now": now.concurrency_now,
             "gate": _gate(now.gate),
             "samples": now.samples,
-            "err_rate": now.err_rate,
+            "err_rate": now.error_ratio,
             "consec429": now.consec429,
             "failures": now.failures,
             "outcomes": {

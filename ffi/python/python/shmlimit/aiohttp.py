@@ -18,8 +18,8 @@ from typing import Any, Awaitable, Callable, Collection, Dict, Optional, Tuple, 
 
 try:
     import aiohttp
-except ImportError:
-    raise ImportError("shmlimit.aiohttp needs aiohttp: pip install 'shmlimit[aiohttp]'")
+except ImportError as _error:
+    raise ImportError("shmlimit.aiohttp needs aiohttp: pip install 'shmlimit[aiohttp]'") from _error
 
 if not hasattr(aiohttp, "ClientHandlerType"):
     raise ImportError(

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterator, 
 
 try:
     import httpx
-except ImportError:
-    raise ImportError("shmlimit.httpx needs httpx: pip install 'shmlimit[httpx]'")
+except ImportError as _error:
+    raise ImportError("shmlimit.httpx needs httpx: pip install 'shmlimit[httpx]'") from _error
 
-from ._acquiring import Acquiring
-from ._calls import NEVER_SENT, UNKNOWN, Calls, Failure, Options, causes, is_short, sleep_async
+from ._acquiring import Acquiring, sleep_async
+from ._calls import NEVER_SENT, UNKNOWN, Calls, Failure, Options, causes, is_short
 from ._limiter import Limiter
 from ._shmlimit import Grant
 

@@ -36,8 +36,8 @@ try:
     )
     from requests.utils import rewind_body
     from urllib3.exceptions import ReadTimeoutError
-except ImportError:
-    raise ImportError("shmlimit.requests needs requests: pip install 'shmlimit[requests]'")
+except ImportError as _error:
+    raise ImportError("shmlimit.requests needs requests: pip install 'shmlimit[requests]'") from _error
 
 from ._calls import (
     IDEMPOTENT,

@@ -31,13 +31,15 @@ class Arrival:
 
 @dataclass
 class Say:
-    """What the server is to answer once. The special ones: it closes the connection, or says nothing until released."""
+    """What the server is to answer once. The special ones: it closes the connection, or says nothing until released, and
+    then goes away or answers."""
 
     status: int = 200
     headers: Dict[str, str] = field(default_factory=dict)
     body: bytes = b"ok"
     drops: bool = False
     hangs: bool = False
+    waits: bool = False
     streams: bool = False
 
 
@@ -91,6 +93,9 @@ class Handler(BaseHTTPRequestHandler):
             self.server.released.wait(30)
             self.close_connection = True
             return
+        if say.waits:
+            self.server.reached.set()
+            self.server.released.wait(30)
         self.send_response(say.status)
         for name, value in say.headers.items():
             self.send_header(name, value)

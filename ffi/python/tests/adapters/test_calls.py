@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -221,6 +222,23 @@ def test_a_name_that_is_not_known_is_dns(caller, limiter, monkeypatch, recorded)
     assert [one["attempt"] for one in recorded] == [1, 2]
 
 
+@pytest.mark.parametrize("hold", ["body", "head"])
+def test_r140_an_answer_from_before_the_probing_is_no_probe(caller, server, tmp_path, say, hold):
+    limiter = Limiter("probing", directory=tmp_path, preset="tmdb")
+    url = server.tell("/", say(waits=True))
+    call = threading.Thread(target=caller.call, args=(limiter, "GET", url, {"hold": hold}))
+    call.start()
+    assert server.reached.wait(30)
+    limiter.force("half_open")
+    server.released.set()
+    call.join()
+    condition = limiter.snapshot().condition
+    assert (condition.state, condition.samples, condition.outcomes.ok) == ("half_open", 0, 1)
+    assert caller.call(limiter, "GET", url).status == 200
+    assert limiter.snapshot().condition.samples == 1, "this one is a probe"
+    assert limiter.snapshot().in_flight == 0
+
+
 def test_attempt_and_latency_are_recorded(caller, server, limiter, say, recorded):
     url = server.tell("/", say(500), say(500))
     assert caller.call(limiter, "GET", url).status == 200
@@ -375,6 +393,18 @@ def test_a_refusal_can_be_made_another_exception(caller, server, limiter):
     assert server.arrivals == []
 
 
+@pytest.mark.parametrize("cost", [{"no_such": 1}, "much", -1])
+def test_an_actual_cost_that_makes_no_sense_is_an_error_and_the_outcome_counts(caller, server, limiter, cost):
+    outcome = caller.call(limiter, "GET", server.url + "/", {"actual_cost": lambda response: cost})
+    assert isinstance(outcome, (ValueError, TypeError))
+    assert limiter.snapshot().condition.outcomes.ok == 1
+
+
+@pytest.mark.parametrize("timeout", [float("inf"), 10**400])
+def test_a_time_that_never_comes_is_no_end(caller, server, limiter, timeout):
+    assert caller.call(limiter, "GET", server.url + "/", {"timeout": timeout}).status == 200
+
+
 @pytest.mark.parametrize(
     "options, error",
     [
@@ -384,6 +414,9 @@ def test_a_refusal_can_be_made_another_exception(caller, server, limiter):
         ({"hold": "foot"}, ValueError),
         ({"on_refused": "cry"}, ValueError),
         ({"retry_methods": "GET"}, TypeError),
+        ({"timeout": float("nan")}, ValueError),
+        ({"timeout": -1}, ValueError),
+        ({"timeout": "1"}, TypeError),
         ({"no_such": 1}, TypeError),
     ],
 )
