@@ -205,6 +205,16 @@ pub unsafe extern "C" fn shmlimit_set(
     })
 }
 
+/// Counts an answer that was found in a cache (`hit` is not 0), or was not: for people and dashboards, nothing is decided
+/// by it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmlimit_count_cache(limiter: *const shmlimit_limiter, hit: i32) -> i32 {
+    call(|| {
+        self::limiter(limiter)?.count_cache(hit != 0)?;
+        Ok(SHMLIMIT_OK)
+    })
+}
+
 /// The configuration in force, as the text of a configuration file. Free it with shmlimit_text_free(); NULL after a failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn shmlimit_config(limiter: *const shmlimit_limiter, text: *mut *mut c_char) -> i32 {

@@ -213,6 +213,20 @@ pub struct shmlimit_snapshot {
     pub transitions: *const *const shmlimit_transition,
     /// How many of them are listed.
     pub transition_count: usize,
+    /// Calls granted since the limiter was made, to all who ever used it.
+    pub granted: u64,
+    /// Calls refused. One that waited counts once, if it gave up.
+    pub refused: u64,
+    /// How often waiting calls looked whether it was their turn.
+    pub looked: u64,
+    /// Answers found in a cache; see shmlimit_count_cache().
+    pub cache_hits: u64,
+    /// Answers not found there.
+    pub cache_misses: u64,
+    /// How many were told to wait before they try again, by how long: as `latency`.
+    pub sleep: [u64; 16],
+    /// Nanoseconds of that, all together.
+    pub sleep_sum_ns: u64,
 }
 
 /// A list of structs, and the pointers to them that C gets.
@@ -328,7 +342,7 @@ impl Kept {
 /// Everything but the lists.
 fn shown(snapshot: &Snapshot, condition: &Condition, texts: &mut Texts) -> shmlimit_snapshot {
     let none = std::ptr::null();
-    let policy = &snapshot.policy;
+    let (policy, counts) = (&snapshot.policy, &snapshot.counts);
     let (gate, pace, outcomes) = (condition.gate.as_ref(), condition.pace.as_ref(), &condition.outcomes);
     shmlimit_snapshot {
         size: size_of::<shmlimit_snapshot>(),
@@ -382,6 +396,13 @@ fn shown(snapshot: &Snapshot, condition: &Condition, texts: &mut Texts) -> shmli
         window_count: 0,
         transitions: none.cast(),
         transition_count: 0,
+        granted: counts.granted,
+        refused: counts.refused,
+        looked: counts.looked,
+        cache_hits: counts.cache_hits,
+        cache_misses: counts.cache_misses,
+        sleep: counts.sleep,
+        sleep_sum_ns: counts.sleep_sum,
     }
 }
 

@@ -189,6 +189,11 @@ impl Limiter {
         self.using(py, |handle| handle.set(&key, &value).map(drop))
     }
 
+    /// Counts an answer that was found in a cache (hit), or was not: for people and dashboards, nothing is decided by it.
+    fn count_cache(&self, py: Python<'_>, hit: bool) -> PyResult<()> {
+        self.using(py, |handle| handle.count_cache(hit))
+    }
+
     /// Everything there is to see, as nested dictionaries.
     fn _snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         snapshot::as_dict(py, &self.using(py, |handle| handle.snapshot())?)

@@ -7,7 +7,7 @@ use crate::output::{self, Paint};
 use crate::{open, screen};
 use serde::Serialize;
 use shmlimit::kernel::state::WHOLE_SHARE;
-use shmlimit::{Limiter, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot, paths};
+use shmlimit::{Counts, Limiter, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot, paths};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -88,6 +88,7 @@ struct Line<'s> {
     in_flight_background: u32,
     held_by_dead: u32,
     resets: u64,
+    counts: CountsLine,
     #[serde(flatten)]
     condition: ConditionLine,
     fairness: &'static str,
@@ -95,6 +96,15 @@ struct Line<'s> {
     rules: Vec<RuleLine<'s>>,
     participants: Vec<ParticipantLine<'s>>,
     queue: Vec<WaiterLine<'s>>,
+}
+
+#[derive(Serialize)]
+struct CountsLine {
+    granted: u64,
+    refused: u64,
+    looked: u64,
+    cache_hits: u64,
+    cache_misses: u64,
 }
 
 #[derive(Serialize)]
@@ -149,6 +159,7 @@ impl<'s> From<&'s Snapshot> for Line<'s> {
             in_flight_background: snapshot.in_flight_background,
             held_by_dead: snapshot.held_by_dead,
             resets: snapshot.resets,
+            counts: CountsLine::from(&snapshot.counts),
             condition: ConditionLine::from(&snapshot.condition),
             rules: rules.map(|(rule, settings)| RuleLine::new(rule, settings.reserve)).collect(),
             fairness: queueing.fairness.as_str(),
@@ -157,6 +168,13 @@ impl<'s> From<&'s Snapshot> for Line<'s> {
             participants: snapshot.participants.iter().map(ParticipantLine::from).collect(),
             queue: snapshot.queue.iter().map(WaiterLine::from).collect(),
         }
+    }
+}
+
+impl From<&Counts> for CountsLine {
+    fn from(counts: &Counts) -> CountsLine {
+        let Counts { granted, refused, looked, cache_hits, cache_misses, .. } = *counts;
+        CountsLine { granted, refused, looked, cache_hits, cache_misses }
     }
 }
 

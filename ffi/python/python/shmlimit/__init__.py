@@ -16,6 +16,7 @@ from ._limiter import Limiter, limiters
 from ._shmlimit import Grant, Recorded, __version__, layout_version, presets
 from ._snapshot import (
     Condition,
+    Counts,
     Gate,
     Outcomes,
     Pace,
@@ -32,6 +33,7 @@ __all__ = [
     "Blocked",
     "Condition",
     "ConfigError",
+    "Counts",
     "Error",
     "Gate",
     "Grant",

@@ -124,6 +124,17 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Counts:
+    """What was counted since the limiter was made, by all who ever used it."""
+
+    granted: int
+    refused: int
+    looked: int
+    cache_hits: int
+    cache_misses: int
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """A limiter at one moment."""
 
@@ -136,6 +147,7 @@ class Snapshot:
     in_flight_background: int
     held_by_dead: int
     resets: int
+    counts: Counts
     condition: Condition
     fairness: str
     background_share: float
@@ -162,6 +174,7 @@ class Snapshot:
             "in_flight_background": self.in_flight_background,
             "held_by_dead": self.held_by_dead,
             "resets": self.resets,
+            "counts": dict(vars(self.counts)),
             "state": now.state,
             "state_ns": _nanos(now.state_for),
             "reason": now.reason,
@@ -240,6 +253,7 @@ def snapshot_of(values: Dict[str, Any]) -> Snapshot:
     return Snapshot(
         **{
             **values,
+            "counts": Counts(**values["counts"]),
             "condition": Condition(**now),
             "rules": tuple(Rule(**rule) for rule in values["rules"]),
             "participants": tuple(Participant(**one) for one in values["participants"]),
