@@ -35,7 +35,7 @@ fn tool() -> &'static Path {
     })
 }
 
-/// The example, once by each compiler.
+/// The example, once by each compiler that is there; CI has both.
 pub fn programs() -> &'static [PathBuf] {
     static PROGRAMS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     PROGRAMS.get_or_init(|| {
@@ -49,7 +49,10 @@ pub fn programs() -> &'static [PathBuf] {
             assert!(output.status.success(), "{}", text(&output));
             program
         };
-        ["gcc", "clang"].map(compile).to_vec()
+        let is_there = |compiler: &&str| Command::new(compiler).arg("--version").output().is_ok();
+        let (cc, clang) = ("cc", Some("clang").filter(is_there));
+        assert!(clang.is_some() || std::env::var_os("CI").is_none(), "CI must have clang");
+        std::iter::once(cc).chain(clang).map(compile).collect()
     })
 }
 
