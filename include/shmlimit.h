@@ -1061,6 +1061,34 @@ typedef struct shmlimit_snapshot {
      * How many of them are listed.
      */
     size_t transition_count;
+    /**
+     * Calls granted since the limiter was made, to all who ever used it.
+     */
+    uint64_t granted;
+    /**
+     * Calls refused. One that waited counts once, if it gave up.
+     */
+    uint64_t refused;
+    /**
+     * How often waiting calls looked whether it was their turn.
+     */
+    uint64_t looked;
+    /**
+     * Answers found in a cache; see shmlimit_count_cache().
+     */
+    uint64_t cache_hits;
+    /**
+     * Answers not found there.
+     */
+    uint64_t cache_misses;
+    /**
+     * How many were told to wait before they try again, by how long: as `latency`.
+     */
+    uint64_t sleep[16];
+    /**
+     * Nanoseconds of that, all together.
+     */
+    uint64_t sleep_sum_ns;
 } shmlimit_snapshot;
 
 /**
@@ -1162,6 +1190,13 @@ int32_t shmlimit_force(const struct shmlimit_limiter *limiter,
 int32_t shmlimit_set(const struct shmlimit_limiter *limiter,
                      const char *key,
                      const char *value);
+
+/**
+ * Counts an answer that was found in a cache (`hit` is not 0), or was not: for people and dashboards, nothing is decided
+ * by it.
+ */
+int32_t shmlimit_count_cache(const struct shmlimit_limiter *limiter,
+                             int32_t hit);
 
 /**
  * The configuration in force, as the text of a configuration file. Free it with shmlimit_text_free(); NULL after a failure.
