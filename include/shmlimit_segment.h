@@ -26,7 +26,7 @@
 /**
  * What `hash` must be: builds that agree on the layout version but not on the layout differ here.
  */
-#define SHMLIMIT_SEGMENT_HASH 2705939277875875606ull
+#define SHMLIMIT_SEGMENT_HASH 11940863014224948866ull
 
 /**
  * A checksum starts from this; then for each word w: x = (sum ^ w) * factor, sum = x ^ x >> shift.
@@ -162,6 +162,16 @@
  * Where the ledger is.
  */
 #define SHMLIMIT_SEGMENT_LEDGER_AT 291072
+
+/**
+ * Where the codes are.
+ */
+#define SHMLIMIT_SEGMENT_CODES_AT 291264
+
+/**
+ * How many codes are counted apart.
+ */
+#define SHMLIMIT_SEGMENT_CODES 64
 
 /**
  * Where the logs begin, two words an entry, up to the file's end. Only files with a sliding log have any.
@@ -1526,9 +1536,15 @@ typedef struct shmlimit_segment {
      */
     struct shmlimit_segment_ledger ledger;
     /**
+     * How calls ended: code << 48 | count. A code is an HTTP status, or 1 connect_timeout, 2 read_timeout, 3 dns,
+     * 4 connection; 0 with a count: all that found no place. Status 200 is not among them: it is what remains of
+     * `sheet.tallies.ok`.
+     */
+    uint64_t codes[SHMLIMIT_SEGMENT_CODES];
+    /**
      * Zero.
      */
-    uint64_t unused[456];
+    uint64_t unused[392];
 } shmlimit_segment;
 
 /*
@@ -1819,7 +1835,8 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, entries, 143616, 131072);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, outcomes, 274688, 8192);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, admissions, 282880, 8192);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, ledger, 291072, 192);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, unused, 291264, 3648);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, codes, 291264, 512);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, unused, 291776, 3136);
 
 #undef SHMLIMIT_SEGMENT_FIELD
 #undef SHMLIMIT_STATIC_ASSERT

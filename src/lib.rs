@@ -67,7 +67,7 @@ pub use kernel::sheet::Transition;
 pub use kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft};
 #[cfg(not(loom))]
 pub use limiter::{
-    AcquireError, Builder, Condition, Counts, GateSnapshot, Grant, Limiter, Listing, NetError, Outcome,
+    AcquireError, Builder, Code, Condition, Counts, GateSnapshot, Grant, Limiter, Listing, NetError, Outcome,
     OutcomeCounts, OwnedGrant, PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, Recorded, Refusal,
     Request, RuleSnapshot, Snapshot, Step, WaiterSnapshot, Waiting,
 };

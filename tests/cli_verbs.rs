@@ -128,7 +128,7 @@ fn the_keys_of_json_are_stable_and_documented() {
             "background_share concurrency concurrency_background concurrency_now consec429 counts directory err_rate eta_ns failures fairness gate held_by_dead in_flight in_flight_background name offline outcomes pace participants provider queue rate reason resets rules samples state state_ns transitions",
         ),
         (&web["outcomes"], "429 5xx net ok other"),
-        (&web["counts"], "cache_hits cache_misses granted looked refused"),
+        (&web["counts"], "cache_hits cache_misses codes granted looked refused"),
         (
             &web["rules"][0],
             "algorithm capacity limit name period_ns remaining remaining_background reserve unit",

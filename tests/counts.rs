@@ -82,3 +82,20 @@ fn r116_sleeps_and_cache_answers_are_counted() {
     assert_eq!((counts.cache_hits, counts.cache_misses), (2, 1));
     assert_eq!(u128::from(counts.sleep_sum), 2_000_000_000 + drawn.as_nanos());
 }
+
+#[test]
+fn r116_calls_are_counted_by_their_code() {
+    let directory = tempfile::tempdir().unwrap();
+    let limiter = open(directory.path());
+    for status in [200, 204, 200, 404, 429, 200, 503, 204] {
+        let grant = limiter.try_acquire(&Request::new()).unwrap();
+        grant.record(&Outcome::http(status, &[])).unwrap();
+        limiter.force(shmlimit::Force::ClearGate).unwrap();
+    }
+    limiter.record(&Outcome::error(NetError::ConnectTimeout)).unwrap();
+    limiter.record(&Outcome::error(NetError::Connection)).unwrap();
+    limiter.record(&Outcome::http(200, &[])).unwrap();
+    let codes: Vec<String> =
+        limiter.snapshot().unwrap().counts.codes.iter().map(|(code, count)| format!("{code} {count}")).collect();
+    assert_eq!(codes, ["200 4", "204 2", "404 1", "429 1", "503 1", "connect_timeout 1", "connection 1"]);
+}

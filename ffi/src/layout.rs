@@ -22,7 +22,7 @@ pub const SHMLIMIT_SEGMENT_MAGIC: u64 = 0x5449_4d49_4c4d_4853_u64;
 /// What `byte_order` must be. Anything else: the segment is of a machine of another byte order, or none.
 pub const SHMLIMIT_SEGMENT_BYTE_ORDER: u32 = 0x0a0b_0c0d_u32;
 /// What `hash` must be: builds that agree on the layout version but not on the layout differ here.
-pub const SHMLIMIT_SEGMENT_HASH: u64 = 0x258d_6d6f_c191_8f16_u64;
+pub const SHMLIMIT_SEGMENT_HASH: u64 = 0xa5b6_77a5_627a_6e82_u64;
 
 /// A checksum starts from this; then for each word w: x = (sum ^ w) * factor, sum = x ^ x >> shift.
 pub const SHMLIMIT_SEGMENT_CHECKSUM_SEED: u64 = 0xcbf2_9ce4_8422_2325_u64;
@@ -80,6 +80,10 @@ pub const SHMLIMIT_SEGMENT_OUTCOMES_AT: usize = 0x43100;
 pub const SHMLIMIT_SEGMENT_ADMISSIONS_AT: usize = 0x45100;
 /// Where the ledger is.
 pub const SHMLIMIT_SEGMENT_LEDGER_AT: usize = 0x47100;
+/// Where the codes are.
+pub const SHMLIMIT_SEGMENT_CODES_AT: usize = 0x471c0;
+/// How many codes are counted apart.
+pub const SHMLIMIT_SEGMENT_CODES: usize = 64;
 /// Where the logs begin, two words an entry, up to the file's end. Only files with a sliding log have any.
 pub const SHMLIMIT_SEGMENT_LOGS_AT: usize = 0x48000;
 
@@ -254,8 +258,12 @@ pub struct shmlimit_segment {
     pub admissions: [u64; SHMLIMIT_SEGMENT_ADMISSIONS],
     /// What is counted for people only.
     pub ledger: shmlimit_segment_ledger,
+    /// How calls ended: code << 48 | count. A code is an HTTP status, or 1 connect_timeout, 2 read_timeout, 3 dns,
+    /// 4 connection; 0 with a count: all that found no place. Status 200 is not among them: it is what remains of
+    /// `sheet.tallies.ok`.
+    pub codes: [u64; SHMLIMIT_SEGMENT_CODES],
     /// Zero.
-    pub unused: [u64; 456],
+    pub unused: [u64; 392],
 }
 
 /// Where word number `word` is.
@@ -349,4 +357,5 @@ const _: () = {
     assert!(offset_of!(All, outcomes) == byte(layout::RINGS));
     assert!(offset_of!(All, admissions) == SHMLIMIT_SEGMENT_ADMISSIONS_AT);
     assert!(offset_of!(All, ledger) == SHMLIMIT_SEGMENT_LEDGER_AT);
+    assert!(offset_of!(All, codes) == SHMLIMIT_SEGMENT_CODES_AT);
 };

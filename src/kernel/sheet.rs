@@ -12,19 +12,20 @@
 //!  112..1136  outcomes     a ring: time << 2 | class
 //! 1136..2160  admissions   a ring of times
 //! 2160..2184  ledger       what is counted for people only (kernel/ledger.rs)
+//! 2184..2248  codes        how often calls ended with which code: code << 48 | count
 //! ```
 //!
 //! All zero is a fresh sheet, and any words are one: what is read is brought into range where it is used.
 
 use super::breaker::{Cause, State};
-use super::ledger::LEDGER_WORDS;
+use super::ledger::{CODES, LEDGER_WORDS};
 use super::policy::{BreakerKind, MAX_OUTCOMES, PerSecond};
 use super::state::{Held, Memory, View};
 use super::time::{Nanos, Time};
 use bytemuck::{Pod, Zeroable};
 
 /// How many words a sheet takes.
-pub const SHEET_WORDS: usize = LEDGER_AT + LEDGER_WORDS;
+pub const SHEET_WORDS: usize = CODES_AT + CODES;
 /// How many of them come before the rings.
 pub const SHEET_HEAD_WORDS: usize = OUTCOMES_AT;
 
@@ -61,6 +62,8 @@ pub const OUTCOMES_AT: usize = 112;
 pub const ADMISSIONS_AT: usize = OUTCOMES_AT + MAX_OUTCOMES as usize;
 /// Where the ledger is.
 pub const LEDGER_AT: usize = ADMISSIONS_AT + MAX_ADMISSIONS;
+/// Where the codes are.
+pub const CODES_AT: usize = LEDGER_AT + LEDGER_WORDS;
 /// Times of admissions that are remembered at most: one more than gaps between them.
 pub const MAX_ADMISSIONS: usize = 1024;
 /// Transitions that are remembered.

@@ -17,7 +17,7 @@ mod waiting;
 pub use builder::Builder;
 pub use condition::{Condition, GateSnapshot, OutcomeCounts, PaceSnapshot, PaceWindowSnapshot};
 pub use grant::{AcquireError, Grant, Refusal};
-pub use outcome::{NetError, Outcome, Recorded};
+pub use outcome::{Code, NetError, Outcome, Recorded};
 pub use owned::OwnedGrant;
 pub use request::Request;
 pub use snapshot::{Counts, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot};

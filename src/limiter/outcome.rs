@@ -18,10 +18,11 @@ use crate::kernel::{Nanos, Priority, Ticket, Time};
 use crate::segment::layout::{slot, slot_base};
 use crate::segment::{Member, Tx};
 use crate::sys;
+use std::fmt;
 use std::time::Duration;
 
 /// Why a call got no answer (R43).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NetError {
     /// No connection in time.
     ConnectTimeout,
@@ -78,7 +79,62 @@ pub struct Outcome<'o> {
 #[derive(Clone, Copy, Debug)]
 enum End {
     Status(u16),
-    NoAnswer,
+    NoAnswer(NetError),
+}
+
+/// How a call ended, as it is counted (R116).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Code {
+    /// With this HTTP status.
+    Status(u16),
+    /// Without an answer.
+    Error(NetError),
+    /// With one of those that came after the 63 first other ones.
+    Other,
+}
+
+impl Code {
+    const fn number(self) -> u16 {
+        match self {
+            Code::Status(status) => status,
+            Code::Error(error) => error as u16 + 1,
+            Code::Other => 0,
+        }
+    }
+
+    /// The code of that number; a damaged one is among the others.
+    pub(super) fn of(number: u16) -> Code {
+        let error = NetError::ALL.into_iter().find(|error| Code::Error(*error).number() == number);
+        match (error, Class::of_status(number)) {
+            (Some(error), _) => Code::Error(error),
+            (None, Some(_)) => Code::Status(number),
+            (None, None) => Code::Other,
+        }
+    }
+
+    /// Whether it is a success.
+    pub(super) fn is_ok(self) -> bool {
+        matches!(self, Code::Status(status) if Class::of_status(status) == Some(Class::Ok))
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Code::Status(status) => write!(out, "{status}"),
+            Code::Error(error) => out.write_str(error.as_str()),
+            Code::Other => out.write_str("other"),
+        }
+    }
+}
+
+impl End {
+    const fn code(self) -> Code {
+        match self {
+            End::Status(status) => Code::Status(status),
+            End::NoAnswer(error) => Code::Error(error),
+        }
+    }
 }
 
 impl<'o> Outcome<'o> {
@@ -89,8 +145,8 @@ impl<'o> Outcome<'o> {
     }
 
     /// There was no answer. Which error it was is for people; all of them count alike.
-    pub const fn error(_: NetError) -> Outcome<'o> {
-        Outcome::new(End::NoAnswer, &[])
+    pub const fn error(error: NetError) -> Outcome<'o> {
+        Outcome::new(End::NoAnswer(error), &[])
     }
 
     const fn new(end: End, headers: &'o [Header<'o>]) -> Outcome<'o> {
@@ -125,11 +181,10 @@ impl<'o> Outcome<'o> {
         self
     }
 
-    /// Whether it is nothing but a success, which cost what was asked for.
+    /// Whether it is nothing but the usual success, which cost what was asked for.
     #[inline]
     fn is_fine(&self) -> bool {
-        let fine = matches!(self.end, End::Status(status) if Class::of_status(status) == Some(Class::Ok));
-        fine && self.actual.is_empty()
+        matches!(self.end, End::Status(ledger::USUAL)) && self.actual.is_empty()
     }
 
     /// What the kernel is told. `ticket` is the call's, if it has one.
@@ -145,7 +200,7 @@ impl<'o> Outcome<'o> {
             End::Status(status) => {
                 Class::of_status(status).ok_or_else(|| Box::new(Error::BadStatus { status }))?
             }
-            End::NoAnswer => Class::Net,
+            End::NoAnswer(_) => Class::Net,
         };
         let mut actual = None;
         for (unit, amount) in self.actual {
@@ -275,6 +330,7 @@ impl Link {
                 let before = tx.health();
                 let verdict = decide::record(tx, member.slot, ticket, &report, now);
                 let wait = verdict.advice.wait(Random::new(now.0 ^ member.badge.rotate_left(32)).bits());
+                ledger::ended(tx, outcome.end.code().number());
                 if wait > Nanos(0) {
                     ledger::change(tx, |ledger| ledger.sleeps(wait));
                 }

@@ -3,6 +3,7 @@
 use super::Limiter;
 use super::condition::Condition;
 use super::link::Link;
+use super::outcome::Code;
 use crate::error::Error;
 use crate::kernel::ledger::{self, Ledger};
 use crate::kernel::rule::{self, At};
@@ -46,7 +47,7 @@ pub struct Snapshot {
 }
 
 /// What was counted since a limiter was made, by all who ever used it, also those who are gone (R116).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
     /// Calls granted.
@@ -65,6 +66,8 @@ pub struct Counts {
     pub sleep: [u64; 16],
     /// Nanoseconds of that, all together.
     pub sleep_sum: u64,
+    /// How often calls ended how, in order; what never happened is left out.
+    pub codes: Vec<(Code, u64)>,
 }
 
 /// One rule at one moment.
@@ -160,7 +163,8 @@ impl Snapshot {
             };
             let left: Vec<_> = (0..view.general().rules).map(left).collect();
             let queue = if view.waiting().is_empty() { Vec::new() } else { queue::in_order(view, looked_at) };
-            (view.core(), left, queue, Condition::of(view, now), ledger::ledger(view))
+            let ledger = (ledger::ledger(view), codes(view));
+            (view.core(), left, queue, Condition::of(view, now), ledger)
         })?;
         let condition =
             Condition { state_for: condition.state_for.min(age_of_first(&condition, segment)), ..condition };
@@ -238,10 +242,26 @@ impl Snapshot {
 }
 
 /// What those who have left counted, and those who have not.
-fn counts<'p>(mut ledger: Ledger, participants: impl Iterator<Item = &'p Participant>) -> Counts {
+fn counts<'p>(
+    (mut ledger, codes): (Ledger, Vec<(Code, u64)>),
+    participants: impl Iterator<Item = &'p Participant>,
+) -> Counts {
     participants.for_each(|one| ledger.add(one.granted, one.refused, one.looked));
     let Ledger { granted, refused, looked, cache_hits, cache_misses, sleep_sum, sleep, .. } = ledger;
-    Counts { granted, refused, looked, cache_hits, cache_misses, sleep, sleep_sum }
+    Counts { granted, refused, looked, cache_hits, cache_misses, sleep, sleep_sum, codes }
+}
+
+/// How often calls ended how: the usual success is what remains of all.
+fn codes<V: View>(view: &V) -> Vec<(Code, u64)> {
+    let mut codes: Vec<(Code, u64)> =
+        ledger::codes(view).map(|(number, count)| (Code::of(number), count)).collect();
+    let others = codes.iter().filter(|(code, _)| code.is_ok()).fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
+    match view.tallies().ok.saturating_sub(others) {
+        0 => {}
+        usual => codes.push((Code::Status(ledger::USUAL), usual)),
+    }
+    codes.sort_unstable();
+    codes
 }
 
 /// How old the limiter is, if its state is still the one it was made with: no transition says when that began.

@@ -21,8 +21,8 @@
 //! 0x13100   8192  turns     transactions only: 4096 pairs (group and priority, where its last turn ended)
 //! 0x23100  16384  entries   1024 entries of 16 words, one for each call that waits: the first twelve in transactions
 //!                           only; the last is its bell, on which its owner sleeps
-//! 0x43100   2072  rings     transactions only: the sheet's rings, recent outcomes and admissions; then its ledger
-//! 0x471c0    456  (zero)
+//! 0x43100   2136  rings     transactions only: the sheet's rings, recent outcomes and admissions; then its ledger and codes
+//! 0x473c0    392  (zero)
 //! 0x48000    any  logs      transactions only: two words an entry, for each rule that is a sliding log; whole pages,
 //!                           as many as the policy needs that the file was made for
 //! ```

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use shmlimit::kernel::state::WHOLE_SHARE;
-use shmlimit::{Condition, Snapshot};
+use shmlimit::{Condition, Counts, Snapshot};
 use std::time::Duration;
 
 /// Makes a dictionary; every key is the name of a dataclass's field.
@@ -34,6 +34,7 @@ pub fn as_dict<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py,
             "looked": snapshot.counts.looked,
             "cache_hits": snapshot.counts.cache_hits,
             "cache_misses": snapshot.counts.cache_misses,
+            "codes": codes(py, &snapshot.counts)?,
         },
         "condition": condition(py, &snapshot.condition)?,
         "fairness": queueing.fairness.as_str(),
@@ -166,4 +167,13 @@ fn pace<'py>(py: Python<'py>, now: &Condition) -> PyResult<Option<Bound<'py, PyD
 
 fn seconds(time: Duration) -> f64 {
     time.as_secs_f64()
+}
+
+/// How often calls ended how.
+fn codes<'py>(py: Python<'py>, counts: &Counts) -> PyResult<Bound<'py, PyDict>> {
+    let codes = PyDict::new(py);
+    for (code, count) in &counts.codes {
+        codes.set_item(code.to_string(), count)?;
+    }
+    Ok(codes)
 }

@@ -212,6 +212,9 @@ const _: () = {
     assert!(rings == byte(sheet::ADMISSIONS_AT - sheet::OUTCOMES_AT));
     let ledger = super::SHMLIMIT_SEGMENT_LEDGER_AT - super::SHMLIMIT_SEGMENT_OUTCOMES_AT;
     assert!(ledger == byte(sheet::LEDGER_AT - sheet::OUTCOMES_AT));
+    let codes = super::SHMLIMIT_SEGMENT_CODES_AT - super::SHMLIMIT_SEGMENT_OUTCOMES_AT;
+    assert!(codes == byte(sheet::CODES_AT - sheet::OUTCOMES_AT));
+    assert!(super::SHMLIMIT_SEGMENT_CODES == shmlimit::kernel::ledger::CODES);
 
     type Ours = shmlimit_segment_sheet;
     assert!(offset_of!(Ours, health) == byte(sheet::HEALTH_AT));

@@ -68,7 +68,7 @@ pub fn all() -> Vec<Facts> {
             bell bell_unused),
         facts!(shmlimit_segment: header lock lock_unused version journal_length waiting latest in_flight
             in_flight_background clock_offset retired core_unused origin rule_states hot policy sheet journal slots
-            queue turns entries outcomes admissions ledger unused),
+            queue turns entries outcomes admissions ledger codes unused),
     ]
 }
 

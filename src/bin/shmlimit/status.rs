@@ -105,6 +105,7 @@ struct CountsLine {
     looked: u64,
     cache_hits: u64,
     cache_misses: u64,
+    codes: BTreeMap<String, u64>,
 }
 
 #[derive(Serialize)]
@@ -173,8 +174,9 @@ impl<'s> From<&'s Snapshot> for Line<'s> {
 
 impl From<&Counts> for CountsLine {
     fn from(counts: &Counts) -> CountsLine {
+        let codes = counts.codes.iter().map(|(code, count)| (code.to_string(), *count)).collect();
         let Counts { granted, refused, looked, cache_hits, cache_misses, .. } = *counts;
-        CountsLine { granted, refused, looked, cache_hits, cache_misses }
+        CountsLine { granted, refused, looked, cache_hits, cache_misses, codes }
     }
 }
 

@@ -132,6 +132,8 @@ class Counts:
     looked: int
     cache_hits: int
     cache_misses: int
+    #: How often calls ended how: by HTTP status, or by the name of an error.
+    codes: Dict[str, int]
 
 
 @dataclass(frozen=True)
