@@ -95,7 +95,13 @@ fn r116_calls_are_counted_by_their_code() {
     limiter.record(&Outcome::error(NetError::ConnectTimeout)).unwrap();
     limiter.record(&Outcome::error(NetError::Connection)).unwrap();
     limiter.record(&Outcome::http(200, &[])).unwrap();
-    let codes: Vec<String> =
-        limiter.snapshot().unwrap().counts.codes.iter().map(|(code, count)| format!("{code} {count}")).collect();
+    let codes: Vec<String> = limiter
+        .snapshot()
+        .unwrap()
+        .counts
+        .codes
+        .iter()
+        .map(|(code, count)| format!("{code} {count}"))
+        .collect();
     assert_eq!(codes, ["200 4", "204 2", "404 1", "429 1", "503 1", "connect_timeout 1", "connection 1"]);
 }

@@ -86,7 +86,10 @@ const fn count_of(word: u64) -> u64 {
 /// How often calls ended with which code, the usual one left out. Code 0: all that had no place of their own.
 pub fn codes<V: View>(v: &V) -> impl Iterator<Item = (u16, u64)> + use<V> {
     let codes: [u64; CODES] = v.sheet(CODES_AT);
-    codes.into_iter().map(|word| ((word >> CODE_SHIFT) as u16, count_of(word))).filter(|(_, count)| *count > 0)
+    codes
+        .into_iter()
+        .map(|word| ((word >> CODE_SHIFT) as u16, count_of(word)))
+        .filter(|(_, count)| *count > 0)
 }
 
 #[cfg(test)]

@@ -255,7 +255,8 @@ fn counts<'p>(
 fn codes<V: View>(view: &V) -> Vec<(Code, u64)> {
     let mut codes: Vec<(Code, u64)> =
         ledger::codes(view).map(|(number, count)| (Code::of(number), count)).collect();
-    let others = codes.iter().filter(|(code, _)| code.is_ok()).fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
+    let others =
+        codes.iter().filter(|(code, _)| code.is_ok()).fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
     match view.tallies().ok.saturating_sub(others) {
         0 => {}
         usual => codes.push((Code::Status(ledger::USUAL), usual)),

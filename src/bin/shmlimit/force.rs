@@ -1,11 +1,26 @@
-//! `force` and `set`: what an operator does to a limiter in use.
+//! `force`: puts a breaker into a state.
 
-use crate::args::{Force, Place, Set};
+use crate::args::{Place, minutes};
 use crate::failure::Failure;
 use crate::{open, output, screen};
+use shmlimit::Condition;
 use shmlimit::kernel::policy::BreakerKind;
-use shmlimit::{Condition, describe};
 use std::process::ExitCode;
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+pub struct Force {
+    /// The limiter
+    pub name: String,
+    /// normal, throttle, sleep, half_open or cache_only; of a consecutive breaker closed, open or half_open; offline (no
+    /// call until online); clear-gate, which ends what a Retry-After began
+    #[arg(value_parser = force)]
+    pub state: shmlimit::Force,
+    /// With cache_only: how long it lasts before it tries to recover by itself: 15m; a bare number is minutes. It stays in
+    /// the configuration
+    #[arg(long, value_parser = minutes, allow_hyphen_values = true, value_name = "TIME")]
+    pub auto_recover: Option<Duration>,
+}
 
 pub fn run(place: &Place, args: &Force) -> Result<ExitCode, Failure> {
     if args.auto_recover.is_some() && args.state != shmlimit::Force::CacheOnly {
@@ -42,15 +57,9 @@ fn in_words(name: &str, now: &Condition) -> String {
     }
 }
 
-pub fn set(place: &Place, args: &Set) -> Result<ExitCode, Failure> {
-    let limiter = open::named(place, &args.name)?;
-    let before = limiter.policy()?;
-    let after = limiter.set(&args.key, &args.value)?;
-    let changed = describe::changes(&before, &after);
-    let changed = if changed.is_empty() { "unchanged".to_owned() } else { changed };
-    output::line(&format!("{}: {changed}", limiter.name()))?;
-    if args.key.starts_with("breaker.") && after.breaker().kind() == BreakerKind::None {
-        output::remark(&format!("note: {} has no breaker, so this has no effect", limiter.name()));
-    }
-    Ok(ExitCode::SUCCESS)
+fn force(text: &str) -> Result<shmlimit::Force, String> {
+    shmlimit::Force::parse(text).ok_or_else(|| {
+        let known = shmlimit::Force::ALL.map(shmlimit::Force::as_str);
+        format!("must be one of {}", known.join(", "))
+    })
 }

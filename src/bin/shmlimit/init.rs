@@ -1,18 +1,74 @@
 //! `init`: makes a limiter. Doing it twice is fine.
 
-use crate::args::{Init, Place};
+use crate::args::{Place, minutes};
 use crate::failure::Failure;
 use crate::{open, output, screen};
 use nix::unistd::Group;
-use shmlimit::config::{self, Config, Overrides};
+use shmlimit::config::{self, Config, Overrides, Rate};
 use shmlimit::environment::Patch;
 use shmlimit::kernel::policy::BreakerKind;
-use shmlimit::{Error, Limiter, Nanos, Policy, presets};
+use shmlimit::{Algorithm, Error, Fairness, Limiter, Nanos, Policy, presets};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+pub struct Init {
+    /// The limiter
+    pub name: String,
+    /// Configuration file in TOML; its keys: docs/configuration.md
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// How much per time: 35/s, 1000/day, 40/10s
+    #[arg(long, value_parser = config::rate, allow_hyphen_values = true)]
+    rate: Option<Rate>,
+    /// How much at once [default: as much as per time]
+    #[arg(long, value_parser = whole, allow_hyphen_values = true, value_name = "NUMBER")]
+    burst: Option<u64>,
+    /// How many calls may be in flight [default: any number]
+    #[arg(long, value_parser = whole, allow_hyphen_values = true, value_name = "NUMBER")]
+    concurrency: Option<u64>,
+    /// How the rate is counted: token_bucket, gcra, leaky_bucket, fixed_window, sliding_log or sliding_counter
+    /// [default: token_bucket]
+    #[arg(long, value_parser = algorithm)]
+    algorithm: Option<Algorithm>,
+    /// Whose turn it is among equal priorities: process (each process or group gets the same) or fifo (first come,
+    /// first served) [default: process]
+    #[arg(long, value_parser = fairness)]
+    fairness: Option<Fairness>,
+    /// What the background gets in any case while others wait too, 0 to 1 [default: 0]
+    #[arg(long, value_parser = config::share, allow_hyphen_values = true, value_name = "PART")]
+    background_share: Option<u64>,
+    /// How long cache_only of a five-state breaker lasts before it tries to recover by itself: 15m; a bare number is minutes
+    #[arg(long, value_parser = minutes, allow_hyphen_values = true, value_name = "TIME")]
+    pub auto_recover: Option<Duration>,
+    /// No call until: shmlimit force NAME online (limiters with a breaker)
+    #[arg(long)]
+    pub offline: bool,
+    /// Start afresh, with full buckets, in place of the limiter there may be
+    #[arg(long)]
+    pub replace: bool,
+    /// Let the members of this group of users use the directory and the limiter
+    #[arg(long, value_name = "GROUP")]
+    pub shared_with: Option<String>,
+}
+
+impl Init {
+    /// The settings given one by one.
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
+            rate: self.rate,
+            burst: self.burst,
+            algorithm: self.algorithm,
+            concurrency: self.concurrency,
+            fairness: self.fairness,
+            background_share: self.background_share,
+        }
+    }
+}
 
 /// A rule of this period or more is worth keeping over a reboot.
 const LONG: Nanos = Nanos::from_secs(3600);
@@ -188,4 +244,19 @@ fn nothing_to_limit(name: &str) -> Failure {
         "say what {name:?} limits: --rate 35/s, --concurrency 4, or --config FILE.toml (presets by name: {})",
         presets::NAMES.join(", ")
     ))
+}
+
+fn fairness(text: &str) -> Result<Fairness, String> {
+    Fairness::parse(text).map_err(|_| "must be process or fifo".to_owned())
+}
+
+fn algorithm(text: &str) -> Result<Algorithm, String> {
+    Algorithm::parse(0, text).map_err(|_| {
+        let names = Algorithm::ALL.map(Algorithm::as_str);
+        format!("must be one of {}", names.join(", "))
+    })
+}
+
+fn whole(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "must be a whole number, not negative".to_owned())
 }

@@ -4,20 +4,29 @@
 
 mod acquire;
 mod args;
+mod bench;
+mod completions;
 mod condition;
 mod crowd;
+mod demo;
+mod doctor;
 mod failure;
 mod force;
 mod init;
+mod man;
+mod metrics;
 mod open;
 mod output;
 mod presets;
 mod record;
 mod relay;
+mod rm;
 mod run;
 mod screen;
+mod set;
 mod simulate;
 mod status;
+mod top;
 
 use args::{Args, Verb};
 use clap::Parser;
@@ -37,16 +46,25 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<ExitCode, Failure> {
-    match &args.verb {
-        Some(Verb::Run(run)) => run::run(&args.place, run),
-        Some(Verb::Acquire(acquire)) => acquire::run(&args.place, acquire),
-        Some(Verb::Init(init)) => init::run(&args.place, init),
-        Some(Verb::Presets(presets)) => presets::run(presets),
-        Some(Verb::Record(record)) => record::run(&args.place, record),
-        Some(Verb::Force(force)) => force::run(&args.place, force),
-        Some(Verb::Set(set)) => force::set(&args.place, set),
-        Some(Verb::Simulate(simulate)) => simulate::run(simulate),
-        Some(Verb::Status(status)) => status::run(&args.place, status),
-        None => status::run(&args.place, &args::Status::default()),
+    let place = &args.place;
+    let Some(verb) = &args.verb else { return status::run(place, &status::Status::default()) };
+    match verb {
+        Verb::Run(args) => run::run(place, args),
+        Verb::Acquire(args) => acquire::run(place, args),
+        Verb::Record(args) => record::run(place, args),
+        Verb::Status(args) => status::run(place, args),
+        Verb::Top(args) => top::run(place, args),
+        Verb::Init(args) => init::run(place, args),
+        Verb::Presets(args) => presets::run(args),
+        Verb::Set(args) => set::run(place, args),
+        Verb::Force(args) => force::run(place, args),
+        Verb::Rm(args) => rm::run(place, args),
+        Verb::Metrics(args) => metrics::run(place, args),
+        Verb::Doctor(args) => doctor::run(place, args),
+        Verb::Simulate(args) => simulate::run(args),
+        Verb::Demo(args) => demo::run(args),
+        Verb::Bench(args) => bench::run(args),
+        Verb::Completions(args) => completions::run(args),
+        Verb::Man(args) => man::run(args),
     }
 }

@@ -1,12 +1,20 @@
 //! `presets`: ready-made limiters, as a list or as a file to start from.
 
-use crate::args::Presets;
 use crate::failure::Failure;
 use crate::output;
 use serde::Serialize;
 use shmlimit::config::{nearest, to_toml};
 use shmlimit::presets::{self, Preset};
 use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub struct Presets {
+    /// Write this one, as a file for: shmlimit init NAME --config FILE
+    pub name: Option<String>,
+    /// One JSON object per line and preset
+    #[arg(long, conflicts_with = "name")]
+    pub json: bool,
+}
 
 pub fn run(args: &Presets) -> Result<ExitCode, Failure> {
     match &args.name {

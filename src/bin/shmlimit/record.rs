@@ -1,15 +1,61 @@
 //! `record`: tells the limiter how a call ended, for those who call without a grant at hand.
 
-use crate::args::{Place, Record};
+use crate::args::{Place, priority, time};
 use crate::failure::Failure;
 use crate::{open, output, screen};
 use serde::Serialize;
 use shmlimit::headers::response;
-use shmlimit::{Class, Outcome, Recorded, Transition};
+use shmlimit::{Class, NetError, Outcome, Priority, Recorded, Transition};
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
+
+const RECORD_HELP: &str = "\
+With curl; the answer says how long to wait, and whether to try again:
+
+  shmlimit run tmdb -- curl -sS -D answer.txt -o movie.json https://api.themoviedb.org/3/movie/11
+  shmlimit record tmdb --headers answer.txt
+
+Exit codes: 0 recorded, whatever the outcome was; 2 usage or configuration, 1 anything else.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = RECORD_HELP)]
+pub struct Record {
+    /// The limiter
+    pub name: String,
+    /// The HTTP status of the answer
+    #[arg(long, value_parser = status, value_name = "CODE", conflicts_with = "error")]
+    pub status: Option<u16>,
+    /// Why there was no answer: connect_timeout, read_timeout, dns or connection
+    #[arg(long, value_parser = net_error, value_name = "KIND")]
+    pub error: Option<NetError>,
+    /// The answer's headers as `curl -D FILE` writes them, with the status; - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "error")]
+    pub headers: Option<PathBuf>,
+    /// One header, as 'Name: value'; may be repeated
+    #[arg(long, value_parser = header, value_name = "HEADER", conflicts_with = "error")]
+    pub header: Vec<(String, String)>,
+    /// The value of the answer's Retry-After
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, conflicts_with = "error")]
+    pub retry_after: Option<String>,
+    /// How long the call took, such as 120ms
+    #[arg(long, value_parser = time, allow_hyphen_values = true, value_name = "TIME")]
+    pub latency: Option<Duration>,
+    /// Which attempt it was, from 1 [default: failures in a row are counted]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "NUMBER")]
+    pub attempt: Option<u32>,
+    /// For whom the call was made; decides how often to try again
+    #[arg(long, value_parser = priority, default_value = "background", value_name = "WHO")]
+    pub priority: Priority,
+    /// What to do now, as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing
+    #[arg(long, short, conflicts_with = "json")]
+    pub quiet: bool,
+}
 
 /// No server sends more; a device or a pipe may never end.
 const LONGEST_HEADERS: u64 = 1 << 20;
@@ -106,4 +152,20 @@ impl Line {
             transitions: recorded.transitions.iter().map(|transition| transition.cause.as_str()).collect(),
         }
     }
+}
+
+fn status(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(code @ 100..=599) => Ok(code),
+        _ => Err("must be an HTTP status, from 100 to 599".to_owned()),
+    }
+}
+
+fn net_error(text: &str) -> Result<NetError, String> {
+    NetError::parse(text).ok_or_else(|| "must be connect_timeout, read_timeout, dns or connection".to_owned())
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("must be written as 'Name: value'")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }

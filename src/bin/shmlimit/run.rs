@@ -1,10 +1,28 @@
 //! `run`: a command inside the budget, otherwise as if it had been started directly.
 
-use crate::args::{Place, Run};
+use crate::args::{Asking, EXIT_CODES, Place, time};
 use crate::failure::Failure;
 use crate::{open, output, relay};
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "shmlimit run [OPTIONS] <NAME> -- <CMD>...", after_help = EXIT_CODES)]
+pub struct Run {
+    /// The limiter
+    pub name: String,
+    #[command(flatten)]
+    pub asking: Asking,
+    /// Wait no longer than this, such as 5s; refused at once if that cannot be enough [default: any time]
+    #[arg(long, value_parser = time, allow_hyphen_values = true, value_name = "TIME")]
+    pub timeout: Option<Duration>,
+    /// The command and its arguments
+    // Hyphens are the command's own only after its first word: a mistyped option must not become the command.
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
 
 const NOT_FOUND: u8 = 127;
 const CANNOT_RUN: u8 = 126;

@@ -1,6 +1,6 @@
 //! `status`: what there is, how much is left, who uses it. Makes nothing.
 
-use crate::args::{Place, Status};
+use crate::args::Place;
 use crate::condition::ConditionLine;
 use crate::failure::Failure;
 use crate::output::{self, Paint};
@@ -10,6 +10,18 @@ use shmlimit::kernel::state::WHOLE_SHARE;
 use shmlimit::{Counts, Limiter, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot, paths};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+
+#[derive(Debug, Default, clap::Args)]
+pub struct Status {
+    /// Only this limiter
+    pub name: Option<String>,
+    /// Every process and every waiting call, however many
+    #[arg(long, conflicts_with = "json")]
+    pub all: bool,
+    /// One JSON object per line and limiter
+    #[arg(long)]
+    pub json: bool,
+}
 
 pub fn run(place: &Place, args: &Status) -> Result<ExitCode, Failure> {
     if let Some(name) = &args.name {

@@ -12,7 +12,6 @@ mod stretch;
 mod summary;
 mod tickets;
 
-use crate::args::Simulate;
 use crate::failure::Failure;
 use crate::init;
 use line::BadLine;
@@ -24,9 +23,37 @@ use serde::Serialize;
 use shmlimit::config::Config;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use summary::Summary;
+
+const SIMULATE_HELP: &str = "\
+Operations: {\"op\":\"acquire\"}, record, release, cancel, force, set, headers, advance; \"t\" is the virtual time in \
+nanoseconds. Each is answered by one line of JSON: docs/simulate.md.
+
+  echo '{\"op\":\"acquire\",\"n\":40}' | shmlimit simulate --config limiter.toml
+
+Exit codes: 0 done, 1 some line was no operation, 2 usage or configuration.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SIMULATE_HELP)]
+pub struct Simulate {
+    /// Configuration file in TOML; its keys: docs/configuration.md
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// The operations, one JSON object per line [default: -, which is standard input]
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// Another draw of the random waits; the same seed gives the same output
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub seed: u64,
+    /// Draw the run into this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Say at the end on standard error what the run came to
+    #[arg(long)]
+    pub summary: bool,
+}
 
 /// Some line was no operation.
 const BAD_OPS: u8 = 1;
