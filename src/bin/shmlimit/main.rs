@@ -5,6 +5,7 @@
 mod acquire;
 mod args;
 mod bench;
+mod caretaker;
 mod completions;
 mod condition;
 mod crowd;

@@ -7,6 +7,7 @@ mod show;
 mod stage;
 mod view;
 
+use crate::caretaker;
 use crate::failure::Failure;
 use crate::output::{self, Paint};
 use cast::{CAST, Half, Kind, LIMITER, Manner, Part};
@@ -68,7 +69,7 @@ const LAST_SCENE: Duration = Duration::from_millis(1800);
 
 pub fn run(args: &Demo) -> Result<ExitCode, Failure> {
     match args.act_as.split_first() {
-        Some((role, words)) if role == "caretaker" => return stage::take_care(words),
+        Some((role, words)) if role == "caretaker" => return caretaker::take_care(words),
         Some((role, words)) if role == "program" => return program::run(words),
         Some((role, _)) => return Err(Failure::Usage(format!("nobody acts as {role:?}"))),
         None => {}

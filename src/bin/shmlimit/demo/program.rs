@@ -63,5 +63,5 @@ fn get(server: &str, path: &str) -> io::Result<String> {
 }
 
 fn misused() -> Failure {
-    Failure::Usage("--act-as is for the demo's own processes".to_owned())
+    Failure::Usage("--act-as is for the tool's own processes".to_owned())
 }
