@@ -1,6 +1,6 @@
 //! What every benchmark needs: a clock, rounds, medians, limiters in memory, and the designs we compare with.
 
-#![allow(dead_code, reason = "each benchmark uses its own part")]
+#![allow(dead_code, unused_imports, reason = "each benchmark uses its own part")]
 
 #[path = "../../src/bin/shmlimit/bench/measure.rs"]
 pub mod measure;

@@ -30,7 +30,8 @@ pub struct Caretaker {
 impl Caretaker {
     /// Makes the directory and starts the process.
     pub fn start() -> Result<Caretaker, Failure> {
-        let tool = std::env::current_exe()?;
+        let tool = std::env::current_exe()
+            .map_err(|error| Failure::Command(format!("cannot find this program again: {error}"), 1))?;
         let directory = private_directory()?;
         match start(&tool, &directory) {
             Ok(child) => Ok(Caretaker { directory, tool, child }),

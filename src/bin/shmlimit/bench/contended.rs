@@ -3,7 +3,7 @@
 use super::load::{self, Histogram, Load, Workplace};
 use super::measure::{Bound, median};
 use super::report::Row;
-use super::{Effort, Workshop};
+use super::{Effort, Workshop, no_workers};
 use crate::failure::Failure;
 
 const LOADS: [Load; 3] = [Load::Acquire, Load::Cas, Load::Flock];
@@ -16,7 +16,7 @@ pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure>
     let _place = Workplace::open(workshop.directory())?;
     let turn = |load, timing, processes| {
         let worker = || workshop.worker("load");
-        load::turn(worker, load, timing, processes, effort.turn, workshop.directory())
+        load::turn(worker, load, timing, processes, effort.turn, workshop.directory()).map_err(no_workers)
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut shares = Vec::new();
@@ -72,5 +72,5 @@ pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure>
         Row::new("processor_share", "processors the workers had", share * 100.0, "%"),
     ];
     // Workers that seldom meet say nothing about meeting.
-    Ok(if share < BUSY { rows.into_iter().map(Row::as_goal).collect() } else { rows })
+    Ok(if share < BUSY { rows.into_iter().map(Row::into_goal).collect() } else { rows })
 }

@@ -21,7 +21,12 @@ pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure>
     let crowded = open(path, "crowded", Budget::Plenty.policy(1, Some(1)))?;
     drop(scarce.try_acquire(&Request::new()));
     let _permit = crowded.try_acquire(&Request::new());
-    let word = SharedWord::open(&path.join("one-word"))?;
+    let file = path.join("one-word");
+    let word = SharedWord::open(&file).map_err(|source| shmlimit::Error::Io {
+        action: "map",
+        path: file,
+        source,
+    })?;
     let figures = subjects::measure(
         effort.rounds,
         vec![
@@ -61,7 +66,7 @@ pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure>
         to_clock("record", "record of a success", "record", 2.5),
         row("granted_8_rules", "try_acquire, granted, eight rules", "granted, 8 rules")
             .against("one rule", quotient("granted, 8 rules", "granted"), Bound::AtMost(2.0))
-            .as_goal(),
+            .into_goal(),
         row("cas", "lock-free CAS on one word", "lock-free CAS").beside("clock", find("lock-free CAS").ratio),
         row("flock", "flock(2) around one mapped word", "flock").against(
             "granted",

@@ -22,6 +22,7 @@ const BENCH_HELP: &str = "\
 Ratios say more than nanoseconds: the unit is one precise clock read, which every limiter must make. Subjects take
 turns, and the median counts, so that whatever disturbs the machine disturbs all of them; still, run it when nothing
 else runs. The limiters live in a directory of their own, which is removed at the end; yours are not touched.
+\"nearly\" is within 10 % of a target, which other work on the machine may explain; (goal) is not required.
 docs/benchmarks.md tells how each figure is taken.
 
 Exit codes: 0 measured, whatever the figures say; with --check 1 if a required target is missed; 2 usage, 1 anything
@@ -116,6 +117,11 @@ pub fn run(args: &Bench) -> Result<ExitCode, Failure> {
     listener
         .part("eight processes that wait for 1000 calls a second", waiting::measure(effort, &workshop)?)?;
     Ok(if args.check && listener.missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The processes of the benchmark's own could not do their work.
+fn no_workers(error: std::io::Error) -> Failure {
+    Failure::Command(format!("cannot measure with several processes: {error}"), 1)
 }
 
 /// Whoever reads the figures.

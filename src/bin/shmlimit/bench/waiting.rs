@@ -3,7 +3,7 @@
 use super::load::let_loose;
 use super::measure::{Bound, open};
 use super::report::Row;
-use super::{Effort, Workshop};
+use super::{Effort, Workshop, no_workers};
 use crate::failure::Failure;
 use crate::output;
 use shmlimit::tool::baselines::clock;
@@ -28,7 +28,7 @@ pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure>
         command.arg(workshop.directory()).arg(effort.waiting.as_nanos().to_string());
         command
     };
-    let said = let_loose((0..CALLERS).map(caller))?;
+    let said = let_loose((0..CALLERS).map(caller)).map_err(no_workers)?;
     let numbers = |line: &String| line.split(' ').filter_map(|word| word.parse().ok()).collect::<Vec<f64>>();
     let told: Vec<Vec<f64>> = said.iter().map(numbers).filter(|numbers| numbers.len() == 3).collect();
     let sum = |column: usize| told.iter().map(|numbers| numbers[column]).sum::<f64>();

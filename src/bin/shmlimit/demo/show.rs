@@ -104,7 +104,7 @@ impl Show {
                 "this machine was too busy for the programs to break the limit, so there was nothing to show"
                     .to_owned(),
             )
-        } else if self.told.is_none() || came * 2 > usual.max(CAST) {
+        } else if self.told.is_none() || came > CAST.max(usual / 2) {
             Some("the others did not hear that one program was told to wait".to_owned())
         } else {
             None

@@ -57,7 +57,9 @@ impl Stage {
 
     fn start(&self, kind: Kind, part: &Part<'_>) -> Result<Child, Failure> {
         let mut command = part.command(kind);
-        let complaints = File::create(self.complaints(part.who))?;
+        let path = self.complaints(part.who);
+        let complaints = File::create(&path)
+            .map_err(|error| Failure::Command(format!("cannot write {}: {error}", path.display()), 1))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
         command.process_group(self.caretaker.group());
         spawn_with_mask(command, self.before)
