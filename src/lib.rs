@@ -93,3 +93,8 @@ pub mod tool {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
+
+/// The guide's samples run.
+#[cfg(all(doctest, feature = "config"))]
+#[doc = include_str!("../docs/rust.md")]
+pub struct Guide;
