@@ -1,0 +1,245 @@
+//! What the pages say is so: links and anchors lead somewhere, every page can be found, every verb and option is one of
+//! the real binary's, and what a console shows is what comes out.
+#![cfg(all(feature = "cli", target_os = "linux"))]
+
+mod documents;
+
+use assert_cmd::Command;
+use documents::{Page, pages};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// What must be seen at once, not one failure after the other.
+fn none(wrong: Vec<String>) {
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The file that a link of a page leads to, without `..`.
+fn target(page: &Page, link: &str) -> PathBuf {
+    let mut path = PathBuf::new();
+    let from = page.path.parent().unwrap_or(Path::new(""));
+    for part in from.join(link).components() {
+        match part {
+            std::path::Component::ParentDir => drop(path.pop()),
+            part => path.push(part),
+        }
+    }
+    path
+}
+
+#[test]
+fn every_link_and_every_anchor_leads_somewhere() {
+    let pages = pages(root());
+    let anchors: BTreeMap<_, _> = pages.iter().map(|page| (page.path.clone(), page.anchors())).collect();
+    let mut wrong = Vec::new();
+    for page in &pages {
+        for link in page.links() {
+            let (file, anchor) = link.split_once('#').unwrap_or((link.as_str(), ""));
+            let path = if file.is_empty() { page.path.clone() } else { target(page, file) };
+            let mut say = |what: &str| wrong.push(format!("{}: {link}: {what}", page.path.display()));
+            match anchors.get(&path) {
+                _ if !root().join(&path).exists() => say("no such file"),
+                Some(known) if !anchor.is_empty() && !known.contains(anchor) => say("no such heading"),
+                None if !anchor.is_empty() => say("no headings are known there"),
+                _ => {}
+            }
+        }
+    }
+    none(wrong);
+}
+
+#[test]
+fn every_page_can_be_reached_from_the_index() {
+    let pages: BTreeMap<_, _> = pages(root()).into_iter().map(|page| (page.path.clone(), page)).collect();
+    let mut seen = BTreeSet::new();
+    let mut next = vec![PathBuf::from("docs/README.md")];
+    while let Some(path) = next.pop() {
+        let Some(page) = pages.get(&path).filter(|_| seen.insert(path)) else { continue };
+        next.extend(page.links().iter().map(|link| target(page, link.split('#').next().unwrap_or_default())));
+    }
+    none(
+        pages
+            .into_keys()
+            .filter(|path| !seen.contains(path))
+            .map(|path| path.display().to_string())
+            .collect(),
+    );
+}
+
+/// The words after `--` and `-` that a verb takes, and the verbs, as the binary itself says.
+struct Manual(BTreeMap<String, BTreeSet<String>>);
+
+impl Manual {
+    fn read() -> Manual {
+        let help = |arguments: &[&str]| {
+            let output = Command::cargo_bin("shmlimit").unwrap().args(arguments).output().unwrap();
+            assert!(output.status.success(), "{arguments:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let text = help(&["help"]);
+        let listed = text.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+        let verb = |line: &str| line.strip_prefix("  ")?.split(' ').next().map(str::to_owned);
+        let verbs = listed.lines().filter_map(verb).filter(|word| !word.is_empty() && word != "help");
+        let mut known: BTreeMap<_, _> =
+            verbs.map(|verb| (verb.clone(), options(&help(&["help", &verb])))).collect();
+        known.insert(String::new(), options(&text));
+        Manual(known)
+    }
+
+    /// What is wrong with a command, given by its words after `shmlimit`; nothing if it is none.
+    fn problem(&self, words: &[&str], must_be_one: bool) -> Option<String> {
+        let mut words = words.iter();
+        let mut verb = "";
+        while let Some(word) = words.next() {
+            if *word == "--" {
+                break;
+            }
+            let name = word.split('=').next().unwrap_or_default();
+            if name.starts_with('-')
+                && name.len() > 1
+                && name[1..].starts_with(|c: char| c == '-' || c.is_ascii_lowercase())
+            {
+                if !self.0[verb].contains(name) {
+                    return Some(format!("shmlimit {verb} has no {name}"));
+                }
+                // Only these have a value before the verb.
+                if verb.is_empty() && matches!(name, "--dir" | "--log") && !word.contains('=') {
+                    words.next();
+                }
+            } else if verb.is_empty() {
+                match self.0.get_key_value(*word) {
+                    Some((known, _)) => verb = known,
+                    // `shmlimit VERB`, `shmlimit alone`: only what looks like a verb has to be one.
+                    None if must_be_one
+                        && word.chars().all(|c| c.is_ascii_lowercase())
+                        && *word != "help" =>
+                    {
+                        return Some(format!("shmlimit has no verb {word}"));
+                    }
+                    None => return None,
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Everything that looks like an option in a help text.
+fn options(help: &str) -> BTreeSet<String> {
+    let words =
+        help.split(|c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']' | '`' | '(' | ')' | '.' | ';'));
+    let option = |word: &str| word.strip_prefix('-').is_some_and(|rest| !rest.is_empty() && rest != "-");
+    words.filter(|word| option(word)).map(|word| word.split(['=', '<']).next().unwrap().to_owned()).collect()
+}
+
+/// The words of each `shmlimit …` in a line, up to what ends a command.
+fn commands(line: &str) -> Vec<Vec<&str>> {
+    let mut found = Vec::new();
+    for (at, name) in line.match_indices("shmlimit ") {
+        let before = &line[..at];
+        // A package, a file, the value of an option of something else.
+        let is_part = before.ends_with(|c: char| c.is_alphanumeric() || "-_./\":".contains(c));
+        let last = before.split_whitespace().next_back().unwrap_or_default();
+        if is_part || last.starts_with('-') || last == "add" {
+            continue;
+        }
+        let rest = &line[at + name.len()..];
+        let end = ["|", ";", "&", " #", ")", ">", "`", "\"", "…", "<"]
+            .iter()
+            .filter_map(|mark| rest.find(mark))
+            .min();
+        found.push(rest[..end.unwrap_or(rest.len())].split_whitespace().collect());
+    }
+    found
+}
+
+#[test]
+fn every_verb_and_option_in_the_pages_is_the_real_ones() {
+    let manual = Manual::read();
+    let (mut wrong, mut checked) = (Vec::new(), 0);
+    for page in pages(root()) {
+        let mut say = |problem: Option<String>, line: &str| {
+            checked += 1;
+            wrong.extend(problem.map(|problem| format!("{}: {problem}: {line}", page.path.display())));
+        };
+        for block in &page.blocks {
+            let strict = matches!(block.language.as_str(), "sh" | "console");
+            if !strict && !matches!(block.language.as_str(), "text" | "") {
+                continue;
+            }
+            for line in block.text.lines().filter(|line| !line.trim_start().starts_with('#')) {
+                for words in commands(line) {
+                    say(manual.problem(&words, strict), line);
+                }
+            }
+        }
+        for span in page.spans() {
+            for words in commands(&span) {
+                say(manual.problem(&words, span.starts_with("shmlimit ")), &span);
+            }
+            // `init --replace`: a verb without the name of the tool.
+            let words: Vec<&str> = span.split_whitespace().collect();
+            let is_verb = words.first().is_some_and(|word| !word.is_empty() && manual.0.contains_key(*word));
+            if is_verb && words.len() > 1 {
+                say(manual.problem(&words, true), &span);
+            }
+        }
+    }
+    none(wrong);
+    assert!(checked > 100, "{checked}");
+}
+
+#[test]
+fn a_console_shows_what_comes_out() {
+    let bin = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shmlimit"), bin.path().join("shmlimit")).unwrap();
+    let path = format!("{}:{}", bin.path().display(), std::env::var("PATH").unwrap());
+    let mut shown = 0;
+    for page in pages(root()) {
+        for block in page.blocks.iter().filter(|block| block.language == "console") {
+            // A command, and what it shows up to the next one.
+            for part in block.text.split("$ ").skip(1) {
+                let (command, expected) = part.split_once('\n').unwrap();
+                let output = Command::new("sh")
+                    .args(["-c", &format!("exec 2>&1\n{command}")])
+                    .current_dir(root())
+                    .env("PATH", &path)
+                    .env("SHMLIMIT_DIR", bin.path().join("limiters"))
+                    .output()
+                    .unwrap();
+                let output = String::from_utf8(output.stdout).unwrap();
+                assert_eq!(output, expected, "{}: {command}", page.path.display());
+                shown += 1;
+            }
+        }
+    }
+    assert!(shown >= 4, "{shown}");
+}
+
+#[test]
+fn what_is_wrong_would_be_found() {
+    let manual = Manual::read();
+    let problem = |line: &str| commands(line).iter().find_map(|words| manual.problem(words, true));
+    assert_eq!(problem("shmlimit run tmdb --timeout 5s -- curl --frobnicate"), None);
+    assert_eq!(problem("SHMLIMIT_DIR=x shmlimit --dir there status --json | jq --raw"), None);
+    assert_eq!(
+        problem("shmlimit run tmdb --frobnicate -- true").as_deref(),
+        Some("shmlimit run has no --frobnicate")
+    );
+    assert_eq!(
+        problem("sudo usermod --groups shmlimit alice; cargo add shmlimit --path ../shmlimit --frobnicate"),
+        None
+    );
+    assert_eq!(problem("a; shmlimit frobnicate").as_deref(), Some("shmlimit has no verb frobnicate"));
+    let page = Page::parse(
+        "docs/x.md".into(),
+        "# A `b` C_d!\n[x](y.md#z) `[n](o)`\n```sh\n# no\n[a](b)\n```\n## A b C_d\n",
+    );
+    assert_eq!(page.links(), ["y.md#z"]);
+    assert_eq!(page.anchors().into_iter().collect::<Vec<_>>(), ["a-b-c_d", "a-b-c_d-1"]);
+    assert_eq!(page.spans(), ["b", "[n](o)"]);
+}
