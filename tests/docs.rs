@@ -6,6 +6,7 @@ mod documents;
 
 use assert_cmd::Command;
 use documents::{Page, pages};
+use shmlimit::{Cause, config};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -70,8 +71,8 @@ fn every_page_can_be_reached_from_the_index() {
     );
 }
 
-/// The words after `--` and `-` that a verb takes, and the verbs, as the binary itself says.
-struct Manual(BTreeMap<String, BTreeSet<String>>);
+/// The options of each verb, as the binary itself says, and those options before a verb that have a value.
+struct Manual(BTreeMap<String, BTreeSet<String>>, BTreeSet<String>);
 
 impl Manual {
     fn read() -> Manual {
@@ -87,7 +88,11 @@ impl Manual {
         let mut known: BTreeMap<_, _> =
             verbs.map(|verb| (verb.clone(), options(&help(&["help", &verb])))).collect();
         known.insert(String::new(), options(&text));
-        Manual(known)
+        let valued = |line: &str| {
+            let (option, value) = line.trim_start().split_once(' ')?;
+            (option.starts_with("--") && value.starts_with('<')).then(|| option.to_owned())
+        };
+        Manual(known, text.lines().filter_map(valued).collect())
     }
 
     /// What is wrong with a command, given by its words after `shmlimit`; nothing if it is none.
@@ -106,8 +111,8 @@ impl Manual {
                 if !self.0[verb].contains(name) {
                     return Some(format!("shmlimit {verb} has no {name}"));
                 }
-                // Only these have a value before the verb.
-                if verb.is_empty() && matches!(name, "--dir" | "--log") && !word.contains('=') {
+                // Before the verb a value must not be taken for it.
+                if verb.is_empty() && self.1.contains(name) && !word.contains('=') {
                     words.next();
                 }
             } else if verb.is_empty() {
@@ -218,6 +223,19 @@ fn a_console_shows_what_comes_out() {
         }
     }
     assert!(shown >= 4, "{shown}");
+}
+
+#[test]
+fn r115_the_breaker_guide_names_every_reason_and_every_key() {
+    let guide = std::fs::read_to_string(root().join("docs/breaker.md")).unwrap();
+    let reasons: BTreeSet<_> = (0..=u8::MAX).map(|code| Cause::from_code(code).as_str()).collect();
+    assert_eq!(reasons.len(), 11);
+    let reference = config::reference();
+    let table = reference.split("In `[breaker]`:").nth(1).unwrap().split("\nIn `[").next().unwrap();
+    let keys: Vec<_> = table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    assert!(keys.len() > 20, "{keys:?}");
+    let missing = reasons.into_iter().chain(keys).filter(|word| !guide.contains(&format!("`{word}")));
+    none(missing.map(str::to_owned).collect());
 }
 
 #[test]
