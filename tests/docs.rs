@@ -198,31 +198,71 @@ fn every_verb_and_option_in_the_pages_is_the_real_ones() {
     assert!(checked > 100, "{checked}");
 }
 
+/// A shell with the real binary, in a directory of limiters of its own.
+struct Shell(tempfile::TempDir);
+
+impl Shell {
+    fn new() -> Shell {
+        let place = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shmlimit"), place.path().join("shmlimit")).unwrap();
+        Shell(place)
+    }
+
+    /// What a script that ends at the first failure shows, and whether it came to its end.
+    fn run(&self, script: &str) -> (String, bool) {
+        let path = format!("{}:{}", self.0.path().display(), std::env::var("PATH").unwrap());
+        let output = Command::new("sh")
+            .args(["-euc", &format!("exec 2>&1\n{script}")])
+            .current_dir(root())
+            .env("PATH", path)
+            .env("SHMLIMIT_DIR", self.0.path().join("limiters"))
+            .output()
+            .unwrap();
+        (String::from_utf8(output.stdout).unwrap(), output.status.success())
+    }
+}
+
 #[test]
 fn a_console_shows_what_comes_out() {
-    let bin = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shmlimit"), bin.path().join("shmlimit")).unwrap();
-    let path = format!("{}:{}", bin.path().display(), std::env::var("PATH").unwrap());
     let mut shown = 0;
     for page in pages(root()) {
         for block in page.blocks.iter().filter(|block| block.language == "console") {
             // A command, and what it shows up to the next one.
             for part in block.text.split("$ ").skip(1) {
                 let (command, expected) = part.split_once('\n').unwrap();
-                let output = Command::new("sh")
-                    .args(["-c", &format!("exec 2>&1\n{command}")])
-                    .current_dir(root())
-                    .env("PATH", &path)
-                    .env("SHMLIMIT_DIR", bin.path().join("limiters"))
-                    .output()
-                    .unwrap();
-                let output = String::from_utf8(output.stdout).unwrap();
-                assert_eq!(output, expected, "{}: {command}", page.path.display());
+                let output = Shell::new().run(command);
+                assert_eq!(output, (expected.to_owned(), true), "{}: {command}", page.path.display());
                 shown += 1;
             }
         }
     }
     assert!(shown >= 4, "{shown}");
+}
+
+#[test]
+fn what_operators_are_told_to_type_works() {
+    let (mut wrong, mut blocks) = (Vec::new(), 0);
+    for page in pages(root()) {
+        if !["docs/operators.md", "docs/breaker.md"].iter().any(|name| page.path == Path::new(name)) {
+            continue;
+        }
+        for (at, block) in page.blocks.iter().enumerate() {
+            let ours = block.text.lines().all(|line| line.starts_with("shmlimit ") && !line.contains("curl"));
+            if block.language != "sh" || !ours {
+                continue;
+            }
+            let shell = Shell::new();
+            assert!(shell.run("shmlimit acquire tmdb").1);
+            let (output, done) = shell.run(&block.text);
+            let expected = page.blocks.get(at + 1).filter(|next| block.answered && next.language == "text");
+            if !done || expected.is_some_and(|next| next.text != output) {
+                wrong.push(format!("{}:\n{}{output}", page.path.display(), block.text));
+            }
+            blocks += 1;
+        }
+    }
+    none(wrong);
+    assert!(blocks >= 5, "{blocks}");
 }
 
 #[test]

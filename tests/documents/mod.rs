@@ -15,6 +15,8 @@ pub struct Page {
 pub struct Block {
     pub language: String,
     pub text: String,
+    /// The next one follows at once: it is what this one shows.
+    pub answered: bool,
 }
 
 /// The front pages, and all of `docs`.
@@ -47,15 +49,21 @@ impl Page {
     pub fn parse(path: PathBuf, source: &str) -> Page {
         let mut page = Page { path, text: String::new(), blocks: Vec::new() };
         let mut open: Option<Block> = None;
+        let mut closed_just_now = false;
         for line in source.lines() {
             match (&mut open, line.strip_prefix("```")) {
                 (None, Some(language)) => {
-                    open = Some(Block { language: language.to_owned(), text: String::new() })
+                    if let Some(last) = page.blocks.last_mut() {
+                        last.answered = closed_just_now;
+                    }
+                    open =
+                        Some(Block { language: language.to_owned(), text: String::new(), answered: false });
                 }
                 (Some(_), Some(_)) => page.blocks.extend(open.take()),
                 (Some(block), None) => block.text += &format!("{line}\n"),
                 (None, None) => page.text += &format!("{line}\n"),
             }
+            closed_just_now = open.is_none() && line.starts_with("```");
         }
         assert!(open.is_none(), "{}: a block is not closed", page.path.display());
         page
