@@ -84,7 +84,10 @@ pub fn is_missing(error: &Error) -> bool {
 
 /// Says that there is no such limiter, and which one may have been meant.
 pub fn unknown(place: &Place, name: &str) -> Failure {
-    let Listing { directory, names, .. } = Limiter::list(place.dir.as_deref()).unwrap_or_default();
+    let Listing { directory, names, note: passed_over, .. } =
+        Limiter::list(place.dir.as_deref()).unwrap_or_default();
+    // It may be there, and not for this user.
+    note(passed_over.as_deref());
     let near = nearest(name, names.iter().map(String::as_str).chain(presets::NAMES));
     let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let at =
