@@ -109,6 +109,10 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
             None => (make(place, args, policy, group)?, How::Made),
         }
     };
+    // Of one that was there it has been said.
+    if !matches!(how, How::There) {
+        open::note(limiter.directory_note());
+    }
     if args.offline {
         limiter.force(shmlimit::Force::Offline)?;
     }

@@ -32,7 +32,9 @@ pub fn to_use(place: &Place, name: &str, asking: &Asking) -> Result<Limiter, Fai
 /// Opens a limiter to tell it something; one of a preset's name is made if need be.
 pub fn named(place: &Place, name: &str) -> Result<Limiter, Failure> {
     if presets::NAMES.contains(&name) {
-        return Ok(builder(place, name).open()?);
+        let limiter = builder(place, name).open()?;
+        note(limiter.directory_note());
+        return Ok(limiter);
     }
     existing(place, name)?.ok_or_else(|| unknown(place, name))
 }
