@@ -302,6 +302,23 @@ mod tests {
         assert!(of(1000, None).is_open_to(1000) && of(1000, None).is_open_to(0));
     }
 
+    #[test]
+    fn why_a_better_place_was_passed_over_is_told_also_if_there_is_no_other() {
+        let home = tempfile::tempdir().unwrap();
+        let place = |name: &str| Place { path: home.path().join(name), chosen: false };
+        let places = [place("open"), place("missing")];
+        let allowed = Allowances::default();
+        assert!(matches!(Directory::look(&places, allowed), (Err(Error::Io { .. }), None)));
+        std::fs::create_dir(&places[0].path).unwrap();
+        set_mode(&File::open(&places[0].path).unwrap(), 0o777).unwrap();
+        let (found, note) = Directory::look(&places, allowed);
+        assert!(matches!(found, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound));
+        assert!(note.is_some_and(|note| note.contains("anybody may write") && note.contains("passed over")));
+        std::fs::create_dir(&places[1].path).unwrap();
+        let found = Directory::find(&places, allowed).unwrap();
+        assert!(found.path() == places[1].path && found.note.is_some());
+    }
+
     fn facts(uid: u32, gid: u32, mode: u32) -> FileFacts {
         let (regular, directory) = (false, true);
         FileFacts { regular, directory, uid, gid, mode, links: 2, len: 0, dev: 0, ino: 0 }
