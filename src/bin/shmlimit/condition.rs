@@ -44,7 +44,7 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, look: Lo
     }
 }
 
-const fn why(cause: Cause) -> &'static str {
+pub const fn why(cause: Cause) -> &'static str {
     match cause {
         Cause::Forced => "an operator said so",
         Cause::Consec429 => "too many 429 in a row",

@@ -115,7 +115,7 @@ fn write_others(out: &mut String, kinds: impl Iterator<Item = String>, look: Loo
 }
 
 /// As `--cost` takes it.
-fn cost(one: &WaiterSnapshot) -> String {
+pub fn cost(one: &WaiterSnapshot) -> String {
     let parts: Vec<String> = one.cost.iter().map(|(unit, cost)| format!("{unit}={cost}")).collect();
     parts.join(" ")
 }

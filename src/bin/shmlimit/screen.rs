@@ -149,7 +149,7 @@ fn write_counts(out: &mut String, counts: &Counts, width: usize, look: Look) {
     }
 }
 
-fn period(rule: &RuleSnapshot) -> String {
+pub fn period(rule: &RuleSnapshot) -> String {
     let nanos = u64::try_from(rule.period.as_nanos()).unwrap_or(u64::MAX);
     describe::duration(shmlimit::Nanos(nanos))
 }
