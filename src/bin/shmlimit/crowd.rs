@@ -33,7 +33,7 @@ pub fn write_queue(out: &mut String, queue: &[WaiterSnapshot], most: usize, look
         return Ok(());
     }
     let heading = format!(
-        "  {:>8}  {:15}  {:>8}  {:10}  {:>8}  {:>8}  COST",
+        "  {:>7}  {:15}  {:>8}  {:10}  {:>8}  {:>8}  COST",
         "PID", "WAITING", "FOR", "PRIORITY", "LOOKS IN", "GIVES UP"
     );
     writeln!(out, "{}", look.paint.dim(look.cut(&heading).trim_end()))?;
@@ -41,7 +41,7 @@ pub fn write_queue(out: &mut String, queue: &[WaiterSnapshot], most: usize, look
     for one in shown {
         let looks = if one.late { "late".to_owned() } else { ago(one.looks_in) };
         let line = format!(
-            "  {:>8}  {:15}  {:>8}  {:10}  {:>8}  {:>8}  {}",
+            "  {:>7}  {:15}  {:>8}  {:10}  {:>8}  {:>8}  {}",
             one.pid,
             printable(&one.program),
             ago(one.waited_for),
@@ -56,27 +56,32 @@ pub fn write_queue(out: &mut String, queue: &[WaiterSnapshot], most: usize, look
     write_others(out, kinds, look)
 }
 
-/// Who is attached: those who hold a permit first, `most` lines of them.
+/// Who is attached: those who hold a permit first, then who got most, `most` lines of them. Who only waits is in the
+/// other table, and left out of this one unless it is to be whole.
 pub fn write_participants(
     out: &mut String,
     all: &[ParticipantSnapshot],
+    queue: &[WaiterSnapshot],
     most: usize,
     look: Look,
 ) -> std::fmt::Result {
+    let only_waits = |one: &ParticipantSnapshot| {
+        one.held == 0 && one.granted == 0 && queue.iter().any(|waiter| waiter.pid == one.pid)
+    };
+    let mut all: Vec<_> = all.iter().filter(|one| most == usize::MAX || !only_waits(one)).collect();
     if all.is_empty() {
         return Ok(());
     }
     let heading = format!(
-        "  {:>8}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
+        "  {:>7}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
         "PID", "PROGRAM", "SINCE", "HOLDS", "GRANTED", "REFUSED", "LOOKED"
     );
     writeln!(out, "{}", look.paint.dim(look.cut(&heading).trim_end()))?;
-    let mut all: Vec<&ParticipantSnapshot> = all.iter().collect();
-    all.sort_by_key(|one| one.held == 0);
+    all.sort_by_key(|one| (one.held == 0, std::cmp::Reverse(one.granted)));
     let (shown, others) = all.split_at(fitting(all.len(), most));
     for one in shown {
         let line = format!(
-            "  {:>8}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
+            "  {:>7}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
             one.pid,
             printable(&one.program),
             ago(one.attached_for),
@@ -111,7 +116,7 @@ fn write_others(out: &mut String, kinds: impl Iterator<Item = String>, look: Loo
     let parts: Vec<String> =
         counts.into_iter().take(KINDS).map(|(kind, count)| format!("{count} {kind}")).collect();
     let text = format!("… and {total} more: {}{more} (--all shows them)", parts.join(", "));
-    writeln!(out, "{}", look.paint.dim(&look.cut(&format!("  {:>8}  {text}", ""))))
+    writeln!(out, "{}", look.paint.dim(&look.cut(&format!("  {:>7}  {text}", ""))))
 }
 
 /// As `--cost` takes it.

@@ -39,6 +39,8 @@ pub struct Look {
     pub paint: Paint,
     /// Whether the terminal can show blocks.
     pub blocks: bool,
+    /// Whether longer lines are cut. A file can have any.
+    pub cuts: bool,
 }
 
 impl Look {
@@ -46,8 +48,8 @@ impl Look {
     pub fn for_stdout() -> Look {
         let paint = Paint::for_stdout();
         match std::io::stdout().is_terminal() {
-            true => Look { width: size().0, paint, blocks: is_utf8() },
-            false => Look { width: USUAL, paint, blocks: true },
+            true => Look { width: size().0, paint, blocks: is_utf8(), cuts: true },
+            false => Look { width: USUAL, paint, blocks: true, cuts: false },
         }
     }
 
@@ -64,12 +66,16 @@ impl Look {
         match self.width {
             0..50 => 0,
             50..70 => 10,
+            70..100 => 16,
             _ => 20,
         }
     }
 
     /// A line that is not longer than the screen is wide.
     pub fn cut(&self, line: &str) -> String {
+        if !self.cuts {
+            return line.to_owned();
+        }
         line.chars().take(self.width.max(1)).collect()
     }
 }
@@ -142,7 +148,7 @@ mod tests {
     use super::*;
 
     fn look(width: usize) -> Look {
-        Look { width, paint: Paint::PLAIN, blocks: true }
+        Look { width, paint: Paint::PLAIN, blocks: true, cuts: true }
     }
 
     #[test]

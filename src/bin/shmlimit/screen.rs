@@ -61,7 +61,7 @@ pub fn limiter(snapshot: &Snapshot, all: bool, look: Look) -> String {
     let most = if all { usize::MAX } else { crowd::SHOWN };
     // Writing to a string cannot fail.
     let _ = crowd::write_queue(&mut out, &snapshot.queue, most, look);
-    let _ = crowd::write_participants(&mut out, &snapshot.participants, most, look);
+    let _ = crowd::write_participants(&mut out, &snapshot.participants, &snapshot.queue, most, look);
     out
 }
 
@@ -90,7 +90,7 @@ fn write_rule(out: &mut String, rule: &RuleSnapshot, width: usize, look: Look) {
     if rule.remaining_background != rule.remaining {
         text += &format!(", {} for the background", rule.remaining_background);
     }
-    let terms = format!("{} per {}, {}", rule.limit, period(rule), rule.algorithm);
+    let terms = terms(rule);
     write_bar(out, look, (&rule.name, width), Part::Level(left, bar), [Part::Plain(text), Part::Dim(terms)]);
 }
 
@@ -149,9 +149,12 @@ fn write_counts(out: &mut String, counts: &Counts, width: usize, look: Look) {
     }
 }
 
-pub fn period(rule: &RuleSnapshot) -> String {
+/// What a rule allows, and how it counts.
+pub fn terms(rule: &RuleSnapshot) -> String {
     let nanos = u64::try_from(rule.period.as_nanos()).unwrap_or(u64::MAX);
-    describe::duration(shmlimit::Nanos(nanos))
+    let terms = format!("{} per {}", rule.limit, describe::duration(shmlimit::Nanos(nanos)));
+    // A rule without a name of its own has the algorithm's.
+    if rule.name == rule.algorithm { terms } else { format!("{terms}, {}", rule.algorithm) }
 }
 
 /// In how long, for people: rounded up, with no more digits than are read.

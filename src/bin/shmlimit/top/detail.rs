@@ -52,7 +52,7 @@ pub fn draw(frame: &mut Frame, area: Rect, (name, track): (&str, &Track), app: &
 fn headline<'a>(name: &str, track: &Track, width: u16, theme: &Theme) -> Line<'a> {
     let (word, mood) = track.verdict();
     let line = if theme.look.blocks { "─" } else { "-" };
-    let used = name.chars().count() + word.len() + 8;
+    let used = name.chars().count() + word.len() + 6;
     Line::from(vec![
         Span::styled(line.repeat(2), theme.dim()),
         Span::styled(format!(" {} ", printable(name)), theme.bold()),
@@ -64,9 +64,10 @@ fn headline<'a>(name: &str, track: &Track, width: u16, theme: &Theme) -> Line<'a
 /// What there is to say; the most urgent first, because what does not fit is cut off.
 fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
     let now = &seen.condition;
+    let label_width = seen.rules.iter().map(|rule| rule.name.len()).max().unwrap_or(0).max(LABEL);
     let mut lines = Vec::new();
     let mut say = |label: &str, spans: Vec<Span<'a>>| {
-        let mut all = vec![Span::styled(format!(" {label:LABEL$} "), theme.dim())];
+        let mut all = vec![Span::styled(format!(" {label:label_width$} "), theme.dim())];
         all.extend(spans);
         lines.push(Line::from(all));
     };
@@ -83,13 +84,12 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
             format!("  recorded by {} ({}) {} ago", printable(&gate.program), gate.pid, ago(gate.recorded));
         say("gate", vec![Span::styled(text, theme.mood(Mood::Blocked)), Span::raw(by)]);
     }
-    let cells = if width >= 60 { 20 } else { 10 };
+    let cells = if width >= 100 { 20 } else { 12 };
     for rule in &seen.rules {
         let left = rule.remaining as f64 / rule.capacity.max(1) as f64;
         let bar = theme.look.bar(rule.remaining, rule.capacity, cells);
-        let period = crate::screen::period(rule);
         let text = format!("  {} of {} {} left", rule.remaining, rule.capacity, rule.unit);
-        let terms = format!("  {} per {period}, {}", rule.limit, rule.algorithm);
+        let terms = format!("  {}", crate::screen::terms(rule));
         say(
             &rule.name,
             vec![Span::styled(bar, theme.level(left)), Span::raw(text), Span::styled(terms, theme.dim())],

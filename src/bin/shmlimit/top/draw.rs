@@ -222,7 +222,7 @@ pub fn per_second(rate: f64) -> String {
 fn keys<'a>(app: &App, theme: &Theme) -> Line<'a> {
     let keys = match app.typing {
         true => "type a part of the name  Enter done  Esc all",
-        false => "q quit  ? help  up/down select  Tab pane  s sort  p pause  / filter  +/- interval",
+        false => "q quit  ? help  j/k select  Tab pane  s sort  p pause  / filter  +/- interval",
     };
     Line::styled(keys, theme.dim())
 }
