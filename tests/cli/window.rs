@@ -4,6 +4,7 @@
 use crate::cli::{Home, binary};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A busy machine may need long; a test that fails may take as long as this.
@@ -17,8 +18,9 @@ pub struct Window {
 impl Window {
     /// A window of that size, with these variables on top.
     pub fn new(home: &Home, (width, height): (u16, u16), variables: &[(&str, &str)]) -> Window {
-        let name = home.path().file_name().unwrap().to_str().unwrap();
-        let window = Window { socket: format!("shmlimit-{}-{name}", std::process::id()) };
+        static WINDOWS: AtomicU32 = AtomicU32::new(0);
+        let number = WINDOWS.fetch_add(1, Ordering::Relaxed);
+        let window = Window { socket: format!("shmlimit-{}-{number}", std::process::id()) };
         let mut command = Command::new("tmux");
         command.args(["-L", &window.socket, "-f", "/dev/null", "-u", "new-session", "-d"]);
         command.args(["-x", &width.to_string(), "-y", &height.to_string()]);

@@ -39,7 +39,8 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, look: Lo
         _ => return,
     };
     if now.offline || now.eta.is_none() {
-        let text = format!("until: shmlimit force {} {way_out}", snapshot.name);
+        let offline = if now.offline { "offline " } else { "" };
+        let text = format!("{offline}until: shmlimit force {} {way_out}", snapshot.name);
         rows::write(out, look, ("", width), &[Part::Dim(text)]);
     }
 }

@@ -6,7 +6,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::{Frame, Terminal};
 use std::io::{self, Stdout};
@@ -47,7 +47,11 @@ impl Screen {
     pub fn again(&mut self) -> io::Result<()> {
         let _ = disable_raw_mode();
         take()?;
-        self.terminal.clear()
+        execute!(io::stdout(), Clear(ClearType::All))?;
+        // One that knows nothing of what was drawn. (Clearing the old one would ask the terminal where its cursor is,
+        // and the answer goes to those who read keys.)
+        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        Ok(())
     }
 }
 
