@@ -33,6 +33,7 @@ fn it_shows_limiters_users_and_waiting_calls_live() {
     window.until("5000/5000");
     window.keys(&["Down"]);
     window.until("─ web  ready");
+    window.until(">web");
     let (mut child, _out, _) = home.start(&["run", "web", "--", "sh", "-c", "echo ready; read -r _"]);
     let text = window.until("1 of 3");
     for part in ["9/10", "9 of 10 requests left", "full again in", "users 1", "waiting 0", "HOLDS"] {
@@ -143,6 +144,20 @@ fn the_shell_gets_the_terminal_back_meanwhile() {
     window.keys(&["q"]);
     window.wait("the prompt", |text| !text.contains("GRANT/s"));
     window.is_clean(&modes);
+}
+
+#[test]
+fn it_ends_with_its_terminal() {
+    let home = home();
+    let window = top(&home, &[]);
+    let pid = window.child("shmlimit");
+    drop(window);
+    let gone = || !std::path::Path::new(&format!("/proc/{pid}")).exists();
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !gone() {
+        assert!(std::time::Instant::now() < end, "it goes on without a terminal");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
 }
 
 #[test]

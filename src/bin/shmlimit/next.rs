@@ -73,7 +73,7 @@ impl Change {
             What::NextUnit(rule, unit) => {
                 // What people count one of is not a plural.
                 let unit = unit.strip_suffix('s').unwrap_or(unit);
-                format!("next {unit} in {within} ({rule})")
+                format!("one more {unit} in {within} ({rule})")
             }
             What::Full(rule) => format!("{rule} full again in {within}"),
         }

@@ -110,11 +110,14 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
     lines
 }
 
+/// What of a sample is drawn.
+type Measure = fn(&Sample) -> f64;
+
 /// Grants, refusals and errors, the newest at the right.
 fn write_sparks(frame: &mut Frame, area: Rect, track: &Track, theme: &Theme) {
     let newest = track.rate();
     let percent = |ratio: f64| format!("{:.0}%", ratio * 100.0);
-    let sparks: [(&str, fn(&Sample) -> f64, Mood, String); 3] = [
+    let sparks: [(&str, Measure, Mood, String); 3] = [
         ("grants/s", |sample| sample.grants, Mood::Well, per_second(newest.grants)),
         ("refusals/s", |sample| sample.refusals, Mood::Slow, per_second(newest.refusals)),
         ("errors", |sample| sample.errors, Mood::Blocked, percent(newest.errors)),

@@ -140,7 +140,10 @@ fn write_list(
 ) {
     let wide = area.width >= 70;
     let cells = if area.width >= 100 { 16 } else { 8 };
-    let rows = order.iter().map(|name| row(name, &model.tracks[*name], (wide, cells), theme));
+    let rows = order.iter().enumerate().map(|(i, name)| {
+        let shape = Shape { wide, cells, selected: line == Some(i) };
+        row(name, &model.tracks[*name], &shape, theme)
+    });
     let right = |text: &'static str| Cell::from(Line::from(text).right_aligned());
     let mut heading =
         vec![Cell::from(" LIMITER"), Cell::from("STATE"), Cell::from("BUDGET LEFT"), right("FLIGHT")];
@@ -163,7 +166,7 @@ fn write_list(
     let focused = app.focus == Pane::Limiters;
     let table = Table::new(rows, widths)
         .header(Row::new(heading).style(theme.heading(focused)))
-        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
+        .row_highlight_style(theme.bold())
         .column_spacing(1);
     if focused {
         app.page = usize::from(area.height.saturating_sub(1));
@@ -171,10 +174,20 @@ fn write_list(
     frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(line));
 }
 
-fn row<'a>(name: &str, track: &Track, (wide, cells): (bool, usize), theme: &Theme) -> Row<'a> {
+/// How a line of the list is laid out.
+struct Shape {
+    wide: bool,
+    cells: usize,
+    selected: bool,
+}
+
+fn row<'a>(name: &str, track: &Track, shape: &Shape, theme: &Theme) -> Row<'a> {
     let right = |text: String| Cell::from(Line::from(text).right_aligned());
     let (word, mood) = track.verdict();
-    let name = Cell::from(format!(" {}", printable(name)));
+    // Bars and states keep their colours: what they show is why one is selected.
+    let mark = if shape.selected { ">" } else { " " };
+    let style = if shape.selected { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
+    let name = Cell::from(format!("{mark}{}", printable(name))).style(style);
     let mut row = vec![name, Cell::from(Span::styled(word, theme.mood(mood)))];
     let Some(seen) = track.seen.as_ref().filter(|_| track.error.is_none()) else { return Row::new(row) };
     // The one with the smallest part left is the one that counts.
@@ -183,11 +196,14 @@ fn row<'a>(name: &str, track: &Track, (wide, cells): (bool, usize), theme: &Them
     row.push(match tightest {
         None => Cell::from(""),
         Some(rule) => Cell::from(Line::from(vec![
-            Span::styled(theme.look.bar(rule.remaining, rule.capacity, cells), theme.level(left(&rule))),
+            Span::styled(
+                theme.look.bar(rule.remaining, rule.capacity, shape.cells),
+                theme.level(left(&rule)),
+            ),
             Span::raw(format!(" {}/{}", short(rule.remaining), short(rule.capacity))),
         ])),
     });
-    if !wide {
+    if !shape.wide {
         return Row::new(row);
     }
     let most = seen.condition.concurrency.map_or(String::new(), |most| format!("/{most}"));

@@ -156,10 +156,7 @@ fn users(now: &Snapshot, counts: &VecDeque<(Duration, BTreeMap<u32, u64>, u64)>)
         .iter()
         .map(|one| {
             // One that came later brought all it has, unless this is the first look.
-            let then = match first.1.get(&one.pid) {
-                Some(then) => *then,
-                None => 0,
-            };
+            let then = first.1.get(&one.pid).copied().unwrap_or(0);
             let grants = if counts.len() > 1 { one.granted.saturating_sub(then).min(all) } else { 0 };
             seen = seen.saturating_add(grants);
             User {
@@ -178,7 +175,7 @@ fn users(now: &Snapshot, counts: &VecDeque<(Duration, BTreeMap<u32, u64>, u64)>)
     let gone = all.saturating_sub(seen);
     if gone > 0 {
         let (rate, share) = (rate(gone), share(gone));
-        let program = "(gone again)".to_owned();
+        let program = "(came and went)".to_owned();
         users.push(User { pid: None, program, rate, share, held: 0, granted: gone, refused: 0, waiting: 0 });
     }
     users
