@@ -158,6 +158,9 @@ fn a_preset_that_is_not_there_yet_is_called_that() {
     assert!(home.names().is_empty());
 }
 
+/// Lines of a minute or so: what has not come by then does not come.
+const MOST: usize = 2000;
+
 /// Starts `status --watch …` with a pipe to read from.
 fn watch(home: &Home, arguments: &[&str]) -> (std::process::Child, impl Iterator<Item = String>) {
     let mut command = Command::new(binary());
@@ -171,7 +174,8 @@ fn watch(home: &Home, arguments: &[&str]) -> (std::process::Child, impl Iterator
 fn watching_goes_on_while_limiters_come_and_go_and_ends_when_nobody_reads() {
     let home = Home::new();
     let (mut child, mut lines) = watch(&home, &[]);
-    let mut until = |part: &str| lines.by_ref().find(|line| line.contains(part)).expect("it goes on");
+    let mut until =
+        |part: &str| assert!(lines.by_ref().take(MOST).any(|line| line.contains(part)), "no {part:?}");
     until("No limiters yet");
     home.tool(&["init", "web", "--rate", "10/day"]).succeeds();
     until("web  ready");
@@ -182,6 +186,22 @@ fn watching_goes_on_while_limiters_come_and_go_and_ends_when_nobody_reads() {
     assert!(!home.names().contains(&"web.shm".to_owned()), "who looks made it again");
     std::fs::write(home.path().join("bad.shm"), "no segment at all").unwrap();
     until("bad  cannot be shown");
+    drop(lines);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn watching_one_that_is_deleted_says_so_and_does_not_make_it_again() {
+    let home = Home::with(&["web", "--rate", "10/day"]);
+    let (mut child, mut lines) = watch(&home, &["web"]);
+    let mut until =
+        |part: &str| assert!(lines.by_ref().take(MOST).any(|line| line.contains(part)), "no {part:?}");
+    until("10 of 10 requests left");
+    std::fs::remove_file(home.path().join("web.shm")).unwrap();
+    until("no limiter \"web\"");
+    assert!(!home.names().contains(&"web.shm".to_owned()), "who looks made it again");
+    home.tool(&["init", "web", "--rate", "7/day"]).succeeds();
+    until("7 of 7 requests left");
     drop(lines);
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
@@ -227,9 +247,15 @@ fn on_a_terminal_it_is_drawn_in_place_fits_any_window_and_leaves_it_clean() {
     home.tool(&["acquire", "web"]).succeeds();
     let text = window.until("9 of 10 requests left");
     assert_eq!(text.matches("web  ").count(), 1, "in place:\n{text}");
+    window.keys(&["C-c"]);
+    window.wait("the prompt", |text| text.trim_end().ends_with('$'));
+    window.is_clean(&modes);
+    // Another size is no matter of time.
+    window.line("clear; shmlimit status --watch 1h");
+    window.until("web  ready");
     window.resize(40, 12);
     let text = window.wait("no bar", |text| text.contains("9 of 10") && !text.contains('█'));
-    assert_eq!(text.matches("every 1s").count(), 1, "{text}");
+    assert_eq!(text.matches("every 1h").count(), 1, "{text}");
     window.resize(60, 4);
     window.until("more lines");
     window.resize(80, 24);
