@@ -11,6 +11,7 @@ use ratatui::crossterm::terminal::{
 use ratatui::{Frame, Terminal};
 use std::io::{self, Stdout};
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
@@ -61,13 +62,20 @@ impl Drop for Screen {
     }
 }
 
+/// Whether the terminal is ours. Leaving twice would put the cursor where it was before, over a message written since.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
 fn take() -> io::Result<()> {
+    TAKEN.store(true, Ordering::SeqCst);
     enable_raw_mode()?;
     execute!(io::stdout(), EnterAlternateScreen, Hide).inspect_err(|_| leave())
 }
 
 /// A terminal that is gone needs nothing.
 fn leave() {
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
     let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
 }
