@@ -131,19 +131,29 @@ fn the_shell_gets_the_terminal_back_meanwhile() {
         } else {
             kill(pid, Signal::SIGTSTP).unwrap();
         }
-        window.until("Stopped");
+        window.wait("a prompt", |text| text.contains("Stopped") && text.trim_end().ends_with('$'));
         window.is_clean(&modes);
         window.line("clear; fg");
         window.until("GRANT/s");
     }
     // A stop that cannot be noticed leaves the terminal as it is; going on draws it anew.
     kill(pid, Signal::SIGSTOP).unwrap();
-    window.until("Stopped");
+    window.wait("a prompt", |text| text.contains("Stopped") && text.trim_end().ends_with('$'));
     window.line("fg");
     window.wait("top", |text| text.contains("GRANT/s") && !text.contains("Stopped"));
     window.keys(&["q"]);
-    window.wait("the prompt", |text| !text.contains("GRANT/s"));
+    window.wait("the prompt", |text| text.trim_end().ends_with('$'));
     window.is_clean(&modes);
+}
+
+#[test]
+fn without_a_shell_to_go_back_to_it_goes_on() {
+    let home = home();
+    let window = Window::new(&home, USUAL, &[]);
+    window.line("exec shmlimit top");
+    window.until("GRANT/s");
+    window.keys(&["C-z", "?"]);
+    window.until("any key closes");
 }
 
 #[test]
