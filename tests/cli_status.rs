@@ -125,6 +125,13 @@ fn a_rule_says_when_it_has_more_and_when_it_is_full() {
 }
 
 #[test]
+fn what_is_full_again_in_a_moment_is_no_news() {
+    let home = Home::with(&["fast", "--rate", "100/s"]);
+    home.tool(&["acquire", "fast", "--cost", "50"]).succeeds();
+    assert!(!shown(&home, "fast").contains("full again"));
+}
+
+#[test]
 fn a_pace_says_what_it_is_for_and_outcomes_how_calls_ended() {
     let home = Home::new();
     for arguments in [
@@ -263,6 +270,10 @@ fn on_a_terminal_it_is_drawn_in_place_fits_any_window_and_leaves_it_clean() {
     window.keys(&["C-c"]);
     window.wait("the prompt", |text| text.trim_end().ends_with('$'));
     window.is_clean(&modes);
+    home.tool(&["record", "web", "--status", "429"]).succeeds();
+    window.line("clear; LANG=C shmlimit status");
+    let text = window.until("ever: 1 x 429");
+    assert!(text.is_ascii() && text.contains("###"), "{text}");
     window.line("clear; bash -c 'shmlimit status --watch & sleep 0.2; kill -TERM $!; wait $!; echo code=$?'");
     window.until("code=143");
 }

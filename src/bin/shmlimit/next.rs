@@ -62,6 +62,11 @@ impl Change {
             .or_else(|| fills.max_by_key(|(within, _)| *within).map(full))
     }
 
+    /// Whether people want to read it: what is full again before they have read so far is no news.
+    pub fn is_news(&self) -> bool {
+        !matches!(self.what, What::Full(_)) || self.within > Duration::from_secs(1)
+    }
+
     /// Such as `half_open in 12s`.
     pub fn in_words(&self) -> String {
         let within = soon(self.within);

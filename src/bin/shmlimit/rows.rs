@@ -61,6 +61,11 @@ impl Look {
         format!("{}{}", full.repeat(filled), empty.repeat(cells - filled))
     }
 
+    /// Text as the terminal can show it.
+    pub fn spelled(&self, text: String) -> String {
+        if self.blocks { text } else { text.replace('×', "x").replace('…', "...") }
+    }
+
     /// How many cells a bar has where there is room for it.
     pub fn cells(&self) -> usize {
         match self.width {

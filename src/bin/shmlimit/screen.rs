@@ -52,7 +52,7 @@ pub fn limiter(snapshot: &Snapshot, all: bool, look: Look) -> String {
         let text = format!("{} times, after damage", snapshot.resets);
         rows::write(&mut out, look, ("reset", width), &[Part::Level(0.0, text)]);
     }
-    if let Some(change) = Change::of(snapshot) {
+    if let Some(change) = Change::of(snapshot).filter(Change::is_news) {
         rows::write(&mut out, look, ("next", width), &[Part::Plain(change.in_words())]);
     }
     if !snapshot.queue.is_empty() {
@@ -62,7 +62,7 @@ pub fn limiter(snapshot: &Snapshot, all: bool, look: Look) -> String {
     // Writing to a string cannot fail.
     let _ = crowd::write_queue(&mut out, &snapshot.queue, most, look);
     let _ = crowd::write_participants(&mut out, &snapshot.participants, &snapshot.queue, most, look);
-    out
+    look.spelled(out)
 }
 
 /// A limiter that cannot be shown, among others that can.

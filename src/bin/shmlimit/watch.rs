@@ -85,7 +85,7 @@ fn in_place(block: &str, every: Duration, look: Look) -> String {
     if fits < lines.len() {
         let more =
             format!("… {} more lines; a taller window or one limiter's name shows them", lines.len() - fits);
-        frame += &format!("{}{CLEAR_LINE}\n", look.paint.dim(&look.cut(&more)));
+        frame += &format!("{}{CLEAR_LINE}\n", look.paint.dim(&look.cut(&look.spelled(more))));
     }
     frame + CLEAR_BELOW
 }

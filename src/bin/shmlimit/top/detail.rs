@@ -71,7 +71,7 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
         all.extend(spans);
         lines.push(Line::from(all));
     };
-    if let Some(change) = Change::of(seen) {
+    if let Some(change) = Change::of(seen).filter(Change::is_news) {
         say("next", vec![Span::styled(change.in_words(), theme.bold())]);
     }
     if let (Some(cause), true) = (now.cause, now.breaker != shmlimit::kernel::policy::BreakerKind::None) {

@@ -31,8 +31,18 @@ pub struct Track {
     pub history: VecDeque<Sample>,
     pub users: Vec<User>,
     at: Duration,
-    counts: VecDeque<(Duration, BTreeMap<u32, u64>, u64)>,
+    counts: VecDeque<Counted>,
 }
+
+/// What was counted at a time: by each process, and by all there ever were.
+struct Counted {
+    at: Duration,
+    by: BTreeMap<Process, u64>,
+    all: u64,
+}
+
+/// A process has one place here, however often it is attached. Containers may number theirs alike.
+type Process = (u32, String);
 
 /// What happened between two looks, in a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -44,7 +54,7 @@ pub struct Sample {
 }
 
 /// One process, or all that came and went between two looks.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct User {
     /// None = those who are gone.
     pub pid: Option<u32>,
@@ -106,12 +116,14 @@ impl Track {
         if self.history.len() > REMEMBERED {
             self.history.pop_front();
         }
-        let own = snapshot.participants.iter().map(|one| (one.pid, one.granted)).collect();
-        self.counts.push_back((at, own, counts.granted));
+        let (users, all) = (users(&snapshot), counts.granted);
+        let by =
+            users.iter().map(|user| ((user.pid.unwrap_or(0), user.program.clone()), user.granted)).collect();
+        self.counts.push_back(Counted { at, by, all });
         if self.counts.len() > STEADY + 1 {
             self.counts.pop_front();
         }
-        self.users = users(&snapshot, &self.counts);
+        self.users = shares(users, &self.counts);
         self.error = None;
         self.at = at;
         self.seen = Some(Box::new(snapshot));
@@ -143,40 +155,43 @@ impl Track {
     }
 }
 
+/// Who is attached.
+fn users(now: &Snapshot) -> Vec<User> {
+    let mut users = BTreeMap::<Process, User>::new();
+    for one in &now.participants {
+        let user = users.entry((one.pid, one.program.clone())).or_insert_with(|| User {
+            pid: Some(one.pid),
+            program: one.program.clone(),
+            waiting: now.queue.iter().filter(|waiter| waiter.pid == one.pid).count(),
+            ..User::default()
+        });
+        user.held = user.held.saturating_add(one.held);
+        user.granted = user.granted.saturating_add(one.granted);
+        user.refused = user.refused.saturating_add(one.refused);
+    }
+    users.into_values().collect()
+}
+
 /// Who got how much of it lately, the busiest first.
-fn users(now: &Snapshot, counts: &VecDeque<(Duration, BTreeMap<u32, u64>, u64)>) -> Vec<User> {
-    let (Some(first), Some(last)) = (counts.front(), counts.back()) else { return Vec::new() };
-    let seconds = last.0.saturating_sub(first.0).as_secs_f64();
+fn shares(mut users: Vec<User>, counts: &VecDeque<Counted>) -> Vec<User> {
+    let (Some(first), Some(last)) = (counts.front(), counts.back()) else { return users };
+    let seconds = last.at.saturating_sub(first.at).as_secs_f64();
     let rate = |grants: u64| if seconds > 0.0 { grants as f64 / seconds } else { 0.0 };
-    let all = last.2.saturating_sub(first.2);
-    let share = |grants: u64| if all > 0 { (grants as f64 / all as f64).min(1.0) } else { 0.0 };
-    let mut seen = 0_u64;
-    let mut users: Vec<User> = now
-        .participants
-        .iter()
-        .map(|one| {
-            // One that came later brought all it has, unless this is the first look.
-            let then = first.1.get(&one.pid).copied().unwrap_or(0);
-            let grants = if counts.len() > 1 { one.granted.saturating_sub(then).min(all) } else { 0 };
-            seen = seen.saturating_add(grants);
-            User {
-                pid: Some(one.pid),
-                program: one.program.clone(),
-                rate: rate(grants),
-                share: share(grants),
-                held: one.held,
-                granted: one.granted,
-                refused: one.refused,
-                waiting: now.queue.iter().filter(|waiter| waiter.pid == one.pid).count(),
-            }
-        })
-        .collect();
+    let all = last.all.saturating_sub(first.all);
+    let share = |grants: u64| if all > 0 { grants as f64 / all as f64 } else { 0.0 };
+    let mut left = all;
+    for user in &mut users {
+        let process = (user.pid.unwrap_or(0), user.program.clone());
+        // One that came later got all it has meanwhile.
+        let then = first.by.get(&process).copied().unwrap_or(0);
+        let grants = user.granted.saturating_sub(then).min(left);
+        left -= grants;
+        (user.rate, user.share) = (rate(grants), share(grants));
+    }
     users.sort_by(|a, b| b.rate.total_cmp(&a.rate).then(b.held.cmp(&a.held)).then(a.pid.cmp(&b.pid)));
-    let gone = all.saturating_sub(seen);
-    if gone > 0 {
-        let (rate, share) = (rate(gone), share(gone));
+    if left > 0 {
         let program = "(came and went)".to_owned();
-        users.push(User { pid: None, program, rate, share, held: 0, granted: gone, refused: 0, waiting: 0 });
+        users.push(User { program, rate: rate(left), share: share(left), ..User::default() });
     }
     users
 }
@@ -231,6 +246,20 @@ mod tests {
             users.iter().map(|user| (user.pid.is_some(), user.share)).collect::<Vec<_>>(),
             [(true, 0.25), (false, 0.75)]
         );
+    }
+
+    #[test]
+    fn a_process_that_is_attached_twice_is_one_user() {
+        let place = tempfile::tempdir().unwrap();
+        let (first, second, mut model) = (limiter(&place), limiter(&place), Model::default());
+        take(&first, 3);
+        see(&mut model, 0, &first);
+        take(&first, 5);
+        take(&second, 7);
+        see(&mut model, 4, &first);
+        let users = &model.tracks["web"].users;
+        assert_eq!(users.len(), 1);
+        assert_eq!((users[0].rate, users[0].share, users[0].granted), (3.0, 1.0, 15));
     }
 
     #[test]
