@@ -24,6 +24,8 @@ macro_rules! screen {
         settings.add_filter(r"\b(for|in|each) [0-9.]+(ms|s|m|h|d)([0-9]+[smh])?", "$1 TIME");
         settings.add_filter(r"[0-9]+(ms|s|m) ago", "TIME ago");
         settings.add_filter(r"by shmlimit \([0-9]+\)", "by shmlimit (PID)");
+        // How long an id and a time are decides where the line breaks.
+        settings.add_filter(r"Retry-After\s+recorded", "Retry-After  recorded");
         // A row of those who wait, and of those who do not.
         let row = r"(?m)^ +[0-9]+  shmlimit +[0-9]+(?:ms|s|m)";
         settings.add_filter(
