@@ -85,10 +85,15 @@ pub fn is_missing(error: &Error) -> bool {
 /// Says that there is no such limiter, and which one may have been meant.
 pub fn unknown(place: &Place, name: &str) -> Failure {
     let Listing { directory, names, .. } = Limiter::list(place.dir.as_deref()).unwrap_or_default();
-    let near = nearest(name, names.iter().map(String::as_str).chain(presets::NAMES));
-    let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let at =
         if directory.as_os_str().is_empty() { String::new() } else { format!(" in {}", directory.display()) };
+    if presets::NAMES.contains(&name) {
+        return Failure::Usage(format!(
+            "no limiter {name:?} yet{at}; it is a preset, made at first use: shmlimit run {name} -- …"
+        ));
+    }
+    let near = nearest(name, names.iter().map(String::as_str).chain(presets::NAMES));
+    let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     Failure::Usage(format!(
         "no limiter {name:?}{at}, and no preset of that name{meant}\nmake it with: shmlimit init {name} --rate 35/s"
     ))
