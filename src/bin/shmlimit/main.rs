@@ -64,7 +64,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Verb::Simulate(args) => simulate::run(args),
         Verb::Demo(args) => demo::run(args),
         Verb::Bench(args) => bench::run(args),
-        Verb::Completions(args) => completions::run(args),
+        Verb::Completions(args) => completions::run(place, args),
         Verb::Man(args) => man::run(args),
     }
 }

@@ -198,10 +198,16 @@ fn trouble(seen: &Examination) -> Option<(Level, String)> {
         parts.push(format!("{who} still has a place in it"));
     }
     if permits > 0 {
-        parts.push(format!("{permits} permits are held by the dead"));
+        parts.push(match permits {
+            1 => "1 permit is held by the dead".to_owned(),
+            many => format!("{many} permits are held by the dead"),
+        });
     }
     if waiters > 0 {
-        parts.push(format!("{waiters} calls of the dead are in the queue"));
+        parts.push(match waiters {
+            1 => "1 call of the dead is in the queue".to_owned(),
+            many => format!("{many} calls of the dead are in the queue"),
+        });
     }
     let calendar = |policy: &shmlimit::Policy| {
         policy.rules().iter().any(|rule| rule.algorithm == Algorithm::FixedWindow)
