@@ -60,8 +60,10 @@ fn names(place: &Place, which: &str) -> String {
 fn plain(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "shmlimit", &mut script);
-    // What is for the scripts alone some of them would offer.
-    String::from_utf8_lossy(&script).replace(" --names", "")
+    // What is for the scripts alone bash would offer.
+    let offered =
+        |line: &str| if line.contains("opts=") { line.replace(" --names ", " ") } else { line.to_owned() };
+    String::from_utf8_lossy(&script).lines().map(|line| offered(line) + "\n").collect()
 }
 
 /// A verb that takes names of limiters: which of them, and whether more than one.

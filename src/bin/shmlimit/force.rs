@@ -1,6 +1,6 @@
 //! `force`: puts a breaker into a state.
 
-use crate::args::{Place, minutes};
+use crate::args::{Place, minutes, one_of};
 use crate::failure::Failure;
 use crate::{open, output, screen};
 use shmlimit::Condition;
@@ -58,8 +58,6 @@ fn in_words(name: &str, now: &Condition) -> String {
 }
 
 fn force(text: &str) -> Result<shmlimit::Force, String> {
-    shmlimit::Force::parse(text).ok_or_else(|| {
-        let known = shmlimit::Force::ALL.map(shmlimit::Force::as_str);
-        format!("must be one of {}", known.join(", "))
-    })
+    shmlimit::Force::parse(text)
+        .ok_or_else(|| one_of(text, &shmlimit::Force::ALL.map(shmlimit::Force::as_str)))
 }

@@ -6,6 +6,7 @@ use shmlimit::environment::{self, Patch};
 
 const CHECK: &str = "environment";
 const PREFIX: &str = "SHMLIMIT_";
+const OLDER_PREFIX: &str = "ANIVAULT_";
 
 /// Those that are no settings of a limiter. A test looks through the source for others.
 pub const OTHERS: [&str; 3] = ["SHMLIMIT_DIR", "SHMLIMIT_GROUP", "ANIVAULT_DIR"];
@@ -17,9 +18,14 @@ pub fn check() -> Vec<Finding> {
         std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
     given.sort();
     for name in given.iter().filter(|name| !known.contains(name)) {
-        let near = nearest(name, known.iter().map(String::as_str));
-        // The other prefix belongs to another program too, which has variables of its own.
-        if !name.starts_with(PREFIX) && near.is_none() {
+        let Some(prefix) = [PREFIX, OLDER_PREFIX].into_iter().find(|prefix| name.starts_with(prefix)) else {
+            continue;
+        };
+        // Without what they have in common: that would make any two of them near.
+        let of_prefix = known.iter().filter_map(|known| known.strip_prefix(prefix));
+        let near = nearest(&name[prefix.len()..], of_prefix).map(|near| format!("{prefix}{near}"));
+        // The older prefix belongs to another program too, which has variables of its own.
+        if prefix == OLDER_PREFIX && near.is_none() {
             continue;
         }
         let finding = Finding::warn(CHECK, name, "is no variable that shmlimit reads");

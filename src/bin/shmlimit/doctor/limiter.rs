@@ -12,6 +12,8 @@ use std::time::Duration;
 
 const CHECK: &str = "limiter";
 const DAY: Duration = Duration::from_secs(86_400);
+/// Few servers mean so long a Retry-After (R142).
+const LONG_GATE: Duration = Duration::from_secs(3600);
 const HOUR: Nanos = Nanos::from_secs(3600);
 /// A wall clock that was set by less makes no difference to anybody.
 const CLOCK_SET: Duration = Duration::from_secs(60);
@@ -227,7 +229,7 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
     let mut findings = Vec::new();
     let since = screen::ago(now.state_for);
     let force = |to: &str| format!("shmlimit force {name} {to}");
-    if let Some(gate) = now.gate.as_ref().filter(|gate| gate.opens_in > DAY) {
+    if let Some(gate) = now.gate.as_ref().filter(|gate| gate.opens_in > LONG_GATE) {
         findings.push(
             Finding::warn(
                 CHECK,
