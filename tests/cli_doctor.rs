@@ -307,3 +307,49 @@ fn only_the_limiters_named_are_looked_at_and_a_mistyped_one_is_refused() {
     doctor(&home, &["othre"], &[]).fails(2, &["did you mean \"other\""]);
     doctor(&home, &["../other"], &[]).fails(2, &["bad limiter name"]);
 }
+
+/// Who comes, goes, is granted and changes settings all the time must not look dead, damaged or lost.
+#[test]
+fn a_busy_limiter_is_well_and_is_not_harmed() {
+    let home = Home::with(&["api", "--concurrency", "3"]);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let going = || !stop.load(std::sync::atomic::Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let user = || {
+            while going() {
+                let limiter = queue::open(&home, "api");
+                for _ in 0..500 {
+                    drop(limiter.try_acquire(&shmlimit::Request::new()));
+                }
+                drop(limiter.acquire(&shmlimit::Request::new()).unwrap());
+            }
+        };
+        scope.spawn(user);
+        scope.spawn(user);
+        scope.spawn(|| {
+            let limiter = queue::open(&home, "api");
+            while going() {
+                for most in ["3", "4"] {
+                    limiter.set("concurrency", most).unwrap();
+                }
+            }
+        });
+        let found: Vec<Value> =
+            (0..20).flat_map(|i| complaints(&home, if i % 2 == 0 { &[] } else { &["--fix"] })).collect();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(found, Vec::<Value>::new());
+    });
+    let status = home.status("api");
+    assert_eq!((&status["in_flight"], &status["resets"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn a_segment_that_the_group_cannot_use_is_shared_with_it() {
+    let home = Home::new();
+    let group = nix::unistd::getegid().to_string();
+    home.tool(&["init", "api", "--rate", "9/s", "--shared-with", &group]).succeeds();
+    assert_eq!(complaints(&home, &[]), Vec::<Value>::new());
+    fs::set_permissions(home.path().join("api.shm"), fs::Permissions::from_mode(0o600)).unwrap();
+    complains(&home, "warn", &["members of the group cannot use it", "0600", "0660"]);
+    is_fixed(&home, &["now 0660"]);
+}

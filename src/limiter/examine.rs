@@ -3,12 +3,14 @@
 use super::builder::Builder;
 use super::condition::Condition;
 use crate::error::Error;
+use crate::kernel::queue::WAITERS;
 use crate::kernel::state::View;
 use crate::kernel::{Policy, Time};
 use crate::segment::journal::{self, Found};
 use crate::segment::layout::{self, SLOTS, header};
 use crate::segment::memory::Reader;
 use crate::segment::recover::{self, Verified};
+use crate::segment::words::Words;
 use crate::segment::{create, lock, program_name, slots};
 use crate::sys::{self, Clock, FileFacts};
 use std::path::PathBuf;
@@ -18,6 +20,8 @@ use std::time::{Duration, Instant};
 /// How long a lock must be held by one and the same acquisition before that is worth a word. A decision takes less than
 /// a millionth of it.
 const LONG: Duration = Duration::from_millis(100);
+/// How often a limiter that is changed all the time is looked at.
+const LOOKS: u32 = 20;
 
 /// A limiter's file as it is, seen without becoming a participant.
 #[derive(Debug, Clone)]
@@ -129,11 +133,6 @@ impl super::Limiter {
 impl Examination {
     fn of(verified: &Verified, facts: &FileFacts, path: PathBuf) -> Result<Examination, Error> {
         let Verified { words, backing } = verified;
-        let policy = match journal::read(words, recover::policy) {
-            Some(policy) => Some(policy.map_err(|problem| Error::Damaged { path: path.clone(), problem })?),
-            // Somebody is at it, or died at it.
-            None => recover::policy(words).ok(),
-        };
         let clock = Clock::discover().map_err(Error::io("read the clock for", &path))?;
         let boot = sys::boot_id().map_err(Error::io("find the boot identity for", &path))?;
         let probe = backing.reopen().map_err(Error::io("open", &path))?;
@@ -141,33 +140,47 @@ impl Examination {
         let lock = holder(verified, &lives)?;
         let now = Time(clock.now().wrapping_add(words.load(layout::CLOCK_OFFSET)));
         let other_boot = words.load_array(layout::BOOT) != boot;
-        let seen = journal::read(words, |words| {
-            let view = Reader(words.cells());
-            let now = now.max(view.core().latest);
-            let sound =
-                policy.as_ref().is_none_or(|policy| recover::is_sound(&view, policy, Found::Whole, now));
-            (sound, Condition::of(&view, now), view.wall(now))
+        let sight = (0..LOOKS).find_map(|look| {
+            if look > 0 {
+                std::thread::sleep(LONG / LOOKS);
+            }
+            journal::read(words, |words| Sight::of(words, now))
         });
-        let wall = seen.as_ref().map_or(0, |(_, _, wall)| wall.abs_diff(sys::wall_now()));
-        // A clock that has begun anew is behind what was stored: that is put right, not damage.
-        let ahead = words.load(layout::CORE) > now.0.saturating_add(recover::SKEW);
+        let unfinished =
+            sight.is_none() && lock.as_ref().map_or_else(|| is_abandoned(words), |lock| !lock.alive);
+        let whole = sight.is_some();
+        let sight = match sight {
+            Some(sight) => sight,
+            // Nobody is at it any more; what is half done is not looked at too closely.
+            None if unfinished => Sight::of(words, now),
+            None => Sight {
+                policy: Err(String::new()),
+                lost_permits: 0,
+                waiters: Vec::new(),
+                ..Sight::of(words, now)
+            },
+        };
+        let policy = match sight.policy {
+            Err(problem) if whole => return Err(Error::Damaged { path, problem }),
+            policy => policy.ok(),
+        };
         let mut attached = Vec::new();
         for one in (0..SLOTS).filter_map(|slot| slots::participant(words, slot)) {
-            attached.push((
-                one.slot,
-                Attached {
+            let alive = lives(one.slot)?;
+            // Who leaves takes its name off first: one without a pulse whose name is still there is dead.
+            let stayed =
+                slots::participant(words, one.slot).is_some_and(|now| now.generation == one.generation);
+            if alive || stayed {
+                attached.push(Attached {
                     pid: one.pid,
                     program: program_name(&one.program),
-                    alive: lives(one.slot)?,
+                    alive,
                     held: one.held.total,
                     held_for: one.held_since.map(|since| Duration::from_nanos(now.since(since).0)),
-                    waiting: 0,
-                },
-            ));
+                    waiting: sight.waiters.iter().filter(|slot| **slot == Some(one.slot)).count(),
+                });
+            }
         }
-        let lost_waiters = waiters(verified, &mut attached);
-        let unowned = |slot: &usize| !slots::is_owned(words, *slot);
-        let lost_permits = (0..SLOTS).filter(unowned).map(|slot| slots::held(words, slot).total);
         Ok(Examination {
             path,
             owner: facts.uid,
@@ -177,17 +190,67 @@ impl Examination {
             policy,
             retired: words.load(layout::RETIRED) != 0,
             other_boot,
-            unfinished: words.load(layout::VERSION) & 1 != 0 && lock.as_ref().is_none_or(|lock| !lock.alive),
-            unsound: !other_boot && (ahead || seen.as_ref().is_some_and(|(sound, ..)| !sound)),
+            unfinished,
+            // A clock that has begun anew with the machine is put right, and no damage.
+            unsound: whole && !other_boot && !sight.sound,
             lock,
             resets: words.load(layout::RESETS),
-            attached: attached.into_iter().map(|(_, one)| one).collect(),
-            lost_permits: lost_permits.fold(0, u32::saturating_add),
-            lost_waiters,
-            wall_clock_set_by: Duration::from_nanos(if other_boot { 0 } else { wall }),
-            condition: seen.map(|(_, condition, _)| condition),
+            attached,
+            lost_permits: sight.lost_permits,
+            lost_waiters: sight.waiters.iter().filter(|slot| slot.is_none()).count(),
+            wall_clock_set_by: Duration::from_nanos(if other_boot || !whole {
+                0
+            } else {
+                sight.wall_clock_set_by
+            }),
+            condition: whole.then_some(sight.condition),
         })
     }
+}
+
+/// What must be seen in one moment to fit together.
+struct Sight {
+    policy: Result<Policy, String>,
+    sound: bool,
+    lost_permits: u32,
+    /// The slot of each call in the queue; `None` if it has no owner.
+    waiters: Vec<Option<usize>>,
+    wall_clock_set_by: u64,
+    condition: Condition,
+}
+
+impl Sight {
+    fn of(words: &Words, now: Time) -> Sight {
+        let view = Reader(words.cells());
+        let policy = recover::policy(words);
+        let is_sound = |policy| recover::is_sound(&view, policy, Found::Whole, now);
+        let unowned = (0..SLOTS).filter(|slot| !slots::is_owned(words, *slot));
+        let places = |block| view.places(block).map(move |place| 64 * block + place);
+        let owner = |place| {
+            let standing = view.standing(place);
+            slots::is_entered(words, standing.owner).then(|| standing.slot())
+        };
+        let later = now.max(view.core().latest);
+        Sight {
+            sound: policy.as_ref().is_ok_and(is_sound),
+            lost_permits: unowned.map(|slot| slots::held(words, slot).total).fold(0, u32::saturating_add),
+            waiters: (0..WAITERS / 64).flat_map(places).map(owner).collect(),
+            wall_clock_set_by: view.wall(later).abs_diff(sys::wall_now()),
+            condition: Condition::of(&view, later),
+            policy,
+        }
+    }
+}
+
+/// Whether a change is under way that nobody has the lock for: only damage leaves that.
+fn is_abandoned(words: &Words) -> bool {
+    let look = || {
+        let free = lock::owner(words.lock().load(Ordering::Relaxed)).is_none();
+        (free, words.load(layout::VERSION))
+    };
+    let first = look();
+    std::thread::sleep(LONG / LOOKS);
+    first.0 && first.1 & 1 != 0 && look() == first
 }
 
 /// Who has held the lock for long: the same acquisition, or a dead one.
@@ -203,7 +266,7 @@ fn holder(
     let Some(first) = look() else { return Ok(None) };
     let began = Instant::now();
     while began.elapsed() < LONG {
-        std::thread::sleep(LONG / 20);
+        std::thread::sleep(LONG / LOOKS);
         if look() != Some(first) {
             return Ok(None);
         }
@@ -215,22 +278,4 @@ fn holder(
         // Only damage puts a slot there that cannot exist.
         alive: first.0 < SLOTS && lives(first.0)?,
     }))
-}
-
-/// Counts the calls in the queue with their owners; says how many have none.
-fn waiters(verified: &Verified, attached: &mut [(usize, Attached)]) -> usize {
-    let words = &verified.words;
-    let view = Reader(words.cells());
-    let mut lost = 0;
-    for block in 0..crate::kernel::queue::WAITERS / 64 {
-        for place in view.places(block) {
-            let standing = view.standing(64 * block + place);
-            let owner = attached.iter_mut().find(|(slot, _)| *slot == standing.slot());
-            match owner.filter(|_| slots::is_entered(words, standing.owner)) {
-                Some((_, one)) => one.waiting += 1,
-                None => lost += 1,
-            }
-        }
-    }
-    lost
 }
