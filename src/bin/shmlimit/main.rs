@@ -27,6 +27,7 @@ mod set;
 mod simulate;
 mod status;
 mod top;
+mod variables;
 
 use args::{Args, Verb};
 use clap::Parser;

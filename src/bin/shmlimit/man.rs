@@ -3,6 +3,7 @@
 use crate::args::Args;
 use crate::failure::Failure;
 use crate::output;
+use crate::variables::VARIABLES;
 use clap::{Command, CommandFactory};
 use shmlimit::config::nearest;
 use shmlimit::environment;
@@ -150,23 +151,12 @@ Else the directory.
 fn environment_section() -> String {
     let settings: Vec<String> =
         environment::variables().filter(|name| name.starts_with("SHMLIMIT_")).collect();
+    let others: String =
+        VARIABLES.iter().map(|(name, meaning)| format!(".TP\n.B {name}\n{meaning}\n")).collect();
     format!(
-        r".SH ENVIRONMENT
-.TP
-.B SHMLIMIT_DIR
-Directory of the limiters. Without it
-.BR ANIVAULT_DIR .
-.TP
-.B SHMLIMIT_GROUP
-Whoever waits under this name takes turns as one.
-.TP
-.B NO_COLOR
-No colours.
-.PP
-These change settings of limiters with a five\-state breaker, for all who share them, when such a limiter is opened
-to be used: {}. The same names may begin with ANIVAULT_.
-",
-        settings.join(", ")
+        ".SH ENVIRONMENT\n{others}.PP\nThese change settings of limiters with a five\\-state breaker, for all who share \
+         them, when such a limiter is opened\nto be used:\n{}.\nThe same names may begin with ANIVAULT_.\n",
+        settings.join(",\n")
     )
 }
 

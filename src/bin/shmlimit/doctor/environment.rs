@@ -1,6 +1,7 @@
 //! The variables that shmlimit reads.
 
 use super::finding::Finding;
+use crate::variables::VARIABLES;
 use shmlimit::config::nearest;
 use shmlimit::environment::{self, Patch};
 
@@ -8,12 +9,10 @@ const CHECK: &str = "environment";
 const PREFIX: &str = "SHMLIMIT_";
 const OLDER_PREFIX: &str = "ANIVAULT_";
 
-/// Those that are no settings of a limiter. A test looks through the source for others.
-pub const OTHERS: [&str; 3] = ["SHMLIMIT_DIR", "SHMLIMIT_GROUP", "ANIVAULT_DIR"];
-
 pub fn check() -> Vec<Finding> {
     let mut findings = Vec::new();
-    let known: Vec<String> = environment::variables().chain(OTHERS.into_iter().map(str::to_owned)).collect();
+    let known: Vec<String> =
+        environment::variables().chain(VARIABLES.map(|(name, _)| name.to_owned())).collect();
     let mut given: Vec<String> =
         std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
     given.sort();
