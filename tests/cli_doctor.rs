@@ -186,6 +186,10 @@ fn files_that_others_may_read_or_write_are_closed() {
         is_fixed(&home, &["now 0600"]);
         assert_eq!(mode(name), 0o600);
     }
+    fs::write(home.path().join("letter.shm"), "dear").unwrap();
+    fs::set_permissions(home.path().join("letter.shm"), fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(complaints(&home, &["--fix"])[0]["fixed"], false, "what is no segment is left alone");
+    assert_eq!(mode("letter.shm"), 0o666);
 }
 
 #[test]
@@ -198,9 +202,11 @@ fn a_directory_that_anybody_may_write_is_closed_if_it_is_ours_alone() {
     // Group-writable without the set-group-id bit is left to its owner to decide.
     open(0o707);
     is_fixed(&home, &["closed to others (mode 0705)"]);
-    // With other things in it, or a sticky bit such as /tmp has, it is somebody's place for something else.
-    fs::write(home.path().join("letter.txt"), "").unwrap();
-    for mode in [0o707, 0o1777] {
+    // With a sticky bit such as /tmp has, or other things in it, it is somebody's place for something else.
+    for (mode, letter) in [(0o1777, false), (0o707, true)] {
+        if letter {
+            fs::write(home.path().join("letter.txt"), "").unwrap();
+        }
         open(mode);
         let found = complaints(&home, &["--fix"]);
         assert_eq!((found.len(), &found[0]["fixed"]), (1, &false.into()), "{found:?}");

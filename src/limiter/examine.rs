@@ -17,9 +17,11 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a lock must be held by one and the same acquisition before that is worth a word. A decision takes less than
-/// a millionth of it.
-const LONG: Duration = Duration::from_millis(100);
+/// How long a lock must be held by one and the same acquisition before that is worth a word: as long as callers wait for
+/// it. A holder that merely waits for a processor needs less, also on a machine with too much to do.
+const LONG: Duration = Duration::from_secs(1);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(5);
 /// How often a limiter that is changed all the time is looked at.
 const LOOKS: u32 = 20;
 
@@ -43,7 +45,7 @@ pub struct Examination {
     pub retired: bool,
     /// Last used in another boot of the machine. Opening it makes its clock go on.
     pub other_boot: bool,
-    /// Who has held the lock for a tenth of a second or more, or died with it.
+    /// Who has held the lock for a second or more, or died with it.
     pub lock: Option<LockHolder>,
     /// Somebody died in the middle of a change. The next to open the limiter undoes it.
     pub unfinished: bool,
@@ -142,7 +144,7 @@ impl Examination {
         let other_boot = words.load_array(layout::BOOT) != boot;
         let sight = (0..LOOKS).find_map(|look| {
             if look > 0 {
-                std::thread::sleep(LONG / LOOKS);
+                std::thread::sleep(PAUSE);
             }
             journal::read(words, |words| Sight::of(words, now))
         });
@@ -249,7 +251,7 @@ fn is_abandoned(words: &Words) -> bool {
         (free, words.load(layout::VERSION))
     };
     let first = look();
-    std::thread::sleep(LONG / LOOKS);
+    std::thread::sleep(PAUSE);
     first.0 && first.1 & 1 != 0 && look() == first
 }
 
@@ -264,18 +266,25 @@ fn holder(
         lock::owner(word).map(|by| (by, word & !lock::WAITERS))
     };
     let Some(first) = look() else { return Ok(None) };
+    // Only damage puts a slot there that cannot exist.
+    let alive = || Ok::<bool, Error>(first.0 < SLOTS && lives(first.0)?);
     let began = Instant::now();
-    while began.elapsed() < LONG {
-        std::thread::sleep(LONG / LOOKS);
+    let mut lives_on = alive()?;
+    while lives_on && began.elapsed() < LONG {
+        std::thread::sleep(PAUSE);
+        lives_on = alive()?;
         if look() != Some(first) {
             return Ok(None);
         }
+    }
+    // Who let go of it before it died is not meant.
+    if look() != Some(first) {
+        return Ok(None);
     }
     let who = slots::participant(words, first.0);
     Ok(Some(LockHolder {
         pid: who.map_or(0, |one| one.pid),
         program: who.map_or_else(|| "unknown".to_owned(), |one| program_name(&one.program)),
-        // Only damage puts a slot there that cannot exist.
-        alive: first.0 < SLOTS && lives(first.0)?,
+        alive: lives_on,
     }))
 }
