@@ -419,6 +419,11 @@
 #define SHMLIMIT_SEGMENT_RETIRED_HANDED_OVER 2
 
 /**
+ * `retired`: removed on purpose; nothing comes next until somebody makes it.
+ */
+#define SHMLIMIT_SEGMENT_RETIRED_REMOVED 3
+
+/**
  * The participant in slot S lives as long as somebody holds the lock on the byte at this offset + S: ask with
  * `fcntl(fd, F_OFD_GETLK, ...)` for a write lock of one byte, and never take one.
  */

@@ -44,6 +44,11 @@ const VARIABLES: [(&str, &str); 11] = [
 ];
 const BUCKET_CAP: &str = "rules.N.burst";
 
+/// All variables that are understood here, with both prefixes.
+pub fn variables() -> impl Iterator<Item = String> {
+    PREFIXES.iter().flat_map(|prefix| VARIABLES.map(|(name, _)| format!("{prefix}{name}")))
+}
+
 /// Why the environment is refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

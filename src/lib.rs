@@ -124,9 +124,10 @@ pub use kernel::sheet::Transition;
 pub use kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft};
 #[cfg(not(loom))]
 pub use limiter::{
-    AcquireError, Builder, Code, Condition, Counts, GateSnapshot, Grant, Limiter, Listing, NetError, Outcome,
-    OutcomeCounts, OwnedGrant, PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, Recorded, Refusal,
-    Request, RuleSnapshot, Snapshot, Step, WaiterSnapshot, Waiting,
+    AcquireError, Attached, Builder, ClockFacts, Code, Condition, Counts, DirectoryFacts, Examination,
+    GateSnapshot, Grant, Limiter, Listing, LockHolder, NetError, Outcome, OutcomeCounts, OwnedGrant,
+    PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, Recorded, Refusal, Removal, Request, RuleSnapshot,
+    Snapshot, Step, Storage, WaiterSnapshot, Waiting,
 };
 
 /// What the C header tells and the tests of the promises must see: where things lie in a segment, and bounds that a

@@ -6,20 +6,24 @@ use crate::kernel::state::WHOLE_SHARE;
 
 const SECOND: u64 = 1_000_000_000;
 /// Every spelling of a unit of time, and its length in nanoseconds.
-const UNITS: [(&str, u64); 20] = [
+const UNITS: [(&str, u64); 25] = [
     ("ns", 1),
     ("us", 1_000),
     ("µs", 1_000),
     ("ms", 1_000_000),
     ("s", SECOND),
     ("sec", SECOND),
+    ("secs", SECOND),
     ("second", SECOND),
     ("seconds", SECOND),
     ("m", 60 * SECOND),
     ("min", 60 * SECOND),
+    ("mins", 60 * SECOND),
     ("minute", 60 * SECOND),
     ("minutes", 60 * SECOND),
     ("h", 3_600 * SECOND),
+    ("hr", 3_600 * SECOND),
+    ("hrs", 3_600 * SECOND),
     ("hour", 3_600 * SECOND),
     ("hours", 3_600 * SECOND),
     ("d", 86_400 * SECOND),
@@ -27,6 +31,24 @@ const UNITS: [(&str, u64); 20] = [
     ("days", 86_400 * SECOND),
     ("w", 604_800 * SECOND),
     ("week", 604_800 * SECOND),
+    ("weeks", 604_800 * SECOND),
+];
+/// Every spelling of how many, for amounts such as `10k` and `64KiB`.
+const MULTIPLES: [(&str, u64); 14] = [
+    ("", 1),
+    ("k", 1_000),
+    ("K", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("B", 1),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("KiB", 1 << 10),
+    ("kiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
 ];
 
 /// A share is counted in parts of `10^-SHARE_DIGITS`.
@@ -41,26 +63,71 @@ pub struct Rate {
     pub period: Nanos,
 }
 
-/// Reads a duration: `250ms`, `30s`, `1.5h`, `1d`, or a plain number of seconds.
+/// Reads a duration: `250ms`, `30s`, `1.5h`, `1h30m`, `1d`, or a plain number of seconds.
 ///
 /// ```
 /// use shmlimit::{Nanos, config::duration};
 /// assert_eq!(duration("0.1"), Ok(Nanos(100_000_000)));
 /// assert_eq!(duration("5m"), Ok(Nanos::from_secs(300)));
+/// assert_eq!(duration("1h30m"), Ok(Nanos::from_secs(5400)));
 /// assert!(duration("soon").is_err());
 /// ```
 pub fn duration(text: &str) -> Result<Nanos, String> {
-    let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let size = match unit.trim_start() {
-        "" => SECOND,
-        unit => unit_size(unit).ok_or_else(not_a_duration)?,
-    };
-    decimal_times(number, size).map(Nanos)
+    let (first, size, mut rest) = part(text.trim())?;
+    let (mut total, mut size) = (decimal_times(first, size.unwrap_or(SECOND))?, size);
+    // Several parts go from large to small, each with its unit: anything else is a slip.
+    while !rest.is_empty() {
+        let (number, next, after) = part(rest)?;
+        let (Some(larger), Some(smaller)) = (size, next) else { return Err(not_a_duration()) };
+        if smaller >= larger {
+            return Err(not_a_duration());
+        }
+        total = total.checked_add(decimal_times(number, smaller)?).ok_or_else(too_large)?;
+        (size, rest) = (next, after);
+    }
+    Ok(Nanos(total))
 }
 
-/// Reads a rate: `35/s`, `1000/day`, `40/10s`.
+/// The number at the start of a text, the size of its unit if it has one, and what follows.
+fn part(text: &str) -> Result<(&str, Option<u64>, &str), String> {
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let (number, rest) = text.split_at(text.find(|c| !is_number(c)).unwrap_or(text.len()));
+    let rest = rest.trim_start();
+    let (unit, after) = rest.split_at(rest.find(is_number).unwrap_or(rest.len()));
+    let size = match unit.trim_end() {
+        "" => None,
+        unit => Some(unit_size(unit).ok_or_else(not_a_duration)?),
+    };
+    Ok((number, size, after))
+}
+
+/// Reads a whole amount: `900`, `10_000`, `10k`, `1.5M`, `10MB`, `64KiB`.
+///
+/// ```
+/// use shmlimit::config::amount;
+/// assert_eq!((amount("10k"), amount("1.5MB"), amount("64KiB")), (Ok(10_000), Ok(1_500_000), Ok(65_536)));
+/// assert!(amount("1.5").is_err() && amount("-1").is_err() && amount("10x").is_err());
+/// ```
+pub fn amount(text: &str) -> Result<u64, String> {
+    let wanted = || "must be a whole number, not negative, such as 900, 10k or 64KiB".to_owned();
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | '_')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let multiple = MULTIPLES.iter().find(|(name, _)| *name == unit.trim_start());
+    let (_, size) = multiple.ok_or_else(wanted)?;
+    if number.starts_with(['_', '.']) || number.ends_with(['_', '.']) || number.contains("__") {
+        return Err(wanted());
+    }
+    match decimal_times(&number.replace('_', ""), *size) {
+        Err(problem) if problem == too_large() => {
+            Err(format!("is too large for a whole number; at most {}", u64::MAX))
+        }
+        Err(_) => Err(wanted()),
+        Ok(amount) => Ok(amount),
+    }
+}
+
+/// Reads a rate: `35/s`, `1000/day`, `40/10s`, `10k/h`, `35 per second`.
 ///
 /// ```
 /// use shmlimit::{Nanos, config::{Rate, rate}};
@@ -69,12 +136,10 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
 /// ```
 pub fn rate(text: &str) -> Result<Rate, String> {
     let wanted = || "must be a whole number per time, such as 35/s, 1000/day or 40/10s".to_owned();
-    let (limit, period) = text.split_once('/').ok_or_else(wanted)?;
-    let (limit, period) = (limit.trim(), period.trim());
-    if limit.is_empty() || !limit.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(wanted());
-    }
-    let limit = limit.parse().map_err(|_| too_large())?;
+    let (limit, period) = text.split_once('/').or_else(|| text.split_once(" per ")).ok_or_else(wanted)?;
+    let period = period.trim();
+    let limit =
+        amount(limit).map_err(|problem| if problem.contains("too large") { problem } else { wanted() })?;
     let period = match unit_size(period) {
         Some(size) => Nanos(size),
         None if period.ends_with(|c: char| c.is_ascii_digit()) => return Err(wanted()),
@@ -162,7 +227,7 @@ fn decimal_times(number: &str, size: u64) -> Result<u64, String> {
 }
 
 pub(crate) fn not_a_duration() -> String {
-    "must be a duration such as \"250ms\", \"30s\", \"5m\", \"24h\", \"1d\", or a number of seconds".into()
+    "must be a duration such as \"250ms\", \"30s\", \"5m\", \"1h30m\", \"1d\", or a number of seconds".into()
 }
 
 fn too_fine() -> String {
@@ -194,6 +259,11 @@ mod tests {
             ("0.000000001", 1),
             ("0", 0),
             (" 5 min ", 300 * SECOND),
+            ("15mins", 900 * SECOND),
+            ("1h30m", 5_400 * SECOND),
+            ("1h 30m", 5_400 * SECOND),
+            ("1 day 2 hours", 93_600 * SECOND),
+            ("1m0.5s", 60 * SECOND + SECOND / 2),
             ("18446744073709551615ns", u64::MAX),
         ] {
             assert_eq!(duration(text), Ok(Nanos(nanos)), "{text}");
@@ -202,7 +272,24 @@ mod tests {
 
     #[test]
     fn what_is_no_duration_is_refused() {
-        for text in ["", "s", ".", "1.2.3s", "-1s", "+1s", "1e3", "NaN", "inf", "5 parsecs", "1s2", "٣s"] {
+        for text in [
+            "",
+            "s",
+            ".",
+            "1.2.3s",
+            "-1s",
+            "+1s",
+            "1e3",
+            "NaN",
+            "inf",
+            "5 parsecs",
+            "1s2",
+            "٣s",
+            "30m1h",
+            "1m1m",
+            "1 2s",
+            "1h30",
+        ] {
             assert!(duration(text).is_err(), "{text}");
         }
         assert_eq!(duration("0.5ns"), Err(too_fine()));
@@ -239,6 +326,9 @@ mod tests {
             ("5000/h", 5000, 3_600),
             ("40/10s", 40, 10),
             ("1 / min", 1, 60),
+            ("35 per second", 35, 1),
+            ("10k/day", 10_000, 86_400),
+            ("2/2weeks", 2, 2 * 604_800),
         ] {
             assert_eq!(rate(text), Ok(Rate { limit, period: Nanos::from_secs(seconds) }), "{text}");
         }

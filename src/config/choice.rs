@@ -1,7 +1,7 @@
 //! What somebody who opens a limiter says about it.
 
 use super::set::put;
-use super::{Config, ConfigError, Overrides, rate};
+use super::{Config, ConfigError, Overrides, amount, rate};
 use crate::kernel::{Algorithm, Policy};
 use crate::presets;
 
@@ -78,7 +78,7 @@ impl Choice {
             match key.as_str() {
                 "rate" => overrides.rate = Some(rate(value).map_err(bad)?),
                 "burst" => {
-                    let whole = value.trim().parse().map_err(|_| bad("must be a whole number".to_owned()))?;
+                    let whole = amount(value).map_err(bad)?;
                     overrides.burst = Some(whole);
                 }
                 "algorithm" => overrides.algorithm = Some(Algorithm::parse(0, value)?),

@@ -23,7 +23,7 @@ mod read;
 mod set;
 mod write;
 
-pub use crate::quantity::{Rate, duration, rate, share};
+pub use crate::quantity::{Rate, amount, duration, rate, share};
 pub use crate::settings::{KeyInfo, Kind, keys};
 pub use choice::Choice;
 pub use near::nearest;

@@ -30,7 +30,7 @@ pub struct Builder {
     network: bool,
     environment: bool,
     look_only: bool,
-    bounds: Bounds,
+    pub(super) bounds: Bounds,
 }
 
 impl Builder {
@@ -244,7 +244,7 @@ impl Builder {
         Ok(())
     }
 
-    fn place(&self, make: bool) -> Result<(LimiterName, Directory), Error> {
+    pub(super) fn place(&self, make: bool) -> Result<(LimiterName, Directory), Error> {
         let name = LimiterName::new(&self.name)?;
         let places = paths::places(self.directory.as_deref());
         let mut directory = Directory::find(&places, Allowances { make, network: self.network })?;
@@ -262,7 +262,11 @@ impl Builder {
     }
 }
 
-fn open_once(directory: &Directory, name: &LimiterName, bounds: Bounds) -> Result<Option<Segment>, Error> {
+pub(super) fn open_once(
+    directory: &Directory,
+    name: &LimiterName,
+    bounds: Bounds,
+) -> Result<Option<Segment>, Error> {
     create::open(directory, name)?.map(|verified| Segment::attach(verified, bounds)).transpose()
 }
 
@@ -291,7 +295,8 @@ fn settle(
 }
 
 /// The segment that takes the place of one that was deleted, replaced or retired. Where there is none, it goes on
-/// with the same policy; if the old one was merely deleted, also with what its rules had seen. Unless it must not be made.
+/// with the same policy; if the old one was merely deleted, also with what its rules had seen. Unless it must not be made;
+/// and one that was removed on purpose does not come back by itself.
 pub(super) fn successor(
     directory: &Directory,
     name: &LimiterName,
@@ -302,7 +307,9 @@ pub(super) fn successor(
     old.hand_over();
     // The old one is asked only if there is no other: it may be damaged, and replaced for that very reason.
     let segment = match settle(directory, name, bounds, None) {
-        Err(Error::UnknownLimiter { .. }) if make => settle(directory, name, bounds, Some(old.seed()?))?,
+        Err(Error::UnknownLimiter { .. }) if make && !old.is_removed() => {
+            settle(directory, name, bounds, Some(old.seed()?))?
+        }
         there => there?,
     };
     Link::new(name.clone(), segment)

@@ -3,12 +3,15 @@
 mod builder;
 mod condition;
 mod control;
+mod examine;
 mod grant;
 mod group;
 mod hurry;
 mod link;
 mod outcome;
 mod owned;
+mod place;
+mod remove;
 mod request;
 mod snapshot;
 mod wait;
@@ -16,9 +19,12 @@ mod waiting;
 
 pub use builder::Builder;
 pub use condition::{Condition, GateSnapshot, OutcomeCounts, PaceSnapshot, PaceWindowSnapshot};
+pub use examine::{Attached, Examination, LockHolder};
 pub use grant::{AcquireError, Grant, Refusal};
 pub use outcome::{Code, NetError, Outcome, Recorded};
 pub use owned::OwnedGrant;
+pub use place::{ClockFacts, DirectoryFacts, Storage};
+pub use remove::Removal;
 pub use request::Request;
 pub use snapshot::{Counts, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot};
 pub use waiting::{Step, Waiting};

@@ -131,6 +131,26 @@ impl Segment {
         Ok(if replaced { Seed::fresh(seed.policy) } else { seed })
     }
 
+    /// Marks it as removed, if `may` says so of the others who are attached: whoever still uses it is told that there is
+    /// no such limiter. Says whether it was marked.
+    pub fn retire_for_good(&self, may: impl Fn() -> Result<bool, Error>) -> Result<bool, Error> {
+        let member = self.member()?;
+        self.transact(&member, self.bounds.lock, |tx, _| {
+            // Under the lock nobody can become a participant.
+            let marked = may()?;
+            if marked {
+                tx.write(layout::RETIRED, layout::REMOVED);
+                self.commit(tx)?;
+            }
+            Ok(marked)
+        })?
+    }
+
+    /// Whether it was removed, and is not to come back by itself.
+    pub fn is_removed(&self) -> bool {
+        self.words.load(layout::RETIRED) == layout::REMOVED
+    }
+
     /// Whether it was replaced or removed on purpose.
     pub fn is_retired(&self) -> bool {
         self.words.load(layout::RETIRED) != 0

@@ -112,15 +112,35 @@ pub fn replace(
     })
 }
 
-/// Removes a segment that was retired but not removed, because somebody was killed in [`replace`]. Its policy lives
-/// on where no other is wanted.
+/// Removes the segment of a limiter, if `retire` says so. Says whether it was there and is gone.
+pub fn remove(
+    directory: &Directory,
+    name: &LimiterName,
+    retire: impl FnOnce() -> Result<bool, Error>,
+) -> Result<bool, Error> {
+    let file_name = name.file_name();
+    directory.through_gate(|handle| {
+        if !retire()? {
+            return Ok(false);
+        }
+        match sys::unlink_at(handle, &file_name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Error::io("remove", directory.path().join(&file_name))(error)),
+            Ok(()) => Ok(true),
+        }
+    })
+}
+
+/// Removes a segment that was retired but not removed, because somebody was killed in [`replace`] or [`remove`]. The
+/// policy of one that was to be replaced lives on where no other is wanted.
 pub fn clear_retired(directory: &Directory, name: &LimiterName, seed: Option<&Seed>) -> Result<(), Error> {
     let file_name = name.file_name();
     directory.through_gate(|handle| {
         let Some(old) = open(directory, name)?.filter(|old| old.words.load(layout::RETIRED) != 0) else {
             return Ok(());
         };
-        let policy = recover::policy(&old.words).ok().map(Seed::fresh);
+        let removed = old.words.load(layout::RETIRED) == layout::REMOVED;
+        let policy = recover::policy(&old.words).ok().filter(|_| !removed).map(Seed::fresh);
         sys::unlink_at(handle, &file_name).map_err(Error::io("remove", directory.path().join(&file_name)))?;
         match seed.or(policy.as_ref()) {
             Some(seed) => make(directory, handle, &file_name, seed).map(drop),

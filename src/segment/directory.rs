@@ -142,6 +142,33 @@ impl Directory {
         set_mode(&gate, self.file_mode()).map_err(Error::io("change the permissions of", &path))
     }
 
+    /// What it is, and what kind of place it is in.
+    pub fn facts(&self) -> Result<(FileFacts, FileSystem), Error> {
+        let handle = self.handle()?;
+        let facts = sys::facts(&handle).map_err(Error::io("examine", &self.path))?;
+        Ok((facts, sys::file_system(&handle).map_err(Error::io("examine", &self.path))?))
+    }
+
+    /// Gives a file here the mode and the group it would be made with, if it is a regular file with one name that
+    /// belongs to this user or to the directory's owner. Says whether that changed anything.
+    pub fn tighten(&self, file_name: &str) -> Result<bool, Error> {
+        let path = self.path.join(file_name);
+        let file = sys::open_file_at(&self.handle()?, file_name).map_err(Error::io("open", &path))?;
+        let facts = sys::facts(&file).map_err(Error::io("examine", &path))?;
+        let ours = facts.uid == sys::effective_uid() || facts.uid == self.owner;
+        let group = self.group.filter(|group| *group != facts.gid);
+        let wrong = facts.mode != self.file_mode() || group.is_some();
+        let segment = file_name == GATE || super::recover::begins_with_magic(&file);
+        if !wrong || !facts.regular || facts.links != 1 || !ours || !segment {
+            return Ok(false);
+        }
+        if let Some(group) = group {
+            sys::set_group(&file, group).map_err(Error::io("change the group of", &path))?;
+        }
+        set_mode(&file, self.file_mode()).map_err(Error::io("change the permissions of", &path))?;
+        Ok(true)
+    }
+
     /// Whether a file here is one that a segment may be: ours, with one name, closed to others (P5).
     pub fn check_file(&self, path: &Path, facts: &FileFacts) -> Result<(), Error> {
         let refuse = |problem: String| Err(Error::UnsafeFile { path: path.to_owned(), problem });

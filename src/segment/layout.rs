@@ -88,6 +88,8 @@ pub const RETIRED: usize = CORE + 3;
 pub const REPLACED: u64 = 1;
 /// Deleted under its users, and found out by one of them; what comes next goes on with what the rules have seen.
 pub const HANDED_OVER: u64 = 2;
+/// Removed on purpose; nothing comes next until somebody makes it.
+pub const REMOVED: u64 = 3;
 
 /// Identity of the boot this segment's clock belongs to: two words.
 pub const BOOT: usize = CORE + 12;

@@ -22,7 +22,8 @@ use super::words::Words;
 use crate::sys::sync::{AtomicU32, Ordering, spin_hint};
 use std::time::Duration;
 
-const WAITERS: u32 = 1 << 31;
+/// Somebody sleeps on the lock.
+pub const WAITERS: u32 = 1 << 31;
 const OWNER_SHIFT: u32 = 20;
 const OWNER_MASK: u32 = 0x7ff;
 const EPOCH_MASK: u32 = (1 << OWNER_SHIFT) - 1;

@@ -27,6 +27,8 @@ mod reap;
 #[cfg(not(loom))]
 pub mod recover;
 pub mod slots;
+#[cfg(not(loom))]
+mod trial;
 pub mod words;
 
 #[cfg(not(loom))]

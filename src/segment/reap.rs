@@ -74,6 +74,29 @@ impl Segment {
         Ok(reaped)
     }
 
+    /// Frees the slots of all the dead, also of those who held nothing, and takes out of the queue whoever is in it
+    /// without an owner. Says how many slots that were.
+    pub fn bury_all(&self, member: &Member, patience: Duration) -> Result<usize, Error> {
+        let probe = self.reopen()?;
+        let mut buried = 0;
+        for slot in (0..SLOTS).filter(|slot| *slot != member.slot) {
+            let used = slots::is_owned(&self.words, slot) || slots::held(&self.words, slot).total > 0;
+            if used && !self.backing.is_alive(&probe, slot)? {
+                let (_, ring) = self.bury(member, slot, patience)?;
+                self.ring(member, ring);
+                buried += 1;
+            }
+        }
+        self.forget_strangers(member, &self.waiters(), patience)?;
+        Ok(buried)
+    }
+
+    /// Who else is attached and lives, in the words of its slot.
+    pub fn others(&self, member: &Member) -> Result<Vec<slots::Participant>, Error> {
+        let there = self.participants()?.into_iter();
+        Ok(there.filter(|(one, alive)| *alive && one.slot != member.slot).map(|(one, _)| one).collect())
+    }
+
     fn waiters(&self) -> Vec<Standing> {
         let view = Reader(self.words.cells());
         let taken = |(block, places): (usize, Places)| places.map(move |place| 64 * block + place);

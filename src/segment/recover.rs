@@ -17,7 +17,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 /// How far a stored time may be ahead of the clock: all processes read one clock, so this is noise at most.
-const SKEW: u64 = 5_000_000_000;
+pub const SKEW: u64 = 5_000_000_000;
 
 /// What a reset leaves of the journal to the transaction it is part of; what then is not mended is mended next time.
 const ROOM_FOR_THE_REST: usize = 96;
@@ -90,7 +90,8 @@ const DAMAGED: &str = "start the limiter afresh with: shmlimit init NAME --repla
 const OTHER_VERSION: &str =
     "use one version of shmlimit, or start the limiter afresh with: shmlimit init NAME --replace …";
 
-fn begins_with_magic(mut file: &File) -> bool {
+/// Whether a file calls itself a segment, of whatever version.
+pub(super) fn begins_with_magic(mut file: &File) -> bool {
     let mut magic = [0; 8];
     file.read_exact(&mut magic).is_ok() && u64::from_ne_bytes(magic) == layout::MAGIC
 }
@@ -110,8 +111,8 @@ pub fn policy(words: &Words) -> Result<Policy, String> {
 
 /// Whether the state is what committed transactions can leave.
 #[inline(always)]
-pub fn is_sane<O: Os>(tx: &Transaction<'_, O>, found: Found, now: Time) -> bool {
-    let core = tx.core();
+pub fn is_sane<V: View>(view: &V, found: Found, now: Time) -> bool {
+    let core = view.core();
     found != Found::Damaged
         && core.latest.0 <= now.0.saturating_add(SKEW)
         && core.in_flight <= MAX_PERMITS
@@ -120,16 +121,16 @@ pub fn is_sane<O: Os>(tx: &Transaction<'_, O>, found: Found, now: Time) -> bool 
 
 /// The same with all that takes longer, for those who attach: rules in range, and as many permits out as the
 /// participants hold together. A wrong count would otherwise stay for ever.
-pub fn is_sound<O: Os>(tx: &Transaction<'_, O>, policy: &Policy, found: Found, now: Time) -> bool {
+pub fn is_sound<V: View>(view: &V, policy: &Policy, found: Found, now: Time) -> bool {
     let (mut total, mut background) = (0, 0);
-    for held in (0..layout::SLOTS).map(|slot| tx.held(slot)) {
+    for held in (0..layout::SLOTS).map(|slot| view.held(slot)) {
         total += u64::from(held.total);
         background += u64::from(held.background);
     }
-    let core = tx.core();
-    is_sane(tx, found, now)
-        && breaker::is_in_force(tx, policy, now)
-        && decide::sane(tx)
+    let core = view.core();
+    is_sane(view, found, now)
+        && breaker::is_in_force(view, policy, now)
+        && decide::sane(view)
         && (total, background) == (u64::from(core.in_flight), u64::from(core.in_flight_background))
 }
 

@@ -110,6 +110,11 @@ impl Kind {
     fn whole(&self, given: &Given<'_>) -> Result<Value, String> {
         let digits = match given {
             Given::Float(_) => None,
+            // As people write them; one that is too large is judged below.
+            Given::Bare(text) => match quantity::amount(text) {
+                Ok(amount) => Some(amount.to_string()),
+                Err(_) => given.digits().filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())),
+            },
             given => given.digits().filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())),
         };
         match digits.filter(|digits| !digits.is_empty()) {

@@ -110,6 +110,8 @@ pub const SHMLIMIT_SEGMENT_HEADERS_ANTHROPIC: u32 = 7;
 pub const SHMLIMIT_SEGMENT_RETIRED_REPLACED: u64 = 1;
 /// `retired`: its file was deleted; what comes next goes on with what the rules have seen.
 pub const SHMLIMIT_SEGMENT_RETIRED_HANDED_OVER: u64 = 2;
+/// `retired`: removed on purpose; nothing comes next until somebody makes it.
+pub const SHMLIMIT_SEGMENT_RETIRED_REMOVED: u64 = 3;
 
 const _: () = {
     assert!(SHMLIMIT_SEGMENT_STATE_NORMAL == State::Normal as u32);
@@ -166,4 +168,5 @@ const _: () = {
 
     assert!(SHMLIMIT_SEGMENT_RETIRED_REPLACED == layout::REPLACED);
     assert!(SHMLIMIT_SEGMENT_RETIRED_HANDED_OVER == layout::HANDED_OVER);
+    assert!(SHMLIMIT_SEGMENT_RETIRED_REMOVED == layout::REMOVED);
 };

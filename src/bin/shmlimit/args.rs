@@ -106,12 +106,25 @@ pub fn time(text: &str) -> Result<Duration, String> {
 
 fn cost(text: &str) -> Result<(String, u64), String> {
     let (unit, amount) = text.split_once('=').unwrap_or(("requests", text));
-    let amount = amount.parse().map_err(|_| "must be a whole number, or UNIT=NUMBER such as tokens=900")?;
+    let amount =
+        config::amount(amount).map_err(|problem| format!("{problem}; or UNIT=NUMBER such as tokens=900"))?;
     Ok((unit.to_owned(), amount))
 }
 
 pub fn priority(text: &str) -> Result<Priority, String> {
-    Priority::parse(text).ok_or_else(|| "must be background, user or webhook".to_owned())
+    Priority::parse(text).ok_or_else(|| one_of(text, &["background", "user", "webhook"]))
+}
+
+/// What is allowed, and which of it may have been meant.
+pub fn one_of(text: &str, words: &[&str]) -> String {
+    let all = match words.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => words.join(""),
+    };
+    match config::nearest(&text.to_lowercase(), words.iter().copied()) {
+        Some(near) => format!("did you mean {near:?}? It must be {all}"),
+        None => format!("must be {all}"),
+    }
 }
 
 fn group(text: &str) -> Result<String, String> {

@@ -1,14 +1,162 @@
-//! `completions`: what a shell needs to complete our words.
+//! `completions`: what a shell needs to complete our words, and the names of limiters.
 
+use crate::args::{Args, Place};
 use crate::failure::Failure;
+use crate::output;
+use clap::{ArgAction, CommandFactory};
+use clap_complete::Shell;
+use shmlimit::{Limiter, presets};
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+                        shmlimit completions bash > ~/.local/share/bash-completion/completions/shmlimit\n  \
+                        shmlimit completions zsh > ~/.zfunc/_shmlimit      (with fpath+=~/.zfunc before compinit)\n  \
+                        shmlimit completions fish > ~/.config/fish/completions/shmlimit.fish\n  \
+                        shmlimit completions powershell >> $PROFILE")]
 pub struct Completions {
-    /// bash, zsh, fish or powershell
-    pub shell: String,
+    /// The shell
+    #[arg(value_parser = ["bash", "zsh", "fish", "powershell"], required_unless_present = "names")]
+    pub shell: Option<String>,
+    /// For the scripts themselves: the names that may follow a verb
+    #[arg(long, hide = true, value_parser = [LIMITERS, PRESETS, ALL])]
+    names: Option<String>,
 }
 
-pub fn run(_: &Completions) -> Result<ExitCode, Failure> {
-    Err(Failure::Usage("not built yet".to_owned()))
+/// Those there are; those that could be made; both.
+const LIMITERS: &str = "limiters";
+const PRESETS: &str = "presets";
+const ALL: &str = "all";
+
+/// Verbs that make a limiter of a preset's name, or say why there is none.
+const MAKERS: [&str; 6] = ["run", "acquire", "record", "init", "set", "force"];
+
+pub fn run(place: &Place, args: &Completions) -> Result<ExitCode, Failure> {
+    let text = match (&args.names, args.shell.as_deref()) {
+        (Some(which), _) => names(place, which),
+        (None, Some("zsh")) => zsh(),
+        (None, Some("fish")) => plain(Shell::Fish) + &fish_names(),
+        (None, Some("powershell")) => plain(Shell::PowerShell),
+        _ => plain(Shell::Bash) + &bash_names(),
+    };
+    output::text(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn names(place: &Place, which: &str) -> String {
+    let mut names = Vec::new();
+    if which != PRESETS {
+        names.extend(Limiter::list(place.dir.as_deref()).unwrap_or_default().names);
+    }
+    if which != LIMITERS {
+        names.extend(presets::NAMES.map(str::to_owned));
+    }
+    names.sort();
+    names.dedup();
+    names.iter().map(|name| format!("{name}\n")).collect()
+}
+
+/// What clap writes: verbs, options and their values.
+fn plain(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "shmlimit", &mut script);
+    // What is for the scripts alone bash would offer.
+    let offered =
+        |line: &str| if line.contains("opts=") { line.replace(" --names ", " ") } else { line.to_owned() };
+    String::from_utf8_lossy(&script).lines().map(|line| offered(line) + "\n").collect()
+}
+
+/// A verb that takes names of limiters: which of them, and whether more than one.
+struct Naming {
+    verb: String,
+    which: &'static str,
+    many: bool,
+}
+
+fn naming() -> Vec<Naming> {
+    let command = Args::command();
+    let naming = |verb: &clap::Command| {
+        let first = verb.get_positionals().next()?;
+        matches!(first.get_id().as_str(), "name" | "names").then(|| Naming {
+            verb: verb.get_name().to_owned(),
+            which: match verb.get_name() {
+                "presets" => PRESETS,
+                verb if MAKERS.contains(&verb) => ALL,
+                _ => LIMITERS,
+            },
+            many: matches!(first.get_action(), ArgAction::Append),
+        })
+    };
+    command.get_subcommands().filter_map(naming).collect()
+}
+
+fn bash_names() -> String {
+    let cases = |many: bool| {
+        let arm = |one: &Naming| format!("            {}) which={} ;;\n", one.verb, one.which);
+        naming().iter().filter(|one| one.many == many).map(arm).collect::<String>()
+    };
+    format!(
+        r#"
+# Names of limiters, after the verbs that take them.
+_shmlimit_names() {{
+    _shmlimit "$@"
+    local cur="${{COMP_WORDS[COMP_CWORD]}}" which="" i
+    local -a dir=()
+    [[ $cur == -* ]] && return
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case "${{COMP_WORDS[i]}}" in
+            --dir) dir=(--dir "${{COMP_WORDS[++i]}}") ;;
+            -*) ;;
+            *) break ;;
+        esac
+    done
+    ((i < COMP_CWORD)) || return
+    if ((i == COMP_CWORD - 1)); then
+        case "${{COMP_WORDS[i]}}" in
+{}        esac
+    fi
+    [[ "${{COMP_WORDS[COMP_CWORD - 1]}}" == -* ]] || case "${{COMP_WORDS[i]}}" in
+{}    esac
+    [[ -n $which ]] || return
+    local names
+    names=$(shmlimit "${{dir[@]}}" completions --names "$which" 2>/dev/null) || return
+    local -a found
+    mapfile -t found < <(compgen -W "$names" -- "$cur")
+    ((${{#found[@]}})) && COMPREPLY=("${{found[@]}}")
+}}
+complete -F _shmlimit_names -o bashdefault -o default shmlimit
+"#,
+        cases(false),
+        cases(true)
+    )
+}
+
+fn fish_names() -> String {
+    let line = |one: &Naming| {
+        format!(
+            "complete -c shmlimit -n \"__fish_shmlimit_using_subcommand {}\" -f -a \"(shmlimit completions --names {} 2>/dev/null)\"\n",
+            one.verb, one.which
+        )
+    };
+    naming().iter().map(line).collect()
+}
+
+/// In zsh each argument says how it is completed: those that are names call a function instead of the default.
+fn zsh() -> String {
+    let function = "_shmlimit_limiters() {\n    local -a names\n    names=(${(f)\"$(shmlimit completions --names all \
+                    2>/dev/null)\"})\n    compadd -a names\n}\n\n";
+    let script: String = plain(Shell::Zsh)
+        .lines()
+        .map(|line| {
+            let names = [":name -- ", ":names -- "].iter().any(|start| line.contains(start));
+            let line =
+                if names { line.replacen(":_default'", ":_shmlimit_limiters'", 1) } else { line.to_owned() };
+            line + "\n"
+        })
+        .collect();
+    // Before the end, where the script calls itself.
+    match script.rfind("if [ \"$funcstack[1]\"") {
+        Some(end) => format!("{}{function}{}", &script[..end], &script[end..]),
+        None => script + function,
+    }
 }

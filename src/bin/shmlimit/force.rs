@@ -1,6 +1,6 @@
 //! `force`: puts a breaker into a state.
 
-use crate::args::{Place, minutes};
+use crate::args::{Place, minutes, one_of};
 use crate::condition::ConditionLine;
 use crate::failure::Failure;
 use crate::{open, output, screen};
@@ -86,8 +86,6 @@ struct Line<'l> {
 }
 
 fn force(text: &str) -> Result<shmlimit::Force, String> {
-    shmlimit::Force::parse(text).ok_or_else(|| {
-        let known = shmlimit::Force::ALL.map(shmlimit::Force::as_str);
-        format!("must be one of {}", known.join(", "))
-    })
+    shmlimit::Force::parse(text)
+        .ok_or_else(|| one_of(text, &shmlimit::Force::ALL.map(shmlimit::Force::as_str)))
 }

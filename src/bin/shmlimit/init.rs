@@ -1,6 +1,6 @@
 //! `init`: makes a limiter. Doing it twice is fine.
 
-use crate::args::{Place, minutes};
+use crate::args::{Place, minutes, one_of};
 use crate::failure::Failure;
 use crate::{open, output, screen};
 use nix::unistd::Group;
@@ -295,16 +295,13 @@ fn nothing_to_limit(name: &str) -> Failure {
 }
 
 fn fairness(text: &str) -> Result<Fairness, String> {
-    Fairness::parse(text).map_err(|_| "must be process or fifo".to_owned())
+    Fairness::parse(text).map_err(|_| one_of(text, &["process", "fifo"]))
 }
 
 fn algorithm(text: &str) -> Result<Algorithm, String> {
-    Algorithm::parse(0, text).map_err(|_| {
-        let names = Algorithm::ALL.map(Algorithm::as_str);
-        format!("must be one of {}", names.join(", "))
-    })
+    Algorithm::parse(0, text).map_err(|_| one_of(text, &Algorithm::ALL.map(Algorithm::as_str)))
 }
 
 fn whole(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| "must be a whole number, not negative".to_owned())
+    config::amount(text)
 }

@@ -31,6 +31,7 @@ mod set;
 mod simulate;
 mod status;
 mod top;
+mod variables;
 mod watch;
 
 use args::{Args, Verb};
@@ -69,7 +70,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Verb::Simulate(args) => simulate::run(args),
         Verb::Demo(args) => demo::run(args),
         Verb::Bench(args) => bench::run(args),
-        Verb::Completions(args) => completions::run(args),
+        Verb::Completions(args) => completions::run(place, args),
         Verb::Man(args) => man::run(args),
     }
 }

@@ -91,15 +91,15 @@ pub fn unknown(place: &Place, name: &str) -> Failure {
         Limiter::list(place.dir.as_deref()).unwrap_or_default();
     // It may be there, and not for this user.
     note(passed_over.as_deref());
-    let near = nearest(name, names.iter().map(String::as_str).chain(presets::NAMES));
-    let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let at =
         if directory.as_os_str().is_empty() { String::new() } else { format!(" in {}", directory.display()) };
     if presets::NAMES.contains(&name) {
         return Failure::Usage(format!(
-            "no limiter {name:?}{at} yet; it is a preset, and is made at first use\ntry: shmlimit run {name} -- echo hello"
+            "no limiter {name:?} yet{at}; it is a preset, made at first use: shmlimit run {name} -- …"
         ));
     }
+    let near = nearest(name, names.iter().map(String::as_str).chain(presets::NAMES));
+    let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     Failure::Usage(format!(
         "no limiter {name:?}{at}, and no preset of that name{meant}\nmake it with: shmlimit init {name} --rate 35/s"
     ))

@@ -2,15 +2,96 @@
 
 use crate::args::Place;
 use crate::failure::Failure;
+use crate::{open, output, screen};
+use serde::Serialize;
+use shmlimit::{Error, Removal};
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "What a limiter's rules have seen goes with it: whoever makes it again starts with full buckets. \
+                        A limiter that programs have open is left alone (exit code 75). With --force they are told at \
+                        their next call that there is no such limiter, until somebody makes it again.\n\nExample: \
+                        shmlimit rm old-api"
+)]
 pub struct Rm {
     /// The limiters
-    #[arg(required = true)]
+    #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
+    /// Also if programs use it, if it is damaged, or of another version. Files that are no limiters stay in any case
+    #[arg(long)]
+    pub force: bool,
+    /// One JSON object per line and limiter: name, removed, users (pid and program of those who have it open)
+    #[arg(long)]
+    pub json: bool,
 }
 
-pub fn run(_: &Place, _: &Rm) -> Result<ExitCode, Failure> {
-    Err(Failure::Usage("not built yet".to_owned()))
+/// One line of `--json`. The keys are a contract.
+#[derive(Serialize)]
+struct Line<'n> {
+    name: &'n str,
+    removed: bool,
+    users: Vec<User>,
+}
+
+#[derive(Serialize)]
+struct User {
+    pid: u32,
+    program: String,
+}
+
+/// How many of those who use a limiter are named.
+const NAMED: usize = 5;
+
+/// All that can be removed, and the code of the last that cannot.
+pub fn run(place: &Place, args: &Rm) -> Result<ExitCode, Failure> {
+    let mut code = ExitCode::SUCCESS;
+    for name in &args.names {
+        match remove(place, args, name) {
+            Ok(()) => {}
+            Err(Failure::Io(error)) => return Err(Failure::Io(error)),
+            Err(failure) => code = failure.report(),
+        }
+    }
+    Ok(code)
+}
+
+fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
+    // Whatever the environment says, nothing is changed by it.
+    let builder = open::builder(place, name).ignore_environment();
+    let removal = match builder.remove(args.force) {
+        Err(error) if open::is_missing(&error) => Removal::Absent,
+        Err(error @ (Error::Foreign { segment: true, .. } | Error::Damaged { .. })) => {
+            return Err(Failure::Usage(format!("{error}; or remove it with: shmlimit rm {name} --force")));
+        }
+        removal => removal?,
+    };
+    let users = match removal {
+        Removal::Removed if args.json => return say(&Line { name, removed: true, users: Vec::new() }),
+        Removal::Removed => return output::line(&format!("{name}: removed")),
+        Removal::InUse(users) => users,
+        _ => return Err(open::unknown(place, name)),
+    };
+    let message = in_use(name, &users);
+    if args.json {
+        let users = users.into_iter().map(|(pid, program)| User { pid, program }).collect();
+        say(&Line { name, removed: false, users })?;
+    }
+    Err(Failure::Refused { message, ever: true })
+}
+
+fn in_use(name: &str, users: &[(u32, String)]) -> String {
+    let who = |(pid, program): &(u32, String)| format!("{} ({pid})", screen::printable(program));
+    let mut list: Vec<String> = users.iter().take(NAMED).map(who).collect();
+    if users.len() > NAMED {
+        list.push(format!("{} more", users.len() - NAMED));
+    }
+    format!(
+        "{name}: in use by {}, and left alone; end them first, or remove it all the same with: shmlimit rm {name} --force",
+        list.join(", ")
+    )
+}
+
+fn say(line: &Line<'_>) -> Result<(), Failure> {
+    output::line(&serde_json::to_string(line).map_err(std::io::Error::from)?)
 }

@@ -1,0 +1,114 @@
+//! Files in the directory that are no limiters.
+
+use super::finding::Finding;
+use nix::unistd::Uid;
+use shmlimit::DirectoryFacts;
+use shmlimit::paths::{GATE, LimiterName};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+const CHECK: &str = "files";
+/// Nobody needs so long to make a limiter.
+const OLD: Duration = Duration::from_secs(60);
+const OTHERS_WRITE: u32 = 0o002;
+
+pub fn check(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
+    let directory = &facts.path;
+    gate(facts, fix, findings);
+    let mut foreign = Vec::new();
+    for name in names(directory) {
+        let path = directory.join(&name);
+        if is_temporary(&name) {
+            let Some(left) = std::fs::symlink_metadata(&path).ok().filter(is_left_over) else { continue };
+            let ours = is_ours(&left);
+            let finding = Finding::warn(CHECK, &name, "was left by a process killed while it made a limiter")
+                .advice(if ours { "remove it: shmlimit doctor --fix" } else { "its owner may remove it" });
+            findings.push(finding.repaired(fix && ours, || {
+                std::fs::remove_file(&path).map_err(|error| error.to_string())?;
+                Ok("removed".to_owned())
+            }));
+        } else if !is_one_of_ours(&name) {
+            foreign.push(name);
+        }
+    }
+    if !foreign.is_empty() {
+        let list = foreign.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = if foreign.len() > 5 { ", …" } else { "" };
+        let message = format!("{list}{more}: not ours, and left alone");
+        findings.push(Finding::ok(CHECK, format!("{} other files", foreign.len()), message));
+    }
+}
+
+/// Whether a directory holds something, and nothing but what shmlimit puts there.
+pub fn are_all_ours(directory: &Path) -> bool {
+    let names = names(directory);
+    !names.is_empty() && names.iter().all(|name| is_one_of_ours(name) || is_temporary(name))
+}
+
+/// Who can write the gate can only keep others from making limiters; who cannot open it can make none.
+fn gate(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
+    let Ok(gate) = std::fs::symlink_metadata(facts.path.join(GATE)) else { return };
+    let mode = gate.mode() & 0o7777;
+    if !gate.is_file() {
+        findings.push(
+            Finding::bad(CHECK, GATE, "is not a regular file, so no limiter can be made or removed")
+                .advice(format!("remove it: rm {}", facts.path.join(GATE).display())),
+        );
+    } else if mode != facts.file_mode {
+        let finding = Finding::warn(CHECK, GATE, format!("has mode {mode:04o}, not {:04o}", facts.file_mode))
+            .advice("put it right: shmlimit doctor --fix");
+        findings.push(finding.repaired(fix, || match facts.tighten(GATE) {
+            Ok(true) => Ok(format!("now {:04o}", facts.file_mode)),
+            Ok(false) => Err("it is not ours".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }));
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
+}
+
+fn is_one_of_ours(name: &str) -> bool {
+    name == GATE || LimiterName::of_file(name).is_some()
+}
+
+/// `.shmlimit-PID-TIME.tmp`.
+fn is_temporary(name: &str) -> bool {
+    let inner = name.strip_prefix(".shmlimit-").and_then(|rest| rest.strip_suffix(".tmp"));
+    let Some((pid, time)) = inner.and_then(|inner| inner.split_once('-')) else { return false };
+    let all = |text: &str, is: fn(&u8) -> bool| !text.is_empty() && text.as_bytes().iter().all(is);
+    all(pid, u8::is_ascii_digit) && all(time, u8::is_ascii_hexdigit)
+}
+
+fn is_left_over(file: &Metadata) -> bool {
+    let age = file.modified().ok().and_then(|then| then.elapsed().ok());
+    age.is_some_and(|age| age > OLD)
+}
+
+/// Made by this user the way makers of limiters make it.
+fn is_ours(file: &Metadata) -> bool {
+    let me = Uid::effective().as_raw();
+    file.is_file() && file.nlink() == 1 && file.uid() == me && file.mode() & OTHERS_WRITE == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_makers_use_are_temporary() {
+        assert!(is_temporary(".shmlimit-123-18f0a.tmp"));
+        for name in
+            [".shmlimit-123.tmp", ".shmlimit--.tmp", "shmlimit-1-2.tmp", ".shmlimit-1-2", ".shmlimit-1-x.tmp"]
+        {
+            assert!(!is_temporary(name), "{name}");
+        }
+    }
+}

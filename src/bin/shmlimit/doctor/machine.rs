@@ -1,0 +1,40 @@
+//! The clocks that all limiters of the machine share.
+
+use super::finding::Finding;
+use crate::screen;
+use shmlimit::ClockFacts;
+use std::time::Duration;
+
+const CHECK: &str = "clock";
+/// The first day of 2024, in seconds: no machine that runs this lives before it.
+const LONG_AGO: u64 = 1_704_067_200;
+
+pub fn clock() -> Finding {
+    let facts = match ClockFacts::read() {
+        Ok(facts) => facts,
+        Err(error) => {
+            return Finding::bad(CHECK, "clock", format!("the machine's clock cannot be read: {error}"))
+                .advice("mount /proc: the clock's shift and the identity of the boot are read from there");
+        }
+    };
+    if facts.wall < Duration::from_secs(LONG_AGO) {
+        return Finding::warn(
+            CHECK,
+            "clock",
+            "the wall clock is years behind, so windows of the calendar begin wrongly",
+        )
+        .advice("set it: timedatectl set-ntp true");
+    }
+    let shift = match facts.namespace_shift {
+        0 => String::new(),
+        shift => {
+            let by = screen::ago(Duration::from_nanos(shift.unsigned_abs()));
+            format!("; this time namespace is shifted by {by}, which is taken off again")
+        }
+    };
+    Finding::ok(
+        CHECK,
+        "clock",
+        format!("booted {} ago, suspends counted{shift}", screen::ago(facts.since_boot)),
+    )
+}

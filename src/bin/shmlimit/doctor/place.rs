@@ -1,0 +1,203 @@
+//! The directory: which one and why, who may write it, and whether shared memory works there.
+
+use super::files;
+use super::finding::Finding;
+use crate::args::Place;
+use crate::open;
+use nix::sys::statvfs::statvfs;
+use nix::unistd::{Gid, Group, Uid, User};
+use shmlimit::{DirectoryFacts, Error, Limiter, Storage, paths};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+const CHECK: &str = "directory";
+const STORAGE: &str = "storage";
+const OTHERS_WRITE: u32 = 0o002;
+const STICKY: u32 = 0o1000;
+/// Room for a few limiters.
+const LITTLE: u64 = 2 << 20;
+
+/// The directory, if there is one that can be used.
+pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<DirectoryFacts> {
+    let look = || Limiter::directory_facts(place.dir.as_deref(), place.allow_network_fs);
+    let mut facts = look();
+    if let Err(error) = &facts {
+        if open::is_missing(error) {
+            findings.push(missing(place));
+            return None;
+        }
+        let finding = refused(error).repaired(fix && closable(error).is_some(), || close(error));
+        let closed = finding.fixed;
+        findings.push(finding);
+        if !closed {
+            return None;
+        }
+        facts = look();
+    }
+    let facts = match facts {
+        Ok(facts) => facts,
+        Err(error) => {
+            findings.push(refused(&error));
+            return None;
+        }
+    };
+    findings.push(described(place, &facts));
+    findings.extend(facts.note.as_ref().map(|note| passed_over(note)));
+    findings.extend(parents(&facts.path));
+    findings.push(storage(&facts));
+    Some(facts)
+}
+
+/// Who chose the directory.
+fn chosen_by(place: &Place) -> &'static str {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    match place.dir {
+        Some(_) => "--dir",
+        None if set("SHMLIMIT_DIR") => "SHMLIMIT_DIR",
+        None if set("ANIVAULT_DIR") => "ANIVAULT_DIR",
+        None => "the default",
+    }
+}
+
+fn missing(place: &Place) -> Finding {
+    let places = paths::places(place.dir.as_deref());
+    let path = places.last().map(|place| place.path.clone()).unwrap_or_default();
+    let subject = path.display().to_string();
+    let parent = std::path::absolute(&path).ok().and_then(|path| path.parent().map(Path::to_owned));
+    match parent.filter(|parent| !parent.is_dir()) {
+        Some(parent) => Finding::bad(
+            CHECK,
+            subject,
+            format!("is not there, and cannot be made: neither is {}", parent.display()),
+        )
+        .advice(format!("make it: mkdir -p {}, or choose another with --dir", parent.display())),
+        None => Finding::ok(
+            CHECK,
+            subject,
+            format!("is not there yet, and made with the first limiter ({})", chosen_by(place)),
+        ),
+    }
+}
+
+/// A directory that the library refuses, in its words.
+fn refused(error: &Error) -> Finding {
+    match error {
+        Error::Directory { path, problem, remedy } => {
+            Finding::bad(CHECK, path.display().to_string(), format!("cannot be trusted: {problem}"))
+                .advice(remedy.as_str())
+        }
+        Error::NetworkFileSystem { path, kind } => Finding::bad(
+            STORAGE,
+            path.display().to_string(),
+            format!("is on a {kind} file system, where shared memory cannot be trusted"),
+        )
+        .advice("choose a local directory with --dir, or allow it with --allow-network-fs"),
+        error => Finding::bad(CHECK, "directory", error.to_string()),
+    }
+}
+
+fn described(place: &Place, facts: &DirectoryFacts) -> Finding {
+    let owner = user(facts.owner);
+    let who = match facts.shared_with {
+        Some(gid) => format!("shared with group {}", group(gid)),
+        None => "not shared".to_owned(),
+    };
+    Finding::ok(
+        CHECK,
+        facts.path.display().to_string(),
+        format!("{} (mode {:04o}, owner {owner}), {who}", chosen_by(place), facts.mode),
+    )
+}
+
+fn passed_over(note: &str) -> Finding {
+    Finding::warn(CHECK, "a better directory", note)
+        .advice("programs that may use it have other limiters of the same names; name one directory for all: SHMLIMIT_DIR")
+}
+
+/// Whoever can write a parent can put another directory in the place of this one.
+fn parents(path: &Path) -> Option<Finding> {
+    let me = Uid::effective().as_raw();
+    path.ancestors().skip(1).find_map(|parent| {
+        let facts = std::fs::metadata(parent).ok()?;
+        let (open, sticky) = (facts.mode() & OTHERS_WRITE != 0, facts.mode() & STICKY != 0);
+        let foreign = facts.uid() != 0 && facts.uid() != me && me != 0;
+        let problem = match (open && !sticky, foreign) {
+            (true, _) => format!("anybody may write it (mode {:04o})", facts.mode() & 0o7777),
+            (_, true) => format!("it belongs to {}", user(facts.uid())),
+            _ => return None,
+        };
+        let subject = parent.display().to_string();
+        let message =
+            format!("{problem}, and could put another directory in the place of {}", path.display());
+        Some(
+            Finding::warn(CHECK, subject, message)
+                .advice("keep limiters below directories of root or your own"),
+        )
+    })
+}
+
+fn storage(facts: &DirectoryFacts) -> Finding {
+    let subject = facts.path.display().to_string();
+    let kind = match facts.storage {
+        Storage::Memory => "in memory, emptied at boot".to_owned(),
+        Storage::Network(kind) => format!("on a {kind} file system, allowed by --allow-network-fs"),
+        _ => "on a disk, kept over a reboot".to_owned(),
+    };
+    let room = statvfs(&facts.path).ok().map(|room| {
+        (room.blocks_available().saturating_mul(room.fragment_size()), room.files(), room.files_available())
+    });
+    if let Some((_, 1.., 0)) = room {
+        return Finding::bad(
+            STORAGE,
+            subject,
+            "its file system has no room for another file (no free inode)",
+        )
+        .advice("delete some files there, or choose another directory with --dir");
+    }
+    if let Err(error) = facts.try_out() {
+        return Finding::bad(STORAGE, subject, error.to_string())
+            .advice("choose a directory of your own on a local file system with --dir");
+    }
+    let free = room.map(|(free, ..)| free);
+    match free.filter(|free| *free < LITTLE) {
+        Some(free) => {
+            let message = format!("{kind}; {} KiB are free, and a limiter needs 288", free / 1024);
+            Finding::warn(STORAGE, subject, message).advice("free some space, or choose another with --dir")
+        }
+        None => Finding::ok(STORAGE, subject, format!("{kind}; memory is shared and locks work (tried)")),
+    }
+}
+
+/// A directory of our own that anybody may write, and that holds nothing but what is ours. Never one such as /tmp.
+fn closable(error: &Error) -> Option<&Path> {
+    let Error::Directory { path, .. } = error else { return None };
+    let facts = std::fs::symlink_metadata(path).ok()?;
+    let ours = facts.is_dir() && facts.uid() == Uid::effective().as_raw();
+    let open = facts.mode() & OTHERS_WRITE != 0 && facts.mode() & STICKY == 0;
+    (ours && open && files::are_all_ours(path)).then_some(path)
+}
+
+fn close(error: &Error) -> Result<String, String> {
+    let path = closable(error).ok_or("it is not one of our own")?;
+    let mode = std::fs::symlink_metadata(path).map_err(|error| error.to_string())?.mode() & 0o7777;
+    let closed = mode & !OTHERS_WRITE;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(closed))
+        .map_err(|error| error.to_string())?;
+    Ok(format!("closed to others (mode {closed:04o})"))
+}
+
+/// A user by name, as far as there is one.
+pub fn user(uid: u32) -> String {
+    match User::from_uid(Uid::from_raw(uid)) {
+        Ok(Some(user)) => user.name,
+        _ => uid.to_string(),
+    }
+}
+
+/// A group by name, as far as there is one.
+pub fn group(gid: u32) -> String {
+    match Group::from_gid(Gid::from_raw(gid)) {
+        Ok(Some(group)) => group.name,
+        _ => gid.to_string(),
+    }
+}

@@ -1,0 +1,112 @@
+//! The directory of limiters, for whoever looks after it.
+
+use super::Limiter;
+use crate::error::Error;
+use crate::paths;
+use crate::segment::directory::{Allowances, Directory};
+use crate::sys::{self, Clock, FileSystem};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The directory that is used, and what it is.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DirectoryFacts {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// Its owner.
+    pub owner: u32,
+    /// Its group.
+    pub group: u32,
+    /// Its permissions, with set-id and sticky bits.
+    pub mode: u32,
+    /// The group that shares it, if it is shared.
+    pub shared_with: Option<u32>,
+    /// The permissions that files have which are made there.
+    pub file_mode: u32,
+    /// What kind of place it is in.
+    pub storage: Storage,
+    /// Why a better directory was passed over, for people.
+    pub note: Option<String>,
+    directory: Directory,
+}
+
+/// What kind of place a directory is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Storage {
+    /// On this machine, and still there after a reboot.
+    Disk,
+    /// On this machine, in memory: emptied at boot.
+    Memory,
+    /// Other machines may see it. Holds its kind.
+    Network(&'static str),
+}
+
+impl Limiter {
+    /// The directory that would be used (default: the usual one), and what it is. Makes nothing.
+    pub fn directory_facts(
+        directory: Option<&Path>,
+        allow_network_fs: bool,
+    ) -> Result<DirectoryFacts, Error> {
+        let allowed = Allowances { make: false, network: allow_network_fs };
+        let directory = Directory::find(&paths::places(directory), allowed)?;
+        let (facts, file_system) = directory.facts()?;
+        Ok(DirectoryFacts {
+            path: directory.path().to_owned(),
+            owner: facts.uid,
+            group: facts.gid,
+            mode: facts.mode,
+            shared_with: directory.group(),
+            file_mode: directory.file_mode(),
+            storage: match file_system {
+                FileSystem::Local => Storage::Disk,
+                FileSystem::Volatile => Storage::Memory,
+                FileSystem::Network(kind) => Storage::Network(kind),
+            },
+            note: directory.note.clone(),
+            directory,
+        })
+    }
+}
+
+impl DirectoryFacts {
+    /// Tries with a file of its own whether memory can be shared there, and whether locks work. Leaves nothing behind.
+    pub fn try_out(&self) -> Result<(), Error> {
+        self.directory.try_out()
+    }
+
+    /// Gives a segment there, or the file gate, the permissions and the group it would be made with. What is not ours is
+    /// left alone. Says whether that changed anything.
+    pub fn tighten(&self, file_name: &str) -> Result<bool, Error> {
+        self.directory.tighten(file_name)
+    }
+}
+
+/// The clock that all limiters of the machine share, as this process reads it.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct ClockFacts {
+    /// Time since the machine was booted, counting suspend.
+    pub since_boot: Duration,
+    /// How far the clocks of this process's time namespace are ahead of the machine's, in nanoseconds.
+    pub namespace_shift: i64,
+    /// Time since 1970 (UTC).
+    pub wall: Duration,
+}
+
+impl ClockFacts {
+    /// Reads the clocks; an error if one of them, or the identity of the boot, cannot be had.
+    pub fn read() -> io::Result<ClockFacts> {
+        let clock = Clock::discover()?;
+        sys::boot_id()?;
+        let read = Clock::read();
+        let now = clock.correct(read);
+        Ok(ClockFacts {
+            since_boot: Duration::from_nanos(now),
+            namespace_shift: read.wrapping_sub(now) as i64,
+            wall: Duration::from_nanos(sys::wall_now()),
+        })
+    }
+}
