@@ -70,14 +70,14 @@ use windows as platform;
 
 #[cfg(all(target_os = "linux", not(loom)))]
 pub use platform::FIRST_PULSE;
-#[cfg(all(feature = "cli", not(loom)))]
-pub use platform::spawn_with_mask;
 #[cfg(all(any(unix, windows), not(loom)))]
 pub(crate) use platform::{
     Clock, ForkWords, Pulse, SharedMap, TakenPulse, UnnamedFile, boot_id, effective_uid, facts, facts_at,
     file_system, futex_wait, futex_wait_in_time, futex_wake, in_group, open_directory, open_file_at,
     open_or_create_at, process_id, program_name, pulse_is_held, set_group, unlink_at, unnamed_file, wall_now,
 };
+#[cfg(all(feature = "cli", not(loom)))]
+pub use platform::{pass_descriptor, spawn_with_mask};
 
 /// What the checks at opening want to know about a file.
 #[cfg(not(loom))]

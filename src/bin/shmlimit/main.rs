@@ -26,6 +26,7 @@ mod screen;
 mod set;
 mod simulate;
 mod status;
+mod told;
 mod top;
 
 use args::{Args, Verb};
