@@ -60,6 +60,7 @@ impl Attempt<'_> {
         // While the last one is over but for our own end, a signal must not change the code.
         if again.is_some() || ears.is_watching() {
             started.let_go().map_err(cannot_wait)?;
+            ears.pass_on().map_err(cannot_listen)?;
         }
         Ok((end, again))
     }

@@ -264,6 +264,14 @@ impl Ears {
         self.said.take()
     }
 
+    /// Passes on what was heard so far, before anything else is said.
+    pub fn pass_on(&mut self) -> io::Result<()> {
+        while self.streams.iter().any(|stream| !stream.is_empty()) {
+            self.wait(None, None)?;
+        }
+        Ok(())
+    }
+
     /// Whether there is output to pass on, or may be.
     pub fn is_watching(&self) -> bool {
         !self.streams.is_empty()
