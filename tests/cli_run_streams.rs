@@ -4,13 +4,16 @@
 mod cli;
 
 use cli::{Home, binary};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::openpty;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 const ONE: [&str; 3] = ["one", "--concurrency", "1"];
 
@@ -127,6 +130,9 @@ fn what_was_left_behind_by_the_command_is_passed_on_until_it_ends_but_holds_no_p
     assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("late\n", Some(3)));
 }
 
+/// Nothing at a terminal takes so long, on any machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A terminal with an interactive shell in it.
 struct Terminal {
     keys: File,
@@ -163,10 +169,17 @@ impl Terminal {
     #[track_caller]
     fn wait_for(&mut self, wanted: &str) -> String {
         let mut bytes = [0; 4096];
+        let began = Instant::now();
         loop {
             if let Some(at) = self.screen.find(wanted) {
                 let rest = self.screen.split_off(at + wanted.len());
                 return std::mem::replace(&mut self.screen, rest);
+            }
+            let mut news = [PollFd::new(self.keys.as_fd(), PollFlags::POLLIN)];
+            let heard = poll(&mut news, PollTimeout::from(1000_u16)).unwrap();
+            assert!(began.elapsed() < PATIENCE, "no {wanted:?}: {}", self.screen);
+            if heard == 0 {
+                continue;
             }
             match self.keys.read(&mut bytes) {
                 Ok(count) if count > 0 => self.screen.push_str(&String::from_utf8_lossy(&bytes[..count])),
@@ -191,7 +204,7 @@ fn job_control_in_an_interactive_shell_works_as_without_us() {
             return println!("no terminal here, so not tested");
         };
         // Words are put together by the shell, so that what is typed is not taken for an answer.
-        let script = "trap \"\" PIPE; echo be\"\"gun; read -r word; echo got-$word; exit 7";
+        let script = "trap \"\" PIPE; echo be\"\"gun; read -r word; echo got-$word; exit 8";
         terminal.type_in(&format!("$RUN {options} -- sh -c '{script}'\n"));
         terminal.wait_for("begun");
         terminal.type_in("\x1a");
@@ -204,7 +217,7 @@ fn job_control_in_an_interactive_shell_works_as_without_us() {
         terminal.wait_for("got-input");
         terminal.wait_for("prompt> ");
         terminal.type_in("echo code-$?\n");
-        terminal.wait_for("code-7");
+        terminal.wait_for("code-8");
         // An interrupt ends it, and the shell's loop with it.
         terminal
             .type_in(&format!("for i in 1 2 3; do $RUN {options} -- sh -c 'echo in-$$; read -r _'; done\n"));

@@ -15,6 +15,11 @@ pub struct Web {
 impl Web {
     /// Each answer is what goes over the line, such as `HTTP/1.1 429 No\r\nRetry-After: 1\r\n\r\n`.
     pub fn start(answers: &'static [&'static str]) -> Web {
+        Web::answering(|_, number| answers[number.min(answers.len() - 1)])
+    }
+
+    /// Answers by the first line of what is asked, and how many came before it.
+    pub fn answering(answer: impl Fn(&str, usize) -> &'static str + Send + 'static) -> Web {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let calls = Arc::new(AtomicUsize::new(0));
@@ -23,7 +28,7 @@ impl Web {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let number = count.fetch_add(1, Ordering::SeqCst);
-                serve(stream, answers[number.min(answers.len() - 1)]);
+                serve(stream, |asked| answer(asked, number));
             }
         });
         Web { port, calls }
@@ -38,7 +43,7 @@ impl Web {
     }
 }
 
-fn serve(mut stream: TcpStream, answer: &str) {
+fn serve(mut stream: TcpStream, answer: impl Fn(&str) -> &'static str) {
     let mut head = Vec::new();
     let mut bytes = [0; 1024];
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -47,5 +52,6 @@ fn serve(mut stream: TcpStream, answer: &str) {
             Ok(count) => head.extend_from_slice(&bytes[..count]),
         }
     }
-    let _ = stream.write_all(answer.as_bytes());
+    let asked = String::from_utf8_lossy(&head);
+    let _ = stream.write_all(answer(asked.lines().next().unwrap_or_default()).as_bytes());
 }
