@@ -53,6 +53,9 @@ fn closed_streams_change_nothing_for_the_limiter_and_the_command_runs() {
             std::fs::remove_file(file).unwrap();
         }
     }
+    // Never a file of ours, nor one that the command happens to open.
+    let output = shell(&home, "$RUN -- sh -c 'readlink /proc/$$/fd/0 /proc/$$/fd/1 >&2; true' <&- >&-");
+    assert_eq!(text(&output.stderr), "/dev/null\n/dev/null\n");
     // What it has to say itself has nowhere to go.
     assert_eq!(shell(&home, "$RUN -- no-such-command 2>&-").status.code(), Some(127));
     assert_eq!(shell(&home, "$RUN -- true <&- >&- 2>&-").status.code(), Some(0));

@@ -44,7 +44,7 @@
 //! **Names**: [`process_id`] (a system call: never on the fast path), [`program_name`] (at most 15 bytes and zeros).
 //!
 //! **Programs** (for the command-line tool): [`spawn_with_mask`] starts one with another signal mask than ours, which
-//! ends when this process is killed.
+//! ends when this process is killed; [`pass_descriptor`] gives it a descriptor under a number of its own.
 
 #[cfg(loom)]
 pub mod mortal;
