@@ -153,6 +153,22 @@ impl Limiter {
     }
 
     /// Asks once and never waits (except for the lock, a second at most).
+    ///
+    /// ```
+    /// # use shmlimit::{AcquireError, Limiter, Policy, PolicyDraft, Reason, Request};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() })?;
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+    /// let grant = limiter.try_acquire(&Request::new())?; // the only permit
+    /// match limiter.try_acquire(&Request::new()) {
+    ///     Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), Reason::Concurrency),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// drop(grant); // gives it back
+    /// assert!(limiter.try_acquire(&Request::new()).is_ok());
+    /// # Ok(()) }
+    /// ```
     pub fn try_acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
         self.attempt(request)
     }
@@ -160,6 +176,19 @@ impl Limiter {
     /// Asks, and waits until the call may be made: in the queue of all processes, so that everybody has its turn (R131).
     /// A request whose deadline cannot be met is refused at once (R132); so is one that costs more than a rule ever
     /// allows, and one more than the queue holds.
+    ///
+    /// ```
+    /// # use shmlimit::{Limiter, Policy, PolicyDraft, Request};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() })?;
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+    /// # use std::time::Duration;
+    /// let grant = limiter.acquire(&Request::new().timeout(Duration::from_secs(5)))?;
+    /// // … call the API …
+    /// grant.release()?;
+    /// # Ok(()) }
+    /// ```
     pub fn acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
         if let Some(grant) = self.grant_at_once(request) {
             return Ok(grant);
