@@ -54,7 +54,7 @@ fn closed_streams_change_nothing_for_the_limiter_and_the_command_runs() {
         }
     }
     // Never a file of ours, nor one that the command happens to open.
-    let output = shell(&home, "$RUN -- sh -c 'readlink /proc/$$/fd/0 /proc/$$/fd/1 >&2; true' <&- >&-");
+    let output = shell(&home, "$RUN -- sh -c '(readlink /proc/$$/fd/0 /proc/$$/fd/1 >&2); true' <&- >&-");
     assert_eq!(text(&output.stderr), "/dev/null\n/dev/null\n");
     // What it has to say itself has nowhere to go.
     assert_eq!(shell(&home, "$RUN -- no-such-command 2>&-").status.code(), Some(127));
