@@ -32,6 +32,7 @@ use crate::segment::{Bounds, Segment};
 use crate::sys::Clock;
 use group::Group;
 use link::Link;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -103,9 +104,19 @@ impl Limiter {
     }
 
     /// The limiters in a directory (default: the usual one).
+    ///
+    /// No directory is an error, unless a better one was passed over: then there are none, and the note says why.
     pub fn list(directory: Option<&Path>) -> Result<Listing, Error> {
-        let directory =
-            Directory::find(&paths::places(directory), Allowances { make: false, network: true })?;
+        let places = paths::places(directory);
+        let (found, note) = Directory::look(&places, Allowances { make: false, network: true });
+        let directory = match (found, places.last()) {
+            (Err(Error::Io { source, .. }), Some(last))
+                if note.is_some() && source.kind() == ErrorKind::NotFound =>
+            {
+                return Ok(Listing { directory: last.path.clone(), names: Vec::new(), note });
+            }
+            (found, _) => found?,
+        };
         let path = directory.path();
         let entries = std::fs::read_dir(path).map_err(Error::io("read directory", path))?;
         let mut names: Vec<String> = entries
@@ -113,7 +124,7 @@ impl Limiter {
             .map(|name| name.as_str().to_owned())
             .collect();
         names.sort();
-        Ok(Listing { directory: path.to_owned(), names, note: directory.note.clone() })
+        Ok(Listing { directory: path.to_owned(), names, note })
     }
 
     fn new(

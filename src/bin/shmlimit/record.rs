@@ -121,8 +121,8 @@ pub fn run(place: &Place, args: &Record) -> Result<ExitCode, Failure> {
     }
     let state = limiter.snapshot()?.condition.state_name;
     if args.json {
-        let line = Line { cache: args.cache.map(Cache::as_str), ..Line::new(&recorded, state) };
-        output::line(&serde_json::to_string(&line).map_err(io::Error::from)?)?;
+        let line = Line::new(limiter.name(), &recorded, state);
+        output::json(&Line { cache: args.cache.map(Cache::as_str), ..line })?;
     } else if !args.quiet {
         output::line(&format!("{}: {}", limiter.name(), in_words(&recorded, state)))?;
     }
@@ -141,7 +141,7 @@ fn count(place: &Place, args: &Record, name: &str, cache: Cache) -> Result<ExitC
     limiter.count_cache(cache == Cache::Hit)?;
     let cache = cache.as_str();
     if args.json {
-        output::line(&serde_json::json!({ "cache": cache }).to_string())?;
+        output::json(&serde_json::json!({ "name": limiter.name(), "cache": cache }))?;
     } else if !args.quiet {
         output::line(&format!("{}: cache {cache} counted", limiter.name()))?;
     }
@@ -178,7 +178,8 @@ fn in_words(recorded: &Recorded, state: &str) -> String {
 
 /// `--json`. The keys are those of `simulate`.
 #[derive(Serialize)]
-struct Line {
+struct Line<'l> {
+    name: &'l str,
     class: &'static str,
     samples: u32,
     err_rate: f64,
@@ -193,10 +194,11 @@ struct Line {
     cache: Option<&'static str>,
 }
 
-impl Line {
-    fn new(recorded: &Recorded, state: &'static str) -> Line {
+impl Line<'_> {
+    fn new<'l>(name: &'l str, recorded: &Recorded, state: &'static str) -> Line<'l> {
         let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Line {
+            name,
             class: recorded.class.as_str(),
             samples: recorded.samples,
             err_rate: recorded.error_ratio,

@@ -15,6 +15,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::Duration;
 
 /// Signals that are the command's business.
 const PASSED_ON: [Signal; 11] = [
@@ -71,8 +72,12 @@ impl Started {
     pub fn attend(&mut self, ears: &mut Ears) -> io::Result<End> {
         let pid = Pid::from_raw(self.child.id().cast_signed());
         let (mut interrupted_by_terminal, mut called_off) = (false, false);
+        // What came while the command was being started may have come before it was there, also from the terminal. To
+        // hear it twice does less harm than never.
+        let mut early = true;
         loop {
-            if !ears.wait(Some(self.signals.as_fd()), None)? {
+            if !ears.wait(Some(self.signals.as_fd()), early.then_some(Duration::ZERO))? {
+                early = false;
                 continue;
             }
             let news = match self.signals.read_signal() {
@@ -91,6 +96,9 @@ impl Started {
                 }
                 Ok(signal) if news.ssi_code == SI_KERNEL => {
                     interrupted_by_terminal |= signal == Signal::SIGINT;
+                    if early {
+                        let _ = kill(pid, signal);
+                    }
                 }
                 // It may have ended meanwhile; the news of that is next.
                 Ok(signal) => drop(kill(pid, signal)),
