@@ -1,4 +1,4 @@
-//! What it costs to come and go: attach, detach, first creation, and a whole `shmlimit acquire` beside `flock(1)`.
+//! What it costs to come and go: attach, detach, first creation, and whole processes, `shmlimit acquire` and `status`, beside `flock(1)`.
 //!
 //! `cargo bench --bench attach [-- --json] [-- --check]`.
 
@@ -72,11 +72,13 @@ fn as_processes(rounds: usize, directory: &Path) -> Option<Vec<Figure>> {
     drop(limiter(directory, "whole", Budget::Plenty.policy(1, None)));
     let file = directory.join("flock-file");
     let acquire = ["--dir", directory_text, "acquire", "whole"];
+    let status = ["--dir", directory_text, "status", "whole"];
     let flock = [file.to_str()?, "true"];
-    let mut figures =
-        ["shmlimit acquire", "flock FILE true", "true"].map(|name| Figure { name, microseconds: Vec::new() });
+    let names = ["shmlimit acquire", "shmlimit status", "flock FILE true", "true"];
+    let mut figures = names.map(|name| Figure { name, microseconds: Vec::new() });
     for _ in 0..rounds {
-        let times = [process(program, &acquire)?, process("flock", &flock)?, process("true", &[])?];
+        let ours = [process(program, &acquire)?, process(program, &status)?];
+        let times = [ours[0], ours[1], process("flock", &flock)?, process("true", &[])?];
         for (figure, time) in figures.iter_mut().zip(times) {
             figure.microseconds.push(time);
         }
@@ -91,9 +93,15 @@ fn targets(figures: &[Figure]) -> Vec<Target> {
         let bound = Bound::AtMost(200.0);
         targets.push(Target { name: "attach, microseconds", measured: attach, bound, required: true });
     }
-    if let (Some(ours), Some(theirs)) = (of("shmlimit acquire"), of("flock FILE true")) {
-        let (measured, bound) = (ours / theirs, Bound::AtMost(1.0));
-        targets.push(Target { name: "shmlimit acquire / flock FILE true", measured, bound, required: true });
+    let whole = [
+        ("shmlimit acquire", "shmlimit acquire / flock FILE true"),
+        ("shmlimit status", "shmlimit status / flock FILE true"),
+    ];
+    for (ours, name) in whole {
+        if let (Some(ours), Some(theirs)) = (of(ours), of("flock FILE true")) {
+            let (measured, bound) = (ours / theirs, Bound::AtMost(1.0));
+            targets.push(Target { name, measured, bound, required: true });
+        }
     }
     targets
 }

@@ -4,13 +4,15 @@
 
 mod common;
 
-use common::baselines::{FileLock, Rate, SharedWord};
-use common::{Bound, Budget, Options, Target, clock, limiter, median};
-use shmlimit::{Grant, Limiter, Request};
-use std::hint::black_box;
-use std::io::{BufRead, BufReader, Write};
+#[path = "../src/bin/shmlimit/bench/load.rs"]
+mod load;
+
+use common::measure;
+use common::{Bound, Options, Target, median};
+use load::{Histogram, Load, Workplace};
+use shmlimit::Request;
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 const PROCESSES: [usize; 4] = [1, 2, 4, 8];
@@ -18,235 +20,13 @@ const PROCESSES: [usize; 4] = [1, 2, 4, 8];
 const TURNS: usize = 3;
 const TURN: Duration = Duration::from_millis(330);
 const SMOKE_TURN: Duration = Duration::from_millis(5);
-/// Operations between two looks at the clock, and grants a worker holds at once.
-const CHUNK: usize = 64;
 const WORKER: &str = "--worker";
 
-/// What all processes do at the same time.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Load {
-    /// `try_acquire` alone: grants are given back in bulk between the timed stretches.
-    Acquire,
-    /// A whole call: `try_acquire` and release.
-    Call,
-    /// `try_acquire` that is refused for the rate.
-    Denied,
-    /// One lock-free word.
-    Cas,
-    /// flock around one mapped word.
-    Flock,
-}
-
-impl Load {
-    const ALL: [Load; 5] = [Load::Acquire, Load::Call, Load::Denied, Load::Cas, Load::Flock];
-
-    fn name(self) -> &'static str {
-        match self {
-            Load::Acquire => "acquire",
-            Load::Call => "acquire+release",
-            Load::Denied => "denied",
-            Load::Cas => "lock-free CAS",
-            Load::Flock => "flock+mmap",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Load> {
-        Load::ALL.into_iter().find(|load| load.name() == text)
-    }
-}
-
-/// Counts of nanoseconds, 16 steps to each doubling: errors below 7 %.
-struct Histogram(Vec<u64>);
-
-impl Histogram {
-    fn new() -> Histogram {
-        Histogram(vec![0; 64 * 16])
-    }
-
-    #[inline(always)]
-    fn bucket(ns: u64) -> usize {
-        let top = (ns | 16).ilog2();
-        (top as usize) * 16 + (ns >> (top - 4) & 15) as usize
-    }
-
-    fn ns(bucket: usize) -> f64 {
-        let (top, part) = (bucket / 16, bucket % 16);
-        (16 + part) as f64 / 16.0 * 2f64.powi(top as i32)
-    }
-
-    fn quantile(&self, part: f64) -> f64 {
-        let total: u64 = self.0.iter().sum();
-        let mut left = (total as f64 * part) as u64;
-        for (bucket, count) in self.0.iter().enumerate() {
-            if left < *count {
-                return Histogram::ns(bucket);
-            }
-            left -= count;
-        }
-        0.0
-    }
-}
-
-/// Everything a worker may work on.
-struct Workplace {
-    plenty: Limiter,
-    scarce: Limiter,
-    word: SharedWord,
-}
-
-impl Workplace {
-    fn open(directory: &Path) -> Workplace {
-        Workplace {
-            plenty: limiter(directory, "plenty", Budget::Plenty.policy(1, None)),
-            scarce: limiter(directory, "scarce", Budget::Scarce.policy(1, None)),
-            word: SharedWord::open(&directory.join("word")),
-        }
-    }
-}
-
-/// Operations a second of this process.
-fn rate(load: Load, place: &Workplace, turn_ns: u64) -> f64 {
-    let request = Request::new();
-    let chunk = |mut operation: Box<dyn FnMut() + '_>| {
-        let start = clock();
-        let mut count = 0;
-        loop {
-            operation();
-            count += CHUNK;
-            let spent = clock() - start;
-            if spent >= turn_ns {
-                return count as f64 * 1e9 / spent as f64;
-            }
-        }
-    };
-    match load {
-        Load::Acquire => acquire_rate(place, &request, turn_ns),
-        Load::Call => chunk(Box::new(|| {
-            for _ in 0..CHUNK {
-                drop(place.plenty.try_acquire(black_box(&request)).expect("granted"));
-            }
-        })),
-        Load::Denied => chunk(Box::new(|| {
-            for _ in 0..CHUNK {
-                assert!(place.scarce.try_acquire(black_box(&request)).is_err());
-            }
-        })),
-        Load::Cas => chunk(Box::new(|| {
-            for _ in 0..CHUNK {
-                assert!(place.word.decide_lock_free(Rate::PLENTY));
-            }
-        })),
-        Load::Flock => chunk(Box::new(|| {
-            for _ in 0..CHUNK {
-                assert!(place.word.decide_under(FileLock::Flock, Rate::PLENTY));
-            }
-        })),
-    }
-}
-
-fn acquire_rate(place: &Workplace, request: &Request<'_>, turn_ns: u64) -> f64 {
-    let mut held: Vec<Grant<'_>> = Vec::with_capacity(CHUNK);
-    let (begin, mut count, mut timed) = (clock(), 0, 0);
-    loop {
-        let start = clock();
-        for _ in 0..CHUNK {
-            held.push(place.plenty.try_acquire(black_box(request)).expect("granted"));
-        }
-        let end = clock();
-        held.clear();
-        count += CHUNK;
-        timed += end - start;
-        if end - begin >= turn_ns {
-            return count as f64 * 1e9 / timed as f64;
-        }
-    }
-}
-
-/// How long each operation takes; the reading of the clock is in it once.
-fn latencies(load: Load, place: &Workplace, turn_ns: u64) -> Histogram {
-    let request = Request::new();
-    let mut histogram = Histogram::new();
-    let begin = clock();
-    loop {
-        let start = clock();
-        let grant = match load {
-            Load::Acquire | Load::Call => Some(place.plenty.try_acquire(&request).expect("granted")),
-            Load::Denied => place.scarce.try_acquire(&request).ok(),
-            Load::Cas => {
-                place.word.decide_lock_free(Rate::PLENTY);
-                None
-            }
-            Load::Flock => {
-                place.word.decide_under(FileLock::Flock, Rate::PLENTY);
-                None
-            }
-        };
-        let end = if load == Load::Acquire {
-            let end = clock();
-            drop(grant);
-            end
-        } else {
-            drop(grant);
-            clock()
-        };
-        histogram.0[Histogram::bucket(end - start)] += 1;
-        if end - begin >= turn_ns {
-            return histogram;
-        }
-    }
-}
-
-/// A worker: gets ready, waits for the word, works, tells.
-fn work(load: Load, timing: bool, turn_ns: u64, directory: &Path) {
-    let place = Workplace::open(directory);
-    println!("ready");
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line).expect("the word to start");
-    if timing {
-        let counts: Vec<String> = latencies(load, &place, turn_ns).0.iter().map(u64::to_string).collect();
-        println!("{}", counts.join(" "));
-    } else {
-        let (wall, processor) = (clock(), processor_time());
-        let rate = rate(load, &place, turn_ns);
-        println!("{rate} {}", (processor_time() - processor) as f64 / (clock() - wall) as f64);
-    }
-}
-
-/// Nanoseconds that this process was on a processor.
-fn processor_time() -> u64 {
-    let time =
-        nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("a processor clock");
-    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
-}
-
-/// Starts the workers, lets them loose together, and returns what each said.
-fn turn(load: Load, timing: bool, processes: usize, length: Duration, directory: &Path) -> Vec<String> {
-    let start = |_| {
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command.args([WORKER, load.name(), if timing { "timing" } else { "counting" }]);
-        command.arg(length.as_nanos().to_string()).arg(directory);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a worker")
-    };
-    let mut workers: Vec<Child> = (0..processes).map(start).collect();
-    let mut outputs: Vec<_> =
-        workers.iter_mut().map(|worker| BufReader::new(worker.stdout.take().expect("piped"))).collect();
-    for output in &mut outputs {
-        read_line(output);
-    }
-    for worker in &mut workers {
-        worker.stdin.take().expect("piped").write_all(b"go\n").expect("a listening worker");
-    }
-    let said = outputs.iter_mut().map(read_line).collect();
-    for mut worker in workers {
-        assert!(worker.wait().expect("an ended worker").success(), "a worker failed");
-    }
-    said
-}
-
-fn read_line(output: &mut impl BufRead) -> String {
-    let mut line = String::new();
-    output.read_line(&mut line).expect("a line from a worker");
-    line.trim().to_owned()
+/// This very program, started again.
+fn worker() -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.arg(WORKER);
+    command
 }
 
 struct Figure {
@@ -269,7 +49,7 @@ fn measure(options: &Options, directory: &Path) -> Vec<Figure> {
         let mut shares = rates.clone();
         for _ in 0..turns {
             for ((load, rates), shares) in Load::ALL.into_iter().zip(&mut rates).zip(&mut shares) {
-                let said = turn(load, false, processes, length, directory);
+                let said = load::turn(worker, load, false, processes, length, directory).expect("workers");
                 let numbers = |text: &String| text.split_once(' ').map(|(a, b)| (a.parse(), b.parse()));
                 let (mut rate, mut share) = (0.0, 0.0);
                 for text in &said {
@@ -283,7 +63,7 @@ fn measure(options: &Options, directory: &Path) -> Vec<Figure> {
         }
         for ((load, rates), shares) in Load::ALL.into_iter().zip(rates).zip(shares) {
             let mut all = Histogram::new();
-            for text in turn(load, true, processes, length, directory) {
+            for text in load::turn(worker, load, true, processes, length, directory).expect("workers") {
                 for (sum, count) in all.0.iter_mut().zip(text.split(' ')) {
                     *sum += count.parse::<u64>().expect("a count");
                 }
@@ -348,17 +128,15 @@ fn print_json(figures: &[Figure], targets: &[Target]) {
 
 fn main() -> ExitCode {
     let options = Options::read();
-    if let [flag, load, timing, nanoseconds, directory] = &options.rest[..]
+    if let Some((flag, words)) = options.rest.split_first()
         && flag == WORKER
     {
-        let load = Load::parse(load).expect("a load");
-        let turn_ns = nanoseconds.parse().expect("nanoseconds");
-        work(load, timing == "timing", turn_ns, Path::new(directory));
+        load::work(words).expect("work");
         return ExitCode::SUCCESS;
     }
     let directory = common::directory();
     // Held open so that the files outlive every worker, and the scarce budget is spent.
-    let place = Workplace::open(directory.path());
+    let place = Workplace::open(directory.path()).expect("limiters");
     drop(place.scarce.try_acquire(&Request::new()));
     let figures = measure(&options, directory.path());
     let busy = was_busy(&figures);

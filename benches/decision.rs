@@ -5,130 +5,22 @@
 
 mod common;
 
-use common::baselines::{FileLock, Rate, SharedWord};
-use common::{Bound, Budget, Options, Target, clock, limiter, median, per_operation, quantile};
+#[path = "../src/bin/shmlimit/bench/subjects.rs"]
+mod subjects;
+
+use common::baselines::{FileLock, Rate};
+use common::measure;
+use common::{Bound, Budget, Options, Target, clock, limiter, word};
 use governor::clock::{DefaultClock, MonotonicClock};
 use governor::{Quota, RateLimiter};
-use shmlimit::{AcquireError, Grant, Limiter, Outcome, Request};
+use shmlimit::{Grant, Limiter, Outcome, Request};
 use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
+use subjects::{BATCH, Figure, denied, granted_in_place, measure, one, take_and_give_back};
 
 /// Subjects take turns, so that whatever disturbs the machine disturbs all of them.
 const ROUNDS: usize = 301;
-/// Short enough that most batches are not interrupted.
-const BATCH: u32 = 1000;
-/// Grants held at once: few enough to stay in the first-level cache.
-const HELD: usize = 128;
-
-/// Several figures taken together in one turn.
-struct Subject<'a> {
-    names: &'static [&'static str],
-    turn: Box<dyn FnMut() -> Vec<f64> + 'a>,
-}
-
-struct Figure {
-    name: &'static str,
-    median: f64,
-    low: f64,
-    high: f64,
-    ratio: f64,
-    /// The same of the 10 % quickest batches: what it costs when nobody disturbs.
-    quiet: f64,
-}
-
-fn one<'a>(name: &'static [&'static str], count: u32, mut operation: impl FnMut() + 'a) -> Subject<'a> {
-    Subject { names: name, turn: Box::new(move || vec![per_operation(count, &mut operation)]) }
-}
-
-/// Takes grants and gives them back, each side timed for itself.
-fn take_and_give_back<'a>(
-    names: &'static [&'static str],
-    limiter: &'a Limiter,
-    give_back: impl Fn(Grant<'a>) + 'a,
-) -> Subject<'a> {
-    let request = Request::new();
-    // The answers as they come: unwrapping is the caller's, and moves a grant once more.
-    let mut held: Vec<Result<Grant<'a>, AcquireError>> = Vec::with_capacity(HELD);
-    let turn = move || {
-        let (mut taking, mut giving) = (0, 0);
-        for chunk in 0..8 {
-            let start = clock();
-            for _ in 0..HELD {
-                held.push(limiter.try_acquire(black_box(&request)));
-            }
-            let between = clock();
-            for decided in held.drain(..) {
-                give_back(decided.expect("granted"));
-            }
-            let end = clock();
-            // The first chunk brings the caches back.
-            if chunk > 0 {
-                taking += between - start;
-                giving += end - between;
-            }
-        }
-        let each = |total: u64| total as f64 / (7 * HELD) as f64;
-        vec![each(taking), each(giving)]
-    };
-    Subject { names, turn: Box::new(turn) }
-}
-
-/// A grant that stays where `try_acquire` put it, and its release: both together in place, less the release alone.
-/// Moving a grant elsewhere is the caller's, and has a figure of its own.
-fn granted_in_place<'a>(names: &'static [&'static str], limiter: &'a Limiter) -> Subject<'a> {
-    let request = Request::new();
-    let mut held: Vec<Result<Grant<'a>, AcquireError>> = Vec::with_capacity(HELD);
-    let turn = move || {
-        let mut giving = 0;
-        for chunk in 0..8 {
-            held.extend((0..HELD).map(|_| limiter.try_acquire(black_box(&request))));
-            assert!(held.iter().all(Result::is_ok));
-            let start = clock();
-            held.clear();
-            if chunk > 0 {
-                giving += clock() - start;
-            }
-        }
-        let release = giving as f64 / (7 * HELD) as f64;
-        let both = per_operation(BATCH, || drop(limiter.try_acquire(black_box(&request))));
-        vec![both - release, release, both]
-    };
-    Subject { names, turn: Box::new(turn) }
-}
-
-fn denied<'a>(name: &'static [&'static str], limiter: &'a Limiter) -> Subject<'a> {
-    let request = Request::new();
-    one(name, BATCH, move || assert!(limiter.try_acquire(black_box(&request)).is_err()))
-}
-
-fn measure(rounds: usize, mut subjects: Vec<Subject<'_>>) -> Vec<Figure> {
-    let mut samples: Vec<Vec<Vec<f64>>> = subjects.iter().map(|s| vec![Vec::new(); s.names.len()]).collect();
-    for _ in 0..rounds {
-        for (subject, samples) in subjects.iter_mut().zip(&mut samples) {
-            for (value, samples) in (subject.turn)().into_iter().zip(samples) {
-                samples.push(value);
-            }
-        }
-    }
-    // The clock is the first subject. Ratios are taken round by round, so a slow phase of the machine cancels out.
-    let clock = samples[0][0].clone();
-    let figures = subjects.iter().zip(&samples).flat_map(|(subject, samples)| {
-        subject.names.iter().zip(samples).map(|(name, values)| {
-            let ratios: Vec<f64> = values.iter().zip(&clock).map(|(value, clock)| value / clock).collect();
-            Figure {
-                name,
-                median: median(values),
-                low: quantile(values, 0.1),
-                high: quantile(values, 0.9),
-                ratio: median(&ratios),
-                quiet: quantile(values, 0.1) / quantile(&clock, 0.1),
-            }
-        })
-    });
-    figures.collect()
-}
-
 fn targets(figures: &[Figure]) -> Vec<Target> {
     let find = |name: &str| figures.iter().find(|figure| figure.name == name).expect("a figure of that name");
     let against_clock = |name: &'static str, figure: &str, most: f64, required: bool| Target {
@@ -184,7 +76,7 @@ fn pass(options: &Options) -> bool {
     let crowded = limiter(path, "crowded", Budget::Plenty.policy(1, Some(1)));
     let _spent = (scarce.try_acquire(&Request::new()), scarce_8.try_acquire(&Request::new()));
     let _permit = crowded.try_acquire(&Request::new()).expect("granted");
-    let (free, full) = (SharedWord::open(&path.join("free")), SharedWord::open(&path.join("full")));
+    let (free, full) = (word(&path.join("free")), word(&path.join("full")));
     full.decide_lock_free(Rate::SCARCE);
     let governor = RateLimiter::direct_with_clock(per_second(1_000_000_000), DefaultClock::default());
     let governor_vdso = RateLimiter::direct_with_clock(per_second(1_000_000_000), MonotonicClock);

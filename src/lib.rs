@@ -139,11 +139,11 @@ pub mod internals {
     pub use crate::sys::FIRST_PULSE;
 }
 
-/// What the command-line tool asks of the operating system, and nobody else should.
+/// What the command-line tool and the benchmarks ask of the operating system, and nobody else should.
 #[cfg(all(feature = "cli", not(loom)))]
 #[doc(hidden)]
 pub mod tool {
-    pub use crate::sys::{pass_descriptor, spawn_with_mask};
+    pub use crate::sys::{baselines, pass_descriptor, spawn_with_mask};
 }
 
 /// The sample in the README must compile.

@@ -50,7 +50,7 @@ fn r136_status_shows_who_waits_in_order_of_service() {
     for mut child in [first, second, urgent] {
         assert_eq!(child.wait().unwrap().code(), Some(0));
     }
-    assert!(home.tool(&["status", "one"]).out.contains("waiting    0\n"));
+    assert!(!home.tool(&["status", "one"]).out.contains("waiting"), "nobody waits any more");
 }
 
 #[test]
@@ -87,9 +87,9 @@ fn screen_of(count: usize) -> (String, String) {
 #[test]
 fn a_queue_of_any_length_is_readable() {
     let (none, _) = screen_of(0);
-    assert!(none.contains("waiting       0\n") && !none.contains("PRIORITY"), "{none}");
+    assert!(!none.contains("waiting") && !none.contains("PRIORITY"), "{none}");
     let (one, _) = screen_of(1);
-    assert!(one.contains("waiting       1 (1 webhook") && !one.contains("more"), "{one}");
+    assert!(one.contains("waiting       1 (1 webhook") && !one.contains("… and"), "{one}");
     for count in [30, 1000] {
         let (some, all) = screen_of(count);
         assert!(some.lines().count() <= 24, "{some}");

@@ -29,6 +29,7 @@ pub struct Builder {
     group: Option<String>,
     network: bool,
     environment: bool,
+    look_only: bool,
     bounds: Bounds,
 }
 
@@ -45,6 +46,7 @@ impl Builder {
             group: None,
             network: false,
             environment: true,
+            look_only: false,
             bounds,
         }
     }
@@ -115,6 +117,22 @@ impl Builder {
         self
     }
 
+    /// Opens the limiter to be looked at, not to be used: variables of the environment are left alone, and when it is
+    /// deleted this handle says so ([`Error::UnknownLimiter`]), where one that is used would make it again.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # shmlimit::Limiter::builder("tmdb").directory(directory.path()).open()?;
+    /// let limiter = shmlimit::Limiter::builder("tmdb").directory(directory.path()).only_to_look().open_existing()?;
+    /// println!("{} calls in flight", limiter.snapshot()?.in_flight);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn only_to_look(self) -> Builder {
+        Builder { look_only: true, ..self.ignore_environment() }
+    }
+
     /// Other bounds than the usual, for tests that cannot wait a second.
     #[doc(hidden)]
     #[must_use]
@@ -142,7 +160,7 @@ impl Builder {
             }
         }
         self.patch(&segment)?;
-        Limiter::new(name, directory, self.bounds, segment, self.turns_with())
+        Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)
     }
 
     /// Opens the limiter only if it is there; makes neither it nor its directory.
@@ -150,7 +168,7 @@ impl Builder {
         let (name, directory) = self.place(false)?;
         let segment = settle(&directory, &name, self.bounds, None)?;
         self.patch(&segment)?;
-        Limiter::new(name, directory, self.bounds, segment, self.turns_with())
+        Limiter::new(name, directory, self.bounds, segment, self.turns_with(), !self.look_only)
     }
 
     /// Makes the limiter; an error if it is there already.
@@ -162,7 +180,7 @@ impl Builder {
             return Err(Error::AlreadyExists { name, directory: directory.path().to_owned() });
         }
         let segment = settle(&directory, &name, self.bounds, None)?;
-        Limiter::new(name, directory, self.bounds, segment, self.turns_with())
+        Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)
     }
 
     /// Makes the limiter afresh in place of the one there may be; its users go over to the new one within a second.
@@ -186,7 +204,7 @@ impl Builder {
         }
         replaced?;
         let segment = settle(&directory, &name, self.bounds, None)?;
-        Limiter::new(name, directory, self.bounds, segment, self.turns_with())
+        Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)
     }
 
     fn seed(&self, name: &LimiterName, directory: &Directory) -> Result<Seed, Error> {
@@ -273,17 +291,18 @@ fn settle(
 }
 
 /// The segment that takes the place of one that was deleted, replaced or retired. Where there is none, it goes on
-/// with the same policy; if the old one was merely deleted, also with what its rules had seen.
+/// with the same policy; if the old one was merely deleted, also with what its rules had seen. Unless it must not be made.
 pub(super) fn successor(
     directory: &Directory,
     name: &LimiterName,
     bounds: Bounds,
     old: &Segment,
+    make: bool,
 ) -> Result<Link, Error> {
     old.hand_over();
     // The old one is asked only if there is no other: it may be damaged, and replaced for that very reason.
     let segment = match settle(directory, name, bounds, None) {
-        Err(Error::UnknownLimiter { .. }) => settle(directory, name, bounds, Some(old.seed()?))?,
+        Err(Error::UnknownLimiter { .. }) if make => settle(directory, name, bounds, Some(old.seed()?))?,
         there => there?,
     };
     Link::new(name.clone(), segment)

@@ -74,6 +74,8 @@ struct Shared {
     lock_patience: u64,
     first: Link,
     group: Option<Group>,
+    /// Whether it is made again when it was deleted.
+    makes: bool,
 }
 
 fn nanos(duration: Duration) -> u64 {
@@ -133,12 +135,13 @@ impl Limiter {
         bounds: Bounds,
         segment: Segment,
         group: Option<Group>,
+        makes: bool,
     ) -> Result<Limiter, Error> {
         let mut first = Link::new(name.clone(), segment)?;
         let lock_patience = nanos(bounds.lock);
         let shared = Arc::new_cyclic(|home| {
             first.home = Weak::clone(home);
-            Shared { name, directory, bounds, lock_patience, first, group }
+            Shared { name, directory, bounds, lock_patience, first, group, makes }
         });
         Ok(Limiter { shared })
     }
@@ -429,8 +432,8 @@ impl Limiter {
                     // Where a thousand threads wait, each would attach, and most would find no slot or no lock.
                     let has_moved = || !std::ptr::eq(link, self.newest());
                     link.segment.one_for_all(has_moved, || {
-                        let Shared { name, directory, bounds, .. } = &*self.shared;
-                        link.succeed(builder::successor(directory, name, *bounds, &link.segment)?);
+                        let Shared { name, directory, bounds, makes, .. } = &*self.shared;
+                        link.succeed(builder::successor(directory, name, *bounds, &link.segment, *makes)?);
                         Ok(())
                     })?;
                     link = self.newest();

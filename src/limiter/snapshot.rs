@@ -6,7 +6,7 @@ use super::link::Link;
 use super::outcome::Code;
 use crate::error::Error;
 use crate::kernel::ledger::{self, Ledger};
-use crate::kernel::rule::{self, At};
+use crate::kernel::rule::{self, At, When};
 use crate::kernel::sheet::{Recent, SheetView};
 use crate::kernel::state::View;
 use crate::kernel::{Policy, Priority, Time, decide, queue};
@@ -90,6 +90,10 @@ pub struct RuleSnapshot {
     pub limit: u64,
     /// The period.
     pub period: Duration,
+    /// In how long there is one more unit, if nobody takes any; `None` if there are as many as there can be now.
+    pub next_in: Option<Duration>,
+    /// In how long there are as many as `capacity`; `None` if there are, or while the breaker allows fewer.
+    pub full_in: Option<Duration>,
 }
 
 /// One attached process at one moment.
@@ -159,7 +163,13 @@ impl Snapshot {
             let now = looked_at.max(view.core().latest);
             let left = |i| {
                 let (at, state) = (At::of(view, i, now), view.rule(i));
-                [false, true].map(|reserve| rule::available(view, &at, state, reserve))
+                let left = [false, true].map(|reserve| rule::available(view, &at, state, reserve));
+                let when = |cost| match rule::earliest(view, &at, state, cost, false) {
+                    When::At(then) => Some(Duration::from_nanos(then.since(now).0)),
+                    When::Now | When::Never => None,
+                };
+                let capacity = policy.rules().get(i).map_or(0, |rule| rule.burst);
+                (left, when(left[0].saturating_add(1)), when(capacity))
             };
             let left: Vec<_> = (0..view.general().rules).map(left).collect();
             let queue = if view.waiting().is_empty() { Vec::new() } else { queue::in_order(view, looked_at) };
@@ -170,8 +180,8 @@ impl Snapshot {
             Condition { state_for: condition.state_for.min(age_of_first(&condition, segment)), ..condition };
         let now = looked_at.max(core.latest);
         let units: Vec<_> = policy.units().collect();
-        let rules =
-            policy.rules().iter().zip(left).map(|(rule, [remaining, remaining_background])| RuleSnapshot {
+        let rules = policy.rules().iter().zip(left).map(
+            |(rule, ([remaining, remaining_background], next_in, full_in))| RuleSnapshot {
                 name: rule.name.as_str().to_owned(),
                 unit: units[usize::from(rule.unit)].as_str().to_owned(),
                 algorithm: rule.algorithm.as_str(),
@@ -180,7 +190,10 @@ impl Snapshot {
                 capacity: rule.burst,
                 limit: rule.limit,
                 period: Duration::from_nanos(rule.period.0),
-            });
+                next_in,
+                full_in,
+            },
+        );
         let since = |then: Time| Duration::from_nanos(now.since(then).0);
         let participants = segment.participants()?;
         let counts = counts(ledger, participants.iter().map(|(participant, _)| participant));

@@ -1,73 +1,123 @@
 //! How a limiter's server is doing: for people, and as JSON.
 
-use crate::output::Paint;
-use crate::screen::{ago, printable, wait};
+use crate::rows::{self, Look, Part};
+use crate::screen::{ago, printable, soon, wait};
 use serde::Serialize;
 use shmlimit::kernel::policy::BreakerKind;
-use shmlimit::{Condition, OutcomeCounts, State};
-use std::fmt::Write;
+use shmlimit::{Cause, Condition, Counts, OutcomeCounts, Snapshot, State};
 use std::time::Duration;
 
-/// The lines about the breaker, the gate, outcomes and the pace; none where there is nothing to say.
-pub fn write(out: &mut String, name: &str, now: &Condition, width: usize, paint: Paint) -> std::fmt::Result {
-    if now.breaker != BreakerKind::None {
-        writeln!(out, "  {:width$}  {}", "state", state(name, now, paint))?;
-    }
-    if let Some(gate) = &now.gate {
-        writeln!(
-            out,
-            "  {:width$}  closed for {}: Retry-After, recorded by {} ({}) {} ago  {}",
-            "gate",
-            wait(gate.opens_in),
-            printable(&gate.program),
-            gate.pid,
-            ago(gate.recorded),
-            paint.dim(&format!("open it with: shmlimit force {name} clear-gate")),
-        )?;
-    }
-    let OutcomeCounts { ok, throttled, server, net, other, .. } = now.outcomes;
-    if ok + throttled + server + net + other > 0 {
-        let ratio = format!("{:.1}% errors of the last {}", now.error_ratio * 100.0, now.samples);
-        let ever = format!("ever: {ok} ok, {throttled} 429, {server} 5xx, {net} net, {other} other 4xx");
-        writeln!(out, "  {:width$}  {ratio}  {}", "outcomes", paint.dim(&ever))?;
-    }
-    if let Some(pace) = &now.pace {
-        let gap = match pace.interval {
-            Duration::ZERO => "free".to_owned(),
-            gap => format!("one call each {}", wait(gap)),
-        };
-        let windows: Vec<String> = pace
-            .windows
-            .iter()
-            .map(|window| format!("{} {} of {} left", window.name, window.remaining, window.limit))
-            .collect();
-        writeln!(out, "  {:width$}  {gap}  {}", "pace", paint.dim(&windows.join(", ")))?;
-    }
-    Ok(())
-}
+/// How many kinds of ends are told apart.
+const CODES: usize = 6;
 
-fn state(name: &str, now: &Condition, paint: Paint) -> String {
-    let level = match now.state {
+/// The breaker's state, since when and why; nothing while all is as it was made.
+pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, look: Look) {
+    let now = &snapshot.condition;
+    if now.breaker == BreakerKind::None || (now.cause.is_none() && now.state == State::Normal) {
+        return;
+    }
+    let mut words = now.state_name.to_owned();
+    if let Some(cause) = now.cause {
+        words += &format!(" for {}: {} ({})", ago(now.state_for), why(cause), cause.as_str());
+    }
+    let left = match now.state {
         State::Normal => 1.0,
         State::Throttle | State::HalfOpen => 0.1,
         State::Sleep | State::CacheOnly | State::Open => 0.0,
     };
-    let mut words = paint.level(level, now.state_name);
-    if let Some(cause) = now.cause {
-        words += &format!(" for {} ({})", ago(now.state_for), cause.as_str());
-    }
-    if now.offline {
-        words += &format!(", offline until: shmlimit force {name} online");
-    }
-    match (now.state, now.eta) {
-        (State::Normal, Some(eta)) => words += &format!(", rate rises in {}", wait(eta)),
-        (_, Some(eta)) => words += &format!(", ends in {}", wait(eta)),
-        _ => {}
-    }
+    let mut parts = vec![Part::Level(left, words)];
     if now.breaker == BreakerKind::Fsm && now.rate > 0.0 {
-        words += &format!(", {}/s", (now.rate * 1000.0).round() / 1000.0);
+        parts.push(Part::Dim(format!("{}/s", (now.rate * 1000.0).round() / 1000.0)));
     }
-    words
+    rows::write(out, look, ("state", width), &parts);
+    // What does not end by itself needs somebody to end it.
+    let way_out = match now.state {
+        _ if now.offline => "online",
+        State::CacheOnly => "online",
+        State::Sleep => "normal",
+        State::Open => "closed",
+        _ => return,
+    };
+    if now.offline || now.eta.is_none() {
+        let offline = if now.offline { "offline " } else { "" };
+        let text = format!("{offline}until: shmlimit force {} {way_out}", snapshot.name);
+        rows::write(out, look, ("", width), &[Part::Dim(text)]);
+    }
+}
+
+pub const fn why(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Forced => "an operator said so",
+        Cause::Consec429 => "too many 429 in a row",
+        Cause::ErrorRatio => "too many errors",
+        Cause::SustainedErrors => "too many errors for too long",
+        Cause::SuccessWindowOk => "calls succeed again",
+        Cause::SleepExpired => "slept long enough",
+        Cause::ProbeOk => "probes succeeded",
+        Cause::ProbeFailed => "a probe failed",
+        Cause::AutoRecover => "tries to recover by itself",
+        Cause::ConsecutiveFailures => "too many failures in a row",
+        Cause::ResetTimeout => "was open long enough",
+    }
+}
+
+/// The rows about the gate, outcomes and the pace; none where there is nothing to say.
+pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, look: Look) {
+    let now = &snapshot.condition;
+    if let Some(gate) = &now.gate {
+        let closed = format!("closed for {}: Retry-After", soon(gate.opens_in));
+        let by =
+            format!("recorded by {} ({}) {} ago", printable(&gate.program), gate.pid, ago(gate.recorded));
+        let way_out = format!("open it with: shmlimit force {} clear-gate", snapshot.name);
+        rows::write(
+            out,
+            look,
+            ("gate", width),
+            &[Part::Level(0.0, closed), Part::Plain(by), Part::Dim(way_out)],
+        );
+    }
+    let codes = codes(&snapshot.counts);
+    if !codes.is_empty() {
+        let ratio = match now.samples {
+            0 => Part::Dim("none lately".to_owned()),
+            samples => {
+                let text = format!("{:.1}% errors of the last {samples}", now.error_ratio * 100.0);
+                // Half of them is as bad as it gets.
+                if now.error_ratio > 0.0 {
+                    Part::Level(0.5 - now.error_ratio, text)
+                } else {
+                    Part::Plain(text)
+                }
+            }
+        };
+        rows::write(out, look, ("outcomes", width), &[ratio, Part::Dim(format!("ever: {codes}"))]);
+    }
+    if let Some(pace) = now.pace.as_ref() {
+        let known = pace.windows.iter().filter(|window| window.remaining < window.limit);
+        let windows: Vec<String> = known
+            .map(|window| format!("{} {} of {} left", window.name, window.remaining, window.limit))
+            .collect();
+        let gap = match pace.interval {
+            // Headers that ask for nothing are not worth a line.
+            Duration::ZERO if windows.is_empty() => return,
+            Duration::ZERO => Part::Plain("free".to_owned()),
+            gap => Part::Level(0.1, format!("one call each {}", wait(gap))),
+        };
+        let mut parts = vec![gap];
+        parts.extend(pace.bottleneck.as_ref().map(|name| Part::Plain(format!("because of {name}"))));
+        parts.extend((!windows.is_empty()).then(|| Part::Dim(windows.join(", "))));
+        rows::write(out, look, ("pace", width), &parts);
+    }
+}
+
+/// How calls ended, the most frequent first.
+fn codes(counts: &Counts) -> String {
+    let mut codes: Vec<_> = counts.codes.iter().collect();
+    codes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let more = if codes.len() > CODES { ", …" } else { "" };
+    let parts: Vec<String> =
+        codes.into_iter().take(CODES).map(|(code, count)| format!("{count} × {code}")).collect();
+    format!("{}{more}", parts.join(", "))
 }
 
 /// The keys of `--json` about it.

@@ -1,6 +1,6 @@
 //! Those who use a limiter, as tables that stay readable when there are very many.
 
-use crate::output::Paint;
+use crate::rows::Look;
 use crate::screen::{ago, printable};
 use shmlimit::{ParticipantSnapshot, Priority, WaiterSnapshot};
 use std::fmt::Write;
@@ -28,26 +28,20 @@ pub fn summary(queue: &[WaiterSnapshot]) -> String {
 }
 
 /// Who waits, in order, the first `most` of them.
-pub fn write_queue(
-    out: &mut String,
-    queue: &[WaiterSnapshot],
-    most: usize,
-    paint: Paint,
-) -> std::fmt::Result {
+pub fn write_queue(out: &mut String, queue: &[WaiterSnapshot], most: usize, look: Look) -> std::fmt::Result {
     if queue.is_empty() {
         return Ok(());
     }
     let heading = format!(
-        "  {:>8}  {:15}  {:>8}  {:10}  {:>8}  {:>8}  COST",
+        "  {:>7}  {:15}  {:>8}  {:10}  {:>8}  {:>8}  COST",
         "PID", "WAITING", "FOR", "PRIORITY", "LOOKS IN", "GIVES UP"
     );
-    writeln!(out, "{}", paint.dim(&heading))?;
+    writeln!(out, "{}", look.paint.dim(look.cut(&heading).trim_end()))?;
     let (shown, others) = queue.split_at(fitting(queue.len(), most));
     for one in shown {
         let looks = if one.late { "late".to_owned() } else { ago(one.looks_in) };
-        writeln!(
-            out,
-            "  {:>8}  {:15}  {:>8}  {:10}  {:>8}  {:>8}  {}",
+        let line = format!(
+            "  {:>7}  {:15}  {:>8}  {:10}  {:>8}  {:>8}  {}",
             one.pid,
             printable(&one.program),
             ago(one.waited_for),
@@ -55,34 +49,39 @@ pub fn write_queue(
             looks,
             one.gives_up_in.map_or_else(|| "never".to_owned(), ago),
             cost(one),
-        )?;
+        );
+        writeln!(out, "{}", look.cut(&line))?;
     }
     let kinds = others.iter().map(|one| format!("{} {}", one.priority.as_str(), printable(&one.program)));
-    write_others(out, kinds, paint)
+    write_others(out, kinds, look)
 }
 
-/// Who is attached: those who hold a permit first, `most` lines of them.
+/// Who is attached: those who hold a permit first, then who got most, `most` lines of them. Who only waits is in the
+/// other table, and left out of this one unless it is to be whole.
 pub fn write_participants(
     out: &mut String,
     all: &[ParticipantSnapshot],
+    queue: &[WaiterSnapshot],
     most: usize,
-    paint: Paint,
+    look: Look,
 ) -> std::fmt::Result {
+    let only_waits = |one: &ParticipantSnapshot| {
+        one.held == 0 && one.granted == 0 && queue.iter().any(|waiter| waiter.pid == one.pid)
+    };
+    let mut all: Vec<_> = all.iter().filter(|one| most == usize::MAX || !only_waits(one)).collect();
     if all.is_empty() {
-        return writeln!(out, "  {}", paint.dim("nobody is attached"));
+        return Ok(());
     }
     let heading = format!(
-        "  {:>8}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
+        "  {:>7}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
         "PID", "PROGRAM", "SINCE", "HOLDS", "GRANTED", "REFUSED", "LOOKED"
     );
-    writeln!(out, "{}", paint.dim(&heading))?;
-    let mut all: Vec<&ParticipantSnapshot> = all.iter().collect();
-    all.sort_by_key(|one| one.held == 0);
+    writeln!(out, "{}", look.paint.dim(look.cut(&heading).trim_end()))?;
+    all.sort_by_key(|one| (one.held == 0, std::cmp::Reverse(one.granted)));
     let (shown, others) = all.split_at(fitting(all.len(), most));
     for one in shown {
-        writeln!(
-            out,
-            "  {:>8}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
+        let line = format!(
+            "  {:>7}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
             one.pid,
             printable(&one.program),
             ago(one.attached_for),
@@ -90,9 +89,10 @@ pub fn write_participants(
             one.granted,
             one.refused,
             one.looked
-        )?;
+        );
+        writeln!(out, "{}", look.cut(&line))?;
     }
-    write_others(out, others.iter().map(|one| printable(&one.program)), paint)
+    write_others(out, others.iter().map(|one| printable(&one.program)), look)
 }
 
 /// How many of `count` are shown: a line that stands for a single other one would be a waste.
@@ -101,7 +101,7 @@ fn fitting(count: usize, most: usize) -> usize {
 }
 
 /// One line for all who are not shown, by kind, the most frequent first.
-fn write_others(out: &mut String, kinds: impl Iterator<Item = String>, paint: Paint) -> std::fmt::Result {
+fn write_others(out: &mut String, kinds: impl Iterator<Item = String>, look: Look) -> std::fmt::Result {
     let mut counts = std::collections::BTreeMap::<String, usize>::new();
     for kind in kinds {
         *counts.entry(kind).or_default() += 1;
@@ -116,11 +116,11 @@ fn write_others(out: &mut String, kinds: impl Iterator<Item = String>, paint: Pa
     let parts: Vec<String> =
         counts.into_iter().take(KINDS).map(|(kind, count)| format!("{count} {kind}")).collect();
     let text = format!("… and {total} more: {}{more} (--all shows them)", parts.join(", "));
-    writeln!(out, "  {:>8}  {}", "", paint.dim(&text))
+    writeln!(out, "{}", look.paint.dim(&look.cut(&format!("  {:>7}  {text}", ""))))
 }
 
 /// As `--cost` takes it.
-fn cost(one: &WaiterSnapshot) -> String {
+pub fn cost(one: &WaiterSnapshot) -> String {
     let parts: Vec<String> = one.cost.iter().map(|(unit, cost)| format!("{unit}={cost}")).collect();
     parts.join(" ")
 }

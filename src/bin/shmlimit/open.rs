@@ -62,9 +62,10 @@ pub fn existing(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
     if_there(builder(place, name))
 }
 
-/// Opens a limiter to look at it, if it is there. Looking changes nothing, whatever the environment says.
+/// Opens a limiter to look at it, if it is there. Looking changes nothing, whatever the environment
+/// says and however long it goes on.
 pub fn to_look(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    if_there(builder(place, name).ignore_environment())
+    if_there(builder(place, name).only_to_look())
 }
 
 fn if_there(builder: Builder) -> Result<Option<Limiter>, Failure> {
@@ -94,6 +95,11 @@ pub fn unknown(place: &Place, name: &str) -> Failure {
     let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let at =
         if directory.as_os_str().is_empty() { String::new() } else { format!(" in {}", directory.display()) };
+    if presets::NAMES.contains(&name) {
+        return Failure::Usage(format!(
+            "no limiter {name:?}{at} yet; it is a preset, and is made at first use\ntry: shmlimit run {name} -- echo hello"
+        ));
+    }
     Failure::Usage(format!(
         "no limiter {name:?}{at}, and no preset of that name{meant}\nmake it with: shmlimit init {name} --rate 35/s"
     ))

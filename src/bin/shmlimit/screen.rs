@@ -1,12 +1,10 @@
 //! A limiter in words, for people.
 
-use crate::output::Paint;
+use crate::next::{self, Change, Mood, verdict};
+use crate::rows::{self, Look, Part};
 use crate::{condition, crowd};
-use shmlimit::{Fairness, Policy, RuleSnapshot, Snapshot, describe};
-use std::fmt::Write;
+use shmlimit::{Counts, Fairness, Policy, RuleSnapshot, Snapshot, describe};
 use std::time::Duration;
-
-const BAR: u64 = 20;
 
 /// A policy on one line.
 pub fn policy(policy: &Policy) -> String {
@@ -35,76 +33,148 @@ pub fn policy(policy: &Policy) -> String {
 }
 
 /// One screen for one limiter; longer than a screen only if `all` who use it are wanted.
-pub fn limiter(snapshot: &Snapshot, all: bool, paint: Paint) -> String {
-    let mut screen = String::new();
+pub fn limiter(snapshot: &Snapshot, all: bool, look: Look) -> String {
+    let mut out =
+        head(&snapshot.name, verdict(snapshot), &format!("in {}", snapshot.directory.display()), look);
+    let width = snapshot.rules.iter().map(|rule| rule.name.len()).max().unwrap_or(0).max("in flight".len());
+    condition::write_state(&mut out, snapshot, width, look);
+    for rule in &snapshot.rules {
+        write_rule(&mut out, rule, width, look);
+    }
+    write_permits(&mut out, snapshot, width, look);
+    if snapshot.policy.is_passthrough() {
+        let text = "passthrough: nothing is refused".to_owned();
+        rows::write(&mut out, look, ("mode", width), &[Part::Plain(text)]);
+    }
+    condition::write(&mut out, snapshot, width, look);
+    write_counts(&mut out, &snapshot.counts, width, look);
+    if snapshot.resets > 0 {
+        let text = format!("{} times, after damage", snapshot.resets);
+        rows::write(&mut out, look, ("reset", width), &[Part::Level(0.0, text)]);
+    }
+    if let Some(change) = Change::of(snapshot).filter(Change::is_news) {
+        rows::write(&mut out, look, ("next", width), &[Part::Plain(change.in_words())]);
+    }
+    if !snapshot.queue.is_empty() {
+        rows::write(&mut out, look, ("waiting", width), &[Part::Plain(crowd::summary(&snapshot.queue))]);
+    }
+    let most = if all { usize::MAX } else { crowd::SHOWN };
     // Writing to a string cannot fail.
-    let _ = write_limiter(&mut screen, snapshot, all, paint);
-    screen
+    let _ = crowd::write_queue(&mut out, &snapshot.queue, most, look);
+    let _ = crowd::write_participants(&mut out, &snapshot.participants, &snapshot.queue, most, look);
+    look.spelled(out)
 }
 
-fn write_limiter(out: &mut String, snapshot: &Snapshot, all: bool, paint: Paint) -> std::fmt::Result {
-    writeln!(
-        out,
-        "{}  {}",
-        paint.bold(&snapshot.name),
-        paint.dim(&format!("in {}", snapshot.directory.display()))
-    )?;
-    let width = snapshot.rules.iter().map(|rule| rule.name.len()).max().unwrap_or(0).max("in flight".len());
-    for rule in &snapshot.rules {
-        let left = rule.remaining as f64 / rule.capacity.max(1) as f64;
-        writeln!(
-            out,
-            "  {:width$}  {}  {} of {} {} left  {}",
-            rule.name,
-            paint.level(left, &bar(rule)),
-            rule.remaining,
-            rule.capacity,
-            rule.unit,
-            paint.dim(&format!("{} per {}, {}", rule.limit, period(rule), rule.algorithm)),
-        )?;
-        if rule.remaining_background != rule.remaining {
-            writeln!(out, "  {:width$}  {} of them for the background", "", rule.remaining_background)?;
+/// A limiter that cannot be shown, among others that can.
+pub fn broken(name: &str, error: &str, look: Look) -> String {
+    let mut out = head(name, ("cannot be shown", Mood::Blocked), "", look);
+    rows::write(&mut out, look, ("", 0), &[Part::Plain(error.to_owned())]);
+    out
+}
+
+fn head(name: &str, (word, mood): (&str, Mood), place: &str, look: Look) -> String {
+    let paint = look.paint;
+    let left = match mood {
+        Mood::Well => 1.0,
+        Mood::Slow => 0.1,
+        Mood::Blocked => 0.0,
+    };
+    let head = format!("{}  {}  {}", paint.bold(name), paint.level(left, word), paint.dim(place));
+    format!("{}\n", head.trim_end())
+}
+
+fn write_rule(out: &mut String, rule: &RuleSnapshot, width: usize, look: Look) {
+    let left = rule.remaining as f64 / rule.capacity.max(1) as f64;
+    let bar = look.bar(rule.remaining, rule.capacity, look.cells());
+    let mut text = format!("{} of {} {} left", rule.remaining, rule.capacity, rule.unit);
+    if rule.remaining_background != rule.remaining {
+        text += &format!(", {} for the background", rule.remaining_background);
+    }
+    let terms = terms(rule);
+    write_bar(out, look, (&rule.name, width), Part::Level(left, bar), [Part::Plain(text), Part::Dim(terms)]);
+}
+
+fn write_permits(out: &mut String, snapshot: &Snapshot, width: usize, look: Look) {
+    let (most, now) = (snapshot.policy.concurrency(), snapshot.condition.concurrency);
+    let dead = match snapshot.held_by_dead {
+        // What the dead still hold is counted until somebody wants it; else it would look lost for ever.
+        0 => String::new(),
+        held => format!("({held} held by the dead, free for whoever asks)"),
+    };
+    let dead = Part::Dim(dead);
+    match now.or(most) {
+        None if snapshot.in_flight == 0 => {}
+        None => {
+            let text = format!("{} (no bound)", snapshot.in_flight);
+            rows::write(out, look, ("in flight", width), &[Part::Plain(text), dead]);
+        }
+        Some(bound) => {
+            let whole = most.unwrap_or(bound).max(1);
+            let mut text = format!("{} of {whole}", snapshot.in_flight);
+            if bound != whole {
+                text += &format!(", {bound} in this state");
+            }
+            let left = f64::from(next::free(snapshot, bound)) / f64::from(bound.max(1));
+            let bar = look.bar(snapshot.in_flight.into(), whole.into(), look.cells());
+            write_bar(out, look, ("in flight", width), Part::Level(left, bar), [Part::Plain(text), dead]);
         }
     }
-    let mut most =
-        snapshot.policy.concurrency().map_or(" (no bound)".to_owned(), |most| format!(" of {most}"));
-    let now = snapshot.condition.concurrency;
-    if let Some(now) = now.filter(|_| now != snapshot.policy.concurrency()) {
-        let _ = write!(most, ", {now} in this state");
-    }
-    let orphaned = orphaned(snapshot);
-    writeln!(out, "  {:width$}  {}{most}{}", "in flight", snapshot.in_flight, paint.dim(&orphaned))?;
-    if snapshot.policy.is_passthrough() {
-        writeln!(out, "  {:width$}  passthrough: nothing is refused", "mode")?;
-    }
-    condition::write(out, &snapshot.name, &snapshot.condition, width, paint)?;
-    if snapshot.resets > 0 {
-        writeln!(out, "  {:width$}  {} times, after damage", "reset", snapshot.resets)?;
-    }
-    writeln!(out, "  {:width$}  {}", "waiting", crowd::summary(&snapshot.queue))?;
-    let most = if all { usize::MAX } else { crowd::SHOWN };
-    crowd::write_queue(out, &snapshot.queue, most, paint)?;
-    crowd::write_participants(out, &snapshot.participants, most, paint)
 }
 
-/// What the dead still hold is counted until somebody wants it; else it would look lost for ever.
-fn orphaned(snapshot: &Snapshot) -> String {
-    match snapshot.held_by_dead {
-        0 => String::new(),
-        held => format!("  ({held} held by the dead, free for whoever asks)"),
+/// A bar, where there is room for one, and its words.
+fn write_bar(out: &mut String, look: Look, label: (&str, usize), bar: Part, words: [Part; 2]) {
+    let [text, more] = words;
+    let mut parts = Vec::new();
+    if look.cells() > 0 {
+        parts.push(bar);
+    }
+    parts.push(text);
+    if !matches!(&more, Part::Dim(text) if text.is_empty()) {
+        parts.push(more);
+    }
+    rows::write(out, look, label, &parts);
+}
+
+/// What was counted since the limiter was made; nothing if nothing was.
+fn write_counts(out: &mut String, counts: &Counts, width: usize, look: Look) {
+    if counts.granted + counts.refused > 0 {
+        let text = format!("{} granted, {} refused", counts.granted, counts.refused);
+        rows::write(out, look, ("calls", width), &[Part::Plain(text)]);
+    }
+    let asked = counts.cache_hits + counts.cache_misses;
+    if asked > 0 {
+        let share = counts.cache_hits as f64 / asked as f64 * 100.0;
+        let text = format!("{} of {asked} answers found ({share:.0}%)", counts.cache_hits);
+        rows::write(out, look, ("cache", width), &[Part::Plain(text)]);
     }
 }
 
-fn bar(rule: &RuleSnapshot) -> String {
-    // Rounded up, so that an empty bar means nothing at all.
-    let filled = u128::from(rule.remaining) * u128::from(BAR);
-    let filled = filled.div_ceil(u128::from(rule.capacity.max(1))).min(u128::from(BAR)) as usize;
-    format!("{}{}", "█".repeat(filled), "░".repeat(BAR as usize - filled))
-}
-
-fn period(rule: &RuleSnapshot) -> String {
+/// What a rule allows, and how it counts.
+pub fn terms(rule: &RuleSnapshot) -> String {
     let nanos = u64::try_from(rule.period.as_nanos()).unwrap_or(u64::MAX);
-    describe::duration(shmlimit::Nanos(nanos))
+    let terms = format!("{} per {}", rule.limit, describe::duration(shmlimit::Nanos(nanos)));
+    // A rule without a name of its own has the algorithm's.
+    if rule.name == rule.algorithm { terms } else { format!("{terms}, {}", rule.algorithm) }
+}
+
+/// In how long, for people: rounded up, with no more digits than are read.
+pub fn soon(time: Duration) -> String {
+    let (millis, secs) = (time.as_nanos().div_ceil(1_000_000), time.as_nanos().div_ceil(1_000_000_000));
+    match millis {
+        0..1000 => format!("{millis}ms"),
+        1000..=9900 => {
+            let tenths = millis.div_ceil(100);
+            if tenths % 10 == 0 {
+                format!("{}s", tenths / 10)
+            } else {
+                format!("{}.{}s", tenths / 10, tenths % 10)
+            }
+        }
+        _ if secs < 60 => format!("{secs}s"),
+        _ if secs < 3600 => format!("{}m{:02}s", secs / 60, secs % 60),
+        _ if secs < 86_400 => format!("{}h{:02}m", secs / 3600, secs / 60 % 60),
+        _ => format!("{}d{:02}h", secs / 86_400, secs / 3600 % 24),
+    }
 }
 
 /// A length of time with one digit of interest.
@@ -167,8 +237,24 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_is_told_with_the_digits_that_are_read() {
+        for (nanos, text) in [
+            (1, "1ms"),
+            (999_000_001, "1s"),
+            (1_901_000_000, "2s"),
+            (1_800_000_000, "1.8s"),
+            (9_950_000_000, "10s"),
+            (59_000_000_001, "1m00s"),
+            (3_599_000_000_001, "1h00m"),
+            (90_000_000_000_000, "1d01h"),
+        ] {
+            assert_eq!(soon(Duration::from_nanos(nanos)), text);
+        }
+    }
+
+    #[test]
     fn a_programs_name_cannot_command_the_terminal() {
         assert_eq!(printable("evil\x1b[2J"), "evil?[2J");
-        assert!(!Paint::PLAIN.bold("x").contains('\x1b'));
+        assert!(!crate::output::Paint::PLAIN.bold("x").contains('\x1b'));
     }
 }

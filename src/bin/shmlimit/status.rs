@@ -1,17 +1,30 @@
 //! `status`: what there is, how much is left, who uses it. Makes nothing.
 
-use crate::args::Place;
+use crate::args::{Place, time};
 use crate::condition::ConditionLine;
 use crate::failure::Failure;
-use crate::output::{self, Paint};
-use crate::{open, screen};
+use crate::lookout::{Lookout, without_me};
+use crate::next::{Change, ChangeLine};
+use crate::rows::Look;
+use crate::{open, output, screen, watch};
 use serde::Serialize;
 use shmlimit::kernel::state::WHOLE_SHARE;
 use shmlimit::{Counts, Limiter, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot, paths};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// Who looks more often sees nothing more.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+const STATUS_HELP: &str = "\
+Examples:
+  shmlimit status tmdb
+  shmlimit status --watch              every second, in place; Ctrl-C ends
+  shmlimit status --json --watch 5     a line for each limiter every five seconds";
 
 #[derive(Debug, Default, clap::Args)]
+#[command(after_help = STATUS_HELP)]
 pub struct Status {
     /// Only this limiter
     pub name: Option<String>,
@@ -21,9 +34,16 @@ pub struct Status {
     /// One JSON object per line and limiter
     #[arg(long)]
     pub json: bool,
+    /// Again and again: how often, such as 2 (seconds) or 500ms [default: 1s]
+    #[arg(long, num_args = 0..=1, default_missing_value = "1s", value_name = "TIME")]
+    pub watch: Option<String>,
 }
 
 pub fn run(place: &Place, args: &Status) -> Result<ExitCode, Failure> {
+    if let Some(often) = &args.watch {
+        let (every, name) = interval(often, args.name.as_deref())?;
+        return watch(place, args, every, name);
+    }
     if let Some(name) = &args.name {
         let limiter = open::to_look(place, name)?.ok_or_else(|| open::unknown(place, name))?;
         output::text(&show(&limiter, args)?)?;
@@ -43,6 +63,35 @@ pub fn run(place: &Place, args: &Status) -> Result<ExitCode, Failure> {
         output::line(&hint(place))?;
     }
     show_all(place, args, &names)
+}
+
+/// `--watch NAME` is what people type: what is no time and could be a name is one.
+fn interval<'a>(often: &'a str, name: Option<&'a str>) -> Result<(Duration, Option<&'a str>), Failure> {
+    let wrong = |why: &str| Failure::Usage(format!("--watch {often:?}: {why}"));
+    let bare = !often.is_empty() && often.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let every = time(&if bare { format!("{often}s") } else { often.to_owned() });
+    match every {
+        Ok(every) if every < SHORTEST => Err(wrong("must be at least 100ms")),
+        Ok(every) => Ok((every, name)),
+        Err(_) if name.is_none() && !bare => Ok((Duration::from_secs(1), Some(often))),
+        Err(why) => Err(wrong(&why)),
+    }
+}
+
+/// Ends by Ctrl-C, or when nobody reads any more.
+fn watch(place: &Place, args: &Status, every: Duration, name: Option<&str>) -> Result<ExitCode, Failure> {
+    let mut lookout = Lookout::new(place, name.map(str::to_owned));
+    // A name that cannot be one will not appear.
+    if let Some(name) = name {
+        open::to_look(place, name)?;
+    }
+    if args.json {
+        watch::json(&mut lookout, every, json)?;
+    } else {
+        let nothing = || name.map_or_else(|| hint(place), |name| open::unknown(place, name).to_string());
+        watch::text(&mut lookout, every, args.all, &nothing)?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// All of them, and whatever cannot be shown on standard error: one bad segment must not hide the others.
@@ -68,15 +117,13 @@ fn show_all(place: &Place, args: &Status, names: &[String]) -> Result<ExitCode, 
 }
 
 fn show(limiter: &Limiter, args: &Status) -> Result<String, Failure> {
-    let mut snapshot = limiter.snapshot()?;
-    // Who looks is attached too, and of no interest.
-    let me = std::process::id();
-    snapshot.participants.retain(|one| one.pid != me || one.granted > 0 || one.refused > 0);
-    if args.json {
-        let line = serde_json::to_string(&Line::from(&snapshot)).map_err(std::io::Error::from)?;
-        return Ok(line + "\n");
-    }
-    Ok(screen::limiter(&snapshot, args.all, Paint::for_stdout()))
+    let snapshot = without_me(limiter.snapshot()?);
+    if args.json { json(&snapshot) } else { Ok(screen::limiter(&snapshot, args.all, Look::for_stdout())) }
+}
+
+fn json(snapshot: &Snapshot) -> Result<String, Failure> {
+    let line = serde_json::to_string(&Line::from(snapshot)).map_err(std::io::Error::from)?;
+    Ok(line + "\n")
 }
 
 fn hint(place: &Place) -> String {
@@ -103,6 +150,7 @@ struct Line<'s> {
     counts: CountsLine,
     #[serde(flatten)]
     condition: ConditionLine,
+    next_change: Option<ChangeLine>,
     fairness: &'static str,
     background_share: f64,
     rules: Vec<RuleLine<'s>>,
@@ -131,6 +179,8 @@ struct RuleLine<'s> {
     reserve: u64,
     remaining: u64,
     remaining_background: u64,
+    next_in_ns: Option<u64>,
+    full_in_ns: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -174,6 +224,7 @@ impl<'s> From<&'s Snapshot> for Line<'s> {
             resets: snapshot.resets,
             counts: CountsLine::from(&snapshot.counts),
             condition: ConditionLine::from(&snapshot.condition),
+            next_change: Change::of(snapshot).map(ChangeLine::from),
             rules: rules.map(|(rule, settings)| RuleLine::new(rule, settings.reserve)).collect(),
             fairness: queueing.fairness.as_str(),
             // The nearest float to a number of six digits is written as that number.
@@ -204,6 +255,8 @@ impl<'s> RuleLine<'s> {
             reserve,
             remaining: rule.remaining,
             remaining_background: rule.remaining_background,
+            next_in_ns: rule.next_in.map(nanos),
+            full_in_ns: rule.full_in.map(nanos),
         }
     }
 }

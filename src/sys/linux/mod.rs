@@ -7,6 +7,8 @@ compile_error!(
 );
 
 #[cfg(feature = "cli")]
+pub mod baselines;
+#[cfg(feature = "cli")]
 mod child;
 mod clock;
 mod file_system;

@@ -22,7 +22,7 @@ pub fn time_step(span: u64, most: u64) -> u64 {
 pub fn marks(top: f64, most: u32, whole: bool) -> Vec<f64> {
     let top = if top > 0.0 { top } else { 1.0 };
     let rough = top / f64::from(most);
-    let power = 10_f64.powf(rough.log10().floor());
+    let power = power_of_ten(rough);
     let step = [1.0, 2.0, 5.0, 10.0]
         .into_iter()
         .map(|n| n * power)
@@ -33,9 +33,32 @@ pub fn marks(top: f64, most: u32, whole: bool) -> Vec<f64> {
     (0..=count).map(|i| f64::from(i) * step).collect()
 }
 
+/// The largest power of ten that is not above the value. By steps: for a logarithm every start of the tool, whatever
+/// the verb, would load the library of mathematics.
+fn power_of_ten(value: f64) -> f64 {
+    let value = value.clamp(f64::MIN_POSITIVE, f64::MAX);
+    let mut exponent = 0;
+    while 10_f64.powi(exponent + 1) <= value {
+        exponent += 1;
+    }
+    while 10_f64.powi(exponent) > value {
+        exponent -= 1;
+    }
+    10_f64.powi(exponent)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn powers_of_ten_are_not_above_their_value() {
+        for (value, power) in [(0.07, 0.01), (0.1, 0.1), (1.0, 1.0), (9.99, 1.0), (10.0, 10.0), (1e9, 1e9)] {
+            assert!((power_of_ten(value) / power - 1.0).abs() < 1e-9, "{value}: {}", power_of_ten(value));
+        }
+        assert!(power_of_ten(f64::INFINITY) >= 1e308);
+        assert!(power_of_ten(0.0) <= f64::MIN_POSITIVE);
+    }
 
     #[test]
     fn marks_are_round_and_reach_the_top() {

@@ -1,21 +1,29 @@
-//! The designs we compare with: one word that is enough for one GCRA rule, and nothing else of what a limiter does
-//! (no other rule, no permit, no owner, no recovery).
+//! The designs that benchmarks compare with: one word that is enough for one GCRA rule, and nothing else of what a
+//! limiter does (no other rule, no permit, no owner, no recovery).
 
-use super::clock;
+use super::clock::Clock;
 use nix::libc;
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// One precise clock read by vDSO, as a limiter makes it: the unit of every ratio.
+#[inline(always)]
+pub fn clock() -> u64 {
+    Clock::read()
+}
+
 /// One GCRA word in a mapped file.
+#[derive(Debug)]
 pub struct SharedWord {
     file: File,
     map: memmap2::MmapRaw,
 }
 
 /// The rate of a baseline.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Rate {
     /// Nanoseconds a call.
     pub step: u64,
@@ -31,7 +39,7 @@ impl Rate {
 }
 
 /// How the flock-like baselines keep others out.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub enum FileLock {
     /// `flock(2)`.
     Flock,
@@ -41,12 +49,11 @@ pub enum FileLock {
 
 impl SharedWord {
     /// Maps the file, made if it is not there.
-    pub fn open(path: &Path) -> SharedWord {
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
-        let file = file.expect("a file for the baseline");
-        file.set_len(4096).expect("room in the file");
-        let map = memmap2::MmapOptions::new().len(4096).map_raw(&file).expect("a mapping of the file");
-        SharedWord { file, map }
+    pub fn open(path: &Path) -> io::Result<SharedWord> {
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        file.set_len(4096)?;
+        let map = memmap2::MmapOptions::new().len(4096).map_raw(&file)?;
+        Ok(SharedWord { file, map })
     }
 
     #[inline(always)]
@@ -83,6 +90,7 @@ impl SharedWord {
         next.is_some()
     }
 
+    #[inline]
     fn set_lock(&self, lock: FileLock, hold: bool) {
         let fd = self.file.as_raw_fd();
         let status = match lock {

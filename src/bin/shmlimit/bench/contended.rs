@@ -1,0 +1,76 @@
+//! Several processes on one limiter, beside the same load on one lock-free word and on a locked file.
+
+use super::load::{self, Histogram, Load, Workplace};
+use super::measure::{Bound, median};
+use super::report::Row;
+use super::{Effort, Workshop, no_workers};
+use crate::failure::Failure;
+
+const LOADS: [Load; 3] = [Load::Acquire, Load::Cas, Load::Flock];
+/// Below this part of the processors no target is required.
+const BUSY: f64 = 0.8;
+const CROWDS: [usize; 3] = [1, 2, 8];
+
+pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure> {
+    // Held open, so that workers find everything made.
+    let _place = Workplace::open(workshop.directory())?;
+    let turn = |load, timing, processes| {
+        let worker = || workshop.worker("load");
+        load::turn(worker, load, timing, processes, effort.turn, workshop.directory()).map_err(no_workers)
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut shares = Vec::new();
+    let mut rates = vec![Vec::new(); LOADS.len() * CROWDS.len()];
+    for _ in 0..effort.turns {
+        let all = CROWDS.into_iter().flat_map(|crowd| LOADS.map(|load| (crowd, load)));
+        for ((crowd, load), rates) in all.zip(&mut rates) {
+            let said = turn(load, false, crowd)?;
+            let numbers = said.iter().filter_map(|line| line.split_once(' '));
+            let numbers = numbers.filter_map(|(rate, share)| Some((rate.parse().ok()?, share.parse().ok()?)));
+            let (rate, share) =
+                numbers.fold((0.0, 0.0), |sum, one: (f64, f64)| (sum.0 + one.0, sum.1 + one.1));
+            rates.push(rate);
+            if load == Load::Cas {
+                shares.push(share / crowd.min(cores) as f64);
+            }
+        }
+    }
+    let of = |load: Load, crowd: usize| {
+        let place = CROWDS.iter().position(|other| *other == crowd).unwrap_or(0) * LOADS.len();
+        let load = LOADS.iter().position(|other| *other == load).unwrap_or(0);
+        median(&rates[place + load])
+    };
+    let mut latencies = Histogram::new();
+    for line in turn(Load::Acquire, true, 8)? {
+        for (sum, count) in latencies.0.iter_mut().zip(line.split(' ')) {
+            *sum += count.parse::<u64>().unwrap_or(0);
+        }
+    }
+    let million = |load, crowd| of(load, crowd) / 1e6;
+    let over_flock = [2, 8].map(|crowd| of(Load::Acquire, crowd) / of(Load::Flock, crowd));
+    // The lock-free load tells whether others had the processors: its workers never sleep by themselves.
+    let share = shares.iter().copied().fold(1.0, f64::min);
+    let rows = vec![
+        Row::new("alone", "1 process, million a second", million(Load::Acquire, 1), "M/s"),
+        Row::new("two", "2 processes, million a second", million(Load::Acquire, 2), "M/s").against(
+            "CAS",
+            of(Load::Cas, 2) / of(Load::Acquire, 2),
+            Bound::AtMost(2.5),
+        ),
+        Row::new("eight", "8 processes, million a second", million(Load::Acquire, 8), "M/s").against(
+            "alone",
+            of(Load::Acquire, 8) / of(Load::Acquire, 1),
+            Bound::AtLeast(0.4),
+        ),
+        Row::new("eight_p99", "8 processes, 99 of 100 within", latencies.quantile(0.99) / 1e3, "us")
+            .bounded(Bound::AtMost(10.0)),
+        Row::new("flock_contended", "flock(2), 8 processes", million(Load::Flock, 8), "M/s").against(
+            "ours",
+            over_flock[0].min(over_flock[1]),
+            Bound::AtLeast(5.0),
+        ),
+        Row::new("processor_share", "processors the workers had", share * 100.0, "%"),
+    ];
+    // Workers that seldom meet say nothing about meeting.
+    Ok(if share < BUSY { rows.into_iter().map(Row::into_goal).collect() } else { rows })
+}

@@ -1,0 +1,155 @@
+//! `bench`: what a decision costs on this machine, beside other ways to do the same, measured in the same run.
+
+mod coming;
+mod contended;
+mod decisions;
+mod load;
+mod machine;
+mod measure;
+mod report;
+mod subjects;
+mod waiting;
+
+use crate::caretaker::Caretaker;
+use crate::failure::Failure;
+use crate::output::{self, Paint};
+use report::Row;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+const BENCH_HELP: &str = "\
+Ratios say more than nanoseconds: the unit is one precise clock read, which every limiter must make. Subjects take
+turns, and the median counts, so that whatever disturbs the machine disturbs all of them; still, run it when nothing
+else runs. The limiters live in a directory of their own, which is removed at the end; yours are not touched.
+\"nearly\" is within 10 % of a target, which other work on the machine may explain; (goal) is not required.
+docs/benchmarks.md tells how each figure is taken.
+
+Exit codes: 0 measured, whatever the figures say; with --check 1 if a required target is missed; 2 usage, 1 anything
+else.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = BENCH_HELP)]
+pub struct Bench {
+    /// One JSON object per line: the machine, then each figure
+    #[arg(long)]
+    pub json: bool,
+    /// A few seconds instead of about 15, for a first look
+    #[arg(long)]
+    pub quick: bool,
+    /// Exit code 1 if a required target is missed by more than 10 %
+    #[arg(long)]
+    pub check: bool,
+    /// What a process of the benchmark's own is
+    #[arg(long, hide = true, num_args = 1.., value_name = "ROLE")]
+    pub act_as: Vec<String>,
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Of decisions and attachments.
+    rounds: usize,
+    /// Of whole processes.
+    process_rounds: usize,
+    /// Of each load of several processes, and how long one of them is.
+    turns: usize,
+    turn: Duration,
+    /// How long waiters are watched.
+    waiting: Duration,
+}
+
+const THOROUGH: Effort = Effort {
+    rounds: 151,
+    process_rounds: 61,
+    turns: 3,
+    turn: Duration::from_millis(150),
+    waiting: Duration::from_secs(2),
+};
+
+const QUICK: Effort = Effort {
+    rounds: 21,
+    process_rounds: 11,
+    turns: 1,
+    turn: Duration::from_millis(40),
+    waiting: Duration::from_millis(600),
+};
+
+/// Where it is measured, and with which processes.
+pub struct Workshop {
+    caretaker: Caretaker,
+}
+
+impl Workshop {
+    pub fn directory(&self) -> &std::path::Path {
+        self.caretaker.directory()
+    }
+
+    /// This tool again, as a worker that ends with this process.
+    pub fn worker(&self, role: &str) -> Command {
+        let mut command = Command::new(self.caretaker.tool());
+        command.args(["bench", "--act-as", role]).process_group(self.caretaker.group());
+        command
+    }
+
+    /// This tool, as a user would start it.
+    pub fn tool(&self) -> Command {
+        let mut command = Command::new(self.caretaker.tool());
+        command.arg("--dir").arg(self.directory());
+        command
+    }
+}
+
+pub fn run(args: &Bench) -> Result<ExitCode, Failure> {
+    match args.act_as.split_first() {
+        Some((role, words)) if role == "load" => return Ok(load::work(words).map(|()| ExitCode::SUCCESS)?),
+        Some((role, words)) if role == "caller" => return waiting::work(words),
+        Some((role, _)) => return Err(Failure::Usage(format!("nobody acts as {role:?}"))),
+        None => {}
+    }
+    let effort = if args.quick { QUICK } else { THOROUGH };
+    let workshop = Workshop { caretaker: Caretaker::start()? };
+    let mut listener = Listener { json: args.json, paint: Paint::for_stdout(), missed: 0 };
+    listener.machine(args.quick)?;
+    listener.part("one process", decisions::measure(effort, &workshop)?)?;
+    listener.part("several processes at once", contended::measure(effort, &workshop)?)?;
+    listener.part("coming and going", coming::measure(effort, &workshop)?)?;
+    listener
+        .part("eight processes that wait for 1000 calls a second", waiting::measure(effort, &workshop)?)?;
+    Ok(if args.check && listener.missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The processes of the benchmark's own could not do their work.
+fn no_workers(error: std::io::Error) -> Failure {
+    Failure::Command(format!("cannot measure with several processes: {error}"), 1)
+}
+
+/// Whoever reads the figures.
+struct Listener {
+    json: bool,
+    paint: Paint,
+    missed: usize,
+}
+
+impl Listener {
+    fn machine(&self, quick: bool) -> Result<(), Failure> {
+        let machine = machine::Machine::look();
+        if self.json {
+            return output::line(&machine.to_json(quick).to_string());
+        }
+        output::line(&machine.in_words())?;
+        if cfg!(debug_assertions) {
+            output::line("a debug build: these figures say little; build with --release")?;
+        }
+        output::line(if quick { "a quick look: figures are rough" } else { "about 15 seconds …" })
+    }
+
+    fn part(&mut self, title: &str, rows: Vec<Row>) -> Result<(), Failure> {
+        self.missed += rows.iter().filter(|row| row.is_missed()).count();
+        if self.json {
+            return rows.iter().try_for_each(|row| output::line(&row.to_json().to_string()));
+        }
+        output::line(&format!("\n{}", self.paint.bold(title)))?;
+        rows.iter().try_for_each(|row| output::line(&row.line(self.paint)))
+    }
+}

@@ -1,0 +1,163 @@
+//! Figures as lines for people and for programs.
+
+use super::measure::{Bound, Target};
+use crate::output::Paint;
+use serde_json::{Value, json};
+
+/// One measured figure.
+pub struct Row {
+    /// A stable key.
+    pub key: &'static str,
+    /// What was measured, in words.
+    pub what: &'static str,
+    pub value: f64,
+    pub unit: &'static str,
+    /// What it is compared with.
+    pub compared: Option<Compared>,
+}
+
+/// A figure beside another one, or beside a bound alone.
+pub struct Compared {
+    /// The baseline; nothing if the value itself is bounded.
+    pub with: &'static str,
+    pub ratio: f64,
+    pub bound: Option<Bound>,
+    /// A goal is shown, a requirement is checked.
+    pub required: bool,
+}
+
+impl Row {
+    pub fn new(key: &'static str, what: &'static str, value: f64, unit: &'static str) -> Row {
+        Row { key, what, value, unit, compared: None }
+    }
+
+    /// As a multiple of a baseline, which must be within a bound.
+    pub fn against(self, with: &'static str, ratio: f64, bound: Bound) -> Row {
+        Row { compared: Some(Compared { with, ratio, bound: Some(bound), required: true }), ..self }
+    }
+
+    /// As a multiple of a baseline.
+    pub fn beside(self, with: &'static str, ratio: f64) -> Row {
+        Row { compared: Some(Compared { with, ratio, bound: None, required: false }), ..self }
+    }
+
+    /// The value itself must be within a bound.
+    pub fn bounded(self, bound: Bound) -> Row {
+        let ratio = self.value;
+        self.against("", ratio, bound)
+    }
+
+    /// What is bounded is a goal, not required.
+    pub fn into_goal(mut self) -> Row {
+        if let Some(compared) = &mut self.compared {
+            compared.required = false;
+        }
+        self
+    }
+
+    fn target(&self) -> Option<Target> {
+        let compared = self.compared.as_ref()?;
+        let (measured, required) = (compared.ratio, compared.required);
+        compared.bound.map(|bound| Target { name: self.what, measured, bound, required })
+    }
+
+    /// Whether a required target is missed by more than other work on the machine may explain.
+    pub fn is_missed(&self) -> bool {
+        self.target().is_some_and(|target| target.required && !target.met_but_for_noise())
+    }
+
+    pub fn line(&self, paint: Paint) -> String {
+        let mut line = format!("  {:<33} {:>7} {:<3}", self.what, number(self.value), self.unit);
+        let Some(compared) = &self.compared else { return line.trim_end().to_owned() };
+        let ratio = if compared.with.is_empty() {
+            String::new()
+        } else {
+            format!("{} x {}", number(compared.ratio), compared.with)
+        };
+        line += &format!(" {ratio:<16}");
+        if let Some(target) = self.target() {
+            let (sign, bound) = match target.bound {
+                Bound::AtMost(most) => ("<=", most),
+                Bound::AtLeast(least) => (">=", least),
+            };
+            let verdict = match (target.met(), target.required) {
+                (true, _) => paint.level(1.0, "ok"),
+                (false, true) if target.met_but_for_noise() => paint.level(0.1, "nearly"),
+                (false, true) => paint.level(0.0, "missed"),
+                (false, false) => paint.dim("(goal)"),
+            };
+            line += &format!(" {sign} {:<5} {verdict}", shortest(bound));
+        }
+        line.trim_end().to_owned()
+    }
+
+    pub fn to_json(&self) -> Value {
+        let mut object =
+            json!({"bench": self.key, "what": self.what, "value": self.value, "unit": self.unit});
+        if let (Some(compared), Value::Object(fields)) = (&self.compared, &mut object) {
+            if !compared.with.is_empty() {
+                fields.insert("baseline".into(), compared.with.into());
+                fields.insert("ratio".into(), compared.ratio.into());
+            }
+            if let Some(target) = self.target() {
+                let (key, bound) = match target.bound {
+                    Bound::AtMost(most) => ("at_most", most),
+                    Bound::AtLeast(least) => ("at_least", least),
+                };
+                fields.insert(key.into(), bound.into());
+                fields.insert("required".into(), target.required.into());
+                fields.insert("met".into(), target.met().into());
+            }
+        }
+        object
+    }
+}
+
+/// Three or four digits that count.
+fn number(value: f64) -> String {
+    match value.abs() {
+        large if large >= 100.0 => format!("{value:.0}"),
+        middle if middle >= 10.0 => format!("{value:.1}"),
+        small if (0.99..1.0).contains(&small) => format!("{value:.4}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// A bound as it is written: 2, 0.4, 0.999.
+fn shortest(bound: f64) -> String {
+    bound.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(ratio: f64) -> Row {
+        Row::new("granted", "a grant", 50.0, "ns").against("clock", ratio, Bound::AtMost(2.0))
+    }
+
+    #[test]
+    fn a_line_has_value_ratio_bound_and_verdict() {
+        let words = |ratio| row(ratio).line(Paint::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(1.8), "a grant 50.0 ns 1.80 x clock <= 2 ok");
+        assert_eq!(words(2.1), "a grant 50.0 ns 2.10 x clock <= 2 nearly");
+        assert_eq!(words(2.3), "a grant 50.0 ns 2.30 x clock <= 2 missed");
+    }
+
+    #[test]
+    fn a_miss_counts_only_beyond_noise_and_only_if_required() {
+        assert!(!row(2.1).is_missed());
+        assert!(row(2.3).is_missed());
+        assert!(!row(2.3).into_goal().is_missed());
+    }
+
+    #[test]
+    fn the_object_has_the_same() {
+        let object = row(2.1).to_json();
+        assert_eq!(object["bench"], "granted");
+        assert_eq!(
+            (&object["ratio"], &object["at_most"], &object["met"]),
+            (&2.1.into(), &2.0.into(), &false.into())
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! Where the show is played: the programs, and the signals that end it before its time.
+
+use super::cast::{Kind, Part};
+use crate::caretaker::{Caretaker, ENDING, ENOUGH, reap};
+use crate::failure::Failure;
+use nix::sys::signal::{SigSet, Signal, raise};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use shmlimit::tool::spawn_with_mask;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitCode, Stdio};
+use std::time::Instant;
+
+pub struct Stage {
+    caretaker: Caretaker,
+    programs: Vec<Child>,
+    signals: SignalFd,
+    before: SigSet,
+}
+
+impl Stage {
+    /// Makes the directory and starts the caretaker. Call it on the main thread, before any other is started.
+    pub fn set_up() -> Result<Stage, Failure> {
+        let ours: SigSet = ENDING.into_iter().collect();
+        let signals = SignalFd::with_flags(&ours, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+            .map_err(io::Error::from)?;
+        let before = SigSet::thread_get_mask().map_err(io::Error::from)?;
+        ours.thread_block().map_err(io::Error::from)?;
+        Ok(Stage { caretaker: Caretaker::start()?, programs: Vec::new(), signals, before })
+    }
+
+    pub fn directory(&self) -> &Path {
+        self.caretaker.directory()
+    }
+
+    pub fn tool(&self) -> &Path {
+        self.caretaker.tool()
+    }
+
+    /// Starts a program in the caretaker's group. What it complains about is kept for `complaint`.
+    pub fn enter(&mut self, kind: Kind, part: &Part<'_>) -> Result<(), Failure> {
+        let child = self.start(kind, part)?;
+        self.programs.push(child);
+        Ok(())
+    }
+
+    /// Starts our own binary in the place of a program that does not work here.
+    pub fn replace(&mut self, place: usize, part: &Part<'_>) -> Result<(), Failure> {
+        let child = self.start(Kind::Rust, part)?;
+        let mut before = std::mem::replace(&mut self.programs[place], child);
+        let _ = before.kill();
+        let _ = before.wait();
+        Ok(())
+    }
+
+    fn start(&self, kind: Kind, part: &Part<'_>) -> Result<Child, Failure> {
+        let mut command = part.command(kind);
+        let path = self.complaints(part.who);
+        let complaints = File::create(&path)
+            .map_err(|error| Failure::Command(format!("cannot write {}: {error}", path.display()), 1))?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
+        command.process_group(self.caretaker.group());
+        spawn_with_mask(command, self.before)
+            .map_err(|error| Failure::Command(format!("cannot start {}: {error}", kind.name()), 1))
+    }
+
+    fn complaints(&self, who: usize) -> PathBuf {
+        self.directory().join(format!("program-{who}.txt"))
+    }
+
+    /// The last thing that a program complained about.
+    pub fn complaint(&self, who: usize) -> String {
+        let text = std::fs::read(self.complaints(who)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
+    }
+
+    /// Whether the program that entered as number `place` has ended by itself.
+    pub fn has_left(&mut self, place: usize) -> bool {
+        self.programs.get_mut(place).is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// Ends all programs and whatever they have started.
+    pub fn clear(&mut self) {
+        self.caretaker.end_programs();
+        let by = Instant::now() + ENOUGH;
+        for mut child in self.programs.drain(..) {
+            reap(&mut child, by);
+        }
+    }
+
+    /// The signal that asks the demo to end, if there was one.
+    pub fn asked_to_end(&self) -> Option<Signal> {
+        let news = self.signals.read_signal().ok().flatten()?;
+        Signal::try_from(news.ssi_signo.cast_signed()).ok()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Ends as the signal wants it, so that a shell sees why.
+pub fn end_by(signal: Signal) -> ExitCode {
+    let _ = raise(signal);
+    let _ = SigSet::from(signal).thread_unblock();
+    ExitCode::from(u8::try_from(128 + signal as i32).unwrap_or(1))
+}

@@ -1,0 +1,297 @@
+//! The show as a picture that is drawn again in its place, and as lines.
+
+use super::cast::{CAST, Half, Kind};
+use super::server::Score;
+use super::show::{Progress, Show, WHAT_NOW};
+use crate::failure::Failure;
+use crate::output::{self, Paint};
+use ratatui::crossterm::terminal::size;
+
+/// The longest line of a picture; wider terminals leave room.
+const WIDEST: usize = 80;
+/// Below this there is no room for two columns of figures.
+const NARROWEST: usize = 44;
+const NAME: usize = 12;
+/// Columns of figures: ok and 429.
+const FIGURES: usize = 11;
+const GAP: usize = 2;
+/// Seconds that a column has room for.
+const SECONDS: usize = 5;
+const OK: &str = "█";
+const THROTTLED: &str = "▒";
+
+/// A picture on the terminal.
+pub struct Picture {
+    paint: Paint,
+    /// Columns that each line drawn last is wide, to find the way back to the first of them.
+    drawn: Vec<usize>,
+}
+
+impl Picture {
+    /// `None` where there is no room for one.
+    pub fn begin() -> Option<Picture> {
+        let (columns, rows) = size().ok()?;
+        let fits = usize::from(columns) >= NARROWEST && usize::from(rows) > HEIGHT;
+        fits.then(|| {
+            // A cursor that jumps about is a distraction.
+            let _ = output::text("\x1b[?25l");
+            Picture { paint: Paint::for_stdout(), drawn: Vec::new() }
+        })
+    }
+
+    pub fn draw(&mut self, show: &Show) -> Result<(), Failure> {
+        let columns = size().map_or(WIDEST, |(columns, _)| usize::from(columns).max(1));
+        let lines = frame(show, columns.min(WIDEST), self.paint);
+        // A terminal that became narrower has broken the lines.
+        let rows: usize = self.drawn.iter().map(|width| width.div_ceil(columns).max(1)).sum();
+        let mut text = if rows > 0 { format!("\x1b[{rows}A\r\x1b[J") } else { String::new() };
+        for line in &lines {
+            text += line;
+            text += "\x1b[K\r\n";
+        }
+        self.drawn = lines.iter().map(|line| width(line)).collect();
+        output::text(&text)
+    }
+}
+
+impl Drop for Picture {
+    fn drop(&mut self) {
+        let _ = output::text("\x1b[?25h");
+    }
+}
+
+/// Lines of a picture, and one for the cursor.
+const HEIGHT: usize = 20;
+
+/// How many columns a text takes: colours take none.
+fn width(text: &str) -> usize {
+    let (mut columns, mut inside) = (0, false);
+    for c in text.chars() {
+        match (inside, c) {
+            (false, '\x1b') => inside = true,
+            (true, 'm') => inside = false,
+            (true, _) => {}
+            (false, _) => columns += 1,
+        }
+    }
+    columns
+}
+
+/// The whole picture.
+fn frame(show: &Show, columns: usize, paint: Paint) -> Vec<String> {
+    let fit = |text: &str| text.chars().take(columns - 1).collect::<String>();
+    let column = (columns - 1 - NAME - 2 * GAP) / 2;
+    let two = |name: &str, left: String, right: String| {
+        let fill = column.saturating_sub(width(&left));
+        format!("{name:NAME$}{:GAP$}{left}{:fill$}{:GAP$}{right}", "", "", "")
+    };
+    let limit = show.limit;
+    let (rate, burst) = (limit.rate, limit.burst);
+    let mut lines = vec![
+        paint.bold(&fit("shmlimit demo: one API, four programs, one limit for all of them")),
+        fit(&format!("The API at {} allows {rate} calls a second, {burst} at once; else 429.", show.server)),
+        fit(&format!("Each makes up to {rate} a second; after a 429 it {}.", show.manner.in_words())),
+        paint.dim(&fit(&who_they_are(show))),
+        String::new(),
+    ];
+    let titles = if column >= 28 {
+        ["1 each limits itself", "2 all share one shmlimit"]
+    } else {
+        ["1 without", "2 shmlimit"]
+    };
+    lines.push(two("", paint.bold(titles[0]), paint.bold(titles[1])));
+    let states = show.progress.map(|progress| paint.dim(&state(progress, show)));
+    let [left, right] = states;
+    lines.push(two("", left, right));
+    let bar = column.saturating_sub(FIGURES);
+    let heads = || paint.dim(&format!("{:bar$}{:>5}{:>6}", "", "ok", "429"));
+    lines.push(two("", heads(), heads()));
+    let most = show.accounts.iter().flat_map(|account| account.programs).map(Score::calls).max();
+    // Room for what each can have with shmlimit, so that bars seldom change their scale.
+    let share = u64::from(limit.rate) * show.length.as_secs().max(1) / CAST as u64;
+    let scale = most.unwrap_or(0).max(share + 2);
+    for (who, name) in show.names().iter().enumerate() {
+        let cell = |half: Half| {
+            let score = show.accounts[half as usize].programs[who];
+            format!("{}{}", bars(score, scale, bar, paint), figures(score, paint))
+        };
+        lines.push(two(name, cell(Half::Without), cell(Half::With)));
+    }
+    let sum = |half: Half| {
+        let score = show.total(half);
+        format!("{:bar$}{}", "", figures(score, paint))
+    };
+    lines.push(two("together", sum(Half::Without), sum(Half::With)));
+    let each = |half: Half, of: fn(&Score) -> u64| {
+        let seconds = &show.accounts[half as usize].seconds;
+        let last = &seconds[seconds.len().saturating_sub(SECONDS.min(column / 4))..];
+        last.iter().map(|score| format!("{:>4}", of(score))).collect::<String>()
+    };
+    lines.push(two("ok a second", each(Half::Without, |s| s.ok), each(Half::With, |s| s.ok)));
+    lines.push(two("429 a second", each(Half::Without, |s| s.throttled), each(Half::With, |s| s.throttled)));
+    lines.push(String::new());
+    lines.push(paint.bold(&fit("3 the API tells one of them to wait a second: do the others hear it?")));
+    lines.extend(folded(&last_scene(show), columns - 1));
+    lines
+}
+
+/// What is real about them.
+fn who_they_are(show: &Show) -> String {
+    let scripts: Vec<_> =
+        show.kinds.iter().filter(|kind| **kind != Kind::Rust).map(|kind| kind.name()).collect();
+    match scripts.len() {
+        0 => "All four are this tool, run as programs of their own.".to_owned(),
+        _ => format!("{}: scripts; rust: this tool as a program.", scripts.join(", ")),
+    }
+}
+
+fn state(progress: Progress, show: &Show) -> String {
+    let length = show.length.as_secs_f64();
+    match progress {
+        Progress::ToCome => "to come".to_owned(),
+        Progress::Starting => "the programs start …".to_owned(),
+        Progress::Running(spent) => format!("{:.1} s of {length:.1}", spent.as_secs_f64()),
+        Progress::Done => format!("{length:.1} s, over"),
+    }
+}
+
+/// Always two lines, so that what is below does not jump.
+fn folded(text: &str, columns: usize) -> [String; 2] {
+    let mut lines = [String::from(" "), String::from(" ")];
+    let mut line = 0;
+    for word in text.split_whitespace() {
+        if line == 0 && lines[0].chars().count() + 1 + word.chars().count() > columns {
+            line = 1;
+        }
+        lines[line] += " ";
+        lines[line] += word;
+    }
+    lines.map(|line| line.trim_end().chars().take(columns).collect())
+}
+
+fn last_scene(show: &Show) -> String {
+    if !show.telling {
+        String::new()
+    } else if show.progress[1] != Progress::Done {
+        "The server answers one call with 429, and nobody else …".to_owned()
+    } else {
+        show.scene()
+    }
+}
+
+fn figures(score: Score, paint: Paint) -> String {
+    let throttled = format!("{:>6}", score.throttled);
+    let throttled = if score.throttled > 0 { paint.level(0.0, &throttled) } else { throttled };
+    format!("{:>5}{throttled}", score.ok)
+}
+
+/// Green for what went through, red for what did not; also different without colours.
+fn bars(score: Score, scale: u64, columns: usize, paint: Paint) -> String {
+    let room = columns as u64;
+    let length = |count: u64| usize::try_from(count * room / scale.max(1)).unwrap_or(columns);
+    // What there is must be seen, also if it is little.
+    let ok = length(score.ok).max(usize::from(score.ok > 0));
+    let throttled = length(score.calls()).saturating_sub(ok).max(usize::from(score.throttled > 0));
+    let throttled = throttled.min(columns - ok);
+    let fill = columns - ok - throttled;
+    let (ok, throttled) = (OK.repeat(ok), THROTTLED.repeat(throttled));
+    format!("{}{}{:fill$}", paint.level(1.0, &ok), paint.level(0.0, &throttled), "")
+}
+
+/// The end of the picture: how it ended, and what now.
+pub fn end(show: &Show, paint: Paint) -> String {
+    let [without, with] = show.verdict();
+    let [first, second] = WHAT_NOW.map(|(command, what)| format!("{command:<33}{}", paint.dim(what)));
+    format!("{without}\n{}\nNow:  {first}\n      {second}", paint.bold(&with))
+}
+
+/// What is going to happen, as lines.
+pub fn opening(show: &Show) -> String {
+    let limit = show.limit;
+    let mut text = format!(
+        "shmlimit demo: one API, four programs, one limit for all of them\n\
+         the API at {} allows {} calls a second, {} at once; else it says 429, Retry-After: 1\n\
+         each program makes up to {} calls a second; after a 429 it {}",
+        show.server,
+        limit.rate,
+        limit.burst,
+        limit.rate,
+        show.manner.in_words()
+    );
+    for (name, kind) in show.names().iter().zip(show.kinds) {
+        text += &format!("\n  {name:NAME$} {}", kind.how());
+    }
+    text
+}
+
+/// A second of a half, as a line.
+pub fn second(half: Half, second: usize, score: Score) -> String {
+    let (ok, throttled) = (score.ok, score.throttled);
+    format!("{:<7}  second {:>2}  {ok:>4} ok  {throttled:>4} x 429", half.word(), second + 1)
+}
+
+/// Both halves side by side, as lines.
+pub fn table(show: &Show) -> String {
+    let mut text = format!("{:NAME$}  {:>22}   {:>22}\n", "", "without shmlimit", "with shmlimit");
+    text += &format!("{:NAME$}  {h}   {h}", "", h = format_args!("{:>8}{:>7}{:>7}", "calls", "ok", "429"));
+    let row = |name: &str, scores: [Score; 2]| {
+        let [left, right] =
+            scores.map(|score| format!("{:>8}{:>7}{:>7}", score.calls(), score.ok, score.throttled));
+        format!("\n{name:NAME$}  {left}   {right}")
+    };
+    for (who, name) in show.names().iter().enumerate() {
+        text += &row(name, [0, 1].map(|half| show.accounts[half].programs[who]));
+    }
+    text + &row("together", [Half::Without, Half::With].map(|half| show.total(half)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cast::Manner;
+    use super::super::server::Limit;
+    use super::*;
+    use std::time::Duration;
+
+    fn show() -> Show {
+        let kinds = [Kind::Shell, Kind::Python, Kind::Rust, Kind::Rust];
+        let server = "127.0.0.1:65535".parse().unwrap();
+        let mut show = Show::new(Limit::of(20), server, kinds, Manner::Naive, Duration::from_secs(4));
+        show.progress = [Progress::Done, Progress::Running(Duration::from_millis(2100))];
+        show.accounts[0].programs = [Score { ok: 9, throttled: 50 }; CAST];
+        show.accounts[0].seconds = vec![Score { ok: 1000, throttled: 1000 }; 9];
+        show.accounts[1].programs = [Score { ok: 20, throttled: 0 }; CAST];
+        show.telling = true;
+        show
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for columns in NARROWEST..=WIDEST {
+            for line in frame(&show(), columns, Paint::PLAIN) {
+                assert!(width(&line) < columns, "{columns}: {} {line:?}", width(&line));
+            }
+        }
+    }
+
+    #[test]
+    fn the_picture_and_its_end_fit_into_24_lines() {
+        let lines = frame(&show(), 80, Paint::PLAIN).len();
+        assert!(lines < HEIGHT, "{lines}");
+        let end = end(&show(), Paint::PLAIN).lines().count();
+        assert!(lines + end < 24, "{lines} and {end}");
+    }
+
+    #[test]
+    fn who_plays_twice_has_a_number() {
+        assert_eq!(show().names(), ["sh + curl", "python3", "rust 1", "rust 2"]);
+    }
+
+    #[test]
+    fn bars_tell_ok_from_429_without_colours_and_never_overflow() {
+        let bar = |ok, throttled| bars(Score { ok, throttled }, 60, 20, Paint::PLAIN);
+        assert_eq!(bar(30, 30), format!("{}{}", OK.repeat(10), THROTTLED.repeat(10)));
+        assert_eq!(bar(0, 1), format!("{THROTTLED}{:19}", ""));
+        assert_eq!(width(&bar(60, 0)), 20);
+        assert_eq!(width(&bar(59, 1)), 20);
+    }
+}

@@ -1,0 +1,145 @@
+//! What a limiter does next by itself, and how it is doing in one word.
+
+use crate::screen::soon;
+use serde::Serialize;
+use shmlimit::{RuleSnapshot, Snapshot, State};
+use std::time::Duration;
+
+/// What changes next, and in how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    pub what: What,
+    pub within: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// The gate that a Retry-After closed.
+    GateOpens,
+    /// The breaker's state ends.
+    HalfOpen,
+    /// The breaker tries to recover: a short sleep, then half open.
+    Sleep,
+    /// After a recovery.
+    RateRises,
+    /// A rule that is used up has room again: its name, and what it counts.
+    NextUnit(String, String),
+    /// A rule has all it can have.
+    Full(String),
+}
+
+impl Change {
+    /// What is of most interest to who waits: what blocks every call, then what holds up the next, then the rest.
+    pub fn of(snapshot: &Snapshot) -> Option<Change> {
+        let now = &snapshot.condition;
+        let gate = now.gate.as_ref().map(|gate| Change { what: What::GateOpens, within: gate.opens_in });
+        let state = now.eta.map(|within| Change {
+            what: match now.state {
+                State::Normal => What::RateRises,
+                State::CacheOnly => What::Sleep,
+                _ => What::HalfOpen,
+            },
+            within,
+        });
+        if now.state.blocks().is_some() {
+            // A gate that opens changes nothing while nobody knows when the state ends.
+            return state.map(|state| gate.into_iter().fold(state, sooner));
+        }
+        let used_up = snapshot.rules.iter().filter(|rule| rule.remaining == 0);
+        let refills =
+            used_up.filter_map(|rule| Some((rule.next_in?, rule))).max_by_key(|(within, _)| *within);
+        let next = |(within, rule): (Duration, &RuleSnapshot)| Change {
+            what: What::NextUnit(rule.name.clone(), rule.unit.clone()),
+            within,
+        };
+        let fills = snapshot.rules.iter().filter_map(|rule| Some((rule.full_in?, rule)));
+        let full = |(within, rule): (Duration, &RuleSnapshot)| Change {
+            what: What::Full(rule.name.clone()),
+            within,
+        };
+        gate.or_else(|| refills.map(next))
+            .or(state)
+            .or_else(|| fills.max_by_key(|(within, _)| *within).map(full))
+    }
+
+    /// Whether people want to read it: what is full again before they have read so far is no news.
+    pub fn is_news(&self) -> bool {
+        !matches!(self.what, What::Full(_)) || self.within > Duration::from_secs(1)
+    }
+
+    /// Such as `half_open in 12s`.
+    pub fn in_words(&self) -> String {
+        let within = soon(self.within);
+        match &self.what {
+            What::GateOpens => format!("gate opens in {within}"),
+            What::HalfOpen => format!("half_open in {within}"),
+            What::Sleep => format!("tries to recover in {within}"),
+            What::RateRises => format!("rate rises in {within}"),
+            What::NextUnit(rule, unit) => {
+                // What people count one of is not a plural.
+                let unit = unit.strip_suffix('s').unwrap_or(unit);
+                format!("one more {unit} in {within} ({rule})")
+            }
+            What::Full(rule) => format!("{rule} full again in {within}"),
+        }
+    }
+}
+
+fn sooner(one: Change, other: Change) -> Change {
+    if other.within < one.within { other } else { one }
+}
+
+/// `next_change` of `--json`.
+#[derive(Serialize)]
+pub struct ChangeLine {
+    what: &'static str,
+    in_ns: u64,
+    rule: Option<String>,
+}
+
+impl From<Change> for ChangeLine {
+    fn from(change: Change) -> ChangeLine {
+        let (what, rule) = match change.what {
+            What::GateOpens => ("gate_opens", None),
+            What::HalfOpen => ("half_open", None),
+            What::Sleep => ("sleep", None),
+            What::RateRises => ("rate_rises", None),
+            What::NextUnit(rule, _) => ("next_unit", Some(rule)),
+            What::Full(rule) => ("full", Some(rule)),
+        };
+        ChangeLine { what, in_ns: u64::try_from(change.within.as_nanos()).unwrap_or(u64::MAX), rule }
+    }
+}
+
+/// How a limiter is doing, for a glance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mood {
+    /// Calls may go.
+    Well,
+    /// Calls go, slower than usual, or have to wait a little.
+    Slow,
+    /// No call may go.
+    Blocked,
+}
+
+/// The word, and how bad it is.
+pub fn verdict(snapshot: &Snapshot) -> (&'static str, Mood) {
+    let now = &snapshot.condition;
+    let used_up = snapshot.rules.iter().any(|rule| rule.remaining == 0);
+    let permits_out = now.concurrency.is_some_and(|most| free(snapshot, most) == 0);
+    match now.state {
+        _ if now.offline => ("offline", Mood::Blocked),
+        state if state.blocks().is_some() => (now.state_name, Mood::Blocked),
+        _ if now.gate.is_some() => ("gate closed", Mood::Blocked),
+        State::Throttle | State::HalfOpen => (now.state_name, Mood::Slow),
+        _ if snapshot.policy.is_passthrough() => ("passthrough", Mood::Well),
+        _ if used_up => ("used up", Mood::Slow),
+        _ if permits_out => ("permits out", Mood::Slow),
+        _ => ("ready", Mood::Well),
+    }
+}
+
+/// Permits to be had; those of the dead are as good as free.
+pub fn free(snapshot: &Snapshot, most: u32) -> u32 {
+    most.saturating_sub(snapshot.in_flight.saturating_sub(snapshot.held_by_dead))
+}

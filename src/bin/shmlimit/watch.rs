@@ -1,0 +1,116 @@
+//! `status --watch`: the same again and again, in place on a terminal, one after the other elsewhere.
+//!
+//! The terminal is left as it is, so that no way to end this leaves anything to be put right.
+
+use crate::failure::Failure;
+use crate::lookout::{Lookout, Sight};
+use crate::output;
+use crate::rows::{self, Look};
+use crate::screen;
+use nix::sys::signal::{SigSet, Signal};
+use std::io::IsTerminal;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+const HOME: &str = "\x1b[H";
+const CLEAR: &str = "\x1b[2J";
+const CLEAR_LINE: &str = "\x1b[K";
+const CLEAR_BELOW: &str = "\x1b[J";
+
+/// As JSON, for ever.
+pub fn json(
+    lookout: &mut Lookout,
+    every: Duration,
+    line: impl Fn(&shmlimit::Snapshot) -> Result<String, Failure>,
+) -> Result<(), Failure> {
+    let resized = channel().1;
+    loop {
+        let started = Instant::now();
+        let mut lines = String::new();
+        for (name, seen) in lookout.look()? {
+            match seen {
+                Ok(snapshot) => lines += &line(&snapshot)?,
+                Err(error) => output::remark(&format!("{name}: {error}")),
+            }
+        }
+        output::text(&lines)?;
+        pause(&resized, started, every);
+    }
+}
+
+/// For people, for ever.
+pub fn text(
+    lookout: &mut Lookout,
+    every: Duration,
+    all: bool,
+    nothing: &dyn Fn() -> String,
+) -> Result<(), Failure> {
+    let terminal = std::io::stdout().is_terminal();
+    let resized = if terminal { resizes()? } else { channel().1 };
+    if terminal {
+        output::text(&format!("{CLEAR}{HOME}"))?;
+    }
+    loop {
+        let started = Instant::now();
+        let look = Look::for_stdout();
+        let sights = lookout.look()?;
+        let block = if sights.is_empty() { nothing() + "\n" } else { in_words(&sights, all, look) };
+        output::text(&if terminal { in_place(&block, every, look) } else { format!("{block}\n") })?;
+        pause(&resized, started, every);
+    }
+}
+
+fn in_words(sights: &[Sight], all: bool, look: Look) -> String {
+    let blocks: Vec<String> = sights
+        .iter()
+        .map(|(name, seen)| match seen {
+            Ok(snapshot) => screen::limiter(snapshot, all, look),
+            Err(error) => screen::broken(name, error, look),
+        })
+        .collect();
+    blocks.join("\n")
+}
+
+/// Every line is written over the one that was there, so that nothing flickers; what does not fit is said.
+fn in_place(block: &str, every: Duration, look: Look) -> String {
+    let head = format!("every {}, Ctrl-C ends", screen::soon(every));
+    let lines: Vec<&str> = block.lines().collect();
+    // The cursor needs the last one: a line more would scroll.
+    let room = rows::size().1.saturating_sub(2).max(1);
+    let fits = if lines.len() <= room { lines.len() } else { room - 1 };
+    let mut frame = format!("{HOME}{}{CLEAR_LINE}\n", look.paint.dim(&look.cut(&head)));
+    for line in &lines[..fits] {
+        frame += &format!("{line}{CLEAR_LINE}\n");
+    }
+    if fits < lines.len() {
+        let more =
+            format!("… {} more lines; a taller window or one limiter's name shows them", lines.len() - fits);
+        frame += &format!("{}{CLEAR_LINE}\n", look.paint.dim(&look.cut(&look.spelled(more))));
+    }
+    frame + CLEAR_BELOW
+}
+
+/// News of windows that changed their size. No handler is installed: the signal is blocked and waited for.
+fn resizes() -> Result<Receiver<()>, Failure> {
+    let signals = SigSet::from(Signal::SIGWINCH);
+    signals.thread_block().map_err(std::io::Error::from)?;
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        while signals.wait().is_ok() {
+            if send.send(()).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(receive)
+}
+
+/// Until it is time again, or the window has another size.
+fn pause(resized: &Receiver<()>, started: Instant, every: Duration) {
+    let rest = every.saturating_sub(started.elapsed());
+    if resized.recv_timeout(rest).is_err() {
+        // Where nobody will ever tell, it comes back at once.
+        std::thread::sleep(every.saturating_sub(started.elapsed()));
+    }
+    while resized.try_recv().is_ok() {}
+}
