@@ -144,7 +144,7 @@ pub mod internals {
 #[cfg(all(feature = "cli", not(loom)))]
 #[doc(hidden)]
 pub mod tool {
-    pub use crate::sys::{baselines, spawn_with_mask};
+    pub use crate::sys::{baselines, pass_descriptor, spawn_with_mask};
 }
 
 /// The sample in the README must compile.

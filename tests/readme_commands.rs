@@ -1,11 +1,17 @@
-//! Every command in README.md is run, and what it shows as output is what comes out.
+//! Every command in README.md and docs/shell.md is run, and what it shows as output is what comes out.
 #![cfg(all(feature = "cli", target_os = "linux"))]
+
+#[path = "cli/web.rs"]
+mod web;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use web::Web;
 
 const README: &str = include_str!("../README.md");
+const SHELL: &str = include_str!("../docs/shell.md");
 /// Stands in for cargo: what it would build is built, and the tests run already.
 const CARGO: &str = r#"#!/bin/sh
 case "$*" in
@@ -23,16 +29,26 @@ const INSTALL_C: &str = r#"#!/bin/sh
 [ "$*" = "--prefix $HOME/.local" ] || { echo "README.md has an unknown command: install-c $*" >&2; exit 64; }
 "#;
 
+/// The real curl, which finds the server of the examples on this machine.
+const CURL: &str = r#"#!/bin/sh
+for word; do
+    shift
+    case $word in https://api.example.org/*) word=$WEB${word#https://api.example.org/} ;; esac
+    set -- "$@" "$word"
+done
+PATH=${PATH#*:} exec curl "$@"
+"#;
+
 /// A fenced block: its language and its text.
 struct Block {
     language: &'static str,
     text: String,
 }
 
-fn blocks() -> Vec<Block> {
+fn blocks(document: &'static str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
-    for line in README.lines() {
+    for line in document.lines() {
         match (&mut open, line.strip_prefix("```")) {
             (None, Some(language)) => open = Some(Block { language, text: String::new() }),
             (Some(_), Some(_)) => blocks.extend(open.take()),
@@ -47,6 +63,12 @@ fn blocks() -> Vec<Block> {
     blocks
 }
 
+/// Writes a program.
+fn put(file: &Path, text: &str) {
+    std::fs::write(file, text).unwrap();
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 /// A directory with `shmlimit` and `cargo` to put on the path, and the samples.
 fn workshop() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
@@ -55,9 +77,7 @@ fn workshop() -> tempfile::TempDir {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shmlimit"), bin.join("shmlimit")).unwrap();
     std::fs::create_dir(place.path().join("scripts")).unwrap();
     for (file, text) in [("bin/cargo", CARGO), ("bin/pip", PIP), ("scripts/install-c", INSTALL_C)] {
-        let file = place.path().join(file);
-        std::fs::write(&file, text).unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        put(&place.path().join(file), text);
     }
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     std::os::unix::fs::symlink(examples, place.path().join("examples")).unwrap();
@@ -94,16 +114,15 @@ fn shape(output: &str, place: &str) -> String {
     shape.replace("Nms", "Ns")
 }
 
-#[test]
-fn every_command_runs_and_shows_what_it_is_said_to_show() {
-    let place = workshop();
-    let limiters = place.path().join("limiters");
+/// Runs all commands of a document in their order; how many there are, and how many outputs are shown.
+fn run_all(document: &'static str, place: &Path) -> (usize, usize) {
+    let limiters = place.join("limiters");
     let (mut commands, mut shown) = (0, 0);
     let mut output: Option<String> = None;
-    for Block { language, text } in blocks() {
+    for Block { language, text } in blocks(document) {
         match (language, output.take()) {
             ("sh", _) => {
-                output = Some(run(place.path(), &text));
+                output = Some(run(place, &text));
                 commands += text.lines().count();
             }
             ("text", Some(output)) => {
@@ -114,13 +133,45 @@ fn every_command_runs_and_shows_what_it_is_said_to_show() {
             _ => {}
         }
     }
+    (commands, shown)
+}
+
+#[test]
+fn every_command_runs_and_shows_what_it_is_said_to_show() {
+    let (commands, shown) = run_all(README, workshop().path());
     assert!(commands >= 10 && shown >= 2, "{commands} commands, {shown} outputs");
+}
+
+/// The server of the examples: it has no time for the first who asks for `/busy`.
+fn example() -> Web {
+    let busy = AtomicBool::new(true);
+    Web::answering(move |asked, _| {
+        if asked.starts_with("GET /busy ") && busy.swap(false, Ordering::SeqCst) {
+            "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 3\r\n\r\nno\n"
+        } else {
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfine\n"
+        }
+    })
+}
+
+#[test]
+fn every_command_of_the_guide_for_shells_runs_and_shows_what_it_is_said_to_show() {
+    let (place, web) = (workshop(), example());
+    put(&place.path().join("bin/curl"), &CURL.replace("$WEB", &web.url()));
+    let (commands, shown) = run_all(SHELL, place.path());
+    assert!(commands >= 30 && shown >= 3, "{commands} commands, {shown} outputs");
+    // One a call, and two where the guide says so.
+    assert_eq!(web.calls(), 3 + 20 + 3 + 2 + 1);
 }
 
 #[test]
 fn the_first_two_commands_are_all_the_set_up() {
-    let commands: Vec<String> =
-        blocks().into_iter().filter(|block| block.language == "sh").map(|block| block.text).take(2).collect();
+    let commands: Vec<String> = blocks(README)
+        .into_iter()
+        .filter(|block| block.language == "sh")
+        .map(|block| block.text)
+        .take(2)
+        .collect();
     assert_eq!(
         commands,
         [
@@ -134,7 +185,7 @@ fn the_first_two_commands_are_all_the_set_up() {
 #[test]
 fn the_sample_in_the_readme_is_the_sample_file() {
     let sample = include_str!("../examples/github.toml");
-    let shown = blocks().into_iter().find(|block| block.language == "toml").unwrap().text;
+    let shown = blocks(README).into_iter().find(|block| block.language == "toml").unwrap().text;
     let settings = |text: &str| -> Vec<String> {
         let line = |line: &str| line.split('#').next().unwrap().trim().to_owned();
         text.lines().map(line).filter(|line| !line.is_empty()).collect()

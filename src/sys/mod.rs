@@ -44,7 +44,8 @@
 //! **Names**: [`process_id`] (a system call: never on the fast path), [`program_name`] (at most 15 bytes and zeros).
 //!
 //! **Programs** (for the command-line tool): [`spawn_with_mask`] starts one with another signal mask than ours, which
-//! ends when this process is killed. [`baselines`] are simpler designs to measure limiters against.
+//! ends when this process is killed; [`pass_descriptor`] gives it a descriptor under a number of its own. [`baselines`]
+//! are simpler designs to measure limiters against.
 
 #[cfg(loom)]
 pub mod mortal;
@@ -77,7 +78,7 @@ pub(crate) use platform::{
     open_or_create_at, process_id, program_name, pulse_is_held, set_group, unlink_at, unnamed_file, wall_now,
 };
 #[cfg(all(feature = "cli", not(loom)))]
-pub use platform::{baselines, spawn_with_mask};
+pub use platform::{baselines, pass_descriptor, spawn_with_mask};
 
 /// What the checks at opening want to know about a file.
 #[cfg(not(loom))]

@@ -30,6 +30,7 @@ mod screen;
 mod set;
 mod simulate;
 mod status;
+mod told;
 mod top;
 mod variables;
 mod watch;

@@ -3,6 +3,14 @@
 use crate::failure::Failure;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static HUSHED: AtomicBool = AtomicBool::new(false);
+
+/// From here on nothing is remarked: exit codes say it all.
+pub fn hush() {
+    HUSHED.store(true, Ordering::Relaxed);
+}
 
 /// Writes one line or more.
 pub fn line(text: &str) -> Result<(), Failure> {
@@ -25,7 +33,9 @@ pub fn text(text: &str) -> Result<(), Failure> {
 
 /// Says something on standard error that changes nothing; a standard error that is closed does not either.
 pub fn remark(text: &str) {
-    let _ = writeln!(io::stderr(), "shmlimit: {text}");
+    if !HUSHED.load(Ordering::Relaxed) {
+        let _ = writeln!(io::stderr(), "shmlimit: {text}");
+    }
 }
 
 /// Colours, or none.

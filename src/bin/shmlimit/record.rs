@@ -2,10 +2,12 @@
 
 use crate::args::{Place, priority, time};
 use crate::failure::Failure;
-use crate::{open, output, screen};
+use crate::run::{VARIABLE_ATTEMPT, VARIABLE_LIMITER};
+use crate::{open, output, screen, told};
+use clap::ValueEnum;
 use serde::Serialize;
 use shmlimit::headers::response;
-use shmlimit::{Class, NetError, Outcome, Priority, Recorded, Transition};
+use shmlimit::{Class, Code, Limiter, NetError, Outcome, Priority, Recorded, Transition};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -18,13 +20,15 @@ With curl; the answer says how long to wait, and whether to try again:
   shmlimit run tmdb -- curl -sS -D answer.txt -o movie.json https://api.themoviedb.org/3/movie/11
   shmlimit record tmdb --headers answer.txt
 
+Inside of `shmlimit run` it needs no name, and `run` does not count the call again.
+
 Exit codes: 0 recorded, whatever the outcome was; 2 usage or configuration, 1 anything else.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = RECORD_HELP)]
 pub struct Record {
-    /// The limiter
-    pub name: String,
+    /// The limiter [default: $SHMLIMIT_LIMITER, which `run` sets for its command]
+    pub name: Option<String>,
     /// The HTTP status of the answer
     #[arg(long, value_parser = status, value_name = "CODE", conflicts_with = "error")]
     pub status: Option<u16>,
@@ -43,12 +47,16 @@ pub struct Record {
     /// How long the call took, such as 120ms
     #[arg(long, value_parser = time, allow_hyphen_values = true, value_name = "TIME")]
     pub latency: Option<Duration>,
-    /// Which attempt it was, from 1 [default: failures in a row are counted]
+    /// Which attempt it was, from 1 [default: $SHMLIMIT_ATTEMPT inside of `run --retries`, else failures in a row are
+    /// counted]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "NUMBER")]
     pub attempt: Option<u32>,
     /// For whom the call was made; decides how often to try again
     #[arg(long, value_parser = priority, default_value = "background", value_name = "WHO")]
     pub priority: Priority,
+    /// Count an answer that was found in a cache, or was not; needs no status, and decides nothing
+    #[arg(long, value_enum, value_name = "hit|miss", hide_possible_values = true)]
+    pub cache: Option<Cache>,
     /// What to do now, as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -60,34 +68,82 @@ pub struct Record {
 /// No server sends more; a device or a pipe may never end.
 const LONGEST_HEADERS: u64 = 1 << 20;
 
+/// Whether an answer was in a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Cache {
+    Hit,
+    Miss,
+}
+
+impl Cache {
+    fn as_str(self) -> &'static str {
+        match self {
+            Cache::Hit => "hit",
+            Cache::Miss => "miss",
+        }
+    }
+}
+
 pub fn run(place: &Place, args: &Record) -> Result<ExitCode, Failure> {
+    let name =
+        args.name.clone().or_else(|| std::env::var(VARIABLE_LIMITER).ok().filter(|name| !name.is_empty()));
+    let Some(name) = name else {
+        let message = "say which limiter: shmlimit record NAME … ($SHMLIMIT_LIMITER is not set: this is not inside of \
+                       shmlimit run)";
+        return Err(Failure::Usage(message.to_owned()));
+    };
     let text = args.headers.as_deref().map(read).transpose()?.unwrap_or_default();
     let (said, mut headers) = response(&text);
     headers.extend(args.header.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     headers.extend(args.retry_after.iter().map(|value| ("Retry-After", value.as_str())));
-    let mut outcome = match (args.error, args.status.or(said)) {
-        (Some(error), _) => Outcome::error(error),
-        (None, Some(status)) => Outcome::http(status, &headers),
-        (None, None) => {
+    let (outcome, code) = match (args.error, args.status.or(said), args.cache) {
+        (Some(error), _, _) => (Outcome::error(error), Code::Error(error)),
+        (None, Some(status), _) => (Outcome::http(status, &headers), Code::Status(status)),
+        (None, None, Some(cache)) if headers.is_empty() => return count(place, args, &name, cache),
+        (None, None, _) => {
             let message =
                 "say how the call ended: --status CODE, --error KIND, or --headers FILE with a status line";
             return Err(Failure::Usage(message.to_owned()));
         }
     };
-    outcome = outcome.priority(args.priority);
-    if let Some(attempt) = args.attempt {
+    let mut outcome = outcome.priority(args.priority);
+    if let Some(attempt) = args.attempt.or_else(|| attempt_of(&name)) {
         outcome = outcome.attempt(attempt);
     }
     if let Some(latency) = args.latency {
         outcome = outcome.latency(latency);
     }
-    let limiter = open::named(place, &args.name)?;
+    let limiter = open::named(place, &name)?;
     let recorded = limiter.record(&outcome)?;
+    told::tell(&limiter, code, &recorded);
+    if let Some(cache) = args.cache {
+        limiter.count_cache(cache == Cache::Hit)?;
+    }
     let state = limiter.snapshot()?.condition.state_name;
     if args.json {
-        output::json(&Line::new(limiter.name(), &recorded, state))?;
+        let line = Line::new(limiter.name(), &recorded, state);
+        output::json(&Line { cache: args.cache.map(Cache::as_str), ..line })?;
     } else if !args.quiet {
         output::line(&format!("{}: {}", limiter.name(), in_words(&recorded, state)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Which attempt the `run` around this one makes, if it makes it for that limiter.
+fn attempt_of(name: &str) -> Option<u32> {
+    let attempt = std::env::var(VARIABLE_ATTEMPT).ok().filter(|_| told::is_of_this_call(name))?;
+    attempt.parse().ok().filter(|attempt| *attempt > 0)
+}
+
+/// Counts an answer of a cache: no call was made, so nothing else is recorded.
+fn count(place: &Place, args: &Record, name: &str, cache: Cache) -> Result<ExitCode, Failure> {
+    let limiter: Limiter = open::named(place, name)?;
+    limiter.count_cache(cache == Cache::Hit)?;
+    let cache = cache.as_str();
+    if args.json {
+        output::json(&serde_json::json!({ "name": limiter.name(), "cache": cache }))?;
+    } else if !args.quiet {
+        output::line(&format!("{}: cache {cache} counted", limiter.name()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -134,6 +190,8 @@ struct Line<'l> {
     retry: bool,
     state: &'static str,
     transitions: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache: Option<&'static str>,
 }
 
 impl Line<'_> {
@@ -151,6 +209,7 @@ impl Line<'_> {
             retry: recorded.retry,
             state,
             transitions: recorded.transitions.iter().map(|transition| transition.cause.as_str()).collect(),
+            cache: None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! it. What the terminal sends (`SI_KERNEL`) reaches the whole process group, the command included, and is not passed
 //! on; what somebody sent to this process alone is.
 
+use crate::run::Ears;
 use nix::libc::SI_KERNEL;
 use nix::sys::signal::{SigSet, Signal, kill, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -11,8 +12,10 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use shmlimit::tool::spawn_with_mask;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::Duration;
 
 /// Signals that are the command's business.
 const PASSED_ON: [Signal; 11] = [
@@ -28,6 +31,8 @@ const PASSED_ON: [Signal; 11] = [
     Signal::SIGTTOU,
     Signal::SIGCONT,
 ];
+/// Signals by which somebody wants an end.
+const ENDS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 /// What a shell adds to the number of the signal that ended a command.
 const BY_SIGNAL: i32 = 128;
 
@@ -35,12 +40,15 @@ const BY_SIGNAL: i32 = 128;
 pub struct Started {
     child: Child,
     signals: SignalFd,
+    /// What was blocked before.
+    before: SigSet,
 }
 
 /// How a command ended.
 pub struct End {
     status: ExitStatus,
     interrupted_by_terminal: bool,
+    called_off: bool,
 }
 
 /// Starts a command. From here on the signals of this process are its.
@@ -51,7 +59,7 @@ pub fn start(command: Command) -> io::Result<Started> {
     let before = SigSet::thread_get_mask()?;
     ours.thread_block()?;
     match spawn_with_mask(command, before) {
-        Ok(child) => Ok(Started { child, signals }),
+        Ok(child) => Ok(Started { child, signals, before }),
         Err(error) => {
             before.thread_set_mask()?;
             Err(error)
@@ -60,31 +68,48 @@ pub fn start(command: Command) -> io::Result<Started> {
 }
 
 impl Started {
-    /// Stays with the command until it ends.
-    pub fn attend(mut self) -> io::Result<End> {
+    /// Stays with the command until it ends, and hears what it says meanwhile.
+    pub fn attend(&mut self, ears: &mut Ears) -> io::Result<End> {
         let pid = Pid::from_raw(self.child.id().cast_signed());
-        let mut interrupted_by_terminal = false;
+        let (mut interrupted_by_terminal, mut called_off) = (false, false);
+        // What came while the command was being started may have come before it was there, also from the terminal. To
+        // hear it twice does less harm than never.
+        let mut early = true;
         loop {
+            if !ears.wait(Some(self.signals.as_fd()), early.then_some(Duration::ZERO))? {
+                early = false;
+                continue;
+            }
             let news = match self.signals.read_signal() {
                 Ok(Some(news)) => news,
                 Ok(None) | Err(nix::Error::EINTR) => continue,
                 Err(error) => return Err(error.into()),
             };
-            match Signal::try_from(news.ssi_signo.cast_signed()) {
+            let signal = Signal::try_from(news.ssi_signo.cast_signed());
+            called_off |= signal.is_ok_and(|signal| ENDS.contains(&signal));
+            match signal {
                 Ok(Signal::SIGCHLD) => {
                     if let Some(status) = self.child.try_wait()? {
-                        return Ok(End { status, interrupted_by_terminal });
+                        return Ok(End { status, interrupted_by_terminal, called_off });
                     }
                     follow_stop(pid)?;
                 }
                 Ok(signal) if news.ssi_code == SI_KERNEL => {
                     interrupted_by_terminal |= signal == Signal::SIGINT;
+                    if early {
+                        let _ = kill(pid, signal);
+                    }
                 }
                 // It may have ended meanwhile; the news of that is next.
                 Ok(signal) => drop(kill(pid, signal)),
                 Err(_) => {}
             }
         }
+    }
+
+    /// The command has ended: signals are this process's own again. One that came in between ends it now.
+    pub fn let_go(self) -> io::Result<()> {
+        Ok(self.before.thread_set_mask()?)
     }
 }
 
@@ -99,6 +124,16 @@ fn follow_stop(pid: Pid) -> io::Result<()> {
 }
 
 impl End {
+    /// The command's own code; nothing if a signal ended it.
+    pub fn code(&self) -> Option<u8> {
+        self.status.code().and_then(|code| u8::try_from(code).ok())
+    }
+
+    /// Whether somebody wanted it to end.
+    pub fn was_called_off(&self) -> bool {
+        self.called_off || self.status.signal().is_some()
+    }
+
     /// The command's own code, or 128 and the signal that ended it, as a shell has it.
     pub fn into_exit_code(self) -> ExitCode {
         if self.interrupted_by_terminal && self.status.signal() == Some(Signal::SIGINT as i32) {

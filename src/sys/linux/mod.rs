@@ -19,7 +19,7 @@ mod pulse;
 mod unnamed;
 
 #[cfg(feature = "cli")]
-pub use child::spawn_with_mask;
+pub use child::{pass_descriptor, spawn_with_mask};
 pub(crate) use clock::{Clock, wall_now};
 pub(crate) use file_system::file_system;
 pub(crate) use files::{

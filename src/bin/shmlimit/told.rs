@@ -1,0 +1,94 @@
+//! Between `run` and a `record` that its command starts: what is recorded there is not recorded again.
+//!
+//! `run` keeps a pipe that no program inherits, and names it in a variable. `record` finds it through /proc, and writes
+//! only if it is the very pipe that was meant: a process id may be somebody else's by then.
+
+use crate::run::VARIABLE_LIMITER;
+use nix::sys::stat::fstat;
+use shmlimit::{Code, Limiter, Recorded, Source};
+use std::fs::OpenOptions;
+use std::io::{self, PipeWriter, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::time::Duration;
+
+/// Where to tell it: process, descriptor and inode.
+pub const VARIABLE: &str = "SHMLIMIT_RUN";
+
+/// What a `record` said.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The status or the error.
+    pub code: String,
+    /// How long to wait before another attempt, and why; nothing if none is to be made.
+    pub wait: Option<(Duration, Source)>,
+}
+
+/// The value of the variable for the other end of this pipe.
+pub fn address(to: &PipeWriter) -> io::Result<String> {
+    Ok(format!("{}:{}:{}", std::process::id(), to.as_raw_fd(), fstat(to)?.st_ino))
+}
+
+/// Tells the `run` around us, if there is one, that its call is recorded. If it cannot be reached (another user's,
+/// another container's), nothing is said, and it records on its own.
+pub fn tell(limiter: &Limiter, code: Code, recorded: &Recorded) {
+    let Some(address) = std::env::var(VARIABLE).ok().filter(|_| is_of_this_call(limiter.name())) else {
+        return;
+    };
+    let line = line(limiter, code, recorded);
+    let _ = write(&address, &line);
+}
+
+/// Whether this process was started for a call of that limiter.
+pub fn is_of_this_call(name: &str) -> bool {
+    std::env::var(VARIABLE_LIMITER).is_ok_and(|limiter| limiter == name)
+}
+
+fn write(address: &str, line: &str) -> Option<()> {
+    let mut parts = address.split(':').map(str::parse::<u64>);
+    let (process, descriptor, inode) = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
+    let path = format!("/proc/{process}/fd/{descriptor}");
+    // Looked at before it is opened: opening a device may do something.
+    let is_meant = |meta: std::fs::Metadata| meta.file_type().is_fifo() && meta.ino() == inode;
+    std::fs::metadata(&path).ok().filter(|meta| is_meant(meta.clone()))?;
+    let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
+    let mut pipe = OpenOptions::new().write(true).custom_flags(flags).open(path).ok()?;
+    pipe.metadata().ok().filter(|meta| is_meant(meta.clone()))?;
+    pipe.write_all(line.as_bytes()).ok()
+}
+
+fn line(limiter: &Limiter, code: Code, recorded: &Recorded) -> String {
+    let source = recorded.wait_source.map_or("-", Source::as_str);
+    let (wait, name) = (recorded.wait.as_nanos(), limiter.name());
+    format!("{code} {wait} {source} {name} {}\n", limiter.directory().display())
+}
+
+/// The last of what was told of this limiter.
+pub fn heard(text: &[u8], limiter: &Limiter) -> Option<Told> {
+    let whose = format!("{} {}", limiter.name(), limiter.directory().display());
+    String::from_utf8_lossy(text).lines().rev().find_map(|line| read(line, &whose))
+}
+
+fn read(line: &str, whose: &str) -> Option<Told> {
+    let mut parts = line.splitn(4, ' ');
+    let (code, wait, source) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
+    let source = [Source::RetryAfter, Source::Backoff].into_iter().find(|known| known.as_str() == source);
+    let wait = source.map(|source| (Duration::from_nanos(wait), source));
+    (parts.next()? == whose).then(|| Told { code: code.to_owned(), wait })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_told_is_read_if_it_is_of_this_limiter() {
+        let wait = Some((Duration::from_secs(2), Source::RetryAfter));
+        let told = Told { code: "429".to_owned(), wait };
+        assert_eq!(read("429 2000000000 retry_after tmdb /a dir", "tmdb /a dir"), Some(told));
+        let fine = Told { code: "200".to_owned(), wait: None };
+        assert_eq!(read("200 0 - tmdb /d", "tmdb /d"), Some(fine));
+        assert_eq!(read("200 0 - omdb /d", "tmdb /d"), None);
+        assert_eq!(read("nonsense", "tmdb /d"), None);
+    }
+}
