@@ -322,3 +322,22 @@ fn an_interrupt_typed_at_the_terminal_reaches_the_command_once() {
     let typed = type_interrupts(&[&[binary(), "run", "one", "--"], &python[..]].concat(), &home).unwrap();
     assert!(right(&typed), "{typed:#?}");
 }
+
+/// A lower bound, which no busy machine can break.
+#[test]
+fn r25_calls_through_a_leaky_bucket_go_out_evenly() {
+    let gap = std::time::Duration::from_millis(200);
+    for verb in [&["run", "even", "--", "true"][..], &["acquire", "even"]] {
+        let home = Home::with(&["even", "--rate", "5/s", "--burst", "5", "--algorithm", "leaky_bucket"]);
+        let began = std::time::Instant::now();
+        for _ in 0..3 {
+            home.tool(verb).succeeds();
+        }
+        assert!(began.elapsed() >= 2 * gap, "{verb:?}: {:?}", began.elapsed());
+    }
+    let home = Home::with(&["even", "--rate", "5/h", "--burst", "5", "--algorithm", "leaky_bucket"]);
+    home.tool(&["acquire", "even", "--now"]).succeeds();
+    let answer = home.tool(&["acquire", "even", "--now", "--json"]);
+    let line: serde_json::Value = serde_json::from_str(answer.succeeds()).unwrap();
+    assert!(line["delay_ns"].as_u64().unwrap() > 600_000_000_000, "{line}: --now does not wait");
+}

@@ -35,10 +35,12 @@ pub fn run(place: &Place, args: &Acquire) -> Result<ExitCode, Failure> {
     }
     let asked = Instant::now();
     let answer = if args.now { limiter.try_acquire(&request) } else { limiter.acquire(&request) };
-    let waited = asked.elapsed();
     let refusal = match answer {
         Ok(grant) => {
-            let delay = grant.delay();
+            // Whoever asked calls when we end: where a leaky bucket sends calls out evenly, that is later (R25).
+            let delay = if args.now { grant.delay() } else { Duration::ZERO };
+            std::thread::sleep(grant.delay().saturating_sub(delay));
+            let waited = asked.elapsed();
             grant.release()?;
             if args.json {
                 let snapshot = limiter.snapshot()?;
@@ -49,6 +51,7 @@ pub fn run(place: &Place, args: &Acquire) -> Result<ExitCode, Failure> {
         Err(AcquireError::Refused(refusal)) if args.json => refusal,
         Err(error) => return Err(Failure::to_acquire(&limiter, error)),
     };
+    let waited = asked.elapsed();
     let snapshot = limiter.snapshot()?;
     let line = Line::new(&snapshot, &args.asking, waited).refused(&limiter, &snapshot, &refusal);
     match output::json(&line) {

@@ -118,6 +118,8 @@ pub fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
                 return finish(ears, end);
             }
         };
+        // A leaky bucket sends calls out evenly (R25).
+        sleep(grant.delay(), &mut ears)?;
         patience.spend(asked.elapsed());
         let attempt = Attempt { place, args, limiter: &limiter, number, is_last: number > retries };
         let (end, again) = attempt.make(grant, &mut ears)?;
