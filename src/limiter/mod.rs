@@ -3,6 +3,7 @@
 mod builder;
 mod condition;
 mod control;
+mod events;
 mod grant;
 mod group;
 mod hurry;

@@ -314,7 +314,8 @@ impl Segment {
                 slots::leave(&mut tx, dead);
             }
             if !sane {
-                tracing::warn!(segment = %self.path().display(), "damaged state: starting empty");
+                let name = self.path().file_stem().unwrap_or_default().to_string_lossy();
+                tracing::warn!(target: "shmlimit", limiter = %name, event = "reset", "damaged state: starting empty");
                 recover::reset(&mut tx, now);
             }
             self.commit(&mut tx)?;

@@ -4,6 +4,7 @@ use crate::{output, screen};
 use shmlimit::kernel::MAX_PERMITS;
 use shmlimit::kernel::queue::WAITERS;
 use shmlimit::{AcquireError, Cause, Error, Limiter, Policy, Reason, Refusal};
+use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
@@ -31,17 +32,17 @@ pub enum Failure {
 impl Failure {
     /// Tells the user, and gives the exit code.
     pub fn report(self) -> ExitCode {
-        let (message, code) = match self {
-            Failure::Usage(message) => (message, USAGE),
-            Failure::Refused { message, ever: true } => (message, REFUSED),
+        let code = match &self {
+            Failure::Usage(_) => USAGE,
+            Failure::Refused { ever: true, .. } => REFUSED,
             // It will never be granted, so nobody should try again.
-            Failure::Refused { message, ever: false } => (message, USAGE),
-            Failure::Library(error) => (error.to_string(), code_of(&error)),
-            Failure::Command(message, code) => (message, code),
+            Failure::Refused { ever: false, .. } => USAGE,
+            Failure::Library(error) => code_of(error),
+            Failure::Command(_, code) => *code,
             Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
-            Failure::Io(error) => (format!("cannot write the answer: {error}"), OTHER),
+            Failure::Io(_) => OTHER,
         };
-        output::remark(&message);
+        output::remark(&self.to_string());
         ExitCode::from(code)
     }
 
@@ -53,6 +54,18 @@ impl Failure {
                 message: format!("{}: refused: {}", limiter.name(), in_words(limiter, &refusal)),
                 ever: refusal.reason() != Reason::CostExceedsLimit,
             },
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Usage(message) | Failure::Refused { message, .. } | Failure::Command(message, _) => {
+                f.write_str(message)
+            }
+            Failure::Library(error) => error.fmt(f),
+            Failure::Io(error) => write!(f, "cannot write the answer: {error}"),
         }
     }
 }

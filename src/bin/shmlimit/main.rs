@@ -13,6 +13,7 @@ mod doctor;
 mod failure;
 mod force;
 mod init;
+mod log;
 mod man;
 mod metrics;
 mod open;
@@ -25,6 +26,7 @@ mod run;
 mod screen;
 mod set;
 mod simulate;
+mod stamp;
 mod status;
 mod top;
 
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<ExitCode, Failure> {
+    args.log.begin()?;
     let place = &args.place;
     let Some(verb) = &args.verb else { return status::run(place, &status::Status::default()) };
     match verb {
