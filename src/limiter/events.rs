@@ -63,7 +63,7 @@ pub(super) fn transitions_after(name: &str, news: &Recent, verdict: &Verdict) {
 
 /// How the limiter is doing after an outcome, if that is worth a line and somebody listens.
 pub(super) fn scene_of<V: View>(v: &V, class: Class, now: Time) -> Option<Scene> {
-    let wanted = class.is_backoff_target() && tracing::enabled!(target: TARGET, Level::INFO);
+    let wanted = class.is_backoff_target() && tracing::enabled!(target: TARGET, Level::WARN);
     wanted.then(|| Scene::of(v, now))
 }
 

@@ -131,7 +131,7 @@ enum Sink {
 
 impl Writer {
     fn is_wanted(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target() == "shmlimit" && *metadata.level() <= self.level
+        !metadata.is_span() && metadata.target() == "shmlimit" && *metadata.level() <= self.level
     }
 }
 
