@@ -120,9 +120,10 @@ fn head(Answer { status, content_type, more, body }: &Answer) -> String {
     )
 }
 
-/// Writes what can be written of an answer without waiting.
+/// Writes what can be written of an answer without waiting. What was asked by then is read, so that it gets there.
 pub fn answer_at_once(mut stream: &TcpStream, answer: &Answer) {
     if stream.set_nonblocking(true).is_ok() {
+        let _ = stream.read(&mut [0; LONGEST]);
         let _ = stream.write(format!("{}{}", head(answer), answer.body).as_bytes());
     }
 }
