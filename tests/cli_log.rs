@@ -215,6 +215,36 @@ fn r115_what_four_processes_race_for_is_logged_once() {
     assert_eq!(logged.iter().filter(|line| line.ends_with("sleep_expired")).count(), 10);
 }
 
+/// Variables of the environment are put in force when a limiter is opened: that a sleep is over may be found then.
+#[test]
+fn r115_a_change_that_the_environment_finds_is_logged() {
+    let home = home("api", &NERVOUS.replace("\"50ms\"", "\"1ms\""));
+    let log = log_of(&home);
+    for round in 0..10 {
+        logged(&home, &["force", "api", "sleep"]).succeeds();
+        // It starts later than a millisecond.
+        let concurrency = if round % 2 == 0 { "5" } else { "6" };
+        let status = Command::new(binary())
+            .args([
+                "--log",
+                log.to_str().unwrap(),
+                "--log-format",
+                "json",
+                "acquire",
+                "api",
+                "--timeout",
+                "9s",
+            ])
+            .env("SHMLIMIT_CONCURRENCY", concurrency)
+            .env("SHMLIMIT_DIR", home.path())
+            .status();
+        assert!(status.unwrap().success());
+    }
+    let logged = transitions(&home);
+    assert_eq!(logged.len() as u64, metrics(&home)["transitions_total"].as_u64().unwrap(), "{logged:?}");
+    assert_eq!(lines(&home).iter().filter(|line| line["event"] == "environment").count(), 10);
+}
+
 fn metrics(home: &Home) -> Value {
     serde_json::from_str(home.tool(&["metrics", "api", "--json"]).succeeds()).unwrap()
 }

@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -146,17 +146,19 @@ fn a_file_is_replaced_as_a_whole() {
         .arg(&file)
         .spawn()
         .unwrap();
-    let mut inodes = BTreeSet::new();
+    let (mut texts, mut inodes) = (BTreeSet::new(), BTreeSet::new());
     let until = Instant::now() + Duration::from_secs(60);
-    while inodes.len() < 5 {
-        assert!(Instant::now() < until, "{inodes:?}");
+    while texts.len() < 5 {
+        assert!(Instant::now() < until, "{texts:?}");
         if let Ok(text) = std::fs::read_to_string(&file) {
             assert!(text.ends_with("# EOF\n"), "a part of a file");
             let metadata = std::fs::metadata(&file).unwrap();
             assert_eq!(metadata.permissions().mode() & 0o777, 0o644);
-            inodes.insert(text);
+            inodes.insert(metadata.ino());
+            texts.insert(text);
         }
     }
+    assert!(inodes.len() >= 2, "it is another file each time");
     kill(Pid::from_raw(writer.id().cast_signed()), Signal::SIGTERM).unwrap();
     assert_eq!(writer.wait().unwrap().code(), Some(0));
     let left: Vec<_> =
