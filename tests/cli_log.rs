@@ -141,6 +141,26 @@ fn r114_every_event_has_all_keys() {
     assert_eq!(events, [&all[..], &["state_transition"]].concat());
 }
 
+/// Also a line that nothing more is known of.
+#[test]
+fn r114_damage_that_was_repaired_is_logged_with_all_keys() {
+    let home = home("api", NERVOUS);
+    // The newest time, far in the future.
+    let mut bytes = std::fs::read(home.path().join("api.shm")).unwrap();
+    let at = shmlimit::internals::layout::CORE * 8;
+    bytes[at..at + 8].copy_from_slice(&u64::MAX.to_ne_bytes());
+    std::fs::write(home.path().join("api.shm"), bytes).unwrap();
+    let answer = home.tool(&["--log", "-", "acquire", "api", "--timeout", "9s"]);
+    answer.succeeds();
+    let (_, line) = answer.err.trim_end().split_once(' ').unwrap();
+    assert_eq!(
+        line,
+        "lvl=WARN comp=ratelimiter state=- event=reset sleep=- consec429=- err_rate_30s=- rate=- sem=- retry_after=- \
+         limiter=api msg=\"damaged state: starting empty\""
+    );
+    assert_eq!(metrics(&home)["resets_total"], 1);
+}
+
 #[test]
 fn r115_every_reason_of_the_five_states_is_logged() {
     let home = home("api", NERVOUS);

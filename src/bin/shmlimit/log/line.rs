@@ -49,10 +49,14 @@ impl Line {
         self.said.iter().find(|(said, _)| *said == key).map(|(_, value)| value)
     }
 
-    /// What was said besides the standard keys.
+    /// What was said besides the standard keys; of which limiter first.
     fn more(&self) -> impl Iterator<Item = (&'static str, &Value)> {
-        let is_more = |(key, _): &&(&str, Value)| !KEYS.contains(key);
-        self.said.iter().filter(is_more).map(|(key, value)| (*key, value))
+        let own = |wanted: bool| {
+            let is_own =
+                move |(key, _): &&(&str, Value)| !KEYS.contains(key) && (*key == "limiter") == wanted;
+            self.said.iter().filter(is_own).map(|(key, value)| (*key, value))
+        };
+        own(true).chain(own(false))
     }
 
     fn write_logfmt(&self, out: &mut String) -> fmt::Result {

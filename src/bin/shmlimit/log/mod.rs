@@ -30,17 +30,17 @@ pub struct Log {
     #[arg(long, global = true, value_name = "FILE", help_heading = LOG)]
     pub log: Option<PathBuf>,
     /// logfmt or json [default: $SHMLIMIT_LOG_FORMAT, or logfmt]
-    #[arg(long, global = true, value_parser = format, value_name = "FORMAT", help_heading = LOG)]
+    #[arg(long, global = true, hide_short_help = true, value_parser = format, value_name = "FORMAT", help_heading = LOG)]
     pub log_format: Option<Format>,
     /// error, warn, info or debug; debug has every refusal [default: $SHMLIMIT_LOG_LEVEL, or info]
-    #[arg(long, global = true, value_parser = level, value_name = "LEVEL", help_heading = LOG)]
+    #[arg(long, global = true, hide_short_help = true, value_parser = level, value_name = "LEVEL", help_heading = LOG)]
     pub log_level: Option<LevelFilter>,
     /// Begin another file when this one would be larger, such as 500kB or 10MB [default: $SHMLIMIT_LOG_SIZE, or 10MB]
-    #[arg(long, global = true, value_parser = size::parse, value_name = "SIZE", help_heading = LOG)]
+    #[arg(long, global = true, hide_short_help = true, value_parser = size::parse, value_name = "SIZE", help_heading = LOG)]
     pub log_size: Option<u64>,
     /// Keep so many full files beside the one that is written: FILE.1 is the newest of them [default:
     /// $SHMLIMIT_LOG_KEEP, or 3]
-    #[arg(long, global = true, value_parser = keep, value_name = "NUMBER", help_heading = LOG)]
+    #[arg(long, global = true, hide_short_help = true, value_parser = keep, value_name = "NUMBER", help_heading = LOG)]
     pub log_keep: Option<u32>,
 }
 

@@ -23,14 +23,17 @@ use stop::Stop;
 use text::Standard;
 
 const METRICS_HELP: &str = "\
-Once, on the screen:                   shmlimit metrics tmdb
-For Prometheus to ask:                 shmlimit metrics --listen 127.0.0.1:9464
+For Prometheus to scrape:
+  shmlimit metrics --listen 127.0.0.1:9464
 For node_exporter's textfile collector:
-  shmlimit metrics --every 15s --output /var/lib/node_exporter/textfile/shmlimit.prom
-As a series of JSON lines:             shmlimit metrics --json --every 1m >> metrics.ndjson
+  shmlimit metrics --every 15s --output /var/lib/node_exporter/shmlimit.prom
+As a series of JSON lines:
+  shmlimit metrics --json --every 1m >> metrics.ndjson
 
-Names and meanings: docs/metrics.md. Exit codes: 0 done, or ended by SIGINT or SIGTERM; 2 usage; 1 anything else, also
-if a limiter could not be looked at (shmlimit_up is 0 for it).";
+Names and meanings: docs/metrics.md.
+
+Exit codes: 0 done, or ended by SIGINT, SIGTERM or SIGHUP; 2 usage; 1 anything
+else, also if a limiter could not be looked at (its shmlimit_up is 0).";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = METRICS_HELP)]
