@@ -872,6 +872,20 @@ typedef struct shmlimit_transition {
 } shmlimit_transition;
 
 /**
+ * How often calls ended with one code.
+ */
+typedef struct shmlimit_code_count {
+    /**
+     * The HTTP status, or the name of an error: "200", "connect_timeout".
+     */
+    const char *code;
+    /**
+     * How often.
+     */
+    uint64_t count;
+} shmlimit_code_count;
+
+/**
  * A limiter at one moment. Made by shmlimit_snapshot_take(), and freed with everything in it by shmlimit_snapshot_free().
  * Its lists are lists of pointers, so that all of these structs can grow at their ends.
  */
@@ -1089,6 +1103,14 @@ typedef struct shmlimit_snapshot {
      * Nanoseconds of that, all together.
      */
     uint64_t sleep_sum_ns;
+    /**
+     * How calls ended since the limiter was made.
+     */
+    const struct shmlimit_code_count *const *codes;
+    /**
+     * How many of them are listed.
+     */
+    size_t code_count;
 } shmlimit_snapshot;
 
 /**

@@ -15,8 +15,65 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Where to read on: [`Limiter`] is the handle, [`Request`] what you ask for, [`Grant`] and [`Refusal`] what you
-//! get, [`Outcome`] how a call ended and [`Recorded`] what to do then, [`Condition`] how the server is doing. The design, with its promises and the tests that prove them, is `docs/design.md` in the repository.
+//! # In five minutes
+//!
+//! A [`Limiter`] is a name. Whoever opens the same name in the same directory shares its budget: threads, other
+//! processes, programs in other languages, `shmlimit run NAME -- …` in a shell. Open it once and keep it.
+//!
+//! 1. **Ask.** [`Limiter::acquire`] waits its turn in the queue of all processes, [`Limiter::try_acquire`] never waits,
+//!    [`Limiter::acquire_async`] waits on any executor. A [`Request`] says for whom the call is, what it costs, and how
+//!    long it may wait.
+//! 2. **Call**, while you hold the [`Grant`]. Or heed the [`Refusal`], which says why not and when to come back; it is
+//!    no error, and has taken nothing.
+//! 3. **Tell.** [`Grant::record`] gives the permit back and tells everybody how the call ended (an [`Outcome`]). What
+//!    comes back ([`Recorded`]) is advice: whether to try again, and when.
+//!
+//! A grant that is dropped gives its permit back. A process that dies, at whatever instruction, gives back what it held.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Priority, Request, RuleDraft};
+//! use std::time::Duration;
+//!
+//! // A limit of your own, where there is no preset: 2 an hour. The same in one line with the feature `config`:
+//! // Limiter::builder("mine").choose(Choice::default().setting("rate", "2/h"))
+//! let rule = RuleDraft::new(Algorithm::TokenBucket, 2, Nanos::from_secs(3600));
+//! let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() })?;
+//! let limiter = Limiter::builder("mine").directory(directory.path()).policy(policy).open()?;
+//!
+//! let request = Request::new().priority(Priority::User).timeout(Duration::from_secs(5));
+//! limiter.acquire(&request)?.release()?;
+//! limiter.acquire(&request)?.release()?;
+//! match limiter.acquire(&request) {
+//!     // Known at once: nobody waits five seconds for what comes in half an hour.
+//!     Err(AcquireError::Refused(refusal)) => println!("not now: {refusal}"),
+//!     Ok(_) => panic!("there were two"),
+//!     Err(AcquireError::Failed(error)) => return Err(error.into()),
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! # Where to read on
+//!
+//! | | |
+//! | --- | --- |
+//! | the handle, and how to open it | [`Limiter`], [`Builder`], `config::Choice`, [`presets`] |
+//! | what you ask for and get | [`Request`], [`Grant`], [`OwnedGrant`], [`Refusal`], [`Reason`], [`Waiting`] |
+//! | how calls ended, and how the server is doing | [`Outcome`], [`Recorded`], [`Condition`], [`State`], [`Force`] |
+//! | what there is to see | [`Limiter::snapshot`], [`Snapshot`], [`Limiter::list`] |
+//! | what can go wrong | [`Error`]; each says what to do |
+//!
+//! In the repository: `docs/rust.md` is the guide, with testing and all choices; `docs/algorithms.md` says which
+//! algorithm to take, `docs/breaker.md` what failures lead to, `docs/configuration.md` has every key, and
+//! `docs/design.md` the promises with the tests that prove them.
+//!
+//! # Features
+//!
+//! `config` reads limiter files in TOML; `cli`, the default, is the command-line tool and brings `config`. A library
+//! user takes `default-features = false`, with `config` or without.
+//!
+//! 64-bit Linux. Elsewhere it does not compile, and says which promise could not be kept.
 
 #![warn(missing_docs)]
 
@@ -93,3 +150,8 @@ pub mod tool {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
+
+/// The guide's samples run.
+#[cfg(all(doctest, feature = "config"))]
+#[doc = include_str!("../docs/rust.md")]
+pub struct Guide;

@@ -73,6 +73,28 @@ fn r10_the_guide_names_every_algorithm() {
     }
 }
 
+/// What docs/algorithms.md says in "Which one": 10 in 10 s, all that there is just before a boundary, and then whatever can
+/// be had.
+#[test]
+fn r10_r30_r33_the_guide_is_right_about_the_most_in_any_period() {
+    for (algorithm, behind_the_boundary, in_a_period) in [
+        (Algorithm::TokenBucket, 0, 19),
+        (Algorithm::Gcra, 0, 19),
+        (Algorithm::LeakyBucket, 0, 19),
+        (Algorithm::FixedWindow, 10, 20),
+        (Algorithm::SlidingCounter, 1, 20),
+        (Algorithm::SlidingLog, 0, 10),
+    ] {
+        let mut m = memory(&[rule(algorithm, 10, 10 * SECOND)]);
+        let start = 10 * SECOND - SECOND / 10;
+        assert_eq!(burst(&mut m, start), 10, "{algorithm:?}");
+        let at_once = burst(&mut m, 10 * SECOND + 1);
+        assert_eq!(at_once, behind_the_boundary, "{algorithm:?}");
+        let later: u64 = (1..99).map(|i| burst(&mut m, 10 * SECOND + i * SECOND / 10)).sum();
+        assert_eq!(10 + at_once + later, in_a_period, "{algorithm:?}");
+    }
+}
+
 #[test]
 fn r11_rules_never_interact() {
     for algorithm in Algorithm::ALL {

@@ -226,3 +226,33 @@ fn a_full_or_read_only_disk_is_an_error_now_and_leaves_nothing_behind() {
         assert!(matches!(output.stdout.as_slice(), b"" | b"ratelimit.lock\n"), "{:?}", output.stdout);
     }
 }
+
+/// As the package makes it: root's, for a group, closed to others. Who is no member cannot even look inside.
+#[test]
+fn p5_a_shared_directory_says_to_strangers_that_they_are_no_members() {
+    let home = Home::new();
+    let place = home.path().join("shared");
+    std::fs::create_dir(&place).unwrap();
+    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o2770)).unwrap();
+    std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    // A copy: the one that was built may be in a directory that strangers cannot reach.
+    let copy = home.path().join("shmlimit");
+    std::fs::copy(binary(), &copy).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&copy)
+        .args(["acquire", "api", "--dir"])
+        .arg(&place)
+        .output();
+    let Some(output) = output.ok().filter(|output| output.status.code() != Some(127)) else {
+        println!("not tested: there is no setpriv, or it may not become somebody else");
+        return;
+    };
+    let err = String::from_utf8(output.stderr).unwrap();
+    if err.starts_with("setpriv:") {
+        println!("not tested: {err}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(err.contains("of which this user is no member") && err.contains("join the group"), "{err}");
+}

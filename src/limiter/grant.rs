@@ -33,6 +33,20 @@ impl<'l> Grant<'l> {
     }
 
     /// The call was never sent: gives the permit back, and to every rule what it can still take back (R129).
+    ///
+    /// ```
+    /// # use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let daily = RuleDraft::new(Algorithm::TokenBucket, 100, Nanos::from_secs(86_400));
+    /// # let policy = Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() })?;
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+    /// let grant = limiter.acquire(&Request::new())?;
+    /// assert_eq!(limiter.snapshot()?.rules[0].remaining, 99);
+    /// grant.cancel()?; // the answer was in the cache after all
+    /// assert_eq!(limiter.snapshot()?.rules[0].remaining, 100);
+    /// # Ok(()) }
+    /// ```
     pub fn cancel(self) -> Result<(), Error> {
         let (link, badge, ticket) = self.disarm();
         Ok(link.cancel(badge, &ticket)?)
@@ -95,6 +109,21 @@ impl Drop for Grant<'_> {
 }
 
 /// Not now: why, and when to ask again. Nothing was taken.
+///
+/// ```
+/// # use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let daily = RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(86_400));
+/// # let policy = Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() })?;
+/// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+/// # limiter.acquire(&Request::new())?.release()?;
+/// let Err(AcquireError::Refused(refusal)) = limiter.try_acquire(&Request::new()) else { panic!() };
+/// assert_eq!(refusal.reason(), Reason::Rate);
+/// assert!(refusal.retry_after().is_some_and(|wait| wait.as_secs() > 86_000));
+/// println!("{refusal}"); // the rate is used up; try again in …
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal(kernel::Refusal);
 

@@ -33,6 +33,7 @@ use crate::segment::{Bounds, Segment};
 use crate::sys::Clock;
 use group::Group;
 use link::Link;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -104,9 +105,19 @@ impl Limiter {
     }
 
     /// The limiters in a directory (default: the usual one).
+    ///
+    /// No directory is an error, unless a better one was passed over: then there are none, and the note says why.
     pub fn list(directory: Option<&Path>) -> Result<Listing, Error> {
-        let directory =
-            Directory::find(&paths::places(directory), Allowances { make: false, network: true })?;
+        let places = paths::places(directory);
+        let (found, note) = Directory::look(&places, Allowances { make: false, network: true });
+        let directory = match (found, places.last()) {
+            (Err(Error::Io { source, .. }), Some(last))
+                if note.is_some() && source.kind() == ErrorKind::NotFound =>
+            {
+                return Ok(Listing { directory: last.path.clone(), names: Vec::new(), note });
+            }
+            (found, _) => found?,
+        };
         let path = directory.path();
         let entries = std::fs::read_dir(path).map_err(Error::io("read directory", path))?;
         let mut names: Vec<String> = entries
@@ -114,7 +125,7 @@ impl Limiter {
             .map(|name| name.as_str().to_owned())
             .collect();
         names.sort();
-        Ok(Listing { directory: path.to_owned(), names, note: directory.note.clone() })
+        Ok(Listing { directory: path.to_owned(), names, note })
     }
 
     fn new(
@@ -154,6 +165,22 @@ impl Limiter {
     }
 
     /// Asks once and never waits (except for the lock, a second at most).
+    ///
+    /// ```
+    /// # use shmlimit::{AcquireError, Limiter, Policy, PolicyDraft, Reason, Request};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() })?;
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+    /// let grant = limiter.try_acquire(&Request::new())?; // the only permit
+    /// match limiter.try_acquire(&Request::new()) {
+    ///     Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), Reason::Concurrency),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// drop(grant); // gives it back
+    /// assert!(limiter.try_acquire(&Request::new()).is_ok());
+    /// # Ok(()) }
+    /// ```
     pub fn try_acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
         self.attempt(request)
     }
@@ -161,6 +188,19 @@ impl Limiter {
     /// Asks, and waits until the call may be made: in the queue of all processes, so that everybody has its turn (R131).
     /// A request whose deadline cannot be met is refused at once (R132); so is one that costs more than a rule ever
     /// allows, and one more than the queue holds.
+    ///
+    /// ```
+    /// # use shmlimit::{Limiter, Policy, PolicyDraft, Request};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() })?;
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+    /// # use std::time::Duration;
+    /// let grant = limiter.acquire(&Request::new().timeout(Duration::from_secs(5)))?;
+    /// // … call the API …
+    /// grant.release()?;
+    /// # Ok(()) }
+    /// ```
     pub fn acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
         if let Some(grant) = self.grant_at_once(request) {
             return Ok(grant);

@@ -6,6 +6,7 @@ use crate::sys::{self, FileFacts, FileSystem};
 use fs4::FileExt;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -41,11 +42,17 @@ impl Directory {
     /// The first usable of these places. A default place that exists but cannot be used is passed over with a
     /// note; a chosen one is used or refused.
     pub fn find(places: &[Place], allowed: Allowances) -> Result<Directory, Error> {
+        let (found, note) = Directory::look(places, allowed);
+        Ok(Directory { note, ..found? })
+    }
+
+    /// The same, with the note also where there is no usable directory: it may be the reason why.
+    pub fn look(places: &[Place], allowed: Allowances) -> (Result<Directory, Error>, Option<String>) {
         let mut note = None;
-        let (last, better) = places.split_last().ok_or_else(no_place)?;
+        let Some((last, better)) = places.split_last() else { return (Err(no_place()), note) };
         for place in better {
             match Directory::open(place, Allowances { make: false, ..allowed }) {
-                Ok(directory) if directory.is_open_to(sys::effective_uid()) => return Ok(directory),
+                Ok(directory) if directory.is_open_to(sys::effective_uid()) => return (Ok(directory), None),
                 Ok(_) => {
                     let path = place.path.display();
                     note = Some(format!("directory {path}: it is not shared with this user (passed over)"));
@@ -54,7 +61,7 @@ impl Directory {
                 Err(error) => note = Some(format!("{error} (passed over)")),
             }
         }
-        Ok(Directory { note, ..Directory::open(last, allowed)? })
+        (Directory::open(last, allowed), note)
     }
 
     fn open(place: &Place, allowed: Allowances) -> Result<Directory, Error> {
@@ -199,7 +206,7 @@ fn trusted(facts: &FileFacts, chosen: bool) -> Result<Option<u32>, (String, &'st
     let ours = facts.uid == 0 || facts.uid == sys::effective_uid();
     // Root is rarely a member, but it is who shares directories; those of others it does not share.
     let member = sys::in_group(facts.gid) || (sys::effective_uid() == 0 && ours);
-    let open_to_group = facts.mode & (SET_GROUP_ID | GROUP_WRITES) == SET_GROUP_ID | GROUP_WRITES;
+    let open_to_group = is_open_to_group(facts.mode);
     // Anybody can put a directory where a default is looked for, and share it with a group that everybody is in.
     let shared = open_to_group && member && (chosen || ours);
     if facts.mode & OTHERS_WRITE != 0 {
@@ -215,10 +222,7 @@ fn trusted(facts: &FileFacts, chosen: bool) -> Result<Option<u32>, (String, &'st
         ));
     }
     if open_to_group && !shared {
-        return Err((
-            format!("it is shared with group {}, of which this user is no member", facts.gid),
-            "join the group and log in again, or choose another with --dir",
-        ));
+        return Err(no_member(facts.gid));
     }
     if facts.mode & GROUP_WRITES != 0 && !shared {
         return Err((
@@ -262,8 +266,28 @@ fn not_a_directory(path: &Path, source: io::Error) -> Error {
             problem: "it is a link or a file, not a directory".into(),
             remedy: "name the directory itself with --dir".into(),
         },
+        // A shared directory is closed to others as a rule, so they cannot even look at it from inside.
+        io::ErrorKind::PermissionDenied => match std::fs::symlink_metadata(path) {
+            Ok(facts) if facts.is_dir() && is_open_to_group(facts.mode()) => {
+                let (problem, remedy) = no_member(facts.gid());
+                Error::Directory { path: path.to_owned(), problem, remedy: remedy.into() }
+            }
+            _ => Error::io("open directory", path)(source),
+        },
         _ => Error::io("open directory", path)(source),
     }
+}
+
+/// Whether a directory is shared with its group on purpose.
+fn is_open_to_group(mode: u32) -> bool {
+    mode & (SET_GROUP_ID | GROUP_WRITES) == SET_GROUP_ID | GROUP_WRITES
+}
+
+fn no_member(group: u32) -> (String, &'static str) {
+    (
+        format!("it is shared with group {group}, of which this user is no member"),
+        "join the group and log in again, or choose another with --dir",
+    )
 }
 
 #[cfg(test)]
@@ -276,6 +300,23 @@ mod tests {
         assert!(!of(0, None).is_open_to(1000), "the next default must be tried");
         assert!(of(0, Some(50_000)).is_open_to(1000));
         assert!(of(1000, None).is_open_to(1000) && of(1000, None).is_open_to(0));
+    }
+
+    #[test]
+    fn why_a_better_place_was_passed_over_is_told_also_if_there_is_no_other() {
+        let home = tempfile::tempdir().unwrap();
+        let place = |name: &str| Place { path: home.path().join(name), chosen: false };
+        let places = [place("open"), place("missing")];
+        let allowed = Allowances::default();
+        assert!(matches!(Directory::look(&places, allowed), (Err(Error::Io { .. }), None)));
+        std::fs::create_dir(&places[0].path).unwrap();
+        set_mode(&File::open(&places[0].path).unwrap(), 0o777).unwrap();
+        let (found, note) = Directory::look(&places, allowed);
+        assert!(matches!(found, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound));
+        assert!(note.is_some_and(|note| note.contains("anybody may write") && note.contains("passed over")));
+        std::fs::create_dir(&places[1].path).unwrap();
+        let found = Directory::find(&places, allowed).unwrap();
+        assert!(found.path() == places[1].path && found.note.is_some());
     }
 
     fn facts(uid: u32, gid: u32, mode: u32) -> FileFacts {

@@ -96,3 +96,18 @@ fn r126_burst_modes_compared() {
     assert_eq!(admitted(&run("burst-tau.toml", &script)), [20, 1, 9, 20, 20, 1, 1, 20, 20, 1, 1]);
     assert_eq!(admitted(&run("burst-window.toml", &script)), [21, 1, 1, 1, 1, 21, 1, 1, 1, 21, 1]);
 }
+
+#[test]
+fn r78_r79_failures_in_a_row_open_and_probes_close() {
+    let lines = run("tvdb.toml", &read("failures.ndjson"));
+    assert_eq!(
+        moves(&lines),
+        [
+            "closed>open consecutive_failures @4000000000",
+            "open>half_open reset_timeout @304000000000",
+            "half_open>open probe_failed @304120000000",
+            "open>half_open reset_timeout @604120000000",
+            "half_open>closed probe_ok @605120000000",
+        ]
+    );
+}

@@ -15,7 +15,10 @@ def samples(page):
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
 
 
-@pytest.mark.parametrize("page, count", [(PACKAGE / "README.md", 7), (ROOT / "README.md", 1)])
+@pytest.mark.parametrize(
+    "page, count",
+    [(PACKAGE / "README.md", 7), (ROOT / "README.md", 1), (ROOT / "docs" / "python.md", 3)],
+)
 def test_the_samples_run_as_one_program(page, count, directory, tmp_path):
     program = tmp_path / "readme.py"
     program.write_text("\n".join(samples(page)))

@@ -85,3 +85,15 @@ def test_a_call_of_the_tool_is_seen_here_and_the_other_way_round(directory):
     subprocess.run([command(), "acquire", "api"], check=True, timeout=60)
     limiter.acquire().release()
     assert limiter.snapshot().rules[0].remaining == 98
+
+
+def test_r116_answers_of_a_cache_are_counted_for_everybody(directory):
+    limiter = rich(directory)
+    limiter.count_cache(True)
+    limiter.count_cache(hit=True)
+    limiter.count_cache(False)
+    counts = Limiter("own").snapshot().counts
+    assert (counts.cache_hits, counts.cache_misses, counts.granted) == (2, 1, 3)
+    assert counts.codes == {"200": 2, "404": 5, "429": 1, "503": 3, "dns": 4}
+    with pytest.raises(TypeError):
+        limiter.count_cache("yes")

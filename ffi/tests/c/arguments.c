@@ -43,6 +43,7 @@ static void nulls(void)
     IS(shmlimit_force(NULL, "normal"), SHMLIMIT_CLOSED);
     IS(shmlimit_force(limiter, NULL), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_set(NULL, "concurrency", "1"), SHMLIMIT_CLOSED);
+    IS(shmlimit_count_cache(NULL, 1), SHMLIMIT_CLOSED);
     IS(shmlimit_set(limiter, NULL, "1"), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_set(limiter, "concurrency", NULL), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_config(limiter, NULL), SHMLIMIT_NULL_POINTER);

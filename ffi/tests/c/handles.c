@@ -21,6 +21,7 @@ static void all_refuse(shmlimit_limiter *gone)
     IS(shmlimit_wait_begin(gone, NULL, &wait), SHMLIMIT_CLOSED);
     IS(shmlimit_force(gone, "normal"), SHMLIMIT_CLOSED);
     IS(shmlimit_set(gone, "concurrency", "1"), SHMLIMIT_CLOSED);
+    IS(shmlimit_count_cache(gone, 1), SHMLIMIT_CLOSED);
     IS(shmlimit_config(gone, &text), SHMLIMIT_CLOSED);
     IS(shmlimit_record_call(gone, &outcome, NULL), SHMLIMIT_CLOSED);
     IS(shmlimit_snapshot_take(gone, &snapshot), SHMLIMIT_CLOSED);

@@ -94,6 +94,9 @@ static void show(const shmlimit_limiter *limiter)
 {
     const shmlimit_snapshot *shown;
     uint64_t calls = 0;
+    IS(shmlimit_count_cache(limiter, 1), SHMLIMIT_OK);
+    IS(shmlimit_count_cache(limiter, 1), SHMLIMIT_OK);
+    IS(shmlimit_count_cache(limiter, 0), SHMLIMIT_OK);
     IS(shmlimit_snapshot_take(limiter, &shown), SHMLIMIT_OK);
     CHECK(shown->size == sizeof *shown);
     for (int i = 0; i < 16; i++)
@@ -115,6 +118,15 @@ static void show(const shmlimit_limiter *limiter)
     number("ok", shown->ok), number("429", shown->throttled), number("5xx", shown->server), number("net", shown->net);
     number("other", shown->other);
     end('}');
+    begin("counts", '{');
+    number("granted", shown->granted), number("refused", shown->refused), number("looked", shown->looked);
+    number("cache_hits", shown->cache_hits), number("cache_misses", shown->cache_misses);
+    begin("codes", '{');
+    for (size_t i = 0; i < shown->code_count; i++)
+        number(shown->codes[i]->code, shown->codes[i]->count);
+    end('}');
+    end('}');
+    CHECK(shown->cache_hits == 2 && shown->cache_misses == 1 && shown->granted > 0 && shown->code_count > 0);
     if (shown->gate_opens_in_ns > 0) {
         begin("gate", '{');
         number("opens_in_ns", shown->gate_opens_in_ns), number("pid", shown->gate_pid);

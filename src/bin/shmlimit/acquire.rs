@@ -1,10 +1,13 @@
 //! `acquire`: takes one call's cost from the budget. The permit ends with this process.
 
 use crate::args::{Asking, EXIT_CODES, Place, time};
-use crate::failure::Failure;
-use crate::open;
+use crate::failure::{self, Failure};
+use crate::{open, output};
+use serde::Serialize;
+use shmlimit::{AcquireError, Limiter, Priority, Reason, Refusal, Snapshot};
+use std::io::ErrorKind;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
@@ -19,6 +22,9 @@ pub struct Acquire {
     /// Do not wait at all
     #[arg(long)]
     pub now: bool,
+    /// The answer as one JSON object, also if it is a refusal; the exit code is the same
+    #[arg(long)]
+    pub json: bool,
 }
 
 pub fn run(place: &Place, args: &Acquire) -> Result<ExitCode, Failure> {
@@ -27,7 +33,94 @@ pub fn run(place: &Place, args: &Acquire) -> Result<ExitCode, Failure> {
     if let Some(timeout) = args.timeout {
         request = request.timeout(timeout);
     }
+    let asked = Instant::now();
     let answer = if args.now { limiter.try_acquire(&request) } else { limiter.acquire(&request) };
-    answer.map_err(|error| Failure::to_acquire(&limiter, error))?.release()?;
-    Ok(ExitCode::SUCCESS)
+    let waited = asked.elapsed();
+    let refusal = match answer {
+        Ok(grant) => {
+            let delay = grant.delay();
+            grant.release()?;
+            if args.json {
+                let snapshot = limiter.snapshot()?;
+                output::json(&Line { delay_ns: nanos(delay), ..Line::new(&snapshot, &args.asking, waited) })?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(AcquireError::Refused(refusal)) if args.json => refusal,
+        Err(error) => return Err(Failure::to_acquire(&limiter, error)),
+    };
+    let snapshot = limiter.snapshot()?;
+    let line = Line::new(&snapshot, &args.asking, waited).refused(&limiter, &snapshot, &refusal);
+    match output::json(&line) {
+        // Nobody reads why, and it is refused all the same: success would be taken for a grant.
+        Err(Failure::Io(error)) if error.kind() == ErrorKind::BrokenPipe => {}
+        written => written?,
+    }
+    Ok(ExitCode::from(failure::code_of_refusal(&refusal)))
+}
+
+/// `--json`. The keys are those of `simulate`, and a contract: docs/json.md.
+#[derive(Serialize)]
+struct Line<'s> {
+    name: &'s str,
+    allowed: bool,
+    remaining: Option<u64>,
+    retry_after_ns: Option<u64>,
+    ready_after_ns: Option<u64>,
+    reason: Option<&'static str>,
+    rule: Option<String>,
+    message: Option<String>,
+    delay_ns: u64,
+    waited_ns: u64,
+    state: &'static str,
+}
+
+impl<'s> Line<'s> {
+    /// A grant, with what is left at this moment.
+    fn new(snapshot: &'s Snapshot, asking: &Asking, waited: Duration) -> Line<'s> {
+        Line {
+            name: &snapshot.name,
+            allowed: true,
+            remaining: remaining(snapshot, asking),
+            retry_after_ns: Some(0),
+            ready_after_ns: Some(0),
+            reason: None,
+            rule: None,
+            message: None,
+            delay_ns: 0,
+            waited_ns: nanos(waited),
+            state: snapshot.condition.state_name,
+        }
+    }
+
+    fn refused(self, limiter: &Limiter, snapshot: &Snapshot, refusal: &Refusal) -> Line<'s> {
+        let rule = match refusal.reason() {
+            Reason::Adaptive => snapshot.condition.pace.as_ref().and_then(|pace| pace.bottleneck.clone()),
+            _ => refusal.rule().and_then(|i| snapshot.rules.get(i)).map(|rule| rule.name.clone()),
+        };
+        Line {
+            allowed: false,
+            retry_after_ns: refusal.retry_after().map(nanos),
+            ready_after_ns: refusal.ready_after().map(nanos),
+            reason: Some(refusal.reason().as_str()),
+            rule,
+            message: Some(failure::in_words(limiter, refusal)),
+            ..self
+        }
+    }
+}
+
+/// Whole units left for this priority: the least over the rules that count what was asked for.
+fn remaining(snapshot: &Snapshot, asking: &Asking) -> Option<u64> {
+    let said = |unit: &str| asking.cost.iter().rev().find(|(name, _)| name == unit).map(|(_, cost)| *cost);
+    let asked = |unit: &str| said(unit).unwrap_or(u64::from(unit == "requests")) > 0;
+    let left = snapshot.rules.iter().filter(|rule| asked(&rule.unit)).map(|rule| match asking.priority {
+        Priority::Background => rule.remaining_background,
+        _ => rule.remaining,
+    });
+    left.min()
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

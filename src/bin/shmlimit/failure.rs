@@ -52,7 +52,7 @@ impl Failure {
             AcquireError::Failed(error) => Failure::Library(*error),
             AcquireError::Refused(refusal) => Failure::Refused {
                 message: format!("{}: refused: {}", limiter.name(), in_words(limiter, &refusal)),
-                ever: refusal.reason() != Reason::CostExceedsLimit,
+                ever: is_for_now(&refusal),
             },
         }
     }
@@ -105,7 +105,18 @@ fn code_of(error: &Error) -> u8 {
     }
 }
 
-fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
+/// Whether it can be granted at all, at some other time.
+fn is_for_now(refusal: &Refusal) -> bool {
+    refusal.reason() != Reason::CostExceedsLimit
+}
+
+/// The exit code that says so.
+pub fn code_of_refusal(refusal: &Refusal) -> u8 {
+    if is_for_now(refusal) { REFUSED } else { USAGE }
+}
+
+/// Why, and what to do.
+pub fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
     let policy = limiter.policy().ok();
     let rule = policy.as_ref().zip(refusal.rule()).and_then(|(policy, i)| policy.rules().get(i));
     let why = match (refusal.reason(), rule) {

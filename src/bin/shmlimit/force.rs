@@ -1,14 +1,25 @@
 //! `force`: puts a breaker into a state.
 
 use crate::args::{Place, minutes};
+use crate::condition::ConditionLine;
 use crate::failure::Failure;
 use crate::{open, output, screen};
+use serde::Serialize;
 use shmlimit::Condition;
 use shmlimit::kernel::policy::BreakerKind;
 use std::process::ExitCode;
 use std::time::Duration;
 
+const FORCE_HELP: &str = "\
+To stop all calls, and to let them go on (online probes first, normal does not):
+
+  shmlimit force tmdb offline
+  shmlimit force tmdb online
+
+Exit codes: 0 done, 2 usage or a state that the limiter's breaker does not have, 1 anything else.";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = FORCE_HELP)]
 pub struct Force {
     /// The limiter
     pub name: String,
@@ -20,6 +31,9 @@ pub struct Force {
     /// the configuration
     #[arg(long, value_parser = minutes, allow_hyphen_values = true, value_name = "TIME")]
     pub auto_recover: Option<Duration>,
+    /// What holds from now on, as one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 pub fn run(place: &Place, args: &Force) -> Result<ExitCode, Failure> {
@@ -35,7 +49,12 @@ pub fn run(place: &Place, args: &Force) -> Result<ExitCode, Failure> {
     }
     limiter.force(args.state)?;
     let condition = limiter.snapshot()?.condition;
-    output::line(&format!("{}: {}", limiter.name(), in_words(limiter.name(), &condition)))?;
+    if args.json {
+        let (name, forced) = (limiter.name(), args.state.as_str());
+        output::json(&Line { name, forced, condition: ConditionLine::from(&condition) })?;
+    } else {
+        output::line(&format!("{}: {}", limiter.name(), in_words(limiter.name(), &condition)))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -55,6 +74,15 @@ fn in_words(name: &str, now: &Condition) -> String {
         BreakerKind::None => gate,
         _ => format!("{}{how}, {gate}", now.state_name),
     }
+}
+
+/// `--json`. The keys are a contract: docs/json.md.
+#[derive(Serialize)]
+struct Line<'l> {
+    name: &'l str,
+    forced: &'static str,
+    #[serde(flatten)]
+    condition: ConditionLine,
 }
 
 fn force(text: &str) -> Result<shmlimit::Force, String> {

@@ -4,10 +4,12 @@ use crate::args::{Place, minutes};
 use crate::failure::Failure;
 use crate::{open, output, screen};
 use nix::unistd::Group;
+use serde::Serialize;
 use shmlimit::config::{self, Config, Overrides, Rate};
 use shmlimit::environment::Patch;
 use shmlimit::kernel::policy::BreakerKind;
-use shmlimit::{Algorithm, Error, Fairness, Limiter, Nanos, Policy, presets};
+use shmlimit::{Algorithm, Error, Fairness, Limiter, Nanos, Policy, describe, presets};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +17,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+const INIT_HELP: &str = "\
+Flags go on top of the file, or of the preset of that name. Doing it twice is fine:
+
+  shmlimit init omdb --rate 1000/day --burst 20 --concurrency 2
+  shmlimit init tmdb --concurrency 8
+  shmlimit init github --config github.toml
+
+Exit codes: 0 it is there, 2 usage, configuration or other settings than those it has, 1 anything else.";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = INIT_HELP)]
 pub struct Init {
     /// The limiter
     pub name: String,
@@ -54,6 +66,9 @@ pub struct Init {
     /// Let the members of this group of users use the directory and the limiter
     #[arg(long, value_name = "GROUP")]
     pub shared_with: Option<String>,
+    /// The limiter and its settings, as one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 impl Init {
@@ -78,32 +93,31 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
     let policy = policy(args)?;
     check_breaker(args, policy.as_ref())?;
     let group = args.shared_with.as_deref().map(group_id).transpose()?;
-    let (limiter, what) = if args.replace {
+    let (limiter, how) = if args.replace {
         let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
         let mut builder = open::builder(place, &args.name).policy(policy).ignore_environment();
         if let Some(group) = group {
             builder = builder.shared_with(group);
         }
-        (builder.replace()?, "made afresh")
+        (builder.replace()?, How::Afresh)
     } else {
         match open::existing(place, &args.name)? {
             Some(limiter) => {
                 check_shared(&limiter, group)?;
-                (adopt(place, args, limiter, policy)?, "there already")
+                (adopt(place, args, limiter, policy)?, How::There)
             }
-            None => (make(place, args, policy, group)?, "made"),
+            None => (make(place, args, policy, group)?, How::Made),
         }
     };
+    // Of one that was there it has been said.
+    if !matches!(how, How::There) {
+        open::note(limiter.directory_note());
+    }
     if args.offline {
         limiter.force(shmlimit::Force::Offline)?;
     }
     let policy = limiter.policy()?;
-    output::line(&format!(
-        "{}: {what} in {}: {}",
-        limiter.name(),
-        limiter.directory().display(),
-        screen::policy(&policy)
-    ))?;
+    say(args, &limiter, how, &policy)?;
     if limiter.is_volatile() && policy.rules().iter().any(|rule| rule.period >= LONG) {
         output::remark(&format!(
             "warning: {} is emptied when the machine boots, and a rule of an hour or more with it; keep it on a disk \
@@ -119,6 +133,40 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How a limiter came to be there.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum How {
+    Made,
+    Afresh,
+    There,
+}
+
+/// `--json`. The keys are a contract: docs/json.md.
+#[derive(Serialize)]
+struct Line<'l> {
+    name: &'l str,
+    directory: String,
+    how: How,
+    offline: bool,
+    settings: BTreeMap<String, String>,
+}
+
+fn say(args: &Init, limiter: &Limiter, how: How, policy: &Policy) -> Result<(), Failure> {
+    let (name, directory) = (limiter.name(), limiter.directory().display().to_string());
+    if args.json {
+        let offline = limiter.snapshot()?.condition.offline;
+        let settings = describe::settings(policy).into_iter().collect();
+        return output::json(&Line { name, directory, how, offline, settings });
+    }
+    let how = match how {
+        How::Made => "made",
+        How::Afresh => "made afresh",
+        How::There => "there already",
+    };
+    output::line(&format!("{name}: {how} in {directory}: {}", screen::policy(policy)))
 }
 
 /// What only a breaker can do is refused before anything is made.

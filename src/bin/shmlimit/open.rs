@@ -32,7 +32,9 @@ pub fn to_use(place: &Place, name: &str, asking: &Asking) -> Result<Limiter, Fai
 /// Opens a limiter to tell it something; one of a preset's name is made if need be.
 pub fn named(place: &Place, name: &str) -> Result<Limiter, Failure> {
     if presets::NAMES.contains(&name) {
-        return Ok(builder(place, name).open()?);
+        let limiter = builder(place, name).open()?;
+        note(limiter.directory_note());
+        return Ok(limiter);
     }
     existing(place, name)?.ok_or_else(|| unknown(place, name))
 }
@@ -84,7 +86,10 @@ pub fn is_missing(error: &Error) -> bool {
 
 /// Says that there is no such limiter, and which one may have been meant.
 pub fn unknown(place: &Place, name: &str) -> Failure {
-    let Listing { directory, names, .. } = Limiter::list(place.dir.as_deref()).unwrap_or_default();
+    let Listing { directory, names, note: passed_over, .. } =
+        Limiter::list(place.dir.as_deref()).unwrap_or_default();
+    // It may be there, and not for this user.
+    note(passed_over.as_deref());
     let near = nearest(name, names.iter().map(String::as_str).chain(presets::NAMES));
     let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let at =

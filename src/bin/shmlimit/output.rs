@@ -1,6 +1,7 @@
 //! What is said: a reader that goes away is not a failure, colours are for terminals.
 
 use crate::failure::Failure;
+use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
 /// Writes one line or more.
@@ -8,6 +9,11 @@ pub fn line(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
     Ok(out.flush()?)
+}
+
+/// Writes one line of JSON. What it can hold, verb by verb: docs/json.md.
+pub fn json(object: &impl Serialize) -> Result<(), Failure> {
+    line(&serde_json::to_string(object).map_err(io::Error::from)?)
 }
 
 /// Writes text as it is, whole.

@@ -4,25 +4,34 @@ use crate::failure::Failure;
 use crate::output;
 use serde::Serialize;
 use shmlimit::config::{nearest, to_toml};
+use shmlimit::describe;
 use shmlimit::presets::{self, Preset};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+const PRESETS_HELP: &str = "\
+A limiter of a preset's name is made when it is first used. To change one before that:
+
+  shmlimit presets musicbrainz > musicbrainz.toml
+  shmlimit init musicbrainz --config musicbrainz.toml";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = PRESETS_HELP)]
 pub struct Presets {
     /// Write this one, as a file for: shmlimit init NAME --config FILE
     pub name: Option<String>,
-    /// One JSON object per line and preset
-    #[arg(long, conflicts_with = "name")]
+    /// One JSON object per line and preset, with its settings
+    #[arg(long)]
     pub json: bool,
 }
 
 pub fn run(args: &Presets) -> Result<ExitCode, Failure> {
     match &args.name {
+        Some(name) if args.json => output::json(&Line::of(find(name)?)?)?,
         Some(name) => output::text(&file(find(name)?)?)?,
         None if args.json => {
             for preset in presets::all() {
-                let line = serde_json::to_string(&Line::of(preset)).map_err(std::io::Error::from)?;
-                output::line(&line)?;
+                output::json(&Line::of(preset)?)?;
             }
         }
         None => {
@@ -61,10 +70,14 @@ struct Line<'p> {
     about: &'p str,
     source: &'p str,
     notes: &'p [&'p str],
+    settings: BTreeMap<String, String>,
 }
 
 impl Line<'_> {
-    fn of(preset: &Preset) -> Line<'_> {
-        Line { name: preset.name, about: preset.about, source: preset.source, notes: preset.notes }
+    fn of(preset: &Preset) -> Result<Line<'_>, Failure> {
+        let policy = preset.policy().map_err(shmlimit::Error::from)?;
+        let settings = describe::settings(&policy).into_iter().collect();
+        let Preset { name, about, source, notes, .. } = *preset;
+        Ok(Line { name, about, source, notes, settings })
     }
 }

@@ -85,8 +85,7 @@ pub fn run(place: &Place, args: &Record) -> Result<ExitCode, Failure> {
     let recorded = limiter.record(&outcome)?;
     let state = limiter.snapshot()?.condition.state_name;
     if args.json {
-        let line = serde_json::to_string(&Line::new(&recorded, state)).map_err(io::Error::from)?;
-        output::line(&line)?;
+        output::json(&Line::new(limiter.name(), &recorded, state))?;
     } else if !args.quiet {
         output::line(&format!("{}: {}", limiter.name(), in_words(&recorded, state)))?;
     }
@@ -123,7 +122,8 @@ fn in_words(recorded: &Recorded, state: &str) -> String {
 
 /// `--json`. The keys are those of `simulate`.
 #[derive(Serialize)]
-struct Line {
+struct Line<'l> {
+    name: &'l str,
     class: &'static str,
     samples: u32,
     err_rate: f64,
@@ -136,10 +136,11 @@ struct Line {
     transitions: Vec<&'static str>,
 }
 
-impl Line {
-    fn new(recorded: &Recorded, state: &'static str) -> Line {
+impl Line<'_> {
+    fn new<'l>(name: &'l str, recorded: &Recorded, state: &'static str) -> Line<'l> {
         let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Line {
+            name,
             class: recorded.class.as_str(),
             samples: recorded.samples,
             err_rate: recorded.error_ratio,
