@@ -161,8 +161,7 @@ fn a_pace_says_what_it_is_for_and_outcomes_how_calls_ended() {
 #[test]
 fn a_preset_that_is_not_there_yet_is_called_that() {
     let home = Home::new();
-    home.tool(&["status", "tmdb"])
-        .fails(2, &["no limiter \"tmdb\"", "it is a preset, made at first use"]);
+    home.tool(&["status", "tmdb"]).fails(2, &["no limiter \"tmdb\"", "it is a preset, made at first use"]);
     home.tool(&["status", "tmbd"]).fails(2, &["did you mean \"tmdb\"?"]);
     assert!(home.names().is_empty());
 }

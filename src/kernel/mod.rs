@@ -16,6 +16,7 @@ pub mod policy;
 pub mod queue;
 pub mod random;
 pub mod rule;
+pub mod scene;
 pub mod sheet;
 pub mod span;
 pub mod state;

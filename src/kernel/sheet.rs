@@ -19,7 +19,8 @@
 
 use super::breaker::{Cause, State};
 use super::ledger::{CODES, LEDGER_WORDS};
-use super::policy::{BreakerKind, MAX_OUTCOMES, PerSecond};
+use super::policy::{MAX_OUTCOMES, PerSecond};
+use super::scene::Scene;
 use super::state::{Held, Memory, View};
 use super::time::{Nanos, Time};
 use bytemuck::{Pod, Zeroable};
@@ -236,8 +237,8 @@ pub struct Transition {
 /// Transitions made by one operation, copied out.
 #[derive(Clone, Copy, Debug)]
 pub struct Recent {
-    /// The kind of breaker, which names its states.
-    pub kind: BreakerKind,
+    /// How the limiter is doing after them, if there are any.
+    pub scene: Option<Scene>,
     list: [Transition; TRANSITIONS as usize],
     count: usize,
 }
@@ -247,10 +248,10 @@ impl Recent {
     pub fn since<V: View>(v: &V, known: u64) -> Recent {
         let nothing =
             Transition { at: Time::ZERO, from: State::Normal, to: State::Normal, cause: Cause::Forced };
-        let mut recent = Recent { kind: BreakerKind::None, list: [nothing; TRANSITIONS as usize], count: 0 };
+        let mut recent = Recent { scene: None, list: [nothing; TRANSITIONS as usize], count: 0 };
         let all = v.health().transitions;
         if all != known {
-            recent.kind = v.breaker_policy().kind();
+            recent.scene = Some(Scene::of(v, v.core().latest));
             let first = all.saturating_sub(TRANSITIONS).max(known.min(all));
             for number in first..all {
                 recent.list[recent.count] = v.transition(number);

@@ -1,6 +1,7 @@
 //! Opening a limiter: where it lives, and what it is made of if it must be made.
 
 use super::Limiter;
+use super::events;
 use super::group::Group;
 use super::link::Link;
 use crate::describe;
@@ -237,9 +238,8 @@ impl Builder {
     fn patch(&self, segment: &Segment) -> Result<(), Error> {
         let there = segment.policy()?;
         if self.patched(&there)? != there {
-            let (now, _) = segment.change_policy(|there| self.patched(there))?;
-            let changes = describe::changes(&there, &now);
-            tracing::info!(segment = %segment.path().display(), %changes, "changed by environment variables");
+            let changed = segment.change_policy(|there| self.patched(there))?;
+            events::patched(&self.name, &changed);
         }
         Ok(())
     }
@@ -249,7 +249,7 @@ impl Builder {
         let places = paths::places(self.directory.as_deref());
         let mut directory = Directory::find(&places, Allowances { make, network: self.network })?;
         if let Some(note) = &directory.note {
-            tracing::warn!("{note}");
+            events::passed_over(&self.name, note);
         }
         if let Some(gid) = self.shared_with {
             directory.share_with(gid)?;

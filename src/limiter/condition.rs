@@ -50,6 +50,8 @@ pub struct Condition {
     pub pace: Option<PaceSnapshot>,
     /// The newest changes of state, the newest last, and how long ago each was.
     pub transitions: Vec<(Transition, Duration)>,
+    /// How many changes of state there were, ever.
+    pub transition_count: u64,
 }
 
 /// A gate that a Retry-After closed (R142).
@@ -162,6 +164,7 @@ impl Condition {
             outcomes: OutcomeCounts { ok, throttled, server, net, other, latency, latency_sum },
             pace: pace(v, now),
             transitions,
+            transition_count: health.transitions,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What an operator does to a limiter, and what those do who make calls of their own.
 
 use super::Limiter;
+use super::events;
 use super::link::Link;
 use super::outcome::{News, Outcome, Recorded};
 use crate::error::Error;
@@ -9,6 +10,7 @@ use crate::kernel::decide::{self, Force};
 use crate::kernel::ledger;
 use crate::kernel::policy::{BreakerKind, PolicyWords};
 use crate::kernel::queue;
+use crate::kernel::scene::Scene;
 use crate::kernel::sheet::{Recent, SheetView, Transition};
 
 impl Limiter {
@@ -83,15 +85,15 @@ impl Link {
         &self,
         change: impl Fn(&Policy) -> Result<Policy, Error>,
     ) -> Result<Policy, Error> {
-        let (policy, news) = self.segment.change_policy(change)?;
-        self.log(&news);
-        Ok(policy)
+        let changed = self.segment.change_policy(change)?;
+        events::changed(self.name(), &changed);
+        Ok(changed.policy)
     }
 
     fn force(&self, what: Force) -> Result<Vec<Transition>, Error> {
         let segment = &self.segment;
         let member = segment.member()?;
-        let (done, ring, news) = segment.transact(&member, segment.bounds().lock, |tx, now| {
+        let (done, ring, news, scene) = segment.transact(&member, segment.bounds().lock, |tx, now| {
             let known = tx.health().transitions;
             let kind = tx.breaker_policy().kind();
             let done = if decide::force(tx, what, now) { Ok(()) } else { Err(kind) };
@@ -99,11 +101,13 @@ impl Link {
             // cannot be rung.
             let ring = News::Some(queue::all(tx));
             let news = Recent::since(tx, known);
-            segment.commit(tx).map(|()| (done, ring, news))
+            let scene = Scene::of(tx, now);
+            segment.commit(tx).map(|()| (done, ring, news, scene))
         })??;
         self.tell(&member, ring);
-        self.log(&news);
+        events::transitions(self.name(), &news);
         done.map_err(|kind| self.no_such_state(what, kind))?;
+        events::forced(self.name(), what, &scene);
         Ok(news.iter().copied().collect())
     }
 

@@ -1,6 +1,7 @@
 //! A limiter's segment, and the one that takes its place when it is deleted or replaced.
 
 use super::Shared;
+use super::events;
 use super::grant::{AcquireError, Grant, Refusal};
 use super::request::{Request, unknown_unit};
 use crate::error::Error;
@@ -127,6 +128,7 @@ impl Link {
             return None;
         }
         slots::tally(segment.words(), member.slot, slot::REFUSED);
+        self.tell_refusal(&refusal);
         Some(refusal.into())
     }
 
@@ -152,7 +154,7 @@ impl Link {
         let committed = tx.commit().is_ok();
         tx.end();
         if let Some(news) = news.filter(|_| committed) {
-            self.log(&news);
+            events::transitions(self.name(), &news);
         }
         match decided {
             Ok(ticket) if committed => {
@@ -164,6 +166,7 @@ impl Link {
             }
             Err(refusal) if segment.expect_refusal(raw, &refusal) => {
                 slots::tally(segment.words(), member.slot, slot::REFUSED);
+                self.tell_refusal(&refusal);
                 Some(Err(AcquireError::Refused(refusal.into())))
             }
             _ => None,
@@ -202,9 +205,9 @@ impl Link {
             // Also a refusal: timers may have acted.
             segment.commit(tx).map(|()| (decided, news))
         })??;
-        self.log(&news);
+        events::transitions(self.name(), &news);
         let refusal = match decided {
-            Err(refusal) => Refusal::from(refusal),
+            Err(refusal) => refusal,
             Ok(ticket) => {
                 let grant = Grant::new(self, member.badge, ticket);
                 slots::tally(segment.words(), member.slot, slot::GRANTED);
@@ -215,13 +218,14 @@ impl Link {
             }
         };
         // Permits may be out with the dead, or they may be ahead. They are looked for at most once per bound, so this ends.
-        if matches!(refusal.reason(), Reason::Concurrency | Reason::Queued)
+        if matches!(refusal.reason, Reason::Concurrency | Reason::Queued)
             && self.look_for_dead(&member, patience)?
         {
             return self.decide(request, patience);
         }
         slots::tally(segment.words(), member.slot, slot::REFUSED);
-        Err(AcquireError::Refused(refusal))
+        self.tell_refusal(&refusal);
+        Err(AcquireError::Refused(refusal.into()))
     }
 
     /// Where nobody waits but the dead, the short way is closed until they are found, even if nobody is ever refused.
@@ -279,7 +283,7 @@ impl Link {
         });
         let ring = cancelled.map(|committed| {
             committed.map(|(ring, news)| {
-                self.log(&news);
+                events::transitions(self.name(), &news);
                 ring
             })
         });

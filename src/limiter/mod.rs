@@ -3,6 +3,7 @@
 mod builder;
 mod condition;
 mod control;
+mod events;
 mod examine;
 mod grant;
 mod group;

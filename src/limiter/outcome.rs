@@ -1,6 +1,7 @@
 //! Telling a limiter how a call ended, and what it makes of that.
 
 use super::Limiter;
+use super::events;
 use super::link::Link;
 use crate::error::Error;
 use crate::headers::{self, Header, Reading};
@@ -325,7 +326,7 @@ impl Link {
         let ticket = grant.filter(|(badge, _)| segment.is_present(*badge)).map(|(_, ticket)| ticket);
         let (wall, readings) = self.readings(outcome.headers)?;
         let report = outcome.report(self, ticket, grant.map(|(_, ticket)| ticket), wall)?;
-        let (verdict, wait, ring, news) =
+        let (verdict, wait, ring, news, scene) =
             segment.transact(&member, segment.bounds().lock, |tx, now| {
                 let before = tx.health();
                 let verdict = decide::record(tx, member.slot, ticket, &report, now);
@@ -342,10 +343,14 @@ impl Link {
                 }
                 let ring = self.rings_for(tx, &member, &before);
                 let news = Recent::since(tx, before.transitions);
-                segment.commit(tx).map(|()| (verdict, wait, ring, news))
+                let scene = events::scene_of(tx, report.class, now);
+                segment.commit(tx).map(|()| (verdict, wait, ring, news, scene))
             })??;
         self.tell(&member, ring);
-        self.log(&news);
+        if let Some(scene) = scene {
+            events::backoff(self.name(), outcome.end.code(), &verdict, wait, &scene);
+        }
+        events::transitions_after(self.name(), &news, &verdict);
         Ok(recorded(report.class, &verdict, wait, &news))
     }
 
@@ -358,15 +363,6 @@ impl Link {
         let format = self.segment.look(|view| view.adaptive_policy().and_then(|adaptive| adaptive.parser))?;
         let parser = format.and_then(|format| headers::parser(format.as_str()));
         Ok((wall, parser.map(|parser| parser.parse(headers, wall)).unwrap_or_default()))
-    }
-
-    /// Logs transitions: whoever caused them does it, once.
-    pub(super) fn log(&self, news: &Recent) {
-        for Transition { from, to, cause, .. } in news.iter() {
-            let (from, to) = (from.as_str(news.kind), to.as_str(news.kind));
-            let reason = cause.as_str();
-            tracing::info!(limiter = self.name(), event = "state_transition", from, to, reason);
-        }
     }
 
     /// Who is to be rung after an outcome; `before` is the health before it.

@@ -2,6 +2,7 @@
 
 use super::Limiter;
 use super::condition::Condition;
+use super::events;
 use super::link::Link;
 use super::outcome::Code;
 use crate::error::Error;
@@ -155,7 +156,7 @@ impl Snapshot {
                 let news = Recent::since(tx, known);
                 segment.commit(tx).map(|()| news)
             })??;
-            link.log(&news);
+            events::transitions(link.name(), &news);
         }
         let policy = segment.policy()?;
         let looked_at = segment.now(&member);

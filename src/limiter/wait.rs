@@ -1,6 +1,7 @@
 //! Waiting in the queue, whoever does the sleeping: a thread, or the caller's executor.
 
 use super::Limiter;
+use super::events;
 use super::grant::{AcquireError, Grant};
 use super::group::Group;
 use super::link::Link;
@@ -115,6 +116,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
                         continue;
                     }
                     slots::tally(segment.words(), member.slot, slot::REFUSED);
+                    link.tell_refusal(&refusal);
                     return Err(refusal.into());
                 }
                 // The state was lost, or somebody took it out because its time was over. Entering anew ends both.
@@ -167,7 +169,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
                 segment.commit(tx).map(|()| (outcome, ring, heard, news))
             })??;
         segment.ring(member, ring);
-        link.log(&news);
+        events::transitions(link.name(), &news);
         Ok((outcome, heard))
     }
 

@@ -334,14 +334,22 @@ impl Segment {
                 slots::leave(&mut tx, dead);
             }
             if !sane {
-                tracing::warn!(segment = %self.path().display(), "damaged state: starting empty");
                 recover::reset(&mut tx, now);
             }
             self.commit(&mut tx)?;
             drop(tx);
+            if !sane {
+                self.say_reset();
+            }
             // It may have died between a change and a ring, so whom it owed one is not known.
             self.ring_all(sleepers);
         }
+    }
+
+    /// Tells whoever listens that a damaged state was given up. Not under the lock: listening may take time.
+    pub(super) fn say_reset(&self) {
+        let name = self.path().file_stem().unwrap_or_default().to_string_lossy();
+        tracing::warn!(target: "shmlimit", limiter = %name, event = "reset", "damaged state: starting empty");
     }
 
     /// The time on the limiter's clock.

@@ -118,7 +118,8 @@ impl Segment {
             slots::leave(&mut tx, dead);
         }
         let policy = recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
-        if !recover::is_sound(&tx, &policy, found, now) {
+        let sound = recover::is_sound(&tx, &policy, found, now);
+        if !sound {
             recover::reset(&mut tx, now);
         }
         recover::anchor(&mut tx, now, wall);
@@ -126,6 +127,9 @@ impl Segment {
         let generation = slots::enter(&mut tx, slot, identity, now);
         self.commit(&mut tx)?;
         drop(tx);
+        if !sound {
+            self.say_reset();
+        }
         for (i, word) in clock.to_words().into_iter().enumerate() {
             self.presence.word(presence::CLOCK + i).store(word, Ordering::Relaxed);
         }

@@ -9,7 +9,7 @@ mod attach;
 mod backing;
 pub mod bell;
 #[cfg(not(loom))]
-mod change;
+pub mod change;
 #[cfg(not(loom))]
 pub mod create;
 #[cfg(not(loom))]

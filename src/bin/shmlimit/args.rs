@@ -1,7 +1,7 @@
 //! What can be typed: the verbs, and what more than one of them takes. The rest is with each verb.
 
 use crate::{
-    acquire, bench, completions, demo, doctor, force, init, man, metrics, presets, record, rm, run, set,
+    acquire, bench, completions, demo, doctor, force, init, log, man, metrics, presets, record, rm, run, set,
     simulate, status, top,
 };
 use clap::{Parser, Subcommand};
@@ -18,6 +18,8 @@ use std::time::Duration;
 pub struct Args {
     #[command(flatten)]
     pub place: Place,
+    #[command(flatten)]
+    pub log: log::Log,
     #[command(subcommand)]
     pub verb: Option<Verb>,
 }

@@ -4,6 +4,7 @@ use crate::{output, screen};
 use shmlimit::kernel::MAX_PERMITS;
 use shmlimit::kernel::queue::WAITERS;
 use shmlimit::{AcquireError, Cause, Error, Limiter, Policy, Reason, Refusal};
+use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
@@ -57,8 +58,8 @@ impl Failure {
     }
 }
 
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Usage(message) | Failure::Refused { message, .. } | Failure::Command(message, _) => {
                 f.write_str(message)

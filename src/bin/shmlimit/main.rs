@@ -14,6 +14,7 @@ mod doctor;
 mod failure;
 mod force;
 mod init;
+mod log;
 mod lookout;
 mod man;
 mod metrics;
@@ -29,6 +30,7 @@ mod run;
 mod screen;
 mod set;
 mod simulate;
+mod stamp;
 mod status;
 mod told;
 mod top;
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<ExitCode, Failure> {
+    args.log.begin()?;
     let place = &args.place;
     let Some(verb) = &args.verb else { return status::run(place, &status::Status::default()) };
     match verb {

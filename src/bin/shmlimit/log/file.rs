@@ -1,0 +1,185 @@
+//! A file that several processes write to and that does not grow for ever (R117).
+//!
+//! Whoever writes holds the lock of the file that has the name. Under it the file may be given another name; whoever
+//! waited for the lock then finds that the name is another file's, and goes there. So no line is lost, torn or written
+//! twice, and the bound holds. The lock is waited for a short time only: a writer that was stopped must not stop
+//! others. Who does not get it writes all the same, and only leaves the names alone.
+
+use fs4::FileExt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a writer waits for another.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often the name may turn out to be another file's by now.
+const TRIES: usize = 100;
+
+/// A log file and its older parts: `FILE`, then `FILE.1`, the newest of those that are full, to `FILE.keep`.
+#[derive(Debug)]
+pub struct Bounded {
+    path: PathBuf,
+    size: u64,
+    keep: u32,
+    file: Option<File>,
+}
+
+impl Bounded {
+    /// A log of at most `size` bytes, and `keep` older parts of that size. Nothing is opened before there is a line.
+    pub fn new(path: PathBuf, size: u64, keep: u32) -> Bounded {
+        Bounded { path, size, keep, file: None }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes one line, whole.
+    pub fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        let until = Instant::now() + PATIENCE;
+        for _ in 0..TRIES {
+            let file = match self.file.take() {
+                Some(file) => file,
+                None => open(&self.path)?,
+            };
+            let metadata = file.metadata()?;
+            // Devices and pipes do not grow.
+            if !metadata.is_file() || !lock(&file, until) {
+                self.file = Some(file);
+                return self.write(line);
+            }
+            let written = self.write_locked(&file, line);
+            // Explicitly: a command started meanwhile may share it.
+            let _ = FileExt::unlock(&file);
+            if written? {
+                self.file = Some(file);
+                return Ok(());
+            }
+        }
+        Err(io::Error::other("it is renamed all the time"))
+    }
+
+    /// Writes to a file whose lock is held; `false` if the name is another file's.
+    fn write_locked(&self, mut file: &File, line: &[u8]) -> io::Result<bool> {
+        let metadata = file.metadata()?;
+        if !is_at(&metadata, &self.path) {
+            return Ok(false);
+        }
+        let full = metadata.len() > 0 && metadata.len().saturating_add(line.len() as u64) > self.size;
+        if full {
+            self.shift()?;
+            return Ok(false);
+        }
+        // One write, at the end, whoever else writes.
+        file.write_all(line).map(|()| true)
+    }
+
+    fn write(&self, line: &[u8]) -> io::Result<()> {
+        let Some(mut file) = self.file.as_ref() else { return Ok(()) };
+        file.write_all(line)
+    }
+
+    /// Each part takes the place of the next older one, up to the first place that is free; the oldest goes.
+    fn shift(&self) -> io::Result<()> {
+        if self.keep == 0 {
+            return fs::remove_file(&self.path);
+        }
+        let free = (1..self.keep).find(|number| !self.part(*number).exists()).unwrap_or(self.keep);
+        for number in (1..free).rev() {
+            fs::rename(self.part(number), self.part(number + 1))?;
+        }
+        fs::rename(&self.path, self.part(1))
+    }
+
+    fn part(&self, number: u32) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(format!(".{number}"));
+        name.into()
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    // A pipe that nobody reads must not stop anybody.
+    let is_pipe = fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
+    let flags = if is_pipe { nix::libc::O_NONBLOCK } else { 0 };
+    OpenOptions::new().append(true).create(true).mode(0o640).custom_flags(flags).open(path)
+}
+
+fn is_at(metadata: &fs::Metadata, path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (metadata.dev(), metadata.ino()))
+}
+
+/// Whether the lock could be had in time.
+fn lock(file: &File, until: Instant) -> bool {
+    loop {
+        match FileExt::try_lock(file) {
+            Ok(()) => return true,
+            Err(fs4::TryLockError::WouldBlock) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            // Also where there are no locks at all.
+            Err(_) => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(path: &Path) -> Vec<String> {
+        fs::read_to_string(path).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn r117_full_files_move_on_and_the_oldest_goes() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("log");
+        let mut file = Bounded::new(path.clone(), 8, 2);
+        for number in 0..7 {
+            file.append(format!("no{number}\n").as_bytes()).unwrap();
+        }
+        assert_eq!(lines(&path), ["no6"]);
+        assert_eq!(lines(&file.part(1)), ["no4", "no5"]);
+        assert_eq!(lines(&file.part(2)), ["no2", "no3"]);
+        assert!(!file.part(3).exists());
+    }
+
+    #[test]
+    fn r117_a_part_that_is_missing_is_filled_before_one_goes() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("log");
+        let mut file = Bounded::new(path.clone(), 4, 3);
+        for number in 0..4 {
+            file.append(format!("no{number}\n").as_bytes()).unwrap();
+        }
+        // As after a kill in the middle.
+        fs::rename(file.part(1), file.part(9)).unwrap();
+        file.append(b"no4\n").unwrap();
+        assert_eq!([1, 2, 3].map(|number| lines(&file.part(number))), [["no3"], ["no1"], ["no0"]]);
+    }
+
+    #[test]
+    fn r117_without_older_parts_the_file_begins_anew() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("log");
+        let mut file = Bounded::new(path.clone(), 8, 0);
+        for number in 0..3 {
+            file.append(format!("no{number}\n").as_bytes()).unwrap();
+        }
+        assert_eq!((lines(&path), fs::read_dir(place.path()).unwrap().count()), (vec!["no2".to_owned()], 1));
+    }
+
+    #[test]
+    fn a_writer_that_was_stopped_does_not_stop_others() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("log");
+        let stopped = open(&path).unwrap();
+        FileExt::lock(&stopped).unwrap();
+        let mut file = Bounded::new(path.clone(), 1000, 1);
+        file.append(b"on\n").unwrap();
+        assert_eq!(lines(&path), ["on"]);
+    }
+}

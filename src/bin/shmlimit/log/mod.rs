@@ -1,0 +1,183 @@
+//! The log: what the library says through `tracing`, as lines on standard error or in a file that does not grow for
+//! ever (R114, R115, R117). Without a wish for one nothing is set up.
+
+mod file;
+mod line;
+mod size;
+
+use crate::failure::Failure;
+use crate::output;
+use file::Bounded;
+use line::Line;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
+
+/// Keeps these apart from what a verb takes.
+const LOG: &str = "Log";
+const DEFAULT_SIZE: u64 = 10_000_000;
+const DEFAULT_KEEP: u32 = 3;
+
+/// Where the log goes, and what is in it.
+#[derive(Debug, Default, clap::Args)]
+pub struct Log {
+    /// Write a line for each change of state, backoff and the like to this file; - for standard error [default:
+    /// $SHMLIMIT_LOG, or no log]
+    #[arg(long, global = true, value_name = "FILE", help_heading = LOG)]
+    pub log: Option<PathBuf>,
+    /// logfmt or json [default: $SHMLIMIT_LOG_FORMAT, or logfmt]
+    #[arg(long, global = true, hide_short_help = true, value_parser = format, value_name = "FORMAT", help_heading = LOG)]
+    pub log_format: Option<Format>,
+    /// error, warn, info or debug; debug has every refusal [default: $SHMLIMIT_LOG_LEVEL, or info]
+    #[arg(long, global = true, hide_short_help = true, value_parser = level, value_name = "LEVEL", help_heading = LOG)]
+    pub log_level: Option<LevelFilter>,
+    /// Begin another file when this one would be larger, such as 500kB or 10MB [default: $SHMLIMIT_LOG_SIZE, or 10MB]
+    #[arg(long, global = true, hide_short_help = true, value_parser = size::parse, value_name = "SIZE", help_heading = LOG)]
+    pub log_size: Option<u64>,
+    /// Keep so many full files beside the one that is written: FILE.1 is the newest of them [default:
+    /// $SHMLIMIT_LOG_KEEP, or 3]
+    #[arg(long, global = true, hide_short_help = true, value_parser = keep, value_name = "NUMBER", help_heading = LOG)]
+    pub log_keep: Option<u32>,
+}
+
+/// How a line is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Format {
+    #[default]
+    Logfmt,
+    Json,
+}
+
+impl Log {
+    /// From here on there is a log, if one is wanted.
+    pub fn begin(&self) -> Result<(), Failure> {
+        let Some(path) = self.log.clone().or_else(|| variable("SHMLIMIT_LOG").map(PathBuf::from)) else {
+            return Ok(());
+        };
+        let format = self.log_format.or_else(|| said("SHMLIMIT_LOG_FORMAT", format)).unwrap_or_default();
+        let level = self.log_level.or_else(|| said("SHMLIMIT_LOG_LEVEL", level)).unwrap_or(LevelFilter::INFO);
+        let size = self.log_size.or_else(|| said("SHMLIMIT_LOG_SIZE", size::parse)).unwrap_or(DEFAULT_SIZE);
+        let keep = self.log_keep.or_else(|| said("SHMLIMIT_LOG_KEEP", keep)).unwrap_or(DEFAULT_KEEP);
+        let sink = if path == Path::new("-") {
+            Sink::StandardError
+        } else {
+            Sink::File(Bounded::new(path, size, keep))
+        };
+        // It fails only if there is one already.
+        let _ = tracing::subscriber::set_global_default(Writer { format, level, sink: Mutex::new(sink) });
+        Ok(())
+    }
+}
+
+fn variable(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// What a variable says. One that makes no sense is no reason not to do what was asked for.
+fn said<T>(name: &str, parse: fn(&str) -> Result<T, String>) -> Option<T> {
+    let value = variable(name)?;
+    match parse(&value.to_string_lossy()) {
+        Ok(value) => Some(value),
+        Err(problem) => {
+            output::remark(&format!("note: ${name} is not used: {problem}"));
+            None
+        }
+    }
+}
+
+fn format(text: &str) -> Result<Format, String> {
+    match text {
+        "logfmt" => Ok(Format::Logfmt),
+        "json" => Ok(Format::Json),
+        _ => Err("must be logfmt or json".to_owned()),
+    }
+}
+
+fn level(text: &str) -> Result<LevelFilter, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "error" => Ok(LevelFilter::ERROR),
+        "warn" | "warning" => Ok(LevelFilter::WARN),
+        "info" => Ok(LevelFilter::INFO),
+        "debug" => Ok(LevelFilter::DEBUG),
+        _ => Err("must be error, warn, info or debug".to_owned()),
+    }
+}
+
+fn keep(text: &str) -> Result<u32, String> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|n| *n <= 1000)
+        .ok_or_else(|| "must be a number from 0 to 1000".to_owned())
+}
+
+/// Listens to the library.
+struct Writer {
+    format: Format,
+    level: LevelFilter,
+    sink: Mutex<Sink>,
+}
+
+enum Sink {
+    StandardError,
+    File(Bounded),
+    /// It could not be written; that was said once.
+    Nowhere,
+}
+
+impl Writer {
+    fn is_wanted(&self, metadata: &Metadata<'_>) -> bool {
+        !metadata.is_span() && metadata.target() == "shmlimit" && *metadata.level() <= self.level
+    }
+}
+
+impl Subscriber for Writer {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.is_wanted(metadata) { Interest::always() } else { Interest::never() }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.is_wanted(metadata)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.level)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::new(*event.metadata().level());
+        event.record(&mut line);
+        let text = line.write(self.format);
+        let Ok(mut sink) = self.sink.lock() else { return };
+        let written = match &mut *sink {
+            // One write, so that lines of several processes do not mix. A closed one is no failure.
+            Sink::StandardError => {
+                let _ = std::io::stderr().write_all(text.as_bytes());
+                Ok(())
+            }
+            Sink::File(file) => file.append(text.as_bytes()),
+            Sink::Nowhere => Ok(()),
+        };
+        if let (Err(error), Sink::File(file)) = (written, &*sink) {
+            let path = file.path().display().to_string();
+            output::remark(&format!("note: cannot write the log {path}: {error}; going on without it"));
+            *sink = Sink::Nowhere;
+        }
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}

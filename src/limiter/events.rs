@@ -1,0 +1,193 @@
+//! What is said to whoever listens, through `tracing`: one line for each thing that happened, with how the limiter is
+//! doing (R114, R115). Where nobody listens this costs a look at one word.
+
+use super::link::Link;
+use super::outcome::{Code, ratio};
+use crate::describe;
+use crate::kernel::breaker::Force;
+use crate::kernel::decide::Verdict;
+use crate::kernel::outcome::Class;
+use crate::kernel::policy::PerSecond;
+use crate::kernel::scene::Scene;
+use crate::kernel::sheet::{Recent, Transition};
+use crate::kernel::state::View;
+use crate::kernel::{Nanos, Refusal, Time};
+use crate::segment::change::Changed;
+use std::fmt;
+use tracing::Level;
+
+/// Whose lines these are, for whoever filters them.
+const TARGET: &str = "shmlimit";
+
+/// One line with all keys of R114, and more of its own. `sleep` is how long the caller, or everybody, will wait.
+macro_rules! say {
+    ($level:ident, $name:expr, $scene:expr, $sleep:expr, $event:literal $(, $($more:tt)+)?) => {{
+        let scene: &Scene = $scene;
+        tracing::$level!(
+            target: TARGET,
+            limiter = $name,
+            state = scene.state.as_str(scene.kind),
+            event = $event,
+            sleep = %Seconds($sleep),
+            consec429 = scene.consec429,
+            err_rate_30s = rounded(ratio(scene.errors, scene.samples)),
+            rate = %Rate(scene.rate),
+            sem = %OrNone(scene.concurrency),
+            retry_after = %Seconds(scene.gate),
+            $($($more)+)?
+        )
+    }};
+}
+
+/// Changes of state, each once: by whoever made them (R115).
+pub(super) fn transitions(name: &str, news: &Recent) {
+    if let Some(scene) = &news.scene {
+        each_transition(name, news, scene);
+    }
+}
+
+fn each_transition(name: &str, news: &Recent, scene: &Scene) {
+    for Transition { from, to, cause, .. } in news.iter() {
+        let scene = Scene { state: *to, ..*scene };
+        let (from, to) = (from.as_str(scene.kind), to.as_str(scene.kind));
+        say!(info, name, &scene, scene.timer, "state_transition", from, to, reason = cause.as_str());
+    }
+}
+
+/// The same after an outcome, with what it was judged by: what it led to may have forgotten that.
+pub(super) fn transitions_after(name: &str, news: &Recent, verdict: &Verdict) {
+    if let Some(scene) = &news.scene {
+        each_transition(name, news, &judged(scene, verdict));
+    }
+}
+
+/// How the limiter is doing after an outcome, if that is worth a line and somebody listens.
+pub(super) fn scene_of<V: View>(v: &V, class: Class, now: Time) -> Option<Scene> {
+    let wanted = class.is_backoff_target() && tracing::enabled!(target: TARGET, Level::WARN);
+    wanted.then(|| Scene::of(v, now))
+}
+
+/// A call failed in a way that asks for a wait, or for everybody to wait.
+pub(super) fn backoff(name: &str, code: Code, verdict: &Verdict, wait: Nanos, scene: &Scene) {
+    let scene = judged(scene, verdict);
+    let retry = verdict.advice.retry;
+    say!(info, name, &scene, Some(wait), "backoff", code = %code, retry);
+    if verdict.closed_gate {
+        say!(warn, name, &scene, scene.gate, "gate_closed", code = %code);
+    }
+}
+
+/// An operator said so.
+pub(super) fn forced(name: &str, what: Force, scene: &Scene) {
+    match what {
+        Force::ClearGate => say!(info, name, scene, None, "gate_cleared"),
+        _ => say!(info, name, scene, scene.timer, "forced", what = what.as_str()),
+    }
+}
+
+/// Another policy is in force.
+pub(super) fn changed(name: &str, changed: &Changed) {
+    transitions(name, &changed.news);
+    if changed.before != changed.policy {
+        say!(info, name, &changed.scene, None, "policy_changed", changes = %Changes(changed));
+    }
+}
+
+/// The same by variables of the environment.
+pub(super) fn patched(name: &str, changed: &Changed) {
+    transitions(name, &changed.news);
+    if changed.before != changed.policy {
+        say!(info, name, &changed.scene, None, "environment", changes = %Changes(changed));
+    }
+}
+
+/// A better directory was not used.
+pub(super) fn passed_over(name: &str, note: &str) {
+    tracing::warn!(target: TARGET, limiter = name, event = "directory", "{note}");
+}
+
+impl Link {
+    /// A refusal, for whoever wants to know all of them. Not those that only repeat one which lasts.
+    #[inline(always)]
+    pub(super) fn tell_refusal(&self, refusal: &Refusal) {
+        if tracing::enabled!(target: TARGET, Level::DEBUG) {
+            self.say_refusal(refusal);
+        }
+    }
+
+    #[cold]
+    fn say_refusal(&self, refusal: &Refusal) {
+        let Ok(scene) = self.segment.look(|view| Scene::of(view, refusal.judged_at)) else { return };
+        let wait = refusal.retry_at.map(|at| at.since(refusal.judged_at));
+        say!(debug, self.name(), &scene, wait, "refused", reason = refusal.reason.as_str());
+    }
+}
+
+fn judged(scene: &Scene, verdict: &Verdict) -> Scene {
+    let Verdict { samples, errors, consec429, .. } = *verdict;
+    Scene { samples, errors, consec429, ..*scene }
+}
+
+fn rounded(ratio: f64) -> f64 {
+    (ratio * 1e4).round() / 1e4
+}
+
+/// What changed, made into words only if somebody listens.
+struct Changes<'c>(&'c Changed);
+
+impl fmt::Display for Changes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&describe::changes(&self.0.before, &self.0.policy))
+    }
+}
+
+/// `1.8s`, or `-` if there is none.
+struct Seconds(Option<Nanos>);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None | Some(Nanos::ZERO) => f.write_str("-"),
+            // Rounded up: who waits so long does not come too early.
+            Some(time) => write!(f, "{}s", time.0.div_ceil(1_000_000) as f64 / 1e3),
+        }
+    }
+}
+
+/// `17rps`.
+struct Rate(PerSecond);
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}rps", (self.0.0 as f64 / 1e3).round() / 1e6)
+    }
+}
+
+/// A number, or `-` if there is none.
+struct OrNone(Option<u32>);
+
+impl fmt::Display for OrNone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(number) => write!(f, "{number}"),
+            None => f.write_str("-"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r114_values_are_written_as_in_the_sample() {
+        let seconds = |nanos: u64| Seconds(Some(Nanos(nanos))).to_string();
+        assert_eq!(seconds(1_800_000_000), "1.8s");
+        assert_eq!((seconds(30_000_000_000), seconds(1)), ("30s".to_owned(), "0.001s".to_owned()));
+        assert_eq!((seconds(0), Seconds(None).to_string()), ("-".to_owned(), "-".to_owned()));
+        assert_eq!(Rate(PerSecond::whole(17)).to_string(), "17rps");
+        assert_eq!(Rate(PerSecond(11_574_074)).to_string(), "0.011574rps");
+        assert_eq!((OrNone(Some(2)).to_string(), OrNone(None).to_string()), ("2".to_owned(), "-".to_owned()));
+        assert_eq!(rounded(1.0 / 3.0), 0.3333);
+    }
+}
