@@ -9,6 +9,7 @@ mod grant;
 mod group;
 mod hurry;
 mod link;
+mod listing;
 mod outcome;
 mod owned;
 mod place;
@@ -22,6 +23,7 @@ pub use builder::Builder;
 pub use condition::{Condition, GateSnapshot, OutcomeCounts, PaceSnapshot, PaceWindowSnapshot};
 pub use examine::{Attached, Examination, LockHolder};
 pub use grant::{AcquireError, Grant, Refusal};
+pub use listing::Listing;
 pub use outcome::{Code, NetError, Outcome, Recorded};
 pub use owned::OwnedGrant;
 pub use place::{ClockFacts, DirectoryFacts, Storage};
@@ -33,14 +35,13 @@ pub use waiting::{Step, Waiting};
 use crate::error::Error;
 use crate::kernel::Policy;
 use crate::kernel::policy::PolicyWords;
-use crate::paths::{self, LimiterName};
-use crate::segment::directory::{Allowances, Directory};
+use crate::paths::LimiterName;
+use crate::segment::directory::Directory;
 use crate::segment::{Bounds, Segment};
 use crate::sys::Clock;
 use group::Group;
 use link::Link;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use wait::Waiter;
@@ -58,18 +59,6 @@ const MOVES: usize = 4;
 #[derive(Debug, Clone)]
 pub struct Limiter {
     shared: Arc<Shared>,
-}
-
-/// What [`Limiter::list`] found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Listing {
-    /// The directory looked in.
-    pub directory: PathBuf,
-    /// The names of the limiters there, in order.
-    pub names: Vec<String>,
-    /// Why a better directory was passed over, for people.
-    pub note: Option<String>,
 }
 
 #[derive(Debug)]
@@ -110,30 +99,6 @@ impl Limiter {
     /// ```
     pub fn builder(name: &str) -> Builder {
         Builder::new(name)
-    }
-
-    /// The limiters in a directory (default: the usual one).
-    ///
-    /// No directory is an error, unless a better one was passed over: then there are none, and the note says why.
-    pub fn list(directory: Option<&Path>) -> Result<Listing, Error> {
-        let places = paths::places(directory);
-        let (found, note) = Directory::look(&places, Allowances { make: false, network: true });
-        let directory = match (found, places.last()) {
-            (Err(Error::Io { source, .. }), Some(last))
-                if note.is_some() && source.kind() == ErrorKind::NotFound =>
-            {
-                return Ok(Listing { directory: last.path.clone(), names: Vec::new(), note });
-            }
-            (found, _) => found?,
-        };
-        let path = directory.path();
-        let entries = std::fs::read_dir(path).map_err(Error::io("read directory", path))?;
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| LimiterName::of_file(entry.ok()?.file_name().to_str()?))
-            .map(|name| name.as_str().to_owned())
-            .collect();
-        names.sort();
-        Ok(Listing { directory: path.to_owned(), names, note })
     }
 
     fn new(

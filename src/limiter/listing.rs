@@ -1,0 +1,46 @@
+//! Which limiters there are.
+
+use super::Limiter;
+use crate::error::Error;
+use crate::paths::{self, LimiterName};
+use crate::segment::directory::{Allowances, Directory};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// What [`Limiter::list`] found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The directory looked in.
+    pub directory: PathBuf,
+    /// The names of the limiters there, in order.
+    pub names: Vec<String>,
+    /// Why a better directory was passed over, for people.
+    pub note: Option<String>,
+}
+
+impl Limiter {
+    /// The limiters in a directory (default: the usual one).
+    ///
+    /// No directory is an error, unless a better one was passed over: then there are none, and the note says why.
+    pub fn list(directory: Option<&Path>) -> Result<Listing, Error> {
+        let places = paths::places(directory);
+        let (found, note) = Directory::look(&places, Allowances { make: false, network: true });
+        let directory = match (found, places.last()) {
+            (Err(Error::Io { source, .. }), Some(last))
+                if note.is_some() && source.kind() == ErrorKind::NotFound =>
+            {
+                return Ok(Listing { directory: last.path.clone(), names: Vec::new(), note });
+            }
+            (found, _) => found?,
+        };
+        let path = directory.path();
+        let entries = std::fs::read_dir(path).map_err(Error::io("read directory", path))?;
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| LimiterName::of_file(entry.ok()?.file_name().to_str()?))
+            .map(|name| name.as_str().to_owned())
+            .collect();
+        names.sort();
+        Ok(Listing { directory: path.to_owned(), names, note })
+    }
+}
