@@ -214,3 +214,17 @@ fn an_error_leaves_standard_output_empty_and_says_so_in_words() {
         assert!(!home.tool(arguments).err.is_empty(), "{arguments:?}");
     }
 }
+
+#[test]
+fn rm_and_doctor_have_the_keys_that_are_documented() {
+    let home = Home::with(&["api", "--rate", "4/s"]);
+    for line in home.tool(&["doctor", "--json"]).succeeds().lines() {
+        let finding: Value = serde_json::from_str(line).unwrap();
+        has_keys(&finding, "advice check fixed level message subject", section("doctor"));
+    }
+    let counted =
+        object("record", &home.tool(&["record", "api", "--cache", "hit", "--json"]), 0, "cache name");
+    assert_eq!(counted["cache"], "hit");
+    let removed = object("rm", &home.tool(&["rm", "api", "--json"]), 0, "name removed users");
+    assert_eq!(removed, serde_json::json!({"name": "api", "removed": true, "users": []}));
+}

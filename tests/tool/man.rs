@@ -43,6 +43,22 @@ fn every_verb_has_a_page_and_all_are_written_at_once() {
 }
 
 #[test]
+fn every_option_of_every_page_has_its_words_and_no_line_is_wider_than_a_page() {
+    let home = Home::new();
+    for verb in verbs(&home) {
+        let page = home.tool(&["man", &verb]).succeeds().to_owned();
+        for (option, words) in page.lines().zip(page.lines().skip(1)) {
+            assert!(!option.starts_with("\\fB\\-") || !words.trim().is_empty(), "{verb}: {option}");
+        }
+        // What is not filled must fit; an address has no place to break.
+        for line in page.split(".nf\n").skip(1).flat_map(|part| part.split(".fi\n").next().unwrap().lines()) {
+            let shown = line.replace("\\-", "-").replace("\\&", "").chars().count();
+            assert!(shown <= 100 || line.contains("://"), "{verb}: {line}");
+        }
+    }
+}
+
+#[test]
 fn the_page_of_the_whole_names_exit_codes_variables_and_every_verb() {
     let home = Home::new();
     let page = home.tool(&["man"]).succeeds().to_owned();
