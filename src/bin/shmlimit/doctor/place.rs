@@ -13,10 +13,7 @@ use std::path::Path;
 const CHECK: &str = "directory";
 const STORAGE: &str = "storage";
 const OTHERS_WRITE: u32 = 0o002;
-const GROUP_WRITES: u32 = 0o020;
 const STICKY: u32 = 0o1000;
-/// New files are the group's: a directory that is shared on purpose has this.
-const SHARED: u32 = 0o2000;
 /// Room for a few limiters.
 const LITTLE: u64 = 2 << 20;
 
@@ -183,8 +180,7 @@ fn closable(error: &Error) -> Option<&Path> {
 fn close(error: &Error) -> Result<String, String> {
     let path = closable(error).ok_or("it is not one of our own")?;
     let mode = std::fs::symlink_metadata(path).map_err(|error| error.to_string())?.mode() & 0o7777;
-    // One that is not shared on purpose is not trusted while its group may write it either.
-    let closed = mode & !if mode & SHARED == 0 { OTHERS_WRITE | GROUP_WRITES } else { OTHERS_WRITE };
+    let closed = mode & !OTHERS_WRITE;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(closed))
         .map_err(|error| error.to_string())?;
     Ok(format!("closed to others (mode {closed:04o})"))
