@@ -103,6 +103,16 @@ impl Builder {
         self
     }
 
+    /// What `status` calls this participant, for people: at most 15 bytes are kept. Default: the program's own name. For
+    /// programs that call on behalf of another, as `shmlimit run` does.
+    #[must_use]
+    pub fn program(mut self, name: &str) -> Builder {
+        self.bounds.program = [0; 16];
+        let length = (0..=name.len().min(15)).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+        self.bounds.program[..length].copy_from_slice(&name.as_bytes()[..length]);
+        self
+    }
+
     /// Trusts a network file system, on the caller's own risk (R135).
     #[must_use]
     pub fn allow_network_fs(mut self) -> Builder {

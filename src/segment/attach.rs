@@ -24,7 +24,7 @@ use std::time::Duration;
 /// A transaction on a mapped segment.
 pub(crate) type Tx<'a> = Transaction<'a, Backing>;
 
-/// How long things may take before they are given up or looked into.
+/// How a segment is used: how long things may take before they are given up or looked into, and under which name.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// How long to wait for a living holder of the lock before saying `Busy`.
@@ -33,6 +33,8 @@ pub struct Bounds {
     pub reap: Duration,
     /// How often it is checked that the file is still in its place.
     pub place: Duration,
+    /// What people are told who this is; zeros: the program's own name.
+    pub program: [u8; 16],
 }
 
 impl Default for Bounds {
@@ -41,6 +43,7 @@ impl Default for Bounds {
             lock: Duration::from_secs(1),
             reap: Duration::from_millis(10),
             place: Duration::from_secs(1),
+            program: [0; 16],
         }
     }
 }

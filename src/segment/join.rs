@@ -123,7 +123,9 @@ impl Segment {
             recover::reset(&mut tx, now);
         }
         recover::anchor(&mut tx, now, wall);
-        let identity = Identity { pid: sys::process_id(), program: sys::program_name() };
+        let program =
+            Some(self.bounds.program).filter(|name| *name != [0; 16]).unwrap_or_else(sys::program_name);
+        let identity = Identity { pid: sys::process_id(), program };
         if slots::is_owned(&self.words, slot) {
             slots::leave(&mut tx, slot);
             self.commit(&mut tx)?;

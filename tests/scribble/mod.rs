@@ -26,6 +26,7 @@ pub const BOUNDS: Bounds = Bounds {
     lock: Duration::from_micros(200),
     reap: Duration::from_secs(3600),
     place: Duration::from_secs(3600),
+    program: [0; 16],
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -338,3 +338,38 @@ fn r25_calls_through_a_leaky_bucket_go_out_evenly() {
     let line: serde_json::Value = serde_json::from_str(answer.succeeds()).unwrap();
     assert!(line["delay_ns"].as_u64().unwrap() > 600_000_000_000, "{line}: --now does not wait");
 }
+
+/// Who looks wants to know who calls, and not by whose help (R136).
+#[test]
+fn r136_status_names_the_command() {
+    let home = Home::with(&ONE);
+    let (mut child, _out, _) = home.start(&["run", "one", "--", "/bin/sh", "-c", "echo up; read line"]);
+    let status = home.status("one");
+    assert_eq!(status["participants"][0]["program"], "sh", "{status}");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    let long = home.path().join("a-name-longer-than-fits-é");
+    std::os::unix::fs::symlink("/bin/sh", &long).unwrap();
+    let (mut child, _out, _) =
+        home.start(&["run", "one", "--", long.to_str().unwrap(), "-c", "echo up; read line"]);
+    assert_eq!(home.status("one")["participants"][0]["program"], "a-name-longer-t");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
+/// Somebody at a terminal would think it hangs.
+#[test]
+fn a_long_wait_explains_itself_on_a_terminal_only() {
+    let home = Home::with(&["api", "--rate", "1000/s"]);
+    let gate =
+        || home.tool(&["record", "api", "--status", "429", "--retry-after", "3", "-q"]).succeeds().to_owned();
+    gate();
+    let command = format!("'{}' --dir '{}' run api -- echo done", binary(), home.path().display());
+    let shown =
+        Command::new("script").args(["-qec", &command, "/dev/null"]).stdin(Stdio::null()).output().unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("api: waiting: gate opens in ") && shown.contains("done"), "{shown}");
+    gate();
+    let answer = home.tool(&["run", "api", "--", "echo", "done"]);
+    assert_eq!((answer.succeeds(), answer.err.as_str()), ("done\n", ""));
+}

@@ -3,7 +3,7 @@
 use crate::args::{Asking, EXIT_CODES, Place, time};
 use crate::failure::{self, Failure};
 use crate::output::nanos;
-use crate::{open, output};
+use crate::{open, output, patience};
 use serde::Serialize;
 use shmlimit::{AcquireError, Limiter, Priority, Reason, Refusal, Snapshot};
 use std::io::ErrorKind;
@@ -35,7 +35,7 @@ pub fn run(place: &Place, args: &Acquire) -> Result<ExitCode, Failure> {
         request = request.timeout(timeout);
     }
     let asked = Instant::now();
-    let answer = if args.now { limiter.try_acquire(&request) } else { limiter.acquire(&request) };
+    let answer = if args.now { limiter.try_acquire(&request) } else { patience::acquire(&limiter, &request) };
     let refusal = match answer {
         Ok(grant) => {
             // Whoever asked calls when we end: where a leaky bucket sends calls out evenly, that is later (R25).

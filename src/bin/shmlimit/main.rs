@@ -21,6 +21,7 @@ mod metrics;
 mod next;
 mod open;
 mod output;
+mod patience;
 mod presets;
 mod record;
 mod relay;

@@ -6,6 +6,7 @@ use crate::output;
 use nix::unistd::{Pid, getsid};
 use shmlimit::config::nearest;
 use shmlimit::{Builder, Error, Limiter, Listing, Request, presets};
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -21,6 +22,13 @@ pub fn builder(place: &Place, name: &str) -> Builder {
 /// Opens a limiter to use it; one of a preset's name is made if need be.
 pub fn to_use(place: &Place, name: &str, asking: &Asking) -> Result<Limiter, Failure> {
     or_preset(place, name, grouped(builder(place, name), asking.group.as_deref()))
+}
+
+/// The same on behalf of a command: people want to know who calls, and not by whose help.
+pub fn to_run(place: &Place, name: &str, asking: &Asking, command: &OsStr) -> Result<Limiter, Failure> {
+    let program = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
+    let builder = builder(place, name).program(&program);
+    or_preset(place, name, grouped(builder, asking.group.as_deref()))
 }
 
 /// Opens a limiter to tell it something; one of a preset's name is made if need be.

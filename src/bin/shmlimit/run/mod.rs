@@ -13,7 +13,7 @@ pub use ears::Ears;
 use crate::args::{Asking, EXIT_CODES, Place, time};
 use crate::failure::Failure;
 use crate::relay::End;
-use crate::{open, output, screen};
+use crate::{open, output, patience, screen};
 use attempt::Attempt;
 use clap::ValueEnum;
 use ears::Which;
@@ -96,7 +96,8 @@ pub fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
     if args.quiet {
         output::hush();
     }
-    let limiter = open::to_use(place, &args.name, &args.asking)?;
+    let command = args.command.first().unwrap_or_else(|| unreachable!("clap requires one"));
+    let limiter = open::to_run(place, &args.name, &args.asking, command)?;
     let retries =
         args.retries.map(|most| most.map_or_else(|| usual_retries(&limiter, args.asking.priority), Ok));
     let retries = retries.transpose()?.unwrap_or(0);
@@ -109,7 +110,7 @@ pub fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
             request = request.timeout(left);
         }
         let asked = Instant::now();
-        let grant = match (limiter.acquire(&request), last.take()) {
+        let grant = match (patience::acquire(&limiter, &request), last.take()) {
             (Ok(grant), _) => grant,
             (Err(error), None) => return Err(Failure::to_acquire(&limiter, error)),
             // The command has run, and its code is the answer.
