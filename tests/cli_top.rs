@@ -186,6 +186,28 @@ fn any_size_will_do() {
 }
 
 #[test]
+fn what_to_do_without_limiters_and_in_a_small_window_can_be_read_whole() {
+    let home = Home::new();
+    let window = top(&home, &[]);
+    window.until("Try in another terminal:");
+    window.resize(20, 5);
+    window.wait("all of it", |text| {
+        text.split_whitespace().collect::<Vec<_>>().join(" ").contains("is needed")
+    });
+}
+
+#[test]
+fn in_a_wide_window_figures_stay_close_to_their_names() {
+    let home = home();
+    let window = top(&home, &[]);
+    window.resize(300, 80);
+    window.wait("close", |text| {
+        text.lines().any(|line| line.contains("web ") && line.find("ready").is_some_and(|column| column < 40))
+            && text.lines().any(|line| line.chars().count() > 250)
+    });
+}
+
+#[test]
 fn colours_and_blocks_are_for_those_who_can_have_them() {
     let home = home();
     let coloured = |window: &Window| {
