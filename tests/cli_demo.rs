@@ -361,7 +361,7 @@ fn ctrl_z_in_a_terminal_leaves_the_shell_its_cursor() {
     terminal.tmux(&["send-keys", "C-z"]);
     terminal.wait_for("Stopped");
     assert_eq!(terminal.tmux(&["display-message", "-p", "#{cursor_flag}"]).trim(), "1");
-    terminal.tmux(&["send-keys", "kill -KILL %1; wait; exit 7", "Enter"]);
+    terminal.tmux(&["send-keys", "kill -TERM %1; fg; exit 7", "Enter"]);
     terminal.wait_for("ended with 7");
     theatre.is_empty();
 }

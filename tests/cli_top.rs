@@ -177,7 +177,7 @@ fn any_size_will_do() {
     for (width, height) in [(30, 10), (20, 2), (200, 50), (5, 5), (40, 8), (80, 24)] {
         window.resize(width, height);
         match (width, height) {
-            (..40, _) | (_, ..8) => window.wait("too small", |text| text.starts_with("too s")),
+            (..40, _) | (_, ..8) => window.wait("too small", |text| text.starts_with("too")),
             _ => window.wait("a list", |text| text.contains("LIMITER") && text.contains("web")),
         };
     }
