@@ -106,7 +106,7 @@ fn part(text: &str) -> Result<(&str, Option<u64>, &str), String> {
 /// ```
 /// use shmlimit::config::amount;
 /// assert_eq!((amount("10k"), amount("1.5MB"), amount("64KiB")), (Ok(10_000), Ok(1_500_000), Ok(65_536)));
-/// assert!(amount("1.5").is_err() && amount("-1").is_err() && amount("10x").is_err());
+/// assert!(amount("35.0").is_err() && amount("-1").is_err() && amount("10x").is_err());
 /// ```
 pub fn amount(text: &str) -> Result<u64, String> {
     let wanted = || "must be a whole number, not negative, such as 900, 10k or 64KiB".to_owned();
@@ -115,7 +115,9 @@ pub fn amount(text: &str) -> Result<u64, String> {
     let (number, unit) = text.split_at(end);
     let multiple = MULTIPLES.iter().find(|(name, _)| *name == unit.trim_start());
     let (_, size) = multiple.ok_or_else(wanted)?;
-    if number.starts_with(['_', '.']) || number.ends_with(['_', '.']) || number.contains("__") {
+    // A fraction of a thousand is whole; one of nothing only looks so.
+    let fraction = unit.is_empty() && number.contains('.');
+    if fraction || number.starts_with(['_', '.']) || number.ends_with(['_', '.']) || number.contains("__") {
         return Err(wanted());
     }
     match decimal_times(&number.replace('_', ""), *size) {

@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork, pause};
 use shmlimit::{Algorithm, Limiter, Nanos, NetError, Outcome, Policy, PolicyDraft, Request, RuleDraft};
 use std::io::{Read, Write};
@@ -62,6 +62,41 @@ fn r116_counts_of_the_killed_are_kept_and_counted_once() {
             }
         }
     }
+}
+
+/// A dashboard takes a counter that falls for a restart, and adds all of it once more.
+#[test]
+fn r116_counters_never_fall_while_processes_come_and_go() {
+    let directory = tempfile::tempdir().unwrap();
+    // Many calls each: who is missed must not be made up for by what others do meanwhile.
+    let (workers, rounds, calls) = (2, 300, 1000);
+    let workers: Vec<_> = (0..workers)
+        // SAFETY: the child only uses the limiter, and ends.
+        .map(|_| match unsafe { fork() }.unwrap() {
+            ForkResult::Child => {
+                for _ in 0..rounds {
+                    use_up(&open(directory.path()), calls);
+                }
+                // SAFETY: nothing of the parent's is to be done here.
+                unsafe { nix::libc::_exit(0) }
+            }
+            ForkResult::Parent { child } => child,
+        })
+        .collect();
+    let watcher = open(directory.path());
+    let counted = || {
+        let counts = watcher.snapshot().unwrap().counts;
+        counts.granted + counts.refused
+    };
+    let mut seen = 0;
+    for child in &workers {
+        while waitpid(*child, Some(WaitPidFlag::WNOHANG)).unwrap() == WaitStatus::StillAlive {
+            let now = counted();
+            assert!(now >= seen, "{seen}, and then {now}");
+            seen = now;
+        }
+    }
+    assert_eq!(counted() as usize, workers.len() * rounds * calls);
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl Examination {
             policy => policy.ok(),
         };
         let mut attached = Vec::new();
-        for one in (0..SLOTS).filter_map(|slot| slots::participant(words, slot)) {
+        for one in slots::all(words) {
             let alive = lives(one.slot)?;
             // Who leaves takes its name off first: one without a pulse whose name is still there is dead.
             let stayed =

@@ -11,7 +11,7 @@ use crate::kernel::rule::{self, At, When};
 use crate::kernel::sheet::{Recent, SheetView};
 use crate::kernel::state::View;
 use crate::kernel::{Policy, Priority, Time, decide, queue};
-use crate::segment::slots::Participant;
+use crate::segment::slots::{self, Participant};
 use crate::segment::{Segment, layout, program_name};
 use crate::sys;
 use std::path::PathBuf;
@@ -160,7 +160,7 @@ impl Snapshot {
         }
         let policy = segment.policy()?;
         let looked_at = segment.now(&member);
-        let (core, left, queue, condition, ledger) = segment.look(|view| {
+        let (core, left, queue, condition, counts) = segment.look(|view| {
             let now = looked_at.max(view.core().latest);
             let left = |i| {
                 let (at, state) = (At::of(view, i, now), view.rule(i));
@@ -174,8 +174,9 @@ impl Snapshot {
             };
             let left: Vec<_> = (0..view.general().rules).map(left).collect();
             let queue = if view.waiting().is_empty() { Vec::new() } else { queue::in_order(view, looked_at) };
-            let ledger = (ledger::ledger(view), codes(view));
-            (view.core(), left, queue, Condition::of(view, now), ledger)
+            // In the same moment: who leaves meanwhile would be missing in both, or counted twice.
+            let counts = counts(ledger::ledger(view), slots::all(segment.words()), codes(view));
+            (view.core(), left, queue, Condition::of(view, now), counts)
         })?;
         let condition =
             Condition { state_for: condition.state_for.min(age_of_first(&condition, segment)), ..condition };
@@ -197,7 +198,6 @@ impl Snapshot {
         );
         let since = |then: Time| Duration::from_nanos(now.since(then).0);
         let participants = segment.participants()?;
-        let counts = counts(ledger, participants.iter().map(|(participant, _)| participant));
         let (alive, dead): (Vec<_>, Vec<_>) = participants.into_iter().partition(|(_, alive)| *alive);
         let queue = queue.into_iter().filter_map(|(_, entry)| {
             let standing = entry.standing;
@@ -256,9 +256,10 @@ impl Snapshot {
 }
 
 /// What those who have left counted, and those who have not.
-fn counts<'p>(
-    (mut ledger, codes): (Ledger, Vec<(Code, u64)>),
-    participants: impl Iterator<Item = &'p Participant>,
+fn counts(
+    mut ledger: Ledger,
+    participants: impl Iterator<Item = Participant>,
+    codes: Vec<(Code, u64)>,
 ) -> Counts {
     participants.for_each(|one| ledger.add(one.granted, one.refused, one.looked));
     let Ledger { granted, refused, looked, cache_hits, cache_misses, sleep_sum, sleep, .. } = ledger;

@@ -124,6 +124,10 @@ impl Segment {
         }
         recover::anchor(&mut tx, now, wall);
         let identity = Identity { pid: sys::process_id(), program: sys::program_name() };
+        if slots::is_owned(&self.words, slot) {
+            slots::leave(&mut tx, slot);
+            self.commit(&mut tx)?;
+        }
         let generation = slots::enter(&mut tx, slot, identity, now);
         self.commit(&mut tx)?;
         drop(tx);

@@ -165,9 +165,6 @@ impl Segment {
     /// Which participants there are, and whether they live.
     pub fn participants(&self) -> Result<Vec<(slots::Participant, bool)>, Error> {
         let probe = self.reopen()?;
-        (0..SLOTS)
-            .filter_map(|slot| slots::participant(&self.words, slot))
-            .map(|p| Ok((p, self.backing.is_alive(&probe, p.slot)?)))
-            .collect()
+        slots::all(&self.words).map(|p| Ok((p, self.backing.is_alive(&probe, p.slot)?))).collect()
     }
 }

@@ -95,9 +95,17 @@ pub fn participant(words: &Words, index: usize) -> Option<Participant> {
     })
 }
 
-/// Makes the caller the owner of a slot whose pulse it holds. Returns its generation.
+/// All who are entered, dead or alive.
+pub fn all(words: &Words) -> impl Iterator<Item = Participant> + '_ {
+    (0..SLOTS).filter_map(|slot| participant(words, slot))
+}
+
+/// Makes the caller the owner of a slot whose pulse it holds. Returns its generation. If a dead predecessor still owns
+/// it, its [leaving](leave) must have been committed: what is counted in a slot is not in the journal, so a newcomer
+/// that dies here would have wiped what the ledger does not have yet.
 pub fn enter<O: Os>(tx: &mut Transaction<'_, O>, index: usize, who: Identity, now: Time) -> u32 {
-    // What a dead predecessor still held, and had counted, would otherwise be lost for ever.
+    debug_assert!(!is_owned(tx.words(), index), "slot {index} has an owner");
+    // What only damage can leave in a slot that nobody owns would otherwise be lost for ever.
     leave(tx, index);
     let base = slot_base(index);
     // Before the slot is entered: whoever dies in between has counted nothing, and not what its predecessor did.

@@ -3,11 +3,17 @@
 use super::{CONCURRENCY, NAME, builder, directory};
 use memmap2::Mmap;
 use shmlimit::internals::layout::{self, slot};
+use shmlimit::kernel::sheet::{LEDGER_AT, OUTCOMES_AT};
 use shmlimit::{AcquireError, Policy, Reason, Request};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+
+/// Where participants' counts go when they leave.
+const LEDGER: usize = layout::RINGS + LEDGER_AT - OUTCOMES_AT;
+/// How many of them: granted, refused, looked.
+const COUNTED: usize = 3;
 
 /// All bytes of a segment at one moment.
 #[derive(Clone, PartialEq, Eq)]
@@ -133,6 +139,15 @@ impl Image {
         self.word(layout::slot_base(index) + slot::REFUSED)
     }
 
+    /// How often calls were granted, refused and looked, by all who have ever counted.
+    fn counted(&self) -> [u64; COUNTED] {
+        std::array::from_fn(|count| {
+            let slots = (0..layout::SLOTS).filter(|index| self.is_owned(*index));
+            let own = slots.map(|index| self.word(layout::slot_base(index) + slot::GRANTED + count));
+            self.word(LEDGER + count) + own.sum::<u64>()
+        })
+    }
+
     /// The slot that a process entered last.
     pub fn slot_of(&self, pid: u32) -> Option<usize> {
         (0..layout::SLOTS).find(|index| {
@@ -192,8 +207,13 @@ impl Image {
             "permits that nobody holds, or that nobody counts"
         );
         assert!(u64::from(after.in_flight()) <= CONCURRENCY, "more permits than there are");
+        if self.is_whole() {
+            // What the dead have counted is in the ledger as soon as they are buried.
+            assert_eq!(after.counted(), self.counted(), "counts are lost, or counted twice");
+        }
         let is_trace = |word: &usize| {
             matches!(*word, layout::ANCHOR_TIME | layout::ANCHOR_WALL)
+                || (LEDGER..LEDGER + COUNTED).contains(word)
                 || (layout::slot_base(mine)..layout::slot_base(mine + 1)).contains(word)
         };
         let all = self.words();

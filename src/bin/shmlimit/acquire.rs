@@ -2,6 +2,7 @@
 
 use crate::args::{Asking, EXIT_CODES, Place, time};
 use crate::failure::{self, Failure};
+use crate::output::nanos;
 use crate::{open, output};
 use serde::Serialize;
 use shmlimit::{AcquireError, Limiter, Priority, Reason, Refusal, Snapshot};
@@ -122,8 +123,4 @@ fn remaining(snapshot: &Snapshot, asking: &Asking) -> Option<u64> {
         _ => rule.remaining,
     });
     left.min()
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

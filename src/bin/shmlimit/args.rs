@@ -97,9 +97,13 @@ pub struct Asking {
 
 /// A duration; a bare number is minutes (R111).
 pub fn minutes(text: &str) -> Result<Duration, String> {
-    let bare =
-        !text.trim().is_empty() && text.trim().bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    if bare { time(&format!("{}m", text.trim())) } else { time(text) }
+    let text = text.trim();
+    if is_bare(text) { time(&format!("{text}m")) } else { time(text) }
+}
+
+/// Whether it is a number without a unit.
+pub fn is_bare(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 pub fn time(text: &str) -> Result<Duration, String> {

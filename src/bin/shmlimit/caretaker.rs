@@ -6,6 +6,7 @@
 //! is ever used: the group is the caretaker's as long as it lives.
 
 use crate::failure::Failure;
+use crate::signals::ENDING;
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::{Pid, getpgrp, getpid, mkdtemp};
 use std::io::{self, Read, Write};
@@ -15,8 +16,6 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Signals that ask to end.
-pub const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 /// How long the end of a process may take.
 pub const ENOUGH: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(5);

@@ -1,5 +1,6 @@
 //! How a limiter's server is doing: for people, and as JSON.
 
+use crate::output::nanos;
 use crate::rows::{self, Look, Part};
 use crate::screen::{ago, printable, soon, wait};
 use serde::Serialize;
@@ -181,10 +182,6 @@ struct TransitionLine {
     from: &'static str,
     to: &'static str,
     reason: &'static str,
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl From<&Condition> for ConditionLine {

@@ -29,6 +29,7 @@ mod rows;
 mod run;
 mod screen;
 mod set;
+mod signals;
 mod simulate;
 mod stamp;
 mod status;

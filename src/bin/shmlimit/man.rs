@@ -35,7 +35,9 @@ pub fn run(args: &Man) -> Result<ExitCode, Failure> {
 
 /// The command with everything in it that clap adds when it is used, but without the verb `help`.
 fn pages() -> Command {
-    let mut command = Args::command().disable_help_subcommand(true).subcommand_help_heading("VERBS");
+    let command = Args::command().disable_help_subcommand(true).subcommand_help_heading("VERBS");
+    // What `-h` leaves out would be here without a word.
+    let mut command = command.mut_args(|arg| arg.hide_short_help(false));
     command.build();
     command
 }
@@ -161,7 +163,7 @@ fn environment_section() -> String {
 }
 
 /// What to try, for each verb; without a verb the shortest tour.
-const EXAMPLES: [(&str, &[(&str, &str)]); 17] = [
+const EXAMPLES: [(&str, &[(&str, &str)]); 18] = [
     (
         "",
         &[
@@ -189,7 +191,7 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 17] = [
         "acquire",
         &[(
             "Take a call that costs 900 tokens, or fail at once:",
-            "shmlimit acquire llm --cost tokens=900 --timeout 0",
+            "shmlimit acquire llm --cost tokens=900 --now",
         )],
     ),
     (
@@ -217,6 +219,13 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 17] = [
     ("rm", &[("Remove a limiter that nobody uses:", "shmlimit rm api")]),
     ("metrics", &[("Prometheus text:", "shmlimit metrics")]),
     ("doctor", &[("Look, then repair:", "shmlimit doctor\nshmlimit doctor --fix")]),
+    (
+        "simulate",
+        &[(
+            "Forty calls at once, under a virtual clock:",
+            "echo '{\"op\":\"acquire\",\"n\":40}' | shmlimit simulate --config api.toml",
+        )],
+    ),
     ("demo", &[("See it work:", "shmlimit demo")]),
     ("bench", &[("Measure this machine:", "shmlimit bench")]),
     (

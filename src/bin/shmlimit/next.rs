@@ -1,5 +1,6 @@
 //! What a limiter does next by itself, and how it is doing in one word.
 
+use crate::output::nanos;
 use crate::screen::soon;
 use serde::Serialize;
 use shmlimit::{RuleSnapshot, Snapshot, State};
@@ -107,7 +108,7 @@ impl From<Change> for ChangeLine {
             What::NextUnit(rule, _) => ("next_unit", Some(rule)),
             What::Full(rule) => ("full", Some(rule)),
         };
-        ChangeLine { what, in_ns: u64::try_from(change.within.as_nanos()).unwrap_or(u64::MAX), rule }
+        ChangeLine { what, in_ns: nanos(change.within), rule }
     }
 }
 

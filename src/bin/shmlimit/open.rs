@@ -20,23 +20,21 @@ pub fn builder(place: &Place, name: &str) -> Builder {
 
 /// Opens a limiter to use it; one of a preset's name is made if need be.
 pub fn to_use(place: &Place, name: &str, asking: &Asking) -> Result<Limiter, Failure> {
-    let builder = grouped(builder(place, name), asking.group.as_deref());
+    or_preset(place, name, grouped(builder(place, name), asking.group.as_deref()))
+}
+
+/// Opens a limiter to tell it something; one of a preset's name is made if need be.
+pub fn named(place: &Place, name: &str) -> Result<Limiter, Failure> {
+    or_preset(place, name, builder(place, name))
+}
+
+fn or_preset(place: &Place, name: &str, builder: Builder) -> Result<Limiter, Failure> {
     if presets::NAMES.contains(&name) {
         let limiter = builder.open()?;
         note(limiter.directory_note());
         return Ok(limiter);
     }
     if_there(builder)?.ok_or_else(|| unknown(place, name))
-}
-
-/// Opens a limiter to tell it something; one of a preset's name is made if need be.
-pub fn named(place: &Place, name: &str) -> Result<Limiter, Failure> {
-    if presets::NAMES.contains(&name) {
-        let limiter = builder(place, name).open()?;
-        note(limiter.directory_note());
-        return Ok(limiter);
-    }
-    existing(place, name)?.ok_or_else(|| unknown(place, name))
 }
 
 /// With whom turns are shared (R143): those of a name given here or in the environment, else those of the session.

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 static HUSHED: AtomicBool = AtomicBool::new(false);
 
@@ -22,6 +23,11 @@ pub fn line(text: &str) -> Result<(), Failure> {
 /// Writes one line of JSON. What it can hold, verb by verb: docs/json.md.
 pub fn json(object: &impl Serialize) -> Result<(), Failure> {
     line(&serde_json::to_string(object).map_err(io::Error::from)?)
+}
+
+/// A time as the keys in `_ns` have it.
+pub fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Writes text as it is, whole.

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output;
+use crate::rows::{self, Look};
 use serde::Serialize;
 use shmlimit::config::{nearest, to_toml};
 use shmlimit::describe;
@@ -36,8 +37,13 @@ pub fn run(args: &Presets) -> Result<ExitCode, Failure> {
         }
         None => {
             let width = presets::NAMES.iter().map(|name| name.len()).max().unwrap_or(0);
+            let look = Look::for_stdout();
+            // A pipe has any width.
+            let room = if look.cuts { look.width.saturating_sub(width + 2).max(24) } else { usize::MAX };
             for preset in presets::all() {
-                output::line(&format!("{:width$}  {}", preset.name, preset.about))?;
+                let about: Vec<String> = rows::pieces(preset.about, room).collect();
+                let next = format!("\n{:width$}  ", "");
+                output::line(&format!("{:width$}  {}", preset.name, about.join(&next)))?;
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::args::{Place, priority, time};
 use crate::failure::Failure;
+use crate::output::nanos;
 use crate::run::{VARIABLE_ATTEMPT, VARIABLE_LIMITER};
 use crate::{open, output, screen, told};
 use clap::ValueEnum;
@@ -196,7 +197,6 @@ struct Line<'l> {
 
 impl Line<'_> {
     fn new<'l>(name: &'l str, recorded: &Recorded, state: &'static str) -> Line<'l> {
-        let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Line {
             name,
             class: recorded.class.as_str(),

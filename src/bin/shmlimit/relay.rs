@@ -5,6 +5,7 @@
 //! on; what somebody sent to this process alone is.
 
 use crate::run::Ears;
+use crate::signals::{BY_SIGNAL, ENDING, die_of};
 use nix::libc::SI_KERNEL;
 use nix::sys::signal::{SigSet, Signal, kill, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -31,10 +32,6 @@ const PASSED_ON: [Signal; 11] = [
     Signal::SIGTTOU,
     Signal::SIGCONT,
 ];
-/// Signals by which somebody wants an end.
-const ENDS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
-/// What a shell adds to the number of the signal that ended a command.
-const BY_SIGNAL: i32 = 128;
 
 /// A command under way.
 pub struct Started {
@@ -86,7 +83,7 @@ impl Started {
                 Err(error) => return Err(error.into()),
             };
             let signal = Signal::try_from(news.ssi_signo.cast_signed());
-            called_off |= signal.is_ok_and(|signal| ENDS.contains(&signal) && !is_ignored(signal));
+            called_off |= signal.is_ok_and(|signal| ENDING.contains(&signal) && !is_ignored(signal));
             match signal {
                 Ok(Signal::SIGCHLD) => {
                     if let Some(status) = self.child.try_wait()? {
@@ -145,10 +142,7 @@ impl End {
     /// The command's own code, or 128 and the signal that ended it, as a shell has it.
     pub fn into_exit_code(self) -> ExitCode {
         if self.interrupted_by_terminal && self.status.signal() == Some(Signal::SIGINT as i32) {
-            // A shell ends its loop at Ctrl-C only if what it runs dies of it. Where that is not our fate (the signal
-            // is ignored), the code below says the same.
-            let _ = raise(Signal::SIGINT);
-            let _ = SigSet::from(Signal::SIGINT).thread_unblock();
+            return die_of(Signal::SIGINT);
         }
         let code = self.status.code().or_else(|| self.status.signal().map(|signal| BY_SIGNAL + signal));
         ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))

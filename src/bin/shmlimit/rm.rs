@@ -67,7 +67,9 @@ fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
         removal => removal?,
     };
     let users = match removal {
-        Removal::Removed if args.json => return say(&Line { name, removed: true, users: Vec::new() }),
+        Removal::Removed if args.json => {
+            return output::json(&Line { name, removed: true, users: Vec::new() });
+        }
         Removal::Removed => return output::line(&format!("{name}: removed")),
         Removal::InUse(users) => users,
         _ => return Err(open::unknown(place, name)),
@@ -75,7 +77,7 @@ fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
     let message = in_use(name, &users);
     if args.json {
         let users = users.into_iter().map(|(pid, program)| User { pid, program }).collect();
-        say(&Line { name, removed: false, users })?;
+        output::json(&Line { name, removed: false, users })?;
     }
     Err(Failure::Refused { message, ever: true })
 }
@@ -90,8 +92,4 @@ fn in_use(name: &str, users: &[(u32, String)]) -> String {
         "{name}: in use by {}, and left alone; end them first, or remove it all the same with: shmlimit rm {name} --force",
         list.join(", ")
     )
-}
-
-fn say(line: &Line<'_>) -> Result<(), Failure> {
-    output::line(&serde_json::to_string(line).map_err(std::io::Error::from)?)
 }

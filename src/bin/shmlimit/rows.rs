@@ -132,7 +132,7 @@ pub fn write(out: &mut String, look: Look, label: (&str, usize), parts: &[Part])
 }
 
 /// A text in pieces of whole words, none longer than `room` if the words allow.
-fn pieces(text: &str, room: usize) -> impl Iterator<Item = String> {
+pub fn pieces(text: &str, room: usize) -> impl Iterator<Item = String> {
     let mut pieces = vec![String::new()];
     for word in text.split(' ') {
         let last = pieces.last_mut().expect("there is always one");

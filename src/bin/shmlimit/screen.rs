@@ -1,6 +1,7 @@
 //! A limiter in words, for people.
 
 use crate::next::{self, Change, Mood, verdict};
+use crate::output::nanos;
 use crate::rows::{self, Look, Part};
 use crate::{condition, crowd};
 use shmlimit::{Counts, Fairness, Policy, RuleSnapshot, Snapshot, describe};
@@ -151,8 +152,7 @@ fn write_counts(out: &mut String, counts: &Counts, width: usize, look: Look) {
 
 /// What a rule allows, and how it counts.
 pub fn terms(rule: &RuleSnapshot) -> String {
-    let nanos = u64::try_from(rule.period.as_nanos()).unwrap_or(u64::MAX);
-    let terms = format!("{} per {}", rule.limit, describe::duration(shmlimit::Nanos(nanos)));
+    let terms = format!("{} per {}", rule.limit, describe::duration(shmlimit::Nanos(nanos(rule.period))));
     // A rule without a name of its own has the algorithm's.
     if rule.name == rule.algorithm { terms } else { format!("{terms}, {}", rule.algorithm) }
 }

@@ -1,10 +1,11 @@
 //! `status`: what there is, how much is left, who uses it. Makes nothing.
 
-use crate::args::{Place, time};
+use crate::args::{Place, is_bare, time};
 use crate::condition::ConditionLine;
 use crate::failure::Failure;
 use crate::lookout::{Lookout, without_me};
 use crate::next::{Change, ChangeLine};
+use crate::output::nanos;
 use crate::rows::Look;
 use crate::{open, output, screen, watch};
 use serde::Serialize;
@@ -68,7 +69,7 @@ pub fn run(place: &Place, args: &Status) -> Result<ExitCode, Failure> {
 /// `--watch NAME` is what people type: what is no time and could be a name is one.
 fn interval<'a>(often: &'a str, name: Option<&'a str>) -> Result<(Duration, Option<&'a str>), Failure> {
     let wrong = |why: &str| Failure::Usage(format!("--watch {often:?}: {why}"));
-    let bare = !often.is_empty() && often.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let bare = is_bare(often);
     let every = time(&if bare { format!("{often}s") } else { often.to_owned() });
     match every {
         Ok(every) if every < SHORTEST => Err(wrong("must be at least 100ms")),
@@ -290,8 +291,4 @@ impl<'s> From<&'s WaiterSnapshot> for WaiterLine<'s> {
             gives_up_in_ns: one.gives_up_in.map(nanos),
         }
     }
-}
-
-fn nanos(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::lookout::{Lookout, Sight};
 use crate::output;
 use crate::rows::{self, Look};
-use crate::screen;
-use nix::sys::signal::{SigSet, Signal};
+use crate::{screen, signals};
+use nix::sys::signal::Signal;
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -90,18 +90,10 @@ fn in_place(block: &str, every: Duration, look: Look) -> String {
     frame + CLEAR_BELOW
 }
 
-/// News of windows that changed their size. No handler is installed: the signal is blocked and waited for.
+/// News of windows that changed their size.
 fn resizes() -> Result<Receiver<()>, Failure> {
-    let signals = SigSet::from(Signal::SIGWINCH);
-    signals.thread_block().map_err(std::io::Error::from)?;
     let (send, receive) = channel();
-    std::thread::spawn(move || {
-        while signals.wait().is_ok() {
-            if send.send(()).is_err() {
-                return;
-            }
-        }
-    });
+    signals::hear(&[Signal::SIGWINCH], move |_| send.send(()).is_ok())?;
     Ok(receive)
 }
 

@@ -19,13 +19,14 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 const BENCH_HELP: &str = "\
-Ratios say more than nanoseconds: the unit is one precise clock read, which every limiter must make. Subjects take
-turns, and the median counts, so that whatever disturbs the machine disturbs all of them; still, run it when nothing
-else runs. The limiters live in a directory of their own, which is removed at the end; yours are not touched.
-\"nearly\" is within 10 % of a target, which other work on the machine may explain; (goal) is not required.
-docs/benchmarks.md tells how each figure is taken.
+Ratios say more than nanoseconds: the unit is one precise clock read, which every limiter must make. Subjects \
+take turns, and the median counts, so that whatever disturbs the machine disturbs all of them; still, run it when \
+nothing else runs. The limiters live in a directory of their own, which is removed at the end; yours are not touched.
 
-Exit codes: 0 measured, whatever the figures say; with --check 1 if a required target is missed; 2 usage, 1 anything
+\"nearly\" is within 10 % of a target, which other work on the machine may explain; (goal) is not required. How each \
+figure is taken: docs/benchmarks.md.
+
+Exit codes: 0 measured, whatever the figures say; with --check 1 if a required target is missed; 2 usage, 1 anything \
 else.";
 
 #[derive(Debug, clap::Args)]

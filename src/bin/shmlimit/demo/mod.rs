@@ -7,9 +7,9 @@ mod show;
 mod stage;
 mod view;
 
-use crate::caretaker;
 use crate::failure::Failure;
 use crate::output::{self, Paint};
+use crate::{caretaker, signals};
 use cast::{CAST, Half, Kind, LIMITER, Manner, Part};
 use nix::sys::signal::Signal;
 use server::{Limit, RETRY_AFTER, Server};
@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 use view::Picture;
 
 const DEMO_HELP: &str = "\
-A server on this machine allows so many calls a second; four programs want that many each. In the first half each of
-them limits itself, as programs do that know nothing of each other. In the second all of them ask one limiter. Then
-the server tells one of them to wait, and you see whether the others hear it. The limiter lives in a directory of its
-own, which is removed at the end; your limiters are not touched.
+A server on this machine allows so many calls a second; four programs want that many each. In the first half each \
+of them limits itself, as programs do that know nothing of each other. In the second all of them ask one limiter. \
+Then the server tells one of them to wait, and you see whether the others hear it. The limiter lives in a directory \
+of its own, which is removed at the end; your limiters are not touched.
 
 Exit codes: 0 it went as promised, 1 it did not, or could not be shown (the last line says why), 2 usage.";
 
@@ -79,7 +79,7 @@ pub fn run(args: &Demo) -> Result<ExitCode, Failure> {
     }
     match play(args) {
         Ok(code) => Ok(code),
-        Err(End::Asked(signal)) => Ok(stage::end_by(signal)),
+        Err(End::Asked(signal)) => Ok(signals::die_of(signal)),
         Err(End::Failed(failure)) => Err(failure),
     }
 }

@@ -1,16 +1,17 @@
 //! Where the show is played: the programs, and the signals that end it before its time.
 
 use super::cast::{Kind, Part};
-use crate::caretaker::{Caretaker, ENDING, ENOUGH, reap};
+use crate::caretaker::{Caretaker, ENOUGH, reap};
 use crate::failure::Failure;
-use nix::sys::signal::{SigSet, Signal, raise};
+use crate::signals::ENDING;
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use shmlimit::tool::spawn_with_mask;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitCode, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Instant;
 
 pub struct Stage {
@@ -102,11 +103,4 @@ impl Drop for Stage {
     fn drop(&mut self) {
         self.clear();
     }
-}
-
-/// Ends as the signal wants it, so that a shell sees why.
-pub fn end_by(signal: Signal) -> ExitCode {
-    let _ = raise(signal);
-    let _ = SigSet::from(signal).thread_unblock();
-    ExitCode::from(u8::try_from(128 + signal as i32).unwrap_or(1))
 }

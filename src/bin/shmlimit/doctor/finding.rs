@@ -102,7 +102,7 @@ pub fn write(findings: &[Finding], json: bool) -> Result<(), Failure> {
     let paint = Paint::for_stdout();
     for finding in findings {
         if json {
-            output::line(&serde_json::to_string(finding).map_err(std::io::Error::from)?)?;
+            output::json(finding)?;
         } else {
             output::line(&finding.text(paint))?;
         }

@@ -172,6 +172,20 @@ mod tests {
         assert_eq!((lines(&path), fs::read_dir(place.path()).unwrap().count()), (vec!["no2".to_owned()], 1));
     }
 
+    /// Each keeps the file open: who finds it renamed must follow the name, or write to an older part for ever.
+    #[test]
+    fn r117_who_has_the_file_open_while_another_rotates_it_goes_on_in_the_new_one() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("log");
+        let [mut a, mut b] = [(), ()].map(|()| Bounded::new(path.clone(), 10, 2));
+        b.append(b"b0\n").unwrap();
+        for line in [b"a0\n", b"a1\n", b"a2\n"] {
+            a.append(line).unwrap();
+        }
+        b.append(b"b1\n").unwrap();
+        assert_eq!([lines(&a.part(1)), lines(&path)], [vec!["b0", "a0", "a1"], vec!["a2", "b1"]]);
+    }
+
     #[test]
     fn a_writer_that_was_stopped_does_not_stop_others() {
         let place = tempfile::tempdir().unwrap();

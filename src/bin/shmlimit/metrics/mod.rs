@@ -32,7 +32,7 @@ As a series of JSON lines:
 
 Names and meanings: docs/metrics.md.
 
-Exit codes: 0 done, or ended by SIGINT, SIGTERM or SIGHUP; 2 usage; 1 anything
+Exit codes: 0 done, or ended by SIGINT, SIGTERM or SIGHUP; 2 usage; 1 anything \
 else, also if a limiter could not be looked at (its shmlimit_up is 0).";
 
 #[derive(Debug, clap::Args)]

@@ -89,7 +89,11 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
         let left = rule.remaining as f64 / rule.capacity.max(1) as f64;
         let bar = theme.look.bar(rule.remaining, rule.capacity, cells);
         let text = format!("  {} of {} {} left", rule.remaining, rule.capacity, rule.unit);
-        let terms = format!("  {}", crate::screen::terms(rule));
+        // Rather without the algorithm than cut within a word.
+        let mut terms = format!("  {}", crate::screen::terms(rule));
+        if label_width + 2 + cells + text.chars().count() + terms.chars().count() > usize::from(width) {
+            terms.truncate(terms.find(',').unwrap_or(terms.len()));
+        }
         say(
             &rule.name,
             vec![Span::styled(bar, theme.level(left)), Span::raw(text), Span::styled(terms, theme.dim())],
@@ -194,7 +198,7 @@ fn users<'a>(track: &Track, theme: &Theme) -> Listed<'a> {
     let heading = ["PID", "GRANT/s", "SHARE", "", "HOLDS", "WAITS", "GRANTED", "REFUSED"];
     let mut heading: Vec<Cell> = heading.into_iter().map(right).collect();
     heading.insert(1, Cell::from("PROGRAM"));
-    let widths = [9, 15, 8, 5, 10, 5, 5, 8, 8].map(Constraint::Length).into();
+    let widths = [8, 15, 8, 5, 10, 5, 5, 8, 8].map(Constraint::Length).into();
     let rows = track.users.iter().map(|user| {
         let here = user.pid.is_some();
         let number = |number: u64| right(if here { short(number) } else { String::new() });
@@ -227,7 +231,7 @@ fn waiters<'a>(seen: &Snapshot) -> Listed<'a> {
         right("GIVES UP"),
         Cell::from("COST"),
     ];
-    let widths = [9, 15, 8, 10, 8, 8, 20].map(Constraint::Length).into();
+    let widths = [8, 15, 8, 10, 8, 8, 17].map(Constraint::Length).into();
     let rows = seen.queue.iter().map(|one| {
         Row::new(vec![
             right(one.pid.to_string()),

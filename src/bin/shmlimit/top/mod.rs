@@ -13,12 +13,12 @@ mod terminal;
 use crate::args::Place;
 use crate::failure::Failure;
 use crate::lookout::Lookout;
-use crate::{open, rows};
+use crate::{open, rows, signals};
 use draw::Theme;
 use input::{App, Then};
 use model::Model;
 use news::News;
-use nix::sys::signal::{SigSet, Signal, raise};
+use nix::sys::signal::Signal;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -52,12 +52,7 @@ pub fn run(place: &Place, args: &Top) -> Result<ExitCode, Failure> {
     drop(screen);
     match ended? {
         None => Ok(ExitCode::SUCCESS),
-        Some(signal) => {
-            // Who sent it wants to see that it worked. Where that is not our fate, the code says the same.
-            let _ = raise(signal);
-            let _ = SigSet::from(signal).thread_unblock();
-            Ok(ExitCode::from(128 + signal as u8))
-        }
+        Some(signal) => Ok(signals::die_of(signal)),
     }
 }
 

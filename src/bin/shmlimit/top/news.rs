@@ -1,7 +1,8 @@
 //! What happens to `top`: keys, windows that change, signals. All of it comes through one channel.
 
 use crate::failure::Failure;
-use nix::sys::signal::{SigSet, Signal};
+use crate::signals;
+use nix::sys::signal::Signal;
 use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use std::io;
 use std::sync::mpsc::{Receiver, channel};
@@ -19,18 +20,9 @@ const HEARD: [Signal; 6] =
 
 /// From here on signals do not end the process; they are told.
 pub fn listen() -> Result<Receiver<News>, Failure> {
-    // No handler is installed: they are blocked, in all threads to come, and waited for.
-    let signals: SigSet = HEARD.into_iter().collect();
-    signals.thread_block().map_err(io::Error::from)?;
     let (send, receive) = channel();
     let heard = send.clone();
-    std::thread::spawn(move || {
-        while let Ok(signal) = signals.wait() {
-            if heard.send(News::Signal(signal)).is_err() {
-                return;
-            }
-        }
-    });
+    signals::hear(&HEARD, move |signal| heard.send(News::Signal(signal)).is_ok())?;
     std::thread::spawn(move || {
         loop {
             let news = match event::read() {

@@ -100,6 +100,22 @@ fn a_usual_terminal_shows_state_rates_shares_and_keys() {
 }
 
 #[test]
+fn those_who_are_gone_are_named_whole_in_80_columns() {
+    let place = tempfile::tempdir().unwrap();
+    let choice = Choice::default().setting("rate", "1000/day");
+    let web = Limiter::builder("web").directory(place.path()).choose(choice).open().unwrap();
+    let mut model = Model::default();
+    for at in 0..3 {
+        web.try_acquire(&Request::new()).unwrap().release().unwrap();
+        let mut snapshot = web.snapshot().unwrap();
+        snapshot.participants.clear();
+        model.update(Duration::from_secs(at), vec![("web".to_owned(), Ok(snapshot))]);
+    }
+    let shown = picture(&model, &mut App::default(), &theme(true), 80, 24);
+    assert!(shown.contains("(came and went) "), "{shown}");
+}
+
+#[test]
 fn without_a_unicode_locale_all_is_ascii() {
     let place = tempfile::tempdir().unwrap();
     let model = model(&place);

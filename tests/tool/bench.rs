@@ -1,0 +1,146 @@
+//! `shmlimit bench`: every figure of the design is measured, in a place of its own that is gone afterwards.
+
+use crate::cli::{Home, binary};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The benchmark, in a place where it must leave nothing.
+fn bench(place: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal", binary(), "bench"]).args(arguments).process_group(0);
+    command.env("TMPDIR", place.path());
+    command
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+const FIGURES: [&str; 24] = [
+    "clock",
+    "granted",
+    "granted_all_on",
+    "denied_rate",
+    "denied_permit",
+    "release",
+    "record",
+    "granted_8_rules",
+    "cas",
+    "flock",
+    "alone",
+    "two",
+    "eight",
+    "eight_p99",
+    "flock_contended",
+    "processor_share",
+    "attach",
+    "process_acquire",
+    "process_status",
+    "process_flock",
+    "process_true",
+    "rate_reached",
+    "jain",
+    "looks",
+];
+
+#[test]
+fn every_figure_of_the_design_has_a_line_with_its_target() {
+    let place = tempfile::tempdir().unwrap();
+    let home = Home::new();
+    let output = bench(&place, &["--quick", "--json"]).env("SHMLIMIT_DIR", home.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = lines(&output);
+    assert_eq!(lines[0]["bench"], "machine");
+    assert_eq!(lines[0]["debug_build"], cfg!(debug_assertions));
+    assert_eq!(lines[0]["quick"], true);
+    for key in FIGURES {
+        let found: Vec<&Value> = lines.iter().filter(|line| line["bench"] == key).collect();
+        let [line] = found[..] else { panic!("{key}: {found:?}") };
+        assert!(line["value"].as_f64().unwrap() > 0.0, "{line}");
+        for text in ["what", "unit"] {
+            assert!(line[text].is_string(), "{line}");
+        }
+        if line["met"].is_boolean() {
+            assert!(line["at_most"].is_number() != line["at_least"].is_number(), "{line}");
+            let measured = line["ratio"].as_f64().or(line["value"].as_f64()).unwrap();
+            let most = line["at_most"].as_f64().is_none_or(|most| measured <= most);
+            let least = line["at_least"].as_f64().is_none_or(|least| measured >= least);
+            assert_eq!(line["met"], most && least, "{line}");
+        }
+    }
+    // The users' own limiters are not touched, and nothing stays.
+    assert_eq!(home.names(), [""; 0]);
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn for_people_it_is_a_table_that_says_how_much_it_is_worth() {
+    let place = tempfile::tempdir().unwrap();
+    let output = bench(&place, &["--quick"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.starts_with("shmlimit 0."), "{text}");
+    assert_eq!(text.contains("a debug build"), cfg!(debug_assertions), "{text}");
+    assert!(!text.contains('\x1b'), "{text}");
+    for part in ["one process", "several processes at once", "coming and going", "eight processes that wait"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // Processors have long names.
+    assert!(text.lines().skip(2).all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn only_check_makes_a_missed_target_a_failure() {
+    let place = tempfile::tempdir().unwrap();
+    let output = bench(&place, &["--quick", "--json", "--check"]).output().unwrap();
+    let missed = lines(&output).into_iter().any(|line| {
+        let measured = line["ratio"].as_f64().or(line["value"].as_f64()).unwrap_or(0.0);
+        let most = line["at_most"].as_f64().is_some_and(|most| measured > most * 1.1);
+        let least = line["at_least"].as_f64().is_some_and(|least| measured < least / 1.1);
+        line["required"] == true && (most || least)
+    });
+    assert_eq!(output.status.code(), Some(i32::from(missed)));
+}
+
+#[test]
+fn whichever_signal_ends_it_no_file_and_no_worker_stays() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
+        let place = tempfile::tempdir().unwrap();
+        let mut child =
+            bench(&place, &["--json"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+        // From the first figure of one process on, those of several are measured.
+        assert!(out.any(|line| line.unwrap().contains("\"flock\"")));
+        kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+        child.wait().unwrap();
+        let by = Instant::now() + Duration::from_secs(20);
+        while let Some(left) = left_behind(&place) {
+            assert!(Instant::now() < by, "{signal}: {left}");
+            sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// A file, or a process that knows the place.
+fn left_behind(place: &TempDir) -> Option<String> {
+    if let Some(file) = fs::read_dir(place.path()).unwrap().next() {
+        return Some(format!("{file:?}"));
+    }
+    let mark = place.path().to_str().unwrap().as_bytes();
+    let knows = |path: &std::path::PathBuf| {
+        let environment = fs::read(path.join("environ")).unwrap_or_default();
+        environment.windows(mark.len()).any(|part| part == mark)
+    };
+    let mut processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+    processes.find(knows).map(|path| format!("{path:?}"))
+}

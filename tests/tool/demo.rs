@@ -1,0 +1,375 @@
+//! `shmlimit demo`: it shows what it promises, in a terminal and in lines, and leaves nothing behind however it ends.
+
+use crate::cli;
+use crate::cli::binary;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Where the demo may leave things: it must not.
+struct Theatre(TempDir);
+
+impl Theatre {
+    fn new() -> Theatre {
+        Theatre(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The demo as an interactive shell would start it, whatever signals the tests were started with.
+    fn demo(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("env");
+        command.args(["--default-signal", binary(), "demo"]).args(arguments);
+        command.env("TMPDIR", self.path()).env_remove("NO_COLOR").process_group(0);
+        command
+    }
+
+    fn play(&self, arguments: &[&str]) -> Output {
+        self.demo(arguments).output().unwrap()
+    }
+
+    /// Processes that were started in this theatre: all of them know where it is.
+    fn processes(&self) -> Vec<PathBuf> {
+        let mark = self.path().to_str().unwrap().as_bytes();
+        let knows = |process: &PathBuf| {
+            let environment = fs::read(process.join("environ")).unwrap_or_default();
+            environment.windows(mark.len()).any(|part| part == mark)
+        };
+        let numbered = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().parse::<u32>().is_ok();
+        let all = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path()).filter(numbered);
+        all.filter(knows).collect()
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+
+    /// Nobody and nothing is left, at the latest in a moment.
+    #[track_caller]
+    fn is_empty(&self) {
+        let by = Instant::now() + Duration::from_secs(20);
+        loop {
+            let left = (self.processes(), self.files());
+            if left.0.is_empty() && left.1.is_empty() {
+                return;
+            }
+            let commands: Vec<_> =
+                left.0.iter().map(|process| fs::read_to_string(process.join("cmdline"))).collect();
+            assert!(Instant::now() < by, "left behind: {left:?} {commands:?}");
+            sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Figures differ from run to run; the words and their order do not.
+fn without_figures(text: &str) -> String {
+    let mut words = String::new();
+    for line in text.lines() {
+        let number = |word: &str| word.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
+        let line: Vec<&str> = line.split(' ').map(|word| if number(word) { "N" } else { word }).collect();
+        words += &line.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+        words.push('\n');
+    }
+    words
+}
+
+#[test]
+fn in_lines_it_shows_429s_without_shmlimit_and_none_with_it() {
+    let theatre = Theatre::new();
+    let output = theatre.play(&["--plain", "--seconds", "2"]);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{out}{err}");
+    assert_eq!(err, "");
+    assert!(!out.contains('\x1b'), "{out}");
+    let line = out.lines().find(|line| line.starts_with("together")).unwrap();
+    let figures: Vec<u64> = line.split_whitespace().skip(1).map(|word| word.parse().unwrap()).collect();
+    let [calls, ok, throttled, calls_with, ok_with, throttled_with] = figures[..] else { panic!("{line}") };
+    assert_eq!(calls, ok + throttled);
+    assert!(throttled > 0, "{out}");
+    assert_eq!((calls_with, throttled_with), (ok_with, 0), "{out}");
+    assert!(ok_with > 0, "{out}");
+    assert!(out.contains("shmlimit init ") && out.contains("shmlimit run "), "{out}");
+    theatre.is_empty();
+}
+
+#[test]
+fn what_is_said_in_lines_is_in_this_order() {
+    let theatre = Theatre::new();
+    // Whatever programs this machine has: with an empty path all four are the tool itself.
+    let output = theatre.demo(&["--plain", "--seconds", "2"]);
+    let output = without_programs(output, &theatre).output().unwrap();
+    let told = text(&output.stdout);
+    // How many calls were under way differs.
+    let told: String =
+        told.lines().filter(|line| !line.starts_with("told")).map(|line| format!("{line}\n")).collect();
+    insta::assert_snapshot!(without_figures(&told));
+    theatre.is_empty();
+}
+
+/// Only the tool itself can be run, as if nothing else were installed.
+fn without_programs(command: Command, theatre: &Theatre) -> Command {
+    let mut bare = Command::new(binary());
+    bare.args(command.get_args().skip(2)).env("TMPDIR", theatre.path()).env("PATH", "/nowhere");
+    bare
+}
+
+#[test]
+fn the_object_has_every_figure_and_says_that_the_promise_held() {
+    let theatre = Theatre::new();
+    let output = theatre.play(&["--json", "--seconds", "2", "--rate", "10/s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout).lines().count(), 1);
+    let object = json(&output);
+    assert_eq!(object["rate"], 10);
+    assert_eq!(object["held"], true);
+    assert_eq!(object["programs"].as_array().unwrap().len(), 4);
+    for half in ["without", "with"] {
+        let sum = |key: &str, list: &str| -> u64 {
+            object[half][list].as_array().unwrap().iter().map(|one| one[key].as_u64().unwrap()).sum()
+        };
+        for key in ["calls", "ok", "throttled"] {
+            assert_eq!(object[half]["total"][key], sum(key, "programs"), "{half} {key}");
+            assert_eq!(object[half]["total"][key], sum(key, "seconds"), "{half} {key}");
+        }
+        // No more than the limit, whoever asked: a burst and a second's worth.
+        let burst = object["burst_of_server"].as_u64().unwrap();
+        assert!(sum("ok", "programs") <= burst + 10, "{object}");
+    }
+    assert_eq!(object["with"]["total"]["throttled"], 0);
+    let told = &object["told"];
+    assert_eq!(told["retry_after_ns"], 1_000_000_000_u64);
+    assert_eq!(told["own_calls"], 0, "the one who was told waits: {object}");
+    theatre.is_empty();
+}
+
+#[test]
+fn who_is_not_there_or_does_not_work_is_played_by_the_tool_which_says_so() {
+    let theatre = Theatre::new();
+    let bin = tempfile::tempdir().unwrap();
+    let python = bin.path().join("python3");
+    fs::write(&python, "#!/bin/sh\necho boom >&2\nexit 1\n").unwrap();
+    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut demo = without_programs(theatre.demo(&["--plain", "--seconds", "2"]), &theatre);
+    let output = demo.env("PATH", bin.path()).output().unwrap();
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{out}{}", text(&output.stderr));
+    assert!(out.contains("note: python3 does not work here (boom): this tool plays its part"), "{out}");
+    for name in ["rust 1", "rust 2", "rust 3", "rust 4"] {
+        assert!(out.lines().any(|line| line.starts_with(name)), "{name}: {out}");
+    }
+    theatre.is_empty();
+}
+
+#[test]
+fn settings_of_the_users_own_limiters_do_not_reach_the_demo() {
+    let theatre = Theatre::new();
+    let home = cli::Home::new();
+    let mut demo = theatre.demo(&["--json", "--seconds", "2"]);
+    demo.env("SHMLIMIT_DIR", home.path()).env("SHMLIMIT_BUCKET_CAP", "1000").env("SHMLIMIT_GROUP", "mine");
+    demo.env("http_proxy", "http://127.0.0.1:9");
+    let output = demo.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(json(&output)["with"]["total"]["throttled"], 0);
+    assert_eq!(home.names(), [""; 0]);
+    theatre.is_empty();
+}
+
+#[test]
+fn a_rate_that_could_not_be_broken_is_refused() {
+    let theatre = Theatre::new();
+    for rate in ["0", "4/s", "51/s", "20/m", "many"] {
+        let output = theatre.play(&["--rate", rate]);
+        assert_eq!(output.status.code(), Some(2), "{rate}");
+        assert!(text(&output.stderr).contains("from 5/s to 50/s"), "{rate}");
+    }
+    theatre.is_empty();
+}
+
+/// The demo under way, in the half of that word.
+fn started(theatre: &Theatre, half: &str) -> (Child, BufReader<ChildStdout>) {
+    let mut child = theatre
+        .demo(&["--plain", "--seconds", "60"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with(half) {
+        line.clear();
+        assert!(out.read_line(&mut line).unwrap() > 0, "ended before {half}");
+    }
+    (child, out)
+}
+
+#[test]
+fn whichever_signal_ends_it_no_process_and_no_file_stays() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
+        let theatre = Theatre::new();
+        let (mut child, _out) = started(&theatre, "without");
+        assert!(theatre.processes().len() >= 5, "four programs and the demo: {:?}", theatre.processes());
+        assert_eq!(theatre.files().len(), 1);
+        kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(signal as i32));
+        theatre.is_empty();
+    }
+}
+
+#[test]
+fn killed_while_its_programs_wait_for_the_limiter_it_leaves_nobody() {
+    let theatre = Theatre::new();
+    let mut child = theatre
+        .demo(&["--plain", "--seconds", "4"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("with ")), "the second half");
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).unwrap();
+    child.wait().unwrap();
+    theatre.is_empty();
+}
+
+#[test]
+fn a_reader_who_goes_away_ends_it_well() {
+    let theatre = Theatre::new();
+    let (mut child, out) = started(&theatre, "without");
+    drop(out);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    theatre.is_empty();
+}
+
+/// A terminal of tmux, of that size.
+struct Terminal {
+    socket: String,
+}
+
+impl Terminal {
+    fn open(theatre: &Theatre, name: &str, columns: u32, rows: u32, command: &str) -> Terminal {
+        let terminal = Terminal { socket: format!("shmlimit-{name}-{}", std::process::id()) };
+        let shell =
+            format!("TMPDIR='{}' {command}; printf 'ended with %s' $?; exec cat", theatre.path().display());
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &columns, "-y", &rows, &shell]);
+        terminal
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> String {
+        let output = Command::new("tmux").args(["-L", &self.socket]).args(arguments).output().expect("tmux");
+        assert!(output.status.success(), "tmux {arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    #[track_caller]
+    fn wait_for(&self, words: &str) -> String {
+        let by = Instant::now() + Duration::from_secs(60);
+        loop {
+            let screen = self.screen();
+            if screen.contains(words) {
+                return screen;
+            }
+            assert!(Instant::now() < by, "no {words:?} in:\n{screen}");
+            sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = Command::new("tmux").args(["-L", &self.socket, "kill-server"]).output();
+    }
+}
+
+#[test]
+fn in_a_terminal_of_80_columns_and_24_lines_the_whole_show_is_on_one_screen() {
+    let theatre = Theatre::new();
+    let command = format!("'{}' demo --seconds 2", binary());
+    let terminal = Terminal::open(&theatre, "show", 80, 24, &command);
+    let during = terminal.wait_for(" s of 1.0");
+    assert!(during.contains("together"), "{during}");
+    let end = terminal.wait_for("ended with");
+    assert!(end.contains("ended with 0"), "{end}");
+    assert!(end.starts_with("shmlimit demo:"), "the first line is still there:\n{end}");
+    for part in ["1 each limits itself", "2 all share one shmlimit", "was told", "no 429s", "Now:"] {
+        assert_eq!(end.matches(part).count(), 1, "{part:?} once in:\n{end}");
+    }
+    let coloured = terminal.tmux(&["capture-pane", "-e", "-p"]);
+    assert!(coloured.contains("\x1b[32m█") && coloured.contains("\x1b[31m▒"), "{coloured}");
+    assert_eq!(terminal.tmux(&["display-message", "-p", "#{cursor_flag}"]).trim(), "1");
+    theatre.is_empty();
+}
+
+#[test]
+fn a_small_terminal_stays_clean_and_no_color_is_heard() {
+    let theatre = Theatre::new();
+    let command = format!("NO_COLOR=1 '{}' demo --seconds 2", binary());
+    let terminal = Terminal::open(&theatre, "small", 50, 30, &command);
+    let end = terminal.wait_for("ended with");
+    assert!(end.contains("ended with 0"), "{end}");
+    for part in ["1 without", "2 shmlimit", "together"] {
+        assert_eq!(end.matches(part).count(), 1, "{part:?} once in:\n{end}");
+    }
+    let coloured = terminal.tmux(&["capture-pane", "-e", "-p"]);
+    assert!(!coloured.contains("\x1b["), "{coloured}");
+    theatre.is_empty();
+}
+
+#[test]
+fn ctrl_c_in_a_terminal_gives_it_back_as_it_was() {
+    let theatre = Theatre::new();
+    let command = format!("'{}' demo --seconds 60", binary());
+    let terminal = Terminal::open(&theatre, "keys", 80, 24, &format!("trap : INT; {command}"));
+    terminal.wait_for(" s of 30.0");
+    terminal.tmux(&["send-keys", "C-c"]);
+    terminal.wait_for("ended with 130");
+    assert_eq!(terminal.tmux(&["display-message", "-p", "#{cursor_flag}"]).trim(), "1");
+    theatre.is_empty();
+}
+
+#[test]
+fn ctrl_z_in_a_terminal_leaves_the_shell_its_cursor() {
+    let theatre = Theatre::new();
+    let terminal = Terminal::open(&theatre, "stop", 80, 24, "bash --norc -i");
+    terminal.tmux(&["send-keys", &format!("'{}' demo --seconds 60", binary()), "Enter"]);
+    terminal.wait_for(" s of 30.0");
+    terminal.tmux(&["send-keys", "C-z"]);
+    terminal.wait_for("Stopped");
+    assert_eq!(terminal.tmux(&["display-message", "-p", "#{cursor_flag}"]).trim(), "1");
+    terminal.tmux(&["send-keys", "kill -TERM %1; fg; exit 7", "Enter"]);
+    terminal.wait_for("ended with 7");
+    theatre.is_empty();
+}
+
+#[test]
+fn what_clears_away_after_a_show_touches_nothing_if_started_by_hand() {
+    let theatre = Theatre::new();
+    let directory = theatre.path().join("mine");
+    std::fs::create_dir(&directory).unwrap();
+    let output = theatre.demo(&["--act-as", "caretaker"]).arg(&directory).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(directory.is_dir());
+}

@@ -1,0 +1,362 @@
+//! `shmlimit doctor`: what is wrong with the directory, the machine and those who use limiters, and its repair.
+
+use crate::cli::{Answer, Home, binary};
+use crate::queue;
+use crate::queue::{Holder, start_waiting, wait_until, waiting};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+/// What the doctor says, without the environment of the tests.
+fn doctor(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Answer {
+    let output = Command::new(binary())
+        .arg("doctor")
+        .args(arguments)
+        .env_clear()
+        .env("SHMLIMIT_DIR", home.path())
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    Answer {
+        code: output.status.code().expect("ended by itself"),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn lines(answer: &Answer) -> Vec<Value> {
+    answer.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What is not well.
+fn complaints(home: &Home, arguments: &[&str]) -> Vec<Value> {
+    let all = lines(&doctor(home, &[&["--json"], arguments].concat(), &[]));
+    all.into_iter().filter(|line| line["level"] != "ok").collect()
+}
+
+/// The only complaint, which has all these parts.
+#[track_caller]
+fn complains(home: &Home, level: &str, parts: &[&str]) -> Value {
+    let found = complaints(home, &[]);
+    let [one] = &found[..] else { panic!("not one complaint: {found:?}") };
+    assert_eq!((&one["level"], &one["fixed"]), (&level.into(), &false.into()), "{one}");
+    for part in parts {
+        assert!(one.to_string().contains(part), "{part:?} is not in {one}");
+    }
+    one.clone()
+}
+
+/// `--fix` puts right what there is, and then there is nothing more.
+#[track_caller]
+fn is_fixed(home: &Home, parts: &[&str]) {
+    let fixed = complaints(home, &["--fix"]);
+    let [one] = &fixed[..] else { panic!("not one repair: {fixed:?}") };
+    assert_eq!((&one["fixed"], &one["advice"]), (&true.into(), &Value::Null), "{one}");
+    for part in parts {
+        assert!(one.to_string().contains(part), "{part:?} is not in {one}");
+    }
+    assert_eq!(complaints(home, &["--fix"]), Vec::<Value>::new(), "the second time there is nothing to do");
+}
+
+#[test]
+fn all_is_well_says_so_and_changes_nothing() {
+    let home = Home::with(&["api", "--rate", "35/s"]);
+    let before = home.contents();
+    let answer = doctor(&home, &[], &[]);
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(&regex_escaped(home.path().to_str().unwrap()), "DIR");
+    settings.add_filter(r"booted \S+ ago", "booted TIME ago");
+    settings.add_filter(r"owner \S+\)", "owner USER)");
+    settings.add_filter(r"in memory, emptied at boot|on a disk, kept over a reboot", "SOMEWHERE");
+    settings.bind(|| insta::assert_snapshot!("doctor_all_is_well", answer.succeeds()));
+    assert!(home.contents() == before, "looking changed something");
+}
+
+fn regex_escaped(path: &str) -> String {
+    path.replace('.', r"\.")
+}
+
+#[test]
+fn the_keys_of_json_are_a_contract() {
+    let home = Home::with(&["api", "--rate", "35/s"]);
+    let found = lines(&doctor(&home, &["--json"], &[]));
+    for line in &found {
+        let keys: Vec<&String> = line.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["advice", "check", "fixed", "level", "message", "subject"]);
+    }
+    let checks: Vec<&str> = found.iter().map(|line| line["check"].as_str().unwrap()).collect();
+    assert_eq!(checks, ["clock", "environment", "directory", "storage", "limiter"]);
+}
+
+#[test]
+fn r113_permits_and_places_of_the_killed_are_found_and_given_back() {
+    let home = Home::with(&["api", "--concurrency", "2"]);
+    let (mut child, _out, ready) = home.start(&["run", "api", "--", "sh", "-c", "echo ready; exec sleep 60"]);
+    assert_eq!(ready, "ready");
+    assert_eq!(complaints(&home, &[]), Vec::<Value>::new(), "a living holder is no reason to complain");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    complains(&home, "warn", &["api", "1 process that died", "1 permit is held by the dead", "--fix"]);
+    is_fixed(&home, &["1 place freed"]);
+    assert_eq!(home.status("api")["held_by_dead"], 0);
+}
+
+#[test]
+fn calls_of_the_killed_are_taken_out_of_the_queue() {
+    let home = Home::with(&["api", "--concurrency", "1"]);
+    let holder = Holder::new(&home, "api");
+    let mut waiter = start_waiting(&home, "api", &["acquire", "api"], &[]);
+    waiter.kill().unwrap();
+    waiter.wait().unwrap();
+    let found = complaints(&home, &[]);
+    assert!(found[0].to_string().contains("1 call of the dead is in the queue"), "{found:?}");
+    is_fixed(&home, &["put right"]);
+    let status = home.status("api");
+    assert_eq!(
+        (waiting(&status).len(), &status["in_flight"]),
+        (0, &1.into()),
+        "the living keep what they have"
+    );
+    holder.let_go();
+}
+
+#[test]
+fn a_stopped_waiter_is_named_with_the_way_on_and_left_alone() {
+    let home = Home::with(&["api", "--concurrency", "1"]);
+    let holder = Holder::new(&home, "api");
+    let mut waiter = start_waiting(&home, "api", &["acquire", "api"], &[]);
+    let pid = waiter.id();
+    let signal = |signal| kill(Pid::from_raw(pid as i32), signal).unwrap();
+    signal(Signal::SIGSTOP);
+    wait_until(&home, "api", |_| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T "));
+    let way_on = format!("kill -CONT {pid}");
+    complains(&home, "warn", &["is stopped", "waits in the queue", &way_on]);
+    assert_eq!(complaints(&home, &["--fix"]).len(), 1, "nobody but its user may end it");
+    signal(Signal::SIGCONT);
+    assert_eq!(waiting(&home.status("api")), [pid]);
+    holder.let_go();
+    assert!(waiter.wait().unwrap().success(), "the doctor has not harmed it");
+}
+
+#[test]
+fn old_temporary_files_of_ours_are_removed_and_nothing_else() {
+    let home = Home::with(&["api", "--rate", "9/s"]);
+    let path = |name: &str| home.path().join(name);
+    let old = SystemTime::now() - Duration::from_secs(3600);
+    let make = |name: &str| {
+        let file = File::create(path(name)).unwrap();
+        file.set_modified(old).unwrap();
+    };
+    make(".shmlimit-123-18f0a.tmp");
+    make(".shmlimit-123.tmp");
+    make("notes.txt");
+    File::create(path(".shmlimit-124-18f0b.tmp")).unwrap();
+    symlink(path("notes.txt"), path(".shmlimit-125-18f0c.tmp")).unwrap();
+    complains(&home, "warn", &[".shmlimit-123-18f0a.tmp", "killed while it made a limiter"]);
+    is_fixed(&home, &["removed"]);
+    let left = [
+        ".shmlimit-123.tmp",
+        ".shmlimit-124-18f0b.tmp",
+        ".shmlimit-125-18f0c.tmp",
+        "api.shm",
+        "notes.txt",
+        "ratelimit.lock",
+    ];
+    assert_eq!(home.names(), left);
+}
+
+#[test]
+fn files_that_others_may_read_or_write_are_closed() {
+    let home = Home::with(&["api", "--rate", "9/s"]);
+    let mode = |name: &str| fs::metadata(home.path().join(name)).unwrap().permissions().mode() & 0o7777;
+    for (name, open, level) in
+        [("api.shm", 0o644, "warn"), ("api.shm", 0o666, "bad"), ("ratelimit.lock", 0o666, "warn")]
+    {
+        fs::set_permissions(home.path().join(name), fs::Permissions::from_mode(open)).unwrap();
+        complains(&home, level, &[&format!("{open:04o}"), "doctor --fix"]);
+        assert_eq!(mode(name), open, "only looked at");
+        is_fixed(&home, &["now 0600"]);
+        assert_eq!(mode(name), 0o600);
+    }
+    fs::write(home.path().join("letter.shm"), "dear").unwrap();
+    fs::set_permissions(home.path().join("letter.shm"), fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(complaints(&home, &["--fix"])[0]["fixed"], false, "what is no segment is left alone");
+    assert_eq!(mode("letter.shm"), 0o666);
+}
+
+#[test]
+fn a_directory_that_anybody_may_write_is_closed_if_it_is_ours_alone() {
+    let home = Home::with(&["api", "--rate", "9/s"]);
+    let open = |mode| fs::set_permissions(home.path(), fs::Permissions::from_mode(mode)).unwrap();
+    open(0o777);
+    assert_eq!(doctor(&home, &[], &[]).code, 1);
+    complains(&home, "bad", &["anybody may write to it", "directory"]);
+    // Group-writable without the set-group-id bit is left to its owner to decide.
+    open(0o707);
+    is_fixed(&home, &["closed to others (mode 0705)"]);
+    // With a sticky bit such as /tmp has, or other things in it, it is somebody's place for something else.
+    for (mode, letter) in [(0o1777, false), (0o707, true)] {
+        if letter {
+            fs::write(home.path().join("letter.txt"), "").unwrap();
+        }
+        open(mode);
+        let found = complaints(&home, &["--fix"]);
+        assert_eq!((found.len(), &found[0]["fixed"]), (1, &false.into()), "{found:?}");
+        assert_eq!(fs::metadata(home.path()).unwrap().permissions().mode() & 0o7777, mode);
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_no_trouble_unless_it_cannot_be_made() {
+    let home = Home::new();
+    let there = home.path().join("new");
+    let answer = doctor(&home, &["--dir", there.to_str().unwrap()], &[]);
+    assert!(answer.succeeds().contains("is not there yet, and made with the first limiter (--dir)"));
+    assert!(!there.exists());
+    let deep = home.path().join("no/such");
+    let answer = doctor(&home, &["--dir", deep.to_str().unwrap()], &[]);
+    assert_eq!(answer.code, 1);
+    assert!(answer.out.contains("mkdir -p"), "{}", answer.out);
+}
+
+#[test]
+fn mistyped_variables_are_found_with_the_near_one_and_bad_values_are_bad() {
+    let home = Home::new();
+    let near = doctor(&home, &[], &[("SHMLIMIT_CONCURENCY", "3"), ("ANIVAULT_DATABASE", "x")]);
+    assert!(near.succeeds().contains("did you mean SHMLIMIT_CONCURRENCY?"), "{}", near.out);
+    assert!(!near.out.contains("ANIVAULT_DATABASE"), "another program's variables are its own business");
+    let bad = doctor(&home, &[], &[("SHMLIMIT_CONCURRENCY", "lots")]);
+    assert_eq!(bad.code, 1);
+    assert!(bad.out.contains("SHMLIMIT_CONCURRENCY = \"lots\""), "{}", bad.out);
+    let good = doctor(&home, &[], &[("SHMLIMIT_CONCURRENCY", "3")]);
+    assert!(good.succeeds().contains("SHMLIMIT_CONCURRENCY=3"));
+}
+
+/// What the library and the tool read must be known to the doctor, or it warns of what works.
+#[test]
+fn every_variable_that_the_source_reads_is_known() {
+    let home = Home::new();
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut folders = vec![source];
+    let mut read = std::collections::BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+                for part in line.split('"').filter(|part| part.starts_with("SHMLIMIT_") && part.len() > 9) {
+                    let name: String =
+                        part.chars().take_while(|c| c.is_ascii_uppercase() || *c == '_').collect();
+                    // Only tests have these.
+                    if !name.starts_with("SHMLIMIT_TEST_") && !path.ends_with("names.rs") {
+                        read.insert(name);
+                    }
+                }
+            }
+        }
+    }
+    assert!(read.contains("SHMLIMIT_DIR") && read.contains("SHMLIMIT_GROUP"), "{read:?}");
+    for name in read.iter().filter(|name| !["SHMLIMIT_DIR", "SHMLIMIT_CONCURENCY"].contains(&name.as_str())) {
+        let answer = doctor(&home, &["--json"], &[(name, "1")]);
+        assert!(!answer.out.contains("is no variable"), "{name}: {}", answer.out);
+    }
+}
+
+#[test]
+fn r142_what_keeps_calls_from_being_made_for_long_is_named_with_its_end() {
+    let home = Home::with(&["tmdb"]);
+    home.tool(&["record", "tmdb", "--status", "429", "--retry-after", "900000"]).succeeds();
+    complains(&home, "warn", &["no call for 23h", "shmlimit force tmdb clear-gate"]);
+    home.tool(&["force", "tmdb", "clear-gate"]).succeeds();
+    home.tool(&["force", "tmdb", "offline"]).succeeds();
+    complains(&home, "warn", &["an operator put it offline", "shmlimit force tmdb online"]);
+    home.tool(&["force", "tmdb", "cache_only"]).succeeds();
+    complains(&home, "warn", &["cache_only", "no auto_recover", "breaker.auto_recover 15m"]);
+    home.tool(&["set", "tmdb", "breaker.auto_recover", "15m"]).succeeds();
+    home.tool(&["force", "tmdb", "normal"]).succeeds();
+    assert_eq!(complaints(&home, &[]), Vec::<Value>::new());
+}
+
+#[test]
+fn r134_a_rule_of_an_hour_or_more_belongs_on_a_disk() {
+    if !std::path::Path::new("/dev/shm").is_dir() {
+        eprintln!("not tested: there is no place in memory here");
+        return;
+    }
+    let home = Home::with(&["daily", "--rate", "1000/day"]);
+    complains(&home, "warn", &["an hour or more", "lost when the machine boots"]);
+}
+
+#[test]
+fn only_the_limiters_named_are_looked_at_and_a_mistyped_one_is_refused() {
+    let home = Home::with(&["api", "--rate", "9/s"]);
+    home.tool(&["init", "other", "--rate", "9/s"]).succeeds();
+    let subjects = |arguments: &[&str]| {
+        let all = lines(&doctor(&home, arguments, &[]));
+        let of_limiters = all.into_iter().filter(|line| line["check"] == "limiter");
+        of_limiters.map(|line| line["subject"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(subjects(&["--json"]), ["api", "other"]);
+    assert_eq!(subjects(&["--json", "other"]), ["other"]);
+    doctor(&home, &["othre"], &[]).fails(2, &["did you mean \"other\""]);
+    doctor(&home, &["../other"], &[]).fails(2, &["bad limiter name"]);
+}
+
+/// Who comes, goes, is granted and changes settings all the time must not look dead, damaged or lost.
+#[test]
+fn a_busy_limiter_is_well_and_is_not_harmed() {
+    let home = Home::with(&["api", "--concurrency", "3"]);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let going = || !stop.load(std::sync::atomic::Ordering::Relaxed);
+    // Whoever has a limiter to itself too seldom is told so after a second: on a machine with much to do that happens.
+    let use_it = |limiter: shmlimit::Limiter| {
+        for _ in 0..200 {
+            drop(limiter.try_acquire(&shmlimit::Request::new()));
+        }
+        std::thread::yield_now();
+    };
+    let open = || shmlimit::Limiter::builder("api").directory(home.path()).open_existing();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while going() {
+                    if let Ok(limiter) = open() {
+                        use_it(limiter);
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            let limiter = queue::open(&home, "api");
+            for most in ["3", "4"].iter().cycle().take_while(|_| going()) {
+                let _ = limiter.set("concurrency", most);
+                std::thread::yield_now();
+            }
+        });
+        let found: Vec<Value> =
+            (0..20).flat_map(|i| complaints(&home, if i % 2 == 0 { &[] } else { &["--fix"] })).collect();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(found, Vec::<Value>::new());
+    });
+    let status = home.status("api");
+    assert_eq!((&status["in_flight"], &status["resets"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn a_segment_that_the_group_cannot_use_is_shared_with_it() {
+    let home = Home::new();
+    let group = nix::unistd::getegid().to_string();
+    home.tool(&["init", "api", "--rate", "9/s", "--shared-with", &group]).succeeds();
+    assert_eq!(complaints(&home, &[]), Vec::<Value>::new());
+    fs::set_permissions(home.path().join("api.shm"), fs::Permissions::from_mode(0o600)).unwrap();
+    complains(&home, "warn", &["members of the group cannot use it", "0600", "0660"]);
+    is_fixed(&home, &["now 0660"]);
+}

@@ -1,0 +1,180 @@
+//! `shmlimit init`: making a limiter, once or as often as you like.
+
+use crate::cli;
+use crate::cli::Home;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+#[test]
+fn doing_it_twice_is_success_and_changes_nothing() {
+    let home = Home::with(&["api", "--rate", "40/10s", "--burst", "5", "--concurrency", "2"]);
+    home.tool(&["acquire", "api"]).succeeds();
+    let again = home.tool(&["init", "api", "--rate", "40/10s", "--burst", "5", "--concurrency", "2"]);
+    assert!(again.succeeds().contains("there already"));
+    assert!(home.tool(&["init", "api"]).succeeds().contains("there already"));
+    let status = home.status("api");
+    let rule = &status["rules"][0];
+    assert_eq!((&rule["limit"], &rule["capacity"]), (&40.into(), &5.into()));
+    assert_eq!((&rule["period_ns"], &status["concurrency"]), (&10_000_000_000_u64.into(), &2.into()));
+}
+
+#[test]
+fn r144_other_settings_are_refused_and_both_are_shown() {
+    let home = Home::with(&["api", "--rate", "40/10s"]);
+    let refused = home.tool(&["init", "api", "--rate", "50/10s"]);
+    refused.fails(2, &["rules.0.limit: 40 there, 50 asked for", "init api --replace"]);
+    assert_eq!(home.status("api")["rules"][0]["limit"], 40);
+    home.tool(&["init", "api", "--rate", "50/10s", "--replace"]).succeeds();
+    assert_eq!(home.status("api")["rules"][0]["limit"], 50);
+}
+
+#[test]
+fn r143_whose_turn_it_is_is_a_setting_like_any_other() {
+    let home = Home::new();
+    let made =
+        home.tool(&["init", "api", "--rate", "9/s", "--fairness", "fifo", "--background-share", "0.1"]);
+    assert!(made.succeeds().contains("first come, first served; 0.1 for the background"), "{}", made.out);
+    assert!(!home.tool(&["init", "usual", "--rate", "9/s"]).succeeds().contains("first"));
+    home.tool(&["init", "api", "--rate", "9/s", "--background-share", "0.100001"]).fails(
+        2,
+        &["fairness: fifo there, process asked for", "background_share: 0.1 there, 0.100001 asked for"],
+    );
+    let status = home.status("api");
+    assert_eq!((&status["fairness"], &status["background_share"]), (&"fifo".into(), &0.1.into()));
+    for (flag, value, wanted) in [
+        ("--fairness", "lifo", "process or fifo"),
+        ("--background-share", "1.5", "from 0 to 1"),
+        ("--background-share", "-1", "from 0 to 1"),
+        ("--background-share", "0.1234567", "6 digits"),
+    ] {
+        home.tool(&["init", "bad", "--rate", "9/s", flag, value]).fails(2, &[flag, value, wanted]);
+    }
+    home.tool(&["run", "api", "--group", "", "--", "true"]).fails(2, &["--group", "empty"]);
+}
+
+#[test]
+fn r104_flags_go_on_top_of_the_preset_of_that_name() {
+    let home = Home::with(&["tmdb", "--concurrency", "8"]);
+    let status = home.status("tmdb");
+    assert_eq!((&status["concurrency"], &status["rules"][0]["limit"]), (&8.into(), &35.into()));
+    home.tool(&["init", "tmdb", "--rate", "20/s", "--replace"]).succeeds();
+    let status = home.status("tmdb");
+    let rule = &status["rules"][0];
+    assert_eq!((&rule["limit"], &rule["capacity"], &rule["name"]), (&20.into(), &20.into(), &"rps".into()));
+    assert_eq!(status["concurrency"], 4);
+}
+
+#[test]
+fn r111_flags_go_on_top_of_a_file() {
+    let home = Home::new();
+    let file = home.path().join("api.toml");
+    std::fs::write(&file, "concurrency = 3\n[[rules]]\nalgorithm = 'gcra'\nlimit = 4\nperiod = 8\n").unwrap();
+    home.tool(&["init", "api", "--config", file.to_str().unwrap(), "--concurrency", "5"]).succeeds();
+    let status = home.status("api");
+    assert_eq!((&status["concurrency"], &status["rules"][0]["algorithm"]), (&5.into(), &"gcra".into()));
+}
+
+#[test]
+fn every_sample_file_makes_a_limiter() {
+    let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let mut count = 0;
+    for entry in std::fs::read_dir(samples).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            Home::new().tool(&["init", "sample", "--config", path.to_str().unwrap()]).succeeds();
+            count += 1;
+        }
+    }
+    assert!(count >= 3);
+}
+
+#[test]
+fn a_daily_rule_in_memory_is_worth_a_warning() {
+    if !std::path::Path::new("/dev/shm").is_dir() {
+        return;
+    }
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let home = Home::new();
+    let place = place.path().to_str().unwrap();
+    let daily = home.tool(&["--dir", place, "init", "omdb", "--rate", "1000/day"]);
+    assert!(daily.err.contains("warning") && daily.err.contains(place), "{}", daily.err);
+    assert_eq!(daily.code, 0);
+    assert_eq!(home.tool(&["--dir", place, "init", "fast", "--rate", "10/s"]).err, "");
+}
+
+#[test]
+fn p4_a_file_that_is_no_segment_is_not_replaced_either() {
+    let home = Home::new();
+    for content in [b"not a limiter".to_vec(), vec![7; 73_728]] {
+        std::fs::write(home.path().join("video.shm"), &content).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(home.path().join("video.shm"), mode).unwrap();
+        home.tool(&["init", "video", "--rate", "1/s", "--replace"]).fails(1, &["left alone", "move it away"]);
+        assert_eq!(std::fs::read(home.path().join("video.shm")).unwrap(), content);
+    }
+}
+
+#[test]
+fn p4_a_segment_of_another_version_is_replaced_on_demand() {
+    let home = Home::with(&["x", "--rate", "1/s"]);
+    let path = home.path().join("x.shm");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[12] = 9;
+    std::fs::write(&path, &bytes).unwrap();
+    home.tool(&["init", "x", "--rate", "1/s"]).fails(1, &["layout version 9", "--replace"]);
+    bytes.truncate(4096);
+    std::fs::write(&path, &bytes).unwrap();
+    home.tool(&["init", "x", "--rate", "1/s"]).fails(1, &["4096 bytes", "--replace"]);
+    home.tool(&["init", "x", "--rate", "1/s", "--replace"]).succeeds();
+}
+
+#[test]
+fn a_limiter_that_limits_nothing_is_worth_a_warning() {
+    let home = Home::new();
+    let file = home.path().join("empty.toml");
+    std::fs::write(&file, "provider = 'web'\n").unwrap();
+    let empty = home.tool(&["init", "web", "--config", file.to_str().unwrap()]);
+    assert!(empty.err.contains("warning: web limits nothing") && empty.code == 0, "{}", empty.err);
+    assert_eq!(home.tool(&["init", "few", "--concurrency", "2"]).err, "");
+}
+
+#[test]
+fn files_are_private_unless_shared_with_a_group() {
+    let home = Home::with(&["mine", "--rate", "1/s"]);
+    let mode = |name: &str| std::fs::metadata(home.path().join(name)).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode("mine.shm"), mode(".")), (0o600, 0o700));
+    let group = std::fs::metadata(home.path()).unwrap().gid().to_string();
+    // What is there already is not shared behind its users' backs.
+    home.tool(&["init", "mine", "--shared-with", &group]).fails(2, &["--replace"]);
+    assert_eq!((mode("mine.shm"), mode(".")), (0o600, 0o700));
+    home.tool(&["init", "ours", "--rate", "1/s", "--shared-with", &group]).succeeds();
+    assert_eq!((mode("ours.shm"), mode(".")), (0o660, 0o2770));
+    home.tool(&["init", "ours", "--shared-with", &group]).succeeds();
+    home.tool(&["init", "other", "--rate", "1/s", "--shared-with", "no-such-group"])
+        .fails(2, &["no-such-group"]);
+}
+
+/// What fails for want of room must fail before anything has happened to the limiter that is there.
+#[test]
+fn a_replacement_that_does_not_fit_the_disk_leaves_the_limiter_alone() {
+    let home = Home::new();
+    let script = r#"
+        mount -t tmpfs -o size=80k,mode=700 none "$SHMLIMIT_DIR" || exit 99
+        "$0" init x --rate 1/day || exit 98
+        "$0" acquire x || exit 97
+        "$0" init x --rate 1/day --replace
+        echo "replaced: $?"
+        "$0" acquire x --now
+        echo "more: $?"
+    "#;
+    let run = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, cli::binary()])
+        .env("SHMLIMIT_DIR", home.path())
+        .output();
+    let Some(output) = run.ok().filter(|output| output.status.success()) else {
+        eprintln!("not tested: mounting a small tmpfs is not permitted here");
+        return;
+    };
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(out.contains("replaced: 1") && err.contains("free some space"), "{out}{err}");
+    assert!(out.contains("more: 75"), "the budget of the day is spent, whatever was tried: {out}{err}");
+}

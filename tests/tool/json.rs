@@ -1,0 +1,230 @@
+//! `--json`: one object per answer, whose keys stay and are all in docs/json.md.
+
+use crate::cli::{Answer, Home, binary};
+use serde_json::Value;
+use std::process::Command;
+
+const DOCUMENT: &str = include_str!("../../docs/json.md");
+const STATUS: &str = include_str!("../../docs/status-json.md");
+
+/// The part of the document about one verb.
+fn section(verb: &str) -> &'static str {
+    let start = DOCUMENT.find(&format!("## `{verb}`")).unwrap_or_else(|| panic!("{verb} is not documented"));
+    let rest = &DOCUMENT[start + 3..];
+    &rest[..rest.find("\n## ").unwrap_or(rest.len())]
+}
+
+/// The one object of an answer; its keys are these, and all documented for that verb.
+#[track_caller]
+fn object(verb: &str, answer: &Answer, code: i32, keys: &str) -> Value {
+    assert_eq!((answer.code, answer.out.lines().count()), (code, 1), "{}{}", answer.out, answer.err);
+    let value: Value = serde_json::from_str(&answer.out).unwrap();
+    has_keys(&value, keys, section(verb));
+    value
+}
+
+#[track_caller]
+fn has_keys(value: &Value, keys: &str, document: &str) {
+    let found: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(found.join(" "), keys);
+    for key in found {
+        assert!(document.contains(&format!("`{key}`")), "{key} is not documented");
+    }
+}
+
+const ACQUIRE: &str =
+    "allowed delay_ns message name ready_after_ns reason remaining retry_after_ns rule state waited_ns";
+const CONDITION: &str = "concurrency_now consec429 err_rate eta_ns failures gate offline outcomes pace rate reason samples state state_ns transitions";
+
+#[test]
+fn acquire_answers_grants_and_refusals_alike_and_keeps_its_exit_code() {
+    let home = Home::with(&["two", "--rate", "2/day", "--concurrency", "1"]);
+    let granted = object("acquire", &home.tool(&["acquire", "two", "--json"]), 0, ACQUIRE);
+    assert_eq!((&granted["name"], &granted["allowed"]), (&"two".into(), &true.into()));
+    assert_eq!((&granted["remaining"], &granted["retry_after_ns"]), (&1.into(), &0.into()));
+    assert_eq!(
+        (&granted["reason"], &granted["rule"], &granted["message"]),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
+    home.tool(&["acquire", "two"]).succeeds();
+
+    let answer = home.tool(&["acquire", "two", "--now", "--json"]);
+    let refused = object("acquire", &answer, 75, ACQUIRE);
+    assert_eq!(answer.err, "", "an answer, and no error");
+    assert_eq!((&refused["allowed"], &refused["remaining"]), (&false.into(), &0.into()));
+    assert_eq!((&refused["reason"], &refused["rule"]), (&"rate".into(), &"token_bucket".into()));
+    let after = refused["retry_after_ns"].as_u64().unwrap();
+    assert!(after > 0 && after <= 43_200_000_000_000, "half a day at most: {after}");
+    let text = home.tool(&["acquire", "two", "--now"]).err;
+    assert!(text.contains("rule token_bucket has no room now"), "{text}");
+    assert!(
+        refused["message"].as_str().unwrap().starts_with("rule token_bucket has no room now; try again in")
+    );
+
+    let never = object("acquire", &home.tool(&["acquire", "two", "--cost", "3", "--json"]), 2, ACQUIRE);
+    assert_eq!((&never["reason"], &never["retry_after_ns"]), (&"cost_exceeds_limit".into(), &Value::Null));
+    assert_eq!(home.status("two")["in_flight"], 0);
+}
+
+#[test]
+fn r128_what_remains_is_the_least_of_the_units_asked_for_and_for_that_priority() {
+    let home = Home::new();
+    let file = home.path().join("llm.toml");
+    std::fs::write(
+        &file,
+        "[[rules]]\nalgorithm = 'token_bucket'\nlimit = 10\nperiod = '1d'\nreserve = 4\n\
+         [[rules]]\nname = 'tpd'\nalgorithm = 'gcra'\nunit = 'tokens'\nlimit = 1000\nperiod = '1d'\n",
+    )
+    .unwrap();
+    home.tool(&["init", "llm", "--config", file.to_str().unwrap()]).succeeds();
+    let remaining = |arguments: &[&str]| {
+        let answer = home.tool(&[&["acquire", "llm", "--json"], arguments].concat());
+        object("acquire", &answer, 0, ACQUIRE)["remaining"].clone()
+    };
+    assert_eq!(remaining(&[]), 5);
+    assert_eq!(remaining(&["--priority", "user"]), 8);
+    assert_eq!(remaining(&["--cost", "tokens=998", "--priority", "user"]), 2, "of the tokens");
+    assert_eq!(remaining(&["--cost", "0", "--cost", "tokens=1"]), 1, "requests were not asked for");
+}
+
+#[test]
+fn a_refusal_that_nobody_reads_is_no_grant() {
+    let home = Home::with(&["one", "--rate", "1/day"]);
+    home.tool(&["acquire", "one"]).succeeds();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = Command::new(binary())
+        .args(["acquire", "one", "--now", "--json"])
+        .env("SHMLIMIT_DIR", home.path())
+        .stdout(writer)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(75));
+}
+
+#[test]
+fn init_tells_the_settings_and_how_the_limiter_came_to_be() {
+    let home = Home::new();
+    let keys = "directory how name offline settings";
+    let made = object("init", &home.tool(&["init", "api", "--rate", "4/s", "--json"]), 0, keys);
+    assert_eq!((&made["name"], &made["how"]), (&"api".into(), &"made".into()));
+    assert_eq!(made["directory"], home.path().to_str().unwrap());
+    assert_eq!(made["settings"]["rules.0.limit"], "4");
+    let again = object("init", &home.tool(&["init", "api", "--json"]), 0, keys);
+    assert_eq!((&again["how"], &again["settings"]), (&"there".into(), &made["settings"]));
+    let afresh = home.tool(&["init", "api", "--rate", "5/s", "--replace", "--json"]);
+    let afresh = object("init", &afresh, 0, keys);
+    assert_eq!((&afresh["how"], &afresh["offline"]), (&"afresh".into(), &false.into()));
+    assert_eq!(
+        object("init", &home.tool(&["init", "tmdb", "--offline", "--json"]), 0, keys)["offline"],
+        true
+    );
+    // What is said of a setting is what can be set.
+    for (key, value) in made["settings"].as_object().unwrap() {
+        let value = value.as_str().unwrap();
+        let answer = home.tool(&["set", "api", key, value]);
+        assert!(
+            answer.code == 0 || answer.err.contains("cannot be changed") || answer.err.contains("init"),
+            "{key} = {value}: {}",
+            answer.err
+        );
+    }
+}
+
+#[test]
+fn set_tells_every_change_and_no_more() {
+    let home = Home::new();
+    let set = |value| {
+        object("set", &home.tool(&["set", "tmdb", "concurrency", value, "--json"]), 0, "changes name")
+    };
+    let changed = set("6");
+    assert_eq!(changed["changes"].as_array().unwrap().len(), 1);
+    has_keys(&changed["changes"][0], "is key was", section("set"));
+    assert_eq!(changed["changes"][0], serde_json::json!({"key": "concurrency", "was": "4", "is": "6"}));
+    assert_eq!(set("6")["changes"], serde_json::json!([]));
+}
+
+#[test]
+fn force_tells_what_holds_now_with_the_keys_of_status() {
+    let home = Home::new();
+    let answer = home.tool(&["force", "tmdb", "offline", "--json"]);
+    let forced: Value = serde_json::from_str(answer.succeeds()).unwrap();
+    let found: Vec<&str> = forced.as_object().unwrap().keys().map(String::as_str).collect();
+    let (own, shared): (Vec<&str>, Vec<&str>) =
+        found.iter().partition(|key| ["forced", "name"].contains(*key));
+    assert_eq!((own.join(" ").as_str(), shared.join(" ").as_str()), ("forced name", CONDITION));
+    for key in shared {
+        assert!(STATUS.contains(&format!("`{key}`")), "{key} is not documented");
+        // Times differ; the rest is what status says.
+        if !["state_ns", "transitions"].contains(&key) {
+            assert_eq!(forced[key], home.status("tmdb")[key], "{key}");
+        }
+    }
+    assert!(section("force").contains("`forced`"));
+    assert_eq!(
+        (&forced["forced"], &forced["state"], &forced["offline"]),
+        (&"offline".into(), &"sleep".into(), &true.into())
+    );
+}
+
+#[test]
+fn record_tells_the_advice_and_the_limiter() {
+    let home = Home::new();
+    let keys =
+        "class consec429 err_rate name retry samples sleep_max_ns sleep_ns sleep_source state transitions";
+    let answer = home.tool(&["record", "tmdb", "--status", "429", "--retry-after", "30", "--json"]);
+    let told = object("record", &answer, 0, keys);
+    assert_eq!(
+        (&told["name"], &told["class"], &told["retry"]),
+        (&"tmdb".into(), &"429".into(), &true.into())
+    );
+    assert_eq!(
+        (&told["sleep_source"], &told["sleep_ns"]),
+        (&"retry_after".into(), &30_000_000_000_u64.into())
+    );
+}
+
+#[test]
+fn presets_are_one_line_each_or_only_the_one_asked_for() {
+    let home = Home::new();
+    let keys = "about name notes settings source";
+    let all = home.tool(&["presets", "--json"]);
+    let lines: Vec<Value> = all.succeeds().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), shmlimit::presets::NAMES.len());
+    let one = object("presets", &home.tool(&["presets", "tmdb", "--json"]), 0, keys);
+    assert!(lines.contains(&one));
+    assert_eq!(one["settings"]["concurrency"], "4");
+}
+
+#[test]
+fn an_error_leaves_standard_output_empty_and_says_so_in_words() {
+    let home = Home::new();
+    for arguments in [
+        &["acquire", "nothing", "--json"][..],
+        &["acquire", "nothing", "--cost", "x", "--json"],
+        &["init", "nothing", "--json"],
+        &["set", "nothing", "concurrency", "4", "--json"],
+        &["set", "tmdb", "concurency", "4", "--json"],
+        &["force", "nothing", "normal", "--json"],
+        &["record", "nothing", "--status", "200", "--json"],
+        &["presets", "nothing", "--json"],
+        &["status", "nothing", "--json"],
+    ] {
+        home.tool(arguments).fails(2, &[]);
+        assert!(!home.tool(arguments).err.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn rm_and_doctor_have_the_keys_that_are_documented() {
+    let home = Home::with(&["api", "--rate", "4/s"]);
+    for line in home.tool(&["doctor", "--json"]).succeeds().lines() {
+        let finding: Value = serde_json::from_str(line).unwrap();
+        has_keys(&finding, "advice check fixed level message subject", section("doctor"));
+    }
+    let counted =
+        object("record", &home.tool(&["record", "api", "--cache", "hit", "--json"]), 0, "cache name");
+    assert_eq!(counted["cache"], "hit");
+    let removed = object("rm", &home.tool(&["rm", "api", "--json"]), 0, "name removed users");
+    assert_eq!(removed, serde_json::json!({"name": "api", "removed": true, "users": []}));
+}

@@ -1,0 +1,211 @@
+//! `metrics --listen`: whoever asks is served, whatever others send (R116).
+
+use crate::cli::Home;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// The server, ended with the test.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(home: &Home, arguments: &[&str]) -> Server {
+        let mut child = home
+            .as_a_shell_would()
+            .args(["metrics", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address =
+            line.trim().strip_prefix("listening on http://").unwrap().strip_suffix("/metrics").unwrap();
+        Server { address: address.to_owned(), child }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+
+    /// Sends bytes, and reads until the end: the head and the body.
+    fn send(&self, bytes: &[u8]) -> (String, String) {
+        let mut stream = self.connect();
+        // Who answers early may stop reading.
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        // One who is sent away unheard may find the connection reset.
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        (head.to_owned(), body.to_owned())
+    }
+
+    fn get(&self, path: &str, headers: &str) -> (String, String) {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: here\r\n{headers}\r\n").as_bytes())
+    }
+
+    fn end(mut self, signal: Signal) -> Option<i32> {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn whoever_asks_chooses_the_format() {
+    let home = Home::with(&["api", "--rate", "3/day"]);
+    let server = Server::start(&home, &[]);
+    let (head, body) = server.get("/metrics", "");
+    assert!(
+        head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"),
+        "{head}"
+    );
+    assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+    assert!(
+        body.contains("# TYPE shmlimit_granted_total counter\nshmlimit_granted_total{limiter=\"api\"} 0\n")
+    );
+    let accept =
+        "Accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2\r\n";
+    let (head, body) = server.get("/metrics?x=y", accept);
+    assert!(
+        head.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"),
+        "{head}"
+    );
+    assert!(body.ends_with("# EOF\n"));
+    let (head, body) = server.send(b"HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK") && body.is_empty(), "{head}");
+    assert!(server.get("/", "").1.contains("href=\"/metrics\""));
+}
+
+#[test]
+fn what_is_not_there_or_not_allowed_is_said() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    let long = format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(9000));
+    let endless = "GET /".repeat(4000);
+    for (bytes, status) in [
+        (&b"GET /other HTTP/1.1\r\n\r\n"[..], "404 Not Found"),
+        (b"POST /metrics HTTP/1.1\r\nContent-Length: 1\r\n\r\nx", "405 Method Not Allowed"),
+        (b"DELETE / HTTP/1.1\r\n\r\n", "405 Method Not Allowed"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\n\n", "400 Bad Request"),
+        (b"hello\r\n\r\n", "400 Bad Request"),
+        (b"GET /metrics HTTP/3\r\n\r\n", "400 Bad Request"),
+        (b"GET metrics HTTP/1.1\r\n\r\n", "400 Bad Request"),
+        (long.as_bytes(), "431 Request Header Fields Too Large"),
+        (endless.as_bytes(), "431 Request Header Fields Too Large"),
+    ] {
+        let (head, _) = server.send(bytes);
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head}");
+    }
+    assert!(server.send(b"PUT /metrics HTTP/1.1\r\n\r\n").0.contains("\r\nAllow: GET, HEAD\r\n"));
+    assert!(server.get("/metrics", "").0.starts_with("HTTP/1.1 200"), "and it goes on");
+}
+
+/// Those who connect and say nothing, or little, hold up nobody, and more than a few of them are sent away.
+#[test]
+fn slow_clients_hold_up_nobody() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    let mut slow: Vec<TcpStream> = (0..12).map(|_| server.connect()).collect();
+    for stream in &mut slow {
+        stream.write_all(b"GET /metr").unwrap();
+    }
+    assert!(server.get("/metrics", "").0.starts_with("HTTP/1.1 200"), "beside twelve slow ones");
+    slow.extend((0..8).map(|_| server.connect()));
+    let until = Instant::now() + Duration::from_secs(60);
+    // As soon as all sixteen places are taken more are refused, until the time of the slow ones is over.
+    loop {
+        let (head, _) = server.get("/metrics", "");
+        if head.is_empty() || head.starts_with("HTTP/1.1 503") {
+            break;
+        }
+        assert!(Instant::now() < until, "nobody was sent away");
+    }
+    while !server.get("/metrics", "").0.starts_with("HTTP/1.1 200") {
+        assert!(Instant::now() < until, "the slow ones stay");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let mut told = String::new();
+    slow[0].read_to_string(&mut told).unwrap();
+    assert!(told.starts_with("HTTP/1.1 408 Request Timeout"), "{told}");
+}
+
+#[test]
+fn limiters_come_and_go_and_one_may_be_bad() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    let metrics = || server.get("/metrics", "").1;
+    assert!(!metrics().contains("limiter="));
+    home.tool(&["init", "first", "--rate", "5/s"]).succeeds();
+    assert!(metrics().contains("shmlimit_up{limiter=\"first\"} 1\n"));
+    std::fs::write(home.path().join("second.shm"), b"garbage").unwrap();
+    let text = metrics();
+    assert!(text.contains("shmlimit_up{limiter=\"first\"} 1\nshmlimit_up{limiter=\"second\"} 0\n"), "{text}");
+    std::fs::remove_file(home.path().join("first.shm")).unwrap();
+    assert!(!metrics().contains("first"));
+    assert!(home.tool(&["status"]).err.contains("second"), "and the server holds no place of its own");
+}
+
+#[test]
+fn one_who_watches_is_no_participant() {
+    let home = Home::with(&["api", "--rate", "5/s"]);
+    let server = Server::start(&home, &["api"]);
+    for _ in 0..3 {
+        assert!(server.get("/metrics", "").1.contains("shmlimit_participants{limiter=\"api\"} 0\n"));
+    }
+    assert_eq!(home.status("api")["participants"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn signals_end_it_cleanly() {
+    let home = Home::new();
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        assert_eq!(Server::start(&home, &[]).end(signal), Some(0), "{signal}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_said_with_the_way_out() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    let taken = home.tool(&["metrics", "--listen", &server.address]);
+    taken.fails(
+        1,
+        &[&format!("cannot listen on {}", server.address), "another program has that port", "port 0"],
+    );
+    home.tool(&["metrics", "--listen", "nowhere"]).fails(2, &["127.0.0.1:9464"]);
+    home.tool(&["metrics", "--listen", "0", "--format", "ndjson"]).fails(2, &["not ndjson"]);
+    home.tool(&["metrics", "--listen", "0", "--every", "1s"]).fails(2, &["--every"]);
+}
+
+#[test]
+fn another_address_than_the_loopbacks_is_warned_of() {
+    let home = Home::new();
+    let mut child = home
+        .as_a_shell_would()
+        .args(["metrics", "--listen", "0.0.0.0:0"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(line.contains("note: whoever reaches 0.0.0.0:"), "{line}");
+}

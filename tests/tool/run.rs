@@ -1,0 +1,340 @@
+//! `shmlimit run`: the command behaves as if it had been started directly, and its permit never stays behind.
+
+use crate::cli::{Home, binary};
+use nix::pty::openpty;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use shmlimit::internals::layout;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+
+/// One call at a time, and no rule in the way.
+const ONE: [&str; 3] = ["one", "--concurrency", "1"];
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(child.id().cast_signed())
+}
+
+#[test]
+fn on_a_fresh_machine_the_preset_just_works() {
+    let home = Home::new();
+    let place = home.path().join("new");
+    let answer = home.tool(&["--dir", place.to_str().unwrap(), "run", "tmdb", "--", "echo", "hello"]);
+    assert_eq!(answer.succeeds(), "hello\n");
+    let answer = home.tool(&["--dir", place.to_str().unwrap(), "status", "--json"]);
+    let line: serde_json::Value = serde_json::from_str(answer.succeeds()).unwrap();
+    assert_eq!(line["concurrency"], 4);
+    let rule = &line["rules"][0];
+    assert_eq!((&rule["limit"], &rule["capacity"]), (&35.into(), &35.into()));
+    assert_eq!(rule["period_ns"], 1_000_000_000_u64);
+}
+
+#[test]
+fn the_exit_code_is_the_commands() {
+    let home = Home::with(&ONE);
+    for code in [0, 1, 2, 75, 255] {
+        let answer = home.tool(&["run", "one", "--", "sh", "-c", &format!("exit {code}")]);
+        assert_eq!(answer.code, code);
+        assert_eq!(answer.err, "");
+    }
+}
+
+/// The permit may be stuck behind a stopped process; that is not what the command answered.
+#[test]
+fn the_exit_code_is_the_commands_even_if_the_permit_cannot_be_given_back() {
+    let home = Home::with(&ONE);
+    let (mut keeper, _out, _) =
+        home.start(&["run", "one", "--cost", "0", "--", "sh", "-c", "echo up; read line"]);
+    let segment = std::fs::read(home.path().join("one.shm")).unwrap();
+    let owner = (0..512_u32).find(|slot| segment[layout::slot_base(*slot as usize) * 8] & 1 != 0).unwrap();
+    // As if the keeper were stopped while it holds the lock.
+    std::fs::write(home.path().join("lock"), ((owner + 1) << 20).to_ne_bytes()).unwrap();
+    let hold = "dd if=lock of=one.shm bs=4 seek=32 conv=notrunc status=none; exit 7";
+    let command = format!("cd '{}'; {hold}", home.path().display());
+    let answer = home.tool(&["run", "one", "--", "sh", "-c", &command]);
+    assert_eq!(answer.code, 7, "{}", answer.err);
+    assert!(answer.err.contains("is busy"), "{}", answer.err);
+    keeper.kill().unwrap();
+    keeper.wait().unwrap();
+}
+
+#[test]
+fn death_by_a_signal_is_told_as_a_shell_tells_it() {
+    let home = Home::with(&ONE);
+    for (signal, code) in [("TERM", 143), ("KILL", 137), ("INT", 130), ("USR1", 138)] {
+        let script = format!("kill -{signal} $$");
+        let status =
+            home.as_a_shell_would().args(["run", "one", "--", "sh", "-c", &script]).status().unwrap();
+        assert_eq!(status.code(), Some(code));
+    }
+}
+
+#[test]
+fn what_cannot_be_started_gives_back_what_it_took() {
+    let home = Home::with(&["few", "--rate", "2/day", "--concurrency", "1"]);
+    let script = home.path().join("script");
+    std::fs::write(&script, "no program").unwrap();
+    for _ in 0..3 {
+        home.tool(&["run", "few", "--", "no-such-command"]).fails(127, &["no-such-command"]);
+        home.tool(&["run", "few", "--", script.to_str().unwrap()]).fails(126, &["script"]);
+    }
+    let status = home.status("few");
+    assert_eq!(status["rules"][0]["remaining"], 2);
+    assert_eq!(status["in_flight"], 0);
+}
+
+#[test]
+fn input_output_and_arguments_pass_through() {
+    let home = Home::with(&ONE);
+    let output = assert_cmd::Command::cargo_bin("shmlimit")
+        .unwrap()
+        .env("SHMLIMIT_DIR", home.path())
+        .args(["run", "one", "--", "sh", "-c", "cat; echo \"$1\" >&2", "sh", "--timeout -- x"])
+        .write_stdin("through")
+        .output()
+        .unwrap();
+    assert_eq!(output.stdout, b"through");
+    assert_eq!(output.stderr, b"--timeout -- x\n");
+}
+
+#[test]
+fn the_command_gets_the_signal_mask_and_dispositions_that_it_would_have_got() {
+    let home = Home::with(&ONE);
+    let show = ["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"];
+    let directly = Command::new(show[0]).args(&show[1..]).output().unwrap();
+    let inside = home.tool(&[&["run", "one", "--"][..], &show].concat());
+    assert_eq!(inside.succeeds().as_bytes(), directly.stdout);
+    // The same with signals that somebody ignores: nohup, a background job, a parent that wants no news.
+    let ignoring = |rest: &[&str]| {
+        let ignore = ["--ignore-signal=HUP", "--ignore-signal=INT", "--ignore-signal=CHLD"];
+        let words = ignore.iter().chain(rest).chain(&show);
+        let output = Command::new("env").args(words).env("SHMLIMIT_DIR", home.path()).output().unwrap();
+        assert!(output.status.success());
+        output.stdout
+    };
+    assert_eq!(ignoring(&[binary(), "run", "one", "--"]), ignoring(&[]));
+    assert_ne!(ignoring(&[]), directly.stdout);
+}
+
+#[test]
+fn an_exit_code_survives_a_parent_that_ignores_sigchld() {
+    let home = Home::with(&ONE);
+    let words = ["--ignore-signal=CHLD", binary(), "run", "one", "--", "sh", "-c", "exit 9"];
+    let status = Command::new("env").args(words).env("SHMLIMIT_DIR", home.path()).status().unwrap();
+    assert_eq!(status.code(), Some(9));
+}
+
+#[test]
+fn a_signal_sent_to_shmlimit_reaches_the_command() {
+    let home = Home::with(&ONE);
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGQUIT] {
+        let name = signal.as_str().trim_start_matches("SIG");
+        let script =
+            format!("trap 'echo caught; exit 3' {name}; echo ready; while read -r _; do :; done; exit 4");
+        let (mut child, mut out, ready) = home.start(&["run", "one", "--", "sh", "-c", &script]);
+        assert_eq!(ready, "ready");
+        kill(pid(&child), signal).unwrap();
+        // Kept open, so that nothing but the signal ends the command.
+        let _stdin = child.stdin.take();
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).unwrap();
+        assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("caught\n", Some(3)), "{signal}");
+    }
+    assert_eq!(home.status("one")["in_flight"], 0);
+}
+
+#[test]
+fn a_signal_that_ends_the_command_ends_the_wait() {
+    let home = Home::with(&ONE);
+    let (mut child, _out, _) = home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _"]);
+    // Waiting would close it, and that ends the command as well.
+    let _stdin = child.stdin.take();
+    kill(pid(&child), Signal::SIGTERM).unwrap();
+    // Waiting would close it, and the command might end by itself before the signal is passed on.
+    let _stdin = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+}
+
+#[test]
+fn r113_when_shmlimit_is_killed_its_permit_comes_back_and_the_command_ends_too() {
+    let home = Home::with(&ONE);
+    let (mut child, mut out, _) =
+        home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _; echo alive"]);
+    home.tool(&["acquire", "one", "--now"]).fails(75, &["one", "the only permit is out"]);
+    // Kept open, so that nothing but the death of its parent ends the command.
+    let _stdin = child.stdin.take();
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGKILL as i32));
+    home.tool(&["acquire", "one", "--timeout", "60s"]).succeeds();
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "");
+}
+
+#[test]
+fn r145_a_refusal_by_the_bound_of_the_background_does_not_say_that_all_permits_are_out() {
+    let home = Home::new();
+    let file = home.path().join("api.toml");
+    std::fs::write(&file, "concurrency = 4\nconcurrency_background = 1\n").unwrap();
+    home.tool(&["init", "api", "--config", file.to_str().unwrap()]).succeeds();
+    let (mut holder, _out, _) = home.start(&["run", "api", "--", "sh", "-c", "echo ready; read -r _"]);
+    home.tool(&["acquire", "api", "--now"]).fails(75, &["no permit is free", "1 for the background"]);
+    home.tool(&["acquire", "api", "--now", "--priority", "user"]).succeeds();
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+}
+
+#[test]
+fn a_stop_from_the_terminal_stops_both_and_a_continue_continues_both() {
+    let home = Home::with(&ONE);
+    let (mut child, mut out, _) =
+        home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r word; echo \"$word\"; exit 5"]);
+    let id = pid(&child);
+    kill(id, Signal::SIGTSTP).unwrap();
+    assert_eq!(waitpid(id, Some(WaitPidFlag::WUNTRACED)).unwrap(), WaitStatus::Stopped(id, Signal::SIGSTOP));
+    kill(id, Signal::SIGCONT).unwrap();
+    child.stdin.take().unwrap().write_all(b"on\n").unwrap();
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("on\n", Some(5)));
+}
+
+#[test]
+fn nothing_is_granted_to_a_wait_that_was_interrupted() {
+    let home = Home::with(&ONE);
+    let (mut holder, _out, _) = home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _"]);
+    let mut waiter = home.as_a_shell_would().args(["run", "one", "--", "echo", "never"]).spawn().unwrap();
+    // Until then it may ignore the signal, as whoever started the tests did.
+    while std::fs::read_link(format!("/proc/{}/exe", waiter.id())).unwrap() != std::path::Path::new(binary())
+    {
+        std::thread::yield_now();
+    }
+    // Whether it waits already or has only just begun: the outcome is the same.
+    kill(pid(&waiter), Signal::SIGINT).unwrap();
+    assert_eq!(waiter.wait().unwrap().signal(), Some(Signal::SIGINT as i32));
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    assert_eq!(home.status("one")["in_flight"], 0);
+}
+
+#[test]
+fn a_timeout_that_cannot_be_met_is_refused_and_nothing_runs() {
+    let home = Home::with(&["slow", "--rate", "1/day"]);
+    home.tool(&["run", "slow", "--", "true"]).succeeds();
+    let refused = home.tool(&["run", "slow", "--timeout", "5s", "--", "echo", "ran"]);
+    refused.fails(75, &["slow", "refused", "rule token_bucket", "try again in 2"]);
+}
+
+#[test]
+fn twenty_at_once_under_xargs_never_exceed_the_permits() {
+    let home = Home::with(&["four", "--concurrency", "4"]);
+    let log = home.path().join("log");
+    let script = format!(
+        "seq 20 | xargs -P 20 -n 1 {} run four -- sh -c 'echo + >>\"$0\"; ls / >/dev/null; echo - >>\"$0\"' {}",
+        binary(),
+        log.display()
+    );
+    let status = Command::new("sh").args(["-c", &script]).env("SHMLIMIT_DIR", home.path()).status().unwrap();
+    assert!(status.success());
+    let (mut now, mut most, mut all) = (0_i32, 0, 0);
+    for line in std::fs::read_to_string(&log).unwrap().lines() {
+        now += if line == "+" { 1 } else { -1 };
+        most = most.max(now);
+        all += 1;
+    }
+    assert_eq!((now, all), (0, 40));
+    assert!(most <= 4, "{most} at once");
+}
+
+/// Says of each interrupt who sent it: the kernel, for the terminal, or a process.
+const SENDERS: &str = "
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+print('ready', flush=True)
+for _ in range(20):
+    news = signal.sigtimedwait({signal.SIGINT}, 20)
+    if news is None:
+        exit('nothing came')
+    print('from the terminal' if news.si_code > 0 else 'passed on', flush=True)
+";
+
+/// What a command at a terminal of its own said of the interrupts typed there.
+#[derive(Debug)]
+struct Typed {
+    from_terminal: usize,
+    passed_on: usize,
+    code: Option<i32>,
+    screen: String,
+}
+
+/// Runs a command on a new terminal and types an interrupt whenever it asks for one. No shell is between: what a
+/// shell prints of its own could be taken for an answer.
+fn type_interrupts(command: &[&str], home: &Home) -> nix::Result<Typed> {
+    let terminal = openpty(None, None)?;
+    let slave = || Stdio::from(terminal.slave.try_clone().unwrap());
+    let mut command = Command::new("setsid")
+        .arg("--ctty")
+        .args(command)
+        .env("SHMLIMIT_DIR", home.path())
+        .stdin(slave())
+        .stdout(slave())
+        .stderr(slave())
+        .spawn()
+        .unwrap();
+    let mut keys = File::from(terminal.master.try_clone().unwrap());
+    let mut lines = BufReader::new(File::from(terminal.master)).lines();
+    drop(terminal.slave);
+    let mut typed = Typed { from_terminal: 0, passed_on: 0, code: None, screen: String::new() };
+    // Reading ends with an error when the last process has closed the terminal.
+    while let Some(Ok(line)) = lines.next() {
+        let answered = line.contains("from the terminal");
+        typed.from_terminal += usize::from(answered);
+        typed.passed_on += usize::from(line.contains("passed on"));
+        // One at a time: each is answered before the next is typed.
+        if (answered || line.contains("ready")) && typed.from_terminal < 20 {
+            keys.write_all(b"\x03").unwrap();
+        }
+        typed.screen.push_str(&line);
+        typed.screen.push('\n');
+    }
+    typed.code = command.wait().unwrap().code();
+    Ok(typed)
+}
+
+#[test]
+fn an_interrupt_typed_at_the_terminal_reaches_the_command_once() {
+    let home = Home::with(&ONE);
+    let program = home.path().join("senders.py");
+    std::fs::write(&program, SENDERS).unwrap();
+    let python = ["python3", program.to_str().unwrap()];
+    // Without us first: some containers have no terminals to give, or none that interrupt.
+    let right = |typed: &Typed| (typed.from_terminal, typed.passed_on, typed.code) == (20, 0, Some(0));
+    match type_interrupts(&python, &home) {
+        Ok(typed) if right(&typed) => {}
+        other => return println!("no working terminal here, so not tested: {other:?}"),
+    }
+    let typed = type_interrupts(&[&[binary(), "run", "one", "--"], &python[..]].concat(), &home).unwrap();
+    assert!(right(&typed), "{typed:#?}");
+}
+
+/// A lower bound, which no busy machine can break.
+#[test]
+fn r25_calls_through_a_leaky_bucket_go_out_evenly() {
+    let gap = std::time::Duration::from_millis(200);
+    for verb in [&["run", "even", "--", "true"][..], &["acquire", "even"]] {
+        let home = Home::with(&["even", "--rate", "5/s", "--burst", "5", "--algorithm", "leaky_bucket"]);
+        let began = std::time::Instant::now();
+        for _ in 0..3 {
+            home.tool(verb).succeeds();
+        }
+        assert!(began.elapsed() >= 2 * gap, "{verb:?}: {:?}", began.elapsed());
+    }
+    let home = Home::with(&["even", "--rate", "5/h", "--burst", "5", "--algorithm", "leaky_bucket"]);
+    home.tool(&["acquire", "even", "--now"]).succeeds();
+    let answer = home.tool(&["acquire", "even", "--now", "--json"]);
+    let line: serde_json::Value = serde_json::from_str(answer.succeeds()).unwrap();
+    assert!(line["delay_ns"].as_u64().unwrap() > 600_000_000_000, "{line}: --now does not wait");
+}

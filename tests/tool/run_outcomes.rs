@@ -1,0 +1,338 @@
+//! `shmlimit run`: how a command ends, or what it says, is heard by all who share the limiter.
+
+use crate::cli::{Answer, Home, binary};
+use crate::web::Web;
+use serde_json::{Value, json};
+use std::process::{Command, Stdio};
+
+const ONE: [&str; 3] = ["one", "--concurrency", "1"];
+
+/// How often each code was recorded.
+fn codes(home: &Home) -> Value {
+    let status = home.status("one");
+    assert_eq!(status["in_flight"], 0);
+    status["counts"]["codes"].clone()
+}
+
+/// Runs a shell script as the command.
+fn run(home: &Home, options: &[&str], script: &str) -> Answer {
+    home.tool(&[&["run", "one"], options, &["--", "sh", "-c", script]].concat())
+}
+
+/// What one run with these options records.
+#[track_caller]
+fn records(options: &[&str], script: &str, wanted: Value) -> Answer {
+    let home = Home::with(&ONE);
+    let answer = run(&home, options, script);
+    assert_eq!(codes(&home), wanted, "{options:?} {script:?}: {}", answer.err);
+    answer
+}
+
+#[test]
+fn without_an_option_no_end_is_recorded_and_nothing_is_said() {
+    for code in [0, 1, 6, 7, 22, 28, 75, 255] {
+        let answer = records(&[], &format!("exit {code}"), json!({}));
+        assert_eq!((answer.code, answer.err.as_str()), (code, ""));
+    }
+}
+
+#[test]
+fn an_exit_code_says_what_it_is_mapped_to() {
+    let map = ["--exit", "3=503", "--exit", "4=dns,5=none", "--exit", "6=404"];
+    for (code, wanted) in [
+        (0, json!({"200": 1})),
+        (1, json!({})),
+        (3, json!({"503": 1})),
+        (4, json!({"dns": 1})),
+        (5, json!({})),
+        (6, json!({"404": 1})),
+        (75, json!({"429": 1})),
+    ] {
+        assert_eq!(records(&map, &format!("exit {code}"), wanted).code, code);
+    }
+    records(&["--exit", "0=none"], "exit 0", json!({}));
+    records(&["--exit", "75=none"], "exit 75", json!({}));
+    records(&["--exit", "2=ok", "--exit", "2=500"], "exit 2", json!({"500": 1}));
+    // A signal is no exit code.
+    assert_eq!(records(&["--exit", "143=503"], "kill -TERM $$", json!({})).code, 143);
+}
+
+#[test]
+fn a_map_that_is_none_is_refused_before_anything_runs() {
+    let home = Home::with(&ONE);
+    for wrong in ["22", "22=fine", "256=ok", "wgot"] {
+        run(&home, &["--exit", wrong], "echo ran").fails(2, &["--exit"]);
+    }
+    run(&home, &["--status-from", "no group"], "echo ran").fails(2, &["group"]);
+    run(&home, &["--status-from", "(open"], "echo ran").fails(2, &["--status-from"]);
+    run(&home, &["--status-fd", "2"], "echo ran").fails(2, &["--status-fd"]);
+    run(&home, &["--status-in", "stdout"], "echo ran").fails(2, &["--status-from"]);
+    assert_eq!(home.status("one")["counts"]["granted"], 0);
+}
+
+#[test]
+fn curl_that_finds_nobody_is_a_failed_connection_and_its_404_says_nothing() {
+    let home = Home::with(&ONE);
+    let web = Web::start(&[
+        "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    ]);
+    let curl = |url: &str| home.tool(&["run", "one", "--exit", "curl", "--", "curl", "-fsS", url]).code;
+    assert_eq!(curl(&web.url()), 22);
+    assert_eq!(codes(&home), json!({}));
+    assert_eq!(curl(&web.url()), 0);
+    assert_eq!(curl("http://127.0.0.1:1/"), 7);
+    assert_eq!(codes(&home), json!({"200": 1, "connection": 1}));
+}
+
+#[test]
+fn r73_the_headers_that_curl_dumps_close_the_gate_for_all() {
+    let home = Home::with(&ONE);
+    let web = Web::start(&["HTTP/1.1 429 No\r\nRetry-After: 30\r\nContent-Length: 3\r\n\r\nno\n"]);
+    let answer =
+        home.tool(&["run", "one", "--status-fd", "3", "--", "curl", "-s", "-D", "/dev/fd/3", &web.url()]);
+    assert_eq!((answer.succeeds(), answer.err.as_str()), ("no\n", ""));
+    assert_eq!(codes(&home), json!({"429": 1}));
+    home.tool(&["acquire", "one", "--now"]).fails(75, &["Retry-After", "recorded by shmlimit"]);
+}
+
+#[test]
+fn a_status_descriptor_takes_a_bare_status_or_heads_of_which_the_last_counts() {
+    let fd = ["--status-fd", "3"];
+    records(&fd, "echo 503 >&3", json!({"503": 1}));
+    records(&fd, "printf 204 >&3", json!({"204": 1}));
+    records(&fd, "echo dns >&3; exit 1", json!({"dns": 1}));
+    records(
+        &fd,
+        "printf 'HTTP/1.1 301 M\\r\\nA: b\\r\\n\\r\\nHTTP/2 404\\r\\n\\r\\n' >&3",
+        json!({"404": 1}),
+    );
+    records(&fd, "echo nonsense 12 >&3; echo 999 >&3", json!({}));
+    records(&fd, "exit 75", json!({}));
+    records(&["--status-fd", "9"], "echo 500 >&9", json!({"500": 1}));
+    // Where the descriptor says nothing, the exit code may; where it says something, that counts.
+    records(&["--status-fd", "3", "--exit", "curl"], "exit 6", json!({"dns": 1}));
+    records(&["--status-fd", "3", "--exit", "22=500"], "echo 404 >&3; exit 22", json!({"404": 1}));
+    // An answer that began well and broke off is no success.
+    records(
+        &["--status-fd", "3", "--exit", "curl"],
+        "echo 'HTTP/1.1 200 OK' >&3; exit 28",
+        json!({"read_timeout": 1}),
+    );
+}
+
+#[test]
+fn what_is_written_to_the_status_descriptor_neither_blocks_the_command_nor_fills_the_memory() {
+    let script = "yes 'X-Filler: abcdefghijklmnopqrstuvwxyz' | head -c 20000000 >&3; printf 'HTTP/1.1 503 No\\n\\n' >&3; \
+                  grep VmHWM /proc/$PPID/status";
+    let answer = records(&["--status-fd", "3"], script, json!({}));
+    let most: u64 = answer.out.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(most < 40_000, "{most} KiB");
+    // Each response begins anew, so that many of them fit.
+    let script = "i=0; while [ $i -lt 30 ]; do printf 'HTTP/1.1 200 OK\\n'; yes 'X: yyyyyyyyyyyyyyyyyy' | head -c 100000; \
+                  i=$((i+1)); done >&3; printf '\\nHTTP/1.1 503 No\\n\\n' >&3";
+    records(&["--status-fd", "3"], script, json!({"503": 1}));
+    // And of bare statuses the last one counts, however many there were.
+    let script = "yes 200 | head -c 3000000 >&3; echo 503 >&3";
+    records(&["--status-fd", "3"], script, json!({"503": 1}));
+}
+
+#[test]
+fn nobody_waits_for_a_daemon_that_the_command_left_behind() {
+    let home = Home::with(&ONE);
+    // It keeps the status descriptor, and ends when this test closes its input.
+    let mut child = home
+        .as_a_shell_would()
+        .args([
+            "run",
+            "one",
+            "--status-fd",
+            "3",
+            "--",
+            "sh",
+            "-c",
+            "exec 4<&0; cat <&4 >/dev/null & echo 503 >&3; exit 5",
+        ])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let _stdin = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    assert_eq!(codes(&home), json!({"503": 1}));
+}
+
+/// Where each descriptor of a program leads. Nothing here opens one meanwhile.
+const DESCRIPTORS: &str =
+    "n=0; while [ $n -lt 20 ]; do printf \"$n \"; readlink /proc/$$/fd/$n || echo closed; n=$((n+1)); done";
+
+#[test]
+fn the_command_gets_the_descriptors_of_a_direct_start_and_the_status_descriptor() {
+    let home = Home::with(&ONE);
+    let passed = |tool: &str| {
+        let script = format!("exec 5</etc/passwd 7>/dev/null; {tool} sh -c '{DESCRIPTORS}'");
+        let output =
+            Command::new("sh").args(["-c", &script]).env("SHMLIMIT_DIR", home.path()).output().unwrap();
+        assert!(output.status.success());
+        // Each has a pipe of its own to this test.
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(|line| line.split('[').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let direct = passed("");
+    assert!(direct.contains(&"5 /etc/passwd".to_owned()), "{direct:?}");
+    assert_eq!(passed(&format!("{} run one --", binary())), direct);
+    assert_eq!(passed(&format!("{} run one --retries --exit curl --", binary())), direct);
+    let mut with_three = direct.clone();
+    with_three[3] = "3 pipe:".to_owned();
+    assert_eq!(passed(&format!("{} run one --status-fd 3 --", binary())), with_three);
+    // What the caller had there is the status descriptor now.
+    let mut with_five = direct;
+    with_five[5] = "5 pipe:".to_owned();
+    assert_eq!(passed(&format!("{} run one --status-fd 5 --", binary())), with_five);
+}
+
+#[test]
+fn what_cannot_be_started_is_told_whatever_the_status_descriptor_is() {
+    let home = Home::with(&ONE);
+    for number in ["3", "4", "5", "6", "7", "8", "9", "10", "11", "12"] {
+        home.tool(&["run", "one", "--status-fd", number, "--retries", "--", "no-such-command"])
+            .fails(127, &["no-such"]);
+    }
+    assert_eq!(codes(&home), json!({}));
+}
+
+#[test]
+fn a_pattern_finds_the_status_in_the_output_which_passes_unchanged() {
+    let from = ["--status-from", "HTTP/[0-9.]+ ([0-9]+)"];
+    let answer = records(&from, "echo 'HTTP/1.1 429 x' >&2; echo body", json!({"429": 1}));
+    assert_eq!((answer.out.as_str(), answer.err.as_str()), ("body\n", "HTTP/1.1 429 x\n"));
+    records(&from, "echo HTTP/1.1 301; echo HTTP/2 200", json!({"200": 1}));
+    records(&from, "printf 'HTTP/1.1 503'; exit 3", json!({"503": 1}));
+    records(&from, "echo nothing of the kind", json!({}));
+    records(&["--status-from", "^(throttled)$|code=([0-9]+)"], "echo throttled >&2", json!({"429": 1}));
+    records(&[&from[..], &["--status-in", "stdout"]].concat(), "echo HTTP/1.1 500 >&2", json!({}));
+    records(&[&from[..], &["--status-in", "stderr"]].concat(), "echo HTTP/1.1 500", json!({}));
+    records(&[&from[..], &["--status-in", "stderr"]].concat(), "echo HTTP/1.1 500 >&2", json!({"500": 1}));
+}
+
+#[test]
+fn only_the_stream_that_is_watched_becomes_a_pipe() {
+    let home = Home::with(&ONE);
+    let file = home.path().join("out");
+    let script = format!(
+        "exec {} run one --status-from '([0-9]+)' --status-in stderr -- sh -c 'readlink /proc/$$/fd/1 /proc/$$/fd/2' >'{}'",
+        binary(),
+        file.display()
+    );
+    let status = Command::new("sh").args(["-c", &script]).env("SHMLIMIT_DIR", home.path()).status().unwrap();
+    assert!(status.success());
+    let said = std::fs::read_to_string(&file).unwrap();
+    let (out, err) = said.trim_end().split_once('\n').unwrap();
+    assert_eq!(out, file.to_str().unwrap());
+    assert!(err.starts_with("pipe:"), "{err}");
+}
+
+#[test]
+fn five_megabytes_of_any_bytes_pass_unchanged_through_both_streams() {
+    let home = Home::with(&ONE);
+    let file = home.path().join("bytes");
+    let bytes: Vec<u8> = (0..5_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    std::fs::write(&file, &bytes).unwrap();
+    let script = format!("cat '{0}' & cat '{0}' >&2; wait; exit 9", file.display());
+    let output = Command::new(binary())
+        .args(["run", "one", "--status-from", "(no such thing)", "--", "sh", "-c", &script])
+        .env("SHMLIMIT_DIR", home.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(9));
+    assert!(output.stdout == bytes && output.stderr == bytes);
+}
+
+#[test]
+fn what_is_watched_comes_at_once_and_not_at_the_end() {
+    let home = Home::with(&ONE);
+    let script = "printf 'ready\\n'; read -r _; exit 4";
+    // The first line is read while the command waits for its input.
+    let (mut child, _out, ready) =
+        home.start(&["run", "one", "--status-from", "(x)", "--", "sh", "-c", script]);
+    assert_eq!(ready, "ready");
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+}
+
+#[test]
+fn what_the_command_recorded_itself_does_not_count_again() {
+    let home = Home::with(&ONE);
+    let record = |what: &str| format!("{} record {what} >/dev/null; exit 75", binary());
+    for options in [&["--exit", "75=503"][..], &["--status-from", "(x)"], &["--status-fd", "3"]] {
+        assert_eq!(run(&home, options, &record("--status 500")).code, 75);
+    }
+    // Nothing else is recorded by a plain run.
+    assert_eq!(run(&home, &[], &record("--status 500")).code, 75);
+    assert_eq!(codes(&home), json!({"500": 4}));
+    // Of another limiter it says nothing about this call.
+    home.tool(&["init", "two", "--concurrency", "1"]).succeeds();
+    run(&home, &["--exit", "75=503"], &record("two --status 500"));
+    assert_eq!(codes(&home), json!({"500": 4, "503": 1}));
+    // A cache that had the answer is no outcome.
+    run(&home, &["--exit", "75=404"], &record("--cache hit"));
+    assert_eq!(codes(&home), json!({"500": 4, "503": 1, "404": 1}));
+}
+
+#[test]
+fn the_command_knows_its_limiter_and_where_it_lives() {
+    let home = Home::with(&ONE);
+    let script = "echo $SHMLIMIT_LIMITER ${SHMLIMIT_ATTEMPT-none} ${SHMLIMIT_RUN-none}";
+    assert_eq!(run(&home, &[], script).succeeds(), "one none none\n");
+    // What a run around this one says is not for its command.
+    let inner = format!("{} run one -- sh -c '{script}'", binary());
+    let free = ["init", "any", "--concurrency", "9"];
+    home.tool(&free).succeeds();
+    let nested = home.tool(&["run", "any", "--retries", "--", "sh", "-c", &inner]);
+    assert_eq!(nested.succeeds(), "one none none\n");
+    let elsewhere = home.path().join("else where");
+    let output = Command::new(binary())
+        .current_dir(home.path())
+        .args(["--dir", "else where", "run", "tmdb", "--", "sh", "-c", "cd /; echo \"$SHMLIMIT_DIR\"; "])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap().trim_end(), elsewhere.to_str().unwrap());
+}
+
+#[test]
+fn r116_cache_answers_are_counted_without_a_status() {
+    let home = Home::with(&ONE);
+    assert_eq!(home.tool(&["record", "one", "--cache", "hit"]).succeeds(), "one: cache hit counted\n");
+    assert_eq!(home.tool(&["record", "one", "--cache", "miss", "--quiet"]).succeeds(), "");
+    let hit = home.tool(&["record", "one", "--cache", "hit", "--json"]);
+    let hit: Value = serde_json::from_str(hit.succeeds()).unwrap();
+    assert_eq!(hit, json!({"name": "one", "cache": "hit"}));
+    let both = home.tool(&["record", "one", "--cache", "miss", "--status", "200", "--json"]);
+    let both: Value = serde_json::from_str(both.succeeds()).unwrap();
+    assert_eq!((&both["cache"], &both["class"]), (&json!("miss"), &json!("ok")));
+    let counts = &home.status("one")["counts"];
+    assert_eq!((&counts["cache_hits"], &counts["cache_misses"]), (&json!(2), &json!(2)));
+    assert_eq!(counts["codes"], json!({"200": 1}));
+}
+
+#[test]
+fn a_record_without_a_name_says_where_it_would_have_come_from() {
+    let home = Home::new();
+    home.tool(&["record", "--status", "200"]).fails(2, &["which limiter", "$SHMLIMIT_LIMITER"]);
+    home.tool(&["record", "tmdb"]).fails(2, &["say how the call ended"]);
+}
+
+#[test]
+fn quiet_says_nothing_of_its_own_and_the_codes_stay() {
+    let home = Home::with(&["slow", "--rate", "1/day"]);
+    home.tool(&["acquire", "slow"]).succeeds();
+    let said = |options: &[&str], command: &str| {
+        let answer = home.tool(&[&["run"], options, &["--", command]].concat());
+        (answer.code, answer.err)
+    };
+    assert_eq!(said(&["slow", "--quiet", "--timeout", "1s"], "true"), (75, String::new()));
+    assert_eq!(said(&["slwo", "-q"], "true"), (2, String::new()));
+    home.tool(&["init", "one", "--concurrency", "1"]).succeeds();
+    assert_eq!(said(&["one", "-q"], "no-such-command"), (127, String::new()));
+    let answer = home.tool(&["run", "one", "-q", "--", "sh", "-c", "echo mine >&2; exit 3"]);
+    assert_eq!((answer.code, answer.err.as_str()), (3, "mine\n"));
+}

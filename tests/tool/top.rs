@@ -1,0 +1,233 @@
+//! `top` in a real terminal (tmux): what is shown, what can be typed, and how it leaves the terminal.
+
+use crate::cli::Home;
+use crate::window::Window;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+const USUAL: (u16, u16) = (80, 24);
+
+fn home() -> Home {
+    let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "3"]);
+    home.tool(&["init", "api", "--rate", "5000/h", "--algorithm", "gcra"]).succeeds();
+    home
+}
+
+fn top(home: &Home, variables: &[(&str, &str)]) -> Window {
+    let window = Window::new(home, USUAL, variables);
+    window.line("shmlimit top; echo code=$?");
+    window.until("GRANT/s");
+    window
+}
+
+#[test]
+fn it_shows_limiters_users_and_waiting_calls_live() {
+    let home = home();
+    let window = top(&home, &[]);
+    window.until("2 limiters");
+    window.until("5000/5000");
+    window.keys(&["Down"]);
+    window.until("─ web  ready");
+    window.until(">web");
+    let (mut child, _out, _) = home.start(&["run", "web", "--", "sh", "-c", "echo ready; read -r _"]);
+    let text = window.until("1 of 3");
+    for part in ["9/10", "9 of 10 requests left", "full again in", "users 1", "waiting 0", "HOLDS"] {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+    window.until(&child.id().to_string());
+    window.until("100%");
+    home.tool(&["init", "third", "--rate", "1/s"]).succeeds();
+    window.until("3 limiters");
+    window.keys(&["?"]);
+    window.until("any key closes");
+    window.keys(&["x"]);
+    window.wait("the help is gone", |text| !text.contains("any key closes"));
+    window.keys(&["/"]);
+    window.line("thi");
+    window.until("1 of 3 limiters");
+    window.keys(&["Escape"]);
+    window.keys(&["Tab", "Tab"]);
+    window.until("nobody waits");
+    window.keys(&["s", "p", "5"]);
+    window.until("every 5s  by state  PAUSED");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
+#[test]
+fn looking_disturbs_nobody_and_makes_nothing_again() {
+    let home = home();
+    home.tool(&["run", "tmdb", "--", "true"]).succeeds();
+    let before = home.status("web");
+    let window = top(&home, &[("SHMLIMIT_RATE_BASE", "20")]);
+    window.until("3 limiters");
+    window.keys(&["End"]);
+    window.until("─ web  ready");
+    let after = home.status("web");
+    for key in ["counts", "in_flight", "queue", "resets"] {
+        assert_eq!(before[key], after[key]);
+    }
+    assert_eq!(home.status("tmdb")["rate"], 35.0);
+    std::fs::remove_file(home.path().join("web.shm")).unwrap();
+    window.until("it was removed");
+    assert!(!home.names().contains(&"web.shm".to_owned()), "who looks made it again");
+    home.tool(&["init", "web", "--rate", "7/day"]).succeeds();
+    window.until("7 of 7 requests left");
+    home.tool(&["init", "web", "--rate", "8/day", "--replace"]).succeeds();
+    window.until("8 of 8 requests left");
+    let file = home.path().join("api.shm");
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, "no segment at all").unwrap();
+    window.until("unreadable");
+    window.keys(&["Home"]);
+    window.until("─ api  unreadable");
+    window.until("api.shm");
+    window.keys(&["q"]);
+    window.until("code=0");
+}
+
+#[test]
+fn every_way_out_leaves_the_terminal_as_it_was() {
+    let home = home();
+    let window = Window::new(&home, USUAL, &[]);
+    let modes = window.modes();
+    for key in ["q", "Escape", "C-c"] {
+        window.line("clear; shmlimit top; echo code=$?");
+        window.until("GRANT/s");
+        window.keys(&[key]);
+        let text = window.until("code=0");
+        assert!(!text.contains("GRANT/s"), "{key}: {text}");
+        window.is_clean(&modes);
+    }
+    for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
+        window.line("clear; shmlimit top; echo code=$?");
+        window.until("GRANT/s");
+        kill(Pid::from_raw(window.child("shmlimit")), signal).unwrap();
+        // Ended by the signal, as whoever sent it expects; a shell in which Ctrl-C was typed would say nothing more.
+        match signal {
+            Signal::SIGINT => window.wait("the prompt", |text| text.trim_end().ends_with('$')),
+            _ => window.until(&format!("code={}", 128 + signal as i32)),
+        };
+        window.is_clean(&modes);
+    }
+}
+
+#[test]
+fn the_shell_gets_the_terminal_back_meanwhile() {
+    let home = home();
+    let window = Window::new(&home, USUAL, &[]);
+    let modes = window.modes();
+    window.line("clear; shmlimit top; echo code=$?");
+    window.until("GRANT/s");
+    let pid = Pid::from_raw(window.child("shmlimit"));
+    for stop in [true, false] {
+        if stop {
+            window.keys(&["C-z"]);
+        } else {
+            kill(pid, Signal::SIGTSTP).unwrap();
+        }
+        window.wait("a prompt", |text| text.contains("Stopped") && text.trim_end().ends_with('$'));
+        window.is_clean(&modes);
+        window.line("clear; fg");
+        window.until("GRANT/s");
+    }
+    // A stop that cannot be noticed leaves the terminal as it is; going on draws it anew.
+    kill(pid, Signal::SIGSTOP).unwrap();
+    window.wait("a prompt", |text| text.contains("Stopped") && text.trim_end().ends_with('$'));
+    window.line("fg");
+    window.wait("top", |text| text.contains("GRANT/s") && !text.contains("Stopped"));
+    window.keys(&["q"]);
+    window.wait("the prompt", |text| text.trim_end().ends_with('$'));
+    window.is_clean(&modes);
+}
+
+#[test]
+fn without_a_shell_to_go_back_to_it_goes_on() {
+    let home = home();
+    let window = Window::new(&home, USUAL, &[]);
+    window.line("exec shmlimit top");
+    window.until("GRANT/s");
+    window.keys(&["C-z", "?"]);
+    window.until("any key closes");
+}
+
+#[test]
+fn it_ends_with_its_terminal() {
+    let home = home();
+    let window = top(&home, &[]);
+    let pid = window.child("shmlimit");
+    drop(window);
+    let gone = || !std::path::Path::new(&format!("/proc/{pid}")).exists();
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !gone() {
+        assert!(std::time::Instant::now() < end, "it goes on without a terminal");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn any_size_will_do() {
+    let home = home();
+    let window = top(&home, &[]);
+    for (width, height) in [(30, 10), (20, 2), (200, 50), (5, 5), (40, 8), (80, 24)] {
+        window.resize(width, height);
+        match (width, height) {
+            (..40, _) | (_, ..8) => window.wait("too small", |text| text.starts_with("too")),
+            _ => window.wait("a list", |text| text.contains("LIMITER") && text.contains("web")),
+        };
+    }
+    window.keys(&["q"]);
+    window.until("code=0");
+}
+
+#[test]
+fn what_to_do_without_limiters_and_in_a_small_window_can_be_read_whole() {
+    let home = Home::new();
+    let window = top(&home, &[]);
+    window.until("Try in another terminal:");
+    window.resize(20, 5);
+    window.wait("all of it", |text| {
+        text.split_whitespace().collect::<Vec<_>>().join(" ").contains("is needed")
+    });
+}
+
+#[test]
+fn in_a_wide_window_figures_stay_close_to_their_names() {
+    let home = home();
+    let window = top(&home, &[]);
+    window.resize(300, 80);
+    window.wait("close", |text| {
+        text.lines().any(|line| line.contains("web ") && line.find("ready").is_some_and(|column| column < 40))
+            && text.lines().any(|line| line.chars().count() > 250)
+    });
+}
+
+#[test]
+fn colours_and_blocks_are_for_those_who_can_have_them() {
+    let home = home();
+    let coloured = |window: &Window| {
+        ["\x1b[31", "\x1b[32", "\x1b[33", "38;5;"].iter().any(|code| window.colours().contains(code))
+    };
+    let window = top(&home, &[]);
+    window.until("█");
+    assert!(coloured(&window));
+    drop(window);
+    let window = top(&home, &[("NO_COLOR", "1"), ("LANG", "C")]);
+    let text = window.until("####");
+    assert!(!coloured(&window));
+    assert!(text.is_ascii(), "{text}");
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_use_instead() {
+    let home = home();
+    home.tool(&["top"]).fails(2, &["terminal", "shmlimit status --watch"]);
+    let window = Window::new(&home, USUAL, &[]);
+    window.line("TERM=dumb shmlimit top; echo code=$?");
+    window.until("code=2");
+    window.line("clear; shmlimit top wbe; echo code=$?");
+    // The message is longer than the window is wide.
+    window.wait("the near name", |text| {
+        text.replace('\n', "").contains("did you mean \"web\"?") && text.contains("code=2")
+    });
+}

@@ -1,0 +1,272 @@
+//! The queue as people see it: `status`, refusals, signals while waiting.
+
+use crate::cli;
+use crate::cli::{Home, binary};
+use crate::queue::{Holder, fill, open, start_waiting, wait_until, waiting};
+use nix::pty::openpty;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use shmlimit::{Priority, Request};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+
+const ONE: [&str; 3] = ["one", "--concurrency", "1"];
+const YEAR: u64 = 365 * 86_400 * 1_000_000_000;
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(child.id().cast_signed())
+}
+
+#[test]
+fn r136_status_shows_who_waits_in_order_of_service() {
+    let home = Home::with(&ONE);
+    let holder = Holder::new(&home, "one");
+    let first = start_waiting(&home, "one", &["run", "one", "--timeout", "365d", "--", "true"], &[]);
+    let second = start_waiting(&home, "one", &["acquire", "one"], &[]);
+    let urgent = start_waiting(&home, "one", &["acquire", "one", "--priority", "user", "--cost", "3"], &[]);
+    let status = home.status("one");
+    let expected: Vec<u32> = [&urgent, &first, &second].map(|child| child.id()).to_vec();
+    assert_eq!(waiting(&status), expected);
+    let line = &status["queue"][0];
+    assert_eq!((&line["priority"], &line["program"]), (&"user".into(), &"shmlimit".into()));
+    assert_eq!((&line["cost"], &line["gives_up_in_ns"]), (&serde_json::json!({"requests": 3}), &().into()));
+    let line = &status["queue"][1];
+    assert_eq!(line["priority"], "background");
+    assert!((YEAR - 86_400_000_000_000..YEAR).contains(&line["gives_up_in_ns"].as_u64().unwrap()));
+    let screen = home.tool(&["status", "one"]).out;
+    assert!(screen.contains("waiting    3 (1 user, 2 background"), "{screen}");
+    let lines: Vec<&str> = screen.lines().skip_while(|line| !line.contains("WAITING")).skip(1).collect();
+    for (line, pid) in lines.iter().zip(&expected) {
+        assert!(line.trim_start().starts_with(&pid.to_string()), "{screen}");
+    }
+    assert!(lines[0].ends_with("requests=3") && lines[0].contains("never"), "{screen}");
+    holder.let_go();
+    for mut child in [first, second, urgent] {
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+    assert!(!home.tool(&["status", "one"]).out.contains("waiting"), "nobody waits any more");
+}
+
+#[test]
+fn the_keys_of_a_waiting_call_are_stable_and_documented() {
+    let home = Home::with(&["day", "--rate", "1/day", "--fairness", "fifo", "--background-share", "0.3"]);
+    let (limiter, request) = (open(&home, "day"), Request::new());
+    home.tool(&["acquire", "day"]).succeeds();
+    let _waiters = fill(&limiter, &request, 1);
+    let status = home.status("day");
+    let keys: Vec<&str> = status["queue"][0].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(
+        keys,
+        ["cost", "gives_up_in_ns", "group", "late", "looks_in_ns", "pid", "priority", "program", "waited_ns"]
+    );
+    let document = include_str!("../../docs/status-json.md");
+    for key in keys {
+        assert!(document.contains(&format!("`{key}`")), "{key} is not documented");
+    }
+    assert_eq!((&status["fairness"], &status["background_share"]), (&"fifo".into(), &0.3.into()));
+}
+
+/// What one screen holds of a queue of so many.
+fn screen_of(count: usize) -> (String, String) {
+    let home = Home::with(&["day", "--rate", "1/day"]);
+    let (limiter, request) = (open(&home, "day"), Request::new());
+    let urgent = Request::new().priority(Priority::Webhook);
+    home.tool(&["acquire", "day"]).succeeds();
+    let _waiters = fill(&limiter, &request, count.saturating_sub(1));
+    let _urgent = fill(&limiter, &urgent, count.min(1));
+    assert_eq!(waiting(&home.status("day")).len(), count);
+    (home.tool(&["status", "day"]).out, home.tool(&["status", "day", "--all"]).out)
+}
+
+#[test]
+fn a_queue_of_any_length_is_readable() {
+    let (none, _) = screen_of(0);
+    assert!(!none.contains("waiting") && !none.contains("PRIORITY"), "{none}");
+    let (one, _) = screen_of(1);
+    assert!(one.contains("waiting       1 (1 webhook") && !one.contains("… and"), "{one}");
+    for count in [30, 1000] {
+        let (some, all) = screen_of(count);
+        assert!(some.lines().count() <= 24, "{some}");
+        assert!(
+            some.contains(&format!("waiting       {count} (1 webhook, {} background", count - 1)),
+            "{some}"
+        );
+        let others = format!("… and {} more: {} background ", count - 8, count - 8);
+        assert!(some.contains(&others), "{some}");
+        let first = some.lines().skip_while(|line| !line.contains("PRIORITY")).nth(1).unwrap();
+        assert!(first.contains("webhook"), "{some}");
+        assert!(all.lines().count() > count && !all.contains("more:"), "{all}");
+        assert!(!all.contains('\x1b'), "colours are for terminals");
+    }
+}
+
+#[test]
+fn r137_one_more_than_the_queue_holds_is_refused_with_the_limit() {
+    let home = Home::with(&["day", "--rate", "1/day"]);
+    let (limiter, request) = (open(&home, "day"), Request::new());
+    home.tool(&["acquire", "day"]).succeeds();
+    let waiters = fill(&limiter, &request, 1024);
+    for verb in [&["acquire", "day"][..], &["run", "day", "--", "echo", "ran"]] {
+        home.tool(verb).fails(75, &["day: refused", "1024 calls wait already", "try again in"]);
+    }
+    drop(waiters);
+    assert_eq!(home.status("day")["queue"], serde_json::json!([]));
+}
+
+/// Who waits may be late for a moment on a busy machine, and is then passed over. So it may take more than one try to
+/// see it respected; who never respects it is found out.
+fn eventually(answer: impl Fn() -> cli::Answer, right: impl Fn(&cli::Answer) -> bool) -> cli::Answer {
+    let mut last = None;
+    for _ in 0..20 {
+        let answer = answer();
+        if right(&answer) {
+            return answer;
+        }
+        last = Some(answer.out + &answer.err);
+    }
+    panic!("not once in twenty tries; the last: {last:?}");
+}
+
+#[test]
+fn r131_who_does_not_wait_is_refused_while_others_do_though_there_is_room() {
+    let home = Home::with(&["day", "--rate", "1000/day", "--burst", "100"]);
+    home.tool(&["acquire", "day", "--cost", "50"]).succeeds();
+    let mut waiter = start_waiting(&home, "day", &["acquire", "day", "--cost", "90"], &[]);
+    let refused = eventually(|| home.tool(&["acquire", "day", "--now"]), |answer| answer.code == 75);
+    refused.fails(75, &["day: refused: others wait whose turn is before; try again in "]);
+    // Above those who wait it may pass, and beside its own.
+    home.tool(&["acquire", "day", "--now", "--priority", "user"]).succeeds();
+    waiter.kill().unwrap();
+    waiter.wait().unwrap();
+    // The dead one is passed over once it should have looked.
+    while home.tool(&["acquire", "day", "--now"]).code == 75 {}
+}
+
+#[test]
+fn r132_a_deadline_that_cannot_be_met_behind_others_is_refused_with_the_time_of_its_turn() {
+    let home = Home::with(&["hour", "--rate", "1/h"]);
+    home.tool(&["acquire", "hour"]).succeeds();
+    let mut waiters: Vec<Child> = (0..3)
+        .map(|_| start_waiting(&home, "hour", &["acquire", "hour", "--timeout", "365d"], &[]))
+        .collect();
+    // Alone it would be in an hour; behind three it is in four.
+    let answer = eventually(
+        || home.tool(&["acquire", "hour", "--timeout", "3h"]),
+        |answer| {
+            ["3h59m", "4h00m00s"].iter().any(|time| {
+                let text = format!("rule token_bucket has no room now, and others wait; try again in {time}");
+                answer.err.contains(&text)
+            })
+        },
+    );
+    answer.fails(75, &["hour: refused"]);
+    home.tool(&["run", "hour", "--timeout", "5s", "--", "echo", "ran"]).fails(75, &["try again in"]);
+    for waiter in &mut waiters {
+        waiter.kill().unwrap();
+        waiter.wait().unwrap();
+    }
+}
+
+#[test]
+fn timeouts_of_nothing_and_of_a_year() {
+    let home = Home::with(&ONE);
+    home.tool(&["acquire", "one", "--timeout", "0"]).succeeds();
+    home.tool(&["acquire", "one", "--timeout", "365d"]).succeeds();
+    home.tool(&["acquire", "one", "--timeout", "18446744073709551615ns"]).succeeds();
+    let holder = Holder::new(&home, "one");
+    home.tool(&["acquire", "one", "--timeout", "0"])
+        .fails(75, &["the only permit is out", "when one is back"]);
+    let mut patient = start_waiting(&home, "one", &["acquire", "one", "--timeout", "365d"], &[]);
+    holder.let_go();
+    assert_eq!(patient.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn r6_a_peek_does_not_wait_behind_others() {
+    let home = Home::with(&ONE);
+    let holder = Holder::new(&home, "one");
+    let mut waiter = start_waiting(&home, "one", &["acquire", "one"], &[]);
+    home.tool(&["acquire", "one", "--cost", "0", "--timeout", "0"]).succeeds();
+    home.tool(&["acquire", "one", "--cost", "0", "--now"]).succeeds();
+    assert_eq!(waiting(&home.status("one")), [waiter.id()]);
+    holder.let_go();
+    assert_eq!(waiter.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn r131_a_stopped_waiter_is_passed_over_and_keeps_its_place() {
+    let home = Home::with(&ONE);
+    let holder = Holder::new(&home, "one");
+    let mut stopped = start_waiting(&home, "one", &["acquire", "one"], &[]);
+    kill(pid(&stopped), Signal::SIGSTOP).unwrap();
+    let mut next = start_waiting(&home, "one", &["acquire", "one", "--timeout", "60s"], &[]);
+    let status = wait_until(&home, "one", |status| status["queue"][0]["late"] == true);
+    assert_eq!(waiting(&status), [stopped.id(), next.id()]);
+    assert!(home.tool(&["status", "one"]).out.contains("late"));
+    holder.let_go();
+    assert_eq!(next.wait().unwrap().code(), Some(0));
+    assert_eq!(waiting(&home.status("one")), [stopped.id()]);
+    kill(pid(&stopped), Signal::SIGCONT).unwrap();
+    assert_eq!(stopped.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_signal_ends_a_wait_at_once_and_nothing_is_granted_to_it() {
+    let home = Home::with(&ONE);
+    let ran = home.path().join("ran");
+    let command = ["run", "one", "--", "touch", ran.to_str().unwrap()];
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let holder = Holder::new(&home, "one");
+        let mut waiter = start_waiting(&home, "one", &command, &[]);
+        let mut next = start_waiting(&home, "one", &["acquire", "one"], &[]);
+        kill(pid(&waiter), signal).unwrap();
+        assert_eq!(waiter.wait().unwrap().signal(), Some(signal as i32));
+        assert_eq!(waiting(&home.status("one")), [next.id()]);
+        holder.let_go();
+        assert_eq!(next.wait().unwrap().code(), Some(0));
+    }
+    assert_eq!(home.status("one")["in_flight"], 0);
+    assert!(!ran.exists());
+}
+
+/// Starts a command as the first of a new terminal; what is written to the file is typed there.
+fn at_a_terminal(command: &[&str], home: &Home) -> Option<(Child, File)> {
+    let terminal = openpty(None, None).ok()?;
+    let slave = || Stdio::from(terminal.slave.try_clone().unwrap());
+    let child = Command::new("setsid")
+        .args(["--ctty", "env", "--default-signal"])
+        .args(command)
+        .env("SHMLIMIT_DIR", home.path())
+        .stdin(slave())
+        .stdout(slave())
+        .stderr(slave())
+        .spawn()
+        .unwrap();
+    Some((child, File::from(terminal.master)))
+}
+
+#[test]
+fn an_interrupt_typed_at_the_terminal_ends_a_wait() {
+    let home = Home::with(&ONE);
+    // Without us first: some containers have no terminals to give, or none that interrupt.
+    let works = at_a_terminal(&["sh", "-c", "trap 'exit 7' INT; echo ready; read -r _"], &home);
+    let works = works.is_some_and(|(mut child, terminal)| {
+        let mut lines = BufReader::new(terminal.try_clone().unwrap()).lines();
+        lines.next().unwrap().unwrap();
+        (&terminal).write_all(b"\x03\n").unwrap();
+        child.wait().unwrap().code() == Some(7)
+    });
+    if !works {
+        return println!("no working terminal here, so not tested");
+    }
+    let holder = Holder::new(&home, "one");
+    let (mut waiter, mut keys) = at_a_terminal(&[binary(), "run", "one", "--", "true"], &home).unwrap();
+    wait_until(&home, "one", |status| waiting(status) == [waiter.id()]);
+    keys.write_all(b"\x03").unwrap();
+    assert_eq!(waiter.wait().unwrap().signal(), Some(Signal::SIGINT as i32));
+    assert_eq!(home.status("one")["queue"], serde_json::json!([]));
+    holder.let_go();
+    assert_eq!(home.status("one")["in_flight"], 0);
+}
