@@ -311,7 +311,6 @@ fn in_a_terminal_of_80_columns_and_24_lines_the_whole_show_is_on_one_screen() {
     let terminal = Terminal::open(&theatre, "show", 80, 24, &command);
     let during = terminal.wait_for(" s of 1.0");
     assert!(during.contains("together"), "{during}");
-    assert_eq!(terminal.tmux(&["display-message", "-p", "#{cursor_flag}"]).trim(), "0");
     let end = terminal.wait_for("ended with");
     assert!(end.contains("ended with 0"), "{end}");
     assert!(end.starts_with("shmlimit demo:"), "the first line is still there:\n{end}");
@@ -349,4 +348,28 @@ fn ctrl_c_in_a_terminal_gives_it_back_as_it_was() {
     terminal.wait_for("ended with 130");
     assert_eq!(terminal.tmux(&["display-message", "-p", "#{cursor_flag}"]).trim(), "1");
     theatre.is_empty();
+}
+
+#[test]
+fn ctrl_z_in_a_terminal_leaves_the_shell_its_cursor() {
+    let theatre = Theatre::new();
+    let terminal = Terminal::open(&theatre, "stop", 80, 24, "bash --norc -i");
+    terminal.tmux(&["send-keys", &format!("'{}' demo --seconds 60", binary()), "Enter"]);
+    terminal.wait_for(" s of 30.0");
+    terminal.tmux(&["send-keys", "C-z"]);
+    terminal.wait_for("Stopped");
+    assert_eq!(terminal.tmux(&["display-message", "-p", "#{cursor_flag}"]).trim(), "1");
+    terminal.tmux(&["send-keys", "kill -TERM %1; fg; exit 7", "Enter"]);
+    terminal.wait_for("ended with 7");
+    theatre.is_empty();
+}
+
+#[test]
+fn what_clears_away_after_a_show_touches_nothing_if_started_by_hand() {
+    let theatre = Theatre::new();
+    let directory = theatre.path().join("mine");
+    std::fs::create_dir(&directory).unwrap();
+    let output = theatre.demo(&["--act-as", "caretaker"]).arg(&directory).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(directory.is_dir());
 }

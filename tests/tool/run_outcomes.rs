@@ -132,6 +132,9 @@ fn what_is_written_to_the_status_descriptor_neither_blocks_the_command_nor_fills
     let script = "i=0; while [ $i -lt 30 ]; do printf 'HTTP/1.1 200 OK\\n'; yes 'X: yyyyyyyyyyyyyyyyyy' | head -c 100000; \
                   i=$((i+1)); done >&3; printf '\\nHTTP/1.1 503 No\\n\\n' >&3";
     records(&["--status-fd", "3"], script, json!({"503": 1}));
+    // And of bare statuses the last one counts, however many there were.
+    let script = "yes 200 | head -c 3000000 >&3; echo 503 >&3";
+    records(&["--status-fd", "3"], script, json!({"503": 1}));
 }
 
 #[test]

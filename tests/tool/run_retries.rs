@@ -265,6 +265,21 @@ fn a_command_that_was_told_to_end_is_not_run_again() {
 }
 
 #[test]
+fn a_signal_that_the_caller_ignores_as_nohup_does_calls_nothing_off() {
+    let home = hasty();
+    let script = "kill -HUP $PPID; exit 75";
+    for (how, wanted) in [("--ignore-signal=HUP", 3), ("--default-signal=HUP", 4)] {
+        let output = Command::new("env")
+            .args([how, binary(), "run", "one", "--retries", "2", "--", "sh", "-c", script])
+            .env("SHMLIMIT_DIR", home.path())
+            .output()
+            .unwrap();
+        assert!(matches!(output.status.code(), Some(75 | 129)), "{output:?}");
+        assert_eq!(granted(&home), wanted, "{how}: {output:?}");
+    }
+}
+
+#[test]
 fn retries_must_be_a_number() {
     let home = hasty();
     home.tool(&["run", "--retries", "one", "--", "true"])

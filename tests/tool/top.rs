@@ -172,12 +172,34 @@ fn any_size_will_do() {
     for (width, height) in [(30, 10), (20, 2), (200, 50), (5, 5), (40, 8), (80, 24)] {
         window.resize(width, height);
         match (width, height) {
-            (..40, _) | (_, ..8) => window.wait("too small", |text| text.starts_with("too s")),
+            (..40, _) | (_, ..8) => window.wait("too small", |text| text.starts_with("too")),
             _ => window.wait("a list", |text| text.contains("LIMITER") && text.contains("web")),
         };
     }
     window.keys(&["q"]);
     window.until("code=0");
+}
+
+#[test]
+fn what_to_do_without_limiters_and_in_a_small_window_can_be_read_whole() {
+    let home = Home::new();
+    let window = top(&home, &[]);
+    window.until("Try in another terminal:");
+    window.resize(20, 5);
+    window.wait("all of it", |text| {
+        text.split_whitespace().collect::<Vec<_>>().join(" ").contains("is needed")
+    });
+}
+
+#[test]
+fn in_a_wide_window_figures_stay_close_to_their_names() {
+    let home = home();
+    let window = top(&home, &[]);
+    window.resize(300, 80);
+    window.wait("close", |text| {
+        text.lines().any(|line| line.contains("web ") && line.find("ready").is_some_and(|column| column < 40))
+            && text.lines().any(|line| line.chars().count() > 250)
+    });
 }
 
 #[test]

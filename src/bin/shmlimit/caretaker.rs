@@ -8,7 +8,7 @@
 use crate::failure::Failure;
 use crate::signals::ENDING;
 use nix::sys::signal::{SigSet, Signal, killpg};
-use nix::unistd::{Pid, getpgrp, mkdtemp};
+use nix::unistd::{Pid, getpgrp, getpid, mkdtemp};
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 /// How long the end of a process may take.
 pub const ENOUGH: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(5);
+/// What names of private directories begin with.
+const NAME: &[u8] = b"shmlimit-";
 
 pub struct Caretaker {
     directory: PathBuf,
@@ -114,6 +116,12 @@ pub fn take_care(words: &[String]) -> Result<ExitCode, Failure> {
     let [directory] = words else {
         return Err(Failure::Usage("--act-as is for the tool's own processes".to_owned()));
     };
+    // It removes and kills without asking; somebody who starts it by hand shall lose nothing.
+    let is_ours =
+        Path::new(directory).file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(NAME));
+    if !is_ours || getpgrp() != getpid() {
+        return Err(Failure::Usage("--act-as is for the tool's own processes".to_owned()));
+    }
     ENDING.into_iter().collect::<SigSet>().thread_block().map_err(io::Error::from)?;
     io::stdout().write_all(b"!")?;
     io::stdout().flush()?;

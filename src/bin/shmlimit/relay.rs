@@ -83,7 +83,7 @@ impl Started {
                 Err(error) => return Err(error.into()),
             };
             let signal = Signal::try_from(news.ssi_signo.cast_signed());
-            called_off |= signal.is_ok_and(|signal| ENDING.contains(&signal));
+            called_off |= signal.is_ok_and(|signal| ENDING.contains(&signal) && !is_ignored(signal));
             match signal {
                 Ok(Signal::SIGCHLD) => {
                     if let Some(status) = self.child.try_wait()? {
@@ -118,6 +118,14 @@ fn follow_stop(pid: Pid) -> io::Result<()> {
         raise(Signal::SIGSTOP)?;
     }
     Ok(())
+}
+
+/// Whether we were started deaf to it, as by nohup: then it is nobody's wish to end. No call that tells is safe here.
+fn is_ignored(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    (mask >> (signal as u32 - 1)) & 1 == 1
 }
 
 impl End {

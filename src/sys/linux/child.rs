@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
+use nix::sys::signal::{SigHandler, SigSet, Signal, raise, signal};
 use nix::unistd::{dup2_raw, getpid, getppid};
 
 /// Whether this process was told to ignore its children's ends. Kept, because the first start changes it.
@@ -29,11 +29,12 @@ pub fn spawn_with_mask(mut command: Command, mask: SigSet) -> io::Result<Child> 
         }
         set_pdeathsig(Signal::SIGKILL)?;
         if getppid() != parent {
-            return Err(io::ErrorKind::Interrupted.into());
+            // It was killed just before that, and nobody is there to hear of an error: the standard library would abort.
+            raise(Signal::SIGKILL)?;
         }
         Ok(mask.thread_set_mask()?)
     };
-    // SAFETY: between fork and exec `prepare` makes only async-signal-safe calls (signal, prctl, getppid,
+    // SAFETY: between fork and exec `prepare` makes only async-signal-safe calls (signal, prctl, getppid, raise,
     // pthread_sigmask) on values it owns, and allocates nothing.
     unsafe { command.pre_exec(prepare) };
     command.spawn()

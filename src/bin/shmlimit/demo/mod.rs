@@ -267,10 +267,7 @@ impl Audience {
 
     fn end(self, show: &Show) -> Result<(), Failure> {
         match self {
-            Audience::Picture(picture) => {
-                drop(picture);
-                output::line(&view::end(show, Paint::for_stdout()))
-            }
+            Audience::Picture(_) => output::line(&view::end(show, Paint::for_stdout())),
             Audience::Lines(_) => {
                 output::line(&format!("told     {}\n\n{}\n", show.scene(), view::table(show)))?;
                 output::line(&view::end(show, Paint::for_stdout()))

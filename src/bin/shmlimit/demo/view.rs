@@ -32,11 +32,8 @@ impl Picture {
     pub fn begin() -> Option<Picture> {
         let (columns, rows) = size().ok()?;
         let fits = usize::from(columns) >= NARROWEST && usize::from(rows) > HEIGHT;
-        fits.then(|| {
-            // A cursor that jumps about is a distraction.
-            let _ = output::text("\x1b[?25l");
-            Picture { paint: Paint::for_stdout(), drawn: Vec::new() }
-        })
+        // The cursor stays as it is, below the picture: whoever stops or kills us has nothing to put right.
+        fits.then(|| Picture { paint: Paint::for_stdout(), drawn: Vec::new() })
     }
 
     pub fn draw(&mut self, show: &Show) -> Result<(), Failure> {
@@ -51,12 +48,6 @@ impl Picture {
         }
         self.drawn = lines.iter().map(|line| width(line)).collect();
         output::text(&text)
-    }
-}
-
-impl Drop for Picture {
-    fn drop(&mut self) {
-        let _ = output::text("\x1b[?25h");
     }
 }
 

@@ -73,13 +73,26 @@ impl Intake {
             }
         };
         if self.text.len() > LONGEST_TEXT {
-            // The last response is what counts.
-            let head = b"\nHTTP/";
-            let last = self.text.windows(head.len()).rposition(|bytes| bytes == head).unwrap_or(0);
-            self.text.drain(..last);
-            self.text.truncate(LONGEST_TEXT);
+            self.shorten();
         }
         count
+    }
+
+    /// The last response is what counts, from its first line on, which may be long ago. Without one it is the last line.
+    /// Half of the room is free then, so that it is not looked through again for every few bytes.
+    fn shorten(&mut self) {
+        let head = b"\nHTTP/";
+        let last = self.text.windows(head.len()).rposition(|bytes| bytes == head);
+        let is_response = last.is_some() || self.text.starts_with(&head[1..]);
+        match last {
+            Some(last) => drop(self.text.drain(..last)),
+            None if !is_response => drop(self.text.drain(..self.text.len() - LONGEST_TEXT / 2)),
+            None => {}
+        }
+        if self.text.len() > LONGEST_TEXT {
+            // One head that does not end is no head; what it began with is enough. Its end stays too: another may begin.
+            self.text.drain(LONGEST_TEXT / 2..self.text.len() - READ_AT_ONCE);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table, TableState};
+use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table, TableState, Wrap};
 
 /// Below this there is nothing to be read.
 const LEAST: (u16, u16) = (40, 8);
@@ -70,7 +70,7 @@ pub fn all(frame: &mut Frame, model: &Model, app: &mut App, theme: &Theme) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let text = format!("too small: {}x{} is needed", LEAST.0, LEAST.1);
-        frame.render_widget(Paragraph::new(text), area);
+        frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
         return;
     }
     let order = app.order(model);
@@ -89,7 +89,7 @@ pub fn all(frame: &mut Frame, model: &Model, app: &mut App, theme: &Theme) {
     write_list(frame, list, (model, &order, line), app, theme);
     match line.and_then(|line| model.tracks.get_key_value(order[line])) {
         Some((name, track)) => detail::draw(frame, below, (name, track), app, theme),
-        None => frame.render_widget(Paragraph::new(nothing(model, app)), below),
+        None => frame.render_widget(Paragraph::new(nothing(model, app)).wrap(Wrap { trim: false }), below),
     }
     frame.render_widget(keys(app, theme), foot);
     if app.help {
@@ -123,13 +123,16 @@ fn head<'a>(model: &Model, app: &App, shown: usize, theme: &Theme) -> Line<'a> {
 fn nothing(model: &Model, app: &App) -> String {
     match model.tracks.is_empty() {
         true => {
-            "\n  No limiters here yet. They appear as soon as there is one; try in another terminal:\n\n    \
+            "\n  No limiters here yet. They appear as soon as there is one.\n  Try in another terminal:\n\n    \
                  shmlimit run tmdb -- sleep 10"
                 .to_owned()
         }
         false => format!("\n  No limiter has {:?} in its name; Esc shows all.", app.filter),
     }
 }
+
+/// Columns for names, if there is room.
+const NAME: usize = 20;
 
 fn write_list(
     frame: &mut Frame,
@@ -162,6 +165,13 @@ fn write_list(
         // What does not fit is in the other half.
         heading.truncate(3);
         widths.truncate(3);
+    }
+    // On a wide screen figures stay close to the names they belong to.
+    let longest = order.iter().map(|name| name.len() + 2).max().unwrap_or(0);
+    let others = if wide { cells + 12 + 11 + 6 + 4 + 7 + 8 + 4 + 7 } else { cells + 12 + 11 + 2 };
+    let name = longest.max(NAME);
+    if usize::from(area.width) > others + name {
+        widths[0] = Constraint::Length(u16::try_from(name).unwrap_or(u16::MAX));
     }
     let focused = app.focus == Pane::Limiters;
     let table = Table::new(rows, widths)
