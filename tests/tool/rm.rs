@@ -22,7 +22,7 @@ fn one_in_use_is_left_alone_with_the_users_named() {
     let home = Home::with(&["api", "--concurrency", "2"]);
     let before = home.names();
     let holder = Holder::new(&home, "api");
-    home.tool(&["rm", "api"]).fails(75, &["in use by shmlimit (", "rm api --force"]);
+    home.tool(&["rm", "api"]).fails(75, &["in use by sh (", "rm api --force"]);
     let json = home.tool(&["rm", "api", "--json"]);
     let line: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(

@@ -93,7 +93,7 @@ fn r73_the_headers_that_curl_dumps_close_the_gate_for_all() {
         home.tool(&["run", "one", "--status-fd", "3", "--", "curl", "-s", "-D", "/dev/fd/3", &web.url()]);
     assert_eq!((answer.succeeds(), answer.err.as_str()), ("no\n", ""));
     assert_eq!(codes(&home), json!({"429": 1}));
-    home.tool(&["acquire", "one", "--now"]).fails(75, &["Retry-After", "recorded by shmlimit"]);
+    home.tool(&["acquire", "one", "--now"]).fails(75, &["Retry-After", "recorded by curl ("]);
 }
 
 #[test]

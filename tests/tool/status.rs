@@ -20,12 +20,12 @@ macro_rules! screen {
         // How long an id and a time are decides where the line breaks.
         settings.add_filter(r"Retry-After\s+recorded", "Retry-After  recorded");
         // A row of those who wait, and of those who do not.
-        let row = r"(?m)^ +[0-9]+  shmlimit +[0-9]+(?:ms|s|m)";
+        let row = r"(?m)^ +[0-9]+  (\w+) +[0-9]+(?:ms|s|m)";
         settings.add_filter(
             &format!(r"{row}  (\w+) +(?:late|[0-9]+(?:ms|s))( .*)$"),
-            "PID  shmlimit  TIME  $1  TIME$2",
+            "PID  $1  TIME  $2  TIME$3",
         );
-        settings.add_filter(&format!(r"{row}( .*) +[0-9]+$"), "PID  shmlimit  TIME$1  LOOKS");
+        settings.add_filter(&format!(r"{row}( .*) +[0-9]+$"), "PID  $1  TIME$2  LOOKS");
         settings.bind(|| insta::assert_snapshot!($name, $text));
     };
 }
