@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const ENDS: Duration = Duration::from_secs(60);
 
 fn bounds(reap: Duration) -> Bounds {
-    Bounds { lock: Duration::from_millis(1), reap, place: Duration::from_secs(3600) }
+    Bounds { lock: Duration::from_millis(1), reap, place: Duration::from_secs(3600), ..Bounds::default() }
 }
 
 /// Two permits, both algorithms, a share for the background: everything that the queue reads.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const WHO: Identity = Identity { pid: 7, program: [0; 16] };
 
 fn machine(slots: &[usize]) -> Arc<Machine> {
-    let of_slot = |index| (0..slot::TALLY).map(move |word| slot_base(index) + word);
+    let of_slot = |index| (0..=slot::LOOKED).map(move |word| slot_base(index) + word);
     let written_off = sheet_word(WRITTEN_OFF);
     let words: Vec<usize> = (CORE..CORE + 2).chain((0..3).flat_map(of_slot)).chain([written_off]).collect();
     Machine::new(&words, slots)
@@ -66,6 +66,9 @@ fn come(machine: &Machine) -> Option<u32> {
     let pulse = machine.take_pulse(1)?;
     let mut begun = machine.begin(1, Claim::Newcomer);
     let inherited = begun.tx.held(1).total;
+    if slots::bury_predecessor(&mut begun.tx, 1) {
+        begun.tx.commit().unwrap();
+    }
     slots::enter(&mut begun.tx, 1, WHO, Time(1));
     take_permit(&mut begun.tx, 1);
     begun.tx.commit().unwrap();
@@ -143,6 +146,9 @@ fn r113_a_newcomer_may_die_in_the_place_of_a_dead_one() {
             std::mem::forget(pulse);
             newcomer.kills(machine, 1, || {
                 let mut begun = machine.begin(1, Claim::Newcomer);
+                if slots::bury_predecessor(&mut begun.tx, 1) {
+                    begun.tx.commit().unwrap();
+                }
                 slots::enter(&mut begun.tx, 1, WHO, Time(1));
                 take_permit(&mut begun.tx, 1);
                 begun.tx.commit().unwrap();

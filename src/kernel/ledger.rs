@@ -65,6 +65,14 @@ pub fn change<M: Memory>(m: &mut M, change: impl FnOnce(&mut Ledger)) {
     m.set_sheet(LEDGER_AT, bytemuck::cast::<_, [u64; LEDGER_WORDS]>(ledger));
 }
 
+/// Adds what a participant counted who leaves: granted, refused, looked.
+pub fn left<M: Memory>(m: &mut M, counted: [u64; 3]) {
+    if counted != [0; 3] {
+        let before: [u64; 3] = m.sheet(LEDGER_AT);
+        m.set_sheet(LEDGER_AT, std::array::from_fn::<u64, 3, _>(|i| before[i].wrapping_add(counted[i])));
+    }
+}
+
 /// Counts a call that ended with this code: a status, or the number of an error (from 1).
 pub fn ended<M: Memory>(m: &mut M, code: u16) {
     if code == USUAL {

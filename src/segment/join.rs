@@ -126,10 +126,10 @@ impl Segment {
         let program =
             Some(self.bounds.program).filter(|name| *name != [0; 16]).unwrap_or_else(sys::program_name);
         let identity = Identity { pid: sys::process_id(), program };
-        if slots::is_owned(&self.words, slot) {
-            slots::leave(&mut tx, slot);
+        if slots::bury_predecessor(&mut tx, slot) {
             self.commit(&mut tx)?;
         }
+        slots::forget_counts(&self.words, slot);
         let generation = slots::enter(&mut tx, slot, identity, now);
         self.commit(&mut tx)?;
         drop(tx);

@@ -100,18 +100,29 @@ pub fn all(words: &Words) -> impl Iterator<Item = Participant> + '_ {
     (0..SLOTS).filter_map(|slot| participant(words, slot))
 }
 
-/// Makes the caller the owner of a slot whose pulse it holds. Returns its generation. If a dead predecessor still owns
-/// it, its [leaving](leave) must have been committed: what is counted in a slot is not in the journal, so a newcomer
-/// that dies here would have wiped what the ledger does not have yet.
+/// Frees a slot that a dead predecessor still owns. If it did, commit that before anything else.
+pub fn bury_predecessor<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> bool {
+    let owned = is_owned(tx.words(), index);
+    if owned {
+        leave(tx, index);
+    }
+    owned
+}
+
+/// Wipes what was counted in a slot that nobody owns. That is not in the journal, so the predecessor's counts must be in
+/// the ledger for good: whoever dies here would otherwise have wiped them.
+pub fn forget_counts(words: &Words, index: usize) {
+    for tally in slot::TALLY..SLOT_WORDS {
+        words.store(slot_base(index) + tally, 0);
+    }
+}
+
+/// Makes the caller the owner of a slot whose pulse it holds, and that nobody else owns. Returns its generation.
 pub fn enter<O: Os>(tx: &mut Transaction<'_, O>, index: usize, who: Identity, now: Time) -> u32 {
     debug_assert!(!is_owned(tx.words(), index), "slot {index} has an owner");
     // What only damage can leave in a slot that nobody owns would otherwise be lost for ever.
     leave(tx, index);
     let base = slot_base(index);
-    // Before the slot is entered: whoever dies in between has counted nothing, and not what its predecessor did.
-    for tally in slot::TALLY..SLOT_WORDS {
-        tx.words().store(base + tally, 0);
-    }
     let generation = ((tx.load(base + slot::STATE) >> 32) as u32).wrapping_add(1);
     tx.write(base + slot::STATE, u64::from(generation) << 32 | OWNED);
     tx.write(base + slot::SINCE, now.0);
@@ -124,7 +135,7 @@ pub fn enter<O: Os>(tx: &mut Transaction<'_, O>, index: usize, who: Identity, no
 pub fn leave<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> Reaped {
     let reaped = decide::reap(tx, index);
     if let Some(Participant { granted, refused, looked, .. }) = participant(tx.words(), index) {
-        ledger::change(tx, |ledger| ledger.add(granted, refused, looked));
+        ledger::left(tx, [granted, refused, looked]);
         let state = slot_base(index) + slot::STATE;
         let owned = tx.load(state);
         tx.write(state, owned & !OWNED);

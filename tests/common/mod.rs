@@ -35,7 +35,12 @@ pub fn permits(count: u64) -> Policy {
 
 /// Bounds that a test can wait for: the place is looked at each time, the dead at each want.
 pub fn quick() -> Bounds {
-    Bounds { lock: Duration::from_millis(200), reap: Duration::ZERO, place: Duration::ZERO }
+    Bounds {
+        lock: Duration::from_millis(200),
+        reap: Duration::ZERO,
+        place: Duration::ZERO,
+        ..Bounds::default()
+    }
 }
 
 /// The test's limiter in `directory`.

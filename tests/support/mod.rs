@@ -61,8 +61,12 @@ pub fn usual_policy() -> Policy {
 /// How the tests open the limiter: the dead are looked for at once, and the file's place is never checked, so that
 /// an operation takes the same way each time.
 pub fn builder(directory: &Path) -> Builder {
-    let bounds =
-        Bounds { lock: Duration::from_secs(5), reap: Duration::ZERO, place: Duration::from_secs(3600) };
+    let bounds = Bounds {
+        lock: Duration::from_secs(5),
+        reap: Duration::ZERO,
+        place: Duration::from_secs(3600),
+        ..Bounds::default()
+    };
     Limiter::builder(NAME).directory(directory).bounds(bounds)
 }
 

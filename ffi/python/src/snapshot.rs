@@ -58,6 +58,8 @@ fn rules<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyLis
             "reserve": settings.reserve,
             "remaining": rule.remaining,
             "remaining_background": rule.remaining_background,
+            "next_in": rule.next_in.map(seconds),
+            "full_in": rule.full_in.map(seconds),
         })?;
     }
     Ok(list)

@@ -21,7 +21,7 @@ def test_a_limiter_says_its_name_and_place(directory):
 
 def test_the_package_says_what_it_is():
     assert shmlimit.__version__ == "0.1.0"
-    assert shmlimit.layout_version == 3
+    assert shmlimit.layout_version == 4
     assert "tmdb" in shmlimit.presets and isinstance(shmlimit.presets, tuple)
     for name in shmlimit.__all__:
         thing = getattr(shmlimit, name)

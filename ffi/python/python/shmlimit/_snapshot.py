@@ -20,6 +20,9 @@ class Rule:
     reserve: int
     remaining: int
     remaining_background: int
+    #: When there is one more, and when there are as many as `capacity`; None: there are.
+    next_in: Optional[float]
+    full_in: Optional[float]
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,8 @@ class Snapshot:
         return min((rule.remaining for rule in self.rules), default=None)
 
     def to_dict(self) -> Dict[str, Any]:
-        """The object that `shmlimit status --json` prints, with its keys: ready for json.dumps."""
+        """The object that `shmlimit status --json` prints, with its keys: ready for json.dumps. (What comes next, which
+        the tool finds out from the others, is not in it: `next_change`.)"""
         now = self.condition
         return {
             "name": self.name,
@@ -203,7 +207,9 @@ class Snapshot:
             ],
             "fairness": self.fairness,
             "background_share": self.background_share,
-            "rules": [_renamed(rule, period="period_ns") for rule in self.rules],
+            "rules": [
+                _renamed(rule, period="period_ns", next_in="next_in_ns", full_in="full_in_ns") for rule in self.rules
+            ],
             "participants": [
                 _renamed(one, attached_for="attached_ns", held_for="held_ns") for one in self.participants
             ],
