@@ -9,6 +9,8 @@ mod attach;
 mod backing;
 pub mod bell;
 #[cfg(not(loom))]
+mod bounds;
+#[cfg(not(loom))]
 pub mod change;
 #[cfg(not(loom))]
 pub mod create;
@@ -34,6 +36,8 @@ pub mod words;
 #[cfg(not(loom))]
 pub(crate) use attach::Tx;
 #[cfg(not(loom))]
-pub use attach::{Bounds, Segment, program_name};
+pub use attach::{Segment, program_name};
+#[cfg(not(loom))]
+pub use bounds::Bounds;
 #[cfg(not(loom))]
 pub use join::Member;
