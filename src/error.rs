@@ -30,7 +30,7 @@ pub enum Error {
     },
     /// A limiter that should be made exists already.
     #[error(
-        "limiter {name:?} exists already in {directory}; to start it afresh: shmlimit init {name} --replace …"
+        "limiter {name:?} exists already in {directory}; to start it afresh: shmlimit init {name} --replace"
     )]
     AlreadyExists {
         /// Its name.
@@ -57,19 +57,19 @@ pub enum Error {
         problem: String,
     },
     /// A file that is no segment of this layout. Not one byte of it was written.
-    #[error("{path} was left alone: {problem}; {remedy}")]
+    #[error("{path} was left alone: {problem}; {}", remedy.replace("NAME", &limiter(path)))]
     Foreign {
         /// The file.
         path: PathBuf,
         /// How it differs.
         problem: String,
-        /// What to do.
+        /// What to do; NAME stands for the limiter.
         remedy: &'static str,
         /// Whether it is a segment all the same, of another version or build, that may be replaced.
         segment: bool,
     },
     /// The segment's configuration was damaged.
-    #[error("{path} is damaged: {problem}; start it afresh with: shmlimit init {} --replace …", limiter(.path))]
+    #[error("{path} is damaged: {problem}; start it afresh with: shmlimit init {} --replace", limiter(.path))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -110,7 +110,7 @@ pub enum Error {
     },
     /// Settings given explicitly differ from those of the limiter that is there (R144).
     #[error(
-        "limiter {name:?} is configured otherwise:\n{differences}\nleave the settings out to use it as it is, or start it afresh with: shmlimit init {name} --replace …"
+        "limiter {name:?} is configured otherwise:\n{differences}\nleave the settings out to use it as it is, or start it afresh with: shmlimit init {name} --replace"
     )]
     ConfigMismatch {
         /// The limiter.
@@ -120,7 +120,7 @@ pub enum Error {
     },
     /// A change that does not fit the segment as it was made.
     #[error(
-        "limiter {name:?} cannot take this change while it is used: {problem}; start it afresh with: shmlimit init {name} --replace …"
+        "limiter {name:?} cannot take this change while it is used: {problem}; start it afresh with: shmlimit init {name} --replace"
     )]
     DoesNotFit {
         /// The limiter.

@@ -86,9 +86,9 @@ impl Unverified {
 }
 
 const NOT_OURS: &str = "move it away, or choose another directory with --dir";
-const DAMAGED: &str = "start the limiter afresh with: shmlimit init NAME --replace …";
+const DAMAGED: &str = "start the limiter afresh with: shmlimit init NAME --replace";
 const OTHER_VERSION: &str =
-    "use one version of shmlimit, or start the limiter afresh with: shmlimit init NAME --replace …";
+    "use one version of shmlimit, or start the limiter afresh with: shmlimit init NAME --replace";
 
 /// Whether a file calls itself a segment, of whatever version.
 pub(super) fn begins_with_magic(mut file: &File) -> bool {

@@ -128,7 +128,7 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
     if policy.rules().is_empty() && policy.concurrency().is_none() {
         output::remark(&format!(
             "warning: {0} limits nothing: it has no [[rules]] and no concurrency; add one, then: shmlimit init {0} \
-             --replace …",
+             --replace",
             limiter.name()
         ));
     }

@@ -74,10 +74,10 @@ fn refused(name: &str, error: &Error) -> Finding {
                 .advice(format!("move {name}.shm away, or choose another directory with --dir"))
         }
         Error::Foreign { problem, .. } => Finding::bad(CHECK, name, problem.clone()).advice(format!(
-            "use one version of shmlimit; or start it afresh: shmlimit init {name} --replace …; or: shmlimit rm {name} --force"
+            "use one version of shmlimit; or start it afresh: shmlimit init {name} --replace; or: shmlimit rm {name} --force"
         )),
         Error::Damaged { problem, .. } => Finding::bad(CHECK, name, format!("is damaged: {problem}"))
-            .advice(format!("start it afresh: shmlimit init {name} --replace …")),
+            .advice(format!("start it afresh: shmlimit init {name} --replace")),
         error => Finding::bad(CHECK, name, error.to_string()),
     }
 }
