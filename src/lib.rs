@@ -129,6 +129,8 @@ pub use limiter::{
     PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, Recorded, Refusal, Removal, Request, RuleSnapshot,
     Snapshot, Step, Storage, WaiterSnapshot, Waiting,
 };
+#[cfg(not(loom))]
+pub use sys::Account;
 
 /// What the C header tells and the tests of the promises must see: where things lie in a segment, and bounds that a
 /// test can wait for.
@@ -136,7 +138,6 @@ pub use limiter::{
 #[doc(hidden)]
 pub mod internals {
     pub use crate::segment::{Bounds, layout};
-    #[cfg(target_os = "linux")]
     pub use crate::sys::FIRST_PULSE;
 }
 

@@ -54,19 +54,15 @@ pub struct Place {
 }
 
 /// Where limiters may live, best first: the one chosen (`--dir`, `SHMLIMIT_DIR`, `ANIVAULT_DIR`), else the
-/// defaults, which depend on the user id alone so that a login shell and cron agree.
+/// defaults, which depend on the user alone so that a login shell and cron agree.
 pub fn places(explicit: Option<&Path>) -> Vec<Place> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let chosen =
         explicit.map(PathBuf::from).or_else(|| variable("SHMLIMIT_DIR")).or_else(|| variable("ANIVAULT_DIR"));
     match chosen {
         Some(path) => vec![Place { path, chosen: true }],
-        None => defaults(sys::effective_uid()).map(|path| Place { path, chosen: false }).into(),
+        None => sys::default_directories().into_iter().map(|path| Place { path, chosen: false }).collect(),
     }
-}
-
-fn defaults(uid: u32) -> [PathBuf; 2] {
-    ["/var/run/anivault".into(), format!("/var/tmp/anivault-{uid}").into()]
 }
 
 #[cfg(test)]

@@ -154,22 +154,18 @@ impl Os for Machine {
         }
     }
 
-    fn wake(&self, word: &AtomicU32, count: u32) -> u32 {
+    fn wake(&self, word: &AtomicU32) -> bool {
         if !reaches() {
-            return 0;
+            return false;
         }
         let address = std::ptr::from_ref(word).addr();
-        let mut left = count;
         let mut sleepers = self.sleepers.lock().unwrap();
-        sleepers.queue.retain(|&(on, _)| {
-            let woken = on == address && left > 0;
-            left -= u32::from(woken);
-            !woken
-        });
-        if left < count {
+        let first = sleepers.queue.iter().position(|&(on, _)| on == address);
+        if let Some(first) = first {
+            sleepers.queue.remove(first);
             self.woken.notify_all();
         }
-        count - left
+        first.is_some()
     }
 
     fn take_pulse(&self, slot: usize) -> Option<Pulse> {

@@ -13,6 +13,7 @@ use crate::presets;
 use crate::segment::create::{self, Seed};
 use crate::segment::directory::{Allowances, Directory};
 use crate::segment::{Bounds, Segment};
+use crate::sys::Account;
 use std::path::PathBuf;
 
 /// How often a limiter that keeps changing under our hands is opened again before giving up.
@@ -26,7 +27,7 @@ pub struct Builder {
     policy: Option<Policy>,
     #[cfg(feature = "config")]
     choice: crate::config::Choice,
-    shared_with: Option<u32>,
+    shared_with: Option<Account>,
     group: Option<String>,
     network: bool,
     environment: bool,
@@ -88,10 +89,10 @@ impl Builder {
         self
     }
 
-    /// Shares the directory with the members of a group of users.
+    /// Shares the directory with the members of a group of users: [`Account::group`] finds it by name.
     #[must_use]
-    pub fn shared_with(mut self, gid: u32) -> Builder {
-        self.shared_with = Some(gid);
+    pub fn shared_with(mut self, group: impl Into<Account>) -> Builder {
+        self.shared_with = Some(group.into());
         self
     }
 
@@ -261,8 +262,8 @@ impl Builder {
         if let Some(note) = &directory.note {
             events::passed_over(&self.name, note);
         }
-        if let Some(gid) = self.shared_with {
-            directory.share_with(gid)?;
+        if let Some(group) = self.shared_with {
+            directory.share_with(group)?;
         }
         Ok((name, directory))
     }

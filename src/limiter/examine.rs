@@ -12,7 +12,7 @@ use crate::segment::memory::Reader;
 use crate::segment::recover::{self, Verified};
 use crate::segment::words::Words;
 use crate::segment::{create, lock, program_name, slots};
-use crate::sys::{self, Clock, FileFacts};
+use crate::sys::{self, Account, Clock, FileFacts};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -32,11 +32,7 @@ pub struct Examination {
     /// The file.
     pub path: PathBuf,
     /// Its owner.
-    pub owner: u32,
-    /// Its group.
-    pub group: u32,
-    /// Its permissions.
-    pub mode: u32,
+    pub owner: Account,
     /// How long ago it was made.
     pub age: Duration,
     /// The policy in force. `None` while it is being changed, also by one who died.
@@ -185,9 +181,7 @@ impl Examination {
         }
         Ok(Examination {
             path,
-            owner: facts.uid,
-            group: facts.gid,
-            mode: facts.mode,
+            owner: facts.access.owner(),
             age: Duration::from_nanos(sys::wall_now().saturating_sub(words.load(header::CREATED))),
             policy,
             retired: words.load(layout::RETIRED) != 0,

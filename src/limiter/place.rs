@@ -4,7 +4,7 @@ use super::Limiter;
 use crate::error::Error;
 use crate::paths;
 use crate::segment::directory::{Allowances, Directory};
-use crate::sys::{self, Clock, FileSystem};
+use crate::sys::{self, Account, Clock, FileSystem};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,15 +16,11 @@ pub struct DirectoryFacts {
     /// Its absolute path.
     pub path: PathBuf,
     /// Its owner.
-    pub owner: u32,
-    /// Its group.
-    pub group: u32,
-    /// Its permissions, with set-id and sticky bits.
-    pub mode: u32,
+    pub owner: Account,
+    /// Its permissions, as people write them.
+    pub access: String,
     /// The group that shares it, if it is shared.
-    pub shared_with: Option<u32>,
-    /// The permissions that files have which are made there.
-    pub file_mode: u32,
+    pub shared_with: Option<Account>,
     /// What kind of place it is in.
     pub storage: Storage,
     /// Why a better directory was passed over, for people.
@@ -55,11 +51,9 @@ impl Limiter {
         let (facts, file_system) = directory.facts()?;
         Ok(DirectoryFacts {
             path: directory.path().to_owned(),
-            owner: facts.uid,
-            group: facts.gid,
-            mode: facts.mode,
-            shared_with: directory.group(),
-            file_mode: directory.file_mode(),
+            owner: facts.access.owner(),
+            access: facts.access.to_string(),
+            shared_with: directory.shared_with(),
             storage: match file_system {
                 FileSystem::Local => Storage::Disk,
                 FileSystem::Volatile => Storage::Memory,
@@ -77,9 +71,14 @@ impl DirectoryFacts {
         self.directory.try_out()
     }
 
-    /// Gives a segment there, or the file gate, the permissions and the group it would be made with. What is not ours is
-    /// left alone. Says whether that changed anything.
-    pub fn tighten(&self, file_name: &str) -> Result<bool, Error> {
+    /// How the permissions of a segment there, or of the file gate, differ from those it would be made with, for people.
+    pub fn misfit(&self, file_name: &str) -> Result<Option<String>, Error> {
+        self.directory.misfit(file_name)
+    }
+
+    /// Gives a segment there, or the file gate, the permissions it would be made with. What is not ours is left alone.
+    /// Returns them, for people, if that changed anything.
+    pub fn tighten(&self, file_name: &str) -> Result<Option<String>, Error> {
         self.directory.tighten(file_name)
     }
 }

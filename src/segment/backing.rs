@@ -3,7 +3,7 @@
 use super::lock::Os;
 use crate::error::Error;
 use crate::sys::sync::AtomicU32;
-use crate::sys::{self, Clock, FileFacts, TakenPulse};
+use crate::sys::{self, Clock, FileFacts, Meeting, SharedMap, TakenPulse};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,13 @@ pub(crate) struct Backing {
     path: PathBuf,
     device: u64,
     inode: u64,
+    meeting: Meeting,
 }
 
 impl Backing {
-    /// The file at an absolute path with these facts.
-    pub fn new(path: PathBuf, facts: &FileFacts) -> Backing {
-        Backing { path, device: facts.dev, inode: facts.ino }
+    /// The file at an absolute path with these facts, mapped here.
+    pub fn new(path: PathBuf, facts: &FileFacts, map: &SharedMap) -> Backing {
+        Backing { path, device: facts.dev, inode: facts.ino, meeting: Meeting::new(facts, map) }
     }
 
     /// Its path.
@@ -65,15 +66,15 @@ impl Os for Backing {
     type Pulse = TakenPulse;
 
     fn sleep(&self, word: &AtomicU32, expected: u32, limit: Duration) {
-        sys::futex_wait(word, expected, limit);
+        self.meeting.wait(word, expected, limit);
     }
 
     fn sleep_in_time(&self, word: &AtomicU32, expected: u32, limit: Duration) {
-        sys::futex_wait_in_time(word, expected, limit);
+        self.meeting.wait_in_time(word, expected, limit);
     }
 
-    fn wake(&self, word: &AtomicU32, count: u32) -> u32 {
-        sys::futex_wake(word, count)
+    fn wake(&self, word: &AtomicU32) -> bool {
+        self.meeting.wake(word)
     }
 
     fn take_pulse(&self, slot: usize) -> Option<TakenPulse> {

@@ -26,5 +26,5 @@ pub fn sleep<O: Os>(words: &Words, os: &O, place: usize, heard: u32, limit: Dura
 #[cold]
 pub fn ring<O: Os>(words: &Words, os: &O, place: usize) -> bool {
     words.bell(place).fetch_add(1, Ordering::Relaxed);
-    os.wake(words.bell(place), 1) > 0
+    os.wake(words.bell(place))
 }

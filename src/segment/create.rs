@@ -158,10 +158,7 @@ fn make(directory: &Directory, handle: &File, file_name: &str, seed: &Seed) -> R
 fn prepare(directory: &Directory, handle: &File, path: &Path, seed: &Seed) -> Result<UnnamedFile, Error> {
     let make_error = || Error::io("make", path);
     let size = layout::size_for(&seed.policy);
-    let file = sys::unnamed_file(handle, directory.file_mode(), size as u64).map_err(make_error())?;
-    if let Some(group) = directory.group() {
-        sys::set_group(file.file(), group).map_err(make_error())?;
-    }
+    let file = sys::unnamed_file(handle, directory.shared_with(), size as u64).map_err(make_error())?;
     let map = SharedMap::new(file.file(), size).map_err(make_error())?;
     let words = Words::new(map).ok_or_else(|| make_error()(io::ErrorKind::InvalidData.into()))?;
     fill(&words, seed).map_err(make_error())?;
@@ -171,7 +168,7 @@ fn prepare(directory: &Directory, handle: &File, path: &Path, seed: &Seed) -> Re
 /// Gives it its name; says whether that was free.
 fn publish(new: UnnamedFile, handle: &File, path: &Path, file_name: &str) -> Result<bool, Error> {
     match new.link(handle, file_name) {
-        Ok(_) => Ok(true),
+        Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(Error::io("make", path)(error)),
     }

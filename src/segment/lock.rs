@@ -47,8 +47,8 @@ pub trait Os {
     fn sleep_in_time(&self, word: &AtomicU32, expected: u32, limit: Duration) {
         self.sleep(word, expected, limit);
     }
-    /// Wakes up to that many sleepers; says how many there were.
-    fn wake(&self, word: &AtomicU32, count: u32) -> u32;
+    /// Wakes one sleeper; says whether there was one.
+    fn wake(&self, word: &AtomicU32) -> bool;
     /// Takes the pulse of a slot if its owner is dead.
     fn take_pulse(&self, slot: usize) -> Option<Self::Pulse>;
     /// Nanoseconds of any steady clock.
@@ -214,5 +214,5 @@ pub fn release<O: Os>(words: &Words, os: &O, key: Key) {
 
 #[cold]
 fn wake_one<O: Os>(words: &Words, os: &O) {
-    os.wake(words.lock(), 1);
+    os.wake(words.lock());
 }

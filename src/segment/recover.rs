@@ -49,8 +49,9 @@ impl Unverified {
             return Err(foreign(problem, verdict));
         }
         let map = SharedMap::new(file, length).map_err(Error::io("map", &path))?;
+        let backing = Backing::new(path.clone(), facts, &map);
         let words = Words::new(map).ok_or_else(|| foreign("it is too short".into(), (NOT_OURS, false)))?;
-        Ok(Unverified { words, backing: Backing::new(path, facts) })
+        Ok(Unverified { words, backing })
     }
 
     /// Checks the header (P4): reads only.

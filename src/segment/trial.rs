@@ -16,7 +16,7 @@ impl Directory {
         let handle = self.handle()?;
         let name = format!(".shmlimit-{}-{:x}.tmp", sys::process_id(), sys::wall_now());
         let failed = |action| Error::io(action, self.path());
-        let file = sys::unnamed_file(&handle, self.file_mode(), layout::SIZE as u64)
+        let file = sys::unnamed_file(&handle, self.shared_with(), layout::SIZE as u64)
             .map_err(failed("make a file in"))?;
         file.link(&handle, &name).map_err(failed("name a file in"))?;
         let tried = maps_are_shared(&handle, &name)

@@ -16,9 +16,10 @@
 //! - [`SharedMap`]: a whole file, mapped shared, readable and writable; stays at one address until dropped. The file
 //!   must be exactly `len` bytes long at that moment (else `InvalidInput`); truncating it later is fatal.
 //!   `is_of_deleted_file` is true only if the file is known to have no name any more.
-//! - [`futex_wait`]: sleeps while `word` holds `expected`, at most `timeout`; also returns early for no reason.
-//!   [`futex_wait_in_time`]: the same, as little late as the system can, and without lasting effect on the thread.
-//!   [`futex_wake`]: wakes up to `count` sleepers of any process that maps the same file; says how many.
+//! - [`Meeting`]: where those meet who map the same file, to wait for each other at one of its words. `wait` sleeps
+//!   while `word` holds `expected`, at most `timeout`; also returns early for no reason. `wait_in_time`: the same, as
+//!   little late as the system can, and without lasting effect on the thread. `wake` wakes one sleeper of any process;
+//!   says whether there was one.
 //! - [`ForkWords`]: words that are 0 when new and 0 again in every forked child, however it was forked. Its
 //!   [`PulseCell`] keeps a [`Pulse`] under the same rule.
 //!
@@ -34,12 +35,25 @@
 //! descriptors are never inherited by other programs.
 //! - [`facts`], [`facts_at`]: what a file is ([`FileFacts`]); `facts_at` describes a link itself.
 //! - [`open_directory`], [`open_file_at`]: open what exists. A FIFO or device does not block; check the facts.
-//! - [`open_or_create_at`]: opens, or makes an empty file of exactly `mode`, whatever the umask.
-//! - [`unnamed_file`]: a new file of exactly `mode`, with `len` zero bytes that have room on the disk *now*.
+//! - [`open_or_create_at`]: opens, or makes an empty file with exactly the access of a file in a directory that is shared
+//!   with that account, or with nobody.
+//! - [`unnamed_file`]: a new file with that access, of `len` zero bytes that have room on the disk *now*.
 //!   [`UnnamedFile::link`] gives it a name, whole and at once, or fails with `AlreadyExists`. Without `link` nothing
 //!   is left behind.
-//! - [`unlink_at`], [`set_group`], [`effective_uid`], [`in_group`]: as they say.
+//! - [`unlink_at`]: takes a file's name away, at once and also while others use it. The file goes when the last of them
+//!   has gone.
 //! - [`file_system`]: what kind of place a file lives in ([`FileSystem`]).
+//!
+//! **Access**: who owns a file and who may use it. Directories are private, or shared on purpose with one account.
+//! - [`Account`]: a user or a group of users.
+//! - [`Access`], of a file or a directory: `owner`, `is_mine`; `trusted` says whom a directory is shared with, or why
+//!   nobody should keep limiters there (P5), with stricter rules for one that was not `chosen` by anybody;
+//!   `directory_is_open_to_me` whether a trusted one can be used by this user; `danger` why a file is not to be used in
+//!   a directory of that owner which is shared so (P5); `misfit` how its permissions differ from those it would be made
+//!   with.
+//! - [`make_directory`] (private), [`share_directory`], [`give_access`] (what a file there is made with): as they say.
+//!   [`why_closed`]: why a directory cannot be opened, where more can be said than that. [`default_directories`]: where
+//!   limiters live if nobody says so, best first.
 //!
 //! **Names**: [`process_id`] (a system call: never on the fast path), [`program_name`] (at most 15 bytes and zeros).
 //!
@@ -69,31 +83,28 @@ mod windows;
 #[cfg(all(windows, not(loom)))]
 use windows as platform;
 
-#[cfg(all(target_os = "linux", not(loom)))]
-pub use platform::FIRST_PULSE;
 #[cfg(all(any(unix, windows), not(loom)))]
 pub(crate) use platform::{
-    Clock, ForkWords, Pulse, SharedMap, TakenPulse, UnnamedFile, boot_id, effective_uid, facts, facts_at,
-    file_system, futex_wait, futex_wait_in_time, futex_wake, in_group, open_directory, open_file_at,
-    open_or_create_at, process_id, program_name, pulse_is_held, set_group, unlink_at, unnamed_file, wall_now,
+    Access, Clock, ForkWords, Meeting, Pulse, SharedMap, TakenPulse, UnnamedFile, boot_id,
+    default_directories, facts, facts_at, file_system, give_access, make_directory, open_directory,
+    open_file_at, open_or_create_at, process_id, program_name, pulse_is_held, share_directory, unlink_at,
+    unnamed_file, wall_now, why_closed,
 };
+#[cfg(all(any(unix, windows), not(loom)))]
+pub use platform::{Account, FIRST_PULSE};
 #[cfg(all(feature = "cli", not(loom)))]
 pub use platform::{baselines, pass_descriptor, spawn_with_mask};
 
 /// What the checks at opening want to know about a file.
 #[cfg(not(loom))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileFacts {
     /// A regular file: no link, FIFO, socket, device or directory.
     pub(crate) regular: bool,
     /// A directory.
     pub(crate) directory: bool,
-    /// The owner.
-    pub(crate) uid: u32,
-    /// The group.
-    pub(crate) gid: u32,
-    /// Permission bits with set-id and sticky bits, without the file type.
-    pub(crate) mode: u32,
+    /// Who owns it and who may use it.
+    pub(crate) access: Access,
     /// How many names the file has; 0 means deleted.
     pub(crate) links: u64,
     /// Length in bytes.
@@ -102,6 +113,23 @@ pub(crate) struct FileFacts {
     pub(crate) dev: u64,
     /// See `dev`.
     pub(crate) ino: u64,
+}
+
+/// Why a directory is not to be trusted.
+#[cfg(not(loom))]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Distrust {
+    /// What is wrong with it.
+    pub(crate) problem: String,
+    /// What to do; {} stands for the directory.
+    pub(crate) remedy: &'static str,
+}
+
+#[cfg(not(loom))]
+impl Distrust {
+    fn new(problem: impl Into<String>, remedy: &'static str) -> Distrust {
+        Distrust { problem: problem.into(), remedy }
+    }
 }
 
 /// What kind of place a file lives in.

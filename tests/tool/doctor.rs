@@ -179,7 +179,7 @@ fn files_that_others_may_read_or_write_are_closed() {
         fs::set_permissions(home.path().join(name), fs::Permissions::from_mode(open)).unwrap();
         complains(&home, level, &[&format!("{open:04o}"), "doctor --fix"]);
         assert_eq!(mode(name), open, "only looked at");
-        is_fixed(&home, &["now 0600"]);
+        is_fixed(&home, &["now mode 0600"]);
         assert_eq!(mode(name), 0o600);
     }
     fs::write(home.path().join("letter.shm"), "dear").unwrap();
@@ -358,5 +358,5 @@ fn a_segment_that_the_group_cannot_use_is_shared_with_it() {
     assert_eq!(complaints(&home, &[]), Vec::<Value>::new());
     fs::set_permissions(home.path().join("api.shm"), fs::Permissions::from_mode(0o600)).unwrap();
     complains(&home, "warn", &["members of the group cannot use it", "0600", "0660"]);
-    is_fixed(&home, &["now 0660"]);
+    is_fixed(&home, &["now mode 0660"]);
 }

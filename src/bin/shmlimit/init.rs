@@ -3,16 +3,14 @@
 use crate::args::{Place, minutes, one_of};
 use crate::failure::Failure;
 use crate::{open, output, screen};
-use nix::unistd::Group;
 use serde::Serialize;
 use shmlimit::config::{self, Config, Overrides, Rate};
 use shmlimit::environment::Patch;
 use shmlimit::kernel::policy::BreakerKind;
-use shmlimit::{Algorithm, Error, Fairness, Limiter, Nanos, Policy, describe, presets};
+use shmlimit::{Account, Algorithm, Error, Fairness, Limiter, Nanos, Policy, describe, presets};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -87,12 +85,11 @@ impl Init {
 
 /// A rule of this period or more is worth keeping over a reboot.
 const LONG: Nanos = Nanos::from_secs(3600);
-const GROUP_WRITES: u32 = 0o020;
 
 pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
     let policy = policy(args)?;
     check_breaker(args, policy.as_ref())?;
-    let group = args.shared_with.as_deref().map(group_id).transpose()?;
+    let group = args.shared_with.as_deref().map(group).transpose()?;
     let (limiter, how) = if args.replace {
         let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
         let mut builder = open::builder(place, &args.name).policy(policy).ignore_environment();
@@ -103,7 +100,7 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
     } else {
         match open::existing(place, &args.name)? {
             Some(limiter) => {
-                check_shared(&limiter, group)?;
+                check_shared(place, &limiter, group)?;
                 (adopt(place, args, limiter, policy)?, How::There)
             }
             None => (make(place, args, policy, group)?, How::Made),
@@ -248,7 +245,12 @@ fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -
     }
 }
 
-fn make(place: &Place, args: &Init, policy: Option<Policy>, group: Option<u32>) -> Result<Limiter, Failure> {
+fn make(
+    place: &Place,
+    args: &Init,
+    policy: Option<Policy>,
+    group: Option<Account>,
+) -> Result<Limiter, Failure> {
     // A bad name is worth more words than missing settings.
     shmlimit::paths::LimiterName::new(&args.name)?;
     let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
@@ -265,24 +267,22 @@ fn make(place: &Place, args: &Init, policy: Option<Policy>, group: Option<u32>) 
 }
 
 /// A limiter made for one user does not open itself to a group.
-fn check_shared(limiter: &Limiter, group: Option<u32>) -> Result<(), Failure> {
+fn check_shared(place: &Place, limiter: &Limiter, group: Option<Account>) -> Result<(), Failure> {
     let Some(group) = group else { return Ok(()) };
-    let path = open::segment_path(limiter.directory(), limiter.name());
-    match std::fs::metadata(&path) {
-        Ok(facts) if facts.gid() == group && facts.mode() & GROUP_WRITES != 0 => Ok(()),
-        _ => Err(Failure::Usage(format!(
+    let facts = Limiter::directory_facts(Some(limiter.directory()), place.allow_network_fs)?;
+    let file_name = shmlimit::paths::LimiterName::new(limiter.name())?.file_name();
+    match facts.shared_with == Some(group) && facts.misfit(&file_name)?.is_none() {
+        true => Ok(()),
+        false => Err(Failure::Usage(format!(
             "limiter {0:?} exists and is not shared with that group; share it with: shmlimit init {0} --replace --shared-with … …",
             limiter.name()
         ))),
     }
 }
 
-fn group_id(name: &str) -> Result<u32, Failure> {
-    if let Ok(id) = name.parse() {
-        return Ok(id);
-    }
-    match Group::from_name(name) {
-        Ok(Some(group)) => Ok(group.gid.as_raw()),
+fn group(name: &str) -> Result<Account, Failure> {
+    match Account::group(name) {
+        Ok(Some(group)) => Ok(group),
         _ => Err(Failure::Usage(format!("no group {name:?} on this machine; make it with: groupadd {name}"))),
     }
 }

@@ -117,11 +117,6 @@ pub fn request(asking: &Asking) -> Request<'_> {
     asking.cost.iter().fold(request, |request, (unit, amount)| request.cost(unit, *amount))
 }
 
-/// Where a limiter's segment is.
-pub fn segment_path(directory: &Path, name: &str) -> std::path::PathBuf {
-    directory.join(format!("{name}.shm"))
-}
-
 pub fn note(note: Option<&str>) {
     if let Some(note) = note {
         output::remark(&format!("note: {note}"));

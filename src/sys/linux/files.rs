@@ -6,9 +6,10 @@ use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
-use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat};
-use nix::unistd::{Gid, UnlinkatFlags, fchown, getegid, geteuid, getgroups, unlinkat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
 
+use super::access::{Access, Account, give_access};
 use crate::sys::FileFacts;
 
 /// How often opening and creating may miss each other; each miss needs another process to create *and* delete.
@@ -34,9 +35,7 @@ fn facts_from(stat: &FileStat) -> FileFacts {
     FileFacts {
         regular: kind == SFlag::S_IFREG,
         directory: kind == SFlag::S_IFDIR,
-        uid: stat.st_uid,
-        gid: stat.st_gid,
-        mode: stat.st_mode & 0o7777,
+        access: Access { uid: stat.st_uid, gid: stat.st_gid, mode: stat.st_mode & 0o7777 },
         links: stat.st_nlink as u64,
         len: u64::try_from(stat.st_size).unwrap_or(0),
         dev: stat.st_dev as u64,
@@ -55,13 +54,13 @@ pub(crate) fn open_file_at(dir: &File, name: &str) -> io::Result<File> {
 
 /// Opens and creates in two steps: only who made the file may set its mode, and a plain `O_CREAT` is refused in
 /// sticky directories (`fs.protected_regular`) even where the file exists.
-pub(crate) fn open_or_create_at(dir: &File, name: &str, mode: u32) -> io::Result<File> {
+pub(crate) fn open_or_create_at(dir: &File, name: &str, shared_with: Option<Account>) -> io::Result<File> {
     for _ in 0..OPEN_OR_CREATE_TRIES {
         match openat(dir, name, careful(), Mode::empty()) {
             Err(Errno::ENOENT) => {}
             opened => return Ok(opened?.into()),
         }
-        match create_at(dir, name, mode) {
+        match create_at(dir, name, shared_with) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             created => return created,
         }
@@ -69,11 +68,11 @@ pub(crate) fn open_or_create_at(dir: &File, name: &str, mode: u32) -> io::Result
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file is being created and deleted all the time"))
 }
 
-/// Makes a file that must not exist, of exactly `mode`.
-pub(super) fn create_at(dir: &File, name: &str, mode: u32) -> io::Result<File> {
+/// Makes a file that must not exist, with exactly that access.
+pub(super) fn create_at(dir: &File, name: &str, shared_with: Option<Account>) -> io::Result<File> {
     let flags = careful() | OFlag::O_CREAT | OFlag::O_EXCL;
     let file = File::from(openat(dir, name, flags, private())?);
-    if let Err(error) = set_mode(&file, mode) {
+    if let Err(error) = give_access(&file, shared_with) {
         let _ = unlink_at(dir, name);
         return Err(error);
     }
@@ -85,24 +84,8 @@ pub(super) fn private() -> Mode {
     Mode::S_IRUSR | Mode::S_IWUSR
 }
 
-pub(super) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
-    Ok(fchmod(file, Mode::from_bits_truncate(mode))?)
-}
-
 pub(crate) fn unlink_at(dir: &File, name: &str) -> io::Result<()> {
     Ok(unlinkat(dir, name, UnlinkatFlags::NoRemoveDir)?)
-}
-
-pub(crate) fn set_group(file: &File, gid: u32) -> io::Result<()> {
-    Ok(fchown(file, None, Some(Gid::from_raw(gid)))?)
-}
-
-pub(crate) fn effective_uid() -> u32 {
-    geteuid().as_raw()
-}
-
-pub(crate) fn in_group(gid: u32) -> bool {
-    getegid().as_raw() == gid || getgroups().is_ok_and(|groups| groups.contains(&Gid::from_raw(gid)))
 }
 
 #[cfg(test)]
@@ -119,27 +102,27 @@ mod tests {
     #[test]
     fn facts_tell_what_a_file_is() {
         let (path, dir) = directory();
-        let file = open_or_create_at(&dir, "gate", 0o640).unwrap();
+        let file = open_or_create_at(&dir, "gate", None).unwrap();
         file.set_len(5).unwrap();
         std::fs::hard_link(path.path().join("gate"), path.path().join("second")).unwrap();
         let told = facts(&file).unwrap();
         assert_eq!(told, facts_at(&dir, "second").unwrap());
         assert!(told.regular && !told.directory);
-        assert_eq!((told.uid, told.mode, told.links, told.len), (effective_uid(), 0o640, 2, 5));
+        assert!(told.access.is_mine() && told.access.misfit(None).is_none());
+        assert_eq!((told.links, told.len), (2, 5));
         let told = facts(&dir).unwrap();
         assert!(told.directory && !told.regular);
-        assert!(in_group(getegid().as_raw()) && !in_group(u32::MAX - 7));
     }
 
     #[test]
     fn p5_links_and_fifos_are_neither_followed_nor_waited_for() {
         let (path, dir) = directory();
-        open_or_create_at(&dir, "real", 0o600).unwrap();
+        open_or_create_at(&dir, "real", None).unwrap();
         symlink("real", path.path().join("link")).unwrap();
         symlink(".", path.path().join("loop")).unwrap();
         let too_many_links = Some(nix::libc::ELOOP);
         assert_eq!(open_file_at(&dir, "link").unwrap_err().raw_os_error(), too_many_links);
-        assert_eq!(open_or_create_at(&dir, "link", 0o600).unwrap_err().raw_os_error(), too_many_links);
+        assert_eq!(open_or_create_at(&dir, "link", None).unwrap_err().raw_os_error(), too_many_links);
         assert!(open_directory(&path.path().join("loop")).is_err());
         let told = facts_at(&dir, "link").unwrap();
         assert!(!told.regular && !told.directory);
@@ -151,9 +134,10 @@ mod tests {
     #[test]
     fn opening_what_exists_keeps_its_mode_and_content() {
         let (_path, dir) = directory();
-        open_or_create_at(&dir, "gate", 0o660).unwrap().set_len(9).unwrap();
-        let again = facts(&open_or_create_at(&dir, "gate", 0o600).unwrap()).unwrap();
-        assert_eq!((again.mode, again.len), (0o660, 9));
+        let group = Account::from(nix::unistd::getegid().as_raw());
+        open_or_create_at(&dir, "gate", Some(group)).unwrap().set_len(9).unwrap();
+        let again = facts(&open_or_create_at(&dir, "gate", None).unwrap()).unwrap();
+        assert_eq!((again.access.misfit(Some(group)), again.len), (None, 9));
         unlink_at(&dir, "gate").unwrap();
         assert_eq!(facts_at(&dir, "gate").unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(open_file_at(&dir, "gate").unwrap_err().kind(), io::ErrorKind::NotFound);

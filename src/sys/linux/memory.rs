@@ -12,6 +12,7 @@ use nix::libc;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use super::pulse::PulseCell;
+use crate::sys::FileFacts;
 
 /// A whole file, mapped shared; see the contract.
 ///
@@ -62,8 +63,41 @@ impl SharedMap {
     }
 }
 
+/// Where processes meet; see the contract. The kernel knows by the file behind an address who waits at the same word.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meeting;
+
+impl Meeting {
+    pub(crate) fn new(_facts: &FileFacts, _map: &SharedMap) -> Meeting {
+        Meeting
+    }
+
+    pub(crate) fn wait(self, word: &AtomicU32, expected: u32, timeout: Duration) {
+        futex_wait(word, expected, timeout);
+    }
+
+    /// Timers may be late by the thread's slack, 50 µs by default; it is narrowed for this sleep alone.
+    pub(crate) fn wait_in_time(self, word: &AtomicU32, expected: u32, timeout: Duration) {
+        // SAFETY: prctl with these operations reads and changes one number of the calling thread, and no memory of ours.
+        let usual = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
+        // SAFETY: as above.
+        let set = |slack: libc::c_int| unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack, 0, 0, 0) };
+        // Real-time threads have none to narrow.
+        if usual <= 1 {
+            return futex_wait(word, expected, timeout);
+        }
+        set(1);
+        futex_wait(word, expected, timeout);
+        set(usual);
+    }
+
+    pub(crate) fn wake(self, word: &AtomicU32) -> bool {
+        futex_wake(word) > 0
+    }
+}
+
 /// Not `FUTEX_PRIVATE_FLAG`: a private futex never meets a sleeper of another process.
-pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Duration) {
+fn futex_wait(word: &AtomicU32, expected: u32, timeout: Duration) {
     let timeout = libc::timespec {
         tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
         tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
@@ -73,26 +107,10 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Duration) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, &raw const timeout) };
 }
 
-/// Timers may be late by the thread's slack, 50 µs by default; it is narrowed for this sleep alone.
-pub(crate) fn futex_wait_in_time(word: &AtomicU32, expected: u32, timeout: Duration) {
-    // SAFETY: prctl with these operations reads and changes one number of the calling thread, and no memory of ours.
-    let usual = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
-    // SAFETY: as above.
-    let set = |slack: libc::c_int| unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack, 0, 0, 0) };
-    // Real-time threads have none to narrow.
-    if usual <= 1 {
-        return futex_wait(word, expected, timeout);
-    }
-    set(1);
-    futex_wait(word, expected, timeout);
-    set(usual);
-}
-
-pub(crate) fn futex_wake(word: &AtomicU32, count: u32) -> u32 {
-    let count = count.min(i32::MAX as u32);
+/// Wakes one; says how many that were.
+fn futex_wake(word: &AtomicU32) -> libc::c_long {
     // SAFETY: `word` is a live, aligned 32-bit word; waking reads no memory of ours.
-    let woken = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count) };
-    u32::try_from(woken).unwrap_or(0)
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) }
 }
 
 /// The smallest page of any Linux; the kernel rounds up to its own.
@@ -218,7 +236,7 @@ mod tests {
             futex_wait(theirs, 0, Duration::from_secs(60));
             0
         });
-        assert!(eventually(|| futex_wake(ours, 1) == 1), "nobody was ever asleep on the word");
+        assert!(eventually(|| futex_wake(ours) == 1), "nobody was ever asleep on the word");
         assert_eq!(exit_code_of(child), 0);
     }
 
@@ -227,6 +245,6 @@ mod tests {
         let word = AtomicU32::new(1);
         futex_wait(&word, 0, Duration::MAX);
         futex_wait(&word, 1, Duration::from_millis(1));
-        assert_eq!(futex_wake(&word, u32::MAX), 0);
+        assert_eq!(futex_wake(&word), 0);
     }
 }

@@ -6,6 +6,7 @@ compile_error!(
      through its plain system calls. Supported: 64-bit Linux."
 );
 
+mod access;
 #[cfg(feature = "cli")]
 pub mod baselines;
 #[cfg(feature = "cli")]
@@ -18,15 +19,16 @@ mod names;
 mod pulse;
 mod unnamed;
 
+pub use access::Account;
+pub(crate) use access::{
+    Access, default_directories, give_access, make_directory, share_directory, why_closed,
+};
 #[cfg(feature = "cli")]
 pub use child::{pass_descriptor, spawn_with_mask};
 pub(crate) use clock::{Clock, wall_now};
 pub(crate) use file_system::file_system;
-pub(crate) use files::{
-    effective_uid, facts, facts_at, in_group, open_directory, open_file_at, open_or_create_at, set_group,
-    unlink_at,
-};
-pub(crate) use memory::{ForkWords, SharedMap, futex_wait, futex_wait_in_time, futex_wake};
+pub(crate) use files::{facts, facts_at, open_directory, open_file_at, open_or_create_at, unlink_at};
+pub(crate) use memory::{ForkWords, Meeting, SharedMap};
 pub(crate) use names::{boot_id, process_id, program_name};
 pub use pulse::FIRST_PULSE;
 pub(crate) use pulse::{Pulse, TakenPulse, pulse_is_held};

@@ -8,7 +8,8 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, openat, posix_fallocate, renameat2};
 use nix::unistd::linkat;
 
-use super::files::{create_at, private, set_mode, unlink_at};
+use super::access::{Account, give_access};
+use super::files::{create_at, private, unlink_at};
 
 /// Names tried before giving up; a collision needs a leftover of the same pid and nanosecond.
 const TEMPORARY_NAME_TRIES: u32 = 16;
@@ -21,14 +22,14 @@ pub(crate) struct UnnamedFile {
     temporary: Option<TemporaryName>,
 }
 
-pub(crate) fn unnamed_file(dir: &File, mode: u32, len: u64) -> io::Result<UnnamedFile> {
+pub(crate) fn unnamed_file(dir: &File, shared_with: Option<Account>, len: u64) -> io::Result<UnnamedFile> {
     let unnamed = match without_any_name(dir) {
         Ok(file) => UnnamedFile { file, temporary: None },
         // Old kernels take the flag for O_DIRECTORY (EISDIR); some file systems call it invalid.
         Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL) => with_temporary_name(dir)?,
         Err(error) => return Err(error.into()),
     };
-    set_mode(&unnamed.file, mode)?;
+    give_access(&unnamed.file, shared_with)?;
     reserve(&unnamed.file, len)?;
     Ok(unnamed)
 }
@@ -38,7 +39,7 @@ impl UnnamedFile {
         &self.file
     }
 
-    pub(crate) fn link(self, dir: &File, name: &str) -> io::Result<File> {
+    pub(crate) fn link(self, dir: &File, name: &str) -> io::Result<()> {
         match self.temporary {
             None => {
                 let ours = format!("/proc/self/fd/{}", self.file.as_raw_fd());
@@ -46,7 +47,7 @@ impl UnnamedFile {
             }
             Some(temporary) => temporary.rename(dir, name)?,
         }
-        Ok(self.file)
+        Ok(())
     }
 }
 
@@ -86,7 +87,7 @@ fn with_temporary_name(dir: &File) -> io::Result<UnnamedFile> {
     let own_dir = dir.try_clone()?;
     for _ in 0..TEMPORARY_NAME_TRIES {
         let name = format!(".shmlimit-{pid}-{:x}.tmp", super::wall_now());
-        match create_at(dir, &name, private().bits()) {
+        match create_at(dir, &name, None) {
             Ok(file) => {
                 let temporary = TemporaryName { dir: own_dir, name, renamed: false };
                 return Ok(UnnamedFile { file, temporary: Some(temporary) });
@@ -127,19 +128,20 @@ mod tests {
 
     fn both_ways(dir: &File) -> [UnnamedFile; 2] {
         let named = with_temporary_name(dir).unwrap();
-        set_mode(&named.file, 0o666).unwrap();
+        give_access(&named.file, None).unwrap();
         reserve(&named.file, 8192).unwrap();
-        [unnamed_file(dir, 0o666, 8192).unwrap(), named]
+        [unnamed_file(dir, None, 8192).unwrap(), named]
     }
 
     #[test]
-    fn a_linked_file_has_exactly_the_mode_and_length_asked_for() {
+    fn a_linked_file_has_exactly_the_access_and_length_asked_for() {
         let (path, dir) = directory();
         for unnamed in both_ways(&dir) {
-            let file = unnamed.link(&dir, "segment").unwrap();
+            let file = unnamed.file().try_clone().unwrap();
+            unnamed.link(&dir, "segment").unwrap();
             let told = facts(&file).unwrap();
             assert_eq!(told, facts_at(&dir, "segment").unwrap());
-            assert_eq!((told.mode, told.len, told.links), (0o666, 8192, 1));
+            assert_eq!((told.access.misfit(None), told.len, told.links), (None, 8192, 1));
             unlink_at(&dir, "segment").unwrap();
         }
         assert!(names(&path).is_empty());
@@ -148,7 +150,7 @@ mod tests {
     #[test]
     fn an_existing_name_is_refused_and_nothing_is_left_behind() {
         let (path, dir) = directory();
-        let first = facts(&open_or_create_at(&dir, "segment", 0o600).unwrap()).unwrap();
+        let first = facts(&open_or_create_at(&dir, "segment", None).unwrap()).unwrap();
         for unnamed in both_ways(&dir) {
             let error = unnamed.link(&dir, "segment").unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
@@ -178,8 +180,8 @@ mod tests {
                 mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)?;
                 mount(Some("none"), path.path(), Some("tmpfs"), MsFlags::empty(), Some("size=64k"))?;
                 let dir = open_directory(path.path()).unwrap();
-                drop(unnamed_file(&dir, 0o600, 4096).unwrap());
-                Ok(unnamed_file(&dir, 0o600, 1 << 20))
+                drop(unnamed_file(&dir, None, 4096).unwrap());
+                Ok(unnamed_file(&dir, None, 1 << 20))
             };
             scope.spawn(full).join().unwrap()
         });

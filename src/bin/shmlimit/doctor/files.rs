@@ -50,18 +50,16 @@ pub fn are_all_ours(directory: &Path) -> bool {
 /// Who can write the gate can only keep others from making limiters; who cannot open it can make none.
 fn gate(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
     let Ok(gate) = std::fs::symlink_metadata(facts.path.join(GATE)) else { return };
-    let mode = gate.mode() & 0o7777;
     if !gate.is_file() {
         findings.push(
             Finding::bad(CHECK, GATE, "is not a regular file, so no limiter can be made or removed")
                 .advice(format!("remove it: rm {}", facts.path.join(GATE).display())),
         );
-    } else if mode != facts.file_mode {
-        let finding = Finding::warn(CHECK, GATE, format!("has mode {mode:04o}, not {:04o}", facts.file_mode))
-            .advice("put it right: shmlimit doctor --fix");
+    } else if let Ok(Some(misfit)) = facts.misfit(GATE) {
+        let finding = Finding::warn(CHECK, GATE, misfit).advice("put it right: shmlimit doctor --fix");
         findings.push(finding.repaired(fix, || match facts.tighten(GATE) {
-            Ok(true) => Ok(format!("now {:04o}", facts.file_mode)),
-            Ok(false) => Err("it is not ours".to_owned()),
+            Ok(Some(access)) => Ok(format!("now {access}")),
+            Ok(None) => Err("it is not ours".to_owned()),
             Err(error) => Err(error.to_string()),
         }));
     }

@@ -1,7 +1,6 @@
 //! One limiter: its file, those who use it or died using it, and what keeps calls from being made.
 
 use super::finding::{Finding, Level};
-use super::place;
 use crate::args::Place;
 use crate::{open, screen};
 use shmlimit::kernel::policy::BreakerKind;
@@ -39,7 +38,7 @@ pub fn check(place: &Place, facts: &DirectoryFacts, name: &str, fix: bool, findi
         Err(error) => return findings.push(refused(name, &error)),
     };
     let before = findings.len();
-    findings.extend(mode(facts, name, &seen, fix));
+    findings.extend(permissions(facts, name, &seen, fix));
     stuck(name, &seen, findings);
     findings.extend(left_over(place, name, &seen, fix));
     findings.extend(seen.condition.as_ref().map(|now| blocked(name, now)).unwrap_or_default());
@@ -84,29 +83,16 @@ fn refused(name: &str, error: &Error) -> Finding {
 
 fn tightened(facts: &DirectoryFacts, name: &str) -> Result<String, String> {
     match facts.tighten(&format!("{name}.shm")) {
-        Ok(true) => Ok(format!("now {:04o}", facts.file_mode)),
-        Ok(false) => Err("it is not a segment of this user's".to_owned()),
+        Ok(Some(access)) => Ok(format!("now {access}")),
+        Ok(None) => Err("it is not a segment of this user's".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
 
 /// Other permissions than those it was made with: others read who uses it, or members of the group cannot.
-fn mode(facts: &DirectoryFacts, name: &str, seen: &Examination, fix: bool) -> Option<Finding> {
-    let wrong_group = facts.shared_with.is_some_and(|gid| gid != seen.group);
-    if seen.mode == facts.file_mode && !wrong_group {
-        return None;
-    }
-    let message = match facts.shared_with {
-        Some(gid) => format!(
-            "has mode {:04o} and group {}, not {:04o} and {}: members of the group cannot use it",
-            seen.mode,
-            place::group(seen.group),
-            facts.file_mode,
-            place::group(gid)
-        ),
-        None => format!("has mode {:04o}, not {:04o}", seen.mode, facts.file_mode),
-    };
-    let advice = format!("put it right: shmlimit doctor --fix (as {})", place::user(seen.owner));
+fn permissions(facts: &DirectoryFacts, name: &str, seen: &Examination, fix: bool) -> Option<Finding> {
+    let message = facts.misfit(&format!("{name}.shm")).ok()??;
+    let advice = format!("put it right: shmlimit doctor --fix (as {})", seen.owner.name());
     Some(Finding::warn(CHECK, name, message).advice(advice).repaired(fix, || tightened(facts, name)))
 }
 

@@ -5,7 +5,7 @@ use super::finding::Finding;
 use crate::args::Place;
 use crate::open;
 use nix::sys::statvfs::statvfs;
-use nix::unistd::{Gid, Group, Uid, User};
+use nix::unistd::{Uid, User};
 use shmlimit::{DirectoryFacts, Error, Limiter, Storage, paths};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -97,15 +97,15 @@ fn refused(error: &Error) -> Finding {
 }
 
 fn described(place: &Place, facts: &DirectoryFacts) -> Finding {
-    let owner = user(facts.owner);
+    let owner = facts.owner.name();
     let who = match facts.shared_with {
-        Some(gid) => format!("shared with group {}", group(gid)),
+        Some(group) => format!("shared with group {}", group.name()),
         None => "not shared".to_owned(),
     };
     Finding::ok(
         CHECK,
         facts.path.display().to_string(),
-        format!("{} (mode {:04o}, owner {owner}), {who}", chosen_by(place), facts.mode),
+        format!("{} ({}, owner {owner}), {who}", chosen_by(place), facts.access),
     )
 }
 
@@ -187,17 +187,9 @@ fn close(error: &Error) -> Result<String, String> {
 }
 
 /// A user by name, as far as there is one.
-pub fn user(uid: u32) -> String {
+fn user(uid: u32) -> String {
     match User::from_uid(Uid::from_raw(uid)) {
         Ok(Some(user)) => user.name,
         _ => uid.to_string(),
-    }
-}
-
-/// A group by name, as far as there is one.
-pub fn group(gid: u32) -> String {
-    match Group::from_gid(Gid::from_raw(gid)) {
-        Ok(Some(group)) => group.name,
-        _ => gid.to_string(),
     }
 }
