@@ -1,0 +1,197 @@
+//! Who owns a file and who may use it, told by its owner and its access control list.
+//!
+//! Private means: the owner, the system and the administrators, who can take what they want anyway. A directory is shared
+//! on purpose if its list was written on purpose (it inherits nothing) and lets one more account change it. Files inherit
+//! the list of their directory when they are made.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use windows_sys::Win32::Storage::FileSystem::{CreateDirectoryW, READ_CONTROL, WRITE_DAC};
+
+use super::acl::{Descriptor, Right, Rights};
+use super::native::{check, reopened, wide_path};
+use super::sid::Account;
+use crate::sys::Distrust;
+
+/// Accounts that can take any file anyway.
+const MASTERS: [Account; 3] = [Account::SYSTEM, Account::ADMINISTRATORS, Account::TRUSTED_INSTALLER];
+/// Accounts that stand for the owner, in lists that are passed on.
+const OWNERS: [Account; 3] = [Account::OWNER_RIGHTS, Account::CREATOR_OWNER, Account::CREATOR_GROUP];
+/// Groups that nobody chooses the members of. Nothing is ever shared with them on purpose.
+const ANYBODY: [Account; 6] = [
+    Account::EVERYONE,
+    Account::AUTHENTICATED_USERS,
+    Account::INTERACTIVE,
+    Account::NETWORK,
+    Account::ANONYMOUS,
+    Account::GUESTS,
+];
+/// Read, write, execute, delete: all but changing the list itself.
+const USE: &str = "0x1301bf";
+/// All that can be done with an event.
+const EVENT_USE: &str = "0x1f0003";
+
+/// See the contract.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    rights: Rights,
+    me: Account,
+}
+
+impl Access {
+    pub(super) fn of(file: &File) -> io::Result<Access> {
+        Ok(Access { rights: Rights::of(file)?, me: Account::me()? })
+    }
+
+    pub(crate) fn owner(&self) -> Account {
+        self.rights.owner
+    }
+
+    pub(crate) fn is_mine(&self) -> bool {
+        self.owner() == self.me || (MASTERS.contains(&self.owner()) && self.owner().includes_me())
+    }
+
+    pub(crate) fn directory_is_open_to_me(&self, shared_with: Option<Account>) -> bool {
+        let open = |right: &Right| right.changes && (right.who == self.me || right.who.includes_me());
+        self.is_mine() || shared_with.is_some() || self.rights.given.iter().any(open)
+    }
+
+    pub(crate) fn trusted(&self, chosen: bool) -> Result<Option<Account>, Distrust> {
+        let ours = self.owner() == self.me || MASTERS.contains(&self.owner());
+        let others: Vec<Account> = self.strangers(|right| right.changes).collect();
+        let purpose = self.rights.on_purpose;
+        if let Some(anybody) = others.iter().find(|who| is_anybody(**who, purpose)) {
+            return Err(Distrust::new(
+                format!("anybody may write to it ({} may)", anybody.name()),
+                "use one of your own, which only you may write to: mkdir \"%LOCALAPPDATA%\\shmlimit\"",
+            ));
+        }
+        let shared = match others[..] {
+            [] => None,
+            [one] if purpose && (one.includes_me() || self.is_mine()) && (chosen || ours) => Some(one),
+            [one, ..] if ours => {
+                return Err(Distrust::new(
+                    format!("{} may write to it, though it is not shared on purpose", one.name()),
+                    "share it with: shmlimit init NAME --shared-with GROUP, or choose another with --dir",
+                ));
+            }
+            _ => None,
+        };
+        if shared.is_none() && !ours {
+            return Err(Distrust::new(
+                format!("it belongs to {}", self.owner().name()),
+                "run as that user, let them share it with: shmlimit init NAME --shared-with GROUP, or choose another \
+                 with --dir",
+            ));
+        }
+        Ok(shared)
+    }
+
+    pub(crate) fn danger(&self, owner: Account, shared_with: Option<Account>) -> Option<String> {
+        let known = self.owner() == self.me || self.owner() == owner || MASTERS.contains(&self.owner());
+        if !known && shared_with.is_none() {
+            return Some(format!("it belongs to {}", self.owner().name()));
+        }
+        let stranger =
+            self.strangers(|right| right.changes).find(|who| *who != owner && Some(*who) != shared_with)?;
+        Some(format!("others may write it ({} may)", stranger.name()))
+    }
+
+    pub(crate) fn misfit(&self, shared_with: Option<Account>) -> Option<String> {
+        let usable = |group| self.rights.given.iter().any(|right| right.who == group && right.changes);
+        if let Some(group) = shared_with.filter(|group| !usable(*group)) {
+            return Some(format!("is not shared with {}: members of the group cannot use it", group.name()));
+        }
+        let stranger =
+            self.strangers(|right| right.changes || right.reads).find(|who| Some(*who) != shared_with)?;
+        Some(format!("is open to {}", stranger.name()))
+    }
+
+    /// The access of the events at which users of a file wait for each other: those may use them who may change it.
+    pub(super) fn of_events(&self) -> io::Result<Descriptor> {
+        let mut who = vec![self.me, self.owner()];
+        who.extend(self.rights.given.iter().filter(|right| right.changes).map(|right| right.who));
+        who.retain(|who| !OWNERS.contains(who));
+        let entries: String = who.iter().map(|who| format!("(A;;{EVENT_USE};;;{who})")).collect();
+        Descriptor::parse(&format!("D:{entries}"))
+    }
+
+    /// Whom something is given besides the owner and those who can take it anyway.
+    fn strangers(&self, given: impl Fn(&Right) -> bool) -> impl Iterator<Item = Account> {
+        let usual = move |who: &Account| {
+            *who == self.me || *who == self.owner() || MASTERS.contains(who) || OWNERS.contains(who)
+        };
+        self.rights
+            .given
+            .iter()
+            .filter(move |right| given(right))
+            .map(|right| right.who)
+            .filter(move |who| !usual(who))
+    }
+}
+
+/// Whether everybody is meant. All users of a machine are, unless a directory is shared with them on purpose.
+fn is_anybody(who: Account, on_purpose: bool) -> bool {
+    ANYBODY.contains(&who) || (who == Account::USERS && !on_purpose)
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let others: Vec<String> = self.strangers(|right| right.changes).map(|who| who.name()).collect();
+        match others.is_empty() {
+            true => f.write_str("private"),
+            false => write!(f, "open to {}", others.join(", ")),
+        }
+    }
+}
+
+/// `%ProgramData%` is set for every process of the machine, in a terminal, a service and a scheduled task alike.
+pub(crate) fn default_directories() -> Vec<PathBuf> {
+    let data = std::env::var_os("ProgramData").map(PathBuf::from).filter(|path| path.is_absolute());
+    data.map(|data| data.join("AniVault")).into_iter().collect()
+}
+
+pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
+    let private = list(Account::me()?, None, "OICI")?;
+    let attributes = private.attributes();
+    // SAFETY: path and attributes are alive for the whole call, and so is the descriptor they lead to.
+    check(unsafe { CreateDirectoryW(wide_path(path)?.as_ptr(), &attributes) })
+}
+
+pub(crate) fn share_directory(handle: &File, group: Account) -> io::Result<()> {
+    set(handle, Some(group), "OICI")
+}
+
+pub(crate) fn give_access(file: &File, shared_with: Option<Account>) -> io::Result<()> {
+    set(file, shared_with, "")
+}
+
+/// The system says no more than that it is denied.
+pub(crate) fn why_closed(path: &Path) -> Option<Distrust> {
+    let facts = std::fs::symlink_metadata(path).ok()?;
+    facts.is_dir().then(|| {
+        Distrust::new(
+            "it is not shared with this user",
+            "let its owner share it with: shmlimit init NAME --shared-with GROUP, or choose another with --dir",
+        )
+    })
+}
+
+/// Puts a list of our own in the place of the one there is. Its owner can always do that.
+fn set(file: &File, shared_with: Option<Account>, passed_on: &str) -> io::Result<()> {
+    let owner = Rights::of(file)?.owner;
+    list(owner, shared_with, passed_on)?.apply(&reopened(file, READ_CONTROL | WRITE_DAC)?)
+}
+
+fn list(owner: Account, shared_with: Option<Account>, passed_on: &str) -> io::Result<Descriptor> {
+    let all =
+        [Account::SYSTEM, Account::ADMINISTRATORS, owner].map(|who| format!("(A;{passed_on};FA;;;{who})"));
+    let shared = shared_with.map(|group| format!("(A;{passed_on};{USE};;;{group})")).unwrap_or_default();
+    Descriptor::parse(&format!("D:P{}{shared}", all.concat()))
+}
+
+#[cfg(test)]
+mod tests;

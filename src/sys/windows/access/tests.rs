@@ -1,0 +1,115 @@
+use super::*;
+
+const COLLEAGUE: &str = "S-1-5-21-1-2-3-1001";
+const TEAM: &str = "S-1-5-21-1-2-3-2002";
+
+fn account(text: &str) -> Account {
+    Account::group(text).unwrap().unwrap()
+}
+
+fn me() -> Account {
+    Account::me().unwrap()
+}
+
+/// ME stands for this user, TEAM and COLLEAGUE for others.
+fn access(text: &str) -> Access {
+    let text = text.replace("ME", &me().to_string()).replace("TEAM", TEAM).replace("COLLEAGUE", COLLEAGUE);
+    Access { rights: Descriptor::parse(&text).unwrap().rights(), me: me() }
+}
+
+fn problem(text: &str, chosen: bool) -> String {
+    access(text).trusted(chosen).unwrap_err().problem
+}
+
+#[test]
+fn a_private_directory_is_trusted_whoever_of_the_masters_made_it() {
+    for owner in ["ME", "BA", "SY"] {
+        let text = format!("O:{owner}D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;ME)");
+        assert_eq!(access(&text).trusted(false), Ok(None), "{owner}");
+    }
+    assert_eq!(access("O:MED:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;ME)").trusted(true), Ok(None), "inherited");
+}
+
+#[test]
+fn p5_what_anybody_may_write_is_refused() {
+    for who in ["WD", "AU", "IU", "AN", "BG"] {
+        for protected in ["", "P"] {
+            let text = format!("O:MED:{protected}(A;OICI;FA;;;ME)(A;OICI;0x1301bf;;;{who})");
+            assert!(problem(&text, true).contains("anybody"), "{who}");
+        }
+    }
+    // What a directory in %ProgramData% inherits.
+    assert!(problem("O:MED:AI(A;OICIID;FA;;;ME)(A;CIID;0x100116;;;BU)", true).contains("anybody"));
+    assert!(problem("O:ME", true).contains("anybody"), "no list at all");
+    assert_eq!(
+        access("O:MED:(A;;FA;;;ME)(A;;0x1200a9;;;WD)").trusted(true),
+        Ok(None),
+        "reading changes nothing"
+    );
+}
+
+#[test]
+fn a_directory_is_shared_on_purpose_with_one_account() {
+    let shared = "O:MED:P(A;OICI;FA;;;SY)(A;OICI;FA;;;ME)(A;OICI;0x1301bf;;;TEAM)";
+    assert_eq!(access(shared).trusted(true), Ok(Some(account(TEAM))));
+    assert!(problem(&shared.replace("D:P", "D:"), true).contains("not shared on purpose"));
+    assert!(problem(&format!("{shared}(A;;FA;;;COLLEAGUE)"), true).contains("not shared on purpose"));
+    assert_eq!(access(&shared.replace("TEAM", "BU")).trusted(true), Ok(Some(Account::USERS)));
+}
+
+#[test]
+fn p5_a_strangers_directory_is_used_only_if_it_was_chosen_and_is_shared_with_us() {
+    assert!(problem("O:COLLEAGUED:P(A;;FA;;;COLLEAGUE)(A;;FA;;;ME)", true).contains("belongs to"));
+    let shared = "O:COLLEAGUED:P(A;;FA;;;COLLEAGUE)(A;;0x1301bf;;;BU)";
+    assert_eq!(access(shared).trusted(true).is_ok(), Account::USERS.includes_me());
+    assert!(problem(shared, false).contains("belongs to"), "a stranger put it where a default is looked for");
+    assert!(problem("O:COLLEAGUED:P(A;;FA;;;COLLEAGUE)(A;;0x1301bf;;;TEAM)", true).contains("belongs to"));
+}
+
+#[test]
+fn p5_files_of_strangers_and_files_open_to_strangers_are_refused() {
+    let private = access("O:MED:(A;;FA;;;SY)(A;;FA;;;ME)");
+    assert_eq!(private.danger(me(), None), None);
+    let theirs = access("O:COLLEAGUED:(A;;FA;;;COLLEAGUE)");
+    assert!(theirs.danger(me(), None).unwrap().contains("belongs to"));
+    assert_eq!(theirs.danger(account(COLLEAGUE), None), None, "the directory's owner");
+    let team = access("O:COLLEAGUED:(A;;FA;;;COLLEAGUE)(A;;0x1301bf;;;TEAM)");
+    assert_eq!(team.danger(me(), Some(account(TEAM))), None);
+    let open = access("O:MED:(A;;FA;;;ME)(A;;FA;;;TEAM)");
+    assert!(open.danger(me(), None).unwrap().contains("others may write"));
+    assert_eq!(open.danger(me(), Some(account(TEAM))), None);
+}
+
+#[test]
+fn permissions_that_files_are_not_made_with_are_told() {
+    let private = access("O:MED:(A;;FA;;;SY)(A;;FA;;;ME)");
+    assert_eq!(private.misfit(None), None);
+    assert!(private.misfit(Some(account(TEAM))).unwrap().contains("members of the group cannot"));
+    let read = access("O:MED:(A;;FA;;;ME)(A;;FR;;;WD)");
+    assert!(read.misfit(None).unwrap().contains("open to"));
+    let shared = access("O:MED:(A;;FA;;;ME)(A;;0x1301bf;;;TEAM)");
+    assert_eq!(shared.misfit(Some(account(TEAM))), None);
+    assert!(shared.misfit(None).is_some());
+}
+
+#[test]
+fn what_we_make_is_trusted_and_shared_with_nobody_else() {
+    let of = |shared_with| Access {
+        rights: Rights { owner: me(), ..of_list(&list(me(), shared_with, "OICI").unwrap()) },
+        me: me(),
+    };
+    assert_eq!(of(None).trusted(false), Ok(None));
+    assert_eq!(of(Some(account(TEAM))).trusted(false), Ok(Some(account(TEAM))));
+}
+
+/// A list of our own says nothing about the owner; the file has one.
+fn of_list(list: &Descriptor) -> Rights {
+    list.rights()
+}
+
+#[test]
+fn events_are_for_those_who_may_change_the_file_and_nobody_else() {
+    let events = access("O:BAD:(A;;FA;;;SY)(A;;0x1301bf;;;TEAM)(A;;FR;;;WD)").of_events().unwrap();
+    let who: Vec<Account> = of_list(&events).given.iter().map(|right| right.who).collect();
+    assert_eq!(who, [me(), Account::ADMINISTRATORS, Account::SYSTEM, account(TEAM)]);
+}

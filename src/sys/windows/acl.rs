@@ -1,0 +1,247 @@
+//! Security descriptors: reading who may do what with a file, and writing it down.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::ptr::NonNull;
+
+use windows_sys::Win32::Foundation::{
+    ERROR_INSUFFICIENT_BUFFER, GENERIC_ALL, GENERIC_READ, GENERIC_WRITE, LocalFree,
+};
+use windows_sys::Win32::Security::Authorization::{
+    ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
+};
+use windows_sys::Win32::Security::{
+    ACE_HEADER, ACL, DACL_SECURITY_INFORMATION, GetAce, GetKernelObjectSecurity,
+    GetSecurityDescriptorControl, GetSecurityDescriptorDacl, GetSecurityDescriptorOwner, INHERIT_ONLY_ACE,
+    OWNER_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, SE_DACL_PROTECTED,
+    SECURITY_ATTRIBUTES, SetKernelObjectSecurity,
+};
+use windows_sys::Win32::Storage::FileSystem::{
+    DELETE, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_READ_DATA, FILE_WRITE_DATA, WRITE_DAC, WRITE_OWNER,
+};
+
+use super::native::{check, raw, wide};
+use super::sid::Account;
+
+/// Whoever has one of these can change a file, put files into a directory, or give itself the right to.
+const CHANGES: u32 = FILE_WRITE_DATA
+    | FILE_APPEND_DATA
+    | FILE_DELETE_CHILD
+    | DELETE
+    | WRITE_DAC
+    | WRITE_OWNER
+    | GENERIC_WRITE
+    | GENERIC_ALL;
+const READS: u32 = FILE_READ_DATA | GENERIC_READ | GENERIC_ALL;
+
+/// Kinds of entries that give something, with the identifier behind the mask.
+const ALLOWED: u8 = 0;
+const ALLOWED_IF: u8 = 9;
+/// Kinds that take something away or only keep a record; leaving them out errs on the safe side.
+const OTHERS: [u8; 11] = [1, 2, 3, 6, 7, 8, 10, 12, 13, 14, 15];
+
+/// Who may do what with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rights {
+    pub(super) owner: Account,
+    /// Nothing is inherited from the directory above: somebody wrote this list on purpose.
+    pub(super) on_purpose: bool,
+    pub(super) given: Vec<Right>,
+}
+
+/// What an account may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Right {
+    pub(super) who: Account,
+    pub(super) reads: bool,
+    pub(super) changes: bool,
+}
+
+impl Rights {
+    pub(super) fn of(file: &File) -> io::Result<Rights> {
+        let what = OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION;
+        let mut buffer = vec![0_u64; 64];
+        loop {
+            let mut needed = 0;
+            let have = size_of_val(&buffer[..]) as u32;
+            // SAFETY: the buffer is alive, writable, aligned and as long as said.
+            let read = check(unsafe {
+                GetKernelObjectSecurity(raw(file), what, buffer.as_mut_ptr().cast(), have, &mut needed)
+            });
+            match read {
+                // SAFETY: the system has just put a whole descriptor there.
+                Ok(()) => return unsafe { Rights::at(buffer.as_mut_ptr().cast()) },
+                Err(error)
+                    if error.raw_os_error() == Some(ERROR_INSUFFICIENT_BUFFER as i32) && needed > have =>
+                {
+                    buffer.resize((needed as usize).div_ceil(8), 0);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// # Safety
+    /// `descriptor` leads to a whole, valid security descriptor.
+    pub(super) unsafe fn at(descriptor: PSECURITY_DESCRIPTOR) -> io::Result<Rights> {
+        let (mut owner, mut defaulted) = (std::ptr::null_mut(), 0);
+        // SAFETY: the caller's; the places for the answers are alive.
+        check(unsafe { GetSecurityDescriptorOwner(descriptor, &mut owner, &mut defaulted) })?;
+        let (mut control, mut revision) = (0, 0);
+        // SAFETY: as above.
+        check(unsafe { GetSecurityDescriptorControl(descriptor, &mut control, &mut revision) })?;
+        let (mut present, mut list) = (0, std::ptr::null_mut());
+        // SAFETY: as above.
+        check(unsafe { GetSecurityDescriptorDacl(descriptor, &mut present, &mut list, &mut defaulted) })?;
+        // SAFETY: the owner lies in the descriptor.
+        let owner =
+            unsafe { Account::at(owner) }.ok_or_else(|| io::Error::other("a file without an owner"))?;
+        // No list means that everybody may do everything; an empty one, that nobody may do anything.
+        let given = match present != 0 && !list.is_null() {
+            // SAFETY: the list lies in the descriptor.
+            true => unsafe { entries(list) },
+            false => vec![Right { who: Account::EVERYONE, reads: true, changes: true }],
+        };
+        Ok(Rights { owner, on_purpose: control & SE_DACL_PROTECTED != 0, given })
+    }
+}
+
+/// # Safety
+/// `list` leads to a whole, valid access control list.
+unsafe fn entries(list: *const ACL) -> Vec<Right> {
+    // SAFETY: the caller's.
+    let count = u32::from(unsafe { (*list).AceCount });
+    let entry = |index| {
+        let mut entry = std::ptr::null_mut();
+        // SAFETY: the caller's; the place for the answer is alive.
+        check(unsafe { GetAce(list, index, &mut entry) }).ok()?;
+        // SAFETY: every entry begins with a head, which says how long it is.
+        let head: ACE_HEADER = unsafe { entry.cast::<ACE_HEADER>().read_unaligned() };
+        // SAFETY: so many bytes of the list belong to this entry.
+        let bytes = unsafe { std::slice::from_raw_parts(entry.cast::<u8>(), usize::from(head.AceSize)) };
+        right(head, bytes)
+    };
+    (0..count).filter_map(entry).collect()
+}
+
+fn right(head: ACE_HEADER, bytes: &[u8]) -> Option<Right> {
+    if u32::from(head.AceFlags) & INHERIT_ONLY_ACE != 0 || OTHERS.contains(&head.AceType) {
+        return None;
+    }
+    // What is given in a way that is not understood here is taken to be given to everybody.
+    let unknown = Right { who: Account::EVERYONE, reads: true, changes: true };
+    let (ALLOWED | ALLOWED_IF, Some(mask), Some(sid)) = (head.AceType, bytes.get(4..8), bytes.get(8..))
+    else {
+        return Some(unknown);
+    };
+    let mask = u32::from_le_bytes([mask[0], mask[1], mask[2], mask[3]]);
+    let right = Right { who: Account::of_bytes(sid), reads: mask & READS != 0, changes: mask & CHANGES != 0 };
+    (right.reads || right.changes).then_some(right)
+}
+
+/// A security descriptor of our own making.
+pub(super) struct Descriptor(NonNull<core::ffi::c_void>);
+
+// SAFETY: the descriptor is written once, when made, and only read afterwards.
+unsafe impl Send for Descriptor {}
+// SAFETY: as above.
+unsafe impl Sync for Descriptor {}
+
+impl Descriptor {
+    /// Of the system's language for them (SDDL).
+    pub(super) fn parse(text: &str) -> io::Result<Descriptor> {
+        let mut descriptor = std::ptr::null_mut();
+        // SAFETY: the text ends with a zero; the place for the answer is alive; nobody asks for the size.
+        check(unsafe {
+            ConvertStringSecurityDescriptorToSecurityDescriptorW(
+                wide(text).as_ptr(),
+                SDDL_REVISION_1,
+                &mut descriptor,
+                std::ptr::null_mut(),
+            )
+        })?;
+        NonNull::new(descriptor).map(Descriptor).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// For a call that makes something; whatever it makes is not inherited. Not to be used after `self` is gone.
+    pub(super) fn attributes(&self) -> SECURITY_ATTRIBUTES {
+        SECURITY_ATTRIBUTES {
+            nLength: size_of::<SECURITY_ATTRIBUTES>() as u32,
+            lpSecurityDescriptor: self.0.as_ptr(),
+            bInheritHandle: 0,
+        }
+    }
+
+    /// Puts its list in the place of a file's, which was opened with `WRITE_DAC`.
+    pub(super) fn apply(&self, file: &File) -> io::Result<()> {
+        let what = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
+        // SAFETY: handle and descriptor are alive for the whole call.
+        check(unsafe { SetKernelObjectSecurity(raw(file), what, self.0.as_ptr()) })
+    }
+
+    #[cfg(test)]
+    pub(super) fn rights(&self) -> Rights {
+        // SAFETY: the system made it.
+        unsafe { Rights::at(self.0.as_ptr()) }.unwrap()
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: the system allocated it for us so, and nobody else frees it.
+        unsafe { LocalFree(self.0.as_ptr()) };
+    }
+}
+
+impl fmt::Debug for Descriptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Descriptor")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn right(who: Account, reads: bool, changes: bool) -> Right {
+        Right { who, reads, changes }
+    }
+
+    #[test]
+    fn rights_are_read_from_a_descriptor() {
+        let rights = Descriptor::parse("O:BAD:P(A;OICI;FA;;;SY)(A;;FR;;;WD)(D;;FA;;;AN)").unwrap().rights();
+        assert_eq!((rights.owner, rights.on_purpose), (Account::ADMINISTRATORS, true));
+        let (system, everyone) = (right(Account::SYSTEM, true, true), right(Account::EVERYONE, true, false));
+        assert_eq!(rights.given, [system, everyone]);
+    }
+
+    #[test]
+    fn what_is_only_passed_on_gives_nothing_here() {
+        let rights = Descriptor::parse("O:BAD:(A;OICIIO;FA;;;WD)").unwrap().rights();
+        assert_eq!((rights.given, rights.on_purpose), (vec![], false));
+    }
+
+    #[test]
+    fn no_list_at_all_gives_everything_to_everybody() {
+        let rights = Descriptor::parse("O:BA").unwrap().rights();
+        assert_eq!(rights.given, [right(Account::EVERYONE, true, true)]);
+        assert_eq!(Descriptor::parse("O:BAD:P").unwrap().rights().given, []);
+    }
+
+    #[test]
+    fn small_rights_that_lead_to_great_ones_count_as_changes() {
+        for mask in ["0x2", "0x4", "0x40", "SD", "WD", "WO", "GW", "GA"] {
+            let rights = Descriptor::parse(&format!("O:BAD:(A;;{mask};;;BU)")).unwrap().rights();
+            assert!(rights.given.iter().any(|right| right.changes), "{mask}");
+        }
+        let rights = Descriptor::parse("O:BAD:(A;;0x1200a9;;;BU)").unwrap().rights();
+        assert_eq!(rights.given, [right(Account::USERS, true, false)]);
+    }
+
+    #[test]
+    fn a_file_has_an_owner() {
+        let file = tempfile::tempfile().unwrap();
+        assert!(Rights::of(&file).is_ok());
+    }
+}

@@ -1,0 +1,119 @@
+//! Shared mappings, and words that would be wiped by a fork if there were one.
+
+use std::fs::File;
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use super::files::facts;
+use super::gone::has_no_name;
+use super::pulse::PulseCell;
+
+/// A whole file, mapped shared; see the contract.
+///
+/// A raw mapping, because other processes write to it: no reference to plain memory may ever be made of it.
+#[derive(Debug)]
+pub(crate) struct SharedMap {
+    map: MmapRaw,
+    base: NonNull<u64>,
+    /// To ask what has become of its name.
+    file: File,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread; `base` is an address that stays valid while `map`
+// lives and is never dereferenced here.
+unsafe impl Send for SharedMap {}
+// SAFETY: as above; `&SharedMap` gives out nothing but the address and the length.
+unsafe impl Sync for SharedMap {}
+
+impl SharedMap {
+    pub(crate) fn new(file: &File, len: usize) -> io::Result<SharedMap> {
+        if len == 0 || file.metadata()?.len() != len as u64 {
+            // A mapping that is longer than the file would make the file longer.
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the file has not the length to be mapped",
+            ));
+        }
+        let map = MmapOptions::new().len(len).map_raw(file)?;
+        let base = NonNull::new(map.as_mut_ptr().cast::<u64>())
+            .ok_or_else(|| io::Error::other("the system mapped a file at address 0"))?;
+        Ok(SharedMap { map, base, file: file.try_clone()? })
+    }
+
+    /// Aligned to 64 KiB.
+    #[inline]
+    pub(crate) fn base(&self) -> NonNull<u64> {
+        self.base
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    pub(crate) fn is_of_deleted_file(&self) -> bool {
+        facts(&self.file).is_ok_and(|facts| facts.links == 0) || has_no_name(&self.file)
+    }
+}
+
+/// Words of this process; see the contract.
+#[derive(Debug)]
+pub(crate) struct ForkWords {
+    words: Box<[AtomicU64; ForkWords::WORDS]>,
+    pulse: PulseCell,
+}
+
+impl ForkWords {
+    pub(crate) const WORDS: usize = 64;
+
+    pub(crate) fn new() -> io::Result<ForkWords> {
+        let words = Box::new(std::array::from_fn(|_| AtomicU64::new(0)));
+        Ok(ForkWords { words, pulse: PulseCell::default() })
+    }
+
+    /// `index` below `WORDS`; meant for constants, where the check costs nothing.
+    #[inline]
+    pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
+        &self.words[index]
+    }
+
+    /// A place for this process's pulse.
+    #[inline]
+    pub(crate) fn pulse(&self) -> &PulseCell {
+        &self.pulse
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn two_maps_of_one_file_share_their_words() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(8192).unwrap();
+        let (one, two) = (SharedMap::new(&file, 8192).unwrap(), SharedMap::new(&file, 8192).unwrap());
+        assert_eq!((one.len(), one.base().addr().get() % 4096), (8192, 0));
+        assert_ne!(one.base(), two.base());
+        // SAFETY: both addresses are live, aligned words used only atomically.
+        let (one, two) = unsafe {
+            (AtomicU64::from_ptr(one.base().as_ptr().add(3)), AtomicU64::from_ptr(two.base().as_ptr().add(3)))
+        };
+        one.store(77, Relaxed);
+        assert_eq!(two.load(Relaxed), 77);
+    }
+
+    #[test]
+    fn a_file_of_another_length_is_not_mapped() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4096).unwrap();
+        for len in [0, 4095, 8192] {
+            assert_eq!(SharedMap::new(&file, len).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
+        assert_eq!(file.metadata().unwrap().len(), 4096);
+    }
+}
