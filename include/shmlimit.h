@@ -217,6 +217,11 @@
 #define SHMLIMIT_IO 51
 
 /**
+ * This operating system cannot keep a promise that sharing a limiter rests on.
+ */
+#define SHMLIMIT_UNSUPPORTED 52
+
+/**
  * An error that this version of the C ABI has no number for.
  */
 #define SHMLIMIT_OTHER 99

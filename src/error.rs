@@ -172,6 +172,15 @@ pub enum Error {
         /// The segment.
         path: PathBuf,
     },
+    /// This operating system cannot keep a promise that sharing a limiter rests on.
+    #[error(
+        "limiters cannot be shared on {}: it has no {missing}; use Linux or Windows",
+        std::env::consts::OS
+    )]
+    Unsupported {
+        /// What the system lacks.
+        missing: &'static str,
+    },
     /// The operating system said no.
     #[error("cannot {action} {path}: {source}{}", hint(.source))]
     Io {
@@ -208,6 +217,7 @@ impl Error {
             Error::NoSuchState { .. } => "no_such_state",
             Error::UnknownUnit { .. } => "unknown_unit",
             Error::Unsettled { .. } => "unsettled",
+            Error::Unsupported { .. } => "unsupported",
             Error::Io { .. } => "io",
         }
     }

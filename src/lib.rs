@@ -73,7 +73,10 @@
 //! `config` reads limiter files in TOML; `cli`, the default, is the command-line tool and brings `config`. A library
 //! user takes `default-features = false`, with `config` or without.
 //!
-//! 64-bit Linux. Elsewhere it does not compile, and says which promise could not be kept.
+//! # Platforms
+//!
+//! 64-bit Linux and Windows. On macOS and other Unixes everything compiles that needs no shared memory, and opening a
+//! limiter is [`Error::Unsupported`], which says which promise could not be kept (`docs/platforms.md`).
 
 #![warn(missing_docs)]
 

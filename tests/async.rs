@@ -1,6 +1,9 @@
 //! `acquire_async` on tokio, on smol, and polled by hand: the same queue, no thread of ours, and a dropped future
 //! leaves at once.
 
+#[path = "common/again.rs"]
+mod again;
+
 use shmlimit::{
     AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft,
 };
@@ -286,7 +289,7 @@ const HELPER: &str = "SHMLIMIT_TEST_COUNT_THREADS";
 
 #[test]
 fn waiting_tasks_need_no_thread_of_ours() {
-    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    let mut again = again::again(&[]);
     again.args(["--exact", "helper_counts_threads", "--test-threads=1", "--nocapture"]).env(HELPER, "1");
     let output = again.output().unwrap();
     assert!(output.status.success(), "{output:?}");

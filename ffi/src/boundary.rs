@@ -172,6 +172,7 @@ mod tests {
             "unknown_unit",
             "unsettled",
             "io",
+            "unsupported",
         ];
         for error in errors {
             assert_ne!(code::number_of(error), SHMLIMIT_OTHER, "{error}");

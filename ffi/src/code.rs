@@ -71,12 +71,14 @@ pub const SHMLIMIT_UNKNOWN_UNIT: i32 = 49;
 pub const SHMLIMIT_UNSETTLED: i32 = 50;
 /// The operating system said no; shmlimit_last_errno() is its number.
 pub const SHMLIMIT_IO: i32 = 51;
+/// This operating system cannot keep a promise that sharing a limiter rests on.
+pub const SHMLIMIT_UNSUPPORTED: i32 = 52;
 
 /// An error that this version of the C ABI has no number for.
 pub const SHMLIMIT_OTHER: i32 = 99;
 
 /// All numbers and their names. (A macro could make both at once, but cbindgen does not look into macros.)
-const CODES: [(i32, &CStr); 34] = [
+const CODES: [(i32, &CStr); 35] = [
     (SHMLIMIT_OK, c"ok"),
     (SHMLIMIT_REFUSED, c"refused"),
     (SHMLIMIT_STOPPED, c"stopped"),
@@ -110,6 +112,7 @@ const CODES: [(i32, &CStr); 34] = [
     (SHMLIMIT_UNKNOWN_UNIT, c"unknown_unit"),
     (SHMLIMIT_UNSETTLED, c"unsettled"),
     (SHMLIMIT_IO, c"io"),
+    (SHMLIMIT_UNSUPPORTED, c"unsupported"),
     (SHMLIMIT_OTHER, c"other"),
 ];
 

@@ -47,6 +47,9 @@ impl Directory {
     /// The same, with the note also where there is no usable directory: it may be the reason why.
     pub fn look(places: &[Place], allowed: Allowances) -> (Result<Directory, Error>, Option<String>) {
         let mut note = None;
+        if let Some(missing) = sys::MISSING {
+            return (Err(Error::Unsupported { missing }), note);
+        }
         let Some((last, better)) = places.split_last() else { return (Err(no_place()), note) };
         for place in better {
             match Directory::open(place, Allowances { make: false, ..allowed }) {

@@ -1,7 +1,8 @@
 //! What shmlimit needs from the operating system: one contract, one file per platform.
 //!
-//! Every promise below is made on every platform that compiles. Where a platform cannot keep one, its file is a
-//! compile error that says which, never a weaker imitation. How a promise is kept is told in the platform's file.
+//! Every promise below is made on every platform on which a limiter can be opened. Where a platform cannot keep one,
+//! its [`MISSING`] says which, and opening is an error that repeats it, never a weaker imitation. How a promise is kept
+//! is told in the platform's file.
 //!
 //! **Time**
 //! - [`Clock`]: one clock for all processes of the machine. `discover` finds out how this process must read it;
@@ -61,6 +62,14 @@
 //! ends when this process is killed; [`pass_descriptor`] gives it a descriptor under a number of its own. [`baselines`]
 //! are simpler designs to measure limiters against.
 
+#![cfg_attr(
+    all(unix, not(target_os = "linux")),
+    allow(
+        dead_code,
+        reason = "where nothing can be shared, nobody describes files or distrusts directories"
+    )
+)]
+
 #[cfg(loom)]
 pub mod mortal;
 #[cfg(not(loom))]
@@ -85,7 +94,7 @@ use windows as platform;
 
 #[cfg(all(any(unix, windows), not(loom)))]
 pub(crate) use platform::{
-    Access, Clock, ForkWords, Meeting, Pulse, SharedMap, TakenPulse, UnnamedFile, boot_id,
+    Access, Clock, ForkWords, MISSING, Meeting, Pulse, SharedMap, TakenPulse, UnnamedFile, boot_id,
     default_directories, facts, facts_at, file_system, give_access, make_directory, open_directory,
     open_file_at, open_or_create_at, process_id, program_name, pulse_is_held, share_directory, unlink_at,
     unnamed_file, wall_now, why_closed,

@@ -2,6 +2,10 @@
 //!
 //! A role is an ordinary test that does nothing unless it was started as a child; its words travel on stdout.
 
+#[path = "again.rs"]
+mod again;
+
+use again::{again, program};
 use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -115,15 +119,7 @@ pub fn told_to_go_on() -> bool {
 
 /// This test program, as the role `test` working in `directory`, behind `wrapper` (such as `unshare`).
 pub fn command(wrapper: &[&str], test: &str, directory: &Path) -> Command {
-    let program = std::env::current_exe().unwrap();
-    let mut command = match wrapper.split_first() {
-        Some((first, rest)) => {
-            let mut command = Command::new(first);
-            command.args(rest).arg(program);
-            command
-        }
-        None => Command::new(program),
-    };
+    let mut command = again(wrapper);
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
     command.env(ROLE, format!("{test}:{}", directory.display()));
     command
@@ -133,7 +129,7 @@ pub fn command(wrapper: &[&str], test: &str, directory: &Path) -> Command {
 pub fn unprivileged(test: &str, directory: &Path, reachable: &Path) -> Command {
     let copy = reachable.join("test-program");
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
-    let mut command = Command::new(copy);
+    let mut command = program(&[], &copy);
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
     command.env(ROLE, format!("{test}:{}", directory.display())).current_dir("/");
     command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);

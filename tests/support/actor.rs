@@ -1,12 +1,13 @@
 //! Other processes: this very test binary, started again to play a role.
 
 use super::WATCHDOG;
+use super::again::again;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::unistd::{Pid, gettid};
 use shmlimit::internals::layout::SLOTS;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 const ROLE: &str = "SHMLIMIT_TEST_ROLE";
@@ -73,7 +74,7 @@ impl Actor {
 
     /// Starts an actor that never gets [`ready`].
     pub fn launch(role: &str, directory: &Path) -> Actor {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut child = again(&[])
             .args(["actor", "--exact", "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
             .env(DIRECTORY, directory)

@@ -3,6 +3,8 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
 pub mod actor;
+#[path = "../common/again.rs"]
+pub mod again;
 pub mod image;
 pub mod ptrace;
 pub mod queued;

@@ -40,6 +40,7 @@ static const struct code CODES[] = {
     {49, "unknown_unit"},
     {50, "unsettled"},
     {51, "io"},
+    {52, "unsupported"},
     {99, "other"},
 };
 

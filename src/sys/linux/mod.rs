@@ -19,6 +19,9 @@ mod names;
 mod pulse;
 mod unnamed;
 
+/// Nothing: limiters can be shared here.
+pub(crate) const MISSING: Option<&str> = None;
+
 pub use access::Account;
 pub(crate) use access::{
     Access, default_directories, give_access, make_directory, share_directory, why_closed,

@@ -8,6 +8,9 @@ use nix::libc;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork};
 
+#[path = "../../../tests/common/again.rs"]
+mod again;
+
 const ROLE: &str = "SHMLIMIT_TEST_HELPER";
 const ANSWER: &str = "ANSWER ";
 
@@ -55,15 +58,7 @@ pub(super) fn exit_code_of(child: Pid) -> i32 {
 
 /// This test program, to be run as the helper `test`, behind `wrapper` (such as `unshare`).
 pub(super) fn helper_command(wrapper: &[&str], test: &str) -> Command {
-    let program = std::env::current_exe().unwrap();
-    let mut command = match wrapper.split_first() {
-        Some((first, rest)) => {
-            let mut command = Command::new(first);
-            command.args(rest).arg(program);
-            command
-        }
-        None => Command::new(program),
-    };
+    let mut command = again::again(wrapper);
     command.args(["--exact", test, "--nocapture"]).env(ROLE, "1");
     command
 }

@@ -22,6 +22,9 @@ mod pulse;
 mod sid;
 mod unnamed;
 
+/// Nothing: limiters can be shared here.
+pub(crate) const MISSING: Option<&str> = None;
+
 pub(crate) use access::{
     Access, default_directories, give_access, make_directory, share_directory, why_closed,
 };
