@@ -1,4 +1,4 @@
-//! Windows 10 (1809) and later: the performance counter, named events, `LockFileEx` byte locks, files opened relative to
+//! Windows 10 (1809) and later: the performance counter, named semaphores, `LockFileEx` byte locks, files opened relative to
 //! an open directory, access control lists.
 //!
 //! What differs from Linux is told in docs/platforms.md. There is no fork, so [`ForkWords`] are plain words.
