@@ -8,14 +8,11 @@ use common::raw::{self, Raw, lock_word_of};
 use common::{NAME, builder, counted, drain, permits, quick, segment_path, take, take_away};
 use shmlimit::internals::{Bounds, layout};
 use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+#[cfg(target_os = "linux")]
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-fn names(directory: &Path) -> Vec<String> {
-    fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-}
 
 /// Only Linux lets a test make a small disk.
 #[cfg(target_os = "linux")]
@@ -39,7 +36,9 @@ fn a_full_tmpfs_is_a_typed_error_and_nothing_is_left_behind() {
                 "{error:?}"
             );
             assert!(error.to_string().contains("free some space"), "{error}");
-            assert_eq!(names(&path), ["ratelimit.lock"], "only the gate, which is never deleted");
+            let names: Vec<_> =
+                fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            assert_eq!(names, ["ratelimit.lock"], "only the gate, which is never deleted");
         }
         Ok(())
     });

@@ -44,7 +44,13 @@ fn facts(path: &Path) -> impl PartialEq + std::fmt::Debug + use<> {
 #[cfg(windows)]
 fn facts(path: &Path) -> impl PartialEq + std::fmt::Debug + use<> {
     let file = fs::symlink_metadata(path).unwrap();
-    (file.file_type(), file.len(), file.created().unwrap(), file.modified().unwrap(), file.permissions())
+    // What was made in a directory and taken away again leaves its mark on the time: here no file is without a name.
+    let modified = file.is_file().then(|| file.modified().unwrap());
+    let names = file.is_dir().then(|| {
+        let names = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    });
+    (file.file_type(), file.len(), modified, file.permissions(), names)
 }
 
 /// Every way to open a limiter; none may succeed.

@@ -21,7 +21,8 @@ pub const NAME: &str = "robust";
 
 /// A private directory in memory, where creating and locking are cheap.
 pub fn directory() -> TempDir {
-    let memory = Path::new("/dev/shm");
+    // Also under Wine, which has this path with a drive before it.
+    let memory = std::path::absolute("/dev/shm").unwrap();
     if memory.is_dir() { TempDir::new_in(memory).unwrap() } else { TempDir::new().unwrap() }
 }
 

@@ -35,8 +35,9 @@ fn p5_links_are_not_followed() {
     let (directory, path) = with_segment();
     let good = path.with_extension("elsewhere");
     fs::rename(&path, &good).unwrap();
-    if let Err(error) = symlink_file(&good, &path) {
-        return println!("not tested: links cannot be made here ({error})");
+    // Wine says that it has made one.
+    if symlink_file(&good, &path).is_err() || fs::symlink_metadata(&path).is_err() {
+        return println!("not tested: links cannot be made here");
     }
     refused_as_unsafe(directory.path(), &path, "a link to a good segment");
     let (real, link) = (directory.path().join("real"), directory.path().join("link"));

@@ -190,5 +190,13 @@ fn list(owner: Account, shared_with: Option<Account>, passed_on: &str) -> io::Re
     Descriptor::parse(&format!("D:P{}{shared}", all.concat()))
 }
 
+/// What no directory of limiters should be.
+#[cfg(test)]
+pub(crate) fn open_to_anybody(path: &Path) {
+    let list = Descriptor::parse("D:P(A;OICI;FA;;;WD)").unwrap();
+    let dir = super::files::open_directory(path).unwrap();
+    list.apply(&reopened(&dir, READ_CONTROL | WRITE_DAC).unwrap()).unwrap();
+}
+
 #[cfg(test)]
 mod tests;
