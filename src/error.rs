@@ -182,7 +182,7 @@ pub enum Error {
         missing: &'static str,
     },
     /// The operating system said no.
-    #[error("cannot {action} {path}: {source}{}", hint(.source))]
+    #[error("cannot {action} {path}: {source}{}", hint(.source, .path))]
     Io {
         /// What was tried.
         action: &'static str,
@@ -271,17 +271,33 @@ fn millis(waited: &Duration) -> String {
 
 /// No advice about process 0: a signal to it goes to the caller's own group.
 fn way_on(pid: &u32) -> String {
-    if *pid == 0 { String::new() } else { format!(" It goes on with: kill -CONT {pid}") }
+    match pid {
+        0 => String::new(),
+        // Nothing that every Windows has lets a stopped process go on.
+        pid if cfg!(windows) => format!(" If it is, end it with: taskkill /F /PID {pid}"),
+        pid => format!(" It goes on with: kill -CONT {pid}"),
+    }
 }
 
-fn hint(source: &io::Error) -> &'static str {
-    match source.kind() {
+fn hint(source: &io::Error, path: &Path) -> String {
+    let hint = match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; free some space, or choose another directory with --dir"
+            "free some space, or choose another directory with --dir"
         }
-        io::ErrorKind::ReadOnlyFilesystem => "; choose a writable directory with --dir",
-        io::ErrorKind::PermissionDenied => "; choose a directory of your own with --dir",
-        io::ErrorKind::WouldBlock => "; somebody is making or removing a limiter there, try again",
-        _ => "",
-    }
+        io::ErrorKind::ReadOnlyFilesystem => "choose a writable directory with --dir",
+        // Windows does not say who may, nor whether it is the file or the directory.
+        io::ErrorKind::PermissionDenied if cfg!(windows) => {
+            let path = path.display();
+            return format!(
+                "; see who may use it with: icacls \"{path}\", or choose a directory of your own with --dir"
+            );
+        }
+        io::ErrorKind::PermissionDenied => "choose a directory of your own with --dir",
+        io::ErrorKind::WouldBlock => "somebody is making or removing a limiter there, try again",
+        io::ErrorKind::ResourceBusy if cfg!(windows) => {
+            "find it in the Resource Monitor (resmon), and end it or keep it off this file"
+        }
+        _ => return String::new(),
+    };
+    format!("; {hint}")
 }

@@ -8,8 +8,12 @@ use std::path::{Path, PathBuf};
 pub const GATE: &str = "ratelimit.lock";
 const SUFFIX: &str = ".shm";
 const LONGEST_NAME: usize = 64;
+/// Names that mean devices on Windows, whatever follows after a dot; those of ports have a digit as well.
+const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+const PORTS: [&str; 2] = ["com", "lpt"];
 
-/// A limiter name that is a safe file name.
+/// A limiter name that is a safe file name on every platform. On Windows `tmdb` and `TMDB` are one file, and so one
+/// limiter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimiterName(String);
 
@@ -24,6 +28,7 @@ impl LimiterName {
             _ if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')) => {
                 bad("it has other characters")
             }
+            _ if is_device(name) => bad("it is a device on Windows"),
             _ => Ok(LimiterName(name.to_owned())),
         }
     }
@@ -42,6 +47,12 @@ impl LimiterName {
     pub fn of_file(file_name: &str) -> Option<LimiterName> {
         LimiterName::new(file_name.strip_suffix(SUFFIX)?).ok()
     }
+}
+
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let is_port = |port| matches!(stem.strip_prefix(port).map(str::as_bytes), Some([b'0'..=b'9']));
+    DEVICES.contains(&stem.as_str()) || PORTS.into_iter().any(is_port)
 }
 
 /// A directory and whether somebody chose it.
@@ -71,11 +82,14 @@ mod tests {
 
     #[test]
     fn names_are_safe_file_names() {
-        for good in ["tmdb", "a", "A-1_b.c", &"x".repeat(64)] {
+        for good in ["tmdb", "a", "A-1_b.c", "a.", "console", "com", "com10", "x.con", &"x".repeat(64)] {
             assert_eq!(LimiterName::new(good).unwrap().as_str(), good);
         }
         for bad in ["", ".", "..", ".hidden", "a/b", "a\\b", "a b", "é", "a\0", "a:b", &"x".repeat(65)] {
             assert!(matches!(LimiterName::new(bad), Err(Error::BadName { .. })), "{bad:?}");
+        }
+        for device in ["con", "NUL", "Aux.x", "prn", "com1", "LPT9.txt"] {
+            assert!(LimiterName::new(device).unwrap_err().to_string().contains("device"), "{device:?}");
         }
     }
 

@@ -1,11 +1,9 @@
 //! What is counted for people survives whoever counted it (R116).
-#![cfg(target_os = "linux")]
 
-use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, fork, pause};
+mod common;
+
+use common::children::{Running, command, role, say, told_to_go_on};
 use shmlimit::{Algorithm, Limiter, Nanos, NetError, Outcome, Policy, PolicyDraft, Request, RuleDraft};
-use std::io::{Read, Write};
 use std::path::Path;
 
 fn open(directory: &Path) -> Limiter {
@@ -41,62 +39,57 @@ fn r116_counts_of_the_killed_are_kept_and_counted_once() {
     let directory = tempfile::tempdir().unwrap();
     let watcher = open(directory.path());
     for killed in 1..=4 {
-        let (mut told, mut tell) = std::io::pipe().unwrap();
-        // SAFETY: the child only uses the limiter, tells, and waits to be killed.
-        match unsafe { fork() }.unwrap() {
-            ForkResult::Child => {
-                use_up(&open(directory.path()), 2);
-                tell.write_all(b"x").unwrap();
-                loop {
-                    pause();
-                }
-            }
-            ForkResult::Parent { child } => {
-                told.read_exact(&mut [0]).unwrap();
-                kill(child, Signal::SIGKILL).unwrap();
-                waitpid(child, None).unwrap();
-                assert_eq!(watcher.snapshot().unwrap().counts.granted, 2 * killed, "dead, not buried");
-                // Newcomers may take the slot of the dead, and must not inherit its counts.
-                drop(open(directory.path()));
-                assert_eq!(watcher.snapshot().unwrap().counts.granted, 2 * killed);
-            }
-        }
+        let mut child = Running::start(command(&[], "role_to_be_killed", directory.path()));
+        assert_eq!(child.hear(), "used");
+        child.kill();
+        assert_eq!(watcher.snapshot().unwrap().counts.granted, 2 * killed, "dead, not buried");
+        // Newcomers may take the slot of the dead, and must not inherit its counts.
+        drop(open(directory.path()));
+        assert_eq!(watcher.snapshot().unwrap().counts.granted, 2 * killed);
     }
 }
+
+#[test]
+fn role_to_be_killed() {
+    let Some(directory) = role("role_to_be_killed") else { return };
+    let limiter = open(&directory);
+    use_up(&limiter, 2);
+    say("used");
+    told_to_go_on();
+}
+
+const ROUNDS: usize = 300;
+/// Many each: who is missed must not be made up for by what others do meanwhile.
+const CALLS: usize = 1000;
 
 /// A dashboard takes a counter that falls for a restart, and adds all of it once more.
 #[test]
 fn r116_counters_never_fall_while_processes_come_and_go() {
     let directory = tempfile::tempdir().unwrap();
-    // Many calls each: who is missed must not be made up for by what others do meanwhile.
-    let (workers, rounds, calls) = (2, 300, 1000);
-    let workers: Vec<_> = (0..workers)
-        // SAFETY: the child only uses the limiter, and ends.
-        .map(|_| match unsafe { fork() }.unwrap() {
-            ForkResult::Child => {
-                for _ in 0..rounds {
-                    use_up(&open(directory.path()), calls);
-                }
-                // SAFETY: nothing of the parent's is to be done here.
-                unsafe { nix::libc::_exit(0) }
-            }
-            ForkResult::Parent { child } => child,
-        })
-        .collect();
     let watcher = open(directory.path());
+    let start = || Running::start(command(&[], "role_that_comes_and_goes", directory.path()));
+    let mut workers: Vec<Running> = (0..2).map(|_| start()).collect();
     let counted = || {
         let counts = watcher.snapshot().unwrap().counts;
         counts.granted + counts.refused
     };
     let mut seen = 0;
-    for child in &workers {
-        while waitpid(*child, Some(WaitPidFlag::WNOHANG)).unwrap() == WaitStatus::StillAlive {
+    for child in &mut workers {
+        while child.is_running() {
             let now = counted();
             assert!(now >= seen, "{seen}, and then {now}");
             seen = now;
         }
     }
-    assert_eq!(counted() as usize, workers.len() * rounds * calls);
+    assert_eq!(counted() as usize, workers.len() * ROUNDS * CALLS);
+}
+
+#[test]
+fn role_that_comes_and_goes() {
+    let Some(directory) = role("role_that_comes_and_goes") else { return };
+    for _ in 0..ROUNDS {
+        use_up(&open(&directory), CALLS);
+    }
 }
 
 #[test]

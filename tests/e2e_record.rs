@@ -6,10 +6,13 @@
 #[allow(dead_code, reason = "only forks are needed")]
 #[path = "common/children.rs"]
 mod children;
+#[allow(dead_code, reason = "each test program uses its part")]
+#[path = "common/forks.rs"]
+mod forks;
 mod server;
 mod support;
 
-use children::{exit_code, forked};
+use forks::{exit_code, forked};
 use server::policies::{breaker, limiter, roomy};
 use shmlimit::{Force, Nanos, Outcome, Request, Source};
 use std::sync::{Arc, Mutex};

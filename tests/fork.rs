@@ -2,9 +2,11 @@
 //!
 //! The rules here refill once an hour, so that within a test the number of grants is exact.
 
+#![cfg(target_os = "linux")]
+
 mod common;
 
-use common::children::{Pipe, cloned, exit_code, forked, kill_now};
+use common::forks::{Pipe, cloned, exit_code, forked, kill_now};
 use common::{Watchdog, builder, counted, drain, eventually, permits, take};
 use nix::libc;
 use shmlimit::{AcquireError, Limiter, Request};

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::children::{Pipe, exit_code, forked, kill_now};
+use common::forks::{Pipe, exit_code, forked, kill_now};
 use common::queued::{poll, queued};
 use common::{Watchdog, builder, eventually, permits};
 use shmlimit::{AcquireError, Limiter, Reason, Request};

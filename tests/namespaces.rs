@@ -1,6 +1,8 @@
 //! Containers: processes in other pid and time namespaces share one limiter. Where the system does not permit making
 //! namespaces, a line says so.
 
+#![cfg(target_os = "linux")]
+
 mod common;
 
 use common::children::{self, Running};

@@ -1,5 +1,6 @@
 //! A limiter that was opened to be looked at is not made again by looking (`Builder::only_to_look`).
-#![cfg(target_os = "linux")]
+
+mod common;
 
 use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft, Snapshot};
 use std::path::Path;
@@ -35,7 +36,7 @@ fn who_looks_does_not_make_it_again_and_who_uses_does() {
     let looker = looker(place.path());
     assert_eq!(looker.snapshot().unwrap().rules[0].remaining, 4);
     let file = place.path().join("web.shm");
-    std::fs::remove_file(&file).unwrap();
+    common::take_away(&file);
     until(&looker, is_unknown);
     assert!(!file.exists());
     until(&user, Result::is_ok);

@@ -20,8 +20,9 @@
 mod common;
 mod scribble;
 
+use common::children::{self, Running};
 use common::raw::{Raw, lock_word_of};
-use common::{Random, Watchdog, children, segment_path};
+use common::{Random, Watchdog, segment_path};
 use scribble::*;
 use shmlimit::internals::layout;
 use shmlimit::{Force, Outcome, Request};
@@ -193,29 +194,10 @@ fn p3_a_lock_word_that_names_a_living_process_is_busy_and_one_that_names_nobody_
 #[test]
 fn p3_a_process_that_scribbles_while_threads_work() {
     let _watchdog = Watchdog::new("the scribbler", Duration::from_secs(600));
-    let mut random = Random::seeded("the scribbler");
     let fixture = Fixture::new();
-    let path = segment_path(fixture.directory.path());
-    let scribbler = children::forked(|| {
-        loop {
-            // Anew now and then: a scribbled mark of retirement gives the limiter another file.
-            let sized = std::fs::metadata(&path).is_ok_and(|file| file.len() >= layout::SIZE as u64);
-            let Some(raw) = sized.then(|| Raw::map(&path)) else { continue };
-            let sound = raw.image();
-            for write in 0..2000 {
-                // Made whole now and then: what is damaged for good is soon refused at the door.
-                if write % 8 == 0 {
-                    raw.restore(&sound, layout::CORE..layout::JOURNAL);
-                }
-                // Past the header: a file with a foreign header is merely refused.
-                let word = layout::LOCK + random.below(layout::WORDS - layout::LOCK);
-                let word = if random.below(2) == 0 { word % layout::JOURNAL } else { word };
-                let word = word.max(layout::LOCK);
-                raw.byte(word * 8 + random.below(8)).store(random.next() as u8, Ordering::Relaxed);
-                (0..random.below(2000)).for_each(|_| std::hint::spin_loop());
-            }
-        }
-    });
+    let mut scribbler =
+        Running::start(children::command(&[], "role_that_scribbles", fixture.directory.path()));
+    assert_eq!(scribbler.hear(), "scribbling");
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -233,5 +215,31 @@ fn p3_a_process_that_scribbles_while_threads_work() {
             });
         }
     });
-    children::kill_now(scribbler);
+    scribbler.kill();
+}
+
+#[test]
+fn role_that_scribbles() {
+    let Some(directory) = children::role("role_that_scribbles") else { return };
+    let mut random = Random::seeded("the scribbler");
+    let path = segment_path(&directory);
+    children::say("scribbling");
+    loop {
+        // Anew now and then: a scribbled mark of retirement gives the limiter another file.
+        let sized = std::fs::metadata(&path).is_ok_and(|file| file.len() >= layout::SIZE as u64);
+        let Some(raw) = sized.then(|| Raw::map(&path)) else { continue };
+        let sound = raw.image();
+        for write in 0..2000 {
+            // Made whole now and then: what is damaged for good is soon refused at the door.
+            if write % 8 == 0 {
+                raw.restore(&sound, layout::CORE..layout::JOURNAL);
+            }
+            // Past the header: a file with a foreign header is merely refused.
+            let word = layout::LOCK + random.below(layout::WORDS - layout::LOCK);
+            let word = if random.below(2) == 0 { word % layout::JOURNAL } else { word };
+            let word = word.max(layout::LOCK);
+            raw.byte(word * 8 + random.below(8)).store(random.next() as u8, Ordering::Relaxed);
+            (0..random.below(2000)).for_each(|_| std::hint::spin_loop());
+        }
+    }
 }

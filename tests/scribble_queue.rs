@@ -45,9 +45,19 @@ fn policy() -> Policy {
     Policy::new(&draft).unwrap()
 }
 
+#[cfg(unix)]
 fn now() -> u64 {
     let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME).unwrap();
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+}
+
+#[cfg(windows)]
+fn now() -> u64 {
+    use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerformanceFrequency};
+    let (mut count, mut frequency) = (0, 0);
+    // SAFETY: both are live, writable words.
+    unsafe { (QueryPerformanceCounter(&mut count), QueryPerformanceFrequency(&mut frequency)) };
+    (count as u128 * 1_000_000_000 / frequency as u128) as u64
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -92,6 +92,8 @@ mod windows;
 #[cfg(all(windows, not(loom)))]
 use windows as platform;
 
+#[cfg(all(test, not(loom)))]
+pub(crate) use platform::open_to_anybody;
 #[cfg(all(any(unix, windows), not(loom)))]
 pub(crate) use platform::{
     Access, Clock, ForkWords, MISSING, Meeting, Pulse, SharedMap, TakenPulse, UnnamedFile, boot_id,

@@ -3,8 +3,12 @@
 #![allow(dead_code, reason = "each test program uses its part")]
 
 pub mod children;
+#[cfg(unix)]
+pub mod forks;
 pub mod queued;
 pub mod raw;
+#[cfg(windows)]
+pub mod windows;
 
 use shmlimit::internals::Bounds;
 use shmlimit::{AcquireError, Algorithm, Builder, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
@@ -17,7 +21,8 @@ pub const NAME: &str = "robust";
 
 /// A private directory in memory, where creating and locking are cheap.
 pub fn directory() -> TempDir {
-    let memory = Path::new("/dev/shm");
+    // Also under Wine, which has this path with a drive before it.
+    let memory = std::path::absolute("/dev/shm").unwrap();
     if memory.is_dir() { TempDir::new_in(memory).unwrap() } else { TempDir::new().unwrap() }
 }
 
@@ -51,6 +56,19 @@ pub fn builder(directory: &Path) -> Builder {
 /// The file of the test's limiter.
 pub fn segment_path(directory: &Path) -> std::path::PathBuf {
     directory.join(format!("{NAME}.shm"))
+}
+
+/// Takes a segment's name away while it is in use. On Windows a mapped file cannot be deleted; it is renamed, as the
+/// library does it.
+pub fn take_away(segment: &Path) {
+    if cfg!(windows) {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let hidden = format!(".shmlimit-{}-{count}.gone", std::process::id());
+        std::fs::rename(segment, segment.with_file_name(hidden)).unwrap();
+    } else {
+        std::fs::remove_file(segment).unwrap();
+    }
 }
 
 /// Asks once; whether it was granted. The permit is kept.

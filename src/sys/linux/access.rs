@@ -215,6 +215,13 @@ fn in_group(gid: u32) -> bool {
     getegid().as_raw() == gid || getgroups().is_ok_and(|groups| groups.contains(&Gid::from_raw(gid)))
 }
 
+/// What no directory of limiters should be.
+#[cfg(test)]
+pub(crate) fn open_to_anybody(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,6 +23,8 @@ mod unnamed;
 pub(crate) const MISSING: Option<&str> = None;
 
 pub use access::Account;
+#[cfg(test)]
+pub(crate) use access::open_to_anybody;
 pub(crate) use access::{
     Access, default_directories, give_access, make_directory, share_directory, why_closed,
 };

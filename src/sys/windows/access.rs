@@ -20,19 +20,10 @@ use crate::sys::Distrust;
 const MASTERS: [Account; 3] = [Account::SYSTEM, Account::ADMINISTRATORS, Account::TRUSTED_INSTALLER];
 /// Accounts that stand for the owner, in lists that are passed on.
 const OWNERS: [Account; 3] = [Account::OWNER_RIGHTS, Account::CREATOR_OWNER, Account::CREATOR_GROUP];
-/// Groups that nobody chooses the members of. Nothing is ever shared with them on purpose.
-const ANYBODY: [Account; 6] = [
-    Account::EVERYONE,
-    Account::AUTHENTICATED_USERS,
-    Account::INTERACTIVE,
-    Account::NETWORK,
-    Account::ANONYMOUS,
-    Account::GUESTS,
-];
 /// Read, write, execute, delete: all but changing the list itself.
 const USE: &str = "0x1301bf";
-/// All that can be done with an event.
-const EVENT_USE: &str = "0x1f0003";
+/// All that can be done with a semaphore.
+const BELL_USE: &str = "0x1f0003";
 
 /// See the contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,10 +55,16 @@ impl Access {
         let others: Vec<Account> = self.strangers(|right| right.changes).collect();
         let purpose = self.rights.on_purpose;
         if let Some(anybody) = others.iter().find(|who| is_anybody(**who, purpose)) {
-            return Err(Distrust::new(
-                format!("anybody may write to it ({} may)", anybody.name()),
-                "use one of your own, which only you may write to: mkdir \"%LOCALAPPDATA%\\shmlimit\"",
-            ));
+            let remedy = match self.owner() == self.me {
+                true => {
+                    "close it with: icacls \"{}\" /inheritance:r /grant \"%USERNAME%:(OI)(CI)F\", or choose another \
+                     with --dir"
+                }
+                false => {
+                    "use one of your own, which only you may write to: mkdir \"%LOCALAPPDATA%\\shmlimit\""
+                }
+            };
+            return Err(Distrust::new(format!("anybody may write to it ({} may)", anybody.name()), remedy));
         }
         let shared = match others[..] {
             [] => None,
@@ -110,12 +107,12 @@ impl Access {
         Some(format!("is open to {}", stranger.name()))
     }
 
-    /// The access of the events at which users of a file wait for each other: those may use them who may change it.
-    pub(super) fn of_events(&self) -> io::Result<Descriptor> {
+    /// The access of what users of a file wait for each other at: those may use it who may change the file.
+    pub(super) fn of_bells(&self) -> io::Result<Descriptor> {
         let mut who = vec![self.me, self.owner()];
         who.extend(self.rights.given.iter().filter(|right| right.changes).map(|right| right.who));
         who.retain(|who| !OWNERS.contains(who));
-        let entries: String = who.iter().map(|who| format!("(A;;{EVENT_USE};;;{who})")).collect();
+        let entries: String = who.iter().map(|who| format!("(A;;{BELL_USE};;;{who})")).collect();
         Descriptor::parse(&format!("D:{entries}"))
     }
 
@@ -135,7 +132,7 @@ impl Access {
 
 /// Whether everybody is meant. All users of a machine are, unless a directory is shared with them on purpose.
 fn is_anybody(who: Account, on_purpose: bool) -> bool {
-    ANYBODY.contains(&who) || (who == Account::USERS && !on_purpose)
+    who.is_anybody() || (who == Account::USERS && !on_purpose)
 }
 
 impl fmt::Display for Access {
@@ -191,6 +188,14 @@ fn list(owner: Account, shared_with: Option<Account>, passed_on: &str) -> io::Re
         [Account::SYSTEM, Account::ADMINISTRATORS, owner].map(|who| format!("(A;{passed_on};FA;;;{who})"));
     let shared = shared_with.map(|group| format!("(A;{passed_on};{USE};;;{group})")).unwrap_or_default();
     Descriptor::parse(&format!("D:P{}{shared}", all.concat()))
+}
+
+/// What no directory of limiters should be.
+#[cfg(test)]
+pub(crate) fn open_to_anybody(path: &Path) {
+    let list = Descriptor::parse("D:P(A;OICI;FA;;;WD)").unwrap();
+    let dir = super::files::open_directory(path).unwrap();
+    list.apply(&reopened(&dir, READ_CONTROL | WRITE_DAC).unwrap()).unwrap();
 }
 
 #[cfg(test)]

@@ -84,27 +84,34 @@ impl Rights {
 
     /// # Safety
     /// `descriptor` leads to a whole, valid security descriptor.
-    pub(super) unsafe fn at(descriptor: PSECURITY_DESCRIPTOR) -> io::Result<Rights> {
+    unsafe fn at(descriptor: PSECURITY_DESCRIPTOR) -> io::Result<Rights> {
         let (mut owner, mut defaulted) = (std::ptr::null_mut(), 0);
         // SAFETY: the caller's; the places for the answers are alive.
         check(unsafe { GetSecurityDescriptorOwner(descriptor, &mut owner, &mut defaulted) })?;
         let (mut control, mut revision) = (0, 0);
         // SAFETY: as above.
         check(unsafe { GetSecurityDescriptorControl(descriptor, &mut control, &mut revision) })?;
-        let (mut present, mut list) = (0, std::ptr::null_mut());
-        // SAFETY: as above.
-        check(unsafe { GetSecurityDescriptorDacl(descriptor, &mut present, &mut list, &mut defaulted) })?;
         // SAFETY: the owner lies in the descriptor.
         let owner =
             unsafe { Account::at(owner) }.ok_or_else(|| io::Error::other("a file without an owner"))?;
-        // No list means that everybody may do everything; an empty one, that nobody may do anything.
-        let given = match present != 0 && !list.is_null() {
-            // SAFETY: the list lies in the descriptor.
-            true => unsafe { entries(list) },
-            false => vec![Right { who: Account::EVERYONE, reads: true, changes: true }],
-        };
+        // SAFETY: the caller's.
+        let given = unsafe { given(descriptor) }?;
         Ok(Rights { owner, on_purpose: control & SE_DACL_PROTECTED != 0, given })
     }
+}
+
+/// # Safety
+/// `descriptor` leads to a whole, valid security descriptor.
+unsafe fn given(descriptor: PSECURITY_DESCRIPTOR) -> io::Result<Vec<Right>> {
+    let (mut present, mut list, mut defaulted) = (0, std::ptr::null_mut(), 0);
+    // SAFETY: the caller's; the places for the answers are alive.
+    check(unsafe { GetSecurityDescriptorDacl(descriptor, &mut present, &mut list, &mut defaulted) })?;
+    // No list means that everybody may do everything; an empty one, that nobody may do anything.
+    Ok(match present != 0 && !list.is_null() {
+        // SAFETY: the list lies in the descriptor.
+        true => unsafe { entries(list) },
+        false => vec![Right { who: Account::EVERYONE, reads: true, changes: true }],
+    })
 }
 
 /// # Safety
@@ -184,6 +191,13 @@ impl Descriptor {
     pub(super) fn rights(&self) -> Rights {
         // SAFETY: the system made it.
         unsafe { Rights::at(self.0.as_ptr()) }.unwrap()
+    }
+
+    /// Of a list of our own, which says nothing about an owner.
+    #[cfg(test)]
+    pub(super) fn given(&self) -> Vec<Right> {
+        // SAFETY: the system made it.
+        unsafe { given(self.0.as_ptr()) }.unwrap()
     }
 }
 

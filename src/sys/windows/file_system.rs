@@ -17,7 +17,8 @@ pub(crate) fn file_system(file: &File) -> io::Result<FileSystem> {
     if information::<FILE_REMOTE_PROTOCOL_INFO>(file, FileRemoteProtocolInfo).is_ok() {
         return Ok(FileSystem::Network("network drive"));
     }
-    let path = path_of(file)?;
+    // Where no path leads to it, no letter of a network drive does.
+    let path = path_of(file).unwrap_or_default();
     Ok(classify(&path, path.get(4..7).map_or(0, drive_type)))
 }
 

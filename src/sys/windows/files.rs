@@ -15,15 +15,16 @@ use windows_sys::Wdk::Storage::FileSystem::{
 };
 use windows_sys::Win32::Foundation::{OBJ_CASE_INSENSITIVE, UNICODE_STRING};
 use windows_sys::Win32::Storage::FileSystem::{
-    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_REPARSE_POINT, FILE_ATTRIBUTE_TAG_INFO,
-    FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, FILE_GENERIC_READ, FILE_GENERIC_WRITE,
-    FILE_ID_INFO, FILE_READ_ATTRIBUTES, FILE_STANDARD_INFO, FileAttributeTagInfo, FileIdInfo,
-    FileStandardInfo, READ_CONTROL, SYNCHRONIZE,
+    BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL,
+    FILE_ATTRIBUTE_REPARSE_POINT, FILE_ATTRIBUTE_TAG_INFO, FILE_FLAG_BACKUP_SEMANTICS,
+    FILE_FLAG_OPEN_REPARSE_POINT, FILE_GENERIC_READ, FILE_GENERIC_WRITE, FILE_ID_INFO, FILE_READ_ATTRIBUTES,
+    FILE_STANDARD_INFO, FileAttributeTagInfo, FileIdInfo, FileStandardInfo, GetFileInformationByHandle,
+    READ_CONTROL, SYNCHRONIZE,
 };
 use windows_sys::Win32::System::IO::IO_STATUS_BLOCK;
 
 use super::access::Access;
-use super::native::{SHARE_ALL, check_status, information, owned, patiently, raw};
+use super::native::{SHARE_ALL, check, check_status, information, owned, patiently, raw};
 use super::sid::Account;
 use crate::sys::FileFacts;
 
@@ -34,27 +35,44 @@ pub(super) const USE: u32 = FILE_GENERIC_READ | FILE_GENERIC_WRITE;
 
 pub(crate) fn facts(file: &File) -> io::Result<FileFacts> {
     let standard: FILE_STANDARD_INFO = information(file, FileStandardInfo)?;
-    let id: FILE_ID_INFO = information(file, FileIdInfo)?;
+    let (dev, ino) = identity(file)?;
     let link = attributes(file)? & FILE_ATTRIBUTE_REPARSE_POINT != 0;
-    let number = u128::from_le_bytes(id.FileId.Identifier);
     Ok(FileFacts {
         regular: !standard.Directory && !link,
         directory: standard.Directory && !link,
         access: Access::of(file)?,
         links: if standard.DeletePending { 0 } else { u64::from(standard.NumberOfLinks) },
         len: u64::try_from(standard.EndOfFile).unwrap_or(0),
-        dev: id.VolumeSerialNumber,
-        // NTFS numbers fit into one word; those of ReFS are folded, and stay different in all but a freak of chance.
-        ino: number as u64 ^ ((number >> 64) as u64).rotate_left(32),
+        dev,
+        ino,
     })
+}
+
+/// The volume and the file's number on it.
+pub(super) fn identity(file: &File) -> io::Result<(u64, u64)> {
+    match information::<FILE_ID_INFO>(file, FileIdInfo) {
+        Ok(id) => {
+            let number = u128::from_le_bytes(id.FileId.Identifier);
+            // Those of NTFS fit into one word; those of ReFS are folded, and stay different in all but a freak of chance.
+            Ok((id.VolumeSerialNumber, number as u64 ^ ((number >> 64) as u64).rotate_left(32)))
+        }
+        // FAT has only the old kind.
+        Err(_) => {
+            let mut old = BY_HANDLE_FILE_INFORMATION::default();
+            // SAFETY: the handle is open and `old` a live place for the answer.
+            check(unsafe { GetFileInformationByHandle(raw(file), &mut old) })?;
+            let number = u64::from(old.nFileIndexHigh) << 32 | u64::from(old.nFileIndexLow);
+            Ok((old.dwVolumeSerialNumber.into(), number))
+        }
+    }
 }
 
 pub(crate) fn facts_at(dir: &File, name: &str) -> io::Result<FileFacts> {
     let access = FILE_READ_ATTRIBUTES | READ_CONTROL | SYNCHRONIZE;
-    facts(&patiently(|| relative(dir, name, access, FILE_OPEN, 0))?)
+    facts(&patiently(|| relative(dir, name, access, SHARE_ALL, FILE_OPEN, 0))?)
 }
 
-fn attributes(file: &File) -> io::Result<u32> {
+pub(super) fn attributes(file: &File) -> io::Result<u32> {
     Ok(information::<FILE_ATTRIBUTE_TAG_INFO>(file, FileAttributeTagInfo)?.FileAttributes)
 }
 
@@ -71,7 +89,7 @@ pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
 }
 
 pub(crate) fn open_file_at(dir: &File, name: &str) -> io::Result<File> {
-    patiently(|| relative(dir, name, USE, FILE_OPEN, FILE_NON_DIRECTORY_FILE))
+    patiently(|| relative(dir, name, USE, SHARE_ALL, FILE_OPEN, FILE_NON_DIRECTORY_FILE))
 }
 
 /// A new file inherits the access of its directory, which is private or shared. `shared_with` says nothing new.
@@ -91,7 +109,7 @@ pub(crate) fn open_or_create_at(dir: &File, name: &str, _shared_with: Option<Acc
 
 /// Makes a file that must not exist.
 pub(super) fn create_at(dir: &File, name: &str, access: u32) -> io::Result<File> {
-    patiently(|| relative(dir, name, access, FILE_CREATE, FILE_NON_DIRECTORY_FILE))
+    patiently(|| relative(dir, name, access, SHARE_ALL, FILE_CREATE, FILE_NON_DIRECTORY_FILE))
 }
 
 /// Opens a name in a directory, whatever has been put into the directory's own place meanwhile. The handle is not
@@ -100,6 +118,7 @@ pub(super) fn relative(
     dir: &File,
     name: &str,
     access: u32,
+    share: u32,
     disposition: NTCREATEFILE_CREATE_DISPOSITION,
     options: NTCREATEFILE_CREATE_OPTIONS,
 ) -> io::Result<File> {
@@ -125,7 +144,7 @@ pub(super) fn relative(
             &mut status,
             std::ptr::null(),
             FILE_ATTRIBUTE_NORMAL,
-            SHARE_ALL,
+            share,
             disposition,
             options | FILE_OPEN_REPARSE_POINT | FILE_SYNCHRONOUS_IO_NONALERT,
             std::ptr::null(),

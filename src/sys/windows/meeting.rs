@@ -1,13 +1,15 @@
-//! Where processes meet that map the same file: one named event for each word at which somebody sleeps.
+//! Where processes meet that map the same file: one named semaphore for each word at which somebody sleeps.
 //!
-//! `WaitOnAddress` wakes only threads of its own process. So who goes to sleep makes an event whose name tells file and
-//! word, looks once more whether the word is still what it was, and waits for the event or a timer. Who wakes changes the
-//! word first and then opens the event: it exists exactly as long as somebody is going to sleep or sleeps, because a
-//! sleeper that wakes or dies closes it and the last to close it ends it. So nothing is left behind, and a waker learns
-//! whether there was anybody.
+//! `WaitOnAddress` wakes only threads of its own process. So who goes to sleep makes a semaphore whose name tells file and
+//! word, looks once more whether the word is still what it was, and waits for the semaphore or a timer. Who wakes changes
+//! the word first and then opens the semaphore: it exists exactly as long as somebody is going to sleep or sleeps, because
+//! a sleeper that wakes or dies closes it and the last to close it ends it. So nothing is left behind, and a waker learns
+//! whether there was anybody. It counts, so that two wake two also if neither has gone to sleep yet; one that nobody
+//! waited for makes somebody look once too often.
 //!
-//! Where the event cannot be had (its name belongs to a stranger, or the process may not use global names), a sleeper
-//! looks every two milliseconds instead.
+//! Where it cannot be had (its name belongs to a stranger, or the process may not use global names), a sleeper looks every
+//! two milliseconds instead. A stranger who has made it first and lets us in can swallow what wakes us, no more: every
+//! sleep has a bound of its own.
 
 use std::fmt::Write;
 use std::io;
@@ -18,8 +20,8 @@ use std::time::Duration;
 
 use windows_sys::Win32::Foundation::HANDLE;
 use windows_sys::Win32::System::Threading::{
-    CREATE_WAITABLE_TIMER_HIGH_RESOLUTION, CreateEventW, CreateWaitableTimerExW, EVENT_MODIFY_STATE,
-    OpenEventW, SetEvent, SetWaitableTimer, TIMER_ALL_ACCESS, WaitForMultipleObjects,
+    CREATE_WAITABLE_TIMER_HIGH_RESOLUTION, CreateSemaphoreW, CreateWaitableTimerExW, OpenSemaphoreW,
+    ReleaseSemaphore, SEMAPHORE_MODIFY_STATE, SetWaitableTimer, TIMER_ALL_ACCESS, WaitForMultipleObjects,
 };
 
 use super::acl::Descriptor;
@@ -31,6 +33,8 @@ use crate::sys::FileFacts;
 const LOOK: Duration = Duration::from_millis(2);
 /// Timers count in units of 100 ns.
 const NANOS_PER_UNIT: u128 = 100;
+/// How many may be woken before one of them has gone to sleep; more would wake nobody else.
+const MOST_WOKEN: i32 = 1 << 10;
 /// For the wait itself, should the timer not come: much longer than any bound here.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
@@ -40,7 +44,7 @@ pub(crate) struct Meeting {
     device: u64,
     file: u64,
     base: usize,
-    /// Who may use the events: those who may use the file.
+    /// Who may use the semaphores: those who may use the file.
     access: Option<Arc<Descriptor>>,
 }
 
@@ -50,16 +54,16 @@ impl Meeting {
             device: facts.dev,
             file: facts.ino,
             base: map.base().addr().get(),
-            access: facts.access.of_events().ok().map(Arc::new),
+            access: facts.access.of_bells().ok().map(Arc::new),
         }
     }
 
     pub(crate) fn wait(&self, word: &AtomicU32, expected: u32, timeout: Duration) {
-        let Ok(event) = self.event(word) else { return poll(word, expected, timeout) };
-        // The event must be there before the look: a waker that comes later finds it.
+        let Ok(bell) = self.bell(word) else { return poll(word, expected, timeout) };
+        // The bell must be there before the look: a waker that comes later finds it.
         fence(Ordering::SeqCst);
         if word.load(Ordering::Relaxed) == expected {
-            sleep(Some(&event), timeout);
+            sleep(Some(&bell), timeout);
         }
     }
 
@@ -72,18 +76,22 @@ impl Meeting {
         fence(Ordering::SeqCst);
         let name = self.name(word);
         // SAFETY: the name ends with a zero and is alive for the whole call; what comes back is ours alone.
-        let event = unsafe { owned(OpenEventW(EVENT_MODIFY_STATE, 0, name.as_ptr())) };
-        // SAFETY: the handle is open for the whole call.
-        event.is_ok_and(|event| unsafe { SetEvent(event.as_raw_handle()) } != 0)
+        let bell = unsafe { owned(OpenSemaphoreW(SEMAPHORE_MODIFY_STATE, 0, name.as_ptr())) };
+        // One that cannot be counted up any more wakes whoever comes.
+        bell.is_ok_and(|bell| {
+            // SAFETY: the handle is open for the whole call; nobody asks for the count before.
+            unsafe { ReleaseSemaphore(bell.as_raw_handle(), 1, std::ptr::null_mut()) };
+            true
+        })
     }
 
-    /// An event that wakes one and then is silent again.
-    fn event(&self, word: &AtomicU32) -> io::Result<OwnedHandle> {
+    /// A semaphore that wakes one for each time it is counted up.
+    fn bell(&self, word: &AtomicU32) -> io::Result<OwnedHandle> {
         let name = self.name(word);
         let attributes = self.access.as_deref().map(Descriptor::attributes);
         let attributes = attributes.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         // SAFETY: name and attributes are alive for the whole call; what comes back is ours alone.
-        unsafe { owned(CreateEventW(attributes, 0, 0, name.as_ptr())) }
+        unsafe { owned(CreateSemaphoreW(attributes, 0, MOST_WOKEN, name.as_ptr())) }
     }
 
     /// Of all sessions, because a service and a terminal may share a limiter.
@@ -102,11 +110,11 @@ fn poll(word: &AtomicU32, expected: u32, timeout: Duration) {
     }
 }
 
-/// Waits for the event or the time, whichever comes first.
-fn sleep(event: Option<&OwnedHandle>, timeout: Duration) {
+/// Waits for the bell or the time, whichever comes first.
+fn sleep(bell: Option<&OwnedHandle>, timeout: Duration) {
     let timer = timer(timeout.min(LONGEST));
     let handles: Vec<HANDLE> =
-        event.into_iter().chain(timer.as_ref().ok()).map(|handle| handle.as_raw_handle()).collect();
+        bell.into_iter().chain(timer.as_ref().ok()).map(|handle| handle.as_raw_handle()).collect();
     if handles.is_empty() {
         return std::thread::sleep(timeout.min(LOOK));
     }
@@ -169,6 +177,37 @@ mod tests {
             sleeper.join().unwrap();
         });
         assert!(!ours.wake(word(&our_map, 1)), "nothing is left of it");
+    }
+
+    #[test]
+    fn whoever_was_woken_before_going_to_sleep_does_not_sleep() {
+        let (_file, [(ours, our_map), (theirs, their_map)]) = meetings();
+        let word = word(&our_map, 1);
+        // Two are about to sleep: their bell is there, and they have looked at the word for the last time.
+        let (one, other) = (ours.bell(word).unwrap(), theirs.bell(self::word(&their_map, 1)).unwrap());
+        assert!(ours.wake(word) && ours.wake(word));
+        let started = Instant::now();
+        for bell in [one, other] {
+            sleep(Some(&bell), Duration::from_secs(60));
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "a wake-up was lost");
+    }
+
+    #[test]
+    fn a_bell_that_cannot_be_had_is_replaced_by_looking() {
+        let (_file, [(meeting, map), _]) = meetings();
+        let word = word(&map, 1);
+        // A stranger's: the name is taken by something else.
+        let name = meeting.name(word);
+        // SAFETY: the name ends with a zero and is alive for the whole call; what comes back is ours alone.
+        let stranger = unsafe {
+            owned(windows_sys::Win32::System::Threading::CreateEventW(std::ptr::null(), 0, 0, name.as_ptr()))
+        };
+        let _stranger = stranger.unwrap();
+        assert!(meeting.bell(word).is_err() && !meeting.wake(word));
+        let started = Instant::now();
+        meeting.wait(word, 0, Duration::from_secs(60));
+        assert!(started.elapsed() < Duration::from_secs(30), "it slept although nobody could wake it");
     }
 
     #[test]

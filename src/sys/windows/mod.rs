@@ -1,4 +1,4 @@
-//! Windows 10 (1809) and later: the performance counter, named events, `LockFileEx` byte locks, files opened relative to
+//! Windows 10 (1809) and later: the performance counter, named semaphores, `LockFileEx` byte locks, files opened relative to
 //! an open directory, access control lists.
 //!
 //! What differs from Linux is told in docs/platforms.md. There is no fork, so [`ForkWords`] are plain words.
@@ -25,6 +25,8 @@ mod unnamed;
 /// Nothing: limiters can be shared here.
 pub(crate) const MISSING: Option<&str> = None;
 
+#[cfg(test)]
+pub(crate) use access::open_to_anybody;
 pub(crate) use access::{
     Access, default_directories, give_access, make_directory, share_directory, why_closed,
 };

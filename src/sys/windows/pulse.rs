@@ -5,6 +5,10 @@
 //! a mapping, and there is nothing to read or write out there. Locks belong to the handle, and no program closes handles
 //! it did not open, so holding the file is enough. Nobody can ask who holds a lock; one must try to have it. Whoever
 //! only looks therefore asks for a *shared* lock: those who look at the same time do not take each other for the owner.
+//!
+//! A program that locks a whole file (a backup, say) locks these bytes too, and everybody would seem to live. So there is
+//! one byte that no pulse uses, the witness: where it cannot be had either, it is the file that is locked, and that is an
+//! error. For the time being nobody can join then, and nobody counts as dead.
 
 use std::fs::File;
 use std::io;
@@ -16,10 +20,16 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 use windows_sys::Win32::System::IO::OVERLAPPED;
 
-use super::native::{check, raw};
+use super::native::{check, patiently, raw};
+
+/// A kind of lock that several can have.
+const SHARED: LOCK_FILE_FLAGS = 0;
 
 /// Far past the end of any segment, where no other lock can meet ours, and still within a signed 64-bit offset.
 pub const FIRST_PULSE: i64 = 1 << 62;
+
+/// Before the first pulse.
+const WITNESS: i64 = FIRST_PULSE - 1;
 
 /// The lock of a slot for as long as this process lives; see the contract.
 #[derive(Debug)]
@@ -27,7 +37,8 @@ pub(crate) struct Pulse(#[expect(dead_code, reason = "its drop gives the lock ba
 
 impl Pulse {
     pub(crate) fn hold(fresh: File, slot: u32) -> io::Result<Option<Pulse>> {
-        Ok(TakenPulse::take(fresh, slot)?.map(Pulse))
+        let taken = patiently(|| try_lock(&fresh, pulse(slot), LOCKFILE_EXCLUSIVE_LOCK))?;
+        Ok(taken.then_some(Pulse(TakenPulse { file: fresh, slot })))
     }
 }
 
@@ -56,27 +67,44 @@ pub(crate) struct TakenPulse {
 
 impl TakenPulse {
     pub(crate) fn take(fresh: File, slot: u32) -> io::Result<Option<TakenPulse>> {
-        Ok(try_lock(&fresh, slot, LOCKFILE_EXCLUSIVE_LOCK)?.then_some(TakenPulse { file: fresh, slot }))
+        Ok(try_lock(&fresh, pulse(slot), LOCKFILE_EXCLUSIVE_LOCK)?
+            .then_some(TakenPulse { file: fresh, slot }))
     }
 }
 
 impl Drop for TakenPulse {
     fn drop(&mut self) {
         // Closing is enough in the end, but the system does not say when that end is.
-        unlock(&self.file, self.slot);
+        unlock(&self.file, pulse(self.slot));
     }
 }
 
 pub(crate) fn pulse_is_held(file: &File, slot: u32) -> io::Result<bool> {
-    let free = try_lock(file, slot, 0)?;
+    let free = try_lock(file, pulse(slot), SHARED)?;
     if free {
-        unlock(file, slot);
+        unlock(file, pulse(slot));
     }
     Ok(!free)
 }
 
-fn try_lock(file: &File, slot: u32, kind: LOCK_FILE_FLAGS) -> io::Result<bool> {
-    let mut range = range(slot);
+const fn pulse(slot: u32) -> i64 {
+    FIRST_PULSE + slot as i64
+}
+
+/// Whether it could be had; an error if somebody has the whole file.
+fn try_lock(file: &File, byte: i64, kind: LOCK_FILE_FLAGS) -> io::Result<bool> {
+    if try_byte(file, byte, kind)? {
+        return Ok(true);
+    }
+    if !try_byte(file, WITNESS, SHARED)? {
+        return Err(io::Error::from_raw_os_error(ERROR_LOCK_VIOLATION as i32));
+    }
+    unlock(file, WITNESS);
+    Ok(false)
+}
+
+fn try_byte(file: &File, byte: i64, kind: LOCK_FILE_FLAGS) -> io::Result<bool> {
+    let mut range = range(byte);
     let flags = kind | LOCKFILE_FAIL_IMMEDIATELY;
     // SAFETY: the handle is open, not overlapped, and `range` is alive for the whole call.
     match check(unsafe { LockFileEx(raw(file), flags, 0, 1, 0, &mut range) }) {
@@ -88,14 +116,13 @@ fn try_lock(file: &File, slot: u32, kind: LOCK_FILE_FLAGS) -> io::Result<bool> {
     }
 }
 
-fn unlock(file: &File, slot: u32) {
-    let mut range = range(slot);
-    // SAFETY: as in `try_lock`. It can only fail if there is no such lock.
+fn unlock(file: &File, byte: i64) {
+    let mut range = range(byte);
+    // SAFETY: as in `try_byte`. It can only fail if there is no such lock.
     unsafe { UnlockFileEx(raw(file), 0, 1, 0, &mut range) };
 }
 
-fn range(slot: u32) -> OVERLAPPED {
-    let start = FIRST_PULSE + i64::from(slot);
+fn range(start: i64) -> OVERLAPPED {
     let mut range = OVERLAPPED::default();
     range.Anonymous.Anonymous.Offset = start as u32;
     range.Anonymous.Anonymous.OffsetHigh = (start >> 32) as u32;
@@ -128,16 +155,46 @@ mod tests {
     fn those_who_look_do_not_take_each_other_for_the_owner() {
         let (_path, open) = file();
         let (one, other) = (open(), open());
-        assert!(try_lock(&one, 3, 0).unwrap(), "one is looking");
+        assert!(try_lock(&one, pulse(3), SHARED).unwrap(), "one is looking");
         assert!(!pulse_is_held(&other, 3).unwrap());
-        unlock(&one, 3);
+        unlock(&one, pulse(3));
     }
 
     #[test]
-    fn a_lock_of_the_whole_content_is_no_pulse() {
+    fn those_who_find_a_pulse_held_do_not_take_each_other_for_one_who_has_the_whole_file() {
         let (_path, open) = file();
-        let reader = open();
-        fs4::FileExt::try_lock(&open()).unwrap();
-        assert!(!pulse_is_held(&reader, 0).unwrap());
+        let (one, other) = (open(), open());
+        let _pulse = Pulse::hold(open(), 3).unwrap().unwrap();
+        assert!(try_byte(&one, WITNESS, SHARED).unwrap(), "one is looking");
+        assert!(pulse_is_held(&other, 3).unwrap());
+    }
+
+    #[test]
+    fn a_lock_of_the_whole_file_is_no_pulse_and_is_told() {
+        let (_path, open) = file();
+        let mine = Pulse::hold(open(), 5).unwrap().unwrap();
+        drop(mine);
+        let program = open();
+        fs4::FileExt::try_lock(&program).unwrap();
+        let kind = |error: io::Error| error.kind();
+        assert!(pulse_is_held(&open(), 0).is_err() && TakenPulse::take(open(), 0).is_err());
+        assert_eq!(Pulse::hold(open(), 0).map_err(kind).unwrap_err(), io::ErrorKind::ResourceBusy);
+        drop(program);
+        assert!(!pulse_is_held(&open(), 0).unwrap());
+    }
+
+    #[test]
+    fn pulses_keep_nobody_from_the_content() {
+        use std::io::{Read, Write};
+        let (_path, open) = file();
+        let _pulses: Vec<_> = (0..512).map(|slot| Pulse::hold(open(), slot).unwrap().unwrap()).collect();
+        open().write_all(&[7; 8192]).unwrap();
+        let map = super::super::memory::SharedMap::new(&open(), 8192).unwrap();
+        // SAFETY: the address is a live, aligned word used only atomically.
+        let word = unsafe { std::sync::atomic::AtomicU64::from_ptr(map.base().as_ptr()) };
+        assert_eq!(word.swap(9, std::sync::atomic::Ordering::Relaxed), 0x0707_0707_0707_0707);
+        let mut bytes = [0; 8];
+        open().read_exact(&mut bytes).unwrap();
+        assert_eq!(u64::from_le_bytes(bytes), 9, "plain reads see what was written through the mapping");
     }
 }

@@ -13,6 +13,12 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken}
 
 use super::native::{check, owned, wide};
 
+/// Those who give out identifiers: for everybody, for whoever is at the machine, Windows itself, for sandboxes.
+const WORLD: u64 = 1;
+const LOCAL: u64 = 2;
+const WINDOWS: u64 = 5;
+const PACKAGES: u64 = 15;
+
 /// The longest identifier: a head of 8 bytes and 15 numbers.
 const LONGEST: usize = 8 + 4 * 15;
 const LONGEST_NAME: usize = 256;
@@ -29,10 +35,6 @@ impl Account {
     pub(super) const CREATOR_OWNER: Account = Account::well_known(3, &[0]);
     pub(super) const CREATOR_GROUP: Account = Account::well_known(3, &[1]);
     pub(super) const OWNER_RIGHTS: Account = Account::well_known(3, &[4]);
-    pub(super) const NETWORK: Account = Account::well_known(5, &[2]);
-    pub(super) const INTERACTIVE: Account = Account::well_known(5, &[4]);
-    pub(super) const ANONYMOUS: Account = Account::well_known(5, &[7]);
-    pub(super) const AUTHENTICATED_USERS: Account = Account::well_known(5, &[11]);
     pub(super) const SYSTEM: Account = Account::well_known(5, &[18]);
     pub(super) const ADMINISTRATORS: Account = Account::well_known(5, &[32, 544]);
     pub(super) const USERS: Account = Account::well_known(5, &[32, 545]);
@@ -144,7 +146,20 @@ impl Account {
         let asked = unsafe {
             CheckTokenMembership(std::ptr::null_mut(), sid.as_ptr().cast_mut().cast(), &mut member)
         };
-        asked != 0 && member != 0
+        // Wine knows groups only.
+        asked != 0 && member != 0 || Account::me().is_ok_and(|me| me == *self)
+    }
+
+    /// Whether it is a group that nobody chooses the members of: one is in it by how one came to be on the machine
+    /// (by network, at its keyboard, as a guest). Nothing is ever shared with such a group on purpose.
+    pub(super) fn is_anybody(&self) -> bool {
+        let mut numbers = self.numbers();
+        match (self.authority(), numbers.next(), numbers.next()) {
+            (WORLD | LOCAL | PACKAGES, ..) => true,
+            // 18, 19 and 20 are users: the system and its services.
+            (WINDOWS, Some(kind), None) => kind < 18,
+            _ => *self == Account::GUESTS,
+        }
     }
 
     /// # Safety
@@ -183,6 +198,10 @@ impl Account {
         words
     }
 
+    fn authority(&self) -> u64 {
+        self.bytes[2..8].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    }
+
     fn numbers(&self) -> impl Iterator<Item = u32> {
         let count = usize::from(self.bytes[1]).min(15);
         self.bytes[8..8 + 4 * count]
@@ -194,8 +213,7 @@ impl Account {
 /// `S-1-5-18`.
 impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let authority = self.bytes[2..8].iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
-        write!(f, "S-{}-{authority}", self.bytes[0])?;
+        write!(f, "S-{}-{}", self.bytes[0], self.authority())?;
         self.numbers().try_for_each(|number| write!(f, "-{number}"))
     }
 }

@@ -2,18 +2,25 @@
 
 use std::fs::File;
 use std::io;
+use std::os::windows::fs::FileExt;
 
-use windows_sys::Win32::Storage::FileSystem::DELETE;
+use windows_sys::Win32::Storage::FileSystem::{COMPRESSION_FORMAT_NONE, DELETE, FILE_ATTRIBUTE_COMPRESSED};
+use windows_sys::Win32::System::IO::DeviceIoControl;
+use windows_sys::Win32::System::Ioctl::FSCTL_SET_COMPRESSION;
 
-use super::files::{USE, create_at};
-use super::gone::{delete, rename};
-use super::native::patiently;
+use super::files::{USE, attributes, create_at};
+use super::gone::{delete, new_name, rename, sweep};
+use super::native::{check, patiently, raw};
 use super::sid::Account;
 
 /// Names tried before giving up; a collision needs a leftover of the same process id and moment.
 const TEMPORARY_NAME_TRIES: u32 = 16;
 
-/// A new file under a name that nobody looks for; see the contract. A process killed meanwhile leaves it behind.
+/// Zeros written at once.
+const PIECE: usize = 64 << 10;
+
+/// A new file under a name that nobody looks for; see the contract. What a process killed meanwhile leaves behind goes
+/// when the next file is made.
 #[derive(Debug)]
 pub(crate) struct UnnamedFile {
     file: File,
@@ -21,13 +28,12 @@ pub(crate) struct UnnamedFile {
 }
 
 pub(crate) fn unnamed_file(dir: &File, _shared_with: Option<Account>, len: u64) -> io::Result<UnnamedFile> {
+    sweep(dir);
     for _ in 0..TEMPORARY_NAME_TRIES {
-        let name = format!(".shmlimit-{}-{:x}.tmp", std::process::id(), super::wall_now());
-        match create_at(dir, &name, USE | DELETE) {
+        match create_at(dir, &new_name(), USE | DELETE) {
             Ok(file) => {
                 let unnamed = UnnamedFile { file, named: false };
-                // NTFS and ReFS take the room now; only a compressed or sparse file would not.
-                unnamed.file.set_len(len)?;
+                take_room(&unnamed.file, len)?;
                 return Ok(unnamed);
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -35,6 +41,43 @@ pub(crate) fn unnamed_file(dir: &File, _shared_with: Option<Account>, len: u64) 
         }
     }
     Err(io::Error::new(io::ErrorKind::AlreadyExists, "no temporary name was free"))
+}
+
+/// A mapping cannot say that the disk is full, so the room must be there before. What is written takes room, except in a
+/// compressed file, where zeros take none.
+fn take_room(file: &File, len: u64) -> io::Result<()> {
+    if attributes(file)? & FILE_ATTRIBUTE_COMPRESSED != 0 {
+        decompress(file)?;
+    }
+    file.set_len(len)?;
+    let zeros = [0; PIECE];
+    let mut at = 0;
+    while at < len {
+        let piece = usize::try_from(len - at).map_or(PIECE, |left| left.min(PIECE));
+        match file.seek_write(&zeros[..piece], at)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => at += written as u64,
+        }
+    }
+    Ok(())
+}
+
+/// A file inherits compression from its directory.
+fn decompress(file: &File) -> io::Result<()> {
+    let (none, mut length) = (COMPRESSION_FORMAT_NONE, 0);
+    // SAFETY: the handle is open and not overlapped; what is read and written is alive for the whole call.
+    check(unsafe {
+        DeviceIoControl(
+            raw(file),
+            FSCTL_SET_COMPRESSION,
+            (&raw const none).cast(),
+            size_of_val(&none) as u32,
+            std::ptr::null_mut(),
+            0,
+            &mut length,
+            std::ptr::null_mut(),
+        )
+    })
 }
 
 impl UnnamedFile {

@@ -32,7 +32,7 @@ fn a_private_directory_is_trusted_whoever_of_the_masters_made_it() {
 
 #[test]
 fn p5_what_anybody_may_write_is_refused() {
-    for who in ["WD", "AU", "IU", "AN", "BG"] {
+    for who in ["WD", "AU", "IU", "AN", "BG", "NU", "SU", "RC", "AC", "S-1-2-0", "S-1-5-14"] {
         for protected in ["", "P"] {
             let text = format!("O:MED:{protected}(A;OICI;FA;;;ME)(A;OICI;0x1301bf;;;{who})");
             assert!(problem(&text, true).contains("anybody"), "{who}");
@@ -41,6 +41,12 @@ fn p5_what_anybody_may_write_is_refused() {
     // What a directory in %ProgramData% inherits.
     assert!(problem("O:MED:AI(A;OICIID;FA;;;ME)(A;CIID;0x100116;;;BU)", true).contains("anybody"));
     assert!(problem("O:ME", true).contains("anybody"), "no list at all");
+    let remedy = |text| access(text).trusted(true).unwrap_err().remedy;
+    assert!(
+        remedy("O:MED:AI(A;OICIID;FA;;;ME)(A;CIID;0x100116;;;BU)").contains("icacls"),
+        "it can be closed"
+    );
+    assert!(!remedy("O:COLLEAGUED:(A;;FA;;;WD)").contains("icacls"), "not by us");
     assert_eq!(
         access("O:MED:(A;;FA;;;ME)(A;;0x1200a9;;;WD)").trusted(true),
         Ok(None),
@@ -95,21 +101,20 @@ fn permissions_that_files_are_not_made_with_are_told() {
 #[test]
 fn what_we_make_is_trusted_and_shared_with_nobody_else() {
     let of = |shared_with| Access {
-        rights: Rights { owner: me(), ..of_list(&list(me(), shared_with, "OICI").unwrap()) },
+        rights: Rights {
+            owner: me(),
+            on_purpose: true,
+            given: list(me(), shared_with, "OICI").unwrap().given(),
+        },
         me: me(),
     };
     assert_eq!(of(None).trusted(false), Ok(None));
     assert_eq!(of(Some(account(TEAM))).trusted(false), Ok(Some(account(TEAM))));
 }
 
-/// A list of our own says nothing about the owner; the file has one.
-fn of_list(list: &Descriptor) -> Rights {
-    list.rights()
-}
-
 #[test]
-fn events_are_for_those_who_may_change_the_file_and_nobody_else() {
-    let events = access("O:BAD:(A;;FA;;;SY)(A;;0x1301bf;;;TEAM)(A;;FR;;;WD)").of_events().unwrap();
-    let who: Vec<Account> = of_list(&events).given.iter().map(|right| right.who).collect();
+fn bells_are_for_those_who_may_change_the_file_and_nobody_else() {
+    let bells = access("O:BAD:(A;;FA;;;SY)(A;;0x1301bf;;;TEAM)(A;;FR;;;WD)").of_bells().unwrap();
+    let who: Vec<Account> = bells.given().iter().map(|right| right.who).collect();
     assert_eq!(who, [me(), Account::ADMINISTRATORS, Account::SYSTEM, account(TEAM)]);
 }
