@@ -1,6 +1,12 @@
 /* Arguments that make no sense: a clear number each, and nothing is taken. Usage: arguments DIRECTORY */
 #include "check.h"
 
+#ifdef _WIN32
+#define NO_SUCH_PATH ERROR_PATH_NOT_FOUND
+#else
+#define NO_SUCH_PATH ENOENT
+#endif
+
 static const char *NOT_UTF8 = "caf\xe9";
 static shmlimit_limiter *limiter;
 static const char *directory;
@@ -55,7 +61,7 @@ static void nulls(void)
     IS(shmlimit_presets(NULL), SHMLIMIT_NULL_POINTER);
     names = (const shmlimit_names *)1;
     IS(shmlimit_list("/nowhere/at/all", &names), SHMLIMIT_IO);
-    CHECK(names == NULL && shmlimit_last_errno() == ENOENT);
+    CHECK(names == NULL && shmlimit_last_errno() == NO_SUCH_PATH);
     shmlimit_names_free(NULL);
     IS(shmlimit_snapshot_take(limiter, NULL), SHMLIMIT_NULL_POINTER);
     snapshot = (const shmlimit_snapshot *)1;
@@ -296,6 +302,21 @@ static void values(void)
         IS(shmlimit_open("local", &options, &other), SHMLIMIT_BAD_VALUE);
         SAYS("flags");
     }
+    SIZED(shmlimit_options, shared);
+    shared.directory = directory;
+    shared.shared_with = "no such group on any machine";
+    IS(shmlimit_open("local", &shared, &other), SHMLIMIT_BAD_VALUE);
+    SAYS("no such group on any machine");
+    shared.flags = SHMLIMIT_OPEN_SHARE;
+    IS(shmlimit_open("local", &shared, &other), SHMLIMIT_BAD_VALUE);
+    SAYS("shared_with");
+    shared.shared_with = NOT_UTF8;
+    IS(shmlimit_open("local", &shared, &other), SHMLIMIT_NOT_UTF8);
+#ifdef _WIN32
+    shared.shared_with = NULL;
+    IS(shmlimit_open("local", &shared, &other), SHMLIMIT_BAD_VALUE);
+    SAYS("no numbers");
+#endif
     const uint32_t priorities[] = {4, 99, UINT32_MAX};
     for (size_t i = 0; i < 3; i++) {
         SIZED(shmlimit_request, request);
