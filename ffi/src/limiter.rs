@@ -139,7 +139,9 @@ impl shmlimit_options {
         let bad = |message: String| Failure::new(SHMLIMIT_BAD_VALUE, message);
         let by_number = self.flags & SHMLIMIT_OPEN_SHARE != 0;
         match input::text_or_none("shmlimit_options.shared_with", self.shared_with)? {
-            Some(_) if by_number => Err(bad("shared_with and SHMLIMIT_OPEN_SHARE: use one of them".to_owned())),
+            Some(_) if by_number => {
+                Err(bad("shared_with and SHMLIMIT_OPEN_SHARE: use one of them".to_owned()))
+            }
             Some(name) => match Account::group(name) {
                 Ok(Some(account)) => Ok(Some(account)),
                 Ok(None) => Err(bad(format!("this machine knows no group {name:?}"))),

@@ -9,8 +9,8 @@ static void a_directory_of_that_name(const char *parent, const char *name)
     const shmlimit_names *names;
     const shmlimit_snapshot *snapshot;
     SIZED(shmlimit_options, options);
-    snprintf(directory, sizeof directory, "%s/%s", parent, name);
-    snprintf(file, sizeof file, "%s/api.shm", directory);
+    snprintf(directory, sizeof directory, "%s" SEPARATOR "%s", parent, name);
+    snprintf(file, sizeof file, "%s" SEPARATOR "api.shm", directory);
     CHECK(!exists(file));
     limiter = make(directory, "api", ONE_AT_A_TIME);
     CHECK(exists(file)); /* as the system sees it */
@@ -39,7 +39,7 @@ static void not_utf8(const char *parent, const char *name)
     shmlimit_limiter *limiter;
     const shmlimit_names *names;
     SIZED(shmlimit_options, options);
-    snprintf(directory, sizeof directory, "%s/%s", parent, name);
+    snprintf(directory, sizeof directory, "%s" SEPARATOR "%s", parent, name);
     options.directory = directory;
     options.config = "concurrency = 1\n";
     IS(shmlimit_open("api", &options, &limiter), SHMLIMIT_NOT_UTF8);

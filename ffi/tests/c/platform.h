@@ -10,6 +10,8 @@
 #include <psapi.h>
 
 typedef HANDLE process;
+/* As paths come back from the library. */
+#define SEPARATOR "\\"
 
 /* Starts this program with the same directory in a role of its own. */
 static inline process start(const char *program, const char *directory, const char *role)
@@ -70,6 +72,7 @@ static inline int exists(const char *path)
 #include <unistd.h>
 
 typedef pid_t process;
+#define SEPARATOR "/"
 
 static inline process start(const char *program, const char *directory, const char *role)
 {
