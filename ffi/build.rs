@@ -1,11 +1,21 @@
 //! Gives the shared library the name under which programs look for it: that of the installed file without its minor
 //! numbers (scripts/install-c), not the one cargo gives it.
 
-fn main() {
+fn main() -> std::io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
     let variable = |name| std::env::var(name).unwrap_or_default();
-    if variable("CARGO_CFG_TARGET_OS") == "linux" {
-        let major = variable("CARGO_PKG_VERSION_MAJOR");
-        println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libshmlimit.so.{major}");
+    match (variable("CARGO_CFG_TARGET_OS").as_str(), variable("CARGO_CFG_TARGET_ENV").as_str()) {
+        ("linux", _) => {
+            let major = variable("CARGO_PKG_VERSION_MAJOR");
+            println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libshmlimit.so.{major}");
+        }
+        // The import library made beside it names the same. Microsoft's linker takes only one such file, which is rustc's.
+        ("windows", "gnu") => {
+            let definition = std::path::Path::new(&variable("OUT_DIR")).join("name.def");
+            std::fs::write(&definition, "LIBRARY shmlimit.dll\n")?;
+            println!("cargo::rustc-cdylib-link-arg={}", definition.display());
+        }
+        _ => {}
     }
+    Ok(())
 }

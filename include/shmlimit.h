@@ -312,7 +312,8 @@
 #define SHMLIMIT_OPEN_IGNORE_ENVIRONMENT 16
 
 /**
- * A flag of shmlimit_options: share the directory with the group of users in `gid`.
+ * A flag of shmlimit_options: share the directory with the group of users whose number is in `gid`. Windows has no such
+ * numbers: see `shared_with`.
  */
 #define SHMLIMIT_OPEN_SHARE 32
 
@@ -563,6 +564,11 @@ typedef struct shmlimit_options {
      * See SHMLIMIT_OPEN_SHARE.
      */
     uint32_t gid;
+    /**
+     * Share the directory with the members of this group of users, or on Windows also with a user (a name, or S-1-…);
+     * NULL = with nobody.
+     */
+    const char *shared_with;
 } shmlimit_options;
 
 /**

@@ -5,18 +5,16 @@
  *     ./event_loop tmdb --count 20 --at-once 4
  *
  * Up to `--at-once` calls wait in the queue of all processes at a time, beside the standard input, which the loop echoes;
- * its end, or "quit", gives all of them up. A real program would have its sockets in the same poll(2).
+ * its end, or "quit", gives all of them up. A real program would have its sockets in the same poll(2), or whatever its loop is
+ * made of.
  */
-#define _POSIX_C_SOURCE 200809L
-#include <shmlimit.h>
+#include "portable.h"
 
 #include <inttypes.h>
-#include <poll.h>
+#include <shmlimit.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #define MILLISECOND UINT64_C(1000000)
 #define MOST 64
@@ -28,13 +26,6 @@ struct call {
 
 static struct call calls[MOST];
 static uint64_t begun, granted, refused, given_up;
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 * MILLISECOND + (uint64_t)now.tv_nsec;
-}
 
 /* Moves one call on. Returns 0, or the number of a failure. */
 static int32_t step(struct call *call)
@@ -85,7 +76,7 @@ static int32_t turn(shmlimit_limiter *limiter, size_t at_once, uint64_t count, u
 static int hear(void)
 {
     char text[256];
-    ssize_t length = read(STDIN_FILENO, text, sizeof text - 1);
+    int length = read_input(text, sizeof text - 1);
     if (length <= 0)
         return 0;
     text[length] = '\0';
@@ -115,10 +106,9 @@ int main(int argc, char **argv)
         code = turn(limiter, at_once, count, &next);
         if (code != SHMLIMIT_OK || next == UINT64_MAX)
             break;
-        /* poll(2) counts in milliseconds: rounded up, so that it does not come back too early and spin. */
+        /* It counts in milliseconds: rounded up, so that it does not come back too early and spin. */
         uint64_t now = now_ns(), left = next > now ? (next - now + MILLISECOND - 1) / MILLISECOND : 0;
-        struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-        if (poll(&input, 1, left < 60000 ? (int)left : 60000) > 0)
+        if (input_within(left < 60000 ? (unsigned)left : 60000))
             listening = hear();
     }
     if (code != SHMLIMIT_OK)

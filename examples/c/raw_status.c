@@ -6,18 +6,14 @@
  * One `key value...` line each. It shows what the file says: a timer of the breaker that is due acts when somebody next
  * uses the limiter. How to read a segment is told in shmlimit_segment.h, above `struct shmlimit_segment`.
  */
-#define _GNU_SOURCE /* F_OFD_GETLK, CLOCK_BOOTTIME */
+#include "mapped.h"
 #include "shmlimit_segment.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <time.h>
 
 /* Words are copied, the struct is read. What is behind the slots is not needed, and stays zero. */
 static union {
@@ -71,11 +67,9 @@ static uint64_t checksum(const void *from, const void *to)
 }
 
 /* Who lives is known to the system alone: a participant holds a byte lock as long as its memory lives. */
-static int is_alive(int file, size_t slot)
+static int is_alive(const mapped_file *file, size_t slot)
 {
-    struct flock pulse = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-    pulse.l_start = (off_t)(SHMLIMIT_SEGMENT_FIRST_PULSE + slot);
-    return fcntl(file, F_OFD_GETLK, &pulse) == 0 && pulse.l_type != F_UNLCK;
+    return is_locked(file, SHMLIMIT_SEGMENT_FIRST_PULSE + slot);
 }
 
 /* A name ends at a zero or fills its bytes; what is not printable becomes a question mark. */
@@ -108,18 +102,17 @@ static const char *state(unsigned code, unsigned breaker)
 
 int main(int count, char **arguments)
 {
-    struct stat facts;
+    mapped_file file;
     if (count != 3)
         return fputs("usage: raw_status DIRECTORY NAME\n", stderr), 2;
     snprintf(path, sizeof path, "%s/%s.shm", arguments[1], arguments[2]);
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0 || fstat(file, &facts) != 0)
-        return perror(path), 1;
-    if (!S_ISREG(facts.st_mode) || facts.st_size < (off_t)SHMLIMIT_SEGMENT_SIZE)
+    if (!open_file(path, &file))
+        return 1;
+    if (file.size < SHMLIMIT_SEGMENT_SIZE)
         fail("it is too short to be a segment");
-    const uint64_t *map = mmap(NULL, SHMLIMIT_SEGMENT_SIZE, PROT_READ, MAP_SHARED, file, 0);
-    if (map == MAP_FAILED)
-        return perror(path), 1;
+    const uint64_t *map = map_file(&file, SHMLIMIT_SEGMENT_SIZE);
+    if (map == NULL)
+        fail("it cannot be mapped");
 
     /* The header never changes, so it needs no second look. */
     const struct shmlimit_segment *now = &copy.segment;
@@ -129,13 +122,13 @@ int main(int count, char **arguments)
         fail("it is not a segment of this machine");
     if (header->layout_version != SHMLIMIT_LAYOUT_VERSION || header->hash != SHMLIMIT_SEGMENT_HASH)
         fail("it has another layout than this program knows");
-    if (header->checksum != checksum(header, &header->checksum) || header->size != (uint64_t)facts.st_size)
+    if (header->checksum != checksum(header, &header->checksum) || header->size != file.size)
         fail("its header is damaged");
 
     /* About a second: others may write all the time, but not every one of the looks meets one. */
-    int looks = 0;
-    while (!take_state(map))
-        if (nanosleep(&(struct timespec){.tv_nsec = ++looks % 50 * 1000}, NULL), looks == 10000)
+    uint64_t looks = 0, late = now_ns() + 1000000000u;
+    for (; !take_state(map); sleep_ns(++looks % 50 * 1000))
+        if (now_ns() > late)
             fail("its state keeps changing, or whoever changed it is stopped or dead");
     const struct shmlimit_segment_policy *policy = &now->policy;
     const struct shmlimit_segment_health *health = &now->sheet.health;
@@ -143,9 +136,7 @@ int main(int count, char **arguments)
     if (policy->checksum != checksum(policy, policy->unused_words))
         fail("its configuration is damaged");
 
-    struct timespec boot;
-    clock_gettime(CLOCK_BOOTTIME, &boot);
-    uint64_t time = (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec + now->clock_offset;
+    uint64_t time = boot_ns() + now->clock_offset;
     time = time > now->latest ? time : now->latest;
     printf("name %s\nlayout_version %" PRIu32 "\nprovider %s\n", arguments[2], header->layout_version,
            NAME(policy->provider));
@@ -171,7 +162,7 @@ int main(int count, char **arguments)
         const struct shmlimit_segment_slot *slot = &now->slots[i];
         if (slot->owned % 2 != 0)
             printf("participant %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %s %s\n", slot->pid, slot->held,
-                   slot->granted, slot->refused, is_alive(file, i) ? "alive" : "dead", NAME(slot->program));
+                   slot->granted, slot->refused, is_alive(&file, i) ? "alive" : "dead", NAME(slot->program));
     }
     return 0;
 }

@@ -7,20 +7,14 @@
  *
  * Without --url it holds each permit for a while (--hold milliseconds) and makes no call.
  */
-#define _POSIX_C_SOURCE 200809L
-#include <shmlimit.h>
+#include "portable.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <netdb.h>
+#include <shmlimit.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
 
 #define SECOND UINT64_C(1000000000)
 
@@ -34,13 +28,6 @@ static void on_signal(int number)
     interrupted = 1; /* nothing of the library may be called here */
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
-}
-
 /* Asked by the library while a call waits, and by us between calls. */
 static int stop(void *context)
 {
@@ -48,36 +35,32 @@ static int stop(void *context)
     return interrupted || now_ns() >= ends_at;
 }
 
+/* In parts, because a signal does not end a sleep everywhere. */
 static void pause_ns(uint64_t ns)
 {
-    uint64_t left = stop(NULL) ? 0 : ends_at - now_ns();
-    if (ns > left)
-        ns = left;
-    struct timespec time = {.tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND)};
-    nanosleep(&time, NULL); /* a signal ends it */
+    uint64_t now = now_ns(), until = ends_at - now < ns ? ends_at : now + ns;
+    for (; !stop(NULL) && now < until; now = now_ns())
+        sleep_ns(until - now < SECOND / 10 ? until - now : SECOND / 10);
 }
 
-/* Connects to the host of "http://HOST[:PORT]/PATH". Returns -1 and what went wrong, or a socket. */
-static int open_connection(const char *host, const char *port, uint32_t *error)
+/* Connects to the host of "http://HOST[:PORT]/PATH". Returns none and what went wrong, or a socket. */
+static socket_handle open_connection(const char *host, const char *port, uint32_t *error)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
     if (getaddrinfo(host, port, &hints, &found) != 0) {
         *error = SHMLIMIT_ERROR_DNS;
-        return -1;
+        return NO_SOCKET;
     }
-    struct timeval patience = {.tv_sec = 10};
-    int fd = socket(found->ai_family, found->ai_socktype, 0);
-    if (fd >= 0) {
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    }
-    if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) != 0) {
-        *error = errno == EINPROGRESS ? SHMLIMIT_ERROR_CONNECT_TIMEOUT : SHMLIMIT_ERROR_CONNECTION;
-        close(fd);
-        fd = -1;
+    socket_handle connection = socket(found->ai_family, found->ai_socktype, 0);
+    if (connection != NO_SOCKET)
+        set_patience(connection, 10);
+    if (connection != NO_SOCKET && connect(connection, found->ai_addr, found->ai_addrlen) != 0) {
+        *error = has_timed_out() ? SHMLIMIT_ERROR_CONNECT_TIMEOUT : SHMLIMIT_ERROR_CONNECTION;
+        close_socket(connection);
+        connection = NO_SOCKET;
     }
     freeaddrinfo(found);
-    return fd;
+    return connection;
 }
 
 /* Gets a page. Returns how long the head of the response is that `head` now holds; 0 and why, if there is none. */
@@ -88,18 +71,18 @@ static size_t get(const char *url, char *head, size_t room, uint32_t *error)
     if (sscanf(url, "http://%255[^:/]:%5[0-9]/%1023s", host, port, path) < 2 &&
         sscanf(url, "http://%255[^:/]/%1023s", host, path) < 1)
         return 0;
-    int fd = open_connection(host, port, error);
-    if (fd < 0)
+    socket_handle connection = open_connection(host, port, error);
+    if (connection == NO_SOCKET)
         return 0;
     int length = snprintf(request, sizeof request, "GET /%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path, host);
     size_t got = 0;
     int whole = 0;
-    if (send(fd, request, (size_t)length, MSG_NOSIGNAL) == length) {
+    if (send(connection, request, (size_t)length, MSG_NOSIGNAL) == length) {
         while (!whole && got < room - 1) {
-            ssize_t more = recv(fd, head + got, room - 1 - got, 0);
-            if (more < 0 && errno == EINTR)
+            long more = (long)recv(connection, head + got, room - 1 - got, 0);
+            if (more < 0 && was_interrupted())
                 continue;
-            if (more < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            if (more < 0 && has_timed_out())
                 *error = SHMLIMIT_ERROR_READ_TIMEOUT;
             if (more <= 0)
                 break;
@@ -112,7 +95,7 @@ static size_t get(const char *url, char *head, size_t room, uint32_t *error)
             }
         }
     }
-    close(fd);
+    close_socket(connection);
     return whole ? got : 0;
 }
 
@@ -176,8 +159,9 @@ int main(int argc, char **argv)
         return fputs("usage: worker NAME [--dir DIR] [--url URL] [--count N] [--seconds S] [--hold MS] [--timeout S]"
                      " [--priority webhook|user|background]\n", stderr), 2;
 
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
+    signal(SIGINT, on_signal);
+    if (start_sockets() != 0)
+        return fputs("worker: no sockets\n", stderr), 1;
     shmlimit_limiter *limiter;
     if (shmlimit_open(argv[1], &options, &limiter) != SHMLIMIT_OK)
         return fprintf(stderr, "worker: %s\n", shmlimit_last_error()), 1;

@@ -5,25 +5,20 @@
 //
 // The first half is a small wrapper that a program may copy: limiters and grants end with their scope, failures are
 // exceptions, a refusal is a value. Without --url each permit is held for a while (--hold milliseconds).
-#include <shmlimit.h>
+#include "../c/portable.h" // sockets
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <map>
-#include <netdb.h>
 #include <optional>
+#include <shmlimit.h>
 #include <stdexcept>
 #include <string>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 
 namespace shm {
@@ -126,11 +121,11 @@ static void pause_for(uint64_t ns)
 
 // A connection that closes itself.
 struct Connection {
-    int fd = -1;
+    socket_handle handle = NO_SOCKET;
     ~Connection()
     {
-        if (fd >= 0)
-            close(fd);
+        if (handle != NO_SOCKET)
+            close_socket(handle);
     }
 };
 
@@ -144,20 +139,18 @@ static std::string get(const std::string &host, const std::string &port, const s
         return {};
     error = SHMLIMIT_ERROR_CONNECTION;
     Connection connection{socket(found->ai_family, found->ai_socktype, 0)};
-    timeval patience{};
-    patience.tv_sec = 10;
-    setsockopt(connection.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    bool connected = connect(connection.fd, found->ai_addr, found->ai_addrlen) == 0;
+    set_patience(connection.handle, 10);
+    bool connected = connect(connection.handle, found->ai_addr, found->ai_addrlen) == 0;
     freeaddrinfo(found);
     std::string request = "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n", head;
-    if (!connected || send(connection.fd, request.data(), request.size(), MSG_NOSIGNAL) != ssize_t(request.size()))
+    if (!connected || send(connection.handle, request.data(), request.size(), MSG_NOSIGNAL) != long(request.size()))
         return {};
     char part[4096];
     for (size_t end; (end = head.find("\r\n\r\n")) == std::string::npos;) {
-        ssize_t length = recv(connection.fd, part, sizeof part, 0);
-        if (length < 0 && errno == EINTR)
+        long length = long(recv(connection.handle, part, sizeof part, 0));
+        if (length < 0 && was_interrupted())
             continue;
-        if (length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        if (length < 0 && has_timed_out())
             error = SHMLIMIT_ERROR_READ_TIMEOUT;
         if (length <= 0)
             return {};
@@ -187,6 +180,8 @@ try {
         path = slash < url.size() ? url.substr(slash) : path;
     }
     std::signal(SIGINT, on_signal);
+    if (start_sockets() != 0)
+        throw std::runtime_error("no sockets");
 
     auto options = shm::sized<shmlimit_options>();
     if (given.count("--dir"))

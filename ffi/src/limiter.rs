@@ -7,7 +7,7 @@ use crate::code::{
 use crate::input::{self, Growing, Slot};
 use crate::table::{InUse, Table};
 use shmlimit::config::Choice;
-use shmlimit::{Builder, Force, Limiter};
+use shmlimit::{Account, Builder, Force, Limiter};
 use std::ffi::{CString, c_char};
 
 /// A limiter that is open. Not a pointer to anything you can read.
@@ -47,7 +47,8 @@ pub const SHMLIMIT_OPEN_REPLACE: u32 = 4;
 pub const SHMLIMIT_OPEN_ALLOW_NETWORK_FS: u32 = 8;
 /// A flag of shmlimit_options: leave environment variables such as SHMLIMIT_RATE_BASE alone.
 pub const SHMLIMIT_OPEN_IGNORE_ENVIRONMENT: u32 = 16;
-/// A flag of shmlimit_options: share the directory with the group of users in `gid`.
+/// A flag of shmlimit_options: share the directory with the group of users whose number is in `gid`. Windows has no such
+/// numbers: see `shared_with`.
 pub const SHMLIMIT_OPEN_SHARE: u32 = 32;
 
 /// How to open a limiter. All zero but `size`: as it is, or made from the preset of its name.
@@ -77,6 +78,9 @@ pub struct shmlimit_options {
     pub flags: u32,
     /// See SHMLIMIT_OPEN_SHARE.
     pub gid: u32,
+    /// Share the directory with the members of this group of users, or on Windows also with a user (a name, or S-1-…);
+    /// NULL = with nobody.
+    pub shared_with: *const c_char,
 }
 
 // SAFETY: a `usize` first; numbers and pointers: zeros are a value.
@@ -118,8 +122,8 @@ impl shmlimit_options {
             );
         }
         builder = builder.choose(choice);
-        if self.flags & SHMLIMIT_OPEN_SHARE != 0 {
-            builder = builder.shared_with(self.gid);
+        if let Some(account) = self.account()? {
+            builder = builder.shared_with(account);
         }
         if self.flags & SHMLIMIT_OPEN_ALLOW_NETWORK_FS != 0 {
             builder = builder.allow_network_fs();
@@ -128,6 +132,29 @@ impl shmlimit_options {
             builder = builder.ignore_environment();
         }
         Ok(builder)
+    }
+
+    /// With whom the directory is to be shared.
+    fn account(&self) -> Result<Option<Account>, Failure> {
+        let bad = |message: String| Failure::new(SHMLIMIT_BAD_VALUE, message);
+        let by_number = self.flags & SHMLIMIT_OPEN_SHARE != 0;
+        match input::text_or_none("shmlimit_options.shared_with", self.shared_with)? {
+            Some(_) if by_number => {
+                Err(bad("shared_with and SHMLIMIT_OPEN_SHARE: use one of them".to_owned()))
+            }
+            Some(name) => match Account::group(name) {
+                Ok(Some(account)) => Ok(Some(account)),
+                Ok(None) => Err(bad(format!("this machine knows no group {name:?}"))),
+                Err(error) => Err(bad(format!("cannot look up the group {name:?}: {error}"))),
+            },
+            #[cfg(unix)]
+            None if by_number => Ok(Some(Account::from(self.gid))),
+            #[cfg(not(unix))]
+            None if by_number => {
+                Err(bad("groups have no numbers on this system: name it in shared_with".to_owned()))
+            }
+            None => Ok(None),
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! The examples in C and C++ do what they show, beside each other and the tool, against a server that counts.
 
+// Compiles with this machine's compiler. For Windows scripts/windows-c compiles and runs the same programs.
+#![cfg(unix)]
+
 #[allow(dead_code)]
 mod support;
 

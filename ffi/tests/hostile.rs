@@ -1,6 +1,9 @@
 //! Programs in C that do everything wrong: a clear number each, and nothing is left behind. Each says nothing if all is
 //! well, and else where it is not. scripts/c-tests runs the same ones with other compilers, and under tools that watch.
 
+// Compiles with this machine's compiler. For Windows scripts/windows-c compiles and runs the same programs.
+#![cfg(unix)]
+
 #[allow(dead_code)]
 mod support;
 
@@ -23,6 +26,16 @@ fn handles_that_are_over_or_never_were_do_nothing() {
 #[test]
 fn r140_grants_do_not_cross_a_fork_and_handles_do() {
     Program::new("ffi/tests/c/forks.c").run();
+}
+
+#[test]
+fn processes_share_a_limiter_and_killed_ones_give_back_what_they_had() {
+    Program::new("ffi/tests/c/processes.c").run();
+}
+
+#[test]
+fn directories_may_have_any_name_that_is_utf8() {
+    Program::new("ffi/tests/c/paths.c").run();
 }
 
 #[test]

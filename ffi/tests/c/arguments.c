@@ -1,6 +1,12 @@
 /* Arguments that make no sense: a clear number each, and nothing is taken. Usage: arguments DIRECTORY */
 #include "check.h"
 
+#ifdef _WIN32
+#define NO_SUCH_PATH ERROR_PATH_NOT_FOUND
+#else
+#define NO_SUCH_PATH ENOENT
+#endif
+
 static const char *NOT_UTF8 = "caf\xe9";
 static shmlimit_limiter *limiter;
 static const char *directory;
@@ -55,7 +61,7 @@ static void nulls(void)
     IS(shmlimit_presets(NULL), SHMLIMIT_NULL_POINTER);
     names = (const shmlimit_names *)1;
     IS(shmlimit_list("/nowhere/at/all", &names), SHMLIMIT_IO);
-    CHECK(names == NULL && shmlimit_last_errno() == ENOENT);
+    CHECK(names == NULL && shmlimit_last_errno() == NO_SUCH_PATH);
     shmlimit_names_free(NULL);
     IS(shmlimit_snapshot_take(limiter, NULL), SHMLIMIT_NULL_POINTER);
     snapshot = (const shmlimit_snapshot *)1;
@@ -182,11 +188,12 @@ static int32_t with_advice(void *at)
     return shmlimit_record_call(limiter, &outcome, (shmlimit_advice *)at);
 }
 
-static void sizes_of(const void *good, size_t size, int32_t (*with)(void *), int is_answer)
+/* `first` is the size in the first version that had the struct, `size` the one of today. */
+static void sizes_of(const void *good, size_t first, size_t size, int32_t (*with)(void *), int is_answer)
 {
     unsigned char *memory = (unsigned char *)malloc(8192);
     CHECK(memory != NULL);
-    const size_t wrong[] = {0, 1, 7, 8, size - 8, size - 1, 4097, 1 << 20, SIZE_MAX / 2, SIZE_MAX};
+    const size_t wrong[] = {0, 1, 7, 8, first - 8, first - 1, 4097, 1 << 20, SIZE_MAX / 2, SIZE_MAX};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         memset(memory, 0, 8192);
         memcpy(memory, good, size);
@@ -194,7 +201,7 @@ static void sizes_of(const void *good, size_t size, int32_t (*with)(void *), int
         IS(with(memory), SHMLIMIT_WRONG_SIZE);
         SAYS("sizeof(shmlimit_");
     }
-    const size_t later[] = {size, size + 1, size + 8, size + 100, 4096};
+    const size_t later[] = {first, size, size + 1, size + 8, size + 100, 4096};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
         memset(memory, 0, 8192);
         memcpy(memory, good, size);
@@ -202,7 +209,7 @@ static void sizes_of(const void *good, size_t size, int32_t (*with)(void *), int
         memset(memory + later[i], 0xee, 64); /* what lies behind is nobody's business */
         IS(with(memory), SHMLIMIT_OK);
         CHECK(memcmp(memory, &later[i], sizeof later[i]) == 0);
-        if (later[i] == size)
+        if (later[i] <= size)
             continue;
         /* The last byte of a field that this library does not know. */
         memory[later[i] - 1] = 1;
@@ -222,14 +229,14 @@ static void sizes(void)
     SIZED(shmlimit_advice, advice);
     options.directory = directory;
     outcome.status = 404;
-    sizes_of(&request, sizeof request, with_request, 0);
-    sizes_of(&request, sizeof request, with_wait, 0);
-    sizes_of(&options, sizeof options, with_options, 0);
-    sizes_of(&outcome, sizeof outcome, with_outcome, 0);
-    sizes_of(&answer, sizeof answer, with_answer, 1);
-    sizes_of(&advice, sizeof advice, with_advice, 1);
+    sizes_of(&request, 64, sizeof request, with_request, 0);
+    sizes_of(&request, 64, sizeof request, with_wait, 0);
+    sizes_of(&options, 64, sizeof options, with_options, 0);
+    sizes_of(&outcome, 80, sizeof outcome, with_outcome, 0);
+    sizes_of(&answer, 40, sizeof answer, with_answer, 1);
+    sizes_of(&advice, 56, sizeof advice, with_advice, 1);
     /* What programs have compiled: these never shrink, and grow only at their ends. */
-    CHECK(sizeof(shmlimit_request) == 64 && sizeof(shmlimit_options) == 64 && sizeof(shmlimit_outcome) == 80);
+    CHECK(sizeof(shmlimit_request) == 64 && sizeof(shmlimit_options) == 72 && sizeof(shmlimit_outcome) == 80);
     CHECK(sizeof(shmlimit_answer) == 40 && sizeof(shmlimit_advice) == 56);
     CHECK(sizeof(shmlimit_cost) == 16 && sizeof(shmlimit_header) == 16 && sizeof(shmlimit_setting) == 16);
 }
@@ -296,6 +303,21 @@ static void values(void)
         IS(shmlimit_open("local", &options, &other), SHMLIMIT_BAD_VALUE);
         SAYS("flags");
     }
+    SIZED(shmlimit_options, shared);
+    shared.directory = directory;
+    shared.shared_with = "no such group on any machine";
+    IS(shmlimit_open("local", &shared, &other), SHMLIMIT_BAD_VALUE);
+    SAYS("no such group on any machine");
+    shared.flags = SHMLIMIT_OPEN_SHARE;
+    IS(shmlimit_open("local", &shared, &other), SHMLIMIT_BAD_VALUE);
+    SAYS("shared_with");
+    shared.shared_with = NOT_UTF8;
+    IS(shmlimit_open("local", &shared, &other), SHMLIMIT_NOT_UTF8);
+#ifdef _WIN32
+    shared.shared_with = NULL;
+    IS(shmlimit_open("local", &shared, &other), SHMLIMIT_BAD_VALUE);
+    SAYS("no numbers");
+#endif
     const uint32_t priorities[] = {4, 99, UINT32_MAX};
     for (size_t i = 0; i < 3; i++) {
         SIZED(shmlimit_request, request);

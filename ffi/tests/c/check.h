@@ -7,14 +7,12 @@
 #endif
 #include "shmlimit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -130,23 +128,6 @@ static inline uint64_t remaining(const shmlimit_limiter *limiter, size_t rule)
         }                                                                               \
     } while (0)
 
-static inline size_t descriptors(void)
-{
-    size_t count = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    CHECK(directory != NULL);
-    while (readdir(directory) != NULL)
-        count++;
-    closedir(directory);
-    return count;
-}
-
-/* A child's exit is a test's: 0 is well. */
-static inline void child_is_well(pid_t child)
-{
-    int status = 0;
-    CHECK(waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
+#include "platform.h"
 
 #endif

@@ -1,6 +1,9 @@
 /* Handles, grants and waits in forked children. Usage: forks DIRECTORY */
 #include "check.h"
 
+/* A child's exit is a test's: 0 is well. */
+#define IS_WELL(child) CHECK(exit_code(child) == 0)
+
 static volatile int over;
 
 /* Is inside the library most of the time, when the process forks. */
@@ -37,7 +40,7 @@ static void a_grant_stays_the_parents(shmlimit_limiter *limiter)
             IS(shmlimit_try_acquire(limiter, NULL, &own, NULL), SHMLIMIT_REFUSED);
             _exit(0);
         }
-        child_is_well(child);
+        IS_WELL(child);
         CHECK(in_flight(limiter) == 1);
         IS(shmlimit_release(grant), SHMLIMIT_OK);
         CHECK(in_flight(limiter) == 0);
@@ -57,7 +60,7 @@ static void a_childs_grant_is_its_own(shmlimit_limiter *limiter)
         CHECK(in_flight(limiter) == 1);
         _exit(0); /* without giving it back: death does */
     }
-    child_is_well(child);
+    IS_WELL(child);
     shmlimit_grant grant;
     SIZED(shmlimit_request, request);
     request.timeout_ns = 20 * SECOND;
@@ -86,7 +89,7 @@ static void a_wait_is_a_call_of_the_childs_own(shmlimit_limiter *limiter)
             CHECK(waiting(limiter) == 1);
             _exit(0);
         }
-        child_is_well(child);
+        IS_WELL(child);
         CHECK(waiting(limiter) == 1);
     }
     IS(shmlimit_release(grant), SHMLIMIT_OK);
@@ -116,7 +119,7 @@ static void in_the_middle_of_everything(const char *directory)
             IS(shmlimit_close(limiter), SHMLIMIT_CLOSED);
             _exit(0);
         }
-        child_is_well(child);
+        IS_WELL(child);
     }
     over = 1;
     for (int i = 0; i < 3; i++)

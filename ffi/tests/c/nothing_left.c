@@ -73,15 +73,6 @@ static void once(const char *directory, shmlimit_limiter *limiter, int round)
     shmlimit_snapshot_free(snapshot);
 }
 
-static size_t resident_kib(void)
-{
-    size_t pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    CHECK(file != NULL && fscanf(file, "%*s %zu", &pages) == 1);
-    fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE) / 1024;
-}
-
 int main(int argc, char **argv)
 {
     CHECK(argc == 2);

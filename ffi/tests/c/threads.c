@@ -3,6 +3,8 @@
 
 enum { THREADS = 8, BURST = 1000 };
 
+static const char *directory;
+
 struct thread {
     pthread_t thread;
     pthread_barrier_t *start;
@@ -85,7 +87,7 @@ static void *open_and_close(void *at)
 {
     struct thread *self = (struct thread *)at;
     SIZED(shmlimit_options, options);
-    options.directory = getenv("TEST_DIRECTORY");
+    options.directory = directory;
     pthread_barrier_wait(self->start);
     for (int i = 0; i < rounds(200, 20); i++) {
         shmlimit_limiter *own;
@@ -109,7 +111,7 @@ int main(int argc, char **argv)
     static struct thread threads[THREADS];
     char config[256];
     uint64_t granted = 0, ended = 0;
-    setenv("TEST_DIRECTORY", argv[1], 1);
+    directory = argv[1];
     snprintf(config, sizeof config,
              "[[rules]]\nname = \"calls\"\nalgorithm = \"token_bucket\"\nlimit = 1\nperiod = \"1h\"\nburst = %d\n", BURST);
     shmlimit_limiter *limiter = make(argv[1], "exact", config);

@@ -1,0 +1,124 @@
+/* What the tests in C ask of the system: processes, what this one holds, and files, on Windows and elsewhere. */
+#ifndef PLATFORM_H
+#define PLATFORM_H
+
+#ifdef _WIN32
+
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+/* After windows.h, which it needs. */
+#include <psapi.h>
+
+typedef HANDLE process;
+/* As paths come back from the library. */
+#define SEPARATOR "\\"
+
+/* Starts this program with the same directory in a role of its own. */
+static inline process start(const char *program, const char *directory, const char *role)
+{
+    char line[2048];
+    STARTUPINFOA how;
+    PROCESS_INFORMATION started;
+    memset(&how, 0, sizeof how);
+    how.cb = sizeof how;
+    snprintf(line, sizeof line, "\"%s\" \"%s\" %s", program, directory, role);
+    CHECK(CreateProcessA(NULL, line, NULL, NULL, TRUE, 0, NULL, NULL, &how, &started));
+    CloseHandle(started.hThread);
+    return started.hProcess;
+}
+
+/* Waits until it has ended, and says with which code. */
+static inline int exit_code(process child)
+{
+    DWORD code;
+    CHECK(WaitForSingleObject(child, INFINITE) == WAIT_OBJECT_0 && GetExitCodeProcess(child, &code));
+    CloseHandle(child);
+    return (int)code;
+}
+
+static inline void kill_process(process child)
+{
+    CHECK(TerminateProcess(child, 99));
+    CHECK(exit_code(child) == 99);
+}
+
+/* Open files and whatever else the system counts. */
+static inline size_t descriptors(void)
+{
+    DWORD count;
+    CHECK(GetProcessHandleCount(GetCurrentProcess(), &count));
+    return count;
+}
+
+static inline size_t resident_kib(void)
+{
+    PROCESS_MEMORY_COUNTERS counters;
+    CHECK(K32GetProcessMemoryInfo(GetCurrentProcess(), &counters, sizeof counters));
+    return counters.WorkingSetSize / 1024;
+}
+
+/* Whether there is a file of this name, which is UTF-8. */
+static inline int exists(const char *path)
+{
+    wchar_t wide[1024];
+    CHECK(MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, 1024) > 0);
+    return GetFileAttributesW(wide) != INVALID_FILE_ATTRIBUTES;
+}
+
+#else
+
+#include <dirent.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef pid_t process;
+#define SEPARATOR "/"
+
+static inline process start(const char *program, const char *directory, const char *role)
+{
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        execl(program, program, directory, role, (char *)NULL);
+        _exit(98);
+    }
+    return child;
+}
+
+static inline int exit_code(process child)
+{
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static inline void kill_process(process child)
+{
+    int status = 0;
+    CHECK(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+}
+
+static inline size_t descriptors(void)
+{
+    size_t count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    CHECK(directory != NULL);
+    while (readdir(directory) != NULL)
+        count++;
+    closedir(directory);
+    return count;
+}
+
+static inline size_t resident_kib(void)
+{
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL && fscanf(file, "%*s %zu", &pages) == 1);
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static inline int exists(const char *path) { return access(path, F_OK) == 0; }
+
+#endif
+#endif
