@@ -148,7 +148,8 @@ pub mod internals {
 #[cfg(all(feature = "cli", not(loom)))]
 #[doc(hidden)]
 pub mod tool {
-    pub use crate::sys::{baselines, pass_descriptor, spawn_with_mask};
+    pub use crate::sys::baselines;
+    pub use crate::sys::tool::*;
 }
 
 /// The sample in the README must compile.

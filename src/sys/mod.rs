@@ -58,9 +58,9 @@
 //!
 //! **Names**: [`process_id`] (a system call: never on the fast path), [`program_name`] (at most 15 bytes and zeros).
 //!
-//! **Programs** (for the command-line tool): [`spawn_with_mask`] starts one with another signal mask than ours, which
-//! ends when this process is killed; [`pass_descriptor`] gives it a descriptor under a number of its own. [`baselines`]
-//! are simpler designs to measure limiters against.
+//! **The command-line tool** has a contract of its own (`platform` there); [`tool`] is what of it needs `unsafe`, and has
+//! other functions on each platform. [`baselines`] are simpler designs to measure limiters against; `hold_whole_file`
+//! waits for the lock of some of them, or gives it back.
 
 #![cfg_attr(
     all(unix, not(target_os = "linux")),
@@ -70,6 +70,8 @@
     )
 )]
 
+#[cfg(all(feature = "cli", not(loom)))]
+pub mod baselines;
 #[cfg(loom)]
 pub mod mortal;
 #[cfg(not(loom))]
@@ -94,6 +96,8 @@ use windows as platform;
 
 #[cfg(all(test, not(loom)))]
 pub(crate) use platform::open_to_anybody;
+#[cfg(all(feature = "cli", not(loom)))]
+pub use platform::tool;
 #[cfg(all(any(unix, windows), not(loom)))]
 pub(crate) use platform::{
     Access, Clock, ForkWords, MISSING, Meeting, Pulse, SharedMap, TakenPulse, UnnamedFile, boot_id,
@@ -103,8 +107,6 @@ pub(crate) use platform::{
 };
 #[cfg(all(any(unix, windows), not(loom)))]
 pub use platform::{Account, FIRST_PULSE};
-#[cfg(all(feature = "cli", not(loom)))]
-pub use platform::{baselines, pass_descriptor, spawn_with_mask};
 
 /// What the checks at opening want to know about a file.
 #[cfg(not(loom))]

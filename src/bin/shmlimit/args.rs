@@ -1,5 +1,6 @@
 //! What can be typed: the verbs, and what more than one of them takes. The rest is with each verb.
 
+use crate::platform::words;
 use crate::{
     acquire, bench, completions, demo, doctor, force, init, log, man, metrics, presets, record, rm, run, set,
     simulate, status, top,
@@ -27,15 +28,20 @@ pub struct Args {
 pub const EXIT_CODES: &str = "Exit codes: 0 done or granted, 75 refused for now, 2 usage or configuration, 1 anything \
                           else; `run` passes on the command's own (127 not found, 126 cannot be run).";
 
+fn dir_help() -> String {
+    let defaults = words::DEFAULT_DIRECTORIES;
+    format!(
+        "Directory of the limiters [default: the first there is of $SHMLIMIT_DIR, $ANIVAULT_DIR, {defaults}]"
+    )
+}
+
 /// Keeps what every verb takes apart from what only one takes.
 const WHERE: &str = "Where limiters live";
 
 /// Where limiters live.
 #[derive(Debug, clap::Args)]
 pub struct Place {
-    /// Directory of the limiters [default: the first there is of $SHMLIMIT_DIR, $ANIVAULT_DIR,
-    /// /var/run/anivault, /var/tmp/anivault-UID]
-    #[arg(long, global = true, value_name = "DIR", help_heading = WHERE)]
+    #[arg(long, global = true, value_name = "DIR", help_heading = WHERE, help = dir_help())]
     pub dir: Option<PathBuf>,
     /// Trust a directory on a network file system
     #[arg(long, global = true, help_heading = WHERE)]

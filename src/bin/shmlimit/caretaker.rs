@@ -1,16 +1,11 @@
 //! A private directory, and a process that clears it away together with every program that works there.
 //!
-//! The caretaker leads the process group in which the programs run, and reads from a pipe whose other end only this
-//! process has. However this one ends, be it by SIGKILL, the pipe ends with it; then the caretaker ends whoever is in
-//! the group, removes the directory, and ends itself. No number of a process that could meanwhile be somebody else's
-//! is ever used: the group is the caretaker's as long as it lives.
+//! The caretaker reads from a pipe whose other end only this process has. However this one ends, be it killed, the pipe
+//! ends with it; then the caretaker ends the programs, removes the directory, and ends itself.
 
 use crate::failure::Failure;
-use crate::signals::ENDING;
-use nix::sys::signal::{SigSet, Signal, killpg};
-use nix::unistd::{Pid, getpgrp, getpid, mkdtemp};
+use crate::platform::{self, Care, words};
 use std::io::{self, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread::sleep;
@@ -52,15 +47,14 @@ impl Caretaker {
         &self.tool
     }
 
-    /// The process group that programs must be in.
-    pub fn group(&self) -> i32 {
-        self.child.id().cast_signed()
+    /// Takes a program under its care.
+    pub fn admit(&self, program: &mut Command) {
+        platform::join(program, &self.child);
     }
 
     /// Ends all programs and whatever they have started.
-    pub fn end_programs(&self) {
-        // The caretaker is in the group too, and deaf to it.
-        let _ = killpg(Pid::from_raw(self.group()), Signal::SIGTERM);
+    pub fn end_programs(&self, programs: &mut [Child]) {
+        platform::end_programs(&self.child, programs);
     }
 }
 
@@ -84,22 +78,19 @@ pub fn reap(child: &mut Child, by: Instant) {
     }
 }
 
-/// Where the user wants such things, else in memory if there is such a place, so that no disk takes part.
 fn private_directory() -> Result<PathBuf, Failure> {
-    let make = |place: &Path| mkdtemp(&place.join("shmlimit-XXXXXX"));
-    let usual = std::env::temp_dir();
-    let wanted = std::env::var_os("TMPDIR").is_some_and(|place| !place.is_empty());
-    let made = if wanted { make(&usual) } else { make(Path::new("/dev/shm")).or_else(|_| make(&usual)) };
-    made.map_err(|error| {
+    platform::private_directory().map_err(|error| {
+        let usual = std::env::temp_dir();
         let message = format!("cannot make a private directory in {}: {error}", usual.display());
-        Failure::Command(format!("{message}\nset TMPDIR to a directory you may write to"), 1)
+        Failure::Command(format!("{message}\nset {} to a directory you may write to", words::TEMPORARY), 1)
     })
 }
 
 fn start(tool: &Path, directory: &Path) -> io::Result<Child> {
     let mut command = Command::new(tool);
-    command.args(["demo", "--act-as", "caretaker"]).arg(directory).process_group(0);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    command.args(["demo", "--act-as", "caretaker"]).arg(directory);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = platform::lead(command)?;
     // From here on it is deaf to what ends the programs.
     let mut ready = [0];
     let said = child.stdout.take().map_or(Ok(()), |mut out| out.read_exact(&mut ready));
@@ -119,14 +110,13 @@ pub fn take_care(words: &[String]) -> Result<ExitCode, Failure> {
     // It removes and kills without asking; somebody who starts it by hand shall lose nothing.
     let is_ours =
         Path::new(directory).file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(NAME));
-    if !is_ours || getpgrp() != getpid() {
+    let Some(care) = is_ours.then(Care::begin).transpose()?.flatten() else {
         return Err(Failure::Usage("--act-as is for the tool's own processes".to_owned()));
-    }
-    ENDING.into_iter().collect::<SigSet>().thread_block().map_err(io::Error::from)?;
+    };
     io::stdout().write_all(b"!")?;
     io::stdout().flush()?;
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
-    let _ = killpg(getpgrp(), Signal::SIGTERM);
+    care.ask_to_end();
     let by = Instant::now() + ENOUGH;
     // Whoever was about to write there ends in a moment.
     while Path::new(directory).exists() && Instant::now() < by {
@@ -134,6 +124,6 @@ pub fn take_care(words: &[String]) -> Result<ExitCode, Failure> {
             sleep(POLL);
         }
     }
-    let _ = killpg(getpgrp(), Signal::SIGKILL);
+    care.end();
     Ok(ExitCode::SUCCESS)
 }

@@ -2,6 +2,7 @@
 
 use crate::args::{Place, minutes, one_of};
 use crate::failure::Failure;
+use crate::platform::words;
 use crate::{open, output, screen};
 use serde::Serialize;
 use shmlimit::config::{self, Config, Overrides, Rate};
@@ -283,7 +284,10 @@ fn check_shared(place: &Place, limiter: &Limiter, group: Option<Account>) -> Res
 fn group(name: &str) -> Result<Account, Failure> {
     match Account::group(name) {
         Ok(Some(group)) => Ok(group),
-        _ => Err(Failure::Usage(format!("no group {name:?} on this machine; make it with: groupadd {name}"))),
+        _ => Err(Failure::Usage(format!(
+            "no group {name:?} on this machine; make it with: {}",
+            words::make_group(name)
+        ))),
     }
 }
 

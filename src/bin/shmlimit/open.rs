@@ -2,8 +2,7 @@
 
 use crate::args::{Asking, Place};
 use crate::failure::Failure;
-use crate::output;
-use nix::unistd::{Pid, getsid};
+use crate::{output, platform};
 use shmlimit::config::nearest;
 use shmlimit::{Builder, Error, Limiter, Listing, Request, presets};
 use std::ffi::OsStr;
@@ -51,16 +50,8 @@ fn grouped(builder: Builder, name: Option<&str>) -> Builder {
         Some(name) => builder.group(name),
         // The library knows that one.
         None if std::env::var_os("SHMLIMIT_GROUP").is_some_and(|name| !name.is_empty()) => builder,
-        None => builder.group(session()),
+        None => builder.group(platform::session()),
     }
-}
-
-/// The session, as one name on the whole machine: containers number their sessions alike.
-fn session() -> String {
-    // A session that was begun outside of this container is 0, and one among themselves.
-    let session = getsid(None).map_or(0, Pid::as_raw);
-    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    format!("session {session} of {}", namespace.display())
 }
 
 /// Opens a limiter if it is there. Makes nothing, not even the directory.

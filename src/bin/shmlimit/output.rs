@@ -1,6 +1,7 @@
 //! What is said: a reader that goes away is not a failure, colours are for terminals.
 
 use crate::failure::Failure;
+use crate::platform;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,8 +55,7 @@ impl Paint {
     /// As standard output and the user want it (`NO_COLOR`).
     pub fn for_stdout() -> Paint {
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        Paint { on: !unwanted && !dumb && io::stdout().is_terminal() }
+        Paint { on: !unwanted && io::stdout().is_terminal() && platform::understands_escapes() }
     }
 
     /// No colours.

@@ -1,6 +1,7 @@
 //! Rows of a label and what is to be said, wrapped to the width of the screen.
 
 use crate::output::Paint;
+use crate::platform;
 use std::io::IsTerminal;
 
 /// Where the width is not known, and what most terminals have.
@@ -48,7 +49,7 @@ impl Look {
     pub fn for_stdout() -> Look {
         let paint = Paint::for_stdout();
         match std::io::stdout().is_terminal() {
-            true => Look { width: size().0, paint, blocks: is_utf8(), cuts: true },
+            true => Look { width: size().0, paint, blocks: platform::shows_more_than_ascii(), cuts: true },
             false => Look { width: USUAL, paint, blocks: true, cuts: false },
         }
     }
@@ -91,14 +92,6 @@ pub fn size() -> (usize, usize) {
         Ok(size) if size.columns > 0 && size.rows > 0 => (size.columns.into(), size.rows.into()),
         _ => (USUAL, 24),
     }
-}
-
-/// Whether the locale says that more than ASCII can be shown.
-pub fn is_utf8() -> bool {
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
-    let locale = locale.to_ascii_lowercase();
-    locale.contains("utf-8") || locale.contains("utf8")
 }
 
 /// Writes `parts` behind a label, two spaces between them, on as many lines as they need.

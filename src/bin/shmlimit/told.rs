@@ -1,18 +1,15 @@
 //! Between `run` and a `record` that its command starts: what is recorded there is not recorded again.
 //!
-//! `run` keeps a pipe that no program inherits, and names it in a variable. `record` finds it through /proc, and writes
-//! only if it is the very pipe that was meant: a process id may be somebody else's by then.
+//! `run` keeps a pipe that no program inherits, and names it in a variable. `record` finds it by that, and writes only if
+//! it is the very pipe that was meant.
 
+use crate::platform;
 use crate::run::VARIABLE_LIMITER;
-use nix::sys::stat::fstat;
 use shmlimit::{Code, Limiter, Recorded, Source};
-use std::fs::OpenOptions;
-use std::io::{self, PipeWriter, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::io::Write;
 use std::time::Duration;
 
-/// Where to tell it: process, descriptor and inode.
+/// Where to tell it, as the platform names a pipe.
 pub const VARIABLE: &str = "SHMLIMIT_RUN";
 
 /// What a `record` said.
@@ -24,11 +21,6 @@ pub struct Told {
     pub wait: Option<(Duration, Source)>,
 }
 
-/// The value of the variable for the other end of this pipe.
-pub fn address(to: &PipeWriter) -> io::Result<String> {
-    Ok(format!("{}:{}:{}", std::process::id(), to.as_raw_fd(), fstat(to)?.st_ino))
-}
-
 /// Tells the `run` around us, if there is one, that its call is recorded. If it cannot be reached (another user's,
 /// another container's), nothing is said, and it records on its own.
 pub fn tell(limiter: &Limiter, code: Code, recorded: &Recorded) {
@@ -36,25 +28,14 @@ pub fn tell(limiter: &Limiter, code: Code, recorded: &Recorded) {
         return;
     };
     let line = line(limiter, code, recorded);
-    let _ = write(&address, &line);
+    if let Some(mut pipe) = platform::reach(&address) {
+        let _ = pipe.write_all(line.as_bytes());
+    }
 }
 
 /// Whether this process was started for a call of that limiter.
 pub fn is_of_this_call(name: &str) -> bool {
     std::env::var(VARIABLE_LIMITER).is_ok_and(|limiter| limiter == name)
-}
-
-fn write(address: &str, line: &str) -> Option<()> {
-    let mut parts = address.split(':').map(str::parse::<u64>);
-    let (process, descriptor, inode) = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
-    let path = format!("/proc/{process}/fd/{descriptor}");
-    // Looked at before it is opened: opening a device may do something.
-    let is_meant = |meta: std::fs::Metadata| meta.file_type().is_fifo() && meta.ino() == inode;
-    std::fs::metadata(&path).ok().filter(|meta| is_meant(meta.clone()))?;
-    let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
-    let mut pipe = OpenOptions::new().write(true).custom_flags(flags).open(path).ok()?;
-    pipe.metadata().ok().filter(|meta| is_meant(meta.clone()))?;
-    pipe.write_all(line.as_bytes()).ok()
 }
 
 fn line(limiter: &Limiter, code: Code, recorded: &Recorded) -> String {

@@ -5,9 +5,9 @@
 use crate::failure::Failure;
 use crate::lookout::{Lookout, Sight};
 use crate::output;
+use crate::platform::{self, Event};
 use crate::rows::{self, Look};
-use crate::{screen, signals};
-use nix::sys::signal::Signal;
+use crate::screen;
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ pub fn text(
     all: bool,
     nothing: &dyn Fn() -> String,
 ) -> Result<(), Failure> {
-    let terminal = std::io::stdout().is_terminal();
+    let terminal = std::io::stdout().is_terminal() && platform::understands_escapes();
     let resized = if terminal { resizes()? } else { channel().1 };
     if terminal {
         output::text(&format!("{CLEAR}{HOME}"))?;
@@ -93,7 +93,7 @@ fn in_place(block: &str, every: Duration, look: Look) -> String {
 /// News of windows that changed their size.
 fn resizes() -> Result<Receiver<()>, Failure> {
     let (send, receive) = channel();
-    signals::hear(&[Signal::SIGWINCH], move |_| send.send(()).is_ok())?;
+    platform::hear(&[Event::Resize], move |_| send.send(()).is_ok())?;
     Ok(receive)
 }
 

@@ -8,7 +8,7 @@ compile_error!(
 
 mod access;
 #[cfg(feature = "cli")]
-pub mod baselines;
+mod baselines;
 #[cfg(feature = "cli")]
 mod child;
 mod clock;
@@ -29,7 +29,7 @@ pub(crate) use access::{
     Access, default_directories, give_access, make_directory, share_directory, why_closed,
 };
 #[cfg(feature = "cli")]
-pub use child::{pass_descriptor, spawn_with_mask};
+pub(crate) use baselines::hold_whole_file;
 pub(crate) use clock::{Clock, wall_now};
 pub(crate) use file_system::file_system;
 pub(crate) use files::{facts, facts_at, open_directory, open_file_at, open_or_create_at, unlink_at};
@@ -38,6 +38,13 @@ pub(crate) use names::{boot_id, process_id, program_name};
 pub use pulse::FIRST_PULSE;
 pub(crate) use pulse::{Pulse, TakenPulse, pulse_is_held};
 pub(crate) use unnamed::{UnnamedFile, unnamed_file};
+
+/// For the command-line tool.
+#[cfg(feature = "cli")]
+pub mod tool {
+    pub use super::baselines::processor_time;
+    pub use super::child::{pass_descriptor, spawn_with_mask};
+}
 
 #[cfg(test)]
 mod testing;

@@ -20,6 +20,8 @@ mod names;
 mod native;
 mod pulse;
 mod sid;
+#[cfg(feature = "cli")]
+pub mod tool;
 mod unnamed;
 
 /// Nothing: limiters can be shared here.
@@ -40,4 +42,6 @@ pub(crate) use names::{boot_id, process_id, program_name};
 pub use pulse::FIRST_PULSE;
 pub(crate) use pulse::{Pulse, TakenPulse, pulse_is_held};
 pub use sid::Account;
+#[cfg(feature = "cli")]
+pub(crate) use tool::hold_whole_file;
 pub(crate) use unnamed::{UnnamedFile, unnamed_file};

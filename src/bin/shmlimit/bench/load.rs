@@ -4,7 +4,9 @@
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
 use super::measure::{Budget, open};
+use crate::failure::Failure;
 use shmlimit::tool::baselines::{FileLock, Rate, SharedWord, clock};
+use shmlimit::tool::processor_time;
 use shmlimit::{Error, Grant, Limiter, Request};
 use std::hint::black_box;
 use std::io::{self, BufRead, BufReader, Write};
@@ -193,7 +195,7 @@ fn latencies(load: Load, place: &Workplace, turn_ns: u64) -> Histogram {
 }
 
 /// A worker: gets ready, waits for the word, works, tells. Its words are those that `turn` gave it.
-pub fn work(words: &[String]) -> Result<(), Error> {
+pub fn work(words: &[String]) -> Result<(), Failure> {
     let [load, timing, turn_ns, directory] = words else { return Ok(()) };
     let (Some(load), Ok(turn_ns)) = (Load::parse(load), turn_ns.parse()) else { return Ok(()) };
     let place = Workplace::open(Path::new(directory))?;
@@ -206,18 +208,11 @@ pub fn work(words: &[String]) -> Result<(), Error> {
         let counts: Vec<String> = latencies(load, &place, turn_ns).0.iter().map(u64::to_string).collect();
         println!("{}", counts.join(" "));
     } else {
-        let (wall, processor) = (clock(), processor_time());
+        let (wall, processor) = (clock(), processor_time()?);
         let rate = rate(load, &place, turn_ns);
-        println!("{rate} {}", (processor_time() - processor) as f64 / (clock() - wall) as f64);
+        println!("{rate} {}", (processor_time()? - processor) as f64 / (clock() - wall) as f64);
     }
     Ok(())
-}
-
-/// Nanoseconds that this process was on a processor.
-fn processor_time() -> u64 {
-    let time =
-        nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("a processor clock");
-    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
 const TIMING: &str = "timing";

@@ -14,7 +14,6 @@ use crate::caretaker::Caretaker;
 use crate::failure::Failure;
 use crate::output::{self, Paint};
 use report::Row;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -89,7 +88,8 @@ impl Workshop {
     /// This tool again, as a worker that ends with this process.
     pub fn worker(&self, role: &str) -> Command {
         let mut command = Command::new(self.caretaker.tool());
-        command.args(["bench", "--act-as", role]).process_group(self.caretaker.group());
+        command.args(["bench", "--act-as", role]);
+        self.caretaker.admit(&mut command);
         command
     }
 

@@ -4,10 +4,10 @@
 //! that is all; with shmlimit it asks before each call, and tells what a 429 said. What it does after a 429 without
 //! shmlimit is its [`Manner`].
 
+use crate::platform;
 use std::env;
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -108,11 +108,8 @@ pub fn available() -> [Kind; CAST] {
 }
 
 fn in_path(program: &str) -> bool {
-    let can_run = |path: &Path| {
-        path.metadata().is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
-    };
-    env::var_os("PATH")
-        .is_some_and(|path| env::split_paths(&path).any(|directory| can_run(&directory.join(program))))
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|directory| platform::can_be_run(&directory, program))
 }
 
 /// What every program is told.

@@ -9,9 +9,9 @@ mod view;
 
 use crate::failure::Failure;
 use crate::output::{self, Paint};
-use crate::{caretaker, signals};
+use crate::{caretaker, platform};
 use cast::{CAST, Half, Kind, LIMITER, Manner, Part};
-use nix::sys::signal::Signal;
+use platform::Event;
 use server::{Limit, RETRY_AFTER, Server};
 use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
 use show::{Progress, Show};
@@ -79,14 +79,14 @@ pub fn run(args: &Demo) -> Result<ExitCode, Failure> {
     }
     match play(args) {
         Ok(code) => Ok(code),
-        Err(End::Asked(signal)) => Ok(signals::die_of(signal)),
+        Err(End::Asked(event)) => Ok(platform::die_of(event)),
         Err(End::Failed(failure)) => Err(failure),
     }
 }
 
 /// Why a show ends before its time.
 enum End {
-    Asked(Signal),
+    Asked(Event),
     Failed(Failure),
 }
 
@@ -109,7 +109,7 @@ fn play(args: &Demo) -> Result<ExitCode, End> {
     let limit = Limit::of(args.rate);
     let server = Server::start(limit)
         .map_err(|error| Failure::Command(format!("cannot listen on 127.0.0.1: {error}"), 1))?;
-    let _limiter = limiter(&stage, limit)?;
+    let limiter = limiter(&stage, limit)?;
     let length = Duration::from_secs(args.seconds) / 2;
     let manner = if args.polite { Manner::Polite } else { Manner::Naive };
     let mut show = Show::new(limit, server.address(), cast::available(), manner, length);
@@ -137,6 +137,8 @@ fn play(args: &Demo) -> Result<ExitCode, End> {
         tick(&stage, &server, &mut show, &mut audience)?;
         stage.clear();
     }
+    // In this order: some systems keep a file for as long as it is used.
+    drop(limiter);
     drop(stage);
     audience.end(&show)?;
     Ok(match show.broken_promise() {
@@ -216,8 +218,8 @@ fn assemble(
 
 /// Time passes, and the audience sees it.
 fn tick(stage: &Stage, server: &Server, show: &mut Show, audience: &mut Audience) -> Result<(), End> {
-    if let Some(signal) = stage.asked_to_end() {
-        return Err(End::Asked(signal));
+    if let Some(event) = stage.asked_to_end() {
+        return Err(End::Asked(event));
     }
     show.accounts = [Half::Without, Half::With].map(|half| server.account(half));
     show.told = server.told();

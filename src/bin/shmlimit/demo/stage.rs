@@ -3,13 +3,8 @@
 use super::cast::{Kind, Part};
 use crate::caretaker::{Caretaker, ENOUGH, reap};
 use crate::failure::Failure;
-use crate::signals::ENDING;
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use shmlimit::tool::spawn_with_mask;
+use crate::platform::{Endings, Event};
 use std::fs::File;
-use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Instant;
@@ -17,19 +12,14 @@ use std::time::Instant;
 pub struct Stage {
     caretaker: Caretaker,
     programs: Vec<Child>,
-    signals: SignalFd,
-    before: SigSet,
+    endings: Endings,
 }
 
 impl Stage {
     /// Makes the directory and starts the caretaker. Call it on the main thread, before any other is started.
     pub fn set_up() -> Result<Stage, Failure> {
-        let ours: SigSet = ENDING.into_iter().collect();
-        let signals = SignalFd::with_flags(&ours, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-            .map_err(io::Error::from)?;
-        let before = SigSet::thread_get_mask().map_err(io::Error::from)?;
-        ours.thread_block().map_err(io::Error::from)?;
-        Ok(Stage { caretaker: Caretaker::start()?, programs: Vec::new(), signals, before })
+        let endings = Endings::listen()?;
+        Ok(Stage { caretaker: Caretaker::start()?, programs: Vec::new(), endings })
     }
 
     pub fn directory(&self) -> &Path {
@@ -40,7 +30,7 @@ impl Stage {
         self.caretaker.tool()
     }
 
-    /// Starts a program in the caretaker's group. What it complains about is kept for `complaint`.
+    /// Starts a program under the caretaker's care. What it complains about is kept for `complaint`.
     pub fn enter(&mut self, kind: Kind, part: &Part<'_>) -> Result<(), Failure> {
         let child = self.start(kind, part)?;
         self.programs.push(child);
@@ -62,8 +52,9 @@ impl Stage {
         let complaints = File::create(&path)
             .map_err(|error| Failure::Command(format!("cannot write {}: {error}", path.display()), 1))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
-        command.process_group(self.caretaker.group());
-        spawn_with_mask(command, self.before)
+        self.caretaker.admit(&mut command);
+        self.endings
+            .spawn(command)
             .map_err(|error| Failure::Command(format!("cannot start {}: {error}", kind.name()), 1))
     }
 
@@ -85,17 +76,16 @@ impl Stage {
 
     /// Ends all programs and whatever they have started.
     pub fn clear(&mut self) {
-        self.caretaker.end_programs();
+        self.caretaker.end_programs(&mut self.programs);
         let by = Instant::now() + ENOUGH;
         for mut child in self.programs.drain(..) {
             reap(&mut child, by);
         }
     }
 
-    /// The signal that asks the demo to end, if there was one.
-    pub fn asked_to_end(&self) -> Option<Signal> {
-        let news = self.signals.read_signal().ok().flatten()?;
-        Signal::try_from(news.ssi_signo.cast_signed()).ok()
+    /// What asks the demo to end, if anything does.
+    pub fn asked_to_end(&self) -> Option<Event> {
+        self.endings.heard()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The variables that shmlimit reads.
 
 use super::finding::Finding;
+use crate::platform::words;
 use crate::variables::VARIABLES;
 use shmlimit::config::nearest;
 use shmlimit::environment::{self, Patch};
@@ -30,7 +31,7 @@ pub fn check() -> Vec<Finding> {
         let finding = Finding::warn(CHECK, name, "is no variable that shmlimit reads");
         findings.push(match near {
             Some(near) => finding.advice(format!("did you mean {near}?")),
-            None => finding.advice(format!("unset {name}; which there are: shmlimit man | man -l -")),
+            None => finding.advice(words::unset(name)),
         });
     }
     match Patch::read() {

@@ -1,18 +1,16 @@
 //! Files in the directory that are no limiters.
 
 use super::finding::Finding;
-use nix::unistd::Uid;
+use crate::platform::{self, words};
 use shmlimit::DirectoryFacts;
 use shmlimit::paths::{GATE, LimiterName};
 use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
 const CHECK: &str = "files";
 /// Nobody needs so long to make a limiter.
 const OLD: Duration = Duration::from_secs(60);
-const OTHERS_WRITE: u32 = 0o002;
 
 pub fn check(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
     let directory = &facts.path;
@@ -22,7 +20,7 @@ pub fn check(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
         let path = directory.join(&name);
         if is_temporary(&name) {
             let Some(left) = std::fs::symlink_metadata(&path).ok().filter(is_left_over) else { continue };
-            let ours = is_ours(&left);
+            let ours = platform::is_left_by_us(&left);
             let finding = Finding::warn(CHECK, &name, "was left by a process killed while it made a limiter")
                 .advice(if ours { "remove it: shmlimit doctor --fix" } else { "its owner may remove it" });
             findings.push(finding.repaired(fix && ours, || {
@@ -53,7 +51,7 @@ fn gate(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
     if !gate.is_file() {
         findings.push(
             Finding::bad(CHECK, GATE, "is not a regular file, so no limiter can be made or removed")
-                .advice(format!("remove it: rm {}", facts.path.join(GATE).display())),
+                .advice(format!("remove it: {}", words::remove_file(&facts.path.join(GATE)))),
         );
     } else if let Ok(Some(misfit)) = facts.misfit(GATE) {
         let finding = Finding::warn(CHECK, GATE, misfit).advice("put it right: shmlimit doctor --fix");
@@ -88,12 +86,6 @@ fn is_temporary(name: &str) -> bool {
 fn is_left_over(file: &Metadata) -> bool {
     let age = file.modified().ok().and_then(|then| then.elapsed().ok());
     age.is_some_and(|age| age > OLD)
-}
-
-/// Made by this user the way makers of limiters make it.
-fn is_ours(file: &Metadata) -> bool {
-    let me = Uid::effective().as_raw();
-    file.is_file() && file.nlink() == 1 && file.uid() == me && file.mode() & OTHERS_WRITE == 0
 }
 
 #[cfg(test)]

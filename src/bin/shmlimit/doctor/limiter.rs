@@ -2,6 +2,7 @@
 
 use super::finding::{Finding, Level};
 use crate::args::Place;
+use crate::platform::{self, words};
 use crate::{open, screen};
 use shmlimit::kernel::policy::BreakerKind;
 use shmlimit::{
@@ -105,10 +106,10 @@ fn stuck(name: &str, seen: &Examination, findings: &mut Vec<Finding>) {
                 name,
                 format!("{} ({}) holds the lock and does not go on: nobody can call", lock.program, lock.pid),
             )
-            .advice(format!("let it go on: kill -CONT {0}, or end it: kill -9 {0}", lock.pid)),
+            .advice(words::let_it_go_on(lock.pid)),
         );
     }
-    let idle = |one: &&Attached| one.alive && (one.held > 0 || one.waiting > 0) && is_stopped(one);
+    let idle = |one: &&Attached| one.alive && (one.held > 0 || one.waiting > 0) && platform::is_stopped(one);
     for one in seen.attached.iter().filter(idle) {
         let what = match (one.held, one.waiting) {
             (0, _) => "waits in the queue, where others pass it over".to_owned(),
@@ -116,7 +117,7 @@ fn stuck(name: &str, seen: &Examination, findings: &mut Vec<Finding>) {
         };
         findings.push(
             Finding::warn(CHECK, name, format!("{} ({}) is stopped, and {what}", one.program, one.pid))
-                .advice(format!("let it go on: kill -CONT {0}, or end it: kill -9 {0}", one.pid)),
+                .advice(words::let_it_go_on(one.pid)),
         );
     }
     if seen.attached.iter().filter(|one| one.alive).count() >= MANY {
@@ -129,13 +130,6 @@ fn stuck(name: &str, seen: &Examination, findings: &mut Vec<Finding>) {
             .advice("share one handle per process, or use a limiter for each kind of work"),
         );
     }
-}
-
-/// By what /proc says. Its name must fit: the number is from its own pid namespace.
-fn is_stopped(one: &Attached) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{}/stat", one.pid)) else { return false };
-    let Some((head, tail)) = stat.rsplit_once(") ") else { return false };
-    head.ends_with(&format!("({}", one.program)) && tail.starts_with(['T', 't'])
 }
 
 /// What the dead left. The next who needs it puts it right; opening the limiter and burying them does so now.

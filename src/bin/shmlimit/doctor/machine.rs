@@ -1,6 +1,7 @@
 //! The clocks that all limiters of the machine share.
 
 use super::finding::Finding;
+use crate::platform::words;
 use crate::screen;
 use shmlimit::ClockFacts;
 use std::time::Duration;
@@ -14,7 +15,7 @@ pub fn clock() -> Finding {
         Ok(facts) => facts,
         Err(error) => {
             return Finding::bad(CHECK, "clock", format!("the machine's clock cannot be read: {error}"))
-                .advice("mount /proc: the clock's shift and the identity of the boot are read from there");
+                .advice(words::CLOCK_UNREADABLE);
         }
     };
     if facts.wall < Duration::from_secs(LONG_AGO) {
@@ -23,7 +24,7 @@ pub fn clock() -> Finding {
             "clock",
             "the wall clock is years behind, so windows of the calendar begin wrongly",
         )
-        .advice("set it: timedatectl set-ntp true");
+        .advice(words::SET_THE_CLOCK);
     }
     let shift = match facts.namespace_shift {
         0 => String::new(),

@@ -4,16 +4,12 @@ use super::files;
 use super::finding::Finding;
 use crate::args::Place;
 use crate::open;
-use nix::sys::statvfs::statvfs;
-use nix::unistd::{Uid, User};
+use crate::platform::{self, words};
 use shmlimit::{DirectoryFacts, Error, Limiter, Storage, paths};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 const CHECK: &str = "directory";
 const STORAGE: &str = "storage";
-const OTHERS_WRITE: u32 = 0o002;
-const STICKY: u32 = 0o1000;
 /// Room for a few limiters.
 const LITTLE: u64 = 2 << 20;
 
@@ -70,7 +66,7 @@ fn missing(place: &Place) -> Finding {
             subject,
             format!("is not there, and cannot be made: neither is {}", parent.display()),
         )
-        .advice(format!("make it: mkdir -p {}, or choose another with --dir", parent.display())),
+        .advice(format!("make it: {}, or choose another with --dir", words::make_directory(&parent))),
         None => Finding::ok(
             CHECK,
             subject,
@@ -116,24 +112,9 @@ fn passed_over(note: &str) -> Finding {
 
 /// Whoever can write a parent can put another directory in the place of this one.
 fn parents(path: &Path) -> Option<Finding> {
-    let me = Uid::effective().as_raw();
-    path.ancestors().skip(1).find_map(|parent| {
-        let facts = std::fs::metadata(parent).ok()?;
-        let (open, sticky) = (facts.mode() & OTHERS_WRITE != 0, facts.mode() & STICKY != 0);
-        let foreign = facts.uid() != 0 && facts.uid() != me && me != 0;
-        let problem = match (open && !sticky, foreign) {
-            (true, _) => format!("anybody may write it (mode {:04o})", facts.mode() & 0o7777),
-            (_, true) => format!("it belongs to {}", user(facts.uid())),
-            _ => return None,
-        };
-        let subject = parent.display().to_string();
-        let message =
-            format!("{problem}, and could put another directory in the place of {}", path.display());
-        Some(
-            Finding::warn(CHECK, subject, message)
-                .advice("keep limiters below directories of root or your own"),
-        )
-    })
+    let (parent, problem) = platform::open_parent(path)?;
+    let message = format!("{problem}, and could put another directory in the place of {}", path.display());
+    Some(Finding::warn(CHECK, parent.display().to_string(), message).advice(words::SAFE_PARENTS))
 }
 
 fn storage(facts: &DirectoryFacts) -> Finding {
@@ -143,10 +124,8 @@ fn storage(facts: &DirectoryFacts) -> Finding {
         Storage::Network(kind) => format!("on a {kind} file system, allowed by --allow-network-fs"),
         _ => "on a disk, kept over a reboot".to_owned(),
     };
-    let room = statvfs(&facts.path).ok().map(|room| {
-        (room.blocks_available().saturating_mul(room.fragment_size()), room.files(), room.files_available())
-    });
-    if let Some((_, 1.., 0)) = room {
+    let room = platform::room(&facts.path);
+    if room.as_ref().is_some_and(|room| !room.another_file) {
         return Finding::bad(
             STORAGE,
             subject,
@@ -158,7 +137,7 @@ fn storage(facts: &DirectoryFacts) -> Finding {
         return Finding::bad(STORAGE, subject, error.to_string())
             .advice("choose a directory of your own on a local file system with --dir");
     }
-    let free = room.map(|(free, ..)| free);
+    let free = room.map(|room| room.free);
     match free.filter(|free| *free < LITTLE) {
         Some(free) => {
             let message = format!("{kind}; {} KiB are free, and a limiter needs 288", free / 1024);
@@ -168,28 +147,13 @@ fn storage(facts: &DirectoryFacts) -> Finding {
     }
 }
 
-/// A directory of our own that anybody may write, and that holds nothing but what is ours. Never one such as /tmp.
+/// A directory of our own that is open to others, and that holds nothing but what is ours.
 fn closable(error: &Error) -> Option<&Path> {
     let Error::Directory { path, .. } = error else { return None };
-    let facts = std::fs::symlink_metadata(path).ok()?;
-    let ours = facts.is_dir() && facts.uid() == Uid::effective().as_raw();
-    let open = facts.mode() & OTHERS_WRITE != 0 && facts.mode() & STICKY == 0;
-    (ours && open && files::are_all_ours(path)).then_some(path)
+    platform::close(path, true)?.ok()?;
+    files::are_all_ours(path).then_some(path)
 }
 
 fn close(error: &Error) -> Result<String, String> {
-    let path = closable(error).ok_or("it is not one of our own")?;
-    let mode = std::fs::symlink_metadata(path).map_err(|error| error.to_string())?.mode() & 0o7777;
-    let closed = mode & !OTHERS_WRITE;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(closed))
-        .map_err(|error| error.to_string())?;
-    Ok(format!("closed to others (mode {closed:04o})"))
-}
-
-/// A user by name, as far as there is one.
-fn user(uid: u32) -> String {
-    match User::from_uid(Uid::from_raw(uid)) {
-        Ok(Some(user)) => user.name,
-        _ => uid.to_string(),
-    }
+    closable(error).and_then(|path| platform::close(path, false)).ok_or("it is not one of our own")?
 }

@@ -5,10 +5,9 @@
 //! twice, and the bound holds. The lock is waited for a short time only: a writer that was stopped must not stop
 //! others. Who does not get it writes all the same, and only leaves the names alone.
 
-use fs4::FileExt;
-use std::fs::{self, File, OpenOptions};
+use crate::platform;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -42,7 +41,7 @@ impl Bounded {
         for _ in 0..TRIES {
             let file = match self.file.take() {
                 Some(file) => file,
-                None => open(&self.path)?,
+                None => platform::open_to_append(&self.path)?,
             };
             let metadata = file.metadata()?;
             // Devices and pipes do not grow.
@@ -52,7 +51,7 @@ impl Bounded {
             }
             let written = self.write_locked(&file, line);
             // Explicitly: a command started meanwhile may share it.
-            let _ = FileExt::unlock(&file);
+            let _ = platform::unlock(&file);
             if written? {
                 self.file = Some(file);
                 return Ok(());
@@ -64,7 +63,7 @@ impl Bounded {
     /// Writes to a file whose lock is held; `false` if the name is another file's.
     fn write_locked(&self, mut file: &File, line: &[u8]) -> io::Result<bool> {
         let metadata = file.metadata()?;
-        if !is_at(&metadata, &self.path) {
+        if !platform::is_at(file, &self.path).unwrap_or(false) {
             return Ok(false);
         }
         let full = metadata.len() > 0 && metadata.len().saturating_add(line.len() as u64) > self.size;
@@ -100,27 +99,16 @@ impl Bounded {
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    // A pipe that nobody reads must not stop anybody.
-    let is_pipe = fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
-    let flags = if is_pipe { nix::libc::O_NONBLOCK } else { 0 };
-    OpenOptions::new().append(true).create(true).mode(0o640).custom_flags(flags).open(path)
-}
-
-fn is_at(metadata: &fs::Metadata, path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (metadata.dev(), metadata.ino()))
-}
-
 /// Whether the lock could be had in time.
 fn lock(file: &File, until: Instant) -> bool {
     loop {
-        match FileExt::try_lock(file) {
-            Ok(()) => return true,
-            Err(fs4::TryLockError::WouldBlock) if Instant::now() < until => {
+        match platform::try_lock(file) {
+            Ok(true) => return true,
+            Ok(false) if Instant::now() < until => {
                 std::thread::sleep(Duration::from_micros(200));
             }
             // Also where there are no locks at all.
-            Err(_) => return false,
+            Ok(false) | Err(_) => return false,
         }
     }
 }
@@ -190,8 +178,8 @@ mod tests {
     fn a_writer_that_was_stopped_does_not_stop_others() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("log");
-        let stopped = open(&path).unwrap();
-        FileExt::lock(&stopped).unwrap();
+        let stopped = platform::open_to_append(&path).unwrap();
+        assert!(platform::try_lock(&stopped).unwrap());
         let mut file = Bounded::new(path.clone(), 1000, 1);
         file.append(b"on\n").unwrap();
         assert_eq!(lines(&path), ["on"]);

@@ -1,13 +1,10 @@
 //! Replacing a file as a whole: whoever reads it finds the old text or the new one, and nothing between.
 
 use crate::failure::Failure;
-use std::fs::{self, OpenOptions, Permissions};
+use crate::platform;
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-
-/// For everybody to read: whoever collects is somebody else, as a rule.
-const MODE: u32 = 0o644;
 
 /// Puts the text there. It is not flushed to the disk: after a power failure it is measured anew.
 pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
@@ -33,17 +30,13 @@ pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
 /// Nothing, or a regular file. Never a device or a pipe, nor a name such as /dev/stdout, whatever it leads to: the whole
 /// machine would miss it.
 fn may_be_replaced(path: &Path) -> bool {
-    let devices =
-        path.parent().is_some_and(|parent| parent == Path::new("/dev") || parent == Path::new("/dev/fd"));
-    !devices && fs::metadata(path).map_or(true, |there| there.is_file() || there.is_dir())
+    !platform::is_device(path) && fs::metadata(path).map_or(true, |there| there.is_file() || there.is_dir())
 }
 
 fn write(path: &Path, text: &str) -> io::Result<()> {
     // One that is there is what a killed process of this number left, or a trap: it is not written to.
     let _ = fs::remove_file(path);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)?;
-    file.set_permissions(Permissions::from_mode(MODE))?;
-    file.write_all(text.as_bytes())
+    platform::create_public(path)?.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

@@ -1,18 +1,17 @@
-//! Ending when asked to: SIGINT, SIGTERM and SIGHUP are taken as a wish to end, at a good moment.
+//! Ending when asked to, at a good moment.
 
 use crate::failure::Failure;
-use crate::signals;
-use nix::sys::signal::Signal;
+use crate::platform::{self, Event};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 pub struct Stop(Receiver<()>);
 
 impl Stop {
-    /// From here on these signals end nothing by themselves. To be called before other threads begin.
+    /// From here on what asks to end (but for a quit, which is for those who want a core) ends nothing by itself. To be called before other threads begin.
     pub fn on_signals() -> Result<Stop, Failure> {
         let (tell, told) = channel();
-        signals::hear(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP], move |_| tell.send(()).is_ok())?;
+        platform::hear(&[Event::Interrupt, Event::Terminate, Event::HangUp], move |_| tell.send(()).is_ok())?;
         Ok(Stop(told))
     }
 

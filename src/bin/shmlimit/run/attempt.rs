@@ -1,12 +1,12 @@
 //! One attempt: the command started, attended and recorded.
 
-use super::ears::{Ears, Intake, Which};
+use super::ears::{Ears, Intake};
 use super::exits::Exits;
 use super::verdict::{Again, Verdict};
 use super::{CANNOT_WAIT, Run, cannot_listen};
 use crate::args::Place;
 use crate::failure::Failure;
-use crate::relay::{self, End};
+use crate::platform::{self, End, Which, words};
 use crate::{output, told};
 use shmlimit::{Grant, Limiter};
 use std::io::{self, ErrorKind, PipeWriter};
@@ -38,13 +38,19 @@ impl Attempt<'_> {
         let (command, _to_us) = self.command(ears).map_err(cannot_listen)?;
         let program = command.get_program().to_owned();
         let began = Instant::now();
-        let mut started = match relay::start(command) {
+        let mut started = match platform::start(command) {
             Ok(started) => started,
             Err(error) => {
                 // The call was never made: it gets back what it took.
                 warn(grant.cancel());
-                let code = if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN };
-                return Err(Failure::Command(format!("cannot run {}: {error}", program.display()), code));
+                let (code, hint) = match error.kind() {
+                    ErrorKind::NotFound => (NOT_FOUND, words::not_found(&program.to_string_lossy())),
+                    _ => (CANNOT_RUN, ""),
+                };
+                return Err(Failure::Command(
+                    format!("cannot run {}: {error}{hint}", program.display()),
+                    code,
+                ));
             }
         };
         let cannot_wait =
@@ -70,7 +76,7 @@ impl Attempt<'_> {
         let args = self.args;
         let (program, arguments) =
             args.command.split_first().unwrap_or_else(|| unreachable!("clap requires one"));
-        let mut command = Command::new(program);
+        let mut command = platform::command(program);
         command.args(arguments).env(VARIABLE_LIMITER, self.limiter.name());
         // Another one's, if this runs inside of it.
         command.env_remove(told::VARIABLE).env_remove(VARIABLE_ATTEMPT);
@@ -88,14 +94,14 @@ impl Attempt<'_> {
         }
         if let Some(number) = args.status_fd {
             let (status, to_us) = Intake::new()?;
-            shmlimit::tool::pass_descriptor(&mut command, to_us, number)?;
+            platform::give_descriptor(&mut command, to_us, number)?;
             ears.status = Some(status);
         }
         if !self.hears() {
             return Ok((command, None));
         }
         let (intake, to_us) = Intake::new()?;
-        command.env(told::VARIABLE, told::address(&to_us)?);
+        command.env(told::VARIABLE, platform::address(&to_us)?);
         ears.told = Some(intake);
         Ok((command, Some(to_us)))
     }

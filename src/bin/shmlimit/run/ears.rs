@@ -1,16 +1,12 @@
 //! What a command says while it runs: on the status descriptor, to us alone, and on the streams that are watched.
 //!
-//! One thread does it all, with the signals: it never reads without news and never writes without room, so that a reader
-//! who is slow holds up the command, as it would without us, and no signal.
+//! One thread does it all, with the signals: it never reads without news and never writes without room (where the platform
+//! can tell), so that a reader who is slow holds up the command, as it would without us, and no signal.
 
 use super::lines::Lines;
 use super::word::Word;
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd::write;
-use std::io::{self, PipeReader, PipeWriter, Read, pipe};
-use std::os::fd::{AsFd, BorrowedFd};
+use crate::platform::{self, Inlet, News, Source, Which};
+use std::io::{self, ErrorKind, PipeWriter, pipe};
 use std::time::Duration;
 
 /// No server sends longer headers; a command may write for ever.
@@ -23,39 +19,16 @@ const WRITE_AT_ONCE: usize = 4096;
 /// One look at the time is enough.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 
-/// Reads what is there; nothing at the end.
-fn read_some(from: &mut PipeReader, into: &mut Vec<u8>) -> io::Result<Option<usize>> {
-    let mut bytes = [0; READ_AT_ONCE];
-    match from.read(&mut bytes) {
-        Ok(0) => Ok(None),
-        Ok(count) => {
-            into.extend_from_slice(&bytes[..count]);
-            Ok(Some(count))
-        }
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-            Ok(Some(0))
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// A pipe to us that is never waited for.
-fn pipe_to_us() -> io::Result<(PipeReader, PipeWriter)> {
-    let (from, to) = pipe()?;
-    fcntl(&from, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-    Ok((from, to))
-}
-
 /// A text on its way to us.
 pub struct Intake {
-    from: Option<PipeReader>,
+    from: Option<Inlet>,
     text: Vec<u8>,
 }
 
 impl Intake {
     /// And the end that is written to.
     pub fn new() -> io::Result<(Intake, PipeWriter)> {
-        let (from, to) = pipe_to_us()?;
+        let (from, to) = Inlet::new()?;
         Ok((Intake { from: Some(from), text: Vec::new() }, to))
     }
 
@@ -65,7 +38,7 @@ impl Intake {
 
     fn read(&mut self) -> usize {
         let Some(from) = &mut self.from else { return 0 };
-        let count = match read_some(from, &mut self.text) {
+        let count = match from.read(&mut self.text) {
             Ok(Some(count)) => count,
             Ok(None) | Err(_) => {
                 self.from = None;
@@ -96,17 +69,10 @@ impl Intake {
     }
 }
 
-/// Which of the command's two streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    Out,
-    Err,
-}
-
 /// A stream on its way through us.
 struct Stream {
     which: Which,
-    from: Option<PipeReader>,
+    from: Option<Inlet>,
     /// For those attempts that are to come.
     to_us: Option<PipeWriter>,
     pending: Vec<u8>,
@@ -120,15 +86,11 @@ impl Stream {
     }
 
     /// What to wait for next.
-    fn poll<'f>(&'f self, out: &'f io::Stdout, err: &'f io::Stderr) -> Option<PollFd<'f>> {
-        if !self.is_empty() {
-            let to = match self.which {
-                Which::Out => out.as_fd(),
-                Which::Err => err.as_fd(),
-            };
-            return Some(PollFd::new(to, PollFlags::POLLOUT));
+    fn source(&self) -> Option<Source<'_>> {
+        match self.is_empty() {
+            true => self.from.as_ref().map(Source::Inlet),
+            false => Some(Source::Room(self.which)),
         }
-        Some(PollFd::new(self.from.as_ref()?.as_fd(), PollFlags::POLLIN))
     }
 
     /// Reads some; how much, and what it says.
@@ -139,7 +101,7 @@ impl Stream {
             self.passed = 0;
         }
         let known = self.pending.len();
-        match read_some(from, &mut self.pending) {
+        match from.read(&mut self.pending) {
             Ok(Some(count)) => (count, self.lines.hear(&self.pending[known..])),
             Ok(None) | Err(_) => {
                 self.from = None;
@@ -152,21 +114,17 @@ impl Stream {
     fn write(&mut self) -> io::Result<()> {
         let end = self.pending.len().min(self.passed + WRITE_AT_ONCE);
         let bytes = &self.pending[self.passed..end];
-        let written = match self.which {
-            Which::Out => write(io::stdout(), bytes),
-            Which::Err => write(io::stderr(), bytes),
-        };
-        match written {
+        match platform::write_to(self.which, bytes) {
             Ok(count) => {
                 self.passed += count;
                 Ok(())
             }
-            Err(Errno::EAGAIN | Errno::EINTR) => Ok(()),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
             Err(error) => {
                 (self.from, self.to_us) = (None, None);
                 self.pending.clear();
                 self.passed = 0;
-                if error == Errno::EPIPE { Ok(()) } else { Err(error.into()) }
+                if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
             }
         }
     }
@@ -189,7 +147,7 @@ pub struct Ears {
 impl Ears {
     /// Watches a stream.
     pub fn watch(&mut self, which: Which, lines: Lines) -> io::Result<()> {
-        let (from, to_us) = pipe_to_us()?;
+        let (from, to_us) = Inlet::new()?;
         let (pending, passed) = (Vec::new(), 0);
         self.streams.push(Stream { which, from: Some(from), to_us: Some(to_us), pending, passed, lines });
         Ok(())
@@ -208,30 +166,19 @@ impl Ears {
 
     /// Waits for news of `other`, but not longer than `most`, and hears the command meanwhile. Says whether there is
     /// such news.
-    pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, most: Option<Duration>) -> io::Result<bool> {
-        let (out, err) = (io::stdout(), io::stderr());
-        let mut asked = vec![other.map(|fd| PollFd::new(fd, PollFlags::POLLIN))];
+    pub fn wait(&mut self, other: Option<&News>, most: Option<Duration>) -> io::Result<bool> {
+        let mut asked = vec![other.map(Source::Command)];
         for intake in [&self.status, &self.told] {
-            let from = intake.as_ref().and_then(|intake| intake.from.as_ref());
-            asked.push(from.map(|from| PollFd::new(from.as_fd(), PollFlags::POLLIN)));
+            asked.push(intake.as_ref().and_then(|intake| intake.from.as_ref()).map(Source::Inlet));
         }
-        asked.extend(self.streams.iter().map(|stream| stream.poll(&out, &err)));
-        let mut fds: Vec<PollFd<'_>> = asked.iter().flatten().cloned().collect();
-        let timeout = most.map_or(PollTimeout::NONE, |most| {
-            // Rounded up, so that the last millisecond is not spent asking.
-            let most = most.min(LONGEST_SLEEP) + Duration::from_micros(999);
-            PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX)
-        });
-        match poll(&mut fds, timeout) {
-            Ok(_) => {}
-            Err(Errno::EINTR) => return Ok(false),
-            Err(error) => return Err(error.into()),
-        }
-        let mut answers = fds.iter().map(|fd| fd.any().unwrap_or(true));
+        asked.extend(self.streams.iter().map(Stream::source));
+        let sources: Vec<Source<'_>> = asked.iter().flatten().copied().collect();
+        let Some(news) = platform::wait(&sources, most.map(|most| most.min(LONGEST_SLEEP)))? else {
+            return Ok(false);
+        };
+        let mut news = news.into_iter();
         let ready: Vec<bool> =
-            asked.iter().map(|asked| asked.is_some() && answers.next().unwrap_or(false)).collect();
-        drop(fds);
-        drop(asked);
+            asked.iter().map(|asked| asked.is_some() && news.next().unwrap_or(false)).collect();
         let (first, streams) = ready.split_at(3);
         for (intake, ready) in [&mut self.status, &mut self.told].into_iter().zip(&first[1..]) {
             if let Some(intake) = intake.as_mut().filter(|_| *ready) {

@@ -12,11 +12,10 @@ pub use ears::Ears;
 
 use crate::args::{Asking, EXIT_CODES, Place, time};
 use crate::failure::Failure;
-use crate::relay::End;
+use crate::platform::{End, Which, words};
 use crate::{open, output, patience, screen};
 use attempt::Attempt;
 use clap::ValueEnum;
-use ears::Which;
 use exits::Entry;
 use lines::Lines;
 use regex_lite::Regex;
@@ -28,17 +27,12 @@ use std::time::{Duration, Instant};
 use verdict::Again;
 
 const RUN_HELP: &str = "\
-Many at once, never more than the limit; and with curl, so that all hear of a 429 and its Retry-After:
-
-  seq 1 100 | xargs -P 8 -n 1 shmlimit run tmdb -- ./fetch
-  shmlimit run tmdb --retries --status-fd 3 --exit curl -- curl -fsS -D /dev/fd/3 -o 11.json URL
-
 How the call ended is taken from the first of these that says it: a `shmlimit record` in the command (it knows the \
 limiter by $SHMLIMIT_LIMITER), --status-fd, --status-from, and the exit code if --exit or --retries is there. Without \
 any of them nothing is recorded.";
 
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "shmlimit run [OPTIONS] <NAME> -- <CMD>...", after_help = format!("{RUN_HELP}\n\n{EXIT_CODES}"))]
+#[command(override_usage = "shmlimit run [OPTIONS] <NAME> -- <CMD>...", after_help = format!("{}\n\n{RUN_HELP}\n\n{EXIT_CODES}", words::EXAMPLES_OF_RUN))]
 pub struct Run {
     /// The limiter
     pub name: String,
@@ -64,7 +58,7 @@ pub struct Run {
     pub exit: Vec<Entry>,
     /// A descriptor on which the command may write the status, or all headers as `curl -D /dev/fd/3` does; of several
     /// responses the last counts
-    #[arg(long, value_parser = clap::value_parser!(i32).range(3..=1023), value_name = "N", help_heading = ENDED)]
+    #[arg(long, value_parser = words::descriptor(), value_name = "N", help_heading = ENDED)]
     pub status_fd: Option<i32>,
     /// A regular expression, for each line of the command's output; the last status (or OUTCOME) in its group counts. The
     /// output is passed on as it comes, but for the command it is a pipe and no terminal

@@ -13,12 +13,12 @@ mod terminal;
 use crate::args::Place;
 use crate::failure::Failure;
 use crate::lookout::Lookout;
-use crate::{open, rows, signals};
+use crate::open;
+use crate::platform::{self, Event, words};
 use draw::Theme;
 use input::{App, Then};
 use model::Model;
 use news::News;
-use nix::sys::signal::Signal;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -36,10 +36,9 @@ pub struct Top {
 }
 
 pub fn run(place: &Place, args: &Top) -> Result<ExitCode, Failure> {
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
+    let dumb = !platform::understands_escapes();
     if !std::io::stdout().is_terminal() || dumb {
-        let what =
-            if dumb { "a terminal that can move its cursor (TERM)" } else { "a terminal on standard output" };
+        let what = if dumb { words::NO_CURSOR } else { "a terminal on standard output" };
         let message = format!("top needs {what}; for pipes and files there is: shmlimit status --watch");
         return Err(Failure::Usage(message));
     }
@@ -52,7 +51,7 @@ pub fn run(place: &Place, args: &Top) -> Result<ExitCode, Failure> {
     drop(screen);
     match ended? {
         None => Ok(ExitCode::SUCCESS),
-        Some(signal) => Ok(signals::die_of(signal)),
+        Some(event) => Ok(platform::die_of(event)),
     }
 }
 
@@ -62,10 +61,10 @@ fn watch(
     args: &Top,
     news: &std::sync::mpsc::Receiver<News>,
     screen: &mut Screen,
-) -> Result<Option<Signal>, Failure> {
+) -> Result<Option<Event>, Failure> {
     let (mut app, mut model) = (App::default(), Model::default());
     let mut lookout = Lookout::new(place, args.name.clone());
-    let theme = Theme::for_stdout(rows::is_utf8());
+    let theme = Theme::for_stdout(platform::shows_more_than_ascii());
     let started = Instant::now();
     let mut due = started;
     loop {
@@ -88,9 +87,9 @@ fn watch(
                 Then::Stop => screen.stop()?,
             },
             Ok(News::Resized) | Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
-            Ok(News::Signal(Signal::SIGTSTP)) => screen.stop()?,
-            Ok(News::Signal(Signal::SIGCONT)) => screen.again()?,
-            Ok(News::Signal(signal)) => return Ok(Some(signal)),
+            Ok(News::Event(Event::Stop)) => screen.stop()?,
+            Ok(News::Event(Event::Continue)) => screen.again()?,
+            Ok(News::Event(event)) => return Ok(Some(event)),
             // The terminal is gone.
             Ok(News::Deaf) | Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(None),
         }

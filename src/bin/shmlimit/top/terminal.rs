@@ -1,7 +1,7 @@
 //! The terminal: taken over, and given back as it was, however this ends.
 
 use crate::failure::Failure;
-use nix::sys::signal::{SigSet, Signal, raise};
+use crate::platform;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::execute;
@@ -37,15 +37,10 @@ impl Screen {
         self.terminal.draw(picture).map(drop)
     }
 
-    /// Gives the terminal back to the shell until it lets us go on. Where there is none that could (`ssh -t HOST shmlimit
-    /// top`), the system does not stop us.
+    /// Gives the terminal back to the shell until it lets us go on.
     pub fn stop(&mut self) -> io::Result<()> {
         leave();
-        // To this thread, which lets it in for a moment.
-        raise(Signal::SIGTSTP)?;
-        let stops = SigSet::from(Signal::SIGTSTP);
-        stops.thread_unblock()?;
-        stops.thread_block()?;
+        platform::stop_here()?;
         self.again()
     }
 

@@ -4,16 +4,17 @@
 //! it. What the terminal sends (`SI_KERNEL`) reaches the whole process group, the command included, and is not passed
 //! on; what somebody sent to this process alone is.
 
+use super::events::{BY_SIGNAL, die_of, is_ending};
+use crate::platform::Event;
 use crate::run::Ears;
-use crate::signals::{BY_SIGNAL, ENDING, die_of};
 use nix::libc::SI_KERNEL;
 use nix::sys::signal::{SigSet, Signal, kill, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use shmlimit::tool::spawn_with_mask;
+use std::ffi::OsStr;
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
@@ -33,10 +34,13 @@ const PASSED_ON: [Signal; 11] = [
     Signal::SIGCONT,
 ];
 
+/// What tells of a command: the signals that come to us.
+pub type News = SignalFd;
+
 /// A command under way.
 pub struct Started {
     child: Child,
-    signals: SignalFd,
+    signals: News,
     /// What was blocked before.
     before: SigSet,
 }
@@ -46,6 +50,11 @@ pub struct End {
     status: ExitStatus,
     interrupted_by_terminal: bool,
     called_off: bool,
+}
+
+/// The system finds it as a shell would.
+pub fn command(program: &OsStr) -> Command {
+    Command::new(program)
 }
 
 /// Starts a command. From here on the signals of this process are its.
@@ -73,7 +82,7 @@ impl Started {
         // hear it twice does less harm than never.
         let mut early = true;
         loop {
-            if !ears.wait(Some(self.signals.as_fd()), early.then_some(Duration::ZERO))? {
+            if !ears.wait(Some(&self.signals), early.then_some(Duration::ZERO))? {
                 early = false;
                 continue;
             }
@@ -83,7 +92,7 @@ impl Started {
                 Err(error) => return Err(error.into()),
             };
             let signal = Signal::try_from(news.ssi_signo.cast_signed());
-            called_off |= signal.is_ok_and(|signal| ENDING.contains(&signal) && !is_ignored(signal));
+            called_off |= signal.is_ok_and(|signal| is_ending(signal) && !is_ignored(signal));
             match signal {
                 Ok(Signal::SIGCHLD) => {
                     if let Some(status) = self.child.try_wait()? {
@@ -142,7 +151,7 @@ impl End {
     /// The command's own code, or 128 and the signal that ended it, as a shell has it.
     pub fn into_exit_code(self) -> ExitCode {
         if self.interrupted_by_terminal && self.status.signal() == Some(Signal::SIGINT as i32) {
-            return die_of(Signal::SIGINT);
+            return die_of(Event::Interrupt);
         }
         let code = self.status.code().or_else(|| self.status.signal().map(|signal| BY_SIGNAL + signal));
         ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))

@@ -1,0 +1,48 @@
+//! The machine, the session and the terminal.
+
+use crate::platform::Machine;
+use nix::unistd::{Pid, getsid};
+use shmlimit::Attached;
+use std::env;
+use std::fs::read_to_string;
+
+/// The session, as one name on the whole machine: containers number their sessions alike.
+pub fn session() -> String {
+    // A session that was begun outside of this container is 0, and one among themselves.
+    let session = getsid(None).map_or(0, Pid::as_raw);
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    format!("session {session} of {}", namespace.display())
+}
+
+/// By what /proc says. Its name must fit: the number is from its own pid namespace.
+pub fn is_stopped(one: &Attached) -> bool {
+    let Ok(stat) = read_to_string(format!("/proc/{}/stat", one.pid)) else { return false };
+    let Some((head, tail)) = stat.rsplit_once(") ") else { return false };
+    head.ends_with(&format!("({}", one.program)) && tail.starts_with(['T', 't'])
+}
+
+pub fn understands_escapes() -> bool {
+    env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
+}
+
+/// Whether the locale says that more than ASCII can be shown.
+pub fn shows_more_than_ascii() -> bool {
+    let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+pub fn machine() -> Machine {
+    let read = |path: &str| read_to_string(path).unwrap_or_default().trim().to_owned();
+    let described = read("/proc/cpuinfo");
+    // Not every architecture has a name for its processors.
+    let name = described.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    Machine {
+        processor: name.map_or(env::consts::ARCH, |(_, name)| name.trim()).to_owned(),
+        system: "Linux",
+        kernel: read("/proc/sys/kernel/osrelease"),
+        clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        load: read("/proc/loadavg").split(' ').next().unwrap_or_default().to_owned(),
+    }
+}

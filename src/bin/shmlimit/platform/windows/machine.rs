@@ -1,0 +1,38 @@
+//! The machine, the session and the console.
+
+use crate::platform::Machine;
+use ratatui::crossterm::ansi_support::supports_ansi;
+use shmlimit::Attached;
+use shmlimit::tool::console_and_session;
+use std::env;
+
+/// Those of one window take turns as one; without a window, those of one session.
+pub fn session() -> String {
+    let (console, session) = console_and_session();
+    format!("session {session}, console {console:x}")
+}
+
+/// Nobody stops programs here but debuggers, and those do not say so.
+pub fn is_stopped(_one: &Attached) -> bool {
+    false
+}
+
+/// Switches it on if need be: consoles before Windows 10 have no such thing.
+pub fn understands_escapes() -> bool {
+    supports_ansi()
+}
+
+/// The standard library writes Unicode to a console, whatever its code page is.
+pub fn shows_more_than_ascii() -> bool {
+    true
+}
+
+pub fn machine() -> Machine {
+    Machine {
+        processor: env::var("PROCESSOR_IDENTIFIER").unwrap_or_else(|_| env::consts::ARCH.to_owned()),
+        system: "Windows",
+        kernel: String::new(),
+        clock_source: "performance counter".to_owned(),
+        load: String::new(),
+    }
+}

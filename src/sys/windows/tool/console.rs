@@ -1,0 +1,63 @@
+//! What the console tells: keys that interrupt, and its own end.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use windows_sys::Win32::System::Console::{
+    CTRL_BREAK_EVENT, CTRL_C_EVENT, GetConsoleWindow, SetConsoleCtrlHandler,
+};
+use windows_sys::Win32::System::RemoteDesktop::ProcessIdToSessionId;
+use windows_sys::core::BOOL;
+
+use crate::sys::windows::native::check;
+
+type Listener = Box<dyn FnMut(u32) -> bool + Send>;
+
+/// Who is told.
+static LISTENER: Mutex<Option<Listener>> = Mutex::new(None);
+
+fn listener() -> std::sync::MutexGuard<'static, Option<Listener>> {
+    LISTENER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From here on `listener` is told of what the console says (`CTRL_C_EVENT` and so on), on a thread that the system makes
+/// for it; it answers whether that was for it. If not, the system does what it always does: it ends this process.
+pub fn hear_console(tell: impl FnMut(u32) -> bool + Send + 'static) -> io::Result<()> {
+    let before = listener().replace(Box::new(tell));
+    if before.is_some() {
+        return Ok(());
+    }
+    // SAFETY: the function lives as long as the program, may be called by any thread at any time, and does not unwind.
+    check(unsafe { SetConsoleCtrlHandler(Some(handler), 1) })
+}
+
+/// Nobody listens any more.
+pub fn hush_console() {
+    if listener().take().is_some() {
+        // SAFETY: takes back what `hear_console` gave. It fails only if that had failed.
+        unsafe { SetConsoleCtrlHandler(Some(handler), 0) };
+    }
+}
+
+unsafe extern "system" fn handler(event: u32) -> BOOL {
+    let told = listener().as_mut().is_some_and(|tell| tell(event));
+    if told && !matches!(event, CTRL_C_EVENT | CTRL_BREAK_EVENT) {
+        // The window closes, or the user leaves: the process is ended as soon as this returns, or after a few seconds.
+        // Until then it may end in good order.
+        loop {
+            std::thread::park();
+        }
+    }
+    BOOL::from(told)
+}
+
+/// Two numbers that those have in common who were started from one window: the window's, and that of the user's session.
+/// Without a window (a service, a task) the first is 0.
+pub fn console_and_session() -> (usize, u32) {
+    let mut session = 0;
+    // SAFETY: asks for a number, which may be 0.
+    let window = unsafe { GetConsoleWindow() };
+    // SAFETY: `session` is alive and writable; if the call fails it stays 0.
+    unsafe { ProcessIdToSessionId(std::process::id(), &mut session) };
+    (window.addr(), session)
+}

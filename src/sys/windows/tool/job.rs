@@ -1,0 +1,53 @@
+//! A command that ends when this process is killed.
+//!
+//! This process is put in a job of its own, and whatever it starts from then on is in it too, without a moment between.
+//! The job has one handle, here: when that is gone, however this process ended, the system ends all that are in the job.
+
+use std::io;
+use std::os::windows::io::{AsRawHandle, OwnedHandle};
+use std::ptr::null;
+use std::sync::OnceLock;
+
+use windows_sys::Win32::System::JobObjects::{
+    AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectExtendedLimitInformation, SetInformationJobObject,
+};
+use windows_sys::Win32::System::Threading::GetCurrentProcess;
+
+use crate::sys::windows::native::{check, owned};
+
+/// Kept until this process ends: closing it earlier would end this process as well.
+static JOB: OnceLock<OwnedHandle> = OnceLock::new();
+
+/// From here on those that this process starts end with it. To be called by one thread at a time.
+pub fn end_children_with_us() -> io::Result<()> {
+    if let Some(job) = JOB.get() {
+        return set_fate(job, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE);
+    }
+    // SAFETY: neither a name nor attributes are given; what comes back is ours alone.
+    let job = unsafe { owned(CreateJobObjectW(null(), null())) }?;
+    // SAFETY: both handles are open for the whole call.
+    check(unsafe { AssignProcessToJobObject(job.as_raw_handle(), GetCurrentProcess()) })?;
+    let job = JOB.get_or_init(|| job);
+    set_fate(job, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE)
+}
+
+/// What they leave behind may live on: the command has ended by itself.
+pub fn let_children_live() -> io::Result<()> {
+    JOB.get().map_or(Ok(()), |job| set_fate(job, 0))
+}
+
+fn set_fate(job: &OwnedHandle, flags: u32) -> io::Result<()> {
+    let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
+    limits.BasicLimitInformation.LimitFlags = flags;
+    let length = size_of_val(&limits) as u32;
+    // SAFETY: the handle is open; `limits` is what this class is about, of that length, and outlives the call.
+    check(unsafe {
+        SetInformationJobObject(
+            job.as_raw_handle(),
+            JobObjectExtendedLimitInformation,
+            (&raw const limits).cast(),
+            length,
+        )
+    })
+}
