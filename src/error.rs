@@ -174,7 +174,7 @@ pub enum Error {
     },
     /// This operating system cannot keep a promise that sharing a limiter rests on.
     #[error(
-        "limiters cannot be shared on {}: it has no {missing}; use Linux or Windows",
+        "limiters cannot be shared on {}: it lacks {missing}; use Linux or Windows",
         std::env::consts::OS
     )]
     Unsupported {
