@@ -32,7 +32,8 @@ fn sources(folders: &[&str]) -> Vec<Source> {
         rust_files(&root().join(folder), &mut files);
     }
     let source = |path: &PathBuf| {
-        let name = path.strip_prefix(root()).unwrap().to_str().unwrap().replace(std::path::MAIN_SEPARATOR, "/");
+        let name =
+            path.strip_prefix(root()).unwrap().to_str().unwrap().replace(std::path::MAIN_SEPARATOR, "/");
         Source::new(&name, &std::fs::read_to_string(path).unwrap())
     };
     files.iter().map(source).collect()
