@@ -117,7 +117,8 @@ fn p1_p2_a_killed_lock_holder_is_robbed_and_no_grant_is_forgotten_nor_made_up() 
         charged += by_the_victim;
         assert_eq!(seen.resets, 0, "a killed process leaves nothing damaged");
         let held: Vec<_> = (0..PERMITS).map(|_| limiter.try_acquire(&Request::new())).collect();
-        assert!(held.iter().all(Result::is_ok), "kill {kills}: its permits come back: {held:?}");
+        let got = held.iter().filter(|one| one.is_ok()).count();
+        assert_eq!(got as u64, PERMITS, "kill {kills}: its permits come back");
         assert!(limiter.try_acquire(&Request::new()).is_err(), "kill {kills}: and no more of them");
         charged += PERMITS;
     }
@@ -138,7 +139,11 @@ fn role_of_a_victim() {
             let Ok(grant) = limiter.try_acquire(&Request::new()) else { continue };
             let told = ledger.word(thread).fetch_add(1, Ordering::Relaxed);
             // Half of them recorded, half merely given back.
-            if told % 2 == 0 { drop(grant.record(&Outcome::http(200, &[]))) } else { drop(grant.release()) }
+            if told.is_multiple_of(2) {
+                drop(grant.record(&Outcome::http(200, &[])))
+            } else {
+                drop(grant.release())
+            }
         }
     };
     let work = &work;
@@ -230,7 +235,8 @@ fn r131_permits_of_killed_processes_come_back_and_never_too_many_are_out() {
             holder.kill();
         }
         let held: Vec<_> = (0..PERMITS).map(|_| limiter.try_acquire(&Request::new())).collect();
-        assert!(held.iter().all(Result::is_ok), "round {round}: {held:?}");
+        let got = held.iter().filter(|one| one.is_ok()).count();
+        assert_eq!(got as u64, PERMITS, "round {round}: their permits come back");
         assert!(limiter.try_acquire(&Request::new()).is_err(), "round {round}: one too many");
         drop(held);
         let seen = limiter.snapshot().unwrap();
