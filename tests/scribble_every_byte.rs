@@ -30,6 +30,10 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// How many bytes lie between those that are tried. On Windows a sample is: each look at the file takes twenty times as
+/// long under Wine, and none of the code that is tried here is another there.
+const STRIDE: usize = if cfg!(windows) { 61 } else { 1 };
+
 /// Runs `work` on all cores, each with a limiter and a share of the bytes of its own.
 fn on_all_cores(bytes: Range<usize>, work: impl Fn(&mut Fixture, usize) + Sync) {
     on_all_cores_with(false, bytes, work);
@@ -42,9 +46,14 @@ fn on_all_cores_with(watched: bool, bytes: Range<usize>, work: impl Fn(&mut Fixt
             let (work, bytes) = (&work, bytes.clone());
             scope.spawn(move || {
                 let mut fixture = Fixture::with(watched);
-                for byte in bytes.skip(core).step_by(cores) {
+                for byte in bytes.skip(core).step_by(cores * STRIDE) {
                     work(&mut fixture, byte);
                     fixture.restore_all();
+                    if cfg!(windows) {
+                        // Wine keeps what was opened and closed again as long as the limiter's locks are held.
+                        fixture.still_works();
+                        fixture = Fixture::with(watched);
+                    }
                 }
                 fixture.still_works();
             });
@@ -75,7 +84,7 @@ fn p3_every_byte_and_value_of_the_first_pages_for_every_call_of_an_attached_proc
     on_all_cores(0..FIRST, every_call);
     on_all_cores_with(true, layout::LOCK * 8..STATE, every_call);
     let mut fixture = Fixture::new();
-    for byte in fixture.own_slot() {
+    for byte in fixture.own_slot().step_by(STRIDE) {
         for call in ATTACHED {
             (1..=255).for_each(|flip| fixture.try_one(call, byte, flip));
         }
@@ -123,7 +132,7 @@ fn p3_damage_anywhere_sampled() {
     let _watchdog = Watchdog::new("sampled scribbles", Duration::from_secs(600));
     let mut random = Random::seeded("sampled scribbles");
     let mut fixtures = [false, true].map(Fixture::with);
-    for round in 0..12_000 {
+    for round in 0..12_000 / STRIDE {
         let fixture = &mut fixtures[round % 2];
         let call = [Open, DropHandle].into_iter().chain(ATTACHED).nth(random.below(13)).unwrap();
         let spots: Vec<(usize, u64)> = (0..1 + random.below(6))
@@ -151,7 +160,7 @@ fn p3_damage_anywhere_sampled() {
 fn p3_a_file_of_noise_behind_a_good_header() {
     let _watchdog = Watchdog::new("noise", Duration::from_secs(600));
     let mut random = Random::seeded("noise");
-    for round in 0..150 {
+    for round in 0..if cfg!(windows) { 15 } else { 150 } {
         let mut fixture = Fixture::with(round % 4 < 2);
         let first = if round % 2 == 0 { layout::LOCK } else { layout::JOURNAL };
         let noise: Vec<u64> =
@@ -203,7 +212,7 @@ fn p3_a_process_that_scribbles_while_threads_work() {
             scope.spawn(|| {
                 let handle = fixture.limiter.clone();
                 let request = Request::new().timeout(TIMEOUT);
-                for _ in 0..1000 {
+                for _ in 0..1000 / STRIDE {
                     let _ = handle.try_acquire(&request).map(|grant| grant.cancel());
                     let _ = handle.acquire(&request).map(|grant| grant.release());
                     let _ = handle.snapshot();

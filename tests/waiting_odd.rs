@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+/// Long enough to enter the queue, wherever this runs.
+const MOMENT: Duration = Duration::from_millis(if cfg!(windows) { 50 } else { 1 });
+
 /// As if the limiter was made a second after a boot, and then the machine booted again with a wall clock that had gone
 /// back: its time begins where it was, behind the machine's.
 #[test]
@@ -120,12 +123,11 @@ fn when_time_is_over(work: impl FnOnce(&Path, Queued<'_, '_>, &Cell<bool>)) -> u
     let path = segment_path(directory.path());
     let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
     let _permit = limiter.acquire(&Request::new()).unwrap();
-    let timeout = Duration::from_millis(1);
-    let (request, awake) = (Request::new().timeout(timeout), Cell::new(false));
+    let (request, awake) = (Request::new().timeout(MOMENT), Cell::new(false));
     let mut call = queued(&limiter, &request, &awake);
     assert!(poll(&mut call).is_pending());
     let since = Instant::now();
-    while since.elapsed() <= timeout {
+    while since.elapsed() <= MOMENT {
         std::thread::yield_now();
     }
     work(&path, call, &awake);
@@ -156,7 +158,7 @@ fn r132_who_could_not_leave_is_taken_out_when_its_time_is_over() {
     let path = segment_path(directory.path());
     let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
     let permit = limiter.acquire(&Request::new()).unwrap();
-    let (request, awake) = (Request::new().timeout(Duration::from_millis(1)), Cell::new(false));
+    let (request, awake) = (Request::new().timeout(MOMENT), Cell::new(false));
     let mut call = queued(&limiter, &request, &awake);
     assert!(poll(&mut call).is_pending());
     let raw = Raw::map(&path);
@@ -181,7 +183,7 @@ fn r132_who_was_taken_out_because_its_time_is_over_does_not_enter_anew() {
     let directory = directory();
     let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
     let permit = limiter.acquire(&Request::new()).unwrap();
-    let (request, awake) = (Request::new().timeout(Duration::from_millis(1)), Cell::new(false));
+    let (request, awake) = (Request::new().timeout(MOMENT), Cell::new(false));
     let mut call = queued(&limiter, &request, &awake);
     assert!(poll(&mut call).is_pending());
     // As if it was stopped. Who is refused looks for those who are gone.

@@ -31,6 +31,6 @@ pub fn set_access(path: &Path, list: &str) {
 }
 
 /// Opens a file as a scanner does that lets nobody else in.
-pub fn open_alone(path: &Path) -> File {
-    OpenOptions::new().read(true).share_mode(0).open(path).unwrap()
+pub fn open_alone(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).share_mode(0).open(path)
 }
