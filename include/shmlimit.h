@@ -22,8 +22,9 @@
  *            answers, from 16 on it is a failure: nothing was changed, and shmlimit_last_error() says in words what
  *            happened, with which file, and what to do. A number once given never changes its meaning; new ones may
  *            come. What cannot fail returns its value.
- * Strings    UTF-8, ending in NUL, except what a server sent: there anything will do. A returned `const char *` belongs
- *            to the library: it is never NULL unless its comment says so, and you do not free it.
+ * Strings    UTF-8, ending in NUL, on every system, paths too; except what a server sent: there anything will do. A
+ *            returned `const char *` belongs to the library: it is never NULL unless its comment says so, and you do not
+ *            free it.
  * Pointers   NULL is refused where it makes no sense. Any other pointer must be good for as much as its type says;
  *            nothing is kept after the call. Where an answer goes is emptied first, so after a failure, too, you find no
  *            garbage there.
@@ -34,10 +35,10 @@
  * Panics     No Rust panic crosses this border (SHMLIMIT_PANICKED), and nothing unwinds through it.
  * Threads    Every function may be called from any thread at the same time. The library starts none. Messages are kept
  *            for each thread.
- * Fork       Handles work in a forked child: it attaches itself on first use, also if other threads were inside the
- *            library when it forked. Grants do not cross a fork: the child's copies give nothing back (what a child
- *            records of a server counts), and the parent's stay good. Nor do waits: a child that steps one enters the
- *            queue as a call of its own. Close what the child does not need, or let exec or exit do it.
+ * Fork       Where there is one: handles work in a forked child. It attaches itself on first use, also if other threads
+ *            were inside the library when it forked. Grants do not cross a fork: the child's copies give nothing back
+ *            (what a child records of a server counts), and the parent's stay good. Nor do waits: a child that steps one
+ *            enters the queue as a call of its own. Close what the child does not need, or let exec or exit do it.
  * Death      However a process ends, its permits come back, and it leaves the queue.
  * Signals    Nothing here is async-signal-safe: do not call it from a signal handler. A signal does not end a wait, but
  *            makes the request's `stop` be asked at once.
@@ -1142,7 +1143,8 @@ extern "C" {
 const char *shmlimit_last_error(void);
 
 /**
- * The operating system's number (errno) of the last failure in this thread; 0 if it was none of the system's.
+ * The operating system's number (errno, or on Windows what GetLastError says) of the last failure in this thread; 0 if it
+ * was none of the system's.
  */
 int32_t shmlimit_last_errno(void);
 

@@ -86,6 +86,7 @@ static int hear(void)
 
 int main(int argc, char **argv)
 {
+    argv = utf8_arguments(argv);
     shmlimit_options options = {.size = sizeof options};
     size_t at_once = 4;
     uint64_t count = 20;

@@ -1,6 +1,6 @@
 /*
- * What the examples need of the system beside the library: time, sockets and the standard input, on Windows as elsewhere.
- * Include it first. On Windows link with -lws2_32.
+ * What the examples need of the system beside the library: arguments, time, sockets and the standard input, on Windows
+ * as elsewhere. Include it first. On Windows link with -lws2_32.
  */
 #ifndef PORTABLE_H
 #define PORTABLE_H
@@ -12,11 +12,29 @@
 #include <ws2tcpip.h>
 #include <windows.h>
 #include <io.h>
+#include <shellapi.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 typedef SOCKET socket_handle;
 #define NO_SOCKET INVALID_SOCKET
 #define MSG_NOSIGNAL 0
+
+/* The arguments of main as UTF-8, as the library wants texts; what Windows gives to main is not. */
+static inline char **utf8_arguments(char **arguments)
+{
+    int count;
+    wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &count);
+    char **texts = (char **)calloc((size_t)count + 1, sizeof *texts);
+    for (int i = 0; wide != NULL && texts != NULL && i < count; i++) {
+        int room = WideCharToMultiByte(CP_UTF8, 0, wide[i], -1, NULL, 0, NULL, NULL);
+        texts[i] = (char *)malloc((size_t)room);
+        if (texts[i] == NULL)
+            return arguments;
+        WideCharToMultiByte(CP_UTF8, 0, wide[i], -1, texts[i], room, NULL, NULL);
+    }
+    return wide != NULL && texts != NULL ? texts : arguments;
+}
 
 static inline uint64_t now_ns(void)
 {
@@ -85,6 +103,8 @@ static inline int read_input(char *text, size_t room) { return _read(0, text, (u
 
 typedef int socket_handle;
 #define NO_SOCKET (-1)
+
+static inline char **utf8_arguments(char **arguments) { return arguments; }
 
 static inline uint64_t now_ns(void)
 {

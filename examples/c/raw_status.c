@@ -102,6 +102,7 @@ static const char *state(unsigned code, unsigned breaker)
 
 int main(int count, char **arguments)
 {
+    arguments = utf8_arguments(arguments);
     mapped_file file;
     if (count != 3)
         return fputs("usage: raw_status DIRECTORY NAME\n", stderr), 2;

@@ -136,6 +136,7 @@ static void hold(shmlimit_grant grant, uint64_t ns)
 
 int main(int argc, char **argv)
 {
+    argv = utf8_arguments(argv);
     shmlimit_options options = {.size = sizeof options};
     shmlimit_request request = {.size = sizeof request, .stop = stop, .timeout_ns = 5 * SECOND};
     shmlimit_answer answer = {.size = sizeof answer};

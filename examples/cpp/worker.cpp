@@ -164,6 +164,7 @@ static uint64_t number(const std::string &text, double unit) { return uint64_t(s
 
 int main(int argc, char **argv)
 try {
+    argv = utf8_arguments(argv);
     if (argc < 2 || argc % 2 != 0)
         return std::cerr << "usage: worker NAME [--OPTION VALUE]...; options as in worker.c\n", 2;
     std::map<std::string, std::string> given{{"--priority", "background"}, {"--timeout", "5"}, {"--hold", "10"}};

@@ -99,7 +99,8 @@ pub extern "C" fn shmlimit_last_error() -> *const c_char {
     })
 }
 
-/// The operating system's number (errno) of the last failure in this thread; 0 if it was none of the system's.
+/// The operating system's number (errno, or on Windows what GetLastError says) of the last failure in this thread; 0 if it
+/// was none of the system's.
 #[unsafe(no_mangle)]
 pub extern "C" fn shmlimit_last_errno() -> i32 {
     guard(0, || LAST.try_with(|last| last.try_borrow().map_or(0, |last| last.errno)).unwrap_or(0))

@@ -1,12 +1,19 @@
 """What the tests share: a directory of limiters each, and waiting for a state instead of for a time."""
 
 import os
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import shmlimit
+
+
+def unix_only(reason):
+    """For what Windows does not have."""
+    return pytest.mark.skipif(sys.platform == "win32", reason=reason)
+
 
 # A limiter that lets everything through but counts permits; and one that has a single call for an hour.
 PLENTY = {"rate": "1000000/s", "burst": 1000000}

@@ -12,7 +12,7 @@ import pytest
 
 from shmlimit import Blocked, ConfigError, Error, Limiter
 
-from .conftest import state
+from .conftest import state, unix_only
 
 
 def test_leaving_a_block_gives_the_permit_back(one):
@@ -256,6 +256,7 @@ def test_a_grant_cannot_be_copied_pickled_or_made(one):
         assert not grant.done
 
 
+@unix_only("there is no fork")
 def test_r140_after_a_fork_the_child_s_copy_does_nothing(one):
     grant = one.acquire()
     child = os.fork()

@@ -8,14 +8,15 @@ import pytest
 import shmlimit
 from shmlimit import ConfigError, Error, Limiter
 
-from .conftest import PLENTY, eventually
+from .conftest import PLENTY, eventually, unix_only
 
 
 def test_a_limiter_says_its_name_and_place(directory):
     limiter = Limiter("tmdb")
     assert limiter.name == "tmdb"
     assert limiter.directory == directory and isinstance(limiter.directory, Path)
-    assert repr(limiter) == f'<shmlimit.Limiter "tmdb" in "{directory}">'
+    place = str(directory).replace("\\", "\\\\")
+    assert repr(limiter) == f'<shmlimit.Limiter "tmdb" in "{place}">'
     assert not limiter.closed
 
 
@@ -122,6 +123,7 @@ def test_a_file_that_is_none_of_ours_is_left_alone(directory):
     assert path.read_bytes() == b"something else" * 100
 
 
+@unix_only("who may write is not in the mode of a file")
 def test_a_directory_that_anybody_may_write_to_is_not_trusted(tmp_path):
     tmp_path.chmod(0o777)
     with pytest.raises(Error) as raised:
@@ -129,6 +131,7 @@ def test_a_directory_that_anybody_may_write_to_is_not_trusted(tmp_path):
     assert raised.value.code == "directory"
 
 
+@unix_only("a name that is too long is one that is not there, and has no limiters")
 def test_the_system_s_number_is_in_an_error_of_input_and_output(directory):
     (directory / "file").write_text("")
     with pytest.raises(Error) as raised:

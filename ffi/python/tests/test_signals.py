@@ -10,8 +10,9 @@ import pytest
 
 from shmlimit import Limiter
 
-from .conftest import eventually, state
+from .conftest import eventually, state, unix_only
 
+signals = unix_only("a process cannot send another one a signal")
 WAIT = """
 import shmlimit, sys
 limiter = shmlimit.Limiter("one")
@@ -38,6 +39,7 @@ def child(text, **keywords):
 
 
 @pytest.mark.parametrize("way", WAYS)
+@signals
 def test_ctrl_c_ends_a_wait_at_once_and_leaves_the_queue(one, way):
     held = one.acquire()
     waiting = child(WAIT.format(wait=WAYS[way]))
@@ -52,6 +54,7 @@ def test_ctrl_c_ends_a_wait_at_once_and_leaves_the_queue(one, way):
     held.release()
 
 
+@signals
 def test_ctrl_c_ends_asyncio_and_leaves_the_queue(one):
     held = one.acquire()
     text = """
@@ -73,6 +76,7 @@ except KeyboardInterrupt:
     held.release()
 
 
+@signals
 def test_a_signal_with_a_handler_that_returns_does_not_end_the_wait(one):
     held = one.acquire()
     text = """
@@ -93,6 +97,7 @@ with limiter.acquire():
     assert (out, waiting.returncode) == ("granted\n", 0), err
 
 
+@signals
 def test_a_handler_s_exception_ends_the_wait(one):
     held = one.acquire()
     text = """
@@ -112,6 +117,7 @@ except Alarm:
     held.release()
 
 
+@signals
 def test_ctrl_c_reaches_the_main_thread_while_others_wait(one):
     held = one.acquire()
     text = """
@@ -157,13 +163,14 @@ def test_r138_a_child_killed_in_the_queue_is_in_nobody_s_way(one):
     held = one.acquire()
     waiting = child(WAIT.format(wait="limiter.acquire()"))
     eventually(lambda: len(one.snapshot().queue) == 1)
-    waiting.send_signal(signal.SIGKILL)
+    waiting.kill()
     waiting.communicate(timeout=60)
     held.release()
     one.acquire(timeout=30).release()
     assert state(one) == (0, 0, [])
 
 
+@signals
 def test_a_stopped_holder_of_a_permit_keeps_it_and_others_time_out(one):
     text = "import shmlimit; g = shmlimit.Limiter('one').acquire(); print('held', flush=True); input()"
     holder = subprocess.Popen(
