@@ -261,7 +261,11 @@ fn millis(waited: &Duration) -> String {
 
 /// No advice about process 0: a signal to it goes to the caller's own group.
 fn way_on(pid: &u32) -> String {
-    if *pid == 0 { String::new() } else { format!(" It goes on with: kill -CONT {pid}") }
+    match *pid {
+        0 => String::new(),
+        pid if cfg!(windows) => format!(" If it never goes on, end it with: taskkill /F /PID {pid}"),
+        pid => format!(" It goes on with: kill -CONT {pid}"),
+    }
 }
 
 fn hint(source: &io::Error) -> &'static str {

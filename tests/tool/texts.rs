@@ -41,8 +41,9 @@ macro_rules! as_agreed {
     };
 }
 
-fn regex_of(path: &str) -> String {
-    path.replace('.', r"\.")
+/// What matches this path and nothing else.
+pub fn regex_of(path: &str) -> String {
+    path.replace('\\', r"\\").replace('.', r"\.")
 }
 
 /// Some rules, some state.
