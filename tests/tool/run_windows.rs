@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::windows::process::CommandExt;
 use std::process::Stdio;
 use windows_sys::Win32::Foundation::STATUS_CONTROL_C_EXIT;
-use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
+use windows_sys::Win32::System::Console::{AllocConsole, CTRL_BREAK_EVENT, GenerateConsoleCtrlEvent};
 use windows_sys::Win32::System::Threading::CREATE_NEW_PROCESS_GROUP;
 
 const ONE: [&str; 3] = ["one", "--concurrency", "1"];
@@ -23,6 +23,8 @@ fn an_exit_code_is_passed_on_with_all_its_bits() {
 #[test]
 fn ctrl_break_reaches_the_command_and_its_code_comes_back() {
     let home = Home::with(&ONE);
+    // SAFETY: a plain call. It fails if there is a console already, which is as good.
+    unsafe { AllocConsole() };
     // A program that waits, and has nothing against an end.
     let waits = [binary(), "metrics", "--listen", "127.0.0.1:0"];
     let mut child = home

@@ -27,6 +27,11 @@ macro_rules! screen {
             "PID  $1  TIME  $2  TIME$3",
         );
         settings.add_filter(&format!(r"{row}( .*) +[0-9]+$"), "PID  $1  TIME$2  LOOKS");
+        if cfg!(windows) {
+            // There commands are those of another shell.
+            settings.add_filter(r"(?m)^PID  cmd  TIME  (user|background)", "PID  true  TIME  $1");
+            settings.add_filter(r"(?m)^PID  cmd  TIME   ", "PID  sh  TIME   ");
+        }
         settings.bind(|| insta::assert_snapshot!($name, $text));
     };
 }
@@ -50,10 +55,10 @@ fn one_that_is_well_and_unused_is_a_few_lines() {
 fn who_holds_and_who_waits_is_listed() {
     let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "1"]);
     let holder = Holder::new(&home, "web");
-    let nothing = commands::NOTHING;
-    let waiting = [&["run", "web", "--priority", "user", "--"], &nothing[..]].concat();
+    let nothing: &[&str] = if cfg!(unix) { &["true"] } else { &commands::NOTHING };
+    let waiting = [&["run", "web", "--priority", "user", "--"], nothing].concat();
     let mut first = start_waiting(&home, "web", &waiting, &[]);
-    let patient = [&["run", "web", "--cost", "3", "--timeout", "1h", "--"], &nothing[..]].concat();
+    let patient = [&["run", "web", "--cost", "3", "--timeout", "1h", "--"], nothing].concat();
     let mut second = start_waiting(&home, "web", &patient, &[]);
     let text = shown(&home, "web");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -184,7 +189,7 @@ fn watching_goes_on_while_limiters_come_and_go_and_ends_when_nobody_reads() {
     until("web  ready");
     home.tool(&["acquire", "web"]).succeeds();
     until("9 of 10 requests left");
-    std::fs::remove_file(home.path().join("web.shm")).unwrap();
+    home.delete("web");
     until("No limiters yet");
     assert!(!home.names().contains(&"web.shm".to_owned()), "who looks made it again");
     std::fs::write(home.path().join("bad.shm"), "no segment at all").unwrap();
@@ -200,7 +205,7 @@ fn watching_one_that_is_deleted_says_so_and_does_not_make_it_again() {
     let mut until =
         |part: &str| assert!(lines.by_ref().take(MOST).any(|line| line.contains(part)), "no {part:?}");
     until("10 of 10 requests left");
-    std::fs::remove_file(home.path().join("web.shm")).unwrap();
+    home.delete("web");
     until("no limiter \"web\"");
     assert!(!home.names().contains(&"web.shm".to_owned()), "who looks made it again");
     home.tool(&["init", "web", "--rate", "7/day"]).succeeds();
