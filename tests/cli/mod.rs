@@ -3,8 +3,6 @@
 
 use assert_cmd::Command;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
 use tempfile::TempDir;
@@ -23,8 +21,10 @@ impl Home {
     pub fn new() -> Home {
         // In memory where there is such a place, because some tests start many processes.
         let memory = Path::new("/dev/shm");
-        let place = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
-        std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        let place =
+            if cfg!(unix) && memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
+                .unwrap();
+        make_private(place.path());
         Home(place)
     }
 
@@ -73,15 +73,28 @@ impl Home {
     /// The tool as an interactive shell would start it, however the tests were started. Under `nohup`, or in the
     /// background of a script, signals are ignored; without a shell above (cron, a container) the process group is
     /// orphaned and the system stops nobody in it. A test that sends signals would then wait for ever.
+    #[cfg(unix)]
     pub fn as_a_shell_would(&self) -> std::process::Command {
+        use std::os::unix::process::CommandExt;
         let mut command = std::process::Command::new("env");
         command.args(["--default-signal", binary()]).env("SHMLIMIT_DIR", self.path()).process_group(0);
+        command
+    }
+
+    /// The tool as a shell would start it.
+    #[cfg(windows)]
+    pub fn as_a_shell_would(&self) -> std::process::Command {
+        let mut command = std::process::Command::new(binary());
+        command.env("SHMLIMIT_DIR", self.path());
         command
     }
 
     /// Every file with its size and content, to see that nothing changed.
     pub fn contents(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let entries = std::fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
+        // Where a file cannot go before its last user, it has another name meanwhile, and somebody else sweeps it up.
+        let entries =
+            entries.filter(|path| !cfg!(windows) || path.extension().is_none_or(|end| end != "gone"));
         let mut all: Vec<_> = entries
             .map(|path| {
                 let bytes = if path.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
@@ -90,6 +103,15 @@ impl Home {
             .collect();
         all.sort();
         all
+    }
+
+    /// Takes a limiter's file away behind the backs of those who use it; where the system does not, by our own means.
+    pub fn delete(&self, name: &str) {
+        if cfg!(unix) {
+            std::fs::remove_file(self.path().join(format!("{name}.shm"))).unwrap();
+        } else {
+            self.tool(&["rm", name, "--force"]).succeeds();
+        }
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -122,6 +144,18 @@ impl Answer {
         &self.out
     }
 }
+
+/// As a user's own files are, whatever the umask of the tests is.
+#[cfg(unix)]
+pub fn make_private(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = if path.is_dir() { 0o700 } else { 0o600 };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// What is made in a user's own directory is private there.
+#[cfg(windows)]
+pub fn make_private(_path: &Path) {}
 
 pub fn binary() -> &'static str {
     env!("CARGO_BIN_EXE_shmlimit")

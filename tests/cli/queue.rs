@@ -1,11 +1,12 @@
 //! Watching and filling the queue of a limiter.
 #![allow(dead_code)]
 
-use super::{Home, binary};
+use super::Home;
+use super::commands::{READY, run};
 use serde_json::Value;
 use shmlimit::{AcquireError, Grant, Limiter, Request};
 use std::pin::Pin;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::task::{Context, Waker};
 
 /// A `shmlimit run` that holds a permit until it is told to go on.
@@ -13,7 +14,7 @@ pub struct Holder(Child);
 
 impl Holder {
     pub fn new(home: &Home, name: &str) -> Holder {
-        let (child, _, ready) = home.start(&["run", name, "--", "sh", "-c", "echo ready; read -r _"]);
+        let (child, _, ready) = home.start(&run(name, READY));
         assert_eq!(ready, "ready");
         Holder(child)
     }
@@ -44,10 +45,8 @@ pub fn waiting(status: &Value) -> Vec<u32> {
 
 /// Starts the tool in a session of its own, and comes back when it is in the queue.
 pub fn start_waiting(home: &Home, name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Child {
-    let child = Command::new("setsid")
-        .args(["env", "--default-signal", binary()])
+    let child = in_a_session_of_its_own(home)
         .args(arguments)
-        .env("SHMLIMIT_DIR", home.path())
         .env_remove("SHMLIMIT_GROUP")
         .envs(variables.iter().copied())
         .stdout(Stdio::piped())
@@ -56,6 +55,19 @@ pub fn start_waiting(home: &Home, name: &str, arguments: &[&str], variables: &[(
         .unwrap();
     wait_until(home, name, |status| waiting(status).contains(&child.id()));
     child
+}
+
+#[cfg(unix)]
+fn in_a_session_of_its_own(home: &Home) -> std::process::Command {
+    let mut command = std::process::Command::new("setsid");
+    command.args(["env", "--default-signal", super::binary()]).env("SHMLIMIT_DIR", home.path());
+    command
+}
+
+/// Whoever is under the same window takes turns as one: for the tests here that makes no difference.
+#[cfg(windows)]
+fn in_a_session_of_its_own(home: &Home) -> std::process::Command {
+    home.as_a_shell_would()
 }
 
 type Waiter<'l> = Pin<Box<dyn Future<Output = Result<Grant<'l>, AcquireError>> + 'l>>;

@@ -1,15 +1,21 @@
 //! `shmlimit completions`: scripts that the shells take, and that know the names of limiters.
 
-use crate::cli::{Home, binary};
+use crate::cli::Home;
+#[cfg(unix)]
+use crate::cli::binary;
+#[cfg(unix)]
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
 use std::process::{Command, Output};
 
+#[cfg(unix)]
 fn script(home: &Home, shell: &str) -> PathBuf {
     let path = home.path().join(format!("script.{shell}"));
     std::fs::write(&path, home.tool(&["completions", shell]).succeeds()).unwrap();
     path
 }
 
+#[cfg(unix)]
 /// Runs a shell that finds this binary by its name; `None` if there is no such shell here.
 fn shell(home: &Home, name: &str, arguments: &[&str]) -> Option<Output> {
     let folder = Path::new(binary()).parent().unwrap();
@@ -29,11 +35,13 @@ fn shell(home: &Home, name: &str, arguments: &[&str]) -> Option<Output> {
     }
 }
 
+#[cfg(unix)]
 fn words(output: &Output) -> Vec<String> {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     text.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
 }
 
+#[cfg(unix)]
 const BASH: &str = r#"
 source "$1"; shift
 COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*"
@@ -43,6 +51,7 @@ handler=$(complete -p shmlimit | sed 's/.*-F \([^ ]*\).*/\1/')
 printf '%s\n' "${COMPREPLY[@]}"
 "#;
 
+#[cfg(unix)] // a shell of Unix
 #[test]
 fn bash_completes_verbs_options_values_and_names() {
     let home = Home::with(&["my-api", "--rate", "9/s"]);
@@ -67,6 +76,7 @@ fn bash_completes_verbs_options_values_and_names() {
     assert!(!complete(&["completions", "--"]).contains(&"--names".to_owned()), "that is for the scripts");
 }
 
+#[cfg(unix)] // a shell of Unix
 #[test]
 fn fish_completes_verbs_and_names() {
     let home = Home::with(&["my-api", "--rate", "9/s"]);
@@ -84,6 +94,7 @@ fn fish_completes_verbs_and_names() {
     }
 }
 
+#[cfg(unix)] // a shell of Unix
 #[test]
 fn zsh_takes_the_script_and_asks_for_names() {
     let home = Home::with(&["my-api", "--rate", "9/s"]);
@@ -107,7 +118,11 @@ fn zsh_takes_the_script_and_asks_for_names() {
 fn powershell_gets_a_script_too_and_other_shells_a_list() {
     let home = Home::new();
     let text = home.tool(&["completions", "powershell"]).succeeds().to_owned();
-    assert!(text.contains("Register-ArgumentCompleter") && text.contains("doctor"));
+    assert!(
+        text.contains("Register-ArgumentCompleter -Native -CommandName 'shmlimit', 'shmlimit.exe'"),
+        "{text}"
+    );
+    assert!(text.contains("doctor") && !text.contains("--names"), "that is for the scripts");
     home.tool(&["completions", "bsh"]).fails(2, &["bash, zsh, fish, powershell", "'bash'"]);
     home.tool(&["completions"]).fails(2, &["SHELL"]);
 }

@@ -2,6 +2,7 @@
 
 use crate::cli;
 use crate::cli::Home;
+#[cfg(unix)]
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 #[test]
@@ -87,6 +88,7 @@ fn every_sample_file_makes_a_limiter() {
     assert!(count >= 3);
 }
 
+#[cfg(unix)] // Windows has no file system in memory
 #[test]
 fn a_daily_rule_in_memory_is_worth_a_warning() {
     if !std::path::Path::new("/dev/shm").is_dir() {
@@ -106,8 +108,7 @@ fn p4_a_file_that_is_no_segment_is_not_replaced_either() {
     let home = Home::new();
     for content in [b"not a limiter".to_vec(), vec![7; 73_728]] {
         std::fs::write(home.path().join("video.shm"), &content).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        std::fs::set_permissions(home.path().join("video.shm"), mode).unwrap();
+        cli::make_private(&home.path().join("video.shm"));
         home.tool(&["init", "video", "--rate", "1/s", "--replace"]).fails(1, &["left alone", "move it away"]);
         assert_eq!(std::fs::read(home.path().join("video.shm")).unwrap(), content);
     }
@@ -137,6 +138,7 @@ fn a_limiter_that_limits_nothing_is_worth_a_warning() {
     assert_eq!(home.tool(&["init", "few", "--concurrency", "2"]).err, "");
 }
 
+#[cfg(unix)] // modes; lists of access are tested with the library
 #[test]
 fn files_are_private_unless_shared_with_a_group() {
     let home = Home::with(&["mine", "--rate", "1/s"]);
@@ -154,6 +156,7 @@ fn files_are_private_unless_shared_with_a_group() {
 }
 
 /// What fails for want of room must fail before anything has happened to the limiter that is there.
+#[cfg(unix)] // mounts
 #[test]
 fn a_replacement_that_does_not_fit_the_disk_leaves_the_limiter_alone() {
     let home = Home::new();

@@ -1,9 +1,11 @@
 //! The command-line tool as its users have it: the real binary, verb by verb. One program for all of them, because eighty
 //! small ones take minutes to build.
-#![cfg(all(feature = "cli", target_os = "linux"))]
+#![cfg(all(feature = "cli", any(target_os = "linux", windows)))]
 
 #[path = "../cli/mod.rs"]
 mod cli;
+#[path = "../cli/commands.rs"]
+mod commands;
 #[path = "../cli/queue.rs"]
 mod queue;
 #[allow(dead_code)] // others use the rest
@@ -11,33 +13,52 @@ mod queue;
 mod raw;
 #[path = "../cli/web.rs"]
 mod web;
+#[cfg(unix)] // tmux
 #[path = "../cli/window.rs"]
 mod window;
 
-use cli::{Home, binary};
+use cli::Home;
+#[cfg(unix)]
+use cli::binary;
 
 mod bad_input;
+#[cfg(unix)] // looks for processes in /proc, and kills by signals
 mod bench;
 mod completions;
+#[cfg(unix)] // looks for processes in /proc, kills by signals, needs tmux
 mod demo;
+#[cfg(unix)] // modes, owners, stopped processes
 mod doctor;
+#[cfg(unix)] // modes and owners
 mod doctor_damage;
 mod health;
 mod init;
 mod json;
 mod log;
+#[cfg(unix)] // manual pages are for Unix
 mod man;
 mod metrics;
+#[cfg(unix)] // ended by signals
 mod metrics_http;
 mod rm;
+#[cfg(unix)] // signals, ptys, and commands that are scripts for sh
 mod run;
+mod run_anywhere;
+#[cfg(unix)] // descriptors, and commands that are scripts for sh
 mod run_outcomes;
+#[cfg(unix)] // commands that are scripts for sh
 mod run_retries;
+#[cfg(unix)] // ptys, and commands that are scripts for sh
 mod run_streams;
+#[cfg(windows)] // its console, its exit codes, its jobs
+mod run_windows;
 mod status;
 mod texts;
+#[cfg(unix)] // tmux
 mod top;
+#[cfg(unix)] // sessions and FIFOs
 mod turns;
 mod typos;
 mod verbs;
+#[cfg(unix)] // ptys and signals
 mod waiting;

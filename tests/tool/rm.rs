@@ -1,6 +1,7 @@
 //! `shmlimit rm`: a limiter goes, unless somebody uses it.
 
 use crate::cli::Home;
+use crate::commands::{READY, SHELL, run};
 use crate::queue::{Holder, open, start_waiting};
 use crate::raw;
 use serde_json::Value;
@@ -22,7 +23,7 @@ fn one_in_use_is_left_alone_with_the_users_named() {
     let home = Home::with(&["api", "--concurrency", "2"]);
     let before = home.names();
     let holder = Holder::new(&home, "api");
-    home.tool(&["rm", "api"]).fails(75, &["in use by sh (", "rm api --force"]);
+    home.tool(&["rm", "api"]).fails(75, &[&format!("in use by {SHELL} ("), "rm api --force"]);
     let json = home.tool(&["rm", "api", "--json"]);
     let line: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(
@@ -47,7 +48,7 @@ fn what_can_be_removed_is_removed_though_another_cannot() {
 #[test]
 fn the_dead_do_not_keep_a_limiter() {
     let home = Home::with(&["api", "--concurrency", "2"]);
-    let (mut child, _out, _) = home.start(&["run", "api", "--", "sh", "-c", "echo ready; exec sleep 60"]);
+    let (mut child, _out, _) = home.start(&run("api", READY));
     child.kill().unwrap();
     child.wait().unwrap();
     home.tool(&["rm", "api"]).succeeds();
@@ -111,6 +112,7 @@ fn p5_what_is_no_segment_stays_even_by_force() {
     let home = Home::with(&["api", "--rate", "9/s"]);
     let outside = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(home.path().join("letter.shm"), "dear").unwrap();
+    #[cfg(unix)] // elsewhere links are for administrators
     std::os::unix::fs::symlink(outside.path(), home.path().join("link.shm")).unwrap();
     let before = home.contents();
     for name in ["letter", "link"] {

@@ -18,30 +18,6 @@ fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed())
 }
 
-#[test]
-fn on_a_fresh_machine_the_preset_just_works() {
-    let home = Home::new();
-    let place = home.path().join("new");
-    let answer = home.tool(&["--dir", place.to_str().unwrap(), "run", "tmdb", "--", "echo", "hello"]);
-    assert_eq!(answer.succeeds(), "hello\n");
-    let answer = home.tool(&["--dir", place.to_str().unwrap(), "status", "--json"]);
-    let line: serde_json::Value = serde_json::from_str(answer.succeeds()).unwrap();
-    assert_eq!(line["concurrency"], 4);
-    let rule = &line["rules"][0];
-    assert_eq!((&rule["limit"], &rule["capacity"]), (&35.into(), &35.into()));
-    assert_eq!(rule["period_ns"], 1_000_000_000_u64);
-}
-
-#[test]
-fn the_exit_code_is_the_commands() {
-    let home = Home::with(&ONE);
-    for code in [0, 1, 2, 75, 255] {
-        let answer = home.tool(&["run", "one", "--", "sh", "-c", &format!("exit {code}")]);
-        assert_eq!(answer.code, code);
-        assert_eq!(answer.err, "");
-    }
-}
-
 /// The permit may be stuck behind a stopped process; that is not what the command answered.
 #[test]
 fn the_exit_code_is_the_commands_even_if_the_permit_cannot_be_given_back() {
@@ -70,20 +46,6 @@ fn death_by_a_signal_is_told_as_a_shell_tells_it() {
             home.as_a_shell_would().args(["run", "one", "--", "sh", "-c", &script]).status().unwrap();
         assert_eq!(status.code(), Some(code));
     }
-}
-
-#[test]
-fn what_cannot_be_started_gives_back_what_it_took() {
-    let home = Home::with(&["few", "--rate", "2/day", "--concurrency", "1"]);
-    let script = home.path().join("script");
-    std::fs::write(&script, "no program").unwrap();
-    for _ in 0..3 {
-        home.tool(&["run", "few", "--", "no-such-command"]).fails(127, &["no-such-command"]);
-        home.tool(&["run", "few", "--", script.to_str().unwrap()]).fails(126, &["script"]);
-    }
-    let status = home.status("few");
-    assert_eq!(status["rules"][0]["remaining"], 2);
-    assert_eq!(status["in_flight"], 0);
 }
 
 #[test]
@@ -159,35 +121,6 @@ fn a_signal_that_ends_the_command_ends_the_wait() {
 }
 
 #[test]
-fn r113_when_shmlimit_is_killed_its_permit_comes_back_and_the_command_ends_too() {
-    let home = Home::with(&ONE);
-    let (mut child, mut out, _) =
-        home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _; echo alive"]);
-    home.tool(&["acquire", "one", "--now"]).fails(75, &["one", "the only permit is out"]);
-    // Kept open, so that nothing but the death of its parent ends the command.
-    let _stdin = child.stdin.take();
-    child.kill().unwrap();
-    assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGKILL as i32));
-    home.tool(&["acquire", "one", "--timeout", "60s"]).succeeds();
-    let mut rest = String::new();
-    out.read_to_string(&mut rest).unwrap();
-    assert_eq!(rest, "");
-}
-
-#[test]
-fn r145_a_refusal_by_the_bound_of_the_background_does_not_say_that_all_permits_are_out() {
-    let home = Home::new();
-    let file = home.path().join("api.toml");
-    std::fs::write(&file, "concurrency = 4\nconcurrency_background = 1\n").unwrap();
-    home.tool(&["init", "api", "--config", file.to_str().unwrap()]).succeeds();
-    let (mut holder, _out, _) = home.start(&["run", "api", "--", "sh", "-c", "echo ready; read -r _"]);
-    home.tool(&["acquire", "api", "--now"]).fails(75, &["no permit is free", "1 for the background"]);
-    home.tool(&["acquire", "api", "--now", "--priority", "user"]).succeeds();
-    drop(holder.stdin.take());
-    holder.wait().unwrap();
-}
-
-#[test]
 fn a_stop_from_the_terminal_stops_both_and_a_continue_continues_both() {
     let home = Home::with(&ONE);
     let (mut child, mut out, _) =
@@ -218,14 +151,6 @@ fn nothing_is_granted_to_a_wait_that_was_interrupted() {
     drop(holder.stdin.take());
     holder.wait().unwrap();
     assert_eq!(home.status("one")["in_flight"], 0);
-}
-
-#[test]
-fn a_timeout_that_cannot_be_met_is_refused_and_nothing_runs() {
-    let home = Home::with(&["slow", "--rate", "1/day"]);
-    home.tool(&["run", "slow", "--", "true"]).succeeds();
-    let refused = home.tool(&["run", "slow", "--timeout", "5s", "--", "echo", "ran"]);
-    refused.fails(75, &["slow", "refused", "rule token_bucket", "try again in 2"]);
 }
 
 #[test]
@@ -318,25 +243,6 @@ fn an_interrupt_typed_at_the_terminal_reaches_the_command_once() {
     }
     let typed = type_interrupts(&[&[binary(), "run", "one", "--"], &python[..]].concat(), &home).unwrap();
     assert!(right(&typed), "{typed:#?}");
-}
-
-/// A lower bound, which no busy machine can break.
-#[test]
-fn r25_calls_through_a_leaky_bucket_go_out_evenly() {
-    let gap = std::time::Duration::from_millis(200);
-    for verb in [&["run", "even", "--", "true"][..], &["acquire", "even"]] {
-        let home = Home::with(&["even", "--rate", "5/s", "--burst", "5", "--algorithm", "leaky_bucket"]);
-        let began = std::time::Instant::now();
-        for _ in 0..3 {
-            home.tool(verb).succeeds();
-        }
-        assert!(began.elapsed() >= 2 * gap, "{verb:?}: {:?}", began.elapsed());
-    }
-    let home = Home::with(&["even", "--rate", "5/h", "--burst", "5", "--algorithm", "leaky_bucket"]);
-    home.tool(&["acquire", "even", "--now"]).succeeds();
-    let answer = home.tool(&["acquire", "even", "--now", "--json"]);
-    let line: serde_json::Value = serde_json::from_str(answer.succeeds()).unwrap();
-    assert!(line["delay_ns"].as_u64().unwrap() > 600_000_000_000, "{line}: --now does not wait");
 }
 
 /// Who looks wants to know who calls, and not by whose help (R136).

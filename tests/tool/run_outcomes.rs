@@ -29,48 +29,6 @@ fn records(options: &[&str], script: &str, wanted: Value) -> Answer {
 }
 
 #[test]
-fn without_an_option_no_end_is_recorded_and_nothing_is_said() {
-    for code in [0, 1, 6, 7, 22, 28, 75, 255] {
-        let answer = records(&[], &format!("exit {code}"), json!({}));
-        assert_eq!((answer.code, answer.err.as_str()), (code, ""));
-    }
-}
-
-#[test]
-fn an_exit_code_says_what_it_is_mapped_to() {
-    let map = ["--exit", "3=503", "--exit", "4=dns,5=none", "--exit", "6=404"];
-    for (code, wanted) in [
-        (0, json!({"200": 1})),
-        (1, json!({})),
-        (3, json!({"503": 1})),
-        (4, json!({"dns": 1})),
-        (5, json!({})),
-        (6, json!({"404": 1})),
-        (75, json!({"429": 1})),
-    ] {
-        assert_eq!(records(&map, &format!("exit {code}"), wanted).code, code);
-    }
-    records(&["--exit", "0=none"], "exit 0", json!({}));
-    records(&["--exit", "75=none"], "exit 75", json!({}));
-    records(&["--exit", "2=ok", "--exit", "2=500"], "exit 2", json!({"500": 1}));
-    // A signal is no exit code.
-    assert_eq!(records(&["--exit", "143=503"], "kill -TERM $$", json!({})).code, 143);
-}
-
-#[test]
-fn a_map_that_is_none_is_refused_before_anything_runs() {
-    let home = Home::with(&ONE);
-    for wrong in ["22", "22=fine", "256=ok", "wgot"] {
-        run(&home, &["--exit", wrong], "echo ran").fails(2, &["--exit"]);
-    }
-    run(&home, &["--status-from", "no group"], "echo ran").fails(2, &["group"]);
-    run(&home, &["--status-from", "(open"], "echo ran").fails(2, &["--status-from"]);
-    run(&home, &["--status-fd", "2"], "echo ran").fails(2, &["--status-fd"]);
-    run(&home, &["--status-in", "stdout"], "echo ran").fails(2, &["--status-from"]);
-    assert_eq!(home.status("one")["counts"]["granted"], 0);
-}
-
-#[test]
 fn curl_that_finds_nobody_is_a_failed_connection_and_its_404_says_nothing() {
     let home = Home::with(&ONE);
     let web = Web::start(&[

@@ -1,10 +1,11 @@
 //! `status` for people: limiters as real commands leave them, and `--watch`.
 
 use crate::cli::{Home, binary};
+use crate::commands;
 use crate::queue::{Holder, start_waiting};
+use crate::texts::regex_of;
+#[cfg(unix)]
 use crate::window::Window;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
@@ -13,7 +14,7 @@ macro_rules! screen {
     ($home:expr, $name:expr, $text:expr) => {
         let mut settings = insta::Settings::clone_current();
         settings.set_prepend_module_to_snapshot(true);
-        settings.add_filter($home.path().to_str().unwrap(), "DIRECTORY");
+        settings.add_filter(&regex_of($home.path().to_str().unwrap()), "DIRECTORY");
         settings.add_filter(r"\b(for|in|each) [0-9.]+(ms|s|m|h|d)([0-9]+[smh])?", "$1 TIME");
         settings.add_filter(r"[0-9]+(ms|s|m) ago", "TIME ago");
         settings.add_filter(r"by shmlimit \([0-9]+\)", "by shmlimit (PID)");
@@ -26,6 +27,11 @@ macro_rules! screen {
             "PID  $1  TIME  $2  TIME$3",
         );
         settings.add_filter(&format!(r"{row}( .*) +[0-9]+$"), "PID  $1  TIME$2  LOOKS");
+        if cfg!(windows) {
+            // There commands are those of another shell.
+            settings.add_filter(r"(?m)^PID  cmd  TIME  (user|background)", "PID  true  TIME  $1");
+            settings.add_filter(r"(?m)^PID  cmd  TIME   ", "PID  sh  TIME   ");
+        }
         settings.bind(|| insta::assert_snapshot!($name, $text));
     };
 }
@@ -49,10 +55,11 @@ fn one_that_is_well_and_unused_is_a_few_lines() {
 fn who_holds_and_who_waits_is_listed() {
     let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "1"]);
     let holder = Holder::new(&home, "web");
-    let waiting = ["run", "web", "--priority", "user", "--", "true"];
+    let nothing: &[&str] = if cfg!(unix) { &["true"] } else { &commands::NOTHING };
+    let waiting = [&["run", "web", "--priority", "user", "--"], nothing].concat();
     let mut first = start_waiting(&home, "web", &waiting, &[]);
-    let mut second =
-        start_waiting(&home, "web", &["run", "web", "--cost", "3", "--timeout", "1h", "--", "true"], &[]);
+    let patient = [&["run", "web", "--cost", "3", "--timeout", "1h", "--"], nothing].concat();
+    let mut second = start_waiting(&home, "web", &patient, &[]);
     let text = shown(&home, "web");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     screen!(home, "queue", text);
@@ -182,7 +189,7 @@ fn watching_goes_on_while_limiters_come_and_go_and_ends_when_nobody_reads() {
     until("web  ready");
     home.tool(&["acquire", "web"]).succeeds();
     until("9 of 10 requests left");
-    std::fs::remove_file(home.path().join("web.shm")).unwrap();
+    home.delete("web");
     until("No limiters yet");
     assert!(!home.names().contains(&"web.shm".to_owned()), "who looks made it again");
     std::fs::write(home.path().join("bad.shm"), "no segment at all").unwrap();
@@ -198,7 +205,7 @@ fn watching_one_that_is_deleted_says_so_and_does_not_make_it_again() {
     let mut until =
         |part: &str| assert!(lines.by_ref().take(MOST).any(|line| line.contains(part)), "no {part:?}");
     until("10 of 10 requests left");
-    std::fs::remove_file(home.path().join("web.shm")).unwrap();
+    home.delete("web");
     until("no limiter \"web\"");
     assert!(!home.names().contains(&"web.shm".to_owned()), "who looks made it again");
     home.tool(&["init", "web", "--rate", "7/day"]).succeeds();
@@ -217,7 +224,7 @@ fn watching_as_json_is_a_line_for_each_limiter_each_time() {
     }
     home.tool(&["acquire", "web"]).succeeds();
     while next()["counts"]["granted"] != 1 {}
-    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
+    child.kill().unwrap();
     child.wait().unwrap();
 }
 
@@ -237,6 +244,7 @@ fn how_often_to_look_is_a_time_and_a_name_is_a_name() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
+#[cfg(unix)] // tmux
 #[test]
 fn on_a_terminal_it_is_drawn_in_place_fits_any_window_and_leaves_it_clean() {
     let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "3"]);

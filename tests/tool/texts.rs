@@ -35,14 +35,21 @@ macro_rules! as_agreed {
         settings.add_filter(r"closed for \d[\d.hms]*s\b", "closed for [TIME]");
         settings.add_filter(r"wait \d[\d.hms]*s\b", "wait [TIME]");
         settings.add_filter(r"\(\d+\) \d[\d.hmns]*s ago", "([PID]) [TIME] ago");
+        if cfg!(windows) {
+            settings.add_filter(r"\[DIR\]\\", "[DIR]/");
+            settings.add_filter(r"%ProgramData%\\AniVault", "/var/run/anivault, /var/tmp/anivault-UID");
+            settings.add_filter(r": [^:]+ \(os error [23]\)", ": No such file or directory (os error 2)");
+            settings.add_filter(r"net localgroup ([a-z-]+) /add", "groupadd $1");
+        }
         settings.set_prepend_module_to_snapshot(true);
         settings.set_omit_expression(true);
         settings.bind(|| insta::assert_snapshot!($name, transcript(home, $commands)));
     };
 }
 
-fn regex_of(path: &str) -> String {
-    path.replace('.', r"\.")
+/// What matches this path and nothing else.
+pub fn regex_of(path: &str) -> String {
+    path.replace('\\', r"\\").replace('.', r"\.")
 }
 
 /// Some rules, some state.
@@ -121,7 +128,6 @@ fn init_says_what_there_is_now() {
             &["init", "api", "--rate", "50/10s"],
             &["init", "api", "--rate", "50/10s", "--fairness", "fifo", "--replace"],
             &["init", "tmdb", "--offline"],
-            &["init", "daily", "--rate", "1000/day"],
             &["init", "new"],
             &["init", "new", "--rate", "35"],
             &["init", "new", "--rate", "0/s"],

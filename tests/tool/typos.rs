@@ -45,7 +45,7 @@ fn a_slip_is_answered_with_the_near_word() {
         said.for_each(|line| writeln!(table, "{line}").unwrap());
     }
     let mut settings = insta::Settings::clone_current();
-    settings.add_filter(&home.path().to_str().unwrap().replace('.', r"\."), "DIR");
+    settings.add_filter(&crate::texts::regex_of(home.path().to_str().unwrap()), "DIR");
     settings.bind(|| insta::assert_snapshot!("typos", table));
 }
 

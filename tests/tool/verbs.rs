@@ -1,6 +1,7 @@
 //! `acquire`, `status` and what is common to all verbs.
 
 use crate::cli::{Home, binary};
+use crate::commands::{READY, SHELL, run};
 use std::process::{Command, Stdio};
 
 #[test]
@@ -73,11 +74,19 @@ fn with_nothing_there_status_gives_a_hint_and_makes_nothing() {
 #[test]
 fn status_shows_rules_permits_and_participants() {
     let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "3"]);
-    let (mut child, _out, _) = home.start(&["run", "web", "--", "sh", "-c", "echo ready; read -r _"]);
+    let (mut child, _out, _) = home.start(&run("web", READY));
     let screen = home.tool(&["status", "web"]);
     let screen = screen.succeeds();
-    for part in ["web", "token_bucket", "9 of 10 requests left", "10 per 1d", "1 of 3", "PID", " sh ", "██"]
-    {
+    for part in [
+        "web",
+        "token_bucket",
+        "9 of 10 requests left",
+        "10 per 1d",
+        "1 of 3",
+        "PID",
+        &format!(" {SHELL} "),
+        "██",
+    ] {
         assert!(screen.contains(part), "{part:?} is not in: {screen}");
     }
     assert!(screen.contains(&child.id().to_string()) && screen.contains(home.path().to_str().unwrap()));
@@ -93,7 +102,7 @@ fn status_shows_rules_permits_and_participants() {
 #[test]
 fn permits_of_the_dead_do_not_look_lost() {
     let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "1"]);
-    let (mut child, _out, _) = home.start(&["run", "web", "--", "sh", "-c", "echo ready; read -r _"]);
+    let (mut child, _out, _) = home.start(&run("web", READY));
     assert_eq!(home.status("web")["held_by_dead"], 0);
     assert!(!home.tool(&["status", "web"]).succeeds().contains("dead"));
     child.kill().unwrap();
@@ -108,7 +117,7 @@ fn permits_of_the_dead_do_not_look_lost() {
 fn the_keys_of_json_are_stable_and_documented() {
     let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "3"]);
     home.tool(&["init", "api", "--rate", "5000/h", "--algorithm", "gcra"]).succeeds();
-    let (mut child, _out, _) = home.start(&["run", "web", "--", "sh", "-c", "echo ready; read -r _"]);
+    let (mut child, _out, _) = home.start(&run("web", READY));
     let answer = home.tool(&["status", "--json"]);
     let lines: Vec<serde_json::Value> =
         answer.succeeds().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -162,6 +171,7 @@ fn a_reader_that_goes_away_is_success() {
     }
 }
 
+#[cfg(unix)] // a device that is always full
 #[test]
 fn an_answer_that_cannot_be_written_is_a_failure() {
     let home = Home::with(&["web", "--rate", "10/day"]);

@@ -15,7 +15,7 @@ use std::time::Duration;
 ///
 /// Without a verb: status.
 #[derive(Debug, Parser)]
-#[command(version, infer_subcommands = false, after_help = EXIT_CODES)]
+#[command(version, bin_name = "shmlimit", infer_subcommands = false, after_help = EXIT_CODES)]
 pub struct Args {
     #[command(flatten)]
     pub place: Place,

@@ -36,7 +36,7 @@ pub fn run(place: &Place, args: &Completions) -> Result<ExitCode, Failure> {
         (Some(which), _) => names(place, which),
         (None, Some("zsh")) => zsh(),
         (None, Some("fish")) => plain(Shell::Fish) + &fish_names(),
-        (None, Some("powershell")) => plain(Shell::PowerShell),
+        (None, Some("powershell")) => powershell(),
         _ => plain(Shell::Bash) + &bash_names(),
     };
     output::text(&text)?;
@@ -129,6 +129,13 @@ complete -F _shmlimit_names -o bashdefault -o default shmlimit
         cases(false),
         cases(true)
     )
+}
+
+/// On Windows the command may be typed with its ending. The option for the scripts alone is not offered.
+fn powershell() -> String {
+    let script = plain(Shell::PowerShell)
+        .replace("-CommandName 'shmlimit' ", "-CommandName 'shmlimit', 'shmlimit.exe' ");
+    script.lines().filter(|line| !line.contains("'--names'")).map(|line| format!("{line}\n")).collect()
 }
 
 fn fish_names() -> String {

@@ -9,6 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 const CHECK: &str = "files";
+/// Where a mapped file cannot be deleted it has this ending until its last user leaves.
+const GONE: &str = ".gone";
 /// Nobody needs so long to make a limiter.
 const OLD: Duration = Duration::from_secs(60);
 
@@ -21,8 +23,14 @@ pub fn check(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
         if is_temporary(&name) {
             let Some(left) = std::fs::symlink_metadata(&path).ok().filter(is_left_over) else { continue };
             let ours = platform::is_left_by_us(&left);
-            let finding = Finding::warn(CHECK, &name, "was left by a process killed while it made a limiter")
-                .advice(if ours { "remove it: shmlimit doctor --fix" } else { "its owner may remove it" });
+            let how = match name.ends_with(GONE) {
+                true => "is left of a limiter that was removed while it was in use",
+                false => "was left by a process killed while it made a limiter",
+            };
+            let finding = Finding::warn(CHECK, &name, how).advice(match ours {
+                true => "remove it: shmlimit doctor --fix",
+                false => "its owner may remove it",
+            });
             findings.push(finding.repaired(fix && ours, || {
                 std::fs::remove_file(&path).map_err(|error| error.to_string())?;
                 Ok("removed".to_owned())
@@ -75,9 +83,10 @@ fn is_one_of_ours(name: &str) -> bool {
     name == GATE || LimiterName::of_file(name).is_some()
 }
 
-/// `.shmlimit-PID-TIME.tmp`.
+/// `.shmlimit-PID-TIME.tmp`, or `.gone`.
 fn is_temporary(name: &str) -> bool {
-    let inner = name.strip_prefix(".shmlimit-").and_then(|rest| rest.strip_suffix(".tmp"));
+    let whole = name.strip_suffix(".tmp").or_else(|| name.strip_suffix(GONE));
+    let inner = whole.and_then(|whole| whole.strip_prefix(".shmlimit-"));
     let Some((pid, time)) = inner.and_then(|inner| inner.split_once('-')) else { return false };
     let all = |text: &str, is: fn(&u8) -> bool| !text.is_empty() && text.as_bytes().iter().all(is);
     all(pid, u8::is_ascii_digit) && all(time, u8::is_ascii_hexdigit)

@@ -83,7 +83,7 @@ pub enum Source<'s> {
     /// Something to read, or the end.
     Inlet(&'s Inlet),
     /// Room to write.
-    Room(Which),
+    Room(#[cfg_attr(windows, expect(dead_code, reason = "nobody can tell there"))] Which),
     /// News of the command.
     Command(&'s News),
 }

@@ -1,0 +1,202 @@
+//! `shmlimit run`, as far as it is the same on every platform.
+
+use crate::cli::{Answer, Home, binary};
+use crate::commands::{NOTHING, READY, READY_THEN_ALIVE, SAYS_HELLO, run, script};
+use serde_json::{Value, json};
+use std::io::Read;
+
+/// One call at a time, and no rule in the way.
+const ONE: [&str; 3] = ["one", "--concurrency", "1"];
+
+/// How often each code was recorded.
+fn codes(home: &Home) -> Value {
+    let status = home.status("one");
+    assert_eq!(status["in_flight"], 0);
+    status["counts"]["codes"].clone()
+}
+
+/// Runs a line of shell as the command.
+fn run_with(home: &Home, options: &[&str], line: &str) -> Answer {
+    home.tool(&[&["run", "one"], options, &["--"], &script(line)].concat())
+}
+
+/// What one run with these options records.
+#[track_caller]
+fn records(options: &[&str], line: &str, wanted: Value) -> Answer {
+    let home = Home::with(&ONE);
+    let answer = run_with(&home, options, line);
+    assert_eq!(codes(&home), wanted, "{options:?} {line:?}: {}", answer.err);
+    answer
+}
+
+#[test]
+fn on_a_fresh_machine_the_preset_just_works() {
+    let home = Home::new();
+    let place = home.path().join("new");
+    let answer =
+        home.tool(&[&["--dir", place.to_str().unwrap(), "run", "tmdb", "--"][..], &SAYS_HELLO].concat());
+    assert_eq!(answer.succeeds().trim_end(), "hello");
+    let answer = home.tool(&["--dir", place.to_str().unwrap(), "status", "--json"]);
+    let line: serde_json::Value = serde_json::from_str(answer.succeeds()).unwrap();
+    assert_eq!(line["concurrency"], 4);
+    let rule = &line["rules"][0];
+    assert_eq!((&rule["limit"], &rule["capacity"]), (&35.into(), &35.into()));
+    assert_eq!(rule["period_ns"], 1_000_000_000_u64);
+}
+
+#[test]
+fn the_exit_code_is_the_commands() {
+    let home = Home::with(&ONE);
+    for code in [0, 1, 2, 75, 255] {
+        let answer = home.tool(&run("one", script(&format!("exit {code}"))));
+        assert_eq!(answer.code, code);
+        assert_eq!(answer.err, "");
+    }
+}
+
+#[test]
+fn what_cannot_be_started_gives_back_what_it_took() {
+    let home = Home::with(&["few", "--rate", "2/day", "--concurrency", "1"]);
+    let bad = home.path().join("script.exe");
+    std::fs::write(&bad, "no program").unwrap();
+    for _ in 0..3 {
+        home.tool(&["run", "few", "--", "no-such-command"]).fails(127, &["no-such-command"]);
+        home.tool(&["run", "few", "--", bad.to_str().unwrap()]).fails(126, &["script"]);
+    }
+    let status = home.status("few");
+    assert_eq!(status["rules"][0]["remaining"], 2);
+    assert_eq!(status["in_flight"], 0);
+}
+
+#[test]
+fn r113_when_shmlimit_is_killed_its_permit_comes_back_and_the_command_ends_too() {
+    let home = Home::with(&ONE);
+    let (mut child, mut out, _) = home.start(&run("one", READY_THEN_ALIVE));
+    home.tool(&["acquire", "one", "--now"]).fails(75, &["one", "the only permit is out"]);
+    // Kept open, so that nothing but the death of its parent ends the command.
+    let _stdin = child.stdin.take();
+    child.kill().unwrap();
+    assert!(!child.wait().unwrap().success());
+    home.tool(&["acquire", "one", "--timeout", "60s"]).succeeds();
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "");
+}
+
+#[test]
+fn r145_a_refusal_by_the_bound_of_the_background_does_not_say_that_all_permits_are_out() {
+    let home = Home::new();
+    let file = home.path().join("api.toml");
+    std::fs::write(&file, "concurrency = 4\nconcurrency_background = 1\n").unwrap();
+    home.tool(&["init", "api", "--config", file.to_str().unwrap()]).succeeds();
+    let (mut holder, _out, _) = home.start(&run("api", READY));
+    home.tool(&["acquire", "api", "--now"]).fails(75, &["no permit is free", "1 for the background"]);
+    home.tool(&["acquire", "api", "--now", "--priority", "user"]).succeeds();
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+}
+
+#[test]
+fn a_timeout_that_cannot_be_met_is_refused_and_nothing_runs() {
+    let home = Home::with(&["slow", "--rate", "1/day"]);
+    home.tool(&run("slow", NOTHING)).succeeds();
+    let refused = home.tool(&[&["run", "slow", "--timeout", "5s", "--"][..], &NOTHING].concat());
+    refused.fails(75, &["slow", "refused", "rule token_bucket", "try again in 2"]);
+}
+
+/// A lower bound, which no busy machine can break.
+#[test]
+fn r25_calls_through_a_leaky_bucket_go_out_evenly() {
+    let gap = std::time::Duration::from_millis(200);
+    for verb in [run("even", NOTHING), vec!["acquire", "even"]] {
+        let home = Home::with(&["even", "--rate", "5/s", "--burst", "5", "--algorithm", "leaky_bucket"]);
+        let began = std::time::Instant::now();
+        for _ in 0..3 {
+            home.tool(&verb).succeeds();
+        }
+        assert!(began.elapsed() >= 2 * gap, "{verb:?}: {:?}", began.elapsed());
+    }
+    let home = Home::with(&["even", "--rate", "5/h", "--burst", "5", "--algorithm", "leaky_bucket"]);
+    home.tool(&["acquire", "even", "--now"]).succeeds();
+    let answer = home.tool(&["acquire", "even", "--now", "--json"]);
+    let line: serde_json::Value = serde_json::from_str(answer.succeeds()).unwrap();
+    assert!(line["delay_ns"].as_u64().unwrap() > 600_000_000_000, "{line}: --now does not wait");
+}
+
+#[test]
+fn without_an_option_no_end_is_recorded_and_nothing_is_said() {
+    for code in [0, 1, 6, 7, 22, 28, 75, 255] {
+        let answer = records(&[], &format!("exit {code}"), json!({}));
+        assert_eq!((answer.code, answer.err.as_str()), (code, ""));
+    }
+}
+
+#[test]
+fn an_exit_code_says_what_it_is_mapped_to() {
+    let map = ["--exit", "3=503", "--exit", "4=dns,5=none", "--exit", "6=404"];
+    for (code, wanted) in [
+        (0, json!({"200": 1})),
+        (1, json!({})),
+        (3, json!({"503": 1})),
+        (4, json!({"dns": 1})),
+        (5, json!({})),
+        (6, json!({"404": 1})),
+        (75, json!({"429": 1})),
+    ] {
+        assert_eq!(records(&map, &format!("exit {code}"), wanted).code, code);
+    }
+    records(&["--exit", "0=none"], "exit 0", json!({}));
+    records(&["--exit", "75=none"], "exit 75", json!({}));
+    records(&["--exit", "2=ok", "--exit", "2=500"], "exit 2", json!({"500": 1}));
+}
+
+#[test]
+fn a_map_that_is_none_is_refused_before_anything_runs() {
+    let home = Home::with(&ONE);
+    for wrong in ["22", "22=fine", "256=ok", "wgot"] {
+        run_with(&home, &["--exit", wrong], "echo ran").fails(2, &["--exit"]);
+    }
+    run_with(&home, &["--status-from", "no group"], "echo ran").fails(2, &["group"]);
+    run_with(&home, &["--status-from", "(open"], "echo ran").fails(2, &["--status-from"]);
+    // There is no such number; on Windows there are none at all.
+    run_with(&home, &["--status-fd", "2"], "echo ran").fails(2, &["--status-fd"]);
+    run_with(&home, &["--status-in", "stdout"], "echo ran").fails(2, &["--status-from"]);
+    assert_eq!(home.status("one")["counts"]["granted"], 0);
+}
+
+/// `record` finds the `run` around it, also where it was started by something in between.
+#[test]
+fn what_a_record_in_the_command_says_is_not_counted_again() {
+    let home = Home::with(&ONE);
+    let arguments = ["run", "one", "--retries", "0", "--", binary(), "record", "--status", "404", "-q"];
+    for _ in 0..2 {
+        // Its exit code is 0, which would be a 200.
+        home.tool(&arguments).succeeds();
+    }
+    assert_eq!(codes(&home), json!({"404": 2}));
+}
+
+#[test]
+fn a_pattern_finds_the_status_in_what_the_command_says_and_passes_it_on() {
+    let home = Home::with(&ONE);
+    let pattern = ["--status-from", "HTTP/[0-9.]+ ([0-9]+)"];
+    let answer = run_with(&home, &pattern, "echo HTTP/1.1 503 no");
+    assert_eq!(answer.succeeds().trim_end(), "HTTP/1.1 503 no");
+    let answer =
+        run_with(&home, &["--status-from", "HTTP/1 ([0-9]+)", "--status-in", "stderr"], "echo HTTP/1 429>&2");
+    assert_eq!((answer.succeeds(), answer.err.trim_end()), ("", "HTTP/1 429"));
+    assert_eq!(codes(&home), json!({"429": 1, "503": 1}));
+}
+
+/// More than any pipe holds.
+#[test]
+fn a_megabyte_passes_unchanged_through_a_stream_that_is_watched() {
+    let home = Home::with(&ONE);
+    let file = home.path().join("long");
+    let line = "0123456789abcdef".repeat(64) + "\n";
+    std::fs::write(&file, line.repeat(1000)).unwrap();
+    let show = if cfg!(windows) { "type" } else { "cat" };
+    let words = format!("{show} {}", file.display());
+    let answer = run_with(&home, &["--status-from", "status ([0-9]+)"], &words);
+    assert!(answer.succeeds() == line.repeat(1000), "{} bytes", answer.out.len());
+}
