@@ -16,7 +16,7 @@ use forks::{exit_code, forked};
 use server::policies::{breaker, limiter, roomy};
 use shmlimit::{Force, Nanos, Outcome, Request, Source};
 use std::sync::{Arc, Mutex};
-use support::{builder, eventually};
+use support::{again, builder, eventually};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};

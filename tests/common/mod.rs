@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub mod again;
 pub mod children;
 #[cfg(unix)]
 pub mod forks;

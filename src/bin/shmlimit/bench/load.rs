@@ -4,7 +4,6 @@
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
 use super::measure::{Budget, open};
-use crate::failure::Failure;
 use shmlimit::tool::baselines::{FileLock, Rate, SharedWord, clock};
 use shmlimit::tool::processor_time;
 use shmlimit::{Error, Grant, Limiter, Request};
@@ -195,7 +194,7 @@ fn latencies(load: Load, place: &Workplace, turn_ns: u64) -> Histogram {
 }
 
 /// A worker: gets ready, waits for the word, works, tells. Its words are those that `turn` gave it.
-pub fn work(words: &[String]) -> Result<(), Failure> {
+pub fn work(words: &[String]) -> Result<(), Error> {
     let [load, timing, turn_ns, directory] = words else { return Ok(()) };
     let (Some(load), Ok(turn_ns)) = (Load::parse(load), turn_ns.parse()) else { return Ok(()) };
     let place = Workplace::open(Path::new(directory))?;
@@ -208,11 +207,16 @@ pub fn work(words: &[String]) -> Result<(), Failure> {
         let counts: Vec<String> = latencies(load, &place, turn_ns).0.iter().map(u64::to_string).collect();
         println!("{}", counts.join(" "));
     } else {
-        let (wall, processor) = (clock(), processor_time()?);
+        let (wall, processor) = (clock(), on_processor());
         let rate = rate(load, &place, turn_ns);
-        println!("{rate} {}", (processor_time()? - processor) as f64 / (clock() - wall) as f64);
+        println!("{rate} {}", (on_processor() - processor) as f64 / (clock() - wall) as f64);
     }
     Ok(())
+}
+
+/// Nanoseconds that this process was on a processor.
+fn on_processor() -> u64 {
+    processor_time().expect("a processor clock")
 }
 
 const TIMING: &str = "timing";
