@@ -1,5 +1,6 @@
 //! Children for the tests of this folder: forked (they do async-signal-safe things only) or this test program again.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -7,9 +8,6 @@ use std::time::{Duration, Instant};
 use nix::libc;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork};
-
-#[path = "../../../tests/common/again.rs"]
-mod again;
 
 const ROLE: &str = "SHMLIMIT_TEST_HELPER";
 const ANSWER: &str = "ANSWER ";
@@ -56,9 +54,15 @@ pub(super) fn exit_code_of(child: Pid) -> i32 {
     }
 }
 
-/// This test program, to be run as the helper `test`, behind `wrapper` (such as `unshare`).
+/// This test program, to be run as the helper `test`, behind `wrapper` (such as `unshare`) and an emulator if it takes one
+/// (as in tests/common/again.rs, which this folder cannot use).
 pub(super) fn helper_command(wrapper: &[&str], test: &str) -> Command {
-    let mut command = again::again(wrapper);
+    let runner = std::env::var("SHMLIMIT_TEST_RUNNER").unwrap_or_default();
+    let program = std::env::current_exe().unwrap();
+    let mut words =
+        wrapper.iter().copied().chain(runner.split_whitespace()).map(OsStr::new).chain([program.as_os_str()]);
+    let mut command = Command::new(words.next().unwrap());
+    command.args(words);
     command.args(["--exact", test, "--nocapture"]).env(ROLE, "1");
     command
 }
