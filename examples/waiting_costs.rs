@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const HANDOVERS: usize = 2_000;
+const HANDOVERS: usize = 500;
+/// Between two looks at what the other does.
+const LOOK: Duration = Duration::from_micros(100);
 const WAITS: usize = 200;
 const GAP: Duration = Duration::from_millis(10);
 
@@ -32,7 +34,7 @@ fn answer(directory: &Path) -> Result<(), Box<dyn Error>> {
     for turn in 0..HANDOVERS {
         // What this process has given back must be the other's before it is asked for again.
         while permits[turn % 2].snapshot()?.in_flight == 0 {
-            std::thread::yield_now();
+            std::thread::sleep(LOOK);
         }
         let got = permits[turn % 2].acquire(&Request::new())?;
         std::mem::replace(&mut held, got).release()?;
@@ -48,7 +50,7 @@ fn measure() -> Result<(), Box<dyn Error>> {
     let mut passed = Vec::new();
     for turn in 0..HANDOVERS {
         while permits[turn % 2].snapshot()?.queue.is_empty() {
-            std::thread::yield_now();
+            std::thread::sleep(LOOK);
         }
         let started = Instant::now();
         held.release()?;

@@ -113,7 +113,8 @@ pub(super) fn delete(file: &File) -> io::Result<()> {
 /// somebody still has open cannot be had alone, and stays.
 pub(super) fn sweep(dir: &File) {
     let Ok(path) = path_of(dir) else { return };
-    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+    // Until the first error: the system may give the same one for ever.
+    for entry in std::fs::read_dir(path).into_iter().flatten().map_while(Result::ok) {
         if let Some(name) = entry.file_name().to_str().filter(|name| is_nameless(name))
             && let Ok(file) =
                 relative(dir, name, DELETE | FILE_READ_ATTRIBUTES, ALONE, FILE_OPEN, FILE_NON_DIRECTORY_FILE)
