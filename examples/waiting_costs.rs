@@ -7,8 +7,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const HANDOVERS: usize = 2_000;
-const WAITS: usize = 200;
+const HANDOVERS: usize = 500;
+/// Between two looks at what the other does.
+const LOOK: Duration = Duration::from_micros(100);
+const ROUNDS: usize = 10;
+const WAITS: usize = 20;
 const GAP: Duration = Duration::from_millis(10);
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -32,7 +35,7 @@ fn answer(directory: &Path) -> Result<(), Box<dyn Error>> {
     for turn in 0..HANDOVERS {
         // What this process has given back must be the other's before it is asked for again.
         while permits[turn % 2].snapshot()?.in_flight == 0 {
-            std::thread::yield_now();
+            std::thread::sleep(LOOK);
         }
         let got = permits[turn % 2].acquire(&Request::new())?;
         std::mem::replace(&mut held, got).release()?;
@@ -48,7 +51,7 @@ fn measure() -> Result<(), Box<dyn Error>> {
     let mut passed = Vec::new();
     for turn in 0..HANDOVERS {
         while permits[turn % 2].snapshot()?.queue.is_empty() {
-            std::thread::yield_now();
+            std::thread::sleep(LOOK);
         }
         let started = Instant::now();
         held.release()?;
@@ -65,16 +68,19 @@ fn measure() -> Result<(), Box<dyn Error>> {
     let timed = Limiter::builder("timed").directory(directory.path()).policy(policy).create()?;
     timed.acquire(&Request::new())?.release()?;
     let (mut waited, mut slept) = (Vec::new(), Vec::new());
-    let mut last = Instant::now();
-    for _ in 0..WAITS {
+    // In turn, so that what else the machine does meets both.
+    for _ in 0..ROUNDS {
         timed.acquire(&Request::new())?.release()?;
-        waited.push(last.elapsed().saturating_sub(GAP));
-        last = Instant::now();
-    }
-    for _ in 0..WAITS {
-        let started = Instant::now();
-        std::thread::sleep(GAP);
-        slept.push(started.elapsed().saturating_sub(GAP));
+        for _ in 0..WAITS {
+            let last = Instant::now();
+            timed.acquire(&Request::new())?.release()?;
+            waited.push(last.elapsed().saturating_sub(GAP));
+        }
+        for _ in 0..WAITS {
+            let started = Instant::now();
+            std::thread::sleep(GAP);
+            slept.push(started.elapsed().saturating_sub(GAP));
+        }
     }
     let (waited, slept) = (tell("a waiting call, late by", waited), tell("a plain sleep, late by", slept));
     println!("ratio of the medians: {:.2}", waited.as_secs_f64() / slept.as_secs_f64());

@@ -1,4 +1,5 @@
 //! `shmlimit simulate`, through the real binary.
+#![cfg(feature = "cli")]
 
 mod acquire;
 mod adaptive;
