@@ -37,6 +37,7 @@ struct Last {
 }
 
 thread_local! {
+    #[allow(clippy::missing_const_for_thread_local, reason = "it is; the lint does not see it on Windows")]
     static LAST: RefCell<Last> = const { RefCell::new(Last { message: None, errno: 0 }) };
 }
 
