@@ -70,7 +70,7 @@ pub(crate) fn wall_now() -> u64 {
 
 #[inline(always)]
 fn nanos(count: u64, scale: u64) -> u64 {
-    (u128::from(count) * u128::from(scale) >> 32) as u64
+    ((u128::from(count) * u128::from(scale)) >> 32) as u64
 }
 
 #[cold]
