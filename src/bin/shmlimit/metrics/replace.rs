@@ -39,7 +39,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     platform::create_public(path)?.write_all(text.as_bytes())
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))] // FIFOs and links
 mod tests {
     use super::*;
     use std::os::unix::fs::{FileTypeExt, symlink};

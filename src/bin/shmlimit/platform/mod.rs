@@ -49,9 +49,9 @@ use std::path::PathBuf;
 /// What may happen to a process from outside. Not every platform has all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Ctrl-C.
+    /// Ctrl-C, or Ctrl-Break.
     Interrupt,
-    /// Ctrl-\, or Ctrl-Break.
+    /// Ctrl-\.
     Quit,
     /// The terminal is gone, or its window closes.
     HangUp,

@@ -74,8 +74,7 @@ impl Inlet {
 
     /// Begins the next read. One that is done at once is done like any other.
     fn begin(&mut self) -> io::Result<()> {
-        let mut overlapped = OVERLAPPED::default();
-        overlapped.hEvent = self.done.as_raw_handle();
+        let overlapped = OVERLAPPED { hEvent: self.done.as_raw_handle(), ..OVERLAPPED::default() };
         // SAFETY: no read is under way, so what is there is ours alone; afterwards it is the system's until the read is
         // done, and is not freed before.
         let started = unsafe {

@@ -9,11 +9,10 @@ use std::sync::mpsc::{Receiver, channel};
 /// What programs end with that do not listen to Ctrl-C: `STATUS_CONTROL_C_EXIT`.
 pub const INTERRUPTED: u32 = 0xC000_013A;
 
-/// `CTRL_C_EVENT` and so on.
+/// `CTRL_C_EVENT` and so on. Ctrl-Break is Ctrl-C for programs in a group of their own, which do not hear that.
 fn event(number: u32) -> Event {
     match number {
-        0 => Event::Interrupt,
-        1 => Event::Quit,
+        0 | 1 => Event::Interrupt,
         2 => Event::HangUp,
         _ => Event::Terminate,
     }
