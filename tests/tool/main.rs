@@ -27,6 +27,7 @@ mod bench;
 mod completions;
 #[cfg(unix)] // looks for processes in /proc, kills by signals, needs tmux
 mod demo;
+mod demo_anywhere;
 #[cfg(unix)] // modes, owners, stopped processes
 mod doctor;
 #[cfg(unix)] // modes and owners

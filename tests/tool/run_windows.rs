@@ -1,4 +1,4 @@
-//! `shmlimit run` on Windows: what the console says, exit codes of 32 bits, and a command that ends with us.
+//! `shmlimit run` on Windows: what the console says, exit codes of 32 bits, and how a command is found.
 
 use crate::cli::{Home, binary};
 use crate::commands::{run, script};
