@@ -171,11 +171,11 @@ pub(crate) fn share_directory(handle: &File, group: Account) -> io::Result<()> {
 }
 
 pub(crate) fn give_access(file: &File, _owner: Account, shared_with: Option<Account>) -> io::Result<()> {
-    open_to(file, shared_with)
+    let_in(file, shared_with)
 }
 
-/// Opens a file to the group, or closes it to everybody else.
-pub(super) fn open_to(file: &File, shared_with: Option<Account>) -> io::Result<()> {
+/// Lets the group in, or nobody.
+pub(super) fn let_in(file: &File, shared_with: Option<Account>) -> io::Result<()> {
     if let Some(group) = shared_with {
         fchown(file, None, Some(Gid::from_raw(group.gid())))?;
     }

@@ -9,7 +9,7 @@ use nix::fcntl::{AtFlags, OFlag, open, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use super::access::{Access, Account, open_to};
+use super::access::{Access, Account, let_in};
 use crate::sys::FileFacts;
 
 /// How often opening and creating may miss each other; each miss needs another process to create *and* delete.
@@ -72,7 +72,7 @@ pub(crate) fn open_or_create_at(dir: &File, name: &str, shared_with: Option<Acco
 pub(super) fn create_at(dir: &File, name: &str, shared_with: Option<Account>) -> io::Result<File> {
     let flags = careful() | OFlag::O_CREAT | OFlag::O_EXCL;
     let file = File::from(openat(dir, name, flags, private())?);
-    if let Err(error) = open_to(&file, shared_with) {
+    if let Err(error) = let_in(&file, shared_with) {
         let _ = unlink_at(dir, name);
         return Err(error);
     }

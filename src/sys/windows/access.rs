@@ -5,11 +5,14 @@
 //! the list of their directory when they are made.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::windows::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use windows_sys::Win32::Storage::FileSystem::{CreateDirectoryW, READ_CONTROL, WRITE_DAC};
+use windows_sys::Win32::Storage::FileSystem::{
+    CreateDirectoryW, FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, READ_CONTROL, WRITE_DAC,
+};
 
 use super::acl::{Descriptor, Right, Rights};
 use super::native::{check, reopened, wide_path};
@@ -170,14 +173,24 @@ pub(crate) fn give_access(file: &File, owner: Account, shared_with: Option<Accou
     set(file, &[Rights::of(file)?.owner, owner], shared_with, "")
 }
 
-/// The system says no more than that it is denied.
+/// The system says no more than that it is denied. An owner can always see the list.
 pub(crate) fn why_closed(path: &Path) -> Option<Distrust> {
     let facts = std::fs::symlink_metadata(path).ok()?;
-    facts.is_dir().then(|| {
-        Distrust::new(
+    let owner = OpenOptions::new()
+        .access_mode(READ_CONTROL)
+        .custom_flags(FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT)
+        .open(path)
+        .and_then(|directory| Ok(Rights::of(&directory)?.owner));
+    let ours = owner.is_ok_and(|owner| Account::me().is_ok_and(|me| me == owner));
+    facts.is_dir().then(|| match ours {
+        true => Distrust::new(
+            "its access list does not let in this user, whose it is",
+            "change that with: icacls \"{}\" /grant \"%USERNAME%:(OI)(CI)F\", or choose another with --dir",
+        ),
+        false => Distrust::new(
             "it is not shared with this user",
             "let its owner share it with: shmlimit init NAME --shared-with GROUP, or choose another with --dir",
-        )
+        ),
     })
 }
 

@@ -147,3 +147,11 @@ fn files_made_with_an_administrators_rights_stay_usable_by_their_maker_and_by_th
     assert!(keeps(colleague) && keeps(account(TEAM)), "putting permissions right locks nobody out");
     assert_eq!(repaired.owner, Account::ADMINISTRATORS);
 }
+
+/// Who asks is told no; whose it is can still be seen.
+#[test]
+fn an_owner_who_is_not_let_in_is_not_sent_to_the_owner() {
+    let mine = tempfile::tempdir().unwrap();
+    assert!(why_closed(mine.path()).unwrap().remedy.contains("icacls"));
+    assert!(why_closed(&mine.path().join("missing")).is_none());
+}
