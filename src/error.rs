@@ -279,7 +279,21 @@ fn way_on(pid: &u32) -> String {
     }
 }
 
+/// What Windows says of a file with the mark that forbids writing, and of one that cannot be cut or overwritten because it
+/// is mapped. No other system has errors of these numbers.
+const FILE_READ_ONLY: i32 = 6009;
+const USER_MAPPED_FILE: i32 = 1224;
+
 fn hint(source: &io::Error, path: &Path) -> String {
+    match source.raw_os_error() {
+        Some(FILE_READ_ONLY) => {
+            return format!("; it is marked read-only, take that off with: attrib -r \"{}\"", path.display());
+        }
+        Some(USER_MAPPED_FILE) => {
+            return "; programs have it mapped, end them first (shmlimit status shows them)".to_owned();
+        }
+        _ => {}
+    }
     let hint = match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "free some space, or choose another directory with --dir"

@@ -8,13 +8,26 @@ use common::raw::{self, Raw, lock_word_of};
 use common::{NAME, builder, counted, drain, permits, quick, segment_path, take, take_away};
 use shmlimit::internals::{Bounds, layout};
 use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
-#[cfg(target_os = "linux")]
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Only Linux lets a test make a small disk.
+/// Making a limiter in a place with room for the gate and little more.
+fn refuses_a_full_place(path: &Path) {
+    for _ in 0..3 {
+        let error = builder(path).policy(permits(1)).open().unwrap_err();
+        assert!(
+            matches!(&error, Error::Io { source, .. }
+            if source.kind() == std::io::ErrorKind::StorageFull),
+            "{error:?}"
+        );
+        assert!(error.to_string().contains("free some space"), "{error}");
+        let names: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["ratelimit.lock"], "only the gate, which is never deleted");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_tmpfs_is_a_typed_error_and_nothing_is_left_behind() {
@@ -28,23 +41,22 @@ fn a_full_tmpfs_is_a_typed_error_and_nothing_is_left_behind() {
         unshare(CloneFlags::CLONE_NEWNS)?;
         mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
         mount(Some("none"), &path, Some("tmpfs"), MsFlags::empty(), Some("size=64k,mode=0700"))?;
-        for _ in 0..3 {
-            let error = builder(&path).policy(permits(1)).open().unwrap_err();
-            assert!(
-                matches!(&error, Error::Io { source, .. }
-                if source.kind() == std::io::ErrorKind::StorageFull),
-                "{error:?}"
-            );
-            assert!(error.to_string().contains("free some space"), "{error}");
-            let names: Vec<_> =
-                fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-            assert_eq!(names, ["ratelimit.lock"], "only the gate, which is never deleted");
-        }
+        refuses_a_full_place(&path);
         Ok(())
     });
     if let Err(error) = tried.join().unwrap() {
         println!("not tested: mounting a small tmpfs is not permitted here ({error})");
     }
+}
+
+/// Windows has no disk that a test could make; Wine runs programs of the system below, which has.
+#[cfg(windows)]
+#[test]
+fn a_full_disk_is_a_typed_error_and_nothing_is_left_behind() {
+    let Some(disk) = common::windows::SmallDisk::new("size=64k,mode=0700") else {
+        return println!("not tested: no small disk can be made here");
+    };
+    refuses_a_full_place(disk.path());
 }
 
 #[test]

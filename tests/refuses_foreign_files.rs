@@ -1,7 +1,7 @@
 //! P4 and P5: what is not ours is refused, and not one byte of it is written.
 //!
-//! What makes a file or a directory unsafe (P5) differs between systems: see the module of each. Network file systems cannot
-//! be mounted in a test: which kinds count as such is tested beside `sys::file_system`.
+//! What makes a file or a directory unsafe (P5) differs between systems: see the module of each. On Linux network file
+//! systems cannot be mounted in a test: which kinds count as such is tested beside `sys::file_system`.
 
 mod common;
 

@@ -128,7 +128,8 @@ impl Directory {
             opened => opened.map_err(Error::io("open", &path))?,
         };
         self.check_file(&path, &sys::facts(&gate).map_err(Error::io("examine", &path))?)?;
-        sys::give_access(&gate, self.shared_with).map_err(Error::io("change the permissions of", &path))
+        sys::give_access(&gate, self.owner, self.shared_with)
+            .map_err(Error::io("change the permissions of", &path))
     }
 
     /// What it is, and what kind of place it is in.
@@ -145,12 +146,13 @@ impl Directory {
         let file = sys::open_file_at(&self.handle()?, file_name).map_err(Error::io("open", &path))?;
         let facts = sys::facts(&file).map_err(Error::io("examine", &path))?;
         let ours = facts.access.is_mine() || facts.access.owner() == self.owner;
-        let wrong = facts.access.misfit(self.shared_with).is_some();
+        let wrong = facts.access.misfit(self.owner, self.shared_with).is_some();
         let segment = file_name == GATE || super::recover::begins_with_magic(&file);
         if !wrong || !facts.regular || facts.links != 1 || !ours || !segment {
             return Ok(None);
         }
-        sys::give_access(&file, self.shared_with).map_err(Error::io("change the permissions of", &path))?;
+        sys::give_access(&file, self.owner, self.shared_with)
+            .map_err(Error::io("change the permissions of", &path))?;
         let facts = sys::facts(&file).map_err(Error::io("examine", &path))?;
         Ok(Some(facts.access.to_string()))
     }
@@ -159,7 +161,7 @@ impl Directory {
     pub fn misfit(&self, file_name: &str) -> Result<Option<String>, Error> {
         let facts = sys::facts_at(&self.handle()?, file_name);
         let facts = facts.map_err(Error::io("examine", self.path.join(file_name)))?;
-        Ok(facts.access.misfit(self.shared_with))
+        Ok(facts.access.misfit(self.owner, self.shared_with))
     }
 
     /// Whether a file here is one that a segment may be: ours, with one name, closed to others (P5).
@@ -292,7 +294,7 @@ mod tests {
         let group = Account::from(nix::unistd::getegid().as_raw());
         directory.share_with(group).unwrap();
         let gate = sys::facts_at(&directory.handle().unwrap(), GATE).unwrap();
-        assert_eq!(gate.access.misfit(Some(group)), None);
+        assert_eq!(gate.access.misfit(gate.access.owner(), Some(group)), None);
     }
 
     #[cfg(unix)]

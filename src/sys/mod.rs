@@ -51,8 +51,9 @@
 //!   nobody should keep limiters there (P5), with stricter rules for one that was not `chosen` by anybody;
 //!   `directory_is_open_to_me` whether a trusted one can be used by this user; `danger` why a file is not to be used in
 //!   a directory of that owner which is shared so (P5); `misfit` how its permissions differ from those it would be made
-//!   with.
-//! - [`make_directory`] (private), [`share_directory`], [`give_access`] (what a file there is made with): as they say.
+//!   with there.
+//! - [`make_directory`] (private), [`share_directory`], [`give_access`] (what a file is made with in a directory of that owner): as
+//!   they say.
 //!   [`why_closed`]: why a directory cannot be opened, where more can be said than that. [`default_directories`]: where
 //!   limiters live if nobody says so, best first.
 //!

@@ -274,7 +274,7 @@ impl Access {
         match self.0 {}
     }
 
-    pub(crate) fn misfit(&self, _shared_with: Option<Account>) -> Option<String> {
+    pub(crate) fn misfit(&self, _owner: Account, _shared_with: Option<Account>) -> Option<String> {
         match self.0 {}
     }
 }
@@ -297,7 +297,7 @@ pub(crate) fn share_directory(_handle: &File, _group: Account) -> io::Result<()>
     unsupported()
 }
 
-pub(crate) fn give_access(_file: &File, _shared_with: Option<Account>) -> io::Result<()> {
+pub(crate) fn give_access(_file: &File, _owner: Account, _shared_with: Option<Account>) -> io::Result<()> {
     unsupported()
 }
 

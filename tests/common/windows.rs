@@ -1,9 +1,11 @@
-//! What tests need of Windows: access control lists, and files that somebody has to himself.
+//! What tests need of Windows: access control lists, files that somebody has to himself, and of Wine: small disks.
 
 use std::fs::{File, OpenOptions};
 use std::os::windows::ffi::OsStrExt;
 use std::os::windows::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
 use windows_sys::Win32::Foundation::LocalFree;
 use windows_sys::Win32::Security::Authorization::{
     ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
@@ -33,4 +35,44 @@ pub fn set_access(path: &Path, list: &str) {
 /// Opens a file as a scanner does that lets nobody else in.
 pub fn open_alone(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).share_mode(0).open(path)
+}
+
+/// A disk in memory, mounted by the system below Wine, if that lets us.
+pub struct SmallDisk {
+    directory: TempDir,
+    path: PathBuf,
+}
+
+impl SmallDisk {
+    pub fn new(options: &str) -> Option<SmallDisk> {
+        let directory = TempDir::new_in(r"Z:\tmp").ok()?;
+        let disk = SmallDisk { path: directory.path().join("disk"), directory };
+        std::fs::create_dir(&disk.path).unwrap();
+        disk.have_done(&format!("mount -t tmpfs -o {options} none disk")).then_some(disk)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a command of the system below succeeded, in the directory where the disk is mounted. Wine starts such
+    /// programs and does not say how they end, so they write it down.
+    fn have_done(&self, command: &str) -> bool {
+        let said = self.directory.path().join("said");
+        let _ = std::fs::remove_file(&said);
+        let here = self.directory.path().file_name().unwrap().to_str().unwrap();
+        let script = format!("cd /tmp/{here} && {{ {command}; echo $? >saying; mv saying said; }}");
+        let mut shell = Command::new(r"Z:\bin\sh");
+        shell.args(["-c", &script]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let started = shell.spawn().is_ok();
+        started
+            && super::eventually(|| said.exists())
+            && std::fs::read_to_string(&said).unwrap().trim() == "0"
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        self.have_done("umount -l disk");
+    }
 }

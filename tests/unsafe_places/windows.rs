@@ -5,7 +5,9 @@ use super::common::windows::set_access;
 use super::common::{self, builder, counted, drain, segment_path, take};
 use super::{every_open, portrait, refused_as_unsafe, with_segment};
 use shmlimit::{Error, Limiter, Removal};
+use std::ffi::OsString;
 use std::fs;
+use std::os::windows::ffi::OsStringExt;
 use std::os::windows::fs::{symlink_dir, symlink_file};
 use std::path::Path;
 
@@ -101,6 +103,82 @@ fn what_is_denied_names_the_path_and_who_tells_more() {
             assert!(text.contains("icacls") && text.contains(path.to_str().unwrap()), "{text}");
         }
     }
+}
+
+#[test]
+fn a_segment_marked_read_only_names_the_path_and_the_way_out() {
+    let (directory, path) = with_segment();
+    let mark = |read_only| {
+        let mut permissions = fs::metadata(&path).unwrap().permissions();
+        permissions.set_readonly(read_only);
+        fs::set_permissions(&path, permissions).unwrap();
+    };
+    mark(true);
+    match builder(directory.path()).open_existing() {
+        Ok(_) => println!("not tested: nothing keeps this user from writing"),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.contains("attrib -r") && text.contains(path.to_str().unwrap()), "{text}");
+        }
+    }
+    mark(false);
+    assert_eq!(drain(&builder(directory.path()).open_existing().unwrap()), 5);
+}
+
+/// The mark "read-only" means nothing on a directory; a list does.
+#[test]
+fn a_directory_that_may_only_be_read_names_the_way_out_and_is_left_as_it_is() {
+    let directory = common::directory();
+    set_access(directory.path(), "D:P(A;OICI;0x1200a9;;;WD)");
+    let made = builder(directory.path()).policy(counted(5, None)).create();
+    set_access(directory.path(), OPEN);
+    match made {
+        Ok(_) => println!("not tested: nothing keeps this user from writing"),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.contains("icacls") && text.contains(directory.path().to_str().unwrap()), "{text}");
+            assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        }
+    }
+}
+
+/// The share and the drive that `scripts/wine` makes; a real Windows has none of that name. Wine finds the drive behind the
+/// share.
+#[test]
+fn r135_shares_and_network_drives_are_refused_unless_they_are_allowed() {
+    for root in [r"\\localhost\limits", r"N:\"] {
+        let Ok(directory) = tempfile::TempDir::new_in(root) else {
+            println!("not tested: there is no {root}");
+            continue;
+        };
+        for error in every_open(directory.path()) {
+            assert!(matches!(&error, Error::NetworkFileSystem { .. }), "{error:?}");
+            let text = error.to_string();
+            for part in [directory.path().to_str().unwrap(), "network", "--allow-network-fs"] {
+                assert!(text.contains(part), "{part} is missing in: {text}");
+            }
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        let allowed = || builder(directory.path()).allow_network_fs();
+        let limiter = allowed().policy(counted(3, None)).create().unwrap();
+        assert!(take(&allowed().open_existing().unwrap()));
+        assert_eq!(drain(&limiter), 2);
+    }
+}
+
+/// Names of files are any 16-bit numbers; half of a character is no text.
+#[test]
+fn a_directory_whose_name_is_no_text_is_no_trouble() {
+    let home = common::directory();
+    let odd = home.path().join(OsString::from_wide(&[0x78, 0xd800, 0x79]));
+    if fs::create_dir(&odd).is_err() || fs::read_dir(&odd).is_err() {
+        return println!("not tested: such names cannot be made here");
+    }
+    let limiter = builder(&odd).policy(counted(3, None)).create().unwrap();
+    assert!(take(&builder(&odd).open_existing().unwrap()));
+    assert_eq!(drain(&limiter), 2, "its file is not taken for deleted");
+    drop(builder(&odd).policy(counted(2, None)).replace().unwrap());
+    assert!(take(&limiter));
 }
 
 /// `%ProgramData%\AniVault`, in a process that has another `%ProgramData%`.

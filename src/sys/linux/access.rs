@@ -135,7 +135,8 @@ impl Access {
         None
     }
 
-    pub(crate) fn misfit(&self, shared_with: Option<Account>) -> Option<String> {
+    /// Permissions do not tell whose the directory is.
+    pub(crate) fn misfit(&self, _owner: Account, shared_with: Option<Account>) -> Option<String> {
         let wanted = file_mode(shared_with);
         match shared_with {
             Some(group) if self.mode != wanted || self.gid != group.gid() => Some(format!(
@@ -169,7 +170,12 @@ pub(crate) fn share_directory(handle: &File, group: Account) -> io::Result<()> {
     set_mode(handle, SHARED_DIRECTORY)
 }
 
-pub(crate) fn give_access(file: &File, shared_with: Option<Account>) -> io::Result<()> {
+pub(crate) fn give_access(file: &File, _owner: Account, shared_with: Option<Account>) -> io::Result<()> {
+    let_in(file, shared_with)
+}
+
+/// Lets the group in, or nobody.
+pub(super) fn let_in(file: &File, shared_with: Option<Account>) -> io::Result<()> {
     if let Some(group) = shared_with {
         fchown(file, None, Some(Gid::from_raw(group.gid())))?;
     }

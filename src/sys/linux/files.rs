@@ -9,7 +9,7 @@ use nix::fcntl::{AtFlags, OFlag, open, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use super::access::{Access, Account, give_access};
+use super::access::{Access, Account, let_in};
 use crate::sys::FileFacts;
 
 /// How often opening and creating may miss each other; each miss needs another process to create *and* delete.
@@ -72,7 +72,7 @@ pub(crate) fn open_or_create_at(dir: &File, name: &str, shared_with: Option<Acco
 pub(super) fn create_at(dir: &File, name: &str, shared_with: Option<Account>) -> io::Result<File> {
     let flags = careful() | OFlag::O_CREAT | OFlag::O_EXCL;
     let file = File::from(openat(dir, name, flags, private())?);
-    if let Err(error) = give_access(&file, shared_with) {
+    if let Err(error) = let_in(&file, shared_with) {
         let _ = unlink_at(dir, name);
         return Err(error);
     }
@@ -108,7 +108,7 @@ mod tests {
         let told = facts(&file).unwrap();
         assert_eq!(told, facts_at(&dir, "second").unwrap());
         assert!(told.regular && !told.directory);
-        assert!(told.access.is_mine() && told.access.misfit(None).is_none());
+        assert!(told.access.is_mine() && told.access.misfit(told.access.owner(), None).is_none());
         assert_eq!((told.links, told.len), (2, 5));
         let told = facts(&dir).unwrap();
         assert!(told.directory && !told.regular);
@@ -137,7 +137,7 @@ mod tests {
         let group = Account::from(nix::unistd::getegid().as_raw());
         open_or_create_at(&dir, "gate", Some(group)).unwrap().set_len(9).unwrap();
         let again = facts(&open_or_create_at(&dir, "gate", None).unwrap()).unwrap();
-        assert_eq!((again.access.misfit(Some(group)), again.len), (None, 9));
+        assert_eq!((again.access.misfit(again.access.owner(), Some(group)), again.len), (None, 9));
         unlink_at(&dir, "gate").unwrap();
         assert_eq!(facts_at(&dir, "gate").unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(open_file_at(&dir, "gate").unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, openat, posix_fallocate, renameat2};
 use nix::unistd::linkat;
 
-use super::access::{Account, give_access};
+use super::access::{Account, let_in};
 use super::files::{create_at, private, unlink_at};
 
 /// Names tried before giving up; a collision needs a leftover of the same pid and nanosecond.
@@ -29,7 +29,7 @@ pub(crate) fn unnamed_file(dir: &File, shared_with: Option<Account>, len: u64) -
         Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL) => with_temporary_name(dir)?,
         Err(error) => return Err(error.into()),
     };
-    give_access(&unnamed.file, shared_with)?;
+    let_in(&unnamed.file, shared_with)?;
     reserve(&unnamed.file, len)?;
     Ok(unnamed)
 }
@@ -128,7 +128,7 @@ mod tests {
 
     fn both_ways(dir: &File) -> [UnnamedFile; 2] {
         let named = with_temporary_name(dir).unwrap();
-        give_access(&named.file, None).unwrap();
+        let_in(&named.file, None).unwrap();
         reserve(&named.file, 8192).unwrap();
         [unnamed_file(dir, None, 8192).unwrap(), named]
     }
@@ -141,7 +141,10 @@ mod tests {
             unnamed.link(&dir, "segment").unwrap();
             let told = facts(&file).unwrap();
             assert_eq!(told, facts_at(&dir, "segment").unwrap());
-            assert_eq!((told.access.misfit(None), told.len, told.links), (None, 8192, 1));
+            assert_eq!(
+                (told.access.misfit(told.access.owner(), None), told.len, told.links),
+                (None, 8192, 1)
+            );
             unlink_at(&dir, "segment").unwrap();
         }
         assert!(names(&path).is_empty());

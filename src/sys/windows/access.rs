@@ -5,11 +5,14 @@
 //! the list of their directory when they are made.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::windows::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use windows_sys::Win32::Storage::FileSystem::{CreateDirectoryW, READ_CONTROL, WRITE_DAC};
+use windows_sys::Win32::Storage::FileSystem::{
+    CreateDirectoryW, FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, READ_CONTROL, WRITE_DAC,
+};
 
 use super::acl::{Descriptor, Right, Rights};
 use super::native::{check, reopened, wide_path};
@@ -100,13 +103,14 @@ impl Access {
         Some(format!("others may write it ({} may)", stranger.name()))
     }
 
-    pub(crate) fn misfit(&self, shared_with: Option<Account>) -> Option<String> {
+    pub(crate) fn misfit(&self, owner: Account, shared_with: Option<Account>) -> Option<String> {
         let usable = |group| self.rights.given.iter().any(|right| right.who == group && right.changes);
         if let Some(group) = shared_with.filter(|group| !usable(*group)) {
             return Some(format!("is not shared with {}: members of the group cannot use it", group.name()));
         }
-        let stranger =
-            self.strangers(|right| right.changes || right.reads).find(|who| Some(*who) != shared_with)?;
+        let stranger = self
+            .strangers(|right| right.changes || right.reads)
+            .find(|who| *who != owner && Some(*who) != shared_with)?;
         Some(format!("is open to {}", stranger.name()))
     }
 
@@ -154,43 +158,58 @@ pub(crate) fn default_directories() -> Vec<PathBuf> {
     data.map(|data| data.join("AniVault")).into_iter().collect()
 }
 
+/// It belongs to this user also if an administrator's rights are in use, where the system would make it the
+/// administrators': else the same user would have no say in it without them.
 pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
-    let private = list(Account::me()?, None, "OICI")?;
+    let private = list(&[Account::me()?], None, "OICI")?;
     let attributes = private.attributes();
     // SAFETY: path and attributes are alive for the whole call, and so is the descriptor they lead to.
     check(unsafe { CreateDirectoryW(wide_path(path)?.as_ptr(), &attributes) })
 }
 
 pub(crate) fn share_directory(handle: &File, group: Account) -> io::Result<()> {
-    set(handle, Some(group), "OICI")
+    set(handle, &[Rights::of(handle)?.owner], Some(group), "OICI")
 }
 
-pub(crate) fn give_access(file: &File, shared_with: Option<Account>) -> io::Result<()> {
-    set(file, shared_with, "")
+/// What is made with an administrator's rights belongs to the administrators, so its owner alone would not do.
+pub(crate) fn give_access(file: &File, owner: Account, shared_with: Option<Account>) -> io::Result<()> {
+    set(file, &[Rights::of(file)?.owner, owner], shared_with, "")
 }
 
-/// The system says no more than that it is denied.
+/// The system says no more than that it is denied. An owner can always see the list.
 pub(crate) fn why_closed(path: &Path) -> Option<Distrust> {
     let facts = std::fs::symlink_metadata(path).ok()?;
-    facts.is_dir().then(|| {
-        Distrust::new(
+    let owner = OpenOptions::new()
+        .access_mode(READ_CONTROL)
+        .custom_flags(FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT)
+        .open(path)
+        .and_then(|directory| Ok(Rights::of(&directory)?.owner));
+    let ours = owner.is_ok_and(|owner| Account::me().is_ok_and(|me| me == owner));
+    facts.is_dir().then(|| match ours {
+        true => Distrust::new(
+            "its access list does not let in this user, whose it is",
+            "change that with: icacls \"{}\" /grant \"%USERNAME%:(OI)(CI)F\", or choose another with --dir",
+        ),
+        false => Distrust::new(
             "it is not shared with this user",
             "let its owner share it with: shmlimit init NAME --shared-with GROUP, or choose another with --dir",
-        )
+        ),
     })
 }
 
 /// Puts a list of our own in the place of the one there is. Its owner can always do that.
-fn set(file: &File, shared_with: Option<Account>, passed_on: &str) -> io::Result<()> {
-    let owner = Rights::of(file)?.owner;
-    list(owner, shared_with, passed_on)?.apply(&reopened(file, READ_CONTROL | WRITE_DAC)?)
+fn set(file: &File, owners: &[Account], shared_with: Option<Account>, passed_on: &str) -> io::Result<()> {
+    list(owners, shared_with, passed_on)?.apply(&reopened(file, READ_CONTROL | WRITE_DAC)?)
 }
 
-fn list(owner: Account, shared_with: Option<Account>, passed_on: &str) -> io::Result<Descriptor> {
-    let all =
-        [Account::SYSTEM, Account::ADMINISTRATORS, owner].map(|who| format!("(A;{passed_on};FA;;;{who})"));
+/// Of a file or directory of the first of these owners.
+fn list(owners: &[Account], shared_with: Option<Account>, passed_on: &str) -> io::Result<Descriptor> {
+    let mut masters = vec![Account::SYSTEM, Account::ADMINISTRATORS];
+    masters.extend(owners);
+    let all: String = masters.iter().map(|who| format!("(A;{passed_on};FA;;;{who})")).collect();
     let shared = shared_with.map(|group| format!("(A;{passed_on};{USE};;;{group})")).unwrap_or_default();
-    Descriptor::parse(&format!("D:P{}{shared}", all.concat()))
+    let owner = owners.first().map(|owner| format!("O:{owner}")).unwrap_or_default();
+    Descriptor::parse(&format!("{owner}D:P{all}{shared}"))
 }
 
 /// What no directory of limiters should be.

@@ -18,16 +18,19 @@ use windows_sys::Win32::Security::{
     SECURITY_ATTRIBUTES, SetKernelObjectSecurity,
 };
 use windows_sys::Win32::Storage::FileSystem::{
-    DELETE, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_READ_DATA, FILE_WRITE_DATA, WRITE_DAC, WRITE_OWNER,
+    DELETE, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_READ_DATA, FILE_WRITE_ATTRIBUTES, FILE_WRITE_DATA,
+    WRITE_DAC, WRITE_OWNER,
 };
 
 use super::native::{check, raw, wide};
 use super::sid::Account;
 
-/// Whoever has one of these can change a file, put files into a directory, or give itself the right to.
+/// Whoever has one of these can change a file, put files into a directory, make an empty one a link to another (for which
+/// the right to its attributes is enough), or give itself the right to.
 const CHANGES: u32 = FILE_WRITE_DATA
     | FILE_APPEND_DATA
     | FILE_DELETE_CHILD
+    | FILE_WRITE_ATTRIBUTES
     | DELETE
     | WRITE_DAC
     | WRITE_OWNER
@@ -247,7 +250,7 @@ mod tests {
 
     #[test]
     fn small_rights_that_lead_to_great_ones_count_as_changes() {
-        for mask in ["0x2", "0x4", "0x40", "SD", "WD", "WO", "GW", "GA"] {
+        for mask in ["0x2", "0x4", "0x40", "0x100", "SD", "WD", "WO", "GW", "GA"] {
             let rights = Descriptor::parse(&format!("O:BAD:(A;;{mask};;;BU)")).unwrap().rights();
             assert!(rights.given.iter().any(|right| right.changes), "{mask}");
         }

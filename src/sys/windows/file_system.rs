@@ -19,6 +19,7 @@ pub(crate) fn file_system(file: &File) -> io::Result<FileSystem> {
     }
     // Where no path leads to it, no letter of a network drive does.
     let path = path_of(file).unwrap_or_default();
+    let path = path.to_string_lossy();
     Ok(classify(&path, path.get(4..7).map_or(0, drive_type)))
 }
 

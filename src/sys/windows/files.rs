@@ -13,9 +13,9 @@ use windows_sys::Wdk::Storage::FileSystem::{
     FILE_CREATE, FILE_NON_DIRECTORY_FILE, FILE_OPEN, FILE_OPEN_REPARSE_POINT, FILE_SYNCHRONOUS_IO_NONALERT,
     NTCREATEFILE_CREATE_DISPOSITION, NTCREATEFILE_CREATE_OPTIONS, NtCreateFile,
 };
-use windows_sys::Win32::Foundation::{OBJ_CASE_INSENSITIVE, UNICODE_STRING};
+use windows_sys::Win32::Foundation::{ERROR_FILE_READ_ONLY, OBJ_CASE_INSENSITIVE, UNICODE_STRING};
 use windows_sys::Win32::Storage::FileSystem::{
-    BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL,
+    BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY,
     FILE_ATTRIBUTE_REPARSE_POINT, FILE_ATTRIBUTE_TAG_INFO, FILE_FLAG_BACKUP_SEMANTICS,
     FILE_FLAG_OPEN_REPARSE_POINT, FILE_GENERIC_READ, FILE_GENERIC_WRITE, FILE_ID_INFO, FILE_READ_ATTRIBUTES,
     FILE_STANDARD_INFO, FileAttributeTagInfo, FileIdInfo, FileStandardInfo, GetFileInformationByHandle,
@@ -89,7 +89,22 @@ pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
 }
 
 pub(crate) fn open_file_at(dir: &File, name: &str) -> io::Result<File> {
-    patiently(|| relative(dir, name, USE, SHARE_ALL, FILE_OPEN, FILE_NON_DIRECTORY_FILE))
+    match patiently(|| relative(dir, name, USE, SHARE_ALL, FILE_OPEN, FILE_NON_DIRECTORY_FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let there =
+                relative(dir, name, FILE_READ_ATTRIBUTES, SHARE_ALL, FILE_OPEN, FILE_NON_DIRECTORY_FILE);
+            Err(denied(error, there.and_then(|file| attributes(&file)).unwrap_or(0)))
+        }
+        opened => opened,
+    }
+}
+
+/// The system says that access is denied also where it is the mark on the file that forbids it to everybody.
+fn denied(error: io::Error, attributes: u32) -> io::Error {
+    match attributes & FILE_ATTRIBUTE_READONLY {
+        0 => error,
+        _ => io::Error::from_raw_os_error(ERROR_FILE_READ_ONLY as i32),
+    }
 }
 
 /// A new file inherits the access of its directory, which is private or shared. `shared_with` says nothing new.
@@ -153,4 +168,18 @@ pub(super) fn relative(
     })?;
     // SAFETY: the call has just made it, and nobody else knows it.
     Ok(unsafe { owned(handle) }?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Wine leaves it to the system below, where the superuser is not kept from writing.
+    #[test]
+    fn a_mark_that_forbids_writing_is_told_from_a_lack_of_rights() {
+        let no = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let marked = denied(no(), FILE_ATTRIBUTE_READONLY | FILE_ATTRIBUTE_NORMAL);
+        assert_eq!(marked.raw_os_error(), Some(ERROR_FILE_READ_ONLY as i32));
+        assert_eq!(denied(no(), FILE_ATTRIBUTE_NORMAL).kind(), io::ErrorKind::PermissionDenied);
+    }
 }

@@ -4,13 +4,16 @@
 //! is deleted if that is possible by now; else by whoever makes a file or takes a name away in this directory after its
 //! last user left.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::windows::ffi::OsStringExt;
 use std::os::windows::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use windows_sys::Wdk::Storage::FileSystem::{
-    FILE_DISPOSITION_DELETE, FILE_DISPOSITION_POSIX_SEMANTICS, FILE_NON_DIRECTORY_FILE, FILE_OPEN,
-    FILE_RENAME_INFORMATION, FileRenameInformation, NtSetInformationFile,
+    FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE, FILE_DISPOSITION_POSIX_SEMANTICS,
+    FILE_NON_DIRECTORY_FILE, FILE_OPEN, FILE_RENAME_INFORMATION, FileRenameInformation, NtSetInformationFile,
 };
 use windows_sys::Win32::Storage::FileSystem::{
     DELETE, FILE_DISPOSITION_INFO, FILE_DISPOSITION_INFO_EX, FILE_FLAG_OPEN_REPARSE_POINT,
@@ -84,8 +87,11 @@ pub(super) fn rename(file: &File, dir: &File, name: &str) -> io::Result<()> {
 
 /// Deletes an open file: at once where the system can, else when its last handle is closed.
 pub(super) fn delete(file: &File) -> io::Result<()> {
-    let at_once =
-        FILE_DISPOSITION_INFO_EX { Flags: FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX_SEMANTICS };
+    let at_once = FILE_DISPOSITION_INFO_EX {
+        Flags: FILE_DISPOSITION_DELETE
+            | FILE_DISPOSITION_POSIX_SEMANTICS
+            | FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE,
+    };
     // SAFETY: the structure is alive for the whole call, which only reads it.
     let done = check(unsafe {
         SetFileInformationByHandle(
@@ -126,11 +132,12 @@ pub(super) fn sweep(dir: &File) {
 
 /// Whether a file's name was taken away.
 pub(super) fn has_no_name(file: &File) -> bool {
-    path_of(file).is_ok_and(|path| path.rsplit('\\').next().is_some_and(is_gone) || !leads_to(&path, file))
+    let hidden = |path: &Path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_gone);
+    path_of(file).is_ok_and(|path| hidden(&path) || !leads_to(&path, file))
 }
 
 /// Windows tells where a file is now; Wine, where it was when it was opened, and there may be nothing or another by now.
-fn leads_to(path: &str, file: &File) -> bool {
+fn leads_to(path: &Path, file: &File) -> bool {
     let open = OpenOptions::new()
         .access_mode(FILE_READ_ATTRIBUTES)
         .share_mode(SHARE_ALL)
@@ -150,8 +157,8 @@ fn is_nameless(name: &str) -> bool {
     is_gone(name) || name.starts_with(PREFIX) && name.ends_with(NEW)
 }
 
-/// Where an open file is, as a path to be taken literally.
-pub(super) fn path_of(file: &File) -> io::Result<String> {
+/// Where an open file is, as a path to be taken literally. Not every path is text.
+pub(super) fn path_of(file: &File) -> io::Result<PathBuf> {
     let (mut units, mut kind) = (vec![0; 512], FILE_NAME_NORMALIZED);
     loop {
         // SAFETY: the buffer is alive, writable and as long as said.
@@ -162,7 +169,7 @@ pub(super) fn path_of(file: &File) -> io::Result<String> {
             // A volume without a letter has still a name of its own.
             0 if kind == FILE_NAME_NORMALIZED => kind |= VOLUME_NAME_GUID,
             0 => return Err(io::Error::last_os_error()),
-            length if length < units.len() => return Ok(String::from_utf16_lossy(&units[..length])),
+            length if length < units.len() => return Ok(OsString::from_wide(&units[..length]).into()),
             length => units.resize(length.clamp(units.len() + 1, LONGEST_PATH + 1), 0),
         }
         if units.len() > LONGEST_PATH {

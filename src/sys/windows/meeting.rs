@@ -210,6 +210,27 @@ mod tests {
         assert!(started.elapsed() < Duration::from_secs(30), "it slept although nobody could wake it");
     }
 
+    /// It can, as any other sleeper, take what was meant for us; who sleeps looks by its own time all the same.
+    #[test]
+    fn one_who_swallows_what_should_wake_us_makes_us_sleep_no_longer_than_we_meant_to() {
+        const BOUND: Duration = Duration::from_millis(200);
+        let (_file, [(ours, our_map), (theirs, their_map)]) = meetings();
+        let word = word(&our_map, 1);
+        // Made by the stranger first, and full after one.
+        let name = theirs.name(self::word(&their_map, 1));
+        // SAFETY: the name ends with a zero and is alive for the whole call; what comes back is ours alone.
+        let stranger = unsafe { owned(CreateSemaphoreW(std::ptr::null(), 0, 1, name.as_ptr())) }.unwrap();
+        let started = Instant::now();
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| ours.wait(word, 0, BOUND));
+            while !sleeper.is_finished() {
+                assert!(theirs.wake(self::word(&their_map, 1)), "somebody seems to sleep");
+                sleep(Some(&stranger), Duration::ZERO);
+            }
+        });
+        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+    }
+
     #[test]
     fn a_word_that_changed_or_a_time_that_passed_ends_a_wait() {
         let (_file, [(meeting, map), _]) = meetings();

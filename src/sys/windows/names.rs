@@ -1,6 +1,7 @@
 //! Who this process is, and which boot this is.
 
 use std::io;
+use std::sync::OnceLock;
 
 use windows_sys::Wdk::System::SystemInformation::{
     NtQuerySystemInformation, SYSTEM_INFORMATION_CLASS, SystemProcessInformation, SystemTimeOfDayInformation,
@@ -18,8 +19,17 @@ const CREATE_TIME: std::ops::Range<usize> = 24..32;
 const MOST: usize = 64 << 20;
 
 /// The moment at which the system process began, to 100 ns. It is written down once, at boot: unlike the "boot time" it
-/// does not move when the clock is set. The second word tells the source.
+/// does not move when the clock is set. The second word tells the source. Asked for once: the system knows no cheaper way
+/// than to list all processes with their threads, and no process outlives its boot.
 pub(crate) fn boot_id() -> io::Result<[u64; 2]> {
+    static KNOWN: OnceLock<[u64; 2]> = OnceLock::new();
+    match KNOWN.get() {
+        Some(known) => Ok(*known),
+        None => ask_boot_id().map(|id| *KNOWN.get_or_init(|| id)),
+    }
+}
+
+fn ask_boot_id() -> io::Result<[u64; 2]> {
     match system_process_began()? {
         Some(began) => Ok([began, SYSTEM as u64]),
         // Wine has no system process. Its boot time is the start of its server.
@@ -104,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_boot_is_the_same_every_time_it_is_asked_for() {
-        assert_eq!(boot_id().unwrap(), boot_id().unwrap());
+        assert_eq!(boot_id().unwrap(), ask_boot_id().unwrap());
         assert_ne!(boot_id().unwrap(), [0, 0]);
     }
 

@@ -13,11 +13,17 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken}
 
 use super::native::{check, owned, wide};
 
-/// Those who give out identifiers: for everybody, for whoever is at the machine, Windows itself, for sandboxes.
+/// Those who give out identifiers: for everybody, for whoever is at the machine, Windows itself, for sandboxes,
+/// for whoever has said who they are.
 const WORLD: u64 = 1;
 const LOCAL: u64 = 2;
 const WINDOWS: u64 = 5;
 const PACKAGES: u64 = 15;
+const AUTHENTICATION: u64 = 18;
+/// Numbers of Windows' own: all local accounts, all local administrators, all of another organization, and the first of
+/// those who came by some way of authentication.
+const ALL_OF_A_KIND: [u32; 3] = [113, 114, 1000];
+const CAME_BY: u32 = 64;
 
 /// The longest identifier: a head of 8 bytes and 15 numbers.
 const LONGEST: usize = 8 + 4 * 15;
@@ -155,9 +161,9 @@ impl Account {
     pub(super) fn is_anybody(&self) -> bool {
         let mut numbers = self.numbers();
         match (self.authority(), numbers.next(), numbers.next()) {
-            (WORLD | LOCAL | PACKAGES, ..) => true,
+            (WORLD | LOCAL | PACKAGES | AUTHENTICATION, ..) | (WINDOWS, Some(CAME_BY), _) => true,
             // 18, 19 and 20 are users: the system and its services.
-            (WINDOWS, Some(kind), None) => kind < 18,
+            (WINDOWS, Some(kind), None) => kind < 18 || ALL_OF_A_KIND.contains(&kind),
             _ => *self == Account::GUESTS,
         }
     }

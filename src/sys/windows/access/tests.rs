@@ -32,7 +32,22 @@ fn a_private_directory_is_trusted_whoever_of_the_masters_made_it() {
 
 #[test]
 fn p5_what_anybody_may_write_is_refused() {
-    for who in ["WD", "AU", "IU", "AN", "BG", "NU", "SU", "RC", "AC", "S-1-2-0", "S-1-5-14"] {
+    for who in [
+        "WD",
+        "AU",
+        "IU",
+        "AN",
+        "BG",
+        "NU",
+        "SU",
+        "RC",
+        "AC",
+        "S-1-2-0",
+        "S-1-5-14",
+        "S-1-5-113",
+        "S-1-5-64-10",
+        "S-1-18-1",
+    ] {
         for protected in ["", "P"] {
             let text = format!("O:MED:{protected}(A;OICI;FA;;;ME)(A;OICI;0x1301bf;;;{who})");
             assert!(problem(&text, true).contains("anybody"), "{who}");
@@ -89,25 +104,19 @@ fn p5_files_of_strangers_and_files_open_to_strangers_are_refused() {
 #[test]
 fn permissions_that_files_are_not_made_with_are_told() {
     let private = access("O:MED:(A;;FA;;;SY)(A;;FA;;;ME)");
-    assert_eq!(private.misfit(None), None);
-    assert!(private.misfit(Some(account(TEAM))).unwrap().contains("members of the group cannot"));
+    assert_eq!(private.misfit(me(), None), None);
+    assert!(private.misfit(me(), Some(account(TEAM))).unwrap().contains("members of the group cannot"));
     let read = access("O:MED:(A;;FA;;;ME)(A;;FR;;;WD)");
-    assert!(read.misfit(None).unwrap().contains("open to"));
+    assert!(read.misfit(me(), None).unwrap().contains("open to"));
     let shared = access("O:MED:(A;;FA;;;ME)(A;;0x1301bf;;;TEAM)");
-    assert_eq!(shared.misfit(Some(account(TEAM))), None);
-    assert!(shared.misfit(None).is_some());
+    assert_eq!(shared.misfit(me(), Some(account(TEAM))), None);
+    assert!(shared.misfit(me(), None).is_some());
 }
 
 #[test]
 fn what_we_make_is_trusted_and_shared_with_nobody_else() {
-    let of = |shared_with| Access {
-        rights: Rights {
-            owner: me(),
-            on_purpose: true,
-            given: list(me(), shared_with, "OICI").unwrap().given(),
-        },
-        me: me(),
-    };
+    let of = |shared_with| Access { rights: list(&[me()], shared_with, "OICI").unwrap().rights(), me: me() };
+    assert_eq!(of(None).owner(), me(), "whatever rights are in use");
     assert_eq!(of(None).trusted(false), Ok(None));
     assert_eq!(of(Some(account(TEAM))).trusted(false), Ok(Some(account(TEAM))));
 }
@@ -117,4 +126,32 @@ fn bells_are_for_those_who_may_change_the_file_and_nobody_else() {
     let bells = access("O:BAD:(A;;FA;;;SY)(A;;0x1301bf;;;TEAM)(A;;FR;;;WD)").of_bells().unwrap();
     let who: Vec<Account> = bells.given().iter().map(|right| right.who).collect();
     assert_eq!(who, [me(), Account::ADMINISTRATORS, Account::SYSTEM, account(TEAM)]);
+}
+
+/// What an elevated program makes belongs to the administrators, and the same user's other programs are none.
+#[test]
+fn files_made_with_an_administrators_rights_stay_usable_by_their_maker_and_by_the_team() {
+    let made = "O:BAD:AI(A;ID;FA;;;SY)(A;ID;FA;;;BA)(A;ID;FA;;;COLLEAGUE)(A;ID;0x1301bf;;;TEAM)";
+    let (colleague, team) = (account(COLLEAGUE), Some(account(TEAM)));
+    assert_eq!(access(made).danger(colleague, team), None);
+    assert_eq!(access(made).misfit(colleague, team), None, "it is as files are made there");
+    assert!(access(made).misfit(me(), team).is_some(), "elsewhere it is open to a stranger");
+    // As a member of the team makes it.
+    let member = made.replace("O:BA", "O:S-1-5-21-1-2-3-1002");
+    assert_eq!(
+        (access(&member).danger(colleague, team), access(&member).misfit(colleague, team)),
+        (None, None)
+    );
+    let repaired = list(&[Account::ADMINISTRATORS, colleague], team, "").unwrap().rights();
+    let keeps = |who| repaired.given.iter().any(|right| right.who == who && right.changes);
+    assert!(keeps(colleague) && keeps(account(TEAM)), "putting permissions right locks nobody out");
+    assert_eq!(repaired.owner, Account::ADMINISTRATORS);
+}
+
+/// Who asks is told no; whose it is can still be seen.
+#[test]
+fn an_owner_who_is_not_let_in_is_not_sent_to_the_owner() {
+    let mine = tempfile::tempdir().unwrap();
+    assert!(why_closed(mine.path()).unwrap().remedy.contains("icacls"));
+    assert!(why_closed(&mine.path().join("missing")).is_none());
 }
