@@ -53,6 +53,7 @@ mod run_retries_unix;
 mod run_streams;
 #[cfg(windows)] // its console, its exit codes, its jobs
 mod run_windows;
+mod shows;
 mod status;
 mod texts;
 #[cfg(unix)] // tmux
