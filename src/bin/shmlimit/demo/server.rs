@@ -270,7 +270,8 @@ fn attend(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
     client.write_all(
         format!("HTTP/1.1 {status}\r\n{more}Content-Length: 0\r\nConnection: close\r\n\r\n").as_bytes(),
     )?;
-    // Closing would not do on Windows: programs that were started meanwhile have inherited this connection.
+    // On Windows a program that was started meanwhile has inherited the connection: closing it here would not end it, and
+    // the one who asked would wait for its end as long as the other lives.
     client.shutdown(Shutdown::Write)
 }
 
