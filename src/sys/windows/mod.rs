@@ -10,6 +10,7 @@ compile_error!(
 
 mod access;
 mod acl;
+mod byte_lock;
 mod clock;
 mod file_system;
 mod files;

@@ -14,22 +14,16 @@ use std::fs::File;
 use std::io;
 use std::sync::Mutex;
 
-use windows_sys::Win32::Foundation::{ERROR_IO_PENDING, ERROR_LOCK_VIOLATION};
-use windows_sys::Win32::Storage::FileSystem::{
-    LOCK_FILE_FLAGS, LOCKFILE_EXCLUSIVE_LOCK, LOCKFILE_FAIL_IMMEDIATELY, LockFileEx, UnlockFileEx,
-};
-use windows_sys::Win32::System::IO::OVERLAPPED;
+use windows_sys::Win32::Foundation::ERROR_LOCK_VIOLATION;
 
-use super::native::{check, patiently, raw};
-
-/// A kind of lock that several can have.
-const SHARED: LOCK_FILE_FLAGS = 0;
+use super::byte_lock::{Kind, try_lock_byte, unlock_byte};
+use super::native::patiently;
 
 /// Far past the end of any segment, where no other lock can meet ours, and still within a signed 64-bit offset.
 pub const FIRST_PULSE: i64 = 1 << 62;
 
 /// Before the first pulse.
-const WITNESS: i64 = FIRST_PULSE - 1;
+const WITNESS: u64 = FIRST_PULSE.cast_unsigned() - 1;
 
 /// The lock of a slot for as long as this process lives; see the contract.
 #[derive(Debug)]
@@ -37,7 +31,7 @@ pub(crate) struct Pulse(#[expect(dead_code, reason = "its drop gives the lock ba
 
 impl Pulse {
     pub(crate) fn hold(fresh: File, slot: u32) -> io::Result<Option<Pulse>> {
-        let taken = patiently(|| try_lock(&fresh, pulse(slot), LOCKFILE_EXCLUSIVE_LOCK))?;
+        let taken = patiently(|| try_lock(&fresh, pulse(slot), Kind::Exclusive))?;
         Ok(taken.then_some(Pulse(TakenPulse { file: fresh, slot })))
     }
 }
@@ -67,8 +61,7 @@ pub(crate) struct TakenPulse {
 
 impl TakenPulse {
     pub(crate) fn take(fresh: File, slot: u32) -> io::Result<Option<TakenPulse>> {
-        Ok(try_lock(&fresh, pulse(slot), LOCKFILE_EXCLUSIVE_LOCK)?
-            .then_some(TakenPulse { file: fresh, slot }))
+        Ok(try_lock(&fresh, pulse(slot), Kind::Exclusive)?.then_some(TakenPulse { file: fresh, slot }))
     }
 }
 
@@ -80,53 +73,32 @@ impl Drop for TakenPulse {
 }
 
 pub(crate) fn pulse_is_held(file: &File, slot: u32) -> io::Result<bool> {
-    let free = try_lock(file, pulse(slot), SHARED)?;
+    let free = try_lock(file, pulse(slot), Kind::Shared)?;
     if free {
         unlock(file, pulse(slot));
     }
     Ok(!free)
 }
 
-const fn pulse(slot: u32) -> i64 {
-    FIRST_PULSE + slot as i64
+const fn pulse(slot: u32) -> u64 {
+    FIRST_PULSE.cast_unsigned() + slot as u64
 }
 
 /// Whether it could be had; an error if somebody has the whole file.
-fn try_lock(file: &File, byte: i64, kind: LOCK_FILE_FLAGS) -> io::Result<bool> {
-    if try_byte(file, byte, kind)? {
+fn try_lock(file: &File, byte: u64, kind: Kind) -> io::Result<bool> {
+    if try_lock_byte(file, byte, kind)? {
         return Ok(true);
     }
-    if !try_byte(file, WITNESS, SHARED)? {
+    if !try_lock_byte(file, WITNESS, Kind::Shared)? {
         return Err(io::Error::from_raw_os_error(ERROR_LOCK_VIOLATION as i32));
     }
     unlock(file, WITNESS);
     Ok(false)
 }
 
-fn try_byte(file: &File, byte: i64, kind: LOCK_FILE_FLAGS) -> io::Result<bool> {
-    let mut range = range(byte);
-    let flags = kind | LOCKFILE_FAIL_IMMEDIATELY;
-    // SAFETY: the handle is open, not overlapped, and `range` is alive for the whole call.
-    match check(unsafe { LockFileEx(raw(file), flags, 0, 1, 0, &mut range) }) {
-        Ok(()) => Ok(true),
-        Err(error) if error.raw_os_error() == Some(ERROR_LOCK_VIOLATION as i32) => Ok(false),
-        // Some file systems say so of a lock that somebody else has.
-        Err(error) if error.raw_os_error() == Some(ERROR_IO_PENDING as i32) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-fn unlock(file: &File, byte: i64) {
-    let mut range = range(byte);
-    // SAFETY: as in `try_byte`. It can only fail if there is no such lock.
-    unsafe { UnlockFileEx(raw(file), 0, 1, 0, &mut range) };
-}
-
-fn range(start: i64) -> OVERLAPPED {
-    let mut range = OVERLAPPED::default();
-    range.Anonymous.Anonymous.Offset = start as u32;
-    range.Anonymous.Anonymous.OffsetHigh = (start >> 32) as u32;
-    range
+/// Without a word: where there is no such lock, nothing is to be given back.
+fn unlock(file: &File, byte: u64) {
+    let _ = unlock_byte(file, byte);
 }
 
 #[cfg(test)]
@@ -155,7 +127,7 @@ mod tests {
     fn those_who_look_do_not_take_each_other_for_the_owner() {
         let (_path, open) = file();
         let (one, other) = (open(), open());
-        assert!(try_lock(&one, pulse(3), SHARED).unwrap(), "one is looking");
+        assert!(try_lock(&one, pulse(3), Kind::Shared).unwrap(), "one is looking");
         assert!(!pulse_is_held(&other, 3).unwrap());
         unlock(&one, pulse(3));
     }
@@ -165,7 +137,7 @@ mod tests {
         let (_path, open) = file();
         let (one, other) = (open(), open());
         let _pulse = Pulse::hold(open(), 3).unwrap().unwrap();
-        assert!(try_byte(&one, WITNESS, SHARED).unwrap(), "one is looking");
+        assert!(try_lock_byte(&one, WITNESS, Kind::Shared).unwrap(), "one is looking");
         assert!(pulse_is_held(&other, 3).unwrap());
     }
 

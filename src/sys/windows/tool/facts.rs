@@ -7,42 +7,26 @@ use std::ptr::null_mut;
 
 use windows_sys::Win32::Foundation::FILETIME;
 use windows_sys::Win32::Storage::FileSystem::{
-    GetDiskFreeSpaceExW, LOCKFILE_EXCLUSIVE_LOCK, LOCKFILE_FAIL_IMMEDIATELY, LockFileEx, UnlockFileEx,
+    GetDiskFreeSpaceExW, LOCKFILE_EXCLUSIVE_LOCK, LockFileEx, UnlockFileEx,
 };
-use windows_sys::Win32::System::IO::OVERLAPPED;
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetProcessTimes};
 
 use crate::sys::baselines::FileLock;
-use crate::sys::windows::native::{check, is_in_use, raw, wide_path};
+use crate::sys::windows::byte_lock::{Kind, at, try_lock_byte, unlock_byte};
+use crate::sys::windows::native::{check, raw, wide_path};
 
 /// A byte that no file has: a lock on Windows keeps others from reading and writing what it covers, and writers who could
 /// not have it shall write all the same.
 const WRITING: u64 = 1 << 62;
 
-fn at(offset: u64) -> OVERLAPPED {
-    let mut place = OVERLAPPED::default();
-    place.Anonymous.Anonymous.Offset = offset as u32;
-    place.Anonymous.Anonymous.OffsetHigh = (offset >> 32) as u32;
-    place
-}
-
 /// Takes the lock that writers of a file have among themselves; `false` if another has it. It belongs to this `file`.
 pub fn try_lock_writing(file: &File) -> io::Result<bool> {
-    let mut place = at(WRITING);
-    let flags = LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY;
-    // SAFETY: the handle is open for synchronous use, so the call is over when it returns; `place` outlives it.
-    match check(unsafe { LockFileEx(raw(file), flags, 0, 1, 0, &mut place) }) {
-        Ok(()) => Ok(true),
-        Err(error) if is_in_use(&error) => Ok(false),
-        Err(error) => Err(error),
-    }
+    try_lock_byte(file, WRITING, Kind::Exclusive)
 }
 
 /// Gives it back.
 pub fn unlock_writing(file: &File) -> io::Result<()> {
-    let mut place = at(WRITING);
-    // SAFETY: as for locking.
-    check(unsafe { UnlockFileEx(raw(file), 0, 1, 0, &mut place) })
+    unlock_byte(file, WRITING)
 }
 
 /// Waits for a lock of the whole file, or gives it back.

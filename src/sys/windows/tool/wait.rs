@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, BorrowedHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use windows_sys::Win32::Foundation::{HANDLE, WAIT_FAILED, WAIT_OBJECT_0};
 use windows_sys::Win32::System::Threading::{WaitForMultipleObjects, WaitForSingleObject};
@@ -13,15 +13,13 @@ const LONGEST: u32 = u32::MAX - 1;
 /// Waits until one of these has news, but not longer than `most`; says which of them have. At most 64.
 pub fn wait_for(handles: &[BorrowedHandle<'_>], most: Option<Duration>) -> io::Result<Vec<bool>> {
     let handles: Vec<HANDLE> = handles.iter().map(|handle| handle.as_raw_handle()).collect();
-    let until = most.map(|most| Instant::now() + most);
     if handles.is_empty() {
         most.into_iter().for_each(std::thread::sleep);
         return Ok(Vec::new());
     }
-    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
     // Rounded up, so that the last millisecond is not spent asking.
-    let timeout = left.map_or(u32::MAX, |left| {
-        u32::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(LONGEST).min(LONGEST)
+    let timeout = most.map_or(u32::MAX, |most| {
+        u32::try_from(most.as_nanos().div_ceil(1_000_000)).unwrap_or(LONGEST).min(LONGEST)
     });
     let count = handles.len() as u32;
     // SAFETY: the handles are open for the whole call, and there are that many.

@@ -1,0 +1,49 @@
+//! Locks of one byte of an open file, asked for and never waited for. They belong to the handle, and end with it.
+
+use std::fs::File;
+use std::io;
+
+use windows_sys::Win32::Foundation::{ERROR_IO_PENDING, ERROR_LOCK_VIOLATION};
+use windows_sys::Win32::Storage::FileSystem::{
+    LOCK_FILE_FLAGS, LOCKFILE_EXCLUSIVE_LOCK, LOCKFILE_FAIL_IMMEDIATELY, LockFileEx, UnlockFileEx,
+};
+use windows_sys::Win32::System::IO::OVERLAPPED;
+
+use super::native::{check, raw};
+
+/// Who may have the same byte at the same time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// All who also ask for a shared one.
+    Shared = 0,
+    /// Nobody.
+    Exclusive = LOCKFILE_EXCLUSIVE_LOCK as isize,
+}
+
+/// Whether it could be had.
+pub(super) fn try_lock_byte(file: &File, byte: u64, kind: Kind) -> io::Result<bool> {
+    let mut place = at(byte);
+    let flags = kind as LOCK_FILE_FLAGS | LOCKFILE_FAIL_IMMEDIATELY;
+    // SAFETY: the handle is open for synchronous use, so the call is over when it returns; `place` outlives it.
+    let answer = check(unsafe { LockFileEx(raw(file), flags, 0, 1, 0, &mut place) });
+    match answer.as_ref().map_err(|error| error.raw_os_error().map(i32::cast_unsigned)) {
+        // Some file systems call it pending that somebody else has the lock.
+        Err(Some(ERROR_LOCK_VIOLATION | ERROR_IO_PENDING)) => Ok(false),
+        _ => answer.map(|()| true),
+    }
+}
+
+/// Gives it back. It can only fail if there is no such lock.
+pub(super) fn unlock_byte(file: &File, byte: u64) -> io::Result<()> {
+    let mut place = at(byte);
+    // SAFETY: as for locking.
+    check(unsafe { UnlockFileEx(raw(file), 0, 1, 0, &mut place) })
+}
+
+/// A place in a file, as these calls want it.
+pub(super) fn at(byte: u64) -> OVERLAPPED {
+    let mut place = OVERLAPPED::default();
+    place.Anonymous.Anonymous.Offset = byte as u32;
+    place.Anonymous.Anonymous.OffsetHigh = (byte >> 32) as u32;
+    place
+}
