@@ -39,3 +39,13 @@ pub const fn script(line: &str) -> [&str; 3] {
 pub fn run<'w>(name: &'w str, command: [&'w str; 3]) -> Vec<&'w str> {
     [&["run", name, "--"][..], &command].concat()
 }
+
+/// Lines of shell, one after the other.
+pub fn steps(lines: &[&str]) -> String {
+    lines.join(if cfg!(unix) { "; " } else { "& " })
+}
+
+/// A variable in a line of shell.
+pub fn variable(name: &str) -> String {
+    if cfg!(unix) { format!("${name}") } else { format!("%{name}%") }
+}

@@ -49,6 +49,7 @@ pub fn start_waiting(home: &Home, name: &str, arguments: &[&str], variables: &[(
         .args(arguments)
         .env_remove("SHMLIMIT_GROUP")
         .envs(variables.iter().copied())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -27,10 +27,12 @@ mod bench;
 mod completions;
 #[cfg(unix)] // looks for processes in /proc, kills by signals, needs tmux
 mod demo;
-#[cfg(unix)] // modes, owners, stopped processes
+mod demo_anywhere;
 mod doctor;
 #[cfg(unix)] // modes and owners
 mod doctor_damage;
+#[cfg(unix)] // modes, groups, stopped processes
+mod doctor_modes;
 mod health;
 mod init;
 mod json;
@@ -38,7 +40,6 @@ mod log;
 #[cfg(unix)] // manual pages are for Unix
 mod man;
 mod metrics;
-#[cfg(unix)] // ended by signals
 mod metrics_http;
 mod rm;
 #[cfg(unix)] // signals, ptys, and commands that are scripts for sh
@@ -46,19 +47,21 @@ mod run;
 mod run_anywhere;
 #[cfg(unix)] // descriptors, and commands that are scripts for sh
 mod run_outcomes;
-#[cfg(unix)] // commands that are scripts for sh
 mod run_retries;
+#[cfg(unix)] // signals, descriptors, curl
+mod run_retries_unix;
 #[cfg(unix)] // ptys, and commands that are scripts for sh
 mod run_streams;
 #[cfg(windows)] // its console, its exit codes, its jobs
 mod run_windows;
+mod shows;
 mod status;
 mod texts;
 #[cfg(unix)] // tmux
 mod top;
-#[cfg(unix)] // sessions and FIFOs
 mod turns;
 mod typos;
 mod verbs;
-#[cfg(unix)] // ptys and signals
 mod waiting;
+#[cfg(unix)] // ptys and signals
+mod waiting_signals;

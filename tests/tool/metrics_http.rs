@@ -1,8 +1,6 @@
 //! `metrics --listen`: whoever asks is served, whatever others send (R116).
 
 use crate::cli::Home;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
@@ -53,8 +51,10 @@ impl Server {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: here\r\n{headers}\r\n").as_bytes())
     }
 
-    fn end(mut self, signal: Signal) -> Option<i32> {
-        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+    #[cfg(unix)] // what the console says ends it too, which is tested with `run`
+    fn end(mut self, signal: nix::sys::signal::Signal) -> Option<i32> {
+        let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
+        nix::sys::signal::kill(pid, signal).unwrap();
         self.child.wait().unwrap().code()
     }
 }
@@ -156,7 +156,7 @@ fn limiters_come_and_go_and_one_may_be_bad() {
     std::fs::write(home.path().join("second.shm"), b"garbage").unwrap();
     let text = metrics();
     assert!(text.contains("shmlimit_up{limiter=\"first\"} 1\nshmlimit_up{limiter=\"second\"} 0\n"), "{text}");
-    std::fs::remove_file(home.path().join("first.shm")).unwrap();
+    home.delete("first");
     assert!(!metrics().contains("first"));
     assert!(home.tool(&["status"]).err.contains("second"), "and the server holds no place of its own");
 }
@@ -171,8 +171,10 @@ fn one_who_watches_is_no_participant() {
     assert_eq!(home.status("api")["participants"].as_array().unwrap().len(), 0);
 }
 
+#[cfg(unix)]
 #[test]
 fn signals_end_it_cleanly() {
+    use nix::sys::signal::Signal;
     let home = Home::new();
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         assert_eq!(Server::start(&home, &[]).end(signal), Some(0), "{signal}");
@@ -205,7 +207,7 @@ fn another_address_than_the_loopbacks_is_warned_of() {
         .unwrap();
     let mut line = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    child.kill().unwrap();
+    child.wait().unwrap();
     assert!(line.contains("note: whoever reaches 0.0.0.0:"), "{line}");
 }

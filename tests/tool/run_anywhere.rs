@@ -1,7 +1,7 @@
 //! `shmlimit run`, as far as it is the same on every platform.
 
 use crate::cli::{Answer, Home, binary};
-use crate::commands::{NOTHING, READY, READY_THEN_ALIVE, SAYS_HELLO, run, script};
+use crate::commands::{NOTHING, READY, READY_THEN_ALIVE, SAYS_HELLO, run, script, steps};
 use serde_json::{Value, json};
 use std::io::Read;
 
@@ -199,4 +199,74 @@ fn a_megabyte_passes_unchanged_through_a_stream_that_is_watched() {
     let words = format!("{show} {}", file.display());
     let answer = run_with(&home, &["--status-from", "status ([0-9]+)"], &words);
     assert!(answer.succeeds() == line.repeat(1000), "{} bytes", answer.out.len());
+}
+
+#[test]
+fn r116_cache_answers_are_counted_without_a_status() {
+    let home = Home::with(&ONE);
+    assert_eq!(home.tool(&["record", "one", "--cache", "hit"]).succeeds(), "one: cache hit counted\n");
+    assert_eq!(home.tool(&["record", "one", "--cache", "miss", "--quiet"]).succeeds(), "");
+    let hit = home.tool(&["record", "one", "--cache", "hit", "--json"]);
+    let hit: Value = serde_json::from_str(hit.succeeds()).unwrap();
+    assert_eq!(hit, json!({"name": "one", "cache": "hit"}));
+    let both = home.tool(&["record", "one", "--cache", "miss", "--status", "200", "--json"]);
+    let both: Value = serde_json::from_str(both.succeeds()).unwrap();
+    assert_eq!((&both["cache"], &both["class"]), (&json!("miss"), &json!("ok")));
+    let counts = &home.status("one")["counts"];
+    assert_eq!((&counts["cache_hits"], &counts["cache_misses"]), (&json!(2), &json!(2)));
+    assert_eq!(counts["codes"], json!({"200": 1}));
+}
+
+#[test]
+fn a_record_without_a_name_says_where_it_would_have_come_from() {
+    let home = Home::new();
+    home.tool(&["record", "--status", "200"]).fails(2, &["which limiter", "$SHMLIMIT_LIMITER"]);
+    home.tool(&["record", "tmdb"]).fails(2, &["say how the call ended"]);
+}
+
+#[test]
+fn quiet_says_nothing_of_its_own_and_the_codes_stay() {
+    let home = Home::with(&["slow", "--rate", "1/day"]);
+    home.tool(&["acquire", "slow"]).succeeds();
+    let said = |options: &[&str], command: &[&str]| {
+        let answer = home.tool(&[&["run"], options, &["--"], command].concat());
+        (answer.code, answer.err)
+    };
+    assert_eq!(said(&["slow", "--quiet", "--timeout", "1s"], &NOTHING), (75, String::new()));
+    assert_eq!(said(&["slwo", "-q"], &NOTHING), (2, String::new()));
+    home.tool(&["init", "one", "--concurrency", "1"]).succeeds();
+    assert_eq!(said(&["one", "-q"], &["no-such-command"]), (127, String::new()));
+    let answer = run_with(&home, &["-q"], &steps(&[">&2 echo mine", "exit 3"]));
+    assert_eq!((answer.code, answer.err.trim_end()), (3, "mine"));
+}
+
+#[test]
+fn what_is_watched_comes_at_once_and_not_at_the_end() {
+    let home = Home::with(&ONE);
+    // The first line is read while the command waits for its input.
+    let (mut child, _out, ready) =
+        home.start(&[&["run", "one", "--status-from", "(x)", "--"][..], &READY].concat());
+    assert_eq!(ready, "ready");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
+#[test]
+fn what_the_command_recorded_itself_does_not_count_again() {
+    let home = Home::with(&ONE);
+    let record = |what: &str| steps(&[&format!("{} record {what} -q", binary()), "exit 75"]);
+    let descriptor: &[&str] = if cfg!(unix) { &["--status-fd", "3"] } else { &["--retries", "0"] };
+    for options in [&["--exit", "75=503"][..], &["--status-from", "(x)"], descriptor] {
+        assert_eq!(run_with(&home, options, &record("--status 500")).code, 75);
+    }
+    // Nothing else is recorded by a plain run.
+    assert_eq!(run_with(&home, &[], &record("--status 500")).code, 75);
+    assert_eq!(codes(&home), json!({"500": 4}));
+    // Of another limiter it says nothing about this call.
+    home.tool(&["init", "two", "--concurrency", "1"]).succeeds();
+    run_with(&home, &["--exit", "75=503"], &record("two --status 500"));
+    assert_eq!(codes(&home), json!({"500": 4, "503": 1}));
+    // A cache that had the answer is no outcome.
+    run_with(&home, &["--exit", "75=404"], &record("--cache hit"));
+    assert_eq!(codes(&home), json!({"500": 4, "503": 1, "404": 1}));
 }

@@ -2,17 +2,22 @@
 //! its own.
 
 use crate::cli::{Answer, Home, binary};
-use crate::web::Web;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use crate::commands::{NOTHING, script, steps, variable};
 use serde_json::json;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// How a command says its status, and what makes `run` hear it: by a descriptor where programs have numbers for them.
+#[cfg(unix)]
+const HEARD: [&str; 2] = ["--status-fd", "3"];
+#[cfg(windows)]
+const HEARD: [&str; 2] = ["--status-from", "^said ([0-9a-z_]+)"];
+
+fn says(status: &str) -> String {
+    if cfg!(unix) { format!(">&3 echo {status}") } else { format!("echo said {status}") }
+}
+
 /// A limiter whose waits are short: what is asserted is how often and why, not how long.
-fn hasty() -> Home {
+pub fn hasty() -> Home {
     let home = Home::new();
     let file = home.path().join("one.toml");
     let text = "concurrency = 1\n[backoff]\nbase = \"1ms\"\ncap = \"2ms\"\n";
@@ -21,11 +26,11 @@ fn hasty() -> Home {
     home
 }
 
-fn run(home: &Home, options: &[&str], script: &str) -> Answer {
-    home.tool(&[&["run", "one"], options, &["--", "sh", "-c", script]].concat())
+pub fn run(home: &Home, options: &[&str], line: &str) -> Answer {
+    home.tool(&[&["run", "one"], options, &["--"], &script(line)].concat())
 }
 
-fn granted(home: &Home) -> u64 {
+pub fn granted(home: &Home) -> u64 {
     let status = home.status("one");
     assert_eq!((&status["in_flight"], &status["queue"]), (&json!(0), &json!([])));
     status["counts"]["granted"].as_u64().unwrap()
@@ -42,8 +47,13 @@ fn r76_the_number_of_retries_is_the_limiters_by_priority_or_the_one_given() {
         (&["--exit", "75=throttled"], 1),
     ] {
         let home = hasty();
-        let answer = run(&home, options, "echo $SHMLIMIT_ATTEMPT; exit 75");
+        let show = format!("echo {}", variable("SHMLIMIT_ATTEMPT"));
+        let answer = run(&home, options, &steps(&[&show, "exit 75"]));
         assert_eq!(answer.code, 75, "{}", answer.err);
+        let shown: Vec<usize> = answer.out.lines().filter_map(|line| line.parse().ok()).collect();
+        if options[0].starts_with("--retries") {
+            assert_eq!(shown, (1..=attempts).collect::<Vec<_>>(), "{options:?}");
+        }
         assert_eq!(answer.out.lines().count(), attempts, "{options:?}");
         assert_eq!(granted(&home), attempts as u64);
         // One line for each retry: which attempt it was, why, how long.
@@ -60,63 +70,59 @@ fn r76_the_number_of_retries_is_the_limiters_by_priority_or_the_one_given() {
 fn the_limiters_own_number_can_be_changed_while_it_is_used() {
     let home = hasty();
     home.tool(&["set", "one", "backoff.retries_background", "2"]).succeeds();
-    assert_eq!(run(&home, &["--retries"], "echo x; exit 75").out, "x\nx\nx\n");
+    let answer = run(&home, &["--retries"], &steps(&["echo x", "exit 75"]));
+    assert_eq!(answer.out.lines().collect::<Vec<_>>(), ["x"; 3]);
 }
 
 #[test]
 fn the_last_attempts_code_counts_and_a_success_is_the_last() {
     let home = hasty();
-    let answer = run(&home, &["--retries"], "[ $SHMLIMIT_ATTEMPT = 3 ] || exit 75; echo $SHMLIMIT_ATTEMPT");
-    assert_eq!(answer.succeeds(), "3\n");
+    let third = if cfg!(unix) {
+        "[ $SHMLIMIT_ATTEMPT = 3 ] || exit 75"
+    } else {
+        "(if not %SHMLIMIT_ATTEMPT%==3 exit 75)"
+    };
+    let attempt = variable("SHMLIMIT_ATTEMPT");
+    let answer = run(&home, &["--retries"], &steps(&[third, &format!("echo {attempt}")]));
+    assert_eq!(answer.succeeds().trim_end(), "3");
     assert_eq!(home.status("one")["counts"]["codes"], json!({"200": 1, "429": 2}));
-    let answer = run(&home, &["--retries", "1", "--exit", "3=500,4=503"], "exit $((SHMLIMIT_ATTEMPT + 2))");
-    assert_eq!(answer.code, 4);
+    let answer = run(&home, &["--retries", "1", "--exit", "1=500,2=503"], &format!("exit {attempt}"));
+    assert_eq!(answer.code, 2);
 }
 
 #[test]
 fn r68_only_what_may_pass_is_tried_again() {
-    for (script, attempts) in [
-        ("echo 429 >&3", 3),
-        ("echo 500 >&3", 3),
-        ("echo 503 >&3; exit 22", 3),
-        ("echo connect_timeout >&3; exit 1", 3),
-        ("echo read_timeout >&3; exit 1", 3),
-        ("echo dns >&3; exit 1", 3),
-        ("echo connection >&3; exit 1", 3),
-        ("echo 404 >&3; exit 22", 1),
-        ("echo 200 >&3; exit 1", 1),
-        ("exit 1", 1),
+    for (status, code, attempts) in [
+        ("429", 0, 3),
+        ("500", 0, 3),
+        ("503", 22, 3),
+        ("connect_timeout", 1, 3),
+        ("read_timeout", 1, 3),
+        ("dns", 1, 3),
+        ("connection", 1, 3),
+        ("404", 22, 1),
+        ("200", 1, 1),
     ] {
         let home = hasty();
-        run(&home, &["--retries", "2", "--status-fd", "3"], script);
-        assert_eq!(granted(&home), attempts, "{script}");
+        let line = steps(&[&says(status), &format!("exit {code}")]);
+        run(&home, &[&["--retries", "2"], &HEARD[..]].concat(), &line);
+        assert_eq!(granted(&home), attempts, "{line}");
     }
+    let home = hasty();
+    run(&home, &[&["--retries", "2"], &HEARD[..]].concat(), "exit 1");
+    assert_eq!(granted(&home), 1, "nothing was said");
 }
 
-#[test]
-fn r73_curl_and_a_server_that_says_429_with_a_time() {
-    let home = Home::with(&["one", "--concurrency", "1"]);
-    const BUSY: &str = "HTTP/1.1 429 Too Many\r\nRetry-After: 1\r\nContent-Length: 5\r\n\r\nbusy\n";
-    let web = Web::start(&[BUSY, BUSY, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi\n"]);
-    let url = web.url();
-    let curl = ["curl", "-fsS", "-D", "/dev/fd/3", &url];
-    let began = Instant::now();
-    let answer = home.tool(
-        &[&["run", "one", "--retries", "--status-fd", "3", "--exit", "curl", "--"], &curl[..]].concat(),
-    );
-    assert_eq!(answer.succeeds(), "hi\n");
-    assert_eq!(web.calls(), 3);
-    assert_eq!(answer.err.matches("429; again in 1.000s (retry_after)").count(), 2, "{}", answer.err);
-    assert!(began.elapsed() >= Duration::from_secs(2));
-    assert_eq!(home.status("one")["counts"]["codes"], json!({"200": 1, "429": 2}));
+/// A call that failed, with a time before which there should be no other.
+pub fn wants_ten_minutes() -> String {
+    steps(&[&format!("{} record --status 429 --retry-after 600 -q", binary()), "exit 9"])
 }
 
 #[test]
 fn r132_what_the_timeout_does_not_allow_is_not_waited_for_and_the_commands_code_counts() {
     let home = hasty();
-    let script = "printf '429\\nRetry-After: 600\\n' >&3; exit 9";
     let began = Instant::now();
-    let answer = run(&home, &["--retries", "--status-fd", "3", "--timeout", "60s"], script);
+    let answer = run(&home, &["--retries", "--timeout", "60s"], &wants_ten_minutes());
     assert_eq!(answer.code, 9);
     assert!(answer.err.contains("attempt 1 of 6: 429; not again: the wait of 10m"), "{}", answer.err);
     assert!(began.elapsed() < Duration::from_secs(60));
@@ -129,19 +135,20 @@ fn r132_what_the_timeout_does_not_allow_is_not_waited_for_and_the_commands_code_
 fn a_budget_that_is_used_up_between_attempts_ends_them_with_the_commands_code() {
     let home = Home::with(&["two", "--rate", "2/day"]);
     let file = home.path().join("attempts");
-    let script = format!("echo x >>'{}'; exit 75", file.display());
+    let line = steps(&[&format!("echo x>>{}", file.display()), "exit 75"]);
     home.tool(&["set", "two", "backoff.base", "1ms"]).succeeds();
-    let answer = home.tool(&["run", "two", "--retries", "--timeout", "10s", "--", "sh", "-c", &script]);
+    let options = ["run", "two", "--retries", "--timeout", "10s", "--"];
+    let answer = home.tool(&[&options[..], &script(&line)].concat());
     assert_eq!(answer.code, 75);
     assert!(answer.err.contains("two: refused: rule token_bucket"), "{}", answer.err);
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "x\nx\n");
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().collect::<Vec<_>>(), ["x"; 2]);
 }
 
 #[test]
 fn a_record_inside_says_whether_to_try_again_and_is_counted_once_an_attempt() {
     let home = hasty();
-    let script = format!("{} record --status 503 --json; exit 1", binary());
-    let answer = run(&home, &["--retries", "2"], &script);
+    let line = steps(&[&format!("{} record --status 503 --json", binary()), "exit 1"]);
+    let answer = run(&home, &["--retries", "2"], &line);
     assert_eq!(answer.code, 1);
     assert_eq!(answer.err.matches(": 503; again in").count(), 2, "{}", answer.err);
     assert_eq!(home.status("one")["counts"]["codes"], json!({"503": 3}));
@@ -158,130 +165,20 @@ fn a_record_inside_says_whether_to_try_again_and_is_counted_once_an_attempt() {
 }
 
 #[test]
-fn input_is_not_repeated_but_what_is_left_of_it_is_the_next_attempts() {
-    let home = hasty();
-    let mut child = Command::new(binary())
-        .args([
-            "run",
-            "one",
-            "--retries",
-            "2",
-            "-q",
-            "--",
-            "sh",
-            "-c",
-            "read -r line; echo \"$line\"; exit 75",
-        ])
-        .env("SHMLIMIT_DIR", home.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(b"one\ntwo\n").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.stdout, b"one\ntwo\n\n");
-}
-
-#[test]
-fn every_attempt_gets_the_signals_of_a_direct_start() {
-    let home = hasty();
-    let script = "grep -E 'Sig(Blk|Ign)' /proc/self/status; exit 75";
-    let ignore =
-        ["--ignore-signal=HUP", "--ignore-signal=CHLD", binary(), "run", "one", "--retries", "1", "-q", "--"];
-    let output = Command::new("env")
-        .args(ignore)
-        .args(["sh", "-c", script])
-        .env("SHMLIMIT_DIR", home.path())
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 4);
-    assert_eq!(lines[..2], lines[2..]);
-}
-
-#[test]
 fn output_of_an_attempt_comes_before_what_is_said_of_it() {
     let home = hasty();
     let from = ["--retries", "1", "--status-from", "code ([0-9]+)"];
-    let answer = run(&home, &from, "echo code 503 >&2; exit $SHMLIMIT_ATTEMPT");
+    let fail = format!("exit {}", variable("SHMLIMIT_ATTEMPT"));
+    let answer = run(&home, &from, &steps(&[">&2 echo code 503", &fail]));
     assert_eq!(answer.code, 2);
     let lines: Vec<&str> = answer.err.lines().collect();
     assert_eq!((lines[0], lines[2]), ("code 503", "code 503"));
     assert!(lines[1].contains("attempt 1 of 2: 503; again in"), "{lines:?}");
 }
 
-fn pid(child: &Child) -> Pid {
-    Pid::from_raw(child.id().cast_signed())
-}
-
-/// Starts a run that will wait ten minutes for its second attempt, and reads that it says so.
-fn asleep(home: &Home) -> (Child, BufReader<std::process::ChildStderr>) {
-    let mut child = home
-        .as_a_shell_would()
-        .args(["run", "one", "--retries", "--status-fd", "3", "--", "sh", "-c"])
-        .arg("printf '429\\nRetry-After: 600\\n' >&3; exit 9")
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut err = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    err.read_line(&mut line).unwrap();
-    assert!(line.contains("again in 10m"), "{line}");
-    (child, err)
-}
-
-#[test]
-fn a_signal_between_attempts_ends_it_at_once() {
-    let home = hasty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGKILL] {
-        let (mut child, mut err) = asleep(&home);
-        kill(pid(&child), signal).unwrap();
-        assert_eq!(child.wait().unwrap().signal(), Some(signal as i32));
-        let mut rest = String::new();
-        err.read_to_string(&mut rest).unwrap();
-        assert_eq!(rest, "");
-        home.tool(&["force", "one", "clear-gate"]).succeeds();
-    }
-    assert_eq!(granted(&home), 5);
-}
-
-#[test]
-fn a_command_that_was_told_to_end_is_not_run_again() {
-    let home = hasty();
-    let script = "trap 'exit 75' TERM; echo ready; while read -r _; do :; done";
-    let (mut child, mut out, ready) = home.start(&["run", "one", "--retries", "--", "sh", "-c", script]);
-    assert_eq!(ready, "ready");
-    kill(pid(&child), Signal::SIGTERM).unwrap();
-    let _stdin = child.stdin.take();
-    let mut rest = String::new();
-    out.read_to_string(&mut rest).unwrap();
-    assert_eq!((child.wait().unwrap().code(), rest.as_str()), (Some(75), ""));
-    // Nor is one that died, whatever it said before.
-    let answer = run(&home, &["--retries", "--status-fd", "3"], "echo 429 >&3; kill -KILL $$");
-    assert_eq!((answer.code, answer.err.as_str()), (137, ""));
-    assert_eq!(granted(&home), 2);
-}
-
-#[test]
-fn a_signal_that_the_caller_ignores_as_nohup_does_calls_nothing_off() {
-    let home = hasty();
-    let script = "kill -HUP $PPID; exit 75";
-    for (how, wanted) in [("--ignore-signal=HUP", 3), ("--default-signal=HUP", 4)] {
-        let output = Command::new("env")
-            .args([how, binary(), "run", "one", "--retries", "2", "--", "sh", "-c", script])
-            .env("SHMLIMIT_DIR", home.path())
-            .output()
-            .unwrap();
-        assert!(matches!(output.status.code(), Some(75 | 129)), "{output:?}");
-        assert_eq!(granted(&home), wanted, "{how}: {output:?}");
-    }
-}
-
 #[test]
 fn retries_must_be_a_number() {
     let home = hasty();
-    home.tool(&["run", "--retries", "one", "--", "true"])
+    home.tool(&[&["run", "--retries", "one", "--"][..], &NOTHING].concat())
         .fails(2, &["--retries", "whole number", "goes before"]);
 }

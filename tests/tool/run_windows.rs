@@ -1,16 +1,24 @@
-//! `shmlimit run` on Windows: what the console says, exit codes of 32 bits, and a command that ends with us.
+//! `shmlimit run` on Windows: what the console says, exit codes of 32 bits, and how a command is found.
 
 use crate::cli::{Home, binary};
 use crate::commands::{run, script};
+use crate::queue::{open, wait_until, waiting};
+use crate::run_retries::wants_ten_minutes;
+use serde_json::json;
+use shmlimit::Request;
 use std::io::{BufRead, BufReader, Read};
 use std::os::windows::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::ptr::{null, null_mut};
 use windows_sys::Win32::Foundation::STATUS_CONTROL_C_EXIT;
 use windows_sys::Win32::System::Console::{
     CTRL_BREAK_EVENT, CTRL_C_EVENT, GenerateConsoleCtrlEvent, SetConsoleCtrlHandler,
 };
-use windows_sys::Win32::System::Threading::CREATE_NO_WINDOW;
-use windows_sys::core::BOOL;
+use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleA, GetProcAddress};
+use windows_sys::Win32::System::Threading::{
+    CREATE_NO_WINDOW, CreateRemoteThread, LPTHREAD_START_ROUTINE, OpenProcess, PROCESS_ALL_ACCESS,
+};
+use windows_sys::core::{BOOL, s};
 
 const ONE: [&str; 3] = ["one", "--concurrency", "1"];
 
@@ -46,48 +54,104 @@ unsafe extern "system" fn unmoved(_event: u32) -> BOOL {
     1
 }
 
-/// Runs a program that waits, types the key at its console, and says with which code `run` ended; nothing if the
-/// system cannot type it.
-fn interrupted_by(key: u32, home: &Home) -> Option<i32> {
-    let mut child = home
-        .as_a_shell_would()
-        .args(["run", "one", "--exit", "1=500", "--", binary(), "metrics", "--listen", "127.0.0.1:0"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    let mut ready = String::new();
-    out.read_line(&mut ready).unwrap();
-    assert!(ready.starts_with("listening"), "{ready}");
-    assert_eq!(home.status("one")["in_flight"], 1);
+/// Presses a key at this console, where there are no programs but these and us. Wine cannot press Ctrl-Break, so there
+/// they are told of it as the system tells them of every key: by a thread that it starts in each.
+fn press(key: u32, programs: &[u32]) {
     // SAFETY: a plain call.
-    let typed = unsafe { GenerateConsoleCtrlEvent(key, 0) } != 0;
-    if !typed {
-        // Nobody else would end it.
-        child.kill().unwrap();
-        child.wait().unwrap();
-        return None;
+    if unsafe { GenerateConsoleCtrlEvent(key, 0) } != 0 {
+        return;
     }
-    let code = child.wait().unwrap().code();
-    let mut rest = String::new();
-    out.read_to_string(&mut rest).unwrap();
-    assert_eq!((rest.as_str(), &home.status("one")["in_flight"]), ("", &0.into()));
-    code
+    // SAFETY: both names end with a zero.
+    let routine = unsafe { GetProcAddress(GetModuleHandleA(s!("kernelbase.dll")), s!("CtrlRoutine")) };
+    // SAFETY: that is what it is: it takes the number of the key, and is at the same place in every program.
+    let routine: LPTHREAD_START_ROUTINE = unsafe { std::mem::transmute(routine) };
+    assert!(routine.is_some(), "no way to press {key}");
+    for program in programs {
+        let number = std::ptr::without_provenance(key as usize);
+        // SAFETY: the program is there, because it waits; both handles live as long as this test.
+        let thread = unsafe {
+            let program = OpenProcess(PROCESS_ALL_ACCESS, 0, *program);
+            CreateRemoteThread(program, null(), 0, routine, number, 0, null_mut())
+        };
+        assert!(!thread.is_null(), "{}", std::io::Error::last_os_error());
+    }
 }
+
+/// What a program ends with that does not listen; the second is Wine's.
+const INTERRUPTED: [Option<i32>; 2] = [Some(STATUS_CONTROL_C_EXIT), Some(0)];
 
 /// The command ends in good order, and `run` waits for that and says so.
 #[test]
-fn ctrl_c_and_ctrl_break_reach_the_command_and_its_answer_counts() {
-    if alone("ctrl_c_and_ctrl_break_reach_the_command_and_its_answer_counts") {
-        let home = Home::with(&ONE);
-        assert_eq!(interrupted_by(CTRL_C_EVENT, &home), Some(0));
-        assert_eq!(home.status("one")["counts"]["codes"], serde_json::json!({"200": 1}));
-        match interrupted_by(CTRL_BREAK_EVENT, &home) {
-            None => println!("not tested: Wine 8 cannot type Ctrl-Break"),
-            code => assert_eq!(code, Some(0)),
-        }
+fn ctrl_c_reaches_the_command_and_its_answer_counts() {
+    if !alone("ctrl_c_reaches_the_command_and_its_answer_counts") {
+        return;
     }
+    let home = Home::with(&ONE);
+    let arguments = ["run", "one", "--exit", "1=500", "--", binary(), "metrics", "--listen", "127.0.0.1:0"];
+    let (mut child, mut out, ready) = home.start(&arguments);
+    assert!(ready.starts_with("listening"), "{ready}");
+    assert_eq!(home.status("one")["in_flight"], 1);
+    press(CTRL_C_EVENT, &[]);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    let status = home.status("one");
+    assert_eq!((rest.as_str(), &status["in_flight"]), ("", &0.into()));
+    assert_eq!(status["counts"]["codes"], json!({"200": 1}));
+}
+
+/// A command that does not listen ends as the system ends it, and so does `run`; not before, as the record of it shows
+/// where its code says anything.
+#[test]
+fn ctrl_c_and_ctrl_break_end_a_command_that_waits_and_run_with_it() {
+    if !alone("ctrl_c_and_ctrl_break_end_a_command_that_waits_and_run_with_it") {
+        return;
+    }
+    let home = Home::with(&ONE);
+    home.tool(&["init", "two", "--concurrency", "1"]).succeeds();
+    let two = open(&home, "two");
+    let request = Request::new();
+    let _held = two.try_acquire(&request).unwrap();
+    for key in [CTRL_C_EVENT, CTRL_BREAK_EVENT] {
+        let arguments = ["run", "one", "--retries", "--exit", "1=500", "--", binary(), "acquire", "two"];
+        let mut child = home.as_a_shell_would().args(arguments).stdin(Stdio::null()).spawn().unwrap();
+        let status = wait_until(&home, "two", |status| waiting(status).len() == 1);
+        assert_eq!(home.status("one")["in_flight"], 1);
+        press(key, &[child.id(), waiting(&status)[0]]);
+        let code = child.wait().unwrap().code();
+        assert!(INTERRUPTED.contains(&code), "key {key}: {code:?}");
+        assert_eq!(home.status("two")["queue"], json!([]));
+        let status = home.status("one");
+        let wanted = if code == Some(0) { json!({"200": key + 1}) } else { json!({}) };
+        assert_eq!((&status["in_flight"], &status["counts"]["codes"]), (&0.into(), &wanted), "key {key}");
+    }
+    assert_eq!(home.status("one")["counts"]["granted"], 2);
+}
+
+#[test]
+fn ctrl_c_and_ctrl_break_between_attempts_end_it_at_once() {
+    if !alone("ctrl_c_and_ctrl_break_between_attempts_end_it_at_once") {
+        return;
+    }
+    let home = Home::with(&ONE);
+    for key in [CTRL_C_EVENT, CTRL_BREAK_EVENT] {
+        let line = wants_ten_minutes();
+        let arguments = [&["run", "one", "--retries", "--"][..], &script(&line)].concat();
+        let mut command = home.as_a_shell_would();
+        let mut child = command.args(arguments).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        err.read_line(&mut said).unwrap();
+        assert!(said.contains("again in 10m"), "{said}");
+        press(key, &[child.id()]);
+        let code = child.wait().unwrap().code();
+        assert!(INTERRUPTED.contains(&code), "key {key}: {code:?}");
+        let mut rest = String::new();
+        err.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "");
+        home.tool(&["force", "one", "clear-gate"]).succeeds();
+    }
+    assert_eq!(home.status("one")["counts"]["granted"], 2);
 }
 
 /// `npm` is `npm.cmd`, as in a shell.

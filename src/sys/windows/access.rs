@@ -59,12 +59,15 @@ impl Access {
         let purpose = self.rights.on_purpose;
         if let Some(anybody) = others.iter().find(|who| is_anybody(**who, purpose)) {
             let remedy = match self.owner() == self.me {
+                // By identifiers (the owner; everybody, all who signed in, all users), because names differ with the
+                // language of the system and variables with the shell.
                 true => {
-                    "close it with: icacls \"{}\" /inheritance:r /grant \"%USERNAME%:(OI)(CI)F\", or choose another \
-                     with --dir"
+                    "close it with: icacls \"{}\" /inheritance:r /grant \"*S-1-3-4:(OI)(CI)F\" /remove \
+                     \"*S-1-1-0\" \"*S-1-5-11\" \"*S-1-5-32-545\", or choose another with --dir"
                 }
                 false => {
-                    "use one of your own, which only you may write to: mkdir \"%LOCALAPPDATA%\\shmlimit\""
+                    "use one of your own with --dir, which only you may write to, such as AppData\\Local\\shmlimit in \
+                     your profile"
                 }
             };
             return Err(Distrust::new(format!("anybody may write to it ({} may)", anybody.name()), remedy));

@@ -38,10 +38,12 @@ const CHANGES: u32 = FILE_WRITE_DATA
     | GENERIC_ALL;
 const READS: u32 = FILE_READ_DATA | GENERIC_READ | GENERIC_ALL;
 
-/// Kinds of entries that give something, with the identifier behind the mask.
+/// Kinds of entries that give something, with the identifier behind the mask: `ACCESS_ALLOWED_ACE_TYPE`, and
+/// `ACCESS_ALLOWED_CALLBACK_ACE_TYPE`, whose condition is taken to hold.
 const ALLOWED: u8 = 0;
 const ALLOWED_IF: u8 = 9;
-/// Kinds that take something away or only keep a record; leaving them out errs on the safe side.
+/// Kinds that take something away (`…DENIED…`) or only keep a record (`…AUDIT…`, `…ALARM…`); leaving them out errs on the
+/// safe side.
 const OTHERS: [u8; 11] = [1, 2, 3, 6, 7, 8, 10, 12, 13, 14, 15];
 
 /// Who may do what with a file.

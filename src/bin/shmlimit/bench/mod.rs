@@ -103,7 +103,10 @@ impl Workshop {
 
 pub fn run(args: &Bench) -> Result<ExitCode, Failure> {
     match args.act_as.split_first() {
-        Some((role, words)) if role == "load" => return load::work(words).map(|()| ExitCode::SUCCESS),
+        Some((role, words)) if role == "load" => {
+            load::work(words)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Some((role, words)) if role == "caller" => return waiting::work(words),
         Some((role, _)) => return Err(Failure::Usage(format!("nobody acts as {role:?}"))),
         None => {}

@@ -7,7 +7,7 @@
 
 use super::cast::{CAST, Half};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -269,7 +269,10 @@ fn attend(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
     };
     client.write_all(
         format!("HTTP/1.1 {status}\r\n{more}Content-Length: 0\r\nConnection: close\r\n\r\n").as_bytes(),
-    )
+    )?;
+    // On Windows a program that was started meanwhile has inherited the connection: closing it here would not end it, and
+    // the one who asked would wait for its end as long as the other lives.
+    client.shutdown(Shutdown::Write)
 }
 
 /// `GET /call/with/2 HTTP/1.1`: what is asked for, in which half, by whom.

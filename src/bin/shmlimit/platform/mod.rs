@@ -22,8 +22,8 @@
 //!
 //! **Places and files**: [`session`], [`private_directory`], [`can_be_run`], [`open_to_append`] with [`try_lock`],
 //! [`unlock`] and [`is_at`] for logs, [`create_public`], [`is_device`]; [`room`], [`open_parent`], [`close`],
-//! [`is_stopped`] and [`is_left_by_us`] for the doctor; [`machine`] for figures. [`understands_escapes`]: whether the terminal moves its
-//! cursor and has colours if told so; [`shows_more_than_ascii`] what it can show.
+//! [`is_stopped`] and [`is_left_by_us`] for the doctor; [`machine`] for figures. [`understands_escapes`]: whether the
+//! terminal moves its cursor and has colours if told so; [`shows_more_than_ascii`] what it can show.
 //!
 //! **Words** ([`words`]): what differs in advice and help.
 

@@ -20,7 +20,7 @@ fn listener() -> std::sync::MutexGuard<'static, Option<Listener>> {
     LISTENER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From here on `listener` is told of what the console says (`CTRL_C_EVENT` and so on), on a thread that the system makes
+/// From here on `tell` is called with what the console says (`CTRL_C_EVENT` and so on), on a thread that the system makes
 /// for it; it answers whether that was for it. If not, the system does what it always does: it ends this process.
 pub fn hear_console(tell: impl FnMut(u32) -> bool + Send + 'static) -> io::Result<()> {
     let before = listener().replace(Box::new(tell));
