@@ -315,3 +315,15 @@ fn hint(source: &io::Error, path: &Path) -> String {
     };
     format!("; {hint}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_windows_says_of_marked_and_mapped_files_comes_with_the_way_out() {
+        let text = |code| Error::io("open", "tmdb.shm")(io::Error::from_raw_os_error(code)).to_string();
+        assert!(text(FILE_READ_ONLY).ends_with("attrib -r \"tmdb.shm\""), "{}", text(FILE_READ_ONLY));
+        assert!(text(USER_MAPPED_FILE).contains("end them first"), "{}", text(USER_MAPPED_FILE));
+    }
+}

@@ -136,13 +136,13 @@ pub(crate) struct Distrust {
     /// What is wrong with it.
     pub(crate) problem: String,
     /// What to do; {} stands for the directory.
-    pub(crate) remedy: &'static str,
+    pub(crate) remedy: String,
 }
 
 #[cfg(not(loom))]
 impl Distrust {
-    fn new(problem: impl Into<String>, remedy: &'static str) -> Distrust {
-        Distrust { problem: problem.into(), remedy }
+    fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Distrust {
+        Distrust { problem: problem.into(), remedy: remedy.into() }
     }
 }
 

@@ -59,16 +59,17 @@ impl Access {
         let purpose = self.rights.on_purpose;
         if let Some(anybody) = others.iter().find(|who| is_anybody(**who, purpose)) {
             let remedy = match self.owner() == self.me {
-                // By identifiers (the owner; everybody, all who signed in, all users), because names differ with the
-                // language of the system and variables with the shell.
-                true => {
-                    "close it with: icacls \"{}\" /inheritance:r /grant \"*S-1-3-4:(OI)(CI)F\" /remove \
-                     \"*S-1-1-0\" \"*S-1-5-11\" \"*S-1-5-32-545\", or choose another with --dir"
-                }
-                false => {
-                    "use one of your own with --dir, which only you may write to, such as AppData\\Local\\shmlimit in \
-                     your profile"
-                }
+                // By identifiers (everybody, all who signed in, all users), because names differ with the language of
+                // the system and variables with the shell. This user and not "the owner": files that an elevated
+                // program makes there are the administrators'.
+                true => format!(
+                    "close it with: icacls \"{{}}\" /inheritance:r /grant \"*{}:(OI)(CI)F\" /remove \"*S-1-1-0\" \
+                     \"*S-1-5-11\" \"*S-1-5-32-545\", or choose another with --dir",
+                    self.me
+                ),
+                false => "use one of your own with --dir, which only you may write to, such as \
+                          AppData\\Local\\shmlimit in your profile"
+                    .to_owned(),
             };
             return Err(Distrust::new(format!("anybody may write to it ({} may)", anybody.name()), remedy));
         }
@@ -184,13 +185,13 @@ pub(crate) fn why_closed(path: &Path) -> Option<Distrust> {
         .custom_flags(FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT)
         .open(path)
         .and_then(|directory| Ok(Rights::of(&directory)?.owner));
-    let ours = owner.is_ok_and(|owner| Account::me().is_ok_and(|me| me == owner));
-    facts.is_dir().then(|| match ours {
-        true => Distrust::new(
+    let me = Account::me().ok().filter(|me| owner.is_ok_and(|owner| owner == *me));
+    facts.is_dir().then(|| match me {
+        Some(me) => Distrust::new(
             "its access list does not let in this user, whose it is",
-            "change that with: icacls \"{}\" /grant \"%USERNAME%:(OI)(CI)F\", or choose another with --dir",
+            format!("change that with: icacls \"{{}}\" /grant \"*{me}:(OI)(CI)F\", or choose another with --dir"),
         ),
-        false => Distrust::new(
+        None => Distrust::new(
             "it is not shared with this user",
             "let its owner share it with: shmlimit init NAME --shared-with GROUP, or choose another with --dir",
         ),

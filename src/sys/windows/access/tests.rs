@@ -61,6 +61,7 @@ fn p5_what_anybody_may_write_is_refused() {
         remedy("O:MED:AI(A;OICIID;FA;;;ME)(A;CIID;0x100116;;;BU)").contains("icacls"),
         "it can be closed"
     );
+    assert!(remedy("O:MED:(A;;FA;;;WD)").contains(&format!("*{}:", me())), "also for what is made elevated");
     assert!(!remedy("O:COLLEAGUED:(A;;FA;;;WD)").contains("icacls"), "not by us");
     assert_eq!(
         access("O:MED:(A;;FA;;;ME)(A;;0x1200a9;;;WD)").trusted(true),
