@@ -7,7 +7,9 @@
 mod common;
 mod growth;
 mod idle;
+#[cfg(unix)] // process groups, and a shell
 mod parties;
+#[cfg(unix)] // how exact the system's timers are
 mod precision;
 mod shares;
 mod workers;
@@ -53,9 +55,11 @@ pub struct Effort {
 
 type Part = (&'static str, fn(Effort) -> Findings);
 
-const PARTS: [Part; 5] = [
+const PARTS: &[Part] = &[
     ("shares", shares::measure),
+    #[cfg(unix)]
     ("parties", parties::measure),
+    #[cfg(unix)]
     ("precision", precision::measure),
     ("idle", idle::measure),
     ("growth", growth::measure),
@@ -77,13 +81,16 @@ fn main() -> ExitCode {
         Effort { repeats, seconds: 3.0, smoke: false }
     };
     let wanted: Vec<&String> = options.rest.iter().filter(|word| !word.starts_with("--")).collect();
-    if let Some(unknown) = wanted.iter().find(|word| PARTS.iter().all(|(name, _)| name != **word)) {
-        eprintln!("no part {unknown:?}; there are {:?}", PARTS.map(|(name, _)| name));
+    if let Some(unknown) = wanted.iter().find(|word| PARTS.iter().all(|(name, _)| *name != word.as_str())) {
+        eprintln!(
+            "no part {unknown:?}; there are {:?}",
+            PARTS.iter().map(|(name, _)| name).collect::<Vec<_>>()
+        );
         return ExitCode::FAILURE;
     }
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|word| *word == name);
     let mut all = Findings::default();
-    for (name, measure) in PARTS.into_iter().filter(|(name, _)| chosen(name)) {
+    for (name, measure) in PARTS.iter().filter(|(name, _)| chosen(name)) {
         let found = measure(effort);
         if !options.json {
             println!("{name}");
@@ -113,6 +120,7 @@ fn print_json(all: &Findings) {
 fn work(words: &[String]) {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["caller", directory, threads, seconds, way] => shares::work(directory, threads, seconds, way),
+        #[cfg(unix)]
         ["rung", directory] => precision::work(directory),
         ["sleeper", directory, threads] => idle::work(directory, threads),
         ref other => panic!("no such worker: {other:?}"),

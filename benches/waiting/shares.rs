@@ -6,7 +6,6 @@ use crate::{Effort, Figure, Findings};
 use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 const RATE: u64 = 1000;
 /// Before this the burst is used up and everybody finds a place.
@@ -144,7 +143,8 @@ pub fn measure(effort: Effort) -> Findings {
 }
 
 /// Calls one after the other for so long, and says how many there were.
-pub fn call_for(limiter: &Limiter, length: Duration) -> u64 {
+#[cfg(unix)] // by the parties
+pub fn call_for(limiter: &Limiter, length: std::time::Duration) -> u64 {
     let (tries, end) = (AtomicU64::new(0), clock() + length.as_nanos() as u64);
     let mut calls = 0;
     while clock() < end {

@@ -1,10 +1,7 @@
 //! R124: hours of traffic in seconds, in memory that does not grow.
 
 use super::{MS, SECOND, TMDB, Trial};
-use serde_json::Value;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
 
 /// Mixed traffic of three hours: calls of all priorities, answers good and bad, an outage each hour, hot patches.
 fn ops(from: u64, count: u64) -> String {
@@ -39,6 +36,9 @@ fn resident(pid: u32) -> u64 {
 #[cfg(target_os = "linux")]
 #[test]
 fn r124_three_hours_of_mixed_traffic_take_no_memory() {
+    use serde_json::Value;
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Command, Stdio};
     const CALLS: u64 = 3 * 3600 * 1000 / 90;
     let trial = Trial::new(TMDB);
     let mut child = Command::new(assert_cmd::cargo::cargo_bin!("shmlimit"))

@@ -4,6 +4,8 @@ use crate::cli::{Answer, Home, binary};
 use crate::commands::{NOTHING, READY, READY_THEN_ALIVE, SAYS_HELLO, run, script, steps};
 use serde_json::{Value, json};
 use std::io::Read;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 /// One call at a time, and no rule in the way.
 const ONE: [&str; 3] = ["one", "--concurrency", "1"];
@@ -74,13 +76,20 @@ fn r113_when_shmlimit_is_killed_its_permit_comes_back_and_the_command_ends_too()
     let (mut child, mut out, _) = home.start(&run("one", READY_THEN_ALIVE));
     home.tool(&["acquire", "one", "--now"]).fails(75, &["one", "the only permit is out"]);
     // Kept open, so that nothing but the death of its parent ends the command.
-    let _stdin = child.stdin.take();
+    let stdin = child.stdin.take();
     child.kill().unwrap();
     assert!(!child.wait().unwrap().success());
     home.tool(&["acquire", "one", "--timeout", "60s"]).succeeds();
-    let mut rest = String::new();
-    out.read_to_string(&mut rest).unwrap();
-    assert_eq!(rest, "");
+    let (say, said) = channel();
+    let reader = std::thread::spawn(move || {
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).unwrap();
+        let _ = say.send(rest);
+    });
+    let rest = said.recv_timeout(Duration::from_secs(30));
+    drop(stdin);
+    reader.join().unwrap();
+    assert_eq!(rest.as_deref(), Ok(""), "the command lives on");
 }
 
 #[test]
@@ -107,7 +116,7 @@ fn a_timeout_that_cannot_be_met_is_refused_and_nothing_runs() {
 /// A lower bound, which no busy machine can break.
 #[test]
 fn r25_calls_through_a_leaky_bucket_go_out_evenly() {
-    let gap = std::time::Duration::from_millis(200);
+    let gap = Duration::from_millis(200);
     for verb in [run("even", NOTHING), vec!["acquire", "even"]] {
         let home = Home::with(&["even", "--rate", "5/s", "--burst", "5", "--algorithm", "leaky_bucket"]);
         let began = std::time::Instant::now();
