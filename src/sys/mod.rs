@@ -80,6 +80,9 @@ pub(crate) mod sync;
 #[cfg(loom)]
 pub mod sync;
 
+#[cfg(all(test, any(target_os = "linux", windows), not(loom)))]
+mod tests;
+
 #[cfg(all(target_os = "linux", not(loom)))]
 mod linux;
 #[cfg(all(target_os = "linux", not(loom)))]

@@ -185,30 +185,6 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     #[test]
-    fn two_maps_of_one_file_share_their_words() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(8192).unwrap();
-        let (one, two) = (SharedMap::new(&file, 8192).unwrap(), SharedMap::new(&file, 8192).unwrap());
-        assert_eq!((one.len(), one.base().addr().get() % 4096), (8192, 0));
-        assert_ne!(one.base(), two.base());
-        // SAFETY: both addresses are live, aligned words used only atomically.
-        let (one, two) = unsafe {
-            (AtomicU64::from_ptr(one.base().as_ptr().add(3)), AtomicU64::from_ptr(two.base().as_ptr().add(3)))
-        };
-        one.store(77, Relaxed);
-        assert_eq!(two.load(Relaxed), 77);
-    }
-
-    #[test]
-    fn a_file_of_another_length_is_not_mapped() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(4096).unwrap();
-        for len in [0, 4095, 8192] {
-            assert_eq!(SharedMap::new(&file, len).unwrap_err().kind(), io::ErrorKind::InvalidInput);
-        }
-    }
-
-    #[test]
     fn fork_words_are_zero_when_new_and_in_every_child() {
         let words = ForkWords::new().unwrap();
         for index in 0..ForkWords::WORDS {
