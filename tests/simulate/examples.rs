@@ -33,6 +33,7 @@ fn every_example_is_in_the_readme_and_short() {
     }
 }
 
+#[cfg(unix)] // its script is made by a shell
 #[test]
 fn a_steady_twenty_a_second_is_never_refused() {
     let output = Command::new("sh").arg(examples().join("steady.sh")).output().unwrap();
