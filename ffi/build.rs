@@ -1,9 +1,14 @@
 //! Gives the shared library the name under which programs look for it: that of the installed file without its minor
-//! numbers (scripts/install-c), not the one cargo gives it.
+//! numbers (scripts/install-c), not the one cargo gives it. Sets `cfg(cancellable)` where threads can be cancelled.
 
 fn main() -> std::io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-check-cfg=cfg(cancellable)");
     let variable = |name| std::env::var(name).unwrap_or_default();
+    // Systems with pthread_cancel: every Unix but Android.
+    if variable("CARGO_CFG_TARGET_FAMILY") == "unix" && variable("CARGO_CFG_TARGET_OS") != "android" {
+        println!("cargo::rustc-cfg=cancellable");
+    }
     match (variable("CARGO_CFG_TARGET_OS").as_str(), variable("CARGO_CFG_TARGET_ENV").as_str()) {
         ("linux", _) => {
             let major = variable("CARGO_PKG_VERSION_MAJOR");

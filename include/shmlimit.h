@@ -42,6 +42,10 @@
  * Death      However a process ends, its permits come back, and it leaves the queue.
  * Signals    Nothing here is async-signal-safe: do not call it from a signal handler. A signal does not end a wait, but
  *            makes the request's `stop` be asked at once.
+ * Cancelling No function is a cancellation point, and a thread cannot be cancelled inside one: pthread_cancel() takes
+ *            effect at the caller's next cancellation point, or when the function returns if the thread's cancellation
+ *            is asynchronous. Nothing is lost: `*grant` is written before, so a cleanup handler that releases it if it
+ *            is not 0 gives the permit back. A wait goes on until it ends; to end it, use the request's `stop`.
  * Versions   Compare SHMLIMIT_LAYOUT_VERSION with shmlimit_layout_version() when you link dynamically: programs
  *            that share a limiter must agree on it. 64-bit platforms only.
  */
@@ -223,6 +227,11 @@
 #define SHMLIMIT_UNSUPPORTED 52
 
 /**
+ * Live processes cannot be told from exited ones: the file system drops locks, or this process may not test them.
+ */
+#define SHMLIMIT_LIVENESS 53
+
+/**
  * An error that this version of the C ABI has no number for.
  */
 #define SHMLIMIT_OTHER 99
@@ -281,6 +290,16 @@
  * As many calls wait as the queue holds.
  */
 #define SHMLIMIT_REASON_QUEUE_FULL 10
+
+/**
+ * An operator has paused the limiter.
+ */
+#define SHMLIMIT_REASON_PAUSED 11
+
+/**
+ * Other processes held the limiter's lock in turn until the call's deadline; nothing was decided.
+ */
+#define SHMLIMIT_REASON_BUSY 12
 
 /**
  * Something that this version of the C ABI has no number for.
@@ -401,7 +420,7 @@
 /**
  * Layout version of segments at the time a program was compiled; compare with `shmlimit_layout_version()`.
  */
-#define SHMLIMIT_LAYOUT_VERSION 4
+#define SHMLIMIT_LAYOUT_VERSION 6
 
 /**
  * Bytes that every segment has, before its logs, at the time a program was compiled; compare with `shmlimit_segment_size()`.
@@ -494,7 +513,7 @@ typedef struct shmlimit_answer {
      */
     uint64_t retry_after_ns;
     /**
-     * Refused: nobody who gives up before this can be served; SHMLIMIT_NEVER = never.
+     * Refused: nobody who gives up before this can be served; SHMLIMIT_NEVER = never, or nobody knows.
      */
     uint64_t ready_after_ns;
     /**
@@ -708,6 +727,24 @@ typedef struct shmlimit_advice {
      */
     uint32_t transitions;
 } shmlimit_advice;
+
+/**
+ * How to pause a limiter. All zero but `size`: until shmlimit_resume(), without a reason.
+ */
+typedef struct shmlimit_pause_options {
+    /**
+     * sizeof(shmlimit_pause_options).
+     */
+    size_t size;
+    /**
+     * How long, in nanoseconds; 0 = until the limiter is resumed.
+     */
+    uint64_t length_ns;
+    /**
+     * Why, for people: one line of up to 64 bytes; NULL = no reason.
+     */
+    const char *reason;
+} shmlimit_pause_options;
 
 /**
  * One rule at one moment.
@@ -943,7 +980,7 @@ typedef struct shmlimit_snapshot {
      */
     uint64_t state_for_ns;
     /**
-     * In how long it ends by itself; SHMLIMIT_NEVER if it does not.
+     * In how long it ends by itself; SHMLIMIT_NEVER if it does not. A Sleep is not over before the gate opens.
      */
     uint64_t eta_ns;
     /**
@@ -1123,6 +1160,30 @@ typedef struct shmlimit_snapshot {
      * How many of them are listed.
      */
     size_t code_count;
+    /**
+     * Program name of the process that paused the limiter; NULL if it is not paused.
+     */
+    const char *pause_program;
+    /**
+     * Why; NULL without a reason, or if it is not paused.
+     */
+    const char *pause_reason;
+    /**
+     * How long the pause has lasted, in nanoseconds; 0 if it is not paused.
+     */
+    uint64_t paused_for_ns;
+    /**
+     * In how long the pause ends; SHMLIMIT_NEVER = when the limiter is resumed; 0 if it is not paused.
+     */
+    uint64_t pause_ends_in_ns;
+    /**
+     * 1 = an operator has paused the limiter.
+     */
+    uint32_t paused;
+    /**
+     * Process id of the process that paused it; that process may have ended since.
+     */
+    uint32_t pause_pid;
 } shmlimit_snapshot;
 
 /**
@@ -1213,14 +1274,16 @@ int32_t shmlimit_close(struct shmlimit_limiter *limiter);
 
 /**
  * Puts the breaker into a state ("normal", "throttle", "sleep", "half_open", "cache_only", "offline", "online", "closed",
- * "open"), or opens the gate ("clear_gate"), for all who share the limiter at once.
+ * "open"), or opens the gate and forgets the pace that headers taught ("clear_gate"), for all who share the limiter at
+ * once. "offline" refuses every call, also those that wait; to keep them waiting, see shmlimit_pause().
  */
 int32_t shmlimit_force(const struct shmlimit_limiter *limiter,
                        const char *state);
 
 /**
  * Changes one setting while the limiter is in use, for all who share it at once: a key and a value as in
- * docs/configuration.md.
+ * docs/configuration.md. Rules may be named ("rules.rpm.limit"); "rate" ("100/m") is limit and period of the one rule that
+ * counts requests.
  */
 int32_t shmlimit_set(const struct shmlimit_limiter *limiter,
                      const char *key,
@@ -1238,6 +1301,14 @@ int32_t shmlimit_count_cache(const struct shmlimit_limiter *limiter,
  */
 int32_t shmlimit_config(const struct shmlimit_limiter *limiter,
                         char **text);
+
+/**
+ * What variables of the environment, such as SHMLIMIT_RATE_BASE, changed in the limiter when this handle opened it, for
+ * every program that uses it: a line each, and an empty text if nothing. Free it with shmlimit_text_free(); NULL after a
+ * failure.
+ */
+int32_t shmlimit_environment_changes(const struct shmlimit_limiter *limiter,
+                                     char **text);
 
 /**
  * Frees a text that this library made. NULL is fine.
@@ -1281,6 +1352,23 @@ int32_t shmlimit_record(shmlimit_grant grant,
 int32_t shmlimit_record_call(const struct shmlimit_limiter *limiter,
                              const struct shmlimit_outcome *outcome,
                              struct shmlimit_advice *advice);
+
+/**
+ * Stops all calls for a while, in all processes that share the limiter. Calls that wait keep waiting, and new ones join
+ * them; calls that do not wait, and calls whose deadline ends before a known end of the pause, are refused with
+ * SHMLIMIT_REASON_PAUSED. The pause outlasts this process. A second pause replaces the first.
+ *
+ * `options` may be NULL.
+ */
+int32_t shmlimit_pause(const struct shmlimit_limiter *limiter,
+                       const struct shmlimit_pause_options *options);
+
+/**
+ * Ends a pause: waiting calls go on in their turn. A limiter that is not paused stays as it is.
+ *
+ * `was_paused` may be NULL; else it is 1 if a pause was ended, 0 if there was none.
+ */
+int32_t shmlimit_resume(const struct shmlimit_limiter *limiter, int32_t *was_paused);
 
 /**
  * Everything there is to see of a limiter, for people and dashboards. Free it with shmlimit_snapshot_free(); `*snapshot` is

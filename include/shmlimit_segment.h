@@ -26,7 +26,7 @@
 /**
  * What `hash` must be: builds that agree on the layout version but not on the layout differ here.
  */
-#define SHMLIMIT_SEGMENT_HASH 11940863014224948866ull
+#define SHMLIMIT_SEGMENT_HASH 8019436484442334583ull
 
 /**
  * A checksum starts from this; then for each word w: x = (sum ^ w) * factor, sum = x ^ x >> shift.
@@ -169,9 +169,19 @@
 #define SHMLIMIT_SEGMENT_CODES_AT 291264
 
 /**
+ * Where the section about the wall clock is.
+ */
+#define SHMLIMIT_SEGMENT_WALL_AT 291904
+
+/**
  * How many codes are counted apart.
  */
 #define SHMLIMIT_SEGMENT_CODES 64
+
+/**
+ * Where the pause is.
+ */
+#define SHMLIMIT_SEGMENT_PAUSE_AT 291776
 
 /**
  * Where the logs begin, two words an entry, up to the file's end. Only files with a sliding log have any.
@@ -409,6 +419,11 @@
 #define SHMLIMIT_SEGMENT_HEADERS_ANTHROPIC 7
 
 /**
+ * `retired`: it is in use. Not zero, so that zeros are never taken for an idle limiter.
+ */
+#define SHMLIMIT_SEGMENT_LIVE 1163282764
+
+/**
  * `retired`: replaced on purpose; what comes next starts afresh.
  */
 #define SHMLIMIT_SEGMENT_RETIRED_REPLACED 1
@@ -425,7 +440,7 @@
 
 /**
  * The participant in slot S lives as long as somebody holds the lock on the byte at this offset + S: ask with
- * `fcntl(fd, F_OFD_GETLK, ...)` for a write lock of one byte, and never take one.
+ * `fcntl(fd, F_OFD_GETLK, ...)` for a write lock of one byte, and never take one. Not so if the slot is `inherited`.
  */
 #define SHMLIMIT_SEGMENT_FIRST_PULSE 4611686018427387904ull
 
@@ -456,6 +471,11 @@
 #define SHMLIMIT_SEGMENT_LATENCIES 16
 
 /**
+ * Most bytes of the reason of a pause.
+ */
+#define SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH 64
+
+/**
  * Written once, before the file has its name.
  */
 typedef struct shmlimit_segment_header {
@@ -484,13 +504,17 @@ typedef struct shmlimit_segment_header {
      */
     uint64_t created;
     /**
-     * Checksum of the five words before it.
+     * The generation of the limiter's name that it was made for.
+     */
+    uint64_t generation;
+    /**
+     * Checksum of the six words before it.
      */
     uint64_t checksum;
     /**
      * Zero.
      */
-    uint64_t unused[10];
+    uint64_t unused[9];
 } shmlimit_segment_header;
 
 /**
@@ -528,7 +552,7 @@ typedef struct shmlimit_segment_origin {
  */
 typedef struct shmlimit_segment_rule_state {
     /**
-     * The algorithm's business; all zero is a fresh rule. Not stable between versions of the library.
+     * The algorithm's business, stored inverted: zeros are not a fresh rule. Not stable between versions of the library.
      */
     uint64_t words[3];
     /**
@@ -556,9 +580,9 @@ typedef struct shmlimit_segment_queueing {
  */
 typedef struct shmlimit_segment_hot {
     /**
-     * Rules in use.
+     * Rules not in use: SHMLIMIT_SEGMENT_RULES less those of the policy.
      */
-    uint8_t rule_count;
+    uint8_t spare_rules;
     /**
      * Units in use.
      */
@@ -568,11 +592,11 @@ typedef struct shmlimit_segment_hot {
      */
     uint8_t unused_counts[6];
     /**
-     * Most calls in flight in this state; 0 = no bound but the library's own.
+     * Most calls in flight in this state; 4096 where the policy has no bound.
      */
     uint32_t concurrency;
     /**
-     * Most calls in flight for the background; 0 = as many as any.
+     * Most calls in flight for the background; 2^32 - 1 = as many as any.
      */
     uint32_t concurrency_background;
     /**
@@ -580,7 +604,7 @@ typedef struct shmlimit_segment_hot {
      */
     struct shmlimit_segment_queueing queueing;
     /**
-     * Before this limiter time no breaker, gate or pace is in the way.
+     * Before this limiter time no pause, breaker, gate or pace is in the way.
      */
     uint64_t attention;
     /**
@@ -814,9 +838,13 @@ typedef struct shmlimit_segment_rule {
      */
     uint8_t window_bursts;
     /**
-     * Zero.
+     * Who chose the burst. 0: somebody did. 1: it is the limit. 2: it is a part of a rate that no one period exceeds.
      */
-    uint8_t unused[5];
+    uint8_t burst_from;
+    /**
+     * Of a sliding log: the largest limit for which its log has room; 0 for all others.
+     */
+    uint32_t log_room;
     /**
      * Units per period.
      */
@@ -1028,9 +1056,10 @@ typedef struct shmlimit_segment_health {
      */
     uint64_t transitions;
     /**
-     * Zero.
+     * While probing: one more than the limiter time of the first call granted since the last outcome that counts; 0 =
+     * every probe is answered.
      */
-    uint64_t unused;
+    uint64_t unanswered;
 } shmlimit_segment_health;
 
 /**
@@ -1109,6 +1138,10 @@ typedef struct shmlimit_segment_pace {
      * One more than the window that the gap is for; 0 = none.
      */
     uint64_t bottleneck;
+    /**
+     * The same if that window's reset was not believed when the gap was set; 0 = it was.
+     */
+    uint64_t doubted;
 } shmlimit_segment_pace;
 
 /**
@@ -1116,7 +1149,7 @@ typedef struct shmlimit_segment_pace {
  */
 typedef struct shmlimit_segment_sight {
     /**
-     * Its limit.
+     * Its limit in the lower 62 bits; bit 63: headers said it, bit 62: its reset was not believed.
      */
     uint64_t limit;
     /**
@@ -1176,9 +1209,13 @@ typedef struct shmlimit_segment_sheet {
      */
     struct shmlimit_segment_gate_note gate_note;
     /**
+     * The rate that a ramp began with, in billionths of a unit per second.
+     */
+    uint64_t ramp_from;
+    /**
      * Zero.
      */
-    uint64_t unused_note[4];
+    uint64_t unused_note[3];
     /**
      * What headers taught.
      */
@@ -1186,7 +1223,7 @@ typedef struct shmlimit_segment_sheet {
     /**
      * Zero.
      */
-    uint64_t unused_pace[4];
+    uint64_t unused_pace[3];
     /**
      * What headers said about each window.
      */
@@ -1248,9 +1285,10 @@ typedef struct shmlimit_segment_slot {
      */
     uint8_t program[SHMLIMIT_SEGMENT_PROGRAM_LENGTH];
     /**
-     * Zero.
+     * Zero for an attached process. Otherwise the slot stands for permits of a segment that was deleted by hand: it has no
+     * lock in this file, and counts until their holder has returned them.
      */
-    uint64_t unused;
+    uint64_t inherited;
     /**
      * Calls granted.
      */
@@ -1410,6 +1448,37 @@ typedef struct shmlimit_segment_ledger {
 } shmlimit_segment_ledger;
 
 /**
+ * The latest pause of the limiter. Transactions only.
+ */
+typedef struct shmlimit_segment_pause {
+    /**
+     * Limiter time at which it ends: 0 = it is over, UINT64_MAX = when the limiter is resumed. A limiter is paused
+     * while this is later than now.
+     */
+    uint64_t until;
+    /**
+     * Limiter time at which it began.
+     */
+    uint64_t since;
+    /**
+     * Process id of the process that paused the limiter, in its own pid namespace.
+     */
+    uint64_t pid;
+    /**
+     * Its program name, zero-padded.
+     */
+    uint8_t program[SHMLIMIT_SEGMENT_PROGRAM_LENGTH];
+    /**
+     * Why: UTF-8, zero-padded.
+     */
+    uint8_t reason[SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH];
+    /**
+     * Zero.
+     */
+    uint64_t unused[3];
+} shmlimit_segment_pause;
+
+/**
  * A segment: the file DIRECTORY/NAME.shm, up to its logs.
  *
  * Reading a segment without the library (examples/c/raw_status.c does all of this):
@@ -1481,7 +1550,8 @@ typedef struct shmlimit_segment {
      */
     uint64_t clock_offset;
     /**
-     * Not 0: nothing is granted from this file any more, open it again by its name.
+     * 1 to 3: nothing is granted from this file any more, open it again by its name. SHMLIMIT_SEGMENT_LIVE: it is in use.
+     * All else is damage.
      */
     uint64_t retired;
     /**
@@ -1547,9 +1617,17 @@ typedef struct shmlimit_segment {
      */
     uint64_t codes[SHMLIMIT_SEGMENT_CODES];
     /**
+     * The latest pause.
+     */
+    struct shmlimit_segment_pause pause;
+    /**
+     * What is known of the wall clock. Not stable between versions of the library.
+     */
+    uint64_t wall[24];
+    /**
      * Zero.
      */
-    uint64_t unused[392];
+    uint64_t unused[352];
 } shmlimit_segment;
 
 /*
@@ -1570,8 +1648,9 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_header, layout_version, 12, 4);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_header, hash, 16, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_header, size, 24, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_header, created, 32, 8);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_header, checksum, 40, 8);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_header, unused, 48, 80);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_header, generation, 40, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_header, checksum, 48, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_header, unused, 56, 72);
 
 SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_origin) == 64);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_origin, boot, 0, 16);
@@ -1590,7 +1669,7 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_queueing, flags, 0, 4);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_queueing, background_share, 4, 4);
 
 SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_hot) == 576);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, rule_count, 0, 1);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, spare_rules, 0, 1);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, unit_count, 1, 1);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, unused_counts, 2, 6);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, concurrency, 8, 4);
@@ -1657,7 +1736,8 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_rule, name, 0, 32);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_rule, algorithm, 32, 1);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_rule, unit, 33, 1);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_rule, window_bursts, 34, 1);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_rule, unused, 35, 5);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_rule, burst_from, 35, 1);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_rule, log_room, 36, 4);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_rule, limit, 40, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_rule, period, 48, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_rule, burst, 56, 8);
@@ -1712,7 +1792,7 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health, written_at, 96, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health, written_off, 104, 4);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health, written_off_background, 108, 4);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health, transitions, 112, 8);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health, unused, 120, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health, unanswered, 120, 8);
 
 SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_ledger) == 192);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_ledger, granted, 0, 8);
@@ -1739,11 +1819,12 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_gate_note, at, 0, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_gate_note, pid, 8, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_gate_note, program, 16, 16);
 
-SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_pace) == 32);
+SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_pace) == 40);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pace, interval, 0, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pace, tightened_at, 8, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pace, admitted, 16, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pace, bottleneck, 24, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pace, doubted, 32, 8);
 
 SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_sight) == 32);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sight, limit, 0, 8);
@@ -1758,13 +1839,22 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_transition, to, 9, 1);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_transition, cause, 10, 1);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_transition, unused, 11, 5);
 
+SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_pause) == 128);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pause, until, 0, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pause, since, 8, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pause, pid, 16, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pause, program, 24, 16);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pause, reason, 40, 64);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pause, unused, 104, 24);
+
 SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_sheet) == 896);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, health, 0, 128);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, tallies, 128, 192);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, gate_note, 320, 32);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, unused_note, 352, 32);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, pace, 384, 32);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, unused_pace, 416, 32);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, ramp_from, 352, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, unused_note, 360, 24);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, pace, 384, 40);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, unused_pace, 424, 24);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, sights, 448, 256);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, transitions, 704, 192);
 
@@ -1781,7 +1871,7 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_slot, since, 16, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_slot, held_since, 24, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_slot, pid, 32, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_slot, program, 40, 16);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_slot, unused, 56, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_slot, inherited, 56, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_slot, granted, 64, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_slot, refused, 72, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_slot, looked, 80, 8);
@@ -1841,7 +1931,9 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, outcomes, 274688, 8192);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, admissions, 282880, 8192);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, ledger, 291072, 192);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, codes, 291264, 512);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, unused, 291776, 3136);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, pause, 291776, 128);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, wall, 291904, 192);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, unused, 292096, 2816);
 
 #undef SHMLIMIT_SEGMENT_FIELD
 #undef SHMLIMIT_STATIC_ASSERT

@@ -10,9 +10,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STRICT = ["-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", str(ROOT / "include")]
-TESTS = ["arguments", "codes", "forks", "handles", "nothing_left", "paths", "processes", "smoke", "snapshot", "threads", "waits"]
-# There is no fork on Windows.
-ONLY_ON = {"forks": "linux"}
+TESTS = ["arguments", "cancel", "codes", "forks", "handles", "nothing_left", "paths", "processes", "smoke", "snapshot", "threads", "waits"]
+# There is neither fork nor pthread_cancel on Windows.
+ONLY_ON = {"cancel": "linux", "forks": "linux"}
 
 
 class Program:

@@ -1,6 +1,7 @@
 //! A policy in words: the keys and values a person would write.
 
-use crate::kernel::{Nanos, Policy};
+use crate::kernel::policy::BreakerKind;
+use crate::kernel::{Algorithm, BurstMode, Nanos, Policy};
 use crate::quantity;
 use crate::settings::Settings;
 
@@ -46,6 +47,38 @@ fn compare(
         (there != wanted).then(|| line(key, &there, &wanted))
     });
     lines.collect::<Vec<_>>().join(between)
+}
+
+/// The most that rule `i` lets through in any one period, wherever that begins (R147): of a sliding log its limit, of a
+/// bucket a burst and what is refilled meanwhile, of calendar windows what two of them have. Nothing if there is no such
+/// rule. Calls cost 1; states of the breaker in which less goes do not count.
+///
+/// ```
+/// use shmlimit::{describe, presets};
+///
+/// let most = |name| describe::most_per_period(&presets::policy(name).unwrap().unwrap(), 0);
+/// assert_eq!((most("github"), most("tmdb"), most("omdb-free")), (Some(5000), Some(70), Some(2000)));
+/// ```
+pub fn most_per_period(policy: &Policy, i: usize) -> Option<u64> {
+    let rule = policy.rules().get(i)?;
+    let breaker = policy.breaker();
+    let driven = i == 0
+        && rule.algorithm == Algorithm::TokenBucket
+        && breaker.kind() == BreakerKind::Fsm
+        && breaker.rate_base.0 > 0;
+    let refilled = match driven {
+        // A rate is in billionths a second.
+        true => u128::from(breaker.rate_base.0) * u128::from(rule.period.0) / 1_000_000_000_000_000_000,
+        false => u128::from(rule.limit),
+    };
+    let (limit, burst) = (u128::from(rule.limit), u128::from(rule.burst));
+    let most = match rule.algorithm {
+        Algorithm::SlidingLog => limit,
+        Algorithm::FixedWindow | Algorithm::SlidingCounter => 2 * limit,
+        _ if rule.burst_mode == BurstMode::FixedWindow => 2 * burst + limit,
+        _ => burst + refilled,
+    };
+    Some(u64::try_from(most).unwrap_or(u64::MAX))
 }
 
 /// A part of the whole as people write it, exactly, from millionths.

@@ -14,6 +14,11 @@
 //! | `SHMLIMIT_PROBE_SUCCESS` | `breaker.s_probe_ok` | 5 |
 //! | `SHMLIMIT_COOLDOWN_FACTOR` | `breaker.cooldown_factor` | 2.0 |
 //!
+//! What a variable changed is kept by the handle that was opened ([`Limiter::environment_changes`]), and logged as a
+//! warning: it holds for every program that uses the limiter, until it is set again.
+//!
+//! [`Limiter::environment_changes`]: crate::Limiter::environment_changes
+//!
 //! Each may also begin with `ANIVAULT_`; where both are set, `SHMLIMIT_` wins.
 //!
 //! They concern limiters whose breaker is the fsm, and no others: they are that machine's numbers, and have no name of
@@ -24,6 +29,7 @@
 use crate::kernel::policy::BreakerKind;
 use crate::kernel::{Algorithm, Nanos, Policy, PolicyError};
 use crate::settings::{Given, KeyInfo, RuleSettings, Settings, keys};
+use std::fmt;
 
 /// The product's prefix, and the older one.
 const PREFIXES: [&str; 2] = ["SHMLIMIT_", "ANIVAULT_"];
@@ -71,6 +77,30 @@ pub enum EnvError {
         /// What is wrong.
         problem: Box<PolicyError>,
     },
+}
+
+/// What a variable changed in a limiter when it was opened, for every program that uses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// The variable, with its prefix.
+    pub variable: String,
+    /// Its value.
+    pub value: String,
+    /// The setting it changed.
+    pub key: String,
+    /// The setting before, as it would be written; nothing if it was not set.
+    pub before: Option<String>,
+    /// The setting since then.
+    pub after: String,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Change { variable, value, key, before, after } = self;
+        let before = before.as_deref().unwrap_or("not set");
+        write!(f, "{variable}={value} changed {key} from {before} to {after} for every program that uses it")
+    }
 }
 
 /// The variables that are set, read and found to be numbers.
@@ -178,6 +208,24 @@ impl Patch {
             entry.put(&mut settings)?;
         }
         settings.policy().map_err(|problem| self.blame(problem))
+    }
+
+    /// What these variables changed from one policy to the other.
+    pub fn changes(&self, before: &Policy, after: &Policy) -> Vec<Change> {
+        let (mut before, mut after) = (Settings::of(before), Settings::of(after));
+        let change = |entry: &Entry| {
+            let text =
+                |of: &mut Settings| of.field(entry.key.key, 0).and_then(|field| field.text(entry.key.kind));
+            let (before, after) = (text(&mut before), text(&mut after)?);
+            (before.as_ref() != Some(&after)).then(|| Change {
+                variable: entry.variable.clone(),
+                value: entry.value.trim().escape_debug().to_string(),
+                key: entry.key.named(0),
+                before,
+                after,
+            })
+        };
+        self.entries.iter().filter_map(change).collect()
     }
 
     /// What is wrong with a value by itself is wrong for every limiter.

@@ -21,7 +21,7 @@ pub enum Error {
         why: &'static str,
     },
     /// There is no such limiter, and no preset of that name to make it from.
-    #[error("no limiter {name:?} in {directory}; make it with: shmlimit init {name} --rate 35/s")]
+    #[error("no limiter {name:?} in {directory}; make it with: {}", tool(.directory, "init", .name, "--rate 35/s"))]
     UnknownLimiter {
         /// The name asked for.
         name: String,
@@ -30,7 +30,8 @@ pub enum Error {
     },
     /// A limiter that should be made exists already.
     #[error(
-        "limiter {name:?} exists already in {directory}; to start it afresh: shmlimit init {name} --replace"
+        "limiter {name:?} exists already in {directory}; to start it afresh: {}",
+        tool(.directory, "init", .name, "--replace")
     )]
     AlreadyExists {
         /// Its name.
@@ -57,19 +58,19 @@ pub enum Error {
         problem: String,
     },
     /// A file that is no segment of this layout. Not one byte of it was written.
-    #[error("{path} was left alone: {problem}; {}", remedy.replace("NAME", &limiter(path)))]
+    #[error("{path} was left alone: {problem}; {}", remedy.replace("REMOVE", &removal(.path)))]
     Foreign {
         /// The file.
         path: PathBuf,
         /// How it differs.
         problem: String,
-        /// What to do; NAME stands for the limiter.
+        /// What to do; REMOVE stands for the command that removes it.
         remedy: &'static str,
         /// Whether it is a segment all the same, of another version or build, that may be replaced.
         segment: bool,
     },
     /// The segment's configuration was damaged.
-    #[error("{path} is damaged: {problem}; start it afresh with: shmlimit init {} --replace", limiter(.path))]
+    #[error("{path} is damaged: {problem}; remove it with: {}, and make it again", removal(.path))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -86,17 +87,31 @@ pub enum Error {
         /// Which kind.
         kind: &'static str,
     },
-    /// The process that holds the lock is alive but does not go on: stopped, or starved.
-    #[error("{path} is busy: process {pid} ({program}) has held the lock for {}; is it stopped?{}", millis(.waited), way_on(.pid))]
+    /// Living participants cannot be told from exited ones: the file system loses their locks, or this process may not
+    /// look at them.
+    #[error("{path}: living processes cannot be told from exited ones: {problem}; {remedy}")]
+    Liveness {
+        /// The segment, or the directory.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The lock of the segment was not free in time: its holder does not go on, or too many processes want it.
+    #[error("{path} is busy: {}", busy(*.pid, .program, .waited, *.stopped))]
     Busy {
         /// The segment.
         path: PathBuf,
-        /// The holder's process id, in its own pid namespace.
+        /// The process id of a holder that has stopped, in its own pid namespace; 0 if none has.
         pid: u32,
-        /// The holder's program name.
+        /// That holder's program name.
         program: String,
         /// How long this caller has waited.
         waited: Duration,
+        /// Whether one and the same acquisition has held the lock for a second: its process is stopped or starved. Else
+        /// others took turns, and a later try may succeed.
+        stopped: bool,
     },
     /// Every place for a participant is taken by a living one.
     #[error(
@@ -110,21 +125,29 @@ pub enum Error {
     },
     /// Settings given explicitly differ from those of the limiter that is there (R144).
     #[error(
-        "limiter {name:?} is configured otherwise:\n{differences}\nleave the settings out to use it as it is, or start it afresh with: shmlimit init {name} --replace"
+        "limiter {name:?} is configured otherwise:\n{differences}\nleave the settings out to use it as it is, or remove it with: {}, and open it again",
+        tool(.directory, "rm", .name, "--force")
     )]
     ConfigMismatch {
         /// The limiter.
         name: String,
+        /// Where it is.
+        directory: PathBuf,
         /// One line a difference: key, what is there, what was asked for.
         differences: String,
+        /// Whether it could have these settings without being made afresh ([`Builder::update`](crate::Builder::update)).
+        updatable: bool,
     },
     /// A change that does not fit the segment as it was made.
     #[error(
-        "limiter {name:?} cannot take this change while it is used: {problem}; start it afresh with: shmlimit init {name} --replace"
+        "limiter {name:?} cannot take this change while it is used: {problem}; {}",
+        afresh(.directory, .name, "change that there")
     )]
     DoesNotFit {
         /// The limiter.
         name: String,
+        /// Where it is.
+        directory: PathBuf,
         /// What does not fit.
         problem: String,
     },
@@ -143,6 +166,14 @@ pub enum Error {
     BadStatus {
         /// What was given.
         status: u16,
+    },
+    /// An argument that is out of its range.
+    #[error("cannot {what}: {problem}")]
+    BadValue {
+        /// What was asked for.
+        what: &'static str,
+        /// What is wrong with it, and what to do.
+        problem: String,
     },
     /// A state that the limiter's breaker does not have.
     #[error("limiter {name:?} cannot be forced to {state:?}: it has {breaker}; {allowed}")]
@@ -205,6 +236,7 @@ impl Error {
             Error::Foreign { .. } => "foreign",
             Error::Damaged { .. } => "damaged",
             Error::NetworkFileSystem { .. } => "network_file_system",
+            Error::Liveness { .. } => "liveness",
             Error::Busy { .. } => "busy",
             Error::SlotsFull { .. } => "slots_full",
             Error::ConfigMismatch { .. } => "config_mismatch",
@@ -214,6 +246,7 @@ impl Error {
             Error::Config(_) => "config",
             Error::Environment(_) => "environment",
             Error::BadStatus { .. } => "bad_status",
+            Error::BadValue { .. } => "bad_value",
             Error::NoSuchState { .. } => "no_such_state",
             Error::UnknownUnit { .. } => "unknown_unit",
             Error::Unsettled { .. } => "unsettled",
@@ -261,21 +294,66 @@ impl From<Box<Error>> for Error {
     }
 }
 
-fn limiter(segment: &Path) -> String {
-    segment.file_stem().map_or_else(|| "NAME".to_owned(), |name| name.display().to_string())
+/// A command of the tool, as a shell reads it.
+pub(crate) fn tool(directory: &Path, verb: &str, name: &str, options: &str) -> String {
+    let directory = quoted(&directory.display().to_string());
+    // What looks like an option goes behind all of them.
+    match name.starts_with('-') {
+        true => format!("shmlimit --dir {directory} {verb} {options} -- {name}"),
+        false => format!("shmlimit --dir {directory} {verb} {name} {options}"),
+    }
 }
 
-fn millis(waited: &Duration) -> String {
-    format!("{} ms", waited.as_millis())
+/// How to start a limiter afresh with other settings.
+pub(crate) fn afresh(directory: &Path, name: &str, change: &str) -> String {
+    // A file of that name would look like an option.
+    let file = format!("{}.settings.toml", name.trim_start_matches('-'));
+    format!(
+        "write its settings to a file with: {} > {file}\n{change}, and start it afresh with: {}",
+        tool(directory, "status", name, "--toml"),
+        tool(directory, "init", name, &format!("--config {file} --replace"))
+    )
 }
 
-/// No advice about process 0: a signal to it goes to the caller's own group.
-fn way_on(pid: &u32) -> String {
+fn removal(segment: &Path) -> String {
+    let name = segment.file_stem().map_or_else(|| "NAME".to_owned(), |name| name.display().to_string());
+    tool(segment.parent().unwrap_or(Path::new(".")), "rm", &name, "--force")
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "._-/+:@%,=".contains(c) || c == '\\' && cfg!(windows);
+    match word.chars().all(plain) && !word.is_empty() {
+        true => word.to_owned(),
+        // What the shells of Windows understand.
+        false if cfg!(windows) => format!("\"{word}\""),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// Who holds the lock, and the way on. No advice about process 0, because a signal to it goes to the caller's own group,
+/// nor about this process, which could not act on it.
+fn busy(pid: u32, program: &str, waited: &Duration, stopped: bool) -> String {
+    let waited = waited.as_millis();
     match pid {
-        0 => String::new(),
+        _ if !stopped => {
+            format!("other calls held the lock in turn while this one waited {waited} ms; try again")
+        }
+        own if own == std::process::id() => format!(
+            "another thread of this process holds the lock, and this call has waited {waited} ms; is that thread stopped, for \
+             example by a debugger?"
+        ),
+        0 => format!(
+            "process 0 ({program}) holds the lock, and this call has waited {waited} ms; is it stopped?"
+        ),
         // Nothing that every Windows has lets a stopped process go on.
-        pid if cfg!(windows) => format!(" If it is, end it with: taskkill /F /PID {pid}"),
-        pid => format!(" It goes on with: kill -CONT {pid}"),
+        pid if cfg!(windows) => format!(
+            "process {pid} ({program}) has held the lock for {waited} ms; is it stopped? If it is, end it with: taskkill /F /PID \
+             {pid}"
+        ),
+        pid => format!(
+            "process {pid} ({program}) has held the lock for {waited} ms; is it stopped? It goes on with: kill -CONT {pid}"
+        ),
     }
 }
 
@@ -297,6 +375,9 @@ fn hint(source: &io::Error, path: &Path) -> String {
     let hint = match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "free some space, or choose another directory with --dir"
+        }
+        io::ErrorKind::FileTooLarge => {
+            "raise the limit on the size of files that this process may write (ulimit -f, LimitFSIZE= of systemd)"
         }
         io::ErrorKind::ReadOnlyFilesystem => "choose a writable directory with --dir",
         // Windows does not say who may, nor whether it is the file or the directory.

@@ -38,7 +38,7 @@
 //!
 //! // A limit of your own, where there is no preset: 2 an hour. The same in one line with the feature `config`:
 //! // Limiter::builder("mine").choose(Choice::default().setting("rate", "2/h"))
-//! let rule = RuleDraft::new(Algorithm::TokenBucket, 2, Nanos::from_secs(3600));
+//! let rule = RuleDraft::new(Algorithm::SlidingLog, 2, Nanos::from_secs(3600));
 //! let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() })?;
 //! let limiter = Limiter::builder("mine").directory(directory.path()).policy(policy).open()?;
 //!
@@ -129,8 +129,8 @@ pub use kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, P
 pub use limiter::{
     AcquireError, Attached, Builder, ClockFacts, Code, Condition, Counts, DirectoryFacts, Examination,
     GateSnapshot, Grant, Limiter, Listing, LockHolder, NetError, Outcome, OutcomeCounts, OwnedGrant,
-    PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, Recorded, Refusal, Removal, Request, RuleSnapshot,
-    Snapshot, Step, Storage, WaiterSnapshot, Waiting,
+    PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, PauseRequest, PauseSnapshot, Paused, Recorded,
+    Refusal, Removal, Request, RuleSnapshot, Snapshot, Step, Storage, WaiterSnapshot, Waiting,
 };
 #[cfg(not(loom))]
 pub use sys::Account;
@@ -140,7 +140,7 @@ pub use sys::Account;
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::segment::{Bounds, layout};
+    pub use crate::segment::{Bounds, Role, layout};
     pub use crate::sys::FIRST_PULSE;
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// The gate for making and removing segments; never deleted.
 pub const GATE: &str = "ratelimit.lock";
 const SUFFIX: &str = ".shm";
+const NOTE: &str = ".removed";
 const LONGEST_NAME: usize = 64;
 /// Names that mean devices on Windows, whatever follows after a dot; those of ports have a digit as well.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
@@ -43,6 +44,17 @@ impl LimiterName {
         format!("{}{SUFFIX}", self.0)
     }
 
+    /// The name of the note that it was removed on purpose while programs had it open.
+    pub fn note_name(&self) -> String {
+        format!(".{}{NOTE}", self.0)
+    }
+
+    /// Whether a file name is that of such a note.
+    pub fn is_note(file_name: &str) -> bool {
+        let name = file_name.strip_prefix('.').and_then(|name| name.strip_suffix(NOTE));
+        name.is_some_and(|name| LimiterName::new(name).is_ok())
+    }
+
     /// The limiter a file name belongs to.
     pub fn of_file(file_name: &str) -> Option<LimiterName> {
         LimiterName::new(file_name.strip_suffix(SUFFIX)?).ok()
@@ -62,17 +74,29 @@ pub struct Place {
     pub path: PathBuf,
     /// A chosen directory is used or refused; a default one may be made, and gives way to the next.
     pub chosen: bool,
+    /// It is made if it is missing. A default that is not is used only if it is there.
+    pub made: bool,
+}
+
+impl Place {
+    /// A directory that somebody chose.
+    pub fn chosen(path: impl Into<PathBuf>) -> Place {
+        Place { path: path.into(), chosen: true, made: true }
+    }
 }
 
 /// Where limiters may live, best first: the one chosen (`--dir`, `SHMLIMIT_DIR`, `ANIVAULT_DIR`), else the
-/// defaults, which depend on the user alone so that a login shell and cron agree.
+/// defaults, which depend only on the user and the machine's file systems, so that a login shell and cron agree.
 pub fn places(explicit: Option<&Path>) -> Vec<Place> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let chosen =
         explicit.map(PathBuf::from).or_else(|| variable("SHMLIMIT_DIR")).or_else(|| variable("ANIVAULT_DIR"));
     match chosen {
-        Some(path) => vec![Place { path, chosen: true }],
-        None => sys::default_directories().into_iter().map(|path| Place { path, chosen: false }).collect(),
+        Some(path) => vec![Place::chosen(path)],
+        None => {
+            let default = |sys::DefaultDirectory { path, made }| Place { path, chosen: false, made };
+            sys::default_directories().into_iter().map(default).collect()
+        }
     }
 }
 
@@ -96,6 +120,9 @@ mod tests {
     #[test]
     fn a_file_name_leads_back_to_its_limiter() {
         let name = LimiterName::new("tmdb").unwrap();
+        assert!(LimiterName::is_note(&name.note_name()) && !LimiterName::is_note(&name.file_name()));
+        assert!(!LimiterName::is_note("..removed") && !LimiterName::is_note("tmdb.removed"));
+        assert_eq!(LimiterName::of_file(&name.note_name()), None);
         assert_eq!(LimiterName::of_file(&name.file_name()), Some(name));
         assert_eq!(LimiterName::of_file(GATE), None);
         assert_eq!(LimiterName::of_file(".shm"), None);

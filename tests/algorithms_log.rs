@@ -19,7 +19,9 @@ impl Random {
 }
 
 fn log(limit: u64, period: u64) -> LocalMemory {
-    let rules = [RuleDraft::new(Algorithm::SlidingLog, limit, Nanos(period))];
+    // No more room than the limit needs, so that it goes round soon.
+    let rule = RuleDraft::new(Algorithm::SlidingLog, limit, Nanos(period));
+    let rules = [RuleDraft { log_room: Some(limit), ..rule }];
     LocalMemory::new(&Policy::new(&PolicyDraft { rules: &rules, ..PolicyDraft::default() }).expect("valid"))
 }
 

@@ -96,6 +96,45 @@ proptest! {
         prop_assert_eq!(left(&m, now), before);
     }
 
+    /// R147: whatever is asked for and when, no period of a rate alone has more than its limit, also not across a higher
+    /// limit later. As much as possible is taken each time, which is the worst that callers can do.
+    #[test]
+    #[cfg(feature = "config")]
+    fn r147_no_period_of_a_rate_alone_has_more_than_its_limit(
+        limit in prop_oneof![1u64..200, 90_000u64..120_000, 1_000_000u64..1 << 40],
+        period in prop_oneof![1u64..1_000, SECOND..100_000 * SECOND],
+        pauses in prop::collection::vec((prop_oneof![Just(0u64), 0u64..300, 900u64..1100], 1u64..101), 1..60),
+        raise in 1u64..4,
+    ) {
+        let choice = shmlimit::config::Choice::default().setting("rate", format!("{limit}/{period}ns"));
+        let mut policy = choice.policy("own").expect("valid");
+        let mut m = LocalMemory::new(&policy);
+        let (mut now, mut taken, half) = (0, Vec::new(), pauses.len() / 2);
+        let (mut highest, log) = (limit, policy.rules()[0].algorithm == Algorithm::SlidingLog);
+        for (i, (thousandths, part)) in pauses.iter().enumerate() {
+            if i == half && log && limit * raise <= policy.rules()[0].log_room {
+                highest = limit * raise;
+                let rate = format!("{highest}/{period}ns");
+                let higher = shmlimit::config::set(&policy, "rate", &rate).expect("within its room");
+                let before = left(&m, now);
+                m.change_policy(&policy, &higher, Time(now));
+                prop_assert_eq!(left(&m, now), highest - (limit - before), "the log is kept");
+                policy = higher;
+            }
+            let cost = (u128::from(left(&m, now)) * u128::from(*part) / 100) as u64;
+            if cost > 0 {
+                take(&mut m, cost, now).expect("it was to be had");
+                taken.push((now, cost));
+            }
+            now += (u128::from(period) * u128::from(*thousandths) / 1000) as u64;
+        }
+        for (begin, _) in &taken {
+            let inside = taken.iter().filter(|(at, _)| at >= begin && at - begin < period);
+            let seen: u128 = inside.map(|(_, cost)| u128::from(*cost)).sum();
+            prop_assert!(seen <= u128::from(highest), "{} of {} in a period", seen, highest);
+        }
+    }
+
     /// R110: nothing is handed out twice by a change, and where terms differ old tickets mean nothing.
     #[test]
     fn r110_a_change_keeps_what_was_used(old in rule(), new in rule(), same_period: bool, epoch in 0u64..1 << 40, past in past()) {
@@ -106,7 +145,12 @@ proptest! {
         m.change_policy(&was, &will, Time(now));
         let after = left(&m, now);
         let windows = [Algorithm::FixedWindow, Algorithm::SlidingCounter];
-        if old.period == new.period && old.algorithm == new.algorithm && windows.contains(&old.algorithm) {
+        let logs = old.algorithm == new.algorithm && old.algorithm == Algorithm::SlidingLog;
+        let kept = windows.contains(&old.algorithm) || logs;
+        if logs && new.period < old.period {
+            // What is too old for the new period is out, the rest stays.
+            prop_assert!(after >= new.limit.saturating_sub(old.limit - before));
+        } else if old.period == new.period && old.algorithm == new.algorithm && kept {
             prop_assert_eq!(after, new.limit.saturating_sub(old.limit - before));
         } else if old.period == new.period && old.algorithm == new.algorithm && old.algorithm == Algorithm::Gcra {
             // Used passes stay used; one more may go by pacing.
@@ -234,12 +278,18 @@ fn r134_a_clock_set_back_hands_no_window_out_twice() {
         LocalMemory::starting_at(&policy(draft(Algorithm::FixedWindow, 1, 60 * SECOND)), 600 * SECOND);
     take(&mut m, 1, 0).unwrap();
     m.set_epoch(570 * SECOND);
-    assert_eq!(take(&mut m, 1, 0).unwrap_err().retry_at, Some(Time(90 * SECOND)));
-    // A clock that was days ahead is not believed.
+    let again = take(&mut m, 1, 0).unwrap_err().retry_at;
+    assert_eq!(again, Some(Time(90 * SECOND)), "the first full minute after a minute in real time");
+    // A clock that was days ahead makes nobody wait longer.
     m.set_epoch(0);
     assert!(decide::sane(&m));
     let mut ahead = LocalMemory::starting_at(&policy(draft(Algorithm::FixedWindow, 1, 60 * SECOND)), 1 << 60);
     take(&mut ahead, 1, 0).unwrap();
     ahead.set_epoch(0);
+    assert!(decide::sane(&ahead));
+    let again = take(&mut ahead, 1, 0).unwrap_err().retry_at.unwrap();
+    assert!(again <= Time(120 * SECOND) && take(&mut ahead, 1, again.0).is_ok());
+    // An end that no clock explains is damage.
+    ahead.set_rule(0, RuleState([again.0 + 121 * SECOND, 1, 0, 0]));
     assert!(!decide::sane(&ahead));
 }

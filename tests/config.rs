@@ -361,6 +361,7 @@ fn impossible_values_are_refused_with_key_value_and_range() {
     refused("[[rules]]\nalgorithm = 'magic'", &["rules.0.algorithm = \"magic\"", "token_bucket"]);
     for (line, message) in [
         ("p_throttle = 1.5", "breaker.p_throttle = 1.5: must be from 0 to 1"),
+        ("p_recover = 0", "breaker.p_recover = 0: must be from 0.000001 to 1"),
         ("cooldown_factor = 0.5", "breaker.cooldown_factor = 0.5: must be from 1 to 1000"),
         ("ramp_factor = 1", "breaker.ramp_factor = 1: must be from 1.001 to 1000"),
         (

@@ -2,7 +2,7 @@
 #![cfg(feature = "config")]
 
 use proptest::prelude::*;
-use shmlimit::config::{self, Config, ConfigError, Kind, keys};
+use shmlimit::config::{self, Choice, Config, ConfigError, Kind, keys};
 use shmlimit::kernel::BurstMode;
 use shmlimit::kernel::policy::{
     AdaptiveDraft, Backoff, Breaker, BreakerKind, HeaderFormat, Jitter, OutcomeWindow, PaceWindowDraft,
@@ -59,9 +59,9 @@ fn r110_every_hot_key_changes_what_it_names_and_nothing_else() {
         let changed: Vec<String> =
             describe::differences(&before, &after).lines().map(str::to_owned).collect();
         let others = changed.iter().filter(|line| !line.trim_start().starts_with(&format!("{key}:")));
-        // Burst and tau are two ways to say one thing.
-        let others: Vec<_> =
-            others.filter(|line| key != "rules.0.tau" || !line.contains("rules.0.burst")).collect();
+        // Burst and tau are two ways to say one thing, and a burst that nobody chose follows its limit.
+        let of_burst = ["rules.0.tau", "rules.0.limit"].contains(&key.as_str());
+        let others: Vec<_> = others.filter(|line| !of_burst || !line.contains("rules.0.burst")).collect();
         assert!(others.is_empty(), "{key}: {others:?}");
         assert_eq!(
             config::set(&after, &key, &value(&before, &key)).ok().map(|back| back == before),
@@ -123,6 +123,7 @@ fn a_wrong_value_or_key_is_refused_with_its_name() {
         ("breaker.p_throttle", "much", &["breaker.p_throttle = much", "from 0 to 1"]),
         ("breaker.p_throttle", "-0.1", &["from 0 to 1"]),
         ("breaker.p_throttle", "nan", &["from 0 to 1"]),
+        ("breaker.p_recover", "0", &["breaker.p_recover = 0: must be from 0.000001 to 1"]),
         ("breaker.p_throttle", "", &["from 0 to 1"]),
         ("breaker.rate_base", "0", &["breaker.rate_base = 0", "above 0"]),
         ("breaker.rate_base", "0.0", &["above 0"]),
@@ -135,7 +136,7 @@ fn a_wrong_value_or_key_is_refused_with_its_name() {
         ("breaker.sleep_min", "10m", &["breaker.sleep_max"]),
         ("breaker.sleep_min", "soon", &["breaker.sleep_min = soon", "duration"]),
         ("rules.0.reserve", "11", &["rules.0.reserve = 11", "from 0 to 10"]),
-        ("rules.1.burst", "3", &["rules.1.burst", "use limit"]),
+        ("rules.1.burst", "3", &["rules.1.burst", "which has no burst"]),
         ("rules.1.tau", "3s", &["rules.1.tau", "use burst"]),
         ("rules.2.limit", "3", &["rules.2.limit", "2 rules, 0 to 1", "--replace"]),
         ("rules.99999999999999999999999.limit", "3", &["unknown key"]),
@@ -157,6 +158,127 @@ fn a_wrong_value_or_key_is_refused_with_its_name() {
     assert!(error.contains("no [adaptive]"), "{error}");
     let error = config::set(plain.policy(), "rules.0.limit", "5").unwrap_err().to_string();
     assert!(error.contains("no rules"), "{error}");
+}
+
+/// One rule as the short forms make it.
+fn chosen(settings: &[(&str, &str)]) -> Policy {
+    let choice = settings.iter().fold(Choice::default(), |choice, (key, value)| choice.setting(*key, *value));
+    choice.policy("own").unwrap_or_else(|error| panic!("{settings:?}: {error}"))
+}
+
+fn numbers(policy: &Policy) -> (Algorithm, u64, u64) {
+    let rule = policy.rules()[0];
+    (rule.algorithm, rule.limit, rule.burst)
+}
+
+#[test]
+fn r147_a_rate_alone_is_the_most_that_any_one_period_sees() {
+    use Algorithm::{FixedWindow, Gcra, SlidingLog, TokenBucket};
+    for (settings, numbers_wanted, most) in [
+        (&[("rate", "20/s")][..], (SlidingLog, 20, 20), 20),
+        (&[("rate", "1000/day")], (SlidingLog, 1000, 1000), 1000),
+        (&[("rate", "100000/h")], (SlidingLog, 100_000, 100_000), 100_000),
+        (&[("rate", "100001/h")], (TokenBucket, 99_001, 1000), 100_001),
+        (&[("rate", "1M/day")], (TokenBucket, 990_000, 10_000), 1_000_000),
+        (&[("rate", "1000/day"), ("burst", "20")], (TokenBucket, 1000, 20), 1020),
+        (&[("rules.0.burst", "20"), ("rate", "1000/day")], (TokenBucket, 1000, 20), 1020),
+        (&[("rate", "20/s"), ("breaker.kind", "fsm")], (TokenBucket, 20, 20), 40),
+        (&[("breaker.kind", "fsm"), ("rate", "20/s")], (TokenBucket, 20, 20), 40),
+        (&[("rate", "20/s"), ("breaker.kind", "consecutive")], (SlidingLog, 20, 20), 20),
+        (&[("rate", "20/s"), ("algorithm", "gcra")], (Gcra, 20, 20), 40),
+        (&[("rate", "20/s"), ("rules.0.algorithm", "fixed_window")], (FixedWindow, 20, 20), 40),
+    ] {
+        let policy = chosen(settings);
+        assert_eq!(numbers(&policy), numbers_wanted, "{settings:?}");
+        assert_eq!(describe::most_per_period(&policy, 0), Some(most), "{settings:?}");
+    }
+    // In a file a rule without an algorithm stays what it was (R9), and a preset is its provider's.
+    let file = Config::from_toml("[[rules]]\nlimit = 20\nperiod = '1s'").unwrap();
+    assert_eq!(file.policy().rules()[0].algorithm, Algorithm::SlidingCounter);
+    let faster = |name: &str, rate: &str| Choice::default().setting("rate", rate).policy(name).unwrap();
+    assert_eq!(numbers(&faster("tmdb", "20/s")), (TokenBucket, 20, 20));
+    assert_eq!(numbers(&faster("omdb-free", "500/day")), (FixedWindow, 500, 500));
+    assert_eq!(numbers(&faster("musicbrainz", "2/s")), (SlidingLog, 2, 2));
+}
+
+#[test]
+fn r110_a_burst_that_nobody_chose_follows_the_limit_and_a_chosen_one_stays() {
+    let set = |policy: &Policy, limit: &str| numbers(&config::set(policy, "rules.0.limit", limit).unwrap());
+    let bucket = |more: &str| {
+        *Config::from_toml(&format!("[[rules]]\nalgorithm = 'token_bucket'\n{more}")).unwrap().policy()
+    };
+    let of = |limit, burst| (Algorithm::TokenBucket, limit, burst);
+    assert_eq!(set(&preset("tmdb"), "20"), of(20, 20), "it was equal to the limit");
+    assert_eq!(set(&bucket("limit = 1000"), "100"), of(100, 100), "it was never given");
+    assert_eq!(set(&bucket(""), "100"), of(100, 100), "not even the limit was given");
+    assert_eq!(set(&bucket("limit = 1000\nburst = 20"), "100"), of(100, 20), "it was chosen");
+    assert_eq!(
+        set(&chosen(&[("rate", "1M/day")]), "99000"),
+        of(99_000, 1000),
+        "it is one of a hundred parts"
+    );
+    // All of that is known after the policy was stored.
+    for policy in [bucket("limit = 1000"), bucket(""), chosen(&[("rate", "1M/day")])] {
+        let stored = Policy::decode(&policy.encode()).unwrap();
+        assert_eq!(stored.rules()[0].burst_from, policy.rules()[0].burst_from);
+        assert_eq!(set(&stored, "198"), set(&policy, "198"));
+        assert_ne!(set(&stored, "198").2, policy.rules()[0].burst);
+    }
+    let again = config::set(&config::set(&preset("tmdb"), "rate", "100/m").unwrap(), "rate", "35/s").unwrap();
+    assert_eq!(again, preset("tmdb"));
+    let more = config::set(&chosen(&[("rate", "1M/day")]), "rate", "2M/day").unwrap();
+    assert_eq!(
+        (numbers(&more), describe::most_per_period(&more, 0)),
+        (of(1_980_000, 20_000), Some(2_000_000))
+    );
+}
+
+#[test]
+fn r110_rules_go_by_their_names_and_a_rate_by_its_unit() {
+    let tvdb = preset("tvdb");
+    let changed = config::set(&tvdb, "rules.window.limit", "200").unwrap();
+    assert_eq!(changed, config::set(&tvdb, "rules.1.limit", "200").unwrap());
+    assert_eq!(changed.rules()[1].limit, 200);
+    let binance = preset("binance");
+    assert_eq!(
+        config::set(&binance, "adaptive.windows.REQUEST_WEIGHT:1M.limit", "7").unwrap(),
+        config::set(&binance, "adaptive.windows.0.limit", "7").unwrap()
+    );
+    let llm = "[[rules]]\nname = 'rpm'\n[[rules]]\nname = 'tpm'\nunit = 'tokens'\nlimit = 900";
+    let llm = *Config::from_toml(llm).unwrap().policy();
+    let faster = config::set(&llm, "rate", "50/m").unwrap();
+    assert_eq!((faster.rules()[0].limit, faster.rules()[1].limit), (50, 900));
+    // A rate of the breaker's own would go before it.
+    let own = config::set(&preset("tmdb"), "breaker.rate_base", "10").unwrap();
+    assert_eq!(value(&config::set(&own, "rate", "20/s").unwrap(), "breaker.rate_base"), "auto");
+    let twins = "[[rules]]\nname = 'a'\n[[rules]]\nname = 'a'\nperiod = '1h'";
+    let twins = *Config::from_toml(twins).unwrap().policy();
+    for (policy, key, written, parts) in [
+        (&tvdb, "rate", "20/s", &["2 rules count requests", "rules.rps.limit, rules.window.limit"][..]),
+        (&twins, "rate", "20/s", &["rules.0.limit, rules.1.limit"]),
+        (&twins, "rules.a.limit", "20", &["2 have that name", "rules.0.limit, rules.1.limit"]),
+        (&llm, "rate", "fast", &["rate = fast", "35/s"]),
+        (&llm, "rules.rpn.limit", "5", &["did you mean \"rules.rpm.limit\""]),
+        (&llm, "rules.requests.limit", "5", &["there are: rpm, tpm"]),
+        (&llm, "rules.rpm.limt", "5", &["did you mean \"rules.rpm.limit\""]),
+        (&llm, "burst", "5", &["rule rpm is a sliding_counter, which has no burst"]),
+        (&llm, "rat", "5/s", &["did you mean \"rate\""]),
+        (&llm, "rules.rpm.algorithm", "gcra", &["rules.rpm.algorithm: cannot be changed"]),
+        (&chosen(&[("rate", "20/s")]), "rate", "1M/s", &["rate = 1M/s", "at most 100000"]),
+    ] {
+        let error = config::set(policy, key, written).expect_err(key).to_string();
+        for part in parts {
+            assert!(error.contains(part), "{key} = {written}: {part:?} is not in: {error}");
+        }
+    }
+}
+
+#[test]
+fn r147_a_log_has_room_for_a_limit_four_times_as_high() {
+    let room = |rate: &str| chosen(&[("rate", rate)]).rules()[0].log_room;
+    assert_eq!(["20/s", "1024/s", "5000/h", "60000/h"].map(room), [4096, 4096, 20_000, 100_000]);
+    let raised = config::set(&chosen(&[("rate", "20/s")]), "rate", "4096/s").unwrap();
+    assert_eq!((raised.rules()[0].limit, raised.rules()[0].log_room), (4096, 4096));
 }
 
 #[test]
@@ -305,6 +427,7 @@ proptest! {
             RuleDraft {
                 name: it.0.as_deref(), algorithm, unit: it.2.as_deref(), limit: it.3, period: it.4, burst, tau,
                 burst_mode: if legacy { BurstMode::FixedWindow } else { BurstMode::GcraTau }, reserve: it.8,
+                ..RuleDraft::new(algorithm, it.3, it.4)
             }
         }).collect();
         let kind = |sliding| if sliding { WindowKind::Sliding } else { WindowKind::Fixed };

@@ -27,7 +27,7 @@ const SECOND: u64 = 1_000_000_000;
 /// says.
 const CALL: &str = r#"
     headers=$(mktemp) || exit 1
-    if "$TOOL" run "$NAME" -- curl -s --max-time 1 -o /dev/null -D "$headers" "$URL$1"; then
+    if "$TOOL" run "$NAME" --exit 0=none -- curl -s --max-time 1 -o /dev/null -D "$headers" "$URL$1"; then
         "$TOOL" record "$NAME" --headers "$headers" --json
     else
         case $? in

@@ -14,7 +14,11 @@ use std::time::{Duration, Instant};
 
 /// What a program that locks a whole file does, in a process of its own: says "locked", and lets go when told to.
 fn locker(file: &Path) -> Running {
-    let mut locker = Running::start(command(&[], "role_that_locks", file));
+    in_role("role_that_locks", file)
+}
+
+fn in_role(name: &str, file: &Path) -> Running {
+    let mut locker = Running::start(command(&[], name, file));
     assert_eq!(locker.hear(), "locked");
     locker
 }
@@ -24,6 +28,19 @@ fn role_that_locks() {
     let Some(path) = role("role_that_locks") else { return };
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).unwrap();
     FileExt::try_lock(&file).unwrap();
+    say("locked");
+    told_to_go_on();
+}
+
+/// What a process does that makes or removes a limiter, and does not get done.
+#[test]
+fn role_that_keeps_the_gate() {
+    let Some(path) = role("role_that_keeps_the_gate") else { return };
+    let gate = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    #[cfg(windows)]
+    common::windows::lock_first_byte(&gate);
+    #[cfg(not(windows))]
+    FileExt::try_lock(&gate).unwrap();
     say("locked");
     told_to_go_on();
 }
@@ -41,7 +58,7 @@ fn a_gate_that_somebody_keeps_stops_only_who_makes_or_removes() {
     let limiter = builder(directory.path()).policy(permits(2)).create().unwrap();
     let mut holder = Running::start(command(&[], "role_that_holds", directory.path()));
     assert_eq!(holder.hear(), "true");
-    let locker = locker(&directory.path().join("ratelimit.lock"));
+    let locker = in_role("role_that_keeps_the_gate", &directory.path().join("ratelimit.lock"));
     // Those who are there go on, others come, and the dead are told from the living.
     let other = builder(directory.path()).open_existing().unwrap();
     assert!(take(&other) && !take(&limiter), "one is held by a living process");
@@ -141,6 +158,18 @@ mod files_that_somebody_has_to_himself {
         assert_eq!(kind_of(&error), Some(ErrorKind::ResourceBusy), "{error:?}");
         drop(alone);
         builder(directory.path()).policy(permits(1)).replace().unwrap();
+    }
+
+    /// Elsewhere such a lock is that of a process which makes a limiter.
+    #[test]
+    fn gate_that_is_locked_as_a_whole_keeps_nobody_from_opening_a_limiter() {
+        let (directory, _) = closed();
+        let locker = locker(&directory.path().join("ratelimit.lock"));
+        let limiter = builder(directory.path()).open_existing().unwrap();
+        limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
+        drop(locker);
+        builder(directory.path()).policy(permits(1)).replace().unwrap();
+        limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
     }
 
     #[test]

@@ -10,8 +10,11 @@ mod support;
 
 use shmlimit::internals::layout::RESETS;
 use shmlimit::kernel::policy::{Breaker, BreakerKind};
-use shmlimit::{Algorithm, Force, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft, State};
+use shmlimit::{
+    Algorithm, Force, Limiter, Nanos, Outcome, PauseRequest, Policy, PolicyDraft, Request, RuleDraft, State,
+};
 use std::path::Path;
+use std::time::Duration;
 use support::actor::{self, Actor, mark, ready};
 use support::walk::{Walk, walk};
 use support::{CONCURRENCY, builder, directory};
@@ -123,6 +126,22 @@ fn play(role: &str, directory: &Path) {
         "force normal" => {
             force(Force::Sleep);
             marked(&mut || force(Force::Normal));
+        }
+        "pause" => marked(&mut || drop(limiter.pause(&PauseRequest::new().reason("why")).unwrap())),
+        "pause again" => {
+            limiter.pause(&PauseRequest::new().reason("first")).unwrap();
+            let second = PauseRequest::new().lasting(Duration::from_secs(3600)).reason("second");
+            marked(&mut || drop(limiter.pause(&second).unwrap()));
+        }
+        "resume" => {
+            limiter.pause(&PauseRequest::new()).unwrap();
+            marked(&mut || drop(limiter.resume().unwrap()));
+        }
+        "pause over" => {
+            // Over as soon as it has begun.
+            limiter.pause(&PauseRequest::new().lasting(Duration::from_nanos(1))).unwrap();
+            let mut grant = None;
+            marked(&mut || grant = Some(limiter.try_acquire(&Request::new()).unwrap()));
         }
         "force offline" => marked(&mut || force(Force::Offline)),
         "force clear_gate" => {
@@ -258,6 +277,25 @@ fn p1_forcing_is_before_or_after() {
     let (walk, scene) = one_transaction("force clear_gate");
     assert_ne!(walk.before().sheet(), walk.after().sheet());
     assert!(scene.limiter().snapshot().unwrap().condition.gate.is_none());
+}
+
+#[test]
+fn p1_r148_pausing_and_resuming_are_before_or_after() {
+    for (role, reason) in [("pause", Some("why")), ("pause again", Some("second")), ("resume", None)] {
+        let (walk, scene) = one_transaction(role);
+        assert_ne!(walk.before().rings(), walk.after().rings(), "{role}: the words of the pause");
+        assert_eq!(walk.after().hot()[3] == 0, reason.is_some(), "{role}: whether calls look at the pause");
+        let paused = scene.limiter().snapshot().unwrap().paused;
+        assert_eq!(paused.and_then(|pause| pause.reason).as_deref(), reason, "{role}");
+    }
+}
+
+#[test]
+fn p1_r148_the_end_of_a_pause_noted_by_a_call_is_before_or_after() {
+    let (walk, scene) = one_transaction("pause over");
+    assert_eq!(walk.before().in_flight() + 1, walk.after().in_flight());
+    assert_eq!(walk.after().hot()[3], u64::MAX, "later calls need not look");
+    assert!(scene.limiter().snapshot().unwrap().paused.is_none());
 }
 
 #[test]

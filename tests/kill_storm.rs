@@ -97,7 +97,7 @@ fn open(directory: &Path) -> Limiter {
     // Half the rate, half the permits and back again, but never a probe: one that is stopped is written off in time, and
     // then more permits are out than there are.
     let mut breaker = Breaker::of(BreakerKind::Fsm);
-    breaker.p_recover = 0;
+    breaker.s_recover = 1_000_000;
     let policy = shmlimit::Policy::new(&shmlimit::PolicyDraft {
         provider: "storm",
         concurrency: Some(CONCURRENCY),
@@ -107,7 +107,7 @@ fn open(directory: &Path) -> Limiter {
         ..Default::default()
     });
     // A place apart from the logs: the limiter's directory holds limiters.
-    let bounds = Bounds { lock: LOCK_BOUND, ..Bounds::default() };
+    let bounds = Bounds { lock: LOCK_BOUND, stall: LOCK_BOUND, ..Bounds::default() };
     let builder = Limiter::builder(NAME).directory(directory.join("limiters")).bounds(bounds);
     let builder = builder.policy(policy.unwrap());
     loop {

@@ -7,7 +7,7 @@ use common::children::{self, Running};
 use common::raw::{self, Raw, lock_word_of};
 use common::{NAME, builder, counted, drain, permits, quick, segment_path, take, take_away};
 use shmlimit::internals::{Bounds, layout};
-use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, Removal, Request, RuleDraft};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -47,6 +47,39 @@ fn a_full_tmpfs_is_a_typed_error_and_nothing_is_left_behind() {
     if let Err(error) = tried.join().unwrap() {
         println!("not tested: mounting a small tmpfs is not permitted here ({error})");
     }
+}
+
+/// Where the process may not write files that large, the system sends a signal that ends it (SIGXFSZ).
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_on_file_sizes_is_a_typed_error_and_ends_nobody() {
+    let directory = common::directory();
+    let mut limited = Running::start(children::command(&[], "role_with_small_files", directory.path()));
+    let said = limited.hear();
+    assert!(said.contains("raise the limit on the size of files"), "{said}");
+    limited.finish();
+    let names: Vec<_> =
+        fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["ratelimit.lock"], "only the gate, which is never deleted");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn role_with_small_files() {
+    use nix::sys::resource::{Resource, setrlimit};
+    let Some(directory) = children::role("role_with_small_files") else { return };
+    let size = layout::SIZE as u64;
+    setrlimit(Resource::RLIMIT_FSIZE, size - 1, size).unwrap();
+    let error = builder(&directory).policy(permits(1)).open().unwrap_err();
+    assert!(
+        matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::FileTooLarge),
+        "{error:?}"
+    );
+    assert!(Limiter::directory_facts(Some(&directory), false).unwrap().try_out().is_err());
+    children::say(&error.to_string());
+    setrlimit(Resource::RLIMIT_FSIZE, size, size).unwrap();
+    builder(&directory).policy(permits(1)).open().unwrap().directory();
+    fs::remove_file(segment_path(&directory)).unwrap();
 }
 
 /// Windows has no disk that a test could make; Wine runs programs of the system below, which has.
@@ -104,7 +137,7 @@ fn a_recreated_segment_is_followed() {
     let directory = common::directory();
     let running = builder(directory.path()).policy(counted(10, None)).create().unwrap();
     assert!(take(&running));
-    take_away(&segment_path(directory.path()));
+    builder(directory.path()).remove(true).unwrap();
     let fresh = builder(directory.path()).policy(counted(3, None)).create().unwrap();
     assert!(take(&running), "by the new limiter");
     assert_eq!(drain(&fresh), 2);
@@ -137,7 +170,7 @@ fn a_segment_retired_but_not_removed_heals_when_opened_and_under_a_running_handl
             assert!(take(&running));
         }
         let opened = builder(directory.path()).open_existing().unwrap();
-        assert_eq!(raw::read_word(&path, layout::RETIRED), 0, "it is another file");
+        assert_eq!(raw::read_word(&path, layout::RETIRED), layout::LIVE, "it is another file");
         assert_eq!(opened.policy().unwrap(), counted(10, None));
         assert!(take(&running), "the running handle has found the new segment");
         assert_eq!(drain(&opened), 9 - usize::from(running_first));
@@ -196,13 +229,13 @@ fn full_slots_name_the_limit_and_dead_slots_are_used_again() {
     let directory = common::directory();
     let first = builder(directory.path()).policy(permits(4)).create().unwrap();
     let handles: Vec<Limiter> =
-        (1..layout::SLOTS).map(|_| builder(directory.path()).open_existing().unwrap()).collect();
+        (1..layout::COMMON_SLOTS).map(|_| builder(directory.path()).open_existing().unwrap()).collect();
     let error = builder(directory.path()).open_existing().unwrap_err();
-    assert!(matches!(error, Error::SlotsFull { limit: layout::SLOTS, .. }), "{error:?}");
-    assert!(error.to_string().contains("512"), "{error}");
+    assert!(matches!(error, Error::SlotsFull { limit: layout::COMMON_SLOTS, .. }), "{error:?}");
+    assert!(error.to_string().contains("504"), "{error}");
     drop(handles);
     assert_eq!(first.snapshot().unwrap().participants.len(), 1);
-    // Now the other 511 die with their slots, and what they hold.
+    // Now the other 503 die with their slots, and what they hold.
     let mut crowd = Running::start(children::command(&[], "role_that_takes_every_slot", directory.path()));
     assert_eq!(crowd.hear(), "4");
     crowd.kill();
@@ -212,9 +245,49 @@ fn full_slots_name_the_limit_and_dead_slots_are_used_again() {
 }
 
 #[test]
+fn r137_when_all_slots_are_taken_observers_and_operators_get_in() {
+    let directory = common::directory();
+    let tmdb = || builder(directory.path());
+    let first = tmdb().policy(counted(10, Some(4))).create().unwrap();
+    let handles: Vec<Limiter> = (1..layout::COMMON_SLOTS).map(|_| tmdb().open_existing().unwrap()).collect();
+    assert!(matches!(tmdb().open_existing(), Err(Error::SlotsFull { .. })));
+
+    let observers: Vec<Limiter> = (0..20).map(|_| tmdb().only_to_look().open_existing().unwrap()).collect();
+    for observer in &observers {
+        assert_eq!(
+            observer.snapshot().unwrap().participants.len(),
+            layout::COMMON_SLOTS,
+            "none of them is one"
+        );
+    }
+    let mut operators: Vec<Limiter> =
+        (0..layout::RESERVED_SLOTS).map(|_| tmdb().operator().open_existing().unwrap()).collect();
+    let one_more = tmdb().operator().open_existing().unwrap_err();
+    assert!(matches!(one_more, Error::SlotsFull { limit: layout::SLOTS, .. }), "{one_more:?}");
+    assert_eq!(observers[0].snapshot().unwrap().participants.len(), layout::SLOTS);
+
+    let operator = operators.pop().unwrap();
+    // Setting a key needs the table of keys.
+    #[cfg(feature = "config")]
+    operator.set("concurrency", "3").unwrap();
+    let permits_now = if cfg!(feature = "config") { 3 } else { 4 };
+    operator.force(shmlimit::Force::ClearGate).unwrap();
+    operator.record(&shmlimit::Outcome::http(200, &[])).unwrap();
+    assert_eq!(drain(&first), permits_now as usize);
+    assert_eq!(observers[0].snapshot().unwrap().in_flight, permits_now);
+    drop((operator, operators));
+    assert!(matches!(tmdb().remove(false), Ok(Removal::InUse(users)) if users.len() == layout::COMMON_SLOTS));
+    let fresh = tmdb().policy(permits(2)).replace().unwrap();
+    assert_eq!(drain(&fresh), 2);
+    assert_eq!(tmdb().remove(true).unwrap(), Removal::Removed);
+    drop(handles);
+}
+
+#[test]
 fn role_that_takes_every_slot() {
     let Some(directory) = children::role("role_that_takes_every_slot") else { return };
-    let handles: Vec<_> = (1..layout::SLOTS).map(|_| builder(&directory).open_existing().unwrap()).collect();
+    let handles: Vec<_> =
+        (1..layout::COMMON_SLOTS).map(|_| builder(&directory).open_existing().unwrap()).collect();
     children::say(&drain(&handles[0]).to_string());
     children::told_to_go_on();
 }
@@ -231,11 +304,14 @@ fn from_another_boot(directory: &Path, off: i64) {
     raw::write_word(&path, layout::BOOT, raw::read_word(&path, layout::BOOT) ^ 1);
     // The other boot's clock had run for ten times as long.
     let far = raw::read_word(&path, layout::CORE) * 9;
-    for time in [layout::CORE, layout::RULES, layout::ANCHOR_TIME] {
+    for time in [layout::CORE, layout::ANCHOR_TIME, layout::LATEST_TIME] {
         raw::write_word(&path, time, raw::read_word(&path, time) + far);
     }
-    let wall = raw::read_word(&path, layout::ANCHOR_WALL);
-    raw::write_word(&path, layout::ANCHOR_WALL, wall.wrapping_sub(off as u64));
+    // The first word of a rule's state is stored inverted.
+    raw::write_word(&path, layout::RULES, raw::read_word(&path, layout::RULES) - far);
+    for wall in [layout::ANCHOR_WALL, layout::LATEST_WALL] {
+        raw::write_word(&path, wall, raw::read_word(&path, wall).wrapping_sub(off as u64));
+    }
 }
 
 #[test]
@@ -260,7 +336,7 @@ fn r144_a_mismatch_shows_both_sides() {
     let error = builder(directory.path()).policy(counted(11, Some(5))).open().unwrap_err();
     assert!(matches!(error, Error::ConfigMismatch { .. }), "{error:?}");
     let text = error.to_string();
-    for part in ["10", "11", "4", "5", "--replace", NAME] {
+    for part in ["10", "11", "4", "5", "rm robust --force", NAME] {
         assert!(text.contains(part), "{part} is missing in: {text}");
     }
     builder(directory.path()).policy(counted(10, Some(4))).open().expect("the same policy fits");

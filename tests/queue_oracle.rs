@@ -10,6 +10,7 @@ use oracle::Oracle;
 use pair::{Op, Pair, op, policies};
 use proptest::prelude::*;
 use queue::{Habit, Machine, SECOND};
+use shmlimit::kernel::pause::Pausing;
 use shmlimit::kernel::queue::{
     self as kernel, Entry, Newcomer, Outcome, Places, Progress, Turn, Wait, Waiting,
 };
@@ -41,6 +42,7 @@ proptest! {
         for op in &ops {
             pair.step(op, &policies)?;
         }
+        pair.step(&Op::Resume, &policies)?;
         // Whoever still waits is served in the end, if calls end and everybody wakes at its appointment.
         for _ in 0..4_000 {
             if pair.oracle.waiters.is_empty() {
@@ -117,6 +119,12 @@ proptest! {
                     let _ = decide::acquire(&mut m, 0, &ask, Time(now));
                 }
                 Op::Step(by) => now = now.saturating_add(*by),
+                Op::Pause(length) => {
+                    let length = length.map(Nanos);
+                    let asked = Pausing { length, pid: 1, program: [0; 16], reason: "" };
+                    decide::pause(&mut m, &asked, Time(now));
+                }
+                Op::Resume => drop(decide::resume(&mut m, Time(now))),
                 _ => drop(kernel::changed(&mut m, Time(now))),
             }
             prop_assert!(kernel::in_order(&m, Time(now)).len() <= kernel::WAITERS);

@@ -195,7 +195,7 @@ fn p4_a_message_about_another_version_names_both() {
     raw::rewrite_header(&path, header::FORMAT, 7 << 32 | u64::from(layout::BYTE_ORDER));
     let error = builder(directory.path()).open_existing().unwrap_err().to_string();
     let both = format!("layout version 7, this program has {}", layout::LAYOUT_VERSION);
-    assert!(error.contains(&both) && error.contains("--replace"), "{error}");
+    assert!(error.contains(&both) && error.contains("--force"), "{error}");
 }
 
 /// Refused as unsafe by every way of opening, and left as it was.

@@ -192,12 +192,42 @@ fn p3_a_lock_word_that_names_a_living_process_is_busy_and_one_that_names_nobody_
         |slot: usize| fixture.raw.word(layout::LOCK).store(lock_word_of(slot).into(), Ordering::Relaxed);
     lock(fixture.slot);
     let error = fixture.limiter.try_acquire(&Request::new()).unwrap_err().to_string();
-    assert!(error.contains("busy") && error.contains(&std::process::id().to_string()), "{error}");
+    assert!(error.contains("busy") && error.contains("another thread of this process"), "{error}");
+    assert!(!error.contains("kill"), "nobody is told to let itself go on: {error}");
     for nobody in [(fixture.slot + 1) % layout::SLOTS, layout::SLOTS, 2000] {
         fixture.restore_all();
         lock(nobody);
         fixture.limiter.try_acquire(&Request::new()).expect("a dead holder is robbed").release().unwrap();
     }
+}
+
+/// Each bit of the whole 64-bit word of the lock, with and without an owner that is attached, and noise.
+#[test]
+fn p3_any_lock_word_is_answered_by_every_call() {
+    let _watchdog = Watchdog::new("odd lock words", Duration::from_secs(600));
+    let mut random = Random::seeded("odd lock words");
+    let mut fixtures = [false, true].map(Fixture::with);
+    let own = u64::from(lock_word_of(fixtures[0].slot));
+    let bits = (0..64).map(|bit| 1_u64 << bit);
+    let named = bits.clone().map(|bit| own ^ bit);
+    let noise: Vec<u64> = (0..128).map(|_| random.next() >> random.below(64)).collect();
+    let ones = [u64::MAX, u64::MAX << 32, 0x7ff0_0000, 0xfff0_0000, 0xfffff, u64::from(u32::MAX)];
+    for (round, word) in bits.chain(named).chain(noise).chain(ones).enumerate() {
+        let fixture = &mut fixtures[round % 2];
+        for call in [Open, DropHandle].into_iter().chain(ATTACHED) {
+            fixture.trying = (call, layout::LOCK * 8, 0);
+            fixture.run(call, |raw| raw.word(layout::LOCK).store(word, Ordering::Relaxed));
+            fixture.restore_quickly();
+        }
+        if round % 8 == 0 {
+            fixture.raw.word(layout::LOCK).store(word, Ordering::Relaxed);
+            drop(shmlimit::Limiter::builder(common::NAME).directory(fixture.directory.path()).examine());
+            fixture.raw.word(layout::LOCK).store(word, Ordering::Relaxed);
+            drop(fixture.limiter.bury_the_dead());
+        }
+        fixture.restore_all();
+    }
+    fixtures.iter().for_each(Fixture::still_works);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use common::children::{self, Running};
 use common::queued::{Queued, poll, queued};
 use common::raw::Raw;
 use common::{builder, directory, eventually, permits, segment_path};
-use shmlimit::internals::layout;
-use shmlimit::{AcquireError, Algorithm, Error, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::internals::{Bounds, layout};
+use shmlimit::{AcquireError, Algorithm, Error, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft};
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,6 +150,93 @@ fn r132_who_has_no_time_left_is_told_so_although_the_lock_is_busy() {
 fn r132_who_has_no_time_left_leaves_although_the_lock_is_busy() {
     let left = when_time_is_over(|path, call, _| hold_the_lock_meanwhile(path, || drop(call)));
     assert_eq!(left, 0);
+}
+
+/// The lock word of the living process that is attached in a file.
+fn held_by_the_living(raw: &Raw) -> u64 {
+    let owned = |slot: &usize| raw.word(layout::slot_base(*slot)).load(Ordering::Relaxed) & 1 == 1;
+    ((0..layout::SLOTS).find(owned).unwrap() as u64 + 1) << 20
+}
+
+/// DESIGN: a deadline that ends while a living process holds the lock is a refusal. An error is left for a holder that
+/// has not gone on for a second.
+#[test]
+fn caller_whose_time_ends_while_a_living_process_holds_the_lock_is_refused_as_busy() {
+    let directory = directory();
+    let path = segment_path(directory.path());
+    let bounds = Bounds { place: Duration::from_secs(3600), ..Bounds::default() };
+    let limiter = builder(directory.path()).bounds(bounds).policy(permits(1)).open().unwrap();
+    let raw = Raw::map(&path);
+    let (lock, held) = (raw.word(layout::LOCK), held_by_the_living(&raw));
+    let request = Request::new().timeout(MOMENT);
+    let refused = |error: AcquireError| match error {
+        AcquireError::Refused(refusal) => (refusal.reason(), refusal.retry_after()),
+        AcquireError::Failed(error) => panic!("{error}"),
+    };
+    let busy = (Reason::Busy, Some(Duration::from_millis(10)));
+    // Each time another acquisition: its holder goes on.
+    let mut epoch = 0;
+    let mut hold = || {
+        epoch += 1;
+        lock.store(held | epoch, Ordering::Relaxed);
+    };
+    hold();
+    assert_eq!(refused(limiter.try_acquire(&request).unwrap_err()), busy);
+    hold();
+    assert_eq!(refused(limiter.acquire(&request).unwrap_err()), busy);
+    hold();
+    assert_eq!(refused(limiter.acquire_unless(&request, || false).unwrap_err()), busy);
+    hold();
+    assert_eq!(refused(limiter.wait(&request).unwrap().step().unwrap_err()), busy);
+    hold();
+    let awake = Cell::new(false);
+    let Poll::Ready(Err(error)) = poll(&mut queued(&limiter, &request, &awake)) else { panic!("not told") };
+    assert_eq!(error.to_string().matches("try again in 10").count(), 1, "{error}");
+    assert_eq!(refused(error), busy);
+    lock.store(0, Ordering::Relaxed);
+    let counts = limiter.snapshot().unwrap().counts;
+    assert_eq!(counts.refused, 5, "each is counted once");
+    limiter.acquire(&request).unwrap().release().unwrap();
+}
+
+#[test]
+fn holder_that_has_not_gone_on_for_a_second_is_an_error_and_never_the_caller_is_named() {
+    let directory = directory();
+    let path = segment_path(directory.path());
+    let limiter = builder(directory.path()).policy(permits(1)).open().unwrap();
+    let raw = Raw::map(&path);
+    raw.word(layout::LOCK).store(held_by_the_living(&raw), Ordering::Relaxed);
+    // The test's bounds have 200 ms in place of the second.
+    let error = limiter.try_acquire(&Request::new()).unwrap_err();
+    let AcquireError::Failed(error) = error else { panic!("{error}") };
+    assert!(matches!(*error, Error::Busy { stopped: true, .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("another thread of this process") && !text.contains("kill"), "{text}");
+    // Known now: who has little time is told as well.
+    let error = limiter.acquire(&Request::new().timeout(MOMENT)).unwrap_err();
+    assert!(matches!(error, AcquireError::Failed(_)), "{error}");
+    raw.word(layout::LOCK).store(0, Ordering::Relaxed);
+}
+
+#[test]
+fn call_without_a_deadline_goes_on_waiting_while_the_lock_changes_hands() {
+    let directory = directory();
+    let path = segment_path(directory.path());
+    let bounds = Bounds { lock: MOMENT, stall: Duration::from_secs(3600), ..Bounds::default() };
+    let limiter = builder(directory.path()).bounds(bounds).policy(permits(1)).open().unwrap();
+    let raw = Raw::map(&path);
+    raw.word(layout::LOCK).store(held_by_the_living(&raw), Ordering::Relaxed);
+    // Asked whenever a step was in vain: the third time the lock is let go of.
+    let asked = Cell::new(0);
+    let grant = limiter.acquire_unless(&Request::new(), || {
+        asked.set(asked.get() + 1);
+        if asked.get() == 3 {
+            raw.word(layout::LOCK).store(0, Ordering::Relaxed);
+        }
+        false
+    });
+    grant.unwrap().expect("not called off").release().unwrap();
+    assert_eq!(asked.get(), 3);
 }
 
 #[test]

@@ -112,12 +112,12 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
-static shmlimit_limiter *open_with(const char *directory, const char *name, const char *rate)
+static shmlimit_limiter *open_with(const char *directory, const char *name, const char *rate, const char *burst)
 {
-    const shmlimit_setting settings[] = {{"rate", rate}, {"concurrency", "100"}};
+    const shmlimit_setting settings[] = {{"rate", rate}, {"burst", burst}, {"concurrency", "100"}};
     shmlimit_options options = {.size = sizeof options, .directory = directory, .settings = settings};
     shmlimit_limiter *limiter;
-    options.setting_count = 2;
+    options.setting_count = 3;
     check(shmlimit_open(name, &options, &limiter), SHMLIMIT_OK);
     return limiter;
 }
@@ -128,8 +128,8 @@ int main(int argc, char **argv)
     const int rounds = argc == 3 ? atoi(argv[2]) : 0;
     if (rounds < 1 || rounds > MOST_ROUNDS)
         return fputs("usage: cost DIRECTORY ROUNDS\n", stderr), 2;
-    api = open_with(argv[1], "api-c", "1000000000/s");
-    full = open_with(argv[1], "full-c", "1/h");
+    api = open_with(argv[1], "api-c", "1000000000/s", "1000000000");
+    full = open_with(argv[1], "full-c", "1/h", "1");
     check(shmlimit_acquire(full, NULL, &grant, NULL), SHMLIMIT_OK);
     for (int round = 0; round < rounds; round++) {
         for (int i = 0; i < SUBJECTS; i++) {

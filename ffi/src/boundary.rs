@@ -1,5 +1,7 @@
-//! The border between Rust and C: no panic crosses it, and every failure leaves its number and its words.
+//! The border between Rust and C: no panic crosses it, no thread is cancelled behind it, and every failure leaves its
+//! number and its words.
 
+use crate::cancel::Cancellation;
 use crate::code::{self, *};
 use shmlimit::{AcquireError, Error};
 use std::cell::RefCell;
@@ -52,10 +54,27 @@ fn remember(failure: Failure) -> i32 {
     failure.code
 }
 
-/// Runs `work`; if it panics, the caller gets `otherwise` instead of an unwinding stack or an abort.
+/// Runs `work`; if it panics, the caller gets `otherwise` instead of an unwinding stack or an abort. Meanwhile the thread
+/// cannot be cancelled. What is `Copy` has no destructor, so that a cancelled thread can be unwound before and after.
 ///
 /// The library is written not to panic. This is the net below it: a program in C has no way to catch one.
-pub(crate) fn guard<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
+#[inline(always)]
+pub(crate) fn guard<R: Copy>(otherwise: R, work: impl FnOnce() -> R + Copy) -> R {
+    let cancellation = Cancellation::off();
+    let value = contained(otherwise, work);
+    cancellation.restore();
+    value
+}
+
+/// Never inlined, as [`answer`]: the frames of the exported functions must not catch anything, because a cancelled thread
+/// is unwound through them (see `cancel`).
+#[inline(never)]
+fn contained<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
+    caught(otherwise, work)
+}
+
+#[inline]
+fn caught<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
     // What a panic may leave half done is the library's shared state, which is whole after any kill.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(value) => value,
@@ -68,14 +87,22 @@ pub(crate) fn guard<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
 }
 
 /// Runs the body of a function that returns a number: [`SHMLIMIT_OK`] or another answer, or the failure's.
-#[inline]
-pub(crate) fn call(work: impl FnOnce() -> Result<i32, Failure>) -> i32 {
-    match guard(None, || Some(work())) {
+#[inline(always)]
+pub(crate) fn call(work: impl FnOnce() -> Result<i32, Failure> + Copy) -> i32 {
+    let cancellation = Cancellation::off();
+    let code = answer(work);
+    cancellation.restore();
+    code
+}
+
+#[inline(never)]
+fn answer(work: impl FnOnce() -> Result<i32, Failure>) -> i32 {
+    match caught(None, || Some(work())) {
         Some(Ok(code)) => code,
-        Some(Err(failure)) => guard(SHMLIMIT_PANICKED, || remember(failure)),
+        Some(Err(failure)) => caught(SHMLIMIT_PANICKED, || remember(failure)),
         None => {
             let message = "a bug in shmlimit: a panic was stopped at the border to C; please report it";
-            guard(SHMLIMIT_PANICKED, || remember(Failure::new(SHMLIMIT_PANICKED, message)))
+            caught(SHMLIMIT_PANICKED, || remember(Failure::new(SHMLIMIT_PANICKED, message)))
         }
     }
 }
@@ -93,7 +120,7 @@ pub(crate) fn answered<G>(result: Result<G, AcquireError>) -> Result<Result<G, s
 ///
 /// Never NULL; valid until the next failure in this thread; do not free it.
 #[unsafe(no_mangle)]
-pub extern "C" fn shmlimit_last_error() -> *const c_char {
+pub extern "C-unwind" fn shmlimit_last_error() -> *const c_char {
     guard(c"".as_ptr(), || {
         let words = LAST.try_with(|last| last.try_borrow().ok()?.message.as_ref().map(|text| text.as_ptr()));
         words.ok().flatten().unwrap_or(c"".as_ptr())
@@ -103,7 +130,7 @@ pub extern "C" fn shmlimit_last_error() -> *const c_char {
 /// The operating system's number (errno, or on Windows what GetLastError says) of the last failure in this thread; 0 if it
 /// was none of the system's.
 #[unsafe(no_mangle)]
-pub extern "C" fn shmlimit_last_errno() -> i32 {
+pub extern "C-unwind" fn shmlimit_last_errno() -> i32 {
     guard(0, || LAST.try_with(|last| last.try_borrow().map_or(0, |last| last.errno)).unwrap_or(0))
 }
 
@@ -175,6 +202,7 @@ mod tests {
             "unsettled",
             "io",
             "unsupported",
+            "liveness",
         ];
         for error in errors {
             assert_ne!(code::number_of(error), SHMLIMIT_OTHER, "{error}");

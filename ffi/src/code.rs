@@ -73,12 +73,14 @@ pub const SHMLIMIT_UNSETTLED: i32 = 50;
 pub const SHMLIMIT_IO: i32 = 51;
 /// This operating system cannot keep a promise that sharing a limiter rests on.
 pub const SHMLIMIT_UNSUPPORTED: i32 = 52;
+/// Live processes cannot be told from exited ones: the file system drops locks, or this process may not test them.
+pub const SHMLIMIT_LIVENESS: i32 = 53;
 
 /// An error that this version of the C ABI has no number for.
 pub const SHMLIMIT_OTHER: i32 = 99;
 
 /// All numbers and their names. (A macro could make both at once, but cbindgen does not look into macros.)
-const CODES: [(i32, &CStr); 35] = [
+const CODES: [(i32, &CStr); 36] = [
     (SHMLIMIT_OK, c"ok"),
     (SHMLIMIT_REFUSED, c"refused"),
     (SHMLIMIT_STOPPED, c"stopped"),
@@ -113,6 +115,7 @@ const CODES: [(i32, &CStr); 35] = [
     (SHMLIMIT_UNSETTLED, c"unsettled"),
     (SHMLIMIT_IO, c"io"),
     (SHMLIMIT_UNSUPPORTED, c"unsupported"),
+    (SHMLIMIT_LIVENESS, c"liveness"),
     (SHMLIMIT_OTHER, c"other"),
 ];
 
@@ -126,7 +129,7 @@ pub(crate) fn number_of(name: &str) -> i32 {
 ///
 /// Never NULL; static: do not free it.
 #[unsafe(no_mangle)]
-pub extern "C" fn shmlimit_code_name(code: i32) -> *const c_char {
+pub extern "C-unwind" fn shmlimit_code_name(code: i32) -> *const c_char {
     guard(c"unknown".as_ptr(), || {
         let found = CODES.iter().find(|(number, _)| *number == code);
         found.map_or(c"unknown", |(_, name)| name).as_ptr()

@@ -38,10 +38,14 @@ pub const SHMLIMIT_REASON_COST_EXCEEDS_LIMIT: u32 = 8;
 pub const SHMLIMIT_REASON_QUEUED: u32 = 9;
 /// As many calls wait as the queue holds.
 pub const SHMLIMIT_REASON_QUEUE_FULL: u32 = 10;
+/// An operator has paused the limiter.
+pub const SHMLIMIT_REASON_PAUSED: u32 = 11;
+/// Other processes held the limiter's lock in turn until the call's deadline; nothing was decided.
+pub const SHMLIMIT_REASON_BUSY: u32 = 12;
 /// Something that this version of the C ABI has no number for.
 pub const SHMLIMIT_REASON_OTHER: u32 = 99;
 
-const REASONS: [(u32, Reason, &CStr); 10] = [
+const REASONS: [(u32, Reason, &CStr); 12] = [
     (SHMLIMIT_REASON_SLEEP, Reason::Sleep, c"sleep"),
     (SHMLIMIT_REASON_CACHE_ONLY, Reason::CacheOnly, c"cache_only"),
     (SHMLIMIT_REASON_OPEN, Reason::Open, c"open"),
@@ -52,6 +56,8 @@ const REASONS: [(u32, Reason, &CStr); 10] = [
     (SHMLIMIT_REASON_COST_EXCEEDS_LIMIT, Reason::CostExceedsLimit, c"cost_exceeds_limit"),
     (SHMLIMIT_REASON_QUEUED, Reason::Queued, c"queued"),
     (SHMLIMIT_REASON_QUEUE_FULL, Reason::QueueFull, c"queue_full"),
+    (SHMLIMIT_REASON_PAUSED, Reason::Paused, c"paused"),
+    (SHMLIMIT_REASON_BUSY, Reason::Busy, c"busy"),
 ];
 
 fn number_of(reason: Reason) -> u32 {
@@ -63,7 +69,7 @@ fn number_of(reason: Reason) -> u32 {
 ///
 /// Never NULL; static: do not free it.
 #[unsafe(no_mangle)]
-pub extern "C" fn shmlimit_reason_name(reason: u32) -> *const c_char {
+pub extern "C-unwind" fn shmlimit_reason_name(reason: u32) -> *const c_char {
     guard(c"unknown".as_ptr(), || {
         let found = REASONS.iter().find(|(number, ..)| *number == reason);
         found.map_or(c"unknown", |(.., name)| name).as_ptr()
@@ -82,7 +88,7 @@ pub struct shmlimit_answer {
     /// Refused: after this what stands in the way lets the call pass, absent other traffic; SHMLIMIT_NEVER = never, or
     /// nobody knows.
     pub retry_after_ns: u64,
-    /// Refused: nobody who gives up before this can be served; SHMLIMIT_NEVER = never.
+    /// Refused: nobody who gives up before this can be served; SHMLIMIT_NEVER = never, or nobody knows.
     pub ready_after_ns: u64,
     /// Refused: the first that stands in the way, SHMLIMIT_REASON_…; 0 if granted.
     pub reason: u32,
@@ -169,7 +175,7 @@ impl Reply {
 /// `request` may be NULL: one request for the background; its timeout, deadline and stop do not matter here. `*grant` is
 /// 0 unless granted. `answer` may be NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_try_acquire(
+pub unsafe extern "C-unwind" fn shmlimit_try_acquire(
     limiter: *const shmlimit_limiter,
     request: *const shmlimit_request,
     grant: *mut shmlimit_grant,
@@ -191,7 +197,7 @@ pub unsafe extern "C" fn shmlimit_try_acquire(
 /// refused at once; so is one that costs more than a rule ever allows, and one while nobody knows when calls may be made
 /// again. Its arguments are those of shmlimit_try_acquire().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_acquire(
+pub unsafe extern "C-unwind" fn shmlimit_acquire(
     limiter: *const shmlimit_limiter,
     request: *const shmlimit_request,
     grant: *mut shmlimit_grant,
@@ -219,7 +225,7 @@ pub unsafe extern "C" fn shmlimit_acquire(
 /// The call is over: gives the permit back. After a failure (SHMLIMIT_BUSY, say) it can be tried again. If you know how
 /// it ended, shmlimit_record() is better.
 #[unsafe(no_mangle)]
-pub extern "C" fn shmlimit_release(grant: shmlimit_grant) -> i32 {
+pub extern "C-unwind" fn shmlimit_release(grant: shmlimit_grant) -> i32 {
     call(|| {
         end(grant, OwnedGrant::try_release)?;
         Ok(SHMLIMIT_OK)
@@ -228,7 +234,7 @@ pub extern "C" fn shmlimit_release(grant: shmlimit_grant) -> i32 {
 
 /// The call was never sent: gives the permit back, and to every rule what it can still take back.
 #[unsafe(no_mangle)]
-pub extern "C" fn shmlimit_cancel(grant: shmlimit_grant) -> i32 {
+pub extern "C-unwind" fn shmlimit_cancel(grant: shmlimit_grant) -> i32 {
     call(|| {
         end(grant, OwnedGrant::try_cancel)?;
         Ok(SHMLIMIT_OK)

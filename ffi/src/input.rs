@@ -118,6 +118,13 @@ impl<T: Copy> Slot<T> {
         Ok(slot)
     }
 
+    /// The same where the caller need not give one.
+    pub(crate) fn optional(at: *mut T, nothing: T) -> Option<Slot<T>> {
+        let slot = (!at.is_null()).then_some(Slot(at))?;
+        slot.write(nothing);
+        Some(slot)
+    }
+
     pub(crate) fn write(&self, value: T) {
         // SAFETY: not NULL; the caller's word that a value of this type fits there.
         unsafe { self.0.write_unaligned(value) };

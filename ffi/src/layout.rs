@@ -22,7 +22,7 @@ pub const SHMLIMIT_SEGMENT_MAGIC: u64 = 0x5449_4d49_4c4d_4853_u64;
 /// What `byte_order` must be. Anything else: the segment is of a machine of another byte order, or none.
 pub const SHMLIMIT_SEGMENT_BYTE_ORDER: u32 = 0x0a0b_0c0d_u32;
 /// What `hash` must be: builds that agree on the layout version but not on the layout differ here.
-pub const SHMLIMIT_SEGMENT_HASH: u64 = 0xa5b6_77a5_627a_6e82_u64;
+pub const SHMLIMIT_SEGMENT_HASH: u64 = 0x6f4a_c2fe_69fe_2577_u64;
 
 /// A checksum starts from this; then for each word w: x = (sum ^ w) * factor, sum = x ^ x >> shift.
 pub const SHMLIMIT_SEGMENT_CHECKSUM_SEED: u64 = 0xcbf2_9ce4_8422_2325_u64;
@@ -82,8 +82,12 @@ pub const SHMLIMIT_SEGMENT_ADMISSIONS_AT: usize = 0x45100;
 pub const SHMLIMIT_SEGMENT_LEDGER_AT: usize = 0x47100;
 /// Where the codes are.
 pub const SHMLIMIT_SEGMENT_CODES_AT: usize = 0x471c0;
+/// Where the section about the wall clock is.
+pub const SHMLIMIT_SEGMENT_WALL_AT: usize = 0x47440;
 /// How many codes are counted apart.
 pub const SHMLIMIT_SEGMENT_CODES: usize = 64;
+/// Where the pause is.
+pub const SHMLIMIT_SEGMENT_PAUSE_AT: usize = 0x473c0;
 /// Where the logs begin, two words an entry, up to the file's end. Only files with a sliding log have any.
 pub const SHMLIMIT_SEGMENT_LOGS_AT: usize = 0x48000;
 
@@ -104,10 +108,12 @@ pub struct shmlimit_segment_header {
     pub size: u64,
     /// When it was made: nanoseconds since 1970 (UTC).
     pub created: u64,
-    /// Checksum of the five words before it.
+    /// The generation of the limiter's name that it was made for.
+    pub generation: u64,
+    /// Checksum of the six words before it.
     pub checksum: u64,
     /// Zero.
-    pub unused: [u64; 10],
+    pub unused: [u64; 9],
 }
 
 /// Where the limiter's clock comes from. Transactions only.
@@ -134,7 +140,7 @@ pub struct shmlimit_segment_origin {
 #[derive(Clone, Copy, Debug)]
 #[allow(non_camel_case_types)]
 pub struct shmlimit_segment_rule_state {
-    /// The algorithm's business; all zero is a fresh rule. Not stable between versions of the library.
+    /// The algorithm's business, stored inverted: zeros are not a fresh rule. Not stable between versions of the library.
     pub words: [u64; 3],
     /// What was charged before this limiter time is not refunded any more.
     pub since: u64,
@@ -145,19 +151,19 @@ pub struct shmlimit_segment_rule_state {
 #[derive(Clone, Copy, Debug)]
 #[allow(non_camel_case_types)]
 pub struct shmlimit_segment_hot {
-    /// Rules in use.
-    pub rule_count: u8,
+    /// Rules not in use: SHMLIMIT_SEGMENT_RULES less those of the policy.
+    pub spare_rules: u8,
     /// Units in use.
     pub unit_count: u8,
     /// Zero.
     pub unused_counts: [u8; 6],
-    /// Most calls in flight in this state; 0 = no bound but the library's own.
+    /// Most calls in flight in this state; 4096 where the policy has no bound.
     pub concurrency: u32,
-    /// Most calls in flight for the background; 0 = as many as any.
+    /// Most calls in flight for the background; 2^32 - 1 = as many as any.
     pub concurrency_background: u32,
     /// How those who wait are served.
     pub queueing: shmlimit_segment_queueing,
-    /// Before this limiter time no breaker, gate or pace is in the way.
+    /// Before this limiter time no pause, breaker, gate or pace is in the way.
     pub attention: u64,
     /// Zero.
     pub unused: [u64; 4],
@@ -228,7 +234,8 @@ pub struct shmlimit_segment {
     pub in_flight_background: u32,
     /// Limiter time is CLOCK_BOOTTIME in nanoseconds, plus this, modulo 2^64.
     pub clock_offset: u64,
-    /// Not 0: nothing is granted from this file any more, open it again by its name.
+    /// 1 to 3: nothing is granted from this file any more, open it again by its name. SHMLIMIT_SEGMENT_LIVE: it is in use.
+    /// All else is damage.
     pub retired: u64,
     /// Zero.
     pub core_unused: [u64; 8],
@@ -262,8 +269,12 @@ pub struct shmlimit_segment {
     /// 4 connection; 0 with a count: all that found no place. Status 200 is not among them: it is what remains of
     /// `sheet.tallies.ok`.
     pub codes: [u64; SHMLIMIT_SEGMENT_CODES],
+    /// The latest pause.
+    pub pause: shmlimit_segment_pause,
+    /// What is known of the wall clock. Not stable between versions of the library.
+    pub wall: [u64; 24],
     /// Zero.
-    pub unused: [u64; 392],
+    pub unused: [u64; 352],
 }
 
 /// Where word number `word` is.
@@ -295,6 +306,7 @@ const _: () = {
     assert!(offset_of!(Header, hash) == byte(layout::header::HASH));
     assert!(offset_of!(Header, size) == byte(layout::header::SIZE));
     assert!(offset_of!(Header, created) == byte(layout::header::CREATED));
+    assert!(offset_of!(Header, generation) == byte(layout::header::GENERATION));
     assert!(offset_of!(Header, checksum) == byte(layout::header::CHECKSUM));
 
     type Origin = shmlimit_segment_origin;
@@ -358,4 +370,8 @@ const _: () = {
     assert!(offset_of!(All, admissions) == SHMLIMIT_SEGMENT_ADMISSIONS_AT);
     assert!(offset_of!(All, ledger) == SHMLIMIT_SEGMENT_LEDGER_AT);
     assert!(offset_of!(All, codes) == SHMLIMIT_SEGMENT_CODES_AT);
+    assert!(offset_of!(All, pause) == SHMLIMIT_SEGMENT_PAUSE_AT);
+    assert!(offset_of!(All, wall) == SHMLIMIT_SEGMENT_WALL_AT);
+    assert!(offset_of!(All, wall) == byte(layout::LATEST_TIME));
+    assert!(size_of::<[u64; 24]>() == byte(layout::WALL_WORDS));
 };

@@ -6,16 +6,18 @@
 //! | what | where |
 //! | --- | --- |
 //! | no panic crosses the border; failures leave number and words | `boundary` |
+//! | no thread is cancelled inside | `cancel` |
 //! | the numbers | `code` |
 //! | following pointers that C hands over | `input` |
 //! | the layout of a segment, for those who read one without the library | `layout` |
 //! | handles that can be checked | `table`, on the atomics of `sync` |
-//! | functions, by what they are about | `limiter`, `request`, `grant`, `wait`, `outcome`, `snapshot`, `listing`, `version` |
+//! | functions, by what they are about | `limiter`, `request`, `grant`, `wait`, `outcome`, `pause`, `snapshot`, `listing`, `version` |
 
 // What callers must keep is said once, in the conventions of the header, and not at every function.
 #![allow(clippy::missing_safety_doc)]
 
 mod boundary;
+mod cancel;
 mod code;
 mod grant;
 mod input;
@@ -23,6 +25,7 @@ pub mod layout;
 mod limiter;
 mod listing;
 mod outcome;
+mod pause;
 mod request;
 mod snapshot;
 mod sync;
@@ -37,6 +40,7 @@ pub use grant::*;
 pub use limiter::*;
 pub use listing::*;
 pub use outcome::*;
+pub use pause::*;
 pub use request::*;
 pub use snapshot::*;
 pub use version::*;

@@ -163,7 +163,7 @@ impl shmlimit_options {
 ///
 /// `name` is what all programs that share it call it; `options` may be NULL; `*limiter` is NULL after a failure.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_open(
+pub unsafe extern "C-unwind" fn shmlimit_open(
     name: *const c_char,
     options: *const shmlimit_options,
     limiter: *mut *mut shmlimit_limiter,
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn shmlimit_open(
 /// Closes a limiter. Grants that are out stay valid until they are given back. NULL is fine, and does nothing; a second
 /// time is SHMLIMIT_CLOSED.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_close(limiter: *mut shmlimit_limiter) -> i32 {
+pub unsafe extern "C-unwind" fn shmlimit_close(limiter: *mut shmlimit_limiter) -> i32 {
     call(|| match limiter.is_null() || LIMITERS.close(limiter.addr() as u64) {
         true => Ok(SHMLIMIT_OK),
         false => Err(Failure::new(SHMLIMIT_CLOSED, "the limiter is closed already, or never was open")),
@@ -201,9 +201,13 @@ pub unsafe extern "C" fn shmlimit_close(limiter: *mut shmlimit_limiter) -> i32 {
 }
 
 /// Puts the breaker into a state ("normal", "throttle", "sleep", "half_open", "cache_only", "offline", "online", "closed",
-/// "open"), or opens the gate ("clear_gate"), for all who share the limiter at once.
+/// "open"), or opens the gate and forgets the pace that headers taught ("clear_gate"), for all who share the limiter at
+/// once. "offline" refuses every call, also those that wait; to keep them waiting, see shmlimit_pause().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_force(limiter: *const shmlimit_limiter, state: *const c_char) -> i32 {
+pub unsafe extern "C-unwind" fn shmlimit_force(
+    limiter: *const shmlimit_limiter,
+    state: *const c_char,
+) -> i32 {
     call(|| {
         let limiter = self::limiter(limiter)?;
         let state = input::text("state", state)?;
@@ -218,9 +222,10 @@ pub unsafe extern "C" fn shmlimit_force(limiter: *const shmlimit_limiter, state:
 }
 
 /// Changes one setting while the limiter is in use, for all who share it at once: a key and a value as in
-/// docs/configuration.md.
+/// docs/configuration.md. Rules may be named ("rules.rpm.limit"); "rate" ("100/m") is limit and period of the one rule that
+/// counts requests.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_set(
+pub unsafe extern "C-unwind" fn shmlimit_set(
     limiter: *const shmlimit_limiter,
     key: *const c_char,
     value: *const c_char,
@@ -235,7 +240,7 @@ pub unsafe extern "C" fn shmlimit_set(
 /// Counts an answer that was found in a cache (`hit` is not 0), or was not: for people and dashboards, nothing is decided
 /// by it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_count_cache(limiter: *const shmlimit_limiter, hit: i32) -> i32 {
+pub unsafe extern "C-unwind" fn shmlimit_count_cache(limiter: *const shmlimit_limiter, hit: i32) -> i32 {
     call(|| {
         self::limiter(limiter)?.count_cache(hit != 0)?;
         Ok(SHMLIMIT_OK)
@@ -244,7 +249,10 @@ pub unsafe extern "C" fn shmlimit_count_cache(limiter: *const shmlimit_limiter, 
 
 /// The configuration in force, as the text of a configuration file. Free it with shmlimit_text_free(); NULL after a failure.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_config(limiter: *const shmlimit_limiter, text: *mut *mut c_char) -> i32 {
+pub unsafe extern "C-unwind" fn shmlimit_config(
+    limiter: *const shmlimit_limiter,
+    text: *mut *mut c_char,
+) -> i32 {
     call(|| {
         let place = Slot::new("text", text, std::ptr::null_mut())?;
         let policy = self::limiter(limiter)?.policy()?;
@@ -253,9 +261,26 @@ pub unsafe extern "C" fn shmlimit_config(limiter: *const shmlimit_limiter, text:
     })
 }
 
+/// What variables of the environment, such as SHMLIMIT_RATE_BASE, changed in the limiter when this handle opened it, for
+/// every program that uses it: a line each, and an empty text if nothing. Free it with shmlimit_text_free(); NULL after a
+/// failure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn shmlimit_environment_changes(
+    limiter: *const shmlimit_limiter,
+    text: *mut *mut c_char,
+) -> i32 {
+    call(|| {
+        let place = Slot::new("text", text, std::ptr::null_mut())?;
+        let limiter = self::limiter(limiter)?;
+        let lines: Vec<String> = limiter.environment_changes().iter().map(ToString::to_string).collect();
+        place.write(CString::new(lines.join("\n")).unwrap_or_default().into_raw());
+        Ok(SHMLIMIT_OK)
+    })
+}
+
 /// Frees a text that this library made. NULL is fine.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_text_free(text: *mut c_char) {
+pub unsafe extern "C-unwind" fn shmlimit_text_free(text: *mut c_char) {
     crate::boundary::guard((), || {
         if !text.is_null() {
             // SAFETY: the caller's word that it came from here, and is freed once.

@@ -45,7 +45,10 @@ fn keep<'n>(directory: Option<&Path>, names: impl Iterator<Item = &'n str>) -> *
 
 /// The limiters in a directory; NULL = the usual one. Free them with shmlimit_names_free(); `*names` is NULL after a failure.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_list(directory: *const c_char, names: *mut *const shmlimit_names) -> i32 {
+pub unsafe extern "C-unwind" fn shmlimit_list(
+    directory: *const c_char,
+    names: *mut *const shmlimit_names,
+) -> i32 {
     call(|| {
         let place = Slot::new("names", names, std::ptr::null())?;
         let directory = input::text_or_none("directory", directory)?;
@@ -57,7 +60,7 @@ pub unsafe extern "C" fn shmlimit_list(directory: *const c_char, names: *mut *co
 
 /// The presets, by whose names limiters can be opened without a configuration. Free them with shmlimit_names_free().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_presets(names: *mut *const shmlimit_names) -> i32 {
+pub unsafe extern "C-unwind" fn shmlimit_presets(names: *mut *const shmlimit_names) -> i32 {
     call(|| {
         let place = Slot::new("names", names, std::ptr::null())?;
         place.write(keep(None, presets::NAMES.into_iter()));
@@ -67,7 +70,7 @@ pub unsafe extern "C" fn shmlimit_presets(names: *mut *const shmlimit_names) -> 
 
 /// Frees names. NULL is fine.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_names_free(names: *const shmlimit_names) {
+pub unsafe extern "C-unwind" fn shmlimit_names_free(names: *const shmlimit_names) {
     guard((), || {
         if !names.is_null() {
             // SAFETY: the caller's word that they came from here, as the first field of a `Kept`, and are freed once.

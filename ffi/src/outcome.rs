@@ -152,7 +152,7 @@ impl From<&Recorded> for shmlimit_advice {
 ///
 /// Never NULL; static: do not free it.
 #[unsafe(no_mangle)]
-pub extern "C" fn shmlimit_class_name(class: u32) -> *const c_char {
+pub extern "C-unwind" fn shmlimit_class_name(class: u32) -> *const c_char {
     guard(c"unknown".as_ptr(), || {
         match class {
             SHMLIMIT_CLASS_OK => c"ok",
@@ -285,7 +285,7 @@ impl<'c> Ended<'c> {
 /// The call is over, and this is how it ended: gives the permit back, and tells all who share the limiter. After a failure
 /// the grant is still out: mend the outcome, or release it. `advice` may be NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_record(
+pub unsafe extern "C-unwind" fn shmlimit_record(
     grant: shmlimit_grant,
     outcome: *const shmlimit_outcome,
     advice: *mut shmlimit_advice,
@@ -309,7 +309,7 @@ pub unsafe extern "C" fn shmlimit_record(
 
 /// Records how a call ended that was not granted here: all who share the limiter hear of it. `advice` may be NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_record_call(
+pub unsafe extern "C-unwind" fn shmlimit_record_call(
     limiter: *const shmlimit_limiter,
     outcome: *const shmlimit_outcome,
     advice: *mut shmlimit_advice,

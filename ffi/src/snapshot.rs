@@ -136,7 +136,7 @@ impl Kept {
 /// Everything but the lists.
 fn shown(snapshot: &Snapshot, condition: &Condition, texts: &mut Texts) -> shmlimit_snapshot {
     let none = std::ptr::null();
-    let (policy, counts) = (&snapshot.policy, &snapshot.counts);
+    let (policy, counts, pause) = (&snapshot.policy, &snapshot.counts, snapshot.paused.as_ref());
     let (gate, pace, outcomes) = (condition.gate.as_ref(), condition.pace.as_ref(), &condition.outcomes);
     shmlimit_snapshot {
         size: size_of::<shmlimit_snapshot>(),
@@ -199,6 +199,12 @@ fn shown(snapshot: &Snapshot, condition: &Condition, texts: &mut Texts) -> shmli
         sleep_sum_ns: counts.sleep_sum,
         codes: none.cast(),
         code_count: 0,
+        pause_program: pause.map_or(none, |pause| texts.add(&pause.program)),
+        pause_reason: pause.and_then(|pause| pause.reason.as_ref()).map_or(none, |reason| texts.add(reason)),
+        paused_for_ns: pause.map_or(0, |pause| nanos(pause.paused_for)),
+        pause_ends_in_ns: pause.map_or(0, |pause| nanos_or_never(pause.ends_in)),
+        paused: u32::from(pause.is_some()),
+        pause_pid: pause.map_or(0, |pause| pause.pid),
     }
 }
 
@@ -213,7 +219,7 @@ fn number_of(priority: Priority) -> u32 {
 /// Everything there is to see of a limiter, for people and dashboards. Free it with shmlimit_snapshot_free(); `*snapshot` is
 /// NULL after a failure.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_snapshot_take(
+pub unsafe extern "C-unwind" fn shmlimit_snapshot_take(
     limiter: *const shmlimit_limiter,
     snapshot: *mut *const shmlimit_snapshot,
 ) -> i32 {
@@ -227,7 +233,7 @@ pub unsafe extern "C" fn shmlimit_snapshot_take(
 
 /// Frees a snapshot and everything in it. NULL is fine.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_snapshot_free(snapshot: *const shmlimit_snapshot) {
+pub unsafe extern "C-unwind" fn shmlimit_snapshot_free(snapshot: *const shmlimit_snapshot) {
     guard((), || {
         if !snapshot.is_null() {
             // SAFETY: the caller's word that it came from here, as the first field of a `Kept`, and is freed once.

@@ -26,7 +26,7 @@ fn done() -> Failure {
 /// Begins to wait for a call, without waiting: for programs with an event loop of their own. Nothing is asked before the
 /// first shmlimit_wait_step(), but a timeout runs from here. The request's `stop` does not matter here.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_wait_begin(
+pub unsafe extern "C-unwind" fn shmlimit_wait_begin(
     limiter: *const shmlimit_limiter,
     request: *const shmlimit_request,
     wait: *mut shmlimit_wait,
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn shmlimit_wait_begin(
 ///
 /// Nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first in the queue.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmlimit_wait_step(
+pub unsafe extern "C-unwind" fn shmlimit_wait_step(
     wait: shmlimit_wait,
     sleep_ns: *mut u64,
     grant: *mut shmlimit_grant,
@@ -82,6 +82,6 @@ pub unsafe extern "C" fn shmlimit_wait_step(
 
 /// Gives up waiting: leaves the queue at once. Only for a wait whose last step was SHMLIMIT_SLEEP, or that had none.
 #[unsafe(no_mangle)]
-pub extern "C" fn shmlimit_wait_end(wait: shmlimit_wait) -> i32 {
+pub extern "C-unwind" fn shmlimit_wait_end(wait: shmlimit_wait) -> i32 {
     call(|| if WAITS.close(wait) { Ok(SHMLIMIT_OK) } else { Err(done()) })
 }

@@ -56,8 +56,10 @@ fn names(wanted: impl Fn(&Path) -> bool) -> Vec<String> {
     sources(&crate_directory().join("src"), &mut files);
     let texts = files.iter().filter(|file| wanted(file)).map(|file| std::fs::read_to_string(file).unwrap());
     let name = |line: &str| {
-        let item =
-            line.strip_prefix("pub ")?.trim_start_matches("unsafe ").trim_start_matches("extern \"C\" ");
+        let item = line
+            .strip_prefix("pub ")?
+            .trim_start_matches("unsafe ")
+            .trim_start_matches("extern \"C-unwind\" ");
         let (kind, rest) = item.split_once(' ')?;
         let is_item = ["const", "struct", "type", "fn"].contains(&kind);
         let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;

@@ -49,6 +49,11 @@ fn counts_are_exact_among_threads_and_messages_their_own() {
 }
 
 #[test]
+fn cancelled_threads_neither_abort_the_program_nor_keep_a_permit() {
+    Program::new("ffi/tests/c/cancel.c").run();
+}
+
+#[test]
 fn numbers_and_their_names_never_change() {
     Program::new("ffi/tests/c/codes.c").run();
 }

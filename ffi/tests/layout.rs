@@ -57,7 +57,7 @@ fn a_policy_reads_the_same_through_the_header() {
     for queueing in [&stored.queueing, &all.hot.queueing] {
         assert_eq!((queueing.flags, queueing.background_share), (flags, 250_000));
     }
-    assert_eq!((all.hot.rule_count, all.hot.unit_count, all.hot.concurrency), (2, 2, 5));
+    assert_eq!((all.hot.spare_rules, all.hot.unit_count, all.hot.concurrency), (6, 2, 5));
     let breaker = &stored.breaker;
     assert_eq!((breaker.kind, breaker.net_ignored), (SHMLIMIT_SEGMENT_BREAKER_CONSECUTIVE, 1));
     assert_eq!((breaker.required_successes, breaker.probe_timeout), (2, 60_000_000_000));
@@ -94,10 +94,11 @@ fn what_is_called_unused_is_zero() {
         .create()
         .unwrap();
     let all = segment(directory.path());
-    assert_eq!(all.header.unused, [0; 10]);
+    assert_eq!(all.header.unused, [0; 9]);
     assert_eq!((all.core_unused, all.origin.unused, all.hot.unused), ([0; 8], [0; 2], [0; 4]));
     assert_eq!((all.policy.unused, all.policy.unused_words, all.policy.unused_counts), (0, [0; 67], [0; 5]));
-    assert_eq!((all.sheet.unused_note, all.sheet.unused_pace), ([0; 4], [0; 4]));
-    assert!(all.slots.iter().all(|slot| slot.unused == 0 && slot.unused_counts == [0; 5]));
-    assert_eq!((all.queue.unused, all.queue.unused_places, all.unused), ([0; 3], [0; 8], [0; 392]));
+    assert_eq!(all.pause.unused, [0; 3]);
+    assert_eq!((all.sheet.unused_note, all.sheet.unused_pace), ([0; 3], [0; 3]));
+    assert!(all.slots.iter().all(|slot| slot.inherited == 0 && slot.unused_counts == [0; 5]));
+    assert_eq!((all.queue.unused, all.queue.unused_places, all.unused), ([0; 3], [0; 8], [0; 352]));
 }

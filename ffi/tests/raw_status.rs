@@ -265,7 +265,7 @@ fn a_copy_is_one_committed_state_while_others_write_as_fast_as_they_can() {
 fn refusal(home: &Home, at: u64, bytes: &[u8]) -> String {
     // The tool leaves alone what is not its own: away with what the last change left.
     let _ = std::fs::remove_file(home.file("full"));
-    home.tool(&["init", "full", "--rate", "10/s"]);
+    home.tool(&["init", "full", "--rate", "10/s", "--burst", "10"]);
     let file = std::fs::OpenOptions::new().write(true).open(home.file("full")).unwrap();
     file.write_all_at(bytes, at).unwrap();
     let said: Vec<String> = programs().iter().map(|program| home.raw(program, "full").unwrap_err()).collect();
@@ -288,7 +288,7 @@ fn a_file_that_is_no_segment_or_a_damaged_one_is_refused_and_left_alone() {
         "a transaction without end"
     );
 
-    home.tool(&["init", "full", "--replace", "--rate", "10/s"]);
+    home.tool(&["init", "full", "--replace", "--rate", "10/s", "--burst", "10"]);
     let whole = std::fs::read(home.file("full")).unwrap();
     for (wrong, why) in [
         (Vec::new(), "too short"),

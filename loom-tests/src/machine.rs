@@ -8,7 +8,7 @@ use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use shmlimit::segment::journal::{Begun, Found, Transaction};
 use shmlimit::segment::layout::SLOTS;
-use shmlimit::segment::lock::{self, Claim, Os};
+use shmlimit::segment::lock::{self, Claim, Deadline, Os};
 use shmlimit::segment::words::Words;
 use shmlimit::sys::mortal::{AtomicU32, is_dead, reaches};
 use std::sync::Arc;
@@ -97,7 +97,8 @@ impl Machine {
                 return Begun { tx, found: Found::Whole, robbed: None };
             }
         }
-        Transaction::begin(&self.words, self, slot, claim, FOR_EVER).expect("no holder lasts for ever")
+        Transaction::begin(&self.words, self, slot, claim, &Deadline::within(FOR_EVER))
+            .expect("no holder lasts for ever")
     }
 
     /// If the calling thread has died, the system gives back its pulse, and the bound of every sleep passes.

@@ -1,7 +1,7 @@
 //! The lock word: one holder at a time, and no sleeper forgotten.
 #![cfg(loom)]
 
-use shmlimit::segment::lock::{self, Claim, StillHeld};
+use shmlimit::segment::lock::{self, Claim, Deadline, StillHeld};
 use shmlimit_loom_tests::explore::{living, one_dies, spawn};
 use shmlimit_loom_tests::machine::{FOR_EVER, Machine, robbed_slot};
 use shmlimit_loom_tests::pair::{A, B, add, both};
@@ -14,7 +14,11 @@ fn raise(machine: &Machine) {
 
 fn raise_under_lock(machine: &Machine, slot: usize) {
     // At once if it is free, as every participant does.
-    let slowly = || lock::acquire(&machine.words, machine, slot, Claim::Participant, FOR_EVER).unwrap().key;
+    let slowly = || {
+        lock::acquire(&machine.words, machine, slot, Claim::Participant, &Deadline::within(FOR_EVER))
+            .unwrap()
+            .key
+    };
     let key = lock::try_acquire(&machine.words, slot).unwrap_or_else(slowly);
     raise(machine);
     lock::release(&machine.words, machine, key);
@@ -56,12 +60,18 @@ fn impatience_ends_in_a_name_and_never_in_the_lock() {
     living("lock, impatient", None, || {
         let machine = Machine::new(&[A], &[0, 1]);
         let other = spawn(&machine, |machine| raise_under_lock(machine, 1));
-        match lock::acquire(&machine.words, &*machine, 0, Claim::Participant, Duration::ZERO) {
+        match lock::acquire(
+            &machine.words,
+            &*machine,
+            0,
+            Claim::Participant,
+            &Deadline::within(Duration::ZERO),
+        ) {
             Ok(held) => {
                 raise(&machine);
                 lock::release(&machine.words, &*machine, held.key);
             }
-            Err(StillHeld { by }) => assert_eq!(by, 1),
+            Err(StillHeld { by, .. }) => assert_eq!(by, 1),
         }
         other.join().unwrap();
     });
@@ -83,8 +93,14 @@ fn a_waiter_that_dies_asleep_or_awake_holds_up_nobody() {
         let cut = cut.clone();
         let victim = spawn(&machine, move |machine| {
             cut.kills(machine, 1, || {
-                let held =
-                    lock::acquire(&machine.words, &**machine, 1, Claim::Participant, FOR_EVER).unwrap();
+                let held = lock::acquire(
+                    &machine.words,
+                    &**machine,
+                    1,
+                    Claim::Participant,
+                    &Deadline::within(FOR_EVER),
+                )
+                .unwrap();
                 lock::release(&machine.words, &**machine, held.key);
             })
         });

@@ -4,6 +4,7 @@ use super::set::put;
 use super::{Config, ConfigError, Overrides, amount, rate};
 use crate::kernel::{Algorithm, Policy};
 use crate::presets;
+use crate::settings::Settings;
 
 /// A preset, the text of a file, single settings: any of them. Where it is empty, a limiter is used as it is.
 ///
@@ -69,19 +70,29 @@ impl Choice {
         };
         let mut overrides = Overrides::default();
         let mut others = Vec::new();
+        let mut base = base;
+        let alone = base.policy().rules().is_empty();
         for (key, value) in &self.settings {
             let bad = |problem: String| ConfigError::BadValue {
                 key: key.clone(),
                 value: value.escape_debug().to_string(),
                 problem,
             };
-            match key.as_str() {
+            // Of the rule that a rate makes, the long names say the same as the short ones.
+            let short = match key.as_str() {
+                "rules.0.burst" if alone => "burst",
+                "rules.0.algorithm" if alone => "algorithm",
+                key => key,
+            };
+            match short {
                 "rate" => overrides.rate = Some(rate(value).map_err(bad)?),
                 "burst" => {
                     let whole = amount(value).map_err(bad)?;
                     overrides.burst = Some(whole);
                 }
                 "algorithm" => overrides.algorithm = Some(Algorithm::parse(0, value)?),
+                // Which breaker it is decides what a rate means.
+                "breaker.kind" => base = Config::new(Settings::of(&put(base.policy(), key, value)?))?,
                 _ => others.push((key, value)),
             }
         }

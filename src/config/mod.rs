@@ -29,9 +29,10 @@ pub use choice::Choice;
 pub use near::nearest;
 #[doc(hidden)]
 pub use page::reference;
-pub use set::set;
+pub use set::{set, update};
 pub use write::to_toml;
 
+use crate::kernel::policy::{Breaker, BreakerKind, BurstFrom};
 use crate::kernel::{Algorithm, Fairness, Policy, PolicyError};
 use crate::presets;
 use crate::settings::{RuleSettings, Settings};
@@ -71,20 +72,35 @@ pub enum ConfigError {
     },
     /// A key that cannot be changed in a limiter that is in use (R144).
     #[error(
-        "{key}: cannot be changed in a limiter that is in use; change it in its file and make it afresh: shmlimit init \
-         NAME --config FILE --replace"
+        "{key}: cannot be changed in a limiter that is in use; write its settings to a file with: shmlimit status NAME \
+         --toml > NAME.settings.toml\nchange it there, and start it afresh with: shmlimit init NAME --config NAME.settings.toml --replace"
     )]
     NotHot {
         /// The key.
         key: String,
     },
     /// A key of something that the limiter does not have.
-    #[error("{key}: {problem}; to add one, make it afresh: shmlimit init NAME --config FILE --replace")]
+    #[error(
+        "{key}: {problem}; write its settings to a file with: shmlimit status NAME --toml > NAME.settings.toml\nadd it there, and \
+         start it afresh with: shmlimit init NAME --config NAME.settings.toml --replace"
+    )]
     Absent {
         /// The key.
         key: String,
         /// What there is.
         problem: String,
+    },
+    /// A burst for a rule whose algorithm has none.
+    #[error("{key}: rule {rule} is a {algorithm}, which has no burst; {remedy}")]
+    NoBurst {
+        /// The key, or the option.
+        key: String,
+        /// The rule.
+        rule: String,
+        /// Its algorithm.
+        algorithm: &'static str,
+        /// What to do instead.
+        remedy: String,
     },
     /// No such preset.
     #[error("preset = {name:?}: no such preset; {hint}")]
@@ -93,6 +109,16 @@ pub enum ConfigError {
         name: String,
         /// What it may have meant, or what there is.
         hint: String,
+    },
+    /// A name or a unit that more than one rule has.
+    #[error("{key}: {problem}; there are: {names}")]
+    Ambiguous {
+        /// The key.
+        key: String,
+        /// What is not clear.
+        problem: String,
+        /// The keys that say which.
+        names: String,
     },
     /// A single setting for the one rule, where there is not one.
     #[error("{setting}: there are {rules} rules, not one; {}", if *.rules == 0 { "give --rate as well" } else { "change the one you mean in the file" })]
@@ -117,7 +143,8 @@ pub struct Config {
 /// Single settings that go on top of a configuration (R111).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// Units per period of the one rule; its burst becomes the limit.
+    /// Units per period of the one rule. Without a burst, an algorithm and the five-state breaker, no one period has more
+    /// (R147).
     pub rate: Option<Rate>,
     /// Capacity of the one rule.
     pub burst: Option<u64>,
@@ -160,15 +187,23 @@ impl Config {
         Config::new(Settings::default())
     }
 
-    /// This configuration with single settings on top. Where it has no rule yet, a rate makes one: a token bucket,
-    /// unless another algorithm is named.
+    /// This configuration with single settings on top.
+    ///
+    /// A rate alone admits at most its limit in any one period (R147): up to 100 000 by a sliding log, above by a token
+    /// bucket with a small burst and a refill that leaves room for it. A rate with a burst, or in a limiter with the
+    /// five-state breaker, is a token bucket, unless there is a rule of another algorithm already. A window that a file or a
+    /// preset has chosen stays.
     ///
     /// ```
+    /// use shmlimit::Algorithm;
     /// use shmlimit::config::{Config, Overrides, rate};
     ///
     /// let slower = Overrides { rate: rate("20/s").ok(), ..Overrides::default() };
     /// let policy = *Config::preset("tmdb")?.with(&slower)?.policy();
     /// assert_eq!((policy.rules()[0].limit, policy.concurrency()), (20, Some(4)));
+    ///
+    /// let alone = *Config::empty()?.with(&slower)?.policy();
+    /// assert_eq!(alone.rules()[0].algorithm, Algorithm::SlidingLog);
     /// # Ok::<(), shmlimit::config::ConfigError>(())
     /// ```
     pub fn with(self, overrides: &Overrides) -> Result<Config, ConfigError> {
@@ -183,25 +218,30 @@ impl Config {
             Overrides { algorithm: Some(_), .. } => "--algorithm",
             _ => return Config::new(settings),
         };
-        let rule = match (settings.rules.as_mut_slice(), rate) {
-            ([rule], _) => rule,
-            ([], Some(rate)) => {
-                let (limit, period) = (Some(rate.limit), Some(rate.period));
-                let algorithm = Algorithm::TokenBucket;
-                settings.rules.push(RuleSettings { algorithm, limit, period, ..RuleSettings::default() });
-                &mut settings.rules[0]
-            }
-            (rules, _) => return Err(ConfigError::NotOneRule { setting, rules: rules.len() }),
+        let driven = settings.kind == BreakerKind::Fsm;
+        if settings.rules.is_empty() && rate.is_some() {
+            let algorithm = Algorithm::TokenBucket;
+            settings.rules.push(RuleSettings { algorithm, ..RuleSettings::default() });
+        }
+        let [rule] = settings.rules.as_mut_slice() else {
+            return Err(ConfigError::NotOneRule { setting, rules: settings.rules.len() });
         };
-        if let Some(Rate { limit, period }) = rate {
-            (rule.limit, rule.period) = (Some(limit), Some(period));
-            (rule.burst, rule.tau) = (None, None);
+        if let Some(rate) = rate {
+            let chosen = algorithm.is_some() || burst.is_some() || driven || !rule.algorithm.has_burst();
+            if chosen {
+                (rule.limit, rule.period) = (Some(rate.limit), Some(rate.period));
+                (rule.burst, rule.tau) = (None, None);
+            } else {
+                rule.within_rate(rate);
+            }
+            // A rate of the breaker's own would go before it.
+            settings.breaker.rate_base = Breaker::DEFAULT.rate_base;
         }
         if let Some(algorithm) = algorithm {
             rule.count_by(algorithm);
         }
         if burst.is_some() {
-            (rule.burst, rule.tau) = (burst, None);
+            (rule.burst, rule.tau, rule.burst_from) = (burst, None, BurstFrom::Given);
         }
         Config::new(settings)
     }

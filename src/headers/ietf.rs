@@ -18,7 +18,8 @@ impl Parser for Ietf {
     fn parse(&self, headers: &[Header<'_>], _wall_now: u64) -> Vec<(String, Reading)> {
         let mut found = Found::default();
         for (name, value) in headers {
-            // A value is taken as a whole or, if anything in it is malformed, not at all.
+            // A malformed member or number is ignored and leaves the others (R94). A value is ignored as a whole where
+            // nothing tells its parts from each other: a quote does not end, or one number is expected and several came.
             if let Some(more) = Found::read(name, value) {
                 found.add(more);
             }
@@ -45,69 +46,66 @@ struct Quota {
 }
 
 impl Found {
-    /// What one header says; `None` if it is not one of ours or malformed.
+    /// What one header says; `None` if the value as a whole is malformed.
     fn read(name: &str, value: &str) -> Option<Found> {
         let mut found = Found::default();
         if name.eq_ignore_ascii_case("ratelimit-limit") {
-            for (i, member) in members(value)?.enumerate() {
-                found.limit(member, i == 0)?;
-            }
+            members(value)?.enumerate().for_each(|(i, member)| found.limit(member, i == 0));
         } else if name.eq_ignore_ascii_case("ratelimit-policy") {
-            members(value)?.try_for_each(|member| found.policy(member))?;
+            members(value)?.for_each(|member| found.policy(member));
         } else if name.eq_ignore_ascii_case("ratelimit") {
-            members(value)?.try_for_each(|member| found.state(member))?;
+            members(value)?.for_each(|member| found.state(member));
         } else if name.eq_ignore_ascii_case("ratelimit-remaining") {
-            found.unnamed("remaining", number_of(value)?)?;
+            found.unnamed("remaining", number_of(value)?);
         } else if name.eq_ignore_ascii_case("ratelimit-reset") {
-            found.unnamed("reset", number_of(value)?)?;
+            found.unnamed("reset", number_of(value)?);
         }
         Some(found)
     }
 
     /// A member of `RateLimit-Limit`, `100` in `100, 100;w=60`: the first is the limit, those with a window are
     /// policies, and more without one are from headers that were joined.
-    fn limit(&mut self, member: Member<'_>, first: bool) -> Option<()> {
-        let quota = Quota { units: number(member.item())?, window: parameters(member)?.window };
-        if first || quota.window.is_none() {
-            self.unnamed.restrict(Reading { limit: Some(quota.units), ..Reading::default() });
+    fn limit(&mut self, member: Member<'_>, first: bool) {
+        let Some(units) = number(member.item()) else { return };
+        let quota = Quota { units, window: parameters(member).window };
+        let is_policy = member.parameters().any(|(key, _)| key.eq_ignore_ascii_case("w"));
+        if first || !is_policy {
+            self.unnamed.restrict(Reading { limit: Some(units), ..Reading::default() });
         }
         self.quota(quota);
-        Some(())
     }
 
     /// A member of `RateLimit-Policy`: `"p";q=100;w=60`, or `100;w=60` as before names.
-    fn policy(&mut self, member: Member<'_>) -> Option<()> {
-        let Reading { limit, window, .. } = parameters(member)?;
+    fn policy(&mut self, member: Member<'_>) {
+        let Reading { limit, window, .. } = parameters(member);
         if let Some(units) = number(member.item()) {
             self.quota(Quota { units, window });
-        } else {
-            self.named.add(&member.name()?, Reading { limit, window, ..Reading::default() });
+        } else if let Some(name) = member.name() {
+            self.named.add(&name, Reading { limit, window, ..Reading::default() });
         }
-        Some(())
     }
 
     /// A member of `RateLimit`: `"p";r=50;t=30`, or `remaining=50` as before names.
-    fn state(&mut self, member: Member<'_>) -> Option<()> {
+    fn state(&mut self, member: Member<'_>) {
         let item = member.item();
         if let Some((key, value)) = item.split_once('=').filter(|_| !item.starts_with('"')) {
-            return self.unnamed(key.trim_end(), value);
+            self.unnamed(key.trim_end(), value);
+        } else if let Some(name) = member.name() {
+            let Reading { remaining, reset_after, .. } = parameters(member);
+            self.named.add(&name, Reading { remaining, reset_after, ..Reading::default() });
         }
-        let Reading { remaining, reset_after, .. } = parameters(member)?;
-        self.named.add(&member.name()?, Reading { remaining, reset_after, ..Reading::default() });
-        Some(())
     }
 
-    fn unnamed(&mut self, key: &str, value: &str) -> Option<()> {
+    fn unnamed(&mut self, key: &str, value: &str) {
         let mut reading = Reading::default();
         if key.eq_ignore_ascii_case("limit") {
-            reading.limit = Some(number(value)?);
+            reading.limit = number(value);
         } else if key.eq_ignore_ascii_case("remaining") {
-            reading.remaining = Some(number(value)?);
+            reading.remaining = number(value);
         } else if key.eq_ignore_ascii_case("reset") {
-            reading.reset_after = Some(Nanos::from_secs(number(value)?));
+            reading.reset_after = number(value).map(Nanos::from_secs);
         }
         self.unnamed.restrict(reading);
-        Some(())
     }
 
     fn quota(&mut self, quota: Quota) {
@@ -140,25 +138,24 @@ impl Found {
 fn number_of(value: &str) -> Option<&str> {
     let mut members = members(value)?;
     let only = members.next()?;
-    parameters(only)?;
     members.next().is_none().then(|| only.item())
 }
 
-/// The parameters that we know, whichever header they belong to; `None` if one of them is malformed.
-fn parameters(member: Member<'_>) -> Option<Reading> {
+/// The parameters that we know, whichever header they belong to; malformed ones are ignored.
+fn parameters(member: Member<'_>) -> Reading {
     let mut reading = Reading::default();
     for (key, value) in member.parameters() {
         let mut more = Reading::default();
         match key {
-            "q" | "Q" => more.limit = Some(number(value)?),
-            "w" | "W" => more.window = Some(Nanos::from_secs(number(value)?)),
-            "r" | "R" => more.remaining = Some(number(value)?),
-            "t" | "T" => more.reset_after = Some(Nanos::from_secs(number(value)?)),
+            "q" | "Q" => more.limit = number(value),
+            "w" | "W" => more.window = number(value).map(Nanos::from_secs),
+            "r" | "R" => more.remaining = number(value),
+            "t" | "T" => more.reset_after = number(value).map(Nanos::from_secs),
             _ => {}
         }
         reading.restrict(more);
     }
-    Some(reading)
+    reading
 }
 
 #[cfg(test)]

@@ -28,18 +28,25 @@ struct Group<'v> {
 }
 
 impl<'v> Group<'v> {
-    /// One value, as a whole or not at all (R94).
+    /// One value. A malformed number in it is ignored and leaves the other one (R94). The value as a whole is ignored if
+    /// it does not say which group its numbers belong to: no group, two groups, or several values joined into one.
     fn read(value: &'v str) -> Option<Group<'v>> {
         let (mut name, mut sec, mut min) = (None, Reading::default(), Reading::default());
         for part in value.split(';').filter_map(|part| part.split_once('=')) {
             let (key, value) = (trim(part.0), trim(part.1));
-            let left = |value| Some(Reading { remaining: Some(number(value)?), ..Reading::default() });
+            if value.contains('=') {
+                return None;
+            }
+            let left = Reading { remaining: number(value), ..Reading::default() };
             if key.eq_ignore_ascii_case("group") {
+                if name.is_some_and(|other| other != value) {
+                    return None;
+                }
                 name = Some(value);
             } else if key.eq_ignore_ascii_case("sec") {
-                sec.restrict(left(value)?);
+                sec.restrict(left);
             } else if key.eq_ignore_ascii_case("min") {
-                min.restrict(left(value)?);
+                min.restrict(left);
             }
         }
         // What is too long for a name is not copied either.
@@ -78,11 +85,21 @@ mod tests {
     }
 
     #[test]
-    fn r94_a_malformed_value_is_ignored_as_a_whole() {
-        is(&["group=default; min=598; sec=-1"], &[]);
-        is(&["group=default; min=; sec=9"], &[]);
+    fn r94_a_malformed_number_leaves_the_good_one() {
+        is(&["group=default; min=5; sec=x"], &[("default:min", 5)]);
+        is(&["group=default; min=598; sec=-1"], &[("default:min", 598)]);
+        is(&["group=default; min=; sec=9"], &[("default:sec", 9)]);
+        is(&["group=default; min; sec=9"], &[("default:sec", 9)]);
+        is(&["sec=1.5; min=7; group=default"], &[("default:min", 7)]);
+        is(&["group=g; sec=x; sec=4"], &[("g:sec", 4)]);
+        is(&["group=default; min=x; sec=y", "group=order; sec=7"], &[("order:sec", 7)]);
+    }
+
+    #[test]
+    fn r94_numbers_of_no_certain_group_are_ignored() {
         is(&["group=a; min=1; sec=2, group=b; min=1; sec=2"], &[]);
-        is(&["group=default; min=x; sec=9", "group=order; sec=7"], &[("order:sec", 7)]);
+        is(&["group=a; group=b; min=1; sec=2"], &[]);
+        is(&["group=a; group=a; sec=2"], &[("a:sec", 2)]);
         is(&[&format!("group={}; sec=9", "g".repeat(65536))], &[]);
     }
 

@@ -66,6 +66,10 @@ pub enum Reason {
     Queued,
     /// As many calls wait as the queue holds (R137).
     QueueFull,
+    /// An operator has paused the limiter (R148).
+    Paused,
+    /// Other processes held the lock of the segment in turn until this call's time was over; nothing was decided.
+    Busy,
 }
 
 impl Reason {
@@ -82,6 +86,8 @@ impl Reason {
             Reason::CostExceedsLimit => "cost_exceeds_limit",
             Reason::Queued => "queued",
             Reason::QueueFull => "queue_full",
+            Reason::Paused => "paused",
+            Reason::Busy => "busy",
         }
     }
 }
@@ -140,6 +146,8 @@ pub struct Refusal {
     /// Before this no layer that knows its time would let it pass; a deadline before it cannot be met (R132).
     /// Nothing = never.
     pub ready_at: Option<Time>,
+    /// When the gate of a Retry-After opens; not after `judged_at` = it is open.
+    pub gate: Time,
     /// The limiter's time of this judgement.
     pub judged_at: Time,
 }
@@ -148,5 +156,10 @@ impl Refusal {
     /// How long until `retry_at`.
     pub fn retry_after(&self) -> Option<Nanos> {
         self.retry_at.map(|at| at.since(self.judged_at))
+    }
+
+    /// When what blocks every call ends: `retry_at`, but of a Sleep not before the gate opens (R57).
+    pub fn eta(&self) -> Option<Time> {
+        if self.reason == Reason::Sleep { self.retry_at.map(|at| at.max(self.gate)) } else { self.retry_at }
     }
 }

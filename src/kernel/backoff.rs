@@ -1,6 +1,6 @@
 //! How long whoever made a failed call should wait, and whether to try again (R68 to R77).
 
-use super::breaker::grown;
+use super::growth::grown;
 use super::outcome::Report;
 use super::policy::{Backoff, Jitter};
 use super::time::Nanos;
@@ -70,7 +70,7 @@ pub(super) fn advise(backoff: &Backoff, health: &Health, report: &Report, wait: 
         Some(ceiling) => Advice { source: Some(Source::RetryAfter), ceiling, drawn: false, retry },
         None => Advice {
             source: Some(Source::Backoff),
-            ceiling: grown(backoff.base, backoff.factor, attempt, backoff.cap),
+            ceiling: Nanos(grown(backoff.base.0, backoff.factor, attempt - 1, backoff.cap.0)),
             drawn: backoff.jitter() == Jitter::Full,
             retry,
         },

@@ -8,7 +8,7 @@ use super::sheet::SHEET_WORDS;
 use super::state::{Core, General, Held, Memory, Queueing, RuleState, View};
 use super::terms::Terms;
 use super::time::Time;
-use super::{MAX_LOG, MAX_RULES};
+use super::{MAX_LOG, MAX_PERMITS, MAX_RULES};
 
 /// How many participants a [`LocalMemory`] has room for.
 pub const LOCAL_SLOTS: usize = 64;
@@ -22,6 +22,7 @@ pub struct LocalMemory {
     /// As many words as have been used.
     logs: Vec<u64>,
     epoch: u64,
+    wall_set_at: Time,
     /// Without a bound of its own on permits.
     unbounded: bool,
     core: Core,
@@ -67,9 +68,10 @@ impl LocalMemory {
     /// Sets the wall clock: what it shows, in nanoseconds since the Unix epoch, at the zero of the limiter's clock.
     pub fn set_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
+        self.wall_set_at = self.core.latest.max(Time(1));
     }
 
-    /// The same without [`MAX_PERMITS`](super::MAX_PERMITS), which is a segment's bound: where the policy has none, any
+    /// The same without [`MAX_PERMITS`], which is a segment's bound: where the policy has none, any
     /// number of permits may be out.
     #[must_use]
     pub fn without_permit_bound(self) -> LocalMemory {
@@ -84,6 +86,7 @@ impl LocalMemory {
             sheet: vec![0; SHEET_WORDS],
             logs: Vec::new(),
             epoch: 0,
+            wall_set_at: Time::ZERO,
             unbounded: false,
             core: Core::default(),
             rules: [RuleState::default(); MAX_RULES],
@@ -114,10 +117,8 @@ impl View for LocalMemory {
     #[inline]
     fn general(&self) -> General {
         let general = General::from_words([self.hot[0], self.hot[1]]);
-        match general.concurrency {
-            None if self.unbounded => General { concurrency: Some(u32::MAX), ..general },
-            _ => general,
-        }
+        let bounded = !self.unbounded || self.permits().0 > 0 || general.concurrency != Some(MAX_PERMITS);
+        if bounded { general } else { General { concurrency: Some(u32::MAX), ..general } }
     }
 
     #[inline]
@@ -141,6 +142,10 @@ impl View for LocalMemory {
 
     fn wall(&self, now: Time) -> u64 {
         self.epoch.saturating_add(now.0)
+    }
+
+    fn wall_set_at(&self) -> Time {
+        self.wall_set_at
     }
 
     #[inline]

@@ -1,12 +1,23 @@
 //! The pace: the smallest gap between calls that response headers taught us (R82 to R93).
+//!
+//! A fixed window in which nothing remains is more than a gap: no call is made before its reset (R90).
+//!
+//! Headers may be absurd, and one must not stop everybody for years (R142). A reset that is further away than the window is
+//! long is not believed: it counts as if the header had not said when the window starts anew, so the boundary that is
+//! computed from the clock holds (R84). What the header says remains still counts until then. So nothing that was learned
+//! holds longer than a window's length.
 
-use super::policy::{Adaptive, MILLION, PaceWindow, WindowKind};
+use super::policy::{Adaptive, MAX_WINDOWS, MILLION, PaceWindow, WindowKind};
 use super::sheet::{MAX_ADMISSIONS, Pace, SheetMemory, SheetView, Sight};
 use super::state::{Memory, View};
 use super::time::{Nanos, Time};
 
 /// Marks a stored limit that headers taught, not the configuration.
 const TAUGHT: u64 = 1 << 63;
+/// Marks the limit of a window whose reset was not believed.
+const DOUBTED: u64 = 1 << 62;
+/// The bits of a stored limit that are the limit.
+const LIMIT: u64 = DOUBTED - 1;
 
 /// What headers said about one window of the provider's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,52 +53,78 @@ pub(super) fn observe<M: Memory>(
 ) {
     // A limit that headers taught stays known when later ones do not repeat it, or say it malformed (R92, R94). One that
     // is the configuration's does not: it may have been patched since (R110).
-    let said_limit = said.limit.filter(|limit| *limit > 0).map(|limit| limit.min(TAUGHT - 1) | TAUGHT);
-    let before = Some(m.sight(index).limit).filter(|limit| limit & TAUGHT != 0);
-    let known = said_limit.or(before).unwrap_or(window.limit.min(TAUGHT - 1));
-    let limit = known & !TAUGHT;
-    let Some(remaining) = said.remaining.or(said.used.map(|used| limit.saturating_sub(used))) else { return };
-    let reset_at = match said.reset_after {
+    let said_limit = said.limit.filter(|limit| *limit > 0).map(|limit| limit.min(LIMIT) | TAUGHT);
+    let before = Some(m.sight(index).limit & !DOUBTED).filter(|limit| limit & TAUGHT != 0);
+    let known = said_limit.or(before).unwrap_or(window.limit.min(LIMIT));
+    let used_up = |used| (known & LIMIT).saturating_sub(used);
+    let Some(remaining) = said.remaining.or(said.used.map(used_up)) else { return };
+    let believed = said.reset_after.filter(|after| *after <= window.interval);
+    let reset_at = match believed {
         Some(after) => now.plus(after),
         None => now.plus(Nanos(window.interval.0 - m.wall(now) % window.interval.0.max(1))),
     };
-    m.set_sight(index, &Sight { limit: known, remaining, reset_at, seen: now.0.saturating_add(1) });
+    let absurd = believed != said.reset_after;
+    let limit = if absurd { known | DOUBTED } else { known };
+    m.set_sight(index, &Sight { limit, remaining, reset_at, seen: now.0.saturating_add(1) });
+    // A header without an absurd reset replaces one that had it, and the gap that followed from it: the ratchet is there
+    // for answers that come late, not for absurd ones.
+    let pace = m.pace();
+    if !absurd && pace.doubted == index as u64 + 1 {
+        m.set_pace(&Pace { admitted: pace.admitted, ..Pace::default() });
+    }
+}
+
+/// Forgets all that headers taught (R142). When calls were admitted is our own knowledge, and stays.
+pub(super) fn clear<M: Memory>(m: &mut M) {
+    let pace = m.pace();
+    m.set_pace(&Pace { admitted: pace.admitted, ..Pace::default() });
+    for index in 0..MAX_WINDOWS {
+        m.set_sight(index, &Sight::default());
+    }
 }
 
 /// A window as it is now: after its end it is unused until headers say otherwise (R91).
 pub fn status<V: View>(v: &V, index: usize, window: &PaceWindow, now: Time) -> WindowStatus {
     let sight = v.sight(index);
+    let seen_at = Time(sight.seen.saturating_sub(1));
+    // Later than this only a damaged word says.
+    let reset_at = sight.reset_at.min(seen_at.plus(window.interval));
     let over = match window.kind {
-        WindowKind::Fixed => now >= sight.reset_at,
-        WindowKind::Sliding => now.since(Time(sight.seen.saturating_sub(1))) > window.interval,
+        WindowKind::Fixed => now >= reset_at,
+        WindowKind::Sliding => now.since(seen_at) > window.interval,
     };
     if sight.seen == 0 || over {
-        let limit = if sight.seen == 0 { window.limit } else { sight.limit & !TAUGHT };
+        let limit = if sight.seen == 0 { window.limit } else { sight.limit & LIMIT };
         return WindowStatus { limit, remaining: limit, reset_at: None };
     }
     let fixed = window.kind == WindowKind::Fixed;
     WindowStatus {
-        limit: sight.limit & !TAUGHT,
+        limit: sight.limit & LIMIT,
         remaining: sight.remaining,
-        reset_at: fixed.then_some(sight.reset_at),
+        reset_at: fixed.then_some(reset_at),
     }
 }
 
 /// Evaluates all windows, and moves the gap if the ratchet lets it (R88, R89).
 pub(super) fn evaluate<M: Memory>(m: &mut M, adaptive: &Adaptive, now: Time) {
-    let (mut longest, mut bottleneck) = (Nanos::ZERO, 0);
+    let (mut longest, mut bottleneck, mut doubted) = (Nanos::ZERO, 0, 0);
+    let mut longest_window = Nanos::ZERO;
     for (i, window) in adaptive.windows().enumerate() {
         let wanted = wanted(m, adaptive, i, window, now);
         if wanted > longest {
             (longest, bottleneck) = (wanted, i as u64 + 1);
+            doubted = if m.sight(i).limit & DOUBTED == 0 { 0 } else { bottleneck };
         }
+        longest_window = longest_window.max(window.interval);
     }
     let pace = m.pace();
     let larger = longest > pace.interval;
-    let smaller = longest < pace.interval && now.since(pace.tightened_at) >= pace.interval;
+    // A gap that no window can ask for is from a damaged word.
+    let damaged = pace.interval > longest_window || pace.tightened_at > now;
+    let smaller = longest < pace.interval && (now.since(pace.tightened_at) >= pace.interval || damaged);
     if larger || smaller {
-        let tightened_at = if larger { now } else { pace.tightened_at };
-        m.set_pace(&Pace { interval: longest, tightened_at, bottleneck, ..pace });
+        let tightened_at = if larger || damaged { now } else { pace.tightened_at };
+        m.set_pace(&Pace { interval: longest, tightened_at, bottleneck, doubted, ..pace });
     }
 }
 
@@ -127,14 +164,32 @@ fn gaps<V: View>(v: &V, adaptive: &Adaptive) -> Option<(u64, Nanos)> {
     Some((gaps, v.admission(admitted - 1).since(v.admission(admitted - 1 - gaps))))
 }
 
-/// When the pace lets the next call go (R90).
-pub(super) fn earliest<V: View>(v: &V, now: Time) -> Time {
-    let Pace { interval, admitted, .. } = v.pace();
-    if admitted == 0 || interval == Nanos::ZERO {
+/// When the pace lets the next call go (R90), and which window is in the way: the latest of the gap after the last
+/// admission and the resets of all fixed windows in which nothing remains (R85, R86).
+pub(super) fn earliest<V: View>(v: &V, adaptive: &Adaptive, now: Time) -> (Time, Option<u8>) {
+    let Pace { interval, admitted, bottleneck, .. } = v.pace();
+    let gap = if admitted == 0 || interval == Nanos::ZERO {
         now
     } else {
-        v.admission(admitted - 1).plus(interval).max(now)
-    }
+        v.admission(admitted - 1).min(now).plus(interval).max(now)
+    };
+    let exhausted = |(i, window): (usize, &PaceWindow)| {
+        let WindowStatus { remaining, reset_at, .. } = status(v, i, window, now);
+        reset_at.filter(|_| remaining == 0).map(|reset| (reset, Some(i as u8)))
+    };
+    let resets = adaptive.windows().enumerate().filter_map(exhausted);
+    // The first of equals.
+    let reset = resets.reduce(|first, next| if next.0 > first.0 { next } else { first });
+    let gap = (gap, bottleneck.checked_sub(1).map(|window| window as u8));
+    reset.filter(|reset| reset.0 >= gap.0).unwrap_or(gap)
+}
+
+/// When the pace lets a call go behind `calls` others, of which the first may go at `open`; it may be too early. The gap
+/// may be shorter once the ratchet lets it (R89), for example after the reset of the window it was for.
+pub(super) fn behind<V: View>(v: &V, calls: u32, open: Time) -> Time {
+    let Pace { interval, tightened_at, .. } = v.pace();
+    let spaced = open.plus(Nanos(interval.0.saturating_mul(u64::from(calls))));
+    spaced.min(open.max(tightened_at.plus(interval)))
 }
 
 /// Remembers an admission.

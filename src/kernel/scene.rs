@@ -14,7 +14,7 @@ pub struct Scene {
     pub kind: BreakerKind,
     /// Its state.
     pub state: State,
-    /// How long until its timer is due; nothing without one.
+    /// How long until it ends by itself; of a Sleep, until calls are made again. Nothing if it does not.
     pub timer: Option<Nanos>,
     /// Successive 429.
     pub consec429: u32,
@@ -39,7 +39,7 @@ impl Scene {
         Scene {
             kind: policy.kind(),
             state: health.state(),
-            timer: breaker::due(&health, &policy).map(|due| due.since(now)),
+            timer: breaker::eta(&health, &policy).map(|due| due.since(now)),
             consec429: health.consec429,
             samples,
             errors,

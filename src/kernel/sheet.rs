@@ -6,27 +6,33 @@
 //!    0..16    health       the breaker's state, the gate, counters
 //!   16..40    tallies      how calls ended, and how long they took
 //!   40..44    gate note    who closed the gate
-//!   48..52    pace         the gap between calls that headers taught
+//!   44        ramp         the rate that a ramp began with
+//!   48..53    pace         the gap between calls that headers taught
 //!   56..88    windows      four words for each of eight windows
 //!   88..112   transitions  the newest twelve, two words each
 //!  112..1136  outcomes     a ring: time << 2 | class
 //! 1136..2160  admissions   a ring of times
 //! 2160..2184  ledger       what is counted for people only (kernel/ledger.rs)
 //! 2184..2248  codes        how often calls ended with which code: code << 48 | count
+//! 2248..2264  pause        until when, since when, by which process, why (kernel/pause.rs)
 //! ```
 //!
 //! All zero is a fresh sheet, and any words are one: what is read is brought into range where it is used.
 
+mod recent;
+
+pub use recent::{Known, Recent};
+
 use super::breaker::{Cause, State};
 use super::ledger::{CODES, LEDGER_WORDS};
+use super::pause::{PAUSE_WORDS, Pause};
 use super::policy::{MAX_OUTCOMES, PerSecond};
-use super::scene::Scene;
 use super::state::{Held, Memory, View};
 use super::time::{Nanos, Time};
 use bytemuck::{Pod, Zeroable};
 
 /// How many words a sheet takes.
-pub const SHEET_WORDS: usize = CODES_AT + CODES;
+pub const SHEET_WORDS: usize = PAUSE_AT + PAUSE_WORDS;
 /// How many of them come before the rings.
 pub const SHEET_HEAD_WORDS: usize = OUTCOMES_AT;
 
@@ -51,6 +57,8 @@ const LATENCY_SUM_AT: usize = 5;
 const LATENCY_AT: usize = 6;
 /// Where the gate note is.
 pub const GATE_NOTE_AT: usize = 40;
+/// Where the rate is that a ramp began with.
+pub const RAMP_FROM_AT: usize = 44;
 /// Where the pace is.
 pub const PACE_AT: usize = 48;
 /// Where the windows are.
@@ -65,6 +73,8 @@ pub const ADMISSIONS_AT: usize = OUTCOMES_AT + MAX_OUTCOMES as usize;
 pub const LEDGER_AT: usize = ADMISSIONS_AT + MAX_ADMISSIONS;
 /// Where the codes are.
 pub const CODES_AT: usize = LEDGER_AT + LEDGER_WORDS;
+/// Where the pause is.
+pub const PAUSE_AT: usize = CODES_AT + CODES;
 /// Times of admissions that are remembered at most: one more than gaps between them.
 pub const MAX_ADMISSIONS: usize = 1024;
 /// Transitions that are remembered.
@@ -114,7 +124,9 @@ pub struct Health {
     pub written_off: Held,
     /// Transitions so far.
     pub transitions: u64,
-    pub(super) unused: u64,
+    /// While probing: one more than the time of the first call granted since the last outcome that counts (or since the
+    /// probing began); 0 = every probe is answered (R146).
+    pub unanswered: u64,
 }
 
 /// An operator said so: the state has no timer (R63).
@@ -205,13 +217,15 @@ pub struct Pace {
     pub admitted: u64,
     /// One more than the window that the gap is for; 0 = none.
     pub bottleneck: u64,
+    /// The same if that window's reset was not believed when the gap was set; 0 = it was.
+    pub doubted: u64,
 }
 
 /// What headers last said about one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Sight {
-    /// Its limit.
+    /// Its limit; the two highest bits say where that and the reset are from (kernel/pace.rs).
     pub limit: u64,
     /// What is left of it.
     pub remaining: u64,
@@ -232,39 +246,6 @@ pub struct Transition {
     pub to: State,
     /// Why.
     pub cause: Cause,
-}
-
-/// Transitions made by one operation, copied out.
-#[derive(Clone, Copy, Debug)]
-pub struct Recent {
-    /// How the limiter is doing after them, if there are any.
-    pub scene: Option<Scene>,
-    list: [Transition; TRANSITIONS as usize],
-    count: usize,
-}
-
-impl Recent {
-    /// The transitions since there were `known` of them; of very many the newest.
-    pub fn since<V: View>(v: &V, known: u64) -> Recent {
-        let nothing =
-            Transition { at: Time::ZERO, from: State::Normal, to: State::Normal, cause: Cause::Forced };
-        let mut recent = Recent { scene: None, list: [nothing; TRANSITIONS as usize], count: 0 };
-        let all = v.health().transitions;
-        if all != known {
-            recent.scene = Some(Scene::of(v, v.core().latest));
-            let first = all.saturating_sub(TRANSITIONS).max(known.min(all));
-            for number in first..all {
-                recent.list[recent.count] = v.transition(number);
-                recent.count += 1;
-            }
-        }
-        recent
-    }
-
-    /// They, in order.
-    pub fn iter(&self) -> std::slice::Iter<'_, Transition> {
-        self.list[..self.count].iter()
-    }
 }
 
 /// Reading the sheet.
@@ -307,9 +288,20 @@ pub trait SheetView: View {
         bytemuck::cast::<[u64; 4], _>(self.sheet(GATE_NOTE_AT))
     }
 
+    /// The rate that a ramp began with: each step is computed from it, so that roundings do not add up (R62).
+    fn ramp_from(&self) -> PerSecond {
+        let [rate] = self.sheet(RAMP_FROM_AT);
+        PerSecond(rate)
+    }
+
+    /// The latest pause, which may be over.
+    fn pause(&self) -> Pause {
+        bytemuck::cast::<[u64; PAUSE_WORDS], _>(self.sheet(PAUSE_AT))
+    }
+
     /// The pace.
     fn pace(&self) -> Pace {
-        bytemuck::cast::<[u64; 4], _>(self.sheet(PACE_AT))
+        bytemuck::cast::<[u64; 5], _>(self.sheet(PACE_AT))
     }
 
     /// What headers said about a window.
@@ -382,9 +374,14 @@ pub trait SheetMemory: Memory {
         self.set_sheet(GATE_NOTE_AT, bytemuck::cast::<_, [u64; 4]>(*note));
     }
 
+    /// Stores the rate that a ramp begins with.
+    fn set_ramp_from(&mut self, rate: PerSecond) {
+        self.set_sheet(RAMP_FROM_AT, [rate.0]);
+    }
+
     /// Stores the pace.
     fn set_pace(&mut self, pace: &Pace) {
-        self.set_sheet(PACE_AT, bytemuck::cast::<_, [u64; 4]>(*pace));
+        self.set_sheet(PACE_AT, bytemuck::cast::<_, [u64; 5]>(*pace));
     }
 
     /// Stores what headers said about a window.

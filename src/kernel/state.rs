@@ -31,6 +31,9 @@ pub struct RuleState(pub [u64; RULE_WORDS]);
 /// How many words [`RuleState`] takes.
 pub const RULE_WORDS: usize = 4;
 
+/// A word of a state that was lost. No operation makes it; every algorithm takes it for "all used up".
+pub const UNKNOWN: u64 = u64::MAX;
+
 impl RuleState {
     /// Charges made before this are not refunded any more. The last word of every algorithm's state.
     pub const fn since(self) -> Time {
@@ -89,17 +92,34 @@ impl Held {
 }
 
 /// What is not about one rule, as decisions need it: from the policy, and from the breaker's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct General {
     /// Rules in use; at most [`super::MAX_RULES`].
     pub rules: usize,
     /// Units in use; at most [`super::MAX_UNITS`].
     pub units: usize,
-    /// Most permits out at a time.
+    /// Most permits out at a time; nothing = [`super::MAX_PERMITS`].
     pub concurrency: Option<u32>,
-    /// Most permits background may hold (R108).
+    /// Most permits background may hold (R108); nothing = as many as any.
     pub concurrency_background: Option<u32>,
 }
+
+/// Stored is how many rules are *not* in use. Zero, which damage leaves, then stands for all of them, and of those that the
+/// policy does not have no terms are stored: they admit nothing.
+const ALL_RULES: u8 = super::MAX_RULES as u8;
+
+/// Where there is no bound a number is stored that is never met. Not zero: words that were lost must not stand for "no
+/// bound", and as they are admit nobody.
+const NO_BOUND: u32 = u32::MAX;
+
+impl PartialEq for General {
+    /// Equal if decisions cannot tell them apart.
+    fn eq(&self, other: &General) -> bool {
+        self.to_words() == other.to_words()
+    }
+}
+
+impl Eq for General {}
 
 /// How many words [`General`] takes.
 pub const GENERAL_WORDS: usize = 2;
@@ -108,12 +128,11 @@ impl General {
     /// From stored words; any words give values in range.
     #[inline]
     pub fn from_words(words: [u64; GENERAL_WORDS]) -> General {
-        let bound = |n: u32| if n == 0 { None } else { Some(n) };
         General {
-            rules: (words[0] as u8 as usize).min(super::MAX_RULES),
+            rules: usize::from(ALL_RULES.wrapping_sub(words[0] as u8)).min(super::MAX_RULES),
             units: ((words[0] >> 8) as u8 as usize).min(super::MAX_UNITS),
-            concurrency: bound(words[1] as u32),
-            concurrency_background: bound((words[1] >> 32) as u32),
+            concurrency: Some(words[1] as u32),
+            concurrency_background: Some((words[1] >> 32) as u32),
         }
     }
 
@@ -121,9 +140,9 @@ impl General {
     #[inline]
     pub fn to_words(self) -> [u64; GENERAL_WORDS] {
         [
-            self.rules as u64 | (self.units as u64) << 8,
-            u64::from(self.concurrency.unwrap_or(0))
-                | u64::from(self.concurrency_background.unwrap_or(0)) << 32,
+            u64::from(ALL_RULES.wrapping_sub(self.rules as u8)) | (self.units as u64) << 8,
+            u64::from(self.concurrency.unwrap_or(super::MAX_PERMITS))
+                | u64::from(self.concurrency_background.unwrap_or(NO_BOUND)) << 32,
         ]
     }
 }
@@ -205,6 +224,14 @@ pub trait View: PolicyWords {
     fn log(&self, index: usize) -> u64;
     /// Nanoseconds since the Unix epoch at a time on the limiter's clock.
     fn wall(&self, now: Time) -> u64;
+    /// Whether the words of the policy are those that were stored. Asked before something is derived from them that
+    /// decisions then run on.
+    fn is_policy_whole(&self) -> bool {
+        true
+    }
+    /// When the wall clock was last put right; zero if it was not, since the limiter was made; later than all times if it
+    /// has lost the time. Calendar windows end only at boundaries that the clock has shown since.
+    fn wall_set_at(&self) -> Time;
 }
 
 /// Changing a limiter. All changes of one operation take effect together or not at all.

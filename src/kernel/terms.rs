@@ -16,14 +16,15 @@ pub const TERMS_WORDS: usize = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Terms {
-    /// Kind in the low byte, unit index in the next, tick in the third, place of its log in the upper 40 bits.
+    /// Kind in the low byte, unit index in the next, tick in the third. In the upper 40 bits the place of its log, or of a
+    /// bucket that a breaker reduced, see [`Terms::overdraft`].
     head: u64,
     step_whole: u64,
     step_frac: u64,
     den: u64,
     /// Buckets: tau. Others: the limit (passes, of the older burst mode) and the period.
     capacity: [u64; 2],
-    /// Buckets: tau without the reserve. Others: the limit without the reserve, and nothing.
+    /// Buckets: tau without the reserve. Others: the limit without the reserve, and for which limit a log has room.
     room: [u64; 2],
 }
 
@@ -44,6 +45,8 @@ pub enum Kind {
 
 /// The code of GCRA in its older burst mode; the others are those of [`Algorithm`].
 const PASSES: u8 = 7;
+/// What [`Terms::overdraft`] has room for.
+const MAX_OVERDRAFT: u64 = (1 << 40) - 1;
 /// All codes up to this are of [`Kind::Bucket`].
 const LAST_BUCKET: u8 = Algorithm::LeakyBucket as u8;
 
@@ -64,7 +67,7 @@ impl Terms {
         let (parts, den) = (u128::from(rule.period.0 / shared), rule.limit / shared);
         if rule.algorithm.has_burst() && rule.burst_mode == BurstMode::GcraTau {
             let tau = rule.tau.map(|tau| Span::whole(tau.0));
-            return Terms::bucket(rule.algorithm, rule.unit, (parts, den), (rule.burst, tau), reserve);
+            return Terms::bucket(rule.algorithm, rule.unit, (parts, den), (rule.burst, tau), reserve, 0);
         }
         let passes = rule.burst_mode == BurstMode::FixedWindow;
         let (code, most) = if passes { (PASSES, rule.burst) } else { (rule.algorithm as u8, rule.limit) };
@@ -76,7 +79,7 @@ impl Terms {
             step_frac: step.frac,
             den,
             capacity: [most, rule.period.0],
-            room: [most.saturating_sub(reserve), 0],
+            room: [most.saturating_sub(reserve), rule.log_room],
         }
     }
 
@@ -85,17 +88,25 @@ impl Terms {
     pub fn configured(first: &FirstRule) -> Terms {
         let shared = tens(first.period.0, first.limit);
         let step = (u128::from(first.period.0 / shared), first.limit / shared);
-        Terms::bucket(first.algorithm, first.unit, step, (first.burst, None), first.reserve)
+        Terms::bucket(first.algorithm, first.unit, step, (first.burst, None), first.reserve, 0)
     }
 
-    /// The first rule while a breaker drives it: another rate, and another capacity (R54).
+    /// The first rule while a breaker drives it: another rate, and another capacity (R54). A reserve is reduced as the
+    /// capacity is, rounded down, and leaves the background at least one unit.
     pub fn driven(first: &FirstRule, rate: PerSecond, burst: u64) -> Terms {
         // T = 10^18 / rate, because a rate is in billionths a second.
         const SECOND: u64 = 1_000_000_000_000_000_000;
         let rate = rate.0.clamp(1, PerSecond::FASTEST.0);
         let shared = tens(SECOND, rate);
         let step = (u128::from(SECOND / shared), rate / shared);
-        Terms::bucket(first.algorithm, first.unit, step, (burst, None), first.reserve.min(burst))
+        let (reserve, overdraft) = if burst < first.burst {
+            let scaled = u128::from(first.reserve) * u128::from(burst) / u128::from(first.burst);
+            let reserve = u64::try_from(scaled).unwrap_or(u64::MAX).min(burst.saturating_sub(1));
+            (reserve, first.burst.div_ceil(burst.max(1)).min(MAX_OVERDRAFT))
+        } else {
+            (first.reserve.min(burst), 0)
+        };
+        Terms::bucket(first.algorithm, first.unit, step, (burst, None), reserve, overdraft)
     }
 
     /// A bucket of `burst` units, each of which takes `parts` times `1/den` ns.
@@ -105,15 +116,17 @@ impl Terms {
         (parts, den): (u128, u64),
         (burst, tau): (u64, Option<Span>),
         reserve: u64,
+        overdraft: u64,
     ) -> Terms {
         let longest = Span::whole(MAX_SPAN - 1);
         let step = Span::from_parts(parts, 1, den);
         let tau = tau.unwrap_or_else(|| Span::from_parts(parts, u128::from(burst), den)).min(longest);
         let room = tau.minus(Span::from_parts(parts, u128::from(reserve), den), den);
-        let bits = u128::BITS - tau.parts(den).saturating_mul(8).leading_zeros();
+        let reach = tau.parts(den).saturating_mul(u128::from(overdraft.max(1)));
+        let bits = u128::BITS - reach.saturating_mul(8).leading_zeros();
         let tick = bits.saturating_sub(u64::BITS);
         Terms {
-            head: algorithm as u64 | u64::from(unit) << 8 | u64::from(tick) << 16,
+            head: algorithm as u64 | u64::from(unit) << 8 | u64::from(tick) << 16 | overdraft << 24,
             step_whole: step.whole,
             step_frac: step.frac,
             den,
@@ -122,16 +135,17 @@ impl Terms {
         }
     }
 
-    /// From stored words.
+    /// From stored words. What one unit costs is stored inverted: if that word is lost, a unit costs more than there is.
     #[inline]
     pub fn from_words(words: [u64; TERMS_WORDS]) -> Terms {
-        bytemuck::cast(words)
+        let stored: Terms = bytemuck::cast(words);
+        Terms { step_whole: !stored.step_whole, ..stored }
     }
 
     /// The words to store.
     #[inline]
     pub fn to_words(self) -> [u64; TERMS_WORDS] {
-        bytemuck::cast(self)
+        bytemuck::cast(Terms { step_whole: !self.step_whole, ..self })
     }
 
     /// How the numbers are to be read; nothing if the words are damaged.
@@ -140,7 +154,8 @@ impl Terms {
         match self.head as u8 {
             1..=LAST_BUCKET => Some(Kind::Bucket),
             4 => Some(Kind::FixedWindow),
-            5 => Some(Kind::Log),
+            // Without the room it has nobody knows where its runs are.
+            5 if self.room[1] > 0 => Some(Kind::Log),
             6 => Some(Kind::Counter),
             PASSES => Some(Kind::Passes),
             _ => None,
@@ -208,16 +223,23 @@ impl Terms {
         if leave_reserve { Span { whole: self.room[0], frac: self.room[1] } } else { self.tau() }
     }
 
+    /// Of a bucket whose capacity a breaker reduced: how many times that capacity the configured one is, rounded up; 0 for
+    /// all others. A cost between the two is admitted when the bucket is full, and drives it below zero (R6).
+    #[inline]
+    pub const fn overdraft(&self) -> u64 {
+        if self.is_bucket() { self.head >> 24 } else { 0 }
+    }
+
     /// Of all others: how much a window holds, or what is left of it without the reserve.
     #[inline]
     pub const fn limit(&self, leave_reserve: bool) -> u64 {
         if leave_reserve { self.room[0] } else { self.capacity[0] }
     }
 
-    /// Of all others: the length of the window; never nothing.
+    /// Of all others: the length of the window; never nothing. A length that was lost is one that does not end.
     #[inline]
     pub const fn period(&self) -> Nanos {
-        Nanos(if self.capacity[1] == 0 { 1 } else { self.capacity[1] })
+        Nanos(if self.capacity[1] == 0 { u64::MAX } else { self.capacity[1] })
     }
 
     /// Of a log: its first word among those of all logs.
@@ -233,8 +255,8 @@ impl Terms {
             return 0;
         }
         // Each entry counts at least one unit, but what was cancelled leaves an empty one until it is too old.
-        let limit = if self.capacity[0] > MAX_LOG { MAX_LOG } else { self.capacity[0] };
-        (limit + if limit / 4 > 64 { limit / 4 } else { 64 }) as usize
+        let most = if self.room[1] > MAX_LOG { MAX_LOG } else { self.room[1] };
+        (most + if most / 4 > 64 { most / 4 } else { 64 }) as usize
     }
 
     /// How many words its log takes.
@@ -247,9 +269,16 @@ impl Terms {
         let in_range = |span: Span| span.frac < self.den && span.whole < MAX_SPAN;
         let numbers = match self.kind() {
             Some(Kind::Bucket) => {
-                self.head >> 16 < u64::from(u64::BITS) && in_range(self.tau()) && in_range(self.room(true))
+                let tick = self.head >> 16 & 0xff;
+                tick < u64::from(u64::BITS) && in_range(self.tau()) && in_range(self.room(true))
             }
-            Some(_) => self.capacity[0] >= 1 && self.room[0] <= self.capacity[0] && self.capacity[1] >= 1,
+            Some(kind) => {
+                let fits = match kind {
+                    Kind::Log => self.capacity[0] <= self.room[1] && self.room[1] <= MAX_LOG,
+                    _ => self.room[1] == 0,
+                };
+                fits && self.capacity[0] >= 1 && self.room[0] <= self.capacity[0] && self.capacity[1] >= 1
+            }
             None => false,
         };
         numbers

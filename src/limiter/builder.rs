@@ -5,19 +5,22 @@ use super::events;
 use super::group::Group;
 use super::link::Link;
 use crate::describe;
-use crate::environment::Patch;
+use crate::environment::{Change, Patch};
 use crate::error::Error;
 use crate::kernel::Policy;
 use crate::paths::{self, LimiterName};
 use crate::presets;
-use crate::segment::create::{self, Seed};
+use crate::segment::attendance::Before;
+use crate::segment::create::{self, Creation, Seed};
 use crate::segment::directory::{Allowances, Directory};
-use crate::segment::{Bounds, Segment};
+use crate::segment::{Bounds, Role, Segment};
 use crate::sys::Account;
 use std::path::PathBuf;
 
 /// How often a limiter that keeps changing under our hands is opened again before giving up.
-const TRIES: usize = 8;
+const TRIES: usize = 64;
+/// After so many tries it is opened under the creation lock, where nothing replaces it meanwhile.
+const UNLOCKED_TRIES: usize = 8;
 
 /// How to open a limiter. See [`Limiter::builder`].
 #[derive(Debug, Clone)]
@@ -54,7 +57,7 @@ impl Builder {
     }
 
     /// Where limiters live. Default: `SHMLIMIT_DIR`, `ANIVAULT_DIR`, `/var/run/anivault` if it can be used, else
-    /// `/var/tmp/anivault-UID`.
+    /// `/var/tmp/anivault-UID`, else (where `/var/tmp` is on overlayfs, as in most containers) `/dev/shm/shmlimit-UID`.
     #[must_use]
     pub fn directory(mut self, path: impl Into<PathBuf>) -> Builder {
         self.directory = Some(path.into());
@@ -129,8 +132,8 @@ impl Builder {
         self
     }
 
-    /// Opens the limiter to be looked at, not to be used: variables of the environment are left alone, and when it is
-    /// deleted this handle says so ([`Error::UnknownLimiter`]), where one that is used would make it again.
+    /// Opens the limiter to be looked at, not to be used: it takes no slot, variables of the environment are left alone,
+    /// and when it is deleted this handle says so ([`Error::UnknownLimiter`]), where one that is used would make it again.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -141,67 +144,113 @@ impl Builder {
     /// # Ok(()) }
     /// ```
     #[must_use]
-    pub fn only_to_look(self) -> Builder {
+    pub fn only_to_look(mut self) -> Builder {
+        self.bounds.role = Role::Observer;
         Builder { look_only: true, ..self.ignore_environment() }
+    }
+
+    /// Opens the limiter to administer it: to change, force, record, pause or remove. Eight of the 512 slots are kept for
+    /// such handles, so that programs that use up all others cannot lock the operator out. Close it when that is done.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # shmlimit::Limiter::builder("tmdb").directory(directory.path()).open()?;
+    /// let limiter = shmlimit::Limiter::builder("tmdb").directory(directory.path()).operator().open_existing()?;
+    /// limiter.force(shmlimit::Force::ClearGate)?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn operator(mut self) -> Builder {
+        self.bounds.role = Role::Operator;
+        self
     }
 
     /// Other bounds than the usual, for tests that cannot wait a second.
     #[doc(hidden)]
     #[must_use]
     pub fn bounds(mut self, bounds: Bounds) -> Builder {
-        self.bounds = bounds;
+        self.bounds = Bounds { role: self.bounds.role, ..bounds };
         self
     }
 
     /// Opens the limiter, and makes it if it is not there.
     pub fn open(self) -> Result<Limiter, Error> {
+        until_settled(|| self.open_now())
+    }
+
+    fn open_now(&self) -> Result<Limiter, Error> {
         let wanted = self.wanted()?;
         let make = match wanted {
             Some(policy) => Some(policy),
             None => presets::policy(&self.name).transpose()?,
         };
         // What cannot be made must be there, and its directory with it.
-        let Some(make) = make else { return self.open_existing() };
+        let Some(make) = make else { return self.open_existing_now() };
         let (name, directory) = self.place(true)?;
-        let segment = settle(&directory, &name, self.bounds, Some(Seed::fresh(self.patched(&make)?)))?;
+        let mut used_up = false;
+        let make = Some(self.patched(&make)?);
+        let segment = settle_noting(&directory, &name, self.bounds, make, &mut used_up)?;
         if let Some(wanted) = wanted {
             let (there, wanted) = (self.patched(&segment.policy()?)?, self.patched(&wanted)?);
             if there != wanted {
                 let differences = describe::differences(&there, &wanted);
-                return Err(Error::ConfigMismatch { name: name.as_str().to_owned(), differences });
+                let (name, directory) = (name.as_str().to_owned(), directory.path().to_owned());
+                let updatable = segment.takes(&wanted)?;
+                return Err(Error::ConfigMismatch { name, directory, differences, updatable });
             }
         }
-        self.patch(&segment)?;
-        Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)
+        let changes = self.patch(&segment)?;
+        let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)?;
+        Ok(limiter.after_changes(changes).noting_used_up(used_up))
     }
 
     /// Opens the limiter only if it is there; makes neither it nor its directory.
     pub fn open_existing(self) -> Result<Limiter, Error> {
+        until_settled(|| self.open_existing_now())
+    }
+
+    fn open_existing_now(&self) -> Result<Limiter, Error> {
         let (name, directory) = self.place(false)?;
         let segment = settle(&directory, &name, self.bounds, None)?;
-        self.patch(&segment)?;
-        Limiter::new(name, directory, self.bounds, segment, self.turns_with(), !self.look_only)
+        let changes = self.patch(&segment)?;
+        let limiter =
+            Limiter::new(name, directory, self.bounds, segment, self.turns_with(), !self.look_only)?;
+        Ok(limiter.after_changes(changes))
     }
 
     /// Makes the limiter; an error if it is there already.
     pub fn create(self) -> Result<Limiter, Error> {
         let (name, directory) = self.place(true)?;
-        let seed = self.seed(&name, &directory)?;
-        if !create::create(&directory, &name, &seed)? {
+        let policy = self.made_from(&name, &directory)?;
+        let mut used_up = false;
+        if !create::create_noting(&directory, &name, policy, self.bounds.place, &mut used_up)? {
             let name = name.as_str().to_owned();
             return Err(Error::AlreadyExists { name, directory: directory.path().to_owned() });
         }
         let segment = settle(&directory, &name, self.bounds, None)?;
+        let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)?;
+        Ok(limiter.noting_used_up(used_up))
+    }
+
+    /// Opens the limiter and gives it the policy that was named, for all who share it: a hot change that keeps what its
+    /// rules have seen (R144). Makes it if it is not there. [`Error::DoesNotFit`] if only a new one can have that policy.
+    pub fn update(self) -> Result<Limiter, Error> {
+        let (name, directory) = self.place(true)?;
+        let policy = self.made_from(&name, &directory)?;
+        let segment = settle(&directory, &name, self.bounds, Some(policy))?;
+        let changed = segment.change_policy(|_| Ok(policy))?;
+        events::changed(name.as_str(), &changed);
         Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)
     }
 
     /// Makes the limiter afresh in place of the one there may be; its users go over to the new one within a second.
     pub fn replace(self) -> Result<Limiter, Error> {
         let (name, directory) = self.place(true)?;
-        let seed = self.seed(&name, &directory)?;
+        let seed = Seed::fresh(self.made_from(&name, &directory)?);
         let mut old = None;
-        let replaced =
-            create::replace(&directory, &name, &seed, || match open_once(&directory, &name, self.bounds) {
+        let replaced = create::replace(&directory, &name, &seed, || {
+            match open_once(&directory, &name, self.bounds.as_operator()) {
                 Ok(Some(there)) => old.insert(there).retire(),
                 // What cannot be opened has no users to tell; it is replaced all the same, unless it is no segment at all.
                 Ok(None)
@@ -209,7 +258,8 @@ impl Builder {
                     Error::Foreign { segment: true, .. } | Error::Damaged { .. } | Error::Unsettled { .. },
                 ) => Ok(()),
                 Err(error) => Err(error),
-            });
+            }
+        });
         // Only now: before, they would find nothing to go over to, and crowd at the gate.
         if let Some(old) = old {
             old.ring_all(old.sleepers());
@@ -219,7 +269,8 @@ impl Builder {
         Limiter::new(name, directory, self.bounds, segment, self.turns_with(), true)
     }
 
-    fn seed(&self, name: &LimiterName, directory: &Directory) -> Result<Seed, Error> {
+    /// What the limiter is to be made from.
+    fn made_from(&self, name: &LimiterName, directory: &Directory) -> Result<Policy, Error> {
         let unknown = || Error::UnknownLimiter {
             name: name.as_str().to_owned(),
             directory: directory.path().to_owned(),
@@ -228,7 +279,7 @@ impl Builder {
             Some(policy) => policy,
             None => presets::policy(name.as_str()).ok_or_else(unknown)??,
         };
-        Ok(Seed::fresh(self.patched(&policy)?))
+        self.patched(&policy)
     }
 
     /// The policy that the limiter must have, if one was named.
@@ -245,14 +296,16 @@ impl Builder {
         if self.environment { Ok(Patch::patched(policy)?) } else { Ok(*policy) }
     }
 
-    /// The operator's hot patch (R110): what the environment says is put in force for all, and logged by whoever did it.
-    fn patch(&self, segment: &Segment) -> Result<(), Error> {
+    /// The operator's hot patch (R110): what the environment says is put in force for all, logged by the process that did
+    /// it, and returned.
+    fn patch(&self, segment: &Segment) -> Result<Vec<Change>, Error> {
         let there = segment.policy()?;
-        if self.patched(&there)? != there {
-            let changed = segment.change_policy(|there| self.patched(there))?;
-            events::patched(&self.name, &changed);
+        if self.patched(&there)? == there {
+            return Ok(Vec::new());
         }
-        Ok(())
+        let changed = segment.change_policy(|there| self.patched(there))?;
+        events::patched(&self.name, &changed);
+        Ok(Patch::read()?.changes(&changed.before, &changed.policy))
     }
 
     pub(super) fn place(&self, make: bool) -> Result<(LimiterName, Directory), Error> {
@@ -273,32 +326,69 @@ impl Builder {
     }
 }
 
+/// Opens again what was replaced between being opened and being used for the first time.
+fn until_settled(open: impl Fn() -> Result<Limiter, Error>) -> Result<Limiter, Error> {
+    for _ in 1..UNLOCKED_TRIES {
+        match open() {
+            Err(Error::Unsettled { .. }) => {}
+            opened => return opened,
+        }
+    }
+    open()
+}
+
 pub(super) fn open_once(
     directory: &Directory,
     name: &LimiterName,
     bounds: Bounds,
 ) -> Result<Option<Segment>, Error> {
-    create::open(directory, name)?.map(|verified| Segment::attach(verified, bounds)).transpose()
+    let Some(verified) = create::open(directory, name)? else { return Ok(None) };
+    if bounds.role == Role::Observer && verified.needs_repair()? {
+        // Attaching repairs. Where that is not possible, what is there is shown.
+        match Segment::attach(verified, bounds.as_operator()) {
+            Err(Error::SlotsFull { .. }) => {}
+            repaired => drop(repaired?),
+        }
+        let verified = create::open(directory, name)?;
+        return verified.map(|verified| Segment::attach(verified, bounds)).transpose();
+    }
+    Segment::attach(verified, bounds).map(Some)
 }
 
-/// Opens the segment that is there, or makes one from the seed, until one of the two has worked.
+/// Opens the segment that is there, or makes one with that policy, until one of the two has worked.
 fn settle(
     directory: &Directory,
     name: &LimiterName,
     bounds: Bounds,
-    seed: Option<Seed>,
+    make: Option<Policy>,
 ) -> Result<Segment, Error> {
-    for _ in 0..TRIES {
-        match open_once(directory, name, bounds) {
+    settle_noting(directory, name, bounds, make, &mut false)
+}
+
+/// [`settle`], which notes if it made one with nothing to give.
+fn settle_noting(
+    directory: &Directory,
+    name: &LimiterName,
+    bounds: Bounds,
+    make: Option<Policy>,
+    used_up: &mut bool,
+) -> Result<Segment, Error> {
+    for attempt in 0..TRIES {
+        let opened = match attempt {
+            0..UNLOCKED_TRIES => open_once(directory, name, bounds),
+            _ => directory.through_gate(|_| open_once(directory, name, bounds)),
+        };
+        match opened {
             Ok(Some(segment)) => return Ok(segment),
-            Ok(None) => match &seed {
-                Some(seed) => drop(create::create(directory, name, seed)?),
+            Ok(None) => match make {
+                Some(policy) => drop(create::create_noting(directory, name, policy, bounds.place, used_up)?),
+                None if create::is_there(directory, name)? => {}
                 None => {
                     let (name, directory) = (name.as_str().to_owned(), directory.path().to_owned());
                     return Err(Error::UnknownLimiter { name, directory });
                 }
             },
-            Err(Error::Unsettled { .. }) => create::clear_retired(directory, name, seed.as_ref())?,
+            Err(Error::Unsettled { .. }) => create::clear_retired(directory, name, make)?,
             Err(error) => return Err(error),
         }
     }
@@ -315,13 +405,24 @@ pub(super) fn successor(
     old: &Segment,
     make: bool,
 ) -> Result<Link, Error> {
-    old.hand_over();
     // The old one is asked only if there is no other: it may be damaged, and replaced for that very reason.
-    let segment = match settle(directory, name, bounds, None) {
-        Err(Error::UnknownLimiter { .. }) if make && !old.is_removed() => {
-            settle(directory, name, bounds, Some(old.seed()?))?
+    let mut there = settle(directory, name, bounds, None);
+    for _ in 0..TRIES {
+        if !make || old.is_removed() || !matches!(there, Err(Error::UnknownLimiter { .. })) {
+            break;
         }
-        there => there?,
-    };
+        let created = create::create_with(directory, name, |before, generation| match before {
+            // A later segment than the old one was.
+            Before::Removed => Ok(None),
+            _ => old.succession(generation).map(Some),
+        })?;
+        if created == Creation::Unwanted {
+            break;
+        }
+        there = settle(directory, name, bounds, None);
+    }
+    let segment = there?;
+    // So that the others who still use it go over at once.
+    old.hand_over();
     Link::new(name.clone(), segment)
 }

@@ -25,8 +25,10 @@ pub struct Condition {
     pub state_for: Duration,
     /// Why it began; `None` if it has never changed.
     pub cause: Option<Cause>,
-    /// In how long it ends by itself; `None` if it does not.
+    /// In how long it ends by itself; `None` if it does not. A Sleep is not over before the gate opens (R57).
     pub eta: Option<Duration>,
+    /// In how long its timer is due, which may be before `eta`; `None` if it has none.
+    pub timer: Option<Duration>,
     /// Whether an operator has put it offline.
     pub offline: bool,
     /// Units a second that the breaker allows now; 0 while every call is blocked. Without a five-state breaker, what the
@@ -52,6 +54,9 @@ pub struct Condition {
     pub transitions: Vec<(Transition, Duration)>,
     /// How many changes of state there were, ever.
     pub transition_count: u64,
+    /// While half open: for how long calls have been granted without any success or failure reported. `None` in every
+    /// other state, and while every probe is answered (R146).
+    pub unanswered_for: Option<Duration>,
 }
 
 /// A gate that a Retry-After closed (R142).
@@ -152,7 +157,8 @@ impl Condition {
             state_name: health.state().as_str(policy.kind()),
             state_for: duration(now.since(health.since)),
             cause: transitions.last().map(|(transition, _)| transition.cause),
-            eta: breaker::due(&health, &policy).map(|due| duration(due.since(now))),
+            eta: breaker::eta(&health, &policy).map(|end| duration(end.since(now))),
+            timer: breaker::due(&health, &policy).map(|due| duration(due.since(now))),
             offline: health.has(crate::kernel::sheet::OFFLINE),
             rate: breaker::rate(v).0 as f64 / 1e9,
             concurrency: breaker::concurrency(v),
@@ -165,6 +171,8 @@ impl Condition {
             pace: pace(v, now),
             transitions,
             transition_count: health.transitions,
+            unanswered_for: (health.state() == State::HalfOpen && health.unanswered > 0)
+                .then(|| duration(now.since(Time(health.unanswered - 1)))),
         }
     }
 }

@@ -4,16 +4,45 @@ use super::Limiter;
 use super::events;
 use super::link::Link;
 use super::outcome::{News, Outcome, Recorded};
+use crate::environment::Change;
 use crate::error::Error;
 use crate::kernel::Policy;
+use crate::kernel::breaker::State;
 use crate::kernel::decide::{self, Force};
 use crate::kernel::ledger;
 use crate::kernel::policy::{BreakerKind, PolicyWords};
 use crate::kernel::queue;
 use crate::kernel::scene::Scene;
-use crate::kernel::sheet::{Recent, SheetView, Transition};
+use crate::kernel::sheet::{Known, Recent, SheetView, Transition};
+use std::path::Path;
 
 impl Limiter {
+    /// Keeps what the environment changed when it was opened.
+    pub(super) fn after_changes(self, changes: Vec<Change>) -> Limiter {
+        let _ = self.shared.environment.set(changes);
+        self
+    }
+
+    /// What variables of the environment, such as `SHMLIMIT_RATE_BASE`, changed in the limiter when this handle opened it
+    /// (R109): for every program that uses it, until it is set again. Nothing if all was so already.
+    pub fn environment_changes(&self) -> &[Change] {
+        self.shared.environment.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether opening this handle made the limiter, and made it used up: its file was deleted by hand while other programs
+    /// have it open, and what they spent is not known. It fills as an empty one does; [`Builder::replace`](crate::Builder::replace) starts afresh.
+    pub fn was_made_used_up(&self) -> bool {
+        self.shared.made_used_up.get().is_some_and(|used_up| *used_up)
+    }
+
+    pub(super) fn noting_used_up(self, used_up: bool) -> Limiter {
+        if used_up {
+            events::made_used_up(self.name());
+        }
+        let _ = self.shared.made_used_up.set(used_up);
+        self
+    }
+
     /// Records how a call ended that was not granted here: all who share the limiter hear of it (R140: while probing it
     /// counts as a probe). With a grant at hand, [`Grant::record`](crate::Grant::record) is better.
     ///
@@ -36,8 +65,9 @@ impl Limiter {
     pub fn count_cache(&self, hit: bool) -> Result<(), Error> {
         self.follow(|link| {
             let segment = &link.segment;
-            let member = segment.member()?;
-            segment.transact(&member, segment.bounds().lock, |tx, _| {
+            let deadline = segment.deadline();
+            let member = segment.member_within(&deadline)?;
+            segment.transact(&member, &deadline, |tx, _| {
                 ledger::change(tx, |ledger| match hit {
                     true => ledger.cache_hits = ledger.cache_hits.wrapping_add(1),
                     false => ledger.cache_misses = ledger.cache_misses.wrapping_add(1),
@@ -46,6 +76,12 @@ impl Limiter {
             })??;
             Ok(())
         })
+    }
+
+    /// The breaker's state as it is stored: a timer that is due acts with the next call. [`State::Normal`] without
+    /// a breaker, and for a closed one. [`snapshot`](Limiter::snapshot) tells more, and costs more.
+    pub fn state(&self) -> Result<State, Error> {
+        self.follow(|link| link.segment.look(|view| view.health().state()))
     }
 
     /// Puts the breaker into a state, or opens the gate that a Retry-After closed, for all who share the limiter at once
@@ -77,6 +113,24 @@ impl Limiter {
     pub fn set(&self, key: &str, value: &str) -> Result<Policy, Error> {
         self.follow(|link| link.change_policy(|old| Ok(crate::config::set(old, key, value)?)))
     }
+
+    /// Changes several settings at once while the limiter is in use, for all who share it (R144): those that are named, on
+    /// top of the ones it has ([`config::update`](crate::config::update)). Returns the policy that holds now.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Limiter, config::Overrides};
+    ///
+    /// # let limiter = Limiter::builder("tmdb").directory(directory.path()).open()?;
+    /// let policy = limiter.update(&Overrides { concurrency: Some(6), ..Overrides::default() })?;
+    /// assert_eq!((policy.concurrency(), policy.rules()[0].limit), (Some(6), 35));
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "config")]
+    pub fn update(&self, overrides: &crate::config::Overrides) -> Result<Policy, Error> {
+        self.follow(|link| link.change_policy(|old| Ok(crate::config::update(old, overrides)?)))
+    }
 }
 
 impl Link {
@@ -92,9 +146,10 @@ impl Link {
 
     fn force(&self, what: Force) -> Result<Vec<Transition>, Error> {
         let segment = &self.segment;
-        let member = segment.member()?;
-        let (done, ring, news, scene) = segment.transact(&member, segment.bounds().lock, |tx, now| {
-            let known = tx.health().transitions;
+        let deadline = segment.deadline();
+        let member = segment.member_within(&deadline)?;
+        let (done, ring, news, scene) = segment.transact(&member, &deadline, |tx, now| {
+            let known = Known::of(tx);
             let kind = tx.breaker_policy().kind();
             let done = if decide::force(tx, what, now) { Ok(()) } else { Err(kind) };
             // Seldom, and often meant for all of them: nobody should find out by its own time, also not behind one who
@@ -104,8 +159,8 @@ impl Link {
             let scene = Scene::of(tx, now);
             segment.commit(tx).map(|()| (done, ring, news, scene))
         })??;
-        self.tell(&member, ring);
-        events::transitions(self.name(), &news);
+        self.tell(&member, ring, &deadline);
+        events::news(self.name(), &news);
         done.map_err(|kind| self.no_such_state(what, kind))?;
         events::forced(self.name(), what, &scene);
         Ok(news.iter().copied().collect())
@@ -123,12 +178,22 @@ impl Link {
                 BreakerKind::Consecutive => "the consecutive breaker",
             },
             allowed: match kind {
-                BreakerKind::None => format!(
-                    "there is: {}; for the others write [breaker] with kind = \"fsm\" into its file, then: shmlimit init {} \
-                     --config FILE --replace",
-                    known.join(", "),
-                    self.name()
-                ),
+                BreakerKind::None => {
+                    let change = "write kind = \"fsm\" into its [breaker]";
+                    let directory = self.segment.path().parent().unwrap_or(Path::new("."));
+                    let afresh = crate::error::afresh(directory, self.name(), change);
+                    let stop = match what {
+                        Force::Offline => {
+                            let pause = crate::error::tool(directory, "pause", self.name(), "");
+                            format!("to stop its calls: {}\n", pause.trim_end())
+                        }
+                        _ => String::new(),
+                    };
+                    format!(
+                        "{stop}it can be forced to {}, or be paused; for the other states {afresh}",
+                        known.join(", ")
+                    )
+                }
                 _ => format!("there are: {}", known.join(", ")),
             },
         }

@@ -3,6 +3,7 @@
 
 use super::link::Link;
 use super::outcome::{Code, ratio};
+use super::pause::PauseSnapshot;
 use crate::describe;
 use crate::kernel::breaker::Force;
 use crate::kernel::decide::Verdict;
@@ -39,11 +40,37 @@ macro_rules! say {
     }};
 }
 
-/// Changes of state, each once: by whoever made them (R115).
-pub(super) fn transitions(name: &str, news: &Recent) {
+/// What an operation changed by the way, each once: by the process that did it (R115).
+pub(super) fn news(name: &str, news: &Recent) {
     if let Some(scene) = &news.scene {
         each_transition(name, news, scene);
+        each_end(name, news, scene);
     }
+}
+
+/// A pause whose time was over.
+fn each_end(name: &str, news: &Recent, scene: &Scene) {
+    if let Some(pause) = &news.ended {
+        resumed(name, &PauseSnapshot::of(pause, pause.since), None, scene);
+    }
+}
+
+/// An operator has paused the limiter (R148).
+pub(super) fn paused(name: &str, pause: &PauseSnapshot, scene: &Scene) {
+    let length = pause.ends_in.map(|time| Nanos(super::nanos(time)));
+    let (by, pid, reason) = (&pause.program, pause.pid, pause.reason.as_deref().unwrap_or("-"));
+    say!(info, name, scene, length, "paused", by, pid, reason);
+}
+
+/// A pause is over: an operator resumed the limiter, or, if it is nobody, its time had come. `reason` is that of the
+/// pause.
+pub(super) fn resumed(name: &str, pause: &PauseSnapshot, who: Option<(u32, &str)>, scene: &Scene) {
+    let (pid, by, cause) = match who {
+        Some((pid, program)) => (pid, program, "operator"),
+        None => (pause.pid, &*pause.program, "expired"),
+    };
+    let reason = pause.reason.as_deref().unwrap_or("-");
+    say!(info, name, scene, None, "resumed", by, pid, reason, cause);
 }
 
 fn each_transition(name: &str, news: &Recent, scene: &Scene) {
@@ -58,6 +85,7 @@ fn each_transition(name: &str, news: &Recent, scene: &Scene) {
 pub(super) fn transitions_after(name: &str, news: &Recent, verdict: &Verdict) {
     if let Some(scene) = &news.scene {
         each_transition(name, news, &judged(scene, verdict));
+        each_end(name, news, scene);
     }
 }
 
@@ -87,7 +115,7 @@ pub(super) fn forced(name: &str, what: Force, scene: &Scene) {
 
 /// Another policy is in force.
 pub(super) fn changed(name: &str, changed: &Changed) {
-    transitions(name, &changed.news);
+    news(name, &changed.news);
     if changed.before != changed.policy {
         say!(info, name, &changed.scene, None, "policy_changed", changes = %Changes(changed));
     }
@@ -95,15 +123,25 @@ pub(super) fn changed(name: &str, changed: &Changed) {
 
 /// The same by variables of the environment.
 pub(super) fn patched(name: &str, changed: &Changed) {
-    transitions(name, &changed.news);
+    news(name, &changed.news);
     if changed.before != changed.policy {
-        say!(info, name, &changed.scene, None, "environment", changes = %Changes(changed));
+        say!(warn, name, &changed.scene, None, "environment", changes = %Changes(changed));
     }
 }
 
 /// A better directory was not used.
 pub(super) fn passed_over(name: &str, note: &str) {
     tracing::warn!(target: TARGET, limiter = name, event = "directory", "{note}");
+}
+
+/// A limiter was made with nothing to give.
+pub(super) fn made_used_up(name: &str) {
+    tracing::warn!(
+        target: TARGET,
+        limiter = name,
+        event = "made_used_up",
+        "starts used up: its file was deleted while programs use it"
+    );
 }
 
 impl Link {

@@ -2,10 +2,12 @@
 
 use super::builder::Builder;
 use super::condition::Condition;
+use super::pause::PauseSnapshot;
 use crate::error::Error;
 use crate::kernel::queue::WAITERS;
 use crate::kernel::state::View;
 use crate::kernel::{Policy, Time};
+use crate::segment::inherit::Gate;
 use crate::segment::journal::{self, Found};
 use crate::segment::layout::{self, SLOTS, header};
 use crate::segment::memory::Reader;
@@ -58,6 +60,8 @@ pub struct Examination {
     pub lost_waiters: usize,
     /// How far the wall clock has been set since the limiter was last used; zero if it was used in another boot.
     pub wall_clock_set_by: Duration,
+    /// The pause that is on, if an operator has paused the limiter.
+    pub paused: Option<PauseSnapshot>,
     /// How the server is doing. `None` if the file was being changed all the time.
     pub condition: Option<Condition>,
 }
@@ -122,19 +126,20 @@ impl super::Limiter {
     /// something of theirs does that anyway; this is for those who tidy up. Says how many there were.
     pub fn bury_the_dead(&self) -> Result<usize, Error> {
         self.follow(|link| {
-            let member = link.segment.member()?;
-            link.segment.bury_all(&member, link.segment.bounds().lock)
+            let deadline = link.segment.deadline();
+            let member = link.segment.member_within(&deadline)?;
+            link.segment.bury_all(&member, &deadline)
         })
     }
 }
 
 impl Examination {
     fn of(verified: &Verified, facts: &FileFacts, path: PathBuf) -> Result<Examination, Error> {
-        let Verified { words, backing } = verified;
+        let Verified { words, backing, file: probe } = verified;
         let clock = Clock::discover().map_err(Error::io("read the clock for", &path))?;
         let boot = sys::boot_id().map_err(Error::io("find the boot identity for", &path))?;
-        let probe = backing.reopen().map_err(Error::io("open", &path))?;
-        let lives = |slot| backing.is_alive(&probe, slot);
+        let gate = Gate::new(backing, words);
+        let lives = |slot| gate.is_held(slot).map_or_else(|| backing.is_seen_alive(probe, slot), Ok);
         let lock = holder(verified, &lives)?;
         let now = Time(clock.now().wrapping_add(words.load(layout::CLOCK_OFFSET)));
         let other_boot = words.load_array(layout::BOOT) != boot;
@@ -184,7 +189,7 @@ impl Examination {
             owner: facts.access.owner(),
             age: Duration::from_nanos(sys::wall_now().saturating_sub(words.load(header::CREATED))),
             policy,
-            retired: words.load(layout::RETIRED) != 0,
+            retired: layout::is_retired(words.load(layout::RETIRED)),
             other_boot,
             unfinished,
             // A clock that has begun anew with the machine is put right, and no damage.
@@ -199,6 +204,7 @@ impl Examination {
             } else {
                 sight.wall_clock_set_by
             }),
+            paused: sight.paused.filter(|_| whole),
             condition: whole.then_some(sight.condition),
         })
     }
@@ -212,6 +218,7 @@ struct Sight {
     /// The slot of each call in the queue; `None` if it has no owner.
     waiters: Vec<Option<usize>>,
     wall_clock_set_by: u64,
+    paused: Option<PauseSnapshot>,
     condition: Condition,
 }
 
@@ -232,6 +239,7 @@ impl Sight {
             lost_permits: unowned.map(|slot| slots::held(words, slot).total).fold(0, u32::saturating_add),
             waiters: (0..WAITERS / 64).flat_map(places).map(owner).collect(),
             wall_clock_set_by: view.wall(later).abs_diff(sys::wall_now()),
+            paused: PauseSnapshot::current(&view, later),
             condition: Condition::of(&view, later),
             policy,
         }

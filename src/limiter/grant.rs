@@ -144,9 +144,17 @@ impl Refusal {
         self.after(self.0.retry_at)
     }
 
-    /// Nobody who gives up before this can be served; `None` = never.
+    /// Nobody who gives up before this can be served; `None` = never, or nobody knows, as with a pause without an end or
+    /// where all permits are out.
     pub fn ready_after(&self) -> Option<Duration> {
-        self.after(self.0.ready_at)
+        self.after(self.0.ready_at).filter(|wait| !wait.is_zero())
+    }
+
+    /// In how long calls are made again where the breaker or the gate blocks them all: as
+    /// [`retry_after`](Self::retry_after), but a Sleep is not over before the gate of a longer Retry-After opens. `None` =
+    /// never, or nobody knows.
+    pub fn eta(&self) -> Option<Duration> {
+        self.after(self.0.eta())
     }
 
     fn after(&self, at: Option<kernel::Time>) -> Option<Duration> {
@@ -176,8 +184,13 @@ impl fmt::Display for Refusal {
             Reason::QueueFull => {
                 write!(f, "{WAITERS} calls wait already, more than that the queue does not hold")?
             }
+            Reason::Paused if self.0.retry_at.is_none() => {
+                return write!(f, "an operator has paused the limiter, until it is resumed");
+            }
+            Reason::Paused => write!(f, "an operator has paused the limiter")?,
+            Reason::Busy => write!(f, "other processes held the limiter's lock until the time was over")?,
         }
-        match self.retry_after() {
+        match self.eta() {
             Some(after) => write!(f, ", try again in {after:.3?}"),
             None => Ok(()),
         }

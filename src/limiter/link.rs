@@ -7,23 +7,23 @@ use super::request::{Request, unknown_unit};
 use crate::error::Error;
 use crate::kernel::policy::Name;
 use crate::kernel::queue::Ring;
-use crate::kernel::sheet::{Recent, SheetView};
+use crate::kernel::sheet::{Known, Recent};
 use crate::kernel::state::View;
-use crate::kernel::{Ask, Reason, Ticket, decide};
+use crate::kernel::{self, Ask, Nanos, Reason, Ticket, Time, decide};
 use crate::paths::LimiterName;
 use crate::segment::layout::slot;
+use crate::segment::lock::{Deadline, SLEEP};
 use crate::segment::{Member, Segment, slots};
 use std::fmt;
-use std::sync::{OnceLock, Weak};
-use std::time::Duration;
+use std::sync::Weak;
 
-/// One segment of a limiter. A deleted or replaced segment stays mapped until the handle goes, because another
-/// thread may be in the middle of it; its successor hangs on it.
+/// One segment of a limiter.
 pub struct Link {
     pub(super) segment: Segment,
     name: LimiterName,
     units: Vec<Name>,
-    next: OnceLock<Box<Link>>,
+    /// How many were there before it.
+    pub(super) number: usize,
     /// The handle that this belongs to, for grants that outlive the borrow of it.
     pub(super) home: Weak<Shared>,
 }
@@ -37,7 +37,7 @@ impl fmt::Debug for Link {
 impl Link {
     pub(super) fn new(name: LimiterName, segment: Segment) -> Result<Link, Error> {
         let units = segment.policy()?.units().collect();
-        Ok(Link { segment, name, units, next: OnceLock::new(), home: Weak::new() })
+        Ok(Link { segment, name, units, number: 0, home: Weak::new() })
     }
 
     /// The limiter's name.
@@ -49,43 +49,6 @@ impl Link {
     pub(super) fn unit(&self, unit: &str) -> Result<usize, Box<Error>> {
         let index = self.units.iter().position(|known| known.as_str() == unit);
         index.ok_or_else(|| unknown_unit(self.name(), unit, &self.units))
-    }
-
-    /// The newest of this chain.
-    #[inline]
-    pub(super) fn newest(&self) -> &Link {
-        let mut link = self;
-        while let Some(next) = link.next.get() {
-            link = next;
-        }
-        link
-    }
-
-    /// The one that hangs on this, if it was replaced.
-    fn next(&self) -> Option<&Link> {
-        self.next.get().map(|next| &**next)
-    }
-
-    /// This and its successors.
-    fn chain(&self) -> impl Iterator<Item = &Link> {
-        std::iter::successors(Some(self), |link| link.next())
-    }
-
-    /// How many links before `other`, counted from this: a replaced one stays until the handle goes.
-    pub(super) fn depth_of(&self, other: &Link) -> usize {
-        self.chain().take_while(|link| !std::ptr::eq(*link, other)).count()
-    }
-
-    /// The link at that depth.
-    pub(super) fn at_depth(&self, depth: usize) -> Option<&Link> {
-        self.chain().nth(depth)
-    }
-
-    /// Hangs a successor on this link, unless another thread was faster.
-    pub(super) fn succeed(&self, mut successor: Link) {
-        successor.home = Weak::clone(&self.home);
-        // The loser's segment is dropped, which leaves it.
-        let _ = self.next.set(Box::new(successor));
     }
 
     /// The usual case: one rule, it admits the call, and nothing is in the way. Nothing in any other.
@@ -148,19 +111,20 @@ impl Link {
             return None;
         }
         let watched = now >= tx.attention();
-        let known = if watched { tx.health().transitions } else { 0 };
+        let known = watched.then(|| Known::of(&tx));
         let decided = decide::acquire(&mut tx, member.slot, ask, now);
-        let news = watched.then(|| Recent::since(&tx, known));
+        let news = known.map(|known| Recent::since(&tx, known));
         let committed = tx.commit().is_ok();
         tx.end();
         if let Some(news) = news.filter(|_| committed) {
-            events::transitions(self.name(), &news);
+            events::news(self.name(), &news);
         }
         match decided {
             Ok(ticket) if committed => {
                 slots::tally(segment.words(), member.slot, slot::GRANTED);
                 if !segment.waiting().is_empty() {
-                    self.open_the_short_way(member, segment.bounds().lock);
+                    // The request's own deadline is not known here. What cannot be done in a moment can wait.
+                    self.open_the_short_way(member, &Deadline::within(SLEEP));
                 }
                 Some(Ok(Grant::new(self, member.badge, ticket)))
             }
@@ -193,35 +157,35 @@ impl Link {
     pub(super) fn decide(
         &self,
         request: &Request<'_>,
-        patience: Duration,
+        deadline: &Deadline,
     ) -> Result<Grant<'_>, AcquireError> {
         let segment = &self.segment;
         let ask = request.ask(self.name.as_str(), &self.units)?;
-        let member = segment.member()?;
-        let (decided, news) = segment.transact(&member, patience, |tx, now| {
-            let known = tx.health().transitions;
+        let member = segment.member_within(deadline)?;
+        let (decided, news) = segment.transact(&member, deadline, |tx, now| {
+            let known = Known::of(tx);
             let decided = decide::acquire(tx, member.slot, &ask, now);
             let news = Recent::since(tx, known);
             // Also a refusal: timers may have acted.
             segment.commit(tx).map(|()| (decided, news))
         })??;
-        events::transitions(self.name(), &news);
+        events::news(self.name(), &news);
         let refusal = match decided {
             Err(refusal) => refusal,
             Ok(ticket) => {
                 let grant = Grant::new(self, member.badge, ticket);
                 slots::tally(segment.words(), member.slot, slot::GRANTED);
                 if !segment.waiting().is_empty() {
-                    self.open_the_short_way(&member, patience);
+                    self.open_the_short_way(&member, deadline);
                 }
                 return Ok(grant);
             }
         };
         // Permits may be out with the dead, or they may be ahead. They are looked for at most once per bound, so this ends.
         if matches!(refusal.reason, Reason::Concurrency | Reason::Queued)
-            && self.look_for_dead(&member, patience)?
+            && self.look_for_dead(&member, deadline)?
         {
-            return self.decide(request, patience);
+            return self.decide(request, deadline);
         }
         slots::tally(segment.words(), member.slot, slot::REFUSED);
         self.tell_refusal(&refusal);
@@ -230,18 +194,40 @@ impl Link {
 
     /// Where nobody waits but the dead, the short way is closed until they are found, even if nobody is ever refused.
     #[cold]
-    fn open_the_short_way(&self, member: &Member, patience: Duration) {
+    fn open_the_short_way(&self, member: &Member, deadline: &Deadline) {
         // The call is granted; whatever fails here can wait for the next.
-        let _ = self.segment.reap(member, patience);
+        let _ = self.segment.reap(member, deadline);
     }
 
     /// Gives back what the dead held, if it is time to look for them. Says whether there were any.
-    pub(super) fn look_for_dead(&self, member: &Member, patience: Duration) -> Result<bool, Box<Error>> {
-        match self.segment.reap(member, patience) {
-            Err(gone @ Error::Unsettled { .. }) => Err(Box::new(gone)),
+    pub(super) fn look_for_dead(&self, member: &Member, deadline: &Deadline) -> Result<bool, Box<Error>> {
+        match self.segment.reap(member, deadline) {
+            Err(error @ (Error::Unsettled { .. } | Error::Liveness { .. })) => Err(Box::new(error)),
             // Whoever could not be examined or buried counts as alive.
             other => Ok(other.unwrap_or(false)),
         }
+    }
+
+    /// The answer to a call whose time ended while other processes held the lock in turn. It says to ask again when even
+    /// a holder that has died would have been found.
+    #[cold]
+    pub(super) fn refuse_busy(&self) -> AcquireError {
+        let segment = &self.segment;
+        let judged_at = segment.present().map_or(Time::ZERO, |member| {
+            slots::tally(segment.words(), member.slot, slot::REFUSED);
+            segment.now(&member)
+        });
+        let again = Some(judged_at.plus(Nanos(super::nanos(SLEEP))));
+        let refusal = kernel::Refusal {
+            reason: Reason::Busy,
+            rule: None,
+            retry_at: again,
+            ready_at: again,
+            gate: judged_at,
+            judged_at,
+        };
+        self.tell_refusal(&refusal);
+        AcquireError::Refused(refusal.into())
     }
 
     /// The cost by unit index, as this limiter counts them.
@@ -257,14 +243,13 @@ impl Link {
         }
         let member = self.segment.member()?;
         let segment = &self.segment;
-        self.gave_back(
-            &member,
-            segment.transact_untimed(&member, |tx| {
-                decide::release(tx, member.slot, ticket);
-                let ring = segment.after_change(tx, &member);
-                segment.commit(tx).map(|()| ring)
-            }),
-        )
+        let deadline = segment.deadline();
+        let released = segment.transact_untimed(&member, &deadline, |tx| {
+            decide::release(tx, member.slot, ticket);
+            let ring = segment.after_change(tx, &member);
+            segment.commit(tx).map(|()| ring)
+        });
+        self.gave_back(&member, ticket, &deadline, released)
     }
 
     /// Takes a grant back as if it had not been made, unless it is from before a fork.
@@ -274,8 +259,9 @@ impl Link {
         }
         let member = self.segment.member()?;
         let segment = &self.segment;
-        let cancelled = segment.transact(&member, segment.bounds().lock, |tx, now| {
-            let known = tx.health().transitions;
+        let deadline = segment.deadline();
+        let cancelled = segment.transact(&member, &deadline, |tx, now| {
+            let known = Known::of(tx);
             decide::cancel(tx, member.slot, ticket, now);
             let ring = segment.after_change(tx, &member);
             let news = Recent::since(tx, known);
@@ -283,23 +269,27 @@ impl Link {
         });
         let ring = cancelled.map(|committed| {
             committed.map(|(ring, news)| {
-                events::transitions(self.name(), &news);
+                events::news(self.name(), &news);
                 ring
             })
         });
-        self.gave_back(&member, ring)
+        self.gave_back(&member, ticket, &deadline, ring)
     }
 
     #[inline(always)]
     fn gave_back(
         &self,
         member: &Member,
+        ticket: &Ticket,
+        deadline: &Deadline,
         outcome: Result<Result<Ring, Box<Error>>, Box<Error>>,
     ) -> Result<(), Box<Error>> {
         match outcome {
-            Ok(committed) => self.segment.ring(member, committed?),
-            // What was held of a segment that is gone is gone with it.
-            Err(error) if matches!(*error, Error::Unsettled { .. }) => {}
+            Ok(committed) => self.segment.ring_within(member, committed?, deadline),
+            // Its successor counts the permit until this process says that it is back.
+            Err(error) if matches!(*error, Error::Unsettled { .. }) => {
+                self.segment.returned_too_late(ticket.permit.total);
+            }
             Err(error) => return Err(error),
         }
         Ok(())

@@ -26,13 +26,11 @@ impl Limiter {
     pub fn list(directory: Option<&Path>) -> Result<Listing, Error> {
         let places = paths::places(directory);
         let (found, note) = Directory::look(&places, Allowances { make: false, network: true });
-        let directory = match (found, places.last()) {
-            (Err(Error::Io { source, .. }), Some(last))
-                if note.is_some() && source.kind() == ErrorKind::NotFound =>
-            {
-                return Ok(Listing { directory: last.path.clone(), names: Vec::new(), note });
+        let directory = match found {
+            Err(Error::Io { source, path, .. }) if note.is_some() && source.kind() == ErrorKind::NotFound => {
+                return Ok(Listing { directory: path, names: Vec::new(), note });
             }
-            (found, _) => found?,
+            found => found?,
         };
         let path = directory.path();
         let entries = std::fs::read_dir(path).map_err(Error::io("read directory", path))?;

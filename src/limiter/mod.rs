@@ -1,8 +1,11 @@
 //! The handle: clock, segment, kernel and waiting, put together.
 
 mod builder;
+mod chain;
 mod condition;
 mod control;
+#[cfg(test)]
+mod damage;
 mod events;
 mod examine;
 mod grant;
@@ -12,6 +15,7 @@ mod link;
 mod listing;
 mod outcome;
 mod owned;
+mod pause;
 mod place;
 mod remove;
 mod request;
@@ -26,24 +30,28 @@ pub use grant::{AcquireError, Grant, Refusal};
 pub use listing::Listing;
 pub use outcome::{Code, NetError, Outcome, Recorded};
 pub use owned::OwnedGrant;
+pub use pause::{PauseRequest, PauseSnapshot, Paused};
 pub use place::{ClockFacts, DirectoryFacts, Storage};
 pub use remove::Removal;
 pub use request::Request;
 pub use snapshot::{Counts, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot};
 pub use waiting::{Step, Waiting};
 
+use crate::environment::Change;
 use crate::error::Error;
 use crate::kernel::Policy;
 use crate::kernel::policy::PolicyWords;
 use crate::paths::LimiterName;
 use crate::segment::directory::Directory;
+use crate::segment::lock::Deadline;
 use crate::segment::{Bounds, Segment};
 use crate::sys::Clock;
+use chain::Chain;
 use group::Group;
 use link::Link;
 use std::path::Path;
-use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant, SystemTime};
 use wait::Waiter;
 
 /// Who may be called off is asked at least this often.
@@ -66,12 +74,14 @@ struct Shared {
     name: LimiterName,
     directory: Directory,
     bounds: Bounds,
-    /// `bounds.lock` in nanoseconds, ready for the fast path.
-    lock_patience: u64,
-    first: Link,
+    chain: Chain,
     group: Option<Group>,
     /// Whether it is made again when it was deleted.
     makes: bool,
+    /// What variables of the environment changed when it was opened.
+    environment: OnceLock<Vec<Change>>,
+    /// Whether it was made with nothing to give when it was opened.
+    made_used_up: OnceLock<bool>,
 }
 
 fn nanos(duration: Duration) -> u64 {
@@ -110,10 +120,11 @@ impl Limiter {
         makes: bool,
     ) -> Result<Limiter, Error> {
         let mut first = Link::new(name.clone(), segment)?;
-        let lock_patience = nanos(bounds.lock);
         let shared = Arc::new_cyclic(|home| {
             first.home = Weak::clone(home);
-            Shared { name, directory, bounds, lock_patience, first, group, makes }
+            let (environment, made_used_up) = (OnceLock::new(), OnceLock::new());
+            let chain = Chain::new(first);
+            Shared { name, directory, bounds, chain, group, makes, environment, made_used_up }
         });
         Ok(Limiter { shared })
     }
@@ -138,7 +149,9 @@ impl Limiter {
         self.shared.directory.note.as_deref()
     }
 
-    /// Asks once and never waits (except for the lock, a second at most).
+    /// Asks once and never waits, except for the lock of the segment: a second at most, or as long as the request's
+    /// timeout says. If other processes held it in turn all that time, the call is refused ([`Reason::Busy`](crate::Reason)).
+    /// [`Error::Busy`] means that one of them has held it for a second without going on.
     ///
     /// ```
     /// # use shmlimit::{AcquireError, Limiter, Policy, PolicyDraft, Reason, Request};
@@ -184,6 +197,7 @@ impl Limiter {
             match waiter.step()? {
                 wait::Step::Done(grant) => return Ok(grant),
                 wait::Step::Sleep { link, place, heard, limit } => link.segment.sleep(place, heard, limit),
+                wait::Step::Again => {}
             }
         }
     }
@@ -214,6 +228,8 @@ impl Limiter {
         loop {
             match waiter.step()? {
                 wait::Step::Done(grant) => return Ok(Some(grant)),
+                wait::Step::Again if stop() => return Ok(None),
+                wait::Step::Again => {}
                 wait::Step::Sleep { link, place, heard, limit } => {
                     let began = Instant::now();
                     // Asking is no reason to look: only its time or its bell is.
@@ -273,6 +289,7 @@ impl Limiter {
             match waiter.step()? {
                 wait::Step::Done(grant) => return Ok(grant),
                 wait::Step::Sleep { limit, .. } => sleep(limit).await,
+                wait::Step::Again => sleep(wait::SOON).await,
             }
         }
     }
@@ -316,12 +333,12 @@ impl Limiter {
     /// # Ok(()) }
     /// ```
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        self.follow(|link| Snapshot::take(self, link))
+        self.follow(|link| Snapshot::take(self, link).and_then(|seen| link.segment.unless_buried(seen)))
     }
 
     #[inline]
     fn newest(&self) -> &Link {
-        self.shared.first.newest()
+        self.shared.chain.newest()
     }
 
     /// One try.
@@ -332,66 +349,74 @@ impl Limiter {
         let read = Clock::read();
         let link = self.newest();
         let Some((ask, member)) = request.plain().zip(link.segment.present()) else {
-            return self.attempt_at_length(request, self.shared.lock_patience);
+            return self.attempt_at_length(request);
         };
         let raw = member.clock.correct(read);
         if link.segment.expects_refusal(raw) {
             return match link.refuse_again(ask, &member, raw) {
                 Some(refusal) => Err(AcquireError::Refused(refusal)),
-                None => self.attempt_unlocked(request, raw, self.shared.lock_patience),
+                None => self.attempt_unlocked(request, raw),
             };
         }
         if link.segment.rules() != 1 || ask.cost[0] != 1 {
-            return self.attempt_many(request, raw, self.shared.lock_patience);
+            return self.attempt_many(request, raw);
         }
         match link.grant_at_once(ask, &member, raw) {
             Some(grant) => Ok(grant),
             // Probably refused; why and until when is said there, so that this way stays short.
-            None => self.attempt_unlocked(request, raw, self.shared.lock_patience),
+            None => self.attempt_unlocked(request, raw),
         }
     }
 
     /// After a refusal that is not over yet, the next will probably be one too. Apart, so that neither way makes the
     /// other longer.
     #[inline(never)]
-    fn attempt_unlocked(
-        &self,
-        request: &Request<'_>,
-        raw: u64,
-        patience: u64,
-    ) -> Result<Grant<'_>, AcquireError> {
+    fn attempt_unlocked(&self, request: &Request<'_>, raw: u64) -> Result<Grant<'_>, AcquireError> {
         let link = self.newest();
         let asked = request.plain().zip(link.segment.present());
         match asked.and_then(|(ask, member)| link.refuse_at_once(ask, &member, raw)) {
             Some(refusal) => Err(AcquireError::Refused(refusal)),
-            None => self.attempt_many(request, raw, patience),
+            None => self.attempt_many(request, raw),
         }
     }
 
     /// Any number of rules, if nothing is in the way.
     #[inline(never)]
-    fn attempt_many(
-        &self,
-        request: &Request<'_>,
-        raw: u64,
-        patience: u64,
-    ) -> Result<Grant<'_>, AcquireError> {
+    fn attempt_many(&self, request: &Request<'_>, raw: u64) -> Result<Grant<'_>, AcquireError> {
         let link = self.newest();
         let asked = request.plain().zip(link.segment.present());
         let decided = asked.and_then(|(ask, member)| link.decide_at_once(ask, &member, raw));
         match decided {
             Some(decided) => decided,
-            None => self.attempt_at_length(request, patience),
+            None => self.attempt_at_length(request),
         }
     }
 
     #[inline(never)]
-    fn attempt_at_length(&self, request: &Request<'_>, patience: u64) -> Result<Grant<'_>, AcquireError> {
-        let patience = Duration::from_nanos(patience);
-        self.follow(|link| match link.decide(request, patience) {
+    fn attempt_at_length(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
+        let longest = self.shared.bounds.lock;
+        let patience = request
+            .patience(SystemTime::now)
+            .map_or(longest, |left| wait::at_least_a_moment(left).min(longest));
+        let deadline = Deadline::within(patience);
+        let decided = self.follow(|link| match link.decide(request, &deadline) {
             Err(AcquireError::Failed(error)) => Err(*error),
             decided => Ok(decided),
-        })?
+        });
+        match decided {
+            Err(Error::Busy { stopped: false, .. }) => Err(self.newest().refuse_busy()),
+            decided => decided?,
+        }
+    }
+
+    /// Does something as an operator, for a handle that has no slot of its own. `None` if there is no slot to be had.
+    fn as_operator<R>(&self, work: impl FnOnce(&Segment) -> Result<R, Error>) -> Result<Option<R>, Error> {
+        let Shared { name, directory, bounds, .. } = &*self.shared;
+        match builder::open_once(directory, name, bounds.as_operator()) {
+            Ok(Some(segment)) => work(&segment).map(Some),
+            Ok(None) | Err(Error::SlotsFull { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Does something with the segment, and with its successor if it turns out to be deleted or replaced.
@@ -403,11 +428,16 @@ impl Limiter {
                 Err(Error::Unsettled { .. }) => {
                     // Where a thousand threads wait, each would attach, and most would find no slot or no lock.
                     let has_moved = || !std::ptr::eq(link, self.newest());
-                    link.segment.one_for_all(has_moved, || {
+                    let moved = link.segment.one_for_all(has_moved, || {
                         let Shared { name, directory, bounds, makes, .. } = &*self.shared;
-                        link.succeed(builder::successor(directory, name, *bounds, &link.segment, *makes)?);
+                        let successor = builder::successor(directory, name, *bounds, &link.segment, *makes)?;
+                        self.shared.chain.succeed(link, successor);
                         Ok(())
-                    })?;
+                    });
+                    // Another thread may have done it meanwhile, and let go of the old one.
+                    if !has_moved() {
+                        moved?;
+                    }
                     link = self.newest();
                 }
                 done => return done,

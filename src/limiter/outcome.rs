@@ -13,10 +13,11 @@ use crate::kernel::pace::Observation;
 use crate::kernel::policy::PolicyWords;
 use crate::kernel::queue::{self, Marked, Ring};
 use crate::kernel::random::Random;
-use crate::kernel::sheet::{GateNote, Health, Recent, SheetMemory, SheetView, Transition};
+use crate::kernel::sheet::{GateNote, Health, Known, Recent, SheetMemory, SheetView, Transition};
 use crate::kernel::state::View;
 use crate::kernel::{Nanos, Priority, Ticket, Time};
 use crate::segment::layout::{slot, slot_base};
+use crate::segment::lock::Deadline;
 use crate::segment::{Member, Tx};
 use crate::sys;
 use std::fmt;
@@ -277,7 +278,13 @@ impl Link {
             Err(error) if matches!(*error, Error::Unsettled { .. }) => {
                 let Some(shared) = self.home.upgrade() else { return Err(*error) };
                 let priority = outcome.priority.unwrap_or(priority_of(ticket));
-                Limiter { shared }.record(&Outcome { actual: &[], ..outcome.priority(priority) })
+                let recorded =
+                    Limiter { shared }.record(&Outcome { actual: &[], ..outcome.priority(priority) })?;
+                // Not earlier: a grant that could not be recorded is still to be released.
+                if self.segment.is_present(badge) {
+                    self.segment.returned_too_late(ticket.permit.total);
+                }
+                Ok(recorded)
             }
             recorded => Ok(recorded?),
         }
@@ -320,33 +327,33 @@ impl Link {
         outcome: &Outcome<'_>,
     ) -> Result<Recorded, Box<Error>> {
         let segment = &self.segment;
-        let member = segment.member()?;
+        let deadline = segment.deadline();
+        let member = segment.member_within(&deadline)?;
         // After a fork the permit is the parent's; what the child has seen of the server counts all the same, and when the
         // call was granted is known (R140).
         let ticket = grant.filter(|(badge, _)| segment.is_present(*badge)).map(|(_, ticket)| ticket);
         let (wall, readings) = self.readings(outcome.headers)?;
         let report = outcome.report(self, ticket, grant.map(|(_, ticket)| ticket), wall)?;
-        let (verdict, wait, ring, news, scene) =
-            segment.transact(&member, segment.bounds().lock, |tx, now| {
-                let before = tx.health();
-                let verdict = decide::record(tx, member.slot, ticket, &report, now);
-                let wait = verdict.advice.wait(Random::new(now.0 ^ member.badge.rotate_left(32)).bits());
-                ledger::ended(tx, outcome.end.code().number());
-                if wait > Nanos(0) {
-                    ledger::change(tx, |ledger| ledger.sleeps(wait));
-                }
-                if verdict.closed_gate {
-                    note_gate(tx, &member, now);
-                }
-                if !readings.is_empty() {
-                    decide::observe(tx, |name| find(&readings, name), now);
-                }
-                let ring = self.rings_for(tx, &member, &before);
-                let news = Recent::since(tx, before.transitions);
-                let scene = events::scene_of(tx, report.class, now);
-                segment.commit(tx).map(|()| (verdict, wait, ring, news, scene))
-            })??;
-        self.tell(&member, ring);
+        let (verdict, wait, ring, news, scene) = segment.transact(&member, &deadline, |tx, now| {
+            let (known, before) = (Known::of(tx), tx.health());
+            let verdict = decide::record(tx, member.slot, ticket, &report, now);
+            let wait = verdict.advice.wait(Random::new(now.0 ^ member.badge.rotate_left(32)).bits());
+            ledger::ended(tx, outcome.end.code().number());
+            if wait > Nanos(0) {
+                ledger::change(tx, |ledger| ledger.sleeps(wait));
+            }
+            if verdict.closed_gate {
+                note_gate(tx, &member, now);
+            }
+            if !readings.is_empty() {
+                decide::observe(tx, |name| find(&readings, name), now);
+            }
+            let ring = self.rings_for(tx, &member, &before);
+            let news = Recent::since(tx, known);
+            let scene = events::scene_of(tx, report.class, now);
+            segment.commit(tx).map(|()| (verdict, wait, ring, news, scene))
+        })??;
+        self.tell(&member, ring, &deadline);
         if let Some(scene) = scene {
             events::backoff(self.name(), outcome.end.code(), &verdict, wait, &scene);
         }
@@ -381,9 +388,9 @@ impl Link {
         }
     }
 
-    pub(super) fn tell(&self, member: &Member, news: News) {
+    pub(super) fn tell(&self, member: &Member, news: News, deadline: &Deadline) {
         match news {
-            News::Ring(ring) => self.segment.ring(member, ring),
+            News::Ring(ring) => self.segment.ring_within(member, ring, deadline),
             News::Some(places) => self.segment.ring_all(places),
         }
     }

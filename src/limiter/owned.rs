@@ -18,8 +18,8 @@ const NOBODY: u64 = u64::MAX;
 pub struct OwnedGrant {
     /// Always there: whoever made this had borrowed it.
     home: Option<Arc<Shared>>,
-    /// Which segment of the limiter, counted from its first: a replaced one stays until the handle goes.
-    depth: usize,
+    /// Which segment of the limiter: a replaced one stays until the handle goes.
+    number: usize,
     badge: u64,
     ticket: Ticket,
     /// Released, cancelled or recorded.
@@ -29,8 +29,7 @@ pub struct OwnedGrant {
 impl OwnedGrant {
     pub(super) fn new(link: &Link, badge: u64, ticket: Ticket) -> OwnedGrant {
         let home = link.home.upgrade();
-        let depth = home.as_ref().map_or(0, |home| home.first.depth_of(link));
-        OwnedGrant { home, depth, badge, ticket, done: false }
+        OwnedGrant { home, number: link.number, badge, ticket, done: false }
     }
 
     /// The call is over: gives the permit back. Dropping does the same but cannot report a failure.
@@ -91,7 +90,7 @@ impl OwnedGrant {
     }
 
     pub(super) fn link(&self) -> Option<&Link> {
-        self.home.as_ref()?.first.at_depth(self.depth)
+        self.home.as_ref()?.chain.at(self.number)
     }
 
     /// Ends it, unless it is over already, or that fails.

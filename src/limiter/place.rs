@@ -25,6 +25,8 @@ pub struct DirectoryFacts {
     pub storage: Storage,
     /// Why a better directory was passed over, for people.
     pub note: Option<String>,
+    /// Why the usual default was not used, for people: its file system is not one for limiters.
+    pub fallback: Option<String>,
     directory: Directory,
 }
 
@@ -38,6 +40,8 @@ pub enum Storage {
     Memory,
     /// Other machines may see it. Holds its kind.
     Network(&'static str),
+    /// On this machine, but no limiter can be opened there: the file system loses locks. Holds its kind.
+    Lossy(&'static str),
 }
 
 impl Limiter {
@@ -56,17 +60,20 @@ impl Limiter {
             shared_with: directory.shared_with(),
             storage: match file_system {
                 FileSystem::Local => Storage::Disk,
+                FileSystem::Lossy(kind) => Storage::Lossy(kind),
                 FileSystem::Volatile => Storage::Memory,
                 FileSystem::Network(kind) => Storage::Network(kind),
             },
             note: directory.note.clone(),
+            fallback: directory.fallback.clone(),
             directory,
         })
     }
 }
 
 impl DirectoryFacts {
-    /// Tries with a file of its own whether memory can be shared there, and whether locks work. Leaves nothing behind.
+    /// Tries with a file of its own whether memory can be shared there, and whether a process that holds a liveness lock is
+    /// seen to live. Leaves nothing behind.
     pub fn try_out(&self) -> Result<(), Error> {
         self.directory.try_out()
     }

@@ -39,8 +39,8 @@ impl Builder {
     pub fn remove(self, force: bool) -> Result<Removal, Error> {
         let (name, directory) = self.place(false)?;
         let (mut opened, mut users, mut there) = (None, Vec::new(), true);
-        let removed =
-            create::remove(&directory, &name, || match open_once(&directory, &name, self.bounds) {
+        let removed = create::remove(&directory, &name, || {
+            match open_once(&directory, &name, self.bounds.as_operator()) {
                 Ok(Some(segment)) => {
                     let segment = opened.insert(segment);
                     let member = segment.member()?;
@@ -59,7 +59,8 @@ impl Builder {
                 Err(Error::Unsettled { .. }) => Ok(true),
                 Err(Error::Foreign { segment: true, .. } | Error::Damaged { .. }) if force => Ok(true),
                 Err(error) => Err(error),
-            })?;
+            }
+        })?;
         // Those who wait learn it now rather than by their own time.
         if let Some(segment) = opened.as_ref().filter(|_| removed) {
             segment.ring_all(segment.sleepers());

@@ -5,10 +5,11 @@ use super::condition::Condition;
 use super::events;
 use super::link::Link;
 use super::outcome::Code;
+use super::pause::PauseSnapshot;
 use crate::error::Error;
 use crate::kernel::ledger::{self, Ledger};
 use crate::kernel::rule::{self, At, When};
-use crate::kernel::sheet::{Recent, SheetView};
+use crate::kernel::sheet::{Known, Recent, SheetView};
 use crate::kernel::state::View;
 use crate::kernel::{Policy, Priority, Time, decide, queue};
 use crate::segment::slots::{self, Participant};
@@ -39,6 +40,8 @@ pub struct Snapshot {
     pub participants: Vec<ParticipantSnapshot>,
     /// Who waits, in the order in which they will be served.
     pub queue: Vec<WaiterSnapshot>,
+    /// The pause that is on, if an operator has paused the limiter (R148).
+    pub paused: Option<PauseSnapshot>,
     /// How the server is doing: breaker, gate, outcomes, pace.
     pub condition: Condition,
     /// What was counted since the limiter was made, by all who ever used it.
@@ -146,21 +149,21 @@ pub struct WaiterSnapshot {
 impl Snapshot {
     pub(super) fn take(limiter: &Limiter, link: &Link) -> Result<Snapshot, Error> {
         let segment = &link.segment;
-        let member = segment.member()?;
-        segment.confirm(&member)?;
+        let clock = segment.clock()?;
+        segment.confirm(&clock)?;
         // What is shown should not be what was due to end a while ago.
-        if !segment.look(|view| decide::is_settled(view, segment.now(&member)))? {
-            let news = segment.transact(&member, segment.bounds().lock, |tx, now| {
-                let known = tx.health().transitions;
-                decide::tick(tx, now);
-                let news = Recent::since(tx, known);
-                segment.commit(tx).map(|()| news)
-            })??;
-            events::transitions(link.name(), &news);
+        if !segment.look(|view| decide::is_settled(view, segment.now_by(&clock)))? {
+            let news = match segment.is_observed() {
+                true => limiter.as_operator(tick)?,
+                false => Some(tick(segment)?),
+            };
+            if let Some(news) = news {
+                events::news(link.name(), &news);
+            }
         }
         let policy = segment.policy()?;
-        let looked_at = segment.now(&member);
-        let (core, left, queue, condition, counts) = segment.look(|view| {
+        let looked_at = segment.now_by(&clock);
+        let (core, left, queue, condition, paused, counts) = segment.look(|view| {
             let now = looked_at.max(view.core().latest);
             let left = |i| {
                 let (at, state) = (At::of(view, i, now), view.rule(i));
@@ -170,13 +173,15 @@ impl Snapshot {
                     When::Now | When::Never => None,
                 };
                 let capacity = policy.rules().get(i).map_or(0, |rule| rule.burst);
-                (left, when(left[0].saturating_add(1)), when(capacity))
+                let full = if at.terms.overdraft() == 0 { when(capacity) } else { None };
+                (left, when(left[0].saturating_add(1)), full)
             };
             let left: Vec<_> = (0..view.general().rules).map(left).collect();
             let queue = if view.waiting().is_empty() { Vec::new() } else { queue::in_order(view, looked_at) };
             // In the same moment: who leaves meanwhile would be missing in both, or counted twice.
             let counts = counts(ledger::ledger(view), slots::all(segment.words()), codes(view));
-            (view.core(), left, queue, Condition::of(view, now), counts)
+            let paused = PauseSnapshot::current(view, now);
+            (view.core(), left, queue, Condition::of(view, now), paused, counts)
         })?;
         let condition =
             Condition { state_for: condition.state_for.min(age_of_first(&condition, segment)), ..condition };
@@ -239,6 +244,7 @@ impl Snapshot {
                 })
                 .collect(),
             queue,
+            paused,
             condition,
             counts,
             resets: segment.words().load(layout::RESETS),
@@ -253,6 +259,18 @@ impl Snapshot {
         };
         self.rules.iter().map(left).min()
     }
+}
+
+/// Lets timers act that are due.
+fn tick(segment: &Segment) -> Result<Recent, Error> {
+    let deadline = segment.deadline();
+    let member = segment.member_within(&deadline)?;
+    Ok(segment.transact(&member, &deadline, |tx, now| {
+        let known = Known::of(tx);
+        decide::tick(tx, now);
+        let news = Recent::since(tx, known);
+        segment.commit(tx).map(|()| news)
+    })??)
 }
 
 /// What those who have left counted, and those who have not.

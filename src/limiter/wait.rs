@@ -8,9 +8,10 @@ use super::link::Link;
 use super::request::Request;
 use crate::error::Error;
 use crate::kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
-use crate::kernel::sheet::{Recent, SheetView};
+use crate::kernel::sheet::{Known, Recent};
 use crate::kernel::{Ask, Reason, Time};
 use crate::segment::layout::{CLOCK_OFFSET, slot};
+use crate::segment::lock::Deadline;
 use crate::segment::{Member, slots};
 use std::time::{Duration, SystemTime};
 
@@ -37,6 +38,17 @@ pub(super) enum Step<'l> {
     Done(Grant<'l>),
     /// Not yet: sleep for `limit`, or until the bell of `place` in `link` shows something else than `heard`.
     Sleep { link: &'l Link, place: usize, heard: u32, limit: Duration },
+    /// The lock of the segment was not free: step again.
+    Again,
+}
+
+/// When to step again where the lock was not free.
+pub(super) const SOON: Duration = Duration::from_millis(1);
+
+/// For how long a call waits for the lock that has `left` until its deadline. A call without any time waits for a holder
+/// that is merely busy all the same: as a rule it is then told, and leaves the queue.
+pub(super) fn at_least_a_moment(left: Duration) -> Duration {
+    left.max(Duration::from_nanos(queue::GRACE.0))
 }
 
 impl<'l, 'r> Waiter<'l, 'r> {
@@ -82,25 +94,43 @@ impl<'l, 'r> Waiter<'l, 'r> {
                 Err(AcquireError::Failed(error)) if matches!(*error, Error::Unsettled { .. }) => {
                     // What waited in a segment that is gone is gone with it.
                     self.place = None;
-                    limiter.follow(|link| link.segment.confirm(&link.segment.member()?))?;
+                    limiter.follow(|link| link.segment.confirm(&link.segment.member()?.clock))?;
                 }
-                stepped => return stepped,
+                stepped => return self.unless_busy(stepped),
             }
         }
-        self.step_in(limiter.newest())
+        let stepped = self.step_in(limiter.newest());
+        self.unless_busy(stepped)
+    }
+
+    /// Who finds the lock in use goes on waiting for it while there is time, and is refused then.
+    fn unless_busy(&self, stepped: Result<Step<'l>, AcquireError>) -> Result<Step<'l>, AcquireError> {
+        match stepped {
+            Err(AcquireError::Failed(error)) if matches!(*error, Error::Busy { stopped: false, .. }) => {
+                let link = self.limiter.newest();
+                let is_over = |member: Member| self.deadline.is_some_and(|at| member.clock.now() >= at);
+                if link.segment.present().is_none_or(is_over) {
+                    Err(link.refuse_busy())
+                } else {
+                    Ok(Step::Again)
+                }
+            }
+            stepped => stepped,
+        }
     }
 
     fn step_in(&mut self, link: &'l Link) -> Result<Step<'l>, AcquireError> {
         let segment = &link.segment;
         // Each time: a limiter that replaced the one before may count other units.
         let ask = link.ask(self.request)?;
-        let member = segment.member()?;
+        let deadline = self.lock_deadline(segment.present().as_ref());
+        let member = segment.member_within(&deadline)?;
         // After a fork, or in another segment: whoever waits there is somebody else.
         if self.place.as_ref().is_some_and(|at| !std::ptr::eq(at.link, link) || at.badge != member.badge) {
             self.place = None;
         }
         loop {
-            let (outcome, heard) = self.look(link, &ask, &member)?;
+            let (outcome, heard) = self.look(link, &ask, &member, &deadline)?;
             match outcome {
                 Outcome::Granted(ticket) => {
                     self.place = None;
@@ -110,9 +140,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
                 Outcome::Refused(refusal) => {
                     self.place = None;
                     // It may be full of the dead.
-                    if refusal.reason == Reason::QueueFull
-                        && link.look_for_dead(&member, self.lock_patience(&member))?
-                    {
+                    if refusal.reason == Reason::QueueFull && link.look_for_dead(&member, &deadline)? {
                         continue;
                     }
                     slots::tally(segment.words(), member.slot, slot::REFUSED);
@@ -124,7 +152,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
                 Outcome::Waiting(wait) => {
                     self.place = Some(Place { link, badge: member.badge, wait });
                     let looked_at = segment.now(&member);
-                    if wait.doubts && link.look_for_dead(&member, self.lock_patience(&member))? {
+                    if wait.doubts && link.look_for_dead(&member, &deadline)? {
                         continue;
                     }
                     let limit = Duration::from_nanos(wait.until.since(looked_at).0);
@@ -135,48 +163,55 @@ impl<'l, 'r> Waiter<'l, 'r> {
     }
 
     /// One transaction. What the bell says is read in it.
-    fn look(&self, link: &'l Link, ask: &Ask, member: &Member) -> Result<(Outcome, u32), AcquireError> {
+    fn look(
+        &self,
+        link: &'l Link,
+        ask: &Ask,
+        member: &Member,
+        deadline: &Deadline,
+    ) -> Result<(Outcome, u32), AcquireError> {
         let segment = &link.segment;
         let waits = self.place.as_ref().map(|place| place.wait);
-        let (outcome, ring, heard, news) =
-            segment.transact(member, self.lock_patience(member), |tx, now| {
-                let known = tx.health().transitions;
-                let (outcome, ring) = match waits {
-                    Some(wait) => {
-                        slots::tally(segment.words(), member.slot, slot::LOOKED);
-                        queue::look(tx, member.badge, &wait, now)
-                    }
-                    None => {
-                        // After a reboot with a wall clock that went back the limiter's clock is behind the machine's.
-                        let offset = tx.load(CLOCK_OFFSET).cast_signed();
-                        let deadline =
-                            self.deadline.map_or(u64::MAX, |raw| raw.saturating_add_signed(offset));
-                        let newcomer = Newcomer {
-                            owner: member.badge,
-                            group: Group::key(self.limiter.shared.group, member.badge),
-                            ask: *ask,
-                            deadline: Time(deadline),
-                            can_be_rung: self.can_be_rung,
-                        };
-                        queue::enter(tx, &newcomer, now)
-                    }
-                };
-                let heard = match outcome {
-                    Outcome::Waiting(wait) => segment.hear(wait.place),
-                    _ => 0,
-                };
-                let news = Recent::since(tx, known);
-                segment.commit(tx).map(|()| (outcome, ring, heard, news))
-            })??;
-        segment.ring(member, ring);
-        events::transitions(link.name(), &news);
+        let (outcome, ring, heard, news) = segment.transact(member, deadline, |tx, now| {
+            let known = Known::of(tx);
+            let (outcome, ring) = match waits {
+                Some(wait) => {
+                    slots::tally(segment.words(), member.slot, slot::LOOKED);
+                    queue::look(tx, member.badge, &wait, now)
+                }
+                None => {
+                    // After a reboot with a wall clock that went back the limiter's clock is behind the machine's.
+                    let offset = tx.load(CLOCK_OFFSET).cast_signed();
+                    let deadline = self.deadline.map_or(u64::MAX, |raw| raw.saturating_add_signed(offset));
+                    let newcomer = Newcomer {
+                        owner: member.badge,
+                        group: Group::key(self.limiter.shared.group, member.badge),
+                        ask: *ask,
+                        deadline: Time(deadline),
+                        can_be_rung: self.can_be_rung,
+                    };
+                    queue::enter(tx, &newcomer, now)
+                }
+            };
+            let heard = match outcome {
+                Outcome::Waiting(wait) => segment.hear(wait.place),
+                _ => 0,
+            };
+            let news = Recent::since(tx, known);
+            segment.commit(tx).map(|()| (outcome, ring, heard, news))
+        })??;
+        segment.ring_within(member, ring, deadline);
+        events::news(link.name(), &news);
         Ok((outcome, heard))
     }
 
-    fn lock_patience(&self, member: &Member) -> Duration {
-        let left = self.deadline.map_or(u64::MAX, |deadline| deadline.saturating_sub(member.clock.now()));
-        // Also who has no time left waits for a holder that is merely busy: it must be told, and leave, as a rule.
-        Duration::from_nanos(left.max(queue::GRACE.0).min(self.limiter.shared.lock_patience))
+    /// How long one step may wait for the lock: until the call's deadline, but not longer than any call.
+    fn lock_deadline(&self, member: Option<&Member>) -> Deadline {
+        let longest = self.limiter.shared.bounds.lock;
+        let left = self.deadline.zip(member).map(|(at, member)| at.saturating_sub(member.clock.now()));
+        Deadline::within(
+            left.map_or(longest, |left| at_least_a_moment(Duration::from_nanos(left)).min(longest)),
+        )
     }
 }
 
@@ -186,11 +221,12 @@ impl Drop for Waiter<'_, '_> {
         let segment = &link.segment;
         // After a fork it is the parent's place.
         let Some(member) = segment.present().filter(|member| member.badge == badge) else { return };
-        let left = segment.transact(&member, self.lock_patience(&member), |tx, now| {
+        let deadline = self.lock_deadline(Some(&member));
+        let left = segment.transact(&member, &deadline, |tx, now| {
             let ring = queue::leave(tx, badge, &wait, now);
             segment.commit(tx).map(|()| ring)
         });
         // Who cannot leave now is passed over, and found when its deadline is over or this process ends.
-        segment.ring(&member, left.ok().and_then(Result::ok).unwrap_or(Ring::Nobody));
+        segment.ring_within(&member, left.ok().and_then(Result::ok).unwrap_or(Ring::Nobody), &deadline);
     }
 }

@@ -22,7 +22,7 @@ pub struct Waiting {
 /// A [`Place`] that borrows nothing.
 #[derive(Debug)]
 struct Stand {
-    depth: usize,
+    number: usize,
     badge: u64,
     wait: Wait,
 }
@@ -78,21 +78,19 @@ impl Waiting {
         }
         let mut waiter = self.waiter(&limiter, &request);
         let step = waiter.step()?;
-        self.place = waiter.take_place().map(|Place { link, badge, wait }| Stand {
-            depth: limiter.shared.first.depth_of(link),
-            badge,
-            wait,
-        });
+        self.place =
+            waiter.take_place().map(|Place { link, badge, wait }| Stand { number: link.number, badge, wait });
         Ok(match step {
             wait::Step::Done(grant) => Step::Granted(grant.into_owned()),
             wait::Step::Sleep { limit, .. } => Step::Sleep(self, limit),
+            wait::Step::Again => Step::Sleep(self, wait::SOON),
         })
     }
 
     /// The borrowing form of this; it takes the place along.
     fn waiter<'l, 'r>(&mut self, limiter: &'l Limiter, request: &'r Request<'r>) -> Waiter<'l, 'r> {
-        let place = self.place.take().and_then(|Stand { depth, badge, wait }| {
-            Some(Place { link: limiter.shared.first.at_depth(depth)?, badge, wait })
+        let place = self.place.take().and_then(|Stand { number, badge, wait }| {
+            Some(Place { link: limiter.shared.chain.at(number)?, badge, wait })
         });
         Waiter::resumed(limiter, request, self.deadline, place)
     }

@@ -1,15 +1,16 @@
 //! A segment as one process uses it: its place among the participants, and its transactions.
 
 use super::backing::Backing;
-use super::bounds::Bounds;
-use super::create::Seed;
+use super::bounds::{Bounds, Role};
+use super::grave::Grave;
 use super::join::{Member, presence};
 use super::journal::{self, Begun, Found, Transaction};
 use super::layout;
-use super::lock::{self, Claim, StillHeld};
+use super::lock::{self, Claim, Deadline};
 use super::memory::Reader;
 use super::recover::{self, Verified};
 use super::slots;
+use super::wall;
 use super::words::Words;
 use crate::error::Error;
 use crate::kernel::policy::Policy;
@@ -34,17 +35,22 @@ pub struct Segment {
     /// `bounds.place` and `bounds.reap` in nanoseconds, ready for the fast path.
     place_bound: u64,
     pub(super) reap_bound: u64,
+    pub(super) grave: Grave,
 }
 
 impl Segment {
-    /// Takes a verified segment and becomes a participant.
+    /// Takes a verified segment and becomes a participant, or an observer.
     pub fn attach(verified: Verified, bounds: Bounds) -> Result<Segment, Error> {
-        let Verified { words, backing } = verified;
+        let Verified { words, backing, file } = verified;
         let presence = ForkWords::new().map_err(Error::io("prepare memory for", backing.path()))?;
         let nanos = |bound: Duration| u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
         let (place_bound, reap_bound) = (nanos(bounds.place), nanos(bounds.reap));
-        let segment = Segment { words, backing, presence, bounds, place_bound, reap_bound };
-        segment.member()?;
+        let segment =
+            Segment { words, backing, presence, bounds, place_bound, reap_bound, grave: Grave::default() };
+        match bounds.role {
+            Role::Observer => segment.observe(&file)?,
+            _ => drop(segment.join(&segment.deadline(), Some(file))?),
+        }
         Ok(segment)
     }
 
@@ -63,77 +69,12 @@ impl Segment {
         match journal::read(&self.words, recover::policy) {
             Some(policy) => policy.map_err(|problem| self.damaged(problem)),
             None => {
-                let member = self.member()?;
-                let policy = self.transact(&member, self.bounds.lock, |tx, _| recover::policy(tx.words()))?;
+                let deadline = self.deadline();
+                let member = self.member_within(&deadline)?;
+                let policy = self.transact(&member, &deadline, |tx, _| recover::policy(tx.words()))?;
                 policy.map_err(|problem| self.damaged(problem))
             }
         }
-    }
-
-    /// The bounds it was opened with.
-    pub fn bounds(&self) -> &Bounds {
-        &self.bounds
-    }
-
-    /// Marks it as replaced: whoever uses it opens it again by name. Those who wait are rung when there is something to
-    /// open.
-    pub fn retire(&self) -> Result<(), Error> {
-        let member = self.member()?;
-        self.transact(&member, self.bounds.lock, |tx, _| {
-            tx.write(layout::RETIRED, layout::REPLACED);
-            self.commit(tx)
-        })??;
-        Ok(())
-    }
-
-    /// Marks a deleted segment, so that all who still use it notice at their next call, and nothing is granted from it
-    /// beside its successor. Where that cannot be done they notice by themselves, within a second.
-    pub fn hand_over(&self) {
-        // The name may be out of reach for this process alone (another root directory): no reason to stop the others.
-        let Some(member) = self.present().filter(|_| self.words.are_deleted()) else { return };
-        let begun =
-            Transaction::begin(&self.words, &self.backing, member.slot, Claim::Participant, self.bounds.lock);
-        if let Ok(Begun { mut tx, .. }) = begun
-            && tx.load(layout::RETIRED) == 0
-        {
-            tx.write(layout::RETIRED, layout::HANDED_OVER);
-            // Not committed is undone, and as good as not tried.
-            let _ = tx.commit();
-        }
-    }
-
-    /// What a segment needs that goes on where this one was deleted or retired.
-    pub fn seed(&self) -> Result<Seed, Error> {
-        let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
-        let seed = Seed::after(&self.words, clock).map_err(|problem| self.damaged(problem))?;
-        // Who replaces a limiter wants it to start afresh.
-        let replaced = self.words.load(layout::RETIRED) == layout::REPLACED;
-        Ok(if replaced { Seed::fresh(seed.policy) } else { seed })
-    }
-
-    /// Marks it as removed, if `may` says so of the others who are attached: whoever still uses it is told that there is
-    /// no such limiter. Says whether it was marked.
-    pub fn retire_for_good(&self, may: impl Fn() -> Result<bool, Error>) -> Result<bool, Error> {
-        let member = self.member()?;
-        self.transact(&member, self.bounds.lock, |tx, _| {
-            // Under the lock nobody can become a participant.
-            let marked = may()?;
-            if marked {
-                tx.write(layout::RETIRED, layout::REMOVED);
-                self.commit(tx)?;
-            }
-            Ok(marked)
-        })?
-    }
-
-    /// Whether it was removed, and is not to come back by itself.
-    pub fn is_removed(&self) -> bool {
-        self.words.load(layout::RETIRED) == layout::REMOVED
-    }
-
-    /// Whether it was replaced or removed on purpose.
-    pub fn is_retired(&self) -> bool {
-        self.words.load(layout::RETIRED) != 0
     }
 
     /// This process's place; a new process (after a fork) gets one here.
@@ -141,7 +82,15 @@ impl Segment {
     pub fn member(&self) -> Result<Member, Box<Error>> {
         match self.present() {
             Some(member) => Ok(member),
-            None => self.join().map_err(Box::new),
+            None => self.join(&self.deadline(), None).map_err(Box::new),
+        }
+    }
+
+    /// [`member`](Self::member) for a call that goes on after it, and may wait for all of it as long as `deadline` says.
+    pub fn member_within(&self, deadline: &Deadline) -> Result<Member, Box<Error>> {
+        match self.present() {
+            Some(member) => Ok(member),
+            None => self.join(deadline, None).map_err(Box::new),
         }
     }
 
@@ -170,12 +119,12 @@ impl Segment {
     pub fn transact<R>(
         &self,
         member: &Member,
-        patience: Duration,
+        deadline: &Deadline,
         work: impl Fn(&mut Tx<'_>, Time) -> R,
     ) -> Result<R, Box<Error>> {
         match self.begin_at_once(member, member.clock.now()) {
             Some((mut tx, now)) => Ok(work(&mut tx, now)),
-            None => self.transact_slowly(member, Claim::Participant, patience, &work),
+            None => self.transact_slowly(member, Claim::Participant, deadline, &work),
         }
     }
 
@@ -191,7 +140,11 @@ impl Segment {
             lock::try_acquire(&self.words, member.slot).or_else(|| lock::spin(&self.words, member.slot))?;
         let tx = Transaction::under(&self.words, &self.backing, key);
         let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
-        if tx.is_whole() && tx.load(layout::RETIRED) == 0 && recover::is_sane(&tx, Found::Whole, now) {
+        if tx.is_whole()
+            && tx.load(layout::RETIRED) == layout::LIVE
+            && recover::is_sane(&tx, Found::Whole, now)
+            && slots::are_counted(&tx, member.slot)
+        {
             Some((tx, now))
         } else {
             None
@@ -255,7 +208,7 @@ impl Segment {
     pub fn look_at_once<R>(&self, raw: u64, look: impl Fn(&Reader<'_>, Time) -> R) -> Option<R> {
         journal::read_once(self.words.cells(), |cells| {
             let now = Time(raw.wrapping_add(cells.load(layout::CLOCK_OFFSET)));
-            (cells.load(layout::RETIRED) == 0).then(|| look(&Reader(cells), now))
+            (cells.load(layout::RETIRED) == layout::LIVE).then(|| look(&Reader(cells), now))
         })?
     }
 
@@ -264,17 +217,18 @@ impl Segment {
     pub fn transact_untimed<R>(
         &self,
         member: &Member,
+        deadline: &Deadline,
         work: impl Fn(&mut Tx<'_>) -> R,
     ) -> Result<R, Box<Error>> {
         if let Some(key) =
             lock::try_acquire(&self.words, member.slot).or_else(|| lock::spin(&self.words, member.slot))
         {
             let mut tx = Transaction::under(&self.words, &self.backing, key);
-            if tx.is_whole() && tx.load(layout::RETIRED) == 0 {
+            if tx.is_whole() && tx.load(layout::RETIRED) == layout::LIVE {
                 return Ok(work(&mut tx));
             }
         }
-        self.transact_slowly(member, Claim::Participant, self.bounds.lock, &|tx: &mut Tx<'_>, _| work(tx))
+        self.transact_slowly(member, Claim::Participant, deadline, &|tx: &mut Tx<'_>, _| work(tx))
     }
 
     /// Waits for the lock, and puts right whatever is found wrong.
@@ -284,7 +238,7 @@ impl Segment {
         &self,
         member: &Member,
         claim: Claim,
-        patience: Duration,
+        deadline: &Deadline,
         work: &impl Fn(&mut Tx<'_>, Time) -> R,
     ) -> Result<R, Box<Error>> {
         let raw = member.clock.now();
@@ -294,25 +248,30 @@ impl Segment {
         }
         let mut mended = false;
         loop {
-            let begun = Transaction::begin(&self.words, &self.backing, member.slot, claim, patience);
-            let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held, patience))?;
-            let now = Time(member.clock.now().wrapping_add(tx.load(layout::CLOCK_OFFSET)));
-            if tx.load(layout::RETIRED) != 0 {
+            let begun = Transaction::begin(&self.words, &self.backing, member.slot, claim, deadline);
+            let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held))?;
+            let mark = tx.load(layout::RETIRED);
+            if layout::is_retired(mark) {
                 return Err(self.gone().into());
             }
-            let sane = recover::is_sane(&tx, found, now);
+            let now = wall::revive(&mut tx, member.clock.now(), sys::wall_now());
+            // Its pulse is kept until the transaction has ended.
+            let (robbed, _pulse) = robbed.map_or((None, None), |(dead, pulse)| (Some(dead), Some(pulse)));
+            let died = robbed.is_some() || found != Found::Whole;
+            if let Some(dead) = robbed {
+                slots::leave(&mut tx, dead);
+            }
+            let sane =
+                mended || mark == layout::LIVE && self.is_sane(member, &tx, found, now, place_due, died)?;
             // Once: where somebody scribbles on and on, decisions are made on what there is.
             if mended || (robbed.is_none() && sane) {
-                if place_due && recover::set_calendar(&mut tx, now, sys::wall_now()) {
+                if place_due && wall::follow_wall(&mut tx, now, sys::wall_now()) {
                     self.commit(&mut tx)?;
                 }
                 return Ok(work(&mut tx, now));
             }
             mended = true;
             let sleepers = self.sleepers();
-            if let Some((dead, _)) = robbed {
-                slots::leave(&mut tx, dead);
-            }
             if !sane {
                 recover::reset(&mut tx, now);
             }
@@ -324,6 +283,28 @@ impl Segment {
             // It may have died between a change and a ring, so whom it owed one is not known.
             self.ring_all(sleepers);
         }
+    }
+
+    /// Whether the state is what committed transactions can leave. The usual check is a few comparisons; all that decisions
+    /// read is checked against the policy when the place is `due`, once a second, and after a participant `died` in the
+    /// middle of something also what all the others hold.
+    fn is_sane(
+        &self,
+        member: &Member,
+        tx: &Tx<'_>,
+        found: Found,
+        now: Time,
+        due: bool,
+        died: bool,
+    ) -> Result<bool, Error> {
+        if !due && !died {
+            return Ok(recover::is_sane(tx, found, now) && slots::are_counted(tx, member.slot));
+        }
+        let policy = recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
+        Ok(match died {
+            true => recover::is_sound(tx, &policy, found, now),
+            false => recover::is_in_order(tx, &policy, found, now) && slots::are_all_counted(tx),
+        })
     }
 
     /// Tells whoever listens that a damaged state was given up. Not under the lock: listening may take time.
@@ -353,10 +334,11 @@ impl Segment {
     /// A look at one committed state without the lock; with it, where that fails.
     pub fn look<R>(&self, look: impl Fn(&Reader<'_>) -> R) -> Result<R, Error> {
         if let Some(seen) = journal::read(&self.words, |words| look(&Reader(words.cells()))) {
-            return Ok(seen);
+            return self.unless_buried(seen);
         }
-        let member = self.member()?;
-        Ok(self.transact(&member, self.bounds.lock, |tx, _| look(&Reader(tx.cells())))?)
+        let deadline = self.deadline();
+        let member = self.member_within(&deadline)?;
+        Ok(self.transact(&member, &deadline, |tx, _| look(&Reader(tx.cells())))?)
     }
 
     pub(super) fn reopen(&self) -> Result<std::fs::File, Error> {
@@ -367,8 +349,8 @@ impl Segment {
     }
 
     /// An error if the file is no longer in its place.
-    pub fn confirm(&self, member: &Member) -> Result<(), Error> {
-        if self.is_retired() { Err(self.gone()) } else { self.check_place(member.clock.now()) }
+    pub fn confirm(&self, clock: &Clock) -> Result<(), Error> {
+        if self.is_retired() { Err(self.gone()) } else { self.check_place(clock.now()) }
     }
 
     #[cold]
@@ -390,17 +372,6 @@ impl Segment {
     pub(super) fn gone(&self) -> Error {
         Error::Unsettled { path: self.path().to_owned() }
     }
-
-    #[cold]
-    pub(super) fn busy(&self, held: StillHeld, waited: Duration) -> Error {
-        let holder = slots::participant(&self.words, held.by);
-        Error::Busy {
-            path: self.path().to_owned(),
-            pid: holder.map_or(0, |p| p.pid),
-            program: holder.map_or_else(|| "unknown".into(), |p| program_name(&p.program)),
-            waited,
-        }
-    }
 }
 
 impl Drop for Segment {
@@ -408,10 +379,10 @@ impl Drop for Segment {
     /// here, where no other thread can be in a transaction under the slot that is given up.
     fn drop(&mut self) {
         let Some(member) = self.present() else { return };
-        let left = self.transact(&member, self.bounds.lock, |tx, now| {
+        let left = self.transact(&member, &self.deadline(), |tx, now| {
             slots::leave(tx, member.slot);
             let ring = queue::changed(tx, now);
-            recover::anchor(tx, now, sys::wall_now());
+            wall::settle_wall(tx, now, sys::wall_now());
             tx.commit().map_or(Ring::Nobody, |()| ring)
         });
         self.ring_last(left.unwrap_or(Ring::Nobody));
@@ -425,4 +396,4 @@ pub fn program_name(bytes: &[u8; 16]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

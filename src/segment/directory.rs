@@ -3,7 +3,6 @@
 use crate::error::Error;
 use crate::paths::{GATE, Place};
 use crate::sys::{self, Account, Distrust, FileFacts, FileSystem};
-use fs4::FileExt;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,6 +24,19 @@ pub struct Directory {
     chosen: bool,
     /// Why a better directory was passed over, for people.
     pub note: Option<String>,
+    /// Why the usual default was not used, for people: its file system is not one for limiters.
+    pub fallback: Option<String>,
+}
+
+/// What a process has that is let through the gate.
+#[derive(Debug)]
+pub struct Passage {
+    /// The directory.
+    pub(super) directory: File,
+    /// The gate, which it has locked.
+    pub(super) gate: File,
+    /// The path of the directory, for people.
+    pub(super) path: PathBuf,
 }
 
 /// What is allowed beyond the usual.
@@ -46,12 +58,28 @@ impl Directory {
 
     /// The same, with the note also where there is no usable directory: it may be the reason why.
     pub fn look(places: &[Place], allowed: Allowances) -> (Result<Directory, Error>, Option<String>) {
-        let mut note = None;
+        let (mut note, mut fallback) = (None, None);
         if let Some(missing) = sys::MISSING {
             return (Err(Error::Unsupported { missing }), note);
         }
-        let Some((last, better)) = places.split_last() else { return (Err(no_place()), note) };
-        for place in better {
+        for (index, place) in places.iter().enumerate() {
+            let is_last = index + 1 == places.len();
+            if !is_last
+                && !place.chosen
+                && let Some(problem) = unsuited(&place.path)
+            {
+                let problem = format!("directory {}: {problem}", place.path.display());
+                if place.made {
+                    fallback = Some(problem);
+                } else if place.path.exists() {
+                    note = Some(format!("{problem} (passed over)"));
+                }
+                continue;
+            }
+            if is_last || place.made {
+                let opened = Directory::open(place, allowed);
+                return (opened.map(|opened| Directory { fallback, ..opened }), note);
+            }
             match Directory::open(place, Allowances { make: false, ..allowed }) {
                 Ok(directory) if directory.open_to_me => return (Ok(directory), None),
                 Ok(_) => {
@@ -62,11 +90,13 @@ impl Directory {
                 Err(error) => note = Some(format!("{error} (passed over)")),
             }
         }
-        (Directory::open(last, allowed), note)
+        (Err(no_place()), note)
     }
 
     fn open(place: &Place, allowed: Allowances) -> Result<Directory, Error> {
         let path = std::path::absolute(&place.path).map_err(Error::io("find", &place.path))?;
+        // Without a slash or a dot at its end, which would make the system follow a link in the last place.
+        let path: PathBuf = path.components().collect();
         let handle = match sys::open_directory(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && allowed.make => {
                 make(&path)?;
@@ -82,7 +112,15 @@ impl Directory {
         }
         let (facts, shared_with) = examine(&path, &handle, place.chosen)?;
         let (owner, open_to_me) = (facts.access.owner(), facts.access.directory_is_open_to_me(shared_with));
-        Ok(Directory { path, shared_with, owner, open_to_me, chosen: place.chosen, note: None })
+        Ok(Directory {
+            path,
+            shared_with,
+            owner,
+            open_to_me,
+            chosen: place.chosen,
+            note: None,
+            fallback: None,
+        })
     }
 
     /// Its absolute path.
@@ -177,31 +215,73 @@ impl Directory {
     }
 
     /// Runs `work` while holding the gate, so that limiters are made and removed one at a time.
-    pub fn through_gate<R>(&self, work: impl FnOnce(&File) -> Result<R, Error>) -> Result<R, Error> {
-        let handle = self.handle()?;
+    pub fn through_gate<R>(&self, work: impl FnOnce(&Passage) -> Result<R, Error>) -> Result<R, Error> {
+        let directory = self.handle()?;
+        let gate = sys::open_or_create_at(&directory, GATE, self.shared_with)
+            .map_err(Error::io("open", self.path.join(GATE)))?;
+        self.pass(directory, gate, work)
+    }
+
+    /// The same, without creating the gate. Where there is none, no limiter is being made or removed: `work` does not run
+    /// and the answer is `None`.
+    pub fn through_existing_gate<R>(
+        &self,
+        work: impl FnOnce(&Passage) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        let directory = self.handle()?;
+        match sys::open_file_at(&directory, GATE) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => {
+                let gate = opened.map_err(Error::io("open", self.path.join(GATE)))?;
+                self.pass(directory, gate, work).map(Some)
+            }
+        }
+    }
+
+    fn pass<R>(
+        &self,
+        directory: File,
+        gate: File,
+        work: impl FnOnce(&Passage) -> Result<R, Error>,
+    ) -> Result<R, Error> {
         let path = self.path.join(GATE);
-        let gate =
-            sys::open_or_create_at(&handle, GATE, self.shared_with).map_err(Error::io("open", &path))?;
         self.check_file(&path, &sys::facts(&gate).map_err(Error::io("examine", &path))?)?;
         let patience = Instant::now() + GATE_PATIENCE;
-        while !try_lock(&gate).map_err(Error::io("lock", &path))? {
+        while !sys::try_lock_gate(&gate).map_err(Error::io("lock", &path))? {
             if Instant::now() >= patience {
                 return Err(Error::io("lock", &path)(io::ErrorKind::WouldBlock.into()));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        let result = work(&handle);
+        let passage = Passage { directory, gate, path: self.path.clone() };
+        let result = work(&passage);
         // Explicitly: a child forked meanwhile shares the lock and would keep it.
-        let _ = FileExt::unlock(&gate);
+        sys::unlock_gate(&passage.gate);
         result
     }
 }
 
-fn try_lock(gate: &File) -> io::Result<bool> {
-    match FileExt::try_lock(gate) {
-        Ok(()) => Ok(true),
-        Err(fs4::TryLockError::WouldBlock) => Ok(false),
-        Err(fs4::TryLockError::Error(error)) => Err(error),
+/// Why the file system of a default directory is not one for limiters, if it is not. Where the directory is missing, its
+/// parent's is looked at: the answer must be the same before and after it is made, so that all processes of a user agree.
+/// Whatever else is wrong with the directory is an error of [`Directory::open`].
+fn unsuited(path: &Path) -> Option<String> {
+    let handle = match sys::open_directory(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // The system's own directories may be links.
+            let parent = path.parent().map_or(Err(error), std::fs::canonicalize);
+            match parent.and_then(|parent| sys::open_directory(&parent)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Some("the directory above it is missing".into());
+                }
+                parent => parent,
+            }
+        }
+        there => there,
+    };
+    match handle.and_then(|handle| sys::file_system(&handle)) {
+        Ok(FileSystem::Lossy(kind)) => Some(format!("it is on {kind}, which loses locks")),
+        Ok(FileSystem::Network(kind)) => Some(format!("it is on a {kind} file system")),
+        _ => None,
     }
 }
 
@@ -257,8 +337,8 @@ mod tests {
     #[test]
     fn why_a_better_place_was_passed_over_is_told_also_if_there_is_no_other() {
         let home = tempfile::tempdir().unwrap();
-        let place = |name: &str| Place { path: home.path().join(name), chosen: false };
-        let places = [place("open"), place("missing")];
+        let place = |name: &str, made| Place { path: home.path().join(name), chosen: false, made };
+        let places = [place("open", false), place("missing", true)];
         let allowed = Allowances::default();
         assert!(matches!(Directory::look(&places, allowed), (Err(Error::Io { .. }), None)));
         std::fs::create_dir(&places[0].path).unwrap();
@@ -275,7 +355,7 @@ mod tests {
     fn a_directory_put_in_the_place_of_the_trusted_one_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("limits");
-        let place = [Place { path: path.clone(), chosen: true }];
+        let place = [Place::chosen(path.clone())];
         let directory = Directory::find(&place, Allowances { make: true, network: false }).unwrap();
         std::fs::remove_dir(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
@@ -288,7 +368,7 @@ mod tests {
     #[test]
     fn sharing_a_directory_shares_the_gate_it_has() {
         let home = tempfile::tempdir().unwrap();
-        let place = [Place { path: home.path().to_owned(), chosen: true }];
+        let place = [Place::chosen(home.path())];
         let mut directory = Directory::find(&place, Allowances::default()).unwrap();
         directory.through_gate(|_| Ok(())).unwrap();
         let group = Account::from(nix::unistd::getegid().as_raw());
@@ -306,7 +386,7 @@ mod tests {
         }
         let foreign_group = Account::from(54_321);
         let path = tempfile::tempdir().unwrap();
-        let place = [Place { path: path.path().to_owned(), chosen: true }];
+        let place = [Place::chosen(path.path())];
         let mut directory = Directory::find(&place, Allowances::default()).unwrap();
         directory.share_with(foreign_group).unwrap();
         let again = Directory::find(&place, Allowances::default()).unwrap();

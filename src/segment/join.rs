@@ -1,16 +1,20 @@
 //! Becoming a participant: once per process, and once more in a forked child.
 
 use super::attach::Segment;
+use super::bounds::Role;
 use super::directory::GATE_PATIENCE;
 use super::journal::{self, Begun, Transaction};
-use super::layout::{self, SLOTS};
-use super::lock::{Claim, StillHeld};
+use super::layout::{self, COMMON_SLOTS, SLOTS};
+use super::lock::{Claim, Deadline};
 use super::recover;
 use super::slots::{self, Identity};
+use super::trial;
+use super::wall;
 use crate::error::Error;
 use crate::kernel::state::View;
 use crate::kernel::time::Time;
-use crate::sys::{self, Clock, Pulse};
+use crate::sys::{self, Clock, Hold, Pulse};
+use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -38,17 +42,28 @@ pub(super) mod presence {
     pub const REFUSED_UNTIL: usize = 5;
     /// Whether a thread is at what [`Segment::one_for_all`](super::Segment::one_for_all) does.
     pub const AT_WORK: usize = 6;
+    /// Which acquisition of the lock the last call of this process met that gave up waiting for it.
+    pub const HOLDER: usize = 7;
+    /// Since when that acquisition has been seen.
+    pub const HOLDER_SINCE: usize = 8;
+    /// Whether an observer has found out how to read the clock.
+    pub const OBSERVES: usize = 9;
+    /// The generation of the limiter's name when it became a participant: see [`attendance`](super::super::attendance).
+    pub const GENERATION: usize = 10;
+
+    /// How many permits of this segment are still held after it was handed over: see `inherit.rs`.
+    pub const OUT: usize = 11;
 
     pub const ABSENT: u64 = 0;
     pub const ATTACHING: u64 = 1;
 }
 
 impl Segment {
-    /// Becomes a participant, once per process, whichever thread comes first.
+    /// Becomes a participant, once per process, whichever thread comes first. `probe` is a description of the file that
+    /// holds no lock, if there is one at hand.
     #[cold]
-    pub(super) fn join(&self) -> Result<Member, Error> {
+    pub(super) fn join(&self, deadline: &Deadline, probe: Option<File>) -> Result<Member, Error> {
         let state = self.presence.word(presence::STATE);
-        let started = std::time::Instant::now();
         loop {
             match state.compare_exchange(
                 presence::ABSENT,
@@ -57,14 +72,18 @@ impl Segment {
                 Ordering::Acquire,
             ) {
                 Ok(_) => break,
-                Err(presence::ATTACHING) if started.elapsed() > self.bounds.lock => {
-                    return Err(self.busy(StillHeld { by: SLOTS }, self.bounds.lock));
+                Err(presence::ATTACHING) if deadline.is_over(&self.backing) => {
+                    return Err(self.busy_attaching());
                 }
                 Err(presence::ATTACHING) => std::thread::sleep(Duration::from_micros(50)),
                 Err(badge) => return Ok(self.member_of(badge)),
             }
         }
-        let joined = self.enter();
+        let joined = probe.map_or_else(|| self.reopen(), Ok).and_then(|probe| {
+            let member = self.enter(deadline, &probe)?;
+            self.backing.keep(probe);
+            Ok(member)
+        });
         let badge = joined.as_ref().map_or(presence::ABSENT, |member| member.badge);
         state.store(badge, Ordering::Release);
         joined
@@ -95,34 +114,41 @@ impl Segment {
         done
     }
 
-    fn enter(&self) -> Result<Member, Error> {
+    fn enter(&self, deadline: &Deadline, probe: &File) -> Result<Member, Error> {
         let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
         let boot = sys::boot_id().map_err(Error::io("find the boot identity for", self.path()))?;
         // Without the lock first: what cannot be used is left as it is, to the byte (P4).
         if let Some(Err(problem)) = journal::read(&self.words, recover::policy) {
             return Err(self.damaged(problem));
         }
-        let (slot, pulse) = self.find_slot()?;
-        let begun = Transaction::begin(&self.words, &self.backing, slot, Claim::Newcomer, self.bounds.lock);
-        let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held, self.bounds.lock))?;
-        if tx.load(layout::RETIRED) != 0 {
+        let (slot, pulse) = self.find_slot(probe)?;
+        let attendance = self.attend(slot);
+        // A newcomer that has found no file before this moment may not have seen that this process attends.
+        if !self.backing.is_in_place() {
+            return Err(self.gone());
+        }
+        let begun = Transaction::begin(&self.words, &self.backing, slot, Claim::Newcomer, deadline);
+        let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held))?;
+        let mark = tx.load(layout::RETIRED);
+        if layout::is_retired(mark) {
             return Err(self.gone());
         }
         let (raw, wall) = (clock.now(), sys::wall_now());
+        wall::revive(&mut tx, raw, wall);
         let goes_on = raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)) >= tx.core().latest.0;
-        if tx.words().load_array(layout::BOOT) != boot && !(goes_on && self.others_live(slot)?) {
-            recover::rebase(&mut tx, boot, raw, wall);
+        if tx.words().load_array(layout::BOOT) != boot && !(goes_on && self.others_live(slot, probe)?) {
+            wall::rebase(&mut tx, boot, raw, wall);
         }
         let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
         if let Some((dead, _)) = robbed {
             slots::leave(&mut tx, dead);
         }
         let policy = recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
-        let sound = recover::is_sound(&tx, &policy, found, now);
+        let sound = mark == layout::LIVE && recover::is_sound(&tx, &policy, found, now);
         if !sound {
             recover::reset(&mut tx, now);
         }
-        recover::anchor(&mut tx, now, wall);
+        wall::settle_wall(&mut tx, now, wall);
         let program =
             Some(self.bounds.program).filter(|name| *name != [0; 16]).unwrap_or_else(sys::program_name);
         let identity = Identity { pid: sys::process_id(), program };
@@ -141,39 +167,45 @@ impl Segment {
         }
         self.presence.word(presence::CHECKED).store(raw, Ordering::Relaxed);
         drop(self.presence.pulse().put(pulse));
+        drop(attendance.and_then(|attendance| self.presence.attendance().put(attendance)));
         Ok(Member { slot, badge: u64::from(generation) << 32 | (slot as u64 + 2), clock })
     }
 
     /// Whether a participant besides `slot` lives: then this is the boot it lives in, whatever identity a container was
     /// given. (After a reboot others may be joining too; but then the clock is behind, and that is looked at first.)
-    fn others_live(&self, slot: usize) -> Result<bool, Error> {
-        let probe = self.reopen()?;
+    fn others_live(&self, slot: usize, probe: &File) -> Result<bool, Error> {
         for other in (0..SLOTS).filter(|other| *other != slot && slots::is_owned(&self.words, *other)) {
-            if self.backing.is_alive(&probe, other)? {
+            if self.backing.is_seen_alive(probe, other)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// A slot nobody owns; failing that, one whose owner is dead.
-    fn find_slot(&self) -> Result<(usize, Pulse), Error> {
+    /// A slot nobody owns; failing that, one whose owner is dead. Inherited slots are freed by processes that need permits.
+    fn find_slot(&self, probe: &File) -> Result<(usize, Pulse), Error> {
         let hold = |slot: usize| {
-            Pulse::hold(self.reopen()?, slot as u32).map_err(Error::io("lock a slot of", self.path()))
+            let hold = Pulse::hold(self.reopen()?, slot as u32, probe);
+            match hold.map_err(Error::io("lock a slot of", self.path()))? {
+                Hold::Held(pulse) => Ok(Some(pulse)),
+                Hold::Taken => Ok(None),
+                Hold::Lost => Err(trial::locks_are_lost(self.path(), probe)),
+            }
         };
         // Everybody starts elsewhere, so that many who come at once do not queue for the same slot.
         let start = sys::process_id() as usize;
-        let around = || (0..SLOTS).map(|i| (start + i) % SLOTS);
+        let last = if self.bounds.role == Role::Participant { COMMON_SLOTS } else { SLOTS };
+        let around = || (0..COMMON_SLOTS).map(|i| (start + i) % COMMON_SLOTS).chain(COMMON_SLOTS..last);
         for slot in around().filter(|slot| !slots::is_owned(&self.words, *slot)) {
             if let Some(pulse) = hold(slot)? {
                 return Ok((slot, pulse));
             }
         }
-        for slot in around() {
+        for slot in around().filter(|slot| slots::inherited(&self.words, *slot) == 0) {
             if let Some(pulse) = hold(slot)? {
                 return Ok((slot, pulse));
             }
         }
-        Err(Error::SlotsFull { path: self.path().to_owned(), limit: SLOTS })
+        Err(Error::SlotsFull { path: self.path().to_owned(), limit: last })
     }
 }

@@ -14,10 +14,9 @@
 //! compiler must be held back. Readers without the lock treat the version as a sequence lock, hence the fences.
 
 use super::layout::{JOURNAL, JOURNAL_ENTRIES, JOURNAL_LEN, VERSION, is_journaled};
-use super::lock::{self, Claim, Key, Os, StillHeld};
+use super::lock::{self, Claim, Deadline, Key, Os, StillHeld};
 use super::words::{Cells, Words};
 use crate::sys::sync::{AtomicU64, Ordering, compiler_fence, fence, spin_hint};
-use std::time::Duration;
 
 /// How a transaction found the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,9 +69,9 @@ impl<'a, O: Os> Transaction<'a, O> {
         os: &'a O,
         slot: usize,
         claim: Claim,
-        patience: Duration,
+        deadline: &Deadline,
     ) -> Result<Begun<'a, O>, StillHeld> {
-        let lock::Waited { key, robbed } = lock::acquire(words, os, slot, claim, patience)?;
+        let lock::Waited { key, robbed } = lock::acquire(words, os, slot, claim, deadline)?;
         let tx = Transaction::under(words, os, key);
         let found = if tx.is_whole() { Found::Whole } else { undo(words) };
         Ok(Begun { tx, found, robbed })

@@ -8,7 +8,7 @@
 //! 0x00a0       4  core      transactions only (latest time, permits in flight, clock offset, retired mark)
 //! 0x00c0       8  (zero)
 //! 0x0100       8  origin    transactions only (boot, wall anchor, policy epoch, resets)
-//! 0x0140      32  rules     transactions only; four words a rule, eight rules
+//! 0x0140      32  rules     transactions only; four words a rule, eight rules; all but the last of each are stored inverted
 //! 0x0240      72  hot       transactions only; what decisions read: permits, when attention is needed, the rules' terms,
 //!                           all as the breaker's state makes them (kernel/breaker/drive.rs)
 //! 0x0480     256  policy    transactions only; the policy as it was configured, and its checksum
@@ -22,7 +22,10 @@
 //! 0x23100  16384  entries   1024 entries of 16 words, one for each call that waits: the first twelve in transactions
 //!                           only; the last is its bell, on which its owner sleeps
 //! 0x43100   2136  rings     transactions only: the sheet's rings, recent outcomes and admissions; then its ledger and codes
-//! 0x473c0    392  (zero)
+//! 0x473c0     16  pause     transactions only: until when, since when, by which process, why (kernel/pause.rs)
+//! 0x47440     24  unsure    transactions only: the last anchor of a boot whose wall clock could be believed, while this
+//!                           boot's cannot; and what the rules had counted then
+//! 0x47500    352  (zero)
 //! 0x48000    any  logs      transactions only: two words an entry, for each rule that is a sliding log; whole pages,
 //!                           as many as the policy needs that the file was made for
 //! ```
@@ -42,12 +45,16 @@ use crate::kernel::{MAX_LOG, MAX_RULES, MAX_UNITS};
 /// `SHMLIMIT` read as a little-endian word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"SHMLIMIT");
 /// Raised whenever a word changes its place or meaning.
-pub const LAYOUT_VERSION: u32 = 4;
+pub const LAYOUT_VERSION: u32 = 6;
 /// Reads differently on a machine of the other byte order.
 pub const BYTE_ORDER: u32 = 0x0a0b_0c0d;
 
 /// How many participants may be attached at once.
 pub const SLOTS: usize = if cfg!(loom) { 3 } else { 512 };
+/// How many of these are kept for operators: whoever wants to stop or remove a limiter must get in.
+pub const RESERVED_SLOTS: usize = if cfg!(loom) { 0 } else { 8 };
+/// How many are for all. They come first.
+pub const COMMON_SLOTS: usize = SLOTS - RESERVED_SLOTS;
 /// How many words one transaction may change.
 pub const JOURNAL_ENTRIES: usize = if cfg!(loom) { 16 } else { 512 };
 
@@ -63,8 +70,10 @@ pub mod header {
     pub const SIZE: usize = 3;
     /// Wall clock at creation, for people.
     pub const CREATED: usize = 4;
+    /// The generation of the limiter's name that this segment was made for: see `attendance.rs`.
+    pub const GENERATION: usize = 5;
     /// Checksum of the words before it.
-    pub const CHECKSUM: usize = 5;
+    pub const CHECKSUM: usize = 6;
     /// How many words the header has.
     pub const WORDS: usize = 16;
 }
@@ -82,8 +91,11 @@ pub const WAITING: usize = VERSION + 2;
 pub const CORE: usize = VERSION + 3;
 /// What is added to the machine's clock to get the limiter's (changes only when a reboot is absorbed).
 pub const CLOCK_OFFSET: usize = CORE + 2;
-/// Non-zero once nothing is granted from this segment any more: open it again by name.
+/// [`LIVE`] while the segment is in use; then why nothing is granted from it any more: open it again by name. Any other
+/// value is damage. Zero is one of them, so that zeros in this cache line are never taken for an idle limiter.
 pub const RETIRED: usize = CORE + 3;
+/// In use.
+pub const LIVE: u64 = 0x4556_494c;
 /// Retired on purpose; what comes next starts afresh.
 pub const REPLACED: u64 = 1;
 /// Deleted under its users, and found out by one of them; what comes next goes on with what the rules have seen.
@@ -133,8 +145,29 @@ pub const ENTRY_STRIDE: usize = 16;
 pub const BELL: usize = 15;
 /// First word of the sheet's rings.
 pub const RINGS: usize = ENTRY_TABLE + WAITERS * ENTRY_STRIDE;
+/// A wall clock before this was never set: 2025, when there was no limiter yet.
+pub const UNSET_BEFORE: u64 = 1_735_689_600_000_000_000;
+/// First word of the section about the wall clock (`wall.rs`). Limiter time of the reading of the wall clock that puts the
+/// present latest; zero if the clock was not set yet.
+pub const LATEST_TIME: usize = RINGS + SHEET_WORDS - SHEET_HEAD_WORDS;
+/// Wall time of that reading.
+pub const LATEST_WALL: usize = LATEST_TIME + 1;
+/// Sum of [`POLICY_EPOCH`] and [`RESETS`] when [`OFF_UNKNOWN`] was set: rules that were changed or reset since have nothing
+/// counted before.
+pub const COUNTED_EPOCH: usize = LATEST_TIME + 2;
+/// Limiter time at which the wall clock was last put right: set by more than a minute to a time that is not later than
+/// all it has shown; zero if it was not.
+pub const WALL_SET_AT: usize = LATEST_TIME + 3;
+/// What the wall clock showed more than the limiter's when that was noted; zero if it was not.
+pub const WALL_OFFSET: usize = LATEST_TIME + 4;
+/// Whether the machine was off for a time that is not known.
+pub const OFF_UNKNOWN: usize = LATEST_TIME + 5;
+/// What each rule had counted when [`OFF_UNKNOWN`] was set: pairs (end of the window, count).
+pub const COUNTED: usize = LATEST_TIME + 8;
+/// Words of this section.
+pub const WALL_WORDS: usize = 8 + 2 * MAX_RULES;
 /// Words that every segment has: whole pages. The logs are behind them.
-pub const WORDS: usize = (RINGS + SHEET_WORDS - SHEET_HEAD_WORDS).next_multiple_of(512);
+pub const WORDS: usize = (LATEST_TIME + WALL_WORDS).next_multiple_of(512);
 /// Bytes that every segment has.
 pub const SIZE: usize = WORDS * 8;
 /// No segment is larger: eight logs of the largest size, and their pages.
@@ -166,6 +199,9 @@ pub mod slot {
     pub const PID: usize = 4;
     /// Program name, sixteen bytes, for people only.
     pub const PROGRAM: usize = 5;
+    /// Zero for a process that is attached here. Otherwise the slot stands for permits of a deleted segment, and this says
+    /// where the gate tells whether their holder still has them: see `attendance.rs`.
+    pub const INHERITED: usize = 7;
     /// First word that the participant itself writes, outside the journal.
     pub const TALLY: usize = 8;
     /// Calls granted.
@@ -204,6 +240,8 @@ pub fn is_journaled(word: usize, all: usize) -> bool {
 pub const fn layout_hash() -> u64 {
     let facts = [
         LAYOUT_VERSION as u64,
+        header::CHECKSUM as u64,
+        slot::INHERITED as u64,
         SLOTS as u64,
         JOURNAL_ENTRIES as u64,
         CORE as u64,
@@ -230,6 +268,7 @@ pub const fn layout_hash() -> u64 {
         ENTRY_WORDS as u64,
         ENTRY_STRIDE as u64,
         WAITERS as u64,
+        LATEST_TIME as u64,
         WORDS as u64,
     ];
     let mut hash = CHECKSUM_SEED;
@@ -251,6 +290,12 @@ pub const CHECKSUM_SHIFT: u32 = 29;
 const fn mix(hash: u64, word: u64) -> u64 {
     let x = (hash ^ word).wrapping_mul(CHECKSUM_FACTOR);
     x ^ (x >> CHECKSUM_SHIFT)
+}
+
+/// Whether a mark of [`RETIRED`] says that a segment was retired.
+#[inline(always)]
+pub const fn is_retired(mark: u64) -> bool {
+    matches!(mark, REPLACED | HANDED_OVER | REMOVED)
 }
 
 /// Detects damage, not malice: whoever may write the file may also write its checksum.

@@ -20,6 +20,7 @@
 use super::layout::SLOTS;
 use super::words::Words;
 use crate::sys::sync::{AtomicU32, Ordering, spin_hint};
+use std::cell::Cell;
 use std::time::Duration;
 
 /// Somebody sleeps on the lock.
@@ -78,11 +79,47 @@ impl Claim {
     }
 }
 
-/// The holder did not let go in time. It is alive: stopped, or starved of processor time.
+/// How long one call may wait for the lock, all its waits together.
+///
+/// A call makes one when it begins and hands it down to everything it does. The time runs from the first wait on, so a
+/// call that never waits reads no clock for it.
+#[derive(Debug)]
+pub struct Deadline {
+    patience: Duration,
+    /// When the first wait began, by [`Os::now`].
+    began: Cell<Option<u64>>,
+}
+
+impl Deadline {
+    /// That much time, from the first wait on.
+    pub const fn within(patience: Duration) -> Deadline {
+        Deadline { patience, began: Cell::new(None) }
+    }
+
+    /// How much of it has passed at `now`; the first time this is asked, nothing has.
+    fn waited(&self, now: u64) -> Duration {
+        let began = self.began.get().unwrap_or(now);
+        self.began.set(Some(began));
+        Duration::from_nanos(now.saturating_sub(began))
+    }
+
+    /// Whether the time is over; it begins to run here, if it did not before.
+    pub fn is_over<O: Os>(&self, os: &O) -> bool {
+        self.waited(os.now()) >= self.patience
+    }
+}
+
+/// The lock was not free in time. Its holder is alive: busy, stopped, or starved of processor time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StillHeld {
     /// The slot that holds the lock.
     pub by: usize,
+    /// Which acquisition of the lock that is: the word without its waiters bit.
+    pub acquisition: u32,
+    /// For how long this very acquisition was seen.
+    pub stood_still: Duration,
+    /// How long the call has waited, all its waits together.
+    pub waited: Duration,
 }
 
 /// The word that frees the lock; whoever has one holds the lock.
@@ -137,19 +174,20 @@ fn pause() {
     }
 }
 
-/// Takes the lock for `slot`, waiting `patience` at most.
+/// Takes the lock for `slot`, waiting until `deadline` at most.
 #[cold]
 pub fn acquire<O: Os>(
     words: &Words,
     os: &O,
     slot: usize,
     claim: Claim,
-    patience: Duration,
+    deadline: &Deadline,
 ) -> Result<Waited<O::Pulse>, StillHeld> {
     let lock = words.lock();
     let mut looks = 0;
     let mut slept_on = None;
-    let mut started = None;
+    // The acquisition that holds the lock, and since when this call has seen it.
+    let mut seen = (0, 0);
     loop {
         let word = lock.load(Ordering::Relaxed);
         // Once this caller has slept it cannot know who else does.
@@ -175,8 +213,12 @@ pub fn acquire<O: Os>(
             continue;
         }
         let now = os.now();
-        let waited = Duration::from_nanos(now.saturating_sub(*started.get_or_insert(now)));
-        let impatient = waited >= patience;
+        let waited = deadline.waited(now);
+        let impatient = waited >= deadline.patience;
+        let acquisition = word & !WAITERS;
+        if seen.0 != acquisition {
+            seen = (acquisition, now);
+        }
         // The same acquisition as before the sleep: is its owner still there? One who has no time to sleep asks at
         // once, or those who never have time would not get past a dead owner at all.
         if (slept_on == Some(word) || impatient)
@@ -190,13 +232,14 @@ pub fn acquire<O: Os>(
             continue;
         }
         if impatient {
-            return Err(StillHeld { by });
+            let stood_still = Duration::from_nanos(now.saturating_sub(seen.1));
+            return Err(StillHeld { by, acquisition, stood_still, waited });
         }
         let sleeping = word | WAITERS;
         if word == sleeping
             || lock.compare_exchange(word, sleeping, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
-            os.sleep(lock, sleeping, SLEEP.min(patience - waited));
+            os.sleep(lock, sleeping, SLEEP.min(deadline.patience.saturating_sub(waited)));
             slept_on = Some(sleeping);
         }
     }

@@ -2,8 +2,8 @@
 
 use super::journal::Transaction;
 use super::layout::{
-    ANCHOR_TIME, ANCHOR_WALL, CORE, HOT, PLACES, POLICY, PROGRESS, RULES, TURN_TABLE, WAITING, WORDS,
-    entry_base, sheet_word, slot, slot_base,
+    ANCHOR_TIME, ANCHOR_WALL, CORE, HOT, LATEST_TIME, PLACES, POLICY, POLICY_CHECKSUM, PROGRESS, RULES,
+    TURN_TABLE, UNSET_BEFORE, WAITING, WALL_SET_AT, WORDS, checksum, entry_base, sheet_word, slot, slot_base,
 };
 use super::lock::Os;
 use super::words::Cells;
@@ -18,6 +18,14 @@ use crate::kernel::terms::Terms;
 use crate::kernel::time::Time;
 use crate::sys::sync::Ordering;
 use std::mem::offset_of;
+
+/// The words of a rule's state as they are stored, or back: inverted, but for the last. A new rule's state is zero, and its
+/// first words are never [`UNKNOWN`](crate::kernel::state::UNKNOWN) but by damage, so zeros in the file are not taken for a
+/// rule that nobody has used: they admit nothing.
+#[inline(always)]
+pub(super) const fn inverted([first, second, third, since]: [u64; RULE_WORDS]) -> [u64; RULE_WORDS] {
+    [!first, !second, !third, since]
+}
 
 /// A look at the state without the lock; whole only inside [`super::journal::read`].
 pub struct Reader<'a>(pub Cells<'a>);
@@ -51,8 +59,20 @@ impl View for Reader<'_> {
     }
 
     fn wall(&self, now: Time) -> u64 {
-        let offset = self.0.load(ANCHOR_WALL).wrapping_sub(self.0.load(ANCHOR_TIME));
-        now.0.wrapping_add(offset)
+        let (wall, time) = (self.0.load(ANCHOR_WALL), self.0.load(ANCHOR_TIME));
+        // Damage: a date before all others, so that no calendar window begins by it.
+        if wall == 0 || time == 0 { 0 } else { now.0.wrapping_add(wall.wrapping_sub(time)) }
+    }
+
+    fn is_policy_whole(&self) -> bool {
+        let policy: [u64; POLICY_WORDS] = self.0.load_array(POLICY);
+        checksum(policy) == self.0.load(POLICY_CHECKSUM)
+    }
+
+    fn wall_set_at(&self) -> Time {
+        // A clock that has lost the time shows no boundary. One that was never set is all there is.
+        let lost = self.0.load(ANCHOR_WALL) < UNSET_BEFORE && self.0.load(LATEST_TIME) != 0;
+        Time(if lost { u64::MAX } else { self.0.load(WALL_SET_AT) })
     }
 
     #[inline(always)]
@@ -67,7 +87,7 @@ impl View for Reader<'_> {
 
     #[inline(always)]
     fn rule(&self, rule: usize) -> RuleState {
-        RuleState(self.0.load_array(RULES + rule * RULE_WORDS))
+        RuleState(inverted(self.0.load_array(RULES + rule * RULE_WORDS)))
     }
 
     #[inline(always)]
@@ -143,6 +163,14 @@ impl<O: Os> View for Transaction<'_, O> {
 
     fn wall(&self, now: Time) -> u64 {
         Reader(self.cells()).wall(now)
+    }
+
+    fn is_policy_whole(&self) -> bool {
+        Reader(self.cells()).is_policy_whole()
+    }
+
+    fn wall_set_at(&self) -> Time {
+        Reader(self.cells()).wall_set_at()
     }
 
     #[inline(always)]
@@ -241,7 +269,7 @@ impl<O: Os> Memory for Transaction<'_, O> {
 
     #[inline(always)]
     fn set_rule(&mut self, rule: usize, state: RuleState) {
-        self.write_array(RULES + rule * RULE_WORDS, state.0);
+        self.write_array(RULES + rule * RULE_WORDS, inverted(state.0));
     }
 
     #[inline(always)]

@@ -6,6 +6,8 @@
 #[cfg(not(loom))]
 mod attach;
 #[cfg(not(loom))]
+pub mod attendance;
+#[cfg(not(loom))]
 mod backing;
 pub mod bell;
 #[cfg(not(loom))]
@@ -13,15 +15,23 @@ mod bounds;
 #[cfg(not(loom))]
 pub mod change;
 #[cfg(not(loom))]
+mod contention;
+#[cfg(not(loom))]
 pub mod create;
 #[cfg(not(loom))]
 pub mod directory;
+#[cfg(not(loom))]
+mod grave;
+#[cfg(not(loom))]
+pub mod inherit;
 #[cfg(not(loom))]
 mod join;
 pub mod journal;
 pub mod layout;
 pub mod lock;
 pub mod memory;
+#[cfg(not(loom))]
+mod observe;
 #[cfg(not(loom))]
 mod queue;
 #[cfg(not(loom))]
@@ -30,7 +40,10 @@ mod reap;
 pub mod recover;
 pub mod slots;
 #[cfg(not(loom))]
+mod succession;
+#[cfg(not(loom))]
 mod trial;
+pub mod wall;
 pub mod words;
 
 #[cfg(not(loom))]
@@ -38,6 +51,6 @@ pub(crate) use attach::Tx;
 #[cfg(not(loom))]
 pub use attach::{Segment, program_name};
 #[cfg(not(loom))]
-pub use bounds::Bounds;
+pub use bounds::{Bounds, Role};
 #[cfg(not(loom))]
 pub use join::Member;

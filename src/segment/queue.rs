@@ -4,6 +4,7 @@ use super::attach::{Segment, Tx};
 use super::bell;
 use super::join::Member;
 use super::layout::{self, CLOCK_OFFSET, PLACES, SLOTS};
+use super::lock::Deadline;
 use super::memory::Reader;
 use crate::kernel::queue::{self, Places, Ring, WAITERS, Waiting};
 use crate::kernel::state::View;
@@ -29,27 +30,36 @@ impl Segment {
     /// Rings whoever [`after_change`](Self::after_change) or the kernel named. If nobody slept there, its owner may be
     /// dead; then it is buried, and the next one rung.
     #[inline(always)]
-    pub fn ring(&self, member: &Member, ring: Ring) {
-        let mut next = ring;
+    pub fn ring_within(&self, member: &Member, ring: Ring, deadline: &Deadline) {
+        if let Ring::One(place) = ring
+            && !bell::ring(&self.words, &self.backing, place)
+        {
+            self.ring_behind(member, place, deadline);
+        }
+    }
+
+    /// Nobody slept at `place`: reclaims it if its owner is dead, and rings the next.
+    #[cold]
+    fn ring_behind(&self, member: &Member, place: usize, deadline: &Deadline) {
+        let mut next = self.bury_if_dead(member, place, deadline);
         // Ends at the first who lives: each round frees the slot of a dead one.
         while let Ring::One(place) = next
             && !bell::ring(&self.words, &self.backing, place)
         {
-            next = self.bury_if_dead(member, place);
+            next = self.bury_if_dead(member, place, deadline);
         }
     }
 
     /// Who is to be rung instead.
-    #[cold]
-    fn bury_if_dead(&self, member: &Member, place: usize) -> Ring {
+    fn bury_if_dead(&self, member: &Member, place: usize, deadline: &Deadline) -> Ring {
         let slot = Reader(self.words.cells()).standing(place).slot();
         if slot == member.slot || slot >= SLOTS {
             return Ring::Nobody;
         }
         // Whatever fails here: whoever waits behind it finds out by itself, a little later.
-        let Ok(probe) = self.backing.reopen() else { return Ring::Nobody };
+        let Ok(probe) = self.backing.probe() else { return Ring::Nobody };
         match self.backing.is_alive(&probe, slot) {
-            Ok(false) => self.bury(member, slot, self.bounds.lock).map_or(Ring::Nobody, |(_, ring)| ring),
+            Ok(false) => self.bury(member, slot, deadline).map_or(Ring::Nobody, |(_, ring)| ring),
             _ => Ring::Nobody,
         }
     }

@@ -3,14 +3,13 @@
 use super::attach::{Segment, Tx};
 use super::join::{Member, presence};
 use super::layout::SLOTS;
-use super::lock::{Claim, Os};
+use super::lock::{Claim, Deadline, Os};
 use super::memory::Reader;
 use super::slots;
 use crate::error::Error;
 use crate::kernel::queue::{self, Places, Ring, Standing};
 use crate::kernel::state::View;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// So many waiters can all be examined without anybody noticing.
 const FEW: usize = 64;
@@ -18,7 +17,7 @@ const FEW: usize = 64;
 impl Segment {
     /// Gives back what dead participants held, and takes them out of the queue; at most once per bound. Says whether
     /// there were any.
-    pub fn reap(&self, member: &Member, patience: Duration) -> Result<bool, Error> {
+    pub fn reap(&self, member: &Member, deadline: &Deadline) -> Result<bool, Error> {
         let raw = member.clock.now_coarse();
         let last = self.presence.word(presence::REAPED).load(Ordering::Relaxed);
         if raw.wrapping_sub(last) < self.reap_bound {
@@ -27,11 +26,11 @@ impl Segment {
         self.presence.word(presence::REAPED).store(raw, Ordering::Relaxed);
         let waiters = self.waiters();
         let suspects = self.suspicious(member, &waiters);
-        let reaped = self.forget_strangers(member, &suspects, patience)?;
-        let found = self.bury_the_dead(member, &suspects, patience)?;
+        let reaped = self.forget_strangers(member, &suspects, deadline)?;
+        let found = self.bury_the_dead(member, &suspects, deadline)?;
         // Who dies often does so with others, such as all that one terminal started. They would be found one by one.
         if found && suspects.len() < waiters.len() {
-            self.bury_the_dead(member, &waiters, patience)?;
+            self.bury_the_dead(member, &waiters, deadline)?;
         }
         Ok(reaped || found)
     }
@@ -42,7 +41,7 @@ impl Segment {
         &self,
         member: &Member,
         waiters: &[Standing],
-        patience: Duration,
+        deadline: &Deadline,
     ) -> Result<bool, Error> {
         let mut waits = [false; SLOTS];
         for slot in waiters.iter().map(Standing::slot).filter(|slot| *slot < SLOTS) {
@@ -57,17 +56,16 @@ impl Segment {
         if suspects.is_empty() {
             return Ok(false);
         }
-        let probe = match self.backing.reopen() {
-            Ok(probe) => probe,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(self.gone()),
+        let liveness = match self.liveness() {
             // No descriptor to spare is no reason to fail a call: it is refused, and the dead are found next time.
-            Err(_) => return Ok(false),
+            Err(Error::Io { .. }) => return Ok(false),
+            liveness => liveness?,
         };
         let mut reaped = false;
         for slot in suspects {
-            if !self.backing.is_alive(&probe, slot)? {
-                let (had_something, ring) = self.bury(member, slot, patience)?;
-                self.ring(member, ring);
+            if !liveness.is_alive(slot)? {
+                let (had_something, ring) = self.bury(member, slot, deadline)?;
+                self.ring_within(member, ring, deadline);
                 reaped |= had_something;
             }
         }
@@ -76,18 +74,18 @@ impl Segment {
 
     /// Frees the slots of all the dead, also of those who held nothing, and takes out of the queue whoever is in it
     /// without an owner. Says how many slots that were.
-    pub fn bury_all(&self, member: &Member, patience: Duration) -> Result<usize, Error> {
-        let probe = self.reopen()?;
+    pub fn bury_all(&self, member: &Member, deadline: &Deadline) -> Result<usize, Error> {
+        let liveness = self.liveness()?;
         let mut buried = 0;
         for slot in (0..SLOTS).filter(|slot| *slot != member.slot) {
             let used = slots::is_owned(&self.words, slot) || slots::held(&self.words, slot).total > 0;
-            if used && !self.backing.is_alive(&probe, slot)? {
-                let (_, ring) = self.bury(member, slot, patience)?;
-                self.ring(member, ring);
+            if used && !liveness.is_alive(slot)? {
+                let (_, ring) = self.bury(member, slot, deadline)?;
+                self.ring_within(member, ring, deadline);
                 buried += 1;
             }
         }
-        self.forget_strangers(member, &self.waiters(), patience)?;
+        self.forget_strangers(member, &self.waiters(), deadline)?;
         Ok(buried)
     }
 
@@ -123,7 +121,7 @@ impl Segment {
         &self,
         member: &Member,
         waiters: &[Standing],
-        patience: Duration,
+        deadline: &Deadline,
     ) -> Result<bool, Box<Error>> {
         let now = self.now(member);
         let is_stranger = |standing: &Standing| {
@@ -134,12 +132,12 @@ impl Segment {
         if !miscounted && !waiters.iter().any(is_stranger) {
             return Ok(false);
         }
-        let (forgotten, ring) = self.transact(member, patience, |tx, now| {
+        let (forgotten, ring) = self.transact(member, deadline, |tx, now| {
             let forgotten = queue::abandon(tx, is_stranger);
             let ring = queue::changed(tx, now);
             self.commit(tx).map(|()| (forgotten, ring))
         })??;
-        self.ring(member, ring);
+        self.ring_within(member, ring, deadline);
         Ok(forgotten > 0)
     }
 
@@ -148,12 +146,12 @@ impl Segment {
         &self,
         member: &Member,
         slot: usize,
-        patience: Duration,
+        deadline: &Deadline,
     ) -> Result<(bool, Ring), Error> {
         let Some(pulse) = self.backing.take_pulse(slot) else { return Ok((false, Ring::Nobody)) };
         // It may have died with the lock, which then nobody but the one with its pulse can take.
         let (reaped, ring) =
-            self.transact_slowly(member, Claim::Undertaker(slot), patience, &|tx: &mut Tx<'_>, now| {
+            self.transact_slowly(member, Claim::Undertaker(slot), deadline, &|tx: &mut Tx<'_>, now| {
                 let reaped = slots::leave(tx, slot);
                 let ring = queue::changed(tx, now);
                 self.commit(tx).map(|()| (reaped, ring))
@@ -164,7 +162,7 @@ impl Segment {
 
     /// Which participants there are, and whether they live.
     pub fn participants(&self) -> Result<Vec<(slots::Participant, bool)>, Error> {
-        let probe = self.reopen()?;
-        slots::all(&self.words).map(|p| Ok((p, self.backing.is_alive(&probe, p.slot)?))).collect()
+        let liveness = self.liveness()?;
+        slots::all(&self.words).map(|p| Ok((p, liveness.is_alive(p.slot)?))).collect()
     }
 }

@@ -26,6 +26,7 @@ const ROOM_FOR_THE_REST: usize = 96;
 pub struct Unverified {
     words: Words,
     backing: Backing,
+    file: File,
 }
 
 /// A segment of this very layout. Its state has not been looked at yet.
@@ -34,24 +35,26 @@ pub struct Verified {
     pub words: Words,
     /// Its file.
     pub backing: Backing,
+    /// The descriptor it was opened with: a description of the file that holds no lock.
+    pub file: File,
 }
 
 impl Unverified {
     /// Maps a file if it is as long as a segment.
-    pub fn map(path: PathBuf, file: &File, facts: &FileFacts) -> Result<Unverified, Error> {
+    pub fn map(path: PathBuf, file: File, facts: &FileFacts) -> Result<Unverified, Error> {
         let foreign =
             |problem, (remedy, segment)| Error::Foreign { path: path.clone(), problem, remedy, segment };
         let length = usize::try_from(facts.len).unwrap_or(usize::MAX);
         if !(layout::SIZE..=layout::LARGEST_SIZE).contains(&length) || !length.is_multiple_of(4096) {
             // Another version's may be of another size; a file that is none of ours must not be called one.
-            let verdict = if begins_with_magic(file) { (OTHER_VERSION, true) } else { (NOT_OURS, false) };
+            let verdict = if begins_with_magic(&file) { (OTHER_VERSION, true) } else { (NOT_OURS, false) };
             let problem = format!("it is {length} bytes long, which no segment is");
             return Err(foreign(problem, verdict));
         }
-        let map = SharedMap::new(file, length).map_err(Error::io("map", &path))?;
+        let map = SharedMap::new(&file, length).map_err(Error::io("map", &path))?;
         let backing = Backing::new(path.clone(), facts, &map);
         let words = Words::new(map).ok_or_else(|| foreign("it is too short".into(), (NOT_OURS, false)))?;
-        Ok(Unverified { words, backing })
+        Ok(Unverified { words, backing, file })
     }
 
     /// Checks the header (P4): reads only.
@@ -82,14 +85,13 @@ impl Unverified {
         if word(header::CHECKSUM) != layout::checksum((0..header::CHECKSUM).map(word)) {
             return refuse("its header is damaged".into(), (DAMAGED, true));
         }
-        Ok(Verified { words: self.words, backing: self.backing })
+        Ok(Verified { words: self.words, backing: self.backing, file: self.file })
     }
 }
 
 const NOT_OURS: &str = "move it away, or choose another directory with --dir";
-const DAMAGED: &str = "start the limiter afresh with: shmlimit init NAME --replace";
-const OTHER_VERSION: &str =
-    "use one version of shmlimit, or start the limiter afresh with: shmlimit init NAME --replace";
+const DAMAGED: &str = "remove it with: REMOVE, and make it again";
+const OTHER_VERSION: &str = "use one version of shmlimit, or remove it with: REMOVE, and make it again";
 
 /// Whether a file calls itself a segment, of whatever version.
 pub(super) fn begins_with_magic(mut file: &File) -> bool {
@@ -120,8 +122,14 @@ pub fn is_sane<V: View>(view: &V, found: Found, now: Time) -> bool {
         && core.in_flight_background <= core.in_flight
 }
 
-/// The same with all that takes longer, for those who attach: rules in range, and as many permits out as the
-/// participants hold together. A wrong count would otherwise stay for ever.
+/// The same with all that decisions read: what is in force is what the policy and the breaker's state make, word by word,
+/// and the rules are in range.
+pub fn is_in_order<V: View>(view: &V, policy: &Policy, found: Found, now: Time) -> bool {
+    is_sane(view, found, now) && breaker::is_in_force(view, policy, now) && decide::sane(view)
+}
+
+/// The same with all that takes longer, for those who attach: as many permits out as the participants hold together. A
+/// wrong count would otherwise stay for ever.
 pub fn is_sound<V: View>(view: &V, policy: &Policy, found: Found, now: Time) -> bool {
     let (mut total, mut background) = (0, 0);
     for held in (0..layout::SLOTS).map(|slot| view.held(slot)) {
@@ -129,9 +137,7 @@ pub fn is_sound<V: View>(view: &V, policy: &Policy, found: Found, now: Time) -> 
         background += u64::from(held.background);
     }
     let core = view.core();
-    is_sane(view, found, now)
-        && breaker::is_in_force(view, policy, now)
-        && decide::sane(view)
+    is_in_order(view, policy, found, now)
         && (total, background) == (u64::from(core.in_flight), u64::from(core.in_flight_background))
 }
 
@@ -153,34 +159,4 @@ pub fn reset<O: Os>(tx: &mut Transaction<'_, O>, now: Time) {
     tx.set_core(Core { latest: now, in_flight: in_flight.total, in_flight_background: in_flight.background });
     let resets = tx.load(layout::RESETS);
     tx.write(layout::RESETS, resets.wrapping_add(1));
-}
-
-/// Makes the limiter's clock go on after a reboot: by the wall clock, but never backwards, so that nothing is
-/// granted twice (R134). The permits of the former boot are given back by whoever finds their owners dead.
-pub fn rebase<O: Os>(tx: &mut Transaction<'_, O>, boot: [u64; 2], raw_now: u64, wall_now: u64) {
-    let anchored = tx.load(layout::ANCHOR_TIME);
-    let off = wall_now.saturating_sub(tx.load(layout::ANCHOR_WALL));
-    let now = anchored.saturating_add(off).max(tx.core().latest.0);
-    tx.write(layout::CLOCK_OFFSET, now.wrapping_sub(raw_now));
-    tx.write_array(layout::BOOT, boot);
-    anchor(tx, Time(now), wall_now);
-}
-
-/// Notes which limiter time it is at which wall time. Refreshed by all who come and go, because the wall clock may have
-/// been set since: the freshest anchor tells best how long the machine was off.
-pub fn anchor<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
-    tx.write(layout::ANCHOR_TIME, now.0);
-    tx.write(layout::ANCHOR_WALL, wall_now);
-}
-
-/// How far the wall clock may be from where the anchor puts it before calendar windows follow it.
-const DRIFT: u64 = 1_000_000;
-
-/// Follows the wall clock, if somebody has set it: calendar windows begin by it. Says whether that was needed.
-pub fn set_calendar<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) -> bool {
-    let moved = tx.wall(now).abs_diff(wall_now) > DRIFT;
-    if moved {
-        anchor(tx, now, wall_now);
-    }
-    moved
 }

@@ -8,7 +8,11 @@
 //! from       to         by
 //! free       owned      one who holds its pulse, in a transaction
 //! owned      free       its owner leaving; or one who has taken its pulse (the owner is dead), in a transaction
+//! (new file) inherited  the maker of the segment, for permits of a deleted one
+//! inherited  free       one who has taken its pulse, when the gate says that the holder has no permit any more
 //! ```
+//!
+//! Nobody holds the pulse of an inherited slot, so it is asked for at the gate (`attendance.rs`).
 
 use super::journal::Transaction;
 use super::layout::{SLOT_WORDS, SLOTS, slot, slot_base};
@@ -16,10 +20,11 @@ use super::lock::Os;
 use super::words::Words;
 use crate::kernel::decide::{self, Reaped};
 use crate::kernel::ledger;
-use crate::kernel::state::Held;
+use crate::kernel::state::{Held, View};
 use crate::kernel::time::Time;
 
-const OWNED: u64 = 1;
+/// In the state of a slot.
+pub(super) const OWNED: u64 = 1;
 
 /// What a slot says about its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,9 +72,28 @@ pub fn is_owned(words: &Words, slot: usize) -> bool {
     words.load(slot_base(slot) + slot::STATE) & OWNED != 0
 }
 
+/// Where the gate tells of the holder, if the slot stands for permits of a deleted segment; else zero.
+pub fn inherited(words: &Words, slot: usize) -> u64 {
+    words.load(slot_base(slot) + slot::INHERITED)
+}
+
 /// What a slot says that its owner holds.
 pub fn held(words: &Words, slot: usize) -> Held {
     Held::from_word(words.load(slot_base(slot) + slot::HELD))
+}
+
+/// Whether no fewer permits are counted as out than the participant in this slot holds: fewer are damage, and would be
+/// handed out again.
+#[inline(always)]
+pub fn are_counted<V: View>(view: &V, slot: usize) -> bool {
+    view.held(slot).total <= view.core().in_flight
+}
+
+/// The same for all participants together. More that are counted than held do no harm here: which word is the damaged one
+/// is not known, and attaching settles it.
+pub fn are_all_counted<V: View>(view: &V) -> bool {
+    let held: u64 = (0..SLOTS).map(|slot| u64::from(view.held(slot).total)).sum();
+    held <= u64::from(view.core().in_flight)
 }
 
 /// Reads a slot; `None` if nobody owns it.
@@ -119,12 +143,13 @@ pub fn forget_counts(words: &Words, index: usize) {
 
 /// Makes the caller the owner of a slot whose pulse it holds, and that nobody else owns. Returns its generation.
 pub fn enter<O: Os>(tx: &mut Transaction<'_, O>, index: usize, who: Identity, now: Time) -> u32 {
-    debug_assert!(!is_owned(tx.words(), index), "slot {index} has an owner");
-    // What only damage can leave in a slot that nobody owns would otherwise be lost for ever.
+    // What only damage can leave here, such as a lock word that let two processes in at once, would otherwise be lost for
+    // ever.
     leave(tx, index);
     let base = slot_base(index);
     let generation = ((tx.load(base + slot::STATE) >> 32) as u32).wrapping_add(1);
     tx.write(base + slot::STATE, u64::from(generation) << 32 | OWNED);
+    tx.write(base + slot::INHERITED, 0);
     tx.write(base + slot::SINCE, now.0);
     tx.write(base + slot::PID, u64::from(who.pid));
     tx.write_array(base + slot::PROGRAM, bytemuck::cast::<_, [u64; 2]>(who.program));
@@ -139,6 +164,9 @@ pub fn leave<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> Reaped {
         let state = slot_base(index) + slot::STATE;
         let owned = tx.load(state);
         tx.write(state, owned & !OWNED);
+        if inherited(tx.words(), index) != 0 {
+            tx.write(slot_base(index) + slot::INHERITED, 0);
+        }
     }
     reaped
 }

@@ -1,17 +1,18 @@
-//! Trying out a directory: does shared memory work there, and do locks?
+//! Trying out a directory: does shared memory work there, and can living processes be told from exited ones?
 
 use super::directory::Directory;
 use super::layout;
 use super::words::Words;
 use crate::error::Error;
-use crate::sys::{self, SharedMap, TakenPulse};
+use crate::sys::{self, FileSystem, Hold, Pulse, SharedMap, TakenPulse};
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
 impl Directory {
     /// Makes a file as large as a segment, maps it twice, and looks whether what is written through one mapping is seen
-    /// through the other, and whether one descriptor's lock is seen by another. Leaves nothing behind, unless it is
-    /// killed: then a temporary file, as killed makers of limiters do.
+    /// through the other. Then takes a liveness lock as a participant does, and looks whether other descriptions see it.
+    /// Leaves nothing behind, unless it is killed: then a temporary file, as killed makers of limiters do.
     pub fn try_out(&self) -> Result<(), Error> {
         let handle = self.handle()?;
         let name = format!(".shmlimit-{}-{:x}.tmp", sys::process_id(), sys::wall_now());
@@ -23,7 +24,25 @@ impl Directory {
             .map_err(failed("share memory in"))
             .and_then(|()| locks_are_seen(&handle, &name).map_err(failed("lock a file in")));
         sys::unlink_at(&handle, &name).map_err(failed("remove a file from"))?;
-        tried
+        if tried? { Ok(()) } else { Err(locks_are_lost(self.path(), &handle)) }
+    }
+}
+
+/// The error for a place whose file system loses liveness locks. `file` is any file there.
+pub(super) fn locks_are_lost(path: &Path, file: &File) -> Error {
+    let kind = match sys::file_system(file) {
+        Ok(FileSystem::Lossy(kind) | FileSystem::Network(kind)) => kind,
+        _ => "its file system",
+    };
+    let other = sys::default_directories().pop().map(|directory| directory.path);
+    let other = other.filter(|other| path.parent() != Some(other) && path != other);
+    let such_as = other.map_or_else(String::new, |other| format!(", for example --dir {}", other.display()));
+    Error::Liveness {
+        path: path.to_owned(),
+        problem: format!("{kind} drops a lock when its descriptor is closed"),
+        remedy: format!(
+            "choose a directory on another file system with --dir or SHMLIMIT_DIR{such_as}; in a container also a volume"
+        ),
     }
 }
 
@@ -42,13 +61,15 @@ fn maps_are_shared(handle: &File, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn locks_are_seen(handle: &File, name: &str) -> io::Result<()> {
-    let probe = sys::open_file_at(handle, name)?;
-    let held = TakenPulse::take(sys::open_file_at(handle, name)?, 0)?;
-    let seen = (held.is_some(), sys::pulse_is_held(&probe, 0)?);
+/// Whether a liveness lock is kept, as a participant keeps it; an error if it is kept in the wrong way.
+fn locks_are_seen(handle: &File, name: &str) -> io::Result<bool> {
+    let open = || sys::open_file_at(handle, name);
+    let probe = open()?;
+    let Hold::Held(held) = Pulse::hold(open()?, 0, &probe)? else { return Ok(false) };
+    let seen = sys::pulse_is_held(&probe, 0)? && TakenPulse::take(open()?, 0)?.is_none();
     drop(held);
-    match (seen, sys::pulse_is_held(&probe, 0)?) {
-        ((true, true), false) => Ok(()),
-        _ => Err(io::Error::other("a lock that one holds is not seen by another, or does not go back")),
+    match seen && !sys::pulse_is_held(&probe, 0)? && TakenPulse::take(open()?, 0)?.is_some() {
+        true => Ok(true),
+        false => Err(io::Error::other("a lock that one holds is not seen by another, or does not go back")),
     }
 }

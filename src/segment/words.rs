@@ -69,6 +69,17 @@ mod mapped {
             self.map.is_of_deleted_file()
         }
 
+        /// Gives the memory back to the system; what is still used of it comes back by itself.
+        pub fn forget_pages(&self) {
+            self.map.forget_pages();
+        }
+
+        /// Puts private words in the place of these, for all threads at once: zeros, and those given (index, value).
+        /// Returns the former ones, at another address.
+        pub fn replace(&self, words: &[(usize, u64)]) -> std::io::Result<Words> {
+            self.map.replace(words).map(|map| Words { map })
+        }
+
         /// The words, borrowed.
         #[inline(always)]
         pub fn cells(&self) -> Cells<'_> {

@@ -157,7 +157,7 @@ static KEYS: [KeyInfo; 63] = [
     fixed("breaker.kind", Kind::Choice(&["none", "fsm", "consecutive"]), "none", "`\"fsm\"`: Normal, Throttle, Sleep, HalfOpen, CacheOnly; `\"consecutive\"`: closed, open, half open"),
     hot("breaker.rate_base", Kind::Rate { auto: true }, "auto", "fsm: the full rate, which drives the first rule if that is a token bucket; `\"auto\"` = that rule's own, or 35"),
     hot("breaker.p_throttle", PART, "0.2", "fsm: the ratio of errors from which on it throttles"),
-    hot("breaker.p_recover", PART, "0.1", "fsm: the ratio below which it recovers"),
+    hot("breaker.p_recover", Kind::Part { least: 1 }, "0.1", "fsm: the ratio below which it recovers; 0 is refused, because no ratio is below 0"),
     hot("breaker.p_sleep", PART, "0.6", "fsm: the ratio from which on it sleeps, if that lasts"),
     hot("breaker.sleep_after", LENGTH_OR_NONE, "5m", "fsm: how long `p_sleep` must last"),
     hot("breaker.n_throttle", COUNT, "3", "fsm: so many 429 in a row throttle"),

@@ -13,8 +13,8 @@ pub use keys::{KeyInfo, Kind, keys};
 pub(crate) use rule::RuleSettings;
 
 use crate::kernel::policy::{
-    AdaptiveDraft, Backoff, Breaker, BreakerKind, HeaderFormat, Jitter, Key, OutcomeWindow, PaceWindowDraft,
-    WindowKind,
+    AdaptiveDraft, Backoff, Breaker, BreakerKind, BurstFrom, HeaderFormat, Jitter, Key, OutcomeWindow,
+    PaceWindowDraft, WindowKind,
 };
 use crate::kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
 
@@ -184,10 +184,17 @@ impl Settings {
     }
 
     /// The same in a valid configuration, where the new value takes the place of one that excludes it.
+    /// A burst that nobody chose follows its limit, and so does one that was as large.
     pub fn replace(&mut self, key: &KeyInfo, i: usize, given: &Given<'_>) -> Result<(), String> {
+        let before = self.rules.get(i).and_then(|rule| rule.limit);
         self.assign(key, i, given)?;
         match (self.rules.get_mut(i), key.key) {
-            (Some(rule), "rules.N.burst") => rule.tau = None,
+            (Some(rule), "rules.N.limit") => {
+                if let Some(limit) = std::mem::replace(&mut rule.limit, before) {
+                    rule.change_limit(limit);
+                }
+            }
+            (Some(rule), "rules.N.burst") => (rule.tau, rule.burst_from) = (None, BurstFrom::Given),
             (Some(rule), "rules.N.tau") if rule.algorithm == Algorithm::Gcra => rule.burst = None,
             _ => {}
         }

@@ -13,14 +13,15 @@ use std::convert::Infallible;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::{Duration, SystemTime};
 
-use crate::sys::{Distrust, FileFacts, FileSystem};
+use crate::sys::{DefaultDirectory, Distrust, FileFacts, FileSystem, Hold};
 
 /// What sharing a limiter rests on, as far as this system has nothing that keeps the promise.
+pub(crate) const REPLACES_IN_TWO_STEPS: bool = false;
 pub(crate) const MISSING: Option<&str> = Some(
     "a lock that tells the death of a process whatever happens to its descriptors (Linux: byte locks of an open file \
      description that a mapping keeps alive), sleeping at a word of a file that other processes map (shared futexes), \
@@ -118,6 +119,14 @@ impl SharedMap {
         match self.0 {}
     }
 
+    pub(crate) fn forget_pages(&self) {
+        match self.0 {}
+    }
+
+    pub(crate) fn replace(&self, _words: &[(usize, u64)]) -> io::Result<SharedMap> {
+        match self.0 {}
+    }
+
     pub(crate) fn is_of_deleted_file(&self) -> bool {
         match self.0 {}
     }
@@ -153,9 +162,17 @@ impl ForkWords {
     pub(crate) fn pulse(&self) -> &PulseCell {
         match self.0 {}
     }
+
+    pub(crate) fn attendance(&self) -> &PulseCell {
+        match self.0 {}
+    }
 }
 
 impl PulseCell {
+    pub(crate) fn take(&self) -> Option<Pulse> {
+        match self.0 {}
+    }
+
     pub(crate) fn put(&self, _pulse: Pulse) -> Option<Pulse> {
         match self.0 {}
     }
@@ -165,7 +182,11 @@ impl PulseCell {
 pub const FIRST_PULSE: i64 = 1 << 62;
 
 impl Pulse {
-    pub(crate) fn hold(_fresh: File, _slot: u32) -> io::Result<Option<Pulse>> {
+    pub(crate) fn hold(_fresh: File, _slot: u32, _probe: &File) -> io::Result<Hold> {
+        unsupported()
+    }
+
+    pub(crate) fn attend(_gate: File, _place: u64) -> io::Result<Option<Pulse>> {
         unsupported()
     }
 }
@@ -188,6 +209,16 @@ impl Drop for TakenPulse {
         match self.0 {}
     }
 }
+
+pub(crate) fn is_attended(_gate: &File, _places: std::ops::Range<u64>) -> io::Result<bool> {
+    unsupported()
+}
+
+pub(crate) fn try_lock_gate(_gate: &File) -> io::Result<bool> {
+    unsupported()
+}
+
+pub(crate) fn unlock_gate(_gate: &File) {}
 
 pub(crate) fn pulse_is_held(_file: &File, _slot: u32) -> io::Result<bool> {
     unsupported()
@@ -213,6 +244,14 @@ pub(crate) fn open_or_create_at(_dir: &File, _name: &str, _shared_with: Option<A
     unsupported()
 }
 
+pub(crate) fn remove_at(_dir: &File, _name: &str) -> io::Result<()> {
+    unsupported()
+}
+
+pub(crate) fn is_deleted_in_use(_path: &Path) -> bool {
+    false
+}
+
 pub(crate) fn unlink_at(_dir: &File, _name: &str) -> io::Result<()> {
     unsupported()
 }
@@ -226,7 +265,15 @@ impl UnnamedFile {
         match self.0 {}
     }
 
+    pub(crate) fn keeps_locks(&self) -> io::Result<bool> {
+        match self.0 {}
+    }
+
     pub(crate) fn link(self, _dir: &File, _name: &str) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    pub(crate) fn replace(self, _dir: &File, _name: &str) -> io::Result<()> {
         match self.0 {}
     }
 }
@@ -285,7 +332,7 @@ impl fmt::Display for Access {
     }
 }
 
-pub(crate) fn default_directories() -> Vec<PathBuf> {
+pub(crate) fn default_directories() -> Vec<DefaultDirectory> {
     Vec::new()
 }
 

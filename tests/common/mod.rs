@@ -2,10 +2,14 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
+#[cfg(target_os = "linux")]
+pub mod actors;
 pub mod again;
 pub mod children;
 #[cfg(unix)]
 pub mod forks;
+#[cfg(target_os = "linux")]
+pub mod mounts;
 pub mod queued;
 pub mod raw;
 #[cfg(windows)]
@@ -43,6 +47,7 @@ pub fn permits(count: u64) -> Policy {
 pub fn quick() -> Bounds {
     Bounds {
         lock: Duration::from_millis(200),
+        stall: Duration::from_millis(200),
         reap: Duration::ZERO,
         place: Duration::ZERO,
         ..Bounds::default()

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::windows::ffi::OsStrExt;
 use std::os::windows::fs::OpenOptionsExt;
+use std::os::windows::io::AsRawHandle;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -11,6 +12,10 @@ use windows_sys::Win32::Security::Authorization::{
     ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
 };
 use windows_sys::Win32::Security::{DACL_SECURITY_INFORMATION, SetFileSecurityW};
+use windows_sys::Win32::Storage::FileSystem::{
+    LOCKFILE_EXCLUSIVE_LOCK, LOCKFILE_FAIL_IMMEDIATELY, LockFileEx,
+};
+use windows_sys::Win32::System::IO::OVERLAPPED;
 
 /// Gives a file or directory a list of its own, in the system's language for them (SDDL).
 pub fn set_access(path: &Path, list: &str) {
@@ -30,6 +35,14 @@ pub fn set_access(path: &Path, list: &str) {
         assert_ne!(set, 0, "{}", std::io::Error::last_os_error());
         LocalFree(descriptor);
     }
+}
+
+/// Locks the first byte of a file for as long as it is open.
+pub fn lock_first_byte(file: &File) {
+    let flags = LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY;
+    // SAFETY: the handle is open for synchronous use, and the place, all zero, is alive for the whole call.
+    let locked = unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &mut OVERLAPPED::default()) };
+    assert_ne!(locked, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// Opens a file as a scanner does that lets nobody else in.

@@ -25,6 +25,22 @@ fn r78_five_failures_in_a_row_open_for_five_minutes() {
 }
 
 #[test]
+fn r42_probing_does_not_empty_the_window_of_a_breaker_that_counts_failures() {
+    let mut breaker = Breaker::of(BreakerKind::Consecutive);
+    breaker.reset_timeout = Nanos::from_secs(10);
+    let mut rig = Rig::new(&PolicyDraft { breaker, ..PolicyDraft::default() });
+    rig.records(Class::Ok, 3);
+    rig.records(Class::Throttled, 5);
+    rig.at(10 * SECOND);
+    assert_eq!((rig.state(), rig.window()), (State::HalfOpen, (8, 5)));
+    assert_eq!(rig.record(Class::Throttled).consec429, 6, "the run goes on, too (R48)");
+    rig.force(Force::HalfOpen);
+    assert_eq!(rig.window(), (9, 6));
+    rig.at(30 * SECOND);
+    assert_eq!(rig.window(), (1, 1), "entries of 30 s are out");
+}
+
+#[test]
 fn r79_two_successes_close_and_one_failure_reopens_for_the_whole_time() {
     let mut rig = open();
     rig.at(5 * MINUTE).acquire().expect("one test request");

@@ -14,7 +14,7 @@ use shmlimit::kernel::breaker::{self, Cause, Force, State};
 use shmlimit::kernel::decide::{self, Verdict};
 use shmlimit::kernel::outcome::{self, Class, Report};
 use shmlimit::kernel::policy::{Breaker, BreakerKind};
-use shmlimit::kernel::sheet::{Health, Recent, SheetView};
+use shmlimit::kernel::sheet::{Health, Known, Recent, SheetView};
 use shmlimit::kernel::*;
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -128,7 +128,7 @@ impl Rig {
 
     /// What changed since that was last asked.
     pub fn news(&mut self) -> Vec<News> {
-        let recent = Recent::since(&self.m, self.known);
+        let recent = Recent::since(&self.m, Known { transitions: self.known, paused: false });
         self.known = self.health().transitions;
         recent.iter().map(|news| (news.at.0, news.to, news.cause)).collect()
     }

@@ -34,11 +34,18 @@ fn r5_a_refusal_takes_nothing_and_puts_nothing_off() {
 }
 
 #[test]
-fn r6_a_cost_above_the_capacity_of_the_state_is_not_called_impossible() {
+fn r6_a_cost_above_the_capacity_of_the_state_waits_until_the_bucket_is_full() {
     let mut rig = Rig::tmdb(|_| {});
     rig.force(Force::Throttle);
+    rig.ask(1, Priority::User).expect("full");
     let later = rig.ask(18, Priority::User).expect_err("17 fit");
-    assert_eq!((later.reason, later.retry_at), (Reason::Rate, None));
+    let full = SECOND.div_ceil(17);
+    assert_eq!(
+        (later.reason, later.retry_at, later.ready_at),
+        (Reason::Rate, Some(Time(full)), Some(Time(full)))
+    );
+    rig.now = full;
+    rig.ask(18, Priority::User).expect("full again");
     let never = rig.ask(36, Priority::User).expect_err("35 fit");
     assert_eq!((never.reason, never.retry_at), (Reason::CostExceedsLimit, None));
 }

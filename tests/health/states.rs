@@ -305,3 +305,28 @@ fn r140_a_late_outcome_is_no_probe() {
     rig.record(Class::Server);
     assert_eq!(rig.state(), State::Sleep, "without a grant it is a probe's");
 }
+
+#[test]
+fn r146_a_probe_is_unanswered_until_an_outcome_counts() {
+    let mut rig = Rig::tmdb(|breaker| breaker.probe_concurrency = 4);
+    rig.now = 5;
+    let normal = rig.acquire().expect("Normal");
+    assert_eq!(rig.health().unanswered, 0, "nobody asks while all is well");
+    rig.now = 6;
+    rig.force(Force::HalfOpen);
+    assert_eq!(rig.health().unanswered, 0, "no call was made since");
+    let probe = rig.after(SECOND).acquire().expect("a probe");
+    decide::release(&mut rig.m, 0, &probe);
+    assert_eq!(rig.health().unanswered, SECOND + 7);
+    let second = rig.after(SECOND).acquire().expect("another");
+    assert_eq!(rig.health().unanswered, SECOND + 7, "since the first");
+    let late = Report { granted_at: Some(normal.granted_at), ..Report::new(Class::Ok) };
+    rig.report(Some(&normal), &late);
+    rig.record(Class::Ignored);
+    assert_eq!(rig.health().unanswered, SECOND + 7, "neither a late outcome nor another 4xx is an answer");
+    rig.report(Some(&second), &Report { granted_at: Some(second.granted_at), ..Report::new(Class::Ok) });
+    assert_eq!((rig.state(), rig.health().unanswered), (State::HalfOpen, 0));
+    rig.after(SECOND).acquire().expect("one more");
+    rig.force(Force::Normal);
+    assert_eq!(rig.health().unanswered, 0);
+}

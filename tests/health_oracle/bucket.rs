@@ -1,4 +1,4 @@
-//! A token bucket as R12 and R54 say it: a number of tokens, a rate and a capacity that may change.
+//! A token bucket as R6, R12 and R54 say it: a number of tokens, a rate and a capacity that may change.
 
 use super::policy::TOKEN;
 
@@ -7,8 +7,6 @@ use super::policy::TOKEN;
 pub enum Room {
     Now,
     At(u64),
-    /// Not with the capacity of this state (R6).
-    NotInThisState,
     Never,
 }
 
@@ -21,8 +19,9 @@ pub struct Tokens {
     /// Billionths a second, which is 10^-18 tokens a nanosecond.
     pub rate: u64,
     pub capacity: u64,
-    /// The capacity while all is well.
+    /// The capacity that is configured.
     pub full: u64,
+    /// The reserve that is configured.
     pub reserve: u64,
 }
 
@@ -47,13 +46,15 @@ impl Tokens {
     }
 
     pub fn judge(&self, cost: u64, background: bool, now: u64) -> Room {
-        let needed = cost + if background { self.reserve } else { 0 };
-        if needed > self.full {
+        let kept = if background { self.kept() } else { 0 };
+        // R6: above a capacity that the state reduced, a full bucket is enough; above what is configured nothing is.
+        let needed = if cost + kept <= self.capacity {
+            cost + kept
+        } else if cost + if background { self.reserve } else { 0 } <= self.full {
+            self.capacity
+        } else {
             return Room::Never;
-        }
-        if needed > self.capacity {
-            return Room::NotInThisState;
-        }
+        };
         let missing = i128::from(needed) * TOKEN - self.at(now);
         if missing <= 0 {
             return Room::Now;
@@ -65,7 +66,16 @@ impl Tokens {
     /// Whole tokens for a priority, R7.
     pub fn remaining(&self, background: bool, now: u64) -> u64 {
         let whole = u64::try_from(self.at(now).max(0) / TOKEN).unwrap();
-        whole.saturating_sub(if background { self.reserve } else { 0 })
+        whole.saturating_sub(if background { self.kept() } else { 0 })
+    }
+
+    /// R54: what the background leaves of the present capacity; of a reduced one, it may have one unit at least.
+    fn kept(&self) -> u64 {
+        if self.capacity == self.full {
+            return self.reserve;
+        }
+        let part = u128::from(self.reserve) * u128::from(self.capacity) / u128::from(self.full);
+        u64::try_from(part).unwrap().min(self.capacity - 1)
     }
 
     /// Another rate and capacity from `at` on: tokens are kept, and clipped.

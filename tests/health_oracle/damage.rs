@@ -4,8 +4,9 @@ use proptest::prelude::*;
 use shmlimit::kernel::breaker::{Force, HOT_WORDS};
 use shmlimit::kernel::outcome::{self, Class, Report};
 use shmlimit::kernel::pace::{self, Observation};
+use shmlimit::kernel::pause::{self, PAUSE_WORDS, Pausing};
 use shmlimit::kernel::policy::{POLICY_WORDS, PolicyWords};
-use shmlimit::kernel::sheet::{Recent, SHEET_HEAD_WORDS};
+use shmlimit::kernel::sheet::{Known, PAUSE_AT, Recent, SHEET_HEAD_WORDS};
 use shmlimit::kernel::*;
 
 fn word() -> impl Strategy<Value = u64> {
@@ -28,6 +29,7 @@ proptest! {
         policy in prop::collection::vec(word(), POLICY_WORDS),
         hot in prop::collection::vec(word(), HOT_WORDS),
         sheet in prop::collection::vec(word(), SHEET_HEAD_WORDS),
+        pause in prop::collection::vec(word(), PAUSE_WORDS),
         core in [word(), word()],
         now in word(),
         (cost, state, kind) in (word(), 0u64..6, 0u64..3),
@@ -41,6 +43,8 @@ proptest! {
         for (at, word) in sheet.iter().enumerate() {
             m.set_sheet(at, [*word]);
         }
+        let pause: [u64; PAUSE_WORDS] = pause.try_into().unwrap();
+        m.set_sheet(PAUSE_AT, pause);
         m.set_sheet(0, [state | sheet[0] & !0xffff_ffff]);
         m.set_core(Core::from_words(core));
         m.set_held(0, Held { total: 3, background: 1 });
@@ -65,6 +69,13 @@ proptest! {
                 pace::status(&m, i, window, now);
             }
         }
+        if let Some(pause) = pause::paused(&m, now) {
+            let _ = (pause.reason_text(), pause.is_sane(now), pause.ends_at());
+        }
+        let asked = Pausing { length: Some(Nanos(numbers[2])), pid: 1, program: [7; 16], reason: "x" };
+        decide::pause(&mut m, &asked, now);
+        decide::resume(&mut m, now);
+        m.set_sheet(PAUSE_AT, pause);
         for what in Force::ALL {
             decide::force(&mut m, what, now);
             decide::tick(&mut m, Time(u64::MAX));
@@ -72,7 +83,10 @@ proptest! {
                 decide::cancel(&mut m, 0, &ticket, now);
             }
         }
-        Recent::since(&m, numbers[0]);
+        let known = Known { transitions: numbers[0], paused: numbers[1] & 1 == 1 };
+        if let Some(pause) = Recent::since(&m, known).ended {
+            pause.reason_text();
+        }
         decide::reap(&mut m, 0);
     }
 }

@@ -38,7 +38,6 @@ impl Machine {
                 let wait = match room {
                     Room::Now => continue,
                     Room::At(time) => time,
-                    Room::NotInThisState => u64::MAX - 1,
                     Room::Never => u64::MAX,
                 };
                 if rate.is_none_or(|(_, _, longest)| wait > longest) {
@@ -48,6 +47,9 @@ impl Machine {
         }
         if let Some((rule, Room::Never, _)) = rate {
             return Some((Reason::CostExceedsLimit, Some(rule), None));
+        }
+        if let Some(until) = self.paused {
+            return Some((Reason::Paused, None, (until < u64::MAX).then_some(until)));
         }
         let auto = self.numbers.breaker.auto_recover.0;
         match self.state {
@@ -72,13 +74,12 @@ impl Machine {
         if no_permit || (background && self.numbers.background.is_some_and(|most| low >= most)) {
             return Some((Reason::Concurrency, None, None));
         }
-        let paced = self.pace.as_ref().map_or(0, |pace| pace.open_at());
+        let (paced, window) = self.pace.as_ref().map_or((0, None), |pace| pace.open_at(now));
         let longest = rate.map_or(now, |(_, _, wait)| wait);
         if paced > longest {
-            let bottleneck = self.pace.as_ref().and_then(|pace| pace.bottleneck);
-            return Some((Reason::Adaptive, bottleneck, Some(paced)));
+            return Some((Reason::Adaptive, window, Some(paced)));
         }
-        rate.map(|(rule, room, wait)| (Reason::Rate, Some(rule), matches!(room, Room::At(_)).then_some(wait)))
+        rate.map(|(rule, _, wait)| (Reason::Rate, Some(rule), Some(wait)))
     }
 
     pub fn acquire(&mut self, id: usize, cost: u64, priority: Priority, now: u64) -> Result<(), Refused> {

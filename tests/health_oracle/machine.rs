@@ -31,6 +31,8 @@ pub struct Machine {
     pub rate: Option<u64>,
     /// The next step of the ramp.
     pub ramp_at: Option<u64>,
+    /// The rate that the ramp began with, and the steps it has made since.
+    ramp_from: (u64, u32),
     pub outcomes: Vec<(u64, Class)>,
     pub consec429: u32,
     successes: u32,
@@ -39,6 +41,8 @@ pub struct Machine {
     pub failures: u32,
     sustained: Option<u64>,
     pub gate: u64,
+    /// When the pause ends, the end of time if nobody knows; nothing = none is on.
+    pub paused: Option<u64>,
     pub run: u32,
     probe_at: u64,
     pub flights: Vec<Flight>,
@@ -67,7 +71,9 @@ impl Machine {
             until: None,
             attempt: false,
             rate: None,
+            paused: None,
             ramp_at: None,
+            ramp_from: (0, 0),
             outcomes: Vec::new(),
             consec429: 0,
             successes: 0,
@@ -136,7 +142,8 @@ impl Machine {
     /// Lets timers act, each at its time.
     pub fn tick(&mut self, now: u64) {
         let breaker = self.numbers.breaker;
-        let mut acted = false;
+        let mut acted = self.paused.is_some_and(|until| until <= now);
+        self.paused = self.paused.filter(|until| *until > now);
         loop {
             match self.state {
                 State::Sleep | State::Open if self.until.is_some_and(|until| until <= now) => {
@@ -153,9 +160,12 @@ impl Machine {
                 }
                 State::Normal if self.ramp_at.is_some_and(|at| at <= now) => {
                     let at = self.ramp_at.unwrap();
-                    let next = u128::from(self.current_rate()) * u128::from(breaker.ramp_factor) / 1_000_000;
-                    let done = next >= u128::from(self.numbers.rate_base());
-                    self.rate = (!done).then_some(next as u64);
+                    let base = self.numbers.rate_base();
+                    self.ramp_from.1 += 1;
+                    let (from, steps) = self.ramp_from;
+                    let next = Numbers::grown(from, breaker.ramp_factor, steps + 1, base);
+                    let done = next >= base;
+                    self.rate = (!done).then_some(next);
                     self.ramp_at = (!done).then_some(at + breaker.ramp_every.0);
                     self.drive(at);
                 }
@@ -210,13 +220,17 @@ impl Machine {
                     && start < self.numbers.rate_base()
                 {
                     self.rate = Some(start);
+                    self.ramp_from = (start, 0);
                     self.ramp_at = Some(at + self.numbers.breaker.ramp_every.0);
                 }
             }
             State::Throttle => self.rate = Some(self.numbers.throttle_rate()),
             State::HalfOpen => {
-                self.outcomes.clear();
-                (self.consec429, self.sustained) = (0, None);
+                // R60, of the five states.
+                if self.numbers.kind == BreakerKind::Fsm {
+                    self.outcomes.clear();
+                    (self.consec429, self.sustained) = (0, None);
+                }
                 // Less than in Throttle is only the rate of earlier probes.
                 let before = self.current_rate().max(self.numbers.throttle_rate());
                 self.rate = Some(self.numbers.breaker.probe_rate.0.min(before));
@@ -359,11 +373,21 @@ impl Machine {
                     self.enter(State::HalfOpen, Cause::Forced, now);
                 }
             }
-            Force::ClearGate => self.gate = 0,
+            Force::ClearGate => {
+                self.gate = 0;
+                if let Some(pace) = &mut self.pace {
+                    pace.forget();
+                }
+            }
         }
         if what != Force::ClearGate {
             self.seen = self.seen.max(now);
         }
+    }
+
+    /// The end of a Sleep as it is reported: not before the gate opens (R57).
+    pub fn eta(&self) -> Option<u64> {
+        self.until.filter(|_| self.state == State::Sleep).map(|until| until.max(self.gate))
     }
 
     /// When CacheOnly tries to recover by itself.

@@ -8,6 +8,8 @@ struct Seen {
     remaining: u64,
     reset: u64,
     at: u64,
+    /// The headers said a reset that cannot be believed.
+    absurd: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -19,13 +21,30 @@ pub struct Pace {
     pub interval: u64,
     tightened_at: u64,
     pub bottleneck: Option<u8>,
+    /// The gap is due to a reset that could not be believed.
+    absurd: bool,
 }
 
 impl Pace {
     pub fn new(numbers: PaceNumbers) -> Pace {
         let seen = vec![None; numbers.windows.len()];
         let taught = vec![None; numbers.windows.len()];
-        Pace { numbers, seen, taught, admitted: Vec::new(), interval: 0, tightened_at: 0, bottleneck: None }
+        Pace {
+            numbers,
+            seen,
+            taught,
+            admitted: Vec::new(),
+            interval: 0,
+            tightened_at: 0,
+            bottleneck: None,
+            absurd: false,
+        }
+    }
+
+    /// R142: nothing that headers taught is left.
+    pub fn forget(&mut self) {
+        let admitted = std::mem::take(&mut self.admitted);
+        *self = Pace { admitted, ..Pace::new(self.numbers.clone()) };
     }
 
     pub fn observe(
@@ -40,13 +59,20 @@ impl Pace {
         // What headers taught stays known.
         let taught = limit.filter(|limit| *limit > 0).or(self.taught[window]);
         self.taught[window] = taught;
+        // R142: further away than the window is long is not believed. R84: then the boundary of the clock holds, which
+        // starts with the limiter's.
+        let believed = reset_after.filter(|after| *after <= interval);
         self.seen[window] = Some(Seen {
             limit: taught.unwrap_or(configured),
             remaining,
-            // The wall clock starts with the limiter's.
-            reset: reset_after.map_or((now / interval + 1) * interval, |after| now + after),
+            reset: believed.map_or((now / interval + 1) * interval, |after| now + after),
             at: now,
+            absurd: reset_after != believed,
         });
+        // R142: a good one replaces all that followed from an absurd one.
+        if believed.is_some() && self.absurd && self.bottleneck == Some(window as u8) {
+            (self.interval, self.tightened_at, self.bottleneck, self.absurd) = (0, 0, None, false);
+        }
     }
 
     /// Limit and what is left, as a status query shows them (R91, R93).
@@ -96,20 +122,39 @@ impl Pace {
                 longest = (wanted, Some(window as u8));
             }
         }
-        if longest.0 > self.interval {
+        let waited = now.saturating_sub(self.tightened_at) >= self.interval;
+        if longest.0 > self.interval || (longest.0 < self.interval && waited) {
+            if longest.0 > self.interval {
+                self.tightened_at = now;
+            }
             (self.interval, self.bottleneck) = longest;
-            self.tightened_at = now;
-        } else if longest.0 < self.interval && now.saturating_sub(self.tightened_at) >= self.interval {
-            (self.interval, self.bottleneck) = longest;
+            let window = longest.1.and_then(|window| self.seen[usize::from(window)].as_ref());
+            self.absurd = window.is_some_and(|seen| seen.absurd);
         }
     }
 
-    /// R90: last admission + interval.
-    pub fn open_at(&self) -> u64 {
-        match self.admitted.last() {
-            Some(last) if self.interval > 0 => last + self.interval,
-            _ => 0,
+    /// R90: last admission + interval; not before the reset of any fixed window in which nothing is left. And the window
+    /// that it is due to.
+    pub fn open_at(&self, now: u64) -> (u64, Option<u8>) {
+        let mut latest = match self.admitted.last() {
+            Some(last) if self.interval > 0 => (last + self.interval, self.bottleneck),
+            _ => (0, None),
+        };
+        let fixed = |window: &usize| !self.numbers.windows[*window].2;
+        let used_up = |window: &usize| self.status(*window, now).1 == 0;
+        let mut resets: Vec<(u64, Option<u8>)> = (0..self.numbers.windows.len())
+            .filter(fixed)
+            .filter(used_up)
+            .filter_map(|window| Some((self.seen[window].as_ref()?.reset, Some(window as u8))))
+            .collect();
+        // The latest, the first of equals.
+        resets.sort_by_key(|(reset, window)| (std::cmp::Reverse(*reset), *window));
+        if let Some(reset) = resets.first()
+            && reset.0 >= latest.0
+        {
+            latest = *reset;
         }
+        latest
     }
 
     pub fn admit(&mut self, now: u64) {

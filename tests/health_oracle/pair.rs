@@ -7,8 +7,9 @@ use super::strategy::{Op, Patch, Step};
 use shmlimit::kernel::breaker::{self, State};
 use shmlimit::kernel::outcome::{self, Class, Report};
 use shmlimit::kernel::pace::{self, Observation};
-use shmlimit::kernel::policy::{BreakerKind, PerSecond};
-use shmlimit::kernel::sheet::{Recent, SheetView};
+use shmlimit::kernel::pause::{self, Pausing};
+use shmlimit::kernel::policy::{BreakerKind, PerSecond, PolicyWords};
+use shmlimit::kernel::sheet::{Known, Recent, SheetView};
 use shmlimit::kernel::*;
 use std::fmt::Debug;
 
@@ -42,6 +43,7 @@ impl Pair {
             machine.until,
             machine.ramp_at,
             Some(machine.gate),
+            machine.paused.filter(|until| *until < u64::MAX),
             (machine.state == State::CacheOnly && auto > 0).then(|| machine.cache_only_until(auto)),
         ];
         let next = timers.into_iter().flatten().filter(|at| *at > self.t).min();
@@ -56,7 +58,8 @@ impl Pair {
     pub fn run(&mut self, step: &Step, op: &Op) -> Outcome {
         self.step(step);
         let now = self.oracle.now(self.t);
-        let known = self.kernel.health().transitions;
+        let known = Known::of(&self.kernel);
+        let was_paused = self.oracle.paused.is_some();
         self.oracle.news.clear();
         match op {
             Op::Acquire { cost, priority } => self.acquire(*cost, *priority, now)?,
@@ -91,6 +94,22 @@ impl Pair {
                     self.oracle.force(*what, now);
                 }
             }
+            Op::Pause(length) => {
+                let length = length.map(Nanos);
+                let asked =
+                    Pausing { length, pid: 7, program: *b"operator\0\0\0\0\0\0\0\0", reason: "because" };
+                let replaced = decide::pause(&mut self.kernel, &asked, Time(self.t));
+                self.oracle.tick(now);
+                same("replaced", replaced.map(|pause| pause.until.0), self.oracle.paused)?;
+                self.oracle.paused = Some(length.map_or(u64::MAX, |length| now + length.0));
+                self.oracle.seen = now;
+            }
+            Op::Resume => {
+                let ended = decide::resume(&mut self.kernel, Time(self.t));
+                self.oracle.tick(now);
+                same("ended", ended.map(|pause| pause.until.0), self.oracle.paused.take())?;
+                self.oracle.seen = now;
+            }
             Op::Patch(patch) => self.patch(patch, now),
             Op::Observe { window, limit, remaining, reset } => {
                 let said = Observation {
@@ -120,6 +139,8 @@ impl Pair {
         let recent = Recent::since(&self.kernel, known);
         let news: Vec<_> = recent.iter().map(|t| (t.at.0, t.from, t.to, t.cause)).collect();
         same("transitions", news, self.oracle.news.clone())?;
+        let ended = was_paused && self.oracle.paused.is_none();
+        same("the end of a pause is told", recent.ended.is_some(), ended)?;
         self.compare(now)
     }
 
@@ -297,6 +318,11 @@ impl Pair {
         let now = self.oracle.now(now);
         same("state", health.state(), self.oracle.state)?;
         same("gate", health.gate_until.0, self.oracle.gate)?;
+        let eta = breaker::eta(&health, &kernel.breaker_policy()).filter(|_| health.state() == State::Sleep);
+        same("eta", eta.map(|eta| eta.0), self.oracle.eta())?;
+        let paused = pause::paused(kernel, Time(now)).map(|pause| (pause.until.0, pause.reason_text()));
+        let wanted = self.oracle.paused.filter(|until| *until > now);
+        same("paused", paused, wanted.map(|until| (until, "because".to_owned())))?;
         same("consec429", health.consec429, self.oracle.consec429)?;
         same("concurrency", breaker::concurrency(kernel), self.oracle.concurrency())?;
         same("in flight", kernel.core().in_flight as usize, self.oracle.flights.len())?;

@@ -104,22 +104,38 @@ impl Numbers {
         (base / 2 / SECOND * SECOND).max(5 * SECOND).min(base)
     }
 
-    /// min(most, first * factor^(n-1)), as a fraction, rounded down once.
+    /// min(most, first * factor^(n-1)), rounded down once: multiplied and divided as on paper, in digits of 32 bits.
     pub fn grown(first: u64, factor: u32, n: u32, most: u64) -> u64 {
-        let (mut top, mut bottom) = (i128::from(first), 1i128);
-        for _ in 1..n {
-            if top >= i128::from(most) * bottom || factor == MILLION {
-                break;
-            }
-            top *= i128::from(factor);
-            bottom *= i128::from(MILLION);
-            let shared = gcd(top, bottom);
-            (top, bottom) = (top / shared, bottom / shared);
+        let steps = n - 1;
+        // Far above the cap there is nothing to be exact about.
+        let about = first as f64 * (f64::from(factor) / 1e6).powf(f64::from(steps));
+        if first == 0 || factor == MILLION || about > 2.0 * most as f64 + 2.0 {
+            return if factor == MILLION { first.min(most) } else { first.saturating_mul(most).min(most) };
         }
-        u64::try_from(top / bottom).unwrap().min(most)
+        let mut digits = vec![first as u32, (first >> 32) as u32];
+        for _ in 0..steps {
+            let mut carry = 0u64;
+            for digit in &mut digits {
+                carry += u64::from(*digit) * u64::from(factor);
+                *digit = carry as u32;
+                carry >>= 32;
+            }
+            digits.push(carry as u32);
+        }
+        u64::try_from(Self::divided(&digits, steps)).unwrap().min(most)
     }
-}
 
-fn gcd(a: i128, b: i128) -> i128 {
-    if b == 0 { a } else { gcd(b, a % b) }
+    /// The number without its last six decimal digits, so often.
+    fn divided(digits: &[u32], times: u32) -> u128 {
+        let mut digits = digits.to_vec();
+        for _ in 0..times {
+            let mut rest = 0u64;
+            for digit in digits.iter_mut().rev() {
+                rest = rest << 32 | u64::from(*digit);
+                *digit = (rest / u64::from(MILLION)) as u32;
+                rest %= u64::from(MILLION);
+            }
+        }
+        digits.iter().rev().fold(0, |all, digit| all << 32 | u128::from(*digit))
+    }
 }

@@ -52,6 +52,9 @@ pub enum Op {
     Release(usize),
     Cancel(usize),
     Force(Force),
+    /// For that long, or until resumed.
+    Pause(Option<u64>),
+    Resume,
     Patch(Patch),
     Observe {
         window: usize,
@@ -88,8 +91,28 @@ pub fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// How much things grow, in millionths: at least `least`, often hardly at all.
+fn factor(least: u32) -> impl Strategy<Value = u32> {
+    prop_oneof![
+        Just(least),
+        (1u32..3000).prop_map(move |more| least + more),
+        prop::sample::select(vec![1_100_000u32, 1_250_000, 1_500_000, 2_000_000, 3_000_000]),
+        1_010_000u32..4_000_000,
+    ]
+}
+
 fn ends() -> impl Strategy<Value = u64> {
     prop_oneof![1u64..3 * SECOND, (1u64..6).prop_map(|n| n * SECOND), (1u64..4000).prop_map(|n| n * TICK)]
+}
+
+/// When a window starts anew: soon, at its end, or at a time that no window reaches.
+fn reset() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        6 => ends(),
+        1 => Just(0),
+        1 => 1u64..4,
+        2 => prop_oneof![Just(86_400 * SECOND), Just(86_401 * SECOND), Just(u64::MAX), Just(500 * 365 * 86_400 * SECOND)],
+    ]
 }
 
 prop_compose! {
@@ -109,7 +132,7 @@ fn patch() -> impl Strategy<Value = Patch> {
         prop_oneof![Just(0), 1u64..50].prop_map(Patch::RateBase),
         (1u64..30).prop_map(Patch::ProbeRate),
         (1u32..4).prop_map(Patch::ProbeConcurrency),
-        (0u32..=10, 0u32..=10).prop_map(|(a, b)| Patch::Ratios(a * 100_000, b * 100_000)),
+        (0u32..=10, 1u32..=10).prop_map(|(a, b)| Patch::Ratios(a * 100_000, b * 100_000)),
         (1u32..6, 1u32..8).prop_map(|(a, b)| Patch::Counts(a, b)),
         prop_oneof![Just(0), ends()].prop_map(Patch::AutoRecover),
         (0u32..4).prop_map(Patch::CacheOnlyAfter),
@@ -118,28 +141,30 @@ fn patch() -> impl Strategy<Value = Patch> {
 }
 
 pub fn op() -> impl Strategy<Value = Op> {
-    let cost = prop_oneof![6 => Just(1u64), 1 => Just(0), 2 => 2u64..12, 1 => Just(60)];
+    let cost = prop_oneof![6 => Just(1u64), 1 => Just(0), 2 => 2u64..12, 1 => 12u64..50, 1 => Just(60)];
     prop_oneof![
         10 => (cost, priority()).prop_map(|(cost, priority)| Op::Acquire { cost, priority }),
         10 => record(),
         1 => (0usize..8).prop_map(Op::Release),
         1 => (0usize..8).prop_map(Op::Cancel),
         1 => prop::sample::select(&Force::ALL[..]).prop_map(Op::Force),
+        1 => prop::option::weighted(0.7, ends()).prop_map(Op::Pause),
+        1 => Just(Op::Resume),
         1 => patch().prop_map(Op::Patch),
-        2 => (0usize..3, prop::option::weighted(0.2, 0u64..30), 0u64..30, prop::option::of(ends()))
+        2 => (0usize..3, prop::option::weighted(0.2, 0u64..30), prop_oneof![2 => Just(0), 3 => 0u64..30], prop::option::of(reset()))
             .prop_map(|(window, limit, remaining, reset)| Op::Observe { window, limit, remaining, reset }),
         1 => Just(Op::Tick),
     ]
 }
 
 prop_compose! {
-    fn rule()(rate in 1u64..45, burst in 1u64..50, reserve in prop_oneof![3 => Just(0u64), 1 => 1u64..10]) -> BucketNumbers {
+    fn rule()(rate in 1u64..45, burst in 1u64..50, reserve in prop_oneof![2 => Just(0u64), 1 => 1u64..10, 2 => 0u64..50]) -> BucketNumbers {
         BucketNumbers { rate, burst, reserve: reserve.min(burst) }
     }
 }
 
 prop_compose! {
-    fn breaker_times()(sleep_after in ends(), sleep_min in (1u64..2000).prop_map(|n| n * TICK), longer in 0u64..20_000,
+    fn breaker_times()(sleep_after in ends(), sleep_min in prop_oneof![3 => (1u64..2000).prop_map(|n| n * TICK), 1 => 1u64..9], longer in 0u64..20_000,
         ramp_every in (1u64..5).prop_map(|n| n * SECOND), auto_recover in prop_oneof![2 => Just(0), 1 => ends()],
         probe_timeout in ends(), reset_timeout in ends()) -> Breaker {
         let mut times = Breaker::default();
@@ -153,18 +178,15 @@ prop_compose! {
 
 prop_compose! {
     fn breaker()(times in breaker_times(), rate_base in prop_oneof![2 => Just(0), 1 => 1u64..50, 1 => Just(17)],
-        half in any::<bool>(), probe_rate in 1u64..12, parts in [0u32..=10, 0u32..=10, 0u32..=10], factors in [0usize..4, 1usize..4],
+        half in any::<bool>(), probe_rate in 1u64..12, parts in [0u32..=10, 0u32..=10, 0u32..=10], factors in [factor(1_000_000), factor(1_010_000)],
         counts in [1u32..5, 1u32..7, 1u32..8, 1u32..6, 1u32..4, 1u32..4], cache_only_after in prop_oneof![2 => Just(0u32), 1 => 1u32..4],
         failure_threshold in 1u32..6, required_successes in 1u32..4) -> Breaker {
         let [p_throttle, p_recover, p_sleep] = parts.map(|tenths| tenths * 100_000);
-        let factor = |i: usize| [1_000_000, 1_100_000, 1_500_000, 2_000_000][i];
-        // A factor of 1.1 would need rounding after a few Sleeps, which is not what is compared here.
-        let cooldown_factor = if factors[0] == 1 { 3_000_000 } else { factor(factors[0]) };
         let mut breaker = times;
         breaker.rate_base = PerSecond(rate_base * SECOND + if half && rate_base > 0 { SECOND / 2 } else { 0 });
         breaker.probe_rate = PerSecond(probe_rate * SECOND);
-        (breaker.p_throttle, breaker.p_recover, breaker.p_sleep) = (p_throttle, p_recover, p_sleep);
-        (breaker.cooldown_factor, breaker.ramp_factor) = (cooldown_factor, factor(factors[1]));
+        (breaker.p_throttle, breaker.p_recover, breaker.p_sleep) = (p_throttle, p_recover.max(1), p_sleep);
+        [breaker.cooldown_factor, breaker.ramp_factor] = factors;
         (breaker.n_throttle, breaker.n_cacheonly, breaker.s_recover) = (counts[0], counts[1], counts[2]);
         (breaker.s_probe_ok, breaker.hysteresis, breaker.probe_concurrency) = (counts[3], counts[4], counts[5]);
         (breaker.cache_only_after, breaker.failure_threshold) = (cache_only_after, failure_threshold);
@@ -181,8 +203,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn backoff()(base in (0u64..3000).prop_map(|n| n * TICK), cap in 0u64..40 * SECOND, min_sleep in 0u64..2 * SECOND,
-        more in 0u64..20 * SECOND, factor in prop_oneof![Just(1_000_000u32), Just(1_500_000), Just(2_000_000)],
+    fn backoff()(base in prop_oneof![2 => (0u64..3000).prop_map(|n| n * TICK), 1 => 0u64..9], cap in 0u64..40 * SECOND, min_sleep in 0u64..2 * SECOND,
+        more in 0u64..20 * SECOND, factor in factor(1_000_000),
         retries in [0u32..4, 0u32..7]) -> Backoff {
         let mut backoff = Backoff::default();
         (backoff.base, backoff.cap, backoff.factor) = (Nanos(base), Nanos(cap), factor);

@@ -4,6 +4,7 @@ soak.py NAME TIMES
 """
 
 import asyncio
+import contextlib
 import gc
 import os
 import sys
@@ -72,7 +73,9 @@ def seldom(name, limiter):
     limiter.snapshot().to_dict()
     shmlimit.limiters()
     limiter.config
-    with shmlimit.Limiter(name, create=False) as again:
+    with limiter:
+        pass
+    with contextlib.closing(shmlimit.Limiter(name, create=False)) as again:
         again.try_acquire().release()
     fails(shmlimit.Error, again.acquire)
     fails(shmlimit.Error, shmlimit.Limiter, "no-such-limiter", create=False)

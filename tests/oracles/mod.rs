@@ -18,8 +18,6 @@ pub struct Entry {
 pub struct Oracle {
     pub rule: RuleDraft<'static>,
     pub entries: Vec<Entry>,
-    /// The latest calendar window in which anything was charged.
-    top: u64,
 }
 
 /// The clocks.
@@ -37,7 +35,7 @@ impl Now {
 
 impl Oracle {
     pub fn new(rule: RuleDraft<'static>) -> Oracle {
-        Oracle { rule, entries: Vec::new(), top: 0 }
+        Oracle { rule, entries: Vec::new() }
     }
 
     fn passes(&self) -> bool {
@@ -53,11 +51,10 @@ impl Oracle {
         }
     }
 
-    /// Number of the window, and how much of it is over; a clock that was set back stands still.
+    /// Number of the window, and how much of it is over.
     fn window(&self, now: Now) -> (u64, u64) {
         let wall = now.epoch + now.time;
-        let (id, elapsed) = (wall / self.rule.period.0, wall % self.rule.period.0);
-        if id < self.top { (self.top, 0) } else { (id, elapsed) }
+        (wall / self.rule.period.0, wall % self.rule.period.0)
     }
 
     fn used(&self, id: u64) -> u64 {
@@ -141,7 +138,6 @@ impl Oracle {
     pub fn charge(&mut self, now: Now, cost: u64, background: bool) {
         let (id, _) = self.window(now);
         let paced = self.passes() && !self.fits(now, cost + self.reserve(background));
-        self.top = self.top.max(id);
         self.entries.push(Entry { at: now.time, id, units: cost, paced });
     }
 

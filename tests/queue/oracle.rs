@@ -32,6 +32,8 @@ pub struct Oracle {
     pub ends: HashMap<(u64, u8), u64>,
     pub owed: u128,
     pub arrivals: u64,
+    /// When the pause ends: 0 = none is on, the end of time = nobody knows.
+    pub paused: u64,
 }
 
 /// What the oracle says of a call.
@@ -45,7 +47,15 @@ pub struct Verdict {
 
 impl Oracle {
     pub fn new(policy: Policy) -> Oracle {
-        Oracle { policy, waiters: Vec::new(), clocks: [0; 3], ends: HashMap::new(), owed: 0, arrivals: 0 }
+        Oracle {
+            policy,
+            waiters: Vec::new(),
+            clocks: [0; 3],
+            ends: HashMap::new(),
+            owed: 0,
+            arrivals: 0,
+            paused: 0,
+        }
     }
 
     pub fn expected(&self, w: &Waiter, now: u64) -> bool {
@@ -110,9 +120,7 @@ impl Oracle {
         // Where calls differ, one that must wait for a rule has no use for a permit yet.
         let users: Vec<&Waiter> = ahead
             .iter()
-            .filter(|a| {
-                self.policy.units().count() == 1 || self.judge_behind(m, a, &[], false, now).time == Some(now)
-            })
+            .filter(|a| self.policy.units().count() == 1 || self.time(m, a, &[], false, now) == Some(now))
             .collect();
         let of_background = users.iter().filter(|a| a.ask.priority == Priority::Background).count() as u32;
         let all = core.in_flight + users.len() as u32;
@@ -122,6 +130,15 @@ impl Oracle {
                     .policy
                     .concurrency_background()
                     .is_none_or(|most| core.in_flight_background + of_background < most));
+        let open_ended = self.paused == u64::MAX;
+        let open = if open_ended { now } else { self.paused.max(now) };
+        let time = self.time(m, w, ahead, owed, open);
+        Verdict { permit: permit && !open_ended, time, ahead: ahead.len() as u64 }
+    }
+
+    /// When the rules have room for a call and all ahead of it, from a time on; nothing = never.
+    fn time(&self, m: &LocalMemory, w: &Waiter, ahead: &[Waiter], owed: bool, now: u64) -> Option<u64> {
+        let background = w.ask.priority == Priority::Background;
         let mut time = Some(now);
         for (i, rule) in self.policy.rules().iter().enumerate() {
             let unit = usize::from(rule.unit);
@@ -145,7 +162,7 @@ impl Oracle {
                 _ => None,
             };
         }
-        Verdict { permit, time, ahead: ahead.len() as u64 }
+        time
     }
 
     pub fn granted(&mut self, m: &LocalMemory, w: &Waiter, now: u64, waited: bool) {

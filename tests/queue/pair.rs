@@ -3,6 +3,7 @@
 use super::oracle::{GRACE, Oracle, Verdict, Waiter};
 use super::queue::{MS, SECOND, rule};
 use proptest::prelude::*;
+use shmlimit::kernel::pause::Pausing;
 use shmlimit::kernel::queue::{self as kernel, Newcomer, Outcome, Ring, Wait};
 use shmlimit::kernel::*;
 
@@ -33,6 +34,9 @@ pub enum Op {
     },
     Step(u64),
     Patch(usize),
+    /// For that long, or until resumed.
+    Pause(Option<u64>),
+    Resume,
 }
 
 pub fn priority() -> impl Strategy<Value = Priority> {
@@ -62,6 +66,8 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => (0u64..5).prop_map(|slot| Op::Die { slot }),
         3 => prop_oneof![0u64..40 * MS, Just(3600 * SECOND)].prop_map(Op::Step),
         1 => (0usize..4).prop_map(Op::Patch),
+        1 => prop::option::weighted(0.6, prop_oneof![1u64..100 * MS, 1u64..5 * SECOND]).prop_map(Op::Pause),
+        2 => Just(Op::Resume),
     ]
 }
 
@@ -116,6 +122,11 @@ impl Pair {
         let (now, time) = (self.now, verdict.time.expect("refused else"));
         prop_assert!(until > now && until <= now + SECOND && until <= w.deadline);
         let latest = (now + SECOND).min(w.deadline);
+        // Nobody looks for nothing during a pause without a known end.
+        if self.oracle.paused == u64::MAX {
+            let longest = if w.can_be_rung { SECOND } else { 200 * MS };
+            prop_assert_eq!(until, (now + longest).min(w.deadline));
+        }
         if verdict.permit {
             // Not before it could go; and not so much later that a lost ring would cost much.
             prop_assert!(until >= time.min(latest));
@@ -135,7 +146,8 @@ impl Pair {
         w.weight = self.oracle.weight(&w.ask);
         w.tag = self.oracle.clocks[class].max(if fifo { highest.unwrap_or(0) } else { end });
         let verdict = self.oracle.judge(&self.m, &w, self.now);
-        let before = self.m.clone();
+        let mut before = self.m.clone();
+        decide::tick(&mut before, Time(self.now));
         let newcomer = Newcomer {
             owner: w.owner,
             group: w.group,
@@ -285,6 +297,18 @@ impl Pair {
                 self.tickets.retain(|(owner, _)| *owner != slot + 2);
                 self.changed()?;
             }
+            Op::Pause(length) => {
+                let length = length.map(Nanos);
+                let asked = Pausing { length, pid: 1, program: [0; 16], reason: "" };
+                decide::pause(&mut self.m, &asked, Time(self.now));
+                self.oracle.paused = length.map_or(u64::MAX, |length| self.now + length.0);
+                self.changed()?;
+            }
+            Op::Resume => {
+                decide::resume(&mut self.m, Time(self.now));
+                self.oracle.paused = 0;
+                self.changed()?;
+            }
             Op::Step(by) => self.now += by,
             Op::Patch(i) => {
                 self.m.change_policy(&self.oracle.policy, &policies[*i], Time(self.now));
@@ -332,6 +356,8 @@ impl Pair {
                 let alone = self.oracle.judge_behind(&self.m, &w, &[], false, self.now);
                 let free = alone.permit && alone.time == Some(self.now);
                 prop_assert_eq!(refusal.reason == Reason::Queued, free);
+                let paused = self.oracle.paused > self.now && refusal.reason != Reason::CostExceedsLimit;
+                prop_assert_eq!(refusal.reason == Reason::Paused, paused);
             }
         }
         Ok(())

@@ -24,9 +24,11 @@ pub const TIMEOUT: Duration = Duration::from_micros(200);
 /// The lock is given up soon; the place is looked at only when a call must.
 pub const BOUNDS: Bounds = Bounds {
     lock: Duration::from_micros(200),
+    stall: Duration::from_micros(200),
     reap: Duration::from_secs(3600),
     place: Duration::from_secs(3600),
     program: [0; 16],
+    role: shmlimit::internals::Role::Participant,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -228,7 +230,7 @@ impl Fixture {
 
     /// Restores what calls of this process change. A limiter that followed a retired segment is made anew.
     pub fn restore_quickly(&mut self) {
-        if self.raw.word(layout::RETIRED).load(Ordering::Relaxed) != 0 {
+        if layout::is_retired(self.raw.word(layout::RETIRED).load(Ordering::Relaxed)) {
             let dead_in_the_middle = self.image[layout::VERSION] & 1 != 0;
             *self = Fixture::with(self.watched);
             if dead_in_the_middle {

@@ -92,13 +92,13 @@ fn r127_responses_out_of_order_do_not_relax_the_pace() {
 #[test]
 fn r91_a_fixed_window_is_unused_after_its_end() {
     let script = used(10 * SECOND, 1200)
-        + "{\"op\":\"acquire\"}\n{\"op\":\"acquire\"}\n"
+        + "{\"op\":\"acquire\"}\n{\"op\":\"acquire\",\"cost\":0}\n"
         + &format!("{{\"op\":\"acquire\",\"t\":{}}}\n", MINUTE - 1)
         + &format!("{{\"op\":\"acquire\",\"t\":{MINUTE}}}\n")
         + "{\"op\":\"headers\",\"headers\":{}}";
     let lines = play(BINANCE, &script);
     assert_eq!(lines[0]["interval_ns"], 50 * SECOND, "nothing is left until the end");
-    assert_eq!((&lines[1]["allowed"], &lines[2]["retry_after_ns"]), (&json!(true), &json!(50 * SECOND)));
+    assert_eq!((&lines[1]["retry_after_ns"], &lines[2]["allowed"]), (&json!(50 * SECOND), &json!(true)));
     assert_eq!((&lines[3]["allowed"], &lines[4]["allowed"]), (&json!(false), &json!(true)));
     assert_eq!(
         lines[5]["windows"]["REQUEST_WEIGHT:1M"],

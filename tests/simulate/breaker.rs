@@ -403,14 +403,6 @@ fn r141_too_many_sleeps_lead_to_cache_only() {
 }
 
 #[test]
-fn a44_a_cost_above_the_reduced_capacity_waits_for_better_days() {
-    let script = force("half_open") + "{\"op\":\"acquire\",\"cost\":20}\n{\"op\":\"acquire\",\"cost\":36}";
-    let lines = play(TMDB, &script);
-    assert_eq!((&lines[1]["reason"], &lines[1]["retry_after_ns"]), (&json!("rate"), &Value::Null));
-    assert_eq!(lines[2]["reason"], "cost_exceeds_limit");
-}
-
-#[test]
 fn the_first_layer_in_the_way_is_the_one_named() {
     // Sleep before the gate, the gate before permits, permits before the rate.
     let mut script =

@@ -3,6 +3,7 @@
 use super::{Trial, moves};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
 use std::process::Command;
 
 fn examples() -> PathBuf {

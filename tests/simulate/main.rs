@@ -9,10 +9,14 @@ mod errors;
 mod examples;
 mod interactive;
 mod long;
+mod pause;
 mod plot;
 mod record;
+mod reduced;
+mod resets;
 mod rules;
 mod set;
+mod sleeps;
 
 use assert_cmd::Command;
 use serde_json::Value;

@@ -30,6 +30,16 @@ fn r110_tokens_are_clipped_to_a_smaller_capacity_and_a_larger_one_is_no_gift() {
 }
 
 #[test]
+fn r110_a_lower_limit_holds_at_once_because_its_burst_follows() {
+    let config = "[[rules]]\nname = 'rpm'\nalgorithm = 'token_bucket'\nlimit = 1000\nperiod = '1m'\n";
+    let all = "{\"op\":\"acquire\",\"n\":5000}\n";
+    for change in [set("rules.0.limit", "100"), set("rules.rpm.limit", "100"), set("rate", "\"100/m\"")] {
+        let lines = play(config, &(change + all));
+        assert_eq!(lines[1]["admitted"], 100, "the tokens above the new capacity are gone");
+    }
+}
+
+#[test]
 fn r110_r25_a_leaky_bucket_keeps_its_level() {
     let config = "[[rules]]\nalgorithm = 'leaky_bucket'\nlimit = 2\nperiod = '1s'\nburst = 4\n";
     let (peek, three) = ("{\"op\":\"acquire\",\"cost\":0}\n", "{\"op\":\"acquire\",\"n\":3}\n");

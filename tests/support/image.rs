@@ -15,6 +15,11 @@ const LEDGER: usize = layout::RINGS + LEDGER_AT - OUTCOMES_AT;
 /// How many of them: granted, refused, looked.
 const COUNTED: usize = 3;
 
+/// Whether this is the temporary name of a file that replaces another.
+pub fn is_replacement(name: &std::ffi::OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with(".shmlimit-0-") && name.ends_with(".tmp"))
+}
+
 /// All bytes of a segment at one moment.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Image(Vec<u8>);
@@ -212,7 +217,8 @@ impl Image {
             assert_eq!(after.counted(), self.counted(), "counts are lost, or counted twice");
         }
         let is_trace = |word: &usize| {
-            matches!(*word, layout::ANCHOR_TIME | layout::ANCHOR_WALL)
+            [layout::ANCHOR_TIME, layout::ANCHOR_WALL, layout::LATEST_TIME, layout::LATEST_WALL]
+                .contains(word)
                 || (LEDGER..LEDGER + COUNTED).contains(word)
                 || (layout::slot_base(mine)..layout::slot_base(mine + 1)).contains(word)
         };

@@ -67,10 +67,14 @@ pub fn bytes_in_log(directory: &Path, pid: i32) -> u64 {
     directory.join(format!("log-{pid}")).metadata().map_or(0, |file| file.len())
 }
 
+/// The entries of a log.
+pub fn entries(bytes: &[u8]) -> Vec<Entry> {
+    bytes.chunks_exact(ENTRY).map(Entry::from_bytes).collect()
+}
+
 /// One log a process.
 pub fn logs(directory: &Path) -> Vec<Vec<Entry>> {
-    let log = |path| std::fs::read(path).unwrap().chunks_exact(ENTRY).map(Entry::from_bytes).collect();
-    files(directory).map(log).collect()
+    files(directory).map(|path| entries(&std::fs::read(path).unwrap())).collect()
 }
 
 /// A call that was granted.

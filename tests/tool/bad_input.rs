@@ -114,7 +114,7 @@ fn r6_a_cost_above_capacity_is_refused_at_once_and_for_good() {
     for verb in
         [&["acquire", "small", "--cost", "6"][..], &["run", "small", "--cost", "6", "--", "echo", "ran"]]
     {
-        home.tool(verb).fails(2, &["small: refused", "more than rule token_bucket ever allows", "(5)"]);
+        home.tool(verb).fails(2, &["small: refused", "more than rule sliding_log ever allows", "(5)"]);
     }
     assert_eq!(home.status("small")["rules"][0]["remaining"], 5);
     for cost in ["-1", "NaN", "1.5", "tokens=", "99999999999999999999"] {
@@ -154,7 +154,22 @@ fn r137_a_process_too_many_is_told_the_limit() {
     };
     assert!(limit >= 256);
     home.tool(&["acquire", "x"]).fails(1, &["no free slot", &limit.to_string(), "x.shm"]);
+    // Operators are not locked out.
+    for verb in [
+        &["status"][..],
+        &["status", "x", "--json"],
+        &["metrics"],
+        &["doctor"],
+        &["set", "x", "concurrency", "5"],
+        &["force", "x", "clear-gate"],
+        &["record", "x", "--status", "200"],
+        &["init", "x"],
+        &["rm", "x", "--force"],
+    ] {
+        home.tool(verb).succeeds();
+    }
     drop(handles);
+    home.tool(&["init", "x", "--rate", "1/s"]).succeeds();
     home.tool(&["acquire", "x"]).succeeds();
 }
 

@@ -73,6 +73,10 @@ fn bash_completes_verbs_options_values_and_names() {
     assert_eq!(complete(&["run", "tmd"]), ["tmdb", "tmdb-legacy"], "a preset's is made at first use");
     assert_eq!(complete(&["presets", "my"]), [""; 1], "only presets");
     assert_eq!(complete(&["--dir", home.path().to_str().unwrap(), "status", "o"]), ["other"]);
+    assert_eq!(complete(&["set", "my-api", "ra"]), ["rate"]);
+    assert_eq!(complete(&["set", "my-api", "rules.sliding_log.l"]), ["rules.sliding_log.limit"]);
+    assert_eq!(complete(&["set", "unknown", "rules.0.l"]), ["rules.0.limit"]);
+    assert_eq!(complete(&["set", "my-api", "conc"]), ["concurrency", "concurrency_background"]);
     assert!(!complete(&["completions", "--"]).contains(&"--names".to_owned()), "that is for the scripts");
 }
 
@@ -102,6 +106,7 @@ fn zsh_takes_the_script_and_asks_for_names() {
     let text = std::fs::read_to_string(&script).unwrap();
     assert!(text.starts_with("#compdef shmlimit\n"));
     assert!(text.contains(":name -- The limiter:_shmlimit_limiters'"), "names are asked for");
+    assert!(text.contains(":key -- The setting") && text.contains(":_shmlimit_keys'"), "keys are asked for");
     if let Some(output) = shell(&home, "zsh", &["-n", script.to_str().unwrap()]) {
         assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
         // The function that says the names, with the built-in of the completion system replaced.

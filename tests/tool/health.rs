@@ -53,6 +53,18 @@ fn r64_a_refusal_in_cache_only_says_how_it_ends() {
 }
 
 #[test]
+fn r142_clear_gate_during_a_sleep_says_how_to_end_that_too() {
+    let home = home();
+    for _ in 0..5 {
+        home.tool(&["record", "tmdb", "--status", "429", "--retry-after", "3600"]).succeeds();
+    }
+    let said = home.tool(&["force", "tmdb", "clear-gate"]);
+    assert!(said.succeeds().starts_with("tmdb: sleep for "), "{}", said.out);
+    assert!(said.out.contains("shmlimit force tmdb half_open"), "{}", said.out);
+    assert_eq!(home.tool(&["force", "tmdb", "half_open"]).succeeds(), "tmdb: half_open, gate open\n");
+}
+
+#[test]
 fn force_says_whether_the_gate_is_open() {
     let home = home();
     home.tool(&["record", "tmdb", "--status", "429", "--retry-after", "3600"]).succeeds();
@@ -71,13 +83,13 @@ fn what_needs_a_breaker_is_refused_whole_without_one() {
     home.tool(&["init", "new", "--rate", "1/s", "--auto-recover", "15"]).fails(2, &["five-state breaker"]);
     assert!(!home.names().iter().any(|name| name == "new.shm"), "{:?}", home.names());
     home.tool(&["force", "plain", "offline"])
-        .fails(2, &["has no breaker", "clear_gate", "--config FILE --replace"]);
+        .fails(2, &["has no breaker", "clear_gate", "--config plain.settings.toml --replace"]);
     home.tool(&["force", "tmdb", "open"]).fails(2, &["five-state breaker", "half_open", "cache_only"]);
     home.tool(&["force", "tvdb", "cache_only", "--auto-recover", "15"]).fails(2, &["consecutive breaker"]);
     let set = home.tool(&["set", "tvdb", "breaker.auto_recover", "15m"]);
     assert!(set.succeeds().contains("was 0s"), "force had set it already: {}", set.out);
     home.tool(&["force", "tmdb", "sleep", "--auto-recover", "15"])
-        .fails(2, &["for cache_only", "shmlimit set NAME"]);
+        .fails(2, &["for cache_only", "shmlimit set tmdb breaker.auto_recover"]);
     let note = home.tool(&["set", "plain", "breaker.p_throttle", "0.3"]);
     note.succeeds();
     assert!(note.err.contains("no breaker"), "{}", note.err);
@@ -142,4 +154,36 @@ fn r41_r54_status_shows_the_permits_of_the_state_and_that_nothing_is_refused() {
         home.tool(&["acquire", "pass", "--now"]).succeeds();
     }
     assert!(home.tool(&["status", "pass"]).succeeds().contains("passthrough: nothing is refused"));
+}
+
+#[test]
+fn r149_a_typed_retry_after_is_read_or_refused_and_a_servers_is_lenient() {
+    let home = home();
+    let opens =
+        || home.status("plain")["gate"]["opens_in_ns"].as_u64().map(|nanos| nanos.div_ceil(1_000_000_000));
+    for (typed, seconds) in [("40", 40), ("50s", 50), ("1m30s", 90), ("1.5h", 5400), (" 2 h ", 7200)] {
+        home.tool(&["record", "plain", "--status", "429", "--retry-after", typed]).succeeds();
+        assert_eq!(opens(), Some(seconds), "{typed:?}");
+    }
+    let date = httpdate::fmt_http_date(std::time::SystemTime::now() + std::time::Duration::from_secs(10_000));
+    home.tool(&["record", "plain", "--status", "503", "--retry-after", &date]).succeeds();
+    assert!(opens().is_some_and(|seconds| (9_990..=10_001).contains(&seconds)), "{date}: {:?}", opens());
+    let before = home.status("plain")["counts"].clone();
+    for nonsense in ["soon", "", "-5", "30x", "1e3", "30 31", "s", "Wed, 21 Oct"] {
+        let answer = home.tool(&["record", "plain", "--status", "429", "--retry-after", nonsense]);
+        answer.fails(2, &["1m30s", "--header 'Retry-After"]);
+    }
+    home.tool(&["record", "plain", "--status", "429", "--header", "no name: x"]).fails(2, &["no blanks"]);
+    home.tool(&["record", "plain", "--status", "429", "--header", ": x"]).fails(2, &["Name: value"]);
+    assert_eq!(home.status("plain")["counts"], before, "nothing was recorded");
+    home.tool(&["force", "plain", "clear-gate"]).succeeds();
+    home.tool(&["record", "plain", "--status", "429", "--header", "Retry-After: soon"]).succeeds();
+    assert_eq!(
+        (opens(), &home.status("plain")["outcomes"]["429"]),
+        (None, &6.into()),
+        "recorded, without the header"
+    );
+    let unused = home.tool(&["record", "plain", "--status", "200", "--retry-after", "5s"]);
+    unused.succeeds();
+    assert!(unused.err.contains("was not used"), "{}", unused.err);
 }

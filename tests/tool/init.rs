@@ -22,10 +22,89 @@ fn doing_it_twice_is_success_and_changes_nothing() {
 fn r144_other_settings_are_refused_and_both_are_shown() {
     let home = Home::with(&["api", "--rate", "40/10s"]);
     let refused = home.tool(&["init", "api", "--rate", "50/10s"]);
-    refused.fails(2, &["rules.0.limit: 40 there, 50 asked for", "init api --replace"]);
+    refused.fails(
+        2,
+        &[
+            "rules.0.limit: 40 there, 50 asked for",
+            "init api --rate 50/10s --update",
+            "init api --rate 50/10s --replace",
+        ],
+    );
     assert_eq!(home.status("api")["rules"][0]["limit"], 40);
     home.tool(&["init", "api", "--rate", "50/10s", "--replace"]).succeeds();
     assert_eq!(home.status("api")["rules"][0]["limit"], 50);
+}
+
+#[test]
+fn r147_the_answer_names_the_algorithm_and_the_most_that_any_one_period_sees() {
+    let home = Home::new();
+    for (flags, answer) in [
+        (&["--rate", "1000/day"][..], "at most 1000 in any day (sliding_log)"),
+        (&["--rate", "20/s", "--concurrency", "2"], "at most 20 in any second (sliding_log); 2 in flight"),
+        (
+            &["--rate", "1000/day", "--burst", "20"],
+            "at most 1020 in any day (token_bucket: 1000/day and a burst of 20)",
+        ),
+        (&["--rate", "1M/10s"], "at most 1000000 in any 10s (token_bucket: 990000/10s and a burst of 10000)"),
+        (
+            &["--rate", "9/min", "--algorithm", "fixed_window"],
+            "at most 18 in any minute (fixed_window: 9 in each of the UTC clock)",
+        ),
+    ] {
+        let made = home.tool(&[&["init", "api", "--replace"], flags].concat());
+        assert!(made.succeeds().trim_end().ends_with(answer), "{}", made.out);
+    }
+}
+
+#[test]
+fn r147_a_rate_alone_grants_its_limit_and_no_more() {
+    for flags in [&["--rate", "3/day"][..], &["--rate", "3/day", "--burst", "2"]] {
+        let home = Home::with(&[&["api"], flags].concat());
+        let granted = (0..9).filter(|_| home.tool(&["acquire", "api", "--now"]).code == 0).count();
+        assert_eq!(granted, if flags.len() == 2 { 3 } else { 2 }, "{flags:?}");
+        // The bucket has a token again a third of a day later; the log has none before the day is over.
+        let next = home.status("api")["rules"][0]["next_in_ns"].as_u64().unwrap();
+        assert_eq!(next > 80_000_000_000_000, flags.len() == 2, "{flags:?}: {next}");
+    }
+}
+
+#[test]
+fn r144_an_update_keeps_what_the_rules_have_seen() {
+    let home = Home::with(&["api", "--rate", "10/day", "--concurrency", "2"]);
+    home.tool(&["acquire", "api", "--cost", "4"]).succeeds();
+    let updated = home.tool(&["init", "api", "--rate", "30/day", "--update"]);
+    assert!(updated.succeeds().contains("api: updated in"), "{}", updated.out);
+    let status = home.status("api");
+    assert_eq!((&status["rules"][0]["remaining"], &status["concurrency"]), (&26.into(), &2.into()));
+    assert!(home.tool(&["init", "api", "--rate", "30/day", "--update"]).succeeds().contains("there already"));
+    assert!(home.tool(&["init", "new", "--rate", "3/s", "--update"]).succeeds().contains("new: made in"));
+    home.tool(&["init", "api", "--update", "--replace"]).fails(2, &["--update", "--replace"]);
+    // Afresh with what it has.
+    assert!(home.tool(&["init", "api", "--replace"]).succeeds().contains("at most 30 in any day"));
+    assert_eq!(home.status("api")["rules"][0]["remaining"], 30);
+}
+
+#[test]
+fn r110_a_limit_can_be_set_by_name_and_by_rate_and_holds_at_once() {
+    let home = Home::with(&["api", "--rate", "1000/day", "--burst", "1000"]);
+    let set = home.tool(&["set", "api", "rules.token_bucket.limit", "100"]);
+    assert_eq!(set.succeeds(), "api: rules.0.burst = 100 (was 1000), rules.0.limit = 100 (was 1000)\n");
+    home.tool(&["acquire", "api", "--cost", "101", "--now"]).fails(2, &["more than rule"]);
+    assert_eq!(home.status("api")["rules"][0]["remaining"], 100);
+    home.tool(&["init", "log", "--rate", "1000/day"]).succeeds();
+    home.tool(&["acquire", "log", "--cost", "500"]).succeeds();
+    home.tool(&["set", "log", "rate", "4096/day"]).succeeds();
+    assert_eq!(home.status("log")["rules"][0]["remaining"], 3596, "the log is kept");
+    home.tool(&["set", "log", "rate", "300/day"]).succeeds();
+    assert_eq!(home.status("log")["rules"][0]["remaining"], 0);
+    home.tool(&["set", "log", "rate", "4097/day"]).fails(2, &["room for a limit of 4096", "--replace"]);
+    let longer = home.tool(&["set", "log", "rate", "300/w"]);
+    assert!(
+        longer.succeeds().contains("period = 7d") && longer.err.contains("counts as used"),
+        "{}",
+        longer.err
+    );
+    home.tool(&["set", "tvdb", "rate", "5/s"]).fails(2, &["rules.rps.limit, rules.window.limit"]);
 }
 
 #[test]
@@ -121,10 +200,10 @@ fn p4_a_segment_of_another_version_is_replaced_on_demand() {
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[12] = 9;
     std::fs::write(&path, &bytes).unwrap();
-    home.tool(&["init", "x", "--rate", "1/s"]).fails(1, &["layout version 9", "--replace"]);
+    home.tool(&["init", "x", "--rate", "1/s"]).fails(1, &["layout version 9", "rm x --force"]);
     bytes.truncate(4096);
     std::fs::write(&path, &bytes).unwrap();
-    home.tool(&["init", "x", "--rate", "1/s"]).fails(1, &["4096 bytes", "--replace"]);
+    home.tool(&["init", "x", "--rate", "1/s"]).fails(1, &["4096 bytes", "rm x --force"]);
     home.tool(&["init", "x", "--rate", "1/s", "--replace"]).succeeds();
 }
 

@@ -52,13 +52,13 @@ fn acquire_answers_grants_and_refusals_alike_and_keeps_its_exit_code() {
     let refused = object("acquire", &answer, 75, ACQUIRE);
     assert_eq!(answer.err, "", "an answer, and no error");
     assert_eq!((&refused["allowed"], &refused["remaining"]), (&false.into(), &0.into()));
-    assert_eq!((&refused["reason"], &refused["rule"]), (&"rate".into(), &"token_bucket".into()));
+    assert_eq!((&refused["reason"], &refused["rule"]), (&"rate".into(), &"sliding_log".into()));
     let after = refused["retry_after_ns"].as_u64().unwrap();
-    assert!(after > 0 && after <= 43_200_000_000_000, "half a day at most: {after}");
+    assert!(after > 0 && after <= 86_400_000_000_000, "a day at most: {after}");
     let text = home.tool(&["acquire", "two", "--now"]).err;
-    assert!(text.contains("rule token_bucket has no room now"), "{text}");
+    assert!(text.contains("rule sliding_log has no room now"), "{text}");
     assert!(
-        refused["message"].as_str().unwrap().starts_with("rule token_bucket has no room now; try again in")
+        refused["message"].as_str().unwrap().starts_with("rule sliding_log has no room now; try again in")
     );
 
     let never = object("acquire", &home.tool(&["acquire", "two", "--cost", "3", "--json"]), 2, ACQUIRE);
@@ -105,13 +105,21 @@ fn a_refusal_that_nobody_reads_is_no_grant() {
 #[test]
 fn init_tells_the_settings_and_how_the_limiter_came_to_be() {
     let home = Home::new();
-    let keys = "directory how name offline settings";
+    let keys = "changes directory how name offline rules settings";
     let made = object("init", &home.tool(&["init", "api", "--rate", "4/s", "--json"]), 0, keys);
     assert_eq!((&made["name"], &made["how"]), (&"api".into(), &"made".into()));
     assert_eq!(made["directory"], home.path().to_str().unwrap());
     assert_eq!(made["settings"]["rules.0.limit"], "4");
+    let most =
+        |line: &Value| (line["rules"][0]["algorithm"].clone(), line["rules"][0]["most_per_period"].clone());
+    assert_eq!(most(&made), ("sliding_log".into(), 4.into()), "R147");
+    let bucket = home.tool(&["init", "bucket", "--rate", "1000/day", "--burst", "20", "--json"]);
+    assert_eq!(most(&object("init", &bucket, 0, keys)), ("token_bucket".into(), 1020.into()), "R147");
     let again = object("init", &home.tool(&["init", "api", "--json"]), 0, keys);
     assert_eq!((&again["how"], &again["settings"]), (&"there".into(), &made["settings"]));
+    let updated = home.tool(&["init", "api", "--rate", "6/s", "--update", "--json"]);
+    let updated = object("init", &updated, 0, keys);
+    assert_eq!((&updated["how"], &updated["settings"]["rules.0.limit"]), (&"updated".into(), &"6".into()));
     let afresh = home.tool(&["init", "api", "--rate", "5/s", "--replace", "--json"]);
     let afresh = object("init", &afresh, 0, keys);
     assert_eq!((&afresh["how"], &afresh["offline"]), (&"afresh".into(), &false.into()));

@@ -31,6 +31,22 @@ const NERVOUS: &str = r#"
     auto_recover = "50ms"
 "#;
 
+/// The system ends a program that writes beyond the limit (SIGXFSZ).
+#[cfg(unix)]
+#[test]
+fn r117_a_limit_on_file_sizes_rotates_the_log_and_does_not_end_the_tool() {
+    let home = Home::with(&["x", "--rate", "1/s"]);
+    let log = home.path().join("limited.log");
+    let script = r#"ulimit -f 2; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        "$0" --dir "$1" --log "$2" force x clear-gate >"$2.out" || exit $?; done"#;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(binary()).arg(home.path()).arg(&log);
+    assert_eq!(shell.status().unwrap().code(), Some(0));
+    // Two blocks: of 512 bytes, or of 1024 in some shells.
+    let size = |path: &Path| std::fs::metadata(path).unwrap().len();
+    assert!(size(&log) <= 2048 && size(&home.path().join("limited.log.1")) <= 2048);
+}
+
 fn home(name: &str, config: &str) -> Home {
     let home = Home::new();
     let file = home.path().join("config.toml");
@@ -382,4 +398,81 @@ fn the_level_decides_what_is_in_it() {
     assert!(answer.err.contains("gate_closed") && !answer.err.contains("event=backoff"), "{}", answer.err);
     let answer = home.tool(&[&["--log", "-", "--log-level", "error"], &record[..]].concat());
     assert_eq!(answer.err, "");
+}
+
+/// Whoever may write to the directory of a log could let it lead to any file of the user who logs.
+#[cfg(unix)]
+#[test]
+fn a_link_is_not_followed() {
+    let home = Home::with(&["api", "--rate", "5/s"]);
+    let [victim, link, dangling] = ["victim", "link.log", "dangling.log"].map(|name| home.path().join(name));
+    std::fs::write(&victim, "precious\n").unwrap();
+    std::os::unix::fs::symlink(&victim, &link).unwrap();
+    std::os::unix::fs::symlink(home.path().join("made"), &dangling).unwrap();
+    let record = ["record", "api", "--status", "429"];
+    for link in [&link, &dangling] {
+        let link = link.to_str().unwrap();
+        home.tool(&[&["--log", link][..], &record].concat())
+            .fails(2, &[link, "symbolic link", "the file itself"]);
+        let answer = assert_cmd::Command::cargo_bin("shmlimit").unwrap();
+        let answer = { answer }
+            .args(record)
+            .env("SHMLIMIT_DIR", home.path())
+            .env("SHMLIMIT_LOG", link)
+            .output()
+            .unwrap();
+        assert!(answer.status.success(), "a variable does not keep anybody from working");
+        assert!(String::from_utf8_lossy(&answer.stderr).contains("symbolic link"), "{answer:?}");
+    }
+    assert_eq!(home.status("api")["outcomes"]["429"], 2, "with the option nothing was done");
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious\n");
+    assert!(!home.path().join("made").exists());
+}
+
+/// Rotation gives a full log the name of an older part, whatever has that name.
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_place_of_an_older_part_is_replaced() {
+    let home = Home::with(&["api", "--rate", "5/s"]);
+    let [victim, log, part] = ["victim", "log", "log.1"].map(|name| home.path().join(name));
+    std::fs::write(&victim, "precious\n").unwrap();
+    std::os::unix::fs::symlink(&victim, &part).unwrap();
+    let record = [
+        "--log",
+        log.to_str().unwrap(),
+        "--log-size",
+        "1000",
+        "--log-keep",
+        "1",
+        "record",
+        "api",
+        "--status",
+        "429",
+    ];
+    for _ in 0..12 {
+        home.tool(&record).succeeds();
+    }
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious\n");
+    assert!(std::fs::symlink_metadata(&part).unwrap().is_file());
+}
+
+/// In a directory where every user can write, a file with a second name may be another user's trick.
+#[cfg(unix)]
+#[test]
+fn a_file_with_a_second_name_is_not_written_where_every_user_can_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::with(&["api", "--rate", "5/s"]);
+    let open = home.path().join("open");
+    std::fs::create_dir(&open).unwrap();
+    let [victim, log] = [home.path().join("victim"), open.join("log")];
+    std::fs::write(&victim, "precious\n").unwrap();
+    std::fs::hard_link(&victim, &log).unwrap();
+    let record = ["--log", log.to_str().unwrap(), "record", "api", "--status", "429"];
+    for (mode, refused) in [(0o1777, true), (0o755, false)] {
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode)).unwrap();
+        let answer = home.tool(&record);
+        answer.succeeds();
+        assert_eq!(answer.err.contains("has a second name"), refused, "{}", answer.err);
+        assert_eq!(std::fs::read_to_string(&victim).unwrap() == "precious\n", refused);
+    }
 }

@@ -24,7 +24,11 @@ use cli::binary;
 mod bad_input;
 #[cfg(unix)] // looks for processes in /proc, and kills by signals
 mod bench;
+#[cfg(unix)] // programs that are scripts for sh, with any name
+mod characters;
 mod completions;
+#[cfg(target_os = "linux")] // elsewhere a file in use cannot be deleted, or nothing is shared
+mod deleted;
 #[cfg(unix)] // looks for processes in /proc, kills by signals, needs tmux
 mod demo;
 mod demo_anywhere;
@@ -39,8 +43,12 @@ mod json;
 mod log;
 #[cfg(unix)] // manual pages are for Unix
 mod man;
+mod messages;
 mod metrics;
 mod metrics_http;
+mod pause;
+#[cfg(unix)] // what is suggested is pasted into sh
+mod remedies;
 mod rm;
 #[cfg(unix)] // signals, ptys, and commands that are scripts for sh
 mod run;
@@ -55,12 +63,16 @@ mod run_streams;
 #[cfg(windows)] // its console, its exit codes, its jobs
 mod run_windows;
 mod shows;
+mod slots_full;
 mod status;
 mod texts;
 #[cfg(unix)] // tmux
 mod top;
 mod turns;
 mod typos;
+mod update;
+#[cfg(unix)] // Windows deletes no file that is used
+mod used_up;
 mod verbs;
 mod waiting;
 #[cfg(unix)] // ptys and signals

@@ -220,6 +220,7 @@ fn with_everything() -> Home {
     home.tool(&["acquire", "github"]).succeeds();
     home.tool(&["acquire", "tmdb"]).succeeds();
     home.tool(&["force", "tmdb", "sleep"]).succeeds();
+    home.tool(&["pause", "github", "--for", "1h"]).succeeds();
     home
 }
 

@@ -48,7 +48,7 @@ impl Server {
     }
 
     fn get(&self, path: &str, headers: &str) -> (String, String) {
-        self.send(format!("GET {path} HTTP/1.1\r\nHost: here\r\n{headers}\r\n").as_bytes())
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").as_bytes())
     }
 
     #[cfg(unix)] // what the console says ends it too, which is tested with `run`
@@ -116,33 +116,73 @@ fn what_is_not_there_or_not_allowed_is_said() {
     assert!(server.get("/metrics", "").0.starts_with("HTTP/1.1 200"), "and it goes on");
 }
 
-/// Those who connect and say nothing, or little, hold up nobody, and more than a few of them are sent away.
+/// Clients that send nothing or little, and clients that read nothing, many more than there are places.
 #[test]
-fn slow_clients_hold_up_nobody() {
+fn slow_clients_hold_up_no_scrape() {
+    let home = Home::with(&["api", "--rate", "5/s"]);
+    let server = Server::start(&home, &[]);
+    let mut slow = Vec::new();
+    for (count, said) in
+        [(64, &b"GET /metr"[..]), (8, b""), (64, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")]
+    {
+        for _ in 0..count {
+            let mut stream = server.connect();
+            let _ = stream.write_all(said);
+            slow.push(stream);
+        }
+        for _ in 0..3 {
+            let (head, body) = server.get("/metrics", "");
+            assert!(head.starts_with("HTTP/1.1 200"), "beside {} slow ones: {head:?}", slow.len());
+            assert!(body.contains("shmlimit_up{limiter=\"api\"} 1\n"));
+        }
+    }
+}
+
+/// Its bytes come one by one, each in time, but the request as a whole does not.
+#[test]
+fn a_request_must_be_whole_in_time() {
     let home = Home::new();
     let server = Server::start(&home, &[]);
-    let mut slow: Vec<TcpStream> = (0..12).map(|_| server.connect()).collect();
-    for stream in &mut slow {
-        stream.write_all(b"GET /metr").unwrap();
-    }
-    assert!(server.get("/metrics", "").0.starts_with("HTTP/1.1 200"), "beside twelve slow ones");
-    slow.extend((0..8).map(|_| server.connect()));
-    let until = Instant::now() + Duration::from_secs(60);
-    // As soon as all sixteen places are taken more are refused, until the time of the slow ones is over.
-    loop {
-        let (head, _) = server.get("/metrics", "");
-        if head.is_empty() || head.starts_with("HTTP/1.1 503") {
-            break;
+    let mut stream = server.connect();
+    stream.set_read_timeout(Some(Duration::from_millis(250))).unwrap();
+    let (until, mut told) = (Instant::now() + Duration::from_secs(60), Vec::new());
+    stream.write_all(b"GET /").unwrap();
+    while told.is_empty() && Instant::now() < until {
+        let _ = stream.write_all(b"x");
+        let mut part = [0; 100];
+        if let Ok(count) = stream.read(&mut part) {
+            told.extend_from_slice(&part[..count]);
         }
-        assert!(Instant::now() < until, "nobody was sent away");
     }
-    while !server.get("/metrics", "").0.starts_with("HTTP/1.1 200") {
-        assert!(Instant::now() < until, "the slow ones stay");
-        std::thread::sleep(Duration::from_millis(50));
+    assert!(told.starts_with(b"HTTP/1.1 408 Request Timeout"), "{}", String::from_utf8_lossy(&told));
+}
+
+/// A page in a browser can make its own name lead here (DNS rebinding), but not the name that its requests have.
+#[test]
+fn requests_for_other_hosts_are_not_answered() {
+    let home = Home::with(&["api", "--rate", "5/s"]);
+    let ask = |server: &Server, host: &str| {
+        server.send(format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())
+    };
+    let server = Server::start(&home, &["--allow-host", "metrics.example.org"]);
+    for host in
+        ["localhost", "LocalHost:9464", "127.0.0.1", "127.1.2.3:1", "[::1]:9464", "metrics.example.org"]
+    {
+        assert!(ask(&server, host).0.starts_with("HTTP/1.1 200"), "{host}");
     }
-    let mut told = String::new();
-    slow[0].read_to_string(&mut told).unwrap();
-    assert!(told.starts_with("HTTP/1.1 408 Request Timeout"), "{told}");
+    for host in ["evil.example", "evil.example:9464", "localhost.evil.example", "10.0.0.1"] {
+        let (head, body) = ask(&server, host);
+        assert!(head.starts_with("HTTP/1.1 421 Misdirected Request"), "{host}: {head}");
+        assert!(body.contains("--allow-host") && !body.contains("api"), "{body}");
+    }
+    for nonsense in ["a b", "<x>", ""] {
+        assert!(ask(&server, nonsense).0.starts_with("HTTP/1.1 400"), "{nonsense}");
+    }
+    let none = server.send(b"GET /metrics HTTP/1.0\r\n\r\n").0;
+    assert!(none.starts_with("HTTP/1.1 200"), "no browser sends none: {none}");
+    assert!(ask(&Server::start(&home, &["--allow-host", "*"]), "evil.example").0.starts_with("HTTP/1.1 200"));
+    home.tool(&["metrics", "--allow-host", "a"]).fails(2, &["--listen"]);
+    home.tool(&["metrics", "--listen", "0", "--allow-host", "a:1"]).fails(2, &["without a port"]);
 }
 
 #[test]

@@ -69,8 +69,9 @@ fn by_force_its_users_are_told_and_it_stays_away_until_somebody_makes_it() {
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(home.names(), ["ratelimit.lock"]);
+    assert_eq!(home.names(), [".api.removed", "ratelimit.lock"]);
     home.tool(&["init", "api", "--concurrency", "5"]).succeeds();
+    assert_eq!(home.names(), ["api.shm", "ratelimit.lock"]);
     limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
     assert_eq!(limiter.policy().unwrap().concurrency(), Some(5), "it goes over to the new one");
 }
@@ -85,7 +86,7 @@ fn by_force_those_who_wait_are_told_at_once() {
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     assert!(String::from_utf8_lossy(&ended.stderr).contains("no limiter \"api\""), "{ended:?}");
     holder.let_go();
-    assert_eq!(home.names(), ["ratelimit.lock"]);
+    assert_eq!(home.names(), [".api.removed", "ratelimit.lock"]);
 }
 
 #[test]

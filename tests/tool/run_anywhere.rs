@@ -110,7 +110,7 @@ fn a_timeout_that_cannot_be_met_is_refused_and_nothing_runs() {
     let home = Home::with(&["slow", "--rate", "1/day"]);
     home.tool(&run("slow", NOTHING)).succeeds();
     let refused = home.tool(&[&["run", "slow", "--timeout", "5s", "--"][..], &NOTHING].concat());
-    refused.fails(75, &["slow", "refused", "rule token_bucket", "try again in 2"]);
+    refused.fails(75, &["slow", "refused", "rule sliding_log", "try again in 2"]);
 }
 
 /// A lower bound, which no busy machine can break.
@@ -278,4 +278,27 @@ fn what_the_command_recorded_itself_does_not_count_again() {
     // A cache that had the answer is no outcome.
     run_with(&home, &["--exit", "75=404"], &record("--cache hit"));
     assert_eq!(codes(&home), json!({"500": 4, "503": 1, "404": 1}));
+}
+
+#[test]
+fn a_refusal_has_the_exit_code_that_was_asked_for() {
+    let home = Home::with(&["one", "--rate", "1/day"]);
+    home.tool(&["acquire", "one", "-E", "99"]).succeeds();
+    let run = |code: &str| {
+        home.tool(
+            &[&["run", "one", "--timeout", "1ms", "--conflict-exit-code", code, "--"], &NOTHING[..]].concat(),
+        )
+    };
+    for (code, number) in [("0", 0), ("1", 1), ("99", 99), ("255", 255)] {
+        assert_eq!(home.tool(&["acquire", "one", "--now", "-E", code]).code, number);
+        assert_eq!(home.tool(&["acquire", "one", "--now", "--json", "-E", code]).code, number);
+        let refused = run(code);
+        assert_eq!(refused.code, number);
+        assert!(refused.err.contains("one: refused: "), "{}", refused.err);
+    }
+    assert_eq!(run("75").code, 75);
+    for wrong in ["256", "-1", "x", ""] {
+        home.tool(&["acquire", "one", "-E", wrong]).fails(2, &["--conflict-exit-code"]);
+    }
+    home.tool(&["acquire", "one", "--cost", "5", "-E", "99"]).fails(2, &["ever allows"]);
 }

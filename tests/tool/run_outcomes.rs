@@ -1,10 +1,14 @@
 //! `shmlimit run`: how a command ends, or what it says, is heard by all who share the limiter.
 
 use crate::cli::{Answer, Home, binary};
+use crate::raw;
 use crate::web::Web;
 use serde_json::{Value, json};
+use shmlimit::internals::layout;
+use shmlimit::kernel::sheet::{HEALTH_AT, Health};
 use std::process::{Command, Stdio};
 
+const SECOND: u64 = 1_000_000_000;
 const ONE: [&str; 3] = ["one", "--concurrency", "1"];
 
 /// How often each code was recorded.
@@ -197,7 +201,8 @@ fn five_megabytes_of_any_bytes_pass_unchanged_through_both_streams() {
     std::fs::write(&file, &bytes).unwrap();
     let script = format!("cat '{0}' & cat '{0}' >&2; wait; exit 9", file.display());
     let output = Command::new(binary())
-        .args(["run", "one", "--status-from", "(no such thing)", "--", "sh", "-c", &script])
+        // Without remarks: a slow machine says that searching takes too long.
+        .args(["run", "one", "--quiet", "--status-from", "(no such thing)", "--", "sh", "-c", &script])
         .env("SHMLIMIT_DIR", home.path())
         .output()
         .unwrap();
@@ -223,4 +228,82 @@ fn the_command_knows_its_limiter_and_where_it_lives() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap().trim_end(), elsewhere.to_str().unwrap());
+}
+
+/// A limiter with a breaker, put offline and online again: it probes.
+fn probing(name: &str) -> Home {
+    let home = Home::with(&[name]);
+    home.tool(&["force", name, "offline"]).succeeds();
+    home.tool(&["force", name, "online"]).succeeds();
+    assert_eq!(home.status(name)["state"], "half_open");
+    home
+}
+
+#[test]
+fn r146_plain_runs_that_succeed_end_the_probing_and_others_say_nothing() {
+    for (name, probes, end) in [("tmdb", 5, "normal"), ("tvdb", 2, "closed")] {
+        let home = probing(name);
+        assert_eq!(home.tool(&["run", name, "--", "false"]).code, 1);
+        assert_eq!(home.tool(&["run", name, "--", "sh", "-c", "exit 75"]).code, 75);
+        assert_eq!(home.status(name)["counts"]["codes"], json!({}), "a failure may mean anything");
+        for _ in 0..probes {
+            assert_eq!(home.status(name)["state"], "half_open");
+            home.tool(&["run", name, "--", "true"]).succeeds();
+        }
+        let status = home.status(name);
+        assert_eq!((&status["state"], &status["reason"]), (&json!(end), &json!("probe_ok")));
+        home.tool(&["run", name, "--", "true"]).succeeds();
+        assert_eq!(home.status(name)["counts"]["codes"], json!({"200": probes}), "all is well again");
+    }
+}
+
+#[test]
+fn r146_an_outcome_option_or_a_record_inside_has_the_only_word() {
+    let home = probing("tmdb");
+    home.tool(&["run", "tmdb", "--exit", "0=none", "--", "true"]).succeeds();
+    home.tool(&["run", "tmdb", "--status-from", "no ([0-9]+)", "--", "true"]).succeeds();
+    assert_eq!(home.status("tmdb")["counts"]["codes"], json!({}));
+    let script = format!("{} record --status 404 --quiet", binary());
+    home.tool(&["run", "tmdb", "--", "sh", "-c", &script]).succeeds();
+    assert_eq!(home.status("tmdb")["counts"]["codes"], json!({"404": 1}), "not counted twice");
+}
+
+#[test]
+fn r140_r146_a_run_from_before_the_probing_is_no_probe() {
+    let home = Home::with(&["tmdb"]);
+    let (mut child, _out, first) =
+        home.start(&["run", "tmdb", "--", "sh", "-c", "echo here; read end; exit 0"]);
+    assert_eq!(first, "here");
+    home.tool(&["force", "tmdb", "half_open"]).succeeds();
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    let status = home.status("tmdb");
+    assert_eq!((&status["state"], &status["samples"]), (&json!("half_open"), &json!(0)), "late");
+    assert_eq!(status["counts"]["codes"], json!({"200": 1}), "but counted");
+}
+
+/// As if the clock had gone on since the first probe: waiting a minute would take one.
+#[test]
+fn r146_status_and_doctor_warn_of_probes_without_an_answer() {
+    let home = probing("tmdb");
+    assert_eq!(home.status("tmdb")["warnings"], json!([]));
+    assert_eq!(home.tool(&["run", "tmdb", "--", "false"]).code, 1);
+    assert_eq!(home.status("tmdb")["warnings"], json!([]), "not yet");
+    let path = home.path().join("tmdb.shm");
+    let word = layout::sheet_word(HEALTH_AT) + std::mem::offset_of!(Health, unanswered) / 8;
+    let first = raw::read_word(&path, word);
+    assert!(first > 61 * SECOND, "limiter time of this machine");
+    raw::write_word(&path, word, first - 61 * SECOND);
+    let warnings = home.status("tmdb")["warnings"].clone();
+    assert_eq!(warnings[0]["warning"], "unanswered_probes");
+    assert!(warnings[0]["for_ns"].as_u64() >= Some(61 * SECOND), "{warnings}");
+    for part in ["run tmdb --exit", "record tmdb --status", "force tmdb normal"] {
+        assert!(warnings[0]["advice"].as_str().unwrap().contains(part), "{part} is not in {warnings}");
+    }
+    let shown = home.tool(&["status", "tmdb"]);
+    assert!(shown.succeeds().contains("no success or failure was"), "{}", shown.out);
+    let doctor = home.tool(&["doctor", "--json"]);
+    assert!(doctor.out.contains("no success or failure was reported for 1m"), "{}", doctor.out);
+    home.tool(&["run", "tmdb", "--", "true"]).succeeds();
+    assert_eq!(home.status("tmdb")["warnings"], json!([]), "an outcome ends it");
 }

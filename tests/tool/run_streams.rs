@@ -257,3 +257,16 @@ fn two_hundred_at_once_under_xargs_keep_the_limit_and_all_end() {
     assert_eq!(status["counts"]["granted"], 200);
     assert_eq!(status["counts"]["codes"], json!({"200": 199, "503": 1}));
 }
+
+/// 3000 such lines held the output up for 40 s.
+#[test]
+fn searching_ends_where_it_would_hold_the_output_up_for_long() {
+    let home = Home::with(&ONE);
+    let line = r#"$RUN --status-from '(4)(?:.*x)?' -- sh -c 'i=0; while [ $i -lt 150 ]; do head -c 65536 /dev/zero | tr "\0" 4; echo; i=$((i+1)); done; exit 3'"#;
+    let output = shell(&home, line);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 150 * 65537));
+    let said = text(&output.stderr);
+    assert_eq!(said.matches("warning").count(), 1, "{said}");
+    assert!(said.contains("--status-from") && said.contains("only the end is searched"), "{said}");
+    is_idle(&home);
+}

@@ -101,7 +101,7 @@ fn r142_the_gate_says_who_closed_it_and_when_it_opens() {
 
 #[test]
 fn a_rule_says_when_it_has_more_and_when_it_is_full() {
-    let home = Home::with(&["web", "--rate", "2/day"]);
+    let home = Home::with(&["web", "--rate", "2/day", "--burst", "2"]);
     assert_eq!(home.status("web")["next_change"], serde_json::Value::Null);
     home.tool(&["acquire", "web"]).succeeds();
     let day = 86_400_000_000_000_u64;

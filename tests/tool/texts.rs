@@ -37,7 +37,10 @@ macro_rules! as_agreed {
         settings.add_filter(r"\(\d+\) \d[\d.hmns]*s ago", "([PID]) [TIME] ago");
         if cfg!(windows) {
             settings.add_filter(r"\[DIR\]\\", "[DIR]/");
-            settings.add_filter(r"%ProgramData%\\AniVault", "/var/run/anivault, /var/tmp/anivault-UID");
+            settings.add_filter(
+                r"%ProgramData%\\AniVault",
+                "/var/run/anivault, /var/tmp/anivault-UID, /dev/shm/shmlimit-UID",
+            );
             settings.add_filter(r": [^:]+ \(os error [23]\)", ": No such file or directory (os error 2)");
             settings.add_filter(r"net localgroup ([a-z-]+) /add", "groupadd $1");
         }
@@ -63,6 +66,8 @@ fn help_of_each_verb() {
     as_agreed!("help_init", &home, &[&["init", "--help"]]);
     as_agreed!("help_set", &home, &[&["set", "--help"]]);
     as_agreed!("help_force", &home, &[&["force", "--help"]]);
+    as_agreed!("help_pause", &home, &[&["pause", "--help"]]);
+    as_agreed!("help_resume", &home, &[&["resume", "--help"]]);
     as_agreed!("help_presets", &home, &[&["presets", "--help"]]);
     as_agreed!("help_record", &home, &[&["record", "--help"]]);
     as_agreed!("help_simulate", &home, &[&["simulate", "--help"]]);

@@ -9,7 +9,7 @@ fn acquire_takes_from_the_budget_and_holds_nothing() {
     let home = Home::with(&["two", "--rate", "2/day", "--concurrency", "1"]);
     assert_eq!(home.tool(&["acquire", "two"]).succeeds(), "");
     assert_eq!(home.tool(&["acquire", "two", "--now"]).succeeds(), "");
-    home.tool(&["acquire", "two", "--now"]).fails(75, &["two: refused", "token_bucket", "try again in"]);
+    home.tool(&["acquire", "two", "--now"]).fails(75, &["two: refused", "sliding_log", "try again in"]);
     home.tool(&["acquire", "two", "--timeout", "0s"]).fails(75, &["refused"]);
     let status = home.status("two");
     assert_eq!((&status["in_flight"], &status["rules"][0]["remaining"]), (&0.into(), &0.into()));
@@ -79,7 +79,7 @@ fn status_shows_rules_permits_and_participants() {
     let screen = screen.succeeds();
     for part in [
         "web",
-        "token_bucket",
+        "sliding_log",
         "9 of 10 requests left",
         "10 per 1d",
         "1 of 3",
@@ -130,7 +130,7 @@ fn the_keys_of_json_are_stable_and_documented() {
     let expected = [
         (
             web,
-            "background_share concurrency concurrency_background concurrency_now consec429 counts directory err_rate eta_ns failures fairness gate held_by_dead in_flight in_flight_background name next_change offline outcomes pace participants provider queue rate reason resets rules samples state state_ns transitions",
+            "background_share concurrency concurrency_background concurrency_now consec429 counts directory err_rate eta_ns failures fairness gate held_by_dead in_flight in_flight_background name next_change offline outcomes pace participants paused provider queue rate reason resets rules samples state state_ns transitions warnings",
         ),
         (&web["outcomes"], "429 5xx net ok other"),
         (&web["counts"], "cache_hits cache_misses codes granted looked refused"),

@@ -62,7 +62,7 @@ fn the_keys_of_a_waiting_call_are_stable_and_documented() {
 
 /// What one screen holds of a queue of so many.
 fn screen_of(count: usize) -> (String, String) {
-    let home = Home::with(&["day", "--rate", "1/day"]);
+    let home = Home::with(&["day", "--rate", "1/day", "--burst", "1"]);
     let (limiter, request) = (open(&home, "day"), Request::new());
     let urgent = Request::new().priority(Priority::Webhook);
     home.tool(&["acquire", "day"]).succeeds();
@@ -148,7 +148,7 @@ fn r132_a_deadline_that_cannot_be_met_behind_others_is_refused_with_the_time_of_
         || home.tool(&["acquire", "hour", "--timeout", "3h"]),
         |answer| {
             ["3h59m", "4h00m00s"].iter().any(|time| {
-                let text = format!("rule token_bucket has no room now, and others wait; try again in {time}");
+                let text = format!("rule sliding_log has no room now, and others wait; try again in {time}");
                 answer.err.contains(&text)
             })
         },

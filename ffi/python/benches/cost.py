@@ -172,8 +172,8 @@ def measure(subjects, rounds):
 def alone(directory, rounds):
     fast = f"{PLENTY}/s"
     rate, rare = Rate(PLENTY, Duration.SECOND), Rate(1, Duration.HOUR)
-    api = shm(directory, "api", fast, concurrency=100)
-    full = shm(directory, "full", "1/h")
+    api = shm(directory, "api", fast, burst=PLENTY, concurrency=100)
+    full = shm(directory, "full", "1/h", burst=1)
     subjects = {
         "clock read: time.monotonic_ns()": clock,
         "shmlimit: limiter.acquire().release()": pairs(api),

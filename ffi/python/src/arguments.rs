@@ -139,6 +139,12 @@ fn timeout(value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
     Ok(if seconds.is_infinite() { None } else { Some(duration("timeout", seconds)?) })
 }
 
+/// How long a pause lasts; nothing for as long as it takes.
+pub fn pause_length(value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
+    let seconds = seconds("duration", value)?;
+    Ok(if seconds.is_infinite() { None } else { Some(duration("duration", seconds)?) })
+}
+
 /// A moment.
 fn deadline(value: &Bound<'_, PyAny>) -> PyResult<Option<SystemTime>> {
     let wanted = "an aware datetime or seconds since the epoch";

@@ -42,6 +42,7 @@ pub fn new(py: Python<'_>, code: &'static str, message: String, errno: Option<i3
             | "does_not_fit"
             | "unknown_unit"
             | "bad_status"
+            | "bad_value"
             | "no_such_state"
     );
     let class = if is_config {
@@ -87,10 +88,12 @@ fn refused(py: Python<'_>, limiter: &Limiter, refusal: &Refusal) -> PyResult<PyE
     let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
     let (retry_after, ready_after) = (seconds(refusal.retry_after()), seconds(refusal.ready_after()));
     let common = (message, limiter.name(), reason.as_str(), rule, retry_after, ready_after);
-    let class = if blocked {
-        BLOCKED.import(py, MODULE, "Blocked")?
+    let raised = if blocked {
+        let (message, name, reason, rule, retry_after, ready_after) = common;
+        let all = (message, name, reason, rule, retry_after, ready_after, seconds(refusal.eta()));
+        BLOCKED.import(py, MODULE, "Blocked")?.call1(all)?
     } else {
-        REFUSED.import(py, MODULE, "Refused")?
+        REFUSED.import(py, MODULE, "Refused")?.call1(common)?
     };
-    Ok(PyErr::from_value(class.call1(common)?))
+    Ok(PyErr::from_value(raised))
 }

@@ -1,6 +1,6 @@
 //! The handle.
 
-use crate::arguments::{Asked, setting, unknown, word, wrong_type};
+use crate::arguments::{Asked, pause_length, setting, unknown, word, wrong_type};
 use crate::errors;
 use crate::grant::{Grant, politely};
 use crate::method::{self, Arguments, Method};
@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyAttributeError, PyImportError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 use shmlimit::config::{self, Choice};
-use shmlimit::{Force, OwnedGrant, Request};
+use shmlimit::{Force, OwnedGrant, PauseRequest, Request};
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -165,6 +165,13 @@ impl Limiter {
         self.using(py, |handle| Ok(config::to_toml(&handle.policy()?)))
     }
 
+    /// What variables of the environment changed in the limiter when this handle opened it, for every program that uses it:
+    /// a sentence each. They are also logged as warnings by the logger "shmlimit".
+    #[getter]
+    fn environment_changes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.using(py, |handle| Ok(handle.environment_changes().iter().map(ToString::to_string).collect()))
+    }
+
     /// Lets go of the limiter: every later call here raises Error of code "closed". Grants that are out stay valid.
     fn close(&self, py: Python<'_>) {
         let handle = self.inner().take();
@@ -172,14 +179,43 @@ impl Limiter {
     }
 
     /// Puts the breaker into a state ("normal", "throttle", "sleep", "half_open", "cache_only", "offline", "online",
-    /// "closed", "open"), or opens the gate that a Retry-After closed ("clear_gate"), for all who share the limiter at once.
-    /// Returns what that changed.
+    /// "closed", "open"), or opens the gate that a Retry-After closed and forgets the pace that headers taught
+    /// ("clear_gate"), for all who share the limiter at once. Returns what that changed.
     fn force<'py>(&self, py: Python<'py>, state: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let text = word("state", state)?;
         let force =
             Force::parse(&text).ok_or_else(|| unknown("state", &text, &Force::ALL.map(Force::as_str)))?;
         let changed = self.using(py, |handle| Ok(recorded::changes(&handle.force(force)?, Some(handle))))?;
         recorded::as_objects(py, &changed)
+    }
+
+    /// Stops all calls for a while, in all processes that share the limiter: calls that wait keep waiting, and new ones join
+    /// them. try_acquire(), and timeouts that end before a known end of the pause, raise Refused of reason "paused".
+    ///
+    /// duration: seconds, or a timedelta; None = until resume(). reason: why, for people, up to 64 bytes.
+    ///
+    /// The pause outlasts this process; a second pause replaces the first. To refuse all calls at once instead, also those
+    /// that wait: force("offline").
+    #[pyo3(signature = (duration = None, reason = None))]
+    fn pause(
+        &self,
+        py: Python<'_>,
+        duration: Option<&Bound<'_, PyAny>>,
+        reason: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let mut request = PauseRequest::new();
+        if let Some(length) = duration.map(pause_length).transpose()?.flatten() {
+            request = request.lasting(length);
+        }
+        if let Some(reason) = reason {
+            request = request.reason(word("reason", reason)?);
+        }
+        self.using(py, |handle| handle.pause(&request).map(drop))
+    }
+
+    /// Ends a pause: waiting calls go on in their turn. Returns whether the limiter was paused.
+    fn resume(&self, py: Python<'_>) -> PyResult<bool> {
+        self.using(py, |handle| Ok(handle.resume()?.is_some()))
     }
 
     /// Changes one setting while the limiter is in use, for all who share it at once: set("concurrency", 8). The keys are

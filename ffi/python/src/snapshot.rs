@@ -36,6 +36,7 @@ pub fn as_dict<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py,
             "cache_misses": snapshot.counts.cache_misses,
             "codes": codes(py, &snapshot.counts)?,
         },
+        "paused": paused(py, snapshot)?,
         "condition": condition(py, &snapshot.condition)?,
         "fairness": queueing.fairness.as_str(),
         "background_share": f64::from(queueing.background_share) / f64::from(WHOLE_SHARE),
@@ -43,6 +44,17 @@ pub fn as_dict<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py,
         "participants": participants(py, snapshot)?,
         "queue": queue(py, snapshot)?,
     })
+}
+
+fn paused<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(pause) = &snapshot.paused else { return Ok(None) };
+    Ok(Some(dict! { py,
+        "paused_for": seconds(pause.paused_for),
+        "ends_in": pause.ends_in.map(seconds),
+        "pid": pause.pid,
+        "program": &pause.program,
+        "reason": &pause.reason,
+    }))
 }
 
 fn rules<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyList>> {

@@ -1,6 +1,11 @@
 """Opening, closing, changing and listing limiters; errors with their codes."""
 
+import asyncio
+import contextlib
+import os
 import pickle
+import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -22,7 +27,7 @@ def test_a_limiter_says_its_name_and_place(directory):
 
 def test_the_package_says_what_it_is():
     assert shmlimit.__version__ == "0.1.0"
-    assert shmlimit.layout_version == 4
+    assert shmlimit.layout_version == 6
     assert "tmdb" in shmlimit.presets and isinstance(shmlimit.presets, tuple)
     for name in shmlimit.__all__:
         thing = getattr(shmlimit, name)
@@ -185,6 +190,57 @@ def test_r110_a_setting_is_changed_for_all_at_once(directory):
     assert theirs.snapshot().concurrency == 7
 
 
+def test_r148_a_pause_refuses_what_does_not_wait_and_shows_itself(directory):
+    limiter = Limiter("own", rate="100/s")
+    assert limiter.snapshot().paused is None and limiter.resume() is False
+    limiter.pause(timedelta(minutes=10), reason="database migration")
+    paused = limiter.snapshot().paused
+    assert (paused.pid, paused.reason) == (os.getpid(), "database migration")
+    assert 590 < paused.ends_in <= 600 and 0 <= paused.paused_for < 60
+    with pytest.raises(shmlimit.Refused) as refused:
+        limiter.try_acquire()
+    assert refused.value.reason == "paused" and 590 < refused.value.retry_after <= 600
+    with pytest.raises(shmlimit.Refused, match="paused"):
+        limiter.acquire(timeout=60)
+    limiter.pause()
+    assert limiter.snapshot().paused.ends_in is None and limiter.snapshot().paused.reason is None
+    with pytest.raises(shmlimit.Refused) as refused:
+        limiter.acquire(timeout=0.01)
+    assert (refused.value.reason, refused.value.retry_after) == ("paused", None)
+    assert limiter.resume() is True
+    limiter.try_acquire().release()
+
+
+def test_r148_a_call_waits_through_a_pause(directory):
+    limiter = Limiter("own", rate="100/s")
+    limiter.pause(reason="x")
+    thread = threading.Thread(target=lambda: limiter.acquire().release())
+    thread.start()
+    eventually(lambda: limiter.snapshot().queue)
+    limiter.resume()
+    thread.join(60)
+    assert not thread.is_alive() and limiter.snapshot().counts.granted == 1
+
+
+@pytest.mark.parametrize(
+    "error, arguments",
+    [
+        (ConfigError, {"duration": 0}),
+        (ConfigError, {"reason": "x" * 65}),
+        (ConfigError, {"reason": "two\nlines"}),
+        (ValueError, {"duration": -1}),
+        (ValueError, {"duration": float("nan")}),
+        (TypeError, {"duration": "10m"}),
+        (TypeError, {"reason": 5}),
+    ],
+)
+def test_r148_a_pause_that_makes_no_sense_is_refused(directory, error, arguments):
+    limiter = Limiter("own", rate="100/s")
+    with pytest.raises(error):
+        limiter.pause(**arguments)
+    assert limiter.snapshot().paused is None
+
+
 def test_r66_a_state_is_forced_and_the_change_is_told(directory):
     limiter = Limiter("tmdb")
     (change,) = limiter.force("sleep")
@@ -203,7 +259,7 @@ def test_r66_a_state_is_forced_and_the_change_is_told(directory):
 
 def test_a_closed_limiter_says_so_and_its_grants_stay_valid(directory):
     watcher = Limiter("api", concurrency=4)
-    with Limiter("api") as limiter:
+    with contextlib.closing(Limiter("api")) as limiter:
         grant = limiter.acquire()
         other = limiter.acquire()
     assert limiter.closed and "closed" in repr(limiter)
@@ -211,9 +267,15 @@ def test_a_closed_limiter_says_so_and_its_grants_stay_valid(directory):
         limiter.acquire,
         limiter.try_acquire,
         limiter.snapshot,
+        limiter.__enter__,
+        limiter.limit(lambda: None),
+        lambda: asyncio.run(limiter.acquire_async().__aenter__()),
+        lambda: limiter.count_cache(True),
         lambda: limiter.record(200),
         lambda: limiter.set("concurrency", 1),
         lambda: limiter.force("clear_gate"),
+        lambda: limiter.pause(),
+        lambda: limiter.resume(),
         lambda: limiter.config,
         lambda: pickle.dumps(limiter),
     ]
@@ -263,3 +325,32 @@ def test_a_deleted_limiter_goes_on(directory):
     eventually(lambda: limiter.acquire().release() or shmlimit.limiters() == ["api"])
     with limiter.acquire():
         assert Limiter("api", create=False).snapshot().in_flight == 1
+
+
+def test_r147_a_rate_alone_is_the_most_that_any_one_period_sees(directory):
+    limiter = Limiter("api", rate="3/day")
+    for _ in range(3):
+        limiter.try_acquire().release()
+    with pytest.raises(shmlimit.Refused) as refused:
+        limiter.try_acquire()
+    assert refused.value.retry_after > 86_000
+    rule = limiter.snapshot().rules[0]
+    assert (rule.algorithm, rule.remaining) == ("sliding_log", 0)
+    limiter.set("rate", "5/day")
+    assert limiter.snapshot().rules[0].remaining == 2
+    limiter.set("rules.sliding_log.limit", 4)
+    assert limiter.snapshot().rules[0].remaining == 1
+
+
+def test_r109_what_the_environment_changes_is_a_warning(directory, monkeypatch, caplog):
+    Limiter("tmdb").close()
+    assert not caplog.records
+    monkeypatch.setenv("SHMLIMIT_CONCURRENCY", "2")
+    limiter = Limiter("tmdb")
+    said = "SHMLIMIT_CONCURRENCY=2 changed concurrency from 4 to 2 for every program that uses it"
+    assert limiter.environment_changes == [said]
+    assert [(record.name, record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("shmlimit", "WARNING", "tmdb: " + said)
+    ]
+    assert Limiter("tmdb").environment_changes == []
+    assert len(caplog.records) == 1

@@ -34,6 +34,10 @@ async def main() -> None:
     with limiter.acquire(cost=1, timeout=0.5) as third:
         third.record(error="dns")
         whose: Snapshot = third.limiter.snapshot()
+    with limiter as fourth:
+        fourth.record(200)
+    async with limiter as fifth:
+        same: Grant = fifth
     snapshot: Snapshot = limiter.snapshot()
     remaining: Optional[int] = snapshot.remaining("user")
     names: List[str] = limiters()

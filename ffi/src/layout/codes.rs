@@ -106,6 +106,8 @@ pub const SHMLIMIT_SEGMENT_HEADERS_OPENAI: u32 = 6;
 /// Anthropic's.
 pub const SHMLIMIT_SEGMENT_HEADERS_ANTHROPIC: u32 = 7;
 
+/// `retired`: it is in use. Not zero, so that zeros are never taken for an idle limiter.
+pub const SHMLIMIT_SEGMENT_LIVE: u64 = 1163282764;
 /// `retired`: replaced on purpose; what comes next starts afresh.
 pub const SHMLIMIT_SEGMENT_RETIRED_REPLACED: u64 = 1;
 /// `retired`: its file was deleted; what comes next goes on with what the rules have seen.
@@ -166,6 +168,7 @@ const _: () = {
     assert!(SHMLIMIT_SEGMENT_HEADERS_OPENAI == HeaderFormat::OpenAi as u32);
     assert!(SHMLIMIT_SEGMENT_HEADERS_ANTHROPIC == HeaderFormat::Anthropic as u32);
 
+    assert!(SHMLIMIT_SEGMENT_LIVE == layout::LIVE);
     assert!(SHMLIMIT_SEGMENT_RETIRED_REPLACED == layout::REPLACED);
     assert!(SHMLIMIT_SEGMENT_RETIRED_HANDED_OVER == layout::HANDED_OVER);
     assert!(SHMLIMIT_SEGMENT_RETIRED_REMOVED == layout::REMOVED);

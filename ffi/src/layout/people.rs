@@ -7,7 +7,7 @@ use shmlimit::kernel::state::Held;
 use std::mem::{offset_of, size_of};
 
 /// The participant in slot S lives as long as somebody holds the lock on the byte at this offset + S: ask with
-/// `fcntl(fd, F_OFD_GETLK, ...)` for a write lock of one byte, and never take one.
+/// `fcntl(fd, F_OFD_GETLK, ...)` for a write lock of one byte, and never take one. Not so if the slot is `inherited`.
 pub const SHMLIMIT_SEGMENT_FIRST_PULSE: u64 = 0x4000_0000_0000_0000_u64;
 /// Bytes of a program's name, zero-padded; without a zero if it is that long.
 pub const SHMLIMIT_SEGMENT_PROGRAM_LENGTH: usize = 16;
@@ -33,8 +33,9 @@ pub struct shmlimit_segment_slot {
     pub pid: u64,
     /// Program name, for people.
     pub program: [u8; SHMLIMIT_SEGMENT_PROGRAM_LENGTH],
-    /// Zero.
-    pub unused: u64,
+    /// Zero for an attached process. Otherwise the slot stands for permits of a segment that was deleted by hand: it has no
+    /// lock in this file, and counts until their holder has returned them.
+    pub inherited: u64,
     /// Calls granted.
     pub granted: u64,
     /// Calls refused.
@@ -124,6 +125,7 @@ const _: () = {
     assert!(offset_of!(Slot, pid) == byte(slot::PID) && offset_of!(Slot, program) == byte(slot::PROGRAM));
     assert!(offset_of!(Slot, granted) == byte(slot::GRANTED));
     assert!(offset_of!(Slot, refused) == byte(slot::REFUSED));
+    assert!(offset_of!(Slot, inherited) == byte(slot::INHERITED));
     assert!(offset_of!(Slot, looked) == byte(slot::LOOKED));
 
     type Queue = shmlimit_segment_queue;

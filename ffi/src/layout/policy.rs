@@ -150,8 +150,10 @@ pub struct shmlimit_segment_rule {
     pub unit: u8,
     /// 1: free passes in each calendar period, then pacing.
     pub window_bursts: u8,
-    /// Zero.
-    pub unused: [u8; 5],
+    /// Who chose the burst. 0: somebody did. 1: it is the limit. 2: it is a part of a rate that no one period exceeds.
+    pub burst_from: u8,
+    /// Of a sliding log: the largest limit for which its log has room; 0 for all others.
+    pub log_room: u32,
     /// Units per period.
     pub limit: u64,
     /// The period; nanoseconds.

@@ -3,6 +3,7 @@
 use super::policy::same;
 use super::{SHMLIMIT_SEGMENT_PROGRAM_LENGTH, SHMLIMIT_SEGMENT_WINDOWS, byte};
 use shmlimit::kernel::ledger::Ledger;
+use shmlimit::kernel::pause::{PAUSE_REASON_BYTES, PAUSE_WORDS, Pause};
 use shmlimit::kernel::policy::MAX_OUTCOMES;
 use shmlimit::kernel::sheet::{
     self, GateNote, Health, MAX_ADMISSIONS, Pace, SHEET_HEAD_WORDS, Sight, Tallies,
@@ -14,6 +15,9 @@ pub const SHMLIMIT_SEGMENT_TRANSITIONS: usize = 12;
 /// Latencies are counted by so many bounds: up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000,
 /// 30000, 60000 milliseconds, and longer.
 pub const SHMLIMIT_SEGMENT_LATENCIES: usize = 16;
+
+/// Most bytes of the reason of a pause.
+pub const SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH: usize = 64;
 
 /// The breaker's state and the gate.
 #[repr(C)]
@@ -62,8 +66,9 @@ pub struct shmlimit_segment_health {
     pub written_off_background: u32,
     /// Transitions so far; the newest is number transitions - 1.
     pub transitions: u64,
-    /// Zero.
-    pub unused: u64,
+    /// While probing: one more than the limiter time of the first call granted since the last outcome that counts; 0 =
+    /// every probe is answered.
+    pub unanswered: u64,
 }
 
 /// How calls ended since the limiter was made.
@@ -138,6 +143,8 @@ pub struct shmlimit_segment_pace {
     pub admitted: u64,
     /// One more than the window that the gap is for; 0 = none.
     pub bottleneck: u64,
+    /// The same if that window's reset was not believed when the gap was set; 0 = it was.
+    pub doubted: u64,
 }
 
 /// What headers last said about a window of the policy.
@@ -145,7 +152,7 @@ pub struct shmlimit_segment_pace {
 #[derive(Clone, Copy, Debug)]
 #[allow(non_camel_case_types)]
 pub struct shmlimit_segment_sight {
-    /// Its limit.
+    /// Its limit in the lower 62 bits; bit 63: headers said it, bit 62: its reset was not believed.
     pub limit: u64,
     /// What is left of it.
     pub remaining: u64,
@@ -172,6 +179,26 @@ pub struct shmlimit_segment_transition {
     pub unused: [u8; 5],
 }
 
+/// The latest pause of the limiter. Transactions only.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(non_camel_case_types)]
+pub struct shmlimit_segment_pause {
+    /// Limiter time at which it ends: 0 = it is over, UINT64_MAX = when the limiter is resumed. A limiter is paused
+    /// while this is later than now.
+    pub until: u64,
+    /// Limiter time at which it began.
+    pub since: u64,
+    /// Process id of the process that paused the limiter, in its own pid namespace.
+    pub pid: u64,
+    /// Its program name, zero-padded.
+    pub program: [u8; SHMLIMIT_SEGMENT_PROGRAM_LENGTH],
+    /// Why: UTF-8, zero-padded.
+    pub reason: [u8; SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH],
+    /// Zero.
+    pub unused: [u64; 3],
+}
+
 /// How the server is doing. Transactions only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -183,12 +210,14 @@ pub struct shmlimit_segment_sheet {
     pub tallies: shmlimit_segment_tallies,
     /// Who closed the gate.
     pub gate_note: shmlimit_segment_gate_note,
+    /// The rate that a ramp began with, in billionths of a unit per second.
+    pub ramp_from: u64,
     /// Zero.
-    pub unused_note: [u64; 4],
+    pub unused_note: [u64; 3],
     /// What headers taught.
     pub pace: shmlimit_segment_pace,
     /// Zero.
-    pub unused_pace: [u64; 4],
+    pub unused_pace: [u64; 3],
     /// What headers said about each window.
     pub sights: [shmlimit_segment_sight; SHMLIMIT_SEGMENT_WINDOWS],
     /// The newest changes of state.
@@ -197,12 +226,18 @@ pub struct shmlimit_segment_sheet {
 
 const _: () = {
     same!(shmlimit_segment_health, Health: state flags since until rate gate_until sustained probe_until consec429
-        successes agreed sleeps run failures oldest samples errors written_at written_off transitions);
+        successes agreed sleeps run failures oldest samples errors written_at written_off transitions unanswered);
     same!(shmlimit_segment_tallies, Tallies: ok throttled server net other latency_sum latency);
     same!(shmlimit_segment_ledger, Ledger: granted refused looked cache_hits cache_misses sleep_sum sleep);
     same!(shmlimit_segment_gate_note, GateNote: at pid program);
-    same!(shmlimit_segment_pace, Pace: interval tightened_at admitted bottleneck);
+    same!(shmlimit_segment_pace, Pace: interval tightened_at admitted bottleneck doubted);
     same!(shmlimit_segment_sight, Sight: limit remaining reset_at seen);
+
+    same!(shmlimit_segment_pause, Pause: until since pid program reason);
+    assert!(size_of::<shmlimit_segment_pause>() == byte(PAUSE_WORDS));
+    assert!(SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH == PAUSE_REASON_BYTES);
+    let pause = super::SHMLIMIT_SEGMENT_PAUSE_AT - super::SHMLIMIT_SEGMENT_OUTCOMES_AT;
+    assert!(pause == byte(sheet::PAUSE_AT - sheet::OUTCOMES_AT));
 
     assert!(SHMLIMIT_SEGMENT_TRANSITIONS as u64 == sheet::TRANSITIONS);
     assert!(SHMLIMIT_SEGMENT_LATENCIES == sheet::LATENCY_BOUNDS.len() + 1);
@@ -220,6 +255,7 @@ const _: () = {
     assert!(offset_of!(Ours, health) == byte(sheet::HEALTH_AT));
     assert!(offset_of!(Ours, tallies) == byte(sheet::TALLIES_AT));
     assert!(offset_of!(Ours, gate_note) == byte(sheet::GATE_NOTE_AT));
+    assert!(offset_of!(Ours, ramp_from) == byte(sheet::RAMP_FROM_AT));
     assert!(offset_of!(Ours, pace) == byte(sheet::PACE_AT));
     assert!(offset_of!(Ours, sights) == byte(sheet::WINDOWS_AT));
     assert!(offset_of!(Ours, transitions) == byte(sheet::TRANSITIONS_AT));

@@ -140,7 +140,7 @@ pub struct shmlimit_snapshot {
     pub pace_bottleneck: *const c_char,
     /// How long the state has lasted, in nanoseconds.
     pub state_for_ns: u64,
-    /// In how long it ends by itself; SHMLIMIT_NEVER if it does not.
+    /// In how long it ends by itself; SHMLIMIT_NEVER if it does not. A Sleep is not over before the gate opens.
     pub eta_ns: u64,
     /// In how long the gate that a Retry-After closed opens; 0 while it is open.
     pub gate_opens_in_ns: u64,
@@ -231,4 +231,16 @@ pub struct shmlimit_snapshot {
     pub codes: *const *const shmlimit_code_count,
     /// How many of them are listed.
     pub code_count: usize,
+    /// Program name of the process that paused the limiter; NULL if it is not paused.
+    pub pause_program: *const c_char,
+    /// Why; NULL without a reason, or if it is not paused.
+    pub pause_reason: *const c_char,
+    /// How long the pause has lasted, in nanoseconds; 0 if it is not paused.
+    pub paused_for_ns: u64,
+    /// In how long the pause ends; SHMLIMIT_NEVER = when the limiter is resumed; 0 if it is not paused.
+    pub pause_ends_in_ns: u64,
+    /// 1 = an operator has paused the limiter.
+    pub paused: u32,
+    /// Process id of the process that paused it; that process may have ended since.
+    pub pause_pid: u32,
 }

@@ -53,6 +53,10 @@ static void nulls(void)
     IS(shmlimit_set(limiter, NULL, "1"), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_set(limiter, "concurrency", NULL), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_config(limiter, NULL), SHMLIMIT_NULL_POINTER);
+    IS(shmlimit_environment_changes(limiter, NULL), SHMLIMIT_NULL_POINTER);
+    IS(shmlimit_environment_changes(limiter, &text), SHMLIMIT_OK);
+    CHECK(text != NULL && text[0] == '\0');
+    shmlimit_text_free(text);
     text = (char *)1;
     IS(shmlimit_config(NULL, &text), SHMLIMIT_CLOSED);
     CHECK(text == NULL);

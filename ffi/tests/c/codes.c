@@ -41,12 +41,14 @@ static const struct code CODES[] = {
     {50, "unsettled"},
     {51, "io"},
     {52, "unsupported"},
+    {53, "liveness"},
     {99, "other"},
 };
 
 static const struct code REASONS[] = {
     {1, "sleep"}, {2, "cache_only"}, {3, "open"}, {4, "retry_after"}, {5, "adaptive"}, {6, "concurrency"},
-    {7, "rate"}, {8, "cost_exceeds_limit"}, {9, "queued"}, {10, "queue_full"},
+    {7, "rate"}, {8, "cost_exceeds_limit"}, {9, "queued"}, {10, "queue_full"}, {11, "paused"},
+    {12, "busy"},
 };
 
 static const struct code CLASSES[] = {{1, "ok"}, {2, "429"}, {3, "5xx"}, {4, "net"}, {5, "ignored"}};

@@ -228,6 +228,62 @@ static void two_threads_step(shmlimit_limiter *limiter)
     }
 }
 
+/* A pause refuses who does not wait, or cannot wait long enough; who waits goes on after it. */
+static void pauses(shmlimit_limiter *limiter)
+{
+    shmlimit_grant grant;
+    shmlimit_wait wait;
+    uint64_t sleep_ns;
+    int32_t was_paused = 99;
+    const shmlimit_snapshot *shown;
+    SIZED(shmlimit_request, request);
+    SIZED(shmlimit_answer, answer);
+    SIZED(shmlimit_pause_options, options);
+    IS(shmlimit_resume(limiter, &was_paused), SHMLIMIT_OK);
+    CHECK(was_paused == 0);
+    options.length_ns = 600 * SECOND;
+    options.reason = "database migration";
+    IS(shmlimit_pause(limiter, &options), SHMLIMIT_OK);
+    IS(shmlimit_try_acquire(limiter, NULL, &grant, &answer), SHMLIMIT_REFUSED);
+    CHECK(answer.reason == SHMLIMIT_REASON_PAUSED && answer.retry_after_ns > 500 * SECOND);
+    CHECK(answer.retry_after_ns <= 600 * SECOND && grant == 0);
+    request.timeout_ns = 60 * SECOND; /* ends before the pause does: at once */
+    IS(shmlimit_acquire(limiter, &request, &grant, &answer), SHMLIMIT_REFUSED);
+    CHECK(answer.reason == SHMLIMIT_REASON_PAUSED);
+    IS(shmlimit_snapshot_take(limiter, &shown), SHMLIMIT_OK);
+    CHECK(shown->paused == 1 && shown->pause_pid != 0 && shown->pause_program[0] != '\0');
+    CHECK(strcmp(shown->pause_reason, "database migration") == 0);
+    CHECK(shown->pause_ends_in_ns > 500 * SECOND && shown->paused_for_ns < 100 * SECOND);
+    shmlimit_snapshot_free(shown);
+    IS(shmlimit_pause(limiter, NULL), SHMLIMIT_OK); /* until it is resumed */
+    IS(shmlimit_try_acquire(limiter, NULL, &grant, &answer), SHMLIMIT_REFUSED);
+    CHECK(answer.reason == SHMLIMIT_REASON_PAUSED && answer.retry_after_ns == SHMLIMIT_NEVER);
+    request.timeout_ns = SECOND / 50; /* waits so long, because a resume may come */
+    IS(shmlimit_acquire(limiter, &request, &grant, &answer), SHMLIMIT_REFUSED);
+    CHECK(answer.reason == SHMLIMIT_REASON_PAUSED && waiting(limiter) == 0);
+    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_wait_step(wait, &sleep_ns, &grant, NULL), SHMLIMIT_SLEEP);
+    CHECK(waiting(limiter) == 1 && sleep_ns > 0);
+    IS(shmlimit_resume(limiter, &was_paused), SHMLIMIT_OK);
+    CHECK(was_paused == 1);
+    IS(shmlimit_wait_step(wait, &sleep_ns, &grant, NULL), SHMLIMIT_OK);
+    IS(shmlimit_release(grant), SHMLIMIT_OK);
+    IS(shmlimit_resume(limiter, NULL), SHMLIMIT_OK);
+    IS(shmlimit_snapshot_take(limiter, &shown), SHMLIMIT_OK);
+    CHECK(shown->paused == 0 && shown->pause_program == NULL && shown->pause_reason == NULL);
+    CHECK(shown->pause_ends_in_ns == 0 && shown->paused_for_ns == 0 && shown->pause_pid == 0);
+    shmlimit_snapshot_free(shown);
+    options.reason = "two\nlines";
+    IS(shmlimit_pause(limiter, &options), SHMLIMIT_BAD_VALUE);
+    options.reason = "\xff";
+    IS(shmlimit_pause(limiter, &options), SHMLIMIT_NOT_UTF8);
+    options.size = 8;
+    IS(shmlimit_pause(limiter, &options), SHMLIMIT_WRONG_SIZE);
+    IS(shmlimit_pause(NULL, NULL), SHMLIMIT_CLOSED);
+    IS(shmlimit_resume(NULL, &was_paused), SHMLIMIT_CLOSED);
+    CHECK(was_paused == 0);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 2);
@@ -239,6 +295,7 @@ int main(int argc, char **argv)
 #endif
     step_by_step(limiter);
     two_threads_step(limiter);
+    pauses(limiter);
     CHECK(in_flight(limiter) == 0 && waiting(limiter) == 0);
     IS(shmlimit_close(limiter), SHMLIMIT_OK);
     return 0;

@@ -30,11 +30,11 @@ macro_rules! facts {
 /// All of them, in any order.
 pub fn all() -> Vec<Facts> {
     vec![
-        facts!(shmlimit_segment_header: magic byte_order layout_version hash size created checksum unused),
+        facts!(shmlimit_segment_header: magic byte_order layout_version hash size created generation checksum unused),
         facts!(shmlimit_segment_origin: boot anchor_time anchor_wall policy_epoch resets unused),
         facts!(shmlimit_segment_rule_state: words since),
         facts!(shmlimit_segment_queueing: flags background_share),
-        facts!(shmlimit_segment_hot: rule_count unit_count unused_counts concurrency concurrency_background queueing
+        facts!(shmlimit_segment_hot: spare_rules unit_count unused_counts concurrency concurrency_background queueing
             attention unused terms),
         facts!(shmlimit_segment_outcome_window: max_age max_count min_samples),
         facts!(shmlimit_segment_breaker: rate_base probe_rate sleep_after sleep_min sleep_max ramp_every auto_recover
@@ -44,23 +44,24 @@ pub fn all() -> Vec<Facts> {
         facts!(shmlimit_segment_backoff: base cap min_sleep retry_after_max factor steady retries_user
             retries_background),
         facts!(shmlimit_segment_adaptive: on parser window_count unused threshold history min_samples short_window),
-        facts!(shmlimit_segment_rule: name algorithm unit window_bursts unused limit period burst tau reserve),
+        facts!(shmlimit_segment_rule: name algorithm unit window_bursts burst_from log_room limit period burst tau reserve),
         facts!(shmlimit_segment_window: name limit interval sliding),
         facts!(shmlimit_segment_policy: rule_count unit_count passthrough unused_counts concurrency
             concurrency_background queueing unused outcome_window breaker backoff adaptive provider units rules windows
             unused_words checksum),
         facts!(shmlimit_segment_health: state flags since until rate gate_until sustained probe_until consec429
             successes agreed sleeps run failures oldest samples errors written_at written_off written_off_background
-            transitions unused),
+            transitions unanswered),
         facts!(shmlimit_segment_ledger: granted refused looked cache_hits cache_misses sleep_sum sleep unused),
         facts!(shmlimit_segment_tallies: ok throttled server net other latency_sum latency unused),
         facts!(shmlimit_segment_gate_note: at pid program),
-        facts!(shmlimit_segment_pace: interval tightened_at admitted bottleneck),
+        facts!(shmlimit_segment_pace: interval tightened_at admitted bottleneck doubted),
         facts!(shmlimit_segment_sight: limit remaining reset_at seen),
         facts!(shmlimit_segment_transition: at from to cause unused),
-        facts!(shmlimit_segment_sheet: health tallies gate_note unused_note pace unused_pace sights transitions),
+        facts!(shmlimit_segment_pause: until since pid program reason unused),
+        facts!(shmlimit_segment_sheet: health tallies gate_note ramp_from unused_note pace unused_pace sights transitions),
         facts!(shmlimit_segment_journal_entry: word before),
-        facts!(shmlimit_segment_slot: owned generation held held_background since held_since pid program unused granted
+        facts!(shmlimit_segment_slot: owned generation held held_background since held_since pid program inherited granted
             refused looked unused_counts),
         facts!(shmlimit_segment_queue: arrivals owed clocks unused places unused_places),
         facts!(shmlimit_segment_turn: key end),
@@ -68,7 +69,7 @@ pub fn all() -> Vec<Facts> {
             bell bell_unused),
         facts!(shmlimit_segment: header lock lock_unused version journal_length waiting latest in_flight
             in_flight_background clock_offset retired core_unused origin rule_states hot policy sheet journal slots
-            queue turns entries outcomes admissions ledger codes unused),
+            queue turns entries outcomes admissions ledger codes pause wall unused),
     ]
 }
 

@@ -50,7 +50,7 @@ pub fn run(place: &Place, args: &Acquire) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::SUCCESS);
         }
         Err(AcquireError::Refused(refusal)) if args.json => refusal,
-        Err(error) => return Err(Failure::to_acquire(&limiter, error)),
+        Err(error) => return Err(Failure::to_acquire(&limiter, error, args.asking.refused)),
     };
     let waited = asked.elapsed();
     let snapshot = limiter.snapshot()?;
@@ -60,7 +60,7 @@ pub fn run(place: &Place, args: &Acquire) -> Result<ExitCode, Failure> {
         Err(Failure::Io(error)) if error.kind() == ErrorKind::BrokenPipe => {}
         written => written?,
     }
-    Ok(ExitCode::from(failure::code_of_refusal(&refusal)))
+    Ok(ExitCode::from(failure::code_of_refusal(&refusal, args.asking.refused)))
 }
 
 /// `--json`. The keys are those of `simulate`, and a contract: docs/json.md.

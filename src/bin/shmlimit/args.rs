@@ -1,9 +1,10 @@
 //! What can be typed: the verbs, and what more than one of them takes. The rest is with each verb.
 
+use crate::failure::REFUSED;
 use crate::platform::words;
 use crate::{
-    acquire, bench, completions, demo, doctor, force, init, log, man, metrics, presets, record, rm, run, set,
-    simulate, status, top,
+    acquire, bench, completions, demo, doctor, force, init, log, man, metrics, pause, presets, record, rm,
+    run, safe, set, simulate, status, top,
 };
 use clap::{Parser, Subcommand};
 use shmlimit::Priority;
@@ -25,8 +26,8 @@ pub struct Args {
     pub verb: Option<Verb>,
 }
 
-pub const EXIT_CODES: &str = "Exit codes: 0 done or granted, 75 refused for now, 2 usage or configuration, 1 anything \
-                          else; `run` passes on the command's own (127 not found, 126 cannot be run).";
+pub const EXIT_CODES: &str = "Exit codes: 0 done or granted, 75 refused for now (`run` and `acquire`: or -E), 2 usage or \
+                          configuration, 1 anything else; `run` passes on the command's own (127 not found, 126 cannot be run).";
 
 fn dir_help() -> String {
     let defaults = words::DEFAULT_DIRECTORIES;
@@ -68,6 +69,10 @@ pub enum Verb {
     Set(set::Set),
     /// Put a limiter's breaker into a state, or end what a Retry-After began
     Force(force::Force),
+    /// Stop all calls for a while: waiting calls keep waiting
+    Pause(pause::Pause),
+    /// End a pause: waiting calls go on in their turn
+    Resume(pause::Resume),
     /// Remove limiters
     Rm(rm::Rm),
     /// Counts and histograms for dashboards, as Prometheus text or JSON
@@ -99,6 +104,10 @@ pub struct Asking {
     /// Whoever waits under this name takes turns as one [default: $SHMLIMIT_GROUP, or all of this session]
     #[arg(long, value_parser = group, value_name = "NAME")]
     pub group: Option<String>,
+    /// The exit code of a refusal, from 0 to 255, for commands that use 75 themselves. With 0 only the message tells a
+    /// refusal from success. A cost that is never allowed is still 2
+    #[arg(short = 'E', long = "conflict-exit-code", default_value_t = REFUSED, allow_hyphen_values = true, value_name = "NUMBER")]
+    pub refused: u8,
 }
 
 /// A duration; a bare number is minutes (R111).
@@ -140,5 +149,11 @@ pub fn one_of(text: &str, words: &[&str]) -> String {
 }
 
 fn group(text: &str) -> Result<String, String> {
-    if text.is_empty() { Err("must not be empty".to_owned()) } else { Ok(text.to_owned()) }
+    match text {
+        "" => Err("must not be empty".to_owned()),
+        _ if text.chars().any(safe::is_unsafe) => {
+            Err("must not have characters that control a terminal or the direction of text".to_owned())
+        }
+        _ => Ok(text.to_owned()),
+    }
 }

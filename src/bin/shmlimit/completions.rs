@@ -2,10 +2,10 @@
 
 use crate::args::{Args, Place};
 use crate::failure::Failure;
-use crate::output;
+use crate::{open, output};
 use clap::{ArgAction, CommandFactory};
 use clap_complete::Shell;
-use shmlimit::{Limiter, presets};
+use shmlimit::{Limiter, config, presets};
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
@@ -19,20 +19,26 @@ pub struct Completions {
     #[arg(value_parser = ["bash", "zsh", "fish", "powershell"], required_unless_present = "names")]
     pub shell: Option<String>,
     /// For the scripts themselves: the names that may follow a verb
-    #[arg(long, hide = true, value_parser = [LIMITERS, PRESETS, ALL])]
+    #[arg(long, hide = true, value_parser = [LIMITERS, PRESETS, ALL, KEYS])]
     names: Option<String>,
+    /// For the scripts themselves: the limiter whose keys are wanted
+    #[arg(long, hide = true, requires = "names", allow_hyphen_values = true)]
+    of: Option<String>,
 }
 
 /// Those there are; those that could be made; both.
 const LIMITERS: &str = "limiters";
 const PRESETS: &str = "presets";
 const ALL: &str = "all";
+/// What can be set in a limiter.
+const KEYS: &str = "keys";
 
 /// Verbs that make a limiter of a preset's name, or say why there is none.
-const MAKERS: [&str; 6] = ["run", "acquire", "record", "init", "set", "force"];
+const MAKERS: [&str; 7] = ["run", "acquire", "record", "init", "set", "force", "pause"];
 
 pub fn run(place: &Place, args: &Completions) -> Result<ExitCode, Failure> {
     let text = match (&args.names, args.shell.as_deref()) {
+        (Some(which), _) if which == KEYS => keys(place, args.of.as_deref()),
         (Some(which), _) => names(place, which),
         (None, Some("zsh")) => zsh(),
         (None, Some("fish")) => plain(Shell::Fish) + &fish_names(),
@@ -56,13 +62,36 @@ fn names(place: &Place, which: &str) -> String {
     names.iter().map(|name| format!("{name}\n")).collect()
 }
 
+/// Keys that can be set, with the rules of the limiter by their names if it is there.
+fn keys(place: &Place, limiter: Option<&str>) -> String {
+    let policy = limiter.and_then(|name| open::to_look(place, name).ok()??.policy().ok());
+    let rules: Vec<String> = match &policy {
+        Some(policy) => policy.rules().iter().map(|rule| rule.name.as_str().to_owned()).collect(),
+        None => vec!["0".to_owned()],
+    };
+    let mut all = vec!["rate".to_owned()];
+    for key in config::keys().iter().filter(|key| key.hot).map(|key| key.key) {
+        match key.split_once(".N.") {
+            Some(("rules", field)) => all.extend(rules.iter().map(|rule| format!("rules.{rule}.{field}"))),
+            Some((list, field)) => all.push(format!("{list}.0.{field}")),
+            None => all.push(key.to_owned()),
+        }
+    }
+    all.iter().map(|key| format!("{key}\n")).collect()
+}
+
 /// What clap writes: verbs, options and their values.
 fn plain(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "shmlimit", &mut script);
     // What is for the scripts alone bash would offer.
-    let offered =
-        |line: &str| if line.contains("opts=") { line.replace(" --names ", " ") } else { line.to_owned() };
+    let offered = |line: &str| {
+        if line.contains("opts=") {
+            line.replace(" --names ", " ").replace(" --of ", " ")
+        } else {
+            line.to_owned()
+        }
+    };
     String::from_utf8_lossy(&script).lines().map(|line| offered(line) + "\n").collect()
 }
 
@@ -117,9 +146,13 @@ _shmlimit_names() {{
     fi
     [[ "${{COMP_WORDS[COMP_CWORD - 1]}}" == -* ]] || case "${{COMP_WORDS[i]}}" in
 {}    esac
+    local -a of=()
+    if [[ "${{COMP_WORDS[i]}}" == set ]] && ((i == COMP_CWORD - 2)); then
+        which=keys of=(--of "${{COMP_WORDS[i + 1]}}")
+    fi
     [[ -n $which ]] || return
     local names
-    names=$(shmlimit "${{dir[@]}}" completions --names "$which" 2>/dev/null) || return
+    names=$(shmlimit "${{dir[@]}}" completions --names "$which" "${{of[@]}}" 2>/dev/null) || return
     local -a found
     mapfile -t found < <(compgen -W "$names" -- "$cur")
     ((${{#found[@]}})) && COMPREPLY=("${{found[@]}}")
@@ -135,7 +168,8 @@ complete -F _shmlimit_names -o bashdefault -o default shmlimit
 fn powershell() -> String {
     let script = plain(Shell::PowerShell)
         .replace("-CommandName 'shmlimit' ", "-CommandName 'shmlimit', 'shmlimit.exe' ");
-    script.lines().filter(|line| !line.contains("'--names'")).map(|line| format!("{line}\n")).collect()
+    let hidden = |line: &str| line.contains("'--names'") || line.contains("'--of'");
+    script.lines().filter(|line| !hidden(line)).map(|line| format!("{line}\n")).collect()
 }
 
 fn fish_names() -> String {
@@ -145,20 +179,25 @@ fn fish_names() -> String {
             one.verb, one.which
         )
     };
-    naming().iter().map(line).collect()
+    let keys = "complete -c shmlimit -n \"__fish_shmlimit_using_subcommand set; and test (count (commandline -opc)) -eq 3\" \
+                -f -a \"(shmlimit completions --names keys --of (commandline -opc)[3] 2>/dev/null)\"\n";
+    naming().iter().map(line).collect::<String>() + keys
 }
 
 /// In zsh each argument says how it is completed: those that are names call a function instead of the default.
 fn zsh() -> String {
     let function = "_shmlimit_limiters() {\n    local -a names\n    names=(${(f)\"$(shmlimit completions --names all \
-                    2>/dev/null)\"})\n    compadd -a names\n}\n\n";
+                    2>/dev/null)\"})\n    compadd -a names\n}\n\n\
+                    _shmlimit_keys() {\n    local -a keys\n    keys=(${(f)\"$(shmlimit completions --names keys --of \
+                    \"${line[1]}\" 2>/dev/null)\"})\n    compadd -a keys\n}\n\n";
     let script: String = plain(Shell::Zsh)
         .lines()
         .map(|line| {
             let names = [":name -- ", ":names -- "].iter().any(|start| line.contains(start));
             let line =
                 if names { line.replacen(":_default'", ":_shmlimit_limiters'", 1) } else { line.to_owned() };
-            line + "\n"
+            let keys = line.contains(":key -- ");
+            if keys { line.replacen(":_default'", ":_shmlimit_keys'", 1) + "\n" } else { line + "\n" }
         })
         .collect();
     // Before the end, where the script calls itself.

@@ -1,8 +1,10 @@
 //! How a limiter's server is doing: for people, and as JSON.
 
-use crate::output::nanos;
+use crate::output::{self, nanos};
+use crate::pause;
 use crate::rows::{self, Look, Part};
 use crate::screen::{ago, printable, soon, wait};
+use crate::warnings;
 use serde::Serialize;
 use shmlimit::kernel::policy::BreakerKind;
 use shmlimit::{Cause, Condition, Counts, OutcomeCounts, Snapshot, State};
@@ -10,6 +12,24 @@ use std::time::Duration;
 
 /// How many kinds of ends are told apart.
 const CODES: usize = 6;
+
+/// The pause, by which process and why; nothing without one.
+pub fn write_pause(out: &mut String, snapshot: &Snapshot, width: usize, look: Look) {
+    let Some(pause) = &snapshot.paused else { return };
+    let until = match pause.ends_in {
+        Some(left) => format!("ends in {}", soon(left)),
+        None => "until it is resumed".to_owned(),
+    };
+    let parts = [
+        Part::Level(0.0, until),
+        Part::Plain(format!("by {}", pause::by(pause))),
+        Part::Dim(output::placed(&format!(
+            "end it with: shmlimit resume {}",
+            output::operand(&snapshot.name)
+        ))),
+    ];
+    rows::write(out, look, ("paused", width), &parts);
+}
 
 /// The breaker's state, since when and why; nothing while all is as it was made.
 pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, look: Look) {
@@ -31,6 +51,10 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, look: Lo
         parts.push(Part::Dim(format!("{}/s", (now.rate * 1000.0).round() / 1000.0)));
     }
     rows::write(out, look, ("state", width), &parts);
+    for warning in warnings::of(&snapshot.name, now) {
+        rows::write(out, look, ("warning", width), &[Part::Level(0.1, warning.message)]);
+        rows::write(out, look, ("", width), &[Part::Dim(warning.advice)]);
+    }
     // What does not end by itself needs somebody to end it.
     let way_out = match now.state {
         _ if now.offline => "online",
@@ -41,7 +65,10 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, look: Lo
     };
     if now.offline || now.eta.is_none() {
         let offline = if now.offline { "offline " } else { "" };
-        let text = format!("{offline}until: shmlimit force {} {way_out}", snapshot.name);
+        let text = output::placed(&format!(
+            "{offline}until: shmlimit force {} {way_out}",
+            output::operand(&snapshot.name)
+        ));
         rows::write(out, look, ("", width), &[Part::Dim(text)]);
     }
 }
@@ -69,7 +96,10 @@ pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, look: Look) {
         let closed = format!("closed for {}: Retry-After", soon(gate.opens_in));
         let by =
             format!("recorded by {} ({}) {} ago", printable(&gate.program), gate.pid, ago(gate.recorded));
-        let way_out = format!("open it with: shmlimit force {} clear-gate", snapshot.name);
+        let way_out = output::placed(&format!(
+            "open it with: shmlimit force {} clear-gate",
+            output::operand(&snapshot.name)
+        ));
         rows::write(
             out,
             look,

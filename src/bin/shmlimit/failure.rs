@@ -1,6 +1,6 @@
 //! How things go wrong, and the exit codes that say so: a contract.
 
-use crate::{output, screen};
+use crate::{output, pause, screen};
 use shmlimit::kernel::MAX_PERMITS;
 use shmlimit::kernel::queue::WAITERS;
 use shmlimit::{AcquireError, Cause, Error, Limiter, Policy, Reason, Refusal};
@@ -19,8 +19,8 @@ const OTHER: u8 = 1;
 pub enum Failure {
     /// Typed or configured wrongly.
     Usage(String),
-    /// The limiter said no.
-    Refused { message: String, ever: bool },
+    /// The limiter said no: the message, and the exit code.
+    Refused(String, u8),
     /// The library could not do it.
     Library(Error),
     /// The command could not be started: the message, and the code a shell would give.
@@ -34,11 +34,8 @@ impl Failure {
     pub fn report(self) -> ExitCode {
         let code = match &self {
             Failure::Usage(_) => USAGE,
-            Failure::Refused { ever: true, .. } => REFUSED,
-            // It will never be granted, so nobody should try again.
-            Failure::Refused { ever: false, .. } => USAGE,
             Failure::Library(error) => code_of(error),
-            Failure::Command(_, code) => *code,
+            Failure::Refused(_, code) | Failure::Command(_, code) => *code,
             Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
             Failure::Io(_) => OTHER,
         };
@@ -46,14 +43,14 @@ impl Failure {
         ExitCode::from(code)
     }
 
-    /// A refusal or a failure to ask, in words.
-    pub fn to_acquire(limiter: &Limiter, error: AcquireError) -> Failure {
+    /// A refusal or a failure to ask, in words. `refused` is the exit code of a refusal for now.
+    pub fn to_acquire(limiter: &Limiter, error: AcquireError, refused: u8) -> Failure {
         match error {
             AcquireError::Failed(error) => Failure::Library(*error),
-            AcquireError::Refused(refusal) => Failure::Refused {
-                message: format!("{}: refused: {}", limiter.name(), in_words(limiter, &refusal)),
-                ever: is_for_now(&refusal),
-            },
+            AcquireError::Refused(refusal) => Failure::Refused(
+                format!("{}: refused: {}", limiter.name(), in_words(limiter, &refusal)),
+                code_of_refusal(&refusal, refused),
+            ),
         }
     }
 }
@@ -61,7 +58,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(message) | Failure::Refused { message, .. } | Failure::Command(message, _) => {
+            Failure::Usage(message) | Failure::Refused(message, _) | Failure::Command(message, _) => {
                 f.write_str(message)
             }
             Failure::Library(error) => error.fmt(f),
@@ -99,20 +96,16 @@ fn code_of(error: &Error) -> u8 {
         | Error::Config(_)
         | Error::Environment(_)
         | Error::BadStatus { .. }
+        | Error::BadValue { .. }
         | Error::NoSuchState { .. }
         | Error::UnknownUnit { .. } => USAGE,
         _ => OTHER,
     }
 }
 
-/// Whether it can be granted at all, at some other time.
-fn is_for_now(refusal: &Refusal) -> bool {
-    refusal.reason() != Reason::CostExceedsLimit
-}
-
-/// The exit code that says so.
-pub fn code_of_refusal(refusal: &Refusal) -> u8 {
-    if is_for_now(refusal) { REFUSED } else { USAGE }
+/// The exit code of a refusal: `refused`, unless no other time would be better.
+pub fn code_of_refusal(refusal: &Refusal, refused: u8) -> u8 {
+    if refusal.reason() == Reason::CostExceedsLimit { USAGE } else { refused }
 }
 
 /// Why, and what to do.
@@ -136,6 +129,7 @@ pub fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
         (Reason::Sleep | Reason::CacheOnly | Reason::Open | Reason::RetryAfter, _) => {
             return blocked(limiter, refusal);
         }
+        (Reason::Paused, _) => return paused(limiter, refusal),
         (Reason::Adaptive, _) => "the server's headers ask for a slower pace".to_owned(),
         _ => return refusal.to_string(),
     };
@@ -155,12 +149,12 @@ pub fn in_words(limiter: &Limiter, refusal: &Refusal) -> String {
 
 /// Why no call at all may go, who said so, and the way out.
 fn blocked(limiter: &Limiter, refusal: &Refusal) -> String {
-    let name = limiter.name();
+    let name = output::operand(limiter.name());
     let now = limiter.snapshot().ok().map(|snapshot| snapshot.condition);
     let offline = now.as_ref().is_some_and(|now| now.offline);
     let forced = now.as_ref().is_some_and(|now| now.cause == Some(Cause::Forced));
     let gate = now.and_then(|now| now.gate);
-    let then = refusal.retry_after().map(|after| format!("try again in {}", screen::wait(after)));
+    let then = refusal.eta().map(|after| format!("try again in {}", screen::wait(after)));
     let then = |way_out: &str| then.unwrap_or_else(|| format!("until: shmlimit force {name} {way_out}"));
     match (refusal.reason(), gate) {
         (Reason::RetryAfter, Some(gate)) => format!(
@@ -180,6 +174,17 @@ fn blocked(limiter: &Limiter, refusal: &Refusal) -> String {
         _ if forced => format!("an operator put the breaker to sleep; {}", then("normal")),
         _ => format!("the breaker sleeps after too many failures; {}", then("normal")),
     }
+}
+
+/// Who has paused the limiter and why, and the way out.
+fn paused(limiter: &Limiter, refusal: &Refusal) -> String {
+    let pause = limiter.snapshot().ok().and_then(|snapshot| snapshot.paused);
+    let by = pause.as_ref().map(|pause| format!(" by {}", pause::by(pause))).unwrap_or_default();
+    let then = match refusal.retry_after() {
+        Some(left) => format!("try again in {}", screen::wait(left)),
+        None => format!("until: shmlimit resume {}", output::operand(limiter.name())),
+    };
+    format!("paused{by}; {then}")
 }
 
 /// A refusal does not say which of the two bounds it met.

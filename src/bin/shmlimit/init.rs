@@ -3,11 +3,11 @@
 use crate::args::{Place, minutes, one_of};
 use crate::failure::Failure;
 use crate::platform::words;
-use crate::{open, output, screen};
+use crate::{open, output, screen, set};
 use serde::Serialize;
 use shmlimit::config::{self, Config, Overrides, Rate};
 use shmlimit::environment::Patch;
-use shmlimit::kernel::policy::BreakerKind;
+use shmlimit::kernel::policy::{BreakerKind, Rule};
 use shmlimit::{Account, Algorithm, Error, Fairness, Limiter, Nanos, Policy, describe, presets};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,11 +17,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const INIT_HELP: &str = "\
-Flags go on top of the file, or of the preset of that name. Doing it twice is fine:
+Flags go on top of the file, or of the preset of that name. A rate alone is the most that any one period sees; with \
+--burst it is a token bucket, which lets so many more through at once. Doing it twice is fine:
 
-  shmlimit init omdb --rate 1000/day --burst 20 --concurrency 2
+  shmlimit init omdb --rate 1000/day --concurrency 2
   shmlimit init tmdb --concurrency 8
   shmlimit init github --config github.toml
+  shmlimit init omdb --rate 2000/day --update
+
+With --update, flags change only what they name: the last line leaves the concurrency at 2. With --config, the file is \
+all there is: what it does not name gets its default. The answer lists what changed.
 
 Exit codes: 0 it is there, 2 usage, configuration or other settings than those it has, 1 anything else.";
 
@@ -33,17 +38,17 @@ pub struct Init {
     /// Configuration file in TOML; its keys: docs/configuration.md
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// How much per time: 35/s, 1000/day, 40/10s
+    /// The most that any one period admits: 35/s, 1000/day, 40/10s
     #[arg(long, value_parser = config::rate, allow_hyphen_values = true)]
     rate: Option<Rate>,
-    /// How much at once [default: as much as per time]
+    /// How much may go at once, by a token bucket; one period may then admit the rate and the burst [default: no burst]
     #[arg(long, value_parser = whole, allow_hyphen_values = true, value_name = "NUMBER")]
     burst: Option<u64>,
     /// How many calls may be in flight [default: any number]
     #[arg(long, value_parser = whole, allow_hyphen_values = true, value_name = "NUMBER")]
     concurrency: Option<u64>,
     /// How the rate is counted: token_bucket, gcra, leaky_bucket, fixed_window, sliding_log or sliding_counter
-    /// [default: token_bucket]
+    /// [default: sliding_log; above 100000 per period, with --burst and with the five-state breaker token_bucket]
     #[arg(long, value_parser = algorithm)]
     algorithm: Option<Algorithm>,
     /// Whose turn it is among equal priorities: process (each process or group gets the same) or fifo (first come,
@@ -59,9 +64,14 @@ pub struct Init {
     /// No call until: shmlimit force NAME online (limiters with a breaker)
     #[arg(long)]
     pub offline: bool,
-    /// Start afresh, with full buckets, in place of the limiter there may be
+    /// Replace an existing limiter by a fresh one with full buckets and all permits, also those that are out; without other
+    /// settings it keeps those it has
     #[arg(long)]
     pub replace: bool,
+    /// Change the settings that are named while programs use the limiter; other settings and all counts are kept. With
+    /// --config, the file is the whole configuration
+    #[arg(long, conflicts_with = "replace")]
+    pub update: bool,
     /// Let the members of this group of users use the directory and the limiter
     #[arg(long, value_name = "GROUP")]
     pub shared_with: Option<String>,
@@ -82,24 +92,44 @@ impl Init {
             background_share: self.background_share,
         }
     }
+
+    /// Whether any setting was given by itself.
+    fn has_settings(&self) -> bool {
+        !self.overrides().is_empty() || self.auto_recover.is_some()
+    }
 }
 
 /// A rule of this period or more is worth keeping over a reboot.
 const LONG: Nanos = Nanos::from_secs(3600);
 
 pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
+    let group = args.shared_with.as_deref().map(group).transpose()?;
+    let there = if args.replace { None } else { open::existing(place, &args.name)? };
+    let before = there.as_ref().map(Limiter::policy).transpose()?;
+    let changes_named = args.update && args.config.is_none() && args.has_settings();
+    if let (true, Some(limiter), Some(before)) = (changes_named, &there, &before) {
+        check_breaker(args, Some(before))?;
+        check_shared(place, limiter, group)?;
+        update(args, limiter)?;
+        return answer(args, limiter, How::There, Some(before));
+    }
     let policy = policy(args)?;
     check_breaker(args, policy.as_ref())?;
-    let group = args.shared_with.as_deref().map(group).transpose()?;
     let (limiter, how) = if args.replace {
-        let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
-        let mut builder = open::builder(place, &args.name).policy(policy).ignore_environment();
+        let policy = match policy {
+            Some(policy) => policy,
+            None => match open::to_look(place, &args.name)? {
+                Some(limiter) => limiter.policy()?,
+                None => return Err(nothing_to_limit(&args.name)),
+            },
+        };
+        let mut builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
         if let Some(group) = group {
             builder = builder.shared_with(group);
         }
         (builder.replace()?, How::Afresh)
     } else {
-        match open::existing(place, &args.name)? {
+        match there {
             Some(limiter) => {
                 check_shared(place, &limiter, group)?;
                 (adopt(place, args, limiter, policy)?, How::There)
@@ -110,12 +140,35 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
     // Of one that was there it has been said.
     if !matches!(how, How::There) {
         open::note(limiter.directory_note());
+        open::used_up(&limiter);
     }
+    answer(args, &limiter, how, before.as_ref().filter(|_| args.update))
+}
+
+/// Changes the settings that were given one by one.
+fn update(args: &Init, limiter: &Limiter) -> Result<(), Failure> {
+    if let Some(period) = args.auto_recover {
+        limiter.set("breaker.auto_recover", &format!("{}ns", period.as_nanos()))?;
+    }
+    if !args.overrides().is_empty() {
+        let updated = limiter.update(&args.overrides());
+        updated.map_err(|error| set::in_this_limiter(&args.name, error))?;
+    }
+    Ok(())
+}
+
+/// The answer, and what is worth a warning. `before` is what an update found.
+fn answer(args: &Init, limiter: &Limiter, how: How, before: Option<&Policy>) -> Result<ExitCode, Failure> {
     if args.offline {
         limiter.force(shmlimit::Force::Offline)?;
     }
     let policy = limiter.policy()?;
-    say(args, &limiter, how, &policy)?;
+    let before = before.filter(|before| **before != policy);
+    let how = if before.is_some() { How::Updated } else { how };
+    say(args, limiter, how, before, &policy)?;
+    if let Some(before) = before {
+        set::notes(limiter.name(), "", before, &policy);
+    }
     if limiter.is_volatile() && policy.rules().iter().any(|rule| rule.period >= LONG) {
         output::remark(&format!(
             "warning: {} is emptied when the machine boots, and a rule of an hour or more with it; keep it on a disk \
@@ -125,8 +178,9 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
     }
     if policy.rules().is_empty() && policy.concurrency().is_none() {
         output::remark(&format!(
-            "warning: {0} limits nothing: it has no [[rules]] and no concurrency; add one, then: shmlimit init {0} \
-             --replace",
+            "warning: {} limits nothing: it has no [[rules]] and no concurrency; give it a rate with: shmlimit init {} \
+             --rate 35/s --replace",
+            limiter.name(),
             limiter.name()
         ));
     }
@@ -139,6 +193,7 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
 enum How {
     Made,
     Afresh,
+    Updated,
     There,
 }
 
@@ -149,22 +204,61 @@ struct Line<'l> {
     directory: String,
     how: How,
     offline: bool,
+    rules: Vec<Allowed>,
     settings: BTreeMap<String, String>,
+    changes: Vec<set::Change>,
 }
 
-fn say(args: &Init, limiter: &Limiter, how: How, policy: &Policy) -> Result<(), Failure> {
+/// What one rule lets through.
+#[derive(Serialize)]
+struct Allowed {
+    name: String,
+    unit: String,
+    algorithm: &'static str,
+    limit: u64,
+    period_ns: u64,
+    burst: u64,
+    most_per_period: u64,
+}
+
+fn allowed(policy: &Policy) -> Vec<Allowed> {
+    let units: Vec<_> = policy.units().collect();
+    let rule = |(i, rule): (usize, &Rule)| Allowed {
+        name: rule.name.as_str().to_owned(),
+        unit: units[usize::from(rule.unit)].as_str().to_owned(),
+        algorithm: rule.algorithm.as_str(),
+        limit: rule.limit,
+        period_ns: rule.period.0,
+        burst: rule.burst,
+        most_per_period: describe::most_per_period(policy, i).unwrap_or(u64::MAX),
+    };
+    policy.rules().iter().enumerate().map(rule).collect()
+}
+
+fn say(
+    args: &Init,
+    limiter: &Limiter,
+    how: How,
+    before: Option<&Policy>,
+    policy: &Policy,
+) -> Result<(), Failure> {
     let (name, directory) = (limiter.name(), limiter.directory().display().to_string());
     if args.json {
         let offline = limiter.snapshot()?.condition.offline;
         let settings = describe::settings(policy).into_iter().collect();
-        return output::json(&Line { name, directory, how, offline, settings });
+        let rules = allowed(policy);
+        let changes = before.map(|before| set::changes(before, policy)).unwrap_or_default();
+        return output::json(&Line { name, directory, how, offline, rules, settings, changes });
     }
     let how = match how {
         How::Made => "made",
         How::Afresh => "made afresh",
+        How::Updated => "updated",
         How::There => "there already",
     };
-    output::line(&format!("{name}: {how} in {directory}: {}", screen::policy(policy)))
+    let changed = before.map(|before| format!("{}; now ", describe::changes(before, policy)));
+    let changed = changed.unwrap_or_default();
+    output::line(&format!("{name}: {how} in {directory}: {changed}{}", screen::policy(policy)))
 }
 
 /// What only a breaker can do is refused before anything is made.
@@ -177,10 +271,25 @@ fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
         BreakerKind::None if args.offline => "--offline",
         _ => return Ok(()),
     };
-    let wanted = if flag == "--offline" { "a breaker" } else { "the five-state breaker" };
+    let (wanted, instead) = match flag {
+        "--offline" => {
+            let (made, name) = (output::again_without("--offline"), output::words(&[name]));
+            (
+                "a breaker",
+                format!("to stop its calls, make it without, with: {made}\nthen: shmlimit pause {name}\nor "),
+            )
+        }
+        _ => ("the five-state breaker", String::new()),
+    };
+    let (file, then) = match &args.config {
+        Some(path) => (path.display().to_string(), output::again("")),
+        None => {
+            let file = format!("{}.toml", name.trim_start_matches('-'));
+            (file.clone(), output::again(&format!("--config {file}")))
+        }
+    };
     Err(Failure::Usage(format!(
-        "{flag} needs {wanted}, which {name:?} would not have; write [breaker] with kind = \"fsm\" into a file, then: \
-         shmlimit init {name} --config FILE {flag} …"
+        "{flag} needs {wanted}, which {name:?} would not have; {instead}write [breaker] with kind = \"fsm\" into {file}, then: {then}"
     )))
 }
 
@@ -208,7 +317,7 @@ fn policy(args: &Init) -> Result<Option<Policy>, Failure> {
                 .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?
         }
         None if presets::NAMES.contains(&args.name.as_str()) => Config::preset(&args.name)?,
-        None if overrides.is_empty() && args.auto_recover.is_none() => return Ok(None),
+        None if !args.has_settings() => return Ok(None),
         None => Config::empty()?,
     };
     let mut policy = *base.with(&overrides)?.policy();
@@ -236,11 +345,28 @@ fn from_environment(args: &Init, policy: Policy) -> Result<Policy, Failure> {
 
 /// Uses the limiter that is there, if it is what was asked for.
 fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -> Result<Limiter, Failure> {
-    let explicit = args.config.is_some() || !args.overrides().is_empty() || args.auto_recover.is_some();
+    let explicit = args.config.is_some() || args.has_settings();
     match policy {
-        Some(policy) if explicit => {
+        Some(policy) if explicit || args.update => {
             drop(limiter);
-            Ok(open::builder(place, &args.name).policy(policy).ignore_environment().open()?)
+            let builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
+            if args.update {
+                return Ok(builder.update()?);
+            }
+            builder.open().map_err(|error| match error {
+                Error::ConfigMismatch { name, differences, updatable, .. } => {
+                    let update = match updatable {
+                        true => format!("change it for all with: {}\n", output::again("--update")),
+                        false => String::new(),
+                    };
+                    Failure::Usage(format!(
+                        "limiter {name:?} is configured otherwise:\n{differences}\nleave the settings out to use it as \
+                         it is, {update}or start it afresh with: {}",
+                        output::again("--replace")
+                    ))
+                }
+                error => error.into(),
+            })
         }
         _ => Ok(limiter),
     }
@@ -255,7 +381,7 @@ fn make(
     // A bad name is worth more words than missing settings.
     shmlimit::paths::LimiterName::new(&args.name)?;
     let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
-    let builder = open::builder(place, &args.name).policy(policy).ignore_environment();
+    let builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
     let made = match group {
         Some(group) => builder.clone().shared_with(group).create(),
         None => builder.clone().create(),
@@ -275,8 +401,9 @@ fn check_shared(place: &Place, limiter: &Limiter, group: Option<Account>) -> Res
     match facts.shared_with == Some(group) && facts.misfit(&file_name)?.is_none() {
         true => Ok(()),
         false => Err(Failure::Usage(format!(
-            "limiter {0:?} exists and is not shared with that group; share it with: shmlimit init {0} --replace --shared-with … …",
-            limiter.name()
+            "limiter {:?} exists and is not shared with that group; share it with: {}",
+            limiter.name(),
+            output::again("--replace")
         ))),
     }
 }

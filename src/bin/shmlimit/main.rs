@@ -22,12 +22,14 @@ mod next;
 mod open;
 mod output;
 mod patience;
+mod pause;
 mod platform;
 mod presets;
 mod record;
 mod rm;
 mod rows;
 mod run;
+mod safe;
 mod screen;
 mod set;
 mod simulate;
@@ -36,6 +38,7 @@ mod status;
 mod told;
 mod top;
 mod variables;
+mod warnings;
 mod watch;
 
 use args::{Args, Verb};
@@ -47,8 +50,7 @@ fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(answer) => {
-            // Help for a pager that was quit is not a failure.
-            let _ = answer.print();
+            output::clap(&answer);
             return ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(failure::USAGE));
         }
     };
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<ExitCode, Failure> {
+    output::at(&args.place);
     args.log.begin()?;
     let place = &args.place;
     let Some(verb) = &args.verb else { return status::run(place, &status::Status::default()) };
@@ -69,6 +72,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Verb::Presets(args) => presets::run(args),
         Verb::Set(args) => set::run(place, args),
         Verb::Force(args) => force::run(place, args),
+        Verb::Pause(args) => pause::pause(place, args),
+        Verb::Resume(args) => pause::resume(place, args),
         Verb::Rm(args) => rm::run(place, args),
         Verb::Metrics(args) => metrics::run(place, args),
         Verb::Doctor(args) => doctor::run(place, args),

@@ -123,7 +123,11 @@ const EXIT_STATUS: &str = r".SH EXIT STATUS
 Done, or granted. A reader that goes away (a closed pipe) is success.
 .TP
 75
-Refused for now: try again later.
+Refused for now: try again later. The option \-E of
+.B run
+and
+.B acquire
+chooses another code.
 .TP
 2
 Usage or configuration; trying again does not help.
@@ -141,13 +145,24 @@ const FILES: &str = r".SH FILES
 A limiter, in the directory of the limiters.
 .TP
 .I ratelimit.lock
-Held for moments while a limiter is made, replaced or removed.
+Locked for moments while a limiter is made, replaced or removed. Programs that have a limiter open hold a shared lock of
+one byte of it. Not to be deleted while limiters are used.
+.TP
+.I .NAME.removed
+Left by
+.B rm \-\-force
+while programs have the limiter open: the next limiter of that name starts afresh and deletes this file.
 .TP
 .I /var/run/anivault
 The directory, if it exists and is shared with this user.
 .TP
 .I /var/tmp/anivault\-UID
 Else the directory.
+.TP
+.I /dev/shm/shmlimit\-UID
+The directory where
+.I /var/tmp
+is missing, or on a file system on which no limiter works, as in most containers.
 ";
 
 fn environment_section() -> String {
@@ -163,7 +178,7 @@ fn environment_section() -> String {
 }
 
 /// What to try, for each verb; without a verb the shortest tour.
-const EXAMPLES: [(&str, &[(&str, &str)]); 18] = [
+const EXAMPLES: [(&str, &[(&str, &str)]); 20] = [
     (
         "",
         &[
@@ -208,14 +223,31 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 18] = [
         ],
     ),
     ("presets", &[("Start a file of your own from a preset:", "shmlimit presets tmdb > api.toml")]),
-    ("set", &[("Eight calls at a time from now on:", "shmlimit set api concurrency 8")]),
+    (
+        "set",
+        &[
+            ("Eight calls at a time from now on:", "shmlimit set api concurrency 8"),
+            ("Another rate, with what was used so far:", "shmlimit set api rate 100/m"),
+        ],
+    ),
     (
         "force",
         &[(
-            "No call until further notice, and on again:",
+            "Refuse every call until further notice, and on again:",
             "shmlimit force api offline\nshmlimit force api online",
         )],
     ),
+    (
+        "pause",
+        &[
+            (
+                "No call for ten minutes; those that wait keep waiting:",
+                "shmlimit pause api --for 10m --reason 'database migration'",
+            ),
+            ("Until it is resumed:", "shmlimit pause api"),
+        ],
+    ),
+    ("resume", &[("Let waiting calls go on:", "shmlimit resume api")]),
     ("rm", &[("Remove a limiter that nobody uses:", "shmlimit rm api")]),
     ("metrics", &[("Prometheus text:", "shmlimit metrics")]),
     ("doctor", &[("Look, then repair:", "shmlimit doctor\nshmlimit doctor --fix")]),

@@ -15,6 +15,8 @@ pub struct Change {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
+    /// The pause ends.
+    PauseEnds,
     /// The gate that a Retry-After closed.
     GateOpens,
     /// The breaker's state ends.
@@ -32,9 +34,13 @@ pub enum What {
 impl Change {
     /// What is of most interest to who waits: what blocks every call, then what holds up the next, then the rest.
     pub fn of(snapshot: &Snapshot) -> Option<Change> {
+        if let Some(pause) = snapshot.paused.as_ref().filter(|_| !snapshot.policy.is_passthrough()) {
+            // Nothing else matters before that; one without an end does not end by itself.
+            return pause.ends_in.map(|within| Change { what: What::PauseEnds, within });
+        }
         let now = &snapshot.condition;
         let gate = now.gate.as_ref().map(|gate| Change { what: What::GateOpens, within: gate.opens_in });
-        let state = now.eta.map(|within| Change {
+        let state = now.timer.map(|within| Change {
             what: match now.state {
                 State::Normal => What::RateRises,
                 State::CacheOnly => What::Sleep,
@@ -72,6 +78,7 @@ impl Change {
     pub fn in_words(&self) -> String {
         let within = soon(self.within);
         match &self.what {
+            What::PauseEnds => format!("pause ends in {within}"),
             What::GateOpens => format!("gate opens in {within}"),
             What::HalfOpen => format!("half_open in {within}"),
             What::Sleep => format!("tries to recover in {within}"),
@@ -101,6 +108,7 @@ pub struct ChangeLine {
 impl From<Change> for ChangeLine {
     fn from(change: Change) -> ChangeLine {
         let (what, rule) = match change.what {
+            What::PauseEnds => ("pause_ends", None),
             What::GateOpens => ("gate_opens", None),
             What::HalfOpen => ("half_open", None),
             What::Sleep => ("sleep", None),
@@ -130,6 +138,7 @@ pub fn verdict(snapshot: &Snapshot) -> (&'static str, Mood) {
     let permits_out = now.concurrency.is_some_and(|most| free(snapshot, most) == 0);
     match now.state {
         _ if now.offline => ("offline", Mood::Blocked),
+        _ if snapshot.paused.is_some() && !snapshot.policy.is_passthrough() => ("paused", Mood::Blocked),
         state if state.blocks().is_some() => (now.state_name, Mood::Blocked),
         _ if now.gate.is_some() => ("gate closed", Mood::Blocked),
         State::Throttle | State::HalfOpen => (now.state_name, Mood::Slow),

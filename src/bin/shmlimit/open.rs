@@ -30,15 +30,26 @@ pub fn to_run(place: &Place, name: &str, asking: &Asking, command: &OsStr) -> Re
     or_preset(place, name, grouped(builder, asking.group.as_deref()))
 }
 
-/// Opens a limiter to tell it something; one of a preset's name is made if need be.
+/// Opens a limiter to tell it something, as an operator; one of a preset's name is made if need be.
 pub fn named(place: &Place, name: &str) -> Result<Limiter, Failure> {
-    or_preset(place, name, builder(place, name))
+    or_preset(place, name, builder(place, name).operator())
+}
+
+/// The same on behalf of the user who types: of a pause that lasts, people want to know who began it, and this program ends
+/// at once.
+pub fn by_user(place: &Place, name: &str) -> Result<Limiter, Failure> {
+    or_preset(place, name, builder(place, name).operator().program(&platform::user_name()))
+}
+
+/// The same, if it is there.
+pub fn existing_by_user(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
+    if_there(builder(place, name).operator().program(&platform::user_name()))
 }
 
 fn or_preset(place: &Place, name: &str, builder: Builder) -> Result<Limiter, Failure> {
     if presets::NAMES.contains(&name) {
         let limiter = builder.open()?;
-        note(limiter.directory_note());
+        say_notes(&limiter);
         return Ok(limiter);
     }
     if_there(builder)?.ok_or_else(|| unknown(place, name))
@@ -54,9 +65,9 @@ fn grouped(builder: Builder, name: Option<&str>) -> Builder {
     }
 }
 
-/// Opens a limiter if it is there. Makes nothing, not even the directory.
+/// Opens a limiter if it is there, as an operator. Makes nothing, not even the directory.
 pub fn existing(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    if_there(builder(place, name))
+    if_there(builder(place, name).operator())
 }
 
 /// Opens a limiter to look at it, if it is there. Looking changes nothing, whatever the environment
@@ -68,7 +79,7 @@ pub fn to_look(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
 fn if_there(builder: Builder) -> Result<Option<Limiter>, Failure> {
     match builder.open_existing() {
         Ok(limiter) => {
-            note(limiter.directory_note());
+            say_notes(&limiter);
             Ok(Some(limiter))
         }
         Err(Error::UnknownLimiter { .. }) => Ok(None),
@@ -92,13 +103,17 @@ pub fn unknown(place: &Place, name: &str) -> Failure {
         if directory.as_os_str().is_empty() { String::new() } else { format!(" in {}", directory.display()) };
     if presets::NAMES.contains(&name) {
         return Failure::Usage(format!(
-            "no limiter {name:?} yet{at}; it is a preset, made at first use: shmlimit run {name} -- …"
+            "no limiter {name:?} yet{at}; it is a preset, made at first use: shmlimit run {name} -- echo hello"
         ));
     }
     let near = nearest(name, names.iter().map(String::as_str).chain(presets::NAMES));
     let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+    let make = match name.starts_with('-') {
+        true => format!("shmlimit init --rate 35/s -- {name}"),
+        false => format!("shmlimit init {name} --rate 35/s"),
+    };
     Failure::Usage(format!(
-        "no limiter {name:?}{at}, and no preset of that name{meant}\nmake it with: shmlimit init {name} --rate 35/s"
+        "no limiter {name:?}{at}, and no preset of that name{meant}\nmake it with: {make}"
     ))
 }
 
@@ -106,6 +121,36 @@ pub fn unknown(place: &Place, name: &str) -> Failure {
 pub fn request(asking: &Asking) -> Request<'_> {
     let request = Request::new().priority(asking.priority);
     asking.cost.iter().fold(request, |request, (unit, amount)| request.cost(unit, *amount))
+}
+
+/// What there is to know about a limiter that was just opened.
+fn say_notes(limiter: &Limiter) {
+    note(limiter.directory_note());
+    used_up(limiter);
+    let name = limiter.name();
+    for change in limiter.environment_changes() {
+        let undo = |before: &String| {
+            format!(
+                " (undo: shmlimit set {} {})",
+                output::operand(name),
+                output::words(&[&change.key, before])
+            )
+        };
+        let undo = change.before.as_ref().map(undo).unwrap_or_default();
+        output::remark(&format!("{name}: {change}{undo}"));
+    }
+}
+
+/// Says why a limiter that was just made has nothing to give.
+pub fn used_up(limiter: &Limiter) {
+    if limiter.was_made_used_up() {
+        let name = limiter.name();
+        output::remark(&format!(
+            "warning: {name} starts used up: its file was deleted while programs use it, and what they spent is not known; \
+             to start afresh, with full buckets: shmlimit init {} --replace",
+            output::words(&[name])
+        ));
+    }
 }
 
 pub fn note(note: Option<&str>) {

@@ -1,7 +1,7 @@
 //! A wait that explains itself: who sits at a terminal is told, after a moment, what it is for.
 
 use crate::next::Change;
-use crate::output;
+use crate::{output, pause, screen};
 use shmlimit::{AcquireError, Grant, Limiter, Request, Snapshot};
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -31,7 +31,14 @@ pub fn acquire<'l>(limiter: &'l Limiter, request: &Request<'_>) -> Result<Grant<
 }
 
 fn in_words(snapshot: &Snapshot) -> String {
-    let name = &snapshot.name;
+    let name = output::operand(&snapshot.name);
+    if let Some(pause) = &snapshot.paused {
+        let left = match pause.ends_in {
+            Some(left) => format!("goes on in {}", screen::soon(left)),
+            None => format!("until: shmlimit resume {name}"),
+        };
+        return format!(": paused by {}; {left}", pause::by(pause));
+    }
     let change =
         Change::of(snapshot).filter(Change::is_news).map(|change| format!(": {}", change.in_words()));
     let others = match snapshot.queue.len() {

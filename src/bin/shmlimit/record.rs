@@ -7,8 +7,9 @@ use crate::run::{VARIABLE_ATTEMPT, VARIABLE_LIMITER};
 use crate::{open, output, screen, told};
 use clap::ValueEnum;
 use serde::Serialize;
-use shmlimit::headers::response;
-use shmlimit::{Class, Code, Limiter, NetError, Outcome, Priority, Recorded, Transition};
+use shmlimit::config;
+use shmlimit::headers::{self, response};
+use shmlimit::{Class, Code, Limiter, Nanos, NetError, Outcome, Priority, Recorded, Transition};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -18,10 +19,10 @@ use std::time::Duration;
 const RECORD_HELP: &str = "\
 With curl; the answer says how long to wait, and whether to try again:
 
-  shmlimit run tmdb -- curl -sS -D answer.txt -o movie.json https://api.themoviedb.org/3/movie/11
+  shmlimit run tmdb --exit 0=none -- curl -sS -D answer.txt -o movie.json https://api.themoviedb.org/3/movie/11
   shmlimit record tmdb --headers answer.txt
 
-Inside of `shmlimit run` it needs no name, and `run` does not count the call again.
+(With --exit 0=none `run` itself says nothing about the call.) Inside of `shmlimit run` it needs no name, and `run` does not count the call again.
 
 Exit codes: 0 recorded, whatever the outcome was; 2 usage or configuration, 1 anything else.";
 
@@ -42,8 +43,9 @@ pub struct Record {
     /// One header, as 'Name: value'; may be repeated
     #[arg(long, value_parser = header, value_name = "HEADER", conflicts_with = "error")]
     pub header: Vec<(String, String)>,
-    /// The value of the answer's Retry-After
-    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, conflicts_with = "error")]
+    /// How long the server wants to be left alone: seconds, a time such as 1m30s, or a date as in a Retry-After header.
+    /// Counts with a 429 or 5xx
+    #[arg(long, value_parser = retry_after, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "error")]
     pub retry_after: Option<String>,
     /// How long the call took, such as 120ms
     #[arg(long, value_parser = time, allow_hyphen_values = true, value_name = "TIME")]
@@ -117,6 +119,9 @@ pub fn run(place: &Place, args: &Record) -> Result<ExitCode, Failure> {
     let limiter = open::named(place, &name)?;
     let recorded = limiter.record(&outcome)?;
     told::tell(&limiter, code, &recorded);
+    if args.retry_after.is_some() && !args.quiet && !recorded.class.is_backoff_target() {
+        output::remark("note: --retry-after counts with a 429 or 5xx only, and was not used");
+    }
     if let Some(cache) = args.cache {
         limiter.count_cache(cache == Cache::Hit)?;
     }
@@ -214,6 +219,21 @@ impl Line<'_> {
     }
 }
 
+/// Converts the argument to the value of a Retry-After header. Values that a server sends may be ignored (R71); what a
+/// person types is read or refused (R149).
+fn retry_after(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    // Two-digit years are read relative to now; to find out whether the text is a date, any time will do.
+    let is_date = || headers::retry_after(text, 0).is_some() && !text.starts_with('-');
+    match config::duration(text) {
+        Ok(Nanos(nanos)) => Ok(format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)),
+        Err(_) if is_date() => Ok(text.to_owned()),
+        Err(_) => Err("must be seconds, a time such as 30s or 1m30s, or a date such as 'Wed, 21 Oct 2026 07:28:00 GMT'; a \
+                       header as the server sent it can be given with --header 'Retry-After: …'"
+            .to_owned()),
+    }
+}
+
 fn status(text: &str) -> Result<u16, String> {
     match text.parse() {
         Ok(code @ 100..=599) => Ok(code),
@@ -227,5 +247,10 @@ fn net_error(text: &str) -> Result<NetError, String> {
 
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("must be written as 'Name: value'")?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
+    let (name, value) = (name.trim(), value.trim());
+    // The value comes from the server and may be anything. The name is typed.
+    if name.is_empty() || name.contains(char::is_whitespace) {
+        return Err("must be written as 'Name: value', and a name has no blanks".to_owned());
+    }
+    Ok((name.to_owned(), value.to_owned()))
 }

@@ -1,7 +1,7 @@
 //! `rm`: removes limiters.
 
 use crate::args::Place;
-use crate::failure::Failure;
+use crate::failure::{Failure, REFUSED};
 use crate::{open, output, screen};
 use serde::Serialize;
 use shmlimit::{Error, Removal};
@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "What a limiter's rules have seen goes with it: whoever makes it again starts with full buckets. \
-                        A limiter that programs have open is left alone (exit code 75). With --force they are told at \
-                        their next call that there is no such limiter, until somebody makes it again.\n\nExample: \
+    after_help = "What a limiter's rules have counted is removed with it: made again, it starts with full buckets. \
+                        A limiter that programs have open is left alone (exit code 75). With --force their next call \
+                        fails because there is no such limiter, until it is made again.\n\nExample: \
                         shmlimit rm old-api"
 )]
 pub struct Rm {
@@ -62,7 +62,7 @@ fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
     let removal = match builder.remove(args.force) {
         Err(error) if open::is_missing(&error) => Removal::Absent,
         Err(error @ (Error::Foreign { segment: true, .. } | Error::Damaged { .. })) => {
-            return Err(Failure::Usage(format!("{error}; or remove it with: shmlimit rm {name} --force")));
+            return Err(Failure::Usage(error.to_string()));
         }
         removal => removal?,
     };
@@ -79,7 +79,7 @@ fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
         let users = users.into_iter().map(|(pid, program)| User { pid, program }).collect();
         output::json(&Line { name, removed: false, users })?;
     }
-    Err(Failure::Refused { message, ever: true })
+    Err(Failure::Refused(message, REFUSED))
 }
 
 fn in_use(name: &str, users: &[(u32, String)]) -> String {
@@ -89,7 +89,8 @@ fn in_use(name: &str, users: &[(u32, String)]) -> String {
         list.push(format!("{} more", users.len() - NAMED));
     }
     format!(
-        "{name}: in use by {}, and left alone; end them first, or remove it all the same with: shmlimit rm {name} --force",
-        list.join(", ")
+        "{name}: in use by {}, and left alone; end them first, or remove it all the same with: {}",
+        list.join(", "),
+        output::removal(name)
     )
 }

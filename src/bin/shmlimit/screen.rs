@@ -3,22 +3,16 @@
 use crate::next::{self, Change, Mood, verdict};
 use crate::output::nanos;
 use crate::rows::{self, Look, Part};
+pub use crate::safe::printable;
 use crate::{condition, crowd};
-use shmlimit::{Counts, Fairness, Policy, RuleSnapshot, Snapshot, describe};
+use shmlimit::kernel::BurstMode;
+use shmlimit::{Algorithm, Counts, Fairness, Nanos, Policy, RuleSnapshot, Snapshot, describe};
 use std::time::Duration;
 
-/// A policy on one line.
+/// A policy on one line: of each rule the most that any one period can see, and how it counts (R147).
 pub fn policy(policy: &Policy) -> String {
-    let units: Vec<_> = policy.units().collect();
-    let mut parts: Vec<String> = policy
-        .rules()
-        .iter()
-        .map(|rule| {
-            let unit = units[usize::from(rule.unit)];
-            let (limit, period, burst) = (rule.limit, describe::duration(rule.period), rule.burst);
-            format!("{limit} {} per {period}, {burst} at once ({})", unit.as_str(), rule.algorithm.as_str())
-        })
-        .collect();
+    let rules = 0..policy.rules().len();
+    let mut parts: Vec<String> = rules.filter_map(|i| allowance(policy, i)).collect();
     parts.extend(policy.concurrency().map(|most| format!("{most} in flight")));
     if policy.is_passthrough() {
         parts.push("passthrough, so nothing is refused".to_owned());
@@ -33,11 +27,49 @@ pub fn policy(policy: &Policy) -> String {
     if parts.is_empty() { "no limits".to_owned() } else { parts.join("; ") }
 }
 
+/// Such as `at most 1020 in any day (token_bucket: 1000/day and a burst of 20)`.
+fn allowance(policy: &Policy, i: usize) -> Option<String> {
+    let (rule, most) = (policy.rules().get(i)?, describe::most_per_period(policy, i)?);
+    let unit = policy.units().nth(usize::from(rule.unit))?;
+    // What every limiter counts need not be said.
+    let unit = if rule.unit == 0 { String::new() } else { format!(" {}", unit.as_str()) };
+    let (period, short) = period_names(rule.period);
+    let (algorithm, limit, burst) = (rule.algorithm.as_str(), rule.limit, rule.burst);
+    let counted = match rule.algorithm {
+        Algorithm::SlidingLog => algorithm.to_owned(),
+        Algorithm::FixedWindow => format!("{algorithm}: {limit} in each of the UTC clock"),
+        Algorithm::SlidingCounter => format!("{algorithm}: {limit} if calls come evenly"),
+        _ if rule.burst_mode == BurstMode::FixedWindow => {
+            format!("{algorithm}: {limit}/{short} and {burst} more in each of the UTC clock")
+        }
+        _ => format!("{algorithm}: {limit}/{short} and a burst of {burst}"),
+    };
+    Some(format!("at most {most}{unit} in any {period} ({counted})"))
+}
+
+/// A period after "any", and after a stroke.
+fn period_names(period: Nanos) -> (String, String) {
+    let (long, short) = match describe::duration(period).as_str() {
+        "1s" => ("second", "s"),
+        "1m" => ("minute", "min"),
+        "1h" => ("hour", "h"),
+        "1d" => ("day", "day"),
+        "7d" => ("week", "week"),
+        other => return (other.to_owned(), other.to_owned()),
+    };
+    (long.to_owned(), short.to_owned())
+}
+
 /// One screen for one limiter; longer than a screen only if `all` who use it are wanted.
 pub fn limiter(snapshot: &Snapshot, all: bool, look: Look) -> String {
-    let mut out =
-        head(&snapshot.name, verdict(snapshot), &format!("in {}", snapshot.directory.display()), look);
+    let mut out = head(
+        &snapshot.name,
+        verdict(snapshot),
+        &format!("in {}", printable(&snapshot.directory.display().to_string())),
+        look,
+    );
     let width = snapshot.rules.iter().map(|rule| rule.name.len()).max().unwrap_or(0).max("in flight".len());
+    condition::write_pause(&mut out, snapshot, width, look);
     condition::write_state(&mut out, snapshot, width, look);
     for rule in &snapshot.rules {
         write_rule(&mut out, rule, width, look);
@@ -152,7 +184,7 @@ fn write_counts(out: &mut String, counts: &Counts, width: usize, look: Look) {
 
 /// What a rule allows, and how it counts.
 pub fn terms(rule: &RuleSnapshot) -> String {
-    let terms = format!("{} per {}", rule.limit, describe::duration(shmlimit::Nanos(nanos(rule.period))));
+    let terms = format!("{} per {}", rule.limit, describe::duration(Nanos(nanos(rule.period))));
     // A rule without a name of its own has the algorithm's.
     if rule.name == rule.algorithm { terms } else { format!("{terms}, {}", rule.algorithm) }
 }
@@ -207,11 +239,6 @@ pub fn wait(time: Duration) -> String {
     }
 }
 
-/// A program chooses its own name; it must not write on the terminal with it.
-pub fn printable(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_programs_name_cannot_command_the_terminal() {
-        assert_eq!(printable("evil\x1b[2J"), "evil?[2J");
+        assert_eq!(printable("evil\x1b[2J"), "evil\\u{1b}[2J");
         assert!(!crate::output::Paint::PLAIN.bold("x").contains('\x1b'));
     }
 }

@@ -6,7 +6,9 @@ use crate::failure::Failure;
 use crate::lookout::{Lookout, without_me};
 use crate::next::{Change, ChangeLine};
 use crate::output::nanos;
+use crate::pause::PauseLine;
 use crate::rows::Look;
+use crate::warnings::{self, Warning};
 use crate::{open, output, screen, watch};
 use serde::Serialize;
 use shmlimit::kernel::state::WHOLE_SHARE;
@@ -21,6 +23,7 @@ const SHORTEST: Duration = Duration::from_millis(100);
 const STATUS_HELP: &str = "\
 Examples:
   shmlimit status tmdb
+  shmlimit status tmdb --toml > tmdb.toml
   shmlimit status --watch              every second, in place; Ctrl-C ends
   shmlimit status --json --watch 5     a line for each limiter every five seconds";
 
@@ -35,6 +38,9 @@ pub struct Status {
     /// One JSON object per line and limiter
     #[arg(long)]
     pub json: bool,
+    /// Its settings, as a configuration file
+    #[arg(long, requires = "name", conflicts_with_all = ["json", "all", "watch"])]
+    pub toml: bool,
     /// Again and again: how often, such as 2 (seconds) or 500ms [default: 1s]
     #[arg(long, num_args = 0..=1, default_missing_value = "1s", value_name = "TIME")]
     pub watch: Option<String>,
@@ -47,7 +53,11 @@ pub fn run(place: &Place, args: &Status) -> Result<ExitCode, Failure> {
     }
     if let Some(name) = &args.name {
         let limiter = open::to_look(place, name)?.ok_or_else(|| open::unknown(place, name))?;
-        output::text(&show(&limiter, args)?)?;
+        let text = match args.toml {
+            true => shmlimit::config::to_toml(&limiter.policy()?),
+            false => show(&limiter, args)?,
+        };
+        output::text(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
     let names = match Limiter::list(place.dir.as_deref()) {
@@ -123,8 +133,7 @@ fn show(limiter: &Limiter, args: &Status) -> Result<String, Failure> {
 }
 
 fn json(snapshot: &Snapshot) -> Result<String, Failure> {
-    let line = serde_json::to_string(&Line::from(snapshot)).map_err(std::io::Error::from)?;
-    Ok(line + "\n")
+    Ok(output::to_json(&Line::from(snapshot))? + "\n")
 }
 
 fn hint(place: &Place) -> String {
@@ -149,9 +158,11 @@ struct Line<'s> {
     held_by_dead: u32,
     resets: u64,
     counts: CountsLine,
+    paused: Option<PauseLine>,
     #[serde(flatten)]
     condition: ConditionLine,
     next_change: Option<ChangeLine>,
+    warnings: Vec<Warning>,
     fairness: &'static str,
     background_share: f64,
     rules: Vec<RuleLine<'s>>,
@@ -224,8 +235,10 @@ impl<'s> From<&'s Snapshot> for Line<'s> {
             held_by_dead: snapshot.held_by_dead,
             resets: snapshot.resets,
             counts: CountsLine::from(&snapshot.counts),
+            paused: snapshot.paused.as_ref().map(PauseLine::from),
             condition: ConditionLine::from(&snapshot.condition),
             next_change: Change::of(snapshot).map(ChangeLine::from),
+            warnings: warnings::of(&snapshot.name, &snapshot.condition),
             rules: rules.map(|(rule, settings)| RuleLine::new(rule, settings.reserve)).collect(),
             fairness: queueing.fairness.as_str(),
             // The nearest float to a number of six digits is written as that number.

@@ -7,7 +7,7 @@ use crate::lookout::{Lookout, Sight};
 use crate::output;
 use crate::platform::{self, Event};
 use crate::rows::{self, Look};
-use crate::screen;
+use crate::{safe, screen};
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -48,14 +48,17 @@ pub fn text(
     let terminal = std::io::stdout().is_terminal() && platform::understands_escapes();
     let resized = if terminal { resizes()? } else { channel().1 };
     if terminal {
-        output::text(&format!("{CLEAR}{HOME}"))?;
+        output::raw(&format!("{CLEAR}{HOME}"))?;
     }
     loop {
         let started = Instant::now();
         let look = Look::for_stdout();
         let sights = lookout.look()?;
         let block = if sights.is_empty() { nothing() + "\n" } else { in_words(&sights, all, look) };
-        output::text(&if terminal { in_place(&block, every, look) } else { format!("{block}\n") })?;
+        match terminal {
+            true => output::raw(&in_place(&safe::painted(&block), every, look))?,
+            false => output::text(&format!("{block}\n"))?,
+        }
         pause(&resized, started, every);
     }
 }

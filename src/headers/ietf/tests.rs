@@ -42,8 +42,12 @@ fn r97_a_limit_with_its_policies_behind_it() {
     // Two headers that were joined.
     assert_eq!(limit("100, 50"), Some(reading(50, NONE, NONE, NONE)));
     assert_eq!(limit("0, 0;w=60"), None);
-    for bad in ["", "x", "-1", "100, x;w=60", "100;w=x", "100, 100;w=-1", "100 100", "\"100"] {
+    for bad in ["", "x", "-1", "100 100", "\"100", "100, 50;w=\""] {
         assert_eq!(limit(bad), None, "{bad}");
+    }
+    // A policy whose window is malformed is no second limit.
+    for part in ["100, x;w=60", "100;w=x", "100, 100;w=-1", "100, 50;w=x", "100, 50;w"] {
+        assert_eq!(limit(part), Some(reading(100, NONE, NONE, NONE)), "{part}");
     }
 }
 
@@ -132,10 +136,29 @@ fn r99_of_duplicates_the_most_restrictive() {
 }
 
 #[test]
-fn r94_a_malformed_value_is_ignored_as_a_whole() {
+fn r94_a_malformed_part_leaves_the_others() {
+    for (value, window, expected) in [
+        ("\"p\";r=50;t=-1", "p", reading(NONE, 50, NONE, NONE)),
+        ("\"p\";r=50;t", "p", reading(NONE, 50, NONE, NONE)),
+        ("\"p\";r=5.5;t=30", "p", reading(NONE, NONE, 30, NONE)),
+        ("\"ok\";r=1, \"p\";r=x", "ok", reading(NONE, 1, NONE, NONE)),
+        ("\"p\"x;r=50, ok;r=1", "ok", reading(NONE, 1, NONE, NONE)),
+        ("limit=x, remaining=50", "default", reading(NONE, 50, NONE, NONE)),
+        ("limit=9, remaining=50, reset=1.5", "default", reading(9, 50, NONE, NONE)),
+        ("remaining=1000000000000000000, reset=7", "default", reading(NONE, NONE, 7, NONE)),
+    ] {
+        is(&[("RateLimit", value)], &[(window, expected)]);
+    }
+    is(
+        &[("RateLimit-Policy", "\"p\";q=1;w=x, q;q=x;w=60")],
+        &[("p", reading(1, NONE, NONE, NONE)), ("q", reading(NONE, NONE, NONE, 60))],
+    );
+    is(&[("RateLimit-Remaining", "5;w=x")], &[("default", reading(NONE, 5, NONE, NONE))]);
+}
+
+#[test]
+fn r94_what_is_malformed_as_a_whole_is_ignored() {
     for value in [
-        "\"p\";r=50;t=-1",
-        "\"p\";r=50;t",
         "\"p\";r=\"50\"",
         "\"p\";r=5.5",
         "\"p;r=50",
@@ -144,10 +167,8 @@ fn r94_a_malformed_value_is_ignored_as_a_whole() {
         "5;r=50",
         "(\"p\");r=50",
         "p q;r=50",
-        "\"ok\";r=1, \"p\";r=x",
-        "limit=x, remaining=50",
-        "remaining=50, reset=1.5",
         "remaining=1000000000000000000",
+        "\"ok\";r=1, \"p",
     ] {
         is(&[("RateLimit", value)], &[]);
         // What the others say stays.
@@ -156,11 +177,11 @@ fn r94_a_malformed_value_is_ignored_as_a_whole() {
             &[("default", reading(NONE, 1, NONE, NONE))],
         );
     }
-    for value in ["\"p\";q=x", "\"p\";q=1;w=x", "\"p\";q=", "100;w=x", "\"p", "?1;q=1"] {
+    for value in ["\"p\";q=x", "\"p\";q=", "\"p", "?1;q=1"] {
         is(&[("RateLimit-Policy", value)], &[]);
     }
     for name in ["RateLimit-Remaining", "RateLimit-Reset"] {
-        for value in ["", "-1", "1.5", "5, 3", "5;w=1, 3", "NaN", "5;w=x", "\"5\"", "5;x=\""] {
+        for value in ["", "-1", "1.5", "5, 3", "5;w=1, 3", "NaN", "\"5\"", "5;x=\""] {
             is(&[(name, value)], &[]);
         }
     }

@@ -6,11 +6,12 @@
 
 use super::State;
 use crate::kernel::MAX_RULES;
+use crate::kernel::growth::{exponent, grown};
 use crate::kernel::policy::{
-    Algorithm, Breaker, BreakerKind, FirstRule, LEAST_RAMP_FACTOR, MILLION, PerSecond, Policy, PolicyWords,
+    Algorithm, Breaker, BreakerKind, FirstRule, LEAST_RAMP_FACTOR, PerSecond, Policy, PolicyWords,
 };
 use crate::kernel::rule::{self, At};
-use crate::kernel::sheet::{Health, RAMPING, SheetView};
+use crate::kernel::sheet::{Health, RAMPING, SheetMemory, SheetView};
 use crate::kernel::state::{General, Held, Memory, View};
 use crate::kernel::terms::{TERMS_WORDS, Terms};
 use crate::kernel::time::{Nanos, Time};
@@ -182,7 +183,7 @@ fn put_rates_in_force<M: Memory>(m: &mut M, rates: impl IntoIterator<Item = (Per
             terms = next;
         }
     }
-    if terms != before {
+    if terms != before && m.is_policy_whole() {
         m.set_rule(0, state);
         rule::forget(m, &At { rule: 0, terms, now: last });
         m.set_terms(0, terms);
@@ -194,7 +195,7 @@ fn put_permits_in_force<M: Memory>(m: &mut M, health: &Health) {
     let (_, background) = m.permits();
     let background = Some(background).filter(|most| *most > 0 && m.has_priorities());
     let general = permits(m, health, General { concurrency_background: background, ..before });
-    if general != before {
+    if general != before && m.is_policy_whole() {
         m.set_general(general);
     }
 }
@@ -214,22 +215,30 @@ pub(super) fn ramp_start<W: PolicyWords>(words: &W) -> Option<PerSecond> {
     Some(throttle_rate(words)).filter(|start| *start < base_rate(words))
 }
 
-/// All steps up that are due.
+/// All steps up that are due. Each rate is computed from the number of steps since the ramp began, and rounded once.
 pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, now: Time) {
     // What a policy allows at least; a damaged word must not make a million steps of it.
-    let factor = u128::from(breaker.ramp_factor.max(LEAST_RAMP_FACTOR));
+    let factor = breaker.ramp_factor.max(LEAST_RAMP_FACTOR);
     let every = Nanos(breaker.ramp_every.0.max(1));
     let base = base_rate(m);
     let (mut rate, mut due) = (rate(m, health), health.until);
+    let mut start = m.ramp_from();
+    let mut step = exponent(start.0, factor, rate.0).unwrap_or_else(|| {
+        // Another factor since the last step: it goes on from here.
+        start = rate;
+        m.set_ramp_from(rate);
+        0
+    });
     let mut steps = std::iter::from_fn(|| {
         if due > now || rate >= base {
             return None;
         }
-        let next = u128::from(rate.0) * factor / u128::from(MILLION);
+        step = step.saturating_add(1);
+        let next = PerSecond(grown(start.0, factor, step, base.0));
         // One that does not rise would never end.
-        let next = PerSecond(u64::try_from(next).unwrap_or(u64::MAX).max(rate.0.saturating_add(1)));
+        rate = next.max(PerSecond(rate.0.saturating_add(1))).min(base);
         let at = due;
-        (rate, due) = (next.min(base), due.plus(every));
+        due = due.plus(every);
         Some((if rate == base { PerSecond(0) } else { rate }, at))
     });
     put_rates_in_force(m, steps.by_ref());
@@ -265,7 +274,6 @@ pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Bre
 #[cold]
 #[inline(never)]
 pub(in crate::kernel) fn came_back<M: Memory>(m: &mut M, permit: Held, granted_at: Time) {
-    use crate::kernel::sheet::SheetMemory;
     let mut health = m.health();
     if health.state() == State::HalfOpen && granted_at < health.written_at {
         let Held { total, background } = health.written_off;

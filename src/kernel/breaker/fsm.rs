@@ -1,8 +1,9 @@
 //! The five states: what an outcome leads to (R51 to R61).
 
 use super::{Cause, State, enter};
+use crate::kernel::growth::grown;
 use crate::kernel::outcome::{self, Class};
-use crate::kernel::policy::{Breaker, MILLION};
+use crate::kernel::policy::Breaker;
 use crate::kernel::sheet::{ATTEMPT, Health, OFFLINE};
 use crate::kernel::state::Memory;
 use crate::kernel::time::{Nanos, Time};
@@ -104,20 +105,6 @@ pub(super) fn sleep<M: Memory>(
 
 /// How long the k-th Sleep lasts: sleep_min · factor^(k-1), at most sleep_max.
 pub(super) fn cooldown(breaker: &Breaker, k: u32) -> Nanos {
-    grown(breaker.sleep_min, breaker.cooldown_factor, k, breaker.sleep_max)
-}
-
-/// `first · factor^(n-1)`, at most `most`; the factor is in millionths. Ends early where it stops growing.
-pub(in crate::kernel) fn grown(first: Nanos, factor: u32, n: u32, most: Nanos) -> Nanos {
-    // A factor so near to 1 that this is not enough grows no further: the lock is held meanwhile.
-    const MOST_STEPS: u32 = 10_000;
-    let mut length = u128::from(first.0);
-    for _ in 1..n.min(MOST_STEPS) {
-        let next = length * u128::from(factor) / u128::from(MILLION);
-        if length >= u128::from(most.0) || next <= length {
-            break;
-        }
-        length = next;
-    }
-    Nanos(u64::try_from(length).unwrap_or(u64::MAX).min(most.0))
+    let Breaker { sleep_min, cooldown_factor, sleep_max, .. } = *breaker;
+    Nanos(grown(sleep_min.0, cooldown_factor, k.saturating_sub(1), sleep_max.0))
 }

@@ -21,11 +21,11 @@ mod operator;
 
 pub use drive::{HOT_WORDS, hot_words, is_in_force, terms_range};
 pub(super) use drive::{came_back, install};
-pub(super) use fsm::grown;
 pub use operator::{Force, clear_gate, force};
 
 use super::ask::Reason;
 use super::outcome::{self, Class, Report};
+use super::pause;
 use super::policy::{Breaker, BreakerKind, PerSecond, Policy};
 use super::sheet::{ATTEMPT, Health, OFFLINE, RAMPING, SheetMemory, SheetView, Transition};
 use super::state::{Core, Held, Memory, View};
@@ -179,6 +179,13 @@ pub fn due(health: &Health, breaker: &Breaker) -> Option<Time> {
     }
 }
 
+/// The end of the present state as it is reported: when its timer is due. That of a Sleep is not before the gate opens,
+/// which may be later: until then no call is made (R57).
+pub fn eta(health: &Health, breaker: &Breaker) -> Option<Time> {
+    let due = due(health, breaker);
+    if health.state() == State::Sleep { due.map(|due| due.max(health.gate_until)) } else { due }
+}
+
 /// Does what timers that are due want done, each at its own time, and says again when attention is needed.
 #[inline(always)]
 pub(super) fn tick<M: Memory>(m: &mut M, now: Time) {
@@ -206,9 +213,10 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
         }
     }
     drive::write_off(m, &mut health, &breaker, now);
+    let resumed = pause::expire(m, now);
     let watched = m.attention();
     attend(m, &health, now);
-    if health != before || m.attention() != watched {
+    if health != before || resumed || m.attention() != watched {
         // What happens next must not be before what a timer just did, nor before a gate that was seen open (R3).
         let core = m.core();
         m.set_core(Core { latest: now.max(core.latest), ..core });
@@ -225,6 +233,7 @@ fn next_attention<V: View>(v: &V, health: &Health, now: Time) -> Time {
     let at_once = matches!(health.state(), State::HalfOpen)
         || health.state().blocks().is_some()
         || health.gate_until > now
+        || pause::paused_until(v) > now
         || v.is_passthrough()
         || v.is_adaptive();
     match at_once {
@@ -246,7 +255,7 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
     health.since = at;
     health.until = Time::ZERO;
     health.flag(OFFLINE | RAMPING, false);
-    (health.agreed, health.successes) = (0, 0);
+    (health.agreed, health.successes, health.unanswered) = (0, 0, 0);
     (health.written_off, health.written_at) = (Held::default(), Time::ZERO);
     // Only the way from CacheOnly over Sleep to HalfOpen, timer after timer, is an attempt (R65).
     if cause != Cause::SleepExpired {
@@ -258,16 +267,20 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
             let by_probes = breaker.kind() == BreakerKind::Fsm && cause == Cause::ProbeOk;
             let start = drive::ramp_start(m).filter(|_| by_probes);
             health.rate = start.unwrap_or_default();
-            if start.is_some() {
+            if let Some(start) = start {
+                m.set_ramp_from(start);
                 health.flag(RAMPING, true);
                 health.until = at.plus(breaker.ramp_every);
             }
         }
         State::Throttle => health.rate = drive::throttle_rate(m),
         State::HalfOpen => {
-            // Errors from before would keep the ratio up (R60).
-            outcome::clear(health);
-            (health.consec429, health.sustained) = (0, 0);
+            // Errors from before would keep the ratio up (R60). The other breaker goes by counts: its window tells the
+            // error rate of the latest outcomes, whatever its state (R42).
+            if breaker.kind() == BreakerKind::Fsm {
+                outcome::clear(health);
+                (health.consec429, health.sustained) = (0, 0);
+            }
             // Less than the rate of Throttle is only what is left of earlier probes, whose rate may have been patched
             // since (R110).
             let before = drive::rate(m, health).max(drive::throttle_rate(m));
@@ -297,6 +310,7 @@ pub(super) fn record<M: Memory>(
         outcome::age(m, health, now);
         return Evaluated::of(health);
     }
+    health.unanswered = 0;
     let was_empty = outcome::push(m, health, class, now);
     health.consec429 = if class == Class::Throttled { health.consec429.saturating_add(1) } else { 0 };
     let evaluated = Evaluated::of(health);

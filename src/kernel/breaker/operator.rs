@@ -2,6 +2,7 @@
 
 use super::{Cause, State, attend, consecutive, enter, fsm};
 use crate::kernel::outcome;
+use crate::kernel::pace;
 use crate::kernel::policy::BreakerKind;
 use crate::kernel::sheet::{GateNote, OFFLINE, SheetMemory, SheetView};
 use crate::kernel::state::{Core, Memory};
@@ -28,7 +29,7 @@ pub enum Force {
     Closed,
     /// Of a consecutive breaker: no call for its reset time.
     Open,
-    /// Forget what Retry-After said (R142).
+    /// Forget what Retry-After said, and the pace that response headers taught (R142).
     ClearGate,
 }
 
@@ -123,8 +124,11 @@ pub fn force<M: Memory>(m: &mut M, what: Force, now: Time) -> bool {
     true
 }
 
-/// Forgets what Retry-After said.
+/// Forgets what Retry-After said, and the pace that headers taught (R142).
 pub fn clear_gate<M: Memory>(m: &mut M, now: Time) {
+    if m.is_adaptive() {
+        pace::clear(m);
+    }
     let mut health = m.health();
     health.gate_until = Time::ZERO;
     m.set_health(&health);

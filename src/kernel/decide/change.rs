@@ -2,16 +2,17 @@
 
 use crate::kernel::MAX_RULES;
 use crate::kernel::breaker;
+use crate::kernel::pause;
 use crate::kernel::policy::Policy;
 use crate::kernel::queue;
-use crate::kernel::rule::{self, At};
+use crate::kernel::rule::{self, At, Counted};
 use crate::kernel::sheet::{SHEET_HEAD_WORDS, SheetView};
 use crate::kernel::state::{Core, Memory, RuleState, View};
 use crate::kernel::terms::Terms;
-use crate::kernel::time::Time;
+use crate::kernel::time::{Nanos, Time};
 
 /// Starts over after the state was lost: no permit out, every rule *empty*, so that nothing is granted twice; the
-/// breaker as if new. The permits of the participants are the caller's to clear. Whoever waits will find its entry gone,
+/// breaker as if new. A pause stays (R148). The permits of the participants are the caller's to clear. Whoever waits will find its entry gone,
 /// and enter anew.
 #[cold]
 pub fn reset<M: Memory>(m: &mut M, policy: Option<&Policy>, now: Time) {
@@ -21,6 +22,7 @@ pub fn reset<M: Memory>(m: &mut M, policy: Option<&Policy>, now: Time) {
     m.set_waiting(queue::Waiting::default());
     m.set_core(Core { latest: now, in_flight: 0, in_flight_background: 0 });
     m.set_sheet(0, [0; SHEET_HEAD_WORDS]);
+    pause::keep_if_sane(m, now);
     if let Some(policy) = policy {
         breaker::install(m, policy);
     }
@@ -81,4 +83,24 @@ pub fn sane<V: View>(v: &V) -> bool {
             let at = At::of(v, i, core.latest);
             at.terms.check() && rule::sane(v, &at, v.rule(i))
         })
+}
+
+/// What each rule that follows the calendar has counted in its window.
+pub fn counted<V: View>(v: &V, now: Time) -> [Counted; MAX_RULES] {
+    std::array::from_fn(|i| match i < v.general().rules {
+        true => rule::counted(v, &At::of(v, i, now)),
+        false => Counted::default(),
+    })
+}
+
+/// Windows of the calendar learn that the machine was off for `off`, which the limiter's clock did not count; `before` is
+/// what they had counted when the machine came back.
+#[cold]
+pub fn catch_up<M: Memory>(m: &mut M, off: Nanos, before: &[Counted; MAX_RULES], now: Time) {
+    let core = m.core();
+    let now = now.max(core.latest);
+    m.set_core(Core { latest: now, ..core });
+    for (i, before) in before.iter().enumerate().take(m.general().rules) {
+        rule::catch_up(m, &At::of(m, i, now), off, *before);
+    }
 }

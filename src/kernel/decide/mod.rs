@@ -10,11 +10,12 @@ mod layers;
 mod report;
 
 pub use super::breaker::{Force, force};
-pub use change::{patch, reset, sane};
+pub use super::pause::{pause, resume};
+pub use change::{catch_up, counted, patch, reset, sane};
 pub use end::{Reaped, cancel, reap, release, settle};
 pub use fine::record_fine;
 pub use layers::is_settled;
-pub(super) use layers::{is_possible, opening};
+pub(super) use layers::{opening, refused_without_end};
 pub use report::{Verdict, observe, record};
 
 use super::ask::{Ask, Priority, Reason, Refusal, Ticket};
@@ -36,8 +37,6 @@ struct Wait {
 
 /// More than the rule ever has.
 const NEVER: Time = Time(u64::MAX);
-/// More than the rule has in the breaker's present state (R6): nobody knows when that ends.
-const LATER: Time = Time(u64::MAX - 1);
 
 impl Wait {
     #[inline]
@@ -61,16 +60,11 @@ impl Wait {
             (_, Some(block)) => (block.reason, None, block.until),
             _ if !permit_free => (Reason::Concurrency, None, None),
             _ if paced => (Reason::Adaptive, layers.bottleneck, Some(layers.paced_until)),
-            (LATER, _) => (Reason::Rate, self.rule, None),
             (time, _) => (Reason::Rate, self.rule, Some(time)),
         };
-        let rules = match self.until {
-            NEVER => None,
-            LATER => Some(now),
-            time => Some(time),
-        };
+        let rules = Some(self.until).filter(|until| *until != NEVER);
         let ready_at = rules.zip(layers.open_at(now)).map(|(rules, open)| rules.max(open));
-        Refusal { reason, rule, retry_at, ready_at, judged_at: now }
+        Refusal { reason, rule, retry_at, ready_at, gate: layers.gate, judged_at: now }
     }
 }
 
@@ -254,7 +248,8 @@ fn charge_rules<M: Memory>(
     for i in 0..rules.count.min(MAX_RULES) {
         let at = At::of(m, i, now);
         let cost = ask.cost[at.terms.unit()];
-        if cost == 0 {
+        // Of damaged terms it is not known either what they count.
+        if cost == 0 && at.terms.kind().is_some() {
             continue;
         }
         let state = m.rule(i);
@@ -291,13 +286,12 @@ fn charge_rules<M: Memory>(
     Ok(())
 }
 
-/// When a rule admits a cost; [`LATER`] and [`NEVER`] if nobody knows, or not at all.
+/// When a rule admits a cost; [`NEVER`] if it does not at all.
 #[inline]
 fn until<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> Time {
     match rule::earliest(v, at, state, cost, leave_reserve) {
         When::Now => at.now,
         When::At(time) => time,
-        When::Never if is_possible(v, at.rule, cost, leave_reserve) => LATER,
         When::Never => NEVER,
     }
 }
@@ -355,7 +349,7 @@ pub fn judge_one<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
     // What `Wait::refusal` says if nothing else is in the way.
     let (reason, rule, retry_at) =
         if free { (Reason::Rate, Some(0), Some(until)) } else { (Reason::Concurrency, None, None) };
-    Some(Refusal { reason, rule, retry_at, ready_at: Some(until), judged_at: now })
+    Some(Refusal { reason, rule, retry_at, ready_at: Some(until), gate: now, judged_at: now })
 }
 
 /// Whole units that `priority` can still have of the units marked in `units`: the least over their rules (R7).

@@ -131,7 +131,7 @@ pub struct Breaker {
     net_ignored: u32,
     /// The ratio of errors at which to throttle.
     pub p_throttle: u32,
-    /// The ratio below which it is healthy again.
+    /// The ratio below which it is healthy again; above 0.
     pub p_recover: u32,
     /// The ratio at which to sleep, if it lasts.
     pub p_sleep: u32,
@@ -235,7 +235,9 @@ impl Breaker {
 
     /// Every number that has a range: key, value, least, most, what it counts.
     pub(super) fn check(&self) -> Result<(), PolicyError> {
-        let part = |name, value: u32| check(name, u64::from(value), 0, u64::from(MILLION), " millionths");
+        let part = |name, value: u32, least: u64| {
+            check(name, u64::from(value), least, u64::from(MILLION), " millionths")
+        };
         let factor = |name, value: u32, least: u32| {
             check(name, u64::from(value), u64::from(least), 1000 * u64::from(MILLION), " millionths")
         };
@@ -253,9 +255,10 @@ impl Breaker {
         time("breaker.auto_recover", self.auto_recover, 0)?;
         time("breaker.probe_timeout", self.probe_timeout, 1)?;
         time("breaker.reset_timeout", self.reset_timeout, 1)?;
-        part("breaker.p_throttle", self.p_throttle)?;
-        part("breaker.p_recover", self.p_recover)?;
-        part("breaker.p_sleep", self.p_sleep)?;
+        part("breaker.p_throttle", self.p_throttle, 0)?;
+        // No ratio is below 0: the breaker would never recover.
+        part("breaker.p_recover", self.p_recover, 1)?;
+        part("breaker.p_sleep", self.p_sleep, 0)?;
         factor("breaker.cooldown_factor", self.cooldown_factor, MILLION)?;
         factor("breaker.ramp_factor", self.ramp_factor, LEAST_RAMP_FACTOR)?;
         count("breaker.n_throttle", self.n_throttle)?;

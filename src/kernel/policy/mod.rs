@@ -18,7 +18,7 @@ pub use health::{
     Backoff, Breaker, BreakerKind, Jitter, LEAST_RAMP_FACTOR, MAX_OUTCOMES, MILLION, OutcomeWindow, PerSecond,
 };
 pub use name::{NAME_LEN, NAME_WORDS, Name};
-pub use rule::{Algorithm, BurstMode, Rule, RuleDraft};
+pub use rule::{Algorithm, BurstFrom, BurstMode, Rule, RuleDraft};
 pub use words::{FirstRule, POLICY_WORDS, PolicyWords};
 
 use super::state::{Queueing, WHOLE_SHARE};
@@ -141,9 +141,11 @@ const UNUSED: Rule = Rule {
     limit: 1,
     period: Nanos(1),
     burst: 1,
+    burst_from: BurstFrom::Given,
     tau: None,
     burst_mode: BurstMode::GcraTau,
     reserve: 0,
+    log_room: 0,
 };
 
 impl Policy {
@@ -198,6 +200,19 @@ impl Policy {
             slot.unit = place as u8;
         }
         Ok(policy)
+    }
+
+    /// This policy where each sliding log keeps the room that the rule of the same place and name has in `old`, if that is
+    /// enough: a log stays where it is, with all it has seen (R110).
+    #[must_use]
+    pub fn keeping_logs_of(mut self, old: &Policy) -> Policy {
+        let rules = &mut self.rules[..self.count];
+        for (new, old) in rules.iter_mut().zip(old.rules()) {
+            if new.log_room > 0 && new.name == old.name && new.limit <= old.log_room {
+                new.log_room = old.log_room;
+            }
+        }
+        self
     }
 
     /// Whose limits these are.

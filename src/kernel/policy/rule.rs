@@ -7,6 +7,9 @@ use crate::kernel::MAX_LOG;
 use crate::kernel::span::MAX_SPAN;
 use crate::kernel::time::Nanos;
 
+/// Every log has room for at least this limit: it takes a few pages, and most limits can be raised within them.
+const LEAST_LOG_ROOM: u64 = 4096;
+
 /// How a rule counts. The numbers are stored and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -101,6 +104,41 @@ impl BurstMode {
     }
 }
 
+/// Where the burst of a rule comes from. A burst that was not configured follows the limit when that changes (R110).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum BurstFrom {
+    /// It was configured.
+    #[default]
+    Given = 0,
+    /// It was not configured: it is as large as the limit.
+    Limit = 1,
+    /// A rate was given that no one period may exceed (R147): burst and limit are parts of it.
+    Rate = 2,
+}
+
+impl BurstFrom {
+    /// The origin stored as `code`.
+    pub const fn from_code(code: u8) -> BurstFrom {
+        match code & 3 {
+            1 => BurstFrom::Limit,
+            2 => BurstFrom::Rate,
+            _ => BurstFrom::Given,
+        }
+    }
+
+    /// The burst that goes with a new limit; `None` if it stays as it is.
+    pub const fn burst_beside(self, limit: u64) -> Option<u64> {
+        match self {
+            BurstFrom::Given => None,
+            BurstFrom::Limit => Some(limit),
+            // Of a hundred parts the limit has the other 99.
+            BurstFrom::Rate if limit < 99 => Some(1),
+            BurstFrom::Rate => Some(limit / 99),
+        }
+    }
+}
+
 /// One rule as the user wrote it, not yet judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleDraft<'a> {
@@ -116,12 +154,17 @@ pub struct RuleDraft<'a> {
     pub period: Nanos,
     /// Capacity; default `limit`. Buckets and GCRA only.
     pub burst: Option<u64>,
+    /// The origin of that burst, if there is one.
+    pub burst_from: BurstFrom,
     /// GCRA only, instead of `burst`.
     pub tau: Option<Nanos>,
     /// GCRA only.
     pub burst_mode: BurstMode,
     /// Units that background must leave (R107).
     pub reserve: u64,
+    /// Sliding log only: the largest limit for which its log has room. Default: four times the limit, at least 4096, so
+    /// that the limit can be raised without losing what the log has seen.
+    pub log_room: Option<u64>,
 }
 
 impl RuleDraft<'_> {
@@ -134,15 +177,18 @@ impl RuleDraft<'_> {
             limit,
             period,
             burst: None,
+            burst_from: BurstFrom::Given,
             tau: None,
             burst_mode: BurstMode::GcraTau,
             reserve: 0,
+            log_room: None,
         }
     }
 }
 
-/// One valid rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One valid rule. Two rules are equal if they decide the same: the origin of the burst, and how far the limit can be
+/// raised later, make no difference.
+#[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// Its name, for people.
     pub name: Name,
@@ -156,13 +202,29 @@ pub struct Rule {
     pub period: Nanos,
     /// Capacity in whole units: what can be had at once. With `tau`, what that comes to.
     pub burst: u64,
+    /// The origin of the burst.
+    pub burst_from: BurstFrom,
     /// The capacity as a time, if it was given so.
     pub tau: Option<Nanos>,
     /// What the burst means.
     pub burst_mode: BurstMode,
     /// Units that background must leave.
     pub reserve: u64,
+    /// Of a sliding log: the largest limit for which its log has room; 0 for all others.
+    pub log_room: u64,
 }
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Rule) -> bool {
+        let decides = |rule: &Rule| {
+            let Rule { name, algorithm, unit, limit, period, burst, tau, burst_mode, reserve, .. } = *rule;
+            (name, algorithm, unit, limit, period, burst, tau, burst_mode, reserve)
+        };
+        decides(self) == decides(other)
+    }
+}
+
+impl Eq for Rule {}
 
 impl Rule {
     /// This rule as a user would write it.
@@ -175,9 +237,11 @@ impl Rule {
             limit: self.limit,
             period: self.period,
             burst: burst.then_some(self.burst),
+            burst_from: self.burst_from,
             tau: self.tau,
             burst_mode: self.burst_mode,
             reserve: self.reserve,
+            log_room: Some(self.log_room).filter(|room| *room > 0),
         }
     }
 
@@ -227,6 +291,19 @@ impl Rule {
             }
         };
         within(key("reserve"), draft.reserve, 0, u128::from(burst), "")?;
+        let log_room = match (draft.algorithm, draft.log_room) {
+            (Algorithm::SlidingLog, Some(room)) => {
+                within(key("log_room"), room, limit, u128::from(MAX_LOG), "")?
+            }
+            (Algorithm::SlidingLog, None) => draft.limit.saturating_mul(4).clamp(LEAST_LOG_ROOM, MAX_LOG),
+            (_, Some(_)) => return conflict("log_room", "only a sliding_log has a log"),
+            (_, None) => 0,
+        };
+        let burst_from = match draft.burst {
+            _ if !draft.algorithm.has_burst() || draft.tau.is_some() => BurstFrom::Given,
+            Some(_) => draft.burst_from,
+            None => BurstFrom::Limit,
+        };
         Ok(Rule {
             name: named(key("name"), draft.name.unwrap_or(draft.algorithm.as_str()))?,
             algorithm: draft.algorithm,
@@ -234,9 +311,11 @@ impl Rule {
             limit: draft.limit,
             period: draft.period,
             burst,
+            burst_from,
             tau: draft.tau,
             burst_mode: draft.burst_mode,
             reserve: draft.reserve,
+            log_room,
         })
     }
 }

@@ -12,7 +12,8 @@
 //!  29..32   adaptive
 //!  32..36   provider
 //!  36..52   unit names, 4 words each
-//!  52..132  rules, 10 words each: name (4), algorithm | unit << 8 | burst mode << 16, limit period burst tau reserve
+//!  52..132  rules, 10 words each: name (4), algorithm | unit << 8 | burst mode << 16 | who chose the burst << 24 | room of
+//!           its log << 32, limit period burst tau reserve
 //! 132..188  adaptive windows, 7 words each: name (4) limit interval kind
 //! ```
 
@@ -20,8 +21,8 @@ use super::adaptive::{Adaptive, MAX_WINDOWS, PACE_WINDOW_WORDS, PaceWindowDraft}
 use super::health::{BACKOFF_WORDS, BREAKER_WORDS};
 use super::name::{NAME_WORDS, Name};
 use super::{
-    AdaptiveDraft, Algorithm, Backoff, Breaker, BurstMode, OutcomeWindow, Policy, PolicyDraft, PolicyError,
-    Rule, RuleDraft, WindowKind,
+    AdaptiveDraft, Algorithm, Backoff, Breaker, BurstFrom, BurstMode, OutcomeWindow, Policy, PolicyDraft,
+    PolicyError, Rule, RuleDraft, WindowKind,
 };
 use crate::kernel::state::Queueing;
 use crate::kernel::time::Nanos;
@@ -187,6 +188,7 @@ impl Policy {
             let at = RULES_AT + i * RULE_POLICY_WORDS;
             let mode = u64::from(rule.burst_mode == BurstMode::FixedWindow);
             let head = rule.algorithm as u64 | u64::from(rule.unit) << 8 | mode << 16;
+            let head = head | (rule.burst_from as u64) << 24 | rule.log_room << 32;
             let tau = rule.tau.unwrap_or_default();
             put(at, &rule.name.to_words());
             put(at + NAME_WORDS, &[head, rule.limit, rule.period.0, rule.burst, tau.0, rule.reserve]);
@@ -220,9 +222,11 @@ impl Policy {
                 limit,
                 period: Nanos(period),
                 burst,
+                burst_from: BurstFrom::from_code((head >> 24) as u8),
                 tau: Some(Nanos(tau)).filter(|tau| tau.0 > 0),
                 burst_mode: if window_mode { BurstMode::FixedWindow } else { BurstMode::GcraTau },
                 reserve,
+                log_room: head >> 32,
             });
         }
         // One validation for all: what was stored is judged like what a user writes.

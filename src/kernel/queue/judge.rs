@@ -1,7 +1,7 @@
 //! One call, judged together with what is ahead of it: whether it may go, when it may, and when to look again.
 
 use super::survey::{Needs, Survey, bound, longest_sleep};
-use super::{Newcomer, SHORTEST_BOUND};
+use super::{LONGEST_SLEEP, Newcomer, SHORTEST_BOUND};
 use crate::kernel::ask::{Ask, Reason, Refusal};
 use crate::kernel::decide;
 use crate::kernel::rule::{self, At, When};
@@ -11,12 +11,14 @@ use crate::kernel::{MAX_RULES, MAX_UNITS};
 
 /// A call judged together with what is ahead of it.
 pub(super) struct Judged {
-    /// Whether permits suffice, and everything else knows its time.
+    /// Whether permits suffice.
     pub(super) permit: bool,
     /// When the rules have room; nothing = never.
     pub(super) time: Option<Time>,
     /// The same with all that is expected to come before it.
     expected: Option<Time>,
+    /// Whether a pause is in effect that lasts until the limiter is resumed.
+    paused: bool,
     now: Time,
 }
 
@@ -37,18 +39,28 @@ pub(super) fn judge_behind<V: View>(
     let permit = decide::permit_free_behind(v, ask.priority, ahead.permits, ahead.background);
     // A background call that is owed its share may use the reserve: else it would hold up all others until that is full.
     let leave_reserve = ask.priority.is_background() && !owed;
-    let (time, known) = time(v, ask, ahead.cost, ahead.calls, leave_reserve, now);
+    let Known { time, paused } = time(v, ask, ahead.cost, ahead.calls, leave_reserve, now);
     let expected = if expected == ahead.cost {
         time
     } else {
-        self::time(v, ask, expected, ahead.calls, leave_reserve, now).0
+        self::time(v, ask, expected, ahead.calls, leave_reserve, now).time
     };
-    Judged { permit: permit && known, time, expected, now }
+    Judged { permit: permit && !paused, time, expected, paused, now }
 }
 
-/// When everything that knows its time lets a call go behind others; nothing = never, or not until an operator says so.
-/// And whether that is all: a rule may have too little room in the breaker's present state, of which nobody knows when
-/// it ends.
+/// What is known about when a call may go.
+struct Known {
+    /// When everything that knows its time lets it go; nothing = never, or not until an operator says so.
+    time: Option<Time>,
+    /// Whether a pause is on of which nobody knows when it ends.
+    paused: bool,
+}
+
+impl Known {
+    const NEVER: Known = Known { time: None, paused: false };
+}
+
+/// When a call may go behind others.
 fn time<V: View>(
     v: &V,
     ask: &Ask,
@@ -56,9 +68,10 @@ fn time<V: View>(
     calls: u32,
     leave_reserve: bool,
     now: Time,
-) -> (Option<Time>, bool) {
-    let Some(open) = decide::opening(v, calls, now) else { return (None, false) };
-    let (mut time, mut known) = (open, true);
+) -> Known {
+    let Some(opening) = decide::opening(v, calls, now) else { return Known::NEVER };
+    let (open, paused) = (opening.at, opening.open_ended);
+    let mut time = open;
     for rule in 0..v.general().rules.min(MAX_RULES) {
         // What is refilled until the way is open is there by then.
         let at = At::of(v, rule, open);
@@ -69,11 +82,10 @@ fn time<V: View>(
         match rule::earliest_behind(v, &at, v.rule(rule), ahead, cost, leave_reserve) {
             When::Now => {}
             When::At(at) => time = time.max(at),
-            When::Never if decide::is_possible(v, at.rule, cost, leave_reserve) => known = false,
-            When::Never => return (None, false),
+            When::Never => return Known::NEVER,
         }
     }
-    (Some(time), known)
+    Known { time: Some(time), paused }
 }
 
 impl Judged {
@@ -96,6 +108,7 @@ impl Judged {
                 rule: None,
                 retry_at: self.time.filter(|_| self.permit),
                 ready_at: self.time,
+                gate: now,
                 judged_at: now,
             },
         }
@@ -104,7 +117,16 @@ impl Judged {
     /// The refusal of a call that can never go, or not before its deadline (R132).
     pub(super) fn hopeless<V: View>(&self, v: &V, ask: &Ask, deadline: Time, now: Time) -> Option<Refusal> {
         let in_time = deadline > now && self.time.is_some_and(|time| time <= deadline);
-        if in_time { None } else { Some(self.refusal(v, ask, now)) }
+        if in_time {
+            return None;
+        }
+        let refusal = self.refusal(v, ask, now);
+        // A paused limiter keeps its calls waiting; one that the breaker refuses until further notice does not.
+        let stopped = if self.time.is_none() { decide::refused_without_end(v, now) } else { None };
+        Some(match stopped {
+            Some(reason) if refusal.reason == Reason::Paused => Refusal { reason, retry_at: None, ..refusal },
+            _ => refusal,
+        })
     }
 
     /// When to look again.
@@ -112,7 +134,13 @@ impl Judged {
         let (time, expected) = (self.time.unwrap_or(now), self.expected.unwrap_or(now));
         let calls = found.ahead.calls;
         // Now, and yet not granted: only damaged words do that, and nobody should spin for them.
-        let until = if !self.permit || time <= now {
+        let until = if self.paused {
+            // Whoever resumes the limiter rings; who cannot be rung looks a few times a second.
+            match who.can_be_rung {
+                true => now.plus(LONGEST_SLEEP),
+                false => bound(now, u32::MAX, found.waiting, false),
+            }
+        } else if !self.permit || time <= now {
             time.max(bound(now, calls, found.waiting, who.can_be_rung))
         } else if who.can_be_rung {
             // If whoever should ring dies first, not much later than it could have gone.

@@ -34,10 +34,16 @@
 //! grown. Whenever `back` has grown by a quarter turn, all charges so far are forgotten; while settlements have
 //! driven `at` more than half a turn ahead, nothing is given back. So the difference is below a whole turn, and
 //! never mistaken.
+//!
+//! # Below zero
+//!
+//! A breaker may reduce the capacity (R54). A cost above what is left of it, but not above what was configured, is admitted
+//! when the bucket is full, and moves `at` further ahead than tau: up to [`Terms::overdraft`] times tau. That is then how
+//! long a charge may be given back, and what ticks are chosen for.
 
 use super::{At, Charge, Charged, Count, When};
 use crate::kernel::span::{MAX_SPAN, Span};
-use crate::kernel::state::{Memory, RuleState, View};
+use crate::kernel::state::{Memory, RuleState, UNKNOWN, View};
 use crate::kernel::terms::Terms;
 use crate::kernel::time::{Nanos, Time};
 
@@ -114,13 +120,16 @@ fn coarse_ticks(time: Span, den: u64, tick: u32) -> u64 {
 impl Count for Bucket {
     // max(now, at) + c·T - now <= room, solved for now: at - (room - c·T) <= now.
     #[inline(always)]
-    fn earliest<V: View>(_: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When {
+    fn earliest<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When {
         let At { terms, now, .. } = at;
         let den = terms.den();
         let (at, room) = (Words::read(state).at, terms.room(leave_reserve));
         let needed = terms.step().times(cost, den);
         if room < needed {
-            return When::Never;
+            // A reduced capacity has room for one at least.
+            let full =
+                if cost > 1 && terms.overdraft() > 0 { full(v, at, cost, leave_reserve) } else { None };
+            return full.map_or(When::Never, |full| When::at(full, *now));
         }
         // Rounded up once, at the end: the fractions together are more than -1 ns and less than 2 ns.
         let frac = at.frac.wrapping_add(needed.frac).wrapping_sub(room.frac) as i64;
@@ -131,7 +140,7 @@ impl Count for Bucket {
 
     // Taken one after the other, the sum may be more than fits at once: max(now, at) + (ahead + c)·T - room.
     fn earliest_behind<V: View>(
-        _: &V,
+        v: &V,
         at: &At,
         state: RuleState,
         ahead: u64,
@@ -141,7 +150,10 @@ impl Count for Bucket {
         let At { terms, now, .. } = at;
         let (den, room) = (terms.den(), terms.room(leave_reserve));
         if terms.step().times(cost, den) > room {
-            return When::Never;
+            // It waits until the bucket is full again after what is ahead.
+            let at = Words::read(state).after(terms, *now, ahead).at;
+            let full = if terms.overdraft() > 0 { full(v, at, cost, leave_reserve) } else { None };
+            return full.map_or(When::Never, |full| When::at(full, *now));
         }
         let words = Words::read(state).after(terms, *now, ahead.saturating_add(cost));
         When::at(Time(words.at.minus(room, den).ceil()), *now)
@@ -150,17 +162,18 @@ impl Count for Bucket {
     // The same with the sum that is stored anyway: max(now, at) + c·T <= now + room.
     #[inline(always)]
     fn admit<V: View>(
-        _: &V,
+        v: &V,
         at: &At,
         state: RuleState,
         cost: u64,
         leave_reserve: bool,
     ) -> Option<(RuleState, Charge)> {
-        let At { terms, now, .. } = at;
+        let At { terms, now, rule } = at;
         let room = terms.room(leave_reserve);
         let words = Words::read(state).after(terms, *now, cost);
         if words.at > (Span { whole: now.0.saturating_add(room.whole), frac: room.frac }) {
-            return None;
+            let overdraws = cost > 1 && terms.overdraft() > 0;
+            return if overdraws { overdraw(v, *rule, *now, state, cost, leave_reserve) } else { None };
         }
         Some((words.write(), words.mark(terms)))
     }
@@ -168,7 +181,7 @@ impl Count for Bucket {
     fn charge<V: View>(_: &V, at: &At, state: RuleState, cost: u64) -> (RuleState, Charge) {
         let At { terms, now, .. } = at;
         let mut words = Words::read(state).after(terms, *now, cost);
-        // Only a settlement can come to this; admitted costs stay within tau.
+        // Only a settlement can come to this; admitted costs stay within tau, or what overdraws it.
         words.at = words.at.min(Span::whole(furthest(terms, *now)));
         (words.write(), words.mark(terms))
     }
@@ -190,8 +203,10 @@ impl Count for Bucket {
         let (den, tau) = (terms.den(), terms.tau());
         let words = Words::read(m.rule(*rule));
         let debt = words.debt(*now);
-        let over = charged.at.0.saturating_add(tau.whole) < now.0;
-        let unclear = words.at.frac >= den || debt.parts(den) >> terms.tick() > HALF_TURN;
+        let reach = tau.whole.saturating_mul(terms.overdraft().max(1));
+        let over = charged.at.0.saturating_add(reach) < now.0;
+        let unclear =
+            words.at.frac >= den || words.at.whole == UNKNOWN || debt.parts(den) >> terms.tick() > HALF_TURN;
         if over || unclear {
             return;
         }
@@ -256,11 +271,43 @@ impl Bucket {
     }
 }
 
+/// Of a reduced bucket that is full at `at`: when it admits a cost that is above its room; nothing if the cost is above
+/// what is configured, too (R6). The reserve makes no difference: while the bucket is full nobody wants it.
+#[cold]
+#[inline(never)]
+fn full<V: View>(v: &V, at: Span, cost: u64, leave_reserve: bool) -> Option<Time> {
+    let first = v.first_rule()?;
+    let reserve = if leave_reserve { first.reserve } else { 0 };
+    let fits = cost.saturating_add(reserve) <= first.burst;
+    fits.then_some(Time(at.ceil()))
+}
+
+/// [`Count::admit`] for a cost that is above the room of a reduced bucket. Told which rule rather than its terms, so that
+/// these need not be in memory for it.
+#[cold]
+#[inline(never)]
+fn overdraw<V: View>(
+    v: &V,
+    rule: usize,
+    now: Time,
+    state: RuleState,
+    cost: u64,
+    leave_reserve: bool,
+) -> Option<(RuleState, Charge)> {
+    let at = At::of(v, rule, now);
+    match Bucket::earliest(v, &at, state, cost, leave_reserve) {
+        When::Now => Some(Bucket::charge(v, &at, state, cost)),
+        When::At(_) | When::Never => None,
+    }
+}
+
 /// How far ahead a settlement may drive `at`. Far beyond any real one, but near enough that a damaged word does not
 /// refuse everybody for years.
 fn furthest(terms: &Terms, now: Time) -> u64 {
     const AN_HOUR: u64 = 3_600_000_000_000;
-    let ahead = terms.tau().whole.saturating_mul(64).saturating_add(AN_HOUR).min(MAX_SPAN);
+    // What overdrew a reduced bucket is below the configured capacity, and so is what a state before it left to be paid.
+    let often = terms.overdraft().saturating_mul(2).max(64);
+    let ahead = terms.tau().whole.saturating_mul(often).saturating_add(AN_HOUR).min(MAX_SPAN);
     now.0.saturating_add(ahead)
 }
 

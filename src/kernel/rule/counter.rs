@@ -4,9 +4,9 @@
 //! Admitted is what keeps floor(prev * (period - elapsed) / period) + curr + cost within the limit, exactly (R35). While
 //! nothing is charged that sum never grows, not at a boundary either: so there is a first moment at which a cost fits.
 
-use super::calendar::{Calendar, is_near};
+use super::calendar::{Calendar, Step, is_near};
 use super::{At, Charge, Charged, Count, When, Window};
-use crate::kernel::state::{Memory, RuleState, View};
+use crate::kernel::state::{Memory, RuleState, UNKNOWN, View};
 use crate::kernel::terms::Terms;
 use crate::kernel::time::Time;
 
@@ -16,7 +16,8 @@ pub struct SlidingCounter;
 
 #[derive(Clone, Copy)]
 struct Words {
-    id: u64,
+    /// When this window ends.
+    until: Time,
     /// Above the limit only by settlement.
     curr: u64,
     prev: u64,
@@ -27,26 +28,28 @@ struct Words {
 impl Words {
     #[inline]
     const fn read(state: RuleState) -> Words {
-        let [id, curr, prev, since] = state.0;
-        Words { id, curr, prev, since: Time(since) }
+        let [until, curr, prev, since] = state.0;
+        Words { until: Time(until), curr, prev, since: Time(since) }
     }
 
     #[inline]
     const fn write(self) -> RuleState {
-        RuleState([self.id, self.curr, self.prev, self.since.0])
+        RuleState([self.until.0, self.curr, self.prev, self.since.0])
     }
 
     /// As they are in the window of `at.now`; a window that was not the one just before counts nothing.
     #[inline]
     fn at<V: View>(v: &V, at: &At, state: RuleState) -> (Words, Calendar) {
         let words = Words::read(state);
-        let calendar = Calendar::of(v, at, words.id);
-        let (curr, prev) = match calendar.id.wrapping_sub(words.id) {
-            0 => (words.curr, words.prev),
-            1 => (0, words.curr),
-            _ => (0, 0),
+        let calendar = Calendar::of(v, at, words.until);
+        let (curr, prev) = match calendar.step {
+            _ if words.until.0 == UNKNOWN => (u64::MAX, 0),
+            Step::Same => (words.curr, words.prev),
+            Step::Closed => (words.curr.max(at.terms.limit(false)), words.prev),
+            Step::Next => (0, words.curr),
+            Step::Later => (0, 0),
         };
-        (Words { id: calendar.id, curr, prev, ..words }, calendar)
+        (Words { until: calendar.until, curr, prev, ..words }, calendar)
     }
 
     /// What counts now.
@@ -88,11 +91,11 @@ impl Count for SlidingCounter {
         let most = room - cost;
         let this = most.checked_sub(words.curr).and_then(|most| first_within(words.prev, most, period));
         if let Some(elapsed) = this {
-            return When::At(calendar.time(0, elapsed));
+            return When::At(calendar.time(v, 0, elapsed));
         }
         match first_within(words.curr, most, period) {
-            Some(elapsed) => When::At(calendar.time(1, elapsed)),
-            None => When::At(calendar.time(2, 0)),
+            Some(elapsed) => When::At(calendar.time(v, 1, elapsed)),
+            None => When::At(calendar.time(v, 2, 0)),
         }
     }
 
@@ -119,7 +122,7 @@ impl Count for SlidingCounter {
         let all = words.curr.saturating_add(ahead);
         let this = most.checked_sub(all).and_then(|most| first_within(words.prev, most, period));
         if let Some(elapsed) = this {
-            return When::At(calendar.time(0, elapsed));
+            return When::At(calendar.time(v, 0, elapsed));
         }
         let (mut windows, mut prev) = (1, words.curr.max(limit.min(all)));
         let mut rest = all - prev;
@@ -132,15 +135,15 @@ impl Count for SlidingCounter {
             windows += more;
         }
         match first_within(prev, most.saturating_sub(rest), period) {
-            Some(elapsed) => When::At(calendar.time(windows, elapsed)),
-            None => When::At(calendar.time(windows.saturating_add(1), 0)),
+            Some(elapsed) => When::At(calendar.time(v, windows, elapsed)),
+            None => When::At(calendar.time(v, windows.saturating_add(1), 0)),
         }
     }
 
     fn charge<V: View>(v: &V, at: &At, state: RuleState, cost: u64) -> (RuleState, Charge) {
         let (words, _) = Words::at(v, at, state);
         let words = Words { curr: words.curr.saturating_add(cost), ..words };
-        (words.write(), Charge(words.id))
+        (words.write(), Charge(words.until.0))
     }
 
     fn available<V: View>(v: &V, at: &At, state: RuleState, leave_reserve: bool) -> u64 {
@@ -149,24 +152,26 @@ impl Count for SlidingCounter {
         at.terms.limit(leave_reserve).saturating_sub(weighted)
     }
 
-    fn sane<V: View>(v: &V, at: &At, state: RuleState) -> bool {
-        is_near(v, at, Words::read(state).id)
+    fn sane<V: View>(_: &V, at: &At, state: RuleState) -> bool {
+        is_near(at, Words::read(state).until)
     }
 
     // From the window that was charged, as long as it counts at all.
     fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged) {
         let words = Words::read(m.rule(at.rule));
-        let after = match words.id.checked_sub(charged.charge.0) {
+        let period = at.terms.period().0;
+        let after = match words.until.0.checked_sub(charged.charge.0) {
             Some(0) => Words { curr: words.curr.saturating_sub(cost), ..words },
-            Some(1) => Words { prev: words.prev.saturating_sub(cost), ..words },
+            // The one before, if the wall clock was not set meanwhile.
+            Some(later) if later == period => Words { prev: words.prev.saturating_sub(cost), ..words },
             _ => return,
         };
         m.set_rule(at.rule, after.write());
     }
 
     fn empty<M: Memory>(m: &mut M, at: &At) {
-        let id = Calendar::fresh(m, at).id;
-        m.set_rule(at.rule, Words { id, curr: at.terms.limit(false), prev: 0, since: Time(0) }.write());
+        let until = Calendar::fresh(m, at).until;
+        m.set_rule(at.rule, Words { until, curr: at.terms.limit(false), prev: 0, since: Time(0) }.write());
     }
 
     // Counts stay as they are under another limit, as those of fixed windows do.
@@ -179,6 +184,6 @@ impl SlidingCounter {
     /// What a report says of it (R37).
     pub(super) fn window<V: View>(v: &V, at: &At, state: RuleState) -> Window {
         let (words, calendar) = Words::at(v, at, state);
-        Window { used: words.curr, before: words.prev, resets_at: calendar.time(1, 0) }
+        Window { used: words.curr, before: words.prev, resets_at: calendar.time(v, 1, 0) }
     }
 }

@@ -10,7 +10,7 @@
 
 use super::ring::{Ring, Stretch};
 use super::{At, Charge, Charged, Count, When};
-use crate::kernel::state::{Memory, RuleState, View};
+use crate::kernel::state::{Memory, RuleState, UNKNOWN, View};
 use crate::kernel::terms::Terms;
 use crate::kernel::time::{Nanos, Time};
 
@@ -48,6 +48,10 @@ impl Words {
     #[inline]
     fn live<V: View>(v: &V, at: &At, ring: &Ring, state: RuleState) -> Words {
         let words = Words::read(state);
+        // Damage: which runs count is not known, and what is not known is used up.
+        if words.stretch.first == UNKNOWN || words.stretch.len() > ring.runs() {
+            return Words { total: u64::MAX, ..words };
+        }
         let Some(old) = at.now.0.checked_sub(at.terms.period().0) else { return words };
         let Stretch { first, next } = words.stretch;
         let begin = ring.first_after(v, words.stretch, Time(old));
@@ -203,9 +207,11 @@ impl Count for SlidingLog {
         m.set_rule(at.rule, Words { stretch, total, since: Time(0) }.write());
     }
 
-    // Its runs lie where the terms say, for as long as the terms say: what was not kept cannot be carried over.
+    // Its runs lie where the terms say, for as long as the terms say: what was not kept cannot be carried over. A shorter
+    // period needs less than was kept.
     fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
-        let kept = |terms: &Terms| (terms.log_at(), terms.log_capacity(), terms.period());
-        if kept(old) == kept(&at.terms) { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
+        let place = |terms: &Terms| (terms.log_at(), terms.log_capacity());
+        let kept = place(old) == place(&at.terms) && at.terms.period() <= old.period();
+        if kept { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
     }
 }

@@ -11,12 +11,13 @@ mod ring;
 mod window;
 
 pub use bucket::Bucket;
+pub use calendar::{Counted, catch_up, counted};
 pub use counter::SlidingCounter;
 pub use log::SlidingLog;
 pub use passes::Passes;
 pub use window::FixedWindow;
 
-use super::state::{Memory, RuleState, View};
+use super::state::{Memory, RuleState, UNKNOWN, View};
 use super::terms::{Kind, Terms};
 use super::time::{Nanos, Time};
 
@@ -279,7 +280,8 @@ pub fn window<V: View>(v: &V, at: &At, state: RuleState) -> Option<Window> {
 
 /// See [`Count::sane`].
 pub fn sane<V: View>(v: &V, at: &At, state: RuleState) -> bool {
-    with_algorithm!(at, A => A::sane(v, at, state), false)
+    // No operation makes such a word, whatever it counts (a bucket's refunds would have to come round exactly there).
+    !state.0.contains(&UNKNOWN) && with_algorithm!(at, A => A::sane(v, at, state), false)
 }
 
 /// See [`Count::empty`].

@@ -7,10 +7,10 @@
 //! The promised time is kept in whole nanoseconds, rounded up. Pacing starts from a whole `now` each time, so no decision
 //! differs and nothing drifts; only settlements on top of each other are each rounded up.
 
-use super::calendar::{Calendar, is_near};
+use super::calendar::{Calendar, Step, is_near};
 use super::{At, Charge, Charged, Count, When, Window};
 use crate::kernel::span::MAX_SPAN;
-use crate::kernel::state::{Memory, RuleState, View};
+use crate::kernel::state::{Memory, RuleState, UNKNOWN, View};
 use crate::kernel::terms::Terms;
 use crate::kernel::time::{Nanos, Time};
 
@@ -28,7 +28,8 @@ const SOON: u64 = 1_000_000;
 struct Words {
     /// The theoretical arrival time of the next paced call.
     tat: Time,
-    id: u64,
+    /// When the window ends.
+    until: Time,
     /// Passes used in that window.
     used: u64,
     /// Charges made before this are not refunded any more.
@@ -38,29 +39,34 @@ struct Words {
 impl Words {
     #[inline]
     const fn read(state: RuleState) -> Words {
-        let [tat, id, used, since] = state.0;
-        Words { tat: Time(tat), id, used, since: Time(since) }
+        let [tat, until, used, since] = state.0;
+        Words { tat: Time(tat), until: Time(until), used, since: Time(since) }
     }
 
     #[inline]
     const fn write(self) -> RuleState {
-        RuleState([self.tat.0, self.id, self.used, self.since.0])
+        RuleState([self.tat.0, self.until.0, self.used, self.since.0])
     }
 
     /// As they are in the window of `at.now`.
     #[inline]
     fn at<V: View>(v: &V, at: &At, state: RuleState) -> (Words, Calendar) {
         let words = Words::read(state);
-        let calendar = Calendar::of(v, at, words.id);
-        let used = if calendar.id == words.id { words.used } else { 0 };
-        (Words { id: calendar.id, used, ..words }, calendar)
+        let calendar = Calendar::of(v, at, words.until);
+        let used = match calendar.step {
+            _ if words.tat.0 == UNKNOWN => u64::MAX,
+            Step::Same => words.used,
+            Step::Closed => words.used.max(at.terms.limit(false)),
+            Step::Next | Step::Later => 0,
+        };
+        (Words { until: calendar.until, used, ..words }, calendar)
     }
 
     /// With `cost` taken from passes if they suffice for a caller who may use `passes` of them.
     fn after(self, at: &At, cost: u64, passes: u64) -> (RuleState, Charge) {
         let used = self.used.saturating_add(cost);
         if used <= passes {
-            return (Words { used, ..self }.write(), Charge(self.id));
+            return (Words { used, ..self }.write(), Charge(self.until.0));
         }
         let tat = self.tat.max(at.now).plus(length(&at.terms, cost)).min(furthest(at));
         (Words { tat, ..self }.write(), PACED)
@@ -109,7 +115,7 @@ impl Count for Passes {
         let step = length(&at.terms, 1).0.max(1);
         let soon = if words.used <= passes - cost { step.min(SOON) } else { step };
         let paced = if words.tat <= at.now { at.now.plus(Nanos(soon)) } else { words.tat };
-        When::At(paced.min(calendar.time(1, 0)))
+        When::At(paced.min(calendar.time(v, 1, 0)))
     }
 
     fn admit<V: View>(
@@ -136,9 +142,9 @@ impl Count for Passes {
         passes.saturating_sub(words.used).saturating_add(u64::from(paced))
     }
 
-    fn sane<V: View>(v: &V, at: &At, state: RuleState) -> bool {
+    fn sane<V: View>(_: &V, at: &At, state: RuleState) -> bool {
         let words = Words::read(state);
-        words.tat <= furthest(at) && is_near(v, at, words.id)
+        words.tat <= furthest(at) && is_near(at, words.until)
     }
 
     // A pass goes back to its window. Pacing is given back while nothing was paced since: what came later started when
@@ -148,7 +154,7 @@ impl Count for Passes {
         let promised = |cost| charged.at.plus(length(&at.terms, cost));
         let after = if charged.charge == PACED && words.tat == promised(charged.cost) {
             Words { tat: promised(charged.cost.saturating_sub(cost)), ..words }
-        } else if charged.charge == Charge(words.id) {
+        } else if charged.charge == Charge(words.until.0) {
             Words { used: words.used.saturating_sub(cost), ..words }
         } else {
             return;
@@ -157,9 +163,9 @@ impl Count for Passes {
     }
 
     fn empty<M: Memory>(m: &mut M, at: &At) {
-        let id = Calendar::fresh(m, at).id;
+        let until = Calendar::fresh(m, at).until;
         let tat = at.now.plus(length(&at.terms, 1));
-        m.set_rule(at.rule, Words { tat, id, used: at.terms.limit(false), since: Time(0) }.write());
+        m.set_rule(at.rule, Words { tat, until, used: at.terms.limit(false), since: Time(0) }.write());
     }
 
     // Used passes stay used, as the counts of windows do. What pacing still owes is the same number of units, but at
@@ -187,6 +193,6 @@ impl Passes {
     /// What a report says of it.
     pub(super) fn window<V: View>(v: &V, at: &At, state: RuleState) -> Window {
         let (words, calendar) = Words::at(v, at, state);
-        Window { used: words.used, before: 0, resets_at: calendar.time(1, 0) }
+        Window { used: words.used, before: 0, resets_at: calendar.time(v, 1, 0) }
     }
 }

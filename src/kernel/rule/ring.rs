@@ -7,7 +7,8 @@
 //! Nothing is ever cleared, for that would be too much for one transaction: a place is written when a run is put there,
 //! and a block's sum begins anew with the run at its first place. Only blocks that lie wholly in the stretch in use are
 //! read, and of those every place has been written since their sum began. Whatever lay in the words before (another
-//! log, damage) is never seen.
+//! log, damage) is never seen. Times are stored inverted, so that zeros, which only damage leaves in a stretch, are times
+//! that are never over: their runs go on counting.
 
 use crate::kernel::state::{Memory, View};
 use crate::kernel::terms::Terms;
@@ -84,7 +85,7 @@ impl Ring {
 
     #[inline]
     pub(super) fn time<V: View>(&self, v: &V, run: u64) -> Time {
-        Time(v.log(self.times.saturating_add(self.place(run) as usize)))
+        Time(!v.log(self.times.saturating_add(self.place(run) as usize)))
     }
 
     /// What run `run` counts.
@@ -154,7 +155,7 @@ impl Ring {
     /// Puts a new run behind the newest.
     pub(super) fn push<M: Memory>(&self, m: &mut M, run: u64, time: Time, count: u64) {
         let place = self.place(run);
-        m.set_log(self.times.saturating_add(place as usize), time.0);
+        m.set_log(self.times.saturating_add(place as usize), !time.0);
         for height in 0..self.heights {
             let begins = place.is_multiple_of(1 << (FANOUT * height as u32));
             let word = self.sum_at(height, place);
@@ -166,7 +167,7 @@ impl Ring {
     /// Adds to the newest run, and makes it one of `time`.
     pub(super) fn grow<M: Memory>(&self, m: &mut M, run: u64, time: Time, count: u64) {
         let place = self.place(run);
-        m.set_log(self.times.saturating_add(place as usize), time.0);
+        m.set_log(self.times.saturating_add(place as usize), !time.0);
         for height in 0..self.heights {
             let word = self.sum_at(height, place);
             let before = m.log(word);
@@ -185,7 +186,8 @@ impl Ring {
             }
             let word = self.sum_at(height, place);
             let before = m.log(word);
-            m.set_log(word, before.wrapping_sub(count));
+            // Less than was put there is damage; a sum that goes below zero would seem to be a large one.
+            m.set_log(word, before.saturating_sub(count));
         }
     }
 }

@@ -11,28 +11,27 @@ use crate::kernel::state::{Held, Memory, View};
 use crate::kernel::time::Nanos;
 use crate::kernel::{LocalMemory, decide, rule};
 use crate::paths::{LimiterName, Place};
-use crate::segment::create;
+use crate::segment::create::{self, Seed};
 use crate::segment::directory::{Allowances, Directory};
 use crate::segment::layout::SLOTS;
 use crate::segment::layout::{slot, slot_base};
 
-fn segment(directory: &tempfile::TempDir) -> Segment {
+pub(in crate::segment) fn segment(directory: &tempfile::TempDir) -> Segment {
     let daily = RuleDraft::new(Algorithm::Gcra, 10, Nanos::from_secs(86_400));
     make(directory, Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() }).unwrap())
 }
 
 fn make(directory: &tempfile::TempDir, policy: Policy) -> Segment {
-    let place = Place { path: directory.path().to_owned(), chosen: true };
+    let place = Place::chosen(directory.path());
     let directory = Directory::find(&[place], Allowances::default()).unwrap();
     let name = LimiterName::new("tmdb").unwrap();
-    let seed = Seed::fresh(policy);
-    assert!(create::create(&directory, &name, &seed).unwrap());
-    let bounds = Bounds { lock: Duration::from_millis(200), ..Bounds::default() };
+    assert!(create::create(&directory, &name, policy, Duration::ZERO).unwrap());
+    let bounds = Bounds { lock: Duration::from_millis(200), stall: Duration::ZERO, ..Bounds::default() };
     Segment::attach(create::open(&directory, &name).unwrap().unwrap(), bounds).unwrap()
 }
 
-fn attach_again(directory: &tempfile::TempDir) -> Segment {
-    let place = Place { path: directory.path().to_owned(), chosen: true };
+pub(in crate::segment) fn attach_again(directory: &tempfile::TempDir) -> Segment {
+    let place = Place::chosen(directory.path());
     let place = Directory::find(&[place], Allowances::default()).unwrap();
     let verified = create::open(&place, &LimiterName::new("tmdb").unwrap()).unwrap().unwrap();
     Segment::attach(verified, Bounds::default()).unwrap()
@@ -57,7 +56,7 @@ fn r113_one_who_died_with_permits_and_the_lock_is_buried_at_once() {
     segment.words.store(slot_base(dead) + slot::STATE, 1);
     segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
 
-    let _ = segment.bury(&member, dead, Duration::ZERO).unwrap();
+    let _ = segment.bury(&member, dead, &Deadline::within(Duration::ZERO)).unwrap();
     assert!(!slots::is_owned(&segment.words, dead));
     assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
 }
@@ -96,8 +95,11 @@ fn a_deleted_segment_whose_owner_died_leaves_nothing_to_have_of_calendar_windows
     std::fs::remove_file(segment.path()).unwrap();
 
     let seed = segment.seed().unwrap();
-    let id = seed.rule(0).0[0];
-    assert_eq!(id, sys::wall_now() / window.period.0, "the window that is used up is the one of now");
+    let [until, count, ..] = seed.rule(0).0;
+    let left = window.period.0 - sys::wall_now() % window.period.0;
+    let ends_in = until - segment.now(&segment.member().unwrap()).0;
+    assert!(ends_in.abs_diff(left) < 60_000_000_000, "the window that is used up is the one of now");
+    assert_eq!(count, 10);
 }
 
 /// One who never has time to sleep must not meet the dead one's lock for ever.
@@ -108,10 +110,10 @@ fn p2_a_caller_without_any_patience_robs_the_dead_too() {
     let member = segment.member().unwrap();
     let dead = (member.slot + 1) % SLOTS;
     segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
-    segment.transact(&member, Duration::ZERO, |_, _| ()).unwrap();
+    segment.transact(&member, &Deadline::within(Duration::ZERO), |_, _| ()).unwrap();
 
     segment.words.lock().store((member.slot as u32 + 1) << 20, Ordering::Relaxed);
-    let busy = segment.transact(&member, Duration::ZERO, |_, _| ()).unwrap_err();
+    let busy = segment.transact(&member, &Deadline::within(Duration::ZERO), |_, _| ()).unwrap_err();
     assert!(matches!(*busy, Error::Busy { .. }), "the living are not robbed: {busy}");
     segment.words.lock().store(0, Ordering::Relaxed);
 }
@@ -136,7 +138,7 @@ fn p3_permits_in_a_slot_whose_mark_was_damaged_come_back() {
     let segment = segment(&directory);
     let member = segment.member().unwrap();
     dead_with_permits(&segment, 3);
-    assert!(segment.reap(&member, Duration::ZERO).unwrap());
+    assert!(segment.reap(&member, &Deadline::within(Duration::ZERO)).unwrap());
     assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
 }
 
@@ -150,7 +152,7 @@ fn r132_looking_for_the_dead_takes_no_longer_than_the_caller_has() {
     segment.words.store(slot_base(dead) + slot::STATE, 1);
     // Another thread of this process, as far as anybody can tell.
     segment.words.lock().store((member.slot as u32 + 1) << 20, Ordering::Relaxed);
-    match segment.reap(&member, Duration::ZERO) {
+    match segment.reap(&member, &Deadline::within(Duration::ZERO)) {
         Err(Error::Busy { waited, pid, .. }) => {
             assert_eq!((waited, pid), (Duration::ZERO, std::process::id()))
         }
@@ -168,7 +170,9 @@ fn r135_another_boot_identity_is_no_reboot_while_others_live() {
     let member = segment.member().unwrap();
     let day = 86_400_000_000_000;
     segment.words.store(layout::BOOT, !segment.words.load(layout::BOOT));
-    segment.words.store(layout::ANCHOR_WALL, segment.words.load(layout::ANCHOR_WALL) - day);
+    for wall in [layout::ANCHOR_WALL, layout::LATEST_WALL] {
+        segment.words.store(wall, segment.words.load(wall) - day);
+    }
     let before = segment.now(&member);
 
     let again = attach_again(&directory);
@@ -178,7 +182,9 @@ fn r135_another_boot_identity_is_no_reboot_while_others_live() {
     // After a reboot the machine's clock begins anew.
     segment.words.store(layout::CLOCK_OFFSET, 0_u64.wrapping_sub(3 * day));
     let before = segment.words.load(layout::ANCHOR_TIME);
-    segment.words.store(layout::ANCHOR_WALL, segment.words.load(layout::ANCHOR_WALL) - day);
+    for wall in [layout::ANCHOR_WALL, layout::LATEST_WALL] {
+        segment.words.store(wall, segment.words.load(wall) - day);
+    }
     let again = attach_again(&directory);
     assert!(segment.now(&again.member().unwrap()).0 >= before + day, "the time it was off has passed");
 }
@@ -207,7 +213,7 @@ fn r62_a_ramp_that_nobody_looked_at_for_long_is_one_transaction() {
     let member = segment.member().unwrap();
     segment.change_policy(|_| Ok(with_a_slow_ramp())).unwrap();
     let transact = |work: &dyn Fn(&mut Tx<'_>, Time)| {
-        let done = segment.transact(&member, segment.bounds.lock, |tx, now| {
+        let done = segment.transact(&member, &segment.deadline(), |tx, now| {
             work(tx, now);
             segment.commit(tx)
         });
@@ -286,7 +292,7 @@ fn r110_a_change_of_nearly_all_of_a_long_policy_is_one_transaction() {
     let limiter = make(&directory, longest_policy(1));
     let member = limiter.member().unwrap();
     for _ in 0..3 {
-        let recorded = limiter.transact(&member, limiter.bounds.lock, |tx, now| {
+        let recorded = limiter.transact(&member, &limiter.deadline(), |tx, now| {
             decide::force(tx, decide::Force::Sleep, now);
             limiter.commit(tx)
         });

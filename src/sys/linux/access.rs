@@ -7,12 +7,12 @@ use std::fmt;
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{Gid, Group, Uid, User, fchown, getegid, geteuid, getgroups};
 
-use crate::sys::Distrust;
+use crate::sys::{DefaultDirectory, Distrust};
 
 const SET_GROUP_ID: u32 = 0o2000;
 const GROUP_WRITES: u32 = 0o020;
@@ -100,7 +100,7 @@ impl Access {
         if self.mode & OTHERS_WRITE != 0 {
             return Err(Distrust::new(
                 format!("anybody may write to it (mode {:04o})", self.mode),
-                "use one of your own: mkdir -m 700 {}/shmlimit",
+                "make one of your own with: mkdir -m 700 {}/shmlimit, and choose it with --dir",
             ));
         }
         if !shared && !ours {
@@ -118,7 +118,7 @@ impl Access {
                     "its group may write to it (mode {:04o}), though it is not shared on purpose",
                     self.mode
                 ),
-                "close it with: chmod g-w {}, or share it with: shmlimit init NAME --shared-with GROUP",
+                "close it with: chmod g-w {}, or share it with its group with: chmod 2770 {}",
             ));
         }
         Ok(shared.then(|| Account::from(self.gid)))
@@ -157,8 +157,14 @@ impl fmt::Display for Access {
     }
 }
 
-pub(crate) fn default_directories() -> Vec<PathBuf> {
-    vec!["/var/run/anivault".into(), format!("/var/tmp/anivault-{}", effective_uid()).into()]
+/// The last one is for containers: their `/var/tmp` is usually on overlayfs, which loses locks.
+pub(crate) fn default_directories() -> Vec<DefaultDirectory> {
+    let uid = effective_uid();
+    vec![
+        DefaultDirectory { path: "/var/run/anivault".into(), made: false },
+        DefaultDirectory { path: format!("/var/tmp/anivault-{uid}").into(), made: true },
+        DefaultDirectory { path: format!("/dev/shm/shmlimit-{uid}").into(), made: true },
+    ]
 }
 
 pub(crate) fn make_directory(path: &Path) -> io::Result<()> {

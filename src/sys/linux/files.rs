@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, open, openat};
+use nix::fcntl::{AtFlags, OFlag, open, openat, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
@@ -30,7 +30,7 @@ pub(crate) fn facts_at(dir: &File, name: &str) -> io::Result<FileFacts> {
 
 // The fields' widths differ between architectures; on some these casts change nothing.
 #[allow(clippy::unnecessary_cast)]
-fn facts_from(stat: &FileStat) -> FileFacts {
+pub(super) fn facts_from(stat: &FileStat) -> FileFacts {
     let kind = SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits());
     FileFacts {
         regular: kind == SFlag::S_IFREG,
@@ -82,6 +82,25 @@ pub(super) fn create_at(dir: &File, name: &str, shared_with: Option<Account>) ->
 /// The mode of a file before its real one is set: nobody else may slip in.
 pub(super) fn private() -> Mode {
     Mode::S_IRUSR | Mode::S_IWUSR
+}
+
+/// Takes a file away for good. It gets another name first: so a mapping of it does not look like one of a file that was
+/// deleted by hand (see [`is_deleted_in_use`]).
+pub(crate) fn remove_at(dir: &File, name: &str) -> io::Result<()> {
+    let gone = format!(".shmlimit-{}-{:x}.gone", std::process::id(), super::wall_now());
+    renameat(dir, name, dir, gone.as_str())?;
+    unlink_at(dir, &gone)
+}
+
+/// Whether a process that this one may look at, itself included, has a file mapped that was deleted at `path`.
+pub(crate) fn is_deleted_in_use(path: &Path) -> bool {
+    let end = format!("{} (deleted)", path.display());
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_process = |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    processes.filter(|entry| is_process(&entry.file_name())).any(|entry| {
+        let maps = std::fs::read(entry.path().join("maps")).unwrap_or_default();
+        maps.split(|byte| *byte == b'\n').any(|line| line.ends_with(end.as_bytes()))
+    })
 }
 
 pub(crate) fn unlink_at(dir: &File, name: &str) -> io::Result<()> {

@@ -7,41 +7,87 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
-use memmap2::{MmapOptions, MmapRaw};
 use nix::libc;
-use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
+use nix::sys::mman::{
+    MRemapFlags, MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, mremap, munmap,
+};
 
 use super::pulse::PulseCell;
 use crate::sys::FileFacts;
 
 /// A whole file, mapped shared; see the contract.
 ///
-/// A raw mapping, because other processes write to it: no reference to plain memory may ever be made of it.
+/// An address and a length, because other processes write to it: no reference to plain memory may ever be made of it.
 #[derive(Debug)]
 pub(crate) struct SharedMap {
-    map: MmapRaw,
     base: NonNull<u64>,
+    len: NonZeroUsize,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread; `base` is an address that stays valid while `map`
-// lives and is never dereferenced here.
+/// How a segment is mapped, and what takes its place.
+const ACCESS: ProtFlags = ProtFlags::PROT_READ.union(ProtFlags::PROT_WRITE);
+
+// SAFETY: the mapping belongs to the process, not to a thread; `base` is an address that stays valid until drop, and
+// what is behind it is only ever used atomically.
 unsafe impl Send for SharedMap {}
 // SAFETY: as above; `&SharedMap` gives out nothing but the address and the length.
 unsafe impl Sync for SharedMap {}
 
 impl SharedMap {
     pub(crate) fn new(file: &File, len: usize) -> io::Result<SharedMap> {
-        if len == 0 || file.metadata()?.len() != len as u64 {
-            // A page beyond the end of the file would be SIGBUS, not an error.
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the file has not the length to be mapped",
-            ));
+        let unfit =
+            || io::Error::new(io::ErrorKind::InvalidInput, "the file has not the length to be mapped");
+        let whole = NonZeroUsize::new(len).ok_or_else(unfit)?;
+        // A page beyond the end of the file would be SIGBUS, not an error.
+        if file.metadata()?.len() != len as u64 {
+            return Err(unfit());
         }
-        let map = MmapOptions::new().len(len).map_raw(file)?;
-        let base = NonNull::new(map.as_mut_ptr().cast::<u64>())
-            .ok_or_else(|| io::Error::other("the system mapped a file at address 0"))?;
-        Ok(SharedMap { map, base })
+        // SAFETY: a new mapping at an address of the kernel's choice replaces nothing.
+        let base = unsafe { mmap(None, whole, ACCESS, MapFlags::MAP_SHARED, file, 0) }?;
+        Ok(SharedMap { base: base.cast(), len: whole })
+    }
+
+    /// The kernel takes the old pages away and puts the new ones in their place under one lock of the address space:
+    /// an access meanwhile waits for that lock, and finds the new ones.
+    pub(crate) fn replace(&self, words: &[(usize, u64)]) -> io::Result<SharedMap> {
+        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
+        // SAFETY: a new private mapping at an address of the kernel's choice replaces nothing.
+        let new = unsafe { mmap_anonymous(None, self.len, ACCESS, flags) }?;
+        let new = SharedMap { base: new.cast(), len: self.len };
+        for (index, value) in words.iter().filter(|(index, _)| *index < self.len.get() / 8) {
+            // SAFETY: the index is within the mapping made above, which is aligned to a page and known to no one else.
+            unsafe { new.base.add(*index).write(*value) };
+        }
+        // SAFETY: of a shared mapping, an old size of 0 makes a second mapping of the same pages, at an address of the
+        // kernel's choice, and leaves the first one alone.
+        let second = unsafe { mremap(self.base.cast(), 0, self.len(), MRemapFlags::MREMAP_MAYMOVE, None) }?;
+        let second = SharedMap { base: second.cast(), len: self.len };
+        match new.move_to(self) {
+            Ok(()) => Ok(second),
+            Err(error) => {
+                // A kernel out of memory may have unmapped the old pages and no more.
+                let _ = second.move_to(self);
+                Err(error)
+            }
+        }
+    }
+
+    /// Puts this mapping in the place of another one of the same length.
+    fn move_to(self, place: &SharedMap) -> io::Result<()> {
+        let flags = MRemapFlags::MREMAP_MAYMOVE | MRemapFlags::MREMAP_FIXED;
+        let to = Some(place.base.cast());
+        // SAFETY: both ranges are mappings of this process and equally long. The one that is replaced stays mapped, so
+        // every address in it stays valid, and both are used through atomics only (I1).
+        unsafe { mremap(self.base.cast(), self.len(), self.len(), flags, to) }?;
+        // It is the other's to unmap now.
+        std::mem::forget(self);
+        Ok(())
+    }
+
+    pub(crate) fn forget_pages(&self) {
+        // SAFETY: the range is this mapping, which lives; it is shared, so what is in it stays in the file and is mapped
+        // again when it is touched.
+        let _ = unsafe { madvise(self.base.cast(), self.len(), MmapAdvise::MADV_DONTNEED) };
     }
 
     /// Page-aligned.
@@ -52,7 +98,7 @@ impl SharedMap {
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.map.len()
+        self.len.get()
     }
 
     pub(crate) fn is_of_deleted_file(&self) -> bool {
@@ -60,6 +106,13 @@ impl SharedMap {
         std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| {
             maps.lines().any(|line| line.starts_with(&start) && line.ends_with(" (deleted)"))
         })
+    }
+}
+
+impl Drop for SharedMap {
+    fn drop(&mut self) {
+        // SAFETY: the range is a mapping that this value owns, and no reference into it outlives `self`.
+        let _ = unsafe { munmap(self.base.cast(), self.len()) };
     }
 }
 
@@ -121,6 +174,7 @@ const FORK_PAGE: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 struct ForkPage {
     words: [AtomicU64; ForkWords::WORDS],
     pulse: PulseCell,
+    attendance: PulseCell,
 }
 
 const _: () = assert!(size_of::<ForkPage>() <= FORK_PAGE.get());
@@ -161,6 +215,11 @@ impl ForkWords {
         &self.page().pulse
     }
 
+    /// A place for what [`Pulse::attend`](super::pulse::Pulse::attend) gives, under the same rule.
+    pub(crate) fn attendance(&self) -> &PulseCell {
+        &self.page().attendance
+    }
+
     #[inline]
     fn page(&self) -> &ForkPage {
         // SAFETY: the mapping lives until drop, is aligned to a page and large enough; a ForkPage is atomics only,
@@ -171,7 +230,7 @@ impl ForkWords {
 
 impl Drop for ForkWords {
     fn drop(&mut self) {
-        drop(self.pulse().take());
+        drop((self.pulse().take(), self.attendance().take()));
         // SAFETY: `page` is the mapping of `new`, which nobody else unmaps, and no reference into it outlives `self`.
         // Unmapping one's own page cannot fail in a way that matters: the page would merely stay.
         let _ = unsafe { munmap(self.page.cast(), FORK_PAGE.get()) };

@@ -17,10 +17,13 @@ mod files;
 mod memory;
 mod names;
 mod pulse;
+mod spare;
 mod unnamed;
 
 /// Nothing: limiters can be shared here.
 pub(crate) const MISSING: Option<&str> = None;
+/// A file is replaced by one rename.
+pub(crate) const REPLACES_IN_TWO_STEPS: bool = false;
 
 pub use access::Account;
 #[cfg(test)]
@@ -32,11 +35,14 @@ pub(crate) use access::{
 pub(crate) use baselines::hold_whole_file;
 pub(crate) use clock::{Clock, wall_now};
 pub(crate) use file_system::file_system;
-pub(crate) use files::{facts, facts_at, open_directory, open_file_at, open_or_create_at, unlink_at};
+pub(crate) use files::{
+    facts, facts_at, is_deleted_in_use, open_directory, open_file_at, open_or_create_at, remove_at, unlink_at,
+};
 pub(crate) use memory::{ForkWords, Meeting, SharedMap};
 pub(crate) use names::{boot_id, process_id, program_name};
 pub use pulse::FIRST_PULSE;
-pub(crate) use pulse::{Pulse, TakenPulse, pulse_is_held};
+pub(crate) use pulse::{Pulse, TakenPulse, is_attended, pulse_is_held, try_lock_gate, unlock_gate};
+pub(crate) use spare::Spare;
 pub(crate) use unnamed::{UnnamedFile, unnamed_file};
 
 /// For the command-line tool.

@@ -5,11 +5,15 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, openat, posix_fallocate, renameat2};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, openat, posix_fallocate, renameat, renameat2};
+use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::stat::Mode;
 use nix::unistd::linkat;
 
 use super::access::{Account, let_in};
 use super::files::{create_at, private, unlink_at};
+use super::pulse::Pulse;
+use crate::sys::Hold;
 
 /// Names tried before giving up; a collision needs a leftover of the same pid and nanosecond.
 const TEMPORARY_NAME_TRIES: u32 = 16;
@@ -23,6 +27,10 @@ pub(crate) struct UnnamedFile {
 }
 
 pub(crate) fn unnamed_file(dir: &File, shared_with: Option<Account>, len: u64) -> io::Result<UnnamedFile> {
+    // The system would not only refuse: it sends SIGXFSZ, which ends a program that does not expect it.
+    if len > getrlimit(Resource::RLIMIT_FSIZE)?.0 {
+        return Err(Errno::EFBIG.into());
+    }
     let unnamed = match without_any_name(dir) {
         Ok(file) => UnnamedFile { file, temporary: None },
         // Old kernels take the flag for O_DIRECTORY (EISDIR); some file systems call it invalid.
@@ -39,15 +47,49 @@ impl UnnamedFile {
         &self.file
     }
 
+    pub(crate) fn keeps_locks(&self) -> io::Result<bool> {
+        Ok(!matches!(Pulse::hold(self.reopen()?, 0, &self.reopen()?)?, Hold::Lost))
+    }
+
+    /// Another description of the file, which nobody else can open.
+    fn reopen(&self) -> io::Result<File> {
+        let flags = OFlag::O_RDWR | OFlag::O_CLOEXEC;
+        Ok(nix::fcntl::open(self.ours().as_str(), flags, Mode::empty())?.into())
+    }
+
+    fn ours(&self) -> String {
+        format!("/proc/self/fd/{}", self.file.as_raw_fd())
+    }
+
     pub(crate) fn link(self, dir: &File, name: &str) -> io::Result<()> {
         match self.temporary {
             None => {
-                let ours = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-                linkat(AT_FDCWD, ours.as_str(), dir, name, AtFlags::AT_SYMLINK_FOLLOW)?;
+                linkat(AT_FDCWD, self.ours().as_str(), dir, name, AtFlags::AT_SYMLINK_FOLLOW)?;
             }
             Some(temporary) => temporary.rename(dir, name)?,
         }
         Ok(())
+    }
+}
+
+impl UnnamedFile {
+    /// One rename, so that there is always a file of that name: the old one or this.
+    pub(crate) fn replace(self, dir: &File, name: &str) -> io::Result<()> {
+        let temporary = match self.temporary {
+            Some(temporary) => temporary,
+            None => {
+                let temporary = TemporaryName { dir: dir.try_clone()?, name: beside(name), renamed: false };
+                // The caller holds the creation lock, so a file of this name is from a process that was killed here.
+                match unlink_at(dir, &temporary.name) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+                let (ours, own) = (self.ours(), temporary.name.as_str());
+                linkat(AT_FDCWD, ours.as_str(), dir, own, AtFlags::AT_SYMLINK_FOLLOW)?;
+                temporary
+            }
+        };
+        temporary.replace(dir, name)
     }
 }
 
@@ -60,6 +102,19 @@ struct TemporaryName {
 }
 
 impl TemporaryName {
+    fn replace(mut self, dir: &File, name: &str) -> io::Result<()> {
+        match renameat2(&self.dir, self.name.as_str(), dir, name, RenameFlags::RENAME_EXCHANGE) {
+            // The old file has the temporary name now, and loses it here: its mappings do not look deleted by hand.
+            Ok(()) => return Ok(()),
+            // There is none to exchange with, or this file system cannot.
+            Err(Errno::ENOENT | Errno::EINVAL | Errno::ENOSYS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        renameat(&self.dir, self.name.as_str(), dir, name)?;
+        self.renamed = true;
+        Ok(())
+    }
+
     /// Not link and unlink: between them the file would have two names, which openers take for an attack.
     fn rename(mut self, dir: &File, name: &str) -> io::Result<()> {
         renameat2(&self.dir, self.name.as_str(), dir, name, RenameFlags::RENAME_NOREPLACE)?;
@@ -82,16 +137,27 @@ fn without_any_name(dir: &File) -> Result<File, Errno> {
 }
 
 fn with_temporary_name(dir: &File) -> io::Result<UnnamedFile> {
-    let pid = std::process::id();
     // Before there is a file: afterwards a failure would leave it behind.
     let own_dir = dir.try_clone()?;
+    let (file, name) = free_name(|name| create_at(dir, name, None))?;
+    Ok(UnnamedFile { file, temporary: Some(TemporaryName { dir: own_dir, name, renamed: false }) })
+}
+
+/// The temporary name of what is to replace the file `name`: always the same, so that a process killed in the middle
+/// leaves at most one, and the next replacement removes it.
+fn beside(name: &str) -> String {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, mix);
+    format!(".shmlimit-0-{hash:016x}.tmp")
+}
+
+/// Does something with a temporary name that is free.
+fn free_name<R>(take: impl Fn(&str) -> io::Result<R>) -> io::Result<(R, String)> {
+    let pid = std::process::id();
     for _ in 0..TEMPORARY_NAME_TRIES {
         let name = format!(".shmlimit-{pid}-{:x}.tmp", super::wall_now());
-        match create_at(dir, &name, None) {
-            Ok(file) => {
-                let temporary = TemporaryName { dir: own_dir, name, renamed: false };
-                return Ok(UnnamedFile { file, temporary: Some(temporary) });
-            }
+        match take(&name) {
+            Ok(taken) => return Ok((taken, name)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
@@ -160,6 +226,17 @@ mod tests {
         }
         assert_eq!(names(&path), ["segment"]);
         assert_eq!(facts_at(&dir, "segment").unwrap(), first);
+    }
+
+    #[test]
+    fn a_replacement_removes_what_a_killed_one_left() {
+        let (path, dir) = directory();
+        // Once where there is nothing to replace, once where there is.
+        for _ in 0..2 {
+            open_or_create_at(&dir, &beside("segment"), None).unwrap();
+            unnamed_file(&dir, None, 8192).unwrap().replace(&dir, "segment").unwrap();
+            assert_eq!(names(&path), ["segment"]);
+        }
     }
 
     #[test]

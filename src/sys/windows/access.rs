@@ -17,7 +17,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 use super::acl::{Descriptor, Right, Rights};
 use super::native::{check, reopened, wide_path};
 use super::sid::Account;
-use crate::sys::Distrust;
+use crate::sys::{DefaultDirectory, Distrust};
 
 /// Accounts that can take any file anyway.
 const MASTERS: [Account; 3] = [Account::SYSTEM, Account::ADMINISTRATORS, Account::TRUSTED_INSTALLER];
@@ -79,7 +79,8 @@ impl Access {
             [one, ..] if ours => {
                 return Err(Distrust::new(
                     format!("{} may write to it, though it is not shared on purpose", one.name()),
-                    "share it with: shmlimit init NAME --shared-with GROUP, or choose another with --dir",
+                    "share it with a group of users with: shmlimit init NAME --shared-with GROUP (NAME is a limiter), or choose \
+                     another with --dir",
                 ));
             }
             _ => None,
@@ -87,8 +88,8 @@ impl Access {
         if shared.is_none() && !ours {
             return Err(Distrust::new(
                 format!("it belongs to {}", self.owner().name()),
-                "run as that user, let them share it with: shmlimit init NAME --shared-with GROUP, or choose another \
-                 with --dir",
+                "run as that user, let them share it with a group of yours with: shmlimit init NAME --shared-with GROUP (NAME is \
+                 a limiter), or choose another with --dir",
             ));
         }
         Ok(shared)
@@ -154,9 +155,9 @@ impl fmt::Display for Access {
 }
 
 /// `%ProgramData%` is set for every process of the machine, in a terminal, a service and a scheduled task alike.
-pub(crate) fn default_directories() -> Vec<PathBuf> {
+pub(crate) fn default_directories() -> Vec<DefaultDirectory> {
     let data = std::env::var_os("ProgramData").map(PathBuf::from).filter(|path| path.is_absolute());
-    data.map(|data| data.join("AniVault")).into_iter().collect()
+    data.map(|data| DefaultDirectory { path: data.join("AniVault"), made: true }).into_iter().collect()
 }
 
 /// It belongs to this user also if an administrator's rights are in use, where the system would make it the
@@ -193,7 +194,8 @@ pub(crate) fn why_closed(path: &Path) -> Option<Distrust> {
         ),
         None => Distrust::new(
             "it is not shared with this user",
-            "let its owner share it with: shmlimit init NAME --shared-with GROUP, or choose another with --dir",
+            "let its owner share it with a group of yours with: shmlimit init NAME --shared-with GROUP (NAME is a limiter), or \
+             choose another with --dir",
         ),
     })
 }

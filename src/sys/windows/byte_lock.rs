@@ -1,7 +1,8 @@
-//! Locks of one byte of an open file, asked for and never waited for. They belong to the handle, and end with it.
+//! Locks of bytes of an open file, asked for and never waited for. They belong to the handle, and end with it.
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 
 use windows_sys::Win32::Foundation::{ERROR_IO_PENDING, ERROR_LOCK_VIOLATION};
 use windows_sys::Win32::Storage::FileSystem::{
@@ -22,10 +23,15 @@ pub(super) enum Kind {
 
 /// Whether it could be had.
 pub(super) fn try_lock_byte(file: &File, byte: u64, kind: Kind) -> io::Result<bool> {
-    let mut place = at(byte);
+    try_lock_bytes(file, byte..byte + 1, kind)
+}
+
+/// The same for several bytes, which are one lock.
+pub(super) fn try_lock_bytes(file: &File, bytes: Range<u64>, kind: Kind) -> io::Result<bool> {
+    let (mut place, (low, high)) = (at(bytes.start), length(&bytes));
     let flags = kind as LOCK_FILE_FLAGS | LOCKFILE_FAIL_IMMEDIATELY;
     // SAFETY: the handle is open for synchronous use, so the call is over when it returns; `place` outlives it.
-    let answer = check(unsafe { LockFileEx(raw(file), flags, 0, 1, 0, &mut place) });
+    let answer = check(unsafe { LockFileEx(raw(file), flags, 0, low, high, &mut place) });
     match answer.as_ref().map_err(|error| error.raw_os_error().map(i32::cast_unsigned)) {
         // Some file systems call it pending that somebody else has the lock.
         Err(Some(ERROR_LOCK_VIOLATION | ERROR_IO_PENDING)) => Ok(false),
@@ -35,9 +41,20 @@ pub(super) fn try_lock_byte(file: &File, byte: u64, kind: Kind) -> io::Result<bo
 
 /// Gives it back. It can only fail if there is no such lock.
 pub(super) fn unlock_byte(file: &File, byte: u64) -> io::Result<()> {
-    let mut place = at(byte);
+    unlock_bytes(file, byte..byte + 1)
+}
+
+/// The same for several bytes that were locked together.
+pub(super) fn unlock_bytes(file: &File, bytes: Range<u64>) -> io::Result<()> {
+    let (mut place, (low, high)) = (at(bytes.start), length(&bytes));
     // SAFETY: as for locking.
-    check(unsafe { UnlockFileEx(raw(file), 0, 1, 0, &mut place) })
+    check(unsafe { UnlockFileEx(raw(file), 0, low, high, &mut place) })
+}
+
+/// As two halves.
+const fn length(bytes: &Range<u64>) -> (u32, u32) {
+    let length = bytes.end - bytes.start;
+    (length as u32, (length >> 32) as u32)
 }
 
 /// A place in a file, as these calls want it.

@@ -49,6 +49,15 @@ pub(crate) fn unlink_at(dir: &File, name: &str) -> io::Result<()> {
     }
 }
 
+pub(crate) fn remove_at(dir: &File, name: &str) -> io::Result<()> {
+    unlink_at(dir, name)
+}
+
+/// Nobody can delete a file that is in use.
+pub(crate) fn is_deleted_in_use(_path: &Path) -> bool {
+    false
+}
+
 fn open_to_delete(dir: &File, name: &str) -> io::Result<File> {
     let access = DELETE | FILE_READ_ATTRIBUTES;
     patiently(|| relative(dir, name, access, SHARE_ALL, FILE_OPEN, FILE_NON_DIRECTORY_FILE))

@@ -43,6 +43,14 @@ impl SharedMap {
         Ok(SharedMap { map, base, file: file.try_clone()? })
     }
 
+    /// The system takes pages of a mapped file back by itself.
+    pub(crate) fn forget_pages(&self) {}
+
+    /// There is no call that puts one mapping in the place of another at once.
+    pub(crate) fn replace(&self, _words: &[(usize, u64)]) -> io::Result<SharedMap> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Aligned to 64 KiB.
     #[inline]
     pub(crate) fn base(&self) -> NonNull<u64> {
@@ -64,6 +72,7 @@ impl SharedMap {
 pub(crate) struct ForkWords {
     words: Box<[AtomicU64; ForkWords::WORDS]>,
     pulse: PulseCell,
+    attendance: PulseCell,
 }
 
 impl ForkWords {
@@ -71,7 +80,7 @@ impl ForkWords {
 
     pub(crate) fn new() -> io::Result<ForkWords> {
         let words = Box::new(std::array::from_fn(|_| AtomicU64::new(0)));
-        Ok(ForkWords { words, pulse: PulseCell::default() })
+        Ok(ForkWords { words, pulse: PulseCell::default(), attendance: PulseCell::default() })
     }
 
     /// `index` below `WORDS`; meant for constants, where the check costs nothing.
@@ -84,5 +93,10 @@ impl ForkWords {
     #[inline]
     pub(crate) fn pulse(&self) -> &PulseCell {
         &self.pulse
+    }
+
+    /// A place for what [`Pulse::attend`](super::pulse::Pulse::attend) gives.
+    pub(crate) fn attendance(&self) -> &PulseCell {
+        &self.attendance
     }
 }

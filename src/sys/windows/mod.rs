@@ -27,6 +27,8 @@ mod unnamed;
 
 /// Nothing: limiters can be shared here.
 pub(crate) const MISSING: Option<&str> = None;
+/// A mapped file cannot be renamed over.
+pub(crate) const REPLACES_IN_TWO_STEPS: bool = true;
 
 #[cfg(test)]
 pub(crate) use access::open_to_anybody;
@@ -36,12 +38,12 @@ pub(crate) use access::{
 pub(crate) use clock::{Clock, wall_now};
 pub(crate) use file_system::file_system;
 pub(crate) use files::{facts, facts_at, open_directory, open_file_at, open_or_create_at};
-pub(crate) use gone::unlink_at;
+pub(crate) use gone::{is_deleted_in_use, remove_at, unlink_at};
 pub(crate) use meeting::Meeting;
 pub(crate) use memory::{ForkWords, SharedMap};
 pub(crate) use names::{boot_id, process_id, program_name};
 pub use pulse::FIRST_PULSE;
-pub(crate) use pulse::{Pulse, TakenPulse, pulse_is_held};
+pub(crate) use pulse::{Pulse, TakenPulse, is_attended, pulse_is_held, try_lock_gate, unlock_gate};
 pub use sid::Account;
 #[cfg(feature = "cli")]
 pub(crate) use tool::hold_whole_file;

@@ -12,12 +12,15 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use windows_sys::Win32::Foundation::ERROR_LOCK_VIOLATION;
 
-use super::byte_lock::{Kind, try_lock_byte, unlock_byte};
+use super::byte_lock::{Kind, try_lock_byte, try_lock_bytes, unlock_byte, unlock_bytes};
 use super::native::patiently;
+use crate::sys::Hold;
 
 /// Far past the end of any segment, where no other lock can meet ours, and still within a signed 64-bit offset.
 pub const FIRST_PULSE: i64 = 1 << 62;
@@ -25,14 +28,40 @@ pub const FIRST_PULSE: i64 = 1 << 62;
 /// Before the first pulse.
 const WITNESS: u64 = FIRST_PULSE.cast_unsigned() - 1;
 
+/// Which limiters are open is told by 2^60 bytes of the gate, the same as on Linux; see [`Pulse::attend`].
+const FIRST_ATTENDANCE: u64 = 1 << 60;
+
+/// How often to try to attend, a millisecond apart. A process that asks who attends has the lock to itself for less.
+const ATTEND_TRIES: u32 = 50;
+
+/// The byte that a process locks to pass the gate. Not the whole file: that would meet the locks of those who attend.
+const GATE_BYTE: u64 = 0;
+
 /// The lock of a slot for as long as this process lives; see the contract.
 #[derive(Debug)]
 pub(crate) struct Pulse(#[expect(dead_code, reason = "its drop gives the lock back")] TakenPulse);
 
 impl Pulse {
-    pub(crate) fn hold(fresh: File, slot: u32) -> io::Result<Option<Pulse>> {
-        let taken = patiently(|| try_lock(&fresh, pulse(slot), Kind::Exclusive))?;
-        Ok(taken.then_some(Pulse(TakenPulse { file: fresh, slot })))
+    /// The handle is kept, so no lock is lost by closing it; but other handles must see the lock.
+    pub(crate) fn hold(fresh: File, slot: u32, probe: &File) -> io::Result<Hold> {
+        if !patiently(|| try_lock(&fresh, pulse(slot), Kind::Exclusive))? {
+            return Ok(Hold::Taken);
+        }
+        let held = Pulse(TakenPulse { file: fresh, byte: pulse(slot) });
+        Ok(if pulse_is_held(probe, slot)? { Hold::Held(held) } else { Hold::Lost })
+    }
+
+    /// A mapped file cannot be deleted by hand, but it can be moved away, and it can be replaced and removed while this
+    /// process is idle. `None` while another program has locked the whole gate.
+    pub(crate) fn attend(gate: File, place: u64) -> io::Result<Option<Pulse>> {
+        let byte = attendance(place);
+        for _ in 0..ATTEND_TRIES {
+            if try_lock_byte(&gate, byte, Kind::Shared)? {
+                return Ok(Some(Pulse(TakenPulse { file: gate, byte })));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(None)
     }
 }
 
@@ -46,6 +75,11 @@ impl PulseCell {
         self.exchange(Some(pulse))
     }
 
+    /// Leaves the cell empty.
+    pub(crate) fn take(&self) -> Option<Pulse> {
+        self.exchange(None)
+    }
+
     fn exchange(&self, pulse: Option<Pulse>) -> Option<Pulse> {
         let mut cell = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         std::mem::replace(&mut *cell, pulse)
@@ -56,19 +90,20 @@ impl PulseCell {
 #[derive(Debug)]
 pub(crate) struct TakenPulse {
     file: File,
-    slot: u32,
+    byte: u64,
 }
 
 impl TakenPulse {
     pub(crate) fn take(fresh: File, slot: u32) -> io::Result<Option<TakenPulse>> {
-        Ok(try_lock(&fresh, pulse(slot), Kind::Exclusive)?.then_some(TakenPulse { file: fresh, slot }))
+        let byte = pulse(slot);
+        Ok(try_lock(&fresh, byte, Kind::Exclusive)?.then_some(TakenPulse { file: fresh, byte }))
     }
 }
 
 impl Drop for TakenPulse {
     fn drop(&mut self) {
         // Closing is enough in the end, but the system does not say when that end is.
-        unlock(&self.file, pulse(self.slot));
+        unlock(&self.file, self.byte);
     }
 }
 
@@ -78,6 +113,32 @@ pub(crate) fn pulse_is_held(file: &File, slot: u32) -> io::Result<bool> {
         unlock(file, pulse(slot));
     }
     Ok(!free)
+}
+
+/// Those who attend share their locks, and only an exclusive one finds them. It is given back at once; a process that
+/// begins to attend meanwhile tries again.
+pub(crate) fn is_attended(gate: &File, places: Range<u64>) -> io::Result<bool> {
+    if places.is_empty() {
+        return Ok(false);
+    }
+    let bytes = attendance(places.start)..attendance(places.start) + (places.end - places.start);
+    let free = try_lock_bytes(gate, bytes.clone(), Kind::Exclusive)?;
+    if free {
+        unlock_bytes(gate, bytes)?;
+    }
+    Ok(!free)
+}
+
+pub(crate) fn try_lock_gate(gate: &File) -> io::Result<bool> {
+    try_lock_byte(gate, GATE_BYTE, Kind::Exclusive)
+}
+
+pub(crate) fn unlock_gate(gate: &File) {
+    unlock(gate, GATE_BYTE);
+}
+
+const fn attendance(place: u64) -> u64 {
+    FIRST_ATTENDANCE | place & (FIRST_ATTENDANCE - 1)
 }
 
 const fn pulse(slot: u32) -> u64 {
@@ -111,11 +172,19 @@ mod tests {
         (path, move || File::options().read(true).write(true).open(&open).unwrap())
     }
 
+    fn hold(fresh: File, slot: u32, probe: &File) -> Option<Pulse> {
+        match Pulse::hold(fresh, slot, probe).unwrap() {
+            Hold::Held(pulse) => Some(pulse),
+            Hold::Taken => None,
+            Hold::Lost => panic!("this file system loses locks"),
+        }
+    }
+
     #[test]
     fn one_holds_a_slot_and_others_see_it() {
         let (_path, open) = file();
-        let pulse = Pulse::hold(open(), 7).unwrap().unwrap();
-        assert!(Pulse::hold(open(), 7).unwrap().is_none(), "held already");
+        let pulse = hold(open(), 7, &open()).unwrap();
+        assert!(hold(open(), 7, &open()).is_none(), "held already");
         assert!(TakenPulse::take(open(), 7).unwrap().is_none(), "its owner lives");
         assert!(pulse_is_held(&open(), 7).unwrap() && !pulse_is_held(&open(), 8).unwrap());
         drop(pulse);
@@ -136,7 +205,7 @@ mod tests {
     fn those_who_find_a_pulse_held_do_not_take_each_other_for_one_who_has_the_whole_file() {
         let (_path, open) = file();
         let (one, other) = (open(), open());
-        let _pulse = Pulse::hold(open(), 3).unwrap().unwrap();
+        let _pulse = hold(open(), 3, &open()).unwrap();
         assert!(try_lock_byte(&one, WITNESS, Kind::Shared).unwrap(), "one is looking");
         assert!(pulse_is_held(&other, 3).unwrap());
     }
@@ -144,22 +213,42 @@ mod tests {
     #[test]
     fn a_lock_of_the_whole_file_is_no_pulse_and_is_told() {
         let (_path, open) = file();
-        let mine = Pulse::hold(open(), 5).unwrap().unwrap();
+        let mine = hold(open(), 5, &open()).unwrap();
         drop(mine);
         let program = open();
         fs4::FileExt::try_lock(&program).unwrap();
         let kind = |error: io::Error| error.kind();
         assert!(pulse_is_held(&open(), 0).is_err() && TakenPulse::take(open(), 0).is_err());
-        assert_eq!(Pulse::hold(open(), 0).map_err(kind).unwrap_err(), io::ErrorKind::ResourceBusy);
+        assert_eq!(Pulse::hold(open(), 0, &open()).map_err(kind).unwrap_err(), io::ErrorKind::ResourceBusy);
         drop(program);
         assert!(!pulse_is_held(&open(), 0).unwrap());
+    }
+
+    #[test]
+    fn many_attend_and_the_last_to_go_is_seen_to_go() {
+        let (_path, open) = file();
+        let attend = |place| Pulse::attend(open(), place).unwrap().unwrap();
+        let last = (1 << 60) - 1;
+        let gate = open();
+        assert!(try_lock_gate(&gate).unwrap());
+        let (one, other, third) = (attend(7), attend(7), attend(last));
+        assert!(is_attended(&gate, 7..8).unwrap() && !is_attended(&gate, 8..9).unwrap());
+        assert!(is_attended(&gate, 0..last + 1).unwrap() && !is_attended(&gate, 8..last).unwrap());
+        assert!(!try_lock_gate(&open()).unwrap(), "one passes the gate");
+        unlock_gate(&gate);
+        assert!(try_lock_gate(&open()).unwrap(), "those who attend keep nobody from it");
+        assert!(hold(open(), 7, &open()).is_some(), "attending takes no slot");
+        drop(one);
+        assert!(is_attended(&gate, 7..8).unwrap());
+        drop((other, third));
+        assert!(!is_attended(&gate, 0..last + 1).unwrap());
     }
 
     #[test]
     fn pulses_keep_nobody_from_the_content() {
         use std::io::{Read, Write};
         let (_path, open) = file();
-        let _pulses: Vec<_> = (0..512).map(|slot| Pulse::hold(open(), slot).unwrap().unwrap()).collect();
+        let _pulses: Vec<_> = (0..512).map(|slot| hold(open(), slot, &open()).unwrap()).collect();
         open().write_all(&[7; 8192]).unwrap();
         let map = super::super::memory::SharedMap::new(&open(), 8192).unwrap();
         // SAFETY: the address is a live, aligned word used only atomically.

@@ -85,10 +85,26 @@ impl UnnamedFile {
         &self.file
     }
 
+    /// The handle of a lock is kept here, so there is nothing to lose; `Pulse::hold` looks all the same.
+    pub(crate) fn keeps_locks(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+
     pub(crate) fn link(mut self, dir: &File, name: &str) -> io::Result<()> {
         patiently(|| rename(&self.file, dir, name))?;
         self.named = true;
         Ok(())
+    }
+}
+
+impl UnnamedFile {
+    /// Two steps: a mapped file cannot be renamed over. Openers that find neither wait for the creation lock.
+    pub(crate) fn replace(self, dir: &File, name: &str) -> io::Result<()> {
+        match super::gone::unlink_at(dir, name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        self.link(dir, name)
     }
 }
 

@@ -60,7 +60,7 @@ class Refused(Error):
     @property
     def reason(self) -> str:
         """The first that stands in the way: "rate", "concurrency", "adaptive", "cost_exceeds_limit", "queued",
-        "queue_full"; of Blocked "sleep", "cache_only", "open", "retry_after"."""
+        "queue_full", "paused", "busy"; of Blocked "sleep", "cache_only", "open", "retry_after"."""
         return str(_item(self, 2) or "")
 
     @property
@@ -78,7 +78,7 @@ class Refused(Error):
 
     @property
     def ready_after(self) -> Optional[float]:
-        """Nobody who gives up before so many seconds can be served; None = never."""
+        """Nobody who gives up before so many seconds can be served; None = never, or nobody knows."""
         seconds: Optional[float] = _item(self, 5)
         return seconds
 
@@ -93,5 +93,7 @@ class Blocked(Refused):
 
     @property
     def eta(self) -> Optional[float]:
-        """Seconds until that ends; None if nobody knows."""
-        return self.retry_after
+        """Seconds until that ends; None if nobody knows. A Sleep is not over before the gate of a longer Retry-After
+        opens."""
+        seconds: Optional[float] = _item(self, 6)
+        return seconds if seconds is not None else self.retry_after

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import os
+import sys
 import time
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -12,7 +14,11 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, Ty
 
 from . import _shmlimit
 from ._acquiring import Acquiring, sleep_async
+from ._blocks import Blocks
+from ._shmlimit import Grant
 from ._snapshot import Snapshot, snapshot_of
+
+_log = logging.getLogger("shmlimit")
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Self = TypeVar("_Self", bound="Limiter")
@@ -24,23 +30,30 @@ _Value = Union[str, int, float, bool]
 class Limiter(_shmlimit.Limiter):
     """A named budget, shared with every process that opens the same name in the same directory.
 
-    Open it once per process; it can be used from any thread, from a forked child, and in a `with` block.
+    Open it once per process; it can be used from any thread and from a forked child, until close().
+
+    `with limiter:` and `async with limiter:` wait for a grant as acquire() does, and release it at the end of the block.
+    Any number of threads, tasks and nested blocks may use one limiter so at the same time.
 
     name: its name. Without settings the limiter is used as it is, or made from the preset of its name.
     directory: where limiters live. Default: $SHMLIMIT_DIR, or the usual place.
     preset, config, settings: what it must be made of: a preset's name, the text of a TOML file, single settings.
-    rate: "35/s", "100/m", "1000/day", "40/10s". burst: most at once. concurrency: most in flight.
+    rate: "35/s", "100/m", "1000/day", "40/10s": the most in any one period. burst: a token bucket that lets so many more
+        through at once. concurrency: most in flight.
     group: processes of one group have their turns in the queue together.
     create: whether to make it if it is not there; False: Error of code "unknown_limiter" then.
     replace: makes it afresh in place of the one there may be; whoever uses that goes over within a second.
-    ignore_environment: leaves variables such as SHMLIMIT_RATE_BASE alone.
+    ignore_environment: leaves variables such as SHMLIMIT_RATE_BASE alone. What they change, for every program that uses
+        the limiter, is in environment_changes, and a warning of the logger "shmlimit".
     allow_network_fs: trusts a network file system, on your own risk.
 
     Raises ConfigError if the limiter is there and differs from what is asked for; the message lists the differences.
     Leave the settings out to use it as it is, or replace it.
     """
 
-    __slots__ = ()
+    __slots__ = ("_blocks",)
+
+    _blocks: Blocks
 
     def __new__(
         cls: Type[_Self],
@@ -68,7 +81,7 @@ class Limiter(_shmlimit.Limiter):
         for flag, value in flags.items():
             if not isinstance(value, bool):
                 raise TypeError(f"{flag} must be a bool, not {type(value).__qualname__}")
-        return super().__new__(
+        limiter = super().__new__(
             cls,
             name,
             directory=_place(directory),
@@ -81,6 +94,10 @@ class Limiter(_shmlimit.Limiter):
             concurrency=concurrency,
             **flags,
         )
+        for change in limiter.environment_changes:
+            _log.warning("%s: %s", name, change)
+        limiter._blocks = Blocks()
+        return limiter
 
     def acquire_async(
         self,
@@ -178,8 +195,17 @@ class Limiter(_shmlimit.Limiter):
         limited: _Function = wrapper
         return limited
 
-    def __enter__(self: _Self) -> _Self:
-        return self
+    def __enter__(self) -> Grant:
+        """Waits for a grant: `with limiter as grant`. Then sleeps as long as a leaky bucket wants the call held back."""
+        grant = self.acquire()
+        if grant.delay > 0:
+            try:
+                time.sleep(grant.delay)
+            except BaseException:
+                grant.cancel()
+                raise
+        self._blocks.enter(sys._getframe(1), grant)
+        return grant
 
     def __exit__(
         self,
@@ -187,7 +213,28 @@ class Limiter(_shmlimit.Limiter):
         exc_value: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        self.close()
+        self._blocks.leave(sys._getframe(1), self.name).__exit__(exc_type, exc_value, traceback)
+
+    async def __aenter__(self) -> Grant:
+        """Waits for a grant on asyncio or trio: `async with limiter as grant`; else as `with limiter`."""
+        block = sys._getframe(1)
+        grant = await Acquiring(self, {})
+        if grant.delay > 0:
+            try:
+                await sleep_async(grant.delay)
+            except BaseException:
+                grant.cancel()
+                raise
+        self._blocks.enter(block, grant)
+        return grant
+
+    async def __aexit__(
+        self,
+        exc_type: Optional[Type[BaseException]],
+        exc_value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self._blocks.leave(sys._getframe(1), self.name).__exit__(exc_type, exc_value, traceback)
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return _reopened, (type(self), self.name, self._options())

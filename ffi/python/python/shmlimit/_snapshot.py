@@ -65,6 +65,17 @@ class Gate:
 
 
 @dataclass(frozen=True)
+class Pause:
+    """A pause: for how long the limiter has been paused, in how long that ends (None: when it is resumed), by whom, why."""
+
+    paused_for: float
+    ends_in: Optional[float]
+    pid: int
+    program: str
+    reason: Optional[str]
+
+
+@dataclass(frozen=True)
 class Transition:
     """A change of the breaker's state."""
 
@@ -153,6 +164,7 @@ class Snapshot:
     held_by_dead: int
     resets: int
     counts: Counts
+    paused: Optional[Pause]
     condition: Condition
     fairness: str
     background_share: float
@@ -168,7 +180,7 @@ class Snapshot:
 
     def to_dict(self) -> Dict[str, Any]:
         """The object that `shmlimit status --json` prints, with its keys: ready for json.dumps. (What comes next, which
-        the tool finds out from the others, is not in it: `next_change`.)"""
+        the tool finds out from the others, is not in it: `next_change`, `warnings`.)"""
         now = self.condition
         return {
             "name": self.name,
@@ -181,6 +193,7 @@ class Snapshot:
             "held_by_dead": self.held_by_dead,
             "resets": self.resets,
             "counts": dict(vars(self.counts)),
+            "paused": _pause(self.paused),
             "state": now.state,
             "state_ns": _nanos(now.state_for),
             "reason": now.reason,
@@ -239,6 +252,10 @@ def _gate(gate: Optional[Gate]) -> Optional[Dict[str, Any]]:
     return None if gate is None else _renamed(gate, opens_in="opens_in_ns", recorded="recorded_ns")
 
 
+def _pause(pause: Optional[Pause]) -> Optional[Dict[str, Any]]:
+    return None if pause is None else _renamed(pause, paused_for="paused_ns", ends_in="ends_in_ns")
+
+
 def _pace(pace: Optional[Pace]) -> Optional[Dict[str, Any]]:
     if pace is None:
         return None
@@ -262,6 +279,7 @@ def snapshot_of(values: Dict[str, Any]) -> Snapshot:
         **{
             **values,
             "counts": Counts(**values["counts"]),
+            "paused": None if values["paused"] is None else Pause(**values["paused"]),
             "condition": Condition(**now),
             "rules": tuple(Rule(**rule) for rule in values["rules"]),
             "participants": tuple(Participant(**one) for one in values["participants"]),

@@ -4,7 +4,7 @@ use super::load::let_loose;
 use super::measure::{Bound, open};
 use super::report::Row;
 use super::{Effort, Workshop, no_workers};
-use crate::failure::Failure;
+use crate::failure::{Failure, REFUSED};
 use crate::output;
 use shmlimit::tool::baselines::clock;
 use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
@@ -56,7 +56,9 @@ pub fn work(words: &[String]) -> Result<ExitCode, Failure> {
     let from = clock() + WARM_UP;
     let (mut counted, mut granted) = (0, 0);
     loop {
-        let grant = limiter.acquire(&Request::new()).map_err(|error| Failure::to_acquire(&limiter, error))?;
+        let grant = limiter
+            .acquire(&Request::new())
+            .map_err(|error| Failure::to_acquire(&limiter, error, REFUSED))?;
         grant.release()?;
         granted += 1;
         let now = clock();

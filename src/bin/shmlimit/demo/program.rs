@@ -1,7 +1,7 @@
 //! One of the four programs, in Rust: a client of the API that uses the library.
 
 use super::cast::{Half, LIMITER, Manner};
-use crate::failure::Failure;
+use crate::failure::{Failure, REFUSED};
 use shmlimit::headers::response;
 use shmlimit::{Limiter, Outcome, Request};
 use std::io::{self, Read, Write};
@@ -25,8 +25,9 @@ pub fn run(words: &[String]) -> Result<ExitCode, Failure> {
         let answer = match &limiter {
             None => get("call")?,
             Some(limiter) => {
-                let grant =
-                    limiter.acquire(&Request::new()).map_err(|error| Failure::to_acquire(limiter, error))?;
+                let grant = limiter
+                    .acquire(&Request::new())
+                    .map_err(|error| Failure::to_acquire(limiter, error, REFUSED))?;
                 let answer = get("call")?;
                 let (status, headers) = response(&answer);
                 grant.record(&Outcome::http(status.unwrap_or(0), &headers))?;

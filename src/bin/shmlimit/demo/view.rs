@@ -47,7 +47,7 @@ impl Picture {
             text += "\x1b[K\r\n";
         }
         self.drawn = lines.iter().map(|line| width(line)).collect();
-        output::text(&text)
+        output::raw(&text)
     }
 }
 

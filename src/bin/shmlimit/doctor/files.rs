@@ -53,7 +53,8 @@ pub fn are_all_ours(directory: &Path) -> bool {
     !names.is_empty() && names.iter().all(|name| is_one_of_ours(name) || is_temporary(name))
 }
 
-/// Who can write the gate can only keep others from making limiters; who cannot open it can make none.
+/// A user who can write the gate can keep others from making limiters, and have a limiter that was deleted by hand start
+/// used up or from an older state. A user who cannot open it can make none.
 fn gate(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
     let Ok(gate) = std::fs::symlink_metadata(facts.path.join(GATE)) else { return };
     if !gate.is_file() {
@@ -80,10 +81,10 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 fn is_one_of_ours(name: &str) -> bool {
-    name == GATE || LimiterName::of_file(name).is_some()
+    name == GATE || LimiterName::of_file(name).is_some() || LimiterName::is_note(name)
 }
 
-/// `.shmlimit-PID-TIME.tmp`, or `.gone`.
+/// `.shmlimit-PID-TIME.tmp`, or `.gone`; a replacement that was killed leaves `.shmlimit-0-HASH.tmp`.
 fn is_temporary(name: &str) -> bool {
     let whole = name.strip_suffix(".tmp").or_else(|| name.strip_suffix(GONE));
     let inner = whole.and_then(|whole| whole.strip_prefix(".shmlimit-"));
@@ -100,6 +101,11 @@ fn is_left_over(file: &Metadata) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_note_of_a_removal_is_ours() {
+        assert!(is_one_of_ours(".api.removed") && !is_one_of_ours("api.removed"));
+    }
 
     #[test]
     fn only_names_that_makers_use_are_temporary() {

@@ -57,7 +57,7 @@ impl Finding {
 
     /// What to do about it.
     pub fn advice(mut self, advice: impl Into<String>) -> Finding {
-        self.advice = Some(advice.into());
+        self.advice = Some(output::placed(&advice.into()));
         self
     }
 

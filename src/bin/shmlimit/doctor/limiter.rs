@@ -3,7 +3,7 @@
 use super::finding::{Finding, Level};
 use crate::args::Place;
 use crate::platform::{self, words};
-use crate::{open, screen};
+use crate::{open, output, pause, screen, warnings};
 use shmlimit::kernel::policy::BreakerKind;
 use shmlimit::{
     Algorithm, Attached, Cause, Condition, DirectoryFacts, Error, Examination, Nanos, State, Storage,
@@ -17,7 +17,7 @@ const LONG_GATE: Duration = Duration::from_secs(3600);
 const HOUR: Nanos = Nanos::from_secs(3600);
 /// A wall clock that was set by less makes no difference to anybody.
 const CLOCK_SET: Duration = Duration::from_secs(60);
-/// Of 512.
+/// Of 504.
 const MANY: usize = 480;
 
 pub fn check(place: &Place, facts: &DirectoryFacts, name: &str, fix: bool, findings: &mut Vec<Finding>) {
@@ -43,6 +43,7 @@ pub fn check(place: &Place, facts: &DirectoryFacts, name: &str, fix: bool, findi
     stuck(name, &seen, findings);
     findings.extend(left_over(place, name, &seen, fix));
     findings.extend(seen.condition.as_ref().map(|now| blocked(name, now)).unwrap_or_default());
+    findings.extend(paused(name, &seen));
     findings.extend(lasting(facts, name, &seen));
     if findings[before..].iter().all(|finding| finding.fixed || finding.level == Level::Ok) {
         findings.push(Finding::ok(CHECK, name, well(&seen)));
@@ -74,10 +75,11 @@ fn refused(name: &str, error: &Error) -> Finding {
                 .advice(format!("move {name}.shm away, or choose another directory with --dir"))
         }
         Error::Foreign { problem, .. } => Finding::bad(CHECK, name, problem.clone()).advice(format!(
-            "use one version of shmlimit; or start it afresh: shmlimit init {name} --replace; or: shmlimit rm {name} --force"
+            "use one version of shmlimit; or remove it and make it again: {}",
+            output::removal(name)
         )),
         Error::Damaged { problem, .. } => Finding::bad(CHECK, name, format!("is damaged: {problem}"))
-            .advice(format!("start it afresh: shmlimit init {name} --replace")),
+            .advice(format!("remove it and make it again: {}", output::removal(name))),
         error => Finding::bad(CHECK, name, error.to_string()),
     }
 }
@@ -120,12 +122,24 @@ fn stuck(name: &str, seen: &Examination, findings: &mut Vec<Finding>) {
                 .advice(words::let_it_go_on(one.pid)),
         );
     }
+    for one in seen.attached.iter().filter(|one| one.alive) {
+        if let Some(user) = platform::has_lost(one, &seen.path) {
+            let message = format!(
+                "{} ({}) runs as {user}, who may not open it: it cannot look for exited processes",
+                one.program, one.pid
+            );
+            findings.push(
+                Finding::warn(CHECK, name, message)
+                    .advice("let it open the limiter after giving up its privileges, in a directory shared with that user"),
+            );
+        }
+    }
     if seen.attached.iter().filter(|one| one.alive).count() >= MANY {
         findings.push(
             Finding::warn(
                 CHECK,
                 name,
-                format!("{} processes are attached; 512 is the most", seen.attached.len()),
+                format!("{} processes are attached; 504 is the most", seen.attached.len()),
             )
             .advice("share one handle per process, or use a limiter for each kind of work"),
         );
@@ -142,7 +156,7 @@ fn left_over(place: &Place, name: &str, seen: &Examination, fix: bool) -> Option
     };
     let finding = finding.advice("comes right with its next use; now: shmlimit doctor --fix");
     Some(finding.repaired(fix && repairable, || {
-        match open::builder(place, name).ignore_environment().open_existing() {
+        match open::builder(place, name).operator().ignore_environment().open_existing() {
             Ok(limiter) => match limiter.bury_the_dead().map_err(|error| error.to_string())? {
                 0 => Ok("put right".to_owned()),
                 1 => Ok("put right, 1 place freed".to_owned()),
@@ -208,7 +222,7 @@ fn trouble(seen: &Examination) -> Option<(Level, String)> {
 fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
     let mut findings = Vec::new();
     let since = screen::ago(now.state_for);
-    let force = |to: &str| format!("shmlimit force {name} {to}");
+    let force = |to: &str| format!("shmlimit force {} {to}", output::operand(name));
     if let Some(gate) = now.gate.as_ref().filter(|gate| gate.opens_in > LONG_GATE) {
         findings.push(
             Finding::warn(
@@ -238,8 +252,9 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
                 format!("at cache_only for {since}, and stays there: it has no auto_recover"),
             )
             .advice(format!(
-                "end that: {}, or: shmlimit set {name} breaker.auto_recover 15m",
-                force("online")
+                "end that: {}, or: shmlimit set {} breaker.auto_recover 15m",
+                force("online"),
+                output::operand(name)
             )),
         );
     } else if now.cause == Some(Cause::Forced) && now.state != State::Normal && now.state_for > DAY {
@@ -248,7 +263,20 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
                 .advice(format!("end that: {}", force("normal"))),
         );
     }
+    let warnings = warnings::of(name, now).into_iter();
     findings
+        .extend(warnings.map(|warning| Finding::warn(CHECK, name, warning.message).advice(warning.advice)));
+    findings
+}
+
+/// A pause that does not end by itself may have been forgotten.
+fn paused(name: &str, seen: &Examination) -> Option<Finding> {
+    let pause = seen.paused.as_ref().filter(|pause| pause.ends_in.is_none())?;
+    let message = format!("paused without an end by {}: calls wait", pause::by(pause));
+    Some(
+        Finding::ok(CHECK, name, message)
+            .advice(format!("end that: shmlimit resume {}", output::operand(name))),
+    )
 }
 
 /// What a rule has seen should last as long as its period (R134).

@@ -5,8 +5,8 @@ use super::finding::Finding;
 use crate::args::Place;
 use crate::open;
 use crate::platform::{self, words};
-use shmlimit::{DirectoryFacts, Error, Limiter, Storage, paths};
-use std::path::Path;
+use shmlimit::{DirectoryFacts, Error, Limiter, Storage};
+use std::path::{Path, PathBuf};
 
 const CHECK: &str = "directory";
 const STORAGE: &str = "storage";
@@ -19,7 +19,7 @@ pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<Di
     let mut facts = look();
     if let Err(error) = &facts {
         if open::is_missing(error) {
-            findings.push(missing(place));
+            findings.push(missing(place, error));
             return None;
         }
         let finding = refused(error).repaired(fix && closable(error).is_some(), || close(error));
@@ -38,6 +38,7 @@ pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<Di
         }
     };
     findings.push(described(place, &facts));
+    findings.extend(facts.fallback.as_ref().map(|why| Finding::ok(CHECK, "the usual default", why.as_str())));
     findings.extend(facts.note.as_ref().map(|note| passed_over(note)));
     findings.extend(parents(&facts.path));
     findings.push(storage(&facts));
@@ -55,9 +56,11 @@ fn chosen_by(place: &Place) -> &'static str {
     }
 }
 
-fn missing(place: &Place) -> Finding {
-    let places = paths::places(place.dir.as_deref());
-    let path = places.last().map(|place| place.path.clone()).unwrap_or_default();
+fn missing(place: &Place, error: &Error) -> Finding {
+    let path = match error {
+        Error::Io { path, .. } => path.clone(),
+        _ => PathBuf::new(),
+    };
     let subject = path.display().to_string();
     let parent = std::path::absolute(&path).ok().and_then(|path| path.parent().map(Path::to_owned));
     match parent.filter(|parent| !parent.is_dir()) {
@@ -133,9 +136,16 @@ fn storage(facts: &DirectoryFacts) -> Finding {
         )
         .advice("delete some files there, or choose another directory with --dir");
     }
-    if let Err(error) = facts.try_out() {
-        return Finding::bad(STORAGE, subject, error.to_string())
-            .advice("choose a directory of your own on a local file system with --dir");
+    match facts.try_out() {
+        Ok(()) => {}
+        Err(Error::Liveness { problem, remedy, .. }) => {
+            let message = format!("living processes cannot be told from exited ones: {problem}");
+            return Finding::bad(STORAGE, subject, message).advice(remedy);
+        }
+        Err(error) => {
+            return Finding::bad(STORAGE, subject, error.to_string())
+                .advice("choose a directory of your own on a local file system with --dir");
+        }
     }
     let free = room.map(|room| room.free);
     match free.filter(|free| *free < LITTLE) {

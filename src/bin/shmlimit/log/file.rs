@@ -27,7 +27,9 @@ pub struct Bounded {
 
 impl Bounded {
     /// A log of at most `size` bytes, and `keep` older parts of that size. Nothing is opened before there is a line.
+    /// Files that this process must not write are kept smaller: the system would end it.
     pub fn new(path: PathBuf, size: u64, keep: u32) -> Bounded {
+        let size = size.min(platform::largest_file());
         Bounded { path, size, keep, file: None }
     }
 
@@ -66,6 +68,9 @@ impl Bounded {
         if !platform::is_at(file, &self.path).unwrap_or(false) {
             return Ok(false);
         }
+        if line.len() as u64 > platform::largest_file() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         let full = metadata.len() > 0 && metadata.len().saturating_add(line.len() as u64) > self.size;
         if full {
             self.shift()?;
@@ -77,6 +82,10 @@ impl Bounded {
 
     fn write(&self, line: &[u8]) -> io::Result<()> {
         let Some(mut file) = self.file.as_ref() else { return Ok(()) };
+        let grown = file.metadata().map_or(0, |metadata| metadata.len()).saturating_add(line.len() as u64);
+        if grown > platform::largest_file() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         file.write_all(line)
     }
 
@@ -85,7 +94,9 @@ impl Bounded {
         if self.keep == 0 {
             return fs::remove_file(&self.path);
         }
-        let free = (1..self.keep).find(|number| !self.part(*number).exists()).unwrap_or(self.keep);
+        let free = (1..self.keep)
+            .find(|number| fs::symlink_metadata(self.part(*number)).is_err())
+            .unwrap_or(self.keep);
         for number in (1..free).rev() {
             fs::rename(self.part(number), self.part(number + 1))?;
         }

@@ -1,6 +1,7 @@
 //! One line of the log: the standard keys of R114 first and always, then what else was said.
 
 use super::Format;
+use crate::safe::{self, is_unsafe};
 use crate::stamp;
 use std::fmt::{self, Write};
 use std::time::SystemTime;
@@ -90,7 +91,9 @@ impl Line {
                 Some(Value::Text(text)) if text == NONE => out.push_str("null"),
                 // A number that may be none.
                 Some(Value::Text(text)) if key == "sem" && text.parse::<u32>().is_ok() => out.push_str(text),
-                Some(Value::Text(text)) => out.push_str(&serde_json::Value::from(text.as_str()).to_string()),
+                Some(Value::Text(text)) => {
+                    out.push_str(&safe::json(serde_json::Value::from(text.as_str()).to_string()))
+                }
                 Some(Value::Whole(number)) => write!(out, "{number}")?,
                 Some(Value::Ratio(ratio)) => out.push_str(&serde_json::Value::from(*ratio).to_string()),
                 Some(Value::Truth(truth)) => write!(out, "{truth}")?,
@@ -103,7 +106,7 @@ impl Line {
 
 /// As it is if it is one word, else in quotes, on one line whatever it holds.
 fn quote(out: &mut String, text: &str) -> fmt::Result {
-    let is_plain = |c: char| !c.is_whitespace() && !c.is_control() && !matches!(c, '"' | '=' | '\\');
+    let is_plain = |c: char| !c.is_whitespace() && !is_unsafe(c) && !matches!(c, '"' | '=' | '\\');
     if !text.is_empty() && text.chars().all(is_plain) {
         return out.write_str(text);
     }
@@ -114,9 +117,7 @@ fn quote(out: &mut String, text: &str) -> fmt::Result {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if c.is_control() || c == '\u{2028}' || c == '\u{2029}' => {
-                write!(out, "\\u{:04x}", u32::from(c))?
-            }
+            c if is_unsafe(c) => write!(out, "\\u{:04x}", u32::from(c))?,
             c => out.push(c),
         }
     }
@@ -234,6 +235,9 @@ mod tests {
             let line = line(said);
             let text = line.write(Format::Logfmt);
             prop_assert_eq!(text.matches('\n').count(), 1);
+            for text in [&text, &line.write(Format::Json)] {
+                prop_assert!(!text.trim_end_matches('\n').chars().any(is_unsafe), "{:?}", text);
+            }
             let pairs = read(&text);
             let keys: Vec<&str> = pairs.iter().map(|(key, _)| key.as_str()).take(11).collect();
             prop_assert_eq!(&keys[..3], &["ts", "lvl", "comp"]);

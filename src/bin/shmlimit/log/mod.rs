@@ -6,7 +6,7 @@ mod line;
 mod size;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, platform};
 use file::Bounded;
 use line::Line;
 use std::io::Write;
@@ -58,6 +58,14 @@ impl Log {
         let Some(path) = self.log.clone().or_else(|| variable("SHMLIMIT_LOG").map(PathBuf::from)) else {
             return Ok(());
         };
+        // A variable that makes no sense is no reason not to do what was asked for: it is said when there is a line.
+        if self.log.is_some() && platform::is_link(&path) {
+            return Err(Failure::Usage(format!(
+                "cannot write the log {}: {}",
+                path.display(),
+                platform::LINK
+            )));
+        }
         let format = self.log_format.or_else(|| said("SHMLIMIT_LOG_FORMAT", format)).unwrap_or_default();
         let level = self.log_level.or_else(|| said("SHMLIMIT_LOG_LEVEL", level)).unwrap_or(LevelFilter::INFO);
         let size = self.log_size.or_else(|| said("SHMLIMIT_LOG_SIZE", size::parse)).unwrap_or(DEFAULT_SIZE);

@@ -100,6 +100,8 @@ fn all() -> Vec<Family> {
         ("transitions", Counter, "Changes of the breaker's state."),
         ("consec429", Gauge, "Successive 429."),
         ("failures", Gauge, "Successive failures, of a consecutive breaker."),
+        ("paused", Gauge, "1 if an operator has paused the limiter."),
+        ("pause_left_seconds", Gauge, "In how long the pause ends; absent without a known end."),
         ("gate_seconds", Gauge, "In how long the gate opens that a Retry-After closed; 0 if it is open."),
         ("pace_interval_seconds", Gauge, "The smallest gap between calls that response headers taught."),
         ("pace_window_limit", Gauge, "The limit of a provider's window, as headers said."),
@@ -225,6 +227,10 @@ fn breaker(book: &mut Book, snapshot: &Snapshot, now: SystemTime) {
         book.time("breaker_left_seconds", left);
     }
     book.whole("breaker_offline", condition.offline);
+    book.whole("paused", snapshot.paused.is_some());
+    if let Some(left) = snapshot.paused.as_ref().and_then(|pause| pause.ends_in) {
+        book.time("pause_left_seconds", left);
+    }
     book.add("err_rate_30s", Vec::new(), Value::Real(condition.error_ratio));
     book.whole("samples", condition.samples);
     book.whole("consec429", condition.consec429);

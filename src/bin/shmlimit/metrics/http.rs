@@ -1,13 +1,14 @@
 //! As much of HTTP/1.1 as a scrape needs. Nobody who connects is trusted: what is read is bounded in size and time.
 
+use super::hosts::without_port;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Longer requests are refused.
 const LONGEST: usize = 8192;
-/// A request must be here, and its answer gone, within this time.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a request may take from its first byte to its last, and then the client to read the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How much more is read of one whose request was refused, so that the answer reaches it.
 const LEFT_OVER: usize = 65_536;
 
@@ -17,6 +18,8 @@ pub struct Request {
     pub method: String,
     pub path: String,
     pub accept: String,
+    /// The host that it names, without a port. Old programs name none; every browser does.
+    pub host: Option<String>,
 }
 
 /// Why there is no request.
@@ -94,21 +97,32 @@ fn parse(head: &[u8]) -> Option<Request> {
     if words.next().is_some() || !is_name || !version.starts_with("HTTP/1.") {
         return None;
     }
-    // A proxy's form has the host before the path.
-    let path = match target.strip_prefix("http://") {
-        Some(rest) => rest.find('/').map_or("/", |at| &rest[at..]),
-        None => target,
+    // A proxy's form has the host before the path, and that one counts.
+    let (mut host, path) = match target.strip_prefix("http://") {
+        Some(rest) => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            (Some(without_port(host)?), if path.is_empty() { "/" } else { path })
+        }
+        None => (None, target),
     };
     let path = path.split(['?', '#']).next()?;
     if !path.starts_with('/') {
         return None;
     }
-    let accepts = lines.filter_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("accept").then(|| value.trim())
-    });
-    let accept = accepts.collect::<Vec<_>>().join(",");
-    Some(Request { method: method.to_owned(), path: path.to_owned(), accept })
+    let (mut accepts, mut named) = (Vec::new(), 0);
+    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
+        if name.eq_ignore_ascii_case("accept") {
+            accepts.push(value.trim());
+        } else if name.eq_ignore_ascii_case("host") {
+            named += 1;
+            host = host.or(Some(without_port(value.trim())?));
+        }
+    }
+    let host = host.map(str::to_owned);
+    let request =
+        Request { method: method.to_owned(), path: path.to_owned(), accept: accepts.join(","), host };
+    // Two Host headers are an attempt to deceive a proxy.
+    (named <= 1).then_some(request)
 }
 
 /// The head of an answer.
@@ -183,7 +197,11 @@ mod tests {
             parse(b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\naccept: text/plain\r\nAccept: */*").unwrap();
         assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/metrics"));
         assert_eq!(request.accept, "text/plain,*/*");
-        assert_eq!(parse(b"GET http://host:1/metrics HTTP/1.0").unwrap().path, "/metrics");
+        assert_eq!(request.host.as_deref(), Some("a"));
+        let proxied = parse(b"GET http://host:1/metrics HTTP/1.0\r\nHost: other").unwrap();
+        assert_eq!((proxied.path.as_str(), proxied.host.as_deref()), ("/metrics", Some("host")));
+        assert_eq!(parse(b"GET http://[::1]:1 HTTP/1.0").unwrap().host.as_deref(), Some("[::1]"));
+        assert_eq!(parse(b"GET / HTTP/1.0").unwrap().host, None);
         assert_eq!(end_of_head(b"GET / HTTP/1.1\n\nrest"), Some(14));
         for garbage in [
             &b""[..],
@@ -194,6 +212,10 @@ mod tests {
             b"GET x HTTP/1.1",
             b"\xff / HTTP/1.1",
             b"GET / HTTP/1.1 x",
+            b"GET / HTTP/1.1\r\nHost: a\r\nhost: a",
+            b"GET / HTTP/1.1\r\nHost: a b",
+            b"GET / HTTP/1.1\r\nHost:",
+            b"GET http:///x HTTP/1.1",
         ] {
             assert_eq!(parse(garbage), None, "{garbage:?}");
         }

@@ -2,7 +2,9 @@
 //! in the segments and survives every process, this one included.
 
 mod collect;
+mod connections;
 mod family;
+mod hosts;
 mod http;
 mod ndjson;
 mod replace;
@@ -14,8 +16,8 @@ use crate::args::{Place, time};
 use crate::failure::Failure;
 use crate::{open, output};
 use collect::Seen;
+use serve::Listen;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -55,7 +57,11 @@ pub struct Metrics {
     /// Answer HTTP requests for /metrics on this address, such as 127.0.0.1:9464, or a port of 127.0.0.1; port 0 takes a
     /// free one. The address is printed
     #[arg(long, value_parser = serve::address, value_name = "ADDRESS")]
-    pub listen: Option<SocketAddr>,
+    pub listen: Option<Listen>,
+    /// Also answer requests that name this host, as behind a proxy; * allows any host; may be repeated. Requests that name
+    /// another host are refused, so that no page in a browser can read the metrics by DNS rebinding
+    #[arg(long, value_parser = hosts::allowed, value_name = "NAME", requires = "listen")]
+    pub allow_host: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,11 +71,11 @@ pub enum Format {
 }
 
 pub fn run(place: &Place, args: &Metrics) -> Result<ExitCode, Failure> {
-    if let Some(address) = args.listen {
+    if let Some(listen) = &args.listen {
         if args.format == Some(Format::Ndjson) {
             return Err(Failure::Usage("--listen speaks prometheus and openmetrics, not ndjson".to_owned()));
         }
-        return serve::run(place, args.name.as_deref(), address);
+        return serve::run(place, args.name.as_deref(), listen, &args.allow_host);
     }
     let path = args.output.as_deref().filter(|path| *path != Path::new("-"));
     let Some(every) = args.every else {

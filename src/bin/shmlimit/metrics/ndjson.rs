@@ -3,7 +3,7 @@
 use super::collect::{Seen, by_code, rule_names};
 use super::family::cumulative;
 use crate::failure::Failure;
-use crate::stamp;
+use crate::{output, stamp};
 use serde::Serialize;
 use shmlimit::Snapshot;
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ pub fn write(seen: &[Seen], now: SystemTime) -> Result<String, Failure> {
     let mut out = String::new();
     for one in seen {
         let line = match &one.snapshot {
-            Ok(snapshot) => serde_json::to_string(&Line::new(snapshot, now)),
+            Ok(snapshot) => output::to_json(&Line::new(snapshot, now)),
             Err(failure) => {
                 let (ts, limiter, error) = (stamp::utc(now), one.name.as_str(), failure.to_string());
-                serde_json::to_string(&Down { ts, limiter, up: 0, error })
+                output::to_json(&Down { ts, limiter, up: 0, error })
             }
         };
-        out += &line.map_err(std::io::Error::from)?;
+        out += &line?;
         out.push('\n');
     }
     Ok(out)
@@ -62,6 +62,8 @@ struct Line<'s> {
     state_left_ms: Option<f64>,
     offline: bool,
     gate_ms: f64,
+    paused: bool,
+    pause_left_ms: Option<f64>,
     pace_interval_ms: Option<f64>,
     rules: BTreeMap<String, Rule<'s>>,
     latency_ms: Histogram,
@@ -143,6 +145,8 @@ impl<'s> Line<'s> {
             state_left_ms: condition.eta.map(millis),
             offline: condition.offline,
             gate_ms: condition.gate.as_ref().map_or(0.0, |gate| millis(gate.opens_in)),
+            paused: snapshot.paused.is_some(),
+            pause_left_ms: snapshot.paused.as_ref().and_then(|pause| pause.ends_in).map(millis),
             pace_interval_ms: condition.pace.as_ref().map(|pace| millis(pace.interval)),
             rules: rules.collect(),
             latency_ms: Histogram::new(&condition.outcomes.latency, condition.outcomes.latency_sum),

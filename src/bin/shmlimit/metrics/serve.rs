@@ -1,22 +1,21 @@
 //! `--listen`: a small HTTP server. Each scrape looks afresh, so limiters may come and go.
 
 use super::collect;
+use super::connections::{Connection, Connections, Phase};
+use super::hosts::{Hosts, without_port};
 use super::http::{self, Answer, Bad, Request};
 use super::stop::Stop;
 use super::text::{self, Standard};
 use crate::args::Place;
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, safe};
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Connections at a time; more are told to come again.
-const CONNECTIONS: usize = 16;
 /// How long answers that are under way may take when it is time to end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -30,10 +29,25 @@ struct Server {
     name: Option<String>,
     /// One look at a time: many who ask must not become many who look.
     looking: Mutex<()>,
-    connections: AtomicUsize,
+    hosts: Hosts,
+    connections: Connections,
 }
 
-pub fn run(place: &Place, name: Option<&str>, address: SocketAddr) -> Result<ExitCode, Failure> {
+/// An address, and the name that it was given by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    address: SocketAddr,
+    name: Option<String>,
+}
+
+/// Serves until a signal ends it. Requests may name the hosts in `allowed` besides the server's own.
+pub fn run(
+    place: &Place,
+    name: Option<&str>,
+    listen: &Listen,
+    allowed: &[String],
+) -> Result<ExitCode, Failure> {
+    let address = listen.address;
     let listener = TcpListener::bind(address).map_err(|error| cannot_listen(address, &error))?;
     let address = listener.local_addr()?;
     let stop = Stop::on_signals()?;
@@ -46,7 +60,8 @@ pub fn run(place: &Place, name: Option<&str>, address: SocketAddr) -> Result<Exi
         place: Place { dir: place.dir.clone().map(absolute), allow_network_fs: place.allow_network_fs },
         name: name.map(str::to_owned),
         looking: Mutex::new(()),
-        connections: AtomicUsize::new(0),
+        hosts: Hosts::new(address, listen.name.as_deref(), allowed),
+        connections: Connections::default(),
     });
     // Standard output may be closed; that is no reason not to serve.
     let _ = output::line(&format!("listening on http://{address}/metrics"));
@@ -54,7 +69,7 @@ pub fn run(place: &Place, name: Option<&str>, address: SocketAddr) -> Result<Exi
     std::thread::Builder::new().name("accept".to_owned()).spawn(move || accept(&listener, &accepting))?;
     stop.wait();
     let until = Instant::now() + FAREWELL;
-    while server.connections.load(Ordering::Acquire) > 0 && Instant::now() < until {
+    while server.connections.count() > 0 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok(ExitCode::SUCCESS)
@@ -84,47 +99,43 @@ fn accept(listener: &TcpListener, server: &Arc<Server>) {
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
-        if server.connections.fetch_add(1, Ordering::AcqRel) >= CONNECTIONS {
-            // At once or not at all: nobody is waited for here.
-            http::answer_at_once(&stream, &Answer::plain("503 Service Unavailable"));
-            server.connections.fetch_sub(1, Ordering::AcqRel);
-            continue;
-        }
+        let connection = match server.connections.enter(stream) {
+            Ok(connection) => connection,
+            Err(stream) => {
+                // Answer at once or not at all: no other client waits here.
+                http::answer_at_once(&stream, &Answer::plain("503 Service Unavailable"));
+                continue;
+            }
+        };
         let serving = Arc::clone(server);
-        let started = std::thread::Builder::new().name("scrape".to_owned()).spawn(move || {
-            let _one_less = Leaving(&serving.connections);
-            serving.serve(&stream);
-        });
-        if started.is_err() {
-            server.connections.fetch_sub(1, Ordering::AcqRel);
-        }
-    }
-}
-
-/// Counts a connection out, however it ends.
-struct Leaving<'c>(&'c AtomicUsize);
-
-impl Drop for Leaving<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        // Without a thread the connection is dropped, and closed.
+        let _ =
+            std::thread::Builder::new().name("scrape".to_owned()).spawn(move || serving.serve(&connection));
     }
 }
 
 impl Server {
-    fn serve(&self, stream: &TcpStream) {
-        let until = http::deadline();
-        let (answer, head_only) = match http::read(stream, until) {
-            Ok(request) => (self.answer(&request), request.method == "HEAD"),
+    fn serve(&self, connection: &Connection) {
+        let stream = &*connection.stream;
+        let (answer, head_only) = match http::read(stream, http::deadline()) {
+            Ok(request) => {
+                connection.enter(Phase::Answering);
+                (self.answer(&request), request.method == "HEAD")
+            }
             Err(Bad::Gone) => return,
             Err(Bad::Garbage) => (Answer::plain("400 Bad Request"), false),
             Err(Bad::Long) => (Answer::plain("431 Request Header Fields Too Large"), false),
             Err(Bad::Late) => (Answer::plain("408 Request Timeout"), false),
         };
+        connection.enter(Phase::Writing);
         // What was asked in time is answered in its own time.
         http::answer(stream, &answer, head_only, http::deadline());
     }
 
     fn answer(&self, request: &Request) -> Answer {
+        if let Some(host) = request.host.as_deref().filter(|host| !self.hosts.has(host)) {
+            return misdirected(host);
+        }
         match (request.method.as_str(), request.path.as_str()) {
             ("GET" | "HEAD", "/metrics") => self.metrics(&request.accept),
             ("GET" | "HEAD", "/") => Answer {
@@ -155,10 +166,19 @@ impl Server {
                 Answer { status: "200 OK", content_type, more: "", body: text::write(&families, standard) }
             }
             Err(failure) => {
-                Answer { body: format!("{failure}\n"), ..Answer::plain("500 Internal Server Error") }
+                let body = safe::lines(&format!("{failure}\n")).into_owned();
+                Answer { body, ..Answer::plain("500 Internal Server Error") }
             }
         }
     }
+}
+
+/// The answer for a foreign host. Its name has plain characters only.
+fn misdirected(host: &str) -> Answer {
+    let body = format!(
+        "This server does not answer for the host {host}. Ask for it by its address, or start it with --allow-host {host}.\n"
+    );
+    Answer { body, ..Answer::plain("421 Misdirected Request") }
 }
 
 /// Whether OpenMetrics is among what is accepted, and not as the last choice.
@@ -173,10 +193,11 @@ fn wants_openmetrics(accept: &str) -> bool {
 }
 
 /// `127.0.0.1:9464`, `[::1]:9464`, `localhost:9464`, or a port alone.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
+pub fn address(text: &str) -> Result<Listen, String> {
     let whole = if text.parse::<u16>().is_ok() { format!("127.0.0.1:{text}") } else { text.to_owned() };
     let mut found = whole.to_socket_addrs().map_err(|_| "must be an address such as 127.0.0.1:9464")?;
-    found.next().ok_or_else(|| "has no address".to_owned())
+    let address = found.next().ok_or_else(|| "has no address".to_owned())?;
+    Ok(Listen { address, name: without_port(&whole).map(str::to_owned) })
 }
 
 #[cfg(test)]
@@ -195,8 +216,9 @@ mod tests {
 
     #[test]
     fn addresses_are_read() {
-        assert_eq!(address("9464").unwrap().to_string(), "127.0.0.1:9464");
-        assert_eq!(address("[::1]:0").unwrap().to_string(), "[::1]:0");
+        assert_eq!(address("9464").unwrap().address.to_string(), "127.0.0.1:9464");
+        assert_eq!(address("[::1]:0").unwrap().address.to_string(), "[::1]:0");
+        assert_eq!(address("localhost:1").unwrap().name.as_deref(), Some("localhost"));
         assert!(address("nowhere").is_err() && address("127.0.0.1:99999").is_err());
     }
 }

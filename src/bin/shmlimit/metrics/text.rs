@@ -2,6 +2,7 @@
 //! counters are declared, in units, and in the end.
 
 use super::family::{Family, Kind, PREFIX, Sample, Value, cumulative};
+use crate::safe::is_unsafe;
 use std::fmt::{self, Write};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +85,14 @@ impl fmt::Display for Labels<'_> {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    let escaped = |c: char| match c {
+        '\\' => "\\\\".to_owned(),
+        '"' => "\\\"".to_owned(),
+        '\n' => "\\n".to_owned(),
+        c if is_unsafe(c) => format!("\\{}", c.escape_unicode()),
+        c => c.to_string(),
+    };
+    text.chars().map(escaped).collect()
 }
 
 #[cfg(test)]
@@ -93,8 +101,8 @@ mod tests {
 
     #[test]
     fn labels_are_escaped() {
-        let labels = vec![("rule", "a\"b\\c\nd".to_owned())];
+        let labels = vec![("rule", "a\"b\\c\nd\u{202e}".to_owned())];
         let sample = Sample { labels, value: Value::Whole(1) };
-        assert_eq!(Labels(&sample, Some("0.5")).to_string(), r#"{rule="a\"b\\c\nd",le="0.5"}"#);
+        assert_eq!(Labels(&sample, Some("0.5")).to_string(), r#"{rule="a\"b\\c\nd\\u{202e}",le="0.5"}"#);
     }
 }

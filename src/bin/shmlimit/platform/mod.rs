@@ -20,9 +20,9 @@
 //! **Helpers**: [`lead`] starts a caretaker, which outlives us and is deaf to what ends the others; [`join`] puts
 //! programs under its care, [`end_programs`] ends them. [`Care`] is the caretaker's own side of it.
 //!
-//! **Places and files**: [`session`], [`private_directory`], [`can_be_run`], [`open_to_append`] with [`try_lock`],
-//! [`unlock`] and [`is_at`] for logs, [`create_public`], [`is_device`]; [`room`], [`open_parent`], [`close`],
-//! [`is_stopped`] and [`is_left_by_us`] for the doctor; [`machine`] for figures. [`understands_escapes`]: whether the
+//! **Places and files**: [`session`], [`user_name`], [`private_directory`], [`can_be_run`], [`open_to_append`] with [`try_lock`],
+//! [`unlock`], [`is_at`], [`is_link`] and [`largest_file`] for logs, [`create_public`], [`is_device`]; [`room`], [`open_parent`], [`close`],
+//! [`is_stopped`], [`has_lost`] and [`is_left_by_us`] for the doctor; [`machine`] for figures. [`understands_escapes`]: whether the
 //! terminal moves its cursor and has colours if told so; [`shows_more_than_ascii`] what it can show.
 //!
 //! **Words** ([`words`]): what differs in advice and help.
@@ -38,10 +38,11 @@ mod windows;
 use windows as here;
 
 pub use here::{
-    Care, End, Endings, Inlet, News, address, can_be_run, close, command, create_public, die_of,
-    end_programs, give_descriptor, hear, is_at, is_device, is_left_by_us, is_stopped, join, lead, machine,
-    open_parent, open_to_append, private_directory, reach, room, session, shows_more_than_ascii, start,
-    stop_here, try_lock, understands_escapes, unlock, wait, words, write_to,
+    Care, End, Endings, Inlet, LINK, News, address, can_be_run, close, command, create_public, die_of,
+    end_programs, give_descriptor, has_lost, hear, is_at, is_device, is_left_by_us, is_link, is_stopped,
+    join, largest_file, lead, machine, open_parent, open_to_append, private_directory, reach, room, session,
+    shows_more_than_ascii, start, stop_here, try_lock, understands_escapes, unlock, user_name, wait, words,
+    write_to,
 };
 
 use std::path::PathBuf;

@@ -8,7 +8,8 @@ use crate::args::Place;
 use crate::failure::Failure;
 use crate::platform::{self, End, Which, words};
 use crate::{output, told};
-use shmlimit::{Grant, Limiter};
+use shmlimit::kernel::policy::BreakerKind;
+use shmlimit::{Grant, Limiter, State};
 use std::io::{self, ErrorKind, PipeWriter};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -57,7 +58,10 @@ impl Attempt<'_> {
             |error| Failure::Command(format!("cannot wait for {}: {error}", program.display()), CANNOT_WAIT);
         let end = started.attend(ears).map_err(cannot_wait)?;
         let latency = began.elapsed();
-        let verdict = self.verdict(&end, ears);
+        let verdict = match self.verdict(&end, ears) {
+            Verdict::Unknown if self.is_probe_that_ended_well(&end) => Verdict::success(),
+            verdict => verdict,
+        };
         let attempt = self.args.retries.map(|_| self.number);
         let again = match warn(verdict.record(grant, attempt, latency)).flatten() {
             Some(again) if !self.is_last && !end.was_called_off() => Some(again),
@@ -106,10 +110,24 @@ impl Attempt<'_> {
         Ok((command, Some(to_us)))
     }
 
-    /// Whether anything is recorded here.
+    /// Whether anything may be recorded here.
     fn hears(&self) -> bool {
+        let has_breaker = || self.limiter.policy().is_ok_and(|it| it.breaker().kind() != BreakerKind::None);
+        !self.is_plain() || has_breaker()
+    }
+
+    /// Whether no option says how the call ended.
+    fn is_plain(&self) -> bool {
         let args = self.args;
-        self.exits().is_some() || args.status_fd.is_some() || args.status_from.is_some()
+        self.exits().is_none() && args.status_fd.is_none() && args.status_from.is_none()
+    }
+
+    /// While the breaker is not normal, only outcomes end its probing, so a plain run records exit code 0 as a success
+    /// (R146). Any other exit code may mean anything. The grant tells a probe from a call granted before the probing
+    /// began (R140).
+    fn is_probe_that_ended_well(&self, end: &End) -> bool {
+        let is_normal = || self.limiter.state().is_ok_and(|state| state == State::Normal);
+        self.is_plain() && end.code() == Some(0) && !is_normal()
     }
 
     fn exits(&self) -> Option<Exits> {

@@ -17,8 +17,7 @@ use crate::{open, output, patience, screen};
 use attempt::Attempt;
 use clap::ValueEnum;
 use exits::Entry;
-use lines::Lines;
-use regex_lite::Regex;
+use lines::{Lines, Pattern};
 use shmlimit::{Limiter, Priority};
 use std::ffi::OsString;
 use std::io;
@@ -29,7 +28,8 @@ use verdict::Again;
 const RUN_HELP: &str = "\
 How the call ended is taken from the first of these that says it: a `shmlimit record` in the command (it knows the \
 limiter by $SHMLIMIT_LIMITER), --status-fd, --status-from, and the exit code if --exit or --retries is there. Without \
-any of them nothing is recorded.";
+any of them nothing is recorded, unless the limiter's breaker is not normal: then exit code 0 is a success, so that \
+probes end (--exit 0=none turns that off).";
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "shmlimit run [OPTIONS] <NAME> -- <CMD>...", after_help = format!("{}\n\n{RUN_HELP}\n\n{EXIT_CODES}", words::EXAMPLES_OF_RUN))]
@@ -61,9 +61,10 @@ pub struct Run {
     #[arg(long, value_parser = words::descriptor(), value_name = "N", help_heading = ENDED)]
     pub status_fd: Option<i32>,
     /// A regular expression, for each line of the command's output; the last status (or OUTCOME) in its group counts. The
-    /// output is passed on as it comes, but for the command it is a pipe and no terminal
+    /// output is passed on as it comes, but for the command it is a pipe and no terminal. Of output that takes too
+    /// long to search only the end is searched, with a warning
     #[arg(long, value_parser = lines::pattern, value_name = "PATTERN", help_heading = ENDED)]
-    pub status_from: Option<Regex>,
+    pub status_from: Option<Pattern>,
     /// Which output that is; the other stays as it is
     #[arg(long, value_enum, default_value = "both", requires = "status_from", value_name = "STREAM", help_heading = ENDED)]
     pub status_in: Streams,
@@ -106,10 +107,10 @@ pub fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
         let asked = Instant::now();
         let grant = match (patience::acquire(&limiter, &request), last.take()) {
             (Ok(grant), _) => grant,
-            (Err(error), None) => return Err(Failure::to_acquire(&limiter, error)),
+            (Err(error), None) => return Err(Failure::to_acquire(&limiter, error, args.asking.refused)),
             // The command has run, and its code is the answer.
             (Err(error), Some(end)) => {
-                Failure::to_acquire(&limiter, error).report();
+                Failure::to_acquire(&limiter, error, args.asking.refused).report();
                 return finish(ears, end);
             }
         };

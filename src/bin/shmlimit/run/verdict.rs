@@ -40,6 +40,11 @@ impl Verdict {
         said.map_or(Verdict::Unknown, |said| Verdict::Said(said, headers.into_iter().map(owned).collect()))
     }
 
+    /// The call went well; more is not known.
+    pub fn success() -> Verdict {
+        Verdict::Said(Word::OK, Vec::new())
+    }
+
     /// Ends the call: tells all who share the limiter, and gives the permit back.
     pub fn record(
         self,

@@ -19,6 +19,9 @@ const OK: u16 = 200;
 const THROTTLED: u16 = 429;
 
 impl Word {
+    /// A plain success.
+    pub const OK: Word = Word::Status(OK);
+
     pub fn parse(text: &str) -> Option<Word> {
         Some(match text {
             "ok" => Word::Status(OK),

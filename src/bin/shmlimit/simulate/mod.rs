@@ -14,6 +14,7 @@ mod tickets;
 
 use crate::failure::Failure;
 use crate::init;
+use crate::output;
 use line::BadLine;
 use lines::Line;
 use op::BadOp;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 use summary::Summary;
 
 const SIMULATE_HELP: &str = "\
-Operations: {\"op\":\"acquire\"}, record, release, cancel, force, set, headers, advance; \"t\" is the virtual time in \
+Operations: {\"op\":\"acquire\"}, record, release, cancel, force, pause, resume, set, headers, advance; \"t\" is the virtual time in \
 nanoseconds. Each is answered by one line of JSON: docs/simulate.md.
 
   echo '{\"op\":\"acquire\",\"n\":40}' | shmlimit simulate --config limiter.toml
@@ -164,7 +165,6 @@ fn play(script: &mut impl BufRead, run: &mut Run, watch: &mut Watch) -> Result<u
 
 /// Writes a line, and sends it off: whoever feeds the script may wait for it.
 fn put(out: &mut impl Write, line: &impl Serialize) -> Result<(), Failure> {
-    serde_json::to_writer(&mut *out, line).map_err(io::Error::from)?;
-    out.write_all(b"\n")?;
+    writeln!(out, "{}", output::to_json(line)?)?;
     Ok(out.flush()?)
 }

@@ -6,11 +6,13 @@ use shmlimit::Priority;
 use shmlimit::config::nearest;
 use shmlimit::kernel::breaker::Force;
 use shmlimit::kernel::outcome::Class;
+use shmlimit::kernel::pause::{PAUSE_REASON_BYTES, is_showable};
 
 /// Most tries of one `acquire`: a line must not run for hours.
 pub const MOST_TRIES: u64 = 1_000_000;
 
-const OPS: [&str; 8] = ["acquire", "record", "release", "cancel", "force", "set", "headers", "advance"];
+const OPS: [&str; 10] =
+    ["acquire", "record", "release", "cancel", "force", "pause", "resume", "set", "headers", "advance"];
 
 /// An operation and when.
 #[derive(Debug, PartialEq)]
@@ -31,6 +33,11 @@ pub enum What {
     Release,
     Cancel,
     Force(Force),
+    Pause {
+        length: Option<u64>,
+        reason: String,
+    },
+    Resume,
     Set {
         key: String,
         value: Value,
@@ -77,6 +84,8 @@ impl What {
             What::Release => "release",
             What::Cancel => "cancel",
             What::Force(_) => "force",
+            What::Pause { .. } => "pause",
+            What::Resume => "resume",
             What::Set { .. } => "set",
             What::Headers { .. } => "headers",
             What::Advance { .. } => "advance",
@@ -108,6 +117,8 @@ fn rest(op: &str, mut fields: Fields) -> Result<Op, String> {
         "release" => (What::Release, &["t"]),
         "cancel" => (What::Cancel, &["t"]),
         "force" => (force(&mut fields)?, &["t", "state"]),
+        "pause" => (pause(&mut fields)?, &["t", "for_ns", "reason"]),
+        "resume" => (What::Resume, &["t"]),
         "set" => (set(&mut fields)?, &["t", "key", "value"]),
         "headers" => (headers(&mut fields)?, &["t", "headers", "parser"]),
         "advance" => {
@@ -169,6 +180,20 @@ fn force(fields: &mut Fields) -> Result<What, String> {
     let force = Force::parse(&state)
         .ok_or_else(|| format!("state = {state:?}: no such state; there are: {}", names()))?;
     Ok(What::Force(force))
+}
+
+fn pause(fields: &mut Fields) -> Result<What, String> {
+    let length = fields.whole("for_ns")?;
+    if length == Some(0) {
+        return Err("for_ns: must be at least 1; without it the pause lasts until resume".to_owned());
+    }
+    let reason = fields.text("reason")?.unwrap_or_default();
+    if reason.len() > PAUSE_REASON_BYTES || !is_showable(&reason) {
+        return Err(format!(
+            "reason: must be at most {PAUSE_REASON_BYTES} bytes, without control characters"
+        ));
+    }
+    Ok(What::Pause { length, reason })
 }
 
 fn set(fields: &mut Fields) -> Result<What, String> {

@@ -12,11 +12,12 @@ use shmlimit::headers::{self, PARSERS, Parser};
 use shmlimit::kernel::breaker::{self, State};
 use shmlimit::kernel::outcome::Report;
 use shmlimit::kernel::pace::{self, Observation};
+use shmlimit::kernel::pause::Pausing;
 use shmlimit::kernel::policy::{Adaptive, BreakerKind, PolicyWords};
 use shmlimit::kernel::random::Random;
 use shmlimit::kernel::rule::{self, At};
-use shmlimit::kernel::sheet::{OFFLINE, SheetView, TRANSITIONS};
-use shmlimit::kernel::{Ask, LocalMemory, MAX_UNITS, Refusal, Ticket, Time, View, decide};
+use shmlimit::kernel::sheet::{SheetView, TRANSITIONS};
+use shmlimit::kernel::{Ask, LocalMemory, MAX_UNITS, Nanos, Refusal, Ticket, Time, View, decide};
 use shmlimit::{Algorithm, Policy, Reason};
 
 /// All calls are one participant's.
@@ -48,6 +49,8 @@ enum Plan {
     Release,
     Cancel,
     Force(breaker::Force),
+    Pause { length: Option<u64>, reason: String },
+    Resume,
     Set { key: String, policy: Box<Policy> },
     Headers { headers: Vec<(String, String)>, parser: &'static dyn Parser },
     Nothing,
@@ -139,6 +142,8 @@ impl Run {
                 let (state, kind) = (force.as_str(), self.kind().as_str());
                 return Err(format!("state = {state:?}: a breaker of kind {kind:?} does not know it"));
             }
+            What::Pause { length, reason } => Plan::Pause { length, reason },
+            What::Resume => Plan::Resume,
             What::Set { key, value } => {
                 let policy = Box::new(patched(&self.policy, &key, &value)?);
                 Plan::Set { key, policy }
@@ -204,6 +209,16 @@ impl Run {
             }
             Plan::Force(force) => {
                 decide::force(&mut self.memory, force, now);
+                Answer::Nothing {}
+            }
+            Plan::Pause { length, reason } => {
+                let length = length.map(Nanos);
+                let asked = Pausing { length, pid: 0, program: [0; 16], reason: &reason };
+                decide::pause(&mut self.memory, &asked, now);
+                Answer::Nothing {}
+            }
+            Plan::Resume => {
+                decide::resume(&mut self.memory, now);
                 Answer::Nothing {}
             }
             Plan::Set { key, policy } => {
@@ -360,14 +375,15 @@ impl Run {
         step.line.state = step.state.as_str(kind);
         step.in_flight = self.memory.core().in_flight;
         step.line.fsm = (kind == BreakerKind::Fsm).then(|| {
-            let asleep = step.state == State::Sleep && !health.has(OFFLINE);
+            let end = Some(step.state).filter(|state| *state == State::Sleep);
+            let end = end.and_then(|_| breaker::eta(&health, &self.memory.breaker_policy()));
             Fsm {
                 rate: match breaker::rate_of_rule(&self.memory) {
                     Some((limit, period)) => limit as f64 * 1e9 / period.0 as f64,
                     None => breaker::rate(&self.memory).0 as f64 / 1e9,
                 },
                 concurrency: breaker::concurrency(&self.memory),
-                eta_ns: if asleep { health.until.since(self.clock).0 } else { 0 },
+                eta_ns: end.map_or(0, |end| end.since(self.clock).0),
             }
         });
     }

@@ -3,9 +3,9 @@
 use super::draw::{Theme, per_second, short};
 use super::input::{App, Pane};
 use super::model::{Sample, Track};
-use crate::condition;
 use crate::next::{self, Change, Mood};
 use crate::screen::{ago, printable, soon};
+use crate::{condition, warnings};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -35,7 +35,8 @@ pub fn draw(frame: &mut Frame, area: Rect, (name, track): (&str, &Track), app: &
     frame.render_widget(headline(name, track, title.width, theme), title);
     let Some(seen) = track.seen.as_ref().filter(|_| track.error.is_none()) else {
         let error = track.error.as_deref().unwrap_or_default();
-        frame.render_widget(Paragraph::new(format!(" {error}")).wrap(Wrap { trim: false }), rest);
+        frame
+            .render_widget(Paragraph::new(format!(" {}", printable(error))).wrap(Wrap { trim: false }), rest);
         return;
     };
     let facts = facts(seen, rest.width, theme);
@@ -74,9 +75,21 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
     if let Some(change) = Change::of(seen).filter(Change::is_news) {
         say("next", vec![Span::styled(change.in_words(), theme.bold())]);
     }
+    if let Some(pause) = &seen.paused {
+        let until = match pause.ends_in {
+            Some(left) => format!("ends in {}", soon(left)),
+            None => "until it is resumed".to_owned(),
+        };
+        let by = format!("  by {}", crate::pause::by(pause));
+        say("paused", vec![Span::styled(until, theme.mood(Mood::Blocked)), Span::raw(by)]);
+    }
     if let (Some(cause), true) = (now.cause, now.breaker != shmlimit::kernel::policy::BreakerKind::None) {
         let text = format!("{} for {}: {}", now.state_name, ago(now.state_for), condition::why(cause));
         say("state", vec![Span::styled(text, theme.mood(next::verdict(seen).1))]);
+    }
+    for warning in warnings::of(&seen.name, now) {
+        say("warning", vec![Span::styled(warning.message, theme.mood(Mood::Slow))]);
+        say("", vec![Span::styled(warning.advice, theme.dim())]);
     }
     if let Some(gate) = &now.gate {
         let text = format!("closed for {}: Retry-After", soon(gate.opens_in));

@@ -5,6 +5,7 @@ use super::input::{App, Pane};
 use super::model::{Model, Track};
 use crate::next::Mood;
 use crate::rows::Look;
+use crate::safe::is_unsafe;
 use crate::screen::{printable, soon};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -94,6 +95,16 @@ pub fn all(frame: &mut Frame, model: &Model, app: &mut App, theme: &Theme) {
     frame.render_widget(keys(app, theme), foot);
     if app.help {
         write_help(frame, area, theme);
+    }
+    make_safe(frame);
+}
+
+/// Whatever was put on the screen, nothing of it acts on the terminal.
+fn make_safe(frame: &mut Frame) {
+    for cell in &mut frame.buffer_mut().content {
+        if cell.symbol().chars().any(is_unsafe) {
+            cell.set_symbol("?");
+        }
     }
 }
 

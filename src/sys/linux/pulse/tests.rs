@@ -28,7 +28,11 @@ fn reopen(file: &File) -> io::Result<File> {
 }
 
 fn hold(file: &File, slot: u32) -> Option<Pulse> {
-    Pulse::hold(reopen(file).unwrap(), slot).unwrap()
+    match Pulse::hold(reopen(file).unwrap(), slot, file).unwrap() {
+        Hold::Held(pulse) => Some(pulse),
+        Hold::Taken => None,
+        Hold::Lost => panic!("this file system loses locks"),
+    }
 }
 
 /// Freed *soon*: a process being forked by another test may have a copy of the descriptor until it executes.
@@ -63,7 +67,10 @@ fn a_reopened_file_is_the_same_inode_but_another_description() {
     let taken = TakenPulse::take(reopen(&file).unwrap(), 0).unwrap().unwrap();
     let copy = file.try_clone().unwrap();
     assert!(pulse_is_held(&copy, 0).unwrap());
-    assert!(!pulse_is_held(&taken.file, 0).unwrap(), "a description never conflicts with itself");
+    assert!(
+        matches!(&taken.file, Through::Own(own) if !pulse_is_held(own, 0).unwrap()),
+        "a description never conflicts with itself"
+    );
 }
 
 #[test]
@@ -148,4 +155,72 @@ fn helper_holds_a_pulse() {
         helper.say(&grandchild.to_string());
         helper.wait_for_the_end();
     });
+}
+
+/// Maps a file, locks it and closes it; whether the lock is still seen.
+fn is_kept_by_a_mapping(path: &std::path::Path) -> bool {
+    let open = || File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
+    let mapped = open();
+    mapped.set_len(4096).unwrap();
+    // SAFETY: a new mapping at an address of the kernel's choice replaces nothing; PROT_NONE: nobody reads it.
+    let page =
+        unsafe { mmap(None, ONE_PAGE, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, &mapped, 0) }.unwrap();
+    let _pulse = Pulse { page };
+    outlives_its_descriptor(mapped, &open()).unwrap()
+}
+
+#[test]
+fn a_lock_that_the_file_system_lost_is_noticed_whatever_the_file_system_is() {
+    use nix::mount::{MsFlags, mount};
+    use nix::sched::{CloneFlags, unshare};
+    let place = tempfile::tempdir().unwrap();
+    assert!(is_kept_by_a_mapping(&place.path().join("file")));
+    // In a thread of its own, whose mount namespace ends with it.
+    let tried = std::thread::scope(|scope| {
+        let on_overlayfs = || -> nix::Result<bool> {
+            let none = None::<&str>;
+            unshare(CloneFlags::CLONE_NEWNS)?;
+            mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
+            mount(Some("none"), place.path(), Some("tmpfs"), MsFlags::empty(), none)?;
+            assert!(is_kept_by_a_mapping(&place.path().join("file")));
+            let [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map(|name| {
+                let path = place.path().join(name);
+                std::fs::create_dir(&path).unwrap();
+                path
+            });
+            let [lower, upper, work] = [lower, upper, work].map(|path| path.display().to_string());
+            let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+            mount(Some("overlay"), &merged, Some("overlay"), MsFlags::empty(), Some(options.as_str()))?;
+            // A process being forked by another test may have a copy of the descriptor until it executes.
+            Ok(eventually(|| !is_kept_by_a_mapping(&merged.join("file"))))
+        };
+        scope.spawn(on_overlayfs).join().unwrap()
+    });
+    match tried {
+        Ok(lost) => assert!(lost, "overlayfs keeps locks by now: look at `FileSystem::Lossy` again"),
+        Err(error) => eprintln!("not tested: mounting is not permitted here ({error})"),
+    }
+}
+
+#[test]
+fn many_attend_and_the_last_to_go_is_seen_to_go() {
+    const LAST: u64 = (1 << 60) - 1;
+    let (_named, file) = segment();
+    let attend = |place| Pulse::attend(reopen(&file).unwrap(), place).unwrap().unwrap();
+    let is_attended = |file: &File, place: u64| is_attended(file, place..place + 1);
+    let whole = reopen(&file).unwrap();
+    fs4::FileExt::lock(&whole).unwrap();
+    let (one, other, third) = (attend(7), attend(7), attend(LAST));
+    assert!(hold(&file, 7).is_some(), "attending takes no slot");
+    let child = in_forked_child(|| i32::from(!is_attended(&reopen(&file).unwrap(), 7).unwrap()));
+    assert_eq!(child, 0);
+    drop(one);
+    assert!(is_attended(&file, 7).unwrap() && !is_attended(&file, 8).unwrap());
+    for (places, attended) in
+        [(0..100, true), (0..7, false), (8..LAST, false), (8..LAST + 1, true), (7..7, false)]
+    {
+        assert_eq!(super::is_attended(&file, places.clone()).unwrap(), attended, "{places:?}");
+    }
+    drop((other, third));
+    assert!(eventually(|| !is_attended(&file, 7).unwrap() && !is_attended(&file, LAST).unwrap()));
 }

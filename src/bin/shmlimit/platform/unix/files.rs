@@ -1,8 +1,10 @@
 //! Files that others write or read too, and programs.
 
 use fs4::FileExt;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::libc::{ELOOP, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK};
 use nix::unistd::mkdtemp;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -11,11 +13,55 @@ use std::path::{Path, PathBuf};
 const PUBLIC: u32 = 0o644;
 const LOG: u32 = 0o640;
 
-/// Opens a log, made if it is not there. A pipe that nobody reads must not stop anybody.
+/// Opens a log, made if it is not there. A link is not followed: it may lead to a file that this user, but not the one who
+/// made the link, may write to. A pipe that no program reads must not stop anybody, also one that was put there just now.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
-    let is_pipe = fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
-    let flags = if is_pipe { nix::libc::O_NONBLOCK } else { 0 };
-    OpenOptions::new().append(true).create(true).mode(LOG).custom_flags(flags).open(path)
+    // Names such as /dev/stderr are links, and the system's.
+    let follow = if is_device(path) { 0 } else { O_NOFOLLOW };
+    let flags = O_NONBLOCK | O_NOCTTY | follow;
+    let opened = OpenOptions::new().append(true).create(true).mode(LOG).custom_flags(flags).open(path);
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        Some(ELOOP) => io::Error::other(LINK),
+        _ => error,
+    })?;
+    let facts = file.metadata()?;
+    if facts.is_file() {
+        check_origin(path, &facts)?;
+    }
+    if !facts.file_type().is_fifo() {
+        fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
+    }
+    Ok(file)
+}
+
+/// What is said of a link.
+pub const LINK: &str = "it is a symbolic link, and links are not followed; give the name of the file itself";
+
+/// Whether a name is a link that is not followed.
+pub fn is_link(path: &Path) -> bool {
+    !is_device(path) && fs::symlink_metadata(path).is_ok_and(|facts| facts.is_symlink())
+}
+
+/// Refuses a file that another user may have put in the way, where all users can.
+fn check_origin(path: &Path, facts: &Metadata) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let open_to_all = fs::metadata(parent)?.mode() & 0o002 != 0;
+    let stranger = ![0, nix::unistd::geteuid().as_raw()].contains(&facts.uid());
+    let why = match (stranger, facts.nlink()) {
+        _ if !open_to_all => return Ok(()),
+        (true, _) => "is another user's",
+        (false, 2..) => "has a second name",
+        (false, _) => return Ok(()),
+    };
+    Err(io::Error::other(format!(
+        "it {why}, in a directory where every user can write; choose another directory"
+    )))
+}
+
+/// The largest file that this process may write. One byte more would be a signal that ends it.
+pub fn largest_file() -> u64 {
+    use nix::sys::resource::{Resource, getrlimit};
+    getrlimit(Resource::RLIMIT_FSIZE).map_or(u64::MAX, |(now, _)| now)
 }
 
 /// Whether the lock that writers have among themselves could be had at once.
@@ -33,7 +79,7 @@ pub fn unlock(file: &File) -> io::Result<()> {
 
 /// Whether the file that has this name is the one that is open.
 pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let (here, there) = (file.metadata()?, fs::metadata(path)?);
+    let (here, there) = (file.metadata()?, fs::symlink_metadata(path)?);
     Ok((there.dev(), there.ino()) == (here.dev(), here.ino()))
 }
 
@@ -46,7 +92,8 @@ pub fn create_public(path: &Path) -> io::Result<File> {
 
 /// A name such as /dev/stdout, whatever it leads to.
 pub fn is_device(path: &Path) -> bool {
-    path.parent().is_some_and(|parent| parent == Path::new("/dev") || parent == Path::new("/dev/fd"))
+    let places = ["/dev", "/dev/fd", "/proc/self/fd"];
+    path.parent().is_some_and(|parent| places.iter().any(|place| parent == Path::new(place)))
 }
 
 /// Where the user wants such things, else in memory if there is such a place, so that no disk takes part.

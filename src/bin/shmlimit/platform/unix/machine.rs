@@ -5,6 +5,8 @@ use nix::unistd::{Pid, getsid};
 use shmlimit::Attached;
 use std::env;
 use std::fs::read_to_string;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// The session, as one name on the whole machine: containers number their sessions alike.
 pub fn session() -> String {
@@ -19,6 +21,31 @@ pub fn is_stopped(one: &Attached) -> bool {
     let Ok(stat) = read_to_string(format!("/proc/{}/stat", one.pid)) else { return false };
     let Some((head, tail)) = stat.rsplit_once(") ") else { return false };
     head.ends_with(&format!("({}", one.program)) && tail.starts_with(['T', 't'])
+}
+
+/// The user as whom an attached process runs, if that user may not open the file and the process has no descriptor of it
+/// either: it gave up its privileges and closed its descriptors. Nothing where that cannot be known.
+pub fn has_lost(one: &Attached, file: &Path) -> Option<String> {
+    let process = PathBuf::from(format!("/proc/{}", one.pid));
+    let status = read_to_string(process.join("status")).ok()?;
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    let numbers =
+        |name| field(name).into_iter().flat_map(str::split_whitespace).filter_map(|id| id.parse().ok());
+    // Its name must fit: the number is from its own pid namespace.
+    if field("Name:")?.trim() != one.program {
+        return None;
+    }
+    let (user, facts) = (numbers("Uid:").nth(1)?, std::fs::metadata(file).ok()?);
+    let mut groups = numbers("Gid:").nth(1).into_iter().chain(numbers("Groups:"));
+    let as_member = facts.mode() & 0o060 == 0o060 && groups.any(|group: u32| group == facts.gid());
+    if user == 0 || user == facts.uid() || as_member {
+        return None;
+    }
+    let is_it = |open: std::fs::Metadata| (open.dev(), open.ino()) == (facts.dev(), facts.ino());
+    let mut descriptors = std::fs::read_dir(process.join("fd")).ok()?;
+    let has_one =
+        descriptors.any(|entry| entry.is_ok_and(|entry| std::fs::metadata(entry.path()).is_ok_and(is_it)));
+    (!has_one).then(|| super::place::user(user))
 }
 
 pub fn understands_escapes() -> bool {

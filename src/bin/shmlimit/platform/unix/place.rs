@@ -26,8 +26,15 @@ pub fn open_parent(path: &Path) -> Option<OpenParent> {
     })
 }
 
+/// The user who runs this program: where that is root by sudo, the one who typed it.
+pub fn user_name() -> String {
+    let uid = Uid::effective();
+    let sudo = || std::env::var("SUDO_USER").ok().filter(|name| !name.is_empty());
+    uid.is_root().then(sudo).flatten().unwrap_or_else(|| user(uid.as_raw()))
+}
+
 /// A user by name, as far as there is one.
-fn user(uid: u32) -> String {
+pub(super) fn user(uid: u32) -> String {
     match User::from_uid(Uid::from_raw(uid)) {
         Ok(Some(user)) => user.name,
         _ => uid.to_string(),

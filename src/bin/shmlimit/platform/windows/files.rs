@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
 use std::io;
+use std::os::windows::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Endings of what the system or its shell can start; others in PATHEXT are documents of some program.
@@ -15,10 +16,38 @@ const PROGRAMS: [&str; 4] = [".com", ".exe", ".bat", ".cmd"];
 /// Names that mean a device in every directory, with any ending.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 
-/// Opens a log, made if it is not there. Others may rename it meanwhile.
+/// The file itself, also where a link, a junction or the like has its name.
+const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
+const FILE_ATTRIBUTE_REPARSE_POINT: u32 = 0x0400;
+
+/// What is said of a link.
+pub const LINK: &str =
+    "it is a link or another reparse point, and those are not followed; give the name of the file itself";
+
+/// Opens a log, made if it is not there. Others may rename it meanwhile. A link is not followed.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
+    let flags = if is_device(path) { 0 } else { FILE_FLAG_OPEN_REPARSE_POINT };
     // Read too: a lock needs one of both rights in full, and appending alone is neither.
-    OpenOptions::new().append(true).read(true).create(true).open(path)
+    let file = OpenOptions::new().append(true).read(true).create(true).custom_flags(flags).open(path)?;
+    match file.metadata() {
+        Ok(facts) if is_reparse_point(&facts) => Err(io::Error::other(LINK)),
+        // A device has no such facts.
+        _ => Ok(file),
+    }
+}
+
+/// Whether a name is a link that is not followed.
+pub fn is_link(path: &Path) -> bool {
+    !is_device(path) && fs::symlink_metadata(path).is_ok_and(|facts| is_reparse_point(&facts))
+}
+
+fn is_reparse_point(facts: &Metadata) -> bool {
+    facts.file_attributes() & FILE_ATTRIBUTE_REPARSE_POINT != 0
+}
+
+/// The largest file that this process may write: no limit here.
+pub fn largest_file() -> u64 {
+    u64::MAX
 }
 
 /// Whether the lock that writers have among themselves could be had at once.

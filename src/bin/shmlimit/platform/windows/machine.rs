@@ -5,6 +5,7 @@ use ratatui::crossterm::ansi_support::supports_ansi;
 use shmlimit::Attached;
 use shmlimit::tool::console_and_session;
 use std::env;
+use std::path::Path;
 
 /// Those of one window take turns as one; without a window, those of one session.
 pub fn session() -> String {
@@ -12,9 +13,19 @@ pub fn session() -> String {
     format!("session {session}, console {console:x}")
 }
 
+/// The user who runs this program, as the session calls it.
+pub fn user_name() -> String {
+    std::env::var("USERNAME").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "shmlimit".to_owned())
+}
+
 /// Nobody stops programs here but debuggers, and those do not say so.
 pub fn is_stopped(_one: &Attached) -> bool {
     false
+}
+
+/// No program changes its user here.
+pub fn has_lost(_one: &Attached, _file: &Path) -> Option<String> {
+    None
 }
 
 /// Switches it on if need be: consoles before Windows 10 have no such thing.

@@ -11,9 +11,11 @@ pub mod words;
 pub use care::{Care, end_programs, join, lead};
 pub use events::{Endings, die_of, hear, stop_here};
 pub use files::{
-    can_be_run, close, create_public, is_at, is_device, is_left_by_us, open_parent, open_to_append,
-    private_directory, room, try_lock, unlock,
+    LINK, can_be_run, close, create_public, is_at, is_device, is_left_by_us, is_link, largest_file,
+    open_parent, open_to_append, private_directory, room, try_lock, unlock,
 };
-pub use machine::{is_stopped, machine, session, shows_more_than_ascii, understands_escapes};
+pub use machine::{
+    has_lost, is_stopped, machine, session, shows_more_than_ascii, understands_escapes, user_name,
+};
 pub use pipes::{Inlet, address, give_descriptor, reach, wait, write_to};
 pub use relay::{End, News, command, start};

@@ -144,3 +144,17 @@ fn large_numbers_are_short() {
     }
     assert_eq!((per_second(34.96), per_second(12_000.0)), ("35.0".to_owned(), "12k".to_owned()));
 }
+
+#[test]
+fn hostile_text_does_nothing_to_the_terminal() {
+    let mut model = Model::default();
+    let sights = [("bad", "is \x1b[2J\u{9b}\u{202e}damaged"), ("ev\u{2066}il", "\u{200f}")];
+    let sights = sights.map(|(name, error)| (name.to_owned(), Err(error.to_owned())));
+    model.update(Duration::from_secs(1), sights.into());
+    for name in ["bad", "ev\u{2066}il"] {
+        let mut app = App { selected: Some(name.to_owned()), ..App::default() };
+        let shown = picture(&model, &mut app, &theme(true), 80, 24);
+        assert!(!shown.chars().any(|c| c != '\n' && is_unsafe(c)), "{shown:?}");
+        assert!(shown.contains("ev\\u{2066}il"), "{shown}");
+    }
+}

@@ -1,0 +1,291 @@
+"""`with limiter:` and `async with limiter:`: they acquire and release, for any number of threads, tasks and blocks at once."""
+
+import asyncio
+import contextlib
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import trio
+
+from shmlimit import Error, Grant, Limiter, Refused
+
+from .conftest import PLENTY, unix_only
+
+RUN = {"asyncio": lambda function, *args: asyncio.run(function(*args)), "trio": trio.run}
+
+
+def held(limiter):
+    return limiter.snapshot().in_flight
+
+
+def test_a_block_holds_a_permit_and_releases_it(one):
+    with one as grant:
+        assert isinstance(grant, Grant) and not grant.done and held(one) == 1
+        with pytest.raises(Refused):
+            one.try_acquire()
+    assert grant.done and held(one) == 0 and not one.closed
+    with one:
+        assert held(one) == 1
+
+
+def test_a_block_takes_from_the_rate_as_a_background_call_of_cost_one(directory):
+    limiter = Limiter("api", rate="3/h", burst=3)
+    for _ in range(3):
+        with limiter:
+            pass
+    assert limiter.snapshot().remaining() == 0
+    with pytest.raises(Refused) as raised:
+        limiter.try_acquire()
+    assert raised.value.reason == "rate"
+
+
+def test_an_exception_releases_without_an_outcome(one):
+    with pytest.raises(KeyError):
+        with one as grant:
+            raise KeyError
+    assert grant.done and held(one) == 0
+    assert one.snapshot().condition.samples == 0
+
+
+def test_what_was_recorded_inside_is_not_released_twice(one):
+    with one as grant:
+        grant.record(200)
+        assert held(one) == 0
+    with one:
+        assert held(one) == 1
+    assert held(one) == 0
+
+
+def test_blocks_nest(directory):
+    limiter = Limiter("api", concurrency=3)
+    with limiter as outer:
+        with limiter as middle, limiter as inner:
+            assert held(limiter) == 3
+        assert inner.done and middle.done and not outer.done and held(limiter) == 1
+    assert held(limiter) == 0
+
+
+def test_an_inner_block_ends_itself_though_the_outer_call_was_recorded(directory):
+    limiter = Limiter("api", concurrency=1)
+
+    def fetch(depth):
+        with limiter as grant:
+            grant.record(200)
+            for _ in range(3 if depth else 0):
+                fetch(depth - 1)
+                with limiter:
+                    pass
+
+    fetch(2)
+    assert held(limiter) == 0
+
+
+def test_an_entered_block_must_not_be_left_twice(one):
+    with one:
+        pass
+    with pytest.raises(RuntimeError, match='"one"|\'one\''):
+        one.__exit__(None, None, None)
+
+
+def test_threads_share_one_limiter_object(directory):
+    limiter = Limiter("api", concurrency=3)
+    inside, most, lock = [0], [0], threading.Lock()
+
+    def work(_):
+        with limiter:
+            with lock:
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+            with lock:
+                inside[0] -= 1
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(400)))
+    assert 1 <= most[0] <= 3 and held(limiter) == 0 and not limiter.closed
+
+
+async def tasks_share(limiter, start):
+    inside, most = 0, 0
+
+    async def work(sleep):
+        nonlocal inside, most
+        async with limiter as grant:
+            inside += 1
+            most = max(most, inside)
+            await sleep(0)
+            async with contextlib.AsyncExitStack():
+                await sleep(0)
+            if inside % 2:
+                grant.record(200)
+            inside -= 1
+
+    await start(work, 40)
+    assert 1 <= most <= 3 and held(limiter) == 0
+
+
+async def asyncio_start(work, count):
+    await asyncio.gather(*(work(asyncio.sleep) for _ in range(count)))
+
+
+async def trio_start(work, count):
+    async with trio.open_nursery() as nursery:
+        for _ in range(count):
+            nursery.start_soon(work, trio.sleep)
+
+
+@pytest.mark.parametrize("loop", RUN)
+def test_tasks_share_one_limiter_object(directory, loop):
+    limiter = Limiter("api", concurrency=3)
+    RUN[loop](tasks_share, limiter, {"asyncio": asyncio_start, "trio": trio_start}[loop])
+
+
+async def awaits(limiter):
+    async with limiter as grant:
+        assert isinstance(grant, Grant) and held(limiter) == 1
+    assert grant.done and held(limiter) == 0
+    with pytest.raises(KeyError):
+        async with limiter as grant:
+            raise KeyError
+    assert grant.done and held(limiter) == 0
+
+
+@pytest.mark.parametrize("loop", RUN)
+def test_an_async_block_holds_a_permit_and_releases_it(one, loop):
+    RUN[loop](awaits, one)
+
+
+def test_a_cancelled_task_leaves_the_queue_and_keeps_nothing(one):
+    async def main():
+        async def work():
+            async with one:
+                raise AssertionError("granted")
+
+        task = asyncio.ensure_future(work())
+        while not one.snapshot().queue:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not one.snapshot().queue
+
+    with one:
+        asyncio.run(main())
+    assert held(one) == 0
+
+
+def test_interleaved_generators_have_a_grant_each(directory):
+    limiter = Limiter("api", concurrency=2)
+
+    def pages():
+        with limiter as grant:
+            yield grant
+            yield grant
+
+    first, second = pages(), pages()
+    one, two = next(first), next(second)
+    one.record(200)
+    first.close()  # the older block ends first, and its call was recorded
+    assert held(limiter) == 1 and not two.done
+    second.close()
+    assert held(limiter) == 0 and two.done
+
+
+def test_a_block_that_is_left_by_another_thread_gives_its_permit_back(directory):
+    limiter = Limiter("api", concurrency=4)
+
+    @contextlib.contextmanager
+    def dependency():
+        with limiter as grant:
+            yield grant
+
+    with limiter as mine:
+        # As web frameworks do it: entered and left by threads of a pool, each in a copy of the context.
+        with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as other:
+            block = dependency()
+            grant = pool.submit(block.__enter__).result()
+            assert held(limiter) == 2
+            other.submit(block.__exit__, None, None, None).result()
+            assert grant.done and not mine.done and held(limiter) == 1
+            # Entered by hand, in a frame that is over: some grant is given back, and every one in the end.
+            pool.submit(limiter.__enter__).result()
+            assert held(limiter) == 2
+            other.submit(limiter.__exit__, None, None, None).result()
+            assert held(limiter) == 1
+    assert held(limiter) == 0
+
+
+def test_an_exit_stack_holds_until_it_is_closed(directory):
+    limiter = Limiter("api", concurrency=8)
+    with contextlib.ExitStack() as stack:
+        for _ in range(5):
+            stack.enter_context(limiter)
+        assert held(limiter) == 5
+    assert held(limiter) == 0
+
+
+def test_a_leaky_bucket_holds_the_block_back_and_gives_back_what_was_interrupted(directory, monkeypatch):
+    config = '[[rules]]\nname = "even"\nalgorithm = "leaky_bucket"\nlimit = 1\nperiod = "1h"\nburst = 5\n'
+    limiter = Limiter("api", config=config)
+    slept = []
+    monkeypatch.setattr("shmlimit._limiter.time.sleep", slept.append)
+    for _ in range(2):
+        with limiter:
+            pass
+    assert len(slept) == 1 and slept[0] > 3000
+    left = limiter.snapshot().remaining()
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shmlimit._limiter.time.sleep", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        with limiter:
+            raise AssertionError("entered")
+    assert limiter.snapshot().remaining() == left and held(limiter) == 0
+
+
+def test_a_closed_limiter_cannot_be_entered_and_a_block_may_outlive_it(directory):
+    watcher, limiter = Limiter("api", concurrency=2), Limiter("api")
+    with limiter:
+        limiter.close()
+        assert held(watcher) == 1
+        for _ in range(2):
+            with pytest.raises(Error, match='"api" was closed') as raised:
+                with limiter:
+                    raise AssertionError("entered")
+            assert raised.value.code == "closed"
+    assert held(watcher) == 0
+
+    async def enter():
+        async with limiter:
+            raise AssertionError("entered")
+
+    with pytest.raises(Error, match="closed"):
+        asyncio.run(enter())
+    with contextlib.closing(Limiter("api")) as other:
+        assert not other.closed
+    assert other.closed
+    other.close()
+
+
+@unix_only("there is no fork")
+def test_a_forked_child_leaves_the_parents_block_alone(directory):
+    limiter = Limiter("api", **PLENTY, concurrency=2)
+    child = -1
+    try:
+        with limiter:
+            child = os.fork()
+            if child != 0:
+                assert os.waitpid(child, 0)[1] == 0
+        if child == 0:
+            # The end of the block gave nothing back here: the parent waits inside its own.
+            first = held(limiter)
+            with limiter:
+                second = held(limiter)
+            os._exit(0 if (first, second, held(limiter)) == (1, 2, 1) else 1)
+    finally:
+        if child == 0:
+            os._exit(2)
+    assert held(limiter) == 0

@@ -1,0 +1,72 @@
+//! Pausing and resuming a limiter.
+
+use crate::boundary::call;
+use crate::code::SHMLIMIT_OK;
+use crate::input::{self, Growing};
+use crate::limiter::{limiter, shmlimit_limiter};
+use shmlimit::PauseRequest;
+use std::ffi::c_char;
+use std::time::Duration;
+
+/// How to pause a limiter. All zero but `size`: until shmlimit_resume(), without a reason.
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(non_camel_case_types)]
+pub struct shmlimit_pause_options {
+    /// sizeof(shmlimit_pause_options).
+    pub size: usize,
+    /// How long, in nanoseconds; 0 = until the limiter is resumed.
+    pub length_ns: u64,
+    /// Why, for people: one line of up to 64 bytes; NULL = no reason.
+    pub reason: *const c_char,
+}
+
+// SAFETY: a `usize` first; a number and a pointer: zeros are a value.
+unsafe impl Growing for shmlimit_pause_options {
+    const NAME: &'static str = "shmlimit_pause_options";
+    const FIRST: usize = 24;
+}
+
+/// Stops all calls for a while, in all processes that share the limiter. Calls that wait keep waiting, and new ones join
+/// them; calls that do not wait, and calls whose deadline ends before a known end of the pause, are refused with
+/// SHMLIMIT_REASON_PAUSED. The pause outlasts this process. A second pause replaces the first.
+///
+/// `options` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn shmlimit_pause(
+    limiter: *const shmlimit_limiter,
+    options: *const shmlimit_pause_options,
+) -> i32 {
+    call(|| {
+        let limiter = self::limiter(limiter)?;
+        let mut request = PauseRequest::new();
+        if let Some(options) = input::growing(options)? {
+            if options.length_ns > 0 {
+                request = request.lasting(Duration::from_nanos(options.length_ns));
+            }
+            if let Some(reason) = input::text_or_none("shmlimit_pause_options.reason", options.reason)? {
+                request = request.reason(reason);
+            }
+        }
+        limiter.pause(&request)?;
+        Ok(SHMLIMIT_OK)
+    })
+}
+
+/// Ends a pause: waiting calls go on in their turn. A limiter that is not paused stays as it is.
+///
+/// `was_paused` may be NULL; else it is 1 if a pause was ended, 0 if there was none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn shmlimit_resume(
+    limiter: *const shmlimit_limiter,
+    was_paused: *mut i32,
+) -> i32 {
+    call(|| {
+        let place = input::Slot::optional(was_paused, 0);
+        let ended = self::limiter(limiter)?.resume()?;
+        if let Some(place) = place {
+            place.write(i32::from(ended.is_some()));
+        }
+        Ok(SHMLIMIT_OK)
+    })
+}

@@ -1,0 +1,211 @@
+//! Pausing and resuming a limiter (R148).
+
+use super::Limiter;
+use super::events;
+use super::link::Link;
+use super::outcome::News;
+use crate::error::Error;
+use crate::kernel::decide;
+use crate::kernel::pause::{self, PAUSE_REASON_BYTES, Pause, Pausing};
+use crate::kernel::queue;
+use crate::kernel::scene::Scene;
+use crate::kernel::sheet::{Known, Recent, SheetView};
+use crate::kernel::{Nanos, Time, View};
+use crate::segment::layout::{slot, slot_base};
+use crate::segment::{Member, Tx, program_name};
+use std::time::Duration;
+
+/// How long to pause a limiter, and why. By default the pause lasts until the limiter is resumed, and has no reason.
+///
+/// ```
+/// # use shmlimit::PauseRequest;
+/// # use std::time::Duration;
+/// let maintenance = PauseRequest::new().lasting(Duration::from_secs(600)).reason("database migration");
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct PauseRequest {
+    length: Option<Duration>,
+    reason: String,
+}
+
+impl PauseRequest {
+    /// A pause until the limiter is resumed.
+    pub fn new() -> PauseRequest {
+        PauseRequest::default()
+    }
+
+    /// The pause ends by itself after this time.
+    #[must_use]
+    pub fn lasting(self, length: Duration) -> PauseRequest {
+        PauseRequest { length: Some(length), ..self }
+    }
+
+    /// Why, for people: up to 64 bytes of one line.
+    #[must_use]
+    pub fn reason(self, text: impl Into<String>) -> PauseRequest {
+        PauseRequest { reason: text.into(), ..self }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let problem = if self.length == Some(Duration::ZERO) {
+            "a pause must be longer than 0 s; without a length it lasts until the limiter is resumed"
+                .to_owned()
+        } else if self.reason.len() > PAUSE_REASON_BYTES {
+            format!(
+                "the reason is {} bytes long, {PAUSE_REASON_BYTES} are the most; shorten it",
+                self.reason.len()
+            )
+        } else if !pause::is_showable(&self.reason) {
+            "the reason has control characters; write it as one line of plain text".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(Error::BadValue { what: "pause", problem })
+    }
+}
+
+/// A pause at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PauseSnapshot {
+    /// How long it has lasted.
+    pub paused_for: Duration,
+    /// In how long it ends by itself; `None` if it lasts until the limiter is resumed.
+    pub ends_in: Option<Duration>,
+    /// Process id of the process that paused the limiter. It may have ended since.
+    pub pid: u32,
+    /// Its program name.
+    pub program: String,
+    /// Why, as the operator put it.
+    pub reason: Option<String>,
+}
+
+impl PauseSnapshot {
+    pub(super) fn of(pause: &Pause, now: Time) -> PauseSnapshot {
+        let duration = |nanos: Nanos| Duration::from_nanos(nanos.0);
+        PauseSnapshot {
+            paused_for: duration(now.since(pause.since)),
+            ends_in: pause.ends_at().map(|end| duration(end.since(now))),
+            pid: pause.pid as u32,
+            program: program_name(&pause.program),
+            reason: Some(pause.reason_text()).filter(|text| !text.is_empty()),
+        }
+    }
+
+    /// The pause in effect, if there is one.
+    pub(super) fn current<V: View>(v: &V, now: Time) -> Option<PauseSnapshot> {
+        pause::paused(v, now).map(|pause| PauseSnapshot::of(&pause, now))
+    }
+}
+
+/// What [`Limiter::pause`] did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Paused {
+    /// The pause now in effect.
+    pub pause: PauseSnapshot,
+    /// The pause that it replaced, if one was in effect.
+    pub replaced: Option<PauseSnapshot>,
+}
+
+impl Limiter {
+    /// Stops all calls for a while, for all processes that share the limiter (R148). Calls that wait keep waiting, and new
+    /// ones join them. [`try_acquire`](Self::try_acquire), and requests whose deadline ends before a known end of the
+    /// pause, are refused with [`Reason::Paused`](crate::Reason::Paused). Releases and outcomes are recorded as usual.
+    ///
+    /// The pause belongs to the limiter: it outlasts this process and, where the directory does, a reboot. A second pause
+    /// replaces the first.
+    ///
+    /// ```
+    /// # use shmlimit::{AcquireError, Limiter, PauseRequest, Policy, PolicyDraft, Reason, Request};
+    /// # use std::time::Duration;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(4), ..PolicyDraft::default() })?;
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+    /// limiter.pause(&PauseRequest::new().lasting(Duration::from_secs(600)).reason("database migration"))?;
+    /// match limiter.try_acquire(&Request::new()) {
+    ///     Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), Reason::Paused),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// limiter.resume()?;
+    /// assert!(limiter.try_acquire(&Request::new()).is_ok());
+    /// # Ok(()) }
+    /// ```
+    pub fn pause(&self, request: &PauseRequest) -> Result<Paused, Error> {
+        request.check()?;
+        self.follow(|link| link.pause(request))
+    }
+
+    /// Ends a pause: waiting calls go on in their turn. Returns the pause that it ended; `None` if the limiter was not
+    /// paused.
+    pub fn resume(&self) -> Result<Option<PauseSnapshot>, Error> {
+        self.follow(Link::resume)
+    }
+}
+
+impl Link {
+    fn pause(&self, request: &PauseRequest) -> Result<Paused, Error> {
+        let segment = &self.segment;
+        let deadline = segment.deadline();
+        let member = segment.member_within(&deadline)?;
+        let (paused, ring, hopeless, news, scene) = segment.transact(&member, &deadline, |tx, now| {
+            let known = Known::of(tx);
+            let (pid, program) = identity(tx, &member);
+            let length = request.length.map(|length| Nanos(super::nanos(length)));
+            let asked = Pausing { length, pid, program, reason: &request.reason };
+            let replaced = decide::pause(tx, &asked, now);
+            let now = now.max(tx.core().latest);
+            let pause = tx.pause();
+            // Wake the calls whose deadline ends before the pause does: they are refused (R132). The others wake when the
+            // pause ends. If that is earlier than the end of the previous pause, wake the first; it wakes the next.
+            let hopeless = pause.ends_at().map(|end| queue::giving_up_before(tx, end));
+            let ring = segment.after_change(tx, &member);
+            let paused = Paused {
+                pause: PauseSnapshot::of(&pause, now),
+                replaced: replaced.map(|before| PauseSnapshot::of(&before, now)),
+            };
+            let (news, scene) = (Recent::since(tx, known), Scene::of(tx, now));
+            segment.commit(tx).map(|()| (paused, ring, hopeless, news, scene))
+        })??;
+        if let Some(hopeless) = hopeless {
+            self.tell(&member, News::Some(hopeless), &deadline);
+        }
+        self.tell(&member, News::Ring(ring), &deadline);
+        events::news(self.name(), &news);
+        events::paused(self.name(), &paused.pause, &scene);
+        Ok(paused)
+    }
+
+    fn resume(&self) -> Result<Option<PauseSnapshot>, Error> {
+        let segment = &self.segment;
+        let deadline = segment.deadline();
+        let member = segment.member_within(&deadline)?;
+        let (ended, who, ring, news, scene) = segment.transact(&member, &deadline, |tx, now| {
+            let known = Known::of(tx);
+            // A pause that has expired ended by itself, not by this call.
+            decide::tick(tx, now);
+            let news = Recent::since(tx, known);
+            let ended = decide::resume(tx, now);
+            let now = now.max(tx.core().latest);
+            let ended = ended.map(|pause| PauseSnapshot::of(&pause, now));
+            let ring = segment.after_change(tx, &member);
+            let (who, scene) = (identity(tx, &member), Scene::of(tx, now));
+            segment.commit(tx).map(|()| (ended, who, ring, news, scene))
+        })??;
+        self.tell(&member, News::Ring(ring), &deadline);
+        events::news(self.name(), &news);
+        if let Some(ended) = &ended {
+            let (pid, program) = who;
+            events::resumed(self.name(), ended, Some((pid as u32, &program_name(&program))), &scene);
+        }
+        Ok(ended)
+    }
+}
+
+/// Process id and program name of this process, as its slot has them.
+fn identity(tx: &Tx<'_>, member: &Member) -> (u64, [u8; 16]) {
+    let base = slot_base(member.slot);
+    let program: [u64; 2] = tx.words().load_array(base + slot::PROGRAM);
+    (tx.load(base + slot::PID), bytemuck::cast(program))
+}

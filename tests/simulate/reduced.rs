@@ -1,0 +1,167 @@
+//! A capacity that a state reduced: what it does to the reserve and to large costs (R6, R54).
+
+use super::{SECOND, play, times};
+use serde_json::{Value, json};
+
+/// 10/s, burst 50, of which 40 are kept for high priorities.
+const RESERVE: &str = r#"
+    [[rules]]
+    name = "rps"
+    algorithm = "token_bucket"
+    limit = 10
+    period = "1s"
+    burst = 50
+    reserve = 40
+    [breaker]
+    kind = "fsm"
+"#;
+
+const E429: &str = r#"{"op":"record","status":429}"#;
+
+fn ask(t: u64, cost: u64, priority: &str) -> String {
+    format!("{{\"op\":\"acquire\",\"t\":{t},\"cost\":{cost},\"priority\":\"{priority}\"}}\n")
+}
+
+fn force(state: &str) -> String {
+    format!("{{\"op\":\"force\",\"state\":\"{state}\"}}\n")
+}
+
+fn answer(line: &Value) -> (bool, Value, Value, Value) {
+    (
+        line["allowed"].as_bool().unwrap(),
+        line["reason"].clone(),
+        line["retry_after_ns"].clone(),
+        line["remaining"].clone(),
+    )
+}
+
+fn granted(remaining: u64) -> (bool, Value, Value, Value) {
+    (true, Value::Null, json!(0), json!(remaining))
+}
+
+#[test]
+fn r54_the_reserve_is_reduced_with_the_capacity() {
+    // Throttle: 5/s, 25 of 50, and so 20 of the 40.
+    let script =
+        times(3, E429) + &ask(0, 1, "background") + &ask(0, 4, "background") + &ask(0, 1, "background");
+    let lines = play(RESERVE, &(script + &ask(0, 1, "user") + &ask(86_400 * SECOND, 1, "background")));
+    assert_eq!(lines[2]["state"], "throttle");
+    assert_eq!(answer(&lines[3]), granted(4));
+    assert_eq!(answer(&lines[4]), granted(0));
+    assert_eq!(answer(&lines[5]), (false, json!("rate"), json!(SECOND / 5), json!(0)));
+    assert_eq!(answer(&lines[6]), granted(19));
+    assert_eq!(answer(&lines[7]), granted(4), "a day later");
+}
+
+#[test]
+fn r54_probes_of_the_background_find_room_beside_the_reserve() {
+    // Half open: 3/s, 15 of 50, and so 12 of the 40. Of a capacity of 1 nothing is kept.
+    let lines = play(RESERVE, &(force("half_open") + &ask(0, 1, "background")));
+    assert_eq!(answer(&lines[1]), granted(2));
+    let slow = format!("{RESERVE}probe_rate = 0.1\n");
+    let lines = play(&slow, &(force("half_open") + &ask(0, 1, "background")));
+    assert_eq!(answer(&lines[1]), granted(0));
+    let all = RESERVE.replace("reserve = 40", "reserve = 50");
+    let script =
+        ask(0, 1, "background") + &force("throttle") + &ask(0, 1, "background") + &ask(0, 1, "background");
+    let lines = play(&all, &script);
+    assert_eq!(lines[0]["reason"], "cost_exceeds_limit", "all is kept, as configured");
+    assert_eq!(answer(&lines[2]), granted(0), "a reduced capacity leaves one unit at least");
+    assert_eq!(answer(&lines[3]), (false, json!("rate"), json!(SECOND / 5), json!(0)));
+}
+
+#[test]
+fn r62_the_reserve_grows_with_the_ramp() {
+    let ok = "{\"op\":\"record\",\"status\":200}";
+    let mut script = force("half_open") + &times(5, ok);
+    for step in 0..9_u64 {
+        script += &format!("{{\"op\":\"acquire\",\"cost\":0,\"t\":{}}}\n", (300 * step + 299) * SECOND);
+    }
+    let lines = play(RESERVE, &script);
+    let left: Vec<u64> = lines[6..].iter().map(|line| line["remaining"].as_u64().unwrap()).collect();
+    // 5/s and 25, then 1.1 times as much each: 27, 30, 33, 36, 40, 44, 48, 50, less four fifths of it.
+    assert_eq!(left, [5, 6, 6, 7, 8, 8, 9, 10, 10]);
+}
+
+#[test]
+fn r6_a_cost_above_the_reduced_capacity_goes_when_the_bucket_is_full() {
+    let script = force("throttle")
+        + &ask(0, 5, "user")
+        + &ask(0, 40, "user")
+        + &ask(SECOND - 1, 40, "user")
+        + &ask(SECOND, 40, "user")
+        + &ask(SECOND, 1, "user")
+        + &ask(4 * SECOND, 1, "user")
+        + &ask(4 * SECOND + SECOND / 5, 1, "user")
+        + &ask(5 * SECOND, 51, "user");
+    let lines = play(RESERVE, &script);
+    assert_eq!(answer(&lines[1]), granted(20));
+    assert_eq!(answer(&lines[2]), (false, json!("rate"), json!(SECOND), json!(20)));
+    assert_eq!(answer(&lines[3]), (false, json!("rate"), json!(1), json!(24)));
+    assert_eq!(answer(&lines[4]), granted(0), "25 - 40 is 15 below zero");
+    assert_eq!(answer(&lines[5]), (false, json!("rate"), json!(3 * SECOND + SECOND / 5), json!(0)));
+    assert_eq!(answer(&lines[6]), (false, json!("rate"), json!(SECOND / 5), json!(0)));
+    assert_eq!(answer(&lines[7]), granted(0));
+    assert_eq!(answer(&lines[8]), (false, json!("cost_exceeds_limit"), Value::Null, json!(4)));
+}
+
+#[test]
+fn r6_a_large_cost_of_the_background_goes_when_the_bucket_is_full() {
+    // Beside the whole reserve 10 fit; of 25, beside 20, only 5.
+    let script = force("throttle")
+        + &ask(0, 1, "user")
+        + &ask(0, 10, "background")
+        + &ask(SECOND / 5, 10, "background")
+        + &ask(SECOND / 5, 11, "background")
+        + &ask(SECOND / 5, 1, "background");
+    let lines = play(RESERVE, &script);
+    assert_eq!(answer(&lines[2]), (false, json!("rate"), json!(SECOND / 5), json!(4)));
+    assert_eq!(answer(&lines[3]), granted(0));
+    assert_eq!(lines[4]["reason"], "cost_exceeds_limit", "11 beside 40 never fit");
+    assert_eq!(
+        answer(&lines[5]),
+        (false, json!("rate"), json!(6 * SECOND / 5), json!(0)),
+        "15 left, 21 needed"
+    );
+}
+
+#[test]
+fn r6_debts_are_kept_when_the_state_changes_and_paid_back_by_a_cancel() {
+    let script = force("throttle")
+        + &ask(0, 50, "user")
+        + &force("normal")
+        + &ask(0, 1, "user")
+        + &ask(0, 1, "background");
+    let lines = play(RESERVE, &script);
+    assert_eq!(
+        answer(&lines[3]),
+        (false, json!("rate"), json!(26 * SECOND / 10), json!(0)),
+        "25 below zero, at 10/s"
+    );
+    assert_eq!(answer(&lines[4]), (false, json!("rate"), json!(66 * SECOND / 10), json!(0)));
+    let script = force("throttle")
+        + &ask(1, 50, "user")
+        + &format!("{{\"op\":\"cancel\",\"t\":{}}}\n", 6 * SECOND)
+        + &ask(6 * SECOND, 0, "user");
+    let lines = play(RESERVE, &script);
+    assert_eq!(answer(&lines[3]), granted(25), "a call that was never made leaves a full bucket");
+}
+
+#[test]
+fn r4_the_named_wait_of_a_large_cost_passes_in_every_state() {
+    for state in ["normal", "throttle", "half_open"] {
+        for cost in [16, 26, 48, 50] {
+            let before = force(state) + &ask(7, 3, "user") + "{\"op\":\"release\"}\n";
+            let lines = play(RESERVE, &(before.clone() + &ask(7, cost, "user")));
+            let wait = lines[3]["retry_after_ns"].as_u64().unwrap();
+            if wait == 0 {
+                assert!(state != "half_open" && cost < 48, "{state} {cost}");
+                continue;
+            }
+            let lines =
+                play(RESERVE, &(before + &ask(6 + wait, cost, "user") + &ask(7 + wait, cost, "user")));
+            let allowed = [&lines[3]["allowed"], &lines[4]["allowed"]];
+            assert_eq!(allowed, [&json!(false), &json!(true)], "{state} {cost}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Windows reported by headers: implausible resets, and windows in which nothing is left (R84 to R92, R142).
+
+use super::{MINUTE, SECOND, play};
+use serde_json::{Value, json};
+
+/// 2026-01-01T00:00:00Z, at the start of a day and so of all windows.
+const EPOCH: u64 = 1_767_225_600;
+
+fn config(parser: &str, windows: &[(&str, u64, &str, &str)]) -> String {
+    let mut text = format!("epoch_ns = {}\n[adaptive]\nparser = \"{parser}\"\n", EPOCH * SECOND);
+    for (name, limit, interval, kind) in windows {
+        text += &format!(
+            "[[adaptive.windows]]\nname = \"{name}\"\nlimit = {limit}\ninterval = \"{interval}\"\ntype = \"{kind}\"\n"
+        );
+    }
+    text
+}
+
+fn headers(t: u64, headers: &[(&str, &str)]) -> String {
+    format!("{}\n", json!({"op": "headers", "t": t, "headers": headers}))
+}
+
+fn ask(t: u64) -> String {
+    format!("{{\"op\":\"acquire\",\"t\":{t}}}\n")
+}
+
+fn clear(t: u64) -> String {
+    format!("{{\"op\":\"force\",\"state\":\"clear_gate\",\"t\":{t}}}\n")
+}
+
+/// Allowed, reason, rule, wait.
+fn answer(line: &Value) -> (bool, Option<&str>, Option<&str>, u64) {
+    (
+        line["allowed"].as_bool().unwrap(),
+        line["reason"].as_str(),
+        line["rule"].as_str(),
+        line["retry_after_ns"].as_u64().unwrap(),
+    )
+}
+
+const GRANTED: (bool, Option<&str>, Option<&str>, u64) = (true, None, None, 0);
+
+fn until(window: &str, wait: u64) -> (bool, Option<&str>, Option<&str>, u64) {
+    (false, Some("adaptive"), Some(window), wait)
+}
+
+#[test]
+fn r90_nothing_goes_before_the_reset_of_a_window_in_which_nothing_is_left() {
+    let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
+    let used = [("X-MBX-ORDER-COUNT-10S", "50")];
+    let script = ask(SECOND)
+        + &headers(3 * SECOND, &used)
+        + &ask(3 * SECOND)
+        + &ask(8 * SECOND)
+        + &ask(10 * SECOND - 1)
+        + &ask(10 * SECOND)
+        + &ask(10 * SECOND);
+    let lines = play(&orders, &script);
+    assert_eq!(answer(&lines[2]), until("ORDERS:10S", 7 * SECOND));
+    assert_eq!(answer(&lines[3]), until("ORDERS:10S", 2 * SECOND), "the last call was 7 s ago");
+    assert_eq!(answer(&lines[4]), until("ORDERS:10S", 1));
+    assert_eq!((answer(&lines[5]), answer(&lines[6])), (GRANTED, GRANTED), "unused after the reset (R91)");
+    // Without any call before, and for a long window.
+    let weight = config("binance", &[("REQUEST_WEIGHT:1M", 1200, "60s", "fixed")]);
+    let used = [("X-MBX-USED-WEIGHT-1M", "1300")];
+    let lines =
+        play(&weight, &(headers(10 * SECOND, &used) + &ask(10 * SECOND) + &ask(MINUTE - 1) + &ask(MINUTE)));
+    assert_eq!(answer(&lines[1]), until("REQUEST_WEIGHT:1M", 50 * SECOND));
+    assert_eq!((answer(&lines[2]), answer(&lines[3])), (until("REQUEST_WEIGHT:1M", 1), GRANTED));
+}
+
+#[test]
+fn r90_while_something_is_left_the_gap_counts_from_the_last_call() {
+    let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
+    let used = [("X-MBX-ORDER-COUNT-10S", "49")];
+    let lines =
+        play(&orders, &(ask(SECOND) + &headers(3 * SECOND, &used) + &ask(8 * SECOND - 1) + &ask(8 * SECOND)));
+    assert_eq!(answer(&lines[2]), until("ORDERS:10S", 1));
+    assert_eq!(answer(&lines[3]), GRANTED);
+    let sliding = config("upbit", &[("default:sec", 10, "1s", "sliding")]);
+    let none = [("Remaining-Req", "group=default; min=1; sec=0")];
+    let lines = play(&sliding, &(headers(0, &none) + &ask(0)));
+    assert_eq!(answer(&lines[1]), GRANTED, "a sliding window has no reset");
+}
+
+#[test]
+fn r88_of_several_exhausted_windows_the_latest_reset_holds() {
+    let both = config(
+        "binance",
+        &[
+            ("ORDERS:10S", 50, "10s", "fixed"),
+            ("ORDERS:1D", 1000, "1d", "fixed"),
+            ("REQUEST_WEIGHT:1M", 9, "60s", "fixed"),
+        ],
+    );
+    let used = [("X-MBX-ORDER-COUNT-10S", "50"), ("X-MBX-USED-WEIGHT-1M", "9")];
+    let script = headers(3 * SECOND, &used)
+        + &ask(4 * SECOND)
+        + &ask(59 * SECOND)
+        + &headers(59 * SECOND, &[("X-MBX-ORDER-COUNT-1D", "1000")])
+        + &ask(MINUTE)
+        + &ask(86_400 * SECOND);
+    let lines = play(&both, &script);
+    assert_eq!(answer(&lines[1]), until("REQUEST_WEIGHT:1M", 56 * SECOND));
+    assert_eq!(answer(&lines[2]), until("REQUEST_WEIGHT:1M", SECOND));
+    assert_eq!(answer(&lines[4]), until("ORDERS:1D", 86_340 * SECOND));
+    assert_eq!(answer(&lines[5]), GRANTED);
+}
+
+#[test]
+fn r142_an_absurd_reset_is_not_believed_whatever_its_unit() {
+    let window = config("xratelimit", &[("default", 100, "1h", "fixed")]);
+    let now = EPOCH + 600;
+    let resets = [
+        format!("{}", now * 1_000_000),            // microseconds
+        format!("{}", (now + 30) * 1_000_000_000), // nanoseconds: 19 digits, malformed
+        format!("{}", now * 100_000),
+        "999999999999999999".to_owned(),
+        "999999999".to_owned(),             // seconds from now: 31 years
+        format!("{}", (now + 3601) * 1000), // an hour and a second
+        format!("{}", now + 3601),
+        "3601".to_owned(),
+        "-5".to_owned(),
+        "soon".to_owned(),
+    ];
+    for reset in resets {
+        let said = [
+            ("X-RateLimit-Limit", "100"),
+            ("X-RateLimit-Remaining", "0"),
+            ("X-RateLimit-Reset", reset.as_str()),
+        ];
+        let script =
+            headers(600 * SECOND, &said) + &ask(600 * SECOND) + &ask(3600 * SECOND - 1) + &ask(3600 * SECOND);
+        let lines = play(&window, &script);
+        assert_eq!(lines[0]["windows"]["default"]["remaining"], 0, "{reset}: what remains still counts");
+        assert_eq!(answer(&lines[1]), until("default", 3000 * SECOND), "{reset}: the hour of the clock");
+        assert_eq!((answer(&lines[2]), answer(&lines[3])), (until("default", 1), GRANTED), "{reset}");
+    }
+    // A reset within the length of the window is believed.
+    for (reset, wait) in [
+        ("3600".to_owned(), 3600),
+        (format!("{}", now + 3600), 3600),
+        (format!("{}", (now + 3600) * 1000), 3600),
+        ("7".to_owned(), 7),
+    ] {
+        let said = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", reset.as_str())];
+        let lines = play(&window, &(headers(600 * SECOND, &said) + &ask(600 * SECOND)));
+        assert_eq!(answer(&lines[1]), until("default", wait * SECOND), "{reset}");
+    }
+    for past in ["0".to_owned(), format!("{}", now - 1)] {
+        let said = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", past.as_str())];
+        let lines = play(&window, &(headers(600 * SECOND, &said) + &ask(600 * SECOND)));
+        assert_eq!(answer(&lines[1]), GRANTED, "{past}: the window is over");
+    }
+}
+
+#[test]
+fn r142_no_family_of_headers_blocks_for_longer_than_its_window() {
+    let far = format!("{}", (EPOCH + 600) * 1_000_000);
+    type Case<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>);
+    let cases: [Case<'_>; 6] = [
+        ("ietf", "default", vec![("RateLimit-Remaining", "0"), ("RateLimit-Reset", &far)]),
+        ("ietf", "p", vec![("RateLimit", "\"p\";r=0;t=99999999999")]),
+        (
+            "github",
+            "core",
+            vec![("x-ratelimit-limit", "60"), ("x-ratelimit-used", "60"), ("x-ratelimit-reset", &far)],
+        ),
+        (
+            "openai",
+            "requests",
+            vec![("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-requests", "9999d")],
+        ),
+        (
+            "anthropic",
+            "tokens",
+            vec![
+                ("anthropic-ratelimit-tokens-remaining", "0"),
+                ("anthropic-ratelimit-tokens-reset", "9026-01-01T00:00:00Z"),
+            ],
+        ),
+        ("xratelimit", "default", vec![("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", &far)]),
+    ];
+    for (parser, name, said) in cases {
+        let window = config(parser, &[(name, 60, "1h", "fixed")]);
+        let lines = play(&window, &(headers(600 * SECOND, &said) + &ask(600 * SECOND) + &ask(3600 * SECOND)));
+        assert_eq!(answer(&lines[1]), until(name, 3000 * SECOND), "{parser}");
+        assert_eq!(answer(&lines[2]), GRANTED, "{parser}");
+    }
+}
+
+#[test]
+fn r142_good_headers_replace_an_absurd_one_and_what_followed_from_it() {
+    let window = config("xratelimit", &[("default", 100, "1h", "fixed")]);
+    let far = format!("{}", (EPOCH + 600) * 1_000_000);
+    let absurd = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", far.as_str())];
+    let good = [("X-RateLimit-Remaining", "80"), ("X-RateLimit-Reset", "1800")];
+    let script = ask(600 * SECOND)
+        + &headers(600 * SECOND, &absurd)
+        + &ask(601 * SECOND)
+        + &headers(602 * SECOND, &good)
+        + &ask(602 * SECOND);
+    let lines = play(&window, &script);
+    assert_eq!(answer(&lines[2]), until("default", 2999 * SECOND));
+    assert_eq!(lines[3]["interval_ns"], 0, "no ratchet holds an absurd value");
+    assert_eq!(answer(&lines[4]), GRANTED);
+    // One that does not say when the window starts anew.
+    let without = [("X-RateLimit-Remaining", "80")];
+    let script = ask(600 * SECOND)
+        + &headers(600 * SECOND, &absurd)
+        + &headers(602 * SECOND, &without)
+        + &ask(603 * SECOND);
+    let lines = play(&window, &script);
+    assert_eq!((&lines[2]["interval_ns"], answer(&lines[3])), (&json!(0), GRANTED));
+    // One that corrects the reset only.
+    let sooner = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "30")];
+    let script = ask(600 * SECOND)
+        + &headers(600 * SECOND, &absurd)
+        + &headers(602 * SECOND, &sooner)
+        + &ask(603 * SECOND)
+        + &ask(632 * SECOND);
+    let lines = play(&window, &script);
+    assert_eq!((answer(&lines[3]), answer(&lines[4])), (until("default", 29 * SECOND), GRANTED));
+    // A gap that a believable header asked for is still held by the ratchet (R89).
+    let tight = [("X-RateLimit-Remaining", "1"), ("X-RateLimit-Reset", "1000")];
+    let script = headers(600 * SECOND, &tight)
+        + &headers(
+            601 * SECOND,
+            &absurd.map(|(name, value)| (name, if value == "0" { "40" } else { value })),
+        )
+        + &headers(602 * SECOND, &good);
+    let lines = play(&window, &script);
+    assert_eq!(
+        [&lines[0]["interval_ns"], &lines[2]["interval_ns"]],
+        [&json!(1000 * SECOND), &json!(1000 * SECOND)]
+    );
+}
+
+#[test]
+fn r142_clear_gate_ends_what_headers_taught() {
+    let window = config("xratelimit", &[("default", 100, "1h", "fixed")]);
+    let none = [("X-RateLimit-Limit", "7"), ("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "3000")];
+    let script = ask(600 * SECOND)
+        + &headers(600 * SECOND, &none)
+        + &ask(601 * SECOND)
+        + &clear(602 * SECOND)
+        + &ask(602 * SECOND)
+        + &headers(602 * SECOND, &[])
+        + &headers(603 * SECOND, &none)
+        + &ask(603 * SECOND);
+    let lines = play(&window, &script);
+    assert_eq!(answer(&lines[2]), until("default", 2999 * SECOND));
+    assert_eq!(answer(&lines[4]), GRANTED);
+    assert_eq!(
+        (&lines[5]["interval_ns"], &lines[5]["bottleneck"], &lines[5]["windows"]["default"]),
+        (&json!(0), &Value::Null, &json!({"limit": 100, "remaining": 100, "usage": 0.0}))
+    );
+    assert_eq!(answer(&lines[7]), until("default", 3000 * SECOND), "new headers are heeded");
+}

@@ -1,0 +1,91 @@
+//! What messages advise, and how they are written.
+
+use crate::cli::Home;
+use serde_json::{Value, json};
+
+/// Lines of many processes do not mix if each message is one write. A pipe in packet mode keeps writes apart.
+#[cfg(target_os = "linux")]
+#[test]
+fn each_message_is_one_write() {
+    use nix::fcntl::OFlag;
+    use std::fs::File;
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+    let home = Home::new();
+    for arguments in [&["set", "no-such", "rate", "5/s"][..], &["init", "x", "--rate", "35"], &["acquire"]] {
+        let (from, to) = nix::unistd::pipe2(OFlag::O_DIRECT | OFlag::O_CLOEXEC).unwrap();
+        let mut tool = Command::new(crate::binary())
+            .args(arguments)
+            .env("SHMLIMIT_DIR", home.path())
+            .stdout(Stdio::null())
+            .stderr(to)
+            .spawn()
+            .unwrap();
+        tool.wait().unwrap();
+        let mut message = [0; 4096];
+        let mut from = File::from(from);
+        let length = from.read(&mut message).unwrap();
+        let message = String::from_utf8_lossy(&message[..length]).into_owned();
+        assert!(message.len() > 20 && message.ends_with('\n'), "{message:?}");
+        assert_eq!(from.read(&mut [0; 4096]).unwrap(), 0, "{arguments:?} wrote more after {message:?}");
+    }
+}
+
+#[test]
+fn a_limiter_without_a_breaker_is_to_be_paused_where_offline_is_refused() {
+    let home = Home::with(&["plain", "--rate", "100/s"]);
+    let dir = home.path().to_str().unwrap().to_owned();
+    for (arguments, advice) in [
+        (&["force", "plain", "offline"][..], "shmlimit pause plain"),
+        (
+            &["init", "new", "--rate", "1/s", "--offline"],
+            "shmlimit init new --rate 1/s\nthen: shmlimit pause new",
+        ),
+    ] {
+        let refused = home.tool(arguments);
+        refused.fails(2, &[advice]);
+        let at = |text: &str| refused.err.find(text).unwrap_or(usize::MAX);
+        assert!(at("shmlimit pause") < at("[breaker]"), "{}", refused.err);
+    }
+    // With a directory that was typed, as with all other verbs.
+    let refused = home.tool(&["--dir", &dir, "force", "plain", "offline"]);
+    refused.fails(2, &[&format!("shmlimit --dir {dir} pause plain")]);
+    home.tool(&["force", "plain", "normal"]).fails(2, &["[breaker]"]);
+}
+
+/// docs/json.md: null = nobody knows.
+#[test]
+fn no_time_is_given_where_nobody_knows_it() {
+    let refused = |home: &Home, name: &str| -> Value {
+        let answer = home.tool(&["acquire", name, "--now", "--json"]);
+        assert_eq!(answer.code, 75, "{}", answer.err);
+        serde_json::from_str(&answer.out).unwrap()
+    };
+    let home = Home::with(&["plain", "--rate", "100/s"]);
+    home.tool(&["pause", "plain"]).succeeds();
+    let line = refused(&home, "plain");
+    assert_eq!((&line["reason"], &line["ready_after_ns"]), (&json!("paused"), &Value::Null));
+    home.tool(&["pause", "plain", "--for", "1h"]).succeeds();
+    assert!(refused(&home, "plain")["ready_after_ns"].as_u64().unwrap() > 3_000_000_000_000);
+    home.tool(&["init", "one", "--concurrency", "1"]).succeeds();
+    let limiter = crate::queue::open(&home, "one");
+    let _permit = limiter.try_acquire(&shmlimit::Request::new()).unwrap();
+    let line = refused(&home, "one");
+    assert_eq!((&line["reason"], &line["ready_after_ns"]), (&json!("concurrency"), &Value::Null));
+}
+
+/// What is suggested works when it is pasted, and keeps what else the limiter has.
+#[test]
+fn a_burst_for_a_rule_that_has_none_is_had_from_a_new_limiter() {
+    let home = Home::with(&["b", "--rate", "5/h", "--concurrency", "2"]);
+    for key in ["burst", "rules.sliding_log.burst", "rules.0.burst"] {
+        let refused = home.tool(&["set", "b", key, "4"]);
+        refused.fails(
+            2,
+            &["sliding_log", "no burst", "shmlimit init b --rate 5/h --burst 4 --concurrency 2 --replace"],
+        );
+        assert!(!refused.err.contains("did you mean"), "{}", refused.err);
+    }
+    home.tool(&["init", "b", "--rate", "5/h", "--burst", "4", "--concurrency", "2", "--replace"]).succeeds();
+    home.tool(&["set", "b", "burst", "5"]).fails(2, &["did you mean \"rules.token_bucket.burst\"?"]);
+}
