@@ -160,7 +160,7 @@ pub const COUNTED_EPOCH: usize = LATEST_TIME + 2;
 pub const WALL_SET_AT: usize = LATEST_TIME + 3;
 /// What the wall clock showed more than the limiter's when that was noted; zero if it was not.
 pub const WALL_OFFSET: usize = LATEST_TIME + 4;
-/// Whether the machine was off for a time that is not known.
+/// Limiter time at which the machine came back after it was off for a time that is not known; zero if that is known.
 pub const OFF_UNKNOWN: usize = LATEST_TIME + 5;
 /// What each rule had counted when [`OFF_UNKNOWN`] was set: pairs (end of the window, count).
 pub const COUNTED: usize = LATEST_TIME + 8;

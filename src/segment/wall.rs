@@ -16,7 +16,7 @@ use super::journal::Transaction;
 use super::layout::{self, UNSET_BEFORE};
 use super::lock::Os;
 use crate::kernel::decide;
-use crate::kernel::rule::Counted;
+use crate::kernel::rule::{Absence, Counted};
 use crate::kernel::state::View;
 use crate::kernel::time::{Nanos, Time};
 
@@ -41,7 +41,7 @@ pub fn rebase<O: Os>(tx: &mut Transaction<'_, O>, boot: [u64; 2], raw_now: u64, 
     tx.write(layout::CLOCK_OFFSET, now.wrapping_sub(raw_now));
     tx.write_array(layout::BOOT, boot);
     if off.is_none() && tx.load(layout::OFF_UNKNOWN) == 0 {
-        tx.write(layout::OFF_UNKNOWN, 1);
+        tx.write(layout::OFF_UNKNOWN, now.max(1));
         let epoch = epoch(tx);
         tx.write(layout::COUNTED_EPOCH, epoch);
         for (i, counted) in decide::counted(tx, Time(now)).into_iter().enumerate() {
@@ -76,7 +76,8 @@ pub fn follow_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64)
 
 /// [`follow_wall`], and a fresh anchor in any case. Windows catch up if the clock tells now how long the machine was off.
 pub fn settle_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
-    let unknown = tx.load(layout::OFF_UNKNOWN) != 0;
+    let ended = Time(tx.load(layout::OFF_UNKNOWN));
+    let unknown = ended != Time::ZERO;
     let off = match tx.load(layout::LATEST_TIME) {
         _ if !unknown => None,
         // All that was counted was counted before the clock was set for the first time.
@@ -92,7 +93,7 @@ pub fn settle_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64)
     });
     // The clock is believed from here on, also about the boundary that it says was the latest.
     tx.write(layout::WALL_SET_AT, 0);
-    decide::catch_up(tx, Nanos(off), &before, now);
+    decide::catch_up(tx, Absence { ended, length: Nanos(off) }, &before, now);
     tx.write(layout::OFF_UNKNOWN, 0);
 }
 

@@ -69,8 +69,9 @@ impl Pace {
             at: now,
             absurd: reset_after != believed,
         });
-        // R142: a good one replaces all that followed from an absurd one.
-        if believed.is_some() && self.absurd && self.bottleneck == Some(window as u8) {
+        // R142: a good header replaces all that followed from an absurd one. A header without a reset is good, too.
+        let good = reset_after == believed;
+        if good && self.absurd && self.bottleneck == Some(window as u8) {
             (self.interval, self.tightened_at, self.bottleneck, self.absurd) = (0, 0, None, false);
         }
     }

@@ -5,11 +5,11 @@ use crate::kernel::breaker;
 use crate::kernel::pause;
 use crate::kernel::policy::Policy;
 use crate::kernel::queue;
-use crate::kernel::rule::{self, At, Counted};
+use crate::kernel::rule::{self, Absence, At, Counted};
 use crate::kernel::sheet::{SHEET_HEAD_WORDS, SheetView};
 use crate::kernel::state::{Core, Memory, RuleState, View};
 use crate::kernel::terms::Terms;
-use crate::kernel::time::{Nanos, Time};
+use crate::kernel::time::Time;
 
 /// Starts over after the state was lost: no permit out, every rule *empty*, so that nothing is granted twice; the
 /// breaker as if new. A pause stays (R148). The permits of the participants are the caller's to clear. Whoever waits will find its entry gone,
@@ -93,14 +93,13 @@ pub fn counted<V: View>(v: &V, now: Time) -> [Counted; MAX_RULES] {
     })
 }
 
-/// Windows of the calendar learn that the machine was off for `off`, which the limiter's clock did not count; `before` is
-/// what they had counted when the machine came back.
+/// Windows of the calendar learn that the machine was off; `before` is what they had counted when the machine came back.
 #[cold]
-pub fn catch_up<M: Memory>(m: &mut M, off: Nanos, before: &[Counted; MAX_RULES], now: Time) {
+pub fn catch_up<M: Memory>(m: &mut M, absence: Absence, before: &[Counted; MAX_RULES], now: Time) {
     let core = m.core();
     let now = now.max(core.latest);
     m.set_core(Core { latest: now, ..core });
     for (i, before) in before.iter().enumerate().take(m.general().rules) {
-        rule::catch_up(m, &At::of(m, i, now), off, *before);
+        rule::catch_up(m, &At::of(m, i, now), absence, *before);
     }
 }

@@ -139,10 +139,21 @@ pub fn counted<V: View>(v: &V, at: &At) -> Counted {
         .map_or(Counted::default(), |i| Counted { until: Time(words[i]), count: words[i + 1] })
 }
 
-/// Time has passed that the limiter's clock does not know of: the machine was off for `off`, and its wall clock said so
-/// only later. `before` is what was counted when the machine came back. What was counted since then belongs to the window
-/// that is found now, because it is not known in which it was used.
-pub fn catch_up<M: Memory>(m: &mut M, at: &At, off: Nanos, before: Counted) {
+/// A time that the machine was off and that the limiter's clock did not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Absence {
+    /// When the machine came back, on the limiter's clock.
+    pub ended: Time,
+    /// How long the machine was off.
+    pub length: Nanos,
+}
+
+/// Time has passed that the limiter's clock does not know of: the machine was off, and its wall clock said so only later.
+/// `before` is what was counted when the machine came back. What was counted since then belongs to the window that is found
+/// now, because it is not known in which it was used. So does all that was counted, if that window began before the machine
+/// went off: a window that had lasted too long contains calls of the next one.
+pub fn catch_up<M: Memory>(m: &mut M, at: &At, absence: Absence, before: Counted) {
+    let off = absence.length;
     let Some(i) = place(at.terms.kind()) else { return };
     let RuleState(mut words) = m.rule(at.rule);
     let (until, count) = (Time(words[i]), words[i + 1]);
@@ -154,10 +165,14 @@ pub fn catch_up<M: Memory>(m: &mut M, at: &At, off: Nanos, before: Counted) {
         words[i] = Calendar::fresh(m, at).until.0;
         return m.set_rule(at.rule, RuleState(words));
     }
-    let old = before.count.min(count);
-    let calendar = Calendar::at_its_end(m, until, at.terms.period().0, at.now, off);
+    let period = at.terms.period();
+    let calendar = Calendar::at_its_end(m, until, period.0, at.now, off);
     words[i] = until.0.saturating_sub(off.0).max(1);
     if !matches!(calendar.step, Step::Same | Step::Closed) {
+        // Either may lie before the limiter's clock began.
+        let [began, went_off] = [(calendar.until, period), (absence.ended, off)]
+            .map(|(end, length)| i128::from(end.0) - i128::from(length.0));
+        let old = if began < went_off { 0 } else { before.count.min(count) };
         (words[i], words[i + 1]) = (calendar.until.0, count - old);
         if at.terms.kind() == Some(Kind::Counter) {
             words[2] = if calendar.step == Step::Next { old } else { 0 };

@@ -11,7 +11,7 @@ mod ring;
 mod window;
 
 pub use bucket::Bucket;
-pub use calendar::{Counted, catch_up, counted};
+pub use calendar::{Absence, Counted, catch_up, counted};
 pub use counter::SlidingCounter;
 pub use log::SlidingLog;
 pub use passes::Passes;

@@ -205,6 +205,26 @@ fn r134_calls_made_after_a_boot_without_a_clock_count_in_the_day_that_is_found()
     assert_eq!(machine.take(20), 3, "two of today's were used before the clock was set");
 }
 
+/// The clock is put right just after midnight, so the day before goes on. Then the machine boots without a clock.
+#[test]
+fn r134_calls_that_a_day_that_lasted_too_long_contains_count_in_the_next() {
+    for algorithm in CALENDARS {
+        let mut machine = Machine::new(algorithm, NOON, 0);
+        machine.take(1);
+        machine.set(0);
+        machine.reboot(12 * HOUR, NOON + 12 * HOUR + 1_000_000_000);
+        machine.take(1);
+        machine.reboot(0, 0);
+        machine.set(machine.truth);
+        machine.take(20);
+        assert!(
+            machine.busiest_day() <= LIMIT as usize + paced(algorithm),
+            "{algorithm:?}: {:?}",
+            machine.granted
+        );
+    }
+}
+
 #[test]
 fn r134_no_wall_clock_forth_and_back_refills_a_window() {
     for algorithm in CALENDARS {
