@@ -165,3 +165,25 @@ fn r4_the_named_wait_of_a_large_cost_passes_in_every_state() {
         }
     }
 }
+
+/// A ramp step raises capacity and reserve, so a call that needs one of them waits for longer than the rate before it says.
+#[test]
+fn r4_a_wait_that_a_ramp_step_interrupts_is_neither_too_short_nor_too_long() {
+    let ok = "{\"op\":\"record\",\"status\":200}";
+    // 5/s, 25 of 50 with 20 kept, and from 300 s on 5.5/s, 27 with 21 kept. At 300 s there are 20.5, or 24.5.
+    for (taken_at, cost, priority, ready) in [
+        (295_900_000_000, 1, "background", 300 * SECOND + 1_500_000_000 * 10 / 55 + 1),
+        (295_100_000_000, 40, "user", 300 * SECOND + 2_500_000_000 * 10 / 55 + 1),
+    ] {
+        let script = force("half_open")
+            + &times(5, ok)
+            + &ask(taken_at, 25, "user")
+            + &ask(taken_at, cost, priority)
+            + &ask(ready - 1, cost, priority)
+            + &ask(ready, cost, priority);
+        let lines = play(RESERVE, &script);
+        assert_eq!(lines[6]["allowed"], true);
+        assert_eq!(lines[7]["retry_after_ns"], ready - taken_at, "{priority}");
+        assert_eq!([&lines[8]["allowed"], &lines[9]["allowed"]], [false, true], "{priority}");
+    }
+}

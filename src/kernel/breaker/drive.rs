@@ -6,12 +6,9 @@
 
 use super::State;
 use crate::kernel::MAX_RULES;
-use crate::kernel::growth::{exponent, grown};
-use crate::kernel::policy::{
-    Algorithm, Breaker, BreakerKind, FirstRule, LEAST_RAMP_FACTOR, PerSecond, Policy, PolicyWords,
-};
+use crate::kernel::policy::{Algorithm, Breaker, BreakerKind, FirstRule, PerSecond, Policy, PolicyWords};
 use crate::kernel::rule::{self, At};
-use crate::kernel::sheet::{Health, RAMPING, SheetMemory, SheetView};
+use crate::kernel::sheet::{Health, SheetMemory, SheetView};
 use crate::kernel::state::{General, Held, Memory, View};
 use crate::kernel::terms::{TERMS_WORDS, Terms};
 use crate::kernel::time::{Nanos, Time};
@@ -147,7 +144,7 @@ pub(super) fn concurrency<W: PolicyWords>(words: &W, state: State) -> Option<u32
 }
 
 /// The terms of the first rule at a rate (0 = the full one), if a breaker drives it.
-fn first_terms<W: PolicyWords>(words: &W, rate: PerSecond) -> Option<Terms> {
+pub(super) fn first_terms<W: PolicyWords>(words: &W, rate: PerSecond) -> Option<Terms> {
     let breaker = words.breaker_policy();
     let first = words.first_rule().filter(|first| first.algorithm == Algorithm::TokenBucket)?;
     if breaker.kind() != BreakerKind::Fsm {
@@ -170,7 +167,7 @@ pub(super) fn put_in_force<M: Memory>(m: &mut M, health: &Health, at: Time) {
 
 /// Puts a rate in force after the other, each from its time on: tokens are what they would be if each had been put in
 /// force when it was due. Stored once, because a transaction has room for so many changes only.
-fn put_rates_in_force<M: Memory>(m: &mut M, rates: impl IntoIterator<Item = (PerSecond, Time)>) {
+pub(super) fn put_rates_in_force<M: Memory>(m: &mut M, rates: impl IntoIterator<Item = (PerSecond, Time)>) {
     let (latest, before) = (m.core().latest, m.terms(0));
     let (mut terms, mut state) = (before, m.rule(0));
     let mut last = Time::ZERO;
@@ -208,46 +205,6 @@ fn permits<W: PolicyWords>(words: &W, health: &Health, general: General) -> Gene
         concurrency_background: general.concurrency_background.map(|most| most.saturating_add(background)),
         ..general
     }
-}
-
-/// The rate that Normal begins with after probes succeeded: that of Throttle, if it is less than all (R62).
-pub(super) fn ramp_start<W: PolicyWords>(words: &W) -> Option<PerSecond> {
-    Some(throttle_rate(words)).filter(|start| *start < base_rate(words))
-}
-
-/// All steps up that are due. Each rate is computed from the number of steps since the ramp began, and rounded once.
-pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, now: Time) {
-    // What a policy allows at least; a damaged word must not make a million steps of it.
-    let factor = breaker.ramp_factor.max(LEAST_RAMP_FACTOR);
-    let every = Nanos(breaker.ramp_every.0.max(1));
-    let base = base_rate(m);
-    let (mut rate, mut due) = (rate(m, health), health.until);
-    let mut start = m.ramp_from();
-    let mut step = exponent(start.0, factor, rate.0).unwrap_or_else(|| {
-        // Another factor since the last step: it goes on from here.
-        start = rate;
-        m.set_ramp_from(rate);
-        0
-    });
-    let mut steps = std::iter::from_fn(|| {
-        if due > now || rate >= base {
-            return None;
-        }
-        step = step.saturating_add(1);
-        let next = PerSecond(grown(start.0, factor, step, base.0));
-        // One that does not rise would never end.
-        rate = next.max(PerSecond(rate.0.saturating_add(1))).min(base);
-        let at = due;
-        due = due.plus(every);
-        Some((if rate == base { PerSecond(0) } else { rate }, at))
-    });
-    put_rates_in_force(m, steps.by_ref());
-    // Where no rule is driven, the rate rises all the same.
-    steps.for_each(drop);
-    let done = rate >= base;
-    health.flag(RAMPING, !done);
-    health.rate = if done { PerSecond(0) } else { rate };
-    health.until = if done { Time::ZERO } else { due };
 }
 
 /// Writes off probes that have not reported back in time, so that others can be sent (R133).

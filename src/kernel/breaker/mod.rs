@@ -18,10 +18,12 @@ mod consecutive;
 mod drive;
 mod fsm;
 mod operator;
+mod ramp;
 
 pub use drive::{HOT_WORDS, hot_words, is_in_force, terms_range};
 pub(super) use drive::{came_back, install};
 pub use operator::{Force, clear_gate, force};
+pub(super) use ramp::admitted_at;
 
 use super::ask::Reason;
 use super::outcome::{self, Class, Report};
@@ -202,7 +204,7 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
     // Each round leaves a state, or raises the rate as far as it is due; both come to an end.
     while let Some(at) = due(&health, &breaker).filter(|due| *due <= now) {
         match health.state() {
-            State::Normal => drive::ramp(m, &mut health, &breaker, now),
+            State::Normal => ramp::ramp(m, &mut health, &breaker, now),
             State::CacheOnly => {
                 enter(m, &mut health, State::Sleep, Cause::AutoRecover, at);
                 health.flag(ATTEMPT, true);
@@ -265,7 +267,7 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
         State::Normal => {
             (health.sleeps, health.failures) = (0, 0);
             let by_probes = breaker.kind() == BreakerKind::Fsm && cause == Cause::ProbeOk;
-            let start = drive::ramp_start(m).filter(|_| by_probes);
+            let start = ramp::ramp_start(m).filter(|_| by_probes);
             health.rate = start.unwrap_or_default();
             if let Some(start) = start {
                 m.set_ramp_from(start);

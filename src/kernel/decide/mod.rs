@@ -291,6 +291,9 @@ fn charge_rules<M: Memory>(
 fn until<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> Time {
     match rule::earliest(v, at, state, cost, leave_reserve) {
         When::Now => at.now,
+        When::At(time) if at.rule == 0 && time >= v.attention() => {
+            breaker::admitted_at(v, at.now, state, (cost, leave_reserve), time)
+        }
         When::At(time) => time,
         When::Never => NEVER,
     }
@@ -342,9 +345,9 @@ pub fn judge_one<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
         return None;
     }
     let until = match Bucket::earliest(v, &at, state, 1, background) {
-        When::At(time) => time,
+        When::At(time) if time < v.attention() => time,
         When::Now if !free => now,
-        When::Now | When::Never => return None,
+        _ => return None,
     };
     // What `Wait::refusal` says if nothing else is in the way.
     let (reason, rule, retry_at) =
