@@ -339,13 +339,13 @@ pub fn judge_one<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
     let core = v.core();
     let now = now.max(core.latest);
     let free = permit_free(&general, &core, background);
-    let (state, at) = (v.rule(0), At::of(v, 0, now));
+    let (state, at, attention) = (v.rule(0), At::of(v, 0, now), v.attention());
     // A constant cost: a multiplication that is not needed would take all registers.
-    if now >= v.attention() || !at.terms.is_plain_bucket() || ask.cost[at.terms.unit()] != 1 {
+    if now >= attention || !at.terms.is_plain_bucket() || ask.cost[at.terms.unit()] != 1 {
         return None;
     }
     let until = match Bucket::earliest(v, &at, state, 1, background) {
-        When::At(time) if time < v.attention() => time,
+        When::At(time) if time < attention => time,
         When::Now if !free => now,
         _ => return None,
     };
