@@ -1,6 +1,6 @@
 //! A policy in words: the keys and values a person would write.
 
-use crate::kernel::policy::BreakerKind;
+use crate::kernel::policy::{BreakerKind, PerSecond};
 use crate::kernel::{Algorithm, BurstMode, Nanos, Policy};
 use crate::quantity;
 use crate::settings::Settings;
@@ -61,15 +61,10 @@ fn compare(
 /// ```
 pub fn most_per_period(policy: &Policy, i: usize) -> Option<u64> {
     let rule = policy.rules().get(i)?;
-    let breaker = policy.breaker();
-    let driven = i == 0
-        && rule.algorithm == Algorithm::TokenBucket
-        && breaker.kind() == BreakerKind::Fsm
-        && breaker.rate_base.0 > 0;
-    let refilled = match driven {
+    let refilled = match rate_base(policy, i) {
         // A rate is in billionths a second.
-        true => u128::from(breaker.rate_base.0) * u128::from(rule.period.0) / 1_000_000_000_000_000_000,
-        false => u128::from(rule.limit),
+        Some(rate) => u128::from(rate.0) * u128::from(rule.period.0) / 1_000_000_000_000_000_000,
+        None => u128::from(rule.limit),
     };
     let (limit, burst) = (u128::from(rule.limit), u128::from(rule.burst));
     let most = match rule.algorithm {
@@ -79,6 +74,18 @@ pub fn most_per_period(policy: &Policy, i: usize) -> Option<u64> {
         _ => burst + refilled,
     };
     Some(u64::try_from(most).unwrap_or(u64::MAX))
+}
+
+/// The rate that `breaker.rate_base` gives a rule in place of its own, if it does.
+fn rate_base(policy: &Policy, i: usize) -> Option<PerSecond> {
+    let (rule, breaker) = (policy.rules().get(i)?, policy.breaker());
+    let driven = i == 0 && rule.algorithm == Algorithm::TokenBucket && breaker.kind() == BreakerKind::Fsm;
+    Some(breaker.rate_base).filter(|rate| driven && rate.0 > 0)
+}
+
+/// The same as people write it: `5/s`.
+pub fn own_rate_of_breaker(policy: &Policy, i: usize) -> Option<String> {
+    rate_base(policy, i).map(|rate| format!("{}/s", quantity::written(rate.0, 9)))
 }
 
 /// A part of the whole as people write it, exactly, from millionths.

@@ -58,6 +58,12 @@ pub fn update(policy: &Policy, overrides: &Overrides) -> Result<Policy, ConfigEr
     {
         return Err(no_burst(policy, 0, "--burst", Some(burst)));
     }
+    if let (Overrides { algorithm: Some(algorithm), .. }, [rule]) = (named, policy.rules())
+        && algorithm != rule.algorithm
+    {
+        // What another algorithm has counted says nothing to this one, so it would start used up.
+        return Err(ConfigError::NotHot { key: "--algorithm".to_owned() });
+    }
     if let Overrides { rate: Some(rate), burst: None, algorithm: None, .. } = named
         && !policy.rules().is_empty()
     {
@@ -137,8 +143,8 @@ fn set_rate(
     let rule = &mut settings.rules[i];
     if rule.algorithm == Algorithm::SlidingLog && limit > MAX_LOG {
         let problem = format!(
-            "a sliding_log counts at most {MAX_LOG} per period, and the algorithm cannot be changed in a limiter that is in \
-             use"
+            "a sliding_log counts at most {MAX_LOG} per period; start it afresh with another algorithm: shmlimit init NAME \
+             --rate {value} --replace"
         );
         return Err(bad_rate(value, problem));
     }

@@ -189,8 +189,9 @@ impl Builder {
         let Some(make) = make else { return self.open_existing_now() };
         let (name, directory) = self.place(true)?;
         let mut used_up = false;
-        let make = Some(self.patched(&make)?);
-        let segment = settle_noting(&directory, &name, self.bounds, make, &mut used_up)?;
+        // Variables that do not fit are an error before anything is made. What they change is told as a change, below.
+        self.patched(&make)?;
+        let segment = settle_noting(&directory, &name, self.bounds, Some(make), &mut used_up)?;
         if let Some(wanted) = wanted {
             let (there, wanted) = (self.patched(&segment.policy()?)?, self.patched(&wanted)?);
             if there != wanted {

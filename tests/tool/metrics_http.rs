@@ -178,6 +178,11 @@ fn requests_for_other_hosts_are_not_answered() {
     for nonsense in ["a b", "<x>", ""] {
         assert!(ask(&server, nonsense).0.starts_with("HTTP/1.1 400"), "{nonsense}");
     }
+    for name in ["Host ", " Host", "Host\t"] {
+        let blank =
+            server.send(format!("GET /metrics HTTP/1.1\r\n{name}: evil.example\r\n\r\n").as_bytes()).0;
+        assert!(blank.starts_with("HTTP/1.1 400"), "{name:?}: {blank}");
+    }
     let none = server.send(b"GET /metrics HTTP/1.0\r\n\r\n").0;
     assert!(none.starts_with("HTTP/1.1 200"), "no browser sends none: {none}");
     assert!(ask(&Server::start(&home, &["--allow-host", "*"]), "evil.example").0.starts_with("HTTP/1.1 200"));

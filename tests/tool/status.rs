@@ -279,3 +279,18 @@ fn on_a_terminal_it_is_drawn_in_place_fits_any_window_and_leaves_it_clean() {
     window.line("clear; bash -c 'shmlimit status --watch & sleep 0.2; kill -TERM $!; wait $!; echo code=$?'");
     window.until("code=143");
 }
+
+#[test]
+fn a_rate_that_the_breaker_sets_is_shown_in_place_of_the_rules_own() {
+    let home = Home::with(&["tmdb"]);
+    home.tool(&["set", "tmdb", "breaker.rate_base", "5"]).succeeds();
+    let shown = home.tool(&["status", "tmdb"]);
+    assert!(
+        shown.succeeds().contains("5/s by breaker.rate_base") && !shown.out.contains("35 per 1s"),
+        "{}",
+        shown.out
+    );
+    let there = home.tool(&["init", "tmdb"]);
+    let expected = "at most 40 in any second (token_bucket: 5/s by breaker.rate_base, and a burst of 35)";
+    assert!(there.succeeds().contains(expected), "{}", there.out);
+}

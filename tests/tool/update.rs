@@ -91,3 +91,38 @@ fn r144_an_update_gives_a_limiter_without_rules_its_first_one_or_says_why_not() 
     log.tool(&["init", "x", "--burst", "3", "--update"]).fails(2, &["burst"]);
     assert_eq!(log.status("x")["rules"][0]["limit"], 5);
 }
+
+#[test]
+fn r144_flags_ask_for_what_they_name_however_often() {
+    let home = Home::with(&["x", "--rate", "5/h", "--concurrency", "2"]);
+    for same in [&["--rate", "5/h"][..], &["--concurrency", "2"], &["--concurrency", "2", "--rate", "5/h"]] {
+        let again = home.tool(&[&["init", "x"], same].concat());
+        assert!(again.succeeds().contains("there already"), "{}", again.out);
+    }
+    home.tool(&["init", "x", "--rate", "6/h"]).fails(2, &["rules.0.limit: 5 there, 6 asked for", "--update"]);
+    home.tool(&["init", "x", "--rate", "6/h", "--update"]).succeeds();
+    assert!(home.tool(&["init", "x", "--rate", "6/h"]).succeeds().contains("there already"));
+    assert_eq!(home.status("x")["concurrency"], 2);
+}
+
+#[test]
+fn r144_no_flag_changes_the_algorithm_of_a_limiter_in_use() {
+    let home = Home::with(&["x", "--rate", "1000/day"]);
+    home.tool(&["acquire", "x"]).succeeds();
+    home.tool(&["init", "x", "--algorithm", "fixed_window", "--update"])
+        .fails(2, &["--algorithm: cannot be changed in a limiter that is in use", "--replace"]);
+    assert_eq!(home.status("x")["rules"][0]["remaining"], 999);
+    home.tool(&["init", "x", "--algorithm", "sliding_log", "--update"]).succeeds();
+}
+
+#[test]
+fn r110_a_file_with_another_algorithm_is_told_what_that_costs() {
+    let home = Home::with(&["x", "--rate", "1000/day"]);
+    let file = home.path().join("x.toml");
+    let rule = "[[rules]]\nname = 'sliding_log'\nalgorithm = 'fixed_window'\nlimit = 1000\nperiod = '1d'\n";
+    std::fs::write(&file, rule).unwrap();
+    let updated = home.tool(&["init", "x", "--config", file.to_str().unwrap(), "--update"]);
+    updated.succeeds();
+    assert!(updated.err.contains("counts as used; it has room again in 1d"), "{}", updated.err);
+    home.tool(&["acquire", "x", "--now"]).fails(75, &["try again in"]);
+}

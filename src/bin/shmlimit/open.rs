@@ -4,7 +4,8 @@ use crate::args::{Asking, Place};
 use crate::failure::Failure;
 use crate::{output, platform};
 use shmlimit::config::nearest;
-use shmlimit::{Builder, Error, Limiter, Listing, Request, presets};
+use shmlimit::environment::Change;
+use shmlimit::{Builder, Error, Limiter, Listing, Request, paths, presets};
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -70,6 +71,11 @@ pub fn existing(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
     if_there(builder(place, name).operator())
 }
 
+/// The same, whatever the environment says: what was typed goes before it.
+pub fn existing_as_it_is(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
+    if_there(builder(place, name).operator().ignore_environment())
+}
+
 /// Opens a limiter to look at it, if it is there. Looking changes nothing, whatever the environment
 /// says and however long it goes on.
 pub fn to_look(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
@@ -106,6 +112,7 @@ pub fn unknown(place: &Place, name: &str) -> Failure {
             "no limiter {name:?} yet{at}; it is a preset, made at first use: shmlimit run {name} -- echo hello"
         ));
     }
+    note(elsewhere(place, &directory).as_deref());
     let near = nearest(name, names.iter().map(String::as_str).chain(presets::NAMES));
     let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let make = match name.starts_with('-') {
@@ -115,6 +122,17 @@ pub fn unknown(place: &Place, name: &str) -> Failure {
     Failure::Usage(format!(
         "no limiter {name:?}{at}, and no preset of that name{meant}\nmake it with: {make}"
     ))
+}
+
+/// Limiters in a default directory that is not the one in use, in words. A default depends on which directories there are,
+/// so a directory that appears later hides those limiters.
+pub fn elsewhere(place: &Place, in_use: &Path) -> Option<String> {
+    let places = paths::places(place.dir.as_deref());
+    let others = places.iter().filter(|place| place.path != in_use);
+    let listed = others.filter_map(|place| Limiter::list(Some(&place.path)).ok());
+    let listing = listed.into_iter().find(|listing| !listing.names.is_empty())?;
+    let (directory, names) = (listing.directory.display().to_string(), listing.names.join(", "));
+    Some(format!("{directory} has: {names}; to use it: --dir {}", output::words(&[&directory])))
 }
 
 /// What is asked of a limiter.
@@ -127,8 +145,12 @@ pub fn request(asking: &Asking) -> Request<'_> {
 fn say_notes(limiter: &Limiter) {
     note(limiter.directory_note());
     used_up(limiter);
-    let name = limiter.name();
-    for change in limiter.environment_changes() {
+    environment(limiter.name(), limiter.environment_changes());
+}
+
+/// Says what variables of the environment changed for every program that uses a limiter.
+pub fn environment(name: &str, changes: &[Change]) {
+    for change in changes {
         let undo = |before: &String| {
             format!(
                 " (undo: shmlimit set {} {})",
@@ -137,7 +159,7 @@ fn say_notes(limiter: &Limiter) {
             )
         };
         let undo = change.before.as_ref().map(undo).unwrap_or_default();
-        output::remark(&format!("{name}: {change}{undo}"));
+        output::insist(&format!("{name}: {change}{undo}"));
     }
 }
 

@@ -173,10 +173,15 @@ fn quoted(word: &str) -> String {
 /// Says something on standard error that changes nothing; a standard error that is closed does not either.
 pub fn remark(text: &str) {
     if !HUSHED.load(Ordering::Relaxed) {
-        let message = format!("shmlimit: {}\n", safe::lines(&placed(text)));
-        // In one write, so that lines of several processes do not mix.
-        let _ = io::stderr().write_all(message.as_bytes());
+        insist(text);
     }
+}
+
+/// The same even where nothing is to be remarked: it tells of a change for every program.
+pub fn insist(text: &str) {
+    let message = format!("shmlimit: {}\n", safe::lines(&placed(text)));
+    // In one write, so that lines of several processes do not mix.
+    let _ = io::stderr().write_all(message.as_bytes());
 }
 
 /// Says what the parser of arguments has to say: help, or what was typed wrongly. Help for a pager that was quit is not a

@@ -42,7 +42,10 @@ fn allowance(policy: &Policy, i: usize) -> Option<String> {
         _ if rule.burst_mode == BurstMode::FixedWindow => {
             format!("{algorithm}: {limit}/{short} and {burst} more in each of the UTC clock")
         }
-        _ => format!("{algorithm}: {limit}/{short} and a burst of {burst}"),
+        _ => match describe::own_rate_of_breaker(policy, i) {
+            Some(rate) => format!("{algorithm}: {rate} by breaker.rate_base, and a burst of {burst}"),
+            None => format!("{algorithm}: {limit}/{short} and a burst of {burst}"),
+        },
     };
     Some(format!("at most {most}{unit} in any {period} ({counted})"))
 }
@@ -71,8 +74,8 @@ pub fn limiter(snapshot: &Snapshot, all: bool, look: Look) -> String {
     let width = snapshot.rules.iter().map(|rule| rule.name.len()).max().unwrap_or(0).max("in flight".len());
     condition::write_pause(&mut out, snapshot, width, look);
     condition::write_state(&mut out, snapshot, width, look);
-    for rule in &snapshot.rules {
-        write_rule(&mut out, rule, width, look);
+    for (i, rule) in snapshot.rules.iter().enumerate() {
+        write_rule(&mut out, rule, terms(&snapshot.policy, i, rule), width, look);
     }
     write_permits(&mut out, snapshot, width, look);
     if snapshot.policy.is_passthrough() {
@@ -116,14 +119,13 @@ fn head(name: &str, (word, mood): (&str, Mood), place: &str, look: Look) -> Stri
     format!("{}\n", head.trim_end())
 }
 
-fn write_rule(out: &mut String, rule: &RuleSnapshot, width: usize, look: Look) {
+fn write_rule(out: &mut String, rule: &RuleSnapshot, terms: String, width: usize, look: Look) {
     let left = rule.remaining as f64 / rule.capacity.max(1) as f64;
     let bar = look.bar(rule.remaining, rule.capacity, look.cells());
     let mut text = format!("{} of {} {} left", rule.remaining, rule.capacity, rule.unit);
     if rule.remaining_background != rule.remaining {
         text += &format!(", {} for the background", rule.remaining_background);
     }
-    let terms = terms(rule);
     write_bar(out, look, (&rule.name, width), Part::Level(left, bar), [Part::Plain(text), Part::Dim(terms)]);
 }
 
@@ -183,8 +185,11 @@ fn write_counts(out: &mut String, counts: &Counts, width: usize, look: Look) {
 }
 
 /// What a rule allows, and how it counts.
-pub fn terms(rule: &RuleSnapshot) -> String {
-    let terms = format!("{} per {}", rule.limit, describe::duration(Nanos(nanos(rule.period))));
+pub fn terms(policy: &Policy, i: usize, rule: &RuleSnapshot) -> String {
+    let terms = match describe::own_rate_of_breaker(policy, i) {
+        Some(rate) => format!("{rate} by breaker.rate_base"),
+        None => format!("{} per {}", rule.limit, describe::duration(Nanos(nanos(rule.period)))),
+    };
     // A rule without a name of its own has the algorithm's.
     if rule.name == rule.algorithm { terms } else { format!("{terms}, {}", rule.algorithm) }
 }

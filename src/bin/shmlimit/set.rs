@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::{open, output};
 use serde::Serialize;
 use shmlimit::config::ConfigError;
-use shmlimit::kernel::policy::BreakerKind;
+use shmlimit::kernel::policy::{BreakerKind, Rule};
 use shmlimit::{Algorithm, Error, Policy, describe};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -56,6 +56,9 @@ pub fn in_this_limiter(name: &str, error: Error) -> Failure {
             ConfigError::NotHot { .. } | ConfigError::Absent { .. } | ConfigError::NoBurst { .. } => {
                 Failure::Usage(error.to_string().replace("NAME", name))
             }
+            ConfigError::BadValue { key, value, problem } => {
+                Failure::Usage(format!("{key} = {value}: {}", problem.replace("NAME", name)))
+            }
             _ => error.into(),
         },
         _ => error.into(),
@@ -67,7 +70,17 @@ pub fn notes(name: &str, key: &str, before: &Policy, after: &Policy) {
     if key.starts_with("breaker.") && after.breaker().kind() == BreakerKind::None {
         output::remark(&format!("note: {name} has no breaker, so this has no effect"));
     }
-    let rules = before.rules().iter().zip(after.rules());
+    for rule in after.rules() {
+        let counts = |old: &&Rule| old.name == rule.name && are_alike(old.algorithm, rule.algorithm);
+        if before.rules().iter().find(counts).is_none() {
+            let (rule, period) = (rule.name.as_str(), describe::duration(rule.period));
+            output::remark(&format!(
+                "note: rule {rule} is new, or counts by another algorithm, so all of it counts as used; it has room again in \
+                 {period} at the latest"
+            ));
+        }
+    }
+    let rules = before.rules().iter().zip(after.rules()).filter(|(was, is)| was.algorithm == is.algorithm);
     for (before, after) in rules.filter(|(_, after)| after.algorithm == Algorithm::SlidingLog) {
         if after.period > before.period {
             let (rule, period) = (after.name.as_str(), describe::duration(after.period));
@@ -88,6 +101,11 @@ pub fn notes(name: &str, key: &str, before: &Policy, after: &Policy) {
             output::operand(name)
         ));
     }
+}
+
+/// Whether one algorithm can go on with what another has counted: the three buckets can.
+fn are_alike(one: Algorithm, other: Algorithm) -> bool {
+    one == other || one.has_burst() && other.has_burst()
 }
 
 /// `--json`. The keys are a contract: docs/json.md.

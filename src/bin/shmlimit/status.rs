@@ -138,7 +138,15 @@ fn json(snapshot: &Snapshot) -> Result<String, Failure> {
 
 fn hint(place: &Place) -> String {
     let places = paths::places(place.dir.as_deref());
-    let places: Vec<String> = places.iter().map(|place| place.path.display().to_string()).collect();
+    let used = Limiter::list(place.dir.as_deref()).ok().map(|listing| listing.directory);
+    let elsewhere = used.as_ref().and_then(|used| open::elsewhere(place, used));
+    if let (Some(used), Some(elsewhere)) = (&used, elsewhere) {
+        return format!("No limiters in {}. {elsewhere}", used.display());
+    }
+    let places: Vec<String> = match used {
+        Some(used) => vec![used.display().to_string()],
+        None => places.iter().map(|place| place.path.display().to_string()).collect(),
+    };
     format!(
         "No limiters yet in {}.\nTry:  shmlimit run tmdb -- echo hello      (a preset: 35 a second, 4 at a time)\nor:   shmlimit init NAME --rate 10/s        (your own)",
         places.join(" or ")

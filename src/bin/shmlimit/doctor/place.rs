@@ -6,6 +6,7 @@ use crate::args::Place;
 use crate::open;
 use crate::platform::{self, words};
 use shmlimit::{DirectoryFacts, Error, Limiter, Storage};
+use std::io;
 use std::path::{Path, PathBuf};
 
 const CHECK: &str = "directory";
@@ -40,6 +41,11 @@ pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<Di
     findings.push(described(place, &facts));
     findings.extend(facts.fallback.as_ref().map(|why| Finding::ok(CHECK, "the usual default", why.as_str())));
     findings.extend(facts.note.as_ref().map(|note| passed_over(note)));
+    findings.extend(open::elsewhere(place, &facts.path).map(|there| {
+        Finding::warn(CHECK, "another default directory", there).advice(
+            "limiters there are not seen without --dir; remove those that are not needed with: shmlimit rm",
+        )
+    }));
     findings.extend(parents(&facts.path));
     findings.push(storage(&facts));
     Some(facts)
@@ -70,12 +76,23 @@ fn missing(place: &Place, error: &Error) -> Finding {
             format!("is not there, and cannot be made: neither is {}", parent.display()),
         )
         .advice(format!("make it: {}, or choose another with --dir", words::make_directory(&parent))),
-        None => Finding::ok(
-            CHECK,
-            subject,
-            format!("is not there yet, and made with the first limiter ({})", chosen_by(place)),
-        ),
+        None => match try_to_make(&path) {
+            Ok(()) => Finding::ok(
+                CHECK,
+                subject,
+                format!("is not there yet, and made with the first limiter ({})", chosen_by(place)),
+            ),
+            Err(error) => Finding::bad(CHECK, subject, format!("is not there, and cannot be made: {error}"))
+                .advice("choose a directory that you may write with --dir or SHMLIMIT_DIR"),
+        },
     }
+}
+
+/// Makes a directory beside the one that is missing, and removes it.
+fn try_to_make(path: &Path) -> io::Result<()> {
+    let beside = path.with_file_name(format!(".shmlimit-doctor-{}", std::process::id()));
+    std::fs::create_dir(&beside)?;
+    std::fs::remove_dir(&beside)
 }
 
 /// A directory that the library refuses, in its words.

@@ -111,6 +111,10 @@ fn parse(head: &[u8]) -> Option<Request> {
     }
     let (mut accepts, mut named) = (Vec::new(), 0);
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
+        // Some servers take `Host :` for a Host, others do not: that would deceive one of them.
+        if name.contains(char::is_whitespace) {
+            return None;
+        }
         if name.eq_ignore_ascii_case("accept") {
             accepts.push(value.trim());
         } else if name.eq_ignore_ascii_case("host") {

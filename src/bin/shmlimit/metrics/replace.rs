@@ -34,6 +34,10 @@ fn may_be_replaced(path: &Path) -> bool {
 }
 
 fn write(path: &Path, text: &str) -> io::Result<()> {
+    // Writing it would be a signal that ends the program.
+    if text.len() as u64 > platform::largest_file() {
+        return Err(io::Error::other("it is larger than the files that this process may write (ulimit -f)"));
+    }
     // One that is there is what a killed process of this number left, or a trap: it is not written to.
     let _ = fs::remove_file(path);
     platform::create_public(path)?.write_all(text.as_bytes())

@@ -98,12 +98,12 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
         say("gate", vec![Span::styled(text, theme.mood(Mood::Blocked)), Span::raw(by)]);
     }
     let cells = if width >= 100 { 20 } else { 12 };
-    for rule in &seen.rules {
+    for (i, rule) in seen.rules.iter().enumerate() {
         let left = rule.remaining as f64 / rule.capacity.max(1) as f64;
         let bar = theme.look.bar(rule.remaining, rule.capacity, cells);
         let text = format!("  {} of {} {} left", rule.remaining, rule.capacity, rule.unit);
         // Rather without the algorithm than cut within a word.
-        let mut terms = format!("  {}", crate::screen::terms(rule));
+        let mut terms = format!("  {}", crate::screen::terms(&seen.policy, i, rule));
         if label_width + 2 + cells + text.chars().count() + terms.chars().count() > usize::from(width) {
             terms.truncate(terms.find(',').unwrap_or(terms.len()));
         }

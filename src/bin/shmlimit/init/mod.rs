@@ -5,16 +5,17 @@ use crate::failure::Failure;
 use crate::platform::words;
 use crate::{open, output, screen, set};
 use serde::Serialize;
-use shmlimit::config::{self, Config, Overrides, Rate};
-use shmlimit::environment::Patch;
+use shmlimit::config::{self, Overrides, Rate};
 use shmlimit::kernel::policy::{BreakerKind, Rule};
 use shmlimit::{Account, Algorithm, Error, Fairness, Limiter, Nanos, Policy, describe, presets};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+
+mod settings;
+
+pub use settings::read;
 
 const INIT_HELP: &str = "\
 Flags go on top of the file, or of the preset of that name. A rate alone is the most that any one period sees; with \
@@ -41,7 +42,7 @@ pub struct Init {
     /// The most that any one period admits: 35/s, 1000/day, 40/10s
     #[arg(long, value_parser = config::rate, allow_hyphen_values = true)]
     rate: Option<Rate>,
-    /// How much may go at once, by a token bucket; one period may then admit the rate and the burst [default: no burst]
+    /// How much may go at once, by a token bucket; one period may then admit the rate and the burst [default: none; with the --algorithm of a bucket, the rate]
     #[arg(long, value_parser = whole, allow_hyphen_values = true, value_name = "NUMBER")]
     burst: Option<u64>,
     /// How many calls may be in flight [default: any number]
@@ -69,7 +70,7 @@ pub struct Init {
     #[arg(long)]
     pub replace: bool,
     /// Change the settings that are named while programs use the limiter; other settings and all counts are kept. With
-    /// --config, the file is the whole configuration
+    /// --config, the file is the whole configuration, and a rule that is new starts used up
     #[arg(long, conflicts_with = "replace")]
     pub update: bool,
     /// Let the members of this group of users use the directory and the limiter
@@ -93,6 +94,11 @@ impl Init {
         }
     }
 
+    /// Whether flags say all that is asked for.
+    fn is_by_flags(&self) -> bool {
+        self.config.is_none() && self.has_settings()
+    }
+
     /// Whether any setting was given by itself.
     fn has_settings(&self) -> bool {
         !self.overrides().is_empty() || self.auto_recover.is_some()
@@ -104,16 +110,20 @@ const LONG: Nanos = Nanos::from_secs(3600);
 
 pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
     let group = args.shared_with.as_deref().map(group).transpose()?;
-    let there = if args.replace { None } else { open::existing(place, &args.name)? };
+    let there = match args.is_by_flags() {
+        _ if args.replace => None,
+        true => open::existing_as_it_is(place, &args.name)?,
+        false => open::existing(place, &args.name)?,
+    };
     let before = there.as_ref().map(Limiter::policy).transpose()?;
-    let changes_named = args.update && args.config.is_none() && args.has_settings();
+    let changes_named = args.update && args.is_by_flags();
     if let (true, Some(limiter), Some(before)) = (changes_named, &there, &before) {
         check_breaker(args, Some(before))?;
         check_shared(place, limiter, group)?;
         update(args, limiter)?;
         return answer(args, limiter, How::There, Some(before));
     }
-    let policy = policy(args)?;
+    let (policy, by_environment) = settings::policy(args)?.unzip();
     check_breaker(args, policy.as_ref())?;
     let (limiter, how) = if args.replace {
         let policy = match policy {
@@ -141,6 +151,7 @@ pub fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
     if !matches!(how, How::There) {
         open::note(limiter.directory_note());
         open::used_up(&limiter);
+        open::environment(&args.name, &by_environment.unwrap_or_default());
     }
     answer(args, &limiter, how, before.as_ref().filter(|_| args.update))
 }
@@ -176,7 +187,8 @@ fn answer(args: &Init, limiter: &Limiter, how: How, before: Option<&Policy>) -> 
             limiter.directory().display()
         ));
     }
-    if policy.rules().is_empty() && policy.concurrency().is_none() {
+    let limits = policy.concurrency().is_some() || policy.adaptive().is_some() || !policy.rules().is_empty();
+    if !limits {
         output::remark(&format!(
             "warning: {} limits nothing: it has no [[rules]] and no concurrency; give it a rate with: shmlimit init {} \
              --rate 35/s --replace",
@@ -293,61 +305,18 @@ fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
     )))
 }
 
-/// No configuration is longer; a device or a pipe may never end.
-const LONGEST_CONFIG: u64 = 1 << 20;
-
-/// Reads a configuration file.
-pub fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    let read = File::open(path)?.take(LONGEST_CONFIG + 1).read_to_string(&mut text)?;
-    match read as u64 > LONGEST_CONFIG {
-        true => Err(io::Error::other("it is longer than 1 MiB, which no limiter file is")),
-        false => Ok(text),
-    }
-}
-
-/// What the limiter is made of: flags on top of the file, or of the preset of its name. `None`: nothing was said.
-fn policy(args: &Init) -> Result<Option<Policy>, Failure> {
-    let overrides = args.overrides();
-    let base = match &args.config {
-        Some(path) => {
-            let text = read(path)
-                .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
-            Config::from_toml(&text)
-                .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?
-        }
-        None if presets::NAMES.contains(&args.name.as_str()) => Config::preset(&args.name)?,
-        None if !args.has_settings() => return Ok(None),
-        None => Config::empty()?,
-    };
-    let mut policy = *base.with(&overrides)?.policy();
-    if let Some(period) = args.auto_recover {
-        policy = config::set(&policy, "breaker.auto_recover", &format!("{}ns", period.as_nanos()))?;
-    }
-    Ok(Some(from_environment(args, policy)?))
-}
-
-/// What the environment says goes before file and preset, and what was typed goes before the environment (R111).
-fn from_environment(args: &Init, policy: Policy) -> Result<Policy, Failure> {
-    let Overrides { rate, burst, concurrency, .. } = args.overrides();
-    if policy.breaker().kind() != BreakerKind::Fsm {
-        return Ok(policy);
-    }
-    let mut typed = Vec::new();
-    if rate.is_some() {
-        typed.extend(["breaker.rate_base", "rules.0.burst"]);
-    }
-    typed.extend(burst.map(|_| "rules.0.burst"));
-    typed.extend(concurrency.map(|_| "concurrency"));
-    let patch = Patch::read().map_err(Error::from)?.without(&typed);
-    Ok(patch.apply(&policy).map_err(Error::from)?)
-}
-
 /// Uses the limiter that is there, if it is what was asked for.
 fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -> Result<Limiter, Failure> {
     let explicit = args.config.is_some() || args.has_settings();
     match policy {
         Some(policy) if explicit || args.update => {
+            // Flags ask for what they name, and for nothing else.
+            let named = if args.is_by_flags() {
+                settings::applied(args, &limiter.policy()?).ok()
+            } else {
+                Some(policy)
+            };
+            let policy = named.unwrap_or(policy);
             drop(limiter);
             let builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
             if args.update {
@@ -355,7 +324,7 @@ fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -
             }
             builder.open().map_err(|error| match error {
                 Error::ConfigMismatch { name, differences, updatable, .. } => {
-                    let update = match updatable {
+                    let update = match updatable && named.is_some() {
                         true => format!("change it for all with: {}\n", output::again("--update")),
                         false => String::new(),
                     };
