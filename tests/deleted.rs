@@ -6,9 +6,11 @@
 mod common;
 
 use common::{NAME, builder, counted, directory, drain, segment_path, take};
-use shmlimit::{Error, Limiter};
+use shmlimit::internals::Bounds;
+use shmlimit::{Error, Limiter, Request};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const LIMIT: usize = 10;
 
@@ -27,6 +29,23 @@ fn a_handle_that_was_idle_while_its_limiter_was_deleted_twice_brings_back_nothin
     delete(home.path());
     assert_eq!(drain(&idle), 0, "what the first segment had left was spent in the second");
     assert_eq!(drain(&busy), 0);
+}
+
+/// A renamed file is not deleted: nothing can be marked in it, and the others use it until they look where it is.
+#[test]
+fn limiter_whose_file_was_renamed_is_not_continued_beside_the_others() {
+    for permits in [None, Some(1)] {
+        let home = directory();
+        let policy = counted(LIMIT as u64, permits);
+        let first = builder(home.path()).policy(policy).create().unwrap();
+        let unaware = Bounds { place: Duration::from_secs(3600), ..Bounds::default() };
+        let second = builder(home.path()).bounds(unaware).open_existing().unwrap();
+        std::fs::rename(segment_path(home.path()), home.path().join("moved")).unwrap();
+        let held = second.try_acquire(&Request::new()).unwrap();
+        assert_eq!(drain(&first), 0, "what is left of it belongs to the other handle");
+        held.cancel().unwrap();
+        assert_eq!(drain(&second), permits.map_or(LIMIT, |most| most as usize));
+    }
 }
 
 #[test]

@@ -26,9 +26,10 @@ impl Segment {
     /// beside its successor. Where that cannot be done they notice by themselves, within a second. Says whether nobody
     /// has done so before, so that its state is the newest there is.
     pub fn hand_over(&self) -> bool {
-        // The name may be out of reach for this process alone (another root directory): no reason to stop the others.
+        // The file was renamed, or its name is out of reach for this process alone (another root directory). The others may
+        // go on using it for a while, so its state is not to be continued beside them.
         if !self.words.are_deleted() {
-            return !self.is_retired();
+            return false;
         }
         let Some(member) = self.present() else { return false };
         let deadline = self.deadline();
