@@ -59,19 +59,36 @@ pub(super) fn observe<M: Memory>(
     let used_up = |used| (known & LIMIT).saturating_sub(used);
     let Some(remaining) = said.remaining.or(said.used.map(used_up)) else { return };
     let believed = said.reset_after.filter(|after| *after <= window.interval);
-    let reset_at = match believed {
-        Some(after) => now.plus(after),
-        None => now.plus(Nanos(window.interval.0 - m.wall(now) % window.interval.0.max(1))),
-    };
+    let named = believed.map(|after| now.plus(after));
     let absurd = believed != said.reset_after;
-    let limit = if absurd { known | DOUBTED } else { known };
-    m.set_sight(index, &Sight { limit, remaining, reset_at, seen: now.0.saturating_add(1) });
+    let seen = now.0.saturating_add(1);
+    let sight = match exhausted_until(m, index, window, now).filter(|_| remaining > 0) {
+        // Answers may come out of order, and a late one does not give back what its window no longer has (R92, R127).
+        Some(reset) => Sight {
+            limit: known,
+            remaining: 0,
+            reset_at: named.map_or(reset, |named| named.min(reset)),
+            seen,
+        },
+        None => {
+            let boundary = || now.plus(Nanos(window.interval.0 - m.wall(now) % window.interval.0.max(1)));
+            let limit = if absurd { known | DOUBTED } else { known };
+            Sight { limit, remaining, reset_at: named.unwrap_or_else(boundary), seen }
+        }
+    };
+    m.set_sight(index, &sight);
     // A header without an absurd reset replaces one that had it, and the gap that followed from it: the ratchet is there
     // for answers that come late, not for absurd ones.
     let pace = m.pace();
     if !absurd && pace.doubted == index as u64 + 1 {
         m.set_pace(&Pace { admitted: pace.admitted, ..Pace::default() });
     }
+}
+
+/// When a fixed window in which nothing is left starts anew, if headers said so credibly.
+fn exhausted_until<V: View>(v: &V, index: usize, window: &PaceWindow, now: Time) -> Option<Time> {
+    let WindowStatus { remaining, reset_at, .. } = status(v, index, window, now);
+    reset_at.filter(|_| remaining == 0 && v.sight(index).limit & DOUBTED == 0)
 }
 
 /// Forgets all that headers taught (R142). When calls were admitted is our own knowledge, and stays.
@@ -107,16 +124,10 @@ pub fn status<V: View>(v: &V, index: usize, window: &PaceWindow, now: Time) -> W
 
 /// Evaluates all windows, and moves the gap if the ratchet lets it (R88, R89).
 pub(super) fn evaluate<M: Memory>(m: &mut M, adaptive: &Adaptive, now: Time) {
-    let (mut longest, mut bottleneck, mut doubted) = (Nanos::ZERO, 0, 0);
-    let mut longest_window = Nanos::ZERO;
-    for (i, window) in adaptive.windows().enumerate() {
-        let wanted = wanted(m, adaptive, i, window, now);
-        if wanted > longest {
-            (longest, bottleneck) = (wanted, i as u64 + 1);
-            doubted = if m.sight(i).limit & DOUBTED == 0 { 0 } else { bottleneck };
-        }
-        longest_window = longest_window.max(window.interval);
-    }
+    let (longest, bottleneck) = longest_gap(m, adaptive, now);
+    let is_doubted = |window: u64| m.sight(window as usize).limit & DOUBTED != 0;
+    let doubted = if bottleneck.checked_sub(1).is_some_and(is_doubted) { bottleneck } else { 0 };
+    let longest_window = adaptive.windows().map(|window| window.interval).max().unwrap_or(Nanos::ZERO);
     let pace = m.pace();
     let larger = longest > pace.interval;
     // A gap that no window can ask for is from a damaged word.
@@ -126,6 +137,15 @@ pub(super) fn evaluate<M: Memory>(m: &mut M, adaptive: &Adaptive, now: Time) {
         let tightened_at = if larger || damaged { now } else { pace.tightened_at };
         m.set_pace(&Pace { interval: longest, tightened_at, bottleneck, doubted, ..pace });
     }
+}
+
+/// The longest gap that a window wants, and the window's number plus one; the first of equals.
+fn longest_gap<V: View>(v: &V, adaptive: &Adaptive, now: Time) -> (Nanos, u64) {
+    let gaps = adaptive.windows().enumerate().map(|(i, window)| (wanted(v, adaptive, i, window, now), i));
+    gaps.fold(
+        (Nanos::ZERO, 0),
+        |longest, (gap, i)| if gap > longest.0 { (gap, i as u64 + 1) } else { longest },
+    )
 }
 
 /// The gap that one window wants.
@@ -167,12 +187,18 @@ fn gaps<V: View>(v: &V, adaptive: &Adaptive) -> Option<(u64, Nanos)> {
 /// When the pace lets the next call go (R90), and which window is in the way: the latest of the gap after the last
 /// admission and the resets of all fixed windows in which nothing remains (R85, R86).
 pub(super) fn earliest<V: View>(v: &V, adaptive: &Adaptive, now: Time) -> (Time, Option<u8>) {
-    let Pace { interval, admitted, bottleneck, .. } = v.pace();
-    let gap = if admitted == 0 || interval == Nanos::ZERO {
-        now
-    } else {
-        v.admission(admitted - 1).min(now).plus(interval).max(now)
-    };
+    let Pace { interval, admitted, tightened_at, bottleneck, .. } = v.pace();
+    let mut gap = now;
+    if admitted > 0 && interval > Nanos::ZERO {
+        let last = v.admission(admitted - 1).min(now);
+        gap = last.plus(interval).max(now);
+        // From then on the ratchet lets a shorter gap in (R89).
+        let relaxed = tightened_at.plus(interval).max(now);
+        if relaxed < gap {
+            let (shorter, _) = longest_gap(v, adaptive, relaxed);
+            gap = gap.min(relaxed.max(last.plus(shorter)));
+        }
+    }
     let exhausted = |(i, window): (usize, &PaceWindow)| {
         let WindowStatus { remaining, reset_at, .. } = status(v, i, window, now);
         reset_at.filter(|_| remaining == 0).map(|reset| (reset, Some(i as u8)))

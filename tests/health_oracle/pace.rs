@@ -55,19 +55,27 @@ impl Pace {
         reset_after: Option<u64>,
         now: u64,
     ) {
-        let (configured, interval, _) = self.numbers.windows[window];
+        let (configured, interval, sliding) = self.numbers.windows[window];
         // What headers taught stays known.
         let taught = limit.filter(|limit| *limit > 0).or(self.taught[window]);
         self.taught[window] = taught;
         // R142: further away than the window is long is not believed. R84: then the boundary of the clock holds, which
         // starts with the limiter's.
         let believed = reset_after.filter(|after| *after <= interval);
-        self.seen[window] = Some(Seen {
-            limit: taught.unwrap_or(configured),
-            remaining,
-            reset: believed.map_or((now / interval + 1) * interval, |after| now + after),
-            at: now,
-            absurd: reset_after != believed,
+        let named = believed.map(|after| now + after);
+        let limit = taught.unwrap_or(configured);
+        let boundary = (now / interval + 1) * interval;
+        let used_up = |seen: &&Seen| !sliding && seen.remaining == 0 && now < seen.reset && !seen.absurd;
+        self.seen[window] = Some(match self.seen[window].as_ref().filter(used_up) {
+            // R127: a late answer gives nothing back.
+            Some(before) if remaining > 0 => {
+                let reset = before.reset.min(named.unwrap_or(u64::MAX));
+                Seen { limit, remaining: 0, reset, at: now, absurd: false }
+            }
+            _ => {
+                let absurd = reset_after != believed;
+                Seen { limit, remaining, reset: named.unwrap_or(boundary), at: now, absurd }
+            }
         });
         // R142: a good header replaces all that followed from an absurd one. A header without a reset is good, too.
         let good = reset_after == believed;
@@ -138,7 +146,13 @@ impl Pace {
     /// that it is due to.
     pub fn open_at(&self, now: u64) -> (u64, Option<u8>) {
         let mut latest = match self.admitted.last() {
-            Some(last) if self.interval > 0 => (last + self.interval, self.bottleneck),
+            Some(last) if self.interval > 0 => {
+                // R89: from `eased` on a shorter interval is accepted.
+                let eased = (self.tightened_at + self.interval).max(now);
+                let shorter = (0..self.numbers.windows.len()).map(|window| self.wanted(window, eased)).max();
+                let then = eased.max(last + shorter.unwrap_or(0));
+                ((last + self.interval).min(then), self.bottleneck)
+            }
             _ => (0, None),
         };
         let fixed = |window: &usize| !self.numbers.windows[*window].2;

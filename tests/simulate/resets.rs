@@ -70,6 +70,40 @@ fn r90_nothing_goes_before_the_reset_of_a_window_in_which_nothing_is_left() {
 }
 
 #[test]
+fn r127_a_late_answer_gives_nothing_back_to_a_window_in_which_nothing_is_left() {
+    let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
+    let used = |t, count| headers(t, &[("X-MBX-ORDER-COUNT-10S", count)]);
+    let script = ask(SECOND)
+        + &used(3 * SECOND, "50")
+        + &used(3 * SECOND + 1, "40")
+        + &ask(8 * SECOND)
+        + &ask(10 * SECOND - 1)
+        + &used(10 * SECOND, "3")
+        + &ask(10 * SECOND);
+    let lines = play(&orders, &script);
+    assert_eq!(answer(&lines[3]), until("ORDERS:10S", 2 * SECOND));
+    assert_eq!(answer(&lines[4]), until("ORDERS:10S", 1));
+    assert_eq!(answer(&lines[6]), GRANTED, "another window");
+}
+
+#[test]
+fn r132_the_wait_for_a_gap_ends_when_the_ratchet_lets_a_shorter_one_in() {
+    let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
+    let used = [("X-MBX-ORDER-COUNT-10S", "45")];
+    let script = ask(SECOND)
+        + &headers(3 * SECOND, &used)
+        + &ask(8 * SECOND)
+        + &ask(8 * SECOND + 1)
+        + &ask(10 * SECOND - 1)
+        + &ask(10 * SECOND);
+    let lines = play(&orders, &script);
+    assert_eq!(answer(&lines[2]), GRANTED);
+    // Seven seconds after the last call would be 15 s; the window is over at 10 s.
+    assert_eq!(answer(&lines[3]), until("ORDERS:10S", 2 * SECOND - 1));
+    assert_eq!((answer(&lines[4]), answer(&lines[5])), (until("ORDERS:10S", 1), GRANTED));
+}
+
+#[test]
 fn r90_while_something_is_left_the_gap_counts_from_the_last_call() {
     let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
     let used = [("X-MBX-ORDER-COUNT-10S", "49")];
