@@ -53,6 +53,7 @@ fn a_directory_that_anybody_may_write_is_closed_if_it_is_ours_alone() {
     open(0o777);
     assert_eq!(doctor(&home, &[], &[]).code, 1);
     complains(&home, "bad", &["anybody may write to it", "directory"]);
+    home.tool(&["acquire", "api"]).fails(1, &["anybody may write to it", "close it with: chmod 700 "]);
     // Group-writable without the set-group-id bit is left to its owner to decide.
     open(0o707);
     is_fixed(&home, &["closed to others (mode 0705)"]);

@@ -83,7 +83,11 @@ fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
 }
 
 fn in_use(name: &str, users: &[(u32, String)]) -> String {
-    let who = |(pid, program): &(u32, String)| format!("{} ({pid})", screen::printable(program));
+    let who = |(pid, program): &(u32, String)| match pid {
+        // It holds a permit of a file that was deleted by hand, which does not say whose.
+        0 => "a program that has its deleted file open".to_owned(),
+        pid => format!("{} ({pid})", screen::printable(program)),
+    };
     let mut list: Vec<String> = users.iter().take(NAMED).map(who).collect();
     if users.len() > NAMED {
         list.push(format!("{} more", users.len() - NAMED));

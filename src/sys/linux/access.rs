@@ -17,6 +17,7 @@ use crate::sys::{DefaultDirectory, Distrust};
 const SET_GROUP_ID: u32 = 0o2000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
+const STICKY: u32 = 0o1000;
 const SHARED_DIRECTORY: u32 = 0o2770;
 
 /// A user or a group of users, as the system knows it.
@@ -98,10 +99,12 @@ impl Access {
         // Anybody can put a directory where a default is looked for, and share it with a group that everybody is in.
         let shared = is_open_to_group(self.mode) && member && (chosen || ours);
         if self.mode & OTHERS_WRITE != 0 {
-            return Err(Distrust::new(
-                format!("anybody may write to it (mode {:04o})", self.mode),
-                "make one of your own with: mkdir -m 700 {}/shmlimit, and choose it with --dir",
-            ));
+            // In a directory such as /tmp nobody can rename what belongs to others. Elsewhere a new one would be no safer.
+            let remedy = match self.is_mine() && self.mode & STICKY == 0 {
+                true => "close it with: chmod 700 {}",
+                false => "make one of your own with: mkdir -m 700 {}/shmlimit, and choose it with --dir",
+            };
+            return Err(Distrust::new(format!("anybody may write to it (mode {:04o})", self.mode), remedy));
         }
         if !shared && !ours {
             return Err(Distrust::new(
