@@ -4,7 +4,7 @@
 
 mod common;
 
-#[path = "../src/bin/shmlimit/bench/load.rs"]
+#[path = "../cli/src/bench/load.rs"]
 mod load;
 
 use common::measure;

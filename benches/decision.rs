@@ -5,7 +5,7 @@
 
 mod common;
 
-#[path = "../src/bin/shmlimit/bench/subjects.rs"]
+#[path = "../cli/src/bench/subjects.rs"]
 mod subjects;
 
 use common::baselines::{FileLock, Rate};

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use shmlimit::kernel::*;
+use shmlimit_kernel::*;
 
 /// Short, so that some chunks are not interrupted on a busy machine.
 const CHUNK: u64 = 5_000;

@@ -1,9 +1,9 @@
 //! A policy in words: the keys and values a person would write.
 
-use crate::kernel::policy::{BreakerKind, PerSecond};
-use crate::kernel::{Algorithm, BurstMode, Nanos, Policy};
 use crate::quantity;
 use crate::settings::Settings;
+use shmlimit_kernel::policy::{BreakerKind, PerSecond};
+use shmlimit_kernel::{Algorithm, BurstMode, Nanos, Policy};
 
 /// Every setting of a policy, as key and value.
 ///

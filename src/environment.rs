@@ -26,9 +26,10 @@
 //! was meant for one. For the same reason `BUCKET_CAP` is no error, but has no effect, where the first rule has no
 //! capacity of its own.
 
-use crate::kernel::policy::BreakerKind;
-use crate::kernel::{Algorithm, Nanos, Policy, PolicyError};
+use crate::Error;
 use crate::settings::{Given, KeyInfo, RuleSettings, Settings, keys};
+use shmlimit_kernel::policy::BreakerKind;
+use shmlimit_kernel::{Algorithm, Nanos, Policy, PolicyError};
 use std::fmt;
 
 /// The product's prefix, and the older one.
@@ -77,6 +78,12 @@ pub enum EnvError {
         /// What is wrong.
         problem: Box<PolicyError>,
     },
+}
+
+impl From<EnvError> for Error {
+    fn from(error: EnvError) -> Error {
+        Error::Environment(Box::new(error))
+    }
 }
 
 /// What a variable changed in a limiter when it was opened, for every program that uses it.

@@ -80,77 +80,35 @@
 
 #![warn(missing_docs)]
 
-#[cfg(all(feature = "config", not(loom)))]
+#[cfg(feature = "config")]
 pub mod config;
-#[cfg(not(loom))]
 pub mod describe;
-#[cfg(not(loom))]
 pub mod environment;
-#[cfg(not(loom))]
-mod error;
-#[cfg(not(loom))]
 pub mod headers;
-pub mod kernel;
-#[cfg(not(loom))]
 mod limiter;
-#[cfg(not(loom))]
-pub mod paths;
-#[cfg(not(loom))]
 pub mod presets;
-#[cfg(not(loom))]
 // Without files only what the environment and descriptions need is used of these two.
 #[cfg_attr(not(feature = "config"), allow(dead_code))]
 mod quantity;
-#[cfg(not(loom))]
-mod segment;
-#[cfg(loom)]
-pub mod segment;
-#[cfg(not(loom))]
 #[cfg_attr(not(feature = "config"), allow(dead_code, unused_imports))]
 mod settings;
-#[cfg(not(loom))]
-mod sys;
-#[cfg(loom)]
-pub mod sys;
 
-#[cfg(not(loom))]
-pub use error::Error;
-#[cfg(not(loom))]
-pub use kernel::backoff::Source;
-#[cfg(not(loom))]
-pub use kernel::breaker::{Cause, Force, State};
-#[cfg(not(loom))]
-pub use kernel::outcome::Class;
-#[cfg(not(loom))]
-pub use kernel::sheet::Transition;
-#[cfg(not(loom))]
-pub use kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft};
-#[cfg(not(loom))]
 pub use limiter::{
     AcquireError, Attached, Builder, ClockFacts, Code, Condition, Counts, DirectoryFacts, Examination,
     GateSnapshot, Grant, Limiter, Listing, LockHolder, NetError, Outcome, OutcomeCounts, OwnedGrant,
     PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, PauseRequest, PauseSnapshot, Paused, Recorded,
     Refusal, Removal, Request, RuleSnapshot, Snapshot, Step, Storage, WaiterSnapshot, Waiting,
 };
-#[cfg(not(loom))]
-pub use sys::Account;
-
-/// What the C header tells and the tests of the promises must see: where things lie in a segment, and bounds that a
-/// test can wait for.
-#[cfg(not(loom))]
-#[doc(hidden)]
-pub mod internals {
-    pub use crate::segment::{Bounds, Role, layout};
-    pub use crate::sys::FIRST_PULSE;
-}
-
-/// What the command-line tool and the benchmarks ask of the operating system, and nobody else should.
-#[cfg(all(feature = "cli", not(loom)))]
-#[doc(hidden)]
-pub mod tool {
-    pub use crate::sys::baselines;
-    pub use crate::sys::tool::*;
-}
+pub use shmlimit_kernel::backoff::Source;
+pub use shmlimit_kernel::breaker::{Cause, Force, State};
+pub use shmlimit_kernel::outcome::Class;
+pub use shmlimit_kernel::policy;
+pub use shmlimit_kernel::sheet::Transition;
+pub use shmlimit_kernel::{
+    Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft,
+};
+pub use shmlimit_segment::sys::Account;
+pub use shmlimit_segment::{Error, paths};
 
 /// The sample in the README must compile.
 #[cfg(doctest)]

@@ -1,7 +1,7 @@
 //! The examples of R9 to R37, by number; buckets have more beside the kernel.
 
-use shmlimit::kernel::rule::{self, At, Window};
-use shmlimit::kernel::*;
+use shmlimit_kernel::rule::{self, At, Window};
+use shmlimit_kernel::*;
 
 const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;

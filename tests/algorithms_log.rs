@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use shmlimit::kernel::*;
+use shmlimit_kernel::*;
 
 const SECOND: u64 = 1_000_000_000;
 

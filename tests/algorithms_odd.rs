@@ -1,8 +1,8 @@
 //! What happens rarely: calls behind others, taken back calls, changed terms, a lost state, damaged words.
 
 use proptest::prelude::*;
-use shmlimit::kernel::rule::{self, At, Charge, Charged, When};
-use shmlimit::kernel::*;
+use shmlimit_kernel::rule::{self, At, Charge, Charged, When};
+use shmlimit_kernel::*;
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -4,7 +4,7 @@ mod oracles;
 
 use oracles::{Now, Oracle};
 use proptest::prelude::*;
-use shmlimit::kernel::*;
+use shmlimit_kernel::*;
 
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;

@@ -1,9 +1,8 @@
 //! The format of configuration files.
-#![cfg(feature = "config")]
 
 use shmlimit::config::{Config, ConfigError};
-use shmlimit::kernel::policy::{BreakerKind, HeaderFormat, Jitter, PerSecond};
 use shmlimit::{Algorithm, Error, Fairness, Nanos, PolicyError};
+use shmlimit_kernel::policy::{BreakerKind, HeaderFormat, Jitter, PerSecond};
 
 fn policy(text: &str) -> shmlimit::Policy {
     *Config::from_toml(text).unwrap_or_else(|error| panic!("{text}: {error}")).policy()
@@ -395,5 +394,6 @@ fn r137_more_rules_or_units_than_there_is_room_for_are_refused() {
 fn the_error_is_one_of_the_librarys() {
     let error: Error = refused("concurrency = 0", &[]).into();
     let Error::Config(error) = error else { panic!("{error}") };
-    assert!(matches!(*error, ConfigError::Policy(PolicyError::OutOfRange { .. })));
+    let error = error.downcast_ref().unwrap();
+    assert!(matches!(error, ConfigError::Policy(PolicyError::OutOfRange { .. })));
 }

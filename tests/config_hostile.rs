@@ -1,5 +1,4 @@
 //! Whatever a file holds: a policy or an error with a name in it, never a panic.
-#![cfg(feature = "config")]
 
 use proptest::prelude::*;
 use shmlimit::config::{self, Config, ConfigError, Kind, keys};

@@ -1,14 +1,13 @@
 //! Single settings of a limiter in use, files that are written, and the one table behind them.
-#![cfg(feature = "config")]
 
 use proptest::prelude::*;
 use shmlimit::config::{self, Choice, Config, ConfigError, Kind, keys};
-use shmlimit::kernel::BurstMode;
-use shmlimit::kernel::policy::{
+use shmlimit::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, RuleDraft, describe, presets};
+use shmlimit_kernel::BurstMode;
+use shmlimit_kernel::policy::{
     AdaptiveDraft, Backoff, Breaker, BreakerKind, HeaderFormat, Jitter, OutcomeWindow, PaceWindowDraft,
     PerSecond, WindowKind,
 };
-use shmlimit::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, RuleDraft, describe, presets};
 
 fn preset(name: &str) -> Policy {
     presets::policy(name).unwrap().unwrap()

@@ -6,8 +6,8 @@
 mod common;
 
 use common::{NAME, builder, counted, directory, drain, segment_path, take};
-use shmlimit::internals::Bounds;
 use shmlimit::{Error, Limiter, Request};
+use shmlimit_segment::Bounds;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

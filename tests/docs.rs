@@ -1,6 +1,6 @@
 //! What the pages say is so: links and anchors lead somewhere, every page can be found, every verb and option is one of
 //! the real binary's, and what a console shows is what comes out.
-#![cfg(all(feature = "cli", target_os = "linux"))]
+#![cfg(target_os = "linux")]
 
 mod documents;
 

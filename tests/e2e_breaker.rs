@@ -10,8 +10,8 @@ use nix::sys::signal::Signal;
 use server::client::{ask, start, start_at};
 use server::policies::{breaker, limiter, roomy};
 use server::{Answer, Deaf, Server, client};
-use shmlimit::kernel::policy::Breaker;
 use shmlimit::{Limiter, Nanos};
+use shmlimit_kernel::policy::Breaker;
 use std::path::Path;
 use support::actor::Actor;
 use support::eventually;
@@ -25,7 +25,7 @@ fn actor() {
 /// Short sleeps, and probing without limit of rate.
 fn brisk(breaker: &mut Breaker) {
     breaker.sleep_min = Nanos::from_millis(50);
-    breaker.probe_rate = shmlimit::kernel::policy::PerSecond::whole(100_000);
+    breaker.probe_rate = shmlimit_kernel::policy::PerSecond::whole(100_000);
 }
 
 /// What a client said of a call, without the time.

@@ -9,10 +9,10 @@ mod support;
 use server::client::{ask, start};
 use server::policies::{breaker, limiter, roomy};
 use server::{Answer, Server, client};
-use shmlimit::kernel::policy::{Breaker, BreakerKind};
 use shmlimit::{
     AcquireError, Algorithm, Force, Limiter, Nanos, Outcome, Policy, PolicyDraft, Reason, Request, RuleDraft,
 };
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use std::time::{Duration, SystemTime};
 use support::actor::Actor;
 use support::{boot_time, eventually};

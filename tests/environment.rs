@@ -1,8 +1,8 @@
 //! The environment's hot patch, without an environment.
 
 use shmlimit::environment::{EnvError, Patch};
-use shmlimit::kernel::policy::{Breaker, BreakerKind, PerSecond};
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, RuleDraft, describe, presets};
+use shmlimit_kernel::policy::{Breaker, BreakerKind, PerSecond};
 
 /// Every variable without its prefix, a value, the key it sets and that key's value then.
 const ALL: [(&str, &str, &str, &str); 11] = [

@@ -4,12 +4,12 @@
 mod common;
 
 use common::{builder, drain, raw, segment_path, take};
-use shmlimit::internals::layout;
-use shmlimit::kernel::policy::{Breaker, BreakerKind};
 use shmlimit::{
     AcquireError, Algorithm, Force, Limiter, Nanos, Outcome, PauseRequest, Policy, PolicyDraft, Reason,
     Request, RuleDraft, State,
 };
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
+use shmlimit_segment::layout;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -227,7 +227,7 @@ fn r148_another_policy_leaves_a_pause_as_it_is() {
 
 #[test]
 fn r148_a_reset_keeps_a_pause_whose_words_make_sense_and_no_other() {
-    let pause_words = layout::sheet_word(shmlimit::kernel::sheet::PAUSE_AT);
+    let pause_words = layout::sheet_word(shmlimit_kernel::sheet::PAUSE_AT);
     // (which word of the pause is damaged, by what): none; when it began; its text.
     for damage in [None, Some((1, u64::MAX)), Some((5, u64::MAX))] {
         let directory = common::directory();
@@ -251,8 +251,8 @@ fn r148_a_reset_keeps_a_pause_whose_words_make_sense_and_no_other() {
 
 #[test]
 fn p3_r148_any_words_of_a_pause_are_shown_and_ended() {
-    let pause_words = layout::sheet_word(shmlimit::kernel::sheet::PAUSE_AT);
-    for word in 0..shmlimit::kernel::pause::PAUSE_WORDS {
+    let pause_words = layout::sheet_word(shmlimit_kernel::sheet::PAUSE_AT);
+    for word in 0..shmlimit_kernel::pause::PAUSE_WORDS {
         for value in [1, 0x1b5b_324a_0a0d_0907, u64::MAX - 1, u64::MAX] {
             let directory = common::directory();
             let limiter = with_log(directory.path());

@@ -1,10 +1,10 @@
 //! The ways to one decision agree: the short way for one rule, the long way for any number, and the mere judgement.
 
 use proptest::prelude::*;
-use shmlimit::kernel::breaker::hot_words;
-use shmlimit::kernel::decide;
-use shmlimit::kernel::{Ask, Core, Held, LocalMemory, Memory, Reason, RuleState, Time, View};
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
+use shmlimit_kernel::breaker::hot_words;
+use shmlimit_kernel::decide;
+use shmlimit_kernel::{Ask, Core, Held, LocalMemory, Memory, Reason, RuleState, Time, View};
 
 /// Numbers at both ends of what is allowed, and between.
 fn amount(most: u64) -> impl Strategy<Value = u64> {

@@ -1,9 +1,9 @@
 //! The kernel against slow, exact readings of the requirements.
 
 use proptest::prelude::*;
-use shmlimit::kernel::breaker::HOT_WORDS;
-use shmlimit::kernel::policy::POLICY_WORDS;
-use shmlimit::kernel::*;
+use shmlimit_kernel::breaker::HOT_WORDS;
+use shmlimit_kernel::policy::POLICY_WORDS;
+use shmlimit_kernel::*;
 
 const DAY: u64 = 86_400_000_000_000;
 

@@ -9,8 +9,8 @@
 
 mod support;
 
-use shmlimit::internals::layout::JOURNAL_LEN;
 use shmlimit::{AcquireError, Limiter, Reason, Request};
+use shmlimit_segment::layout::JOURNAL_LEN;
 use std::path::Path;
 use support::actor::{self, Actor, mark, ready};
 use support::image::{self, Image};

@@ -7,8 +7,8 @@
 
 mod support;
 
-use shmlimit::internals::layout::RESETS;
 use shmlimit::{AcquireError, Error, Limiter, Outcome, Reason, Request};
+use shmlimit_segment::layout::RESETS;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{TryRecvError, channel};

@@ -8,11 +8,11 @@
 
 mod support;
 
-use shmlimit::internals::layout::RESETS;
-use shmlimit::kernel::policy::{Breaker, BreakerKind};
 use shmlimit::{
     Algorithm, Force, Limiter, Nanos, Outcome, PauseRequest, Policy, PolicyDraft, Request, RuleDraft, State,
 };
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
+use shmlimit_segment::layout::RESETS;
 use std::path::Path;
 use std::time::Duration;
 use support::actor::{self, Actor, mark, ready};

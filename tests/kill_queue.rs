@@ -8,8 +8,8 @@
 
 mod support;
 
-use shmlimit::internals::layout::{self, CORE, RESETS, WAITING};
 use shmlimit::{AcquireError, Grant, Limiter, Priority, Reason, Request};
+use shmlimit_segment::layout::{self, CORE, RESETS, WAITING};
 use std::cell::Cell;
 use std::path::Path;
 use std::task::Poll;

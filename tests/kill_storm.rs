@@ -9,9 +9,9 @@ mod support;
 
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use shmlimit::internals::Bounds;
-use shmlimit::kernel::policy::{Breaker, BreakerKind};
 use shmlimit::{AcquireError, Error, Force, Grant, Limiter, Outcome, Priority, Reason, Request};
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
+use shmlimit_segment::Bounds;
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::Write;

@@ -384,8 +384,7 @@ fn p2_r131_one_killed_in_the_middle_of_its_look_is_not_waited_for() {
         let slot = Image::of(path).slot_of(head.actor.pid.as_raw() as u32).unwrap();
         // Until it holds the lock, and then until some words are journaled.
         step_until(&mut head, path, |now| {
-            let journaled =
-                if now.is_whole() { 0 } else { now.word(shmlimit::internals::layout::JOURNAL_LEN) };
+            let journaled = if now.is_whole() { 0 } else { now.word(shmlimit_segment::layout::JOURNAL_LEN) };
             now.lock_owner() == Some(slot) && journaled >= entries % 4
         });
         let began = boot_time();

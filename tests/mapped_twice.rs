@@ -4,8 +4,8 @@
 mod common;
 
 use common::{counted, permits};
-use shmlimit::internals::Bounds;
 use shmlimit::{Builder, Request};
+use shmlimit_segment::Bounds;
 use std::cell::UnsafeCell;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

@@ -1,9 +1,9 @@
 //! Decisions allocate nothing (docs/design.md, cost): counted by the allocator, for this thread alone.
 
-use shmlimit::internals::Bounds;
 use shmlimit::{
     AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft,
 };
+use shmlimit_segment::Bounds;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;

@@ -5,8 +5,8 @@ mod common;
 
 use common::raw::{Raw, lock_word_of};
 use common::{NAME, Random, Watchdog, counted, directory, segment_path};
-use shmlimit::internals::{Bounds, layout};
 use shmlimit::{Limiter, Request};
+use shmlimit_segment::{Bounds, layout};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -5,9 +5,9 @@ mod common;
 
 use common::raw::Raw;
 use common::{builder, directory, permits, segment_path};
-use shmlimit::internals::layout;
-use shmlimit::kernel::queue::WAITERS;
 use shmlimit::{AcquireError, Limiter, PauseRequest, Reason, Request};
+use shmlimit_kernel::queue::WAITERS;
+use shmlimit_segment::layout;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 

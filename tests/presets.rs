@@ -1,7 +1,7 @@
 //! Every preset's numbers, against the requirement that says them.
 
-use shmlimit::kernel::policy::{BreakerKind, HeaderFormat, Jitter, PerSecond, WindowKind};
 use shmlimit::{Algorithm, Nanos, Policy, presets};
+use shmlimit_kernel::policy::{BreakerKind, HeaderFormat, Jitter, PerSecond, WindowKind};
 
 const SECOND: Nanos = Nanos::from_secs(1);
 const MINUTE: Nanos = Nanos::from_secs(60);

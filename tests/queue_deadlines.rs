@@ -3,8 +3,8 @@
 mod queue;
 
 use queue::{Habit, MS, Machine, SECOND, State};
-use shmlimit::kernel::queue::{GRACE, Outcome, WAITERS};
-use shmlimit::kernel::*;
+use shmlimit_kernel::queue::{GRACE, Outcome, WAITERS};
+use shmlimit_kernel::*;
 
 const USER: Ask = Ask::one(Priority::User);
 const YEAR: u64 = 365 * 24 * 3600 * SECOND;
@@ -145,7 +145,7 @@ fn r131_the_dead_are_taken_out_and_those_behind_move_up() {
     for thread in dead {
         machine.threads[thread].state = State::Done;
     }
-    let ring = shmlimit::kernel::queue::changed(&mut machine.m, Time(machine.now));
+    let ring = shmlimit_kernel::queue::changed(&mut machine.m, Time(machine.now));
     machine.ring(ring);
     let left = machine.waiting().len();
     let before = machine.log.len();
@@ -161,7 +161,7 @@ fn r131_a_stopped_head_does_not_keep_a_permit_from_others_for_long() {
     }
     machine.run(52 * MS);
     // The next in the order.
-    let order = shmlimit::kernel::queue::in_order(&machine.m, shmlimit::kernel::Time(machine.now));
+    let order = shmlimit_kernel::queue::in_order(&machine.m, shmlimit_kernel::Time(machine.now));
     let first = order[0].1.standing.owner;
     let head = (0..6).find(|i| machine.threads[*i].habit.owner == first).expect("one of them");
     machine.threads[head].stopped = true;
@@ -226,7 +226,7 @@ fn r131_a_cost_that_a_change_made_impossible_is_refused_at_the_next_look() {
     let new = Policy::new(&PolicyDraft { rules: &less, ..PolicyDraft::default() }).expect("valid");
     let old = machine.policy;
     machine.m.change_policy(&old, &new, Time(machine.now));
-    let ring = shmlimit::kernel::queue::changed(&mut machine.m, Time(machine.now));
+    let ring = shmlimit_kernel::queue::changed(&mut machine.m, Time(machine.now));
     machine.ring(ring);
     machine.run(machine.now);
     let reason = machine.threads[large].refused.map(|refusal| refusal.reason);
@@ -244,13 +244,13 @@ fn a_place_that_is_not_ones_own_is_gone() {
     let State::Waits(wait, _) = machine.threads[waits].state else { panic!("does not wait") };
     let strange = [
         (4, wait),
-        (3, shmlimit::kernel::queue::Wait { number: wait.number + 8, ..wait }),
-        (3, shmlimit::kernel::queue::Wait { place: wait.place + 1, ..wait }),
-        (3, shmlimit::kernel::queue::Wait { place: usize::MAX, ..wait }),
+        (3, shmlimit_kernel::queue::Wait { number: wait.number + 8, ..wait }),
+        (3, shmlimit_kernel::queue::Wait { place: wait.place + 1, ..wait }),
+        (3, shmlimit_kernel::queue::Wait { place: usize::MAX, ..wait }),
     ];
     for (owner, wait) in strange {
         let before = machine.m.clone();
-        let looked = shmlimit::kernel::queue::look(&mut machine.m, owner, &wait, Time(0));
+        let looked = shmlimit_kernel::queue::look(&mut machine.m, owner, &wait, Time(0));
         assert_eq!(looked.0, Outcome::Gone);
         assert_eq!(machine.m, before);
     }

@@ -3,8 +3,8 @@
 mod queue;
 
 use queue::{Habit, MS, Machine, SECOND, rule};
-use shmlimit::kernel::queue::GRACE;
-use shmlimit::kernel::*;
+use shmlimit_kernel::queue::GRACE;
+use shmlimit_kernel::*;
 
 const BACKGROUND: Ask = Ask::one(Priority::Background);
 const USER: Ask = Ask::one(Priority::User);

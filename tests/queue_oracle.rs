@@ -10,11 +10,11 @@ use oracle::Oracle;
 use pair::{Op, Pair, op, policies};
 use proptest::prelude::*;
 use queue::{Habit, Machine, SECOND};
-use shmlimit::kernel::pause::Pausing;
-use shmlimit::kernel::queue::{
+use shmlimit_kernel::pause::Pausing;
+use shmlimit_kernel::queue::{
     self as kernel, Entry, Newcomer, Outcome, Places, Progress, Turn, Wait, Waiting,
 };
-use shmlimit::kernel::*;
+use shmlimit_kernel::*;
 
 fn words<const N: usize>() -> impl Strategy<Value = [u64; N]> {
     let word = prop_oneof![

@@ -1,5 +1,5 @@
 //! Every command in README.md and docs/shell.md is run, and what it shows as output is what comes out.
-#![cfg(all(feature = "cli", target_os = "linux"))]
+#![cfg(target_os = "linux")]
 
 #[path = "cli/web.rs"]
 mod web;

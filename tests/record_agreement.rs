@@ -1,10 +1,10 @@
 //! A success that is recorded the short way leaves exactly what the long way leaves.
 
 use proptest::prelude::*;
-use shmlimit::kernel::outcome::{Class, Report};
-use shmlimit::kernel::policy::{Breaker, BreakerKind, OutcomeWindow};
-use shmlimit::kernel::{Ask, LocalMemory, Time, decide};
 use shmlimit::{Algorithm, Force, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
+use shmlimit_kernel::outcome::{Class, Report};
+use shmlimit_kernel::policy::{Breaker, BreakerKind, OutcomeWindow};
+use shmlimit_kernel::{Ask, LocalMemory, Time, decide};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -13,8 +13,8 @@ mod unix;
 mod windows;
 
 use common::{builder, counted, raw, segment_path};
-use shmlimit::internals::layout::{self, header};
 use shmlimit::{Algorithm, Error, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit_segment::layout::{self, header};
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

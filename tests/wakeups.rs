@@ -3,9 +3,9 @@
 //!
 //! What is counted here cannot depend on the machine; `benches/waiting.rs` measures the same with real processes.
 
-use shmlimit::kernel::queue::{Newcomer, Outcome, Ring, Wait, enter, look};
-use shmlimit::kernel::{Ask, LocalMemory, Priority, Time, decide};
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit_kernel::queue::{Newcomer, Outcome, Ring, Wait, enter, look};
+use shmlimit_kernel::{Ask, LocalMemory, Priority, Time, decide};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -2,12 +2,12 @@
 
 #![allow(dead_code, unused_imports, reason = "each benchmark uses its own part")]
 
-#[path = "../../src/bin/shmlimit/bench/measure.rs"]
+#[path = "../../cli/src/bench/measure.rs"]
 pub mod measure;
 
 pub use measure::*;
-pub use shmlimit::tool::baselines::{self, clock};
 use shmlimit::{Limiter, Policy};
+pub use shmlimit_segment::sys::baselines::{self, clock};
 use std::path::Path;
 use std::process::ExitCode;
 

@@ -13,8 +13,8 @@ pub use people::*;
 pub use policy::*;
 pub use sheet::*;
 
-use shmlimit::internals::layout;
-use shmlimit::kernel::{MAX_RULES, MAX_UNITS, breaker, queue, state, terms};
+use ::shmlimit_segment::layout;
+use shmlimit_kernel::{MAX_RULES, MAX_UNITS, breaker, queue, state, terms};
 use std::mem::{offset_of, size_of};
 
 /// First word of every segment: the bytes "SHMLIMIT".

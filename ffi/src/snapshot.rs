@@ -12,8 +12,8 @@ use crate::request::{
 };
 use crate::texts::Texts;
 pub use shape::*;
-use shmlimit::kernel::policy::BreakerKind;
 use shmlimit::{Condition, Priority, Snapshot};
+use shmlimit_kernel::policy::BreakerKind;
 
 /// A list of structs, and the pointers to them that C gets.
 struct List<T> {

@@ -1,7 +1,7 @@
 //! Which library this is, and which segments it can open.
 
 use crate::boundary::guard;
-use shmlimit::internals::layout;
+use shmlimit_segment::layout;
 use std::ffi::{CStr, c_char};
 
 /// Layout version of segments at the time a program was compiled; compare with `shmlimit_layout_version()`.

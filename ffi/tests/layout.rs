@@ -1,10 +1,10 @@
 //! What the header's structs say of a segment is what the library put there, also where several numbers share a word.
 
-use shmlimit::kernel::policy::{
-    AdaptiveDraft, Backoff, Breaker, BreakerKind, HeaderFormat, Jitter, PaceWindowDraft, WindowKind,
-};
 use shmlimit::{Algorithm, Fairness, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
 use shmlimit_ffi::layout::*;
+use shmlimit_kernel::policy::{
+    AdaptiveDraft, Backoff, Breaker, BreakerKind, HeaderFormat, Jitter, PaceWindowDraft, WindowKind,
+};
 
 fn segment(directory: &std::path::Path) -> Box<shmlimit_segment> {
     let bytes = std::fs::read(directory.join("full.shm")).unwrap();

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use shmlimit::Policy;
-use shmlimit::kernel::policy::POLICY_WORDS;
+use shmlimit_kernel::policy::POLICY_WORDS;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut words = shmlimit::presets::policy("tmdb").unwrap().unwrap().encode();

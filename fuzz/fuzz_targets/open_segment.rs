@@ -2,13 +2,19 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shmlimit::internals::{Bounds, layout};
 use shmlimit::{Force, Limiter, Outcome, Request};
+use shmlimit_segment::{Bounds, Role, layout};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-const BOUNDS: Bounds =
-    Bounds { lock: Duration::from_millis(1), reap: Duration::from_secs(1), place: Duration::from_secs(1) };
+const BOUNDS: Bounds = Bounds {
+    lock: Duration::from_millis(1),
+    stall: Duration::from_secs(1),
+    reap: Duration::from_secs(1),
+    place: Duration::from_secs(1),
+    program: [0; 16],
+    role: Role::Participant,
+};
 
 /// A directory and a good segment, made once. What is static is never dropped, so whoever starts this removes the
 /// directory; `scripts/fuzz` does, and puts it into memory.

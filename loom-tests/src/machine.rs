@@ -6,11 +6,11 @@
 use loom::sync::atomic::{AtomicU32 as Cell, Ordering};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
-use shmlimit::segment::journal::{Begun, Found, Transaction};
-use shmlimit::segment::layout::SLOTS;
-use shmlimit::segment::lock::{self, Claim, Deadline, Os};
-use shmlimit::segment::words::Words;
-use shmlimit::sys::mortal::{AtomicU32, is_dead, reaches};
+use shmlimit_segment::journal::{Begun, Found, Transaction};
+use shmlimit_segment::layout::SLOTS;
+use shmlimit_segment::lock::{self, Claim, Deadline, Os};
+use shmlimit_segment::sys::mortal::{AtomicU32, is_dead, reaches};
+use shmlimit_segment::words::Words;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
 //! The state of most models: two words that only ever change together.
 
 use crate::machine::Machine;
-use shmlimit::segment::journal::Transaction;
-use shmlimit::segment::layout::CORE;
-use shmlimit::segment::words::Words;
-use shmlimit::sys::mortal::is_dead;
+use shmlimit_segment::journal::Transaction;
+use shmlimit_segment::layout::CORE;
+use shmlimit_segment::sys::mortal::is_dead;
+use shmlimit_segment::words::Words;
 
 /// First word.
 pub const A: usize = CORE;

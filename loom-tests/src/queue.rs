@@ -2,16 +2,16 @@
 //! after it. The policy is the smallest that makes anybody wait: some permits, no rule, first come first served.
 
 use crate::machine::{FOR_EVER, Machine, robbed_slot};
-use shmlimit::kernel::queue::{self, ENTRY_WORDS, Newcomer, Outcome, PROGRESS_WORDS, Ring, TURN_WORDS, Wait};
-use shmlimit::kernel::{Ask, Fairness, General, Nanos, Priority, Queueing, Ticket, Time, View, decide};
-use shmlimit::segment::bell;
-use shmlimit::segment::journal::Begun;
-use shmlimit::segment::layout::{
+use shmlimit_kernel::queue::{self, ENTRY_WORDS, Newcomer, Outcome, PROGRESS_WORDS, Ring, TURN_WORDS, Wait};
+use shmlimit_kernel::{Ask, Fairness, General, Nanos, Priority, Queueing, Ticket, Time, View, decide};
+use shmlimit_segment::bell;
+use shmlimit_segment::journal::Begun;
+use shmlimit_segment::layout::{
     CORE, HOT, PLACES, PROGRESS, SLOTS, TURN_TABLE, WAITING, entry_base, sheet_word, slot, slot_base,
 };
-use shmlimit::segment::lock::{Claim, Os};
-use shmlimit::segment::slots;
-use shmlimit::sys::mortal::is_dead;
+use shmlimit_segment::lock::{Claim, Os};
+use shmlimit_segment::slots;
+use shmlimit_segment::sys::mortal::is_dead;
 use std::sync::Arc;
 
 /// What everybody asks for.

@@ -1,11 +1,11 @@
 //! Transactions against a reader without the lock: it sees before or after, never a mixture.
 #![cfg(loom)]
 
-use shmlimit::segment::journal;
-use shmlimit::segment::lock::{Claim, Os};
 use shmlimit_loom_tests::explore::{killed, living, one_dies, spawn, two_die};
 use shmlimit_loom_tests::machine::Machine;
 use shmlimit_loom_tests::pair::{A, B, add, both};
+use shmlimit_segment::journal;
+use shmlimit_segment::lock::{Claim, Os};
 use std::sync::Arc;
 
 fn change(machine: &Machine, slot: usize, n: u64) {

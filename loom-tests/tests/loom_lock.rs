@@ -1,10 +1,10 @@
 //! The lock word: one holder at a time, and no sleeper forgotten.
 #![cfg(loom)]
 
-use shmlimit::segment::lock::{self, Claim, Deadline, StillHeld};
 use shmlimit_loom_tests::explore::{living, one_dies, spawn};
 use shmlimit_loom_tests::machine::{FOR_EVER, Machine, robbed_slot};
 use shmlimit_loom_tests::pair::{A, B, add, both};
+use shmlimit_segment::lock::{self, Claim, Deadline, StillHeld};
 use std::time::Duration;
 
 /// Not an atomic addition: two threads at once, or one that does not see what the last one did, lose a count.

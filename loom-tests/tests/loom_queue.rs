@@ -1,16 +1,16 @@
 //! The queue: nobody sleeps through its turn, and no permit is granted twice or lost (R131).
 #![cfg(loom)]
 
-use shmlimit::kernel::queue::{self, Outcome};
-use shmlimit::kernel::{View, decide};
-use shmlimit::segment::journal;
-use shmlimit::segment::memory::Reader;
+use shmlimit_kernel::queue::{self, Outcome};
+use shmlimit_kernel::{View, decide};
 use shmlimit_loom_tests::explore::{living, spawn};
 use shmlimit_loom_tests::machine::Machine;
 use shmlimit_loom_tests::queue::{
     ASK, Place, at, check, give_back, give_back_having, leave, look_once, look_until_granted, machine,
     sleep_until_granted, stand, take,
 };
+use shmlimit_segment::journal;
+use shmlimit_segment::memory::Reader;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

@@ -1,8 +1,8 @@
 //! The queue with a death at every access: what is found is whole, and whoever lives has its turn (P1, P2, R131).
 #![cfg(loom)]
 
-use shmlimit::kernel::Ticket;
-use shmlimit::kernel::queue::Outcome;
+use shmlimit_kernel::Ticket;
+use shmlimit_kernel::queue::Outcome;
 use shmlimit_loom_tests::explore::{killed, living, one_dies, spawn};
 use shmlimit_loom_tests::machine::Machine;
 use shmlimit_loom_tests::queue::{

@@ -1,16 +1,16 @@
 //! Slots change hands: a newcomer in the place of a dead one, while others rob it or give back its permits.
 #![cfg(loom)]
 
-use shmlimit::kernel::state::{Held, Memory, View};
-use shmlimit::kernel::time::Time;
-use shmlimit::segment::journal::Transaction;
-use shmlimit::segment::layout::{CORE, sheet_word, slot, slot_base};
-use shmlimit::segment::lock::{Claim, Os};
-use shmlimit::segment::slots::{self, Identity};
-use shmlimit::sys::mortal::is_dead;
+use shmlimit_kernel::state::{Held, Memory, View};
+use shmlimit_kernel::time::Time;
 use shmlimit_loom_tests::explore::{Cut, killed, one_dies, spawn, two_die};
 use shmlimit_loom_tests::machine::{Machine, robbed_slot};
 use shmlimit_loom_tests::queue::WRITTEN_OFF;
+use shmlimit_segment::journal::Transaction;
+use shmlimit_segment::layout::{CORE, sheet_word, slot, slot_base};
+use shmlimit_segment::lock::{Claim, Os};
+use shmlimit_segment::slots::{self, Identity};
+use shmlimit_segment::sys::mortal::is_dead;
 use std::sync::Arc;
 
 const WHO: Identity = Identity { pid: 7, program: [0; 16] };

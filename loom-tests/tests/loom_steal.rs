@@ -1,13 +1,13 @@
 //! Robbing the dead: the owner dies at any point, and what it had half done is undone by exactly one survivor.
 #![cfg(loom)]
 
-use shmlimit::segment::journal::Found;
-use shmlimit::segment::layout::VERSION;
-use shmlimit::segment::lock::Claim;
-use shmlimit::sys::mortal::is_dead;
 use shmlimit_loom_tests::explore::{Cut, living, one_dies, spawn, two_die};
 use shmlimit_loom_tests::machine::{Machine, robbed_slot};
 use shmlimit_loom_tests::pair::{A, B, add, both};
+use shmlimit_segment::journal::Found;
+use shmlimit_segment::layout::VERSION;
+use shmlimit_segment::lock::Claim;
+use shmlimit_segment::sys::mortal::is_dead;
 use std::sync::Arc;
 
 /// What one visit to the segment found.

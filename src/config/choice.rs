@@ -2,9 +2,9 @@
 
 use super::set::put;
 use super::{Config, ConfigError, Overrides, amount, rate};
-use crate::kernel::{Algorithm, Policy};
 use crate::presets;
 use crate::settings::Settings;
+use shmlimit_kernel::{Algorithm, Policy};
 
 /// A preset, the text of a file, single settings: any of them. Where it is empty, a limiter is used as it is.
 ///

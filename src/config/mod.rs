@@ -32,10 +32,11 @@ pub use page::reference;
 pub use set::{set, update};
 pub use write::to_toml;
 
-use crate::kernel::policy::{Breaker, BreakerKind, BurstFrom};
-use crate::kernel::{Algorithm, Fairness, Policy, PolicyError};
+use crate::Error;
 use crate::presets;
 use crate::settings::{RuleSettings, Settings};
+use shmlimit_kernel::policy::{Breaker, BreakerKind, BurstFrom};
+use shmlimit_kernel::{Algorithm, Fairness, Policy, PolicyError};
 
 /// Why a configuration is refused. Every message names the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -131,6 +132,12 @@ pub enum ConfigError {
     /// A number that makes no sense.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Error {
+        Error::Config(Box::new(error))
+    }
 }
 
 /// A valid configuration.

@@ -1,8 +1,8 @@
 //! From the text of a file to settings: every key known by the table, every error with the key's path.
 
 use super::{ConfigError, meant, preset_settings};
-use crate::kernel::Algorithm;
 use crate::settings::{Given, KeyInfo, RuleSettings, Settings, WindowSettings, keys};
+use shmlimit_kernel::Algorithm;
 use toml::{Table, Value};
 
 /// Tables of the format.

@@ -2,10 +2,10 @@
 
 use super::read::{bad, given, locate};
 use super::{Config, ConfigError, Overrides, Rate, amount, meant, rate};
-use crate::kernel::policy::{Breaker, REQUESTS};
-use crate::kernel::{Algorithm, MAX_LOG, Policy};
 use crate::quantity::span;
 use crate::settings::{Given, Settings, keys};
+use shmlimit_kernel::policy::{Breaker, REQUESTS};
+use shmlimit_kernel::{Algorithm, MAX_LOG, Policy};
 use toml::{Table, Value};
 
 /// This policy with one key changed. The key is dotted (`breaker.p_throttle`, `rules.0.burst`), the value as in a

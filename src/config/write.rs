@@ -1,7 +1,7 @@
 //! A policy as a limiter file.
 
-use crate::kernel::Policy;
 use crate::settings::{Kind, Settings};
+use shmlimit_kernel::Policy;
 
 /// Writes a policy as a file that reads back to the same policy. Every key is in it, so that it means the same in a
 /// version with other defaults.

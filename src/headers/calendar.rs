@@ -1,6 +1,6 @@
 //! Dates and seconds since the Unix epoch, in the calendar that HTTP uses.
 
-use crate::kernel::time::Nanos;
+use shmlimit_kernel::time::Nanos;
 
 const DAY: i64 = 86_400;
 

@@ -2,7 +2,7 @@
 
 use super::calendar::Civil;
 use super::number::{digits, fraction, trim};
-use crate::kernel::time::Nanos;
+use shmlimit_kernel::time::Nanos;
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

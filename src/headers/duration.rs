@@ -1,7 +1,7 @@
 //! Durations with units, such as `6m0s`.
 
 use super::number::{MOST_DIGITS, decimal, trim};
-use crate::kernel::time::Nanos;
+use shmlimit_kernel::time::Nanos;
 
 /// `1s`, `6m0s`, `120ms`, `1h2m3.5s`: numbers with units, added up. A number alone is seconds, as some services that
 /// imitate these headers send it.

@@ -4,7 +4,7 @@ use super::list::{Member, members};
 use super::number::number;
 use super::windows::{MOST_WINDOWS, Windows};
 use super::{Header, Parser, Reading};
-use crate::kernel::time::Nanos;
+use shmlimit_kernel::time::Nanos;
 
 /// The window of headers that name none.
 const DEFAULT: &str = "default";

@@ -6,7 +6,7 @@ use super::duration::duration;
 use super::number::number;
 use super::windows::Windows;
 use super::{Header, Parser, Reading, after};
-use crate::kernel::time::Nanos;
+use shmlimit_kernel::time::Nanos;
 
 /// `x-ratelimit-limit-requests` and its like, for `requests` and `tokens`. Resets are durations.
 #[derive(Clone, Copy, Debug)]

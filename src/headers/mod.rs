@@ -27,7 +27,7 @@ pub use retry_after::{retry_after, retry_after_in};
 pub use upbit::Upbit;
 pub use xratelimit::{GitHub, XRateLimit};
 
-use crate::kernel::time::Nanos;
+use shmlimit_kernel::time::Nanos;
 
 /// What response headers said about one window of a limit; only what they said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Numbers as headers write them: whole ones, and decimal fractions of a unit of time.
 
-use crate::kernel::time::Nanos;
+use shmlimit_kernel::time::Nanos;
 
 /// More digits than any real count has (R99).
 pub(super) const MOST_DIGITS: usize = 18;

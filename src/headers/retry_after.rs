@@ -4,7 +4,7 @@ use super::Header;
 use super::calendar::until;
 use super::date::http_date;
 use super::number::{decimal, trim};
-use crate::kernel::time::Nanos;
+use shmlimit_kernel::time::Nanos;
 
 /// What a value of `Retry-After` means: how long to wait from now. `wall_now` is in nanoseconds since the Unix epoch.
 ///

@@ -71,7 +71,7 @@ pub(super) fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::time::Nanos;
+    use shmlimit_kernel::time::Nanos;
 
     fn reading(limit: u64, remaining: u64, used: u64, reset: u64, window: u64) -> Reading {
         Reading {

@@ -3,7 +3,7 @@
 use super::number::{number, trim};
 use super::windows::{Windows, is_name};
 use super::{Header, Parser, Reading, after};
-use crate::kernel::time::Nanos;
+use shmlimit_kernel::time::Nanos;
 
 /// From here on a reset is a point in time in seconds.
 const EPOCH_SECONDS: u64 = 1_000_000_000;

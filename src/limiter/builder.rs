@@ -6,15 +6,15 @@ use super::group::Group;
 use super::link::Link;
 use crate::describe;
 use crate::environment::{Change, Patch};
-use crate::error::Error;
-use crate::kernel::Policy;
-use crate::paths::{self, LimiterName};
 use crate::presets;
-use crate::segment::attendance::Before;
-use crate::segment::create::{self, Creation, Seed};
-use crate::segment::directory::{Allowances, Directory};
-use crate::segment::{Bounds, Role, Segment};
-use crate::sys::Account;
+use shmlimit_kernel::Policy;
+use shmlimit_segment::Error;
+use shmlimit_segment::attendance::Before;
+use shmlimit_segment::create::{self, Creation, Seed};
+use shmlimit_segment::directory::{Allowances, Directory};
+use shmlimit_segment::paths::{self, LimiterName};
+use shmlimit_segment::sys::Account;
+use shmlimit_segment::{Bounds, Role, Segment};
 use std::path::PathBuf;
 
 /// How often a limiter that keeps changing under our hands is opened again before giving up.

@@ -1,14 +1,14 @@
 //! How a limiter's server is doing, at one moment, in plain values.
 
 use super::outcome::ratio;
-use crate::kernel::breaker::{self, Cause, State};
-use crate::kernel::outcome;
-use crate::kernel::pace;
-use crate::kernel::policy::BreakerKind;
-use crate::kernel::sheet::{LATENCY_BOUNDS, SheetView, TRANSITIONS, Tallies, Transition};
-use crate::kernel::state::View;
-use crate::kernel::{Nanos, Time};
-use crate::segment::program_name;
+use shmlimit_kernel::breaker::{self, Cause, State};
+use shmlimit_kernel::outcome;
+use shmlimit_kernel::pace;
+use shmlimit_kernel::policy::BreakerKind;
+use shmlimit_kernel::sheet::{LATENCY_BOUNDS, SheetView, TRANSITIONS, Tallies, Transition};
+use shmlimit_kernel::state::View;
+use shmlimit_kernel::{Nanos, Time};
+use shmlimit_segment::program_name;
 use std::time::Duration;
 
 /// Breaker, gate, outcomes and pace at one moment.
@@ -159,7 +159,7 @@ impl Condition {
             cause: transitions.last().map(|(transition, _)| transition.cause),
             eta: breaker::eta(&health, &policy).map(|end| duration(end.since(now))),
             timer: breaker::due(&health, &policy).map(|due| duration(due.since(now))),
-            offline: health.has(crate::kernel::sheet::OFFLINE),
+            offline: health.has(shmlimit_kernel::sheet::OFFLINE),
             rate: breaker::rate(v).0 as f64 / 1e9,
             concurrency: breaker::concurrency(v),
             gate,

@@ -5,15 +5,15 @@ use super::events;
 use super::link::Link;
 use super::outcome::{News, Outcome, Recorded};
 use crate::environment::Change;
-use crate::error::Error;
-use crate::kernel::Policy;
-use crate::kernel::breaker::State;
-use crate::kernel::decide::{self, Force};
-use crate::kernel::ledger;
-use crate::kernel::policy::{BreakerKind, PolicyWords};
-use crate::kernel::queue;
-use crate::kernel::scene::Scene;
-use crate::kernel::sheet::{Known, Recent, SheetView, Transition};
+use shmlimit_kernel::Policy;
+use shmlimit_kernel::breaker::State;
+use shmlimit_kernel::decide::{self, Force};
+use shmlimit_kernel::ledger;
+use shmlimit_kernel::policy::{BreakerKind, PolicyWords};
+use shmlimit_kernel::queue;
+use shmlimit_kernel::scene::Scene;
+use shmlimit_kernel::sheet::{Known, Recent, SheetView, Transition};
+use shmlimit_segment::Error;
 use std::path::Path;
 
 impl Limiter {
@@ -181,10 +181,10 @@ impl Link {
                 BreakerKind::None => {
                     let change = "write kind = \"fsm\" into its [breaker]";
                     let directory = self.segment.path().parent().unwrap_or(Path::new("."));
-                    let afresh = crate::error::afresh(directory, self.name(), change);
+                    let afresh = shmlimit_segment::error::afresh(directory, self.name(), change);
                     let stop = match what {
                         Force::Offline => {
-                            let pause = crate::error::tool(directory, "pause", self.name(), "");
+                            let pause = shmlimit_segment::error::tool(directory, "pause", self.name(), "");
                             format!("to stop its calls: {}\n", pause.trim_end())
                         }
                         _ => String::new(),

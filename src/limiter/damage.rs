@@ -1,12 +1,12 @@
 //! Tests of damage under attached handles: zeroing any words never grants more than was left.
 
 use super::*;
-use crate::kernel::breaker::{Force, terms_range};
-use crate::kernel::policy::{Algorithm, Breaker, BreakerKind, BurstMode, PolicyDraft, RuleDraft};
-use crate::kernel::random::Random;
-use crate::kernel::time::Nanos;
-use crate::segment::layout;
-use crate::segment::words::Words;
+use shmlimit_kernel::breaker::{Force, terms_range};
+use shmlimit_kernel::policy::{Algorithm, Breaker, BreakerKind, BurstMode, PolicyDraft, RuleDraft};
+use shmlimit_kernel::random::Random;
+use shmlimit_kernel::time::Nanos;
+use shmlimit_segment::layout;
+use shmlimit_segment::words::Words;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -125,7 +125,7 @@ impl Fixture {
 }
 
 /// All words of the segment a limiter uses.
-fn words(limiter: &Limiter) -> Vec<&crate::sys::sync::AtomicU64> {
+fn words(limiter: &Limiter) -> Vec<&shmlimit_segment::sys::sync::AtomicU64> {
     let words: &Words = limiter.newest().segment.words();
     (0..words.cells().len()).map(|word| words.cells().at_any(word)).collect()
 }

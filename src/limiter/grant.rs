@@ -3,9 +3,9 @@
 use super::link::Link;
 use super::outcome::{Outcome, Recorded};
 use super::owned::OwnedGrant;
-use crate::error::Error;
-use crate::kernel::queue::WAITERS;
-use crate::kernel::{self, Held, Reason, Ticket};
+use shmlimit_kernel::queue::WAITERS;
+use shmlimit_kernel::{self, Held, Reason, Ticket};
+use shmlimit_segment::Error;
 use std::fmt;
 use std::time::Duration;
 
@@ -125,7 +125,7 @@ impl Drop for Grant<'_> {
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refusal(kernel::Refusal);
+pub struct Refusal(shmlimit_kernel::Refusal);
 
 impl Refusal {
     /// The first layer that stands in the way.
@@ -157,14 +157,14 @@ impl Refusal {
         self.after(self.0.eta())
     }
 
-    fn after(&self, at: Option<kernel::Time>) -> Option<Duration> {
+    fn after(&self, at: Option<shmlimit_kernel::Time>) -> Option<Duration> {
         at.map(|at| Duration::from_nanos(at.since(self.0.judged_at).0))
     }
 }
 
-impl From<kernel::Refusal> for Refusal {
+impl From<shmlimit_kernel::Refusal> for Refusal {
     #[inline(always)]
-    fn from(refusal: kernel::Refusal) -> Refusal {
+    fn from(refusal: shmlimit_kernel::Refusal) -> Refusal {
         Refusal(refusal)
     }
 }
@@ -172,23 +172,14 @@ impl From<kernel::Refusal> for Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason() {
-            Reason::Sleep => write!(f, "the breaker sleeps, after failures or by an operator")?,
-            Reason::CacheOnly => write!(f, "the breaker is at cache_only: use what is cached")?,
-            Reason::Open => write!(f, "the breaker is open, after failures or by an operator")?,
-            Reason::RetryAfter => write!(f, "the server sent a Retry-After")?,
-            Reason::Adaptive => write!(f, "the server's headers ask for a slower pace")?,
-            Reason::Concurrency => write!(f, "all permits are out")?,
-            Reason::Rate => write!(f, "the rate is used up")?,
-            Reason::CostExceedsLimit => return write!(f, "the cost is more than a rule ever allows"),
-            Reason::Queued => write!(f, "others wait whose turn is before")?,
+            Reason::CostExceedsLimit => return f.write_str(Reason::CostExceedsLimit.explanation()),
             Reason::QueueFull => {
                 write!(f, "{WAITERS} calls wait already, more than that the queue does not hold")?
             }
             Reason::Paused if self.0.retry_at.is_none() => {
                 return write!(f, "an operator has paused the limiter, until it is resumed");
             }
-            Reason::Paused => write!(f, "an operator has paused the limiter")?,
-            Reason::Busy => write!(f, "other processes held the limiter's lock until the time was over")?,
+            reason => f.write_str(reason.explanation())?,
         }
         match self.eta() {
             Some(after) => write!(f, ", try again in {after:.3?}"),
@@ -215,9 +206,9 @@ impl From<Error> for AcquireError {
     }
 }
 
-impl From<kernel::Refusal> for AcquireError {
+impl From<shmlimit_kernel::Refusal> for AcquireError {
     #[inline]
-    fn from(refusal: kernel::Refusal) -> AcquireError {
+    fn from(refusal: shmlimit_kernel::Refusal) -> AcquireError {
         AcquireError::Refused(refusal.into())
     }
 }

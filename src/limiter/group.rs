@@ -1,6 +1,6 @@
 //! With whom a process shares its turns in the queue (R143).
 
-use crate::segment::layout::checksum;
+use shmlimit_segment::layout::checksum;
 
 /// Several processes that have turns together, as if they were one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,16 +4,16 @@ use super::Shared;
 use super::events;
 use super::grant::{AcquireError, Grant, Refusal};
 use super::request::{Request, unknown_unit};
-use crate::error::Error;
-use crate::kernel::policy::Name;
-use crate::kernel::queue::Ring;
-use crate::kernel::sheet::{Known, Recent};
-use crate::kernel::state::View;
-use crate::kernel::{self, Ask, Nanos, Reason, Ticket, Time, decide};
-use crate::paths::LimiterName;
-use crate::segment::layout::slot;
-use crate::segment::lock::{Deadline, SLEEP};
-use crate::segment::{Member, Segment, slots};
+use shmlimit_kernel::policy::Name;
+use shmlimit_kernel::queue::Ring;
+use shmlimit_kernel::sheet::{Known, Recent};
+use shmlimit_kernel::state::View;
+use shmlimit_kernel::{self, Ask, Nanos, Reason, Ticket, Time, decide};
+use shmlimit_segment::Error;
+use shmlimit_segment::layout::slot;
+use shmlimit_segment::lock::{Deadline, SLEEP};
+use shmlimit_segment::paths::LimiterName;
+use shmlimit_segment::{Member, Segment, slots};
 use std::fmt;
 use std::sync::Weak;
 
@@ -218,7 +218,7 @@ impl Link {
             segment.now(&member)
         });
         let again = Some(judged_at.plus(Nanos(super::nanos(SLEEP))));
-        let refusal = kernel::Refusal {
+        let refusal = shmlimit_kernel::Refusal {
             reason: Reason::Busy,
             rule: None,
             retry_at: again,

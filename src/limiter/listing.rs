@@ -1,9 +1,9 @@
 //! Which limiters there are.
 
 use super::Limiter;
-use crate::error::Error;
-use crate::paths::{self, LimiterName};
-use crate::segment::directory::{Allowances, Directory};
+use shmlimit_segment::Error;
+use shmlimit_segment::directory::{Allowances, Directory};
+use shmlimit_segment::paths::{self, LimiterName};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 

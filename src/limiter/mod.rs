@@ -38,17 +38,17 @@ pub use snapshot::{Counts, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSn
 pub use waiting::{Step, Waiting};
 
 use crate::environment::Change;
-use crate::error::Error;
-use crate::kernel::Policy;
-use crate::kernel::policy::PolicyWords;
-use crate::paths::LimiterName;
-use crate::segment::directory::Directory;
-use crate::segment::lock::Deadline;
-use crate::segment::{Bounds, Segment};
-use crate::sys::Clock;
 use chain::Chain;
 use group::Group;
 use link::Link;
+use shmlimit_kernel::Policy;
+use shmlimit_kernel::policy::PolicyWords;
+use shmlimit_segment::Error;
+use shmlimit_segment::directory::Directory;
+use shmlimit_segment::lock::Deadline;
+use shmlimit_segment::paths::LimiterName;
+use shmlimit_segment::sys::Clock;
+use shmlimit_segment::{Bounds, Segment};
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant, SystemTime};

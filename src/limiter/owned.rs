@@ -3,8 +3,8 @@
 use super::Shared;
 use super::link::Link;
 use super::outcome::{Outcome, Recorded};
-use crate::error::Error;
-use crate::kernel::Ticket;
+use shmlimit_kernel::Ticket;
+use shmlimit_segment::Error;
 use std::sync::Arc;
 use std::time::Duration;
 

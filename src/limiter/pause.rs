@@ -4,15 +4,15 @@ use super::Limiter;
 use super::events;
 use super::link::Link;
 use super::outcome::News;
-use crate::error::Error;
-use crate::kernel::decide;
-use crate::kernel::pause::{self, PAUSE_REASON_BYTES, Pause, Pausing};
-use crate::kernel::queue;
-use crate::kernel::scene::Scene;
-use crate::kernel::sheet::{Known, Recent, SheetView};
-use crate::kernel::{Nanos, Time, View};
-use crate::segment::layout::{slot, slot_base};
-use crate::segment::{Member, Tx, program_name};
+use shmlimit_kernel::decide;
+use shmlimit_kernel::pause::{self, PAUSE_REASON_BYTES, Pause, Pausing};
+use shmlimit_kernel::queue;
+use shmlimit_kernel::scene::Scene;
+use shmlimit_kernel::sheet::{Known, Recent, SheetView};
+use shmlimit_kernel::{Nanos, Time, View};
+use shmlimit_segment::Error;
+use shmlimit_segment::layout::{slot, slot_base};
+use shmlimit_segment::{Member, Tx, program_name};
 use std::time::Duration;
 
 /// How long to pause a limiter, and why. By default the pause lasts until the limiter is resumed, and has no reason.

@@ -1,10 +1,10 @@
 //! The directory of limiters, for whoever looks after it.
 
 use super::Limiter;
-use crate::error::Error;
-use crate::paths;
-use crate::segment::directory::{Allowances, Directory};
-use crate::sys::{self, Account, Clock, FileSystem};
+use shmlimit_segment::Error;
+use shmlimit_segment::directory::{Allowances, Directory};
+use shmlimit_segment::paths;
+use shmlimit_segment::sys::{self, Account, Clock, FileSystem};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Removing a limiter.
 
 use super::builder::{Builder, open_once};
-use crate::error::Error;
-use crate::segment::create;
-use crate::segment::program_name;
+use shmlimit_segment::Error;
+use shmlimit_segment::create;
+use shmlimit_segment::program_name;
 
 /// What became of a limiter that should be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]

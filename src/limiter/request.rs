@@ -1,8 +1,8 @@
 //! What a caller asks for.
 
-use crate::error::Error;
-use crate::kernel::policy::{Name, REQUESTS};
-use crate::kernel::{Ask, MAX_UNITS, Priority};
+use shmlimit_kernel::policy::{Name, REQUESTS};
+use shmlimit_kernel::{Ask, MAX_UNITS, Priority};
+use shmlimit_segment::Error;
 use std::time::{Duration, SystemTime};
 
 /// A call that wants to be made: its cost, its priority, and how long it may wait.

@@ -6,13 +6,13 @@ use super::grant::{AcquireError, Grant};
 use super::group::Group;
 use super::link::Link;
 use super::request::Request;
-use crate::error::Error;
-use crate::kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
-use crate::kernel::sheet::{Known, Recent};
-use crate::kernel::{Ask, Reason, Time};
-use crate::segment::layout::{CLOCK_OFFSET, slot};
-use crate::segment::lock::Deadline;
-use crate::segment::{Member, slots};
+use shmlimit_kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
+use shmlimit_kernel::sheet::{Known, Recent};
+use shmlimit_kernel::{Ask, Reason, Time};
+use shmlimit_segment::Error;
+use shmlimit_segment::layout::{CLOCK_OFFSET, slot};
+use shmlimit_segment::lock::Deadline;
+use shmlimit_segment::{Member, slots};
 use std::time::{Duration, SystemTime};
 
 /// A call on its way through the queue. Dropping it leaves the queue at once.

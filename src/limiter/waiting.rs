@@ -5,7 +5,7 @@ use super::grant::AcquireError;
 use super::owned::OwnedGrant;
 use super::request::{OwnedRequest, Request};
 use super::wait::{self, Place, Waiter};
-use crate::kernel::queue::Wait;
+use shmlimit_kernel::queue::Wait;
 use std::time::Duration;
 
 /// A call that waits in the queue of all processes, moved on by whoever has the clock: a loop in another language, or a

@@ -1,8 +1,8 @@
 //! Exchanges, whose response headers set the pace (R103).
 
 use super::{DAY, MINUTE, Preset, SECOND, adaptive, named, window};
-use crate::kernel::policy::{HeaderFormat, WindowKind};
-use crate::kernel::{Algorithm, Nanos, PolicyDraft, RuleDraft};
+use shmlimit_kernel::policy::{HeaderFormat, WindowKind};
+use shmlimit_kernel::{Algorithm, Nanos, PolicyDraft, RuleDraft};
 
 const TEN_SECONDS: Nanos = Nanos::from_secs(10);
 

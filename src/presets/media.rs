@@ -1,8 +1,8 @@
 //! Databases of films, series, music and their pictures (R101, R102).
 
 use super::{DAY, Preset, SECOND, named};
-use crate::kernel::policy::{Backoff, Breaker, BreakerKind, Jitter};
-use crate::kernel::{Algorithm, Nanos, PolicyDraft, RuleDraft};
+use shmlimit_kernel::policy::{Backoff, Breaker, BreakerKind, Jitter};
+use shmlimit_kernel::{Algorithm, Nanos, PolicyDraft, RuleDraft};
 
 const PER_KEY: &str = "The limit is per API key: programs with different keys need different limiters.";
 

@@ -8,8 +8,8 @@ mod services;
 #[doc(hidden)]
 pub use page::reference;
 
-use crate::kernel::policy::{AdaptiveDraft, HeaderFormat, PaceWindowDraft, WindowKind};
-use crate::kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
+use shmlimit_kernel::policy::{AdaptiveDraft, HeaderFormat, PaceWindowDraft, WindowKind};
+use shmlimit_kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
 
 /// One ready-made policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

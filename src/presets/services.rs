@@ -1,8 +1,8 @@
 //! GitHub and providers of language models, whose response headers set the pace (R138).
 
 use super::{HOUR, MINUTE, Preset, adaptive, named, window};
-use crate::kernel::policy::{HeaderFormat, WindowKind};
-use crate::kernel::{Algorithm, PolicyDraft, RuleDraft};
+use shmlimit_kernel::policy::{HeaderFormat, WindowKind};
+use shmlimit_kernel::{Algorithm, PolicyDraft, RuleDraft};
 
 pub(super) const GITHUB: Preset = Preset {
     name: "github",
@@ -53,7 +53,7 @@ const OPENAI_WINDOWS: [PaceWindow; 2] = windows(500, 30_000);
 const ANTHROPIC_RULES: [RuleDraft<'static>; 2] = rules(50, 30_000);
 const ANTHROPIC_WINDOWS: [PaceWindow; 2] = windows(50, 30_000);
 
-type PaceWindow = crate::kernel::policy::PaceWindowDraft<'static>;
+type PaceWindow = shmlimit_kernel::policy::PaceWindowDraft<'static>;
 
 const fn model(
     provider: &'static str,

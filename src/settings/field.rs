@@ -3,9 +3,9 @@
 use super::given::Value;
 use super::keys::Kind;
 use super::{Mode, Settings};
-use crate::kernel::policy::{BreakerKind, HeaderFormat, Jitter, PerSecond, WindowKind};
-use crate::kernel::{Algorithm, BurstMode, Fairness, Nanos};
 use crate::quantity;
+use shmlimit_kernel::policy::{BreakerKind, HeaderFormat, Jitter, PerSecond, WindowKind};
+use shmlimit_kernel::{Algorithm, BurstMode, Fairness, Nanos};
 
 /// One setting, by the form in which it is kept.
 pub(crate) enum Field<'s> {

@@ -1,8 +1,8 @@
 //! The table of all keys of the format.
 
-use crate::kernel::policy::{MAX_AMOUNT, MAX_HISTORY, MAX_OUTCOMES, NAME_LEN, PerSecond};
-use crate::kernel::{MAX_PERMITS, Nanos};
 use crate::quantity;
+use shmlimit_kernel::policy::{MAX_AMOUNT, MAX_HISTORY, MAX_OUTCOMES, NAME_LEN, PerSecond};
+use shmlimit_kernel::{MAX_PERMITS, Nanos};
 
 /// What a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

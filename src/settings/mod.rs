@@ -12,11 +12,11 @@ pub(crate) use given::Given;
 pub use keys::{KeyInfo, Kind, keys};
 pub(crate) use rule::RuleSettings;
 
-use crate::kernel::policy::{
+use shmlimit_kernel::policy::{
     AdaptiveDraft, Backoff, Breaker, BreakerKind, BurstFrom, HeaderFormat, Jitter, Key, OutcomeWindow,
     PaceWindowDraft, WindowKind,
 };
-use crate::kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
+use shmlimit_kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
 
 /// What was written, not yet judged.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! One rule as it was written, and what holds where nothing was (R9).
 
-use crate::kernel::policy::{BurstFrom, MAX_AMOUNT};
-use crate::kernel::{Algorithm, BurstMode, MAX_LOG, Nanos, Rule, RuleDraft};
 use crate::quantity::Rate;
+use shmlimit_kernel::policy::{BurstFrom, MAX_AMOUNT};
+use shmlimit_kernel::{Algorithm, BurstMode, MAX_LOG, Nanos, Rule, RuleDraft};
 
 /// What a bucket of which nothing is said does: ten at once, one a second.
 const BUCKET: (u64, Nanos) = (1, Nanos::from_secs(1));

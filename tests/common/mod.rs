@@ -15,8 +15,8 @@ pub mod raw;
 #[cfg(windows)]
 pub mod windows;
 
-use shmlimit::internals::Bounds;
 use shmlimit::{AcquireError, Algorithm, Builder, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit_segment::Bounds;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;

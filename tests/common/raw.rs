@@ -1,7 +1,7 @@
 //! A second way into a segment, past the library: what a hostile or broken process could do.
 
 use memmap2::{MmapOptions, MmapRaw};
-use shmlimit::internals::layout;
+use shmlimit_segment::layout;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The pace that headers teach (R82 to R93).
 
 use super::*;
-use shmlimit::kernel::pace::{self, Observation};
-use shmlimit::kernel::policy::{AdaptiveDraft, PaceWindowDraft, WindowKind};
+use shmlimit_kernel::pace::{self, Observation};
+use shmlimit_kernel::policy::{AdaptiveDraft, PaceWindowDraft, WindowKind};
 
 fn window(name: &'static str, interval: u64, kind: WindowKind) -> PaceWindowDraft<'static> {
     PaceWindowDraft { name, limit: 100, interval: Nanos(interval), kind }

@@ -10,12 +10,12 @@ pub mod retries;
 pub mod states;
 pub mod window;
 
-use shmlimit::kernel::breaker::{self, Cause, Force, State};
-use shmlimit::kernel::decide::{self, Verdict};
-use shmlimit::kernel::outcome::{self, Class, Report};
-use shmlimit::kernel::policy::{Breaker, BreakerKind};
-use shmlimit::kernel::sheet::{Health, Known, Recent, SheetView};
-use shmlimit::kernel::*;
+use shmlimit_kernel::breaker::{self, Cause, Force, State};
+use shmlimit_kernel::decide::{self, Verdict};
+use shmlimit_kernel::outcome::{self, Class, Report};
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
+use shmlimit_kernel::sheet::{Health, Known, Recent, SheetView};
+use shmlimit_kernel::*;
 
 pub const SECOND: u64 = 1_000_000_000;
 pub const MINUTE: u64 = 60 * SECOND;

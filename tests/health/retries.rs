@@ -1,9 +1,9 @@
 //! Retry-After, the gate, backoff (R67 to R77, R142).
 
 use super::*;
-use shmlimit::kernel::backoff::{Advice, Source};
-use shmlimit::kernel::policy::{Backoff, Jitter};
-use shmlimit::kernel::random::Random;
+use shmlimit_kernel::backoff::{Advice, Source};
+use shmlimit_kernel::policy::{Backoff, Jitter};
+use shmlimit_kernel::random::Random;
 
 fn ceilings(backoff: Backoff) -> Vec<u64> {
     let mut rig = Rig::new(&PolicyDraft { backoff, ..PolicyDraft::default() });

@@ -1,13 +1,13 @@
 //! Any words at all in sheet, terms and policy: an answer in bounded steps, and no panic.
 
 use proptest::prelude::*;
-use shmlimit::kernel::breaker::{Force, HOT_WORDS};
-use shmlimit::kernel::outcome::{self, Class, Report};
-use shmlimit::kernel::pace::{self, Observation};
-use shmlimit::kernel::pause::{self, PAUSE_WORDS, Pausing};
-use shmlimit::kernel::policy::{POLICY_WORDS, PolicyWords};
-use shmlimit::kernel::sheet::{Known, PAUSE_AT, Recent, SHEET_HEAD_WORDS};
-use shmlimit::kernel::*;
+use shmlimit_kernel::breaker::{Force, HOT_WORDS};
+use shmlimit_kernel::outcome::{self, Class, Report};
+use shmlimit_kernel::pace::{self, Observation};
+use shmlimit_kernel::pause::{self, PAUSE_WORDS, Pausing};
+use shmlimit_kernel::policy::{POLICY_WORDS, PolicyWords};
+use shmlimit_kernel::sheet::{Known, PAUSE_AT, Recent, SHEET_HEAD_WORDS};
+use shmlimit_kernel::*;
 
 fn word() -> impl Strategy<Value = u64> {
     prop_oneof![

@@ -3,11 +3,11 @@
 use super::bucket::Room;
 use super::machine::{Flight, Machine};
 use super::policy::Numbers;
-use shmlimit::kernel::backoff::Source;
-use shmlimit::kernel::breaker::State;
-use shmlimit::kernel::outcome::Class;
-use shmlimit::kernel::policy::BreakerKind;
-use shmlimit::kernel::{Priority, Reason};
+use shmlimit_kernel::backoff::Source;
+use shmlimit_kernel::breaker::State;
+use shmlimit_kernel::outcome::Class;
+use shmlimit_kernel::policy::BreakerKind;
+use shmlimit_kernel::{Priority, Reason};
 
 /// Why not, which rule, and when to try again.
 pub type Refused = (Reason, Option<u8>, Option<u64>);

@@ -3,9 +3,9 @@
 use super::bucket::Tokens;
 use super::pace::Pace;
 use super::policy::{Numbers, SECOND};
-use shmlimit::kernel::breaker::{Cause, Force, State};
-use shmlimit::kernel::outcome::Class;
-use shmlimit::kernel::policy::BreakerKind;
+use shmlimit_kernel::breaker::{Cause, Force, State};
+use shmlimit_kernel::outcome::Class;
+use shmlimit_kernel::policy::BreakerKind;
 
 /// A call in flight.
 #[derive(Clone, Debug)]

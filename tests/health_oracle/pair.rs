@@ -4,13 +4,13 @@ use super::limiter::Refused;
 use super::machine::Machine;
 use super::policy::{Numbers, SECOND, TOKEN, WINDOWS};
 use super::strategy::{Op, Patch, Step};
-use shmlimit::kernel::breaker::{self, State};
-use shmlimit::kernel::outcome::{self, Class, Report};
-use shmlimit::kernel::pace::{self, Observation};
-use shmlimit::kernel::pause::{self, Pausing};
-use shmlimit::kernel::policy::{BreakerKind, PerSecond, PolicyWords};
-use shmlimit::kernel::sheet::{Known, Recent, SheetView};
-use shmlimit::kernel::*;
+use shmlimit_kernel::breaker::{self, State};
+use shmlimit_kernel::outcome::{self, Class, Report};
+use shmlimit_kernel::pace::{self, Observation};
+use shmlimit_kernel::pause::{self, Pausing};
+use shmlimit_kernel::policy::{BreakerKind, PerSecond, PolicyWords};
+use shmlimit_kernel::sheet::{Known, Recent, SheetView};
+use shmlimit_kernel::*;
 use std::fmt::Debug;
 
 pub struct Pair {

@@ -1,10 +1,10 @@
 //! The numbers of a limiter as the oracle knows them, and as the kernel is given them.
 
-use shmlimit::kernel::policy::{
+use shmlimit_kernel::policy::{
     AdaptiveDraft, Backoff, Breaker, BreakerKind, Jitter, MILLION, OutcomeWindow, PaceWindowDraft, PerSecond,
     WindowKind,
 };
-use shmlimit::kernel::*;
+use shmlimit_kernel::*;
 
 pub const SECOND: u64 = 1_000_000_000;
 /// A token, in the unit that tokens are counted in: a rate in billionths a second gives so many of them each nanosecond.

@@ -2,10 +2,10 @@
 
 use super::policy::{BucketNumbers, Numbers, PaceNumbers, SECOND};
 use proptest::prelude::*;
-use shmlimit::kernel::breaker::Force;
-use shmlimit::kernel::outcome::Class;
-use shmlimit::kernel::policy::{Backoff, Breaker, BreakerKind, OutcomeWindow, PerSecond};
-use shmlimit::kernel::{Nanos, Priority};
+use shmlimit_kernel::breaker::Force;
+use shmlimit_kernel::outcome::Class;
+use shmlimit_kernel::policy::{Backoff, Breaker, BreakerKind, OutcomeWindow, PerSecond};
+use shmlimit_kernel::{Nanos, Priority};
 
 /// About a millisecond, and even so often that factors of 1.5 stay whole.
 pub const TICK: u64 = 1 << 20;

@@ -1,6 +1,6 @@
 //! Slow readings of the algorithms, from the list of everything that was charged.
 
-use shmlimit::kernel::*;
+use shmlimit_kernel::*;
 
 /// What was charged at once.
 #[derive(Clone, Copy, Debug)]

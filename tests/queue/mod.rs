@@ -2,8 +2,8 @@
 //! their call and come again. Everything that happens is decided by the program of the test, so counts are exact.
 #![allow(dead_code, reason = "every test file uses another part")]
 
-use shmlimit::kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
-use shmlimit::kernel::*;
+use shmlimit_kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
+use shmlimit_kernel::*;
 use std::collections::HashMap;
 
 pub const MS: u64 = 1_000_000;

@@ -3,8 +3,8 @@
 
 use super::queue::{MS, SECOND};
 use proptest::prelude::*;
-use shmlimit::kernel::queue::{self as kernel, Ring, Wait};
-use shmlimit::kernel::*;
+use shmlimit_kernel::queue::{self as kernel, Ring, Wait};
+use shmlimit_kernel::*;
 use std::collections::HashMap;
 
 pub const GRACE: u64 = 10 * MS;

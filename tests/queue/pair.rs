@@ -3,9 +3,9 @@
 use super::oracle::{GRACE, Oracle, Verdict, Waiter};
 use super::queue::{MS, SECOND, rule};
 use proptest::prelude::*;
-use shmlimit::kernel::pause::Pausing;
-use shmlimit::kernel::queue::{self as kernel, Newcomer, Outcome, Ring, Wait};
-use shmlimit::kernel::*;
+use shmlimit_kernel::pause::Pausing;
+use shmlimit_kernel::queue::{self as kernel, Newcomer, Outcome, Ring, Wait};
+use shmlimit_kernel::*;
 
 #[derive(Clone, Debug)]
 pub enum Op {

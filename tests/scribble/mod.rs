@@ -2,11 +2,11 @@
 
 use crate::common::raw::Raw;
 use crate::common::{self, NAME, segment_path};
-use shmlimit::internals::{Bounds, layout};
-use shmlimit::kernel::policy::{
+use shmlimit::{Algorithm, Force, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit_kernel::policy::{
     AdaptiveDraft, Breaker, BreakerKind, HeaderFormat, PaceWindowDraft, WindowKind,
 };
-use shmlimit::{Algorithm, Force, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit_segment::{Bounds, layout};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -28,7 +28,7 @@ pub const BOUNDS: Bounds = Bounds {
     reap: Duration::from_secs(3600),
     place: Duration::from_secs(3600),
     program: [0; 16],
-    role: shmlimit::internals::Role::Participant,
+    role: shmlimit_segment::Role::Participant,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -155,7 +155,7 @@ fn in_words(before: u64, recorded: &Recorded) -> String {
 }
 
 fn transitions(all: &[Transition]) -> String {
-    let kind = shmlimit::kernel::policy::BreakerKind::Fsm;
+    let kind = shmlimit_kernel::policy::BreakerKind::Fsm;
     let words = all.iter().map(|move_| {
         let Transition { from, to, cause, .. } = move_;
         format!("{}>{}({})", from.as_str(kind), to.as_str(kind), cause.as_str())

@@ -1,8 +1,8 @@
 //! Limiters for the tests with a server.
 
 use crate::support::{builder, directory};
-use shmlimit::kernel::policy::{Breaker, BreakerKind};
 use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use tempfile::TempDir;
 
 /// So many calls a second and at once; a five-state breaker with what `change` makes of its defaults.

@@ -1,5 +1,4 @@
 //! `shmlimit simulate`, through the real binary.
-#![cfg(feature = "cli")]
 
 mod acquire;
 mod adaptive;

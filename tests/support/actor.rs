@@ -4,7 +4,7 @@ use super::WATCHDOG;
 use super::again::again;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::unistd::{Pid, gettid};
-use shmlimit::internals::layout::SLOTS;
+use shmlimit_segment::layout::SLOTS;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};

@@ -2,9 +2,9 @@
 
 use super::{CONCURRENCY, NAME, builder, directory};
 use memmap2::Mmap;
-use shmlimit::internals::layout::{self, slot};
-use shmlimit::kernel::sheet::{LEDGER_AT, OUTCOMES_AT};
 use shmlimit::{AcquireError, Policy, Reason, Request};
+use shmlimit_kernel::sheet::{LEDGER_AT, OUTCOMES_AT};
+use shmlimit_segment::layout::{self, slot};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

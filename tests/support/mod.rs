@@ -13,8 +13,8 @@ pub mod storm;
 pub mod walk;
 
 use nix::time::{ClockId, clock_gettime};
-use shmlimit::internals::Bounds;
 use shmlimit::{Algorithm, Builder, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit_segment::Bounds;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;

@@ -2,7 +2,7 @@
 
 use super::image::{Camera, Image, Recovered, WAITERS};
 use super::ptrace::{Step, Tracee};
-use shmlimit::internals::layout::VERSION;
+use shmlimit_segment::layout::VERSION;
 use std::collections::HashMap;
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use crate::cli::Home;
 use crate::queue;
 use crate::raw;
 use serde_json::Value;
-use shmlimit::internals::layout;
+use shmlimit_segment::layout;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 

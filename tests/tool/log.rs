@@ -160,7 +160,7 @@ fn r114_damage_that_was_repaired_is_logged_with_all_keys() {
     let home = home("api", NERVOUS);
     // The newest time, far in the future.
     let mut bytes = std::fs::read(home.path().join("api.shm")).unwrap();
-    let at = shmlimit::internals::layout::CORE * 8;
+    let at = shmlimit_segment::layout::CORE * 8;
     bytes[at..at + 8].copy_from_slice(&u64::MAX.to_ne_bytes());
     std::fs::write(home.path().join("api.shm"), bytes).unwrap();
     let answer = home.tool(&["--log", "-", "acquire", "api", "--timeout", "9s"]);

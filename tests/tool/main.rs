@@ -1,6 +1,6 @@
 //! The command-line tool as its users have it: the real binary, verb by verb. One program for all of them, because eighty
 //! small ones take minutes to build.
-#![cfg(all(feature = "cli", any(target_os = "linux", windows)))]
+#![cfg(any(target_os = "linux", windows))]
 
 #[path = "../cli/mod.rs"]
 mod cli;

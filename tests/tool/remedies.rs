@@ -2,8 +2,8 @@
 
 use crate::cli::{Home, binary};
 use crate::raw;
-use shmlimit::internals::layout;
 use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit_segment::layout;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::Ordering;

@@ -5,8 +5,8 @@ use crate::commands::{READY, SHELL, run};
 use crate::queue::{Holder, open, start_waiting};
 use crate::raw;
 use serde_json::Value;
-use shmlimit::internals::layout;
 use shmlimit::{AcquireError, Error, Request};
+use shmlimit_segment::layout;
 
 #[test]
 fn a_limiter_that_nobody_uses_goes_and_its_neighbours_stay() {

@@ -4,8 +4,8 @@ use crate::cli::{Answer, Home, binary};
 use crate::raw;
 use crate::web::Web;
 use serde_json::{Value, json};
-use shmlimit::internals::layout;
-use shmlimit::kernel::sheet::{HEALTH_AT, Health};
+use shmlimit_kernel::sheet::{HEALTH_AT, Health};
+use shmlimit_segment::layout;
 use std::process::{Command, Stdio};
 
 const SECOND: u64 = 1_000_000_000;

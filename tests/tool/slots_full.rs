@@ -2,7 +2,7 @@
 
 use crate::cli::Home;
 use shmlimit::Limiter;
-use shmlimit::internals::layout;
+use shmlimit_segment::layout;
 
 #[test]
 fn r137_every_verb_of_observers_and_operators_works_while_all_common_slots_are_taken() {

@@ -73,7 +73,7 @@ mod _shmlimit {
         super::limiter::add_methods(py)?;
         super::grant::add_methods(py)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("layout_version", shmlimit::internals::layout::LAYOUT_VERSION)?;
+        module.add("layout_version", shmlimit_segment::layout::LAYOUT_VERSION)?;
         module.add("presets", PyTuple::new(py, shmlimit::presets::NAMES)?)
     }
 }

@@ -30,7 +30,7 @@ impl Recorded {
 /// Transitions in words.
 pub fn changes(transitions: &[Transition], limiter: Option<&Limiter>) -> Vec<Change> {
     let policy = limiter.and_then(|limiter| limiter.policy().ok());
-    let kind = policy.map_or(shmlimit::kernel::policy::BreakerKind::Fsm, |policy| policy.breaker().kind());
+    let kind = policy.map_or(shmlimit_kernel::policy::BreakerKind::Fsm, |policy| policy.breaker().kind());
     transitions.iter().map(|one| (one.from.as_str(kind), one.to.as_str(kind), one.cause.as_str())).collect()
 }
 

@@ -1,9 +1,9 @@
 //! The numbers that a segment stores for kinds of things. They never change their meaning.
 
-use shmlimit::internals::layout;
-use shmlimit::kernel::policy::{Breaker, BreakerKind, HeaderFormat};
-use shmlimit::kernel::sheet;
+use ::shmlimit_segment::layout;
 use shmlimit::{Algorithm, Cause, Class, Priority, State};
+use shmlimit_kernel::policy::{Breaker, BreakerKind, HeaderFormat};
+use shmlimit_kernel::sheet;
 
 /// All is well; of a consecutive breaker: closed.
 pub const SHMLIMIT_SEGMENT_STATE_NORMAL: u32 = 0;

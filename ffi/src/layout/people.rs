@@ -1,9 +1,9 @@
 //! Who is attached and who waits.
 
 use super::{SHMLIMIT_SEGMENT_UNITS, byte};
-use shmlimit::internals::{FIRST_PULSE, layout};
-use shmlimit::kernel::queue::{Entry, Progress, Standing, TURN_WORDS, Turn, WAITERS};
-use shmlimit::kernel::state::Held;
+use ::shmlimit_segment::{layout, sys::FIRST_PULSE};
+use shmlimit_kernel::queue::{Entry, Progress, Standing, TURN_WORDS, Turn, WAITERS};
+use shmlimit_kernel::state::Held;
 use std::mem::{offset_of, size_of};
 
 /// The participant in slot S lives as long as somebody holds the lock on the byte at this offset + S: ask with

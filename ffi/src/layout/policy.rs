@@ -1,8 +1,8 @@
 //! What was configured.
 
 use super::{SHMLIMIT_SEGMENT_RULES, SHMLIMIT_SEGMENT_UNITS, byte};
-use shmlimit::internals::layout;
-use shmlimit::kernel::policy::{Backoff, Breaker, MAX_WINDOWS, NAME_LEN, OutcomeWindow, POLICY_WORDS, words};
+use ::shmlimit_segment::layout;
+use shmlimit_kernel::policy::{Backoff, Breaker, MAX_WINDOWS, NAME_LEN, OutcomeWindow, POLICY_WORDS, words};
 use std::mem::{offset_of, size_of};
 
 /// Bytes of a name, zero-padded; without a zero if it is that long.

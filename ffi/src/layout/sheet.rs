@@ -2,10 +2,10 @@
 
 use super::policy::same;
 use super::{SHMLIMIT_SEGMENT_PROGRAM_LENGTH, SHMLIMIT_SEGMENT_WINDOWS, byte};
-use shmlimit::kernel::ledger::Ledger;
-use shmlimit::kernel::pause::{PAUSE_REASON_BYTES, PAUSE_WORDS, Pause};
-use shmlimit::kernel::policy::MAX_OUTCOMES;
-use shmlimit::kernel::sheet::{
+use shmlimit_kernel::ledger::Ledger;
+use shmlimit_kernel::pause::{PAUSE_REASON_BYTES, PAUSE_WORDS, Pause};
+use shmlimit_kernel::policy::MAX_OUTCOMES;
+use shmlimit_kernel::sheet::{
     self, GateNote, Health, MAX_ADMISSIONS, Pace, SHEET_HEAD_WORDS, Sight, Tallies,
 };
 use std::mem::{offset_of, size_of};
@@ -249,7 +249,7 @@ const _: () = {
     assert!(ledger == byte(sheet::LEDGER_AT - sheet::OUTCOMES_AT));
     let codes = super::SHMLIMIT_SEGMENT_CODES_AT - super::SHMLIMIT_SEGMENT_OUTCOMES_AT;
     assert!(codes == byte(sheet::CODES_AT - sheet::OUTCOMES_AT));
-    assert!(super::SHMLIMIT_SEGMENT_CODES == shmlimit::kernel::ledger::CODES);
+    assert!(super::SHMLIMIT_SEGMENT_CODES == shmlimit_kernel::ledger::CODES);
 
     type Ours = shmlimit_segment_sheet;
     assert!(offset_of!(Ours, health) == byte(sheet::HEALTH_AT));

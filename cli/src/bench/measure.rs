@@ -1,0 +1,125 @@
+//! What every measurement needs: rounds, medians, limiters, and bounds. The benchmarks of `benches/` use this file too.
+
+#![allow(dead_code, reason = "each benchmark uses its own part")]
+
+use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
+use shmlimit_segment::sys::baselines::clock;
+use std::path::Path;
+
+/// Nanoseconds per operation over `count` of them, the first few untimed so that caches are warm again after the
+/// other subjects of the round.
+#[inline(always)]
+pub fn per_operation(count: u32, mut operation: impl FnMut()) -> f64 {
+    for _ in 0..count / 8 {
+        operation();
+    }
+    let start = clock();
+    for _ in 0..count {
+        operation();
+    }
+    (clock() - start) as f64 / f64::from(count)
+}
+
+/// The middle value, and 0 of nothing.
+pub fn median(values: &[f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// The value below which that part of the values lies.
+pub fn quantile(values: &[f64], part: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().saturating_sub(1) as f64;
+    sorted.get((last * part).round() as usize).copied().unwrap_or(0.0)
+}
+
+/// The rules the benchmarks need.
+#[derive(Clone, Copy)]
+pub enum Budget {
+    /// 35 a second and a burst that outlasts any benchmark: every call is granted.
+    Plenty,
+    /// One an hour.
+    Scarce,
+}
+
+impl Budget {
+    fn rule(self) -> RuleDraft<'static> {
+        match self {
+            Budget::Plenty => RuleDraft {
+                burst: Some(1 << 32),
+                ..RuleDraft::new(Algorithm::TokenBucket, 35, Nanos::from_secs(1))
+            },
+            Budget::Scarce => RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(3600)),
+        }
+    }
+
+    /// A policy of `count` such rules.
+    pub fn policy(self, count: usize, concurrency: Option<u64>) -> Policy {
+        let rules = vec![self.rule(); count];
+        let draft = PolicyDraft { concurrency, rules: &rules, ..PolicyDraft::default() };
+        Policy::new(&draft).expect("a valid policy")
+    }
+
+    /// A policy of one such rule with everything on: the five-state breaker, permits, a reserve, a background bound.
+    pub fn guarded(self) -> Policy {
+        let rule = RuleDraft { algorithm: Algorithm::TokenBucket, reserve: 1, ..self.rule() };
+        let draft = PolicyDraft {
+            concurrency: Some(4096),
+            concurrency_background: Some(4096),
+            rules: &[rule],
+            breaker: Breaker::of(BreakerKind::Fsm),
+            ..PolicyDraft::default()
+        };
+        Policy::new(&draft).expect("a valid policy")
+    }
+}
+
+/// Opens a limiter of that policy.
+pub fn open(directory: &Path, name: &str, policy: Policy) -> Result<Limiter, Error> {
+    Limiter::builder(name).directory(directory).ignore_environment().policy(policy).open()
+}
+
+/// A bound on a figure, and what the figure was.
+pub struct Target {
+    /// What is bounded.
+    pub name: &'static str,
+    /// The figure.
+    pub measured: f64,
+    /// The bound.
+    pub bound: Bound,
+    /// A goal is printed, a requirement is checked.
+    pub required: bool,
+}
+
+/// Which side of a number is the good one.
+#[derive(Clone, Copy)]
+pub enum Bound {
+    /// The figure must be this or less.
+    AtMost(f64),
+    /// The figure must be this or more.
+    AtLeast(f64),
+}
+
+impl Target {
+    /// Whether the figure keeps the bound.
+    pub fn met(&self) -> bool {
+        self.met_within(1.0)
+    }
+
+    /// Whether it keeps the bound but for what other work on the machine may add.
+    pub fn met_but_for_noise(&self) -> bool {
+        self.met_within(NOISE)
+    }
+
+    /// Whether it keeps the bound when the bound is widened by a factor.
+    fn met_within(&self, slack: f64) -> bool {
+        match self.bound {
+            Bound::AtMost(most) => self.measured <= most * slack,
+            Bound::AtLeast(least) => self.measured >= least / slack,
+        }
+    }
+}
+
+/// What a machine with other work on it may add to a median.
+const NOISE: f64 = 1.1;

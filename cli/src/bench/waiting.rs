@@ -1,0 +1,78 @@
+//! Eight processes that wait for one budget: how much of it is used, by whom, and how often they wake for it.
+
+use super::load::let_loose;
+use super::measure::{Bound, open};
+use super::report::Row;
+use super::{Effort, Workshop, no_workers};
+use crate::failure::{Failure, REFUSED};
+use crate::output;
+use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit_segment::sys::baselines::clock;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+const NAME: &str = "waited-for";
+const RATE: u64 = 1000;
+const CALLERS: usize = 8;
+/// After this the burst is used up and everybody has found a place.
+const WARM_UP: u64 = 300_000_000;
+
+pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure> {
+    let rule =
+        RuleDraft { burst: Some(RATE / 10), ..RuleDraft::new(Algorithm::Gcra, RATE, Nanos::from_secs(1)) };
+    let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
+    let _limiter = open(workshop.directory(), NAME, policy.map_err(shmlimit::Error::from)?)?;
+    let caller = |_| {
+        let mut command = workshop.worker("caller");
+        command.arg(workshop.directory()).arg(effort.waiting.as_nanos().to_string());
+        command
+    };
+    let said = let_loose((0..CALLERS).map(caller)).map_err(no_workers)?;
+    let numbers = |line: &String| line.split(' ').filter_map(|word| word.parse().ok()).collect::<Vec<f64>>();
+    let told: Vec<Vec<f64>> = said.iter().map(numbers).filter(|numbers| numbers.len() == 3).collect();
+    let sum = |column: usize| told.iter().map(|numbers| numbers[column]).sum::<f64>();
+    let squares: f64 = told.iter().map(|numbers| numbers[0] * numbers[0]).sum();
+    let reached = 100.0 * sum(0) / (RATE as f64 * effort.waiting.as_secs_f64());
+    let jain = sum(0) * sum(0) / (told.len() as f64 * squares);
+    Ok(vec![
+        Row::new("rate_reached", "part of the rate that is used", reached, "%"),
+        Row::new("rate_off", "off the rate", (reached - 100.0).abs(), "%").bounded(Bound::AtMost(0.5)),
+        Row::new("jain", "fair shares (Jain's index)", jain, "").bounded(Bound::AtLeast(0.999)),
+        Row::new("looks", "wake-ups for each grant", sum(2) / sum(1), "").bounded(Bound::AtMost(1.1)),
+    ])
+}
+
+/// A caller: calls as fast as it may, and counts within a window that begins when it was told to.
+pub fn work(words: &[String]) -> Result<ExitCode, Failure> {
+    let [directory, length] = words else { return Err(misused()) };
+    let length: u64 = length.parse().map_err(|_| misused())?;
+    let limiter =
+        Limiter::builder(NAME).directory(Path::new(directory)).ignore_environment().open_existing()?;
+    output::line("ready")?;
+    if io::stdin().read_line(&mut String::new())? == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let from = clock() + WARM_UP;
+    let (mut counted, mut granted) = (0, 0);
+    loop {
+        let grant = limiter
+            .acquire(&Request::new())
+            .map_err(|error| Failure::to_acquire(&limiter, error, REFUSED))?;
+        grant.release()?;
+        granted += 1;
+        let now = clock();
+        if now >= from + length {
+            break;
+        }
+        counted += u64::from(now >= from);
+    }
+    let snapshot = limiter.snapshot()?;
+    let mine = snapshot.participants.iter().find(|process| process.pid == std::process::id());
+    output::line(&format!("{counted} {granted} {}", mine.map_or(0, |mine| mine.looked)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn misused() -> Failure {
+    Failure::Usage("--act-as is for the tool's own processes".to_owned())
+}

@@ -1,0 +1,95 @@
+//! Signals without handlers: they are blocked and waited for, so that none is lost or comes at a bad moment.
+
+use crate::platform::Event;
+use nix::sys::signal::{SigSet, Signal, raise};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use shmlimit_segment::sys::tool::spawn_with_mask;
+use std::io;
+use std::process::{Child, Command, ExitCode};
+use std::thread::Builder;
+
+/// What a shell adds to the number of the signal that ended a command.
+pub const BY_SIGNAL: i32 = 128;
+
+pub fn signal(event: Event) -> Signal {
+    match event {
+        Event::Interrupt => Signal::SIGINT,
+        Event::Quit => Signal::SIGQUIT,
+        Event::HangUp => Signal::SIGHUP,
+        Event::Terminate => Signal::SIGTERM,
+        Event::Stop => Signal::SIGTSTP,
+        Event::Continue => Signal::SIGCONT,
+        Event::Resize => Signal::SIGWINCH,
+    }
+}
+
+fn signals(events: &[Event]) -> SigSet {
+    events.iter().copied().map(signal).collect()
+}
+
+/// Whether it asks to end.
+pub fn is_ending(signal: Signal) -> bool {
+    Event::ENDING.into_iter().any(|event| self::signal(event) == signal)
+}
+
+/// See the contract. Threads to come block them too.
+pub fn hear(events: &[Event], mut tell: impl FnMut(Event) -> bool + Send + 'static) -> io::Result<()> {
+    let heard = events.to_owned();
+    let signals = signals(events);
+    signals.thread_block()?;
+    let listen = move || {
+        while let Ok(news) = signals.wait() {
+            let event = heard.iter().copied().find(|event| signal(*event) == news);
+            if event.is_some_and(|event| !tell(event)) {
+                return;
+            }
+        }
+    };
+    Builder::new().name("signals".to_owned()).spawn(listen).map(drop)
+}
+
+/// Ends as a blocked signal wants it, so that whoever waits for this process sees why: a shell ends its loop at Ctrl-C
+/// only if what it runs dies of it. Where that is not our fate (the signal is ignored), the code says the same.
+pub fn die_of(event: Event) -> ExitCode {
+    let signal = signal(event);
+    let _ = raise(signal);
+    let _ = SigSet::from(signal).thread_unblock();
+    ExitCode::from(u8::try_from(BY_SIGNAL + signal as i32).unwrap_or(1))
+}
+
+/// Where nobody could let us go on (`ssh -t HOST shmlimit top`), the system does not stop us.
+pub fn stop_here() -> io::Result<()> {
+    // To this thread, which lets it in for a moment.
+    raise(Signal::SIGTSTP)?;
+    let stops = SigSet::from(Signal::SIGTSTP);
+    stops.thread_unblock()?;
+    Ok(stops.thread_block()?)
+}
+
+/// See the contract.
+pub struct Endings {
+    signals: SignalFd,
+    /// What was blocked before.
+    before: SigSet,
+}
+
+impl Endings {
+    /// Call it on the main thread, before any other is started.
+    pub fn listen() -> io::Result<Endings> {
+        let ours = signals(&Event::ENDING);
+        let signals = SignalFd::with_flags(&ours, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        let before = SigSet::thread_get_mask()?;
+        ours.thread_block()?;
+        Ok(Endings { signals, before })
+    }
+
+    pub fn heard(&self) -> Option<Event> {
+        let news = self.signals.read_signal().ok().flatten()?;
+        let news = Signal::try_from(news.ssi_signo.cast_signed()).ok()?;
+        Event::ENDING.into_iter().find(|event| signal(*event) == news)
+    }
+
+    pub fn spawn(&self, command: Command) -> io::Result<Child> {
+        spawn_with_mask(command, self.before)
+    }
+}

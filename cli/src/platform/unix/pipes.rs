@@ -1,0 +1,98 @@
+//! Pipes, one `poll` for all of them, and a pipe of another process.
+
+use crate::platform::{Source, Which};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::fstat;
+use nix::unistd::write;
+use shmlimit_segment::sys::tool::pass_descriptor;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, PipeReader, PipeWriter, Read, pipe};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::process::Command;
+use std::time::Duration;
+
+const READ_AT_ONCE: usize = 64 << 10;
+
+/// See the contract.
+pub struct Inlet(PipeReader);
+
+impl Inlet {
+    pub fn new() -> io::Result<(Inlet, PipeWriter)> {
+        let (from, to) = pipe()?;
+        fcntl(&from, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        Ok((Inlet(from), to))
+    }
+
+    /// Reads what is there; nothing at the end.
+    pub fn read(&mut self, into: &mut Vec<u8>) -> io::Result<Option<usize>> {
+        let mut bytes = [0; READ_AT_ONCE];
+        match self.0.read(&mut bytes) {
+            Ok(0) => Ok(None),
+            Ok(count) => {
+                into.extend_from_slice(&bytes[..count]);
+                Ok(Some(count))
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(Some(0))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Nothing if a signal came between.
+pub fn wait(sources: &[Source<'_>], most: Option<Duration>) -> io::Result<Option<Vec<bool>>> {
+    let (out, err) = (io::stdout(), io::stderr());
+    let mut fds = Vec::new();
+    for source in sources {
+        fds.push(match source {
+            Source::Inlet(inlet) => PollFd::new(inlet.0.as_fd(), PollFlags::POLLIN),
+            Source::Command(news) => PollFd::new(news.as_fd(), PollFlags::POLLIN),
+            Source::Room(Which::Out) => PollFd::new(out.as_fd(), PollFlags::POLLOUT),
+            Source::Room(Which::Err) => PollFd::new(err.as_fd(), PollFlags::POLLOUT),
+        });
+    }
+    let timeout = most.map_or(PollTimeout::NONE, |most| {
+        // Rounded up, so that the last millisecond is not spent asking.
+        PollTimeout::try_from(most + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX)
+    });
+    match poll(&mut fds, timeout) {
+        Ok(_) => Ok(Some(fds.iter().map(|fd| fd.any().unwrap_or(true)).collect())),
+        Err(Errno::EINTR) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub fn write_to(which: Which, bytes: &[u8]) -> io::Result<usize> {
+    Ok(match which {
+        Which::Out => write(io::stdout(), bytes),
+        Which::Err => write(io::stderr(), bytes),
+    }?)
+}
+
+pub fn give_descriptor(command: &mut Command, ours: PipeWriter, number: i32) -> io::Result<()> {
+    pass_descriptor(command, ours, number)
+}
+
+/// Process, descriptor and inode.
+pub fn address(to: &PipeWriter) -> io::Result<String> {
+    Ok(format!("{}:{}:{}", std::process::id(), to.as_raw_fd(), fstat(to)?.st_ino))
+}
+
+/// It is found through /proc, and is taken only if it is the very pipe that was meant: a process id may be somebody
+/// else's by then.
+pub fn reach(address: &str) -> Option<File> {
+    let mut parts = address.split(':').map(str::parse::<u64>);
+    let (process, descriptor, inode) = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
+    let path = format!("/proc/{process}/fd/{descriptor}");
+    // Looked at before it is opened: opening a device may do something.
+    let is_meant = |meta: Metadata| meta.file_type().is_fifo() && meta.ino() == inode;
+    std::fs::metadata(&path).ok().filter(|meta| is_meant(meta.clone()))?;
+    let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
+    let pipe = OpenOptions::new().write(true).custom_flags(flags).open(path).ok()?;
+    pipe.metadata().ok().filter(|meta| is_meant(meta.clone()))?;
+    Some(pipe)
+}

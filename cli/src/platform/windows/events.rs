@@ -1,0 +1,66 @@
+//! What the console says. All programs of one window hear it at the same time; each answers for itself.
+
+use crate::platform::Event;
+use shmlimit_segment::sys::tool::{end_children_with_us, hear_console};
+use std::io;
+use std::process::{Child, Command, ExitCode};
+use std::sync::mpsc::{Receiver, channel};
+
+/// What programs end with that do not listen to Ctrl-C: `STATUS_CONTROL_C_EXIT`.
+pub const INTERRUPTED: u32 = 0xC000_013A;
+
+/// `CTRL_C_EVENT` and so on. Ctrl-Break is Ctrl-C for programs in a group of their own, which do not hear that.
+fn event(number: u32) -> Event {
+    match number {
+        0 | 1 => Event::Interrupt,
+        2 => Event::HangUp,
+        _ => Event::Terminate,
+    }
+}
+
+/// See the contract. Nothing stops or continues a program here, and nobody tells of another size of the window.
+pub fn hear(events: &[Event], mut tell: impl FnMut(Event) -> bool + Send + 'static) -> io::Result<()> {
+    let heard: Vec<Event> = events.iter().copied().filter(|event| Event::ENDING.contains(event)).collect();
+    if heard.is_empty() {
+        return Ok(());
+    }
+    hear_console(move |number| heard.contains(&event(number)) && tell(event(number)))
+}
+
+/// The system's own code for a program that an event ended.
+pub fn die_of(_event: Event) -> ExitCode {
+    exit_code(INTERRUPTED)
+}
+
+/// All 32 bits of a code. The standard library's own type has room for eight.
+pub fn exit_code(code: u32) -> ExitCode {
+    match u8::try_from(code) {
+        Ok(code) => ExitCode::from(code),
+        Err(_) => std::process::exit(code.cast_signed()),
+    }
+}
+
+/// There is no shell that would let us go on.
+pub fn stop_here() -> io::Result<()> {
+    Ok(())
+}
+
+/// See the contract.
+pub struct Endings(Receiver<Event>);
+
+impl Endings {
+    pub fn listen() -> io::Result<Endings> {
+        let (tell, told) = channel();
+        hear(&Event::ENDING, move |event| tell.send(event).is_ok())?;
+        Ok(Endings(told))
+    }
+
+    pub fn heard(&self) -> Option<Event> {
+        self.0.try_recv().ok()
+    }
+
+    pub fn spawn(&self, mut command: Command) -> io::Result<Child> {
+        end_children_with_us()?;
+        command.spawn()
+    }
+}

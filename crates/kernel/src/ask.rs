@@ -1,0 +1,183 @@
+//! What callers ask for and what they are told.
+
+use super::rule::Charge;
+use super::state::Held;
+use super::time::{Nanos, Time};
+use super::{MAX_RULES, MAX_UNITS};
+
+/// Who goes first, and who may use the reserve (R106).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Priority {
+    /// Work nobody waits for; leaves the reserve alone.
+    #[default]
+    Background,
+    /// Somebody waits.
+    User,
+    /// Another program waits.
+    Webhook,
+}
+
+impl Priority {
+    /// All of them, the last to be served first.
+    pub const ALL: [Priority; 3] = [Priority::Background, Priority::User, Priority::Webhook];
+
+    /// The name everywhere outside of Rust.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Priority::Background => "background",
+            Priority::User => "user",
+            Priority::Webhook => "webhook",
+        }
+    }
+
+    /// The priority of that name.
+    pub fn parse(text: &str) -> Option<Priority> {
+        Priority::ALL.into_iter().find(|p| p.as_str() == text)
+    }
+
+    #[inline]
+    pub(super) const fn is_background(self) -> bool {
+        matches!(self, Priority::Background)
+    }
+}
+
+/// The first layer that stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The breaker sleeps: no call until its timer is over, or an operator says so.
+    Sleep,
+    /// The breaker lets nothing through: use what is cached.
+    CacheOnly,
+    /// A consecutive breaker is open.
+    Open,
+    /// The server said when to come again.
+    RetryAfter,
+    /// Response headers taught a slower pace.
+    Adaptive,
+    /// All permits are out.
+    Concurrency,
+    /// A rule has no room yet.
+    Rate,
+    /// A rule never has that much room (R6).
+    CostExceedsLimit,
+    /// Others wait whose turn is before (R131).
+    Queued,
+    /// As many calls wait as the queue holds (R137).
+    QueueFull,
+    /// An operator has paused the limiter (R148).
+    Paused,
+    /// Other processes held the lock of the segment in turn until this call's time was over; nothing was decided.
+    Busy,
+}
+
+impl Reason {
+    /// Why the call may not go, for people.
+    pub const fn explanation(self) -> &'static str {
+        match self {
+            Reason::Sleep => "the breaker sleeps, after failures or by an operator",
+            Reason::CacheOnly => "the breaker is at cache_only: use what is cached",
+            Reason::Open => "the breaker is open, after failures or by an operator",
+            Reason::RetryAfter => "the server sent a Retry-After",
+            Reason::Adaptive => "the server's headers ask for a slower pace",
+            Reason::Concurrency => "all permits are out",
+            Reason::Rate => "the rate is used up",
+            Reason::CostExceedsLimit => "the cost is more than a rule ever allows",
+            Reason::Queued => "others wait whose turn is before",
+            Reason::QueueFull => "the queue is full",
+            Reason::Paused => "an operator has paused the limiter",
+            Reason::Busy => "other processes held the limiter's lock until the time was over",
+        }
+    }
+
+    /// The name everywhere outside of Rust.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::Sleep => "sleep",
+            Reason::CacheOnly => "cache_only",
+            Reason::Open => "open",
+            Reason::RetryAfter => "retry_after",
+            Reason::Adaptive => "adaptive",
+            Reason::Concurrency => "concurrency",
+            Reason::Rate => "rate",
+            Reason::CostExceedsLimit => "cost_exceeds_limit",
+            Reason::Queued => "queued",
+            Reason::QueueFull => "queue_full",
+            Reason::Paused => "paused",
+            Reason::Busy => "busy",
+        }
+    }
+}
+
+/// What a caller wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// How much of each unit, by the unit's index. All zero is a peek: it takes nothing, not even a permit.
+    pub cost: [u64; MAX_UNITS],
+    /// For whom.
+    pub priority: Priority,
+}
+
+impl Ask {
+    /// One request.
+    pub const fn one(priority: Priority) -> Ask {
+        Ask::requests(1, priority)
+    }
+
+    /// That many requests.
+    pub const fn requests(cost: u64, priority: Priority) -> Ask {
+        Ask { cost: [cost, 0, 0, 0], priority }
+    }
+
+    #[inline]
+    pub(super) const fn is_peek(&self) -> bool {
+        let [a, b, c, d] = self.cost;
+        a | b | c | d == 0
+    }
+}
+
+/// A grant, as much of it as is needed to take it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// When it was granted, by the limiter's time.
+    pub granted_at: Time,
+    /// What was charged.
+    pub cost: [u64; MAX_UNITS],
+    /// The permit it holds: one, or none for a peek. A whole word, because a ticket is copied on the fast path.
+    pub permit: Held,
+    /// How long from `granted_at` a leaky bucket wants the call held back, so that calls go out evenly (R25).
+    pub delay: Nanos,
+    pub(super) charges: [Charge; MAX_RULES],
+}
+
+/// Why not, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The first layer that stands in the way.
+    pub reason: Reason,
+    /// Which rule, if it was one: the one with the longest wait, the first of equals (R39). With [`Reason::Adaptive`],
+    /// which window of the headers.
+    pub rule: Option<u8>,
+    /// When the layer in `reason` admits, absent other traffic (R4); nothing = never, or nobody can know.
+    pub retry_at: Option<Time>,
+    /// Before this no layer that knows its time would let it pass; a deadline before it cannot be met (R132).
+    /// Nothing = never.
+    pub ready_at: Option<Time>,
+    /// When the gate of a Retry-After opens; not after `judged_at` = it is open.
+    pub gate: Time,
+    /// The limiter's time of this judgement.
+    pub judged_at: Time,
+}
+
+impl Refusal {
+    /// How long until `retry_at`.
+    pub fn retry_after(&self) -> Option<Nanos> {
+        self.retry_at.map(|at| at.since(self.judged_at))
+    }
+
+    /// When what blocks every call ends: `retry_at`, but of a Sleep not before the gate opens (R57).
+    pub fn eta(&self) -> Option<Time> {
+        if self.reason == Reason::Sleep { self.retry_at.map(|at| at.max(self.gate)) } else { self.retry_at }
+    }
+}

@@ -1,0 +1,244 @@
+//! What a state means for decisions: the rate and capacity of the first rule, and the permits (R54, R60, R62).
+//!
+//! The words that decisions read ("hot") are the policy's, except for these: `General` has the permits of the state, and
+//! the first rule, if it is a token bucket, the rate of the state. They are put in force when a state begins, and the
+//! first rule's tokens carried over: kept, and clipped to the new capacity.
+
+use super::State;
+use crate::MAX_RULES;
+use crate::policy::{Algorithm, Breaker, BreakerKind, FirstRule, PerSecond, Policy, PolicyWords};
+use crate::rule::{self, At};
+use crate::sheet::{Health, SheetMemory, SheetView};
+use crate::state::{General, Held, Memory, View};
+use crate::terms::{TERMS_WORDS, Terms};
+use crate::time::{Nanos, Time};
+
+/// How many words decisions read of what is in force: general (2), queueing, attention, zero, then the rules' terms.
+pub const HOT_WORDS: usize = TERMS_AT + MAX_RULES * TERMS_WORDS;
+const TERMS_AT: usize = 8;
+
+/// Where among them the terms of rule `rule` are.
+#[inline]
+pub const fn terms_range(rule: usize) -> std::ops::Range<usize> {
+    let start = TERMS_AT.saturating_add(rule.saturating_mul(TERMS_WORDS));
+    start..start.saturating_add(TERMS_WORDS)
+}
+
+/// What is in force when a limiter is made.
+pub fn hot_words(policy: &Policy) -> [u64; HOT_WORDS] {
+    let encoded = policy.encode();
+    let mut words = [0; HOT_WORDS];
+    let mut put = |at: usize, values: &[u64]| words[at..at + values.len()].copy_from_slice(values);
+    put(0, &general(policy).to_words());
+    put(2, &[policy.queueing().to_word()]);
+    let at_once = policy.is_passthrough() || policy.adaptive().is_some();
+    put(3, &[if at_once { 0 } else { u64::MAX }]);
+    for (i, terms) in Terms::all(policy).enumerate() {
+        let terms = if i == 0 { first_terms(&encoded, PerSecond(0)).unwrap_or(terms) } else { terms };
+        put(terms_range(i).start, &terms.to_words());
+    }
+    words
+}
+
+/// Puts a policy in force, whose words are in place already, in the breaker's present state. The rules' states are the
+/// caller's to carry over.
+pub(crate) fn install<M: Memory>(m: &mut M, policy: &Policy) {
+    let health = m.health();
+    m.set_general(general(policy));
+    put_permits_in_force(m, &health);
+    m.set_queueing(policy.queueing());
+    for (i, terms) in Terms::all(policy).enumerate() {
+        let terms = if i == 0 { first_terms(m, health.rate).unwrap_or(terms) } else { terms };
+        m.set_terms(i, terms);
+    }
+}
+
+/// Whether what is in force is what the policy and the breaker's state make.
+pub fn is_in_force<V: View>(v: &V, policy: &Policy, now: Time) -> bool {
+    let health = v.health();
+    // A gate that is about to open may count as open already for one whose clock is a little ahead.
+    let attention = super::next_attention(v, &health, now.plus(A_MOMENT));
+    let terms = |(i, terms): (usize, Terms)| {
+        let wanted = if i == 0 { first_terms(v, health.rate).unwrap_or(terms) } else { terms };
+        v.terms(i) == wanted
+    };
+    // Looking when nothing is there to be seen (a gate that has opened since) costs time only.
+    (v.attention() == attention || v.attention() == Time::ZERO)
+        && v.general() == permits(v, &health, general(policy))
+        && v.queueing() == policy.queueing()
+        && Terms::all(policy).enumerate().all(terms)
+}
+
+/// Longer than clocks of one machine are apart.
+const A_MOMENT: Nanos = Nanos::from_secs(5);
+
+/// What a policy says besides its rules, while all is well.
+fn general(policy: &Policy) -> General {
+    let background = policy.concurrency_background().filter(|_| policy.queueing().priorities);
+    General {
+        rules: policy.rules().len(),
+        units: policy.units().count(),
+        concurrency: policy.concurrency(),
+        concurrency_background: background,
+    }
+}
+
+/// The full rate (R50).
+pub(super) fn base_rate<W: PolicyWords>(words: &W) -> PerSecond {
+    const DEFAULT: PerSecond = PerSecond::whole(35);
+    let stated = words.breaker_policy().rate_base;
+    match words.first_rule() {
+        _ if stated.0 > 0 => stated.min(PerSecond::FASTEST),
+        Some(FirstRule { limit, period, .. }) => {
+            let rate = u128::from(limit) * 1_000_000_000_000_000_000 / u128::from(period.0);
+            PerSecond(u64::try_from(rate).unwrap_or(u64::MAX).clamp(1, PerSecond::FASTEST.0))
+        }
+        None => DEFAULT,
+    }
+}
+
+/// Half the full rate in whole units, but not below 5, and never above the full one (R54).
+pub(super) fn throttle_rate<W: PolicyWords>(words: &W) -> PerSecond {
+    const LEAST: PerSecond = PerSecond::whole(5);
+    let base = base_rate(words);
+    PerSecond::whole(base.0 / 2 / PerSecond::ONE.0).max(LEAST).min(base)
+}
+
+/// The rate of `health`, which is from under the policy `old`, under the policy of `words`.
+pub(super) fn carried_over<W: PolicyWords>(words: &W, health: &Health, old: &Policy) -> PerSecond {
+    let (throttle, base) = (throttle_rate(words), base_rate(words));
+    let old_throttle = throttle_rate(&old.encode());
+    match health.state() {
+        _ if health.rate.0 == 0 => PerSecond(0),
+        // What it was before the probing is gone; most often it was that of Throttle.
+        State::HalfOpen => {
+            let before = if health.rate > old_throttle { base } else { throttle };
+            words.breaker_policy().probe_rate.min(before)
+        }
+        State::Normal if health.rate >= base => PerSecond(0),
+        State::Normal => health.rate,
+        _ if health.rate == old_throttle => throttle,
+        _ => health.rate.min(base),
+    }
+}
+
+/// The rate where nothing is blocked.
+pub(super) fn rate<W: PolicyWords>(words: &W, health: &Health) -> PerSecond {
+    if health.rate.0 == 0 { base_rate(words) } else { health.rate }
+}
+
+/// How many calls may be in flight in a state; nothing = any number.
+pub(super) fn concurrency<W: PolicyWords>(words: &W, state: State) -> Option<u32> {
+    let base = Some(words.permits().0).filter(|most| *most > 0);
+    match state {
+        State::Throttle => base.map(|most| (most / 2).max(1)),
+        State::HalfOpen => {
+            let breaker = words.breaker_policy();
+            // "One test request at a time" (R79); the number is the five states'.
+            let many = breaker.kind() == BreakerKind::Fsm;
+            let probes = if many { breaker.probe_concurrency.max(1) } else { 1 };
+            Some(base.map_or(probes, |most| most.min(probes)))
+        }
+        _ => base,
+    }
+}
+
+/// The terms of the first rule at a rate (0 = the full one), if a breaker drives it.
+pub(super) fn first_terms<W: PolicyWords>(words: &W, rate: PerSecond) -> Option<Terms> {
+    let breaker = words.breaker_policy();
+    let first = words.first_rule().filter(|first| first.algorithm == Algorithm::TokenBucket)?;
+    if breaker.kind() != BreakerKind::Fsm {
+        return None;
+    }
+    let base = base_rate(words);
+    let rate = if rate.0 == 0 { base } else { rate };
+    if rate == base && breaker.rate_base.0 == 0 {
+        return Some(Terms::configured(&first));
+    }
+    let burst = u128::from(first.burst) * u128::from(rate.0) / u128::from(base.0.max(1));
+    Some(Terms::driven(&first, rate, u64::try_from(burst).unwrap_or(u64::MAX).max(1)))
+}
+
+/// Puts in force what the state in `health` means, from `at` on.
+pub(super) fn put_in_force<M: Memory>(m: &mut M, health: &Health, at: Time) {
+    put_permits_in_force(m, health);
+    put_rates_in_force(m, [(health.rate, at)]);
+}
+
+/// Puts a rate in force after the other, each from its time on: tokens are what they would be if each had been put in
+/// force when it was due. Stored once, because a transaction has room for so many changes only.
+pub(super) fn put_rates_in_force<M: Memory>(m: &mut M, rates: impl IntoIterator<Item = (PerSecond, Time)>) {
+    let (latest, before) = (m.core().latest, m.terms(0));
+    let (mut terms, mut state) = (before, m.rule(0));
+    let mut last = Time::ZERO;
+    for (rate, at) in rates {
+        let Some(next) = first_terms(m, rate) else { return };
+        if next != terms {
+            // Timers act at the time they were due, but never before what was charged last.
+            last = at.max(latest);
+            state = rule::rescaled(&At { rule: 0, terms: next, now: last }, &terms, state);
+            terms = next;
+        }
+    }
+    if terms != before && m.is_policy_whole() {
+        m.set_rule(0, state);
+        rule::forget(m, &At { rule: 0, terms, now: last });
+        m.set_terms(0, terms);
+    }
+}
+
+fn put_permits_in_force<M: Memory>(m: &mut M, health: &Health) {
+    let before = m.general();
+    let (_, background) = m.permits();
+    let background = Some(background).filter(|most| *most > 0 && m.has_priorities());
+    let general = permits(m, health, General { concurrency_background: background, ..before });
+    if general != before && m.is_policy_whole() {
+        m.set_general(general);
+    }
+}
+
+/// The permits of a state: what was written off is still out, and gives room to as many others.
+fn permits<W: PolicyWords>(words: &W, health: &Health, general: General) -> General {
+    let Held { total, background } = health.written_off;
+    General {
+        concurrency: concurrency(words, health.state()).map(|most| most.saturating_add(total)),
+        concurrency_background: general.concurrency_background.map(|most| most.saturating_add(background)),
+        ..general
+    }
+}
+
+/// Writes off probes that have not reported back in time, so that others can be sent (R133).
+pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, now: Time) {
+    if health.state() != State::HalfOpen {
+        return;
+    }
+    let core = m.core();
+    let out = Held { total: core.in_flight, background: core.in_flight_background };
+    let before = health.written_off;
+    health.written_off =
+        Held { total: before.total.min(out.total), background: before.background.min(out.background) };
+    let probes = concurrency(m, State::HalfOpen).unwrap_or(1);
+    if out.total - health.written_off.total >= probes && now >= health.probe_until {
+        (health.written_off, health.written_at) = (out, now);
+        health.probe_until = now.plus(breaker.probe_timeout);
+    }
+    if health.written_off != before {
+        put_permits_in_force(m, health);
+    }
+}
+
+/// Permits that were granted at `granted_at` have come back: if they were written off, the room they left goes with them.
+#[cold]
+#[inline(never)]
+pub(crate) fn came_back<M: Memory>(m: &mut M, permit: Held, granted_at: Time) {
+    let mut health = m.health();
+    if health.state() == State::HalfOpen && granted_at < health.written_at {
+        let Held { total, background } = health.written_off;
+        health.written_off = Held {
+            total: total.saturating_sub(permit.total),
+            background: background.saturating_sub(permit.background),
+        };
+        m.set_health(&health);
+        put_permits_in_force(m, &health);
+    }
+}

@@ -1,0 +1,107 @@
+//! The ramp: after probes succeeded, the rate rises step by step to the full one (R62).
+
+use super::State;
+use super::drive::{base_rate, first_terms, put_rates_in_force, rate, throttle_rate};
+use crate::growth::{exponent, grown};
+use crate::policy::{Breaker, LEAST_RAMP_FACTOR, PerSecond, PolicyWords};
+use crate::rule::{self, At, When};
+use crate::sheet::{Health, RAMPING, SheetMemory, SheetView};
+use crate::state::{Memory, RuleState, View};
+use crate::time::{Nanos, Time};
+
+/// The rate that Normal begins with after probes succeeded: that of Throttle, if it is less than all.
+pub(super) fn ramp_start<W: PolicyWords>(words: &W) -> Option<PerSecond> {
+    Some(throttle_rate(words)).filter(|start| *start < base_rate(words))
+}
+
+/// A ramp at one of its steps. Each rate is computed from the number of steps since the ramp began, and rounded once.
+struct Ramp {
+    /// The rate that it began with.
+    start: PerSecond,
+    step: u32,
+    rate: PerSecond,
+    /// When the next step is due.
+    due: Time,
+    base: PerSecond,
+    factor: u32,
+    every: Nanos,
+}
+
+impl Ramp {
+    fn of<V: View>(v: &V, health: &Health, breaker: &Breaker) -> Ramp {
+        // What a policy allows at least; a damaged word must not make a million steps of it.
+        let factor = breaker.ramp_factor.max(LEAST_RAMP_FACTOR);
+        let (start, rate) = (v.ramp_from(), rate(v, health));
+        // With another factor since the last step, it goes on from here.
+        let (start, step) = exponent(start.0, factor, rate.0).map_or((rate, 0), |step| (start, step));
+        let every = Nanos(breaker.ramp_every.0.max(1));
+        Ramp { start, step, rate, due: health.until, base: base_rate(v), factor, every }
+    }
+
+    fn is_done(&self) -> bool {
+        self.rate >= self.base
+    }
+
+    /// Makes the next step if it is due at `time`. Returns its rate, where 0 is the full one, and when it was due.
+    fn step_until(&mut self, time: Time) -> Option<(PerSecond, Time)> {
+        if self.due > time || self.is_done() {
+            return None;
+        }
+        self.step = self.step.saturating_add(1);
+        let next = PerSecond(grown(self.start.0, self.factor, self.step, self.base.0));
+        // A rate that does not rise would never end.
+        self.rate = next.max(PerSecond(self.rate.0.saturating_add(1))).min(self.base);
+        let at = self.due;
+        self.due = at.plus(self.every);
+        Some((if self.is_done() { PerSecond(0) } else { self.rate }, at))
+    }
+}
+
+/// Makes all steps that are due.
+pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, now: Time) {
+    let mut ramp = Ramp::of(m, health, breaker);
+    if ramp.start != m.ramp_from() {
+        m.set_ramp_from(ramp.start);
+    }
+    let mut steps = std::iter::from_fn(|| ramp.step_until(now));
+    put_rates_in_force(m, steps.by_ref());
+    // Where no rule is driven, the rate rises all the same.
+    steps.for_each(drop);
+    let done = ramp.is_done();
+    health.flag(RAMPING, !done);
+    health.rate = if done { PerSecond(0) } else { ramp.rate };
+    health.until = if done { Time::ZERO } else { ramp.due };
+}
+
+/// When the first rule admits a cost that it would admit at `ready` by its present terms (R4).
+///
+/// A step of a ramp may come before that. It raises the rate, and also the capacity and the reserve. So a cost that needs a
+/// full bucket, and a call that leaves the reserve alone, may have to wait for longer.
+#[cold]
+#[inline(never)]
+pub(crate) fn admitted_at<V: View>(
+    v: &V,
+    now: Time,
+    state: RuleState,
+    (cost, leave_reserve): (u64, bool),
+    mut ready: Time,
+) -> Time {
+    let health = v.health();
+    if health.state() != State::Normal || !health.has(RAMPING) {
+        return ready;
+    }
+    let mut ramp = Ramp::of(v, &health, &v.breaker_policy());
+    let (mut at, mut state) = (At::of(v, 0, now), state);
+    while let Some((rate, due)) = ramp.step_until(ready) {
+        let Some(terms) = first_terms(v, rate) else { break };
+        let old = at.terms;
+        at = At { terms, now: due.max(at.now), ..at };
+        state = rule::rescaled(&at, &old, state);
+        ready = match rule::earliest(v, &at, state, cost, leave_reserve) {
+            When::Now => at.now,
+            When::At(time) => time,
+            When::Never => break,
+        };
+    }
+    ready
+}

@@ -1,0 +1,105 @@
+//! Another policy, a lost state, and whether a state makes sense.
+
+use crate::MAX_RULES;
+use crate::breaker;
+use crate::pause;
+use crate::policy::Policy;
+use crate::queue;
+use crate::rule::{self, Absence, At, Counted};
+use crate::sheet::{SHEET_HEAD_WORDS, SheetView};
+use crate::state::{Core, Memory, RuleState, View};
+use crate::terms::Terms;
+use crate::time::Time;
+
+/// Starts over after the state was lost: no permit out, every rule *empty*, so that nothing is granted twice; the
+/// breaker as if new. A pause stays (R148). The permits of the participants are the caller's to clear. Whoever waits will find its entry gone,
+/// and enter anew.
+#[cold]
+pub fn reset<M: Memory>(m: &mut M, policy: Option<&Policy>, now: Time) {
+    for group in 0..queue::WAITERS / 64 {
+        m.set_places(group, queue::Places::default());
+    }
+    m.set_waiting(queue::Waiting::default());
+    m.set_core(Core { latest: now, in_flight: 0, in_flight_background: 0 });
+    m.set_sheet(0, [0; SHEET_HEAD_WORDS]);
+    pause::keep_if_sane(m, now);
+    if let Some(policy) = policy {
+        breaker::install(m, policy);
+    }
+    for i in 0..m.general().rules.min(MAX_RULES) {
+        let at = At::of(m, i, now);
+        rule::empty(m, &at);
+        rule::forget(m, &at);
+    }
+    let health = m.health();
+    breaker::attend(m, &health, now);
+}
+
+/// Carries the state over from one policy to another (R110). The caller has let timers act under the old one, and
+/// stored the words of the new one.
+///
+/// A rule is the same if it has the same name and unit (the nth of that name, if there are several). A rule
+/// that was not there before starts empty: calls that it should have counted may have just been made.
+#[cold]
+pub fn patch<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time) {
+    let core = m.core();
+    let now = now.max(core.latest);
+    let before: [(RuleState, Terms); MAX_RULES] = std::array::from_fn(|i| (m.rule(i), m.terms(i)));
+    m.set_core(Core { latest: now, ..core });
+    breaker::adopt(m, old, new, now);
+    breaker::install(m, new);
+    for i in 0..new.rules().len() {
+        let at = At::of(m, i, now);
+        let from = same_rule(old, new, i);
+        match from {
+            Some(from) => rule::rescale(m, &at, &before[from].1, before[from].0),
+            None => rule::empty(m, &at),
+        }
+        // A ticket knows its charges by the rule's place and in the rule's fractions.
+        if from != Some(i) || before[i] != (m.rule(i), at.terms) {
+            rule::forget(m, &at);
+        }
+    }
+    let health = m.health();
+    breaker::attend(m, &health, now);
+}
+
+/// The index that rule `i` of `new` has in `old`.
+fn same_rule(old: &Policy, new: &Policy, i: usize) -> Option<usize> {
+    let identity = |policy: &Policy, i: usize| {
+        let rule = policy.rules()[i];
+        (rule.name, policy.units().nth(usize::from(rule.unit)))
+    };
+    let wanted = identity(new, i);
+    let earlier = (0..i).filter(|j| identity(new, *j) == wanted).count();
+    (0..old.rules().len()).filter(|j| identity(old, *j) == wanted).nth(earlier)
+}
+
+/// Whether the state is one that operations can have made. A state that is not must be [`reset`].
+pub fn sane<V: View>(v: &V) -> bool {
+    let core = v.core();
+    core.in_flight_background <= core.in_flight
+        && (0..v.general().rules.min(MAX_RULES)).all(|i| {
+            let at = At::of(v, i, core.latest);
+            at.terms.check() && rule::sane(v, &at, v.rule(i))
+        })
+}
+
+/// What each rule that follows the calendar has counted in its window.
+pub fn counted<V: View>(v: &V, now: Time) -> [Counted; MAX_RULES] {
+    std::array::from_fn(|i| match i < v.general().rules {
+        true => rule::counted(v, &At::of(v, i, now)),
+        false => Counted::default(),
+    })
+}
+
+/// Windows of the calendar learn that the machine was off; `before` is what they had counted when the machine came back.
+#[cold]
+pub fn catch_up<M: Memory>(m: &mut M, absence: Absence, before: &[Counted; MAX_RULES], now: Time) {
+    let core = m.core();
+    let now = now.max(core.latest);
+    m.set_core(Core { latest: now, ..core });
+    for (i, before) in before.iter().enumerate().take(m.general().rules) {
+        rule::catch_up(m, &At::of(m, i, now), absence, *before);
+    }
+}

@@ -1,0 +1,134 @@
+//! What is counted for people only: no decision rests on it (R116).
+
+use super::sheet::{CODES_AT, LEDGER_AT, bucket};
+use super::state::{Memory, View};
+use super::time::Nanos;
+use bytemuck::{Pod, Zeroable};
+
+/// How many words [`Ledger`] takes.
+pub const LEDGER_WORDS: usize = 24;
+/// How many different codes are counted apart; the last place is for all others.
+pub const CODES: usize = 64;
+/// Successes of this code are not counted here, so that the usual record changes one word less: they are what remains
+/// of all successes.
+pub const USUAL: u16 = 200;
+/// Where the code begins in a word of the codes; its count is below.
+const CODE_SHIFT: u32 = 48;
+
+/// Counts that outlive every process. Those who are attached count in their own slots; what they counted is added here
+/// when they leave, or are buried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Ledger {
+    /// Calls granted to those who have left.
+    pub granted: u64,
+    /// Calls refused to those who have left.
+    pub refused: u64,
+    /// Looks of the waiting calls of those who have left.
+    pub looked: u64,
+    /// Answers that were found in a cache, so that no call was needed.
+    pub cache_hits: u64,
+    /// Answers that were not.
+    pub cache_misses: u64,
+    /// Nanoseconds that callers were told to wait before they try again, all together.
+    pub sleep_sum: u64,
+    /// How many were told to wait up to [`LATENCY_BOUNDS`](super::sheet::LATENCY_BOUNDS), each; the last: longer.
+    pub sleep: [u64; 16],
+    unused: [u64; 2],
+}
+
+impl Ledger {
+    /// Adds what a participant counted.
+    pub fn add(&mut self, granted: u64, refused: u64, looked: u64) {
+        self.granted = self.granted.wrapping_add(granted);
+        self.refused = self.refused.wrapping_add(refused);
+        self.looked = self.looked.wrapping_add(looked);
+    }
+
+    /// Counts how long a caller was told to wait.
+    pub fn sleeps(&mut self, time: Nanos) {
+        let place = bucket(time);
+        self.sleep[place] = self.sleep[place].wrapping_add(1);
+        self.sleep_sum = self.sleep_sum.wrapping_add(time.0);
+    }
+}
+
+/// The ledger of a limiter.
+pub fn ledger<V: View>(v: &V) -> Ledger {
+    bytemuck::cast::<[u64; LEDGER_WORDS], _>(v.sheet(LEDGER_AT))
+}
+
+/// Changes the ledger of a limiter.
+pub fn change<M: Memory>(m: &mut M, change: impl FnOnce(&mut Ledger)) {
+    let mut ledger = ledger(m);
+    change(&mut ledger);
+    m.set_sheet(LEDGER_AT, bytemuck::cast::<_, [u64; LEDGER_WORDS]>(ledger));
+}
+
+/// Adds what a participant counted who leaves: granted, refused, looked.
+pub fn left<M: Memory>(m: &mut M, counted: [u64; 3]) {
+    if counted != [0; 3] {
+        let before: [u64; 3] = m.sheet(LEDGER_AT);
+        m.set_sheet(LEDGER_AT, std::array::from_fn::<u64, 3, _>(|i| before[i].wrapping_add(counted[i])));
+    }
+}
+
+/// Counts a call that ended with this code: a status, or the number of an error (from 1).
+pub fn ended<M: Memory>(m: &mut M, code: u16) {
+    if code == USUAL {
+        return;
+    }
+    let codes: [u64; CODES] = m.sheet(CODES_AT);
+    let (last, own) = (CODES - 1, codes.map(|word| (word >> CODE_SHIFT) as u16));
+    let place = own[..last].iter().position(|one| *one == code || *one == 0).unwrap_or(last);
+    let named = if place == last { 0 } else { u64::from(code) << CODE_SHIFT };
+    m.set_sheet(CODES_AT + place, [named | count_of(codes[place]).wrapping_add(1) & COUNT]);
+}
+
+const COUNT: u64 = (1 << CODE_SHIFT) - 1;
+
+const fn count_of(word: u64) -> u64 {
+    word & COUNT
+}
+
+/// How often calls ended with which code, the usual one left out. Code 0: all that had no place of their own.
+pub fn codes<V: View>(v: &V) -> impl Iterator<Item = (u16, u64)> + use<V> {
+    let codes: [u64; CODES] = v.sheet(CODES_AT);
+    codes
+        .into_iter()
+        .map(|word| ((word >> CODE_SHIFT) as u16, count_of(word)))
+        .filter(|(_, count)| *count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::LocalMemory;
+
+    fn fresh() -> LocalMemory {
+        use crate::{Algorithm, Policy, PolicyDraft, RuleDraft};
+        let rule = RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(1));
+        LocalMemory::new(&Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap())
+    }
+
+    #[test]
+    fn r116_more_codes_than_places_are_counted_together() {
+        let mut memory = fresh();
+        for code in 400..=499 {
+            ended(&mut memory, code);
+            ended(&mut memory, code);
+        }
+        ended(&mut memory, 401);
+        let counted: Vec<_> = codes(&memory).collect();
+        assert_eq!(counted.len(), CODES);
+        assert_eq!(counted[..2], [(400, 2), (401, 3)]);
+        assert_eq!(counted[CODES - 1], (0, 2 * (100 - 63)));
+    }
+
+    #[test]
+    fn the_usual_code_changes_nothing() {
+        let mut memory = fresh();
+        ended(&mut memory, USUAL);
+        assert_eq!(codes(&memory).count(), 0);
+    }
+}

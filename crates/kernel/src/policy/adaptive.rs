@@ -1,0 +1,252 @@
+//! The part of a policy that says how response headers set the pace (R82).
+
+use super::error::{Key, PolicyError};
+use super::health::MILLION;
+use super::name::{NAME_WORDS, Name};
+use super::{MAX_AMOUNT, named, within};
+use crate::span::MAX_SPAN;
+use crate::time::Nanos;
+
+/// Most windows that headers may tell about.
+pub const MAX_WINDOWS: usize = 8;
+/// Most gaps between calls that are remembered.
+pub const MAX_HISTORY: u32 = 1000;
+
+/// Whose headers they are. The numbers are stored and never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum HeaderFormat {
+    /// `X-MBX-USED-WEIGHT-1M` and the like (R95).
+    Binance = 1,
+    /// `Remaining-Req` (R96).
+    Upbit = 2,
+    /// `RateLimit` in the IETF's drafts (R97).
+    Ietf = 3,
+    /// `X-RateLimit-*` (R98).
+    XRateLimit = 4,
+    /// GitHub's `x-ratelimit-*` (R138).
+    GitHub = 5,
+    /// OpenAI's `x-ratelimit-*-requests` and `-tokens` (R138).
+    OpenAi = 6,
+    /// `anthropic-ratelimit-*` (R138).
+    Anthropic = 7,
+}
+
+impl HeaderFormat {
+    /// All of them.
+    pub const ALL: [HeaderFormat; 7] = [
+        HeaderFormat::Binance,
+        HeaderFormat::Upbit,
+        HeaderFormat::Ietf,
+        HeaderFormat::XRateLimit,
+        HeaderFormat::GitHub,
+        HeaderFormat::OpenAi,
+        HeaderFormat::Anthropic,
+    ];
+
+    /// The name in configuration files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            HeaderFormat::Binance => "binance",
+            HeaderFormat::Upbit => "upbit",
+            HeaderFormat::Ietf => "ietf",
+            HeaderFormat::XRateLimit => "xratelimit",
+            HeaderFormat::GitHub => "github",
+            HeaderFormat::OpenAi => "openai",
+            HeaderFormat::Anthropic => "anthropic",
+        }
+    }
+
+    /// The format of that name.
+    pub fn parse(text: &str) -> Option<HeaderFormat> {
+        HeaderFormat::ALL.into_iter().find(|format| format.as_str() == text)
+    }
+}
+
+/// How a provider's window goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WindowKind {
+    /// Starts anew at its end.
+    Fixed,
+    /// Moves with time.
+    Sliding,
+}
+
+impl WindowKind {
+    /// The name in configuration files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            WindowKind::Fixed => "fixed",
+            WindowKind::Sliding => "sliding",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn parse(text: &str) -> Option<WindowKind> {
+        [WindowKind::Fixed, WindowKind::Sliding].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// One window of the provider's, as the user wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaceWindowDraft<'a> {
+    /// The name that the header parser gives it.
+    pub name: &'a str,
+    /// Its limit, unless the headers say another.
+    pub limit: u64,
+    /// Its length.
+    pub interval: Nanos,
+    /// How it goes on.
+    pub kind: WindowKind,
+}
+
+/// How headers set the pace, as the user wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdaptiveDraft<'a> {
+    /// Whose headers; nothing = told with each response.
+    pub parser: Option<HeaderFormat>,
+    /// From this use on the pace is slowed, in millionths.
+    pub threshold: u32,
+    /// How many gaps between calls are averaged.
+    pub history: u32,
+    /// So many gaps are needed before their average counts.
+    pub min_samples: u32,
+    /// Windows up to this length use the simple rule (R86).
+    pub short_window: Nanos,
+    /// The windows; others that headers tell about are ignored.
+    pub windows: &'a [PaceWindowDraft<'a>],
+}
+
+impl AdaptiveDraft<'_> {
+    /// What holds unless said otherwise.
+    pub const DEFAULT: Self = AdaptiveDraft {
+        parser: None,
+        threshold: MILLION / 2,
+        history: 100,
+        min_samples: 10,
+        short_window: Nanos::from_secs(10),
+        windows: &[],
+    };
+}
+
+impl Default for AdaptiveDraft<'_> {
+    fn default() -> Self {
+        AdaptiveDraft::DEFAULT
+    }
+}
+
+/// One valid window of the provider's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaceWindow {
+    /// The name that the header parser gives it.
+    pub name: Name,
+    /// Its limit, unless the headers say another.
+    pub limit: u64,
+    /// Its length.
+    pub interval: Nanos,
+    /// How it goes on.
+    pub kind: WindowKind,
+}
+
+/// How headers set the pace: valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Adaptive {
+    /// Whose headers; nothing = told with each response.
+    pub parser: Option<HeaderFormat>,
+    /// From this use on the pace is slowed, in millionths.
+    pub threshold: u32,
+    /// How many gaps between calls are averaged.
+    pub history: u32,
+    /// So many gaps are needed before their average counts.
+    pub min_samples: u32,
+    /// Windows up to this length use the simple rule.
+    pub short_window: Nanos,
+    windows: [Option<PaceWindow>; MAX_WINDOWS],
+}
+
+/// How many words the numbers of [`Adaptive`] take, and each of its windows.
+pub(super) const ADAPTIVE_WORDS: usize = 3;
+pub(super) const PACE_WINDOW_WORDS: usize = NAME_WORDS + 3;
+
+impl Adaptive {
+    pub(super) fn new(draft: &AdaptiveDraft<'_>) -> Result<Adaptive, PolicyError> {
+        let check = |name, value: u32, least: u32, most: u32, unit| {
+            within(Key::top(name), u64::from(value), u128::from(least), u128::from(most), unit).map(drop)
+        };
+        check("adaptive.threshold", draft.threshold, 1, MILLION, " millionths")?;
+        check("adaptive.history", draft.history, 1, MAX_HISTORY, "")?;
+        check("adaptive.min_samples", draft.min_samples, 1, draft.history, " (adaptive.history)")?;
+        within(Key::top("adaptive.short_window"), draft.short_window.0, 0, u128::from(MAX_SPAN - 1), " ns")?;
+        let count = draft.windows.len();
+        if count > MAX_WINDOWS {
+            return Err(PolicyError::TooMany { key: Key::top("adaptive.windows"), count, max: MAX_WINDOWS });
+        }
+        let mut windows = [None; MAX_WINDOWS];
+        for (i, (slot, window)) in windows.iter_mut().zip(draft.windows).enumerate() {
+            let key = |name| Key::of_window(i, name);
+            within(key("limit"), window.limit, 1, u128::from(MAX_AMOUNT), "")?;
+            within(key("interval"), window.interval.0, 1, u128::from(MAX_SPAN - 1), " ns")?;
+            if draft.windows[..i].iter().any(|other| other.name == window.name) {
+                let problem = "another window has the same name";
+                return Err(PolicyError::Conflict { key: key("name"), problem });
+            }
+            *slot = Some(PaceWindow {
+                name: named(key("name"), window.name)?,
+                limit: window.limit,
+                interval: window.interval,
+                kind: window.kind,
+            });
+        }
+        let AdaptiveDraft { parser, threshold, history, min_samples, short_window, .. } = *draft;
+        Ok(Adaptive { parser, threshold, history, min_samples, short_window, windows })
+    }
+
+    /// The windows, in order.
+    pub fn windows(&self) -> impl Iterator<Item = &PaceWindow> + '_ {
+        self.windows.iter().flatten()
+    }
+
+    /// From the words of an encoded policy; any words give values in range. Nothing if it is off.
+    pub(crate) fn from_words(
+        words: [u64; ADAPTIVE_WORDS],
+        window: impl Fn(usize) -> [u64; PACE_WINDOW_WORDS],
+    ) -> Option<Adaptive> {
+        let [head, samples, short_window] = words;
+        if head & 1 == 0 {
+            return None;
+        }
+        let count = ((head >> 16) as u8 as usize).min(MAX_WINDOWS);
+        let windows = std::array::from_fn(|i| {
+            let [a, b, c, d, limit, interval, kind] = if i < count { window(i) } else { [0; 7] };
+            Some(PaceWindow {
+                name: Name::from_words([a, b, c, d])?,
+                limit,
+                interval: Nanos(interval),
+                kind: if kind == 0 { WindowKind::Fixed } else { WindowKind::Sliding },
+            })
+        });
+        Some(Adaptive {
+            parser: HeaderFormat::ALL.into_iter().find(|format| *format as u8 == (head >> 8) as u8),
+            threshold: (head >> 32) as u32,
+            history: (samples as u32).clamp(1, MAX_HISTORY),
+            min_samples: (samples >> 32) as u32,
+            short_window: Nanos(short_window),
+            windows,
+        })
+    }
+
+    pub(super) fn to_words(self) -> ([u64; ADAPTIVE_WORDS], [[u64; PACE_WINDOW_WORDS]; MAX_WINDOWS]) {
+        let count = self.windows().count() as u64;
+        let parser = self.parser.map_or(0, |format| format as u64);
+        let head = 1 | parser << 8 | count << 16 | u64::from(self.threshold) << 32;
+        let samples = u64::from(self.history) | u64::from(self.min_samples) << 32;
+        let windows = self.windows.map(|window| match window {
+            None => [0; PACE_WINDOW_WORDS],
+            Some(PaceWindow { name, limit, interval, kind }) => {
+                let [a, b, c, d] = name.to_words();
+                [a, b, c, d, limit, interval.0, u64::from(kind == WindowKind::Sliding)]
+            }
+        });
+        ([head, samples, self.short_window.0], windows)
+    }
+}

@@ -1,0 +1,398 @@
+//! The parts of a policy that concern how calls end: outcome window, breaker, backoff.
+//!
+//! Plain words, because the breaker reads them at every recorded outcome. Parts of a whole are in millionths, rates in
+//! billionths of a unit per second, so that every setting people write is exact.
+
+use super::error::{Key, PolicyError};
+use super::within;
+use crate::MAX_PERMITS;
+use crate::span::MAX_SPAN;
+use crate::time::Nanos;
+use bytemuck::{Pod, Zeroable};
+
+/// One, in millionths.
+pub const MILLION: u32 = 1_000_000;
+/// Slower ramps would take more steps than anybody waits for.
+pub const LEAST_RAMP_FACTOR: u32 = MILLION + 1000;
+/// Most outcomes that are remembered.
+pub const MAX_OUTCOMES: u32 = 1024;
+
+/// The least time between two rises.
+pub const FASTEST_RAMP: Nanos = Nanos::from_millis(1);
+
+/// Units per second, in billionths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct PerSecond(pub u64);
+
+impl PerSecond {
+    /// Whole units per second.
+    pub const fn whole(units: u64) -> PerSecond {
+        PerSecond(units.saturating_mul(PerSecond::ONE.0))
+    }
+
+    /// One unit per second.
+    pub const ONE: PerSecond = PerSecond(1_000_000_000);
+    /// The fastest that is told apart from others: a little above one unit a nanosecond.
+    pub const FASTEST: PerSecond = PerSecond(1 << 62);
+}
+
+/// Which outcomes count (R42, R47).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct OutcomeWindow {
+    /// An outcome of exactly this age is out.
+    pub max_age: Nanos,
+    /// How many of the newest count.
+    pub max_count: u32,
+    /// So many are needed before a ratio can be called too high.
+    pub min_samples: u32,
+}
+
+impl OutcomeWindow {
+    /// What holds unless said otherwise.
+    pub const DEFAULT: Self =
+        OutcomeWindow { max_age: Nanos::from_secs(30), max_count: 300, min_samples: 10 };
+}
+
+impl Default for OutcomeWindow {
+    fn default() -> Self {
+        OutcomeWindow::DEFAULT
+    }
+}
+
+/// What kind of breaker a limiter has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BreakerKind {
+    /// None: outcomes are counted and Retry-After is heeded, nothing else.
+    #[default]
+    None,
+    /// The five states Normal, Throttle, Sleep, HalfOpen, CacheOnly (R49).
+    Fsm,
+    /// Closed, open, half open, by failures in a row (R78).
+    Consecutive,
+}
+
+impl BreakerKind {
+    /// All of them.
+    pub const ALL: [BreakerKind; 3] = [BreakerKind::None, BreakerKind::Fsm, BreakerKind::Consecutive];
+
+    /// The name in configuration files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BreakerKind::None => "none",
+            BreakerKind::Fsm => "fsm",
+            BreakerKind::Consecutive => "consecutive",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn parse(text: &str) -> Option<BreakerKind> {
+        BreakerKind::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// The breaker's numbers (R50, R78). Durations in nanoseconds, parts and factors in millionths.
+///
+/// ```
+/// use shmlimit_kernel::policy::{Breaker, BreakerKind};
+/// use shmlimit::{Nanos, Policy, PolicyDraft};
+///
+/// let mut breaker = Breaker::of(BreakerKind::Consecutive);
+/// breaker.failure_threshold = 3;
+/// breaker.reset_timeout = Nanos::from_secs(30);
+/// let policy = Policy::new(&PolicyDraft { breaker, ..PolicyDraft::default() })?;
+/// # Ok::<(), shmlimit::PolicyError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Breaker {
+    /// The full rate; 0 = what the first rule allows.
+    pub rate_base: PerSecond,
+    /// The rate while probing.
+    pub probe_rate: PerSecond,
+    /// How long a ratio of `p_sleep` must last.
+    pub sleep_after: Nanos,
+    /// The first cooldown.
+    pub sleep_min: Nanos,
+    /// The longest cooldown.
+    pub sleep_max: Nanos,
+    /// How often the rate rises after a recovery.
+    pub ramp_every: Nanos,
+    /// How long CacheOnly lasts before it tries to recover by itself; 0 = until an operator says so.
+    pub auto_recover: Nanos,
+    /// A probe that has not reported back after this is written off (R133).
+    pub probe_timeout: Nanos,
+    /// How long a consecutive breaker stays open.
+    pub reset_timeout: Nanos,
+    /// 0 none, 1 fsm, 2 consecutive.
+    kind: u32,
+    /// Non-zero: network errors do not count (R139).
+    net_ignored: u32,
+    /// The ratio of errors at which to throttle.
+    pub p_throttle: u32,
+    /// The ratio below which it is healthy again; above 0.
+    pub p_recover: u32,
+    /// The ratio at which to sleep, if it lasts.
+    pub p_sleep: u32,
+    /// How much longer each cooldown is than the one before.
+    pub cooldown_factor: u32,
+    /// How much the rate rises each time.
+    pub ramp_factor: u32,
+    /// So many 429 in a row throttle.
+    pub n_throttle: u32,
+    /// So many 429 in a row lead to Sleep.
+    pub n_cacheonly: u32,
+    /// Successes needed to leave Throttle.
+    pub s_recover: u32,
+    /// Successful probes needed to leave HalfOpen.
+    pub s_probe_ok: u32,
+    /// So many evaluations in a row must agree before a ratio moves anything.
+    pub hysteresis: u32,
+    /// Probes in flight at a time.
+    pub probe_concurrency: u32,
+    /// After so many Sleeps without Normal the next one is CacheOnly; 0 = never (R141).
+    pub cache_only_after: u32,
+    /// Failures in a row that open a consecutive breaker.
+    pub failure_threshold: u32,
+    /// Successes that close it.
+    pub required_successes: u32,
+}
+
+/// How many words [`Breaker`] takes.
+pub const BREAKER_WORDS: usize = 17;
+
+impl Breaker {
+    /// What holds unless said otherwise.
+    pub const DEFAULT: Self = Breaker {
+        rate_base: PerSecond(0),
+        probe_rate: PerSecond::whole(3),
+        sleep_after: Nanos::from_secs(300),
+        sleep_min: Nanos::from_secs(2),
+        sleep_max: Nanos::from_secs(300),
+        ramp_every: Nanos::from_secs(300),
+        auto_recover: Nanos::ZERO,
+        probe_timeout: Nanos::from_secs(60),
+        reset_timeout: Nanos::from_secs(300),
+        kind: 0,
+        net_ignored: 0,
+        p_throttle: 200_000,
+        p_recover: 100_000,
+        p_sleep: 600_000,
+        cooldown_factor: 2 * MILLION,
+        ramp_factor: 1_100_000,
+        n_throttle: 3,
+        n_cacheonly: 5,
+        s_recover: 10,
+        s_probe_ok: 5,
+        hysteresis: 2,
+        probe_concurrency: 1,
+        cache_only_after: 0,
+        failure_threshold: 5,
+        required_successes: 2,
+    };
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Breaker::DEFAULT
+    }
+}
+
+impl Breaker {
+    /// The defaults of a kind.
+    pub const fn of(kind: BreakerKind) -> Breaker {
+        Breaker::DEFAULT.with_kind(kind)
+    }
+
+    /// The same numbers for another kind.
+    #[must_use]
+    pub const fn with_kind(mut self, kind: BreakerKind) -> Breaker {
+        self.kind = kind as u32;
+        self
+    }
+
+    /// Which kind it is; any word is one.
+    pub const fn kind(&self) -> BreakerKind {
+        match self.kind {
+            1 => BreakerKind::Fsm,
+            2 => BreakerKind::Consecutive,
+            _ => BreakerKind::None,
+        }
+    }
+
+    /// The same, with network errors counted or not (R139).
+    #[must_use]
+    pub const fn with_network_errors(mut self, count: bool) -> Breaker {
+        self.net_ignored = !count as u32;
+        self
+    }
+
+    /// Whether network errors count.
+    pub const fn counts_network_errors(&self) -> bool {
+        self.net_ignored == 0
+    }
+
+    /// Every number that has a range: key, value, least, most, what it counts.
+    pub(super) fn check(&self) -> Result<(), PolicyError> {
+        let part = |name, value: u32, least: u64| {
+            check(name, u64::from(value), least, u64::from(MILLION), " millionths")
+        };
+        let factor = |name, value: u32, least: u32| {
+            check(name, u64::from(value), u64::from(least), 1000 * u64::from(MILLION), " millionths")
+        };
+        let count = |name, value: u32| check(name, u64::from(value), 1, 1_000_000, "");
+        let time = |name, value: Nanos, least| check(name, value.0, least, MAX_SPAN - 1, " ns");
+        let rate = |name, value: PerSecond, least| {
+            check(name, value.0, least, PerSecond::FASTEST.0, " billionths a second")
+        };
+        rate("breaker.rate_base", self.rate_base, 0)?;
+        rate("breaker.probe_rate", self.probe_rate, 1)?;
+        time("breaker.sleep_after", self.sleep_after, 0)?;
+        time("breaker.sleep_min", self.sleep_min, 1)?;
+        time("breaker.sleep_max", self.sleep_max, 1)?;
+        time("breaker.ramp_every", self.ramp_every, FASTEST_RAMP.0)?;
+        time("breaker.auto_recover", self.auto_recover, 0)?;
+        time("breaker.probe_timeout", self.probe_timeout, 1)?;
+        time("breaker.reset_timeout", self.reset_timeout, 1)?;
+        part("breaker.p_throttle", self.p_throttle, 0)?;
+        // No ratio is below 0: the breaker would never recover.
+        part("breaker.p_recover", self.p_recover, 1)?;
+        part("breaker.p_sleep", self.p_sleep, 0)?;
+        factor("breaker.cooldown_factor", self.cooldown_factor, MILLION)?;
+        factor("breaker.ramp_factor", self.ramp_factor, LEAST_RAMP_FACTOR)?;
+        count("breaker.n_throttle", self.n_throttle)?;
+        count("breaker.n_cacheonly", self.n_cacheonly)?;
+        count("breaker.s_recover", self.s_recover)?;
+        count("breaker.s_probe_ok", self.s_probe_ok)?;
+        count("breaker.hysteresis", self.hysteresis)?;
+        check("breaker.probe_concurrency", u64::from(self.probe_concurrency), 1, u64::from(MAX_PERMITS), "")?;
+        check("breaker.cache_only_after", u64::from(self.cache_only_after), 0, 1_000_000, "")?;
+        count("breaker.failure_threshold", self.failure_threshold)?;
+        count("breaker.required_successes", self.required_successes)?;
+        if self.sleep_max < self.sleep_min {
+            let problem = "must not be below breaker.sleep_min";
+            return Err(PolicyError::Conflict { key: Key::top("breaker.sleep_max"), problem });
+        }
+        Ok(())
+    }
+}
+
+/// Whether a computed wait is drawn at random (R74).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Jitter {
+    /// Anywhere from nothing to the ceiling.
+    #[default]
+    Full,
+    /// The ceiling itself.
+    None,
+}
+
+impl Jitter {
+    /// The name in configuration files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Jitter::Full => "full",
+            Jitter::None => "none",
+        }
+    }
+
+    /// The jitter of that name.
+    pub fn parse(text: &str) -> Option<Jitter> {
+        [Jitter::Full, Jitter::None].into_iter().find(|jitter| jitter.as_str() == text)
+    }
+}
+
+/// How long to wait after a failed call, and how often to try again (R68 to R77).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Backoff {
+    /// The ceiling of the first wait.
+    pub base: Nanos,
+    /// The ceiling of all waits.
+    pub cap: Nanos,
+    /// The least that a Retry-After counts (R70).
+    pub min_sleep: Nanos,
+    /// The most that a Retry-After counts (R71).
+    pub retry_after_max: Nanos,
+    /// How much higher each ceiling is, in millionths.
+    pub factor: u32,
+    /// Non-zero: no jitter.
+    steady: u32,
+    /// How often a call somebody waits for is tried again (R76).
+    pub retries_user: u32,
+    /// How often a background call is.
+    pub retries_background: u32,
+}
+
+/// How many words [`Backoff`] takes.
+pub const BACKOFF_WORDS: usize = 6;
+
+impl Backoff {
+    /// What holds unless said otherwise.
+    pub const DEFAULT: Self = Backoff {
+        base: Nanos::from_millis(1500),
+        cap: Nanos::from_secs(30),
+        min_sleep: Nanos::from_secs(1),
+        retry_after_max: Nanos::from_secs(86_400),
+        factor: 2 * MILLION,
+        steady: 0,
+        retries_user: 2,
+        retries_background: 5,
+    };
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff::DEFAULT
+    }
+}
+
+impl Backoff {
+    /// The same with another jitter.
+    #[must_use]
+    pub const fn with_jitter(mut self, jitter: Jitter) -> Backoff {
+        self.steady = matches!(jitter, Jitter::None) as u32;
+        self
+    }
+
+    /// Whether waits are drawn at random.
+    pub const fn jitter(&self) -> Jitter {
+        if self.steady == 0 { Jitter::Full } else { Jitter::None }
+    }
+
+    pub(super) fn check(&self) -> Result<(), PolicyError> {
+        let time = |name, value: Nanos, least| check(name, value.0, least, MAX_SPAN - 1, " ns");
+        time("backoff.base", self.base, 0)?;
+        time("backoff.cap", self.cap, 0)?;
+        time("backoff.min_sleep", self.min_sleep, 0)?;
+        time("backoff.retry_after_max", self.retry_after_max, 0)?;
+        let factor = u64::from(self.factor);
+        check("backoff.factor", factor, u64::from(MILLION), 1000 * u64::from(MILLION), " millionths")?;
+        check("backoff.retries_user", u64::from(self.retries_user), 0, 1_000_000, "")?;
+        check("backoff.retries_background", u64::from(self.retries_background), 0, 1_000_000, "")?;
+        if self.retry_after_max < self.min_sleep {
+            let problem = "must not be below backoff.min_sleep";
+            return Err(PolicyError::Conflict { key: Key::top("backoff.retry_after_max"), problem });
+        }
+        Ok(())
+    }
+}
+
+impl OutcomeWindow {
+    pub(super) fn check(&self) -> Result<(), PolicyError> {
+        check("window.max_age", self.max_age.0, 1, MAX_SPAN - 1, " ns")?;
+        check("window.max_count", u64::from(self.max_count), 1, u64::from(MAX_OUTCOMES), "")?;
+        check("window.min_samples", u64::from(self.min_samples), 0, u64::from(MAX_OUTCOMES), "")
+    }
+}
+
+fn check(
+    name: &'static str,
+    value: u64,
+    least: u64,
+    most: u64,
+    unit: &'static str,
+) -> Result<(), PolicyError> {
+    within(Key::top(name), value, u128::from(least), u128::from(most), unit).map(drop)
+}

@@ -1,0 +1,289 @@
+//! Validated configuration the kernel runs on: plain data of fixed size.
+
+mod adaptive;
+mod error;
+mod health;
+mod name;
+mod rule;
+#[doc(hidden)]
+pub mod words;
+
+pub use adaptive::{
+    Adaptive, AdaptiveDraft, HeaderFormat, MAX_HISTORY, MAX_WINDOWS, PaceWindow, PaceWindowDraft, WindowKind,
+};
+pub use error::{Key, PolicyError};
+#[cfg(not(loom))]
+pub use error::{decimal_text, duration_text};
+pub use health::{
+    Backoff, Breaker, BreakerKind, Jitter, LEAST_RAMP_FACTOR, MAX_OUTCOMES, MILLION, OutcomeWindow, PerSecond,
+};
+pub use name::{NAME_LEN, NAME_WORDS, Name};
+pub use rule::{Algorithm, BurstFrom, BurstMode, Rule, RuleDraft};
+pub use words::{FirstRule, POLICY_WORDS, PolicyWords};
+
+use super::state::{Queueing, WHOLE_SHARE};
+use super::time::Nanos;
+use super::{MAX_PERMITS, MAX_RULES, MAX_UNITS};
+
+/// The largest `limit`, `burst` or `reserve`: far above any real rate, small enough for exact arithmetic.
+pub const MAX_AMOUNT: u64 = 1 << 48;
+/// The unit that every limiter has, and that a rule counts unless told otherwise.
+pub const REQUESTS: &str = "requests";
+
+const REQUESTS_NAME: Name = match Name::new(REQUESTS) {
+    Some(name) => name,
+    None => unreachable!(),
+};
+
+/// Whose turn it is among those who wait with the same priority (R131).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Fairness {
+    /// Every group has equal turns; a process is a group unless told otherwise (R143).
+    #[default]
+    Process,
+    /// Strictly in the order of arrival.
+    Fifo,
+}
+
+impl Fairness {
+    /// The name in configuration files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Fairness::Process => "process",
+            Fairness::Fifo => "fifo",
+        }
+    }
+
+    /// Reads the name from a configuration.
+    pub fn parse(text: &str) -> Result<Fairness, PolicyError> {
+        [Fairness::Process, Fairness::Fifo]
+            .into_iter()
+            .find(|known| known.as_str() == text)
+            .ok_or_else(|| PolicyError::UnknownFairness { key: Key::top("fairness"), value: text.to_owned() })
+    }
+}
+
+/// A configuration as the user wrote it, not yet judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyDraft<'a> {
+    /// Whose limits these are.
+    pub provider: &'a str,
+    /// Most calls in flight; absent = unlimited.
+    pub concurrency: Option<u64>,
+    /// Most background calls in flight; absent = as `concurrency` (R108).
+    pub concurrency_background: Option<u64>,
+    /// Whose turn it is among those who wait.
+    pub fairness: Fairness,
+    /// What the background gets even under a flood of higher priorities, in millionths (R143).
+    pub background_share: u64,
+    /// All of them must admit (R38).
+    pub rules: &'a [RuleDraft<'a>],
+    /// Whether there are priorities at all; without, the reserve is ignored (R102).
+    pub priorities: bool,
+    /// Never refuses and never waits, but counts and reports (R41).
+    pub passthrough: bool,
+    /// Which outcomes count.
+    pub window: OutcomeWindow,
+    /// What too many failures lead to.
+    pub breaker: Breaker,
+    /// How long to wait after a failed call.
+    pub backoff: Backoff,
+    /// How response headers set the pace; nothing = not at all.
+    pub adaptive: Option<AdaptiveDraft<'a>>,
+}
+
+impl PolicyDraft<'_> {
+    /// Nothing limited, everything by default.
+    pub const DEFAULT: Self = PolicyDraft {
+        provider: "default",
+        concurrency: None,
+        concurrency_background: None,
+        fairness: Fairness::Process,
+        background_share: 0,
+        rules: &[],
+        priorities: true,
+        passthrough: false,
+        window: OutcomeWindow::DEFAULT,
+        breaker: Breaker::DEFAULT,
+        backoff: Backoff::DEFAULT,
+        adaptive: None,
+    };
+}
+
+impl Default for PolicyDraft<'_> {
+    fn default() -> Self {
+        PolicyDraft::DEFAULT
+    }
+}
+
+/// A valid configuration of a limiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    provider: Name,
+    units: [Option<Name>; MAX_UNITS],
+    rules: [Rule; MAX_RULES],
+    count: usize,
+    concurrency: Option<u32>,
+    concurrency_background: Option<u32>,
+    queueing: Queueing,
+    passthrough: bool,
+    window: OutcomeWindow,
+    breaker: Breaker,
+    backoff: Backoff,
+    adaptive: Option<Adaptive>,
+}
+
+/// Stands where a policy has no rule.
+const UNUSED: Rule = Rule {
+    name: REQUESTS_NAME,
+    algorithm: Algorithm::Gcra,
+    unit: 0,
+    limit: 1,
+    period: Nanos(1),
+    burst: 1,
+    burst_from: BurstFrom::Given,
+    tau: None,
+    burst_mode: BurstMode::GcraTau,
+    reserve: 0,
+    log_room: 0,
+};
+
+impl Policy {
+    /// Judges a configuration.
+    pub fn new(draft: &PolicyDraft<'_>) -> Result<Policy, PolicyError> {
+        let count = draft.rules.len();
+        if count > MAX_RULES {
+            return Err(PolicyError::TooMany { key: Key::top("rules"), count, max: MAX_RULES });
+        }
+        let permits = |name, value: Option<u64>| match value {
+            None => Ok(None),
+            Some(value) => {
+                within(Key::top(name), value, 1, u128::from(MAX_PERMITS), "").map(|n| Some(n as u32))
+            }
+        };
+        draft.window.check()?;
+        draft.breaker.check()?;
+        draft.backoff.check()?;
+        let mut policy = Policy {
+            provider: named(Key::top("provider"), draft.provider)?,
+            units: [Some(REQUESTS_NAME), None, None, None],
+            rules: [UNUSED; MAX_RULES],
+            count,
+            concurrency: permits("concurrency", draft.concurrency)?,
+            concurrency_background: permits("concurrency_background", draft.concurrency_background)?,
+            queueing: Queueing {
+                fairness: draft.fairness,
+                background_share: within(
+                    Key::top("background_share"),
+                    draft.background_share,
+                    0,
+                    u128::from(WHOLE_SHARE),
+                    " millionths",
+                )? as u32,
+                priorities: draft.priorities,
+            },
+            passthrough: draft.passthrough,
+            window: draft.window,
+            breaker: draft.breaker,
+            backoff: draft.backoff,
+            adaptive: draft.adaptive.as_ref().map(Adaptive::new).transpose()?,
+        };
+        for (i, (slot, rule)) in policy.rules.iter_mut().zip(draft.rules).enumerate() {
+            *slot = Rule::new(i, rule)?;
+            let key = Key::of_rule(i, "unit");
+            let unit = named(key, rule.unit.unwrap_or(REQUESTS))?;
+            let place = policy.units.iter().position(|known| known.is_none_or(|known| known == unit));
+            let Some(place) = place else {
+                return Err(PolicyError::TooMany { key, count: MAX_UNITS + 1, max: MAX_UNITS });
+            };
+            policy.units[place] = Some(unit);
+            slot.unit = place as u8;
+        }
+        Ok(policy)
+    }
+
+    /// This policy where each sliding log keeps the room that the rule of the same place and name has in `old`, if that is
+    /// enough: a log stays where it is, with all it has seen (R110).
+    #[must_use]
+    pub fn keeping_logs_of(mut self, old: &Policy) -> Policy {
+        let rules = &mut self.rules[..self.count];
+        for (new, old) in rules.iter_mut().zip(old.rules()) {
+            if new.log_room > 0 && new.name == old.name && new.limit <= old.log_room {
+                new.log_room = old.log_room;
+            }
+        }
+        self
+    }
+
+    /// Whose limits these are.
+    pub fn provider(&self) -> Name {
+        self.provider
+    }
+
+    /// The rules, all of which must admit.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules[..self.count]
+    }
+
+    /// The units in the order of their indices; `requests` is always the first.
+    pub fn units(&self) -> impl Iterator<Item = Name> + '_ {
+        self.units.iter().copied().flatten()
+    }
+
+    /// The index of the unit called `name`.
+    pub fn unit(&self, name: &str) -> Option<usize> {
+        self.units().position(|unit| unit.as_str() == name)
+    }
+
+    /// Most calls in flight; nothing = unlimited.
+    pub fn concurrency(&self) -> Option<u32> {
+        self.concurrency
+    }
+
+    /// Most background calls in flight; nothing = as many as any.
+    pub fn concurrency_background(&self) -> Option<u32> {
+        self.concurrency_background
+    }
+
+    /// Whose turn it is among those who wait.
+    pub fn queueing(&self) -> Queueing {
+        self.queueing
+    }
+
+    /// Whether it never refuses (R41).
+    pub fn is_passthrough(&self) -> bool {
+        self.passthrough
+    }
+
+    /// Which outcomes count.
+    pub fn window(&self) -> OutcomeWindow {
+        self.window
+    }
+
+    /// What too many failures lead to.
+    pub fn breaker(&self) -> Breaker {
+        self.breaker
+    }
+
+    /// How long to wait after a failed call.
+    pub fn backoff(&self) -> Backoff {
+        self.backoff
+    }
+
+    /// How response headers set the pace, if they do.
+    pub fn adaptive(&self) -> Option<&Adaptive> {
+        self.adaptive.as_ref()
+    }
+}
+
+fn within(key: Key, value: u64, min: u128, max: u128, unit: &'static str) -> Result<u64, PolicyError> {
+    let value_wide = u128::from(value);
+    if value_wide < min || value_wide > max {
+        return Err(PolicyError::OutOfRange { key, value: value_wide, min, max, unit });
+    }
+    Ok(value)
+}
+
+fn named(key: Key, text: &str) -> Result<Name, PolicyError> {
+    Name::new(text).ok_or_else(|| PolicyError::BadName { key, value: text.to_owned() })
+}

@@ -1,0 +1,321 @@
+//! One rule of a policy: which algorithm, and its numbers.
+
+use super::error::{Key, PolicyError};
+use super::name::Name;
+use super::{MAX_AMOUNT, named, within};
+use crate::MAX_LOG;
+use crate::span::MAX_SPAN;
+use crate::time::Nanos;
+
+/// Every log has room for at least this limit: it takes a few pages, and most limits can be raised within them.
+const LEAST_LOG_ROOM: u64 = 4096;
+
+/// How a rule counts. The numbers are stored and never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum Algorithm {
+    /// A bucket of tokens that fills at a steady rate (R12).
+    TokenBucket = 1,
+    /// The generic cell rate algorithm (R15).
+    Gcra = 2,
+    /// A bucket that leaks at a steady rate (R23).
+    LeakyBucket = 3,
+    /// So many in each calendar window (R28).
+    FixedWindow = 4,
+    /// So many in any window, each one remembered (R31).
+    SlidingLog = 5,
+    /// Two calendar windows, the older one weighted (R34).
+    SlidingCounter = 6,
+}
+
+impl Algorithm {
+    /// All of them.
+    pub const ALL: [Algorithm; 6] = [
+        Algorithm::TokenBucket,
+        Algorithm::Gcra,
+        Algorithm::LeakyBucket,
+        Algorithm::FixedWindow,
+        Algorithm::SlidingLog,
+        Algorithm::SlidingCounter,
+    ];
+
+    /// The name in configuration files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Algorithm::TokenBucket => "token_bucket",
+            Algorithm::Gcra => "gcra",
+            Algorithm::LeakyBucket => "leaky_bucket",
+            Algorithm::FixedWindow => "fixed_window",
+            Algorithm::SlidingLog => "sliding_log",
+            Algorithm::SlidingCounter => "sliding_counter",
+        }
+    }
+
+    /// The algorithm stored as `code`.
+    #[inline]
+    pub const fn from_code(code: u8) -> Option<Algorithm> {
+        match code {
+            1 => Some(Algorithm::TokenBucket),
+            2 => Some(Algorithm::Gcra),
+            3 => Some(Algorithm::LeakyBucket),
+            4 => Some(Algorithm::FixedWindow),
+            5 => Some(Algorithm::SlidingLog),
+            6 => Some(Algorithm::SlidingCounter),
+            _ => None,
+        }
+    }
+
+    /// Reads the name that rule number `rule` has in a configuration.
+    pub fn parse(rule: usize, text: &str) -> Result<Algorithm, PolicyError> {
+        let key = Key::of_rule(rule, "algorithm");
+        let unknown = || PolicyError::UnknownAlgorithm { key, value: text.to_owned() };
+        Algorithm::ALL.into_iter().find(|known| known.as_str() == text).ok_or_else(unknown)
+    }
+
+    /// Whether it has a capacity of its own, apart from its limit.
+    pub const fn has_burst(self) -> bool {
+        matches!(self, Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket)
+    }
+}
+
+/// What a burst means to GCRA (R19).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BurstMode {
+    /// A tolerance that comes back continuously.
+    #[default]
+    GcraTau,
+    /// So many free passes in each calendar period, then one per period/limit: for comparison with older systems (R22).
+    FixedWindow,
+}
+
+impl BurstMode {
+    /// The name in configuration files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BurstMode::GcraTau => "gcra_tau",
+            BurstMode::FixedWindow => "fixed_window",
+        }
+    }
+
+    /// The mode of that name.
+    pub fn parse(text: &str) -> Option<BurstMode> {
+        [BurstMode::GcraTau, BurstMode::FixedWindow].into_iter().find(|mode| mode.as_str() == text)
+    }
+}
+
+/// Where the burst of a rule comes from. A burst that was not configured follows the limit when that changes (R110).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum BurstFrom {
+    /// It was configured.
+    #[default]
+    Given = 0,
+    /// It was not configured: it is as large as the limit.
+    Limit = 1,
+    /// A rate was given that no one period may exceed (R147): burst and limit are parts of it.
+    Rate = 2,
+}
+
+impl BurstFrom {
+    /// The origin stored as `code`.
+    pub const fn from_code(code: u8) -> BurstFrom {
+        match code & 3 {
+            1 => BurstFrom::Limit,
+            2 => BurstFrom::Rate,
+            _ => BurstFrom::Given,
+        }
+    }
+
+    /// The burst that goes with a new limit; `None` if it stays as it is.
+    pub const fn burst_beside(self, limit: u64) -> Option<u64> {
+        match self {
+            BurstFrom::Given => None,
+            BurstFrom::Limit => Some(limit),
+            // Of a hundred parts the limit has the other 99.
+            BurstFrom::Rate if limit < 99 => Some(1),
+            BurstFrom::Rate => Some(limit / 99),
+        }
+    }
+}
+
+/// One rule as the user wrote it, not yet judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleDraft<'a> {
+    /// Default: the algorithm's name.
+    pub name: Option<&'a str>,
+    /// How it counts.
+    pub algorithm: Algorithm,
+    /// What it counts; default `requests`.
+    pub unit: Option<&'a str>,
+    /// Units per period.
+    pub limit: u64,
+    /// The period.
+    pub period: Nanos,
+    /// Capacity; default `limit`. Buckets and GCRA only.
+    pub burst: Option<u64>,
+    /// The origin of that burst, if there is one.
+    pub burst_from: BurstFrom,
+    /// GCRA only, instead of `burst`.
+    pub tau: Option<Nanos>,
+    /// GCRA only.
+    pub burst_mode: BurstMode,
+    /// Units that background must leave (R107).
+    pub reserve: u64,
+    /// Sliding log only: the largest limit for which its log has room. Default: four times the limit, at least 4096, so
+    /// that the limit can be raised without losing what the log has seen.
+    pub log_room: Option<u64>,
+}
+
+impl RuleDraft<'_> {
+    /// `limit` requests per `period`, everything else by default.
+    pub const fn new(algorithm: Algorithm, limit: u64, period: Nanos) -> Self {
+        RuleDraft {
+            name: None,
+            algorithm,
+            unit: None,
+            limit,
+            period,
+            burst: None,
+            burst_from: BurstFrom::Given,
+            tau: None,
+            burst_mode: BurstMode::GcraTau,
+            reserve: 0,
+            log_room: None,
+        }
+    }
+}
+
+/// One valid rule. Two rules are equal if they decide the same: the origin of the burst, and how far the limit can be
+/// raised later, make no difference.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Its name, for people.
+    pub name: Name,
+    /// How it counts.
+    pub algorithm: Algorithm,
+    /// Index of the unit it counts.
+    pub unit: u8,
+    /// Units per period.
+    pub limit: u64,
+    /// The period.
+    pub period: Nanos,
+    /// Capacity in whole units: what can be had at once. With `tau`, what that comes to.
+    pub burst: u64,
+    /// The origin of the burst.
+    pub burst_from: BurstFrom,
+    /// The capacity as a time, if it was given so.
+    pub tau: Option<Nanos>,
+    /// What the burst means.
+    pub burst_mode: BurstMode,
+    /// Units that background must leave.
+    pub reserve: u64,
+    /// Of a sliding log: the largest limit for which its log has room; 0 for all others.
+    pub log_room: u64,
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Rule) -> bool {
+        let decides = |rule: &Rule| {
+            let Rule { name, algorithm, unit, limit, period, burst, tau, burst_mode, reserve, .. } = *rule;
+            (name, algorithm, unit, limit, period, burst, tau, burst_mode, reserve)
+        };
+        decides(self) == decides(other)
+    }
+}
+
+impl Eq for Rule {}
+
+impl Rule {
+    /// This rule as a user would write it.
+    pub fn draft<'a>(&'a self, unit: &'a str) -> RuleDraft<'a> {
+        let burst = self.tau.is_none() && self.algorithm.has_burst();
+        RuleDraft {
+            name: Some(self.name.as_str()),
+            algorithm: self.algorithm,
+            unit: Some(unit),
+            limit: self.limit,
+            period: self.period,
+            burst: burst.then_some(self.burst),
+            burst_from: self.burst_from,
+            tau: self.tau,
+            burst_mode: self.burst_mode,
+            reserve: self.reserve,
+            log_room: Some(self.log_room).filter(|room| *room > 0),
+        }
+    }
+
+    /// Judges rule number `i`; the unit is the caller's to fill in.
+    pub(super) fn new(i: usize, draft: &RuleDraft<'_>) -> Result<Rule, PolicyError> {
+        let key = |name| Key::of_rule(i, name);
+        let conflict = |name, problem| Err(PolicyError::Conflict { key: key(name), problem });
+        let most = if draft.algorithm == Algorithm::SlidingLog { MAX_LOG } else { MAX_AMOUNT };
+        within(key("limit"), draft.limit, 1, u128::from(most), "")?;
+        within(key("period"), draft.period.0, 1, u128::from(MAX_SPAN - 1), " ns")?;
+        let (limit, period) = (u128::from(draft.limit), u128::from(draft.period.0));
+        if draft.burst_mode == BurstMode::FixedWindow && draft.algorithm != Algorithm::Gcra {
+            return conflict("burst_mode", "only gcra has a burst mode");
+        }
+        let burst = match (draft.tau, draft.burst) {
+            (Some(_), Some(_)) => {
+                return conflict("tau", "give either burst or tau (tau = burst * period / limit)");
+            }
+            (Some(_), None) if draft.algorithm != Algorithm::Gcra => {
+                return conflict("tau", "only gcra takes tau; use burst");
+            }
+            (Some(_), None) if draft.burst_mode == BurstMode::FixedWindow => {
+                return conflict("tau", "burst_mode = \"fixed_window\" counts passes; use burst");
+            }
+            (None, Some(_)) if !draft.algorithm.has_burst() => {
+                return conflict("burst", "only token_bucket, gcra and leaky_bucket take it; use limit");
+            }
+            (Some(tau), None) => {
+                let least = period.div_ceil(limit);
+                within(key("tau"), tau.0, least, u128::from(MAX_SPAN - 1), " ns")?;
+                let units = u128::from(tau.0) * limit / period;
+                let too_long = PolicyError::OutOfRange {
+                    key: key("tau"),
+                    value: u128::from(tau.0),
+                    min: least,
+                    max: u128::from(MAX_AMOUNT) * period / limit,
+                    unit: " ns",
+                };
+                u64::try_from(units).ok().filter(|units| *units <= MAX_AMOUNT).ok_or(too_long)?
+            }
+            (None, burst) => {
+                let burst = burst.unwrap_or(draft.limit);
+                // burst * period / limit must stay below MAX_SPAN.
+                let longest = (u128::from(MAX_SPAN) * limit - 1) / period;
+                within(key("burst"), burst, 1, longest.min(u128::from(MAX_AMOUNT)), "")?;
+                burst
+            }
+        };
+        within(key("reserve"), draft.reserve, 0, u128::from(burst), "")?;
+        let log_room = match (draft.algorithm, draft.log_room) {
+            (Algorithm::SlidingLog, Some(room)) => {
+                within(key("log_room"), room, limit, u128::from(MAX_LOG), "")?
+            }
+            (Algorithm::SlidingLog, None) => draft.limit.saturating_mul(4).clamp(LEAST_LOG_ROOM, MAX_LOG),
+            (_, Some(_)) => return conflict("log_room", "only a sliding_log has a log"),
+            (_, None) => 0,
+        };
+        let burst_from = match draft.burst {
+            _ if !draft.algorithm.has_burst() || draft.tau.is_some() => BurstFrom::Given,
+            Some(_) => draft.burst_from,
+            None => BurstFrom::Limit,
+        };
+        Ok(Rule {
+            name: named(key("name"), draft.name.unwrap_or(draft.algorithm.as_str()))?,
+            algorithm: draft.algorithm,
+            unit: 0,
+            limit: draft.limit,
+            period: draft.period,
+            burst,
+            burst_from,
+            tau: draft.tau,
+            burst_mode: draft.burst_mode,
+            reserve: draft.reserve,
+            log_room,
+        })
+    }
+}

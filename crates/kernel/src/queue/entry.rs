@@ -1,0 +1,181 @@
+//! What the queue stores, as plain words.
+
+use super::{TURN_WINDOW, TURNS};
+use crate::MAX_UNITS;
+use crate::ask::{Ask, Priority};
+use crate::time::Time;
+use bytemuck::{Pod, Zeroable};
+
+/// How many wait, by priority: three counts of 16 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting(pub u64);
+
+impl Waiting {
+    /// Whether nobody waits.
+    #[inline(always)]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// How many wait with this priority.
+    pub const fn of(self, priority: Priority) -> usize {
+        (self.0 >> (16 * priority as u32)) as u16 as usize
+    }
+
+    /// How many wait.
+    pub fn total(self) -> usize {
+        Priority::ALL.into_iter().map(|priority| self.of(priority)).sum()
+    }
+
+    pub(super) fn plus(self, priority: Priority) -> Waiting {
+        Waiting(self.0.wrapping_add(1 << (16 * priority as u32)))
+    }
+
+    pub(super) fn minus(self, priority: Priority) -> Waiting {
+        match self.of(priority) {
+            0 => self,
+            _ => Waiting(self.0.wrapping_sub(1 << (16 * priority as u32))),
+        }
+    }
+}
+
+/// How far the queue has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Progress {
+    /// Arrivals so far.
+    pub arrivals: u64,
+    /// What the background is owed of its share: nanoseconds of budget times [`WHOLE_SHARE`](crate::state::WHOLE_SHARE).
+    pub owed: u64,
+    /// The clock of each priority: a newcomer's turn is not before it.
+    pub clocks: [u64; 3],
+}
+
+/// How many words [`Progress`] takes.
+pub const PROGRESS_WORDS: usize = 5;
+
+/// Which of 64 places are taken, a bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places(pub u64);
+
+impl Iterator for Places {
+    type Item = usize;
+
+    /// The next place that is taken, from 0 on.
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let place = self.0.trailing_zeros() as usize;
+        self.0 &= self.0.wrapping_sub(1);
+        if place < 64 { Some(place) } else { None }
+    }
+}
+
+/// What the order rests on: the beginning of an [`Entry`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Standing {
+    /// The attachment that waits: its slot + 2 in the low half, its generation in the high half.
+    pub owner: u64,
+    /// Arrival in the upper bits, then whether it can be rung, then the priority in two bits.
+    pub number: u64,
+    /// Start time on the clock of its priority.
+    pub tag: u64,
+    /// When it will look again by itself, or was rung.
+    pub wake_at: Time,
+    /// Gives up then; the end of time if never.
+    pub deadline: Time,
+    /// With whom it shares its turns.
+    pub group: u64,
+}
+
+/// How many words [`Standing`] takes.
+pub const STANDING_WORDS: usize = 6;
+
+const PRIORITY_BITS: u64 = 0b011;
+const CAN_BE_RUNG: u64 = 0b100;
+const ARRIVAL_SHIFT: u32 = 3;
+
+impl Standing {
+    pub(super) fn number(arrival: u64, can_be_rung: bool, priority: Priority) -> u64 {
+        arrival << ARRIVAL_SHIFT | if can_be_rung { CAN_BE_RUNG } else { 0 } | priority as u64
+    }
+
+    /// Its priority; any word has one.
+    #[inline]
+    pub fn priority(&self) -> Priority {
+        match self.number & PRIORITY_BITS {
+            0 => Priority::Background,
+            1 => Priority::User,
+            _ => Priority::Webhook,
+        }
+    }
+
+    /// How many arrived before it.
+    pub fn arrival(&self) -> u64 {
+        self.number >> ARRIVAL_SHIFT
+    }
+
+    /// Whether it sleeps where a ring wakes it.
+    pub fn can_be_rung(&self) -> bool {
+        self.number & CAN_BE_RUNG != 0
+    }
+
+    /// The slot of its owner; any word gives one, which may not exist.
+    pub fn slot(&self) -> usize {
+        slot_of(self.owner)
+    }
+}
+
+/// The slot in an owner's badge.
+pub(super) fn slot_of(owner: u64) -> usize {
+    (owner as u32 as usize).wrapping_sub(2)
+}
+
+/// A call that waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Entry {
+    /// What the order rests on.
+    pub standing: Standing,
+    /// How much of each unit it needs.
+    pub cost: [u64; MAX_UNITS],
+    /// How long it counts on the clock of its priority.
+    pub weight: u64,
+    /// When it came, for people.
+    pub since: Time,
+}
+
+/// How many words [`Entry`] takes.
+pub const ENTRY_WORDS: usize = STANDING_WORDS + MAX_UNITS + 2;
+
+impl Entry {
+    /// What it asks for.
+    pub fn ask(&self) -> Ask {
+        Ask { cost: self.cost, priority: self.standing.priority() }
+    }
+}
+
+/// Where a group's last turn ended on the clock of one priority. One that ended in the past says nothing any more, so
+/// its place may be taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Turn {
+    /// Group and priority, mixed.
+    pub key: u64,
+    /// The end.
+    pub end: u64,
+}
+
+/// How many words [`Turn`] takes.
+pub const TURN_WORDS: usize = 2;
+
+impl Turn {
+    /// The key of a group's turns in one priority, and the places where they may be remembered.
+    pub(super) fn places(group: u64, priority: Priority) -> (u64, impl Iterator<Item = usize> + Clone) {
+        let key = (group ^ (priority as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+            .wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let key = (key ^ key >> 32).max(1);
+        let start = key as usize % TURNS;
+        (key, (0..TURN_WINDOW).map(move |i| (start + i) % TURNS))
+    }
+}

@@ -1,0 +1,375 @@
+//! Entering the queue, looking whether it is one's turn, leaving, and who is to be rung after a change.
+
+use super::entry::{Entry, Standing, Turn, Waiting, slot_of};
+use super::judge::{judge, judge_behind};
+use super::survey::{
+    Needs, Rank, Subject, Survey, first_after, first_of_background, has_given_up, survey, taken,
+};
+use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_RING, WAITERS, WEIGHTS};
+use crate::MAX_RULES;
+use crate::ask::{Ask, Priority, Reason, Refusal, Ticket};
+use crate::decide;
+use crate::policy::Fairness;
+use crate::state::{Memory, View, WHOLE_SHARE};
+use crate::time::{Nanos, Time};
+
+/// Who wants to wait, and for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Newcomer {
+    /// The attachment that waits, see [`Standing::owner`].
+    pub owner: u64,
+    /// With whom it shares its turns.
+    pub group: u64,
+    /// What it asks for.
+    pub ask: Ask,
+    /// Gives up then; the end of time if never.
+    pub deadline: Time,
+    /// Whether it sleeps where a ring wakes it.
+    pub can_be_rung: bool,
+}
+
+impl Newcomer {
+    /// As it stands in the queue: where there are no priorities, all are equal (R102).
+    fn classed<V: View>(&self, v: &V) -> Newcomer {
+        let priority = if v.queueing().priorities { self.ask.priority } else { Priority::Background };
+        Newcomer { ask: Ask { priority, ..self.ask }, ..*self }
+    }
+}
+
+/// A place in the queue, as the one who waits there remembers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Where its entry is.
+    pub place: usize,
+    /// Tells it from others that have been there before or come after it.
+    pub number: u64,
+    /// Its appointment: look again then, or when rung.
+    pub until: Time,
+    /// Whether its owner should look for the dead: it is near its turn, and somebody is ahead or late, or permits are
+    /// short.
+    pub doubts: bool,
+}
+
+/// What became of a call that may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It may be made.
+    Granted(Ticket),
+    /// Not yet.
+    Waiting(Wait),
+    /// It has left the queue, or never entered it: why not, and until when.
+    Refused(Refusal),
+    /// Its entry is gone; whoever still wants to wait enters anew. (The state was lost, or the entry's owner is not who
+    /// looks.)
+    Gone,
+}
+
+/// Who is to be woken after the change is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "somebody sleeps who should not"]
+pub enum Ring {
+    /// Nobody's time came nearer.
+    Nobody,
+    /// The one at this place.
+    One(usize),
+}
+
+/// Asks, and enters the queue if the call must wait. In an empty queue this is [`decide::acquire`].
+pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring) {
+    let now = decide::prepare(m, now);
+    let who = &who.classed(m);
+    let priority = who.ask.priority;
+    // Who was stopped until long after its deadline has given up meanwhile (R132).
+    let in_time = now <= who.deadline.plus(GRACE);
+    if in_time
+        && (m.waiting().is_empty() || who.ask.is_peek())
+        && let Ok(ticket) = decide::charge_all(m, slot_of(who.owner), &who.ask, true, now)
+    {
+        return (Outcome::Granted(ticket), Ring::Nobody);
+    }
+    let progress = m.progress();
+    let clock = progress.clocks[priority as usize];
+    let number = Standing::number(progress.arrivals, who.can_be_rung, priority);
+    let weight = weight(m, &who.ask);
+    let fifo = m.queueing().fairness == Fairness::Fifo;
+    let (turn, end) = turn_of(m, who.group, priority);
+    let rank = if fifo { Rank::last_of(priority) } else { Rank::new(priority, clock.max(end), number) };
+    let found = survey(m, &Subject { place: None, priority, group: who.group, rank }, now);
+    // Behind everybody, also those who came while turns were fair.
+    let tag = if fifo { clock.max(found.last_tag) } else { clock.max(end) };
+    let judged = judge(m, &who.ask, &found, false, now);
+    let key = Turn::places(who.group, priority).0;
+    if in_time
+        && judged.is_now()
+        && let Ok(ticket) = decide::charge_all(m, slot_of(who.owner), &who.ask, true, now)
+    {
+        if !found.waiting.is_empty() {
+            move_on(m, &who.ask, &found, tag, weight);
+            if !fifo {
+                m.set_turn(turn, Turn { key, end: tag.saturating_add(weight) });
+            }
+        }
+        return (Outcome::Granted(ticket), Ring::Nobody);
+    }
+    if let Some(refusal) = judged.hopeless(m, &who.ask, who.deadline, now) {
+        return (Outcome::Refused(refusal), Ring::Nobody);
+    }
+    let Some(place) = found.free.or(found.forsaken) else {
+        let refusal = judged.refusal(m, &who.ask, now);
+        return (
+            Outcome::Refused(Refusal { reason: Reason::QueueFull, rule: None, ..refusal }),
+            Ring::Nobody,
+        );
+    };
+    let until = judged.appointment(&found, who, now);
+    let standing =
+        Standing { owner: who.owner, number, tag, wake_at: until, deadline: who.deadline, group: who.group };
+    let forsaken = m.standing(place).priority();
+    m.set_entry(place, &Entry { standing, cost: who.ask.cost, weight, since: now });
+    let mut places = m.places(place / 64);
+    places.0 |= 1 << (place % 64);
+    m.set_places(place / 64, places);
+    let waiting = match found.free {
+        Some(_) => found.waiting,
+        None => found.waiting.minus(forsaken),
+    };
+    m.set_waiting(waiting.plus(priority));
+    m.set_progress(super::Progress { arrivals: progress.arrivals.wrapping_add(1), ..progress });
+    if !fifo {
+        m.set_turn(turn, Turn { key, end: tag.saturating_add(weight) });
+    }
+    (Outcome::Waiting(Wait { place, number, until, doubts: judged.doubts(&found) }), Ring::Nobody)
+}
+
+/// One who waits looks whether it is its turn.
+pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcome, Ring) {
+    let now = decide::prepare(m, now);
+    let Some(entry) = entry_of(m, owner, wait) else { return (Outcome::Gone, Ring::Nobody) };
+    let Entry { standing, weight, .. } = entry;
+    let ask = entry.ask();
+    let rank = Rank::new(ask.priority, standing.tag, standing.number);
+    let subject = Subject { place: Some(wait.place), priority: ask.priority, group: standing.group, rank };
+    let found = survey(m, &subject, now);
+    m.set_waiting(found.waiting);
+    let owed = found.owed == Some(wait.place);
+    let judged = judge(m, &ask, &found, owed, now);
+    // A moment after the deadline is noise. One that was stopped until long after it has given up meanwhile (R132).
+    if judged.is_now()
+        && !has_given_up(&standing, now)
+        && let Ok(ticket) = decide::charge_all(m, slot_of(owner), &ask, !owed, now)
+    {
+        clear(m, wait.place);
+        m.set_waiting(found.waiting.minus(ask.priority));
+        move_on(m, &ask, &found, standing.tag, weight);
+        return (Outcome::Granted(ticket), changed(m, now));
+    }
+    if let Some(refusal) = judged.hopeless(m, &ask, standing.deadline, now) {
+        return (Outcome::Refused(refusal), leave(m, owner, wait, now));
+    }
+    let who = Newcomer {
+        owner,
+        group: standing.group,
+        ask,
+        deadline: standing.deadline,
+        can_be_rung: standing.can_be_rung(),
+    };
+    let until = judged.appointment(&found, &who, now);
+    // Who comes a little too late again and again would be passed over for ever: it is waited for as long as it was late.
+    let lateness = now.since(standing.wake_at);
+    let expected_at = if lateness > GRACE && lateness <= LONGEST_WAIT_FOR_LATE {
+        until.plus(lateness).min(now.plus(LONGEST_SLEEP))
+    } else {
+        until
+    };
+    m.set_wake_at(wait.place, expected_at);
+    // Those far behind looked for the dead when they came; since then that is for those in front.
+    let doubts = found.ahead.calls < IN_FRONT && judged.doubts(&found);
+    (Outcome::Waiting(Wait { until, doubts, ..*wait }), Ring::Nobody)
+}
+
+/// One who waits gives up.
+pub fn leave<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> Ring {
+    let Some(entry) = entry_of(m, owner, wait) else { return Ring::Nobody };
+    clear(m, wait.place);
+    let waiting = m.waiting().minus(entry.standing.priority());
+    m.set_waiting(waiting);
+    forget_turn(m, &entry);
+    changed(m, now)
+}
+
+/// Removes whatever waits for participants that are gone. Says how many calls that were; the caller then asks who is
+/// to be rung.
+pub fn abandon<M: Memory>(m: &mut M, is_gone: impl Fn(&Standing) -> bool) -> usize {
+    let mut gone = 0;
+    let mut waiting = Waiting::default();
+    for block in 0..WAITERS / 64 {
+        let mut left = m.places(block);
+        for place in m.places(block) {
+            let entry = m.entry(64 * block + place);
+            if is_gone(&entry.standing) {
+                left.0 &= !(1 << place);
+                gone += 1;
+                // Others of its group move up. That may write many words, and a transaction has room for few: where a
+                // process dies with more calls than this, usually its whole group has died.
+                if gone <= 8 {
+                    m.set_places(block, left);
+                    forget_turn(m, &entry);
+                }
+            } else {
+                waiting = waiting.plus(entry.standing.priority());
+            }
+        }
+        m.set_places(block, left);
+    }
+    m.set_waiting(waiting);
+    gone
+}
+
+/// Who is to be rung after something was given back, or somebody ahead has gone.
+pub fn changed<M: Memory>(m: &mut M, now: Time) -> Ring {
+    if m.waiting().is_empty() {
+        return Ring::Nobody;
+    }
+    let now = now.max(m.core().latest);
+    // Where all calls need the same, nobody can go before the first. Else another unit may have become free.
+    let depth = if m.general().units > 1 { 8 } else { 1 };
+    let (mut ahead, mut after) = (Needs::default(), None);
+    for _ in 0..depth {
+        let Some(found) = first_after(m, after, now) else { break };
+        let entry = m.entry(found.place);
+        let judged = judge_behind(m, &entry.ask(), &ahead, ahead.cost, found.is_owed(), now);
+        let asleep = found.standing.wake_at > now.plus(NOT_WORTH_A_RING) && found.standing.can_be_rung();
+        let nearer = match judged.time {
+            Some(time) => judged.permit && time.plus(NOT_WORTH_A_RING) < found.standing.wake_at,
+            None => true,
+        };
+        if asleep && nearer {
+            m.set_wake_at(found.place, now);
+            return Ring::One(found.place);
+        }
+        ahead.add_entry(m, &entry, now);
+        after = Some(found.rank);
+    }
+    Ring::Nobody
+}
+
+/// What [`decide::acquire`] must refuse because others wait: who does not wait overtakes nobody of its priority or
+/// above.
+pub fn no_overtaking<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
+    let priority = ask.priority;
+    let subject = Subject { place: None, priority, group: 0, rank: Rank::last_of(priority) };
+    let judged = judge(v, ask, &survey(v, &subject, now), false, now);
+    if judged.is_now() { None } else { Some(judged.refusal(v, ask, now)) }
+}
+
+/// Keeps account of what the background is owed, after a call was granted while others wait.
+pub(crate) fn settle_share<M: Memory>(m: &mut M, ask: &Ask) {
+    let share = m.queueing().background_share;
+    if share == 0 {
+        return;
+    }
+    let mut progress = m.progress();
+    let weight = weight(m, ask);
+    progress.owed = if m.waiting().of(Priority::Background) == 0 {
+        0
+    } else if ask.priority.is_background() {
+        progress.owed.saturating_sub(weight.saturating_mul(u64::from(WHOLE_SHARE - share)))
+    } else if first_of_background(m, m.core().latest).is_some() {
+        progress.owed.saturating_add(weight.saturating_mul(u64::from(share)))
+    } else {
+        // What could have gone and did not come is not made up for: it would keep all others waiting.
+        progress.owed
+    };
+    m.set_progress(progress);
+}
+
+/// So many calls at the head of the queue look for the dead each time: if all did, a crowd would do little else.
+const IN_FRONT: u32 = 8;
+
+/// Who came later than this the last time is not waited for any longer than others: it would cost them too much.
+const LONGEST_WAIT_FOR_LATE: Nanos = Nanos::from_millis(25);
+
+/// How many groups there may be for each that waits. The others make their calls just now and come again; a clock
+/// that counts only those who wait runs away from them, and takes their next turn.
+const ABSENT: u64 = 4;
+
+/// Moves the clock of a priority on, after one of its calls was granted while others wait.
+///
+/// A newcomer's turn is not before the turns of those who wait. And newcomers who come on and on do not put those off
+/// for ever: each grant moves the clock on by its share, or rather less ([`ABSENT`]).
+fn move_on<M: Memory>(m: &mut M, ask: &Ask, found: &Survey, tag: u64, weight: u64) {
+    let mut progress = m.progress();
+    let clock = &mut progress.clocks[ask.priority as usize];
+    let reached = found.next_tag.map_or(tag, |next| next.min(tag));
+    *clock = clock.saturating_add(weight / found.groups.saturating_mul(ABSENT)).max(reached);
+    m.set_progress(progress);
+    settle_share(m, ask);
+}
+
+/// How long a call counts on the clock of its priority: the time that it takes of the slowest rule's budget.
+fn weight<V: View>(v: &V, ask: &Ask) -> u64 {
+    let time = |rule| {
+        let terms = v.terms(rule);
+        terms.step().times(ask.cost[terms.unit()], terms.den()).ceil()
+    };
+    let longest = (0..v.general().rules.min(MAX_RULES)).map(time).max().unwrap_or(0);
+    longest.clamp(*WEIGHTS.start(), *WEIGHTS.end())
+}
+
+/// Where a group's turns are remembered, and where the last one ended; 0 if that is forgotten.
+fn turn_of<V: View>(v: &V, group: u64, priority: Priority) -> (usize, u64) {
+    let (key, places) = Turn::places(group, priority);
+    let turns = places.map(|index| (index, v.turn(index)));
+    if let Some((index, turn)) = turns.clone().find(|(_, turn)| turn.key == key) {
+        return (index, turn.end);
+    }
+    // The one that ended first is the least loss.
+    turns.min_by_key(|(_, turn)| turn.end).map_or((0, 0), |(index, _)| (index, 0))
+}
+
+/// What moving up leaves of a transaction to the rest of it.
+const ROOM_FOR_THE_REST: usize = 64;
+
+/// A call that left costs its group no turn: those that came after it move up.
+fn forget_turn<M: Memory>(m: &mut M, left: &Entry) {
+    if m.queueing().fairness == Fairness::Fifo {
+        return;
+    }
+    let Standing { group, number, .. } = left.standing;
+    let priority = left.standing.priority();
+    let is_later = |standing: &Standing| {
+        standing.group == group && standing.priority() == priority && standing.number > number
+    };
+    // All or none: else those that did not move would stand behind newcomers of their own group. A group so large pays
+    // for the turn.
+    let later = taken(m).filter(|place| is_later(&m.standing(*place))).count();
+    if m.room() < later + ROOM_FOR_THE_REST {
+        return;
+    }
+    for block in 0..WAITERS / 64 {
+        for place in m.places(block) {
+            let place = 64 * block + place;
+            let standing = m.standing(place);
+            if is_later(&standing) {
+                m.set_tag(place, standing.tag.saturating_sub(left.weight));
+            }
+        }
+    }
+    let (index, end) = turn_of(m, group, priority);
+    let key = Turn::places(group, priority).0;
+    if end > 0 {
+        m.set_turn(index, Turn { key, end: end.saturating_sub(left.weight) });
+    }
+}
+
+fn entry_of<V: View>(v: &V, owner: u64, wait: &Wait) -> Option<Entry> {
+    let there = wait.place < WAITERS && v.places(wait.place / 64).0 >> (wait.place % 64) & 1 == 1;
+    let entry = v.entry(wait.place);
+    (there && entry.standing.owner == owner && entry.standing.number == wait.number).then_some(entry)
+}
+
+fn clear<M: Memory>(m: &mut M, place: usize) {
+    let mut places = m.places(place / 64);
+    places.0 &= !(1 << (place % 64));
+    m.set_places(place / 64, places);
+}

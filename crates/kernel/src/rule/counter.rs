@@ -1,0 +1,189 @@
+//! Sliding counters (R34 to R37): two windows of the calendar, the older one weighted by how much of it a window that
+//! ends now still covers.
+//!
+//! Admitted is what keeps floor(prev * (period - elapsed) / period) + curr + cost within the limit, exactly (R35). While
+//! nothing is charged that sum never grows, not at a boundary either: so there is a first moment at which a cost fits.
+
+use super::calendar::{Calendar, Step, is_near};
+use super::{At, Charge, Charged, Count, When, Window};
+use crate::state::{Memory, RuleState, UNKNOWN, View};
+use crate::terms::Terms;
+use crate::time::Time;
+
+/// A count for this calendar window, and one for the window before.
+#[derive(Clone, Copy, Debug)]
+pub struct SlidingCounter;
+
+#[derive(Clone, Copy)]
+struct Words {
+    /// When this window ends.
+    until: Time,
+    /// Above the limit only by settlement.
+    curr: u64,
+    prev: u64,
+    /// Charges made before this are not refunded any more.
+    since: Time,
+}
+
+impl Words {
+    #[inline]
+    const fn read(state: RuleState) -> Words {
+        let [until, curr, prev, since] = state.0;
+        Words { until: Time(until), curr, prev, since: Time(since) }
+    }
+
+    #[inline]
+    const fn write(self) -> RuleState {
+        RuleState([self.until.0, self.curr, self.prev, self.since.0])
+    }
+
+    /// As they are in the window of `at.now`; a window that was not the one just before counts nothing.
+    #[inline]
+    fn at<V: View>(v: &V, at: &At, state: RuleState) -> (Words, Calendar) {
+        let words = Words::read(state);
+        let calendar = Calendar::of(v, at, words.until);
+        let (curr, prev) = match calendar.step {
+            _ if words.until.0 == UNKNOWN => (u64::MAX, 0),
+            Step::Same => (words.curr, words.prev),
+            Step::Closed => (words.curr.max(at.terms.limit(false)), words.prev),
+            Step::Next => (0, words.curr),
+            Step::Later => (0, 0),
+        };
+        (Words { until: calendar.until, curr, prev, ..words }, calendar)
+    }
+
+    /// What counts now.
+    #[inline]
+    fn weighted(&self, period: u64, elapsed: u64) -> u64 {
+        let left = period.saturating_sub(elapsed);
+        let prev = u128::from(self.prev) * u128::from(left) / u128::from(period);
+        self.curr.saturating_add(prev as u64)
+    }
+}
+
+/// How far into a window of `period` the weight of `prev` is first at most `most`, or nothing if it is not while that
+/// window lasts.
+///
+/// floor(prev * left / period) <= most is prev * left < (most + 1) * period.
+fn first_within(prev: u64, most: u64, period: u64) -> Option<u64> {
+    if prev <= most {
+        return Some(0);
+    }
+    let parts = (u128::from(most) + 1) * u128::from(period) - 1;
+    // No more than the period, because `prev` is more than `most`.
+    match (parts / u128::from(prev)) as u64 {
+        0 => None,
+        left => Some(period.saturating_sub(left)),
+    }
+}
+
+impl Count for SlidingCounter {
+    fn earliest<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When {
+        let room = at.terms.limit(leave_reserve);
+        if cost > room {
+            return When::Never;
+        }
+        let (words, calendar) = Words::at(v, at, state);
+        let period = at.terms.period().0;
+        if words.weighted(period, calendar.elapsed) <= room - cost {
+            return When::Now;
+        }
+        let most = room - cost;
+        let this = most.checked_sub(words.curr).and_then(|most| first_within(words.prev, most, period));
+        if let Some(elapsed) = this {
+            return When::At(calendar.time(v, 0, elapsed));
+        }
+        match first_within(words.curr, most, period) {
+            Some(elapsed) => When::At(calendar.time(v, 1, elapsed)),
+            None => When::At(calendar.time(v, 2, 0)),
+        }
+    }
+
+    // As if each window took all it holds, whatever the weight of the one before: what is ahead is then gone soonest.
+    // Taking less of it earlier never helps, because a unit weighs no more in the window after its own than if it is
+    // still to come.
+    fn earliest_behind<V: View>(
+        v: &V,
+        at: &At,
+        state: RuleState,
+        ahead: u64,
+        cost: u64,
+        leave_reserve: bool,
+    ) -> When {
+        let (limit, room) = (at.terms.limit(false).max(1), at.terms.limit(leave_reserve));
+        if cost > room {
+            return When::Never;
+        }
+        let (words, calendar) = Words::at(v, at, state);
+        let (period, most) = (at.terms.period().0, room - cost);
+        if words.weighted(period, calendar.elapsed).saturating_add(ahead) <= most {
+            return When::Now;
+        }
+        let all = words.curr.saturating_add(ahead);
+        let this = most.checked_sub(all).and_then(|most| first_within(words.prev, most, period));
+        if let Some(elapsed) = this {
+            return When::At(calendar.time(v, 0, elapsed));
+        }
+        let (mut windows, mut prev) = (1, words.curr.max(limit.min(all)));
+        let mut rest = all - prev;
+        // Whole windows until what is left goes with the cost.
+        if rest > most {
+            let more = (rest - most).div_ceil(limit);
+            rest -= limit.saturating_mul(more - 1);
+            prev = limit.min(rest);
+            rest -= prev;
+            windows += more;
+        }
+        match first_within(prev, most.saturating_sub(rest), period) {
+            Some(elapsed) => When::At(calendar.time(v, windows, elapsed)),
+            None => When::At(calendar.time(v, windows.saturating_add(1), 0)),
+        }
+    }
+
+    fn charge<V: View>(v: &V, at: &At, state: RuleState, cost: u64) -> (RuleState, Charge) {
+        let (words, _) = Words::at(v, at, state);
+        let words = Words { curr: words.curr.saturating_add(cost), ..words };
+        (words.write(), Charge(words.until.0))
+    }
+
+    fn available<V: View>(v: &V, at: &At, state: RuleState, leave_reserve: bool) -> u64 {
+        let (words, calendar) = Words::at(v, at, state);
+        let weighted = words.weighted(at.terms.period().0, calendar.elapsed);
+        at.terms.limit(leave_reserve).saturating_sub(weighted)
+    }
+
+    fn sane<V: View>(_: &V, at: &At, state: RuleState) -> bool {
+        is_near(at, Words::read(state).until)
+    }
+
+    // From the window that was charged, as long as it counts at all.
+    fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged) {
+        let words = Words::read(m.rule(at.rule));
+        let period = at.terms.period().0;
+        let after = match words.until.0.checked_sub(charged.charge.0) {
+            Some(0) => Words { curr: words.curr.saturating_sub(cost), ..words },
+            // The one before, if the wall clock was not set meanwhile.
+            Some(later) if later == period => Words { prev: words.prev.saturating_sub(cost), ..words },
+            _ => return,
+        };
+        m.set_rule(at.rule, after.write());
+    }
+
+    fn empty<M: Memory>(m: &mut M, at: &At) {
+        let until = Calendar::fresh(m, at).until;
+        m.set_rule(at.rule, Words { until, curr: at.terms.limit(false), prev: 0, since: Time(0) }.write());
+    }
+
+    // Counts stay as they are under another limit, as those of fixed windows do.
+    fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
+        if old.period() == at.terms.period() { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
+    }
+}
+
+impl SlidingCounter {
+    /// What a report says of it (R37).
+    pub(super) fn window<V: View>(v: &V, at: &At, state: RuleState) -> Window {
+        let (words, calendar) = Words::at(v, at, state);
+        Window { used: words.curr, before: words.prev, resets_at: calendar.time(v, 1, 0) }
+    }
+}

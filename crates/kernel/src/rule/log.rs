@@ -1,0 +1,217 @@
+//! The sliding log (R31 to R33): every unit is remembered for a period, so that no interval of that length, wherever it
+//! begins, has more than the limit.
+//!
+//! A unit that is exactly a period old is out. What was charged at one instant is one run of the [`Ring`]; the state says
+//! which runs are in use and what they come to, so that most decisions read one word of the ring.
+//!
+//! There is room for more runs than units. Only calls that were taken back, and settlements, can fill it with runs that
+//! are still young; then the newest run takes what comes, at the later time: units count for longer than they should,
+//! never for less.
+
+use super::ring::{Ring, Stretch};
+use super::{At, Charge, Charged, Count, When};
+use crate::state::{Memory, RuleState, UNKNOWN, View};
+use crate::terms::Terms;
+use crate::time::{Nanos, Time};
+
+/// Every unit with its time.
+#[derive(Clone, Copy, Debug)]
+pub struct SlidingLog;
+
+/// More than any limit, and few enough to be added up.
+const MOST: u64 = 1 << 62;
+/// How many runs one refund looks at for being empty.
+const POPS: usize = 64;
+
+#[derive(Clone, Copy)]
+struct Words {
+    stretch: Stretch,
+    /// What the runs of the stretch come to.
+    total: u64,
+    /// Charges made before this are not refunded any more.
+    since: Time,
+}
+
+impl Words {
+    #[inline]
+    const fn read(state: RuleState) -> Words {
+        let [first, next, total, since] = state.0;
+        Words { stretch: Stretch { first, next }, total, since: Time(since) }
+    }
+
+    #[inline]
+    const fn write(self) -> RuleState {
+        RuleState([self.stretch.first, self.stretch.next, self.total, self.since.0])
+    }
+
+    /// Without the runs that are too old by now.
+    #[inline]
+    fn live<V: View>(v: &V, at: &At, ring: &Ring, state: RuleState) -> Words {
+        let words = Words::read(state);
+        // Damage: which runs count is not known, and what is not known is used up.
+        if words.stretch.first == UNKNOWN || words.stretch.len() > ring.runs() {
+            return Words { total: u64::MAX, ..words };
+        }
+        let Some(old) = at.now.0.checked_sub(at.terms.period().0) else { return words };
+        let Stretch { first, next } = words.stretch;
+        let begin = ring.first_after(v, words.stretch, Time(old));
+        if begin == first {
+            return words;
+        }
+        let dead = ring.sum(v, Stretch { first, next: begin });
+        let total = if begin == next { 0 } else { words.total.saturating_sub(dead) };
+        Words { stretch: Stretch { first: begin, next }, total, ..words }
+    }
+
+    /// Whether what is charged at `now` goes to the newest run: it is of this very instant, or there is no room.
+    fn grows<V: View>(&self, v: &V, ring: &Ring, now: Time) -> bool {
+        let len = self.stretch.len();
+        len > 0 && (len >= ring.runs() || ring.time(v, self.stretch.last()) == now)
+    }
+
+    fn charge<V: View>(self, v: &V, ring: &Ring, now: Time, cost: u64) -> (RuleState, Charge) {
+        let Stretch { first, next } = self.stretch;
+        let next = if self.grows(v, ring, now) { next } else { next.wrapping_add(1) };
+        let added = cost.min(MOST.saturating_sub(self.total));
+        let total = self.total.saturating_add(added);
+        (Words { stretch: Stretch { first, next }, total, ..self }.write(), Charge(added))
+    }
+
+    /// When the `k`th oldest unit is too old; there are so many.
+    fn time_without<V: View>(&self, v: &V, at: &At, ring: &Ring, k: u64) -> Time {
+        ring.time_of_unit(v, self.stretch, k).plus(at.terms.period())
+    }
+}
+
+impl Count for SlidingLog {
+    fn earliest<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When {
+        let room = at.terms.limit(leave_reserve);
+        if cost > room {
+            return When::Never;
+        }
+        let ring = Ring::of(&at.terms);
+        let words = Words::live(v, at, &ring, state);
+        match words.total.saturating_sub(room - cost) {
+            0 => When::Now,
+            k => When::At(words.time_without(v, at, &ring, k)),
+        }
+    }
+
+    // A unit is admitted when the one `limit` before it is too old: those ahead come in rounds of `limit`, one period
+    // after the other, each at the times of the round before.
+    fn earliest_behind<V: View>(
+        v: &V,
+        at: &At,
+        state: RuleState,
+        ahead: u64,
+        cost: u64,
+        leave_reserve: bool,
+    ) -> When {
+        let (limit, room) = (at.terms.limit(false).max(1), at.terms.limit(leave_reserve));
+        if cost > room {
+            return When::Never;
+        }
+        let ring = Ring::of(&at.terms);
+        let words = Words::live(v, at, &ring, state);
+        let k = words.total.saturating_add(ahead).saturating_sub(room - cost);
+        if k == 0 {
+            return When::Now;
+        }
+        // Unit k is one of those ahead, `rounds` after one that is there already or can be taken now.
+        let rounds = k.saturating_sub(words.total).div_ceil(limit);
+        let later = Nanos(at.terms.period().0.saturating_mul(rounds));
+        match k.checked_sub(limit.saturating_mul(rounds)) {
+            Some(k) if k > 0 => When::At(words.time_without(v, at, &ring, k).plus(later)),
+            _ => When::At(at.now.plus(later)),
+        }
+    }
+
+    fn admit<V: View>(
+        v: &V,
+        at: &At,
+        state: RuleState,
+        cost: u64,
+        leave_reserve: bool,
+    ) -> Option<(RuleState, Charge)> {
+        let left = at.terms.limit(leave_reserve).checked_sub(cost)?;
+        let ring = Ring::of(&at.terms);
+        let words = Words::live(v, at, &ring, state);
+        (words.total <= left).then(|| words.charge(v, &ring, at.now, cost))
+    }
+
+    fn charge<V: View>(v: &V, at: &At, state: RuleState, cost: u64) -> (RuleState, Charge) {
+        let ring = Ring::of(&at.terms);
+        Words::live(v, at, &ring, state).charge(v, &ring, at.now, cost)
+    }
+
+    fn available<V: View>(v: &V, at: &At, state: RuleState, leave_reserve: bool) -> u64 {
+        let words = Words::live(v, at, &Ring::of(&at.terms), state);
+        at.terms.limit(leave_reserve).saturating_sub(words.total)
+    }
+
+    fn sane<V: View>(v: &V, at: &At, state: RuleState) -> bool {
+        let (ring, Words { stretch, total, .. }) = (Ring::of(&at.terms), Words::read(state));
+        let ordered = || {
+            let (first, last) = (ring.time(v, stretch.first), ring.time(v, stretch.last()));
+            first <= last && last <= at.now
+        };
+        stretch.len() <= ring.runs()
+            && total <= MOST
+            && ring.sum(v, stretch) == total
+            && (stretch.len() == 0 || ordered())
+    }
+
+    fn store<M: Memory>(m: &mut M, at: &At, _: u64, (state, charge): (RuleState, Charge)) {
+        let ring = Ring::of(&at.terms);
+        let (before, after) = (Words::read(m.rule(at.rule)).stretch, Words::read(state).stretch);
+        if after.next == before.next {
+            ring.grow(m, after.last(), at.now, charge.0);
+        } else {
+            ring.push(m, after.last(), at.now, charge.0);
+        }
+        m.set_rule(at.rule, state);
+    }
+
+    // Exactly what was charged, and to the run it was charged to, which its time tells: whatever came later stays.
+    fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged) {
+        let ring = Ring::of(&at.terms);
+        let words = Words::read(m.rule(at.rule));
+        let Stretch { first, next } = words.stretch;
+        let before = Time(charged.at.0.saturating_sub(1));
+        let run = if charged.at == Time::ZERO { first } else { ring.first_after(m, words.stretch, before) };
+        if run == next || ring.time(m, run) != charged.at {
+            return;
+        }
+        let back = cost.min(ring.count(m, run)).min(words.total);
+        ring.shrink(m, words.stretch, run, back);
+        // Runs at either end that count nothing any more make room.
+        let mut stretch = words.stretch;
+        for _ in 0..POPS {
+            if stretch.len() == 0 {
+                break;
+            } else if ring.count(m, stretch.last()) == 0 {
+                stretch.next = stretch.last();
+            } else if ring.count(m, stretch.first) == 0 {
+                stretch.first = stretch.first.wrapping_add(1);
+            } else {
+                break;
+            }
+        }
+        m.set_rule(at.rule, Words { stretch, total: words.total - back, ..words }.write());
+    }
+
+    fn empty<M: Memory>(m: &mut M, at: &At) {
+        let total = at.terms.limit(false).min(MOST);
+        Ring::of(&at.terms).push(m, 0, at.now, total);
+        let stretch = Stretch { first: 0, next: 1 };
+        m.set_rule(at.rule, Words { stretch, total, since: Time(0) }.write());
+    }
+
+    // Its runs lie where the terms say, for as long as the terms say: what was not kept cannot be carried over. A shorter
+    // period needs less than was kept.
+    fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
+        let place = |terms: &Terms| (terms.log_at(), terms.log_capacity());
+        let kept = place(old) == place(&at.terms) && at.terms.period() <= old.period();
+        if kept { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
+    }
+}

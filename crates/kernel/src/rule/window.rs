@@ -1,0 +1,126 @@
+//! Fixed windows (R28 to R30): so many in each window of the calendar, and a new start at its boundary.
+//!
+//! The known flaw is kept: around a boundary twice the limit may pass in less than a window.
+
+use super::calendar::{Calendar, Step, is_near};
+use super::{At, Charge, Charged, Count, When, Window};
+use crate::state::{Memory, RuleState, UNKNOWN, View};
+use crate::terms::Terms;
+use crate::time::Time;
+
+/// A count for each calendar window.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedWindow;
+
+#[derive(Clone, Copy)]
+struct Words {
+    /// When the window ends.
+    until: Time,
+    /// Above the limit only by settlement.
+    count: u64,
+    /// Charges made before this are not refunded any more.
+    since: Time,
+}
+
+impl Words {
+    #[inline]
+    const fn read(state: RuleState) -> Words {
+        let [until, count, _, since] = state.0;
+        Words { until: Time(until), count, since: Time(since) }
+    }
+
+    #[inline]
+    const fn write(self) -> RuleState {
+        RuleState([self.until.0, self.count, 0, self.since.0])
+    }
+
+    /// As they are in the window of `at.now`.
+    #[inline]
+    fn at<V: View>(v: &V, at: &At, state: RuleState) -> (Words, Calendar) {
+        let words = Words::read(state);
+        let calendar = Calendar::of(v, at, words.until);
+        let count = match calendar.step {
+            _ if words.until.0 == UNKNOWN => u64::MAX,
+            Step::Same => words.count,
+            Step::Closed => words.count.max(at.terms.limit(false)),
+            Step::Next | Step::Later => 0,
+        };
+        (Words { until: calendar.until, count, ..words }, calendar)
+    }
+}
+
+impl Count for FixedWindow {
+    #[inline]
+    fn earliest<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When {
+        let limit = at.terms.limit(leave_reserve);
+        if cost > limit {
+            return When::Never;
+        }
+        let (words, calendar) = Words::at(v, at, state);
+        if words.count <= limit - cost { When::Now } else { When::At(calendar.time(v, 1, 0)) }
+    }
+
+    // What is ahead fills this window and then whole ones; those ahead may use the reserve, so that is never too late.
+    fn earliest_behind<V: View>(
+        v: &V,
+        at: &At,
+        state: RuleState,
+        ahead: u64,
+        cost: u64,
+        leave_reserve: bool,
+    ) -> When {
+        let (limit, room) = (at.terms.limit(false).max(1), at.terms.limit(leave_reserve));
+        if cost > room {
+            return When::Never;
+        }
+        let (words, calendar) = Words::at(v, at, state);
+        if words.count.saturating_add(ahead) <= room - cost {
+            return When::Now;
+        }
+        let rest = ahead.saturating_sub(limit.saturating_sub(words.count));
+        let more = rest.saturating_sub(room - cost).div_ceil(limit);
+        When::At(calendar.time(v, more.saturating_add(1), 0))
+    }
+
+    #[inline]
+    fn charge<V: View>(v: &V, at: &At, state: RuleState, cost: u64) -> (RuleState, Charge) {
+        let (words, _) = Words::at(v, at, state);
+        let words = Words { count: words.count.saturating_add(cost), ..words };
+        (words.write(), Charge(words.until.0))
+    }
+
+    fn available<V: View>(v: &V, at: &At, state: RuleState, leave_reserve: bool) -> u64 {
+        at.terms.limit(leave_reserve).saturating_sub(Words::at(v, at, state).0.count)
+    }
+
+    fn sane<V: View>(_: &V, at: &At, state: RuleState) -> bool {
+        is_near(at, Words::read(state).until)
+    }
+
+    // Only in the window that was charged: a later one knows nothing of it.
+    fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged) {
+        let words = Words::read(m.rule(at.rule));
+        if charged.charge.0 == words.until.0 {
+            m.set_rule(at.rule, Words { count: words.count.saturating_sub(cost), ..words }.write());
+        }
+    }
+
+    fn empty<M: Memory>(m: &mut M, at: &At) {
+        let until = Calendar::fresh(m, at).until;
+        m.set_rule(at.rule, Words { until, count: at.terms.limit(false), since: Time(0) }.write());
+    }
+
+    // The count stays as it is: with another limit, what is to be had is that limit less what was used in this window,
+    // which is what the window is there to bound. Of windows of another length nothing is known.
+    fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
+        if old.period() == at.terms.period() { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
+    }
+}
+
+impl FixedWindow {
+    /// What a report says of it (R29).
+    pub(super) fn window<V: View>(v: &V, at: &At, state: RuleState) -> Window {
+        let (words, calendar) = Words::at(v, at, state);
+        Window { used: words.count, before: 0, resets_at: calendar.time(v, 1, 0) }
+    }
+}

@@ -1,0 +1,306 @@
+//! What a segment does with the dead, with damage and with another boot, on real files.
+
+use super::*;
+use crate::create::{self, Seed};
+use crate::directory::{Allowances, Directory};
+use crate::layout::SLOTS;
+use crate::layout::{slot, slot_base};
+use crate::paths::{LimiterName, Place};
+use shmlimit_kernel::outcome::{Class, Report};
+use shmlimit_kernel::policy::{
+    AdaptiveDraft, Algorithm, Breaker, BreakerKind, LEAST_RAMP_FACTOR, PaceWindowDraft, PerSecond,
+    PolicyDraft, RuleDraft, WindowKind,
+};
+use shmlimit_kernel::sheet::{RAMPING, SheetView};
+use shmlimit_kernel::state::{Held, Memory, View};
+use shmlimit_kernel::time::Nanos;
+use shmlimit_kernel::{LocalMemory, decide, rule};
+
+pub fn segment(directory: &tempfile::TempDir) -> Segment {
+    let daily = RuleDraft::new(Algorithm::Gcra, 10, Nanos::from_secs(86_400));
+    make(directory, Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() }).unwrap())
+}
+
+fn make(directory: &tempfile::TempDir, policy: Policy) -> Segment {
+    let place = Place::chosen(directory.path());
+    let directory = Directory::find(&[place], Allowances::default()).unwrap();
+    let name = LimiterName::new("tmdb").unwrap();
+    assert!(create::create(&directory, &name, policy, Duration::ZERO).unwrap());
+    let bounds = Bounds { lock: Duration::from_millis(200), stall: Duration::ZERO, ..Bounds::default() };
+    Segment::attach(create::open(&directory, &name).unwrap().unwrap(), bounds).unwrap()
+}
+
+pub fn attach_again(directory: &tempfile::TempDir) -> Segment {
+    let place = Place::chosen(directory.path());
+    let place = Directory::find(&[place], Allowances::default()).unwrap();
+    let verified = create::open(&place, &LimiterName::new("tmdb").unwrap()).unwrap().unwrap();
+    Segment::attach(verified, Bounds::default()).unwrap()
+}
+
+/// A slot without a living owner that holds permits, and its books.
+fn dead_with_permits(segment: &Segment, permits: u32) -> usize {
+    let dead = (segment.member().unwrap().slot + 1) % SLOTS;
+    let held = Held { total: permits, background: permits }.to_word();
+    segment.words.store(slot_base(dead) + slot::HELD, held);
+    segment.words.store(layout::CORE + 1, held);
+    dead
+}
+
+/// The undertaker must not wait for the lock of the very one it buries: nobody else could rob it meanwhile.
+#[test]
+fn r113_one_who_died_with_permits_and_the_lock_is_buried_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    let dead = dead_with_permits(&segment, 1);
+    segment.words.store(slot_base(dead) + slot::STATE, 1);
+    segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
+
+    let _ = segment.bury(&member, dead, &Deadline::within(Duration::ZERO)).unwrap();
+    assert!(!slots::is_owned(&segment.words, dead));
+    assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
+}
+
+/// Nobody can feel pulses of a file that is gone, so nobody could take the lock of its last owner either.
+#[test]
+fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_nothing_to_have() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let dead = (segment.member().unwrap().slot + 1) % SLOTS;
+    let whole = segment.seed().unwrap();
+    segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
+    segment.words.store(layout::VERSION, 7);
+    std::fs::remove_file(segment.path()).unwrap();
+
+    let seed = segment.seed().unwrap();
+    assert_eq!(seed.policy, whole.policy);
+    let now = Time(Clock::discover().unwrap().now());
+    let left = |seed: &Seed| {
+        let memory = LocalMemory::new(&seed.policy);
+        rule::available(&memory, &rule::At::of(&memory, 0, now), seed.rule(0), false)
+    };
+    assert_eq!((left(&whole), left(&seed)), (10, 0));
+}
+
+/// Which window is used up depends on the wall clock: one of the limiter's own clock would be over long ago.
+#[test]
+fn a_deleted_segment_whose_owner_died_leaves_nothing_to_have_of_calendar_windows_either() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    // A window that began with the year 2001 or so, and does not end during this test.
+    let window = RuleDraft::new(Algorithm::FixedWindow, 10, Nanos::from_secs(1_000_000_000));
+    let policy = Policy::new(&PolicyDraft { rules: &[window], ..PolicyDraft::default() }).unwrap();
+    segment.change_policy(|_| Ok(policy)).unwrap();
+    segment.words.store(layout::VERSION, 7);
+    std::fs::remove_file(segment.path()).unwrap();
+
+    let seed = segment.seed().unwrap();
+    let [until, count, ..] = seed.rule(0).0;
+    let left = window.period.0 - sys::wall_now() % window.period.0;
+    let ends_in = until - segment.now(&segment.member().unwrap()).0;
+    assert!(ends_in.abs_diff(left) < 60_000_000_000, "the window that is used up is the one of now");
+    assert_eq!(count, 10);
+}
+
+/// One who never has time to sleep must not meet the dead one's lock for ever.
+#[test]
+fn p2_a_caller_without_any_patience_robs_the_dead_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    let dead = (member.slot + 1) % SLOTS;
+    segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
+    segment.transact(&member, &Deadline::within(Duration::ZERO), |_, _| ()).unwrap();
+
+    segment.words.lock().store((member.slot as u32 + 1) << 20, Ordering::Relaxed);
+    let busy = segment.transact(&member, &Deadline::within(Duration::ZERO), |_, _| ()).unwrap_err();
+    assert!(matches!(*busy, Error::Busy { .. }), "the living are not robbed: {busy}");
+    segment.words.lock().store(0, Ordering::Relaxed);
+}
+
+#[test]
+fn r136_a_participant_does_not_inherit_the_counts_of_its_predecessor() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    for slot in 0..SLOTS {
+        segment.words.store(slot_base(slot) + slot::GRANTED, u64::MAX);
+        segment.words.store(slot_base(slot) + slot::REFUSED, 1);
+    }
+    let other = attach_again(&directory);
+    let newcomer = slots::participant(&other.words, other.member().unwrap().slot).unwrap();
+    assert_eq!((newcomer.granted, newcomer.refused), (0, 0));
+}
+
+/// A reset counts what every slot says it holds, so what nobody owns must come back as well.
+#[test]
+fn p3_permits_in_a_slot_whose_mark_was_damaged_come_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    dead_with_permits(&segment, 3);
+    assert!(segment.reap(&member, &Deadline::within(Duration::ZERO)).unwrap());
+    assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
+}
+
+/// R132: who has no time left is refused now, though the dead cannot be buried before a living one goes on.
+#[test]
+fn r132_looking_for_the_dead_takes_no_longer_than_the_caller_has() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    let dead = dead_with_permits(&segment, 1);
+    segment.words.store(slot_base(dead) + slot::STATE, 1);
+    // Another thread of this process, as far as anybody can tell.
+    segment.words.lock().store((member.slot as u32 + 1) << 20, Ordering::Relaxed);
+    match segment.reap(&member, &Deadline::within(Duration::ZERO)) {
+        Err(Error::Busy { waited, pid, .. }) => {
+            assert_eq!((waited, pid), (Duration::ZERO, std::process::id()))
+        }
+        other => panic!("{other:?}"),
+    }
+    segment.words.lock().store(0, Ordering::Relaxed);
+}
+
+/// Some containers are given a boot identity of their own. The clock is the machine's all the same, and a wall clock
+/// that was set meanwhile must not become the limiter's time.
+#[test]
+fn r135_another_boot_identity_is_no_reboot_while_others_live() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    let day = 86_400_000_000_000;
+    segment.words.store(layout::BOOT, !segment.words.load(layout::BOOT));
+    for wall in [layout::ANCHOR_WALL, layout::LATEST_WALL] {
+        segment.words.store(wall, segment.words.load(wall) - day);
+    }
+    let before = segment.now(&member);
+
+    let again = attach_again(&directory);
+    assert!(segment.now(&member).since(before).0 < day / 2, "a day was given away");
+    drop(again);
+
+    // After a reboot the machine's clock begins anew.
+    segment.words.store(layout::CLOCK_OFFSET, 0_u64.wrapping_sub(3 * day));
+    let before = segment.words.load(layout::ANCHOR_TIME);
+    for wall in [layout::ANCHOR_WALL, layout::LATEST_WALL] {
+        segment.words.store(wall, segment.words.load(wall) - day);
+    }
+    let again = attach_again(&directory);
+    assert!(segment.now(&again.member().unwrap()).0 >= before + day, "the time it was off has passed");
+}
+
+/// A breaker that has just recovered, and raises the rate in the smallest steps there may be: about 700 of them.
+fn with_a_slow_ramp() -> Policy {
+    let rule = RuleDraft::new(Algorithm::TokenBucket, 1000, Nanos::from_secs(1));
+    let mut breaker = Breaker::of(BreakerKind::Fsm);
+    (breaker.ramp_factor, breaker.s_probe_ok) = (LEAST_RAMP_FACTOR, 1);
+    Policy::new(&PolicyDraft { rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap()
+}
+
+fn recover_by_a_probe(m: &mut impl Memory, now: Time) {
+    assert!(decide::force(m, decide::Force::HalfOpen, now));
+    decide::record(m, 0, None, &Report::new(Class::Ok), now);
+    assert!(m.health().has(RAMPING));
+}
+
+const A_YEAR: Nanos = Nanos::from_secs(365 * 86_400);
+
+/// More steps to catch up with than a journal holds words: else nobody could ever ask this limiter again.
+#[test]
+fn r62_a_ramp_that_nobody_looked_at_for_long_is_one_transaction() {
+    let directory = tempfile::tempdir().unwrap();
+    let segment = segment(&directory);
+    let member = segment.member().unwrap();
+    segment.change_policy(|_| Ok(with_a_slow_ramp())).unwrap();
+    let transact = |work: &dyn Fn(&mut Tx<'_>, Time)| {
+        let done = segment.transact(&member, &segment.deadline(), |tx, now| {
+            work(tx, now);
+            segment.commit(tx)
+        });
+        done.unwrap().unwrap();
+    };
+    transact(&|tx, now| recover_by_a_probe(tx, now));
+    transact(&|tx, now| decide::tick(tx, now.plus(A_YEAR)));
+    let health = segment.look(|view| view.health()).unwrap();
+    assert!(!health.has(RAMPING) && health.rate == PerSecond(0), "the full rate");
+}
+
+#[test]
+fn r62_a_ramp_comes_to_the_same_however_often_it_is_looked_at() {
+    let policy = with_a_slow_ramp();
+    let [mut seldom, mut often] = [(); 2].map(|()| LocalMemory::new(&policy));
+    let start = Time(1_000_000_000_000);
+    for m in [&mut seldom, &mut often] {
+        recover_by_a_probe(m, start);
+    }
+    for minutes in (0..5 * 200).step_by(5) {
+        decide::tick(&mut often, start.plus(Nanos::from_secs(60 * minutes)));
+        assert!(often.health().has(RAMPING));
+    }
+    decide::tick(&mut seldom, start.plus(Nanos::from_secs(60 * 995)));
+    assert_eq!(seldom, often);
+}
+
+/// A long policy, and other in nearly all that can be changed than the one with another `salt`.
+fn longest_policy(salt: u64) -> Policy {
+    let names: Vec<String> = (0..16).map(|i| format!("n{i:x}-{}", salt.to_string().repeat(27))).collect();
+    let units = ["requests", "unit-b", "unit-c", "unit-d"];
+    let algorithms = [Algorithm::TokenBucket, Algorithm::Gcra];
+    let rules: [RuleDraft<'_>; 8] = std::array::from_fn(|i| RuleDraft {
+        name: Some(&names[i]),
+        unit: Some(units[i % 4]),
+        burst: Some(1_000_003 + salt),
+        reserve: 1 + salt,
+        ..RuleDraft::new(algorithms[salt as usize % 2], 7 + salt, Nanos(3_600_000_000_001 + salt))
+    });
+    let windows: [PaceWindowDraft<'_>; 8] = std::array::from_fn(|i| PaceWindowDraft {
+        name: &names[8 + i],
+        limit: 100 + salt,
+        interval: Nanos::from_secs(60 + salt),
+        kind: [WindowKind::Fixed, WindowKind::Sliding][salt as usize % 2],
+    });
+    let kinds = [BreakerKind::Consecutive, BreakerKind::Fsm];
+    let mut breaker = Breaker::of(kinds[salt as usize % 2]).with_network_errors(salt.is_multiple_of(2));
+    for number in [&mut breaker.n_throttle, &mut breaker.n_cacheonly, &mut breaker.s_recover] {
+        *number += salt as u32;
+    }
+    for number in [&mut breaker.p_throttle, &mut breaker.p_recover, &mut breaker.p_sleep] {
+        *number += salt as u32;
+    }
+    for time in
+        [&mut breaker.sleep_after, &mut breaker.sleep_min, &mut breaker.sleep_max, &mut breaker.ramp_every]
+    {
+        time.0 += salt;
+    }
+    let draft = PolicyDraft {
+        provider: &names[0],
+        concurrency: Some(100 + salt),
+        concurrency_background: Some(50 + salt),
+        background_share: 1000 + salt,
+        rules: &rules,
+        breaker,
+        adaptive: Some(AdaptiveDraft { windows: &windows, ..AdaptiveDraft::default() }),
+        ..PolicyDraft::default()
+    };
+    Policy::new(&draft).unwrap()
+}
+
+/// The journal must hold it also where timers act and the breaker's state ends in the same transaction.
+#[test]
+fn r110_a_change_of_nearly_all_of_a_long_policy_is_one_transaction() {
+    let directory = tempfile::tempdir().unwrap();
+    let limiter = make(&directory, longest_policy(1));
+    let member = limiter.member().unwrap();
+    for _ in 0..3 {
+        let recorded = limiter.transact(&member, &limiter.deadline(), |tx, now| {
+            decide::force(tx, decide::Force::Sleep, now);
+            limiter.commit(tx)
+        });
+        recorded.unwrap().unwrap();
+    }
+    let (before, words) = (limiter.words.load(layout::VERSION), |at| limiter.words.load(at));
+    limiter.change_policy(|_| Ok(longest_policy(2))).unwrap();
+    assert_eq!(words(layout::VERSION), before + 2, "one transaction");
+    let used = words(layout::JOURNAL_LEN);
+    assert!(used > 168 && used < layout::JOURNAL_ENTRIES as u64, "{used} words");
+}

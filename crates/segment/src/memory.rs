@@ -1,0 +1,317 @@
+//! The kernel's view of a segment: small values copied out, changed words journaled.
+
+use super::journal::Transaction;
+use super::layout::{
+    ANCHOR_TIME, ANCHOR_WALL, CORE, HOT, LATEST_TIME, PLACES, POLICY, POLICY_CHECKSUM, PROGRESS, RULES,
+    TURN_TABLE, UNSET_BEFORE, WAITING, WALL_SET_AT, WORDS, checksum, entry_base, sheet_word, slot, slot_base,
+};
+use super::lock::Os;
+use super::words::Cells;
+use crate::sys::sync::Ordering;
+use shmlimit_kernel::breaker::terms_range;
+use shmlimit_kernel::policy::{POLICY_WORDS, PolicyWords};
+use shmlimit_kernel::queue::{
+    ENTRY_WORDS, Entry, PROGRESS_WORDS, Places, Progress, STANDING_WORDS, Standing, TURN_WORDS, TURNS, Turn,
+    WAITERS, Waiting,
+};
+use shmlimit_kernel::state::{Core, General, Held, Memory, Queueing, RULE_WORDS, RuleState, View};
+use shmlimit_kernel::terms::Terms;
+use shmlimit_kernel::time::Time;
+use std::mem::offset_of;
+
+/// The words of a rule's state as they are stored, or back: inverted, but for the last. A new rule's state is zero, and its
+/// first words are never [`UNKNOWN`](shmlimit_kernel::state::UNKNOWN) but by damage, so zeros in the file are not taken for a
+/// rule that nobody has used: they admit nothing.
+#[inline(always)]
+pub(super) const fn inverted([first, second, third, since]: [u64; RULE_WORDS]) -> [u64; RULE_WORDS] {
+    [!first, !second, !third, since]
+}
+
+/// A look at the state without the lock; whole only inside [`super::journal::read`].
+pub struct Reader<'a>(pub Cells<'a>);
+
+impl PolicyWords for Reader<'_> {
+    #[inline(always)]
+    fn policy<const N: usize>(&self, at: usize) -> [u64; N] {
+        self.0.load_array(POLICY + at.min(POLICY_WORDS))
+    }
+}
+
+impl View for Reader<'_> {
+    #[inline(always)]
+    fn general(&self) -> General {
+        General::from_words(self.0.load_array(HOT))
+    }
+
+    #[inline(always)]
+    fn attention(&self) -> Time {
+        Time(self.0.load(HOT + 3))
+    }
+
+    #[inline(always)]
+    fn sheet<const N: usize>(&self, at: usize) -> [u64; N] {
+        self.0.load_array(sheet_word(at))
+    }
+
+    #[inline]
+    fn log(&self, index: usize) -> u64 {
+        self.0.at_any(WORDS.saturating_add(index)).load(Ordering::Relaxed)
+    }
+
+    fn wall(&self, now: Time) -> u64 {
+        let (wall, time) = (self.0.load(ANCHOR_WALL), self.0.load(ANCHOR_TIME));
+        // Damage: a date before all others, so that no calendar window begins by it.
+        if wall == 0 || time == 0 { 0 } else { now.0.wrapping_add(wall.wrapping_sub(time)) }
+    }
+
+    fn is_policy_whole(&self) -> bool {
+        let policy: [u64; POLICY_WORDS] = self.0.load_array(POLICY);
+        checksum(policy) == self.0.load(POLICY_CHECKSUM)
+    }
+
+    fn wall_set_at(&self) -> Time {
+        // A clock that has lost the time shows no boundary. One that was never set is all there is.
+        let lost = self.0.load(ANCHOR_WALL) < UNSET_BEFORE && self.0.load(LATEST_TIME) != 0;
+        Time(if lost { u64::MAX } else { self.0.load(WALL_SET_AT) })
+    }
+
+    #[inline(always)]
+    fn terms(&self, rule: usize) -> Terms {
+        Terms::from_words(self.0.load_array(HOT + terms_range(rule).start))
+    }
+
+    #[inline(always)]
+    fn core(&self) -> Core {
+        Core::from_words(self.0.load_array(CORE))
+    }
+
+    #[inline(always)]
+    fn rule(&self, rule: usize) -> RuleState {
+        RuleState(inverted(self.0.load_array(RULES + rule * RULE_WORDS)))
+    }
+
+    #[inline(always)]
+    fn held(&self, index: usize) -> Held {
+        Held::from_word(self.0.load(slot_base(index) + slot::HELD))
+    }
+
+    fn held_since(&self, index: usize) -> Time {
+        Time(self.0.load(slot_base(index) + slot::HELD_SINCE))
+    }
+
+    #[inline(always)]
+    fn waiting(&self) -> Waiting {
+        Waiting(self.0.load(WAITING))
+    }
+
+    fn queueing(&self) -> Queueing {
+        Queueing::from_word(self.0.load(HOT + 2))
+    }
+
+    fn progress(&self) -> Progress {
+        bytemuck::cast::<[u64; PROGRESS_WORDS], _>(self.0.load_array(PROGRESS))
+    }
+
+    #[inline]
+    fn places(&self, block: usize) -> Places {
+        Places(self.0.load(PLACES + block % (WAITERS / 64)))
+    }
+
+    #[inline]
+    fn standing(&self, place: usize) -> Standing {
+        bytemuck::cast::<[u64; STANDING_WORDS], _>(self.0.load_array(entry_base(place)))
+    }
+
+    #[inline]
+    fn entry(&self, place: usize) -> Entry {
+        bytemuck::cast::<[u64; ENTRY_WORDS], _>(self.0.load_array(entry_base(place)))
+    }
+
+    #[inline]
+    fn turn(&self, index: usize) -> Turn {
+        bytemuck::cast::<[u64; TURN_WORDS], _>(self.0.load_array(TURN_TABLE + index % TURNS * TURN_WORDS))
+    }
+}
+
+impl<O: Os> PolicyWords for Transaction<'_, O> {
+    #[inline(always)]
+    fn policy<const N: usize>(&self, at: usize) -> [u64; N] {
+        Reader(self.cells()).policy(at)
+    }
+}
+
+impl<O: Os> View for Transaction<'_, O> {
+    #[inline(always)]
+    fn general(&self) -> General {
+        Reader(self.cells()).general()
+    }
+
+    #[inline(always)]
+    fn attention(&self) -> Time {
+        Reader(self.cells()).attention()
+    }
+
+    #[inline(always)]
+    fn sheet<const N: usize>(&self, at: usize) -> [u64; N] {
+        Reader(self.cells()).sheet(at)
+    }
+
+    #[inline]
+    fn log(&self, index: usize) -> u64 {
+        Reader(self.cells()).log(index)
+    }
+
+    fn wall(&self, now: Time) -> u64 {
+        Reader(self.cells()).wall(now)
+    }
+
+    fn is_policy_whole(&self) -> bool {
+        Reader(self.cells()).is_policy_whole()
+    }
+
+    fn wall_set_at(&self) -> Time {
+        Reader(self.cells()).wall_set_at()
+    }
+
+    #[inline(always)]
+    fn terms(&self, rule: usize) -> Terms {
+        Reader(self.cells()).terms(rule)
+    }
+
+    #[inline(always)]
+    fn core(&self) -> Core {
+        Reader(self.cells()).core()
+    }
+
+    #[inline(always)]
+    fn rule(&self, rule: usize) -> RuleState {
+        Reader(self.cells()).rule(rule)
+    }
+
+    #[inline(always)]
+    fn held(&self, index: usize) -> Held {
+        Reader(self.cells()).held(index)
+    }
+
+    fn held_since(&self, index: usize) -> Time {
+        Reader(self.cells()).held_since(index)
+    }
+
+    #[inline(always)]
+    fn waiting(&self) -> Waiting {
+        Reader(self.cells()).waiting()
+    }
+
+    fn queueing(&self) -> Queueing {
+        Reader(self.cells()).queueing()
+    }
+
+    fn progress(&self) -> Progress {
+        Reader(self.cells()).progress()
+    }
+
+    #[inline]
+    fn places(&self, block: usize) -> Places {
+        Reader(self.cells()).places(block)
+    }
+
+    #[inline]
+    fn standing(&self, place: usize) -> Standing {
+        Reader(self.cells()).standing(place)
+    }
+
+    #[inline]
+    fn entry(&self, place: usize) -> Entry {
+        Reader(self.cells()).entry(place)
+    }
+
+    #[inline]
+    fn turn(&self, index: usize) -> Turn {
+        Reader(self.cells()).turn(index)
+    }
+}
+
+impl<O: Os> Memory for Transaction<'_, O> {
+    fn set_general(&mut self, general: General) {
+        self.write_array(HOT, general.to_words());
+    }
+
+    fn set_attention(&mut self, attention: Time) {
+        self.write(HOT + 3, attention.0);
+    }
+
+    fn set_terms(&mut self, rule: usize, terms: Terms) {
+        self.write_array(HOT + terms_range(rule).start, terms.to_words());
+    }
+
+    fn set_queueing(&mut self, queueing: Queueing) {
+        self.write(HOT + 2, queueing.to_word());
+    }
+
+    #[inline]
+    fn set_sheet<const N: usize>(&mut self, at: usize, words: [u64; N]) {
+        self.write_array(sheet_word(at), words);
+    }
+
+    #[inline]
+    fn set_log(&mut self, index: usize, word: u64) {
+        let index = WORDS.saturating_add(index);
+        // Beyond the file there is nothing: only damaged terms point there.
+        if index < self.cells().len() {
+            self.write_log(index, word);
+        }
+    }
+
+    #[inline(always)]
+    fn set_core(&mut self, core: Core) {
+        self.write_array(CORE, core.to_words());
+    }
+
+    #[inline(always)]
+    fn set_rule(&mut self, rule: usize, state: RuleState) {
+        self.write_array(RULES + rule * RULE_WORDS, inverted(state.0));
+    }
+
+    #[inline(always)]
+    fn set_held(&mut self, index: usize, held: Held) {
+        let base = slot_base(index);
+        if held.total > 0 && self.held(index).total == 0 {
+            let now = self.core().latest;
+            self.write(base + slot::HELD_SINCE, now.0);
+        }
+        self.write(base + slot::HELD, held.to_word());
+    }
+
+    fn set_waiting(&mut self, waiting: Waiting) {
+        self.write(WAITING, waiting.0);
+    }
+
+    fn set_progress(&mut self, progress: Progress) {
+        self.write_array(PROGRESS, bytemuck::cast::<_, [u64; PROGRESS_WORDS]>(progress));
+    }
+
+    fn set_places(&mut self, block: usize, places: Places) {
+        self.write(PLACES + block % (WAITERS / 64), places.0);
+    }
+
+    fn set_entry(&mut self, place: usize, entry: &Entry) {
+        self.write_array(entry_base(place), bytemuck::cast::<_, [u64; ENTRY_WORDS]>(*entry));
+    }
+
+    fn set_wake_at(&mut self, place: usize, wake_at: Time) {
+        self.write(entry_base(place) + offset_of!(Standing, wake_at) / 8, wake_at.0);
+    }
+
+    fn set_tag(&mut self, place: usize, tag: u64) {
+        self.write(entry_base(place) + offset_of!(Standing, tag) / 8, tag);
+    }
+
+    fn set_turn(&mut self, index: usize, turn: Turn) {
+        let base = TURN_TABLE + index % TURNS * TURN_WORDS;
+        self.write_array(base, bytemuck::cast::<_, [u64; TURN_WORDS]>(turn));
+    }
+
+    fn room(&self) -> usize {
+        Transaction::room(self)
+    }
+}

@@ -1,0 +1,104 @@
+//! The queue as one process uses it: who is rung after a change, and sleeping until one's turn.
+
+use super::attach::{Segment, Tx};
+use super::bell;
+use super::join::Member;
+use super::layout::{self, CLOCK_OFFSET, PLACES, SLOTS};
+use super::lock::Deadline;
+use super::memory::Reader;
+use shmlimit_kernel::queue::{self, Places, Ring, WAITERS, Waiting};
+use shmlimit_kernel::state::View;
+use shmlimit_kernel::time::Time;
+use std::time::Duration;
+
+/// Who sleeps: a bit for each place.
+pub type Sleepers = queue::Marked;
+
+impl Segment {
+    /// Who is to be rung for a change made in `tx`. To be asked before the commit, and rung after the lock is free.
+    #[inline(always)]
+    pub fn after_change(&self, tx: &mut Tx<'_>, member: &Member) -> Ring {
+        if tx.waiting().is_empty() { Ring::Nobody } else { self.after_change_with_waiters(tx, member) }
+    }
+
+    #[cold]
+    fn after_change_with_waiters(&self, tx: &mut Tx<'_>, member: &Member) -> Ring {
+        let now = Time(member.clock.now().wrapping_add(tx.load(CLOCK_OFFSET)));
+        queue::changed(tx, now)
+    }
+
+    /// Rings whoever [`after_change`](Self::after_change) or the kernel named. If nobody slept there, its owner may be
+    /// dead; then it is buried, and the next one rung.
+    #[inline(always)]
+    pub fn ring_within(&self, member: &Member, ring: Ring, deadline: &Deadline) {
+        if let Ring::One(place) = ring
+            && !bell::ring(&self.words, &self.backing, place)
+        {
+            self.ring_behind(member, place, deadline);
+        }
+    }
+
+    /// Nobody slept at `place`: reclaims it if its owner is dead, and rings the next.
+    #[cold]
+    fn ring_behind(&self, member: &Member, place: usize, deadline: &Deadline) {
+        let mut next = self.bury_if_dead(member, place, deadline);
+        // Ends at the first who lives: each round frees the slot of a dead one.
+        while let Ring::One(place) = next
+            && !bell::ring(&self.words, &self.backing, place)
+        {
+            next = self.bury_if_dead(member, place, deadline);
+        }
+    }
+
+    /// Who is to be rung instead.
+    fn bury_if_dead(&self, member: &Member, place: usize, deadline: &Deadline) -> Ring {
+        let slot = Reader(self.words.cells()).standing(place).slot();
+        if slot == member.slot || slot >= SLOTS {
+            return Ring::Nobody;
+        }
+        // Whatever fails here: whoever waits behind it finds out by itself, a little later.
+        let Ok(probe) = self.backing.probe() else { return Ring::Nobody };
+        match self.backing.is_alive(&probe, slot) {
+            Ok(false) => self.bury(member, slot, deadline).map_or(Ring::Nobody, |(_, ring)| ring),
+            _ => Ring::Nobody,
+        }
+    }
+
+    /// Rings on the way out, when this process is no participant any more and may bury nobody.
+    pub fn ring_last(&self, ring: Ring) {
+        if let Ring::One(place) = ring {
+            bell::ring(&self.words, &self.backing, place);
+        }
+    }
+
+    /// Who is in the queue now.
+    pub fn sleepers(&self) -> Sleepers {
+        self.words.load_array::<{ WAITERS / 64 }>(PLACES).map(Places)
+    }
+
+    /// Rings everybody who was in the queue: something happened that concerns them all.
+    #[cold]
+    pub fn ring_all(&self, sleepers: Sleepers) {
+        for (block, places) in sleepers.into_iter().enumerate() {
+            for place in places {
+                bell::ring(&self.words, &self.backing, 64 * block + place);
+            }
+        }
+    }
+
+    /// How many wait; a hint, because it is read without the lock.
+    #[inline(always)]
+    pub fn waiting(&self) -> Waiting {
+        Waiting(self.words.load(layout::WAITING))
+    }
+
+    /// Reads the bell of a place, under the lock.
+    pub fn hear(&self, place: usize) -> u32 {
+        bell::hear(&self.words, place)
+    }
+
+    /// Sleeps until the bell of a place is rung, for `limit` at most.
+    pub fn sleep(&self, place: usize, heard: u32, limit: Duration) {
+        bell::sleep(&self.words, &self.backing, place, heard, limit);
+    }
+}

@@ -1,0 +1,180 @@
+//! Participants: the attached processes and their places in the segment.
+//!
+//! A slot's words say what its owner holds; its *pulse*, a byte lock kept by the operating system, says whether
+//! the owner lives. Decisions about life and death rest on the pulse alone: process ids and names are for
+//! people.
+//!
+//! ```text
+//! from       to         by
+//! free       owned      one who holds its pulse, in a transaction
+//! owned      free       its owner leaving; or one who has taken its pulse (the owner is dead), in a transaction
+//! (new file) inherited  the maker of the segment, for permits of a deleted one
+//! inherited  free       one who has taken its pulse, when the gate says that the holder has no permit any more
+//! ```
+//!
+//! Nobody holds the pulse of an inherited slot, so it is asked for at the gate (`attendance.rs`).
+
+use super::journal::Transaction;
+use super::layout::{SLOT_WORDS, SLOTS, slot, slot_base};
+use super::lock::Os;
+use super::words::Words;
+use shmlimit_kernel::decide::{self, Reaped};
+use shmlimit_kernel::ledger;
+use shmlimit_kernel::state::{Held, View};
+use shmlimit_kernel::time::Time;
+
+/// In the state of a slot.
+pub(super) const OWNED: u64 = 1;
+
+/// What a slot says about its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Participant {
+    /// Its place.
+    pub slot: usize,
+    /// Tells this owner from earlier ones of the same slot.
+    pub generation: u32,
+    /// The permits it holds.
+    pub held: Held,
+    /// When it attached.
+    pub since: Time,
+    /// Since when it has held at least one permit without a break, if it holds any.
+    pub held_since: Option<Time>,
+    /// Process id, in its own pid namespace.
+    pub pid: u32,
+    /// Program name.
+    pub program: [u8; 16],
+    /// Calls granted to it.
+    pub granted: u64,
+    /// Calls refused to it.
+    pub refused: u64,
+    /// Looks of its waiting calls.
+    pub looked: u64,
+}
+
+/// Who attaches, for people.
+#[derive(Debug, Clone, Copy)]
+pub struct Identity {
+    /// Process id.
+    pub pid: u32,
+    /// Program name, zero-padded.
+    pub program: [u8; 16],
+}
+
+/// Whether an attachment is entered: its slot is owned, in its generation.
+pub fn is_entered(words: &Words, badge: u64) -> bool {
+    let slot = (badge as u32 as usize).wrapping_sub(2);
+    slot < SLOTS && words.load(slot_base(slot) + slot::STATE) == (badge >> 32) << 32 | OWNED
+}
+
+/// Whether a slot has an owner, dead or alive.
+#[inline]
+pub fn is_owned(words: &Words, slot: usize) -> bool {
+    words.load(slot_base(slot) + slot::STATE) & OWNED != 0
+}
+
+/// Where the gate tells of the holder, if the slot stands for permits of a deleted segment; else zero.
+pub fn inherited(words: &Words, slot: usize) -> u64 {
+    words.load(slot_base(slot) + slot::INHERITED)
+}
+
+/// What a slot says that its owner holds.
+pub fn held(words: &Words, slot: usize) -> Held {
+    Held::from_word(words.load(slot_base(slot) + slot::HELD))
+}
+
+/// Whether no fewer permits are counted as out than the participant in this slot holds: fewer are damage, and would be
+/// handed out again.
+#[inline(always)]
+pub fn are_counted<V: View>(view: &V, slot: usize) -> bool {
+    view.held(slot).total <= view.core().in_flight
+}
+
+/// The same for all participants together. More that are counted than held do no harm here: which word is the damaged one
+/// is not known, and attaching settles it.
+pub fn are_all_counted<V: View>(view: &V) -> bool {
+    let held: u64 = (0..SLOTS).map(|slot| u64::from(view.held(slot).total)).sum();
+    held <= u64::from(view.core().in_flight)
+}
+
+/// Reads a slot; `None` if nobody owns it.
+pub fn participant(words: &Words, index: usize) -> Option<Participant> {
+    let base = slot_base(index);
+    let state = words.load(base + slot::STATE);
+    if index >= SLOTS || state & OWNED == 0 {
+        return None;
+    }
+    let held = held(words, index);
+    let program: [u64; 2] = words.load_array(base + slot::PROGRAM);
+    Some(Participant {
+        slot: index,
+        generation: (state >> 32) as u32,
+        held,
+        since: Time(words.load(base + slot::SINCE)),
+        held_since: (held.total > 0).then(|| Time(words.load(base + slot::HELD_SINCE))),
+        pid: words.load(base + slot::PID) as u32,
+        program: bytemuck::cast(program),
+        granted: words.load(base + slot::GRANTED),
+        refused: words.load(base + slot::REFUSED),
+        looked: words.load(base + slot::LOOKED),
+    })
+}
+
+/// All who are entered, dead or alive.
+pub fn all(words: &Words) -> impl Iterator<Item = Participant> + '_ {
+    (0..SLOTS).filter_map(|slot| participant(words, slot))
+}
+
+/// Frees a slot that a dead predecessor still owns. If it did, commit that before anything else.
+pub fn bury_predecessor<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> bool {
+    let owned = is_owned(tx.words(), index);
+    if owned {
+        leave(tx, index);
+    }
+    owned
+}
+
+/// Wipes what was counted in a slot that nobody owns. That is not in the journal, so the predecessor's counts must be in
+/// the ledger for good: whoever dies here would otherwise have wiped them.
+pub fn forget_counts(words: &Words, index: usize) {
+    for tally in slot::TALLY..SLOT_WORDS {
+        words.store(slot_base(index) + tally, 0);
+    }
+}
+
+/// Makes the caller the owner of a slot whose pulse it holds, and that nobody else owns. Returns its generation.
+pub fn enter<O: Os>(tx: &mut Transaction<'_, O>, index: usize, who: Identity, now: Time) -> u32 {
+    // What only damage can leave here, such as a lock word that let two processes in at once, would otherwise be lost for
+    // ever.
+    leave(tx, index);
+    let base = slot_base(index);
+    let generation = ((tx.load(base + slot::STATE) >> 32) as u32).wrapping_add(1);
+    tx.write(base + slot::STATE, u64::from(generation) << 32 | OWNED);
+    tx.write(base + slot::INHERITED, 0);
+    tx.write(base + slot::SINCE, now.0);
+    tx.write(base + slot::PID, u64::from(who.pid));
+    tx.write_array(base + slot::PROGRAM, bytemuck::cast::<_, [u64; 2]>(who.program));
+    generation
+}
+
+/// Frees a slot, gives back what it held, and keeps what it counted. The caller is its owner, or has taken its pulse.
+pub fn leave<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> Reaped {
+    let reaped = decide::reap(tx, index);
+    if let Some(Participant { granted, refused, looked, .. }) = participant(tx.words(), index) {
+        ledger::left(tx, [granted, refused, looked]);
+        let state = slot_base(index) + slot::STATE;
+        let owned = tx.load(state);
+        tx.write(state, owned & !OWNED);
+        if inherited(tx.words(), index) != 0 {
+            tx.write(slot_base(index) + slot::INHERITED, 0);
+        }
+    }
+    reaped
+}
+
+/// Counts a decision in the participant's own cache line. A count may be lost between two threads; nothing
+/// rests on it.
+#[inline]
+pub fn tally(words: &Words, index: usize, counter: usize) {
+    let word = slot_base(index) + counter;
+    words.store(word, words.load(word).wrapping_add(1));
+}

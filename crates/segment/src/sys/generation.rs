@@ -1,0 +1,95 @@
+//! The generation of a limiter's name: a word of the file gate that changes whenever a segment gets the name.
+//!
+//! The word is chosen by the hash of the name. The file stays as small as the smallest segment, whatever the names, and a
+//! file system that leaves holes keeps one block for each name. Two names that share a word change it for each other.
+//! A word needs no more care than one write: only processes that live when it changes compare it, so it need not survive a
+//! crash of the machine.
+
+use super::wall_now;
+use std::fs::File;
+use std::io;
+#[cfg(unix)]
+use std::os::unix::fs::FileExt;
+#[cfg(windows)]
+use std::os::windows::fs::FileExt;
+
+/// How many words there are: 256 KiB, less than a segment, so a process that may make one may write all of them. The first
+/// is left alone, because a process that has the gate locked on Windows has its first byte to itself.
+const WORDS: u64 = 1 << 15;
+
+pub fn generation(gate: &File, number: u64) -> io::Result<u64> {
+    let mut word = [0; 8];
+    // Of an aligned word that was written at once, a part is never read.
+    let length = read_at(gate, &mut word, at(number))?;
+    Ok(if length == word.len() { u64::from_ne_bytes(word) } else { 0 })
+}
+
+/// The wall clock makes the number another one than any of a gate that was deleted.
+pub fn next_generation(gate: &File, number: u64) -> io::Result<u64> {
+    Ok(generation(gate, number)?.wrapping_add(1).max(wall_now()).max(1))
+}
+
+pub fn begin_generation(gate: &File, number: u64, next: u64) -> io::Result<()> {
+    match write_at(gate, &next.to_ne_bytes(), at(number))? {
+        8 => Ok(()),
+        _ => Err(io::ErrorKind::WriteZero.into()),
+    }
+}
+
+const fn at(number: u64) -> u64 {
+    (1 + number % (WORDS - 1)) * 8
+}
+
+#[cfg(unix)]
+fn read_at(gate: &File, word: &mut [u8], at: u64) -> io::Result<usize> {
+    gate.read_at(word, at)
+}
+
+#[cfg(unix)]
+fn write_at(gate: &File, word: &[u8], at: u64) -> io::Result<usize> {
+    gate.write_at(word, at)
+}
+
+#[cfg(windows)]
+fn read_at(gate: &File, word: &mut [u8], at: u64) -> io::Result<usize> {
+    gate.seek_read(word, at)
+}
+
+#[cfg(windows)]
+fn write_at(gate: &File, word: &[u8], at: u64) -> io::Result<usize> {
+    gate.seek_write(word, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin(gate: &File, number: u64) {
+        begin_generation(gate, number, next_generation(gate, number).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_generation_is_never_zero_and_never_the_same_again() {
+        let gate = tempfile::tempfile().unwrap();
+        let mut last = generation(&gate, 7).unwrap();
+        assert_eq!(last, 0, "none has begun");
+        for _ in 0..100 {
+            begin(&gate, 7);
+            let next = generation(&gate, 7).unwrap();
+            assert!(next > last);
+            last = next;
+        }
+        // Whatever somebody has written there.
+        write_at(&gate, &u64::MAX.to_ne_bytes(), at(7)).unwrap();
+        begin(&gate, 7);
+        assert!(![0, u64::MAX].contains(&generation(&gate, 7).unwrap()));
+    }
+
+    #[test]
+    fn names_have_words_of_their_own_in_a_small_file() {
+        let gate = tempfile::tempfile().unwrap();
+        begin(&gate, WORDS - 2);
+        assert_eq!(generation(&gate, 0).unwrap(), 0);
+        assert_eq!(gate.metadata().unwrap().len(), WORDS * 8);
+    }
+}

@@ -1,0 +1,164 @@
+//! Opening and describing files without following links or trusting the umask.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, open, openat, renameat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use super::access::{Access, Account, let_in};
+use crate::sys::FileFacts;
+
+/// How often opening and creating may miss each other; each miss needs another process to create *and* delete.
+const OPEN_OR_CREATE_TRIES: u32 = 16;
+
+/// `O_NONBLOCK`, because opening a FIFO put in our way would wait for its other end forever.
+fn careful() -> OFlag {
+    OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK
+}
+
+pub fn facts(file: &File) -> io::Result<FileFacts> {
+    Ok(facts_from(&fstat(file)?))
+}
+
+pub fn facts_at(dir: &File, name: &str) -> io::Result<FileFacts> {
+    Ok(facts_from(&fstatat(dir, name, AtFlags::AT_SYMLINK_NOFOLLOW)?))
+}
+
+// The fields' widths differ between architectures; on some these casts change nothing.
+#[allow(clippy::unnecessary_cast)]
+pub(super) fn facts_from(stat: &FileStat) -> FileFacts {
+    let kind = SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits());
+    FileFacts {
+        regular: kind == SFlag::S_IFREG,
+        directory: kind == SFlag::S_IFDIR,
+        access: Access { uid: stat.st_uid, gid: stat.st_gid, mode: stat.st_mode & 0o7777 },
+        links: stat.st_nlink as u64,
+        len: u64::try_from(stat.st_size).unwrap_or(0),
+        dev: stat.st_dev as u64,
+        ino: stat.st_ino as u64,
+    }
+}
+
+pub fn open_directory(path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    Ok(open(path, flags, Mode::empty())?.into())
+}
+
+pub fn open_file_at(dir: &File, name: &str) -> io::Result<File> {
+    Ok(openat(dir, name, careful(), Mode::empty())?.into())
+}
+
+/// Opens and creates in two steps: only who made the file may set its mode, and a plain `O_CREAT` is refused in
+/// sticky directories (`fs.protected_regular`) even where the file exists.
+pub fn open_or_create_at(dir: &File, name: &str, shared_with: Option<Account>) -> io::Result<File> {
+    for _ in 0..OPEN_OR_CREATE_TRIES {
+        match openat(dir, name, careful(), Mode::empty()) {
+            Err(Errno::ENOENT) => {}
+            opened => return Ok(opened?.into()),
+        }
+        match create_at(dir, name, shared_with) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created,
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file is being created and deleted all the time"))
+}
+
+/// Makes a file that must not exist, with exactly that access.
+pub(super) fn create_at(dir: &File, name: &str, shared_with: Option<Account>) -> io::Result<File> {
+    let flags = careful() | OFlag::O_CREAT | OFlag::O_EXCL;
+    let file = File::from(openat(dir, name, flags, private())?);
+    if let Err(error) = let_in(&file, shared_with) {
+        let _ = unlink_at(dir, name);
+        return Err(error);
+    }
+    Ok(file)
+}
+
+/// The mode of a file before its real one is set: nobody else may slip in.
+pub(super) fn private() -> Mode {
+    Mode::S_IRUSR | Mode::S_IWUSR
+}
+
+/// Takes a file away for good. It gets another name first: so a mapping of it does not look like one of a file that was
+/// deleted by hand (see [`is_deleted_in_use`]).
+pub fn remove_at(dir: &File, name: &str) -> io::Result<()> {
+    let gone = format!(".shmlimit-{}-{:x}.gone", std::process::id(), super::wall_now());
+    renameat(dir, name, dir, gone.as_str())?;
+    unlink_at(dir, &gone)
+}
+
+/// Whether a process that this one may look at, itself included, has a file mapped that was deleted at `path`.
+pub fn is_deleted_in_use(path: &Path) -> bool {
+    let end = format!("{} (deleted)", path.display());
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_process = |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    processes.filter(|entry| is_process(&entry.file_name())).any(|entry| {
+        let maps = std::fs::read(entry.path().join("maps")).unwrap_or_default();
+        maps.split(|byte| *byte == b'\n').any(|line| line.ends_with(end.as_bytes()))
+    })
+}
+
+pub fn unlink_at(dir: &File, name: &str) -> io::Result<()> {
+    Ok(unlinkat(dir, name, UnlinkatFlags::NoRemoveDir)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn directory() -> (tempfile::TempDir, File) {
+        let path = tempfile::tempdir().unwrap();
+        let dir = open_directory(path.path()).unwrap();
+        (path, dir)
+    }
+
+    #[test]
+    fn facts_tell_what_a_file_is() {
+        let (path, dir) = directory();
+        let file = open_or_create_at(&dir, "gate", None).unwrap();
+        file.set_len(5).unwrap();
+        std::fs::hard_link(path.path().join("gate"), path.path().join("second")).unwrap();
+        let told = facts(&file).unwrap();
+        assert_eq!(told, facts_at(&dir, "second").unwrap());
+        assert!(told.regular && !told.directory);
+        assert!(told.access.is_mine() && told.access.misfit(told.access.owner(), None).is_none());
+        assert_eq!((told.links, told.len), (2, 5));
+        let told = facts(&dir).unwrap();
+        assert!(told.directory && !told.regular);
+    }
+
+    #[test]
+    fn p5_links_and_fifos_are_neither_followed_nor_waited_for() {
+        let (path, dir) = directory();
+        open_or_create_at(&dir, "real", None).unwrap();
+        symlink("real", path.path().join("link")).unwrap();
+        symlink(".", path.path().join("loop")).unwrap();
+        let too_many_links = Some(nix::libc::ELOOP);
+        assert_eq!(open_file_at(&dir, "link").unwrap_err().raw_os_error(), too_many_links);
+        assert_eq!(open_or_create_at(&dir, "link", None).unwrap_err().raw_os_error(), too_many_links);
+        assert!(open_directory(&path.path().join("loop")).is_err());
+        let told = facts_at(&dir, "link").unwrap();
+        assert!(!told.regular && !told.directory);
+        nix::unistd::mkfifo(&path.path().join("fifo"), private()).unwrap();
+        let fifo = open_file_at(&dir, "fifo").unwrap();
+        assert!(!facts(&fifo).unwrap().regular);
+    }
+
+    #[test]
+    fn opening_what_exists_keeps_its_mode_and_content() {
+        let (_path, dir) = directory();
+        let group = Account::from(nix::unistd::getegid().as_raw());
+        open_or_create_at(&dir, "gate", Some(group)).unwrap().set_len(9).unwrap();
+        let again = facts(&open_or_create_at(&dir, "gate", None).unwrap()).unwrap();
+        assert_eq!((again.access.misfit(again.access.owner(), Some(group)), again.len), (None, 9));
+        unlink_at(&dir, "gate").unwrap();
+        assert_eq!(facts_at(&dir, "gate").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(open_file_at(&dir, "gate").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

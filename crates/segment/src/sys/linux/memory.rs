@@ -1,0 +1,285 @@
+//! Shared mappings, shared futexes, and words that a fork wipes.
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::Duration;
+
+use nix::libc;
+use nix::sys::mman::{
+    MRemapFlags, MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, mremap, munmap,
+};
+
+use super::pulse::PulseCell;
+use crate::sys::FileFacts;
+
+/// A whole file, mapped shared; see the contract.
+///
+/// An address and a length, because other processes write to it: no reference to plain memory may ever be made of it.
+#[derive(Debug)]
+pub struct SharedMap {
+    base: NonNull<u64>,
+    len: NonZeroUsize,
+}
+
+/// How a segment is mapped, and what takes its place.
+const ACCESS: ProtFlags = ProtFlags::PROT_READ.union(ProtFlags::PROT_WRITE);
+
+// SAFETY: the mapping belongs to the process, not to a thread; `base` is an address that stays valid until drop, and
+// what is behind it is only ever used atomically.
+unsafe impl Send for SharedMap {}
+// SAFETY: as above; `&SharedMap` gives out nothing but the address and the length.
+unsafe impl Sync for SharedMap {}
+
+impl SharedMap {
+    pub fn new(file: &File, len: usize) -> io::Result<SharedMap> {
+        let unfit =
+            || io::Error::new(io::ErrorKind::InvalidInput, "the file has not the length to be mapped");
+        let whole = NonZeroUsize::new(len).ok_or_else(unfit)?;
+        // A page beyond the end of the file would be SIGBUS, not an error.
+        if file.metadata()?.len() != len as u64 {
+            return Err(unfit());
+        }
+        // SAFETY: a new mapping at an address of the kernel's choice replaces nothing.
+        let base = unsafe { mmap(None, whole, ACCESS, MapFlags::MAP_SHARED, file, 0) }?;
+        Ok(SharedMap { base: base.cast(), len: whole })
+    }
+
+    /// The kernel takes the old pages away and puts the new ones in their place under one lock of the address space:
+    /// an access meanwhile waits for that lock, and finds the new ones.
+    pub fn replace(&self, words: &[(usize, u64)]) -> io::Result<SharedMap> {
+        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
+        // SAFETY: a new private mapping at an address of the kernel's choice replaces nothing.
+        let new = unsafe { mmap_anonymous(None, self.len, ACCESS, flags) }?;
+        let new = SharedMap { base: new.cast(), len: self.len };
+        for (index, value) in words.iter().filter(|(index, _)| *index < self.len.get() / 8) {
+            // SAFETY: the index is within the mapping made above, which is aligned to a page and known to no one else.
+            unsafe { new.base.add(*index).write(*value) };
+        }
+        // SAFETY: of a shared mapping, an old size of 0 makes a second mapping of the same pages, at an address of the
+        // kernel's choice, and leaves the first one alone.
+        let second = unsafe { mremap(self.base.cast(), 0, self.len(), MRemapFlags::MREMAP_MAYMOVE, None) }?;
+        let second = SharedMap { base: second.cast(), len: self.len };
+        match new.move_to(self) {
+            Ok(()) => Ok(second),
+            Err(error) => {
+                // A kernel out of memory may have unmapped the old pages and no more.
+                let _ = second.move_to(self);
+                Err(error)
+            }
+        }
+    }
+
+    /// Puts this mapping in the place of another one of the same length.
+    fn move_to(self, place: &SharedMap) -> io::Result<()> {
+        let flags = MRemapFlags::MREMAP_MAYMOVE | MRemapFlags::MREMAP_FIXED;
+        let to = Some(place.base.cast());
+        // SAFETY: both ranges are mappings of this process and equally long. The one that is replaced stays mapped, so
+        // every address in it stays valid, and both are used through atomics only (I1).
+        unsafe { mremap(self.base.cast(), self.len(), self.len(), flags, to) }?;
+        // It is the other's to unmap now.
+        std::mem::forget(self);
+        Ok(())
+    }
+
+    pub fn forget_pages(&self) {
+        // SAFETY: the range is this mapping, which lives; it is shared, so what is in it stays in the file and is mapped
+        // again when it is touched.
+        let _ = unsafe { madvise(self.base.cast(), self.len(), MmapAdvise::MADV_DONTNEED) };
+    }
+
+    /// Page-aligned.
+    #[inline]
+    pub fn base(&self) -> NonNull<u64> {
+        self.base
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len.get()
+    }
+
+    pub fn is_of_deleted_file(&self) -> bool {
+        let start = format!("{:x}-", self.base.as_ptr().addr());
+        std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| {
+            maps.lines().any(|line| line.starts_with(&start) && line.ends_with(" (deleted)"))
+        })
+    }
+}
+
+impl Drop for SharedMap {
+    fn drop(&mut self) {
+        // SAFETY: the range is a mapping that this value owns, and no reference into it outlives `self`.
+        let _ = unsafe { munmap(self.base.cast(), self.len()) };
+    }
+}
+
+/// Where processes meet; see the contract. The kernel knows by the file behind an address who waits at the same word.
+#[derive(Clone, Copy, Debug)]
+pub struct Meeting;
+
+impl Meeting {
+    pub fn new(_facts: &FileFacts, _map: &SharedMap) -> Meeting {
+        Meeting
+    }
+
+    pub fn wait(self, word: &AtomicU32, expected: u32, timeout: Duration) {
+        futex_wait(word, expected, timeout);
+    }
+
+    /// Timers may be late by the thread's slack, 50 µs by default; it is narrowed for this sleep alone.
+    pub fn wait_in_time(self, word: &AtomicU32, expected: u32, timeout: Duration) {
+        // SAFETY: prctl with these operations reads and changes one number of the calling thread, and no memory of ours.
+        let usual = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
+        // SAFETY: as above.
+        let set = |slack: libc::c_int| unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack, 0, 0, 0) };
+        // Real-time threads have none to narrow.
+        if usual <= 1 {
+            return futex_wait(word, expected, timeout);
+        }
+        set(1);
+        futex_wait(word, expected, timeout);
+        set(usual);
+    }
+
+    pub fn wake(self, word: &AtomicU32) -> bool {
+        futex_wake(word) > 0
+    }
+}
+
+/// Not `FUTEX_PRIVATE_FLAG`: a private futex never meets a sleeper of another process.
+fn futex_wait(word: &AtomicU32, expected: u32, timeout: Duration) {
+    let timeout = libc::timespec {
+        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
+    };
+    // SAFETY: `word` is a live, aligned 32-bit word and `timeout` a live timespec for the whole call. Every outcome
+    // (woken, value changed, timed out, interrupted) means "look again" to the caller, so none is reported.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, &raw const timeout) };
+}
+
+/// Wakes one; says how many that were.
+fn futex_wake(word: &AtomicU32) -> libc::c_long {
+    // SAFETY: `word` is a live, aligned 32-bit word; waking reads no memory of ours.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) }
+}
+
+/// The smallest page of any Linux; the kernel rounds up to its own.
+const FORK_PAGE: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+
+/// What the page holds; the rest of it is unused.
+#[repr(C)]
+struct ForkPage {
+    words: [AtomicU64; ForkWords::WORDS],
+    pulse: PulseCell,
+    attendance: PulseCell,
+}
+
+const _: () = assert!(size_of::<ForkPage>() <= FORK_PAGE.get());
+
+/// Words that every forked child finds 0; see the contract.
+#[derive(Debug)]
+pub struct ForkWords {
+    page: NonNull<ForkPage>,
+}
+
+// SAFETY: the page belongs to the process and is only ever used through atomics.
+unsafe impl Send for ForkWords {}
+// SAFETY: as above.
+unsafe impl Sync for ForkWords {}
+
+impl ForkWords {
+    pub const WORDS: usize = 64;
+
+    pub fn new() -> io::Result<ForkWords> {
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new private mapping at an address of the kernel's choice replaces nothing.
+        let page = unsafe { mmap_anonymous(None, FORK_PAGE, access, MapFlags::MAP_PRIVATE) }?;
+        let words = ForkWords { page: page.cast() };
+        // SAFETY: the range is the mapping made above; the advice changes only what a child will see.
+        unsafe { madvise(page, FORK_PAGE.get(), MmapAdvise::MADV_WIPEONFORK) }?;
+        Ok(words)
+    }
+
+    /// `index` below `WORDS`; meant for constants, where the check costs nothing.
+    #[inline]
+    pub fn word(&self, index: usize) -> &AtomicU64 {
+        &self.page().words[index]
+    }
+
+    /// A place for this process's pulse that a forked child finds empty.
+    #[inline]
+    pub fn pulse(&self) -> &PulseCell {
+        &self.page().pulse
+    }
+
+    /// A place for what [`Pulse::attend`](super::pulse::Pulse::attend) gives, under the same rule.
+    pub fn attendance(&self) -> &PulseCell {
+        &self.page().attendance
+    }
+
+    #[inline]
+    fn page(&self) -> &ForkPage {
+        // SAFETY: the mapping lives until drop, is aligned to a page and large enough; a ForkPage is atomics only,
+        // for which all bits zero (new, or wiped by a fork) is a value.
+        unsafe { self.page.as_ref() }
+    }
+}
+
+impl Drop for ForkWords {
+    fn drop(&mut self) {
+        drop((self.pulse().take(), self.attendance().take()));
+        // SAFETY: `page` is the mapping of `new`, which nobody else unmaps, and no reference into it outlives `self`.
+        // Unmapping one's own page cannot fail in a way that matters: the page would merely stay.
+        let _ = unsafe { munmap(self.page.cast(), FORK_PAGE.get()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::linux::testing::{eventually, exit_code_of, in_forked_child, raw_fork};
+    use std::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn fork_words_are_zero_when_new_and_in_every_child() {
+        let words = ForkWords::new().unwrap();
+        for index in 0..ForkWords::WORDS {
+            assert_eq!(words.word(index).swap(u64::MAX, Relaxed), 0);
+        }
+        let all_zero = || (0..ForkWords::WORDS).all(|index| words.word(index).load(Relaxed) == 0);
+        assert_eq!(in_forked_child(|| i32::from(!all_zero())), 0, "fork");
+        assert_eq!(exit_code_of(raw_fork(|| i32::from(!all_zero()))), 0, "raw clone");
+        assert_eq!(words.word(5).load(Relaxed), u64::MAX);
+    }
+
+    #[test]
+    fn a_shared_futex_wakes_another_process() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4096).unwrap();
+        let (ours, theirs) = (SharedMap::new(&file, 4096).unwrap(), SharedMap::new(&file, 4096).unwrap());
+        // SAFETY: both addresses are live, aligned words used only atomically.
+        let (ours, theirs) = unsafe {
+            (
+                AtomicU32::from_ptr(ours.base().as_ptr().cast()),
+                AtomicU32::from_ptr(theirs.base().as_ptr().cast()),
+            )
+        };
+        let child = raw_fork(|| {
+            futex_wait(theirs, 0, Duration::from_secs(60));
+            0
+        });
+        assert!(eventually(|| futex_wake(ours) == 1), "nobody was ever asleep on the word");
+        assert_eq!(exit_code_of(child), 0);
+    }
+
+    #[test]
+    fn a_futex_that_changed_or_timed_out_returns() {
+        let word = AtomicU32::new(1);
+        futex_wait(&word, 0, Duration::MAX);
+        futex_wait(&word, 1, Duration::from_millis(1));
+        assert_eq!(futex_wake(&word), 0);
+    }
+}

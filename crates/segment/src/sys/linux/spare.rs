@@ -1,0 +1,244 @@
+//! A spare descriptor for a process that gives up its privileges after opening a limiter. Such a process may not open the
+//! file again, and without the spare it could not test the liveness locks of other processes.
+//!
+//! Only a process that can change its user keeps one. A daemon may close descriptors it does not know, and the number may
+//! then belong to another file. So the description is marked by its file offset, which nothing else uses. The number is
+//! trusted only while file and offset are unchanged before and after each use.
+//!
+//! The number lies in words that a fork wipes. A child has a copy of the descriptor and must not use it: both would share
+//! one description, and a lock that one of them takes would not keep the other out.
+
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{IntoRawFd, RawFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+
+use nix::libc;
+use nix::unistd::{Whence, getresgid, getresuid, lseek};
+
+use super::files::{facts, facts_from};
+use super::memory::ForkWords;
+use super::pulse::{self, TakenPulse, byte_lock};
+use crate::sys::FileFacts;
+
+/// The descriptor's number plus one; 0 = none.
+const NUMBER: usize = 0;
+const DEVICE: usize = 1;
+const INODE: usize = 2;
+/// The offset that marks the description.
+const OFFSET: usize = 3;
+/// Whether a thread holds a lock through it.
+const TAKEN: usize = 4;
+
+/// Offsets below this are possible on every file system.
+const OFFSETS: i64 = 1 << 40;
+
+/// A spare descriptor, or none; see the contract.
+#[derive(Debug, Clone, Default)]
+pub struct Spare(Arc<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept(OnceLock<ForkWords>);
+
+impl Spare {
+    pub fn keep(&self, file: File) {
+        if may_change_user() {
+            // The spare is not needed as long as the file can be opened.
+            let _ = self.0.keep(file);
+        }
+    }
+
+    pub fn forget(&self) {
+        let Some(taken) = self.0.0.get().map(|words| words.word(TAKEN)) else { return };
+        // A thread that holds a lock through the spare still needs it.
+        if taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            self.0.close();
+            taken.store(0, Ordering::Release);
+        }
+    }
+
+    pub fn links(&self) -> Option<u64> {
+        let (number, facts) = self.0.ours()?;
+        (self.0.ours()?.0 == number).then_some(facts.links)
+    }
+
+    pub fn pulse_is_held(&self, slot: u32) -> Option<bool> {
+        let (number, _) = self.0.ours()?;
+        let mut lock = byte_lock(libc::F_WRLCK, pulse::at(slot));
+        control(number, libc::F_OFD_GETLK, &mut lock).ok()?;
+        self.0.ours()?;
+        Some(libc::c_int::from(lock.l_type) != libc::F_UNLCK)
+    }
+
+    /// One thread at a time: locks of one description do not exclude each other.
+    pub fn take(&self, slot: u32) -> Option<TakenPulse> {
+        let taken = self.0.0.get()?.word(TAKEN);
+        taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        let locked = self.0.ours().is_some_and(|(number, _)| {
+            control(number, libc::F_OFD_SETLK, &mut byte_lock(libc::F_WRLCK, pulse::at(slot))).is_ok()
+        });
+        if locked && self.0.ours().is_some() {
+            return Some(TakenPulse::through(self.clone(), slot));
+        }
+        if locked {
+            self.give_back(slot);
+        } else {
+            taken.store(0, Ordering::Release);
+        }
+        None
+    }
+
+    /// Releases what [`take`](Self::take) took.
+    pub(super) fn give_back(&self, slot: u32) {
+        let Some(words) = self.0.0.get() else { return };
+        if let Some((number, _)) = self.0.ours() {
+            let _ = control(number, libc::F_OFD_SETLK, &mut byte_lock(libc::F_UNLCK, pulse::at(slot)));
+        }
+        words.word(TAKEN).store(0, Ordering::Release);
+    }
+}
+
+impl Kept {
+    fn keep(&self, file: File) -> io::Result<()> {
+        let words = match self.0.get() {
+            Some(words) => words,
+            None => {
+                let new = ForkWords::new()?;
+                self.0.get_or_init(|| new)
+            }
+        };
+        let facts = facts(&file)?;
+        let offset = pulse::number_for(&file).cast_signed() & (OFFSETS - 1);
+        lseek(&file, offset, Whence::SeekSet)?;
+        self.close();
+        for (word, value) in [(DEVICE, facts.dev), (INODE, facts.ino), (OFFSET, offset.cast_unsigned())] {
+            words.word(word).store(value, Ordering::Relaxed);
+        }
+        words.word(NUMBER).store(file.into_raw_fd() as u64 + 1, Ordering::Release);
+        Ok(())
+    }
+
+    /// The descriptor's number and its file, if it is still the description that was kept.
+    fn ours(&self) -> Option<(RawFd, FileFacts)> {
+        let word = |index| Some(self.0.get()?.word(index).load(Ordering::Acquire));
+        let number = RawFd::try_from(word(NUMBER)?.checked_sub(1)?).ok()?;
+        let mut stat = MaybeUninit::<libc::stat>::uninit();
+        // SAFETY: the system fills the struct if it says so, whatever the number means by now.
+        let facts = unsafe {
+            if libc::fstat(number, stat.as_mut_ptr()) != 0 {
+                return None;
+            }
+            facts_from(&stat.assume_init())
+        };
+        // SAFETY: asks for the offset and changes nothing, whatever the number means by now.
+        let offset = unsafe { libc::lseek(number, 0, libc::SEEK_CUR) };
+        let same = (facts.dev, facts.ino) == (word(DEVICE)?, word(INODE)?);
+        (same && offset.cast_unsigned() == word(OFFSET)?).then_some((number, facts))
+    }
+
+    fn close(&self) {
+        if let (Some((number, _)), Some(words)) = (self.ours(), self.0.get()) {
+            words.word(NUMBER).store(0, Ordering::Release);
+            // SAFETY: the description is the one that `keep` was given, so the number is this value's to close.
+            let _ = unsafe { libc::close(number) };
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// A lock operation on a number that may be no descriptor of ours by now; see [`Kept::ours`].
+fn control(number: RawFd, operation: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {
+    // SAFETY: the struct is alive for the whole call; a number that is no descriptor is an error.
+    match unsafe { libc::fcntl(number, operation, lock) } {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Whether this process can change its user or groups: root and set-user-id programs can.
+fn may_change_user() -> bool {
+    let (Ok(user), Ok(group)) = (getresuid(), getresgid()) else { return true };
+    user.effective.is_root()
+        || user.real != user.effective
+        || user.saved != user.effective
+        || group.real != group.effective
+        || group.saved != group.effective
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::linux::testing::in_forked_child;
+    use crate::sys::pulse_is_held;
+    use std::os::fd::AsRawFd;
+
+    fn file() -> (tempfile::NamedTempFile, impl Fn() -> File) {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        named.as_file().set_len(4096).unwrap();
+        let path = named.path().to_owned();
+        (named, move || File::options().read(true).write(true).open(&path).unwrap())
+    }
+
+    fn number(spare: &Spare) -> RawFd {
+        spare.0.ours().unwrap().0
+    }
+
+    #[test]
+    fn a_spare_descriptor_sees_locks_and_takes_those_that_are_free() {
+        let (_named, open) = file();
+        let spare = Spare::default();
+        assert_eq!((spare.pulse_is_held(3), spare.links()), (None, None));
+        spare.0.keep(open()).unwrap();
+        let held = TakenPulse::take(open(), 3).unwrap().unwrap();
+        assert_eq!(
+            (spare.pulse_is_held(3), spare.pulse_is_held(4), spare.links()),
+            (Some(true), Some(false), Some(1))
+        );
+        assert!(spare.take(3).is_none());
+        drop(held);
+        let taken = spare.take(3).unwrap();
+        assert!(pulse_is_held(&open(), 3).unwrap());
+        assert!(spare.take(3).is_none() && spare.take(4).is_none(), "one thread at a time");
+        drop(taken);
+        assert!(!pulse_is_held(&open(), 3).unwrap() && spare.take(4).is_some());
+    }
+
+    #[test]
+    fn a_closed_number_and_one_that_means_another_description_are_not_used() {
+        let (_named, open) = file();
+        let spare = Spare::default();
+        spare.0.keep(open()).unwrap();
+        let number = number(&spare);
+        let other = open();
+        // SAFETY: both numbers are open, and the first is the spare's own, which expects that.
+        assert_eq!(unsafe { libc::dup2(other.as_raw_fd(), number) }, number);
+        assert_eq!(
+            (spare.pulse_is_held(0), spare.links()),
+            (None, None),
+            "the same file, another description"
+        );
+        assert!(spare.take(0).is_none());
+        drop(spare);
+        // SAFETY: closes the copy made above: the spare must have left it alone.
+        assert_eq!(unsafe { libc::close(number) }, 0);
+    }
+
+    #[test]
+    fn a_forked_child_does_not_use_the_spare_descriptor_of_its_parent() {
+        let (_named, open) = file();
+        let spare = Spare::default();
+        spare.0.keep(open()).unwrap();
+        assert!(spare.pulse_is_held(0).is_some());
+        assert_eq!(
+            in_forked_child(|| i32::from(spare.pulse_is_held(0).is_some() || spare.take(0).is_some())),
+            0
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! Where a file lives: told by its path, by the kind of its drive, and by whether a network protocol leads to it.
+
+use std::fs::File;
+use std::io;
+
+use windows_sys::Win32::Storage::FileSystem::{
+    FILE_REMOTE_PROTOCOL_INFO, FileRemoteProtocolInfo, GetDriveTypeW,
+};
+use windows_sys::Win32::System::WindowsProgramming::{DRIVE_RAMDISK, DRIVE_REMOTE};
+
+use super::gone::path_of;
+use super::native::{information, wide};
+use crate::sys::FileSystem;
+
+pub fn file_system(file: &File) -> io::Result<FileSystem> {
+    // Only a file that is reached through a network has an answer to this.
+    if information::<FILE_REMOTE_PROTOCOL_INFO>(file, FileRemoteProtocolInfo).is_ok() {
+        return Ok(FileSystem::Network("network drive"));
+    }
+    // Where no path leads to it, no letter of a network drive does.
+    let path = path_of(file).unwrap_or_default();
+    let path = path.to_string_lossy();
+    Ok(classify(&path, path.get(4..7).map_or(0, drive_type)))
+}
+
+fn classify(path: &str, drive: u32) -> FileSystem {
+    match drive {
+        _ if path.starts_with(r"\\?\UNC\") => FileSystem::Network("network share"),
+        DRIVE_REMOTE => FileSystem::Network("network drive"),
+        DRIVE_RAMDISK => FileSystem::Volatile,
+        _ => FileSystem::Local,
+    }
+}
+
+/// Of a root such as `C:\`.
+fn drive_type(root: &str) -> u32 {
+    // SAFETY: the text ends with a zero and is alive for the whole call.
+    unsafe { GetDriveTypeW(wide(root).as_ptr()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_network_drives_are_told_from_disks() {
+        assert_eq!(classify(r"\\?\UNC\server\share\x", 0), FileSystem::Network("network share"));
+        assert_eq!(classify(r"\\?\Z:\x", DRIVE_REMOTE), FileSystem::Network("network drive"));
+        assert_eq!(classify(r"\\?\R:\x", DRIVE_RAMDISK), FileSystem::Volatile);
+        assert_eq!(classify(r"\\?\C:\x", 3), FileSystem::Local);
+        assert_eq!(classify(r"\\?\Volume{1}\x", 0), FileSystem::Local);
+    }
+
+    #[test]
+    fn an_open_file_can_be_asked() {
+        assert_eq!(file_system(&tempfile::tempfile().unwrap()).unwrap(), FileSystem::Local);
+    }
+}

@@ -1,0 +1,185 @@
+//! Opening and describing files: relative to an open directory, and never through a link.
+//!
+//! A reparse point (a symbolic link, a junction, a placeholder of a program that keeps files elsewhere) is opened
+//! itself, and then is neither a regular file nor a directory to us.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::windows::fs::OpenOptionsExt;
+use std::path::Path;
+
+use windows_sys::Wdk::Foundation::OBJECT_ATTRIBUTES;
+use windows_sys::Wdk::Storage::FileSystem::{
+    FILE_CREATE, FILE_NON_DIRECTORY_FILE, FILE_OPEN, FILE_OPEN_REPARSE_POINT, FILE_SYNCHRONOUS_IO_NONALERT,
+    NTCREATEFILE_CREATE_DISPOSITION, NTCREATEFILE_CREATE_OPTIONS, NtCreateFile,
+};
+use windows_sys::Win32::Foundation::{ERROR_FILE_READ_ONLY, OBJ_CASE_INSENSITIVE, UNICODE_STRING};
+use windows_sys::Win32::Storage::FileSystem::{
+    BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY,
+    FILE_ATTRIBUTE_REPARSE_POINT, FILE_ATTRIBUTE_TAG_INFO, FILE_FLAG_BACKUP_SEMANTICS,
+    FILE_FLAG_OPEN_REPARSE_POINT, FILE_GENERIC_READ, FILE_GENERIC_WRITE, FILE_ID_INFO, FILE_READ_ATTRIBUTES,
+    FILE_STANDARD_INFO, FileAttributeTagInfo, FileIdInfo, FileStandardInfo, GetFileInformationByHandle,
+    READ_CONTROL, SYNCHRONIZE,
+};
+use windows_sys::Win32::System::IO::IO_STATUS_BLOCK;
+
+use super::access::Access;
+use super::native::{SHARE_ALL, check, check_status, information, owned, patiently, raw};
+use super::sid::Account;
+use crate::sys::FileFacts;
+
+/// How often opening and creating may miss each other; each miss needs another process to create *and* delete.
+const OPEN_OR_CREATE_TRIES: u32 = 16;
+/// What we do with files: read, write, map, lock.
+pub(super) const USE: u32 = FILE_GENERIC_READ | FILE_GENERIC_WRITE;
+
+pub fn facts(file: &File) -> io::Result<FileFacts> {
+    let standard: FILE_STANDARD_INFO = information(file, FileStandardInfo)?;
+    let (dev, ino) = identity(file)?;
+    let link = attributes(file)? & FILE_ATTRIBUTE_REPARSE_POINT != 0;
+    Ok(FileFacts {
+        regular: !standard.Directory && !link,
+        directory: standard.Directory && !link,
+        access: Access::of(file)?,
+        links: if standard.DeletePending { 0 } else { u64::from(standard.NumberOfLinks) },
+        len: u64::try_from(standard.EndOfFile).unwrap_or(0),
+        dev,
+        ino,
+    })
+}
+
+/// The volume and the file's number on it.
+pub(super) fn identity(file: &File) -> io::Result<(u64, u64)> {
+    match information::<FILE_ID_INFO>(file, FileIdInfo) {
+        Ok(id) => {
+            let number = u128::from_le_bytes(id.FileId.Identifier);
+            // Those of NTFS fit into one word; those of ReFS are folded, and stay different in all but a freak of chance.
+            Ok((id.VolumeSerialNumber, number as u64 ^ ((number >> 64) as u64).rotate_left(32)))
+        }
+        // FAT has only the old kind.
+        Err(_) => {
+            let mut old = BY_HANDLE_FILE_INFORMATION::default();
+            // SAFETY: the handle is open and `old` a live place for the answer.
+            check(unsafe { GetFileInformationByHandle(raw(file), &mut old) })?;
+            let number = u64::from(old.nFileIndexHigh) << 32 | u64::from(old.nFileIndexLow);
+            Ok((old.dwVolumeSerialNumber.into(), number))
+        }
+    }
+}
+
+pub fn facts_at(dir: &File, name: &str) -> io::Result<FileFacts> {
+    let access = FILE_READ_ATTRIBUTES | READ_CONTROL | SYNCHRONIZE;
+    facts(&patiently(|| relative(dir, name, access, SHARE_ALL, FILE_OPEN, 0))?)
+}
+
+pub(super) fn attributes(file: &File) -> io::Result<u32> {
+    Ok(information::<FILE_ATTRIBUTE_TAG_INFO>(file, FileAttributeTagInfo)?.FileAttributes)
+}
+
+pub fn open_directory(path: &Path) -> io::Result<File> {
+    let dir = OpenOptions::new()
+        .access_mode(FILE_GENERIC_READ)
+        .share_mode(SHARE_ALL)
+        .custom_flags(FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT)
+        .open(path)?;
+    match attributes(&dir)? & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT) {
+        FILE_ATTRIBUTE_DIRECTORY => Ok(dir),
+        _ => Err(io::ErrorKind::NotADirectory.into()),
+    }
+}
+
+pub fn open_file_at(dir: &File, name: &str) -> io::Result<File> {
+    match patiently(|| relative(dir, name, USE, SHARE_ALL, FILE_OPEN, FILE_NON_DIRECTORY_FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let there =
+                relative(dir, name, FILE_READ_ATTRIBUTES, SHARE_ALL, FILE_OPEN, FILE_NON_DIRECTORY_FILE);
+            Err(denied(error, there.and_then(|file| attributes(&file)).unwrap_or(0)))
+        }
+        opened => opened,
+    }
+}
+
+/// The system says that access is denied also where it is the mark on the file that forbids it to everybody.
+fn denied(error: io::Error, attributes: u32) -> io::Error {
+    match attributes & FILE_ATTRIBUTE_READONLY {
+        0 => error,
+        _ => io::Error::from_raw_os_error(ERROR_FILE_READ_ONLY as i32),
+    }
+}
+
+/// A new file inherits the access of its directory, which is private or shared. `shared_with` says nothing new.
+pub fn open_or_create_at(dir: &File, name: &str, _shared_with: Option<Account>) -> io::Result<File> {
+    for _ in 0..OPEN_OR_CREATE_TRIES {
+        match open_file_at(dir, name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match create_at(dir, name, USE) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created,
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file is being created and deleted all the time"))
+}
+
+/// Makes a file that must not exist.
+pub(super) fn create_at(dir: &File, name: &str, access: u32) -> io::Result<File> {
+    patiently(|| relative(dir, name, access, SHARE_ALL, FILE_CREATE, FILE_NON_DIRECTORY_FILE))
+}
+
+/// Opens a name in a directory, whatever has been put into the directory's own place meanwhile. The handle is not
+/// inherited.
+pub(super) fn relative(
+    dir: &File,
+    name: &str,
+    access: u32,
+    share: u32,
+    disposition: NTCREATEFILE_CREATE_DISPOSITION,
+    options: NTCREATEFILE_CREATE_OPTIONS,
+) -> io::Result<File> {
+    let units: Vec<u16> = name.encode_utf16().collect();
+    let bytes =
+        u16::try_from(units.len() * 2).map_err(|_| io::Error::from(io::ErrorKind::InvalidFilename))?;
+    let text = UNICODE_STRING { Length: bytes, MaximumLength: bytes, Buffer: units.as_ptr().cast_mut() };
+    let which = OBJECT_ATTRIBUTES {
+        Length: size_of::<OBJECT_ATTRIBUTES>() as u32,
+        RootDirectory: raw(dir),
+        ObjectName: &raw const text,
+        Attributes: OBJ_CASE_INSENSITIVE,
+        ..Default::default()
+    };
+    let (mut handle, mut status) = (std::ptr::null_mut(), IO_STATUS_BLOCK::default());
+    // SAFETY: all that the pointers lead to (the name, the attributes, the places for the answers) is alive for the whole
+    // call, and the call keeps none of them; it only reads the name.
+    check_status(unsafe {
+        NtCreateFile(
+            &mut handle,
+            access | SYNCHRONIZE,
+            &which,
+            &mut status,
+            std::ptr::null(),
+            FILE_ATTRIBUTE_NORMAL,
+            share,
+            disposition,
+            options | FILE_OPEN_REPARSE_POINT | FILE_SYNCHRONOUS_IO_NONALERT,
+            std::ptr::null(),
+            0,
+        )
+    })?;
+    // SAFETY: the call has just made it, and nobody else knows it.
+    Ok(unsafe { owned(handle) }?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Wine leaves it to the system below, where the superuser is not kept from writing.
+    #[test]
+    fn a_mark_that_forbids_writing_is_told_from_a_lack_of_rights() {
+        let no = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let marked = denied(no(), FILE_ATTRIBUTE_READONLY | FILE_ATTRIBUTE_NORMAL);
+        assert_eq!(marked.raw_os_error(), Some(ERROR_FILE_READ_ONLY as i32));
+        assert_eq!(denied(no(), FILE_ATTRIBUTE_NORMAL).kind(), io::ErrorKind::PermissionDenied);
+    }
+}

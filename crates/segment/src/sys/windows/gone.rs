@@ -1,0 +1,233 @@
+//! Taking a file's name away while others have the file mapped.
+//!
+//! A mapped file can be neither deleted nor replaced, but it can be renamed. So it gets a name that nobody looks for, and
+//! is deleted if that is possible by now; else by whoever makes a file or takes a name away in this directory after its
+//! last user left.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::windows::ffi::OsStringExt;
+use std::os::windows::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use windows_sys::Wdk::Storage::FileSystem::{
+    FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE, FILE_DISPOSITION_POSIX_SEMANTICS,
+    FILE_NON_DIRECTORY_FILE, FILE_OPEN, FILE_RENAME_INFORMATION, FileRenameInformation, NtSetInformationFile,
+};
+use windows_sys::Win32::Storage::FileSystem::{
+    DELETE, FILE_DISPOSITION_INFO, FILE_DISPOSITION_INFO_EX, FILE_FLAG_OPEN_REPARSE_POINT,
+    FILE_NAME_NORMALIZED, FILE_READ_ATTRIBUTES, FileDispositionInfo, FileDispositionInfoEx,
+    GetFinalPathNameByHandleW, SetFileInformationByHandle, VOLUME_NAME_GUID,
+};
+use windows_sys::Win32::System::IO::IO_STATUS_BLOCK;
+
+use super::files::{identity, relative};
+use super::native::{SHARE_ALL, check, check_status, patiently, raw};
+
+/// `.shmlimit-PID-TIME.gone`, or `.tmp` for a file that has no name yet.
+const PREFIX: &str = ".shmlimit-";
+const GONE: &str = ".gone";
+const NEW: &str = ".tmp";
+/// What others may do with a file that we want for ourselves: nothing.
+const ALONE: u32 = 0;
+/// The longest path there is, in UTF-16 units.
+const LONGEST_PATH: usize = 32_768;
+
+pub fn unlink_at(dir: &File, name: &str) -> io::Result<()> {
+    let file = open_to_delete(dir, name)?;
+    let gone = hidden_name(GONE);
+    match patiently(|| rename(&file, dir, &gone)) {
+        Ok(()) => {
+            let _ = delete(&file);
+            drop(file);
+            sweep(dir);
+            Ok(())
+        }
+        // A directory without room for another name, say: perhaps it can go at once.
+        Err(error) => delete(&file).map_err(|_| error),
+    }
+}
+
+pub fn remove_at(dir: &File, name: &str) -> io::Result<()> {
+    unlink_at(dir, name)
+}
+
+/// Nobody can delete a file that is in use.
+pub fn is_deleted_in_use(_path: &Path) -> bool {
+    false
+}
+
+fn open_to_delete(dir: &File, name: &str) -> io::Result<File> {
+    let access = DELETE | FILE_READ_ATTRIBUTES;
+    patiently(|| relative(dir, name, access, SHARE_ALL, FILE_OPEN, FILE_NON_DIRECTORY_FILE))
+}
+
+/// A name for a file that is to have none yet.
+pub(super) fn new_name() -> String {
+    hidden_name(NEW)
+}
+
+fn hidden_name(suffix: &str) -> String {
+    format!("{PREFIX}{}-{:x}{suffix}", std::process::id(), super::wall_now())
+}
+
+/// Gives an open file another name in its directory, unless that is taken.
+pub(super) fn rename(file: &File, dir: &File, name: &str) -> io::Result<()> {
+    let units: Vec<u16> = name.encode_utf16().collect();
+    let head = std::mem::offset_of!(FILE_RENAME_INFORMATION, FileName);
+    let bytes = head + units.len() * 2;
+    // Words, because the structure is aligned to them.
+    let mut buffer = vec![0_u64; bytes.max(size_of::<FILE_RENAME_INFORMATION>()).div_ceil(8)];
+    let info: *mut FILE_RENAME_INFORMATION = buffer.as_mut_ptr().cast();
+    // SAFETY: the buffer is aligned, zeroed, and large enough for the structure with the whole name behind it; all
+    // zero is a value of it (in particular: do not replace).
+    unsafe {
+        (*info).RootDirectory = raw(dir);
+        (*info).FileNameLength = (units.len() * 2) as u32;
+        std::ptr::copy_nonoverlapping(units.as_ptr(), (&raw mut (*info).FileName).cast(), units.len());
+    }
+    let mut status = IO_STATUS_BLOCK::default();
+    // SAFETY: buffer and status are alive for the whole call, which reads `bytes` bytes and keeps no pointer.
+    check_status(unsafe {
+        NtSetInformationFile(raw(file), &mut status, info.cast(), bytes as u32, FileRenameInformation)
+    })
+}
+
+/// Deletes an open file: at once where the system can, else when its last handle is closed.
+pub(super) fn delete(file: &File) -> io::Result<()> {
+    let at_once = FILE_DISPOSITION_INFO_EX {
+        Flags: FILE_DISPOSITION_DELETE
+            | FILE_DISPOSITION_POSIX_SEMANTICS
+            | FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE,
+    };
+    // SAFETY: the structure is alive for the whole call, which only reads it.
+    let done = check(unsafe {
+        SetFileInformationByHandle(
+            raw(file),
+            FileDispositionInfoEx,
+            (&raw const at_once).cast(),
+            size_of_val(&at_once) as u32,
+        )
+    });
+    done.or_else(|_| {
+        let later = FILE_DISPOSITION_INFO { DeleteFile: true };
+        // SAFETY: as above.
+        check(unsafe {
+            SetFileInformationByHandle(
+                raw(file),
+                FileDispositionInfo,
+                (&raw const later).cast(),
+                size_of_val(&later) as u32,
+            )
+        })
+    })
+}
+
+/// Deletes what has no name and is used by nobody any more: its last user has left, or its maker was killed. What
+/// somebody still has open cannot be had alone, and stays.
+pub(super) fn sweep(dir: &File) {
+    let Ok(path) = path_of(dir) else { return };
+    // Until the first error: the system may give the same one for ever.
+    for entry in std::fs::read_dir(path).into_iter().flatten().map_while(Result::ok) {
+        if let Some(name) = entry.file_name().to_str().filter(|name| is_nameless(name))
+            && let Ok(file) =
+                relative(dir, name, DELETE | FILE_READ_ATTRIBUTES, ALONE, FILE_OPEN, FILE_NON_DIRECTORY_FILE)
+        {
+            let _ = delete(&file);
+        }
+    }
+}
+
+/// Whether a file's name was taken away.
+pub(super) fn has_no_name(file: &File) -> bool {
+    let hidden = |path: &Path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_gone);
+    path_of(file).is_ok_and(|path| hidden(&path) || !leads_to(&path, file))
+}
+
+/// Windows tells where a file is now; Wine, where it was when it was opened, and there may be nothing or another by now.
+fn leads_to(path: &Path, file: &File) -> bool {
+    let open = OpenOptions::new()
+        .access_mode(FILE_READ_ATTRIBUTES)
+        .share_mode(SHARE_ALL)
+        .custom_flags(FILE_FLAG_OPEN_REPARSE_POINT)
+        .open(path);
+    match open.and_then(|there| Ok((identity(&there)?, identity(file)?))) {
+        Ok((there, here)) => there == here,
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
+fn is_gone(name: &str) -> bool {
+    name.starts_with(PREFIX) && name.ends_with(GONE)
+}
+
+fn is_nameless(name: &str) -> bool {
+    is_gone(name) || name.starts_with(PREFIX) && name.ends_with(NEW)
+}
+
+/// Where an open file is, as a path to be taken literally. Not every path is text.
+pub(super) fn path_of(file: &File) -> io::Result<PathBuf> {
+    let (mut units, mut kind) = (vec![0; 512], FILE_NAME_NORMALIZED);
+    loop {
+        // SAFETY: the buffer is alive, writable and as long as said.
+        let length =
+            unsafe { GetFinalPathNameByHandleW(raw(file), units.as_mut_ptr(), units.len() as u32, kind) }
+                as usize;
+        match length {
+            // A volume without a letter has still a name of its own.
+            0 if kind == FILE_NAME_NORMALIZED => kind |= VOLUME_NAME_GUID,
+            0 => return Err(io::Error::last_os_error()),
+            length if length < units.len() => return Ok(OsString::from_wide(&units[..length]).into()),
+            length => units.resize(length.clamp(units.len() + 1, LONGEST_PATH + 1), 0),
+        }
+        if units.len() > LONGEST_PATH {
+            return Err(io::ErrorKind::InvalidFilename.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::{USE, create_at, open_directory};
+    use super::super::memory::SharedMap;
+    use super::*;
+
+    fn names(dir: &tempfile::TempDir) -> Vec<String> {
+        let entries = std::fs::read_dir(dir.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_name_goes_at_once_and_the_file_when_its_last_user_has_left() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = open_directory(home.path()).unwrap();
+        let file = create_at(&dir, "x.shm", USE).unwrap();
+        file.set_len(4096).unwrap();
+        let map = SharedMap::new(&file, 4096).unwrap();
+        drop(file);
+        assert!(!map.is_of_deleted_file());
+        unlink_at(&dir, "x.shm").unwrap();
+        assert!(map.is_of_deleted_file());
+        assert!(!names(&home).contains(&"x.shm".to_owned()), "{:?}", names(&home));
+        drop(create_at(&dir, "x.shm", USE).expect("the name is free"));
+        drop(map);
+        sweep(&dir);
+        assert_eq!(names(&home), ["x.shm"]);
+        assert_eq!(unlink_at(&dir, "y.shm").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn only_what_nobody_uses_is_swept() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = open_directory(home.path()).unwrap();
+        let in_use = create_at(&dir, &new_name(), USE | DELETE).unwrap();
+        std::fs::write(home.path().join(".shmlimit-1-1.tmp"), "of one that was killed").unwrap();
+        std::fs::write(home.path().join(".shmlimit-1-1.log"), "not ours to delete").unwrap();
+        sweep(&dir);
+        assert_eq!(names(&home).len(), 2, "{:?}", names(&home));
+        rename(&in_use, &dir, "x.shm").unwrap();
+        drop(in_use);
+        assert!(home.path().join("x.shm").exists(), "its maker was still at it");
+    }
+}

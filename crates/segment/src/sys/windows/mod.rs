@@ -1,0 +1,48 @@
+//! Windows 10 (1809) and later: the performance counter, named semaphores, `LockFileEx` byte locks, files opened relative to
+//! an open directory, access control lists.
+//!
+//! What differs from Linux is told in docs/platforms.md. There is no fork, so [`ForkWords`] are plain words.
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!(
+    "shmlimit: every word of a segment is 64 bits wide and read in one access; 32-bit Windows is not supported."
+);
+
+mod access;
+mod acl;
+mod byte_lock;
+mod clock;
+mod file_system;
+mod files;
+mod gone;
+mod meeting;
+mod memory;
+mod names;
+mod native;
+mod pulse;
+mod sid;
+#[cfg(feature = "tool")]
+pub mod tool;
+mod unnamed;
+
+/// Nothing: limiters can be shared here.
+pub const MISSING: Option<&str> = None;
+/// A mapped file cannot be renamed over.
+pub const REPLACES_IN_TWO_STEPS: bool = true;
+
+#[cfg(test)]
+pub use access::open_to_anybody;
+pub use access::{Access, default_directories, give_access, make_directory, share_directory, why_closed};
+pub use clock::{Clock, wall_now};
+pub use file_system::file_system;
+pub use files::{facts, facts_at, open_directory, open_file_at, open_or_create_at};
+pub use gone::{is_deleted_in_use, remove_at, unlink_at};
+pub use meeting::Meeting;
+pub use memory::{ForkWords, SharedMap};
+pub use names::{boot_id, process_id, program_name};
+pub use pulse::FIRST_PULSE;
+pub use pulse::{Pulse, TakenPulse, is_attended, pulse_is_held, try_lock_gate, unlock_gate};
+pub use sid::Account;
+#[cfg(feature = "tool")]
+pub use tool::hold_whole_file;
+pub use unnamed::{UnnamedFile, unnamed_file};

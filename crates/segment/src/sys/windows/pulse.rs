@@ -1,0 +1,261 @@
+//! The pulse: a byte lock of an open file, which the system gives back when its handle is closed, and all handles of a
+//! process are closed when it ends, however it ends.
+//!
+//! The bytes lie far past the end of the file: a lock keeps others from reading and writing its range, though never from
+//! a mapping, and there is nothing to read or write out there. Locks belong to the handle, and no program closes handles
+//! it did not open, so holding the file is enough. Nobody can ask who holds a lock; one must try to have it. Whoever
+//! only looks therefore asks for a *shared* lock: those who look at the same time do not take each other for the owner.
+//!
+//! A program that locks a whole file (a backup, say) locks these bytes too, and everybody would seem to live. So there is
+//! one byte that no pulse uses, the witness: where it cannot be had either, it is the file that is locked, and that is an
+//! error. For the time being nobody can join then, and nobody counts as dead.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use windows_sys::Win32::Foundation::ERROR_LOCK_VIOLATION;
+
+use super::byte_lock::{Kind, try_lock_byte, try_lock_bytes, unlock_byte, unlock_bytes};
+use super::native::patiently;
+use crate::sys::Hold;
+
+/// Far past the end of any segment, where no other lock can meet ours, and still within a signed 64-bit offset.
+pub const FIRST_PULSE: i64 = 1 << 62;
+
+/// Before the first pulse.
+const WITNESS: u64 = FIRST_PULSE.cast_unsigned() - 1;
+
+/// Which limiters are open is told by 2^60 bytes of the gate, the same as on Linux; see [`Pulse::attend`].
+const FIRST_ATTENDANCE: u64 = 1 << 60;
+
+/// How often to try to attend, a millisecond apart. A process that asks who attends has the lock to itself for less.
+const ATTEND_TRIES: u32 = 50;
+
+/// The byte that a process locks to pass the gate. Not the whole file: that would meet the locks of those who attend.
+const GATE_BYTE: u64 = 0;
+
+/// The lock of a slot for as long as this process lives; see the contract.
+#[derive(Debug)]
+pub struct Pulse(#[expect(dead_code, reason = "its drop gives the lock back")] TakenPulse);
+
+impl Pulse {
+    /// The handle is kept, so no lock is lost by closing it; but other handles must see the lock.
+    pub fn hold(fresh: File, slot: u32, probe: &File) -> io::Result<Hold> {
+        if !patiently(|| try_lock(&fresh, pulse(slot), Kind::Exclusive))? {
+            return Ok(Hold::Taken);
+        }
+        let held = Pulse(TakenPulse { file: fresh, byte: pulse(slot) });
+        Ok(if pulse_is_held(probe, slot)? { Hold::Held(held) } else { Hold::Lost })
+    }
+
+    /// A mapped file cannot be deleted by hand, but it can be moved away, and it can be replaced and removed while this
+    /// process is idle. `None` while another program has locked the whole gate.
+    pub fn attend(gate: File, place: u64) -> io::Result<Option<Pulse>> {
+        let byte = attendance(place);
+        for _ in 0..ATTEND_TRIES {
+            if try_lock_byte(&gate, byte, Kind::Shared)? {
+                return Ok(Some(Pulse(TakenPulse { file: gate, byte })));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(None)
+    }
+}
+
+/// A place for this process's pulse.
+#[derive(Debug, Default)]
+pub struct PulseCell(Mutex<Option<Pulse>>);
+
+impl PulseCell {
+    /// Returns what was in it before.
+    pub fn put(&self, pulse: Pulse) -> Option<Pulse> {
+        self.exchange(Some(pulse))
+    }
+
+    /// Leaves the cell empty.
+    pub fn take(&self) -> Option<Pulse> {
+        self.exchange(None)
+    }
+
+    fn exchange(&self, pulse: Option<Pulse>) -> Option<Pulse> {
+        let mut cell = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        std::mem::replace(&mut *cell, pulse)
+    }
+}
+
+/// The lock of a slot whose owner seems dead, held for a short time; see the contract.
+#[derive(Debug)]
+pub struct TakenPulse {
+    file: File,
+    byte: u64,
+}
+
+impl TakenPulse {
+    pub fn take(fresh: File, slot: u32) -> io::Result<Option<TakenPulse>> {
+        let byte = pulse(slot);
+        Ok(try_lock(&fresh, byte, Kind::Exclusive)?.then_some(TakenPulse { file: fresh, byte }))
+    }
+}
+
+impl Drop for TakenPulse {
+    fn drop(&mut self) {
+        // Closing is enough in the end, but the system does not say when that end is.
+        unlock(&self.file, self.byte);
+    }
+}
+
+pub fn pulse_is_held(file: &File, slot: u32) -> io::Result<bool> {
+    let free = try_lock(file, pulse(slot), Kind::Shared)?;
+    if free {
+        unlock(file, pulse(slot));
+    }
+    Ok(!free)
+}
+
+/// Those who attend share their locks, and only an exclusive one finds them. It is given back at once; a process that
+/// begins to attend meanwhile tries again.
+pub fn is_attended(gate: &File, places: Range<u64>) -> io::Result<bool> {
+    if places.is_empty() {
+        return Ok(false);
+    }
+    let bytes = attendance(places.start)..attendance(places.start) + (places.end - places.start);
+    let free = try_lock_bytes(gate, bytes.clone(), Kind::Exclusive)?;
+    if free {
+        unlock_bytes(gate, bytes)?;
+    }
+    Ok(!free)
+}
+
+pub fn try_lock_gate(gate: &File) -> io::Result<bool> {
+    try_lock_byte(gate, GATE_BYTE, Kind::Exclusive)
+}
+
+pub fn unlock_gate(gate: &File) {
+    unlock(gate, GATE_BYTE);
+}
+
+const fn attendance(place: u64) -> u64 {
+    FIRST_ATTENDANCE | place & (FIRST_ATTENDANCE - 1)
+}
+
+const fn pulse(slot: u32) -> u64 {
+    FIRST_PULSE.cast_unsigned() + slot as u64
+}
+
+/// Whether it could be had; an error if somebody has the whole file.
+fn try_lock(file: &File, byte: u64, kind: Kind) -> io::Result<bool> {
+    if try_lock_byte(file, byte, kind)? {
+        return Ok(true);
+    }
+    if !try_lock_byte(file, WITNESS, Kind::Shared)? {
+        return Err(io::Error::from_raw_os_error(ERROR_LOCK_VIOLATION as i32));
+    }
+    unlock(file, WITNESS);
+    Ok(false)
+}
+
+/// Without a word: where there is no such lock, nothing is to be given back.
+fn unlock(file: &File, byte: u64) {
+    let _ = unlock_byte(file, byte);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> (tempfile::TempPath, impl Fn() -> File) {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        let open = path.to_path_buf();
+        (path, move || File::options().read(true).write(true).open(&open).unwrap())
+    }
+
+    fn hold(fresh: File, slot: u32, probe: &File) -> Option<Pulse> {
+        match Pulse::hold(fresh, slot, probe).unwrap() {
+            Hold::Held(pulse) => Some(pulse),
+            Hold::Taken => None,
+            Hold::Lost => panic!("this file system loses locks"),
+        }
+    }
+
+    #[test]
+    fn one_holds_a_slot_and_others_see_it() {
+        let (_path, open) = file();
+        let pulse = hold(open(), 7, &open()).unwrap();
+        assert!(hold(open(), 7, &open()).is_none(), "held already");
+        assert!(TakenPulse::take(open(), 7).unwrap().is_none(), "its owner lives");
+        assert!(pulse_is_held(&open(), 7).unwrap() && !pulse_is_held(&open(), 8).unwrap());
+        drop(pulse);
+        assert!(!pulse_is_held(&open(), 7).unwrap());
+        assert!(TakenPulse::take(open(), 7).unwrap().is_some());
+    }
+
+    #[test]
+    fn those_who_look_do_not_take_each_other_for_the_owner() {
+        let (_path, open) = file();
+        let (one, other) = (open(), open());
+        assert!(try_lock(&one, pulse(3), Kind::Shared).unwrap(), "one is looking");
+        assert!(!pulse_is_held(&other, 3).unwrap());
+        unlock(&one, pulse(3));
+    }
+
+    #[test]
+    fn those_who_find_a_pulse_held_do_not_take_each_other_for_one_who_has_the_whole_file() {
+        let (_path, open) = file();
+        let (one, other) = (open(), open());
+        let _pulse = hold(open(), 3, &open()).unwrap();
+        assert!(try_lock_byte(&one, WITNESS, Kind::Shared).unwrap(), "one is looking");
+        assert!(pulse_is_held(&other, 3).unwrap());
+    }
+
+    #[test]
+    fn a_lock_of_the_whole_file_is_no_pulse_and_is_told() {
+        let (_path, open) = file();
+        let mine = hold(open(), 5, &open()).unwrap();
+        drop(mine);
+        let program = open();
+        fs4::FileExt::try_lock(&program).unwrap();
+        let kind = |error: io::Error| error.kind();
+        assert!(pulse_is_held(&open(), 0).is_err() && TakenPulse::take(open(), 0).is_err());
+        assert_eq!(Pulse::hold(open(), 0, &open()).map_err(kind).unwrap_err(), io::ErrorKind::ResourceBusy);
+        drop(program);
+        assert!(!pulse_is_held(&open(), 0).unwrap());
+    }
+
+    #[test]
+    fn many_attend_and_the_last_to_go_is_seen_to_go() {
+        let (_path, open) = file();
+        let attend = |place| Pulse::attend(open(), place).unwrap().unwrap();
+        let last = (1 << 60) - 1;
+        let gate = open();
+        assert!(try_lock_gate(&gate).unwrap());
+        let (one, other, third) = (attend(7), attend(7), attend(last));
+        assert!(is_attended(&gate, 7..8).unwrap() && !is_attended(&gate, 8..9).unwrap());
+        assert!(is_attended(&gate, 0..last + 1).unwrap() && !is_attended(&gate, 8..last).unwrap());
+        assert!(!try_lock_gate(&open()).unwrap(), "one passes the gate");
+        unlock_gate(&gate);
+        assert!(try_lock_gate(&open()).unwrap(), "those who attend keep nobody from it");
+        assert!(hold(open(), 7, &open()).is_some(), "attending takes no slot");
+        drop(one);
+        assert!(is_attended(&gate, 7..8).unwrap());
+        drop((other, third));
+        assert!(!is_attended(&gate, 0..last + 1).unwrap());
+    }
+
+    #[test]
+    fn pulses_keep_nobody_from_the_content() {
+        use std::io::{Read, Write};
+        let (_path, open) = file();
+        let _pulses: Vec<_> = (0..512).map(|slot| hold(open(), slot, &open()).unwrap()).collect();
+        open().write_all(&[7; 8192]).unwrap();
+        let map = super::super::memory::SharedMap::new(&open(), 8192).unwrap();
+        // SAFETY: the address is a live, aligned word used only atomically.
+        let word = unsafe { std::sync::atomic::AtomicU64::from_ptr(map.base().as_ptr()) };
+        assert_eq!(word.swap(9, std::sync::atomic::Ordering::Relaxed), 0x0707_0707_0707_0707);
+        let mut bytes = [0; 8];
+        open().read_exact(&mut bytes).unwrap();
+        assert_eq!(u64::from_le_bytes(bytes), 9, "plain reads see what was written through the mapping");
+    }
+}

@@ -1,0 +1,16 @@
+//! What the command-line tool needs of Windows: a command that ends with us, what the console says, pipes that can be
+//! waited for together, and a few facts.
+
+mod console;
+mod facts;
+mod inlet;
+mod job;
+mod wait;
+
+pub use facts::hold_whole_file;
+
+pub use console::{console_and_session, hear_console, hush_console};
+pub use facts::{free_space, is_file_at, processor_time, try_lock_writing, unlock_writing};
+pub use inlet::{Inlet, reach_writer, writer_address};
+pub use job::{end_children_with_us, let_children_live};
+pub use wait::wait_for;
