@@ -1,6 +1,6 @@
 //! What a server saw, judged: budget, shares, gaps.
 
-use crate::server::Seen;
+use crate::util::server::Seen;
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, RuleDraft};
 
 /// Nanoseconds.

@@ -1,7 +1,7 @@
 //! A slow reading of the queue's rules: its own list of all who wait, sorted anew for every question, and exact
 //! fractions.
 
-use super::queue::{MS, SECOND};
+use super::machine::{MS, SECOND};
 use proptest::prelude::*;
 use shmlimit_kernel::queue::{self as kernel, Ring, Wait};
 use shmlimit_kernel::*;

@@ -1,7 +1,7 @@
 //! The kernel's queue and the oracle's, side by side through the same operations.
 
+use super::machine::{MS, SECOND, rule};
 use super::oracle::{GRACE, Oracle, Verdict, Waiter};
-use super::queue::{MS, SECOND, rule};
 use proptest::prelude::*;
 use shmlimit_kernel::pause::Pausing;
 use shmlimit_kernel::queue::{self as kernel, Newcomer, Outcome, Ring, Wait};

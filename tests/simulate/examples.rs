@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn examples() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/simulate")
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("examples/simulate")
 }
 
 fn read(name: &str) -> String {

@@ -1,7 +1,7 @@
 //! Untrusted text neither acts on the terminal nor changes the direction of the text around it.
 
 use crate::cli::{Answer, Home, binary};
-use crate::raw;
+use crate::util::raw;
 use serde_json::Value;
 use shmlimit_segment::layout;
 use std::process::Command;

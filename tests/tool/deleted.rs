@@ -1,8 +1,8 @@
 //! A limiter's file that is deleted by hand while a command runs: the next command waits for it.
 
 use crate::cli::Home;
-use crate::commands::{READY, READY_THEN_ALIVE, SAYS_HELLO, run};
-use crate::queue::{start_waiting, waiting};
+use crate::cli::commands::{READY, READY_THEN_ALIVE, SAYS_HELLO, run};
+use crate::cli::queue::{start_waiting, waiting};
 use std::io::Read;
 
 const ONE: [&str; 3] = ["one", "--concurrency", "1"];

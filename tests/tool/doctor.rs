@@ -1,9 +1,9 @@
 //! `shmlimit doctor`: what is wrong with the directory, the machine and those who use limiters, and its repair.
 
-use crate::cli::{Answer, Home, binary};
-use crate::commands::{READY, run};
-use crate::queue;
-use crate::queue::{Holder, start_waiting, waiting};
+use crate::cli::commands::{READY, run};
+use crate::cli::queue;
+use crate::cli::queue::{Holder, start_waiting, waiting};
+use crate::cli::{Answer, Home, ROOT, binary};
 use crate::texts::regex_of;
 use serde_json::Value;
 use std::fs;
@@ -182,8 +182,8 @@ fn mistyped_variables_are_found_with_the_near_one_and_bad_values_are_bad() {
 #[test]
 fn every_variable_that_the_source_reads_is_known() {
     let home = Home::new();
-    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut folders = vec![source];
+    let sources = ["src", "cli/src", "crates"];
+    let mut folders: Vec<_> = sources.iter().map(|folder| std::path::Path::new(ROOT).join(folder)).collect();
     let mut read = std::collections::BTreeSet::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {

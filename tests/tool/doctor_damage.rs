@@ -1,8 +1,8 @@
 //! `shmlimit doctor` and damaged, foreign or unfinished segments: it never hangs, and harms nothing.
 
 use crate::cli::Home;
-use crate::queue;
-use crate::raw;
+use crate::cli::queue;
+use crate::util::raw;
 use serde_json::Value;
 use shmlimit_segment::layout;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! `shmlimit doctor`: modes, groups and stopped processes, which are Unix's.
 
 use crate::cli::Home;
+use crate::cli::queue::{Holder, start_waiting, wait_until, waiting};
 use crate::doctor::{complains, complaints, doctor, is_fixed};
-use crate::queue::{Holder, start_waiting, wait_until, waiting};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;

@@ -153,7 +153,7 @@ fn r111_flags_go_on_top_of_a_file() {
 
 #[test]
 fn every_sample_file_makes_a_limiter() {
-    let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let samples = std::path::Path::new(cli::ROOT).join("examples");
     let mut count = 0;
     for entry in std::fs::read_dir(samples).unwrap() {
         let path = entry.unwrap().path();

@@ -1,25 +1,12 @@
-//! The command-line tool as its users have it: the real binary, verb by verb. One program for all of them, because eighty
-//! small ones take minutes to build.
+//! The command-line tool as its users have it: the real binary, verb by verb, the commands of the documentation, and file
+//! systems.
+
 #![cfg(any(target_os = "linux", windows))]
 
-#[path = "../cli/mod.rs"]
+#[path = "../util/cli/mod.rs"]
 mod cli;
-#[path = "../cli/commands.rs"]
-mod commands;
-#[path = "../cli/queue.rs"]
-mod queue;
-#[allow(dead_code)] // others use the rest
-#[path = "../common/raw.rs"]
-mod raw;
-#[path = "../cli/web.rs"]
-mod web;
-#[cfg(unix)] // tmux
-#[path = "../cli/window.rs"]
-mod window;
-
-use cli::Home;
-#[cfg(unix)]
-use cli::binary;
+#[path = "../util/mod.rs"]
+mod util;
 
 mod bad_input;
 #[cfg(unix)] // looks for processes in /proc, and kills by signals
@@ -32,21 +19,32 @@ mod deleted;
 #[cfg(unix)] // looks for processes in /proc, kills by signals, needs tmux
 mod demo;
 mod demo_anywhere;
+#[cfg(target_os = "linux")]
+mod docs;
 mod doctor;
 #[cfg(unix)] // modes and owners
 mod doctor_damage;
 #[cfg(unix)] // modes, groups, stopped processes
 mod doctor_modes;
+#[cfg(target_os = "linux")] // mounts
+mod file_systems;
 mod health;
 mod init;
 mod json;
 mod log;
+mod log_files;
 #[cfg(unix)] // manual pages are for Unix
 mod man;
+#[cfg(target_os = "linux")]
+mod markdown;
 mod messages;
 mod metrics;
 mod metrics_http;
+#[cfg(target_os = "linux")]
+mod operator;
 mod pause;
+#[cfg(target_os = "linux")]
+mod readme_commands;
 #[cfg(unix)] // what is suggested is pasted into sh
 mod remedies;
 mod rm;
@@ -62,6 +60,8 @@ mod run_retries_unix;
 mod run_streams;
 #[cfg(windows)] // its console, its exit codes, its jobs
 mod run_windows;
+#[cfg(target_os = "linux")]
+mod shell;
 mod shows;
 mod slots_full;
 mod status;
@@ -77,3 +77,10 @@ mod verbs;
 mod waiting;
 #[cfg(unix)] // ptys and signals
 mod waiting_signals;
+
+/// A process that a test starts as a client of the server; checks nothing by itself.
+#[test]
+#[cfg(target_os = "linux")]
+fn client_process() {
+    util::server::client::live();
+}

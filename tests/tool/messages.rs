@@ -14,7 +14,7 @@ fn each_message_is_one_write() {
     let home = Home::new();
     for arguments in [&["set", "no-such", "rate", "5/s"][..], &["init", "x", "--rate", "35"], &["acquire"]] {
         let (from, to) = nix::unistd::pipe2(OFlag::O_DIRECT | OFlag::O_CLOEXEC).unwrap();
-        let mut tool = Command::new(crate::binary())
+        let mut tool = Command::new(crate::cli::binary())
             .args(arguments)
             .env("SHMLIMIT_DIR", home.path())
             .stdout(Stdio::null())
@@ -68,7 +68,7 @@ fn no_time_is_given_where_nobody_knows_it() {
     home.tool(&["pause", "plain", "--for", "1h"]).succeeds();
     assert!(refused(&home, "plain")["ready_after_ns"].as_u64().unwrap() > 3_000_000_000_000);
     home.tool(&["init", "one", "--concurrency", "1"]).succeeds();
-    let limiter = crate::queue::open(&home, "one");
+    let limiter = crate::cli::queue::open(&home, "one");
     let _permit = limiter.try_acquire(&shmlimit::Request::new()).unwrap();
     let line = refused(&home, "one");
     assert_eq!((&line["reason"], &line["ready_after_ns"]), (&json!("concurrency"), &Value::Null));

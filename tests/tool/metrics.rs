@@ -1,7 +1,7 @@
 //! `metrics` to standard output and into files (R116).
 
+use crate::cli::commands::{READY, run};
 use crate::cli::{Home, binary};
-use crate::commands::{READY, run};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -227,7 +227,7 @@ fn with_everything() -> Home {
 #[test]
 fn the_documentation_names_what_there_is_and_nothing_else() {
     let there = names(with_everything().tool(&["metrics"]).succeeds());
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/metrics.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md")).unwrap();
     let rows = page.lines().filter(|line| line.starts_with("| `shmlimit_"));
     let told: BTreeSet<String> = rows.map(|row| row.split('`').nth(1).unwrap().to_owned()).collect();
     assert_eq!(told, there);
@@ -236,7 +236,7 @@ fn the_documentation_names_what_there_is_and_nothing_else() {
 #[test]
 fn every_expression_of_the_dashboard_names_metrics_that_exist() {
     let there = names(with_everything().tool(&["metrics"]).succeeds());
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/grafana-dashboard.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/grafana-dashboard.json");
     let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let mut expressions = Vec::new();
     for panel in dashboard["panels"].as_array().unwrap() {

@@ -1,8 +1,8 @@
 //! `pause` and `resume` with real processes (R148).
 
 use crate::cli::Home;
-use crate::commands::{NOTHING, SAYS_HELLO, run};
-use crate::queue::{open, start_waiting, wait_until, waiting};
+use crate::cli::commands::{NOTHING, SAYS_HELLO, run};
+use crate::cli::queue::{open, start_waiting, wait_until, waiting};
 use serde_json::Value;
 use shmlimit::Request;
 use std::process::Child;

@@ -1,7 +1,7 @@
 //! What messages suggest, pasted into a shell: every command works.
 
 use crate::cli::{Home, binary};
-use crate::raw;
+use crate::util::raw;
 use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
 use shmlimit_segment::layout;
 use std::path::Path;

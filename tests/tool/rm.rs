@@ -1,9 +1,9 @@
 //! `shmlimit rm`: a limiter goes, unless somebody uses it.
 
 use crate::cli::Home;
-use crate::commands::{READY, SHELL, run};
-use crate::queue::{Holder, open, start_waiting};
-use crate::raw;
+use crate::cli::commands::{READY, SHELL, run};
+use crate::cli::queue::{Holder, open, start_waiting};
+use crate::util::raw;
 use serde_json::Value;
 use shmlimit::{AcquireError, Error, Request};
 use shmlimit_segment::layout;

@@ -1,7 +1,7 @@
 //! `shmlimit run`, as far as it is the same on every platform.
 
+use crate::cli::commands::{NOTHING, READY, READY_THEN_ALIVE, SAYS_HELLO, run, script, steps};
 use crate::cli::{Answer, Home, binary};
-use crate::commands::{NOTHING, READY, READY_THEN_ALIVE, SAYS_HELLO, run, script, steps};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::sync::mpsc::channel;

@@ -1,8 +1,8 @@
 //! `shmlimit run`: how a command ends, or what it says, is heard by all who share the limiter.
 
+use crate::cli::web::Web;
 use crate::cli::{Answer, Home, binary};
-use crate::raw;
-use crate::web::Web;
+use crate::util::raw;
 use serde_json::{Value, json};
 use shmlimit_kernel::sheet::{HEALTH_AT, Health};
 use shmlimit_segment::layout;

@@ -1,8 +1,8 @@
 //! `shmlimit run --retries`: the command runs again after the backoff that the limiter says, each time with a grant of
 //! its own.
 
+use crate::cli::commands::{NOTHING, script, steps, variable};
 use crate::cli::{Answer, Home, binary};
-use crate::commands::{NOTHING, script, steps, variable};
 use serde_json::json;
 use std::time::{Duration, Instant};
 

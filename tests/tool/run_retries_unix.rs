@@ -1,8 +1,8 @@
 //! `shmlimit run --retries`: signals between attempts, descriptors and inputs that are shared.
 
+use crate::cli::web::Web;
 use crate::cli::{Home, binary};
 use crate::run_retries::{granted, hasty, run};
-use crate::web::Web;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;

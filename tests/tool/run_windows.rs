@@ -1,8 +1,8 @@
 //! `shmlimit run` on Windows: what the console says, exit codes of 32 bits, and how a command is found.
 
+use crate::cli::commands::{run, script};
+use crate::cli::queue::{open, wait_until, waiting};
 use crate::cli::{Home, binary};
-use crate::commands::{run, script};
-use crate::queue::{open, wait_until, waiting};
 use crate::run_retries::wants_ten_minutes;
 use serde_json::json;
 use shmlimit::Request;

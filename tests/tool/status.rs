@@ -1,11 +1,11 @@
 //! `status` for people: limiters as real commands leave them, and `--watch`.
 
-use crate::cli::{Home, binary};
-use crate::commands;
-use crate::queue::{Holder, start_waiting};
-use crate::texts::regex_of;
+use crate::cli::commands;
+use crate::cli::queue::{Holder, start_waiting};
 #[cfg(unix)]
-use crate::window::Window;
+use crate::cli::window::Window;
+use crate::cli::{Home, binary};
+use crate::texts::regex_of;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 

@@ -1,8 +1,8 @@
 //! Whose turn it is when several programs wait: groups of processes, and the order of arrival.
 
 use crate::cli::Home;
-use crate::commands::{READY, script};
-use crate::queue::{Holder, open, start_waiting, wait_until, waiting};
+use crate::cli::commands::{READY, script};
+use crate::cli::queue::{Holder, open, start_waiting, wait_until, waiting};
 use shmlimit::Request;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Child;

@@ -1,7 +1,7 @@
 //! A limiter whose file was deleted by hand while programs used it, and a newcomer that makes it again.
 
+use crate::cli::queue;
 use crate::cli::{Answer, Home};
-use crate::queue;
 
 /// What a newcomer says that makes the limiter again while another program has the deleted one open and makes no call.
 fn newcomer(home: &Home, name: &str, arguments: &[&str]) -> Answer {

@@ -1,7 +1,7 @@
 //! `acquire`, `status` and what is common to all verbs.
 
+use crate::cli::commands::{READY, SHELL, run};
 use crate::cli::{Home, binary};
-use crate::commands::{READY, SHELL, run};
 use std::process::{Command, Stdio};
 
 #[test]

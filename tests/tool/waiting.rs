@@ -2,8 +2,8 @@
 
 use crate::cli;
 use crate::cli::Home;
-use crate::commands::{NOTHING, SAYS_HELLO, run};
-use crate::queue::{Holder, fill, open, start_waiting, waiting};
+use crate::cli::commands::{NOTHING, SAYS_HELLO, run};
+use crate::cli::queue::{Holder, fill, open, start_waiting, waiting};
 use shmlimit::{Priority, Request};
 use std::process::Child;
 

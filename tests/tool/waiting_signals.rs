@@ -1,7 +1,7 @@
 //! Signals, and keys at a terminal, while a call waits.
 
+use crate::cli::queue::{Holder, start_waiting, wait_until, waiting};
 use crate::cli::{Home, binary};
-use crate::queue::{Holder, start_waiting, wait_until, waiting};
 use nix::pty::openpty;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

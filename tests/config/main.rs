@@ -1,0 +1,10 @@
+//! Limiter files, single settings, environment variables, presets and response headers.
+
+mod environment;
+mod headers;
+mod hostile_headers;
+mod hostile_limiter_files;
+mod limiter_files;
+mod presets;
+mod settings;
+mod written_files;

@@ -1,0 +1,307 @@
+//! Decisions make no system call (docs/design.md, cost): counted by ptrace, from outside.
+//!
+//! A helper (this very program, started again) gets ready, tells its thread, and is traced while it decides. The
+//! helper marks the beginning and end of each stretch by a system call that nothing else makes.
+
+use crate::util::again::again;
+use nix::libc;
+use nix::sys::ptrace;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{Pid, getppid, gettid};
+use shmlimit::{
+    AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft,
+};
+use shmlimit_segment::Bounds;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+const DECISIONS: usize = 10_000;
+/// Fewer where each of them stops the helper several times.
+const NOISY_DECISIONS: usize = 200;
+const HOUR: Duration = Duration::from_secs(3600);
+const PLACE: &str = "SHMLIMIT_TEST_PLACE";
+const WORK: &str = "SHMLIMIT_TEST_WORK";
+const BOUND_MS: &str = "SHMLIMIT_TEST_PLACE_CHECK_MS";
+const SAYS: &str = "traced helper: ";
+
+/// What the helper does between two marks.
+const GRANTED: &str = "granted and released";
+const RATE: &str = "denied for the rate";
+const CONCURRENCY: &str = "denied for want of a permit";
+const WAITED_FOR: &str = "released while another waits";
+
+fn mark() {
+    // Nothing in std or this library asks for the parent.
+    getppid();
+}
+
+fn limiter(directory: &Path, work: &str, place: Duration) -> Limiter {
+    let plenty =
+        RuleDraft { burst: Some(1 << 32), ..RuleDraft::new(Algorithm::Gcra, 35, Nanos::from_secs(1)) };
+    let scarce = RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(3600));
+    let (rule, concurrency) = match work {
+        GRANTED => (plenty, None),
+        RATE => (scarce, None),
+        _ => (plenty, Some(1)),
+    };
+    let policy = Policy::new(&PolicyDraft { concurrency, rules: &[rule], ..PolicyDraft::default() }).unwrap();
+    let bounds = Bounds { place, reap: HOUR, ..Bounds::default() };
+    Limiter::builder("traced").directory(directory).policy(policy).bounds(bounds).open().unwrap()
+}
+
+fn decide(limiter: &Limiter, request: &Request<'_>, work: &str) {
+    let refused_for = |decided: Result<Grant<'_>, AcquireError>| match decided {
+        Err(AcquireError::Refused(refusal)) => refusal.reason(),
+        other => panic!("{other:?}"),
+    };
+    match work {
+        GRANTED => limiter.try_acquire(request).unwrap().release().unwrap(),
+        RATE => assert_eq!(refused_for(limiter.try_acquire(request)), Reason::Rate),
+        _ => assert_eq!(refused_for(limiter.try_acquire(request)), Reason::Concurrency),
+    }
+}
+
+/// Not a claim of its own: the helper's side of the tests below.
+#[test]
+fn traced_helper() {
+    let (Some(directory), Ok(work)) = (std::env::var_os(PLACE), std::env::var(WORK)) else { return };
+    let place = Duration::from_millis(std::env::var(BOUND_MS).unwrap().parse().unwrap());
+    let limiter = limiter(Path::new(&directory), &work, place);
+    if work == WAITED_FOR {
+        return give_back_what_is_waited_for(&limiter);
+    }
+    let request = Request::new();
+    let held = (work != GRANTED).then(|| limiter.try_acquire(&request).unwrap());
+    // The first decisions look after the dead and the file's place; the bounds keep the others from it.
+    for _ in 0..10 {
+        decide(&limiter, &request, &work);
+    }
+    println!("\n{SAYS}{}", gettid());
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    mark();
+    for _ in 0..100 {
+        clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap();
+    }
+    mark();
+    let started = Instant::now();
+    for _ in 0..if place.is_zero() { NOISY_DECISIONS } else { DECISIONS } {
+        decide(&limiter, &request, &work);
+    }
+    let took = started.elapsed();
+    mark();
+    drop(held);
+    println!("\n{SAYS}{}", took.as_secs());
+}
+
+/// The helper's side where another thread waits for the only permit.
+fn give_back_what_is_waited_for(limiter: &Limiter) {
+    let held = limiter.try_acquire(&Request::new()).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| limiter.acquire(&Request::new()).unwrap().release().unwrap());
+        println!("\n{SAYS}{}", gettid());
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        let asleep = |looks_in: Duration| looks_in > Duration::from_millis(5);
+        while !limiter.snapshot().unwrap().queue.iter().any(|waiter| asleep(waiter.looks_in)) {
+            std::thread::yield_now();
+        }
+        mark();
+        held.release().unwrap();
+        mark();
+    });
+}
+
+/// What was seen of a helper.
+struct Seen {
+    /// Numbers of the system calls of all decisions.
+    by_decisions: Vec<i64>,
+    /// Whole seconds that the decisions took.
+    seconds: u64,
+}
+
+struct Helper {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Helper {
+    fn start(directory: &Path, work: &str, place: Duration) -> Helper {
+        let mut command = again(&[], concat!(module_path!(), "::traced_helper"));
+        command.env(PLACE, directory).env(WORK, work).env(BOUND_MS, place.as_millis().to_string());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Helper { child, output }
+    }
+
+    fn answer(&mut self) -> u64 {
+        let mut line = String::new();
+        while self.output.read_line(&mut line).unwrap() > 0 {
+            if let Some(answer) = line.strip_prefix(SAYS) {
+                return answer.trim().parse().unwrap();
+            }
+            line.clear();
+        }
+        panic!("the helper ended without an answer");
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a stopped thread says of the system call that it is entering or leaving: its number and arguments.
+fn call(thread: Pid) -> String {
+    std::fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap()
+}
+
+/// The number of that.
+fn call_number(thread: Pid) -> i64 {
+    let text = call(thread);
+    text.split(' ').next().unwrap().trim().parse().unwrap_or_else(|_| panic!("in no system call: {text}"))
+}
+
+/// The same for a futex: what is asked of it; for others nothing.
+fn futex_operation(thread: Pid) -> Option<i64> {
+    let text = call(thread);
+    let mut words = text.split(' ');
+    words.next().filter(|number| number.parse() == Ok(libc::SYS_futex))?;
+    i64::from_str_radix(words.nth(1)?.trim_start_matches("0x"), 16).ok()
+}
+
+/// The system calls of a thread, from its first mark to its last, in stretches between marks. Every system call
+/// stops it twice, on entering and on leaving.
+fn trace(thread: Pid, marks: usize) -> Vec<Vec<i64>> {
+    let mut stretches: Vec<Vec<i64>> = Vec::new();
+    let mut entering = true;
+    while stretches.len() < marks {
+        ptrace::syscall(thread, None).unwrap();
+        match waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap() {
+            WaitStatus::PtraceSyscall(_) => {}
+            WaitStatus::Stopped(..) => continue,
+            ended => panic!("the helper ended early: {ended:?}"),
+        }
+        let number = call_number(thread);
+        if stretches.is_empty() && number != libc::SYS_getppid {
+            continue;
+        }
+        match (entering, number == libc::SYS_getppid) {
+            (true, true) => stretches.push(Vec::new()),
+            (true, false) => stretches.last_mut().unwrap().push(number),
+            (false, _) => {}
+        }
+        entering = !entering;
+    }
+    stretches
+}
+
+/// Nothing where tracing is not permitted, or where the clock itself is a system call.
+fn watch(work: &str, place: Duration) -> Option<Seen> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut helper = Helper::start(directory.path(), work, place);
+    let thread = Pid::from_raw(i32::try_from(helper.answer()).unwrap());
+    if let Err(error) = ptrace::attach(thread) {
+        eprintln!("not tested: tracing is not permitted here ({error})");
+        return None;
+    }
+    assert!(matches!(waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap(), WaitStatus::Stopped(..)));
+    ptrace::setoptions(thread, ptrace::Options::PTRACE_O_TRACESYSGOOD).unwrap();
+    helper.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    let mut stretches = trace(thread, 3);
+    ptrace::detach(thread, None).unwrap();
+    let seconds = helper.answer();
+    stretches.pop();
+    let (by_decisions, by_the_clock) = (stretches.pop().unwrap(), stretches.pop().unwrap());
+    if !by_the_clock.is_empty() {
+        eprintln!("not tested: reading the clock is a system call on this machine");
+        return None;
+    }
+    Some(Seen { by_decisions, seconds })
+}
+
+fn assert_silent(work: &str) {
+    if let Some(seen) = watch(work, HOUR) {
+        assert_eq!(seen.by_decisions, [], "system calls while {work}");
+    }
+}
+
+#[test]
+fn ten_thousand_grants_and_releases_make_no_system_call() {
+    assert_silent(GRANTED);
+}
+
+#[test]
+fn ten_thousand_denials_for_the_rate_make_no_system_call() {
+    assert_silent(RATE);
+}
+
+#[test]
+fn ten_thousand_denials_for_want_of_a_permit_make_no_system_call() {
+    assert_silent(CONCURRENCY);
+}
+
+/// The system calls of one release while another thread waits for what is given back: futex operations, and `None` for
+/// anything else.
+fn calls_of_a_release() -> Option<Vec<Option<i64>>> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut helper = Helper::start(directory.path(), WAITED_FOR, HOUR);
+    let thread = Pid::from_raw(i32::try_from(helper.answer()).unwrap());
+    if let Err(error) = ptrace::attach(thread) {
+        eprintln!("not tested: tracing is not permitted here ({error})");
+        return None;
+    }
+    assert!(matches!(waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap(), WaitStatus::Stopped(..)));
+    ptrace::setoptions(thread, ptrace::Options::PTRACE_O_TRACESYSGOOD).unwrap();
+    helper.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    let (mut marks, mut entering, mut calls) = (0, true, Vec::new());
+    while marks < 2 {
+        ptrace::syscall(thread, None).unwrap();
+        match waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap() {
+            WaitStatus::PtraceSyscall(_) => {}
+            WaitStatus::Stopped(..) => continue,
+            ended => panic!("the helper ended early: {ended:?}"),
+        }
+        match (entering, call_number(thread) == libc::SYS_getppid) {
+            (true, true) => marks += 1,
+            (true, false) if marks == 1 => calls.push(futex_operation(thread)),
+            _ => {}
+        }
+        entering = !entering;
+    }
+    ptrace::detach(thread, None).unwrap();
+    Some(calls)
+}
+
+#[test]
+fn r131_a_release_that_another_waits_for_makes_one_futex_wake_and_nothing_else() {
+    let mut woke = false;
+    for _ in 0..5 {
+        let Some(calls) = calls_of_a_release() else { return };
+        // One who is about to look by itself need not be woken; hence several tries.
+        assert!(calls.is_empty() || calls == [Some(i64::from(libc::FUTEX_WAKE))], "{calls:?}");
+        woke |= !calls.is_empty();
+    }
+    assert!(woke, "nobody was woken");
+}
+
+/// One check: the directory opened, the file looked at, the directory closed, with room for another way to do it.
+const CALLS_A_CHECK: u64 = 6;
+
+#[test]
+fn with_the_usual_bounds_only_the_file_is_checked_at_most_once_a_second() {
+    if let Some(seen) = watch(GRANTED, Bounds::default().place) {
+        let most = (seen.seconds + 1) * CALLS_A_CHECK;
+        assert!(seen.by_decisions.len() as u64 <= most, "{:?}", seen.by_decisions);
+    }
+}
+
+#[test]
+fn the_count_sees_system_calls_where_there_are_some() {
+    if let Some(seen) = watch(GRANTED, Duration::ZERO) {
+        assert!(seen.by_decisions.len() >= NOISY_DECISIONS, "only {}", seen.by_decisions.len());
+    }
+}

@@ -1,0 +1,201 @@
+//! Judges a run in one place from the logs of its workers alone.
+
+use super::place::{Deeds, Event, Place};
+use super::worker::{BUCKET, CONCURRENCY, GCRA, QUOTA};
+use crate::util::crash::storm::{self, Call, Entry, Rule};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// How long processes may go on using a file that was deleted or replaced (they check once a second, at their next call),
+/// with a margin.
+const HANDOVER: u64 = 3_000_000_000;
+/// The longest time a call may take: its timeout (100 ms), the bound of the lock (1 s), and a margin for a busy machine.
+const LONGEST_CALL: u64 = 6_000_000_000;
+
+/// A span of time, and how many generations of the limiter calls in it may have used.
+#[derive(Debug, PartialEq, Eq)]
+struct Span {
+    from: u64,
+    to: u64,
+    generations: u64,
+}
+
+/// Cuts time at the given changes: quiet spans of one generation, and the handovers between them.
+fn spans(changes: &[&[(u64, u64)]]) -> Vec<Span> {
+    let mut all: Vec<(u64, u64)> = changes.concat();
+    all.sort_unstable();
+    let mut spans = vec![Span { from: 0, to: u64::MAX, generations: 1 }];
+    for (from, to) in all {
+        let last = spans.len() - 1;
+        let to = to + HANDOVER;
+        if last > 0 && from < spans[last].from {
+            // During the previous handover: one more generation, and the quiet span begins later.
+            spans[last - 1].generations += 1;
+            spans[last - 1].to = spans[last - 1].to.max(to);
+            spans[last].from = spans[last - 1].to;
+        } else {
+            spans[last].to = from;
+            spans.push(Span { from, to, generations: 2 });
+            spans.push(Span { from: to, to: u64::MAX, generations: 1 });
+        }
+    }
+    spans
+}
+
+fn within(calls: &[Call], span: &Span) -> Vec<Call> {
+    calls.iter().filter(|call| call.before >= span.from && call.after <= span.to).copied().collect()
+}
+
+/// The violations found, and a line of figures.
+pub fn verdicts(place: &Place) -> Vec<String> {
+    let logs = place.logs.path();
+    let calls = storm::calls(&storm::logs(logs));
+    let mut wrong = place.bad_ends.clone();
+    report(place, &calls);
+    wrong.extend(files(place, &calls));
+    let deeds = &place.deeds;
+    for span in spans(&[&deeds.replacements, &deeds.boots]) {
+        let inside = within(&calls, &span);
+        for (name, rule) in [("bucket", BUCKET), ("gcra", GCRA)] {
+            let n = span.generations;
+            let allowed = Rule { limit: rule.limit * n, burst: rule.burst * n, ..rule };
+            let (excess, window) = allowed.worst_window(&inside);
+            if excess {
+                wrong.push(format!(
+                    "{}: {name}, {n} generations: {window}; {}",
+                    place.name,
+                    near(deeds, &inside)
+                ));
+            }
+        }
+    }
+    // Permits of a file that was replaced do not count any more. Those of a file that was deleted do.
+    for span in spans(&[&deeds.replacements, &deeds.boots]) {
+        let inside = within(&calls, &span);
+        let most = storm::most_at_once(&inside) as u64;
+        if most > CONCURRENCY * span.generations {
+            let says = near(deeds, &inside);
+            wrong.push(format!(
+                "{}: {most} permits at once, {} generations; {says}",
+                place.name, span.generations
+            ));
+        }
+    }
+    wrong.extend(quota(place));
+    wrong.extend(slow_calls(place));
+    wrong
+}
+
+/// The actions of the controller during slow calls.
+fn near(deeds: &Deeds, calls: &[Call]) -> String {
+    let from = calls.iter().map(|call| call.before).min().unwrap_or(0);
+    let to = calls.iter().map(|call| call.after).max().unwrap_or(0);
+    let count = |all: &[(u64, u64)]| all.iter().filter(|(at, _)| (from..=to).contains(at)).count();
+    let (deleted, replaced, booted) =
+        (count(&deeds.deletions), count(&deeds.replacements), count(&deeds.boots));
+    format!("{deleted} deletions, {replaced} replacements, {booted} boots in {} ms", (to - from) / 1_000_000)
+}
+
+fn lines(directory: &Path, name: &str) -> String {
+    std::fs::read_to_string(directory.join(name)).unwrap_or_default()
+}
+
+fn report(place: &Place, calls: &[Call]) {
+    let logs = place.logs.path();
+    let mut errors = BTreeMap::<String, u64>::new();
+    for code in lines(logs, "errors").lines() {
+        *errors.entry(code.to_owned()).or_default() += 1;
+    }
+    let marks = |name: &str| lines(logs, name).len();
+    let count = |event| place.deeds.counts.get(&event).copied().unwrap_or(0);
+    println!(
+        "chaos: {}: {} grants, {} of the quota; {} kills, {} stops, {} deletions, {} replacements, {} settings, {} boots, \
+         {} wrong clocks, {} privileges dropped, {} forks, {} places refused; errors {errors:?}",
+        place.name,
+        calls.len(),
+        quota_grants(logs),
+        count(Event::Kill),
+        count(Event::Stop),
+        place.deeds.deletions.len(),
+        count(Event::Replace),
+        count(Event::Set),
+        place.deeds.boots.len(),
+        place.deeds.forged_clocks,
+        marks("dropped"),
+        marks("forks"),
+        marks("refused"),
+    );
+}
+
+/// Either every worker can use a place or every worker is refused. A place that is used must have seen grants.
+fn files(place: &Place, calls: &[Call]) -> Vec<String> {
+    let refused = lines(place.logs.path(), "refused").len();
+    match (refused, calls.len()) {
+        (0, 0) => vec![format!("{}: nothing was granted", place.name)],
+        (0, _) => Vec::new(),
+        (_, 0) if place.name == "overlay" => Vec::new(),
+        (_, 0) => vec![format!("{}: a good place was refused {refused} times", place.name)],
+        _ => vec![format!("{}: refused {refused} times and used, too", place.name)],
+    }
+}
+
+fn quota_grants(logs: &Path) -> u64 {
+    named(logs, "quota-").iter().map(|(_, entries)| entries.len() as u64).sum()
+}
+
+/// The entries of all logs of a kind, with their processes.
+fn named(logs: &Path, prefix: &str) -> Vec<(i32, Vec<Entry>)> {
+    let files = std::fs::read_dir(logs).unwrap().map(|entry| entry.unwrap().path());
+    let wanted = files.filter_map(|path| {
+        let name = path.file_name()?.to_str()?.strip_prefix(prefix)?.to_owned();
+        let pid = name.split('-').next()?.parse().ok()?;
+        Some((pid, storm::entries(&std::fs::read(&path).ok()?)))
+    });
+    wanted.collect()
+}
+
+/// A day's quota is granted once, whatever the wall clock shows. It starts again only if the file is deleted while no
+/// process has it open.
+fn quota(place: &Place) -> Vec<String> {
+    let deeds = &place.deeds;
+    let lost =
+        |(_, gone): &&(u64, u64)| deeds.boots.iter().any(|(boot, _)| gone <= boot && boot - gone < HANDOVER);
+    let forgotten = deeds.deletions.iter().filter(lost).count() as u64;
+    let days = place.days();
+    let (granted, most) = (quota_grants(place.logs.path()), QUOTA * (days + forgotten));
+    let wrong = granted > most;
+    let says = || {
+        format!("{}: {granted} of a quota of {QUOTA} a day, {days} days, {forgotten} forgotten", place.name)
+    };
+    wrong.then(says).into_iter().collect()
+}
+
+fn slow_calls(place: &Place) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (pid, entries) in named(place.logs.path(), "slow-") {
+        for entry in entries {
+            let Entry::Granted { before, after } = entry else { continue };
+            let stopped = |(who, from, to): &(i32, u64, u64)| *who == pid && *from < after && before < *to;
+            if after - before > LONGEST_CALL && !place.deeds.stops.iter().any(stopped) {
+                wrong.push(format!("{}: a call took {} ms", place.name, (after - before) / 1_000_000));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn time_is_cut_at_changes_and_overlapping_handovers_are_one() {
+    let second = 1_000_000_000;
+    let quiet = |from, to| Span { from, to, generations: 1 };
+    assert_eq!(spans(&[&[]]), [quiet(0, u64::MAX)]);
+    let changes = [(10 * second, 11 * second), (12 * second, 13 * second), (30 * second, 30 * second)];
+    let expected = [
+        quiet(0, 10 * second),
+        Span { from: 10 * second, to: 16 * second, generations: 3 },
+        quiet(16 * second, 30 * second),
+        Span { from: 30 * second, to: 33 * second, generations: 2 },
+        quiet(33 * second, u64::MAX),
+    ];
+    assert_eq!(spans(&[&changes]), expected);
+}

@@ -1,0 +1,305 @@
+//! What a limiter knows of its server, and its logs, outlive the file and the boot; what is damaged is noticed by the
+//! next who attaches. (Buckets alone: `places.rs`.)
+
+use crate::util;
+use crate::util::{builder, drain, raw, segment_path, take};
+use shmlimit::{
+    AcquireError, Algorithm, Force, Limiter, Nanos, Outcome, PauseRequest, Policy, PolicyDraft, Reason,
+    Request, RuleDraft, State,
+};
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
+use shmlimit_segment::layout;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+const RETRY_IN_AN_HOUR: [(&str, &str); 1] = [("Retry-After", "3600")];
+const HOUR: u64 = 3_600_000_000_000;
+const DAY: u64 = 24 * HOUR;
+
+/// The first rule is the one a breaker drives; the second counts the calls of a test.
+fn policy(algorithm: Algorithm, period: u64) -> Policy {
+    let fast = RuleDraft::new(Algorithm::TokenBucket, 100_000, Nanos::from_secs(1));
+    let rules = [fast, RuleDraft::new(algorithm, 10, Nanos(period))];
+    let mut breaker = Breaker::of(BreakerKind::Fsm);
+    (breaker.n_throttle, breaker.sleep_min, breaker.sleep_max) = (1, Nanos(HOUR), Nanos(HOUR));
+    Policy::new(&PolicyDraft { rules: &rules, breaker, ..PolicyDraft::default() }).unwrap()
+}
+
+fn with_log(directory: &Path) -> Limiter {
+    builder(directory).policy(policy(Algorithm::SlidingLog, DAY)).create().unwrap()
+}
+
+fn refusal(limiter: &Limiter) -> Reason {
+    match limiter.try_acquire(&Request::new()) {
+        Err(AcquireError::Refused(refusal)) => refusal.reason(),
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+/// Deletes the file under `limiter`, and checks that it goes on in another.
+fn delete(limiter: &Limiter, directory: &Path) {
+    let path = segment_path(directory);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(limiter.snapshot().unwrap().resets, 0);
+    assert!(path.exists(), "it goes on in another file");
+}
+
+#[test]
+fn a_deleted_limiter_goes_on_with_its_log() {
+    let directory = util::directory();
+    let limiter = with_log(directory.path());
+    (0..4).for_each(|_| assert!(take(&limiter)));
+    delete(&limiter, directory.path());
+    assert_eq!(drain(&limiter), 6, "what was charged stays charged");
+    assert_eq!(drain(&builder(directory.path()).open_existing().unwrap()), 0);
+}
+
+#[test]
+fn r142_a_deleted_limiter_goes_on_with_its_gate() {
+    let directory = util::directory();
+    let limiter = with_log(directory.path());
+    limiter.record(&Outcome::http(503, &RETRY_IN_AN_HOUR)).unwrap();
+    delete(&limiter, directory.path());
+    assert_eq!(refusal(&limiter), Reason::RetryAfter);
+    let gate = limiter.snapshot().unwrap().condition.gate.unwrap();
+    assert!(gate.opens_in.as_secs() > 3000 && gate.pid == std::process::id());
+}
+
+#[test]
+fn a_deleted_limiter_goes_on_with_its_breaker_and_what_that_put_in_force() {
+    let directory = util::directory();
+    let limiter = with_log(directory.path());
+    limiter.record(&Outcome::http(429, &[])).unwrap();
+    let before = limiter.snapshot().unwrap().condition;
+    assert_eq!(before.state, State::Throttle);
+    delete(&limiter, directory.path());
+    // A newcomer examines whether terms and state agree.
+    for handle in [&limiter, &builder(directory.path()).open_existing().unwrap()] {
+        let snapshot = handle.snapshot().unwrap();
+        let after = snapshot.condition;
+        assert_eq!((after.state, after.rate, snapshot.resets), (State::Throttle, before.rate, 0));
+        assert_eq!((after.samples, after.outcomes, after.transitions.len()), (1, before.outcomes, 1));
+    }
+    limiter.force(Force::Sleep).unwrap();
+    delete(&limiter, directory.path());
+    assert_eq!(refusal(&limiter), Reason::Sleep);
+}
+
+#[test]
+fn replacing_starts_afresh() {
+    let directory = util::directory();
+    let limiter = with_log(directory.path());
+    assert_eq!(drain(&limiter), 10);
+    limiter.record(&Outcome::http(429, &RETRY_IN_AN_HOUR)).unwrap();
+    let fresh = builder(directory.path()).policy(policy(Algorithm::SlidingLog, DAY)).replace().unwrap();
+    for handle in [&limiter, &fresh] {
+        let condition = handle.snapshot().unwrap().condition;
+        assert!(condition.gate.is_none() && condition.transitions.is_empty());
+        assert_eq!((condition.state, condition.samples), (State::Normal, 0));
+    }
+    assert_eq!(drain(&limiter), 10);
+}
+
+#[test]
+fn p3_whatever_is_damaged_of_what_is_in_force_is_noticed_by_the_next_who_attaches() {
+    // General (2), queueing, attention; the terms of both rules.
+    let words = (0..4).chain(8..24);
+    for word in words {
+        let directory = util::directory();
+        let limiter = with_log(directory.path());
+        assert!(take(&limiter));
+        // Asleep, so that attention is at once; whoever did not look would be granted.
+        limiter.force(Force::Sleep).unwrap();
+        drop(limiter);
+        let path = segment_path(directory.path());
+        let place = layout::HOT + word;
+        // Bits that mean something in each of these words.
+        raw::write_word(&path, place, raw::read_word(&path, place) ^ 0x0000_0003_0000_0003);
+        let limiter = builder(directory.path()).open_existing().unwrap();
+        let snapshot = limiter.snapshot().unwrap();
+        assert_eq!((snapshot.resets, snapshot.in_flight), (1, 0), "word {word} of what is in force");
+        assert_eq!(drain(&limiter), 0, "word {word}: it starts empty");
+        assert_eq!(builder(directory.path()).open_existing().unwrap().snapshot().unwrap().resets, 1);
+    }
+}
+
+/// Makes the segment one that another boot left, `off` ns ago by the wall clock.
+fn reboot(directory: &Path, off: u64) {
+    let path = segment_path(directory);
+    let change =
+        |word: usize, by: &dyn Fn(u64) -> u64| raw::write_word(&path, word, by(raw::read_word(&path, word)));
+    change(layout::BOOT, &|boot| boot ^ 1);
+    for wall in [layout::ANCHOR_WALL, layout::LATEST_WALL, layout::WALL_OFFSET] {
+        change(wall, &|wall| wall.wrapping_sub(off));
+    }
+    // This boot's clock is behind the other's: so far that nothing but the wall clock can say how long it was off.
+    change(layout::CLOCK_OFFSET, &|offset| offset.wrapping_sub(1000 * DAY));
+}
+
+#[test]
+fn r134_gate_and_sleep_go_on_after_a_reboot_for_what_is_left_of_them() {
+    for (off, left) in [(0, 3600), (HOUR / 2, 1800), (HOUR + 1, 0)] {
+        for gate in [true, false] {
+            let directory = util::directory();
+            let limiter = with_log(directory.path());
+            match gate {
+                true => drop(limiter.record(&Outcome::http(503, &RETRY_IN_AN_HOUR)).unwrap()),
+                false => drop(limiter.force(Force::Sleep).unwrap()),
+            }
+            drop(limiter);
+            reboot(directory.path(), off);
+            let limiter = builder(directory.path()).open_existing().unwrap();
+            let snapshot = limiter.snapshot().unwrap();
+            assert_eq!(snapshot.resets, 0, "off {off} ns: the state looked damaged");
+            let condition = snapshot.condition;
+            let wait = if gate { condition.gate.map(|gate| gate.opens_in) } else { condition.eta };
+            let wait = wait.map_or(0, |wait| wait.as_secs());
+            assert!(wait.abs_diff(left) <= 300, "off {off} ns, gate {gate}: {wait} s left instead of {left}");
+            if left == 0 && !gate {
+                assert_eq!(condition.state, State::HalfOpen);
+            }
+        }
+    }
+}
+
+/// Pauses for an hour, or until resumed.
+fn pause(limiter: &Limiter, timed: bool) {
+    let request = PauseRequest::new().reason("database migration");
+    let request = if timed { request.lasting(Duration::from_nanos(HOUR)) } else { request };
+    limiter.pause(&request).unwrap();
+}
+
+#[test]
+fn r148_a_pause_goes_on_after_a_reboot_for_what_is_left_of_it() {
+    for (timed, off, left) in [(true, 0, 3600), (true, HOUR / 2, 1800), (true, HOUR + 1, 0), (false, DAY, 0)]
+    {
+        let directory = util::directory();
+        let limiter = with_log(directory.path());
+        pause(&limiter, timed);
+        drop(limiter);
+        reboot(directory.path(), off);
+        let limiter = builder(directory.path()).open_existing().unwrap();
+        let snapshot = limiter.snapshot().unwrap();
+        assert_eq!(snapshot.resets, 0, "off {off} ns: the state looked damaged");
+        if timed && left == 0 {
+            assert!(snapshot.paused.is_none() && take(&limiter), "off {off} ns");
+            continue;
+        }
+        assert_eq!(refusal(&limiter), Reason::Paused, "off {off} ns");
+        let paused = snapshot.paused.unwrap();
+        assert_eq!(paused.reason.as_deref(), Some("database migration"));
+        assert_eq!(paused.ends_in.is_some(), timed);
+        let left_now = paused.ends_in.map_or(0, |left| left.as_secs());
+        assert!(left_now.abs_diff(left) <= 300, "off {off} ns: {left_now} s left instead of {left}");
+    }
+}
+
+#[test]
+fn r148_a_deleted_limiter_stays_paused_and_a_replaced_one_does_not() {
+    let directory = util::directory();
+    let limiter = with_log(directory.path());
+    pause(&limiter, false);
+    delete(&limiter, directory.path());
+    for handle in [&limiter, &builder(directory.path()).open_existing().unwrap()] {
+        assert_eq!(refusal(handle), Reason::Paused);
+        assert_eq!(handle.snapshot().unwrap().paused.unwrap().pid, std::process::id());
+    }
+    let fresh = builder(directory.path()).policy(policy(Algorithm::SlidingLog, DAY)).replace().unwrap();
+    for handle in [&limiter, &fresh] {
+        assert!(handle.snapshot().unwrap().paused.is_none() && take(handle));
+    }
+}
+
+#[test]
+fn r148_another_policy_leaves_a_pause_as_it_is() {
+    let directory = util::directory();
+    let limiter = with_log(directory.path());
+    pause(&limiter, true);
+    let before = limiter.snapshot().unwrap().paused.unwrap();
+    limiter.set("concurrency", "3").unwrap();
+    assert_eq!(refusal(&limiter), Reason::Paused);
+    let after = limiter.snapshot().unwrap().paused.unwrap();
+    assert_eq!((after.pid, after.reason), (before.pid, before.reason));
+    assert!(limiter.resume().unwrap().is_some() && take(&limiter));
+}
+
+#[test]
+fn r148_a_reset_keeps_a_pause_whose_words_make_sense_and_no_other() {
+    let pause_words = layout::sheet_word(shmlimit_kernel::sheet::PAUSE_AT);
+    // (which word of the pause is damaged, by what): none; when it began; its text.
+    for damage in [None, Some((1, u64::MAX)), Some((5, u64::MAX))] {
+        let directory = util::directory();
+        let limiter = with_log(directory.path());
+        pause(&limiter, false);
+        drop(limiter);
+        let path = segment_path(directory.path());
+        if let Some((word, value)) = damage {
+            raw::write_word(&path, pause_words + word, value);
+        }
+        // A count of permits that nobody holds: the state is reset by the next to attach.
+        raw::write_word(&path, layout::CORE + 1, 77);
+        let limiter = builder(directory.path()).open_existing().unwrap();
+        let snapshot = limiter.snapshot().unwrap();
+        assert_eq!((snapshot.resets, snapshot.paused.is_some()), (1, damage.is_none()), "{damage:?}");
+        // Whatever the words are, an operator can end it.
+        limiter.resume().unwrap();
+        assert!(limiter.snapshot().unwrap().paused.is_none());
+    }
+}
+
+#[test]
+fn p3_r148_any_words_of_a_pause_are_shown_and_ended() {
+    let pause_words = layout::sheet_word(shmlimit_kernel::sheet::PAUSE_AT);
+    for word in 0..shmlimit_kernel::pause::PAUSE_WORDS {
+        for value in [1, 0x1b5b_324a_0a0d_0907, u64::MAX - 1, u64::MAX] {
+            let directory = util::directory();
+            let limiter = with_log(directory.path());
+            pause(&limiter, true);
+            raw::write_word(&segment_path(directory.path()), pause_words + word, value);
+            let shown = limiter.snapshot().unwrap().paused;
+            let reason = shown.and_then(|pause| pause.reason).unwrap_or_default();
+            assert!(!reason.chars().any(char::is_control), "word {word}: {reason:?}");
+            limiter.resume().unwrap();
+            assert!(take(&limiter), "word {word} = {value:#x}");
+        }
+    }
+}
+
+#[test]
+fn r134_no_calendar_window_is_granted_twice_after_a_reboot() {
+    // A window of 500 days: a test does not meet its end.
+    for (off, expected) in [(0, 0), (DAY, 0), (501 * DAY, 10)] {
+        let directory = util::directory();
+        let window = policy(Algorithm::FixedWindow, 500 * DAY);
+        let limiter = builder(directory.path()).policy(window).create().unwrap();
+        assert_eq!(drain(&limiter), 10);
+        drop(limiter);
+        reboot(directory.path(), off);
+        let limiter = builder(directory.path()).open_existing().unwrap();
+        assert_eq!(limiter.snapshot().unwrap().resets, 0, "off {off} ns");
+        assert_eq!(drain(&limiter), expected, "off {off} ns");
+    }
+}
+
+#[test]
+fn r134_r135_a_wall_clock_that_is_set_never_grants_a_window_twice() {
+    let directory = util::directory();
+    let limiter = builder(directory.path()).policy(policy(Algorithm::FixedWindow, HOUR)).create().unwrap();
+    let path = segment_path(directory.path());
+    assert_eq!(drain(&limiter), 10);
+    // As if the clock had been two hours ahead and was set right.
+    let file_of_words = raw::Raw::map(&path);
+    let set = |word: usize, value: u64| {
+        file_of_words.word(word).store(value, std::sync::atomic::Ordering::Relaxed);
+    };
+    set(layout::ANCHOR_WALL, raw::read_word(&path, layout::ANCHOR_WALL) + 2 * HOUR);
+    // The bounds of this test make each call look at the place, and so at the wall clock.
+    assert_eq!(drain(&limiter), 0, "the window that was charged is not handed out again");
+    let error = limiter.try_acquire(&Request::new()).unwrap_err();
+    let AcquireError::Refused(refusal) = error else { panic!("{error}") };
+    let wait = refusal.retry_after().unwrap().as_nanos() as u64;
+    assert!(wait <= HOUR, "the window ends when it would have ended: {wait} ns");
+    let other = builder(directory.path()).open_existing().unwrap();
+    assert_eq!((drain(&other), other.snapshot().unwrap().resets), (0, 0));
+}

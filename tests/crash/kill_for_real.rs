@@ -1,0 +1,414 @@
+//! P1 and P2 with real kills: what pictures of a segment cannot show, the operating system's locks and sleepers.
+//!
+//! Two processes hold permits and contend for the lock; a third is killed after every so many instructions of an
+//! operation. The two must go on, the dead one's permits must come back, and the books must balance.
+
+use crate::util::crash::actor::{self, Actor, mark, ready};
+use crate::util::crash::image::{self, Image};
+use crate::util::crash::ptrace::{Step, Tracee};
+use crate::util::crash::{NAME, builder, fast_policy, fast_policy_of, report, usual_policy};
+use crate::util::{boot_time, directory, wait_until};
+use shmlimit::{AcquireError, Error, Limiter, Outcome, Reason, Request};
+use shmlimit_segment::layout::RESETS;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{TryRecvError, channel};
+use std::time::{Duration, Instant};
+
+/// More than the peers and a victim ever want: nobody has to look for the dead on the way.
+const PERMITS: u64 = 6;
+
+/// The test that is an actor when it is started as one.
+const ACTOR: &str = concat!(module_path!(), "::actor");
+
+/// Not a claim: here the actors of the other tests begin.
+#[test]
+fn actor() {
+    if let Some((role, directory)) = actor::role() {
+        play(&role, &directory);
+    }
+}
+
+fn play(role: &str, directory: &Path) {
+    let one = Request::new();
+    let marked = |work: &mut dyn FnMut()| {
+        ready();
+        mark();
+        work();
+        mark();
+        actor::hear();
+    };
+    let open = || builder(directory).open_existing().unwrap();
+    match role {
+        "attach" => return marked(&mut || drop(open())),
+        "create" => return marked(&mut || drop(builder(directory).policy(usual_policy()).create().unwrap())),
+        "replace" => {
+            return marked(&mut || drop(builder(directory).policy(usual_policy()).replace().unwrap()));
+        }
+        "detach" => {
+            let mut limiter = Some(open());
+            // Forgotten, so that the handle can go while it is held.
+            std::mem::forget(limiter.as_ref().unwrap().try_acquire(&one).unwrap());
+            return marked(&mut || drop(limiter.take()));
+        }
+        _ => {}
+    }
+    let limiter = open();
+    match role {
+        "late" => {}
+        "peer" => contend(&limiter),
+        "acquire" => {
+            let mut grant = None;
+            marked(&mut || grant = limiter.try_acquire(&one).ok());
+        }
+        "release" | "cancel" => {
+            let mut grant = limiter.try_acquire(&one).ok();
+            marked(&mut || {
+                let grant = grant.take().expect("a permit is free");
+                if role == "release" { grant.release().unwrap() } else { grant.cancel().unwrap() }
+            });
+        }
+        "record" => {
+            let mut grant = limiter.try_acquire(&one).ok();
+            marked(&mut || {
+                let outcome = Outcome::http(503, &[]).latency(Duration::from_millis(3));
+                grant.take().expect("a permit is free").record(&outcome).unwrap();
+            });
+        }
+        "set policy" => {
+            // Another one each time, with the same permits.
+            let policy = fast_policy_of(&format!("p{}", std::process::id()), PERMITS);
+            marked(&mut || limiter.set_policy(&policy).unwrap());
+        }
+        "denied" => marked(&mut || {
+            let dear = Request::new().cost("requests", 1 << 40);
+            assert!(matches!(limiter.try_acquire(&dear), Err(AcquireError::Refused(_))));
+        }),
+        "holder" => {
+            let mut all: Vec<_> = (0..PERMITS).map(|_| limiter.try_acquire(&one).unwrap()).collect();
+            marked(&mut || all.pop().unwrap().release().unwrap());
+        }
+        "asker" => {
+            ready();
+            mark();
+            match limiter.try_acquire(&one) {
+                Ok(_) => actor::say("granted"),
+                Err(error) => actor::say(&format!("{error}")),
+            }
+            actor::hear();
+        }
+        "waiter" => {
+            ready();
+            loop {
+                let grant = limiter.acquire(&one).unwrap();
+                let at = boot_time();
+                drop(grant);
+                actor::say(&format!("granted {at}"));
+                actor::hear();
+            }
+        }
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Keeps one permit and takes and returns another, until told to pause.
+fn contend(limiter: &Limiter) {
+    let _kept = limiter.try_acquire(&Request::new()).unwrap();
+    ready();
+    let (tell, told) = channel();
+    std::thread::spawn(move || while tell.send(actor::hear()).is_ok() {});
+    loop {
+        while told.try_recv() == Err(TryRecvError::Empty) {
+            match limiter.try_acquire(&Request::new()) {
+                Ok(grant) => grant.release().unwrap(),
+                Err(error) => return actor::say(&format!("{error}")),
+            }
+            // Leaves the processor to the tracer; nothing waits for this.
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        actor::say("idle");
+        told.recv().unwrap();
+    }
+}
+
+fn fresh() -> tempfile::TempDir {
+    let directory = directory();
+    drop(builder(directory.path()).policy(fast_policy(PERMITS)).create().unwrap());
+    directory
+}
+
+/// Takes every permit there is, gives them back, and says how many there were.
+fn free_permits(limiter: &Limiter) -> u64 {
+    let mut grants = Vec::new();
+    loop {
+        match limiter.try_acquire(&Request::new()) {
+            Ok(grant) => grants.push(grant),
+            Err(AcquireError::Refused(refusal)) => {
+                assert_eq!(refusal.reason(), Reason::Concurrency);
+                return grants.len() as u64;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// How many places of each operation are tried; the long version tries more.
+fn places() -> usize {
+    std::env::var("SHMLIMIT_KILL_PLACES").ok().and_then(|n| n.parse().ok()).unwrap_or(50)
+}
+
+/// Grants that each survivor must make after a kill.
+const FURTHER: u64 = 10;
+
+/// A limiter with two peers, and what the test has seen there.
+struct Scene {
+    directory: tempfile::TempDir,
+    file: File,
+    limiter: Limiter,
+    peers: [Actor; 2],
+    slots: [usize; 2],
+    kills: usize,
+    /// How long both peers waited after the lock's owner was killed.
+    stalls: Vec<Duration>,
+    /// The same after other kills: what the machine's scheduling alone costs.
+    noise: Vec<Duration>,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let directory = fresh();
+        let file = image::open(directory.path());
+        let limiter = builder(directory.path()).open_existing().unwrap();
+        let peers = [(); 2].map(|()| Actor::start(ACTOR, "peer", directory.path()));
+        let now = Image::of(directory.path());
+        let slots = peers.each_ref().map(|peer| now.slot_of(peer.pid.as_raw() as u32).unwrap());
+        Scene { directory, file, limiter, peers, slots, kills: 0, stalls: Vec::new(), noise: Vec::new() }
+    }
+
+    /// Kills a victim while the peers contend, and sees to it that they go on and everything is accounted for.
+    fn kill(&mut self, victim: Tracee, what: &str) {
+        // Only now: a process that is stepped through never wins a race for the lock.
+        self.peers.iter_mut().for_each(|peer| peer.say("go"));
+        let mut now = Image::blank();
+        now.take(&self.file);
+        let slot = now.slot_of(victim.actor.pid.as_raw() as u32);
+        // A newcomer has the lock before its slot says whose it is.
+        let owned = now.lock_owner().is_some_and(|owner| !self.slots.contains(&owner));
+        if owned {
+            wait_until("a peer sleeps on the lock", || {
+                now.take(&self.file);
+                now.has_sleeper()
+            });
+        }
+        victim.kill();
+        let killed = Instant::now();
+        self.kills += 1;
+        self.wait_for_grants(1);
+        if owned { &mut self.stalls } else { &mut self.noise }.push(killed.elapsed());
+        self.wait_for_grants(FURTHER);
+        for peer in &mut self.peers {
+            peer.say("pause");
+            assert_eq!(peer.hear(), "idle");
+        }
+        assert_eq!(free_permits(&self.limiter), PERMITS - 2, "{what}");
+        now.take(&self.file);
+        assert!(now.is_whole() && now.lock_owner().is_none(), "{what}");
+        assert_eq!((now.in_flight(), now.held_by_all()), (2, 2), "{what}");
+        assert!(slot.is_none_or(|slot| now.held(slot) == 0), "{what}");
+        assert_eq!(now.word(RESETS), 0, "{what}: nothing had to be started afresh");
+    }
+
+    fn wait_for_grants(&self, further: u64) {
+        let mut now = Image::blank();
+        now.take(&self.file);
+        let goals = self.slots.map(|slot| now.granted(slot) + further);
+        wait_until("the survivors go on", || {
+            now.take(&self.file);
+            self.slots.iter().zip(goals).all(|(slot, goal)| now.granted(*slot) >= goal)
+        });
+    }
+
+    fn report(self) {
+        println!(
+            "{} kills, {} of them of the lock's owner with a sleeper on it",
+            self.kills,
+            self.stalls.len()
+        );
+        assert!(!self.stalls.is_empty(), "no kill hit the critical section");
+        report("both survivors granted again after the lock's owner died", self.stalls);
+        report("both survivors granted again after anybody else died", self.noise);
+    }
+}
+
+#[test]
+fn p1_p2_after_a_real_kill_at_any_place_survivors_go_on_and_the_books_balance() {
+    let mut scene = Scene::new();
+    for role in ["acquire", "release", "cancel", "record", "set policy", "denied", "detach"] {
+        let length = {
+            let mut tracee = Tracee::start(ACTOR, role, scene.directory.path());
+            (1..).find(|_| tracee.step() == Step::Done).unwrap()
+        };
+        let stride = (length / places()).max(1);
+        for place in (stride / 2..length).step_by(stride) {
+            let mut victim = Tracee::start(ACTOR, role, scene.directory.path());
+            // The way may be a little shorter this time: then it dies just after it.
+            (0..place).find(|_| victim.step() == Step::Done);
+            scene.kill(victim, &format!("{role}, killed after {place} of {length} instructions"));
+        }
+    }
+    scene.report();
+}
+
+/// Kills the actor of a role at every border of a system call, each time a new one.
+fn kill_at_every_system_call(
+    role: &str,
+    mut directory: impl FnMut() -> PathBuf,
+    mut kill: impl FnMut(Tracee, &str),
+) {
+    for place in 1.. {
+        let mut victim = Tracee::start(ACTOR, role, &directory());
+        if (0..place).any(|_| victim.run_to_system_call() == Step::Done) {
+            println!("{role}: killed at {} borders of system calls", place - 1);
+            return;
+        }
+        kill(victim, &format!("{role}, killed at border {place} of a system call"));
+    }
+}
+
+#[test]
+fn p1_p2_a_newcomer_killed_at_any_system_call_takes_nothing_with_it() {
+    let mut scene = Scene::new();
+    let path = scene.directory.path().to_owned();
+    kill_at_every_system_call("attach", || path.clone(), |victim, what| scene.kill(victim, what));
+    assert!(scene.kills > 10);
+}
+
+#[test]
+fn p1_whoever_is_killed_at_a_system_call_of_create_or_replace_leaves_a_place_to_work_in() {
+    let mut place = fresh();
+    for role in ["create", "replace"] {
+        let current = std::cell::RefCell::new(&mut place);
+        let renew = || {
+            let new = if role == "create" { directory() } else { fresh() };
+            **current.borrow_mut() = new;
+            current.borrow().path().to_owned()
+        };
+        kill_at_every_system_call(role, renew, |victim, what| {
+            victim.kill();
+            let current = current.borrow();
+            let path = current.path();
+            for entry in std::fs::read_dir(path).unwrap() {
+                let name = entry.unwrap().file_name();
+                let expected = name == *format!("{NAME}.shm") || name == "ratelimit.lock";
+                assert!(expected || image::is_replacement(&name), "{what} left {name:?}");
+            }
+            let there = builder(path).open_existing();
+            match there.map(|limiter| limiter.policy().unwrap()) {
+                Ok(policy) => assert!(policy == fast_policy(PERMITS) || policy == usual_policy(), "{what}"),
+                Err(Error::UnknownLimiter { .. }) => {}
+                Err(error) => panic!("{what}: {error}"),
+            }
+            // The gate is free again, and what is made now is what was asked for.
+            let made = builder(path)
+                .policy(usual_policy())
+                .replace()
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(made.policy().unwrap(), usual_policy());
+            let left = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name());
+            assert_eq!(left.filter(|name| image::is_replacement(name)).count(), 0, "{what}");
+        });
+    }
+}
+
+#[test]
+fn p2_one_killed_in_its_sleep_on_the_lock_or_for_a_permit_is_not_missed() {
+    let directory = fresh();
+    let mut holder = Tracee::start(ACTOR, "holder", directory.path());
+    let mut asker = Actor::start(ACTOR, "waiter", directory.path());
+    let mut now = Image::blank();
+    let file = image::open(directory.path());
+    // The first sleeps for a permit, and dies there.
+    let mut sleeper = Actor::start(ACTOR, "waiter", directory.path());
+    sleeper.say("go");
+    now.take(&file);
+    let slot = now.slot_of(sleeper.pid.as_raw() as u32).unwrap();
+    wait_until("it waits for a permit", || {
+        now.take(&file);
+        now.places_of(slot).len() == 1
+    });
+    sleeper.kill();
+    // The second sleeps on the lock, and dies there.
+    step_into_the_lock(&mut holder, directory.path());
+    let mut sleeper = Actor::launch(ACTOR, "late", directory.path());
+    wait_until("it sleeps on the lock", || {
+        now.take(&file);
+        now.has_sleeper()
+    });
+    sleeper.kill();
+    holder.run_to_mark();
+    asker.say("go");
+    assert!(asker.hear().starts_with("granted"), "one permit was released");
+}
+
+#[test]
+fn p2_a_waiter_gets_the_permits_of_the_dead() {
+    let directory = fresh();
+    let mut waiter = Actor::start(ACTOR, "waiter", directory.path());
+    let waiting = image::open(directory.path());
+    let mut now = Image::blank();
+    let mut waits = Vec::new();
+    for _ in 0..places().min(20) {
+        let holder = Tracee::start(ACTOR, "holder", directory.path());
+        now.take(&waiting);
+        let slot = now.slot_of(waiter.pid.as_raw() as u32).unwrap();
+        waiter.say("go");
+        wait_until("the waiter waits", || {
+            now.take(&waiting);
+            now.places_of(slot).len() == 1
+        });
+        let killed = boot_time();
+        holder.kill();
+        let said = waiter.hear();
+        let granted: u64 = said.strip_prefix("granted ").expect(&said).parse().unwrap();
+        waits.push(Duration::from_nanos(granted.saturating_sub(killed)));
+    }
+    report("a waiter granted after the holder of all permits died", waits);
+}
+
+/// Steps a tracee until it holds the lock; says which slot that is.
+fn step_into_the_lock(tracee: &mut Tracee, directory: &Path) -> usize {
+    let file = image::open(directory);
+    let mut now = Image::blank();
+    now.take(&file);
+    let slot = now.slot_of(tracee.actor.pid.as_raw() as u32).unwrap();
+    while now.lock_owner() != Some(slot) {
+        assert_eq!(tracee.step(), Step::Inside, "the operation never took the lock");
+        now.take(&file);
+    }
+    slot
+}
+
+#[test]
+fn p2_a_participant_that_dies_with_permits_and_lock_between_refusal_and_reaping_stalls_nobody() {
+    let directory = fresh();
+    let file = image::open(directory.path());
+    let mut holder = Tracee::start(ACTOR, "holder", directory.path());
+    let mut asker = Tracee::start(ACTOR, "asker", directory.path());
+    let mut now = Image::blank();
+    now.take(&file);
+    let slot = now.slot_of(asker.actor.pid.as_raw() as u32).unwrap();
+    // It asks twice: the short way, and at length. After that it looks for the dead.
+    for _ in 0..2 {
+        for inside in [true, false] {
+            while (now.lock_owner() == Some(slot)) != inside {
+                assert_eq!(asker.step(), Step::Inside);
+                now.take(&file);
+            }
+        }
+    }
+    assert_eq!(now.refused(slot), 0, "it has not given up yet");
+    step_into_the_lock(&mut holder, directory.path());
+    holder.kill();
+    asker.let_go();
+    assert_eq!(asker.actor.hear(), "granted");
+}

@@ -1,0 +1,341 @@
+//! P1 for what outcomes, operators and timers do: SIGKILL at any instruction leaves the state exactly before or after.
+//!
+//! As in `kill_every_instruction.rs`, for recording, forcing, changing the policy, timers that act, and calls that a
+//! sliding log counts. Recovery must also find that what is in force is what policy and state make: a newcomer that finds
+//! otherwise starts empty, which the pictures show.
+
+use crate::util::crash::actor::{self, Actor, mark, ready};
+use crate::util::crash::walk::{Walk, walk};
+use crate::util::crash::{CONCURRENCY, builder};
+use crate::util::directory;
+use shmlimit::{
+    Algorithm, Force, Limiter, Nanos, Outcome, PauseRequest, Policy, PolicyDraft, Request, RuleDraft, State,
+};
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
+use shmlimit_segment::layout::RESETS;
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The test that is an actor when it is started as one.
+const ACTOR: &str = concat!(module_path!(), "::actor");
+
+/// Not a claim: here the actors of the other tests begin.
+#[test]
+fn actor() {
+    if let Some((role, directory)) = actor::role() {
+        play(&role, &directory);
+        actor::hear();
+    }
+}
+
+const RETRY_IN_AN_HOUR: [(&str, &str); 1] = [("Retry-After", "3600")];
+
+struct Settings {
+    rules: [RuleDraft<'static>; 2],
+    concurrency: u64,
+    breaker: Breaker,
+}
+
+impl Settings {
+    fn policy(&self) -> Policy {
+        let Settings { rules, concurrency, breaker } = self;
+        Policy::new(&PolicyDraft {
+            provider: "test",
+            concurrency: Some(*concurrency),
+            rules,
+            breaker: *breaker,
+            ..PolicyDraft::default()
+        })
+        .unwrap()
+    }
+}
+
+/// A rate that is another when it is halved; the second rule's algorithm is the scene's.
+fn settings(breaker: Breaker, algorithm: Algorithm) -> Settings {
+    let minute = Nanos::from_secs(60);
+    let requests = RuleDraft::new(Algorithm::TokenBucket, 6000, minute);
+    let tokens = RuleDraft { unit: Some("tokens"), ..RuleDraft::new(algorithm, 500, minute) };
+    Settings { rules: [requests, tokens], concurrency: CONCURRENCY, breaker }
+}
+
+fn with_breaker(breaker: Breaker, algorithm: Algorithm) -> Policy {
+    settings(breaker, algorithm).policy()
+}
+
+/// Every 429 throttles; a sleep is over as soon as it has begun.
+fn quick() -> Breaker {
+    let mut breaker = slow();
+    (breaker.n_throttle, breaker.n_cacheonly, breaker.sleep_min) = (1, 2, Nanos(1));
+    breaker
+}
+
+fn slow() -> Breaker {
+    Breaker::of(BreakerKind::Fsm)
+}
+
+fn draft_of_the_scene(role: &str) -> Policy {
+    match role {
+        "record ok" | "record gate" | "record settled" | "force sleep" | "force normal" => {
+            with_breaker(slow(), Algorithm::Gcra)
+        }
+        "log" | "log cancelled" => with_breaker(slow(), Algorithm::SlidingLog),
+        _ => with_breaker(quick(), Algorithm::Gcra),
+    }
+}
+
+fn play(role: &str, directory: &Path) {
+    let limiter = builder(directory).open_existing().unwrap();
+    let marked = |work: &mut dyn FnMut()| {
+        ready();
+        mark();
+        work();
+        mark();
+        actor::hear();
+    };
+    let take = || limiter.try_acquire(&Request::new()).unwrap();
+    let both = Request::new().cost("requests", 1).cost("tokens", 7);
+    let force = |what: Force| drop(limiter.force(what).unwrap());
+    match role {
+        "bystander" => {
+            let _one = take();
+            ready();
+            actor::hear();
+        }
+        "record ok" => {
+            let mut grant = Some(take());
+            let outcome = Outcome::http(200, &[]);
+            marked(&mut || drop(grant.take().map(|grant| grant.record(&outcome).unwrap())));
+        }
+        "record gate" | "record throttle" => {
+            let mut grant = Some(take());
+            let outcome = Outcome::http(429, &RETRY_IN_AN_HOUR);
+            marked(&mut || drop(grant.take().map(|grant| grant.record(&outcome).unwrap())));
+        }
+        "record settled" => {
+            let mut grant = Some(limiter.try_acquire(&both).unwrap());
+            let cost = [("tokens", 3)];
+            let outcome = Outcome::http(503, &[]).cost(&cost);
+            marked(&mut || drop(grant.take().map(|grant| grant.record(&outcome).unwrap())));
+        }
+        "record sleep" => {
+            limiter.record(&Outcome::http(429, &[])).unwrap();
+            marked(&mut || drop(limiter.record(&Outcome::http(429, &[])).unwrap()));
+        }
+        "force sleep" => marked(&mut || force(Force::Sleep)),
+        "force normal" => {
+            force(Force::Sleep);
+            marked(&mut || force(Force::Normal));
+        }
+        "pause" => marked(&mut || drop(limiter.pause(&PauseRequest::new().reason("why")).unwrap())),
+        "pause again" => {
+            limiter.pause(&PauseRequest::new().reason("first")).unwrap();
+            let second = PauseRequest::new().lasting(Duration::from_secs(3600)).reason("second");
+            marked(&mut || drop(limiter.pause(&second).unwrap()));
+        }
+        "resume" => {
+            limiter.pause(&PauseRequest::new()).unwrap();
+            marked(&mut || drop(limiter.resume().unwrap()));
+        }
+        "pause over" => {
+            // Over as soon as it has begun.
+            limiter.pause(&PauseRequest::new().lasting(Duration::from_nanos(1))).unwrap();
+            let mut grant = None;
+            marked(&mut || grant = Some(limiter.try_acquire(&Request::new()).unwrap()));
+        }
+        "force offline" => marked(&mut || force(Force::Offline)),
+        "force clear_gate" => {
+            limiter.record(&Outcome::http(503, &RETRY_IN_AN_HOUR)).unwrap();
+            marked(&mut || force(Force::ClearGate));
+        }
+        "set breaker" => {
+            limiter.record(&Outcome::http(429, &[])).unwrap();
+            let mut other = settings(quick(), Algorithm::Gcra);
+            other.breaker.p_throttle = 300_000;
+            marked(&mut || limiter.set_policy(&other.policy()).unwrap());
+        }
+        "set concurrency" | "set burst" => {
+            limiter.record(&Outcome::http(429, &[])).unwrap();
+            let mut other = settings(quick(), Algorithm::Gcra);
+            match role {
+                "set burst" => other.rules[0].burst = Some(3000),
+                _ => other.concurrency = 2,
+            }
+            marked(&mut || limiter.set_policy(&other.policy()).unwrap());
+        }
+        "wake up" | "snapshot" => {
+            force(Force::Sleep);
+            let mut grant = None;
+            marked(&mut || match role {
+                "wake up" => grant = Some(limiter.try_acquire(&Request::new()).unwrap()),
+                _ => assert_eq!(limiter.snapshot().unwrap().condition.state, State::HalfOpen),
+            });
+        }
+        "probe" => {
+            force(Force::HalfOpen);
+            // The bystander's permit is not the probe's: it is written off when nobody has reported for a while, but
+            // here there is room beside it.
+            let mut grant = None;
+            marked(&mut || grant = Some(limiter.try_acquire(&Request::new()).unwrap()));
+        }
+        "log" => {
+            let _first = limiter.try_acquire(&both).unwrap();
+            let mut grant = None;
+            marked(&mut || grant = Some(limiter.try_acquire(&both).unwrap()));
+        }
+        "log cancelled" => {
+            let _first = limiter.try_acquire(&both).unwrap();
+            let mut grant = Some(limiter.try_acquire(&both).unwrap());
+            marked(&mut || grant.take().unwrap().cancel().unwrap());
+        }
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// A limiter that another participant holds a permit of; of a probing one nobody does, because it would be the probe.
+struct Scene {
+    directory: TempDir,
+    _bystander: Option<Actor>,
+}
+
+impl Scene {
+    fn new(role: &str, policy: Policy) -> Scene {
+        let directory = directory();
+        drop(builder(directory.path()).policy(policy).create().unwrap());
+        let alone = matches!(role, "probe" | "wake up");
+        let _bystander = (!alone).then(|| Actor::start(ACTOR, "bystander", directory.path()));
+        Scene { directory, _bystander }
+    }
+
+    fn limiter(&self) -> Limiter {
+        builder(self.directory.path()).open_existing().unwrap()
+    }
+}
+
+/// Walks through an operation that is one transaction; gives the scene back as it was left.
+fn one_transaction(role: &str) -> (Walk, Scene) {
+    let scene = Scene::new(role, draft_of_the_scene(role));
+    let walk = walk(ACTOR, role, scene.directory.path(), false);
+    assert_eq!(walk.committed.len(), 2, "{role} is one transaction");
+    // Both would be reset if what is in force were not what policy and state make, and then be equal all the same.
+    for image in [walk.before(), walk.after()] {
+        assert_eq!(image.recovered(false).word(RESETS), Some(0), "{role}: recovery found damage");
+    }
+    (walk, scene)
+}
+
+#[test]
+fn p1_recording_success_is_before_or_after() {
+    let (walk, _scene) = one_transaction("record ok");
+    assert_eq!(walk.before().in_flight(), walk.after().in_flight() + 1);
+    assert_ne!(walk.before().rings(), walk.after().rings(), "the outcome is remembered");
+    assert_eq!(walk.before().hot(), walk.after().hot(), "nothing else is in force");
+}
+
+#[test]
+fn p1_recording_the_429_that_closes_the_gate_is_before_or_after() {
+    let (walk, scene) = one_transaction("record gate");
+    assert_eq!(walk.before().in_flight(), walk.after().in_flight() + 1);
+    assert_ne!(walk.before().hot(), walk.after().hot(), "calls must look at the gate from now on");
+    let gate = scene.limiter().snapshot().unwrap().condition.gate.expect("the gate is closed");
+    assert!(gate.opens_in.as_secs() > 3000 && gate.pid != 0);
+}
+
+#[test]
+fn p1_recording_the_outcome_that_throttles_is_before_or_after_and_puts_other_terms_in_force() {
+    let (walk, scene) = one_transaction("record throttle");
+    let terms = |hot: Vec<u64>| hot[8..16].to_vec();
+    assert_ne!(terms(walk.before().hot()), terms(walk.after().hot()), "half the rate");
+    assert_ne!(walk.before().rules(), walk.after().rules(), "in another currency");
+    assert_ne!(walk.before().sheet(), walk.after().sheet());
+    let condition = scene.limiter().snapshot().unwrap().condition;
+    assert_eq!((condition.state, condition.transitions.len()), (State::Throttle, 1));
+}
+
+#[test]
+fn p1_recording_with_settlement_is_before_or_after() {
+    let (walk, _scene) = one_transaction("record settled");
+    let (before, after) = (walk.before().rules(), walk.after().rules());
+    assert_eq!(before[..4], after[..4], "the requests cost what was asked for");
+    assert_ne!(before[4..8], after[4..8], "of the tokens some came back");
+    assert_eq!(walk.before().in_flight(), walk.after().in_flight() + 1);
+}
+
+#[test]
+fn p1_recording_the_outcome_that_leads_to_sleep_is_before_or_after() {
+    let (_, scene) = one_transaction("record sleep");
+    assert_eq!(scene.limiter().snapshot().unwrap().condition.transitions[1].0.to, State::Sleep);
+}
+
+#[test]
+fn p1_forcing_is_before_or_after() {
+    for (role, blocked) in [("force sleep", true), ("force normal", false), ("force offline", true)] {
+        let (walk, _) = one_transaction(role);
+        assert_ne!(walk.before().sheet(), walk.after().sheet(), "{role}");
+        assert_eq!(walk.after().hot()[3] == 0, blocked, "{role}: whether calls look at the breaker");
+    }
+    let (walk, scene) = one_transaction("force clear_gate");
+    assert_ne!(walk.before().sheet(), walk.after().sheet());
+    assert!(scene.limiter().snapshot().unwrap().condition.gate.is_none());
+}
+
+#[test]
+fn p1_r148_pausing_and_resuming_are_before_or_after() {
+    for (role, reason) in [("pause", Some("why")), ("pause again", Some("second")), ("resume", None)] {
+        let (walk, scene) = one_transaction(role);
+        assert_ne!(walk.before().rings(), walk.after().rings(), "{role}: the words of the pause");
+        assert_eq!(walk.after().hot()[3] == 0, reason.is_some(), "{role}: whether calls look at the pause");
+        let paused = scene.limiter().snapshot().unwrap().paused;
+        assert_eq!(paused.and_then(|pause| pause.reason).as_deref(), reason, "{role}");
+    }
+}
+
+#[test]
+fn p1_r148_the_end_of_a_pause_noted_by_a_call_is_before_or_after() {
+    let (walk, scene) = one_transaction("pause over");
+    assert_eq!(walk.before().in_flight() + 1, walk.after().in_flight());
+    assert_eq!(walk.after().hot()[3], u64::MAX, "later calls need not look");
+    assert!(scene.limiter().snapshot().unwrap().paused.is_none());
+}
+
+#[test]
+fn p1_changing_any_setting_is_before_or_after() {
+    for role in ["set breaker", "set concurrency", "set burst"] {
+        let (walk, _) = one_transaction(role);
+        assert_ne!(walk.before().policy(), walk.after().policy(), "{role}");
+        let changes = walk.before().hot() != walk.after().hot();
+        assert_eq!(changes, role != "set breaker", "{role}: what is in force");
+    }
+}
+
+#[test]
+fn p1_a_timer_that_acts_in_a_call_is_before_or_after() {
+    let (walk, scene) = one_transaction("wake up");
+    assert_eq!((walk.before().in_flight(), walk.after().in_flight()), (0, 1));
+    assert_ne!(walk.before().hot(), walk.after().hot(), "the rate of probes is in force");
+    assert_eq!(scene.limiter().snapshot().unwrap().condition.state, State::HalfOpen);
+}
+
+#[test]
+fn p1_a_timer_that_acts_in_a_snapshot_is_before_or_after() {
+    let (walk, _) = one_transaction("snapshot");
+    assert_ne!(walk.before().sheet(), walk.after().sheet());
+    assert_eq!(walk.before().in_flight(), walk.after().in_flight());
+}
+
+#[test]
+fn p1_a_probe_is_before_or_after() {
+    let (walk, _) = one_transaction("probe");
+    assert_eq!((walk.before().in_flight(), walk.after().in_flight()), (0, 1));
+    assert_ne!(walk.before().sheet(), walk.after().sheet(), "when it is written off");
+}
+
+#[test]
+fn p1_calls_that_a_sliding_log_counts_are_before_or_after() {
+    for role in ["log", "log cancelled"] {
+        let (walk, _) = one_transaction(role);
+        assert!(!walk.before().logs().is_empty());
+        assert_ne!(walk.before().logs(), walk.after().logs(), "{role}");
+        assert_ne!(walk.before().rules()[4..8], walk.after().rules()[4..8], "{role}");
+    }
+}

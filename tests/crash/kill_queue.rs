@@ -1,0 +1,397 @@
+//! P1 for those who wait: SIGKILL at any instruction of entering the queue, looking, leaving, and of whatever changes
+//! whose turn it is, leaves the state exactly before or after; entries, places, turns and counts included.
+//!
+//! As in `kill_every_instruction.rs`. The other waiters are real processes, stopped in their sleep, so that nobody but
+//! the one under the microscope changes anything.
+
+use crate::util::crash::actor::stop_in_its_sleep;
+use crate::util::crash::actor::{self, Actor, mark, ready};
+use crate::util::crash::image::{self, Image, entry};
+use crate::util::crash::ptrace::Tracee;
+use crate::util::crash::walk::{Walk, walk_on, walk_where};
+use crate::util::crash::{CONCURRENCY, builder, policy, usual_policy};
+use crate::util::queued::{poll, queued};
+use crate::util::{boot_time, directory, wait_until};
+use shmlimit::{AcquireError, Grant, Limiter, Priority, Reason, Request};
+use shmlimit_segment::layout::{self, CORE, RESETS, WAITING};
+use std::cell::Cell;
+use std::path::Path;
+use std::task::Poll;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The test that is an actor when it is started as one.
+const ACTOR: &str = concat!(module_path!(), "::actor");
+
+/// Not a claim: here the actors of the other tests begin.
+#[test]
+fn actor() {
+    if let Some((role, directory)) = actor::role() {
+        play(&role, &directory);
+        actor::hear();
+    }
+}
+
+fn play(role: &str, directory: &Path) {
+    let mut limiter = Some(builder(directory).open_existing().unwrap());
+    if let Some(priorities) = role.strip_prefix("waiters ") {
+        return wait_with(limiter.as_ref().unwrap(), priorities);
+    }
+    let one = Request::new();
+    let here = limiter.as_ref().unwrap();
+    let take = || here.try_acquire(&one).unwrap();
+    if role == "bystander" {
+        let _one = take();
+        ready();
+        actor::hear();
+    }
+    // All that the bystander left. From here on everybody has to wait.
+    let mut held: Vec<_> = (1..CONCURRENCY).map(|_| take()).collect();
+    let marked = |work: &mut dyn FnMut()| {
+        mark();
+        work();
+        mark();
+        actor::hear();
+    };
+    let awake = Cell::new(false);
+    let first = Request::new().priority(Priority::Webhook);
+    let last = Request::new().priority(Priority::Background);
+    let enter = |request| {
+        let mut call = queued(here, request, &awake);
+        assert!(poll(&mut call).is_pending());
+        call
+    };
+    match role {
+        "enter" => {
+            let mut call = queued(here, &last, &awake);
+            ready();
+            marked(&mut || assert!(poll(&mut call).is_pending()));
+        }
+        "enter past the late" => {
+            let mut call = queued(here, &last, &awake);
+            ready();
+            mark();
+            drop(held.pop());
+            let mut grant = None;
+            marked(&mut || match poll(&mut call) {
+                Poll::Ready(Ok(granted)) => grant = Some(granted),
+                other => panic!("{other:?}"),
+            });
+        }
+        "look in vain" => {
+            let mut call = enter(&first);
+            ready();
+            awake.set(true);
+            marked(&mut || assert!(poll(&mut call).is_pending()));
+        }
+        "look and go" => {
+            let mut call = enter(&first);
+            ready();
+            mark();
+            held.drain(..2).for_each(drop);
+            awake.set(true);
+            let mut grant = None;
+            marked(&mut || match poll(&mut call) {
+                Poll::Ready(Ok(granted)) => grant = Some(granted),
+                other => panic!("{other:?}"),
+            });
+        }
+        "leave" => {
+            let mut calls: Vec<_> = (0..4).map(|_| enter(&first)).collect();
+            ready();
+            marked(&mut || drop(calls.remove(0)));
+        }
+        "time out" => {
+            // Over when the others are there and stopped: they would take it out.
+            let hasty = Request::new().timeout(Duration::from_secs(8));
+            let mut call = enter(&hasty);
+            let _later = enter(&last);
+            let over = boot_time() + 8_000_000_000;
+            ready();
+            wait_until("its time is over", || boot_time() > over);
+            awake.set(true);
+            marked(&mut || assert!(matches!(poll(&mut call), Poll::Ready(Err(AcquireError::Refused(_))))));
+        }
+        "wait in vain" => {
+            let hasty = Request::new().timeout(Duration::from_millis(300));
+            ready();
+            marked(&mut || assert_eq!(reason(here.acquire(&hasty)), Reason::Concurrency));
+        }
+        "release" | "cancel" => {
+            ready();
+            marked(&mut || match (role, held.pop()) {
+                ("release", Some(grant)) => grant.release().unwrap(),
+                (_, Some(grant)) => grant.cancel().unwrap(),
+                (_, None) => panic!("no grant"),
+            });
+        }
+        "detach" => {
+            // Forgotten, so that the handle can go while they are there.
+            held.into_iter().for_each(std::mem::forget);
+            (0..2).for_each(|_| std::mem::forget(enter(&first)));
+            ready();
+            marked(&mut || drop(limiter.take()));
+        }
+        "bury" => {
+            ready();
+            marked(&mut || assert_eq!(reason(here.try_acquire(&one)), Reason::Concurrency));
+        }
+        "set policy" => {
+            ready();
+            marked(&mut || here.set_policy(&policy(20, 10)).unwrap());
+        }
+        "reset" => {
+            ready();
+            marked(&mut || {
+                assert!(here.try_acquire(&one).is_err(), "after a reset there is nothing to give")
+            });
+        }
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// One thread each, which sleeps until it is granted or killed.
+fn wait_with(limiter: &Limiter, priorities: &str) {
+    std::thread::scope(|scope| {
+        for name in priorities.split(' ') {
+            let priority = Priority::ALL.into_iter().find(|known| known.as_str() == name).unwrap();
+            scope.spawn(move || drop(limiter.acquire(&Request::new().priority(priority))));
+        }
+        ready();
+        actor::hear();
+    });
+}
+
+fn reason(decided: Result<Grant<'_>, AcquireError>) -> Reason {
+    match decided {
+        Err(AcquireError::Refused(refusal)) => refusal.reason(),
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+/// A limiter without a free permit: one is a bystander's, the others belong to the one under the microscope.
+struct Scene {
+    directory: TempDir,
+    _bystander: Actor,
+    tracee: Tracee,
+}
+
+impl Scene {
+    fn new(role: &str) -> Scene {
+        let directory = directory();
+        drop(builder(directory.path()).policy(usual_policy()).create().unwrap());
+        let _bystander = Actor::start(ACTOR, "bystander", directory.path());
+        let tracee = Tracee::start(ACTOR, role, directory.path());
+        Scene { directory, _bystander, tracee }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn image(&self) -> Image {
+        Image::of(self.path())
+    }
+
+    /// A process whose threads wait, stopped in their sleep.
+    fn waiters(&self, priorities: &str) -> Actor {
+        let before = self.image().waiting();
+        let actor = Actor::start(ACTOR, &format!("waiters {priorities}"), self.path());
+        let wanted = before + priorities.split(' ').count() as u64;
+        wait_until("all wait", || self.image().waiting() == wanted);
+        stop_in_its_sleep(&actor, self.path());
+        actor
+    }
+
+    /// Everybody is expected to look soon: nobody is late, whatever the machine has been doing.
+    fn appoint(&self) {
+        image::appoint(self.path(), boot_time() + 900_000_000);
+    }
+
+    fn walk(self, role: &str) -> Walk {
+        self.appoint();
+        walk_on(self.tracee, role, self.directory.path(), true)
+    }
+}
+
+fn slot_of(image: &Image, actor: &Actor) -> usize {
+    image.slot_of(actor.pid.as_raw() as u32).unwrap()
+}
+
+fn counts(walk: &Walk) -> Vec<(u64, usize)> {
+    walk.committed.iter().map(|image| (image.waiting(), image.taken().len())).collect()
+}
+
+/// Exactly one of those who waited before is rung, and nobody else; says which.
+fn rung(walk: &Walk) -> usize {
+    let (before, after) = (walk.before(), walk.last());
+    let rung: Vec<usize> =
+        before.taken().into_iter().filter(|place| before.bell(*place) != after.bell(*place)).collect();
+    assert_eq!(rung.len(), 1, "one is rung");
+    assert_eq!(before.bell(rung[0]) + 1, after.bell(rung[0]), "once");
+    rung[0]
+}
+
+#[test]
+fn p1_r131_entering_an_empty_queue_is_before_or_after() {
+    let walk = Scene::new("enter").walk("enter");
+    assert_eq!(counts(&walk), [(0, 0), (1, 1)]);
+    assert_eq!(walk.before().rules(), walk.after().rules(), "who waits has not been charged");
+}
+
+#[test]
+fn p1_r131_entering_behind_others_is_before_or_after() {
+    let scene = Scene::new("enter");
+    let _others = scene.waiters("background user webhook");
+    let walk = scene.walk("enter behind others");
+    assert_eq!(counts(&walk), [(3, 3), (4, 4)]);
+}
+
+#[test]
+fn p1_r131_passing_over_the_late_is_before_or_after() {
+    let mut scene = Scene::new("enter past the late");
+    let _others = scene.waiters("background user");
+    scene.tracee.run_to_mark();
+    image::appoint(scene.path(), boot_time() - 1_000_000_000);
+    let walk = walk_on(scene.tracee, "enter past the late", scene.directory.path(), true);
+    assert_eq!(counts(&walk), [(2, 2), (2, 2)], "they keep their places");
+    assert_eq!(walk.before().in_flight() + 1, walk.after().in_flight());
+}
+
+#[test]
+fn p1_r131_a_look_that_books_again_is_before_or_after() {
+    let scene = Scene::new("look in vain");
+    let _others = scene.waiters("background user");
+    let slot = slot_of(&scene.image(), &scene.tracee.actor);
+    let walk = scene.walk("look in vain");
+    assert_eq!(counts(&walk), [(3, 3), (3, 3)]);
+    let wake_at = |image: &Image| image.entry(image.places_of(slot)[0], entry::WAKE_AT);
+    assert_ne!(wake_at(walk.before()), wake_at(walk.after()));
+}
+
+#[test]
+fn p1_r131_a_look_that_is_granted_is_before_or_after_and_rings_the_next() {
+    let mut scene = Scene::new("look and go");
+    let others = scene.waiters("background user");
+    scene.appoint();
+    scene.tracee.run_to_mark();
+    let next = scene.image().places_of(slot_of(&scene.image(), &others));
+    let walk = scene.walk("look and go");
+    assert_eq!(counts(&walk), [(3, 3), (2, 2)]);
+    assert_eq!(walk.before().in_flight() + 1, walk.after().in_flight());
+    let rung = rung(&walk);
+    assert!(next.contains(&rung));
+    assert_eq!(walk.after().entry(rung, entry::NUMBER) & 3, Priority::User as u64, "in order of priority");
+}
+
+#[test]
+fn p1_r131_leaving_is_before_or_after_and_later_calls_of_the_group_move_up() {
+    let scene = Scene::new("leave");
+    let _others = scene.waiters("background webhook");
+    let slot = slot_of(&scene.image(), &scene.tracee.actor);
+    let walk = scene.walk("leave");
+    assert_eq!(counts(&walk), [(6, 6), (5, 5)]);
+    let tags = |image: &Image| -> Vec<u64> {
+        image.places_of(slot).into_iter().map(|place| image.entry(place, entry::TAG)).collect()
+    };
+    assert_eq!(tags(walk.before())[..3], tags(walk.after())[..], "each has the turn of the one before it");
+}
+
+#[test]
+fn p1_r132_a_time_out_is_before_or_after() {
+    let scene = Scene::new("time out");
+    let _others = scene.waiters("background user");
+    assert_eq!(counts(&scene.walk("time out")), [(4, 4), (3, 3)]);
+}
+
+#[test]
+fn p1_r132_a_whole_wait_in_vain_is_before_or_after_at_each_of_its_changes() {
+    // Steps are slow, so its time may be over before it looks, and one of the others takes it out. Where the machine is
+    // slow as well, it may be over before it enters: then there is nothing to see, and it tries again.
+    let entered = (0..10).any(|_| {
+        let scene = Scene::new("wait in vain");
+        let _others = scene.waiters("background user");
+        let mut counts = counts(&scene.walk("wait in vain"));
+        counts.dedup();
+        assert!([&[(2, 2)][..], &[(2, 2), (3, 3), (2, 2)]].contains(&&counts[..]), "{counts:?}");
+        counts.len() == 3
+    });
+    assert!(entered);
+}
+
+#[test]
+fn p1_r131_giving_back_while_others_wait_is_before_or_after_and_rings_the_first() {
+    for role in ["release", "cancel"] {
+        let scene = Scene::new(role);
+        let _others = scene.waiters("background user");
+        let walk = scene.walk(role);
+        assert_eq!(counts(&walk), [(2, 2), (2, 2)]);
+        assert_eq!(walk.before().in_flight(), walk.after().in_flight() + 1);
+        let rung = rung(&walk);
+        assert_eq!(walk.after().entry(rung, entry::NUMBER) & 3, Priority::User as u64);
+        assert!(walk.after().entry(rung, entry::WAKE_AT) < walk.before().entry(rung, entry::WAKE_AT));
+    }
+}
+
+#[test]
+fn p1_r131_detaching_with_calls_in_the_queue_is_before_or_after() {
+    let scene = Scene::new("detach");
+    let _others = scene.waiters("background user");
+    let walk = scene.walk("detach with calls in the queue");
+    assert_eq!(counts(&walk), [(4, 4), (2, 2)]);
+    rung(&walk);
+}
+
+#[test]
+fn p1_r131_burying_one_who_waited_many_times_is_before_or_after() {
+    let scene = Scene::new("bury");
+    let mut dead = scene.waiters("background user user webhook user");
+    let others = scene.waiters("background user");
+    let slots = (slot_of(&scene.image(), &dead), slot_of(&scene.image(), &others));
+    dead.kill();
+    for place in scene.image().places_of(slots.0) {
+        image::store(scene.path(), layout::entry_base(place) + entry::WAKE_AT, 1);
+    }
+    let others = scene.image().places_of(slots.1);
+    for place in &others {
+        let soon = boot_time() + 900_000_000;
+        image::store(scene.path(), layout::entry_base(*place) + entry::WAKE_AT, soon);
+    }
+    let walk = walk_on(scene.tracee, "bury", scene.directory.path(), true);
+    assert_eq!(counts(&walk), [(7, 7), (2, 2)], "all at once");
+    assert_eq!(walk.after().places_of(slots.1), others);
+    assert!(walk.before().is_owned(slots.0) && !walk.after().is_owned(slots.0));
+}
+
+#[test]
+fn p1_r110_another_policy_while_others_wait_is_before_or_after_and_rings_all() {
+    let scene = Scene::new("set policy");
+    let _others = scene.waiters("background user webhook");
+    let walk = scene.walk("set policy");
+    assert_eq!(counts(&walk), [(3, 3), (3, 3)]);
+    assert_ne!(walk.before().policy(), walk.after().policy());
+    let (before, after) = (walk.before(), walk.last());
+    assert!(before.taken().iter().all(|place| before.bell(*place) + 1 == after.bell(*place)));
+}
+
+#[test]
+fn p1_p3_starting_afresh_while_others_wait_is_before_or_after_and_rings_all() {
+    let scene = Scene::new("reset");
+    let _others = scene.waiters("background user webhook");
+    scene.appoint();
+    image::store(scene.path(), CORE + 1, u64::MAX);
+    let before = scene.image();
+    // A newcomer starts afresh too, at another time: what depends on that cannot be compared.
+    let timeless = |word: usize| {
+        word == WAITING
+            || word == RESETS
+            || word == CORE + 1
+            || (layout::PROGRESS..layout::WORDS).contains(&word)
+    };
+    let path = scene.directory.path();
+    let walk = walk_where(scene.tracee, "reset", path, false, timeless);
+    let after = walk.last();
+    assert_eq!((after.waiting(), after.taken().len(), after.in_flight()), (0, 0, CONCURRENCY as u32));
+    assert_eq!(after.word(RESETS), 1);
+    assert!(before.taken().iter().all(|place| before.bell(*place) + 1 == after.bell(*place)));
+}

@@ -1,0 +1,392 @@
+//! P1 and P2 in a storm: many processes on one limiter, killed, stopped and started again at random.
+//!
+//! Each worker writes every grant into a log of its own before it uses it, with the clock read before and after the
+//! call. The limiter's books are not asked: from the logs alone no window may hold more grants than its rules allow.
+
+use crate::util::Random;
+use crate::util::crash::actor::{self, Actor, mark, ready};
+use crate::util::crash::image::{self, Image};
+use crate::util::crash::ptrace::{Step, Tracee};
+use crate::util::crash::storm::{self, Entry, Rule};
+use crate::util::crash::{CONCURRENCY, NAME, WATCHDOG};
+use crate::util::queued::{poll, queued};
+use crate::util::{boot_time, directory, wait_until};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use shmlimit::{AcquireError, Error, Force, Grant, Limiter, Outcome, Priority, Reason, Request};
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
+use shmlimit_segment::Bounds;
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+const WORKERS: usize = 8;
+/// Shorter than the usual second, so that tests need not wait for it.
+const LOCK_BOUND: Duration = Duration::from_millis(100);
+const BUCKET: Rule = Rule { limit: 4000, burst: 100, period: 1_000_000_000 };
+const GCRA: Rule = Rule { limit: 3000, burst: 300, period: 1_000_000_000 };
+/// Kills that must be survived for each second of the storm: fewer would be no storm.
+const KILLS_A_SECOND: u64 = 2;
+
+/// The test that is an actor when it is started as one.
+const ACTOR: &str = concat!(module_path!(), "::actor");
+
+/// Not a claim: here the workers of the storm begin.
+#[test]
+fn actor() {
+    let Some((role, directory)) = actor::role() else { return };
+    match role.as_str() {
+        "worker" => {
+            let path = directory.join(format!("log-{}", std::process::id()));
+            let log = OpenOptions::new().append(true).create_new(true).open(path).unwrap();
+            work(&open(&directory), log);
+        }
+        "holder" => {
+            let limiter = open(&directory);
+            let mut all: Vec<_> =
+                (0..CONCURRENCY).map(|_| limiter.try_acquire(&Request::new()).unwrap()).collect();
+            ready();
+            mark();
+            all.pop().unwrap().release().unwrap();
+            mark();
+            actor::hear();
+        }
+        "permit holder" => {
+            let limiter = open(&directory);
+            let all: Vec<_> =
+                (0..CONCURRENCY).map(|_| limiter.try_acquire(&Request::new()).unwrap()).collect();
+            ready();
+            drop(all);
+            actor::say("released");
+            actor::hear();
+        }
+        "asker" => ask(&open(&directory)),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Asks when told to, and says what came of it.
+fn ask(limiter: &Limiter) {
+    ready();
+    let timeout = Request::new().timeout(Duration::from_millis(50));
+    loop {
+        let answer = match actor::hear().as_str() {
+            "try" => limiter.try_acquire(&Request::new()),
+            _ => limiter.acquire(&timeout),
+        };
+        let said = match answer {
+            Ok(grant) => {
+                // Given back before it is told: the next one is asked right after.
+                drop(grant);
+                "granted".to_owned()
+            }
+            Err(AcquireError::Refused(refusal)) => refusal.reason().as_str().to_owned(),
+            Err(AcquireError::Failed(error)) => match *error {
+                Error::Busy { pid, .. } => format!("busy {pid}"),
+                error => error.to_string(),
+            },
+        };
+        actor::say(&said);
+    }
+}
+
+fn open(directory: &Path) -> Limiter {
+    let rules = [BUCKET.draft(shmlimit::Algorithm::TokenBucket), GCRA.draft(shmlimit::Algorithm::Gcra)];
+    // Half the rate, half the permits and back again, but never a probe: one that is stopped is written off in time, and
+    // then more permits are out than there are.
+    let mut breaker = Breaker::of(BreakerKind::Fsm);
+    breaker.s_recover = 1_000_000;
+    let policy = shmlimit::Policy::new(&shmlimit::PolicyDraft {
+        provider: "storm",
+        concurrency: Some(CONCURRENCY),
+        background_share: 10,
+        rules: &rules,
+        breaker,
+        ..Default::default()
+    });
+    // A place apart from the logs: the limiter's directory holds limiters.
+    let bounds = Bounds { lock: LOCK_BOUND, stall: LOCK_BOUND, ..Bounds::default() };
+    let builder = Limiter::builder(NAME).directory(directory.join("limiters")).bounds(bounds);
+    let builder = builder.policy(policy.unwrap());
+    loop {
+        match builder.clone().open() {
+            Ok(limiter) => return limiter,
+            Err(error) => expect_busy_at_worst(Err(error.into())),
+        }
+    }
+}
+
+fn work(limiter: &Limiter, mut log: File) {
+    let mut random = Random(u64::from(std::process::id()));
+    loop {
+        let before = boot_time();
+        match wait_somehow(limiter, &mut random) {
+            Ok(grant) => {
+                let after = boot_time();
+                log.write_all(&Entry::Granted { before, after }.to_bytes()).unwrap();
+                if random.below(4) == 0 {
+                    std::thread::sleep(Duration::from_micros(random.below(300)));
+                }
+                let cancel = random.below(8) == 0;
+                log.write_all(&Entry::Ending { at: boot_time(), cancel }.to_bytes()).unwrap();
+                let ended = match random.below(4) {
+                    _ if cancel => grant.cancel(),
+                    0 => grant.record(&Outcome::http(503, &[]).latency(Duration::from_millis(1))).map(drop),
+                    1 => grant.record(&Outcome::http(200, &[])).map(drop),
+                    _ => grant.release(),
+                };
+                expect_busy_at_worst(ended.map_err(AcquireError::from));
+                if random.below(64) == 0 {
+                    let force = [Force::Throttle, Force::Normal, Force::ClearGate][random.below(3) as usize];
+                    expect_busy_at_worst(limiter.force(force).map(drop).map_err(AcquireError::from));
+                }
+            }
+            Err(error) => expect_busy_at_worst(Err(error)),
+        }
+    }
+}
+
+/// Of any priority: with a time-out, without one, or as one who enters the queue and thinks better of it.
+fn wait_somehow<'l>(limiter: &'l Limiter, random: &mut Random) -> Result<Grant<'l>, AcquireError> {
+    let request = Request::new().priority(Priority::ALL[random.below(3) as usize]);
+    let patient = request.clone().timeout(Duration::from_millis(50));
+    match random.below(8) {
+        0 => limiter.acquire(&request),
+        1 => limiter.acquire(&request.clone().timeout(Duration::from_micros(random.below(2000)))),
+        2 => {
+            let awake = Cell::new(false);
+            let mut call = queued(limiter, &patient, &awake);
+            match poll(&mut call) {
+                Poll::Ready(answer) => answer,
+                Poll::Pending => {
+                    std::thread::yield_now();
+                    drop(call);
+                    limiter.try_acquire(&request)
+                }
+            }
+        }
+        _ => limiter.acquire(&patient),
+    }
+}
+
+/// A stopped holder may make others wait in vain; nothing else may go wrong.
+fn expect_busy_at_worst(result: Result<(), AcquireError>) {
+    match result {
+        Ok(()) | Err(AcquireError::Refused(_)) => {}
+        Err(AcquireError::Failed(error)) if matches!(*error, Error::Busy { .. }) => {}
+        Err(error) => panic!("a worker failed: {error}"),
+    }
+}
+
+/// What the controller did, by the clock of the logs.
+#[derive(Default)]
+struct Deeds {
+    kills: Vec<u64>,
+    /// From stopping to going on.
+    stops: Vec<(u64, u64)>,
+}
+
+fn rage(directory: &Path, duration: Duration, random: &mut Random) -> Deeds {
+    let start = || Actor::launch(ACTOR, "worker", directory);
+    let mut workers: Vec<Actor> = (0..WORKERS).map(|_| start()).collect();
+    let mut stopped: Vec<(usize, u64)> = Vec::new();
+    let mut deeds = Deeds::default();
+    let (mut grants, mut progress) = (0, Instant::now());
+    let started = Instant::now();
+    while started.elapsed() < duration {
+        // The pace of the storm, not a synchronisation.
+        std::thread::sleep(Duration::from_micros(1000 + random.below(30_000)));
+        assert!(!workers.iter_mut().any(Actor::has_ended), "a worker failed, see above");
+        let victim = random.below(WORKERS as u64) as usize;
+        match random.below(3) {
+            // Not all at once: a stopped worker may keep a permit, and who should go on then?
+            0 if stopped.len() < 3 && stopped.iter().all(|(i, _)| *i != victim) => {
+                stopped.push((victim, boot_time()));
+                workers[victim].signal(Signal::SIGSTOP);
+            }
+            0 | 1 => {
+                // The longest stopped first: if it holds the lock, nobody gets anything until then.
+                if !stopped.is_empty() {
+                    let (i, since) = stopped.remove(0);
+                    workers[i].signal(Signal::SIGCONT);
+                    deeds.stops.push((since, boot_time()));
+                }
+            }
+            _ => {
+                deeds.kills.push(boot_time());
+                workers[victim].kill();
+                if let Some(at) = stopped.iter().position(|(i, _)| *i == victim) {
+                    deeds.stops.push((stopped.remove(at).1, boot_time()));
+                }
+                workers[victim] = start();
+            }
+        }
+        let now = storm::bytes_in_logs(directory);
+        if now > grants {
+            (grants, progress) = (now, Instant::now());
+        }
+        // Three stopped permit holders leave one permit; a holder stopped in the lock is let go on within a few turns.
+        assert!(progress.elapsed() < Duration::from_secs(5), "nobody was granted anything for five seconds");
+    }
+    // Calm again: everybody who is left goes on.
+    stopped.iter().for_each(|(i, _)| workers[*i].signal(Signal::SIGCONT));
+    for worker in &mut workers {
+        let grants = || storm::bytes_in_log(directory, worker.pid.as_raw());
+        let before = grants();
+        wait_until("a worker goes on after the storm", || grants() > before + 240);
+    }
+    deeds
+}
+
+#[test]
+fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_nobody_stalls() {
+    let seconds = std::env::var("SHMLIMIT_STORM_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(6);
+    let seed =
+        std::env::var("SHMLIMIT_STORM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(boot_time);
+    println!("seed {seed} (SHMLIMIT_STORM_SEED), {seconds} s, {WORKERS} workers");
+    let directory = directory();
+    drop(open(directory.path()));
+    let deeds = rage(directory.path(), Duration::from_secs(seconds), &mut Random(seed));
+    // Everybody is dead now; a newcomer can have all permits, and has to bury their holders for it.
+    let limiter = open(directory.path());
+    // Some of them may have left it throttled, or with the gate closed.
+    for force in [Force::Normal, Force::ClearGate] {
+        limiter.force(force).expect("forced");
+    }
+    let patient = Request::new().timeout(WATCHDOG);
+    let all: Vec<_> =
+        (0..CONCURRENCY).map(|_| limiter.acquire(&patient).expect("a permit comes back")).collect();
+    match limiter.try_acquire(&Request::new()) {
+        Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), Reason::Concurrency),
+        other => panic!("a permit too many: {other:?}"),
+    }
+    drop(all);
+    wait_until("no permit is out", || limiter.snapshot().unwrap().in_flight == 0);
+    let limiters = directory.path().join("limiters");
+    wait_until("nobody is left in the queue", || {
+        drop(limiter.try_acquire(&Request::new()));
+        let now = Image::of(&limiters);
+        (now.waiting(), now.taken().len()) == (0, 0)
+    });
+    assert_eq!(limiter.snapshot().unwrap().resets, 0, "nothing had to be started afresh");
+
+    let logs: Vec<Vec<Entry>> = storm::logs(directory.path());
+    let calls = storm::calls(&logs);
+    println!(
+        "{} processes, {} grants ({} taken back), {} kills, {} stops",
+        logs.len(),
+        calls.len(),
+        calls.iter().filter(|call| call.cancelled).count(),
+        deeds.kills.len(),
+        deeds.stops.len()
+    );
+    assert!(deeds.kills.len() as u64 >= KILLS_A_SECOND * seconds, "hardly a storm");
+    for rule in [BUCKET, GCRA] {
+        let (excess, window) = rule.worst_window(&calls);
+        println!("worst window of {}/s + {}: {window}", rule.limit, rule.burst);
+        assert!(!excess, "more grants than the rule allows: {window}");
+    }
+    let most = storm::most_at_once(&calls);
+    println!("at most {most} permits were provably out at once");
+    assert!(most as u64 <= CONCURRENCY);
+    storm::report_stalls(&calls, &deeds.kills, &deeds.stops);
+}
+
+/// A process that stands in the critical section.
+fn stopped_in_the_lock(directory: &Path) -> Tracee {
+    let mut holder = Tracee::start(ACTOR, "holder", directory);
+    let file = image::open(&directory.join("limiters"));
+    let mut now = Image::blank();
+    now.take(&file);
+    let slot = now.slot_of(holder.actor.pid.as_raw() as u32).unwrap();
+    while now.lock_owner() != Some(slot) {
+        assert_eq!(holder.step(), Step::Inside, "the operation never took the lock");
+        now.take(&file);
+    }
+    holder
+}
+
+fn tell(askers: &mut [Actor], how: &str) -> Vec<String> {
+    askers.iter_mut().for_each(|asker| asker.say(how));
+    askers.iter_mut().map(Actor::hear).collect()
+}
+
+fn askers(directory: &Path) -> Vec<Actor> {
+    drop(open(directory));
+    let mut askers: Vec<Actor> = (0..3).map(|_| Actor::start(ACTOR, "asker", directory)).collect();
+    askers.iter_mut().for_each(|asker| asker.say("go"));
+    askers
+}
+
+#[test]
+fn p2_a_stopped_lock_holder_makes_others_busy_and_all_go_on_when_it_does() {
+    let directory = directory();
+    let mut askers = askers(directory.path());
+    let mut holder = stopped_in_the_lock(directory.path());
+    let busy = format!("busy {}", holder.actor.pid);
+    // By the lock bound, and by a deadline before it.
+    for how in ["try", "wait", "try"] {
+        assert_eq!(tell(&mut askers, how), [&*busy; 3], "{how}: a living holder is named, never robbed");
+    }
+    holder.run_to_mark();
+    for asker in &mut askers {
+        asker.say("try");
+        assert_eq!(asker.hear(), "granted");
+    }
+}
+
+#[test]
+fn p2_a_lock_holder_killed_while_stopped_is_robbed_at_once() {
+    let directory = directory();
+    let mut askers = askers(directory.path());
+    let holder = stopped_in_the_lock(directory.path());
+    assert_eq!(tell(&mut askers[..1], "try"), [format!("busy {}", holder.actor.pid)]);
+    holder.kill();
+    for asker in &mut askers {
+        asker.say("try");
+        assert_eq!(asker.hear(), "granted", "within the lock bound: nobody else holds the lock or a permit");
+    }
+}
+
+#[test]
+fn p2_a_stopped_permit_holder_keeps_its_permits_until_it_goes_on() {
+    let directory = directory();
+    let mut askers = askers(directory.path());
+    let mut holder = Actor::start(ACTOR, "permit holder", directory.path());
+    holder.signal(Signal::SIGSTOP);
+    let status = waitpid(holder.pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
+    assert!(matches!(status, WaitStatus::Stopped(..)));
+    for how in ["try", "wait", "try"] {
+        assert_eq!(tell(&mut askers, how), ["concurrency"; 3], "{how}: the living are not robbed");
+    }
+    let image = Image::of(&directory.path().join("limiters"));
+    assert_eq!(u64::from(image.held(image.slot_of(holder.pid.as_raw() as u32).unwrap())), CONCURRENCY);
+    holder.signal(Signal::SIGCONT);
+    holder.say("go");
+    assert_eq!(holder.hear(), "released");
+    assert_eq!(tell(&mut askers, "try"), ["granted"; 3]);
+}
+
+#[test]
+fn the_judge_of_windows_can_tell_one_grant_too_many() {
+    let rule = Rule { limit: 10, burst: 3, period: 1_000_000_000 };
+    let call = |ms: u64| storm::Call {
+        before: ms * 1_000_000,
+        after: ms * 1_000_000,
+        until: None,
+        cancelled: false,
+    };
+    let mut calls: Vec<_> = [0, 0, 0, 100, 200].map(call).to_vec();
+    assert!(!rule.worst_window(&calls).0, "exactly what the rule allows");
+    calls.push(call(200));
+    assert!(rule.worst_window(&calls).0);
+    calls[5].before = 0;
+    assert!(rule.worst_window(&calls).0, "it cannot have been granted in time at any moment");
+    calls[5].after = 300_000_000;
+    assert!(!rule.worst_window(&calls).0, "it may have been granted at 300 ms");
+    let held = |from, until| storm::Call { before: from, after: from, until: Some(until), cancelled: false };
+    assert_eq!(storm::most_at_once(&[held(0, 10), held(5, 15), held(10, 20), held(16, 17)]), 3);
+}

@@ -1,0 +1,24 @@
+//! Processes that are killed or stopped at any moment, and segments with damaged bytes: every limit holds, and every call
+//! ends.
+
+#[cfg(target_os = "linux")]
+mod chaos;
+mod health_lasts;
+#[cfg(target_os = "linux")]
+mod kill_every_instruction;
+#[cfg(target_os = "linux")]
+mod kill_for_real;
+#[cfg(target_os = "linux")]
+mod kill_health;
+#[cfg(target_os = "linux")]
+mod kill_queue;
+#[cfg(target_os = "linux")]
+mod kill_storm;
+#[cfg(target_os = "linux")]
+mod kill_waiters;
+mod odd_lock_words;
+mod scribble;
+mod scribble_every_byte;
+mod scribble_queue;
+#[path = "../util/mod.rs"]
+mod util;

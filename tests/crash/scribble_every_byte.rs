@@ -1,0 +1,285 @@
+//! P3: whatever bytes are in a file of full length, every call ends in bounded steps with a value or a typed error.
+//!
+//! What is exhaustive, exactly:
+//! - every byte before the journal (header, control, core, origin, rules, what is in force, policy, sheet) × all 255
+//!   other values × try_acquire, acquire (with a timeout), release, cancel, drop of a grant, record (429 with headers;
+//!   success), force, snapshot, policy and set_policy, each on the handle of an attached process, each as the first
+//!   call after the byte was changed, the file being restored between calls (snapshot: nine values from what is in force
+//!   on); the same for a limiter with a breaker whose rate rises, with a pace and with a log (all values × try_acquire,
+//!   record, force and policy; nine for the other calls). The journal, which is read only after a death: two values;
+//! - the same for the attached process's own slot;
+//! - every byte of header, control, core and origin (the first 256) × all 255 other values × open; without the header
+//!   (which an attached process never reads again) also × drop of a handle. The rules' and the policy's bytes: open
+//!   with each bit changed, and all; the other bytes before the slots: two values, for open and drop of a handle;
+//! - every byte of control and journal × all 255 other values × try_acquire (snapshot: three values), on an image that
+//!   a dead holder left in the middle of its longest transaction (version odd, journal full of entries).
+//!
+//! The queue is in `scribble_queue.rs`. Sampled with a printed seed: rings, logs, the slots of others, several bytes at a time, files of nothing but noise, and a process
+//! that scribbles while threads work. A hang ends the program through the watchdog; a panic names byte and value.
+
+use crate::scribble::*;
+use crate::util;
+use crate::util::children::{self, Running};
+use crate::util::raw::{Raw, lock_word_of};
+use crate::util::{Random, Watchdog, segment_path};
+use shmlimit::{Force, Outcome, Request};
+use shmlimit_segment::layout;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How many bytes lie between those that are tried. On Windows a sample is: each look at the file takes twenty times as
+/// long under Wine, and none of the code that is tried here is another there.
+const STRIDE: usize = if cfg!(windows) { 61 } else { 1 };
+
+/// Runs `work` on all cores, each with a limiter and a share of the bytes of its own.
+fn on_all_cores(bytes: Range<usize>, work: impl Fn(&mut Fixture, usize) + Sync) {
+    on_all_cores_with(false, bytes, work);
+}
+
+fn on_all_cores_with(watched: bool, bytes: Range<usize>, work: impl Fn(&mut Fixture, usize) + Sync) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for core in 0..cores {
+            let (work, bytes) = (&work, bytes.clone());
+            scope.spawn(move || {
+                let mut fixture = Fixture::with(watched);
+                for byte in bytes.skip(core).step_by(cores * STRIDE) {
+                    work(&mut fixture, byte);
+                    fixture.restore_all();
+                    if cfg!(windows) {
+                        // Wine keeps what was opened and closed again as long as the limiter's locks are held.
+                        fixture.still_works();
+                        fixture = Fixture::with(watched);
+                    }
+                }
+                fixture.still_works();
+            });
+        }
+    });
+}
+
+#[test]
+fn p3_every_byte_and_value_of_the_first_pages_for_every_call_of_an_attached_process() {
+    let _watchdog = Watchdog::new("the exhaustive scribble", Duration::from_secs(600));
+    let every_call = |fixture: &mut Fixture, byte: usize| {
+        for call in ATTACHED {
+            match (call, byte / 8) {
+                // Nobody reads the journal but after a death: that is the next but one test.
+                (Snapshot, layout::JOURNAL..) => {}
+                (_, layout::JOURNAL..) => {
+                    [1, 255].into_iter().for_each(|flip| fixture.try_one(call, byte, flip))
+                }
+                (Snapshot, layout::HOT..) => BITS.iter().for_each(|flip| fixture.try_one(call, byte, *flip)),
+                // Those that differ from a plain limiter's most, and the way to all others: every value.
+                (Acquire | Release | Cancel | DropGrant | SetPolicy, _) if fixture.watched => {
+                    BITS.iter().for_each(|flip| fixture.try_one(call, byte, *flip))
+                }
+                _ => (1..=255).for_each(|flip| fixture.try_one(call, byte, flip)),
+            }
+        }
+    };
+    on_all_cores(0..FIRST, every_call);
+    on_all_cores_with(true, layout::LOCK * 8..STATE, every_call);
+    let mut fixture = Fixture::new();
+    for byte in fixture.own_slot().step_by(STRIDE) {
+        for call in ATTACHED {
+            (1..=255).for_each(|flip| fixture.try_one(call, byte, flip));
+        }
+    }
+    fixture.still_works();
+}
+
+#[test]
+fn p3_opening_and_leaving_with_any_byte_changed() {
+    let _watchdog = Watchdog::new("opening scribbled files", Duration::from_secs(600));
+    const CONTROL: usize = layout::LOCK * 8;
+    const RULES: usize = layout::RULES * 8;
+    const POLICY_END: usize = (layout::POLICY_CHECKSUM + 1) * 8;
+    on_all_cores(0..FIRST, |fixture, byte| {
+        let all: Vec<u8> = (1..=255).collect();
+        let (open, leave): (&[u8], &[u8]) = match byte {
+            0..CONTROL => (&all, &[255]),
+            CONTROL..RULES => (&all, &all),
+            RULES..POLICY_END => (&BITS, &[1, 255]),
+            _ => (&[1, 255], &[1, 255]),
+        };
+        open.iter().for_each(|flip| fixture.try_one(Open, byte, *flip));
+        leave.iter().for_each(|flip| fixture.try_one(DropHandle, byte, *flip));
+    });
+}
+
+#[test]
+fn p3_every_byte_and_value_of_a_dead_holders_journal() {
+    let _watchdog = Watchdog::new("the scribbled journal", Duration::from_secs(600));
+    let control = layout::LOCK * 8..layout::CORE * 8;
+    let journal = layout::JOURNAL * 8..layout::SLOT_TABLE * 8;
+    for bytes in [control, journal] {
+        on_all_cores(bytes, |fixture, byte| {
+            if fixture.image[layout::VERSION] & 1 == 0 {
+                fixture.die_in_the_middle();
+            }
+            (1..=255).for_each(|flip| fixture.try_one(TryAcquire, byte, flip));
+            [1, 128, 255].into_iter().for_each(|flip| fixture.try_one(Snapshot, byte, flip));
+        });
+    }
+}
+
+#[test]
+fn p3_damage_anywhere_sampled() {
+    let _watchdog = Watchdog::new("sampled scribbles", Duration::from_secs(600));
+    let mut random = Random::seeded("sampled scribbles");
+    let mut fixtures = [false, true].map(Fixture::with);
+    for round in 0..12_000 / STRIDE {
+        let fixture = &mut fixtures[round % 2];
+        let call = [Open, DropHandle].into_iter().chain(ATTACHED).nth(random.index(13)).unwrap();
+        let spots: Vec<(usize, u64)> = (0..1 + random.index(6))
+            .map(|spot| {
+                // Every other spot among the words that decisions read.
+                let word = random.index(if spot % 2 == 0 { layout::JOURNAL } else { fixture.image.len() });
+                (word, random.next() >> random.index(64))
+            })
+            .collect();
+        fixture.trying = (call, spots[0].0 * 8, 0);
+        // The header would only be refused; the lock bytes would only cost their time.
+        let matters = |word: usize| word > layout::LOCK || round % 64 == 0;
+        fixture.run(call, |raw| {
+            for (word, value) in spots.iter().filter(|(word, _)| matters(*word)) {
+                raw.word(*word).store(*value, Ordering::Relaxed);
+            }
+        });
+        fixture.restore_quickly();
+        fixture.restore_all();
+    }
+    fixtures.iter().for_each(Fixture::still_works);
+}
+
+#[test]
+fn p3_a_file_of_noise_behind_a_good_header() {
+    let _watchdog = Watchdog::new("noise", Duration::from_secs(600));
+    let mut random = Random::seeded("noise");
+    for round in 0..if cfg!(windows) { 15 } else { 150 } {
+        let mut fixture = Fixture::with(round % 4 < 2);
+        let first = if round % 2 == 0 { layout::LOCK } else { layout::JOURNAL };
+        let noise: Vec<u64> =
+            (first..fixture.image.len()).map(|_| random.next() >> random.index(64)).collect();
+        for call in [
+            TryAcquire,
+            Acquire,
+            Snapshot,
+            RecordOther,
+            Call::Force,
+            SetPolicy,
+            Open,
+            Release,
+            Record,
+            DropHandle,
+        ] {
+            fixture.trying = (call, first * 8, 0);
+            fixture.run(call, |raw| raw.restore_from(first, &noise));
+            fixture.restore_quickly();
+            fixture.restore_all();
+        }
+    }
+}
+
+#[test]
+fn p3_a_lock_word_that_names_a_living_process_is_busy_and_one_that_names_nobody_is_taken() {
+    let fixture = Fixture::new();
+    let lock =
+        |slot: usize| fixture.raw.word(layout::LOCK).store(lock_word_of(slot).into(), Ordering::Relaxed);
+    lock(fixture.slot);
+    let error = fixture.limiter.try_acquire(&Request::new()).unwrap_err().to_string();
+    assert!(error.contains("busy") && error.contains("another thread of this process"), "{error}");
+    assert!(!error.contains("kill"), "nobody is told to let itself go on: {error}");
+    for nobody in [(fixture.slot + 1) % layout::SLOTS, layout::SLOTS, 2000] {
+        fixture.restore_all();
+        lock(nobody);
+        fixture.limiter.try_acquire(&Request::new()).expect("a dead holder is robbed").release().unwrap();
+    }
+}
+
+/// Each bit of the whole 64-bit word of the lock, with and without an owner that is attached, and noise.
+#[test]
+fn p3_any_lock_word_is_answered_by_every_call() {
+    let _watchdog = Watchdog::new("odd lock words", Duration::from_secs(600));
+    let mut random = Random::seeded("odd lock words");
+    let mut fixtures = [false, true].map(Fixture::with);
+    let own = u64::from(lock_word_of(fixtures[0].slot));
+    let bits = (0..64).map(|bit| 1_u64 << bit);
+    let named = bits.clone().map(|bit| own ^ bit);
+    let noise: Vec<u64> = (0..128).map(|_| random.next() >> random.index(64)).collect();
+    let ones = [u64::MAX, u64::MAX << 32, 0x7ff0_0000, 0xfff0_0000, 0xfffff, u64::from(u32::MAX)];
+    for (round, word) in bits.chain(named).chain(noise).chain(ones).enumerate() {
+        let fixture = &mut fixtures[round % 2];
+        for call in [Open, DropHandle].into_iter().chain(ATTACHED) {
+            fixture.trying = (call, layout::LOCK * 8, 0);
+            fixture.run(call, |raw| raw.word(layout::LOCK).store(word, Ordering::Relaxed));
+            fixture.restore_quickly();
+        }
+        if round % 8 == 0 {
+            fixture.raw.word(layout::LOCK).store(word, Ordering::Relaxed);
+            drop(shmlimit::Limiter::builder(util::NAME).directory(fixture.directory.path()).examine());
+            fixture.raw.word(layout::LOCK).store(word, Ordering::Relaxed);
+            drop(fixture.limiter.bury_the_dead());
+        }
+        fixture.restore_all();
+    }
+    fixtures.iter().for_each(Fixture::still_works);
+}
+
+#[test]
+fn p3_a_process_that_scribbles_while_threads_work() {
+    let _watchdog = Watchdog::new("the scribbler", Duration::from_secs(600));
+    let fixture = Fixture::new();
+    let mut scribbler = Running::start(children::command(
+        &[],
+        concat!(module_path!(), "::role_that_scribbles"),
+        fixture.directory.path(),
+    ));
+    assert_eq!(scribbler.hear(), "scribbling");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let handle = fixture.limiter.clone();
+                let request = Request::new().timeout(TIMEOUT);
+                for _ in 0..1000 / STRIDE {
+                    let _ = handle.try_acquire(&request).map(|grant| grant.cancel());
+                    let _ = handle.acquire(&request).map(|grant| grant.release());
+                    let _ = handle.snapshot();
+                    let _ = handle.record(&Outcome::http(503, &HEADERS));
+                    let _ = handle.force(Force::ClearGate);
+                    let _ = handle.set_policy(&fixture.policies[1]);
+                    drop(open(fixture.directory.path()));
+                }
+            });
+        }
+    });
+    scribbler.kill();
+}
+
+#[test]
+fn role_that_scribbles() {
+    let Some(directory) = children::role("role_that_scribbles") else { return };
+    let mut random = Random::seeded("the scribbler");
+    let path = segment_path(&directory);
+    children::say("scribbling");
+    loop {
+        // Anew now and then: a scribbled mark of retirement gives the limiter another file.
+        let sized = std::fs::metadata(&path).is_ok_and(|file| file.len() >= layout::SIZE as u64);
+        let Some(raw) = sized.then(|| Raw::map(&path)) else { continue };
+        let sound = raw.image();
+        for write in 0..2000 {
+            // Made whole now and then: what is damaged for good is soon refused at the door.
+            if write % 8 == 0 {
+                raw.restore(&sound, layout::CORE..layout::JOURNAL);
+            }
+            // Past the header: a file with a foreign header is merely refused.
+            let word = layout::LOCK + random.index(layout::WORDS - layout::LOCK);
+            let word = if random.index(2) == 0 { word % layout::JOURNAL } else { word };
+            let word = word.max(layout::LOCK);
+            raw.byte(word * 8 + random.index(8)).store(random.next() as u8, Ordering::Relaxed);
+            (0..random.index(2000)).for_each(|_| std::hint::spin_loop());
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Deleting, removing, replacing, opening, forking and killing in any order: a limiter never grants more than its limit,
+//! unless it was started afresh on purpose or no process that used it is left.
+
+use crate::actors::{Action, Actor, LIMIT};
+use crate::util::again::in_own_process;
+use crate::util::mounts::{bind, with_own_mounts};
+use crate::util::{builder, counted, directory, segment_path, take};
+use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestRunner};
+use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+fn policy() -> Policy {
+    counted(LIMIT as u64, None)
+}
+
+/// Two actors in this process, two in children.
+const ACTORS: usize = 4;
+const HERE: usize = 2;
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// Somebody deletes the file.
+    Delete,
+    Act(usize, Action),
+    /// A child is killed and takes part again: forked anew, perhaps with the handle of an actor of this process.
+    Fork(usize, Option<usize>),
+    /// A child is killed before that step of an action.
+    Kill(usize, Action, usize),
+}
+
+/// What happens to one limiter, and how much was granted since it was last allowed to start afresh.
+struct Story {
+    directories: [PathBuf; 2],
+    actors: Vec<Actor>,
+    /// Which actors use the limiter: a forked child does when it has used the handle it inherited.
+    uses: [bool; ACTORS],
+    granted: usize,
+}
+
+impl Story {
+    fn new(directories: [&Path; 2]) -> Story {
+        let directories = directories.map(Path::to_owned);
+        let actor = |index| match index {
+            0..HERE => Actor::here(&directories[index % 2], policy()),
+            _ => Actor::forked(&directories[index % 2], policy(), None),
+        };
+        Story { actors: (0..ACTORS).map(actor).collect(), uses: [false; ACTORS], granted: 0, directories }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Delete => drop(std::fs::remove_file(segment_path(&self.directories[0]))),
+            Event::Act(actor, action) => self.act(actor, action),
+            Event::Fork(actor, parent) => self.fork(actor, parent),
+            Event::Kill(actor, action, step) => {
+                self.actors[actor].kill_in(action, step);
+                self.fork(actor, None);
+                // It may have done so.
+                if matches!(action, Action::Replace | Action::Remove(_)) {
+                    self.granted = 0;
+                }
+            }
+        }
+        if !self.uses.contains(&true) && !segment_path(&self.directories[0]).exists() {
+            self.granted = 0;
+        }
+    }
+
+    fn act(&mut self, actor: usize, action: Action) {
+        let done = self.actors[actor].act(action);
+        match action {
+            Action::Take(_) => {
+                self.granted += done;
+                self.uses[actor] |= done > 0;
+            }
+            Action::Open | Action::Init => self.uses[actor] |= done > 0,
+            Action::Replace => (self.uses[actor], self.granted) = (true, 0),
+            Action::Remove(_) if done > 0 => self.granted = 0,
+            Action::Remove(_) => {}
+            Action::Close => self.uses[actor] = false,
+        }
+    }
+
+    fn fork(&mut self, actor: usize, parent: Option<usize>) {
+        let directory = &self.directories[actor % 2];
+        self.actors[actor] = Actor::forked(directory, policy(), parent.map(|parent| &self.actors[parent]));
+        self.uses[actor] = false;
+    }
+}
+
+/// Tells a story to its end, when the file is deleted once more and every actor asks for all there is.
+fn check(directories: [&Path; 2], events: &[Event]) -> Result<(), TestCaseError> {
+    let mut story = Story::new(directories);
+    let all = (0..ACTORS).map(|actor| Event::Act(actor, Action::Take(LIMIT as u8)));
+    for event in events.iter().copied().chain([Event::Delete]).chain(all) {
+        story.happen(event);
+        prop_assert!(story.granted <= LIMIT, "{} granted at {event:?}", story.granted);
+    }
+    Ok(())
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let actor = 0..ACTORS;
+    let child = HERE..ACTORS;
+    let making =
+        prop_oneof![Just(Action::Open), Just(Action::Init), Just(Action::Replace), Just(Action::Remove(1))];
+    let killed_in = prop_oneof![(1..6_u8).prop_map(Action::Take), making];
+    let act = |action| (actor.clone(), action).prop_map(|(actor, action)| Event::Act(actor, action));
+    let event = prop_oneof![
+        5 => act((1..6_u8).prop_map(Action::Take).boxed()),
+        4 => Just(Event::Delete),
+        3 => act(Just(Action::Open).boxed()),
+        1 => act(Just(Action::Init).boxed()),
+        2 => act(Just(Action::Replace).boxed()),
+        2 => act((0..2_u8).prop_map(Action::Remove).boxed()),
+        1 => act(Just(Action::Close).boxed()),
+        1 => (child.clone(), prop::option::of(0..HERE)).prop_map(|(actor, from)| Event::Fork(actor, from)),
+        2 => (child, killed_in, 0..8_usize)
+            .prop_map(|(actor, action, step)| Event::Kill(actor, action, step)),
+    ];
+    // It is open from the beginning.
+    (actor.clone(), prop::collection::vec(event, 1..24)).prop_map(|(first, mut events)| {
+        events.insert(0, Event::Act(first, Action::Open));
+        events
+    })
+}
+
+/// How a segment goes.
+fn ends() -> [Event; 4] {
+    [
+        Event::Delete,
+        Event::Act(3, Action::Remove(0)),
+        Event::Act(3, Action::Remove(1)),
+        Event::Act(3, Action::Replace),
+    ]
+}
+
+/// What may come next. Actors 0 and 2 have used the limiter from the beginning; 3 is the newcomer.
+fn sequels() -> [&'static [Event]; 6] {
+    const SPEND: Action = Action::Take(6);
+    [
+        &[],
+        &[Event::Act(0, SPEND)],
+        &[Event::Act(2, SPEND)],
+        &[Event::Act(3, Action::Open), Event::Act(3, SPEND)],
+        &[Event::Act(3, Action::Open), Event::Act(3, SPEND), Event::Fork(3, None)],
+        &[Event::Fork(2, Some(0)), Event::Act(2, SPEND)],
+    ]
+}
+
+#[test]
+fn every_order_of_three_ends_and_what_comes_between_them_keeps_the_limit() {
+    in_own_process!();
+    let rounds: Vec<Vec<Event>> =
+        ends().into_iter().flat_map(|end| sequels().map(|sequel| [&[end], sequel].concat())).collect();
+    let beginning =
+        vec![Event::Act(0, Action::Open), Event::Act(2, Action::Open), Event::Act(2, Action::Take(1))];
+    for (first, second) in rounds.iter().flat_map(|first| rounds.iter().map(move |second| (first, second))) {
+        let home = directory();
+        let events = [beginning.clone(), first.clone(), second.clone()].concat();
+        check([home.path(), home.path()], &events).unwrap_or_else(|failure| panic!("{events:?}: {failure}"));
+    }
+}
+
+#[test]
+fn a_kill_between_any_two_steps_of_making_or_removing_gives_nobody_more() {
+    in_own_process!();
+    let actions = [Action::Take(1), Action::Open, Action::Init, Action::Replace, Action::Remove(1)];
+    for (action, step) in actions.into_iter().flat_map(|action| (0..10).map(move |step| (action, step))) {
+        for deleted in [false, true] {
+            let home = directory();
+            let mut events = vec![Event::Act(0, Action::Open), Event::Act(2, Action::Open)];
+            events.extend(deleted.then_some(Event::Delete));
+            events.extend([
+                Event::Kill(2, action, step),
+                Event::Act(3, Action::Open),
+                Event::Act(3, Action::Take(6)),
+            ]);
+            check([home.path(), home.path()], &events)
+                .unwrap_or_else(|failure| panic!("{events:?}: {failure}"));
+        }
+    }
+}
+
+/// An idle handle has a segment that was deleted. Newcomers spend what their used-up limiter gets with time; the first of
+/// them is killed at a step of making it, if one is given. Then that is deleted too, and the idle handle wakes.
+fn spend_with_time(killed_at: Option<usize>) {
+    const WINDOW: Duration = Duration::from_millis(300);
+    let rule =
+        RuleDraft::new(Algorithm::SlidingLog, LIMIT as u64, Nanos::from_millis(WINDOW.as_millis() as u64));
+    let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap();
+    let home = directory();
+    let idle = builder(home.path()).policy(policy).create().unwrap();
+    std::fs::remove_file(segment_path(home.path())).unwrap();
+    if let Some(step) = killed_at {
+        Actor::forked(home.path(), policy, None).kill_in(Action::Open, step);
+    }
+    let newcomer = builder(home.path()).policy(policy).open().unwrap();
+    // When each was granted at the earliest and at the latest.
+    let mut grants = Vec::new();
+    for _ in 0..LIMIT {
+        let asked = Instant::now();
+        std::mem::forget(newcomer.acquire(&Request::new()).unwrap());
+        grants.push((asked, Instant::now()));
+    }
+    drop(newcomer);
+    std::fs::remove_file(segment_path(home.path())).unwrap();
+    for _ in 0..LIMIT {
+        let asked = Instant::now();
+        if take(&idle) {
+            grants.push((asked, Instant::now()));
+        }
+    }
+    for (first, last) in grants.iter().zip(grants.iter().skip(LIMIT)) {
+        let within = last.1 - first.0;
+        assert!(within >= WINDOW, "{} grants within {within:?}, killed at {killed_at:?}", LIMIT + 1);
+    }
+}
+
+#[test]
+fn an_idle_handle_does_not_bring_back_what_newcomers_spent_later() {
+    in_own_process!();
+    spend_with_time(None);
+}
+
+#[test]
+fn nor_if_a_newcomer_was_killed_between_two_steps_of_making_the_limiter() {
+    in_own_process!();
+    (0..8).for_each(|step| spend_with_time(Some(step)));
+}
+
+/// A generation is asked for only where a segment was made: making another limiter changes nothing.
+#[test]
+fn a_handle_continues_its_deleted_limiter_whatever_is_made_beside_it() {
+    in_own_process!();
+    let home = directory();
+    let policy = policy();
+    let limiter = builder(home.path()).policy(policy).create().unwrap();
+    for left in (0..LIMIT).rev() {
+        std::fs::remove_file(segment_path(home.path())).unwrap();
+        let other = Limiter::builder(&format!("other{left}")).directory(home.path());
+        drop(other.policy(policy).create().unwrap());
+        assert!(take(&limiter));
+        assert_eq!(limiter.snapshot().unwrap().rules[0].remaining, left as u64);
+    }
+    assert!(std::fs::metadata(home.path().join("ratelimit.lock")).unwrap().len() <= 256 * 1024);
+}
+
+/// The same stories in every run; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` are for others.
+fn runner() -> TestRunner {
+    let usual = ProptestConfig::default();
+    let rng_seed = if usual.rng_seed == RngSeed::Random { RngSeed::Fixed(1) } else { usual.rng_seed };
+    let cases = usual.cases.min(if std::env::var_os("PROPTEST_CASES").is_some() { u32::MAX } else { 128 });
+    TestRunner::new(ProptestConfig { cases, rng_seed, failure_persistence: None, ..usual })
+}
+
+#[test]
+fn no_order_of_deletions_removals_and_kills_grants_more_than_the_limit() {
+    in_own_process!();
+    let run = |events: Vec<Event>| {
+        let home = directory();
+        check([home.path(), home.path()], &events)
+    };
+    runner().run(&events(), run).unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+#[test]
+fn nor_does_any_order_if_the_actors_come_by_two_paths() {
+    in_own_process!();
+    with_own_mounts(|place| {
+        let mut count = 0;
+        let mut runner = runner();
+        let run = |events: Vec<Event>| {
+            count += 1;
+            let [here, there] = ["here", "there"].map(|name| place.join(format!("{name}{count}")));
+            for path in [&here, &there] {
+                std::fs::create_dir(path).unwrap();
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).unwrap();
+            }
+            bind(&here, &there).unwrap();
+            check([&here, &there], &events)
+        };
+        let run = std::cell::RefCell::new(run);
+        runner
+            .run(&events(), |events| (run.borrow_mut())(events))
+            .unwrap_or_else(|failure| panic!("{failure}"));
+        Ok(())
+    });
+}

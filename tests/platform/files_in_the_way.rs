@@ -1,0 +1,194 @@
+//! Other programs that have our files open or locked: backups, scanners, somebody who is making a limiter and does not get
+//! done. What goes away by itself is waited for, for a bounded time; what does not is told, with the file.
+
+use crate::util::children::{Running, command, role, say, told_to_go_on};
+use crate::util::{builder, directory, permits, segment_path, take};
+use fs4::FileExt;
+use shmlimit::{Error, Limiter};
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What a program that locks a whole file does, in a process of its own: says "locked", and lets go when told to.
+fn locker(file: &Path) -> Running {
+    in_role("role_that_locks", file)
+}
+
+fn in_role(name: &str, file: &Path) -> Running {
+    let mut locker = Running::start(command(&[], &format!("{}::{name}", module_path!()), file));
+    assert_eq!(locker.hear(), "locked");
+    locker
+}
+
+#[test]
+fn role_that_locks() {
+    let Some(path) = role("role_that_locks") else { return };
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).unwrap();
+    FileExt::try_lock(&file).unwrap();
+    say("locked");
+    told_to_go_on();
+}
+
+/// What a process does that makes or removes a limiter, and does not get done.
+#[test]
+fn role_that_keeps_the_gate() {
+    let Some(path) = role("role_that_keeps_the_gate") else { return };
+    let gate = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    #[cfg(windows)]
+    crate::util::windows::lock_first_byte(&gate);
+    #[cfg(not(windows))]
+    FileExt::try_lock(&gate).unwrap();
+    say("locked");
+    told_to_go_on();
+}
+
+fn kind_of(error: &Error) -> Option<ErrorKind> {
+    match error {
+        Error::Io { source, .. } => Some(source.kind()),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_gate_that_somebody_keeps_stops_only_who_makes_or_removes() {
+    let directory = directory();
+    let limiter = builder(directory.path()).policy(permits(2)).create().unwrap();
+    let mut holder =
+        Running::start(command(&[], concat!(module_path!(), "::role_that_holds"), directory.path()));
+    assert_eq!(holder.hear(), "true");
+    let locker = in_role("role_that_keeps_the_gate", &directory.path().join("ratelimit.lock"));
+    // Those who are there go on, others come, and the dead are told from the living.
+    let other = builder(directory.path()).open_existing().unwrap();
+    assert!(take(&other) && !take(&limiter), "one is held by a living process");
+    holder.kill();
+    assert!(take(&limiter), "and comes back when that is dead");
+    let started = Instant::now();
+    let error = Limiter::builder("another").directory(directory.path()).policy(permits(1)).create();
+    let error = error.unwrap_err();
+    assert_eq!(kind_of(&error), Some(ErrorKind::WouldBlock), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("ratelimit.lock") && text.contains("somebody is making or removing"), "{text}");
+    assert!(started.elapsed() < Duration::from_secs(20), "the wait is bounded");
+    drop(locker);
+    Limiter::builder("another").directory(directory.path()).policy(permits(1)).create().unwrap();
+}
+
+#[test]
+fn role_that_holds() {
+    let Some(directory) = role("role_that_holds") else { return };
+    let limiter = builder(&directory).open_existing().unwrap();
+    say(&take(&limiter).to_string());
+    told_to_go_on();
+}
+
+/// On Windows such a lock covers the pulses too; elsewhere it is another kind of lock. In no case may the living be taken
+/// for dead, or somebody hang.
+#[test]
+fn a_segment_that_somebody_locks_as_a_whole_robs_nobody() {
+    let directory = directory();
+    let path = segment_path(directory.path());
+    drop(builder(directory.path()).policy(permits(1)).create().unwrap());
+    let mut locker = Some(locker(&path));
+    let newcomer = builder(directory.path()).open_existing();
+    if cfg!(windows) {
+        let error = newcomer.unwrap_err();
+        assert_eq!(kind_of(&error), Some(ErrorKind::ResourceBusy), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains(path.to_str().unwrap()) && text.contains("another program"), "{text}");
+        drop(locker.take());
+        drop(builder(directory.path()).open_existing().expect("as soon as it lets go"));
+    } else {
+        drop(newcomer.unwrap());
+    }
+}
+
+#[cfg(windows)]
+mod files_that_somebody_has_to_himself {
+    use super::*;
+    use crate::util::windows::open_alone;
+    use shmlimit::Request;
+
+    fn closed() -> (tempfile::TempDir, std::path::PathBuf) {
+        let directory = directory();
+        drop(builder(directory.path()).policy(permits(1)).create().unwrap());
+        let path = segment_path(directory.path());
+        (directory, path)
+    }
+
+    #[test]
+    fn one_that_stays_closed_is_told_after_half_a_second() {
+        let (directory, path) = closed();
+        let alone = open_alone(&path).unwrap();
+        let started = Instant::now();
+        let error = builder(directory.path()).open_existing().unwrap_err();
+        let waited = started.elapsed();
+        assert_eq!(kind_of(&error), Some(ErrorKind::ResourceBusy), "{error:?}");
+        assert!(waited >= Duration::from_millis(450) && waited < Duration::from_secs(10), "{waited:?}");
+        let text = error.to_string();
+        for part in [path.to_str().unwrap(), "another program", "resmon"] {
+            assert!(text.contains(part), "{part} is missing in: {text}");
+        }
+        drop(alone);
+        builder(directory.path()).open_existing().unwrap();
+    }
+
+    #[test]
+    fn one_that_a_scanner_looks_at_for_a_moment_is_waited_for() {
+        const MOMENT: Duration = Duration::from_millis(100);
+        let (directory, path) = closed();
+        let started = Instant::now();
+        let alone = open_alone(&path).unwrap();
+        let scanner = std::thread::spawn(move || {
+            std::thread::sleep(MOMENT);
+            drop(alone);
+        });
+        let limiter = builder(directory.path()).open_existing().unwrap();
+        assert!(started.elapsed() >= MOMENT, "it was opened while somebody else had it");
+        limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
+        scanner.join().unwrap();
+    }
+
+    #[test]
+    fn the_gate_is_waited_for_as_well() {
+        let (directory, _) = closed();
+        let alone = open_alone(&directory.path().join("ratelimit.lock")).unwrap();
+        let error = builder(directory.path()).policy(permits(1)).replace().unwrap_err();
+        assert_eq!(kind_of(&error), Some(ErrorKind::ResourceBusy), "{error:?}");
+        drop(alone);
+        builder(directory.path()).policy(permits(1)).replace().unwrap();
+    }
+
+    /// Elsewhere such a lock is that of a process which makes a limiter.
+    #[test]
+    fn gate_that_is_locked_as_a_whole_keeps_nobody_from_opening_a_limiter() {
+        let (directory, _) = closed();
+        let locker = locker(&directory.path().join("ratelimit.lock"));
+        let limiter = builder(directory.path()).open_existing().unwrap();
+        limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
+        drop(locker);
+        builder(directory.path()).policy(permits(1)).replace().unwrap();
+        limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
+    }
+
+    #[test]
+    fn one_that_we_have_open_cannot_be_had_alone() {
+        let (directory, path) = closed();
+        let limiter = builder(directory.path()).open_existing().unwrap();
+        let error = open_alone(&path).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(32), "a scanner is told that it is in use");
+        limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
+    }
+
+    #[test]
+    fn one_in_use_can_be_neither_cut_nor_overwritten_and_the_limiter_goes_on() {
+        let (directory, path) = closed();
+        let limiter = builder(directory.path()).open_existing().unwrap();
+        let cut = OpenOptions::new().write(true).open(&path).unwrap().set_len(0);
+        assert_eq!(cut.unwrap_err().raw_os_error(), Some(1224), "it is mapped");
+        let other = directory.path().join("other");
+        std::fs::write(&other, "x").unwrap();
+        assert!(std::fs::rename(&other, &path).is_err());
+        limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
+    }
+}

@@ -1,0 +1,34 @@
+//! Files, directories, processes and namespaces as the operating system provides them.
+
+#[cfg(target_os = "linux")]
+mod actors;
+mod counts;
+#[cfg(target_os = "linux")]
+mod deleted;
+#[cfg(target_os = "linux")]
+mod deleted_orders;
+#[cfg(target_os = "linux")]
+mod deleted_permits;
+#[cfg(target_os = "linux")]
+mod deleted_seen;
+#[cfg(any(windows, target_os = "linux"))]
+mod deleted_while_open;
+mod files_in_the_way;
+#[cfg(target_os = "linux")]
+mod fork;
+#[cfg(any(windows, target_os = "linux"))]
+mod handles;
+mod mapped_twice;
+#[cfg(target_os = "linux")]
+mod namespaces;
+mod observer;
+mod paused;
+mod places;
+mod processes;
+mod refuses_foreign_files;
+#[cfg(target_os = "linux")]
+mod replaced;
+#[cfg(target_os = "linux")]
+mod replaced_often;
+#[path = "../util/mod.rs"]
+mod util;

@@ -1,0 +1,111 @@
+//! One segment, mapped twice in one process and used by several threads: what the race detectors run on
+//! (`scripts/tsan`, `scripts/asan`). They see one process only, so the two mappings stand for two processes.
+
+use crate::util;
+use crate::util::{counted, permits};
+use shmlimit::{Builder, Request};
+use shmlimit_segment::Bounds;
+use std::cell::UnsafeCell;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// With the usual bounds: with those of the other tests no call would go the fast way.
+fn builder(directory: &Path) -> Builder {
+    util::builder(directory).bounds(Bounds::default())
+}
+
+#[test]
+fn two_mappings_and_six_threads_count_as_one_limiter() {
+    const ALLOWED: usize = 400;
+    let directory = util::directory();
+    let first = builder(directory.path()).policy(counted(ALLOWED as u64, None)).create().unwrap();
+    let second = builder(directory.path()).open_existing().unwrap();
+    let granted = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            let handle = [&first, &second][thread % 2];
+            let granted = &granted;
+            scope.spawn(move || {
+                while let Ok(grant) = handle.try_acquire(&Request::new()) {
+                    granted.fetch_add(1, Ordering::Relaxed);
+                    grant.release().unwrap();
+                    if thread == 0 {
+                        handle.snapshot().unwrap();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(granted.into_inner(), ALLOWED);
+}
+
+#[test]
+fn a_permit_keeps_holders_in_two_mappings_apart() {
+    let directory = util::directory();
+    let handles = [(); 2].map(|()| builder(directory.path()).policy(permits(1)).open().unwrap());
+    // Not atomic read-modify-writes: only the permit keeps two threads from losing a count.
+    let count = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (handle, count) = (&handles[thread % 2], &count);
+            scope.spawn(move || {
+                for _ in 0..100 {
+                    let grant = handle.acquire(&Request::new()).unwrap();
+                    count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    grant.release().unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(count.into_inner(), 400);
+}
+
+/// A count that nothing but a permit protects, so that a race detector has something to find if the permit does not.
+struct Guarded(UnsafeCell<u32>);
+
+// SAFETY: whoever touches it holds the one permit there is.
+unsafe impl Sync for Guarded {}
+
+/// Four threads raise it, through one mapping: a race detector knows addresses, and does not see that two mappings
+/// are the same memory. `wait` may hold a thread back until its turn, but must order nothing.
+fn raise_by_four(wait: impl Fn(usize) + Sync, done: impl Fn() + Sync) -> u32 {
+    let directory = util::directory();
+    let handle = builder(directory.path()).policy(permits(1)).open().unwrap();
+    let mut count = Guarded(UnsafeCell::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (handle, count, wait, done) = (&handle, &count, &wait, &done);
+            scope.spawn(move || {
+                for _ in 0..100 {
+                    wait(thread);
+                    let grant = handle.acquire(&Request::new()).unwrap();
+                    // SAFETY: with the permit in hand.
+                    unsafe { *count.0.get() += 1 };
+                    grant.release().unwrap();
+                    done();
+                }
+            });
+        }
+    });
+    *count.0.get_mut()
+}
+
+#[test]
+fn a_permit_that_is_waited_for_orders_what_its_holders_write() {
+    assert_eq!(raise_by_four(|_| (), || ()), 400);
+}
+
+#[test]
+fn a_permit_that_is_had_at_once_orders_what_its_holders_write() {
+    // Relaxed: taking turns keeps permit and lock free for the next one, and proves nothing to a race detector.
+    let turn = AtomicUsize::new(0);
+    let wait = |thread| {
+        while turn.load(Ordering::Relaxed) % 4 != thread {
+            std::thread::yield_now();
+        }
+    };
+    let done = || {
+        turn.fetch_add(1, Ordering::Relaxed);
+    };
+    assert_eq!(raise_by_four(wait, done), 400);
+}

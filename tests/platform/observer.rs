@@ -1,0 +1,67 @@
+//! A limiter that was opened to be looked at is not made again by looking (`Builder::only_to_look`).
+
+use crate::util;
+use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft, Snapshot};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn policy(limit: u64) -> Policy {
+    let daily = RuleDraft::new(Algorithm::TokenBucket, limit, Nanos::from_secs(86_400));
+    Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() }).unwrap()
+}
+
+fn looker(place: &Path) -> Limiter {
+    Limiter::builder("web").directory(place).only_to_look().open_existing().unwrap()
+}
+
+/// Looks until it is as wanted: that a file is gone is noticed within a second.
+fn until(limiter: &Limiter, wanted: impl Fn(&Result<Snapshot, Error>) -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !wanted(&limiter.snapshot()) {
+        assert!(Instant::now() < end, "{:?}", limiter.snapshot());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_unknown(seen: &Result<Snapshot, Error>) -> bool {
+    matches!(seen, Err(Error::UnknownLimiter { .. }))
+}
+
+#[test]
+fn who_looks_does_not_make_it_again_and_who_uses_does() {
+    let place = tempfile::tempdir().unwrap();
+    let user = Limiter::builder("web").directory(place.path()).policy(policy(5)).open().unwrap();
+    user.try_acquire(&Request::new()).unwrap().release().unwrap();
+    let looker = looker(place.path());
+    assert_eq!(looker.snapshot().unwrap().rules[0].remaining, 4);
+    let file = place.path().join("web.shm");
+    util::take_away(&file);
+    until(&looker, is_unknown);
+    assert!(!file.exists());
+    until(&user, Result::is_ok);
+    until(&user, |_| file.exists());
+    until(&looker, |seen| matches!(seen, Ok(seen) if seen.rules[0].remaining == 4));
+}
+
+#[test]
+fn it_follows_one_that_is_replaced() {
+    let place = tempfile::tempdir().unwrap();
+    Limiter::builder("web").directory(place.path()).policy(policy(5)).open().unwrap();
+    let looker = looker(place.path());
+    Limiter::builder("web").directory(place.path()).policy(policy(7)).replace().unwrap();
+    until(&looker, |seen| matches!(seen, Ok(seen) if seen.rules[0].remaining == 7));
+}
+
+#[test]
+fn a_rule_says_when_there_is_more_of_it() {
+    let place = tempfile::tempdir().unwrap();
+    let limiter = Limiter::builder("web").directory(place.path()).policy(policy(4)).open().unwrap();
+    let rule = |limiter: &Limiter| limiter.snapshot().unwrap().rules[0].clone();
+    assert_eq!((rule(&limiter).next_in, rule(&limiter).full_in), (None, None));
+    (0..2).for_each(|_| limiter.try_acquire(&Request::new()).unwrap().release().unwrap());
+    let (six, hour) = (Duration::from_secs(6 * 3600), Duration::from_secs(3600));
+    let seen = rule(&limiter);
+    let (next, full) = (seen.next_in.unwrap(), seen.full_in.unwrap());
+    assert!(next <= six && next > six - hour, "{next:?}");
+    assert!(full <= 2 * six && full > 2 * six - hour, "{full:?}");
+}

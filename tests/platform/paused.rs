@@ -1,0 +1,61 @@
+//! Calls that wait learn of a pause and of its end at once, because they are rung (R148). What they do then is in
+//! `tests/tool/pause.rs`.
+
+use crate::util::raw::Raw;
+use crate::util::{builder, directory, permits, segment_path};
+use shmlimit::{AcquireError, Limiter, PauseRequest, Reason, Request};
+use shmlimit_kernel::queue::WAITERS;
+use shmlimit_segment::layout;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The bells of all places in the queue. Only a ring changes one.
+fn bells(raw: &Raw) -> Vec<u64> {
+    let bell = |place| raw.word(layout::entry_base(place) + layout::BELL).load(Ordering::Relaxed);
+    (0..WAITERS).map(bell).collect()
+}
+
+/// What a call is told that waits while `work` is done, and whether it was rung for it.
+fn told_while_waiting(
+    limiter: &Limiter,
+    raw: &Raw,
+    request: &Request<'_>,
+    work: impl FnOnce(),
+) -> (Result<(), AcquireError>, bool) {
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| limiter.acquire(request).map(drop));
+        while limiter.snapshot().unwrap().queue.is_empty() {
+            std::thread::yield_now();
+        }
+        let before = bells(raw);
+        work();
+        let rung = bells(raw) != before;
+        (call.join().unwrap(), rung)
+    })
+}
+
+#[test]
+fn r148_a_resume_rings_the_first_that_waits() {
+    let home = directory();
+    let limiter = builder(home.path()).policy(permits(4)).create().unwrap();
+    let raw = Raw::map(&segment_path(home.path()));
+    limiter.pause(&PauseRequest::new()).unwrap();
+    let (told, rung) =
+        told_while_waiting(&limiter, &raw, &Request::new(), || assert!(limiter.resume().unwrap().is_some()));
+    told.unwrap();
+    assert!(rung, "else it would look up to a second later");
+}
+
+#[test]
+fn r148_a_pause_with_a_known_end_rings_calls_whose_deadline_is_earlier() {
+    let home = directory();
+    let limiter = builder(home.path()).policy(permits(1)).create().unwrap();
+    let raw = Raw::map(&segment_path(home.path()));
+    let _held = limiter.try_acquire(&Request::new()).unwrap();
+    let request = Request::new().timeout(Duration::from_secs(60));
+    let hour = PauseRequest::new().lasting(Duration::from_secs(3600));
+    let (told, rung) = told_while_waiting(&limiter, &raw, &request, || drop(limiter.pause(&hour).unwrap()));
+    let Err(AcquireError::Refused(refusal)) = told else { panic!("{told:?}") };
+    assert_eq!(refusal.reason(), Reason::Paused);
+    assert!(rung, "it is told at once (R132)");
+}

@@ -1,0 +1,17 @@
+//! Calls that wait: order, fairness, deadlines, wake-ups, futures, and waiting beside a fork.
+
+mod async_calls;
+mod deadlines;
+mod fairness;
+#[cfg(target_os = "linux")]
+mod fork_waiting;
+mod machine;
+mod oracle;
+mod owned_grant;
+mod pair;
+mod queue_oracle;
+#[path = "../util/mod.rs"]
+mod util;
+mod waiting_by_steps;
+mod waiting_odd;
+mod wakeups;

@@ -1,0 +1,286 @@
+//! The breaker with real processes and a real server (R120, R121, R122, R133, R139, R140): what one process sees of the
+//! server, all of them heed.
+
+use crate::util::crash::actor::Actor;
+use crate::util::server::client::{ask, start, start_at};
+use crate::util::server::policies::{breaker, limiter, roomy};
+use crate::util::server::{Answer, Deaf, Server};
+use crate::util::wait_until;
+use nix::sys::signal::Signal;
+use shmlimit::{Limiter, Nanos};
+use shmlimit_kernel::policy::Breaker;
+use std::path::Path;
+
+/// Short sleeps, and probing without limit of rate.
+fn brisk(breaker: &mut Breaker) {
+    breaker.sleep_min = Nanos::from_millis(50);
+    breaker.probe_rate = shmlimit_kernel::policy::PerSecond::whole(100_000);
+}
+
+/// What a client said of a call, without the time.
+fn led_to(said: &str) -> &str {
+    said.split_once(' ').map_or(said, |(_, rest)| rest)
+}
+
+fn state(limiter: &Limiter) -> &'static str {
+    limiter.snapshot().unwrap().condition.state_name
+}
+
+fn fail(server: &Server, path: &str, status: u16, times: usize) {
+    server.plan(path, std::iter::repeat_n(Answer::status(status), times));
+}
+
+/// Five 429 in a row: asleep, and after a moment probing.
+fn to_half_open(client: &mut Actor, server: &Server, limiter: &Limiter) {
+    fail(server, "/bad", 429, 5);
+    let said: Vec<String> = (0..5).map(|_| ask(client, "call /bad")).collect();
+    assert_eq!(led_to(&said[2]), "429 normal>throttle(consec_429)");
+    assert_eq!(led_to(&said[4]), "429 throttle>sleep(consec_429)");
+    wait_until("the sleep is over", || state(limiter) == "half_open");
+}
+
+#[test]
+fn r120_eleven_errors_of_fifty_throttle_at_the_eleventh_and_all_know() {
+    let server = Server::start();
+    let (directory, limiter) = limiter(breaker(1000, Some(8), |_| {}));
+    let mut clients = [(); 4].map(|()| start(directory.path(), &server));
+    for i in 0..39 {
+        assert_eq!(led_to(&ask(&mut clients[i % 4], "call /a")), "ok -");
+    }
+    fail(&server, "/a", 500, 11);
+    for i in 0..10 {
+        assert_eq!(led_to(&ask(&mut clients[i % 4], "call /a")), "5xx -", "error {}", i + 1);
+        assert_eq!(state(&limiter), "normal");
+    }
+    assert_eq!(led_to(&ask(&mut clients[2], "call /a")), "5xx normal>throttle(error_ratio)");
+    // At its very next call another process has half the permits.
+    for client in &mut clients[..2] {
+        assert_eq!(ask(client, "try"), "granted");
+        assert_eq!(ask(client, "try"), "granted");
+    }
+    assert!(ask(&mut clients[3], "try").starts_with("refused concurrency "));
+    let condition = limiter.snapshot().unwrap().condition;
+    assert_eq!((condition.state_name, condition.rate, condition.concurrency), ("throttle", 500.0, Some(4)));
+    assert_eq!((condition.samples, condition.outcomes.ok, condition.outcomes.server), (50, 39, 11));
+}
+
+#[test]
+fn r121_five_good_probes_of_five_lead_to_normal() {
+    let server = Server::start();
+    let (directory, limiter) = limiter(roomy(brisk));
+    let mut clients = [(); 2].map(|()| start(directory.path(), &server));
+    to_half_open(&mut clients[0], &server, &limiter);
+    for i in 0..4 {
+        assert_eq!(led_to(&ask(&mut clients[i % 2], "call /a")), "ok -");
+        assert_eq!(state(&limiter), "half_open");
+    }
+    assert_eq!(led_to(&ask(&mut clients[0], "call /a")), "ok half_open>normal(probe_ok)");
+    assert_eq!(ask(&mut clients[1], "state"), "normal");
+}
+
+#[test]
+fn r121_one_bad_probe_of_three_leads_to_sleep_and_404_to_nothing() {
+    let server = Server::start();
+    let (directory, limiter) = limiter(roomy(brisk));
+    let mut clients = [(); 2].map(|()| start(directory.path(), &server));
+    to_half_open(&mut clients[0], &server, &limiter);
+    assert_eq!(led_to(&ask(&mut clients[0], "call /status/404")), "ignored -");
+    assert_eq!(led_to(&ask(&mut clients[0], "call /a")), "ok -");
+    assert_eq!(led_to(&ask(&mut clients[1], "call /status/304")), "ok -");
+    assert_eq!(led_to(&ask(&mut clients[0], "call /status/503")), "5xx half_open>sleep(probe_failed)");
+    // Whoever asks next: still asleep, for twice as long as the first time.
+    wait_until("probing again", || state(&limiter) == "half_open");
+    let transitions = limiter.snapshot().unwrap().condition.transitions;
+    let slept = |from: usize| transitions[from + 1].0.at.since(transitions[from].0.at);
+    assert_eq!((slept(1), slept(3)), (Nanos::from_millis(50), Nanos::from_millis(100)));
+}
+
+/// Ten good calls, then errors of one kind until it throttles.
+fn calls_until_throttle(client: &mut Actor, bad: &str, class: &str) -> usize {
+    for _ in 0..10 {
+        assert_eq!(led_to(&ask(client, "call /a")), "ok -");
+    }
+    let said = (1..20).map(|i| (i, ask(client, bad)));
+    for (i, said) in said {
+        match led_to(&said).split_once(' ') {
+            Some((kind, "-")) => assert_eq!(kind, class),
+            Some((kind, to)) => {
+                assert_eq!((kind, to), (class, "normal>throttle(error_ratio)"));
+                return i;
+            }
+            None => panic!("{said}"),
+        }
+    }
+    panic!("{bad} never throttles");
+}
+
+#[test]
+fn r122_names_that_do_not_resolve_answers_that_do_not_come_and_lines_that_break_throttle() {
+    let server = Server::start();
+    for (bad, end) in [("no-such-host/", "dns"), ("/hang", "read_timeout"), ("/break", "connection")] {
+        let (directory, limiter) = limiter(roomy(|_| {}));
+        server.plan("/hang", std::iter::repeat_n(Answer::Hang, 5));
+        server.plan("/break", std::iter::repeat_n(Answer::Close, 5));
+        let mut client = start(directory.path(), &server);
+        assert_eq!(ask(&mut client, &format!("get {bad}")), end);
+        // 3 of 13 is the first that is a fifth, 4 of 14 the second.
+        assert_eq!(calls_until_throttle(&mut client, &format!("call {bad}"), "net"), 4, "{end}");
+        assert_eq!(limiter.snapshot().unwrap().condition.outcomes.net, 4);
+    }
+}
+
+#[test]
+fn r122_connections_that_take_too_long_throttle() {
+    let deaf = Deaf::start();
+    let (directory, limiter) = limiter(roomy(|breaker| breaker.hysteresis = 1));
+    let mut client = start_at(directory.path(), deaf.port());
+    assert_eq!(ask(&mut client, "get /a"), "connect_timeout");
+    for _ in 0..9 {
+        assert_eq!(led_to(&ask(&mut client, "call no-such-host/")), "net -");
+    }
+    assert_eq!(led_to(&ask(&mut client, "call /a")), "net normal>throttle(error_ratio)");
+    assert_eq!(state(&limiter), "throttle");
+}
+
+#[test]
+fn r122_404_never_throttles_and_r139_network_errors_need_not() {
+    let server = Server::start();
+    let (directory, limiter) = limiter(roomy(|breaker| *breaker = breaker.with_network_errors(false)));
+    let mut client = start(directory.path(), &server);
+    for status in [401, 403, 404, 422] {
+        for _ in 0..10 {
+            assert_eq!(led_to(&ask(&mut client, &format!("call /status/{status}"))), "ignored -");
+        }
+    }
+    server.plan("/break", std::iter::repeat_n(Answer::Close, 20));
+    for _ in 0..20 {
+        assert_eq!(led_to(&ask(&mut client, "call /break")), "net -");
+    }
+    let condition = limiter.snapshot().unwrap().condition;
+    assert_eq!((condition.state_name, condition.samples, condition.error_ratio), ("normal", 0, 0.0));
+    assert_eq!((condition.outcomes.other, condition.outcomes.net), (40, 20), "they are counted all the same");
+}
+
+/// A limiter that probes, with a probe of the first client under way.
+fn probing(
+    probe_timeout: Nanos,
+    server: &Server,
+    probes: impl FnOnce(&Path) -> Vec<Actor>,
+) -> (tempfile::TempDir, Limiter, Vec<Actor>) {
+    let policy = |probe_timeout| {
+        roomy(|breaker| {
+            brisk(breaker);
+            breaker.probe_timeout = probe_timeout;
+        })
+    };
+    let (directory, limiter) = limiter(policy(probe_timeout));
+    let mut clients = probes(directory.path());
+    to_half_open(&mut clients[0], server, &limiter);
+    assert_eq!(ask(&mut clients[0], "try"), "granted");
+    // Only this one is to be written off, however slow the machine.
+    limiter.set_policy(&policy(NEVER)).unwrap();
+    (directory, limiter, clients)
+}
+
+const NEVER: Nanos = Nanos::from_secs(3600);
+
+#[test]
+fn r60_one_probe_at_a_time_among_eight_who_hammer() {
+    let server = Server::start();
+    let some = |directory: &Path| (0..8).map(|_| start(directory, &server)).collect();
+    let (_directory, limiter, mut clients) = probing(NEVER, &server, some);
+    let before = server.seen().len();
+    // The probe is out, so nobody else has one, however often it asks.
+    for client in &mut clients[1..] {
+        client.say("hammer 2000 /a");
+    }
+    for client in &mut clients[1..] {
+        assert_eq!(client.hear(), "called 0");
+    }
+    assert_eq!(server.seen().len(), before, "the server was left alone");
+    // And now each wants one, without end: the server sees one at a time.
+    assert_eq!(ask(&mut clients[0], "drop"), "dropped");
+    server.plan("/slow", std::iter::repeat_n(Answer::Slow(std::time::Duration::from_millis(20), 200), 5));
+    for client in &mut clients {
+        client.say("call /slow");
+    }
+    let said: Vec<String> = clients.iter_mut().map(Actor::hear).collect();
+    let probed = said.iter().filter(|said| led_to(said) == "ok half_open>normal(probe_ok)").count();
+    assert_eq!(probed, 1, "{said:?}");
+    let seen = server.seen_at("/slow");
+    let apart = seen[..5].windows(2).filter(|two| two[1].at - two[0].at >= 20_000_000).count();
+    assert_eq!(apart, 4, "a probe began before the one before it had ended: {seen:?}");
+    assert_eq!(state(&limiter), "normal");
+}
+
+#[test]
+fn r133_a_killed_probe_gives_its_permit_back() {
+    let server = Server::start();
+    let some = |directory: &Path| (0..2).map(|_| start(directory, &server)).collect();
+    let (_directory, limiter, mut clients) = probing(NEVER, &server, some);
+    assert!(ask(&mut clients[1], "try").starts_with("refused concurrency "));
+    let dead = clients.remove(0);
+    dead.signal(Signal::SIGKILL);
+    // Who waits gets it, without asking again.
+    assert_eq!(led_to(&ask(&mut clients[0], "call /a")), "ok -");
+    assert_eq!(state(&limiter), "half_open");
+}
+
+#[test]
+fn r133_a_probe_that_hangs_is_written_off_and_is_no_result_when_it_comes_back() {
+    let server = Server::start();
+    let some = |directory: &Path| (0..3).map(|_| start(directory, &server)).collect();
+    let (_directory, limiter, mut clients) = probing(Nanos::from_millis(300), &server, some);
+    server.plan("/hang", [Answer::Hang]);
+    assert_eq!(ask(&mut clients[0], "get /hang"), "read_timeout");
+    // It does not report back. Another is let go, one at a time.
+    assert_eq!(ask(&mut clients[1], "acquire"), "granted");
+    assert!(ask(&mut clients[2], "try").starts_with("refused concurrency "));
+    assert_eq!(limiter.snapshot().unwrap().in_flight, 2);
+    // The permit that was written off comes back: no room for a third.
+    assert_eq!(ask(&mut clients[0], "drop"), "dropped");
+    assert!(ask(&mut clients[2], "try").starts_with("refused concurrency "));
+    assert_eq!(ask(&mut clients[1], "get /a"), "200");
+    assert_eq!(led_to(&ask(&mut clients[1], "record")), "ok -");
+}
+
+/// The same when it does not come back but dies.
+#[test]
+fn r133_a_probe_that_was_written_off_and_dies_leaves_room_for_one_still() {
+    let server = Server::start();
+    let some = |directory: &Path| (0..3).map(|_| start(directory, &server)).collect();
+    let (_directory, limiter, mut clients) = probing(Nanos::from_millis(300), &server, some);
+    assert_eq!(ask(&mut clients[1], "acquire"), "granted");
+    assert_eq!(limiter.snapshot().unwrap().in_flight, 2);
+    let dead = clients.remove(0);
+    dead.signal(Signal::SIGKILL);
+    drop(dead);
+    for _ in 0..20 {
+        assert!(ask(&mut clients[1], "try").starts_with("refused concurrency "), "one probe is out");
+    }
+    assert_eq!(limiter.snapshot().unwrap().in_flight, 1, "the dead one was found");
+}
+
+#[test]
+fn r140_outcomes_from_before_the_sleep_are_no_probe_results() {
+    let server = Server::start();
+    let (directory, limiter) = limiter(roomy(|breaker| {
+        brisk(breaker);
+        // Those under way occupy the probe's place until they end (R60), so there are several.
+        breaker.probe_concurrency = 3;
+    }));
+    let mut clients = [(); 3].map(|()| start(directory.path(), &server));
+    assert_eq!(ask(&mut clients[1], "try"), "granted");
+    assert_eq!(ask(&mut clients[2], "try"), "granted");
+    to_half_open(&mut clients[0], &server, &limiter);
+    assert_eq!(ask(&mut clients[1], "get /status/500"), "500");
+    assert_eq!(led_to(&ask(&mut clients[1], "record")), "5xx -", "late: nothing moves");
+    assert_eq!(ask(&mut clients[2], "get /a"), "200");
+    assert_eq!(led_to(&ask(&mut clients[2], "record")), "ok -");
+    let condition = limiter.snapshot().unwrap().condition;
+    assert_eq!((condition.state_name, condition.samples), ("half_open", 0));
+    assert_eq!((condition.outcomes.server, condition.outcomes.ok), (1, 1), "but they are counted");
+    // Of a call that nobody granted nothing is known: it counts as a probe.
+    assert_eq!(ask(&mut clients[1], "get /status/500"), "500");
+    assert_eq!(led_to(&ask(&mut clients[1], "tell")), "5xx half_open>sleep(probe_failed)");
+}

@@ -1,0 +1,232 @@
+//! Retry-After with real processes and a real server (R73, R118, R132, R142): one 429 holds everybody, for as long as
+//! the server said, and no longer than an operator wants.
+
+use crate::util::crash::{self, actor::Actor};
+use crate::util::server::client::{ask, start};
+use crate::util::server::policies::{breaker, limiter, roomy};
+use crate::util::server::{Answer, Server};
+use crate::util::{boot_time, wait_until};
+use shmlimit::{
+    AcquireError, Algorithm, Force, Limiter, Nanos, Outcome, Policy, PolicyDraft, Reason, Request, RuleDraft,
+};
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
+use std::time::{Duration, SystemTime};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// When a record began, by what a client said of it.
+fn recorded_at(said: &str) -> u64 {
+    said.split(' ').next().and_then(|at| at.parse().ok()).expect(said)
+}
+
+/// So many clients.
+fn clients<const N: usize>(directory: &std::path::Path, server: &Server) -> [Actor; N] {
+    std::array::from_fn(|_| start(directory, server))
+}
+
+/// Lets them all ask, and waits until all of them wait.
+fn line_up(limiter: &Limiter, waiters: &mut [Actor], line: &str) {
+    for (i, waiter) in waiters.iter_mut().enumerate() {
+        waiter.say(line);
+        wait_until("it waits", || limiter.snapshot().unwrap().queue.len() == i + 1);
+    }
+}
+
+fn refusal_of(limiter: &Limiter) -> Option<(Reason, Duration)> {
+    match limiter.try_acquire(&Request::new()) {
+        Ok(_) => None,
+        Err(AcquireError::Refused(refusal)) => {
+            Some((refusal.reason(), refusal.retry_after().unwrap_or_default()))
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn r118_after_retry_after_2_nobody_calls_for_2_seconds_and_then_all_succeed() {
+    let server = Server::start();
+    server.plan("/a", [Answer::retry_after(429, "2")]);
+    // One permit, so that nobody else's call is under way when the 429 comes in.
+    let (directory, limiter) = limiter(breaker(1000, Some(1), |_| {}));
+    let mut all = clients::<4>(directory.path(), &server);
+    assert_eq!(ask(&mut all[0], "acquire"), "granted");
+    let (first, others) = all.split_first_mut().unwrap();
+    line_up(&limiter, others, "call /a");
+    assert_eq!(ask(first, "get /a"), "429");
+    let closed = recorded_at(&ask(first, "record"));
+    assert_eq!(limiter.snapshot().unwrap().condition.state_name, "normal", "the state is as it was");
+    first.say("call /a");
+    for client in &mut all {
+        assert!(client.hear().ends_with(" ok -"));
+    }
+    let seen = server.seen();
+    assert_eq!(seen.len(), 5);
+    let early = seen.iter().skip(1).filter(|seen| seen.at < closed + 2 * SECOND).count();
+    assert_eq!(early, 0, "calls before the gate opened: {seen:?}");
+    assert_eq!(limiter.snapshot().unwrap().condition.outcomes.ok, 4);
+}
+
+#[test]
+fn r118_a_date_is_as_good_as_seconds() {
+    let server = Server::start();
+    let opens = SystemTime::now() + Duration::from_secs(2);
+    let date = httpdate::fmt_http_date(opens);
+    // Dates have whole seconds.
+    let opens = httpdate::parse_http_date(&date).unwrap();
+    server.plan("/a", [Answer::retry_after(503, &date)]);
+    let (directory, _limiter) = limiter(roomy(|_| {}));
+    let [mut one, mut other] = clients(directory.path(), &server);
+    assert!(ask(&mut one, "call /a").ends_with(" 5xx -"));
+    assert!(ask(&mut other, "try").starts_with("refused retry_after "));
+    assert!(ask(&mut other, "call /a").ends_with(" ok -"));
+    assert!(SystemTime::now() >= opens);
+    let waited = server.seen()[1].at - server.seen()[0].at;
+    assert!(waited >= SECOND, "the server was called again after {waited} ns");
+}
+
+#[test]
+fn r70_a_date_that_is_past_counts_a_second_and_r71_nonsense_counts_nothing() {
+    let server = Server::start();
+    let (directory, limiter) = limiter(roomy(|breaker| breaker.n_throttle = 1000));
+    let [mut one, mut other] = clients(directory.path(), &server);
+    for nonsense in ["soon", "5s", "+5", "2 3", "2026-11-16T12:00:00Z", ""] {
+        server.plan("/a", [Answer::retry_after(429, nonsense)]);
+        assert!(ask(&mut one, "call /a").contains(" 429 "), "{nonsense:?}");
+        assert_eq!(ask(&mut other, "try"), "granted", "{nonsense:?} closes no gate");
+    }
+    // On an answer that is no reason to back off it says nothing about when to come again.
+    for status in [200, 304, 404] {
+        server.plan("/a", [Answer::retry_after(status, "60")]);
+        ask(&mut one, "call /a");
+        assert_eq!(ask(&mut other, "try"), "granted", "Retry-After with {status}");
+    }
+    assert!(limiter.snapshot().unwrap().condition.gate.is_none());
+    server.plan("/a", [Answer::retry_after(429, "Sun, 06 Nov 1994 08:49:37 GMT")]);
+    let closed = recorded_at(&ask(&mut one, "call /a"));
+    let before = server.seen().len();
+    assert!(ask(&mut other, "try").starts_with("refused retry_after "));
+    ask(&mut other, "call /a");
+    assert!(server.seen()[before].at >= closed + SECOND);
+}
+
+#[test]
+fn r73_what_one_records_the_others_are_told_at_their_next_call() {
+    let server = Server::start();
+    let (directory, limiter) = limiter(roomy(|_| {}));
+    let mut all = clients::<4>(directory.path(), &server);
+    for client in &mut all {
+        assert_eq!(ask(client, "try"), "granted");
+    }
+    server.plan("/a", [Answer::retry_after(429, "3600")]);
+    assert!(ask(&mut all[2], "call /a").contains(" 429 "));
+    for client in &mut all {
+        assert!(ask(client, "try").starts_with("refused retry_after 3599"));
+    }
+    let gate = limiter.snapshot().unwrap().condition.gate.expect("it is closed");
+    assert_eq!(gate.pid, all[2].pid.as_raw() as u32, "and who closed it is known");
+    // The later of two wins, whoever comes last.
+    server.plan("/b", [Answer::retry_after(429, "7200"), Answer::retry_after(429, "1")]);
+    for client in &mut all[..2] {
+        assert_eq!(ask(client, "get /b"), "429");
+        ask(client, "record");
+    }
+    for client in &mut all[..3] {
+        assert!(ask(client, "try").starts_with("refused retry_after 7199"));
+    }
+}
+
+/// Whoever is refused remembers for how long that probably lasts. It must not believe that for a moment longer than it
+/// is true.
+#[test]
+fn r142_who_was_refused_by_the_gate_knows_at_once_that_an_operator_has_opened_it() {
+    let (directory, limiter) = limiter(roomy(|_| {}));
+    let elsewhere = crash::builder(directory.path()).open_existing().unwrap();
+    for _ in 0..100 {
+        limiter.record(&Outcome::http(429, &[("Retry-After", "600")])).unwrap();
+        for _ in 0..3 {
+            assert_eq!(refusal_of(&elsewhere).unwrap().0, Reason::RetryAfter);
+        }
+        limiter.force(Force::ClearGate).unwrap();
+        assert_eq!(refusal_of(&elsewhere), None);
+        limiter.force(Force::CacheOnly).unwrap();
+        for _ in 0..3 {
+            assert_eq!(refusal_of(&elsewhere).unwrap().0, Reason::CacheOnly);
+        }
+        limiter.force(Force::Sleep).unwrap();
+        for _ in 0..3 {
+            assert_eq!(refusal_of(&elsewhere).unwrap().0, Reason::Sleep);
+        }
+        limiter.record(&Outcome::http(429, &[("Retry-After", "600")])).unwrap();
+        limiter.force(Force::Normal).unwrap();
+        assert_eq!(refusal_of(&elsewhere).unwrap().0, Reason::RetryAfter, "the gate is another matter");
+        limiter.force(Force::ClearGate).unwrap();
+        assert_eq!(refusal_of(&elsewhere), None);
+    }
+}
+
+#[test]
+fn r142_clear_gate_lets_those_go_who_wait_for_it() {
+    let server = Server::start();
+    let (directory, limiter) = limiter(roomy(|_| {}));
+    limiter.record(&Outcome::http(429, &[("Retry-After", "3600")])).unwrap();
+    let mut all = clients::<4>(directory.path(), &server);
+    line_up(&limiter, &mut all, "call /a");
+    assert_eq!(server.seen().len(), 0);
+    limiter.force(Force::ClearGate).unwrap();
+    for client in &mut all {
+        assert!(client.hear().ends_with(" ok -"));
+    }
+    assert_eq!(server.seen().len(), 4);
+}
+
+#[test]
+fn r132_a_deadline_before_the_gate_opens_is_refused_at_once() {
+    let server = Server::start();
+    let (directory, limiter) = limiter(roomy(|_| {}));
+    let mut client = start(directory.path(), &server);
+    limiter.record(&Outcome::http(429, &[("Retry-After", "3600")])).unwrap();
+    let before = boot_time();
+    let said = ask(&mut client, "acquire 1800000");
+    assert!(said.starts_with("refused retry_after 3599"), "{said}");
+    // Half an hour was not waited for.
+    assert!(boot_time() - before < 60 * SECOND);
+    // The latest of all layers counts (R4): the breaker will have slept long before the gate opens.
+    limiter.force(Force::Sleep).unwrap();
+    let said = ask(&mut client, "acquire 1800000");
+    assert!(said.starts_with("refused sleep "), "{said}");
+    assert_eq!(limiter.snapshot().unwrap().queue.len(), 0);
+}
+
+/// Also who has come before, and waits for its rate. It would look by itself within a second; it is rung before that.
+#[test]
+fn r132_who_waits_is_told_at_once_that_the_gate_has_closed_until_after_its_deadline() {
+    let server = Server::start();
+    let took = (0..5).map(|_| {
+        let (directory, limiter) = limiter(breaker(1, None, |_| {}));
+        let mut all = clients::<3>(directory.path(), &server);
+        let (first, others) = all.split_first_mut().unwrap();
+        assert_eq!(ask(first, "acquire"), "granted");
+        // An hour's worth of calls is ahead of the others.
+        limiter.try_acquire(&Request::new()).expect_err("the burst is one");
+        set_rate(&limiter, 3600);
+        line_up(&limiter, others, "acquire 7200000");
+        server.plan("/a", [Answer::retry_after(429, "36000")]);
+        assert_eq!(ask(first, "get /a"), "429");
+        let closed = recorded_at(&ask(first, "record"));
+        for client in others {
+            let said = client.hear();
+            assert!(said.starts_with("refused retry_after "), "{said}");
+        }
+        boot_time() - closed
+    });
+    let least = took.min().unwrap();
+    assert!(least < SECOND / 2, "they found out by themselves, after {least} ns");
+}
+
+/// One call in so many seconds from now on.
+fn set_rate(limiter: &Limiter, seconds: u64) {
+    let rule = RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(seconds));
+    let breaker = Breaker::of(BreakerKind::Fsm);
+    let policy = Policy::new(&PolicyDraft { rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap();
+    limiter.set_policy(&policy).unwrap();
+}

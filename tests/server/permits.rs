@@ -1,0 +1,59 @@
+//! Permits as the server sees them (R113, R131): never more calls at once than there are permits, and those of the dead
+//! come back to whoever waits.
+
+use crate::util::server::client::{ask, start};
+use crate::util::server::policies::{breaker, limiter};
+use crate::util::server::{Answer, Server};
+use crate::util::wait_until;
+use nix::sys::signal::Signal;
+
+#[test]
+fn r113_the_server_never_sees_more_calls_at_once_than_there_are_permits() {
+    let server = Server::start();
+    let (directory, limiter) = limiter(breaker(100_000, Some(2), |_| {}));
+    let mut clients = [(); 5].map(|()| start(directory.path(), &server));
+    for (i, client) in clients.iter_mut().enumerate() {
+        client.say(&format!("flood 700 /{}", if i < 2 { "slow" } else { "a" }));
+    }
+    for client in &mut clients {
+        let said = client.hear();
+        assert_ne!(said, "called 0", "everybody has its turn");
+    }
+    assert_eq!(server.most_at_once(), 2);
+    let now = limiter.snapshot().unwrap();
+    assert_eq!((now.in_flight, now.condition.outcomes.ok), (0, server.seen().len() as u64));
+}
+
+#[test]
+fn r113_permits_of_the_dead_come_back_to_those_who_wait_and_a_dead_waiter_is_skipped() {
+    let server = Server::start();
+    let (directory, limiter) = limiter(breaker(100_000, Some(2), |_| {}));
+    let mut clients = [(); 5].map(|()| start(directory.path(), &server)).into_iter();
+    let mut holders: Vec<_> = clients.by_ref().take(2).collect();
+    server.plan("/slow", [(); 2].map(|()| Answer::Hang));
+    for holder in &mut holders {
+        assert_eq!(ask(holder, "try"), "granted");
+        holder.say("get /slow");
+    }
+    let mut waiters: Vec<_> = clients.collect();
+    for (i, waiter) in waiters.iter_mut().enumerate() {
+        waiter.say("call /a");
+        wait_until("it waits", || limiter.snapshot().unwrap().queue.len() == i + 1);
+    }
+    wait_until("both are in the middle of a call", || server.seen().len() == 2);
+    // The first in the queue dies, and then those who hold the permits, in the middle of their calls.
+    waiters.remove(0).signal(Signal::SIGKILL);
+    for holder in holders {
+        holder.signal(Signal::SIGKILL);
+    }
+    for waiter in &mut waiters {
+        assert!(waiter.hear().ends_with(" ok -"));
+    }
+    assert_eq!(server.seen_at("/a").len(), 2);
+    let condition = limiter.snapshot().unwrap().condition;
+    assert_eq!(
+        (condition.state_name, condition.samples),
+        ("normal", 2),
+        "who dies says nothing about the server"
+    );
+}

@@ -1,0 +1,192 @@
+//! Every command in README.md and docs/shell.md is run, and what it shows as output is what comes out.
+
+use crate::cli::ROOT;
+use crate::cli::web::Web;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const README: &str = include_str!("../../README.md");
+const SHELL: &str = include_str!("../../docs/shell.md");
+/// Stands in for cargo: what it would build is built, and the tests run already.
+const CARGO: &str = r#"#!/bin/sh
+case "$*" in
+    "run --release -- "*) shift 3; exec shmlimit "$@" ;;
+    "test --workspace" | "install --path ." | "build --release") exit 0 ;;
+    *) echo "README.md has an unknown command: cargo $*" >&2; exit 64 ;;
+esac
+"#;
+
+/// Stand in for what is installed: scripts/python-tests and scripts/c-install-check do it for real.
+const PIP: &str = r#"#!/bin/sh
+[ "$*" = "install ./ffi/python" ] || { echo "README.md has an unknown command: pip $*" >&2; exit 64; }
+"#;
+const INSTALL_C: &str = r#"#!/bin/sh
+[ "$*" = "--prefix $HOME/.local" ] || { echo "README.md has an unknown command: install-c $*" >&2; exit 64; }
+"#;
+
+/// The real curl, which finds the server of the examples on this machine.
+const CURL: &str = r#"#!/bin/sh
+for word; do
+    shift
+    case $word in https://api.example.org/*) word=$WEB${word#https://api.example.org/} ;; esac
+    set -- "$@" "$word"
+done
+PATH=${PATH#*:} exec curl "$@"
+"#;
+
+/// A fenced block: its language and its text.
+struct Block {
+    language: &'static str,
+    text: String,
+}
+
+fn blocks(document: &'static str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for line in document.lines() {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(language)) => open = Some(Block { language, text: String::new() }),
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (Some(block), None) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    blocks
+}
+
+/// Writes a program.
+fn put(file: &Path, text: &str) {
+    std::fs::write(file, text).unwrap();
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A directory with `shmlimit` and `cargo` to put on the path, and the samples.
+fn workshop() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let bin = place.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shmlimit"), bin.join("shmlimit")).unwrap();
+    std::fs::create_dir(place.path().join("scripts")).unwrap();
+    for (file, text) in [("bin/cargo", CARGO), ("bin/pip", PIP), ("scripts/install-c", INSTALL_C)] {
+        put(&place.path().join(file), text);
+    }
+    let examples = Path::new(ROOT).join("examples");
+    std::os::unix::fs::symlink(examples, place.path().join("examples")).unwrap();
+    place
+}
+
+/// Runs a block as a script that ends at the first failure, and gives what a terminal would show.
+fn run(place: &Path, script: &str) -> String {
+    let path = format!("{}:{}", place.join("bin").display(), std::env::var("PATH").unwrap());
+    let output = Command::new("sh")
+        .args(["-euc", &format!("exec 2>&1\n{script}")])
+        .current_dir(place)
+        .env("PATH", path)
+        .env("SHMLIMIT_DIR", place.join("limiters"))
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{script}\n{:?}\n{shown}", output.status);
+    shown
+}
+
+/// The same for every directory, moment and level: only the words count.
+fn shape(output: &str, place: &str) -> String {
+    let mut shape = String::new();
+    for c in output.replace(place, "DIR").chars() {
+        match c {
+            '0'..='9' if shape.ends_with('N') => {}
+            '0'..='9' => shape.push('N'),
+            '█' | '░' => {}
+            c => shape.push(c),
+        }
+    }
+    // On a busy machine what takes milliseconds takes seconds.
+    shape.replace("Nms", "Ns")
+}
+
+/// Runs all commands of a document in their order; how many there are, and how many outputs are shown.
+fn run_all(document: &'static str, place: &Path) -> (usize, usize) {
+    let limiters = place.join("limiters");
+    let (mut commands, mut shown) = (0, 0);
+    let mut output: Option<String> = None;
+    for Block { language, text } in blocks(document) {
+        match (language, output.take()) {
+            ("sh", _) => {
+                output = Some(run(place, &text));
+                commands += text.lines().count();
+            }
+            ("text", Some(output)) => {
+                let output = shape(&output, limiters.to_str().unwrap());
+                assert_eq!(output, shape(&text, "/var/tmp/anivault-1000"));
+                shown += 1;
+            }
+            _ => {}
+        }
+    }
+    (commands, shown)
+}
+
+#[test]
+fn every_command_runs_and_shows_what_it_is_said_to_show() {
+    let (commands, shown) = run_all(README, workshop().path());
+    assert!(commands >= 10 && shown >= 2, "{commands} commands, {shown} outputs");
+}
+
+/// The server of the examples: it has no time for the first who asks for `/busy`.
+fn example() -> Web {
+    let busy = AtomicBool::new(true);
+    Web::answering(move |asked, _| {
+        if asked.starts_with("GET /busy ") && busy.swap(false, Ordering::SeqCst) {
+            "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 3\r\n\r\nno\n"
+        } else {
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfine\n"
+        }
+    })
+}
+
+#[test]
+fn every_command_of_the_guide_for_shells_runs_and_shows_what_it_is_said_to_show() {
+    let (place, web) = (workshop(), example());
+    put(&place.path().join("bin/curl"), &CURL.replace("$WEB", &web.url()));
+    let (commands, shown) = run_all(SHELL, place.path());
+    assert!(commands >= 30 && shown >= 3, "{commands} commands, {shown} outputs");
+    // One a call, and two where the guide says so.
+    assert_eq!(web.calls(), 3 + 20 + 3 + 2 + 1);
+}
+
+#[test]
+fn the_first_two_commands_are_all_the_set_up() {
+    let commands: Vec<String> = blocks(README)
+        .into_iter()
+        .filter(|block| block.language == "sh")
+        .map(|block| block.text)
+        .take(2)
+        .collect();
+    assert_eq!(commands[0], "cargo install --path .\nshmlimit demo\n");
+    // Nothing was made before, by the demo or by anybody.
+    assert_eq!(run(workshop().path(), &commands[1]).lines().count(), 1 + 20);
+}
+
+#[test]
+fn the_shell_sample_runs() {
+    let place = workshop();
+    let mut lines: Vec<String> =
+        run(place.path(), "seq 1 12 | examples/fetch-all.sh").lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines.len(), 12);
+    assert_eq!(lines[0], "movie 1");
+}
+
+#[test]
+fn an_unknown_command_would_fail_this_test() {
+    let place = workshop();
+    let failed = std::panic::catch_unwind(|| run(place.path(), "cargo frobnicate"));
+    assert!(failed.is_err());
+}

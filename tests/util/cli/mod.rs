@@ -1,0 +1,178 @@
+//! The real binary in a directory of its own.
+
+#![allow(dead_code, reason = "each test program uses its part")]
+
+pub mod commands;
+pub mod queue;
+pub mod web;
+#[cfg(unix)] // tmux
+pub mod window;
+
+use assert_cmd::Command;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Stdio};
+use tempfile::TempDir;
+
+/// A place for limiters that goes away with the test.
+pub struct Home(TempDir);
+
+/// The start of an answer and what else was read of it.
+pub struct Answer {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Home {
+    pub fn new() -> Home {
+        // In memory where there is such a place, because some tests start many processes.
+        let memory = Path::new("/dev/shm");
+        let place =
+            if cfg!(unix) && memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
+                .unwrap();
+        make_private(place.path());
+        Home(place)
+    }
+
+    /// A home with one limiter in it.
+    pub fn with(init: &[&str]) -> Home {
+        let home = Home::new();
+        let answer = home.tool(&[&["init"], init].concat());
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        home
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Runs `shmlimit` with these arguments.
+    pub fn tool(&self, arguments: &[&str]) -> Answer {
+        /// `ERROR_INTERNAL_ERROR`: seen once in thousands of starts under Wine, of a program that never began.
+        const NEVER_BEGAN: i32 = 1359;
+        let start = || {
+            let mut command = Command::cargo_bin("shmlimit").unwrap();
+            command.args(arguments).env("SHMLIMIT_DIR", self.path()).output()
+        };
+        let again = |error: std::io::Error| match error.raw_os_error() {
+            Some(NEVER_BEGAN) if cfg!(windows) => start(),
+            _ => Err(error),
+        };
+        let output = start().or_else(again).unwrap();
+        Answer {
+            code: output.status.code().expect("ended by itself"),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Starts `shmlimit run …` with pipes, and reads the command's first line: from then on it runs.
+    pub fn start(&self, arguments: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
+        let mut child = self
+            .as_a_shell_would()
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut first = String::new();
+        out.read_line(&mut first).unwrap();
+        (child, out, first.trim_end().to_owned())
+    }
+
+    /// The tool as an interactive shell would start it, however the tests were started. Under `nohup`, or in the
+    /// background of a script, signals are ignored; without a shell above (cron, a container) the process group is
+    /// orphaned and the system stops nobody in it. A test that sends signals would then wait for ever.
+    #[cfg(unix)]
+    pub fn as_a_shell_would(&self) -> std::process::Command {
+        use std::os::unix::process::CommandExt;
+        let mut command = std::process::Command::new("env");
+        command.args(["--default-signal", binary()]).env("SHMLIMIT_DIR", self.path()).process_group(0);
+        command
+    }
+
+    /// The tool as a shell would start it.
+    #[cfg(windows)]
+    pub fn as_a_shell_would(&self) -> std::process::Command {
+        let mut command = std::process::Command::new(binary());
+        command.env("SHMLIMIT_DIR", self.path());
+        command
+    }
+
+    /// Every file with its size and content, to see that nothing changed.
+    pub fn contents(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let entries = std::fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
+        // Where a file cannot go before its last user, it has another name meanwhile, and somebody else sweeps it up.
+        let entries =
+            entries.filter(|path| !cfg!(windows) || path.extension().is_none_or(|end| end != "gone"));
+        let mut all: Vec<_> = entries
+            .map(|path| {
+                let bytes = if path.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
+                (path, bytes)
+            })
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// Takes a limiter's file away behind the backs of those who use it; where the system does not, by our own means.
+    pub fn delete(&self, name: &str) {
+        if cfg!(unix) {
+            std::fs::remove_file(self.path().join(format!("{name}.shm"))).unwrap();
+        } else {
+            self.tool(&["rm", name, "--force"]).succeeds();
+        }
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        let name = |(path, _): (PathBuf, Vec<u8>)| path.file_name().unwrap().to_str().unwrap().to_owned();
+        self.contents().into_iter().map(name).collect()
+    }
+
+    /// The limiter's line of `status --json`.
+    pub fn status(&self, name: &str) -> serde_json::Value {
+        let answer = self.tool(&["status", name, "--json"]);
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        serde_json::from_str(&answer.out).unwrap()
+    }
+}
+
+impl Answer {
+    /// Asserts the exit code and that the message has all these parts.
+    #[track_caller]
+    pub fn fails(&self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code, code, "{}", self.err);
+        assert_eq!(self.out, "");
+        for part in parts {
+            assert!(self.err.contains(part), "{part:?} is not in: {}", self.err);
+        }
+    }
+
+    #[track_caller]
+    pub fn succeeds(&self) -> &str {
+        assert_eq!(self.code, 0, "{}", self.err);
+        &self.out
+    }
+}
+
+/// As a user's own files are, whatever the umask of the tests is.
+#[cfg(unix)]
+pub fn make_private(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = if path.is_dir() { 0o700 } else { 0o600 };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// What is made in a user's own directory is private there.
+#[cfg(windows)]
+pub fn make_private(_path: &Path) {}
+
+/// The directory of the repository.
+pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// The tool.
+pub fn binary() -> &'static str {
+    env!("CARGO_BIN_EXE_shmlimit")
+}

@@ -1,0 +1,118 @@
+//! An actor under the microscope: one instruction at a time.
+
+use super::actor::Actor;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What one step led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Somewhere in the operation.
+    Inside,
+    /// At the mark after it.
+    Done,
+}
+
+/// A traced actor, standing at a mark or between two instructions.
+pub struct Tracee {
+    /// The actor.
+    pub actor: Actor,
+    traced: bool,
+}
+
+/// One processor for tracer and tracee makes a step three times as fast. Each test has one of its own, if it can.
+fn pin(thread: Pid) {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static MINE: usize = TURN.fetch_add(1, Ordering::Relaxed));
+    let all = sched_getaffinity(Pid::from_raw(std::process::id() as i32)).unwrap();
+    let usable: Vec<usize> = (0..CpuSet::count()).filter(|cpu| all.is_set(*cpu).unwrap_or(false)).collect();
+    let mut one = CpuSet::new();
+    one.set(usable[MINE.with(|mine| *mine) % usable.len()]).unwrap();
+    sched_setaffinity(Pid::from_raw(0), &one).unwrap();
+    sched_setaffinity(thread, &one).unwrap();
+}
+
+impl Tracee {
+    /// Starts an actor and lets it run to its first mark.
+    pub fn start(test: &str, role: &str, directory: &std::path::Path) -> Tracee {
+        let actor = Actor::start(test, role, directory);
+        pin(actor.tid);
+        ptrace::attach(actor.tid).expect("these tests need ptrace of their own children");
+        let mut tracee = Tracee { actor, traced: true };
+        assert_eq!(tracee.wait(), Signal::SIGSTOP, "attaching stops the thread");
+        tracee.actor.say("go");
+        tracee.run_to_mark();
+        tracee
+    }
+
+    /// Lets it run freely until the next mark.
+    pub fn run_to_mark(&mut self) {
+        loop {
+            ptrace::cont(self.actor.tid, None).unwrap();
+            if self.wait() == Signal::SIGUSR1 {
+                return;
+            }
+        }
+    }
+
+    /// Lets it run freely; the tracer no longer hears of it. It must not meet a mark again.
+    pub fn let_go(&mut self) {
+        ptrace::detach(self.actor.tid, None).unwrap();
+        self.traced = false;
+    }
+
+    /// Executes one instruction; a system call counts as one.
+    pub fn step(&mut self) -> Step {
+        ptrace::step(self.actor.tid, None).unwrap();
+        match self.wait() {
+            Signal::SIGTRAP => Step::Inside,
+            Signal::SIGUSR1 => Step::Done,
+            other => panic!("the tracee got {other}"),
+        }
+    }
+
+    /// Runs to the next border of a system call, into it or out of it.
+    pub fn run_to_system_call(&mut self) -> Step {
+        ptrace::syscall(self.actor.tid, None).unwrap();
+        match self.wait() {
+            Signal::SIGTRAP => Step::Inside,
+            Signal::SIGUSR1 => Step::Done,
+            other => panic!("the tracee got {other}"),
+        }
+    }
+
+    fn wait(&self) -> Signal {
+        match waitpid(self.actor.tid, Some(WaitPidFlag::__WALL)).unwrap() {
+            WaitStatus::Stopped(_, signal) => signal,
+            other => panic!("the tracee is gone: {other:?}"),
+        }
+    }
+
+    /// Kills the whole process where it stands, and waits until it is gone.
+    pub fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.actor.signal(Signal::SIGKILL);
+        // A traced thread stays until its tracer has heard of its end.
+        while self.traced
+            && let Ok(status) = waitpid(self.actor.tid, Some(WaitPidFlag::__WALL))
+        {
+            if matches!(status, WaitStatus::Signaled(..) | WaitStatus::Exited(..)) {
+                break;
+            }
+        }
+        self.actor.kill();
+    }
+}
+
+impl Drop for Tracee {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,241 @@
+//! The storm's logs, and judging them.
+
+use shmlimit::{Algorithm, Nanos, RuleDraft};
+use std::path::{Path, PathBuf};
+
+const ENTRY: usize = 24;
+
+/// One line of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// Granted at some moment between two readings of the clock.
+    Granted { before: u64, after: u64 },
+    /// About to give the permit back; `cancel`: and what was charged.
+    Ending { at: u64, cancel: bool },
+}
+
+impl Entry {
+    /// As written: one short append, so whole or not there.
+    pub fn to_bytes(self) -> [u8; ENTRY] {
+        let words = match self {
+            Entry::Granted { before, after } => [0, before, after],
+            Entry::Ending { at, cancel } => [1, at, u64::from(cancel)],
+        };
+        let mut bytes = [0; ENTRY];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Entry {
+        let word = |i: usize| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap());
+        match word(0) {
+            0 => Entry::Granted { before: word(1), after: word(2) },
+            _ => Entry::Ending { at: word(1), cancel: word(2) != 0 },
+        }
+    }
+}
+
+fn files(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("log-"))
+}
+
+/// Grows with every grant.
+pub fn bytes_in_logs(directory: &Path) -> u64 {
+    files(directory).map(|path| path.metadata().unwrap().len()).sum()
+}
+
+/// The same for one process; none yet if it has not begun.
+pub fn bytes_in_log(directory: &Path, pid: i32) -> u64 {
+    directory.join(format!("log-{pid}")).metadata().map_or(0, |file| file.len())
+}
+
+/// The entries of a log.
+pub fn entries(bytes: &[u8]) -> Vec<Entry> {
+    bytes.chunks_exact(ENTRY).map(Entry::from_bytes).collect()
+}
+
+/// One log a process.
+pub fn logs(directory: &Path) -> Vec<Vec<Entry>> {
+    files(directory).map(|path| entries(&std::fs::read(path).unwrap())).collect()
+}
+
+/// A call that was granted.
+#[derive(Debug, Clone, Copy)]
+pub struct Call {
+    pub before: u64,
+    pub after: u64,
+    /// Held at least until then, if that is known.
+    pub until: Option<u64>,
+    pub cancelled: bool,
+}
+
+/// The calls in all logs, by the time they were surely granted.
+pub fn calls(logs: &[Vec<Entry>]) -> Vec<Call> {
+    let mut calls: Vec<Call> = Vec::new();
+    for log in logs {
+        for entry in log {
+            match *entry {
+                Entry::Granted { before, after } => {
+                    calls.push(Call { before, after, until: None, cancelled: false });
+                }
+                Entry::Ending { at, cancel } => {
+                    let call = calls.last_mut().expect("an end has a beginning");
+                    (call.until, call.cancelled) = (Some(at), cancel);
+                }
+            }
+        }
+    }
+    calls.sort_by_key(|call| call.after);
+    calls
+}
+
+/// The most permits that were provably out at one moment: granted before it, not yet on the way back.
+pub fn most_at_once(calls: &[Call]) -> usize {
+    let mut changes: Vec<(u64, i32)> = Vec::new();
+    for call in calls {
+        // One that was killed held its permit at this very moment at least.
+        changes.push((call.after, 1));
+        changes.push((call.until.unwrap_or(call.after) + 1, -1));
+    }
+    // At the same moment those that end come first: the end is the first moment at which it is not provable.
+    changes.sort_unstable();
+    let mut out = 0;
+    changes
+        .iter()
+        .map(|(_, change)| {
+            out += change;
+            out
+        })
+        .max()
+        .unwrap_or(0) as usize
+}
+
+/// A rule as the judge understands it: never more than `burst` + `limit` per `period` in any window.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    pub limit: u64,
+    pub burst: u64,
+    /// Nanoseconds.
+    pub period: u64,
+}
+
+impl Rule {
+    /// The same for the limiter.
+    pub fn draft(&self, algorithm: Algorithm) -> RuleDraft<'static> {
+        RuleDraft { burst: Some(self.burst), ..RuleDraft::new(algorithm, self.limit, Nanos(self.period)) }
+    }
+
+    /// Looks at every window for grants that were surely made in it (asked after it began, answered before it ended)
+    /// and says whether the fullest one exceeds the rule. Grants that were taken back do not count; nor do those that
+    /// were killed before they wrote their log. Both can only make the count smaller, so an excess is a proof.
+    pub fn worst_window(&self, calls: &[Call]) -> (bool, String) {
+        let mut counted: Vec<Call> = calls.iter().filter(|call| !call.cancelled).copied().collect();
+        counted.sort_by_key(|call| call.after);
+        let Some(start) = counted.iter().map(|call| call.before).min() else { return (false, "none".into()) };
+        let ends: Vec<u64> = counted.iter().map(|call| call.after).collect();
+        // For each possible end of the window: grants in it, less what has flowed in since `start`.
+        let level = |time: u64| (time - start) as i128 * i128::from(self.limit);
+        let mut tree = MaxTree::new(ends.iter().map(|end| -level(*end)).collect());
+        let mut order: Vec<usize> = (0..counted.len()).collect();
+        order.sort_by_key(|i| std::cmp::Reverse(counted[*i].before));
+        let mut worst: Option<(i128, u64, u64)> = None;
+        for (n, i) in order.iter().enumerate() {
+            tree.enable(*i);
+            tree.add_from(*i, i128::from(self.period));
+            let begin = counted[*i].before;
+            if order.get(n + 1).is_some_and(|next| counted[*next].before == begin) {
+                continue;
+            }
+            let (load, end) = tree.max();
+            let load = load + level(begin);
+            if worst.is_none_or(|(most, ..)| load > most) {
+                worst = Some((load, begin, ends[end]));
+            }
+        }
+        let Some((load, begin, end)) = worst else { return (false, "none".into()) };
+        let inside = counted.iter().filter(|call| call.before >= begin && call.after <= end).count();
+        let micros = (end - begin) / 1000;
+        let used = load as f64 / self.period as f64;
+        let says = format!("{inside} grants in {micros} µs, {used:.2} of a burst of {}", self.burst);
+        (load > i128::from(self.burst) * i128::from(self.period), says)
+    }
+}
+
+/// Values with "add to all from here on" and "where is the greatest of those enabled", both in logarithmic time.
+struct MaxTree {
+    leaves: usize,
+    /// The greatest below this node and where, without what was added above it.
+    max: Vec<(i128, usize)>,
+    added: Vec<i128>,
+}
+
+const DISABLED: i128 = -(1 << 100);
+
+impl MaxTree {
+    fn new(values: Vec<i128>) -> MaxTree {
+        let leaves = values.len().next_power_of_two();
+        let mut max = vec![(2 * DISABLED, 0); 2 * leaves];
+        for (i, value) in values.into_iter().enumerate() {
+            max[leaves + i] = (value + DISABLED, i);
+        }
+        for node in (1..leaves).rev() {
+            max[node] = max[2 * node].max(max[2 * node + 1]);
+        }
+        MaxTree { leaves, max, added: vec![0; 2 * leaves] }
+    }
+
+    fn enable(&mut self, leaf: usize) {
+        self.add(leaf, leaf + 1, -DISABLED);
+    }
+
+    fn add_from(&mut self, leaf: usize, amount: i128) {
+        self.add(leaf, self.leaves, amount);
+    }
+
+    fn add(&mut self, from: usize, to: usize, amount: i128) {
+        self.add_below(1, 0, self.leaves, from, to, amount);
+    }
+
+    fn add_below(&mut self, node: usize, low: usize, high: usize, from: usize, to: usize, amount: i128) {
+        if to <= low || high <= from {
+            return;
+        }
+        if from <= low && high <= to {
+            self.max[node].0 += amount;
+            self.added[node] += amount;
+            return;
+        }
+        let middle = (low + high) / 2;
+        self.add_below(2 * node, low, middle, from, to, amount);
+        self.add_below(2 * node + 1, middle, high, from, to, amount);
+        let (greatest, leaf) = self.max[2 * node].max(self.max[2 * node + 1]);
+        self.max[node] = (greatest + self.added[node], leaf);
+    }
+
+    fn max(&self) -> (i128, usize) {
+        self.max[1]
+    }
+}
+
+/// Prints how long nobody was granted anything after a kill, with and without somebody stopped meanwhile.
+pub fn report_stalls(calls: &[Call], kills: &[u64], stops: &[(u64, u64)]) {
+    let (mut quiet, mut disturbed) = (Vec::new(), Vec::new());
+    for kill in kills {
+        let Some(next) = calls.iter().map(|call| call.after).find(|after| after > kill) else { continue };
+        let clear = stops.iter().all(|(from, to)| next < *from || to < kill);
+        if clear { &mut quiet } else { &mut disturbed }.push(next - kill);
+    }
+    for (what, mut stalls) in [("nobody stopped", quiet), ("somebody stopped", disturbed)] {
+        stalls.sort_unstable();
+        if let (Some(median), Some(most)) = (stalls.get(stalls.len() / 2), stalls.last()) {
+            let (median, most) = (*median as f64 / 1e6, *most as f64 / 1e6);
+            println!(
+                "next grant after a kill, {what}: median {median:.2} ms, at most {most:.2} ms, {} kills",
+                stalls.len()
+            );
+        }
+    }
+}

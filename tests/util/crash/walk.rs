@@ -1,0 +1,108 @@
+//! Walking through an operation one instruction at a time, and recovering every picture on the way.
+
+use super::image::{Camera, Image, Recovered, WAITERS};
+use super::ptrace::{Step, Tracee};
+use shmlimit_segment::layout::VERSION;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The committed states that an operation went through, one picture each.
+pub struct Walk {
+    /// The first as it was before.
+    pub committed: Vec<Image>,
+    last: Image,
+}
+
+impl Walk {
+    /// As it was.
+    pub fn before(&self) -> &Image {
+        &self.committed[0]
+    }
+
+    /// After the whole operation, with what it does besides changing the state: bells, tallies.
+    pub fn last(&self) -> &Image {
+        &self.last
+    }
+
+    /// As it is.
+    pub fn after(&self) -> &Image {
+        self.committed.last().unwrap()
+    }
+}
+
+/// A lock word that nobody holds.
+const FREE: u32 = 0;
+
+/// Walks through one operation and recovers every picture on the way.
+///
+/// A commit is one store: the one that makes the version even. So at each picture recovery must give what the last
+/// even version showed, and a walk with two committed states gave exactly before or after, in this order.
+pub fn walk(test: &str, role: &str, directory: &Path, permits: bool) -> Walk {
+    walk_on(Tracee::start(test, role, directory), role, directory, permits)
+}
+
+/// The same with an actor that stands at its mark already.
+pub fn walk_on(tracee: Tracee, role: &str, directory: &Path, permits: bool) -> Walk {
+    walk_where(tracee, role, directory, permits, |_| true)
+}
+
+/// The same where only some words can be compared: those that do not depend on when recovery is tried.
+pub fn walk_where(
+    mut tracee: Tracee,
+    role: &str,
+    directory: &Path,
+    permits: bool,
+    counts: impl Fn(usize) -> bool,
+) -> Walk {
+    let camera = Camera::new(directory);
+    let mut last = Image::blank();
+    camera.take(&mut last);
+    let mut now = last.clone();
+    let mut committed = vec![last.clone()];
+    // By lock word: who held the lock decides whose slot the newcomer gives up.
+    let mut expected: HashMap<u32, Recovered> = HashMap::new();
+    let (mut steps, mut pictures) = (0, 0);
+    loop {
+        let step = tracee.step();
+        steps += 1;
+        if !camera.still_shows(&last) || step == Step::Done {
+            camera.take(&mut now);
+            pictures += 1;
+            // Who is woken earlier looks in vain, and sleeps on.
+            let rings = (0..WAITERS).any(|place| now.bell(place) != last.bell(place));
+            assert!(
+                !rings || (now.is_whole() && now.lock_owner().is_none()),
+                "{role}: a ring before the change"
+            );
+            let commits = now.is_whole() && !last.is_whole();
+            let base = committed.last().unwrap();
+            // Compared as if nobody held the lock: a dead holder's slot is given up, and with it what it held.
+            let unlocked = |image: &Image| image.with_lock(FREE).recovered(false).only(&counts);
+            if commits && unlocked(&now) != unlocked(base) {
+                committed.push(now.clone());
+                expected.clear();
+            }
+            let base = committed.last().unwrap();
+            let lock = now.lock();
+            let wanted =
+                expected.entry(lock).or_insert_with(|| base.with_lock(lock).recovered(false).only(&counts));
+            let found = now.recovered(permits).only(&counts);
+            assert!(
+                found == *wanted,
+                "{role}: a kill after {steps} instructions (version {}) leaves neither before nor after: {}",
+                now.word(VERSION),
+                found.differences(wanted)
+            );
+            std::mem::swap(&mut last, &mut now);
+        }
+        if step == Step::Done {
+            break;
+        }
+    }
+    assert!(
+        last.is_whole() && last.lock_owner().is_none(),
+        "{role}: the operation left the lock or the version"
+    );
+    println!("{role}: {steps} instructions, {pictures} pictures, {} committed states", committed.len());
+    Walk { committed, last }
+}
