@@ -21,7 +21,7 @@ case "$*" in
 esac
 "#;
 
-/// Stand in for what is installed: scripts/python-tests and scripts/c-install-check do it for real.
+/// Stand in for what is installed: scripts/languages/python-tests and scripts/languages/c-install-check do it for real.
 const PIP: &str = r#"#!/bin/sh
 [ "$*" = "install ./ffi/python" ] || { echo "README.md has an unknown command: pip $*" >&2; exit 64; }
 "#;
@@ -76,7 +76,7 @@ fn workshop() -> tempfile::TempDir {
     std::fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shmlimit"), bin.join("shmlimit")).unwrap();
     std::fs::create_dir(place.path().join("scripts")).unwrap();
-    for (file, text) in [("bin/cargo", CARGO), ("bin/pip", PIP), ("scripts/install-c", INSTALL_C)] {
+    for (file, text) in [("bin/cargo", CARGO), ("bin/pip", PIP), ("scripts/languages/install-c", INSTALL_C)] {
         put(&place.path().join(file), text);
     }
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
