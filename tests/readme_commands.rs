@@ -16,7 +16,7 @@ const SHELL: &str = include_str!("../docs/shell.md");
 const CARGO: &str = r#"#!/bin/sh
 case "$*" in
     "run --release -- "*) shift 3; exec shmlimit "$@" ;;
-    "test --workspace" | "install --path ." | "build --release") exit 0 ;;
+    "test --workspace" | "install --path cli" | "build --release") exit 0 ;;
     *) echo "README.md has an unknown command: cargo $*" >&2; exit 64 ;;
 esac
 "#;
@@ -75,7 +75,7 @@ fn workshop() -> tempfile::TempDir {
     let bin = place.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shmlimit"), bin.join("shmlimit")).unwrap();
-    std::fs::create_dir(place.path().join("scripts")).unwrap();
+    std::fs::create_dir_all(place.path().join("scripts/languages")).unwrap();
     for (file, text) in [("bin/cargo", CARGO), ("bin/pip", PIP), ("scripts/languages/install-c", INSTALL_C)] {
         put(&place.path().join(file), text);
     }
@@ -172,7 +172,7 @@ fn the_first_two_commands_are_all_the_set_up() {
         .map(|block| block.text)
         .take(2)
         .collect();
-    assert_eq!(commands[0], "cargo install --path .\nshmlimit demo\n");
+    assert_eq!(commands[0], "cargo install --path cli\nshmlimit demo\n");
     // Nothing was made before, by the demo or by anybody.
     assert_eq!(run(workshop().path(), &commands[1]).lines().count(), 1 + 20);
 }
