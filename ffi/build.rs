@@ -1,5 +1,5 @@
 //! Gives the shared library the name under which programs look for it: that of the installed file without its minor
-//! numbers (scripts/install-c), not the one cargo gives it. Sets `cfg(cancellable)` where threads can be cancelled.
+//! numbers (scripts/languages/install-c), not the one cargo gives it. Sets `cfg(cancellable)` where threads can be cancelled.
 
 fn main() -> std::io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,7 +1,7 @@
 /*
  * shmlimit: one budget for every program on the machine that calls the same API.
  *
- * This file is generated from ffi/src by cbindgen. Do not edit it: run scripts/header.
+ * This file is generated from ffi/src by cbindgen. Do not edit it: run scripts/languages/header.
  *
  *     shmlimit_limiter *tmdb;
  *     shmlimit_grant grant;

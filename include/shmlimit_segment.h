@@ -2,7 +2,7 @@
  * shmlimit: what a segment looks like, for programs that read one without the library: monitors, debuggers, the curious.
  *
  * This file is generated from ffi/src/layout.rs by cbindgen, and its assertions from the same source. Do not edit it: run
- * scripts/header. How to read consistently, and who may write what, is said at struct shmlimit_segment; a reader never
+ * scripts/languages/header. How to read consistently, and who may write what, is said at struct shmlimit_segment; a reader never
  * writes. examples/c/raw_status.c is a whole program. The layout is that of SHMLIMIT_LAYOUT_VERSION alone: check it first.
  */
 

@@ -1,6 +1,6 @@
 //! A C program compiles against the header without a warning, links with the static library, and runs.
 
-// Compiles with this machine's compiler. For Windows scripts/windows-c compiles and runs the same programs.
+// Compiles with this machine's compiler. For Windows scripts/platforms/windows-c compiles and runs the same programs.
 #![cfg(unix)]
 
 #[allow(dead_code)]

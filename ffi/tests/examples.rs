@@ -1,6 +1,6 @@
 //! The examples in C and C++ do what they show, beside each other and the tool, against a server that counts.
 
-// Compiles with this machine's compiler. For Windows scripts/windows-c compiles and runs the same programs.
+// Compiles with this machine's compiler. For Windows scripts/platforms/windows-c compiles and runs the same programs.
 #![cfg(unix)]
 
 #[allow(dead_code)]

@@ -1,7 +1,7 @@
 //! Every piece of C and C++ in docs/c.md and README.md compiles without a warning, and those that are programs, or can be
 //! made one, run.
 
-// Compiles with this machine's compiler. For Windows scripts/windows-c compiles and runs the same programs.
+// Compiles with this machine's compiler. For Windows scripts/platforms/windows-c compiles and runs the same programs.
 #![cfg(unix)]
 
 #[allow(dead_code)]

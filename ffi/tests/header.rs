@@ -76,7 +76,7 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// `scripts/header` sets the variable to write the headers instead of comparing them.
+/// `scripts/languages/header` sets the variable to write the headers instead of comparing them.
 #[test]
 fn the_committed_headers_are_what_the_source_gives() {
     for header in HEADERS {
@@ -87,7 +87,7 @@ fn the_committed_headers_are_what_the_source_gives() {
         let committed = std::fs::read_to_string(header.committed()).unwrap_or_default();
         assert!(
             generated == committed,
-            "include/{} is out of date; run scripts/header. It should be:\n{generated}",
+            "include/{} is out of date; run scripts/languages/header. It should be:\n{generated}",
             header.file
         );
     }

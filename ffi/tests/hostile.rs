@@ -1,7 +1,7 @@
 //! Programs in C that do everything wrong: a clear number each, and nothing is left behind. Each says nothing if all is
-//! well, and else where it is not. scripts/c-tests runs the same ones with other compilers, and under tools that watch.
+//! well, and else where it is not. scripts/languages/c-tests runs the same ones with other compilers, and under tools that watch.
 
-// Compiles with this machine's compiler. For Windows scripts/windows-c compiles and runs the same programs.
+// Compiles with this machine's compiler. For Windows scripts/platforms/windows-c compiles and runs the same programs.
 #![cfg(unix)]
 
 #[allow(dead_code)]

@@ -1,6 +1,6 @@
 //! `examples/c/raw_status.c`, which knows a segment from the header alone, says what `shmlimit status --json` says.
 
-// Compiles with this machine's compiler. For Windows scripts/windows-c compiles and runs the same programs.
+// Compiles with this machine's compiler. For Windows scripts/platforms/windows-c compiles and runs the same programs.
 #![cfg(unix)]
 
 mod raw;

@@ -17,7 +17,7 @@ const BOUNDS: Bounds = Bounds {
 };
 
 /// A directory and a good segment, made once. What is static is never dropped, so whoever starts this removes the
-/// directory; `scripts/fuzz` does, and puts it into memory.
+/// directory; `scripts/proofs/fuzz` does, and puts it into memory.
 fn good() -> &'static (tempfile::TempDir, Vec<u8>) {
     static GOOD: OnceLock<(tempfile::TempDir, Vec<u8>)> = OnceLock::new();
     GOOD.get_or_init(|| {

@@ -2,7 +2,7 @@
 //! rung or about to ring another, the others go on, and nothing is lost: no place, no permit.
 //!
 //! There is one permit, so each of the others can go on only when the one before has given it back. Times are printed,
-//! not judged; `scripts/stalls` repeats this often enough to tell something from them.
+//! not judged; `scripts/proofs/stalls` repeats this often enough to tell something from them.
 
 use crate::util::crash::actor::stop_in_its_sleep;
 use crate::util::crash::actor::{self, Actor, mark, ready};

@@ -1,7 +1,7 @@
 //! The programs of every language again, killed and stopped at random while they share a limiter: nothing stalls, no
 //! more calls are in flight than may be, permits come back, and nobody is left in the queue.
 //!
-//! How soon the full rate is back depends on the machine: that is for `scripts/languages --kill`.
+//! How soon the full rate is back depends on the machine: that is for `scripts/languages/one-limiter --kill`.
 
 use crate::judge::{Budget, SECOND, median, recovery};
 use crate::programs::{KINDS, METHODS, Program, setting, start};

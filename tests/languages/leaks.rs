@@ -1,6 +1,6 @@
 //! Calls, refusals and errors from C and from Python, many times in one process: neither memory nor descriptors grow.
 //!
-//! A few thousand rounds here; `scripts/languages --leaks` makes so many that there are 200 000 calls and more.
+//! A few thousand rounds here; `scripts/languages/one-limiter --leaks` makes so many that there are 200 000 calls and more.
 
 use crate::programs::{Workshop, setting};
 use crate::util::crash::NAME;

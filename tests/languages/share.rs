@@ -1,7 +1,7 @@
 //! A Rust tool, a C program, a C++ program and Python (threads, asyncio, multiprocessing) on one limiter against a real
 //! server: together never more than the budget in any window; a 429 that one of them is given holds all; equal shares.
 //!
-//! How equal the shares are depends on the machine: that is for `scripts/languages`, which runs longer, repeats, and
+//! How equal the shares are depends on the machine: that is for `scripts/languages/one-limiter`, which runs longer, repeats, and
 //! takes the middle.
 
 use crate::judge::{Budget, SECOND, jain, median, worst};

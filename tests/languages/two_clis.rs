@@ -2,7 +2,7 @@
 //! all of it used, in equal shares.
 //!
 //! That nothing exceeds the budget is judged always. Whether all of it is used, and how equally, depends on the machine:
-//! that is for `scripts/two-clis`, which runs longer, repeats, and takes the middle.
+//! that is for `scripts/proofs/two-clis`, which runs longer, repeats, and takes the middle.
 
 use crate::util::crash::NAME;
 use crate::util::server::client::start;

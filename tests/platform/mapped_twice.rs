@@ -1,5 +1,5 @@
 //! One segment, mapped twice in one process and used by several threads: what the race detectors run on
-//! (`scripts/tsan`, `scripts/asan`). They see one process only, so the two mappings stand for two processes.
+//! (`scripts/proofs/tsan`, `scripts/proofs/asan`). They see one process only, so the two mappings stand for two processes.
 
 use crate::util;
 use crate::util::{counted, permits};

@@ -1,7 +1,7 @@
 //! A long run (R124): several real processes with mixed traffic, failures, forces, changed settings, kills and restarts.
 //! Memory, descriptors, threads and files do not grow, and calls go on being granted.
 //!
-//! A few seconds here; `scripts/soak` is the same for as long as one likes.
+//! A few seconds here; `scripts/proofs/soak` is the same for as long as one likes.
 
 use crate::util::crash::actor::Actor;
 use crate::util::crash::builder;

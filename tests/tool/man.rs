@@ -107,7 +107,7 @@ fn readers_of_manual_pages_do_not_complain() {
 #[test]
 fn a_script_installs_pages_and_completions() {
     let home = Home::new();
-    let script = std::path::Path::new(ROOT).join("scripts/install-extras");
+    let script = std::path::Path::new(ROOT).join("scripts/package/install-extras");
     if !script.exists() {
         eprintln!("not tested: a packaged crate has no scripts");
         return;

@@ -13,12 +13,12 @@ const SHELL: &str = include_str!("../../docs/shell.md");
 const CARGO: &str = r#"#!/bin/sh
 case "$*" in
     "run --release -- "*) shift 3; exec shmlimit "$@" ;;
-    "test --workspace" | "install --path ." | "build --release") exit 0 ;;
+    "test --workspace" | "install --path cli" | "build --release") exit 0 ;;
     *) echo "README.md has an unknown command: cargo $*" >&2; exit 64 ;;
 esac
 "#;
 
-/// Stand in for what is installed: scripts/python-tests and scripts/c-install-check do it for real.
+/// Stand in for what is installed: scripts/languages/python-tests and scripts/languages/c-install-check do it for real.
 const PIP: &str = r#"#!/bin/sh
 [ "$*" = "install ./ffi/python" ] || { echo "README.md has an unknown command: pip $*" >&2; exit 64; }
 "#;
@@ -72,8 +72,8 @@ fn workshop() -> tempfile::TempDir {
     let bin = place.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shmlimit"), bin.join("shmlimit")).unwrap();
-    std::fs::create_dir(place.path().join("scripts")).unwrap();
-    for (file, text) in [("bin/cargo", CARGO), ("bin/pip", PIP), ("scripts/install-c", INSTALL_C)] {
+    std::fs::create_dir_all(place.path().join("scripts/languages")).unwrap();
+    for (file, text) in [("bin/cargo", CARGO), ("bin/pip", PIP), ("scripts/languages/install-c", INSTALL_C)] {
         put(&place.path().join(file), text);
     }
     let examples = Path::new(ROOT).join("examples");
@@ -169,7 +169,7 @@ fn the_first_two_commands_are_all_the_set_up() {
         .map(|block| block.text)
         .take(2)
         .collect();
-    assert_eq!(commands[0], "cargo install --path .\nshmlimit demo\n");
+    assert_eq!(commands[0], "cargo install --path cli\nshmlimit demo\n");
     // Nothing was made before, by the demo or by anybody.
     assert_eq!(run(workshop().path(), &commands[1]).lines().count(), 1 + 20);
 }

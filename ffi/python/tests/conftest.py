@@ -67,7 +67,7 @@ def state(limiter):
 
 
 def command():
-    """The command-line tool: the one that scripts/python-tests built."""
+    """The command-line tool: the one that scripts/languages/python-tests built."""
     path = os.environ.get("SHMLIMIT_BIN")
-    assert path and Path(path).exists(), "run scripts/python-tests, or set SHMLIMIT_BIN to the command-line tool"
+    assert path and Path(path).exists(), "run scripts/languages/python-tests, or set SHMLIMIT_BIN to the command-line tool"
     return path

@@ -2,7 +2,7 @@
 //! clocks step, boots change, privileges are dropped, and processes are killed, stopped and forked.
 //!
 //! The judge trusts nothing that a limiter says. Every worker writes each grant into a log of its own, with the clock read
-//! before and after the call; [`judge`] reads these logs alone. `scripts/chaos` runs it for longer than `cargo test` does.
+//! before and after the call; [`judge`] reads these logs alone. `scripts/proofs/chaos` runs it for longer than `cargo test` does.
 
 mod judge;
 mod place;
@@ -31,7 +31,7 @@ fn role() {
 fn no_limit_is_exceeded_whatever_happens_to_files_clocks_boots_and_processes() {
     let seconds = number("SHMLIMIT_CHAOS_SECONDS", 4);
     let seed = number("SHMLIMIT_CHAOS_SEED", boot_time());
-    println!("chaos: seed {seed}, {seconds} s (scripts/chaos --seconds {seconds} --seed {seed})");
+    println!("chaos: seed {seed}, {seconds} s (scripts/proofs/chaos --seconds {seconds} --seed {seed})");
     let mut random = Random(seed);
     let mut places = Place::all();
     let names: Vec<_> = places.iter().map(|place| place.name).collect();

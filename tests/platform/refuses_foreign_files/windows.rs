@@ -142,7 +142,7 @@ fn a_directory_that_may_only_be_read_names_the_way_out_and_is_left_as_it_is() {
     }
 }
 
-/// The share and the drive that `scripts/wine` makes; a real Windows has none of that name. Wine finds the drive behind the
+/// The share and the drive that `scripts/platforms/wine` makes; a real Windows has none of that name. Wine finds the drive behind the
 /// share.
 #[test]
 fn r135_shares_and_network_drives_are_refused_unless_they_are_allowed() {

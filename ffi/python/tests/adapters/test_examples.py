@@ -21,9 +21,9 @@ def environment(tmp_path):
 
 @pytest.fixture
 def tool(environment):
-    """The command-line tool: the one that scripts/python-tests built."""
+    """The command-line tool: the one that scripts/languages/python-tests built."""
     path = environment.get("SHMLIMIT_BIN")
-    assert path and Path(path).exists(), "run scripts/python-tests, or set SHMLIMIT_BIN to the command-line tool"
+    assert path and Path(path).exists(), "run scripts/languages/python-tests, or set SHMLIMIT_BIN to the command-line tool"
 
     def run(*arguments, code=0):
         done = subprocess.run([path, *arguments], env=environment, capture_output=True, text=True)

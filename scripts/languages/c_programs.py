@@ -1,0 +1,82 @@
+"""The programs in C and C++ that are compiled and run on every platform (scripts/languages/c-tests, scripts/platforms/windows-c): which there
+are, how they are called, and whether they ended well."""
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+STRICT = ["-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", str(ROOT / "include")]
+TESTS = ["arguments", "cancel", "codes", "forks", "handles", "nothing_left", "paths", "processes", "smoke", "snapshot", "threads", "waits"]
+# There is neither fork nor pthread_cancel on Windows.
+ONLY_ON = {"cancel": "linux", "forks": "linux"}
+
+
+class Program:
+    """A source file, as C or as C++."""
+
+    def __init__(self, source, cpp):
+        self.source, self.cpp, self.name = source, cpp, source.stem + (".cpp" if cpp else ".c")
+
+    def arguments(self, directory, url):
+        if self.source.stem == "worker":
+            return ["tmdb", "--dir", directory, "--count", "6", "--priority", "user", "--url", url]
+        if self.source.stem == "event_loop":
+            return ["tmdb", "--dir", directory, "--count", "20", "--at-once", "5"]
+        return [directory]
+
+
+def programs(chosen, platform):
+    """Those of these names, or all that a platform can have. The tests are both languages, an example is one."""
+    tests = [ROOT / "ffi/tests/c" / f"{name}.c" for name in TESTS if ONLY_ON.get(name, platform) == platform]
+    every = [Program(source, cpp) for source in tests for cpp in (False, True)]
+    every += [Program(ROOT / "examples/c" / f"{name}.c", False) for name in ("event_loop", "worker")]
+    every += [Program(ROOT / "examples/cpp/worker.cpp", True)]
+    return [program for program in every if not chosen or program.source.stem in chosen]
+
+
+def environment():
+    """This one, without anything that limiters listen to."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SHMLIMIT_", "ANIVAULT_"))}
+    # Where scripts/platforms/wine has its Windows.
+    kept.update({name: os.environ[name] for name in ["SHMLIMIT_WINE"] if name in os.environ})
+    kept.update(TEST_WATCHED="1", ASAN_OPTIONS="detect_leaks=1")
+    return kept
+
+
+def ran(program, command, url, named=str, patience=300):
+    """Nothing, or what went wrong. `named` is what the program calls a directory, `patience` are seconds."""
+    # An input that stays open, for the event loop; the others read to its end.
+    read, write = os.pipe()
+    if program.source.stem != "event_loop":
+        os.close(write)
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            done = subprocess.run([*command, *program.arguments(named(directory), url)], env=environment(), stdin=read,
+                                  capture_output=True, text=True, timeout=patience)
+            said = done.stdout + done.stderr
+            wrong = done.returncode != 0 or (program.source.stem == "worker" and '"ok": 6' not in said)
+            return f"exit code {done.returncode}\n{said}" if wrong else None
+        except subprocess.TimeoutExpired:
+            return "does not end"
+        finally:
+            os.close(read)
+            if program.source.stem == "event_loop":
+                os.close(write)
+
+
+@contextlib.contextmanager
+def serving(work):
+    """A web server with one page, and its address."""
+    (work / "www").mkdir()
+    (work / "www" / "movie").write_text("{}")
+    server = subprocess.Popen([sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory",
+                               work / "www"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        yield f"http://127.0.0.1:{re.search(r'port ([0-9]+)', server.stdout.readline())[1]}/movie"
+    finally:
+        server.kill()
+        server.wait()
