@@ -1,9 +1,7 @@
 //! What callers ask for and what they are told.
 
-use super::rule::Charge;
-use super::state::Held;
+use super::MAX_UNITS;
 use super::time::{Nanos, Time};
-use super::{MAX_RULES, MAX_UNITS};
 
 /// Who goes first, and who may use the reserve (R106).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -37,7 +35,7 @@ impl Priority {
     }
 
     #[inline]
-    pub(super) const fn is_background(self) -> bool {
+    pub(crate) const fn is_background(self) -> bool {
         matches!(self, Priority::Background)
     }
 }
@@ -131,24 +129,17 @@ impl Ask {
     }
 
     #[inline]
-    pub(super) const fn is_peek(&self) -> bool {
+    pub(crate) const fn is_peek(&self) -> bool {
         let [a, b, c, d] = self.cost;
         a | b | c | d == 0
     }
 }
 
-/// A grant, as much of it as is needed to take it back.
+/// What stands in the way of every call, and until when; nothing = nobody knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
-    /// When it was granted, by the limiter's time.
-    pub granted_at: Time,
-    /// What was charged.
-    pub cost: [u64; MAX_UNITS],
-    /// The permit it holds: one, or none for a peek. A whole word, because a ticket is copied on the fast path.
-    pub permit: Held,
-    /// How long from `granted_at` a leaky bucket wants the call held back, so that calls go out evenly (R25).
-    pub delay: Nanos,
-    pub(super) charges: [Charge; MAX_RULES],
+pub(crate) struct Block {
+    pub(crate) reason: Reason,
+    pub(crate) until: Option<Time>,
 }
 
 /// Why not, and until when.

@@ -1,10 +1,11 @@
 //! How long whoever made a failed call should wait, and whether to try again (R68 to R77).
 
+use super::ask::Priority;
 use super::growth::grown;
 use super::outcome::Report;
 use super::policy::{Backoff, Jitter};
+use super::state::Health;
 use super::time::Nanos;
-use super::{Priority, sheet::Health};
 
 /// Where a wait comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

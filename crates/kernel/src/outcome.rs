@@ -1,10 +1,11 @@
 //! How calls end, and the window of recent outcomes (R42 to R48).
 
+use super::MAX_UNITS;
+use super::ask::Priority;
 use super::policy::OutcomeWindow;
-use super::sheet::{Health, SheetMemory, SheetView, Tallies};
-use super::state::{Memory, View};
+use super::sheet::{SheetMemory, SheetView};
+use super::state::{Health, Memory, Tallies, View};
 use super::time::{Nanos, Time};
-use super::{MAX_UNITS, Priority};
 
 /// How a call ended, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

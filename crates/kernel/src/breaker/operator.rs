@@ -1,11 +1,11 @@
 //! What an operator says goes, at once (R63 to R66, R142).
 
-use super::{Cause, State, attend, consecutive, enter, fsm};
+use super::{attend, consecutive, enter, fsm};
 use crate::outcome;
 use crate::pace;
 use crate::policy::BreakerKind;
 use crate::sheet::{GateNote, OFFLINE, SheetMemory, SheetView};
-use crate::state::{Core, Memory};
+use crate::state::{Cause, Core, Memory, State};
 use crate::time::Time;
 
 /// What an operator may say.

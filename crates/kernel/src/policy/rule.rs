@@ -79,6 +79,39 @@ impl Algorithm {
     }
 }
 
+/// Which implementation counts for a rule: algorithms that share their arithmetic share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlgorithmKind {
+    /// Token bucket, GCRA, leaky bucket.
+    Bucket,
+    /// Free passes in each calendar period, then pacing (R22).
+    GcraWindow,
+    /// So many in each calendar window.
+    FixedWindow,
+    /// Each one remembered.
+    Log,
+    /// Two calendar windows, the older one weighted.
+    Counter,
+}
+
+impl AlgorithmKind {
+    /// The code of GCRA in its older burst mode; the others are those of [`Algorithm`].
+    pub const GCRA_WINDOW: u8 = 7;
+
+    /// The kind of a stored code.
+    #[inline(always)]
+    pub const fn from_code(code: u8) -> Option<AlgorithmKind> {
+        match code {
+            1..=3 => Some(AlgorithmKind::Bucket),
+            4 => Some(AlgorithmKind::FixedWindow),
+            5 => Some(AlgorithmKind::Log),
+            6 => Some(AlgorithmKind::Counter),
+            AlgorithmKind::GCRA_WINDOW => Some(AlgorithmKind::GcraWindow),
+            _ => None,
+        }
+    }
+}
+
 /// What a burst means to GCRA (R19).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BurstMode {
