@@ -24,38 +24,25 @@ use shmlimit_segment::{Member, Tx};
 use std::fmt;
 use std::time::Duration;
 
-/// Why a call got no answer (R43).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NetError {
-    /// No connection in time.
-    ConnectTimeout,
-    /// No answer in time.
-    ReadTimeout,
-    /// No such name, or nobody to ask.
-    Dns,
-    /// The connection was refused or broke.
-    Connection,
-}
-
-impl NetError {
+shmlimit_kernel::named_enum! {
+    /// Why a call got no answer (R43).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum NetError {
+        /// No connection in time.
+        ConnectTimeout => "connect_timeout",
+        /// No answer in time.
+        ReadTimeout => "read_timeout",
+        /// No such name, or nobody to ask.
+        Dns => "dns",
+        /// The connection was refused or broke.
+        Connection => "connection",
+    }
     /// All of them.
-    pub const ALL: [NetError; 4] =
-        [NetError::ConnectTimeout, NetError::ReadTimeout, NetError::Dns, NetError::Connection];
-
+    pub const ALL;
     /// The name everywhere outside of Rust.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            NetError::ConnectTimeout => "connect_timeout",
-            NetError::ReadTimeout => "read_timeout",
-            NetError::Dns => "dns",
-            NetError::Connection => "connection",
-        }
-    }
-
+    pub const fn as_str;
     /// The error of that name.
-    pub fn parse(text: &str) -> Option<NetError> {
-        NetError::ALL.into_iter().find(|error| error.as_str() == text)
-    }
+    pub fn parse;
 }
 
 /// How a call ended.

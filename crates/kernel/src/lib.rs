@@ -12,6 +12,7 @@ pub mod decide;
 mod growth;
 pub mod ledger;
 pub mod memory;
+mod named_enum;
 pub mod outcome;
 pub mod pace;
 pub mod pause;

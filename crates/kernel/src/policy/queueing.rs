@@ -2,30 +2,28 @@
 
 use super::error::{Key, PolicyError};
 
-/// Whose turn it is among those who wait with the same priority (R131).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Fairness {
-    /// Every group has equal turns; a process is a group unless told otherwise (R143).
-    #[default]
-    Process,
-    /// Strictly in the order of arrival.
-    Fifo,
+crate::named_enum! {
+    /// Whose turn it is among those who wait with the same priority (R131).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum Fairness {
+        /// Every group has equal turns; a process is a group unless told otherwise (R143).
+        #[default]
+        Process => "process",
+        /// Strictly in the order of arrival.
+        Fifo => "fifo",
+    }
+    /// The name in configuration files.
+    pub const fn as_str;
+    /// The names in configuration files, in the order of the variants.
+    pub const NAMES;
+    /// The fairness of that name.
+    fn named;
 }
 
 impl Fairness {
-    /// The name in configuration files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Fairness::Process => "process",
-            Fairness::Fifo => "fifo",
-        }
-    }
-
     /// Reads the name from a configuration.
     pub fn parse(text: &str) -> Result<Fairness, PolicyError> {
-        [Fairness::Process, Fairness::Fifo]
-            .into_iter()
-            .find(|known| known.as_str() == text)
+        Fairness::named(text)
             .ok_or_else(|| PolicyError::UnknownFairness { key: Key::top("fairness"), value: text.to_owned() })
     }
 }

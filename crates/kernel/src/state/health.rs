@@ -6,48 +6,37 @@ use crate::policy::{BreakerKind, PerSecond};
 use crate::time::{Nanos, Time};
 use bytemuck::{Pod, Zeroable};
 
-/// The breaker's state. The numbers are stored and never change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum State {
-    /// All is well; of a consecutive breaker: closed.
-    #[default]
-    Normal = 0,
-    /// Half the rate, half the permits.
-    Throttle = 1,
-    /// No call until its timer is over.
-    Sleep = 2,
-    /// A few calls, to see whether the server is well.
-    HalfOpen = 3,
-    /// No call until an operator says so, or the limiter tries by itself.
-    CacheOnly = 4,
-    /// No call until its timer is over, of a consecutive breaker.
-    Open = 5,
+crate::named_enum! {
+    /// The breaker's state. The numbers are stored and never change.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[repr(u8)]
+    pub enum State {
+        /// All is well; of a consecutive breaker: closed.
+        #[default]
+        Normal = 0 => "normal",
+        /// Half the rate, half the permits.
+        Throttle = 1 => "throttle",
+        /// No call until its timer is over.
+        Sleep = 2 => "sleep",
+        /// A few calls, to see whether the server is well.
+        HalfOpen = 3 => "half_open",
+        /// No call until an operator says so, or the limiter tries by itself.
+        CacheOnly = 4 => "cache_only",
+        /// No call until its timer is over, of a consecutive breaker.
+        Open = 5 => "open",
+    }
+    /// The state stored as `code`; any number is one.
+    pub const fn from_code(u32) or Normal;
+    /// The name, but for the Normal of a consecutive breaker.
+    const fn name;
 }
 
 impl State {
-    /// The state stored as `code`; any number is one.
-    pub const fn from_code(code: u32) -> State {
-        match code {
-            1 => State::Throttle,
-            2 => State::Sleep,
-            3 => State::HalfOpen,
-            4 => State::CacheOnly,
-            5 => State::Open,
-            _ => State::Normal,
-        }
-    }
-
     /// The name everywhere outside of Rust, with a breaker of that kind.
     pub const fn as_str(self, kind: BreakerKind) -> &'static str {
         match (self, kind) {
             (State::Normal, BreakerKind::Consecutive) => "closed",
-            (State::Normal, _) => "normal",
-            (State::Throttle, _) => "throttle",
-            (State::Sleep, _) => "sleep",
-            (State::HalfOpen, _) => "half_open",
-            (State::CacheOnly, _) => "cache_only",
-            (State::Open, _) => "open",
+            _ => self.name(),
         }
     }
 
@@ -62,68 +51,38 @@ impl State {
     }
 }
 
-/// Why a state changed (R115). The numbers are stored and never change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Cause {
-    /// An operator said so.
-    Forced = 0,
-    /// Too many 429 in a row.
-    Consec429 = 1,
-    /// Too high a ratio of errors.
-    ErrorRatio = 2,
-    /// A very high ratio for a long time.
-    SustainedErrors = 3,
-    /// Successes enough.
-    SuccessWindowOk = 4,
-    /// Slept long enough.
-    SleepExpired = 5,
-    /// Probes succeeded.
-    ProbeOk = 6,
-    /// A probe failed.
-    ProbeFailed = 7,
-    /// CacheOnly tries by itself.
-    AutoRecover = 8,
-    /// Too many failures in a row.
-    ConsecutiveFailures = 9,
-    /// Was open long enough.
-    ResetTimeout = 10,
-}
-
-impl Cause {
+crate::named_enum! {
+    /// Why a state changed (R115). The numbers are stored and never change.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[repr(u8)]
+    pub enum Cause {
+        /// An operator said so.
+        Forced = 0 => "forced",
+        /// Too many 429 in a row.
+        Consec429 = 1 => "consec_429",
+        /// Too high a ratio of errors.
+        ErrorRatio = 2 => "error_ratio",
+        /// A very high ratio for a long time.
+        SustainedErrors = 3 => "sustained_errors",
+        /// Successes enough.
+        SuccessWindowOk = 4 => "success_window_ok",
+        /// Slept long enough.
+        SleepExpired = 5 => "sleep_expired",
+        /// Probes succeeded.
+        ProbeOk = 6 => "probe_ok",
+        /// A probe failed.
+        ProbeFailed = 7 => "probe_failed",
+        /// CacheOnly tries by itself.
+        AutoRecover = 8 => "auto_recover",
+        /// Too many failures in a row.
+        ConsecutiveFailures = 9 => "consecutive_failures",
+        /// Was open long enough.
+        ResetTimeout = 10 => "reset_timeout",
+    }
     /// The cause stored as `code`; any number is one.
-    pub const fn from_code(code: u8) -> Cause {
-        match code {
-            1 => Cause::Consec429,
-            2 => Cause::ErrorRatio,
-            3 => Cause::SustainedErrors,
-            4 => Cause::SuccessWindowOk,
-            5 => Cause::SleepExpired,
-            6 => Cause::ProbeOk,
-            7 => Cause::ProbeFailed,
-            8 => Cause::AutoRecover,
-            9 => Cause::ConsecutiveFailures,
-            10 => Cause::ResetTimeout,
-            _ => Cause::Forced,
-        }
-    }
-
+    pub const fn from_code(u8) or Forced;
     /// The name everywhere outside of Rust.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Cause::Forced => "forced",
-            Cause::Consec429 => "consec_429",
-            Cause::ErrorRatio => "error_ratio",
-            Cause::SustainedErrors => "sustained_errors",
-            Cause::SuccessWindowOk => "success_window_ok",
-            Cause::SleepExpired => "sleep_expired",
-            Cause::ProbeOk => "probe_ok",
-            Cause::ProbeFailed => "probe_failed",
-            Cause::AutoRecover => "auto_recover",
-            Cause::ConsecutiveFailures => "consecutive_failures",
-            Cause::ResetTimeout => "reset_timeout",
-        }
-    }
+    pub const fn as_str;
 }
 
 /// The breaker's state, the gate, and what decides about them.
