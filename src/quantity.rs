@@ -1,8 +1,8 @@
 //! Durations, rates and parts as people write them, read and written exactly: no number passes through a float.
 
 use shmlimit_kernel::Nanos;
+use shmlimit_kernel::policy::WHOLE_SHARE;
 use shmlimit_kernel::policy::{decimal_text, duration_text};
-use shmlimit_kernel::state::WHOLE_SHARE;
 
 const SECOND: u64 = 1_000_000_000;
 /// Every spelling of a unit of time, and its length in nanoseconds.

@@ -12,7 +12,7 @@ use crate::warnings::{self, Warning};
 use crate::{open, output, screen, watch};
 use serde::Serialize;
 use shmlimit::{Counts, Limiter, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot, paths};
-use shmlimit_kernel::state::WHOLE_SHARE;
+use shmlimit_kernel::policy::WHOLE_SHARE;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;

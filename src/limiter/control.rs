@@ -12,7 +12,8 @@ use shmlimit_kernel::ledger;
 use shmlimit_kernel::policy::{BreakerKind, PolicyWords};
 use shmlimit_kernel::queue;
 use shmlimit_kernel::scene::Scene;
-use shmlimit_kernel::sheet::{Known, Recent, SheetView, Transition};
+use shmlimit_kernel::scene::{Known, Recent};
+use shmlimit_kernel::sheet::{SheetView, Transition};
 use shmlimit_segment::Error;
 use std::path::Path;
 

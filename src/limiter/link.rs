@@ -6,7 +6,7 @@ use super::grant::{AcquireError, Grant, Refusal};
 use super::request::{Request, unknown_unit};
 use shmlimit_kernel::policy::Name;
 use shmlimit_kernel::queue::Ring;
-use shmlimit_kernel::sheet::{Known, Recent};
+use shmlimit_kernel::scene::{Known, Recent};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{self, Ask, Nanos, Reason, Ticket, Time, decide};
 use shmlimit_segment::Error;
@@ -56,7 +56,7 @@ impl Link {
     pub(super) fn grant_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Grant<'_>> {
         let segment = &self.segment;
         let (mut tx, now) = segment.begin_at_once(member, raw)?;
-        let taken = decide::take_from_one(&mut tx, member.slot, ask, now);
+        let taken = decide::acquire_single_bucket(&mut tx, member.slot, ask, now);
         let committed = tx.commit().is_ok();
         tx.end();
         let taken = taken.filter(|_| committed)?;
@@ -69,7 +69,8 @@ impl Link {
     #[inline(always)]
     pub(super) fn refuse_again(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
         let segment = &self.segment;
-        let refusal = segment.look_at_once(raw, |view, now| decide::judge_one(view, ask, now))??;
+        let refusal =
+            segment.look_at_once(raw, |view, now| decide::judge_single_bucket(view, ask, now))??;
         if refusal.reason == Reason::Concurrency && segment.are_dead_due(raw) {
             return None;
         }

@@ -12,7 +12,8 @@ use shmlimit_kernel::pace::Observation;
 use shmlimit_kernel::policy::PolicyWords;
 use shmlimit_kernel::queue::{self, Marked, Ring};
 use shmlimit_kernel::random::Random;
-use shmlimit_kernel::sheet::{GateNote, Health, Known, Recent, SheetMemory, SheetView, Transition};
+use shmlimit_kernel::scene::{Known, Recent};
+use shmlimit_kernel::sheet::{GateNote, Health, SheetMemory, SheetView, Transition};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Nanos, Priority, Ticket, Time};
 use shmlimit_segment::Error;
@@ -23,38 +24,25 @@ use shmlimit_segment::{Member, Tx};
 use std::fmt;
 use std::time::Duration;
 
-/// Why a call got no answer (R43).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NetError {
-    /// No connection in time.
-    ConnectTimeout,
-    /// No answer in time.
-    ReadTimeout,
-    /// No such name, or nobody to ask.
-    Dns,
-    /// The connection was refused or broke.
-    Connection,
-}
-
-impl NetError {
+shmlimit_kernel::named_enum! {
+    /// Why a call got no answer (R43).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum NetError {
+        /// No connection in time.
+        ConnectTimeout => "connect_timeout",
+        /// No answer in time.
+        ReadTimeout => "read_timeout",
+        /// No such name, or nobody to ask.
+        Dns => "dns",
+        /// The connection was refused or broke.
+        Connection => "connection",
+    }
     /// All of them.
-    pub const ALL: [NetError; 4] =
-        [NetError::ConnectTimeout, NetError::ReadTimeout, NetError::Dns, NetError::Connection];
-
+    pub const ALL;
     /// The name everywhere outside of Rust.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            NetError::ConnectTimeout => "connect_timeout",
-            NetError::ReadTimeout => "read_timeout",
-            NetError::Dns => "dns",
-            NetError::Connection => "connection",
-        }
-    }
-
+    pub const fn as_str;
     /// The error of that name.
-    pub fn parse(text: &str) -> Option<NetError> {
-        NetError::ALL.into_iter().find(|error| error.as_str() == text)
-    }
+    pub fn parse;
 }
 
 /// How a call ended.
@@ -306,14 +294,14 @@ impl Link {
         self.record_at_length(grant, outcome)
     }
 
-    /// The short way of [`decide::record_fine`], if nothing is in the way.
+    /// The short way of [`decide::record_success_fast`], if nothing is in the way.
     #[inline(always)]
     fn record_fine(&self, badge: u64, ticket: &Ticket, outcome: &Outcome<'_>) -> Option<u32> {
         let member = self.segment.present().filter(|member| member.badge == badge)?;
         let (mut tx, now) = self.segment.begin_at_once(&member, member.clock.now())?;
         // A Retry-After says nothing where all went well; and where headers set the pace, all needs attention.
         let latency = outcome.latency.map(|latency| Nanos(super::nanos(latency)));
-        let samples = decide::record_fine(&mut tx, member.slot, ticket, latency, now);
+        let samples = decide::record_success_fast(&mut tx, member.slot, ticket, latency, now);
         let committed = tx.commit().is_ok();
         tx.end();
         samples.filter(|_| committed)

@@ -7,8 +7,9 @@ use super::link::Link;
 use super::outcome::Code;
 use super::pause::PauseSnapshot;
 use shmlimit_kernel::ledger::{self, Ledger};
-use shmlimit_kernel::rule::{self, At, When};
-use shmlimit_kernel::sheet::{Known, Recent, SheetView};
+use shmlimit_kernel::rule::{self, RuleContext, When};
+use shmlimit_kernel::scene::{Known, Recent};
+use shmlimit_kernel::sheet::SheetView;
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Policy, Priority, Time, decide, queue};
 use shmlimit_segment::Error;
@@ -166,7 +167,7 @@ impl Snapshot {
         let (core, left, queue, condition, paused, counts) = segment.look(|view| {
             let now = looked_at.max(view.core().latest);
             let left = |i| {
-                let (at, state) = (At::of(view, i, now), view.rule(i));
+                let (at, state) = (RuleContext::of(view, i, now), view.rule(i));
                 let left = [false, true].map(|reserve| rule::available(view, &at, state, reserve));
                 let when = |cost| match rule::earliest(view, &at, state, cost, false) {
                     When::At(then) => Some(Duration::from_nanos(then.since(now).0)),

@@ -7,7 +7,7 @@ use super::group::Group;
 use super::link::Link;
 use super::request::Request;
 use shmlimit_kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
-use shmlimit_kernel::sheet::{Known, Recent};
+use shmlimit_kernel::scene::{Known, Recent};
 use shmlimit_kernel::{Ask, Reason, Time};
 use shmlimit_segment::Error;
 use shmlimit_segment::layout::{CLOCK_OFFSET, slot};

@@ -58,17 +58,8 @@ choices! {
     Fairness: |word| Fairness::parse(word).ok();
     HeaderFormat: HeaderFormat::parse;
     Jitter: Jitter::parse;
-    Mode: |word| [Mode::Enforce, Mode::Passthrough].into_iter().find(|mode| mode.as_str() == word);
+    Mode: Mode::parse;
     WindowKind: WindowKind::parse;
-}
-
-impl Mode {
-    fn as_str(self) -> &'static str {
-        match self {
-            Mode::Enforce => "enforce",
-            Mode::Passthrough => "passthrough",
-        }
-    }
 }
 
 impl Field<'_> {

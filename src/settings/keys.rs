@@ -1,7 +1,11 @@
 //! The table of all keys of the format.
 
+use super::Mode;
 use crate::quantity;
-use shmlimit_kernel::policy::{MAX_AMOUNT, MAX_HISTORY, MAX_OUTCOMES, NAME_LEN, PerSecond};
+use shmlimit_kernel::policy::{
+    Algorithm, BreakerKind, BurstMode, Fairness, HeaderFormat, Jitter, MAX_AMOUNT, MAX_HISTORY, MAX_OUTCOMES,
+    NAME_LEN, PerSecond, WindowKind,
+};
 use shmlimit_kernel::{MAX_PERMITS, Nanos};
 
 /// What a key takes.
@@ -135,26 +139,26 @@ static KEYS: [KeyInfo; 63] = [
     fixed("preset", Kind::Name, "none", "start from this preset; own keys go on top: tables merge key by key, `[[rules]]` and `[[adaptive.windows]]` replace all of its own"),
     fixed("epoch_ns", Kind::Whole { least: 0, most: u64::MAX }, "0", "the wall clock at the zero of a simulation, in nanoseconds since 1970; a limiter on a real clock has no use for it"),
     fixed("provider", Kind::Name, "default", "whose limits these are; named in errors"),
-    fixed("mode", Kind::Choice(&["enforce", "passthrough"]), "enforce", "`\"passthrough\"` never refuses and never waits, but counts and reports"),
+    fixed("mode", Kind::Choice(&Mode::NAMES), "enforce", "`\"passthrough\"` never refuses and never waits, but counts and reports"),
     hot("concurrency", PERMITS, "unlimited", "most calls in flight"),
     hot("concurrency_background", PERMITS, "unlimited", "most of them for the background; `\"unlimited\"` = as many as any"),
-    hot("fairness", Kind::Choice(&["process", "fifo"]), "process", "whose turn it is among waiting calls of one priority: each process (or group) gets the same, or first come, first served"),
+    hot("fairness", Kind::Choice(&Fairness::NAMES), "process", "whose turn it is among waiting calls of one priority: each process (or group) gets the same, or first come, first served"),
     hot("background_share", PART, "0", "what the background gets of the budget in any case, while higher priorities want all of it"),
     hot("count_network_errors", Kind::Truth, "true", "whether time-outs, DNS and connection errors count for ratio and breaker; `false` where the own link is shaky"),
     fixed("priority.enabled", Kind::Truth, "true", "`false`: no priorities, every `reserve` is ignored"),
     fixed("rules.N.name", Kind::Name, "the algorithm's", "for messages and `status`"),
-    fixed("rules.N.algorithm", Kind::Choice(&["token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_log", "sliding_counter"]), "sliding_counter", "how it counts"),
+    fixed("rules.N.algorithm", Kind::Choice(&Algorithm::NAMES), "sliding_counter", "how it counts"),
     fixed("rules.N.unit", Kind::Name, "requests", "what it counts; up to four units per limiter. A call costs 1 of `requests` and 0 of the others, unless it says otherwise"),
     hot("rules.N.limit", AMOUNT, "10, of buckets 1", "units per period; of a `sliding_log` at most 100000"),
     hot("rules.N.period", LENGTH, "1m, of buckets 1s", "the period"),
     hot("rules.N.burst", AMOUNT, "limit; 10 where that is not given", "`token_bucket`, `gcra` and `leaky_bucket` only: most units at once. 1 spaces calls evenly"),
     hot("rules.N.tau", LENGTH, "none", "`gcra` only, in place of `burst`: the same as a time, burst · period / limit"),
-    fixed("rules.N.burst_mode", Kind::Choice(&["gcra_tau", "fixed_window"]), "gcra_tau", "`gcra` only; `\"fixed_window\"`, for comparison with older systems: `burst` free passes in each period of the UTC clock, then one per period / limit"),
+    fixed("rules.N.burst_mode", Kind::Choice(&BurstMode::NAMES), "gcra_tau", "`gcra` only; `\"fixed_window\"`, for comparison with older systems: `burst` free passes in each period of the UTC clock, then one per period / limit"),
     hot("rules.N.reserve", Kind::Whole { least: 0, most: MAX_AMOUNT }, "0", "units of the burst (of the limit, for windows) that background calls must leave to `user` and `webhook`; at most all of it"),
     hot("window.max_age", LENGTH, "30s", "outcomes of this age and older do not count"),
     hot("window.max_count", Kind::Whole { least: 1, most: MAX_OUTCOMES as u64 }, "300", "so many of the newest outcomes count"),
     hot("window.min_samples", Kind::Whole { least: 0, most: MAX_OUTCOMES as u64 }, "10", "so many are needed before a ratio can be called too high"),
-    fixed("breaker.kind", Kind::Choice(&["none", "fsm", "consecutive"]), "none", "`\"fsm\"`: Normal, Throttle, Sleep, HalfOpen, CacheOnly; `\"consecutive\"`: closed, open, half open"),
+    fixed("breaker.kind", Kind::Choice(&BreakerKind::NAMES), "none", "`\"fsm\"`: Normal, Throttle, Sleep, HalfOpen, CacheOnly; `\"consecutive\"`: closed, open, half open"),
     hot("breaker.rate_base", Kind::Rate { auto: true }, "auto", "fsm: the full rate, which drives the first rule if that is a token bucket; `\"auto\"` = that rule's own, or 35"),
     hot("breaker.p_throttle", PART, "0.2", "fsm: the ratio of errors from which on it throttles"),
     hot("breaker.p_recover", Kind::Part { least: 1 }, "0.1", "fsm: the ratio below which it recovers; 0 is refused, because no ratio is below 0"),
@@ -181,12 +185,12 @@ static KEYS: [KeyInfo; 63] = [
     hot("backoff.base", LENGTH_OR_NONE, "1500ms", "the ceiling of the first wait after a failed call"),
     hot("backoff.factor", FACTOR, "2", "how much higher each next ceiling is"),
     hot("backoff.cap", LENGTH_OR_NONE, "30s", "the highest ceiling"),
-    hot("backoff.jitter", Kind::Choice(&["full", "none"]), "full", "a wait is anywhere from 0 to the ceiling, or the ceiling itself"),
+    hot("backoff.jitter", Kind::Choice(&Jitter::NAMES), "full", "a wait is anywhere from 0 to the ceiling, or the ceiling itself"),
     hot("backoff.min_sleep", LENGTH_OR_NONE, "1s", "the least that a Retry-After counts"),
     hot("backoff.retry_after_max", LENGTH_OR_NONE, "1d", "the most that a Retry-After counts; not below `min_sleep`"),
     hot("backoff.retries_user", COUNT_OR_NONE, "2", "how often a `user` or `webhook` call is tried again"),
     hot("backoff.retries_background", COUNT_OR_NONE, "5", "how often a background call is"),
-    fixed("adaptive.parser", Kind::Choice(&["binance", "upbit", "ietf", "xratelimit", "github", "openai", "anthropic"]), "none", "whose response headers set the pace; without it none are read (in `simulate` an operation may name one)"),
+    fixed("adaptive.parser", Kind::Choice(&HeaderFormat::NAMES), "none", "whose response headers set the pace; without it none are read (in `simulate` an operation may name one)"),
     hot("adaptive.threshold", Kind::Part { least: 1 }, "0.5", "from this use of a window on calls are spaced"),
     hot("adaptive.history", Kind::Whole { least: 1, most: MAX_HISTORY as u64 }, "100", "how many gaps between calls are averaged"),
     hot("adaptive.min_samples", Kind::Whole { least: 1, most: MAX_HISTORY as u64 }, "10", "gaps needed before their average counts; at most `history`"),
@@ -194,5 +198,5 @@ static KEYS: [KeyInfo; 63] = [
     fixed("adaptive.windows.N.name", Kind::Name, "must be given", "the name that the parser gives it; windows that are not listed are ignored"),
     hot("adaptive.windows.N.limit", AMOUNT, "must be given", "its limit, unless the headers say another"),
     fixed("adaptive.windows.N.interval", LENGTH, "must be given", "its length"),
-    fixed("adaptive.windows.N.type", Kind::Choice(&["fixed", "sliding"]), "fixed", "whether it starts anew at its end or moves with time"),
+    fixed("adaptive.windows.N.type", Kind::Choice(&WindowKind::NAMES), "fixed", "whether it starts anew at its end or moves with time"),
 ];

@@ -40,12 +40,17 @@ pub(crate) struct Settings {
     pub rules: Vec<RuleSettings>,
 }
 
-/// Whether refusals are meant (R41).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mode {
-    #[default]
-    Enforce,
-    Passthrough,
+shmlimit_kernel::named_enum! {
+    /// Whether refusals are meant (R41).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) enum Mode {
+        #[default]
+        Enforce => "enforce",
+        Passthrough => "passthrough",
+    }
+    pub(crate) const fn as_str;
+    pub(crate) fn parse;
+    pub(crate) const NAMES;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

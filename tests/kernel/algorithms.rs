@@ -1,6 +1,6 @@
 //! The examples of R9 to R37, by number; buckets have more beside the kernel.
 
-use shmlimit_kernel::rule::{self, At, Window};
+use shmlimit_kernel::rule::{self, RuleContext, Window};
 use shmlimit_kernel::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -44,7 +44,7 @@ fn left(m: &LocalMemory, now: u64) -> u64 {
 }
 
 fn window(m: &LocalMemory, now: u64) -> Option<Window> {
-    rule::window(m, &At::of(m, 0, Time(now)), m.rule(0))
+    rule::window(m, &RuleContext::of(m, 0, Time(now)), m.rule(0))
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What happens rarely: calls behind others, taken back calls, changed terms, a lost state, damaged words.
 
 use proptest::prelude::*;
-use shmlimit_kernel::rule::{self, At, Charge, Charged, When};
+use shmlimit_kernel::rule::{self, Charge, Charged, RuleContext, When};
 use shmlimit_kernel::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -64,7 +64,7 @@ proptest! {
         // Of free passes, what a sum of several costs comes to is not known.
         let ahead: Vec<u64> = if rule.algorithm == Algorithm::Gcra { vec![1; ahead.len()] } else { ahead };
         let ahead: Vec<u64> = ahead.into_iter().filter(|cost| *cost <= rule.limit).collect();
-        let at = At::of(&m, 0, Time(now));
+        let at = RuleContext::of(&m, 0, Time(now));
         let said = rule::earliest_behind(&m, &at, m.rule(0), ahead.iter().sum(), cost, background);
         let priority = if background { Priority::Background } else { Priority::User };
         let mut clock = now;
@@ -209,7 +209,7 @@ proptest! {
         decide::sane(&m);
         decide::judge(&m, &ask, now);
         left(&m, now.0);
-        let at = At::of(&m, 0, now);
+        let at = RuleContext::of(&m, 0, now);
         rule::earliest_behind(&m, &at, m.rule(0), times[2], cost, reserve);
         rule::window(&m, &at, m.rule(0));
         if let Ok(ticket) = decide::acquire(&mut m, 0, &ask, now) {
@@ -222,7 +222,7 @@ proptest! {
         let other = Terms::from_words(std::array::from_fn(|i| words[(i * 5) % 8]));
         let state = m.rule(0);
         rule::rescale(&mut m, &at, &other, state);
-        rule::rescale(&mut m, &At { terms: other, ..at }, &damaged, state);
+        rule::rescale(&mut m, &RuleContext { terms: other, ..at }, &damaged, state);
         rule::forget(&mut m, &at);
         rule::empty(&mut m, &at);
     }

@@ -62,9 +62,9 @@ proptest! {
         let (mut short, before) = (long.clone(), long.clone());
         let ask = Ask::requests(cost, priority);
         let judged = decide::judge(&long, &ask, Time(now));
-        let judged_shortly = decide::judge_one(&long, &ask, Time(now));
+        let judged_shortly = decide::judge_single_bucket(&long, &ask, Time(now));
         let by_long = decide::acquire(&mut long, 0, &ask, Time(now));
-        let by_short = decide::take_from_one(&mut short, 0, &ask, Time(now));
+        let by_short = decide::acquire_single_bucket(&mut short, 0, &ask, Time(now));
         prop_assert_eq!(judged, by_long.err());
         let usual = judged.filter(|refusal| cost == 1 && refusal.reason != Reason::CostExceedsLimit);
         prop_assert_eq!(judged_shortly, usual);
@@ -101,7 +101,7 @@ proptest! {
         let judged = decide::judge(&memory, &ask, Time(now));
         let (mut short, before) = (memory.clone(), memory.clone());
         let by_long = decide::acquire(&mut memory, 0, &ask, Time(now));
-        let by_short = decide::take_from_one(&mut short, 0, &ask, Time(now));
+        let by_short = decide::acquire_single_bucket(&mut short, 0, &ask, Time(now));
         // At the end of time the short way is closed: that is when attention is needed at last.
         if cost == 1 && now < u64::MAX {
             prop_assert_eq!(by_long.ok(), by_short.map(|taken| taken.ticket(&ask)));

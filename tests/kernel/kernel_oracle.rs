@@ -211,7 +211,7 @@ proptest! {
         let (a, b) = (m.terms(0), Terms::from_words(std::array::from_fn(|i| hot[15 - i])));
         for (from, to) in [(a, b), (b, a)] {
             let state = m.rule(0);
-            rule::rescale(&mut m, &rule::At { rule: 0, terms: to, now: Time(now) }, &from, state);
+            rule::rescale(&mut m, &rule::RuleContext { rule: 0, terms: to, now: Time(now) }, &from, state);
         }
         m.set_held(0, Held::from_word(state[0]));
         decide::reap(&mut m, 0);

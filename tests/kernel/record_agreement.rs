@@ -59,7 +59,7 @@ proptest! {
                     now += 1;
                     let mut short = m.clone();
                     let fine = if class == Class::Ok {
-                        decide::record_fine(&mut short, 0, &ticket, latency, Time(now))
+                        decide::record_success_fast(&mut short, 0, &ticket, latency, Time(now))
                     } else {
                         None
                     };
@@ -91,7 +91,10 @@ fn the_short_way_is_taken_while_all_is_well() {
         for i in 0..20 {
             let now = Time(i * SECOND / 10);
             let ticket = decide::acquire(&mut m, 0, &Ask::one(Priority::User), now).unwrap();
-            assert_eq!(decide::record_fine(&mut m, 0, &ticket, None, now), Some((i as u32 + 1).min(3)));
+            assert_eq!(
+                decide::record_success_fast(&mut m, 0, &ticket, None, now),
+                Some((i as u32 + 1).min(3))
+            );
         }
     }
 }

@@ -1,75 +1,68 @@
 //! What callers ask for and what they are told.
 
-use super::rule::Charge;
-use super::state::Held;
+use super::MAX_UNITS;
 use super::time::{Nanos, Time};
-use super::{MAX_RULES, MAX_UNITS};
 
-/// Who goes first, and who may use the reserve (R106).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Priority {
-    /// Work nobody waits for; leaves the reserve alone.
-    #[default]
-    Background,
-    /// Somebody waits.
-    User,
-    /// Another program waits.
-    Webhook,
+crate::named_enum! {
+    /// Who goes first, and who may use the reserve (R106).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[repr(u8)]
+    pub enum Priority {
+        /// Work nobody waits for; leaves the reserve alone.
+        #[default]
+        Background => "background",
+        /// Somebody waits.
+        User => "user",
+        /// Another program waits.
+        Webhook => "webhook",
+    }
+    /// All of them, the last to be served first.
+    pub const ALL;
+    /// The name everywhere outside of Rust.
+    pub const fn as_str;
+    /// The priority of that name.
+    pub fn parse;
 }
 
 impl Priority {
-    /// All of them, the last to be served first.
-    pub const ALL: [Priority; 3] = [Priority::Background, Priority::User, Priority::Webhook];
-
-    /// The name everywhere outside of Rust.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Priority::Background => "background",
-            Priority::User => "user",
-            Priority::Webhook => "webhook",
-        }
-    }
-
-    /// The priority of that name.
-    pub fn parse(text: &str) -> Option<Priority> {
-        Priority::ALL.into_iter().find(|p| p.as_str() == text)
-    }
-
     #[inline]
-    pub(super) const fn is_background(self) -> bool {
+    pub(crate) const fn is_background(self) -> bool {
         matches!(self, Priority::Background)
     }
 }
 
-/// The first layer that stands in the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Reason {
-    /// The breaker sleeps: no call until its timer is over, or an operator says so.
-    Sleep,
-    /// The breaker lets nothing through: use what is cached.
-    CacheOnly,
-    /// A consecutive breaker is open.
-    Open,
-    /// The server said when to come again.
-    RetryAfter,
-    /// Response headers taught a slower pace.
-    Adaptive,
-    /// All permits are out.
-    Concurrency,
-    /// A rule has no room yet.
-    Rate,
-    /// A rule never has that much room (R6).
-    CostExceedsLimit,
-    /// Others wait whose turn is before (R131).
-    Queued,
-    /// As many calls wait as the queue holds (R137).
-    QueueFull,
-    /// An operator has paused the limiter (R148).
-    Paused,
-    /// Other processes held the lock of the segment in turn until this call's time was over; nothing was decided.
-    Busy,
+crate::named_enum! {
+    /// The first layer that stands in the way.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Reason {
+        /// The breaker sleeps: no call until its timer is over, or an operator says so.
+        Sleep => "sleep",
+        /// The breaker lets nothing through: use what is cached.
+        CacheOnly => "cache_only",
+        /// A consecutive breaker is open.
+        Open => "open",
+        /// The server said when to come again.
+        RetryAfter => "retry_after",
+        /// Response headers taught a slower pace.
+        Adaptive => "adaptive",
+        /// All permits are out.
+        Concurrency => "concurrency",
+        /// A rule has no room yet.
+        Rate => "rate",
+        /// A rule never has that much room (R6).
+        CostExceedsLimit => "cost_exceeds_limit",
+        /// Others wait whose turn is before (R131).
+        Queued => "queued",
+        /// As many calls wait as the queue holds (R137).
+        QueueFull => "queue_full",
+        /// An operator has paused the limiter (R148).
+        Paused => "paused",
+        /// Other processes held the lock of the segment in turn until this call's time was over; nothing was decided.
+        Busy => "busy",
+    }
+    /// The name everywhere outside of Rust.
+    pub const fn as_str;
 }
 
 impl Reason {
@@ -88,24 +81,6 @@ impl Reason {
             Reason::QueueFull => "the queue is full",
             Reason::Paused => "an operator has paused the limiter",
             Reason::Busy => "other processes held the limiter's lock until the time was over",
-        }
-    }
-
-    /// The name everywhere outside of Rust.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Reason::Sleep => "sleep",
-            Reason::CacheOnly => "cache_only",
-            Reason::Open => "open",
-            Reason::RetryAfter => "retry_after",
-            Reason::Adaptive => "adaptive",
-            Reason::Concurrency => "concurrency",
-            Reason::Rate => "rate",
-            Reason::CostExceedsLimit => "cost_exceeds_limit",
-            Reason::Queued => "queued",
-            Reason::QueueFull => "queue_full",
-            Reason::Paused => "paused",
-            Reason::Busy => "busy",
         }
     }
 }
@@ -131,24 +106,17 @@ impl Ask {
     }
 
     #[inline]
-    pub(super) const fn is_peek(&self) -> bool {
+    pub(crate) const fn is_peek(&self) -> bool {
         let [a, b, c, d] = self.cost;
         a | b | c | d == 0
     }
 }
 
-/// A grant, as much of it as is needed to take it back.
+/// What stands in the way of every call, and until when; nothing = nobody knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
-    /// When it was granted, by the limiter's time.
-    pub granted_at: Time,
-    /// What was charged.
-    pub cost: [u64; MAX_UNITS],
-    /// The permit it holds: one, or none for a peek. A whole word, because a ticket is copied on the fast path.
-    pub permit: Held,
-    /// How long from `granted_at` a leaky bucket wants the call held back, so that calls go out evenly (R25).
-    pub delay: Nanos,
-    pub(super) charges: [Charge; MAX_RULES],
+pub(crate) struct Block {
+    pub(crate) reason: Reason,
+    pub(crate) until: Option<Time>,
 }
 
 /// Why not, and until when.

@@ -1,28 +1,23 @@
 //! How long whoever made a failed call should wait, and whether to try again (R68 to R77).
 
+use super::ask::Priority;
 use super::growth::grown;
 use super::outcome::Report;
 use super::policy::{Backoff, Jitter};
+use super::state::Health;
 use super::time::Nanos;
-use super::{Priority, sheet::Health};
 
-/// Where a wait comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// The server said so.
-    RetryAfter,
-    /// It was computed.
-    Backoff,
-}
-
-impl Source {
-    /// The name everywhere outside of Rust.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Source::RetryAfter => "retry_after",
-            Source::Backoff => "backoff",
-        }
+crate::named_enum! {
+    /// Where a wait comes from.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Source {
+        /// The server said so.
+        RetryAfter => "retry_after",
+        /// It was computed.
+        Backoff => "backoff",
     }
+    /// The name everywhere outside of Rust.
+    pub const fn as_str;
 }
 
 /// What to do after a call.

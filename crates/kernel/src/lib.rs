@@ -4,6 +4,7 @@
 //! behind [`View`] and [`Memory`], and the only way in is [`decide`].
 #![forbid(unsafe_code)]
 
+mod admission;
 pub mod ask;
 pub mod backoff;
 pub mod breaker;
@@ -11,6 +12,7 @@ pub mod decide;
 mod growth;
 pub mod ledger;
 pub mod memory;
+mod named_enum;
 pub mod outcome;
 pub mod pace;
 pub mod pause;
@@ -25,13 +27,17 @@ pub mod state;
 pub mod terms;
 #[cfg(test)]
 mod tests;
+pub mod ticket;
 pub mod time;
 
-pub use ask::{Ask, Priority, Reason, Refusal, Ticket};
+pub use ask::{Ask, Priority, Reason, Refusal};
 pub use memory::LocalMemory;
-pub use policy::{Algorithm, BurstMode, Fairness, Name, Policy, PolicyDraft, PolicyError, Rule, RuleDraft};
-pub use state::{Core, General, Held, Memory, Queueing, RuleState, View};
+pub use policy::{
+    Algorithm, BurstMode, Fairness, Name, Policy, PolicyDraft, PolicyError, Queueing, Rule, RuleDraft,
+};
+pub use state::{Core, General, Held, Memory, RuleState, View};
 pub use terms::Terms;
+pub use ticket::Ticket;
 pub use time::{Nanos, Time};
 
 /// Most rules one limiter may have (R137).

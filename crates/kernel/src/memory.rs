@@ -2,10 +2,12 @@
 
 use super::breaker::{HOT_WORDS, hot_words, terms_range};
 use super::decide;
-use super::policy::{POLICY_WORDS, Policy, PolicyWords};
-use super::queue::{Entry, Places, Progress, Standing, TURNS, Turn, WAITERS, Waiting};
+use super::policy::{POLICY_WORDS, Policy, PolicyWords, Queueing};
 use super::sheet::SHEET_WORDS;
-use super::state::{Core, General, Held, Memory, Queueing, RuleState, View};
+use super::state::{
+    Core, Entry, General, Held, Memory, Places, Progress, RuleState, Standing, TURNS, Turn, View, WAITERS,
+    Waiting,
+};
 use super::terms::Terms;
 use super::time::Time;
 use super::{MAX_LOG, MAX_PERMITS, MAX_RULES};

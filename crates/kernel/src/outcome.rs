@@ -1,25 +1,30 @@
 //! How calls end, and the window of recent outcomes (R42 to R48).
 
+use super::MAX_UNITS;
+use super::ask::Priority;
 use super::policy::OutcomeWindow;
-use super::sheet::{Health, SheetMemory, SheetView, Tallies};
-use super::state::{Memory, View};
+use super::sheet::{SheetMemory, SheetView};
+use super::state::{Health, Memory, Tallies, View};
 use super::time::{Nanos, Time};
-use super::{MAX_UNITS, Priority};
 
-/// How a call ended, as far as it matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Class {
-    /// The server answered, and is well: 1xx, 2xx, 3xx (R45).
-    Ok = 0,
-    /// 429: too much was asked.
-    Throttled = 1,
-    /// 5xx: the server is not well.
-    Server = 2,
-    /// No answer: a time-out, no name, no connection.
-    Net = 3,
-    /// Any other 4xx: the caller's own fault, which says nothing about the server (R44).
-    Ignored = 4,
+crate::named_enum! {
+    /// How a call ended, as far as it matters.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[repr(u8)]
+    pub enum Class {
+        /// The server answered, and is well: 1xx, 2xx, 3xx (R45).
+        Ok = 0 => "ok",
+        /// 429: too much was asked.
+        Throttled = 1 => "429",
+        /// 5xx: the server is not well.
+        Server = 2 => "5xx",
+        /// No answer: a time-out, no name, no connection.
+        Net = 3 => "net",
+        /// Any other 4xx: the caller's own fault, which says nothing about the server (R44).
+        Ignored = 4 => "ignored",
+    }
+    /// The name everywhere outside of Rust.
+    pub const fn as_str;
 }
 
 impl Class {
@@ -31,17 +36,6 @@ impl Class {
             400..=499 => Some(Class::Ignored),
             500..=599 => Some(Class::Server),
             _ => None,
-        }
-    }
-
-    /// The name everywhere outside of Rust.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Class::Ok => "ok",
-            Class::Throttled => "429",
-            Class::Server => "5xx",
-            Class::Net => "net",
-            Class::Ignored => "ignored",
         }
     }
 

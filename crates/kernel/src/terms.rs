@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::policy::{Algorithm, BurstMode, FirstRule, PerSecond, Policy, Rule};
+use super::policy::{Algorithm, AlgorithmKind, BurstMode, FirstRule, PerSecond, Policy, Rule};
 use super::span::{MAX_SPAN, Span};
 use super::time::Nanos;
 use super::{MAX_LOG, MAX_UNITS};
@@ -28,26 +28,9 @@ pub struct Terms {
     room: [u64; 2],
 }
 
-/// How the numbers of [`Terms`] are to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Token bucket, GCRA, leaky bucket.
-    Bucket,
-    /// Free passes in each calendar period, then pacing (R22).
-    Passes,
-    /// So many in each calendar window.
-    FixedWindow,
-    /// Each one remembered.
-    Log,
-    /// Two calendar windows, the older one weighted.
-    Counter,
-}
-
-/// The code of GCRA in its older burst mode; the others are those of [`Algorithm`].
-const PASSES: u8 = 7;
 /// What [`Terms::overdraft`] has room for.
 const MAX_OVERDRAFT: u64 = (1 << 40) - 1;
-/// All codes up to this are of [`Kind::Bucket`].
+/// All codes up to this are of [`AlgorithmKind::Bucket`].
 const LAST_BUCKET: u8 = Algorithm::LeakyBucket as u8;
 
 impl Terms {
@@ -70,7 +53,11 @@ impl Terms {
             return Terms::bucket(rule.algorithm, rule.unit, (parts, den), (rule.burst, tau), reserve, 0);
         }
         let passes = rule.burst_mode == BurstMode::FixedWindow;
-        let (code, most) = if passes { (PASSES, rule.burst) } else { (rule.algorithm as u8, rule.limit) };
+        let (code, most) = if passes {
+            (AlgorithmKind::GCRA_WINDOW, rule.burst)
+        } else {
+            (rule.algorithm as u8, rule.limit)
+        };
         let log_at = if rule.algorithm == Algorithm::SlidingLog { log_at as u64 } else { 0 };
         let step = Span::from_parts(parts, 1, den);
         Terms {
@@ -150,15 +137,11 @@ impl Terms {
 
     /// How the numbers are to be read; nothing if the words are damaged.
     #[inline(always)]
-    pub const fn kind(&self) -> Option<Kind> {
-        match self.head as u8 {
-            1..=LAST_BUCKET => Some(Kind::Bucket),
-            4 => Some(Kind::FixedWindow),
+    pub const fn kind(&self) -> Option<AlgorithmKind> {
+        match AlgorithmKind::from_code(self.head as u8) {
             // Without the room it has nobody knows where its runs are.
-            5 if self.room[1] > 0 => Some(Kind::Log),
-            6 => Some(Kind::Counter),
-            PASSES => Some(Kind::Passes),
-            _ => None,
+            Some(AlgorithmKind::Log) if self.room[1] == 0 => None,
+            kind => kind,
         }
     }
 
@@ -268,13 +251,13 @@ impl Terms {
     pub fn check(&self) -> bool {
         let in_range = |span: Span| span.frac < self.den && span.whole < MAX_SPAN;
         let numbers = match self.kind() {
-            Some(Kind::Bucket) => {
+            Some(AlgorithmKind::Bucket) => {
                 let tick = self.head >> 16 & 0xff;
                 tick < u64::from(u64::BITS) && in_range(self.tau()) && in_range(self.room(true))
             }
             Some(kind) => {
                 let fits = match kind {
-                    Kind::Log => self.capacity[0] <= self.room[1] && self.room[1] <= MAX_LOG,
+                    AlgorithmKind::Log => self.capacity[0] <= self.room[1] && self.room[1] <= MAX_LOG,
                     _ => self.room[1] == 0,
                 };
                 fits && self.capacity[0] >= 1 && self.room[0] <= self.capacity[0] && self.capacity[1] >= 1

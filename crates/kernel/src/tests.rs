@@ -269,7 +269,7 @@ fn a_patch_finds_rules_by_name_and_starts_new_ones_empty() {
     let ticket = user(&mut m, 4, 0).unwrap();
     m.change_policy(&old, &new, Time(0));
     let each = |m: &LocalMemory| {
-        [0, 1, 2].map(|i| rule::available(m, &rule::At::of(m, i, Time(0)), m.rule(i), false))
+        [0, 1, 2].map(|i| rule::available(m, &rule::RuleContext::of(m, i, Time(0)), m.rule(i), false))
     };
     assert_eq!(each(&m), [0, 1, 6]);
     // Rule b kept its place and its terms, so it alone can give back.

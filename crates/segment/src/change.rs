@@ -6,7 +6,7 @@ use crate::error::Error;
 use shmlimit_kernel::decide;
 use shmlimit_kernel::policy::Policy;
 use shmlimit_kernel::scene::Scene;
-use shmlimit_kernel::sheet::{Known, Recent};
+use shmlimit_kernel::scene::{Known, Recent};
 use std::path::Path;
 
 /// What a change of the policy did.

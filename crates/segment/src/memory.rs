@@ -9,12 +9,12 @@ use super::lock::Os;
 use super::words::Cells;
 use crate::sys::sync::Ordering;
 use shmlimit_kernel::breaker::terms_range;
-use shmlimit_kernel::policy::{POLICY_WORDS, PolicyWords};
+use shmlimit_kernel::policy::{POLICY_WORDS, PolicyWords, Queueing};
 use shmlimit_kernel::queue::{
     ENTRY_WORDS, Entry, PROGRESS_WORDS, Places, Progress, STANDING_WORDS, Standing, TURN_WORDS, TURNS, Turn,
     WAITERS, Waiting,
 };
-use shmlimit_kernel::state::{Core, General, Held, Memory, Queueing, RULE_WORDS, RuleState, View};
+use shmlimit_kernel::state::{Core, General, Held, Memory, RULE_WORDS, RuleState, View};
 use shmlimit_kernel::terms::Terms;
 use shmlimit_kernel::time::Time;
 use std::mem::offset_of;

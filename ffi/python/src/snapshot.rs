@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use shmlimit::{Condition, Counts, Snapshot};
-use shmlimit_kernel::state::WHOLE_SHARE;
+use shmlimit_kernel::policy::WHOLE_SHARE;
 use std::time::Duration;
 
 /// Makes a dictionary; every key is the name of a dataclass's field.

@@ -14,7 +14,8 @@ use shmlimit_kernel::breaker::{self, Cause, Force, State};
 use shmlimit_kernel::decide::{self, Verdict};
 use shmlimit_kernel::outcome::{self, Class, Report};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
-use shmlimit_kernel::sheet::{Health, Known, Recent, SheetView};
+use shmlimit_kernel::scene::{Known, Recent};
+use shmlimit_kernel::sheet::{Health, SheetView};
 use shmlimit_kernel::*;
 
 pub const SECOND: u64 = 1_000_000_000;

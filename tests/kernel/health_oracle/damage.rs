@@ -6,7 +6,8 @@ use shmlimit_kernel::outcome::{self, Class, Report};
 use shmlimit_kernel::pace::{self, Observation};
 use shmlimit_kernel::pause::{self, PAUSE_WORDS, Pausing};
 use shmlimit_kernel::policy::{POLICY_WORDS, PolicyWords};
-use shmlimit_kernel::sheet::{Known, PAUSE_AT, Recent, SHEET_HEAD_WORDS};
+use shmlimit_kernel::scene::{Known, Recent};
+use shmlimit_kernel::sheet::{PAUSE_AT, SHEET_HEAD_WORDS};
 use shmlimit_kernel::*;
 
 fn word() -> impl Strategy<Value = u64> {

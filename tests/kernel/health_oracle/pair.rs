@@ -9,7 +9,8 @@ use shmlimit_kernel::outcome::{self, Class, Report};
 use shmlimit_kernel::pace::{self, Observation};
 use shmlimit_kernel::pause::{self, Pausing};
 use shmlimit_kernel::policy::{BreakerKind, PerSecond, PolicyWords};
-use shmlimit_kernel::sheet::{Known, Recent, SheetView};
+use shmlimit_kernel::scene::{Known, Recent};
+use shmlimit_kernel::sheet::SheetView;
 use shmlimit_kernel::*;
 use std::fmt::Debug;
 

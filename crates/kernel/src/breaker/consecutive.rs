@@ -1,10 +1,10 @@
 //! Closed, open, half open: what an outcome leads to (R78, R79).
 
-use super::{Cause, State, enter};
+use super::enter;
 use crate::outcome::Class;
 use crate::policy::Breaker;
 use crate::sheet::Health;
-use crate::state::Memory;
+use crate::state::{Cause, Memory, State};
 use crate::time::Time;
 
 pub(super) fn evaluate<M: Memory>(

@@ -1,11 +1,11 @@
 //! The five states: what an outcome leads to (R51 to R61).
 
-use super::{Cause, State, enter};
+use super::enter;
 use crate::growth::grown;
 use crate::outcome::{self, Class};
 use crate::policy::Breaker;
 use crate::sheet::{ATTEMPT, Health, OFFLINE};
-use crate::state::Memory;
+use crate::state::{Cause, Memory, State};
 use crate::time::{Nanos, Time};
 
 /// Judges the window after an outcome was added to it. `was_empty`: it had run empty before.

@@ -15,150 +15,25 @@
 //! all while it is Normal or Throttle.
 
 mod consecutive;
-mod drive;
+mod effective;
 mod fsm;
 mod operator;
 mod ramp;
 
-pub use drive::{HOT_WORDS, hot_words, is_in_force, terms_range};
-pub(super) use drive::{came_back, install};
+pub use effective::{HOT_WORDS, hot_words, is_in_force, terms_range};
+pub(super) use effective::{came_back, install};
 pub use operator::{Force, clear_gate, force};
 pub(super) use ramp::admitted_at;
 
-use super::ask::Reason;
+use super::ask::{Block, Reason};
 use super::outcome::{self, Class, Report};
 use super::pause;
 use super::policy::{Breaker, BreakerKind, PerSecond, Policy};
 use super::sheet::{ATTEMPT, Health, OFFLINE, RAMPING, SheetMemory, SheetView, Transition};
 use super::state::{Core, Held, Memory, View};
+
+pub use super::state::{Cause, State};
 use super::time::{Nanos, Time};
-
-/// The breaker's state. The numbers are stored and never change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum State {
-    /// All is well; of a consecutive breaker: closed.
-    #[default]
-    Normal = 0,
-    /// Half the rate, half the permits.
-    Throttle = 1,
-    /// No call until its timer is over.
-    Sleep = 2,
-    /// A few calls, to see whether the server is well.
-    HalfOpen = 3,
-    /// No call until an operator says so, or the limiter tries by itself.
-    CacheOnly = 4,
-    /// No call until its timer is over, of a consecutive breaker.
-    Open = 5,
-}
-
-impl State {
-    /// The state stored as `code`; any number is one.
-    pub const fn from_code(code: u32) -> State {
-        match code {
-            1 => State::Throttle,
-            2 => State::Sleep,
-            3 => State::HalfOpen,
-            4 => State::CacheOnly,
-            5 => State::Open,
-            _ => State::Normal,
-        }
-    }
-
-    /// The name everywhere outside of Rust, with a breaker of that kind.
-    pub const fn as_str(self, kind: BreakerKind) -> &'static str {
-        match (self, kind) {
-            (State::Normal, BreakerKind::Consecutive) => "closed",
-            (State::Normal, _) => "normal",
-            (State::Throttle, _) => "throttle",
-            (State::Sleep, _) => "sleep",
-            (State::HalfOpen, _) => "half_open",
-            (State::CacheOnly, _) => "cache_only",
-            (State::Open, _) => "open",
-        }
-    }
-
-    /// Why a call is refused in it, if every call is.
-    pub const fn blocks(self) -> Option<Reason> {
-        match self {
-            State::Sleep => Some(Reason::Sleep),
-            State::CacheOnly => Some(Reason::CacheOnly),
-            State::Open => Some(Reason::Open),
-            State::Normal | State::Throttle | State::HalfOpen => None,
-        }
-    }
-}
-
-/// Why a state changed (R115). The numbers are stored and never change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Cause {
-    /// An operator said so.
-    Forced = 0,
-    /// Too many 429 in a row.
-    Consec429 = 1,
-    /// Too high a ratio of errors.
-    ErrorRatio = 2,
-    /// A very high ratio for a long time.
-    SustainedErrors = 3,
-    /// Successes enough.
-    SuccessWindowOk = 4,
-    /// Slept long enough.
-    SleepExpired = 5,
-    /// Probes succeeded.
-    ProbeOk = 6,
-    /// A probe failed.
-    ProbeFailed = 7,
-    /// CacheOnly tries by itself.
-    AutoRecover = 8,
-    /// Too many failures in a row.
-    ConsecutiveFailures = 9,
-    /// Was open long enough.
-    ResetTimeout = 10,
-}
-
-impl Cause {
-    /// The cause stored as `code`; any number is one.
-    pub const fn from_code(code: u8) -> Cause {
-        match code {
-            1 => Cause::Consec429,
-            2 => Cause::ErrorRatio,
-            3 => Cause::SustainedErrors,
-            4 => Cause::SuccessWindowOk,
-            5 => Cause::SleepExpired,
-            6 => Cause::ProbeOk,
-            7 => Cause::ProbeFailed,
-            8 => Cause::AutoRecover,
-            9 => Cause::ConsecutiveFailures,
-            10 => Cause::ResetTimeout,
-            _ => Cause::Forced,
-        }
-    }
-
-    /// The name everywhere outside of Rust.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Cause::Forced => "forced",
-            Cause::Consec429 => "consec_429",
-            Cause::ErrorRatio => "error_ratio",
-            Cause::SustainedErrors => "sustained_errors",
-            Cause::SuccessWindowOk => "success_window_ok",
-            Cause::SleepExpired => "sleep_expired",
-            Cause::ProbeOk => "probe_ok",
-            Cause::ProbeFailed => "probe_failed",
-            Cause::AutoRecover => "auto_recover",
-            Cause::ConsecutiveFailures => "consecutive_failures",
-            Cause::ResetTimeout => "reset_timeout",
-        }
-    }
-}
-
-/// What stands in the way of every call, and until when; nothing = nobody knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Block {
-    pub(super) reason: Reason,
-    pub(super) until: Option<Time>,
-}
 
 /// The state, if it blocks every call; else the gate, if it is closed. To be asked after [`tick`].
 pub(super) fn block(health: &Health, breaker: &Breaker, now: Time) -> Option<Block> {
@@ -214,7 +89,7 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
             _ => enter(m, &mut health, State::HalfOpen, Cause::SleepExpired, at),
         }
     }
-    drive::write_off(m, &mut health, &breaker, now);
+    effective::write_off(m, &mut health, &breaker, now);
     let resumed = pause::expire(m, now);
     let watched = m.attention();
     attend(m, &health, now);
@@ -275,7 +150,7 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
                 health.until = at.plus(breaker.ramp_every);
             }
         }
-        State::Throttle => health.rate = drive::throttle_rate(m),
+        State::Throttle => health.rate = effective::throttle_rate(m),
         State::HalfOpen => {
             // Errors from before would keep the ratio up (R60). The other breaker goes by counts: its window tells the
             // error rate of the latest outcomes, whatever its state (R42).
@@ -285,13 +160,13 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
             }
             // Less than the rate of Throttle is only what is left of earlier probes, whose rate may have been patched
             // since (R110).
-            let before = drive::rate(m, health).max(drive::throttle_rate(m));
+            let before = effective::rate(m, health).max(effective::throttle_rate(m));
             health.rate = breaker.probe_rate.min(before);
             health.probe_until = at.plus(breaker.probe_timeout);
         }
         State::Sleep | State::CacheOnly | State::Open => {}
     }
-    drive::put_in_force(m, health, at);
+    effective::put_in_force(m, health, at);
 }
 
 /// What a recorded outcome leads to. `wait` is what its Retry-After comes to, if it has one that counts.
@@ -338,22 +213,22 @@ impl Evaluated {
     }
 }
 
-/// The rate in force, in units per second: nothing while every call is blocked (for people; see `drive`).
+/// The rate in force, in units per second: nothing while every call is blocked (for people; see `effective`).
 pub fn rate<V: View>(v: &V) -> PerSecond {
     let health = v.health();
-    if health.state().blocks().is_some() { PerSecond(0) } else { drive::rate(v, &health) }
+    if health.state().blocks().is_some() { PerSecond(0) } else { effective::rate(v, &health) }
 }
 
 /// The rate in force as the first rule has it, units a period, if it is that rule's own: billionths of a unit per second
 /// are not always enough to say it.
 pub fn rate_of_rule<V: View>(v: &V) -> Option<(u64, Nanos)> {
-    let is_own = v.breaker_policy().rate_base.0 == 0 && rate(v) == drive::base_rate(v);
+    let is_own = v.breaker_policy().rate_base.0 == 0 && rate(v) == effective::base_rate(v);
     v.first_rule().filter(|_| is_own).map(|first| (first.limit, first.period))
 }
 
 /// How many calls may be in flight in the present state; nothing = any number.
 pub fn concurrency<V: View>(v: &V) -> Option<u32> {
-    drive::concurrency(v, v.health().state())
+    effective::concurrency(v, v.health().state())
 }
 
 /// Carries the breaker's state over to another policy (R110), whose words are in place already. What it means is put in
@@ -373,7 +248,7 @@ pub(super) fn adopt<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time)
         }
         health = Health { since: now, gate_until, run, oldest, transitions, ..Health::default() };
     } else {
-        health.rate = drive::carried_over(m, &health, old);
+        health.rate = effective::carried_over(m, &health, old);
         if health.has(RAMPING) && health.rate.0 == 0 {
             health.until = Time::ZERO;
             health.flag(RAMPING, false);

@@ -1,73 +1,50 @@
 //! What an operator says goes, at once (R63 to R66, R142).
 
-use super::{Cause, State, attend, consecutive, enter, fsm};
+use super::{attend, consecutive, enter, fsm};
 use crate::outcome;
 use crate::pace;
 use crate::policy::BreakerKind;
 use crate::sheet::{GateNote, OFFLINE, SheetMemory, SheetView};
-use crate::state::{Core, Memory};
+use crate::state::{Cause, Core, Memory, State};
 use crate::time::Time;
 
-/// What an operator may say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Force {
-    /// Full rate; counters and window start anew.
-    Normal,
-    /// Half the rate.
-    Throttle,
-    /// No call for the next cooldown.
-    Sleep,
-    /// Probe now.
-    HalfOpen,
-    /// No call until further notice.
-    CacheOnly,
-    /// No call until [`Force::Online`]: Sleep, or open, without a timer.
-    Offline,
-    /// Ends [`Force::Offline`] and CacheOnly, by probing.
-    Online,
-    /// Of a consecutive breaker: as `Normal`.
-    Closed,
-    /// Of a consecutive breaker: no call for its reset time.
-    Open,
-    /// Forget what Retry-After said, and the pace that response headers taught (R142).
-    ClearGate,
+crate::named_enum! {
+    /// What an operator may say.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Force {
+        /// Full rate; counters and window start anew.
+        Normal => "normal",
+        /// Half the rate.
+        Throttle => "throttle",
+        /// No call for the next cooldown.
+        Sleep => "sleep",
+        /// Probe now.
+        HalfOpen => "half_open",
+        /// No call until further notice.
+        CacheOnly => "cache_only",
+        /// No call until [`Force::Online`]: Sleep, or open, without a timer.
+        Offline => "offline",
+        /// Ends [`Force::Offline`] and CacheOnly, by probing.
+        Online => "online",
+        /// Of a consecutive breaker: as `Normal`.
+        Closed => "closed",
+        /// Of a consecutive breaker: no call for its reset time.
+        Open => "open",
+        /// Forget what Retry-After said, and the pace that response headers taught (R142).
+        ClearGate => "clear_gate",
+    }
+    /// All of them.
+    pub const ALL;
+    /// The name everywhere outside of Rust.
+    pub const fn as_str;
+    /// The word of exactly that name.
+    fn named;
 }
 
 impl Force {
-    /// All of them.
-    pub const ALL: [Force; 10] = [
-        Force::Normal,
-        Force::Throttle,
-        Force::Sleep,
-        Force::HalfOpen,
-        Force::CacheOnly,
-        Force::Offline,
-        Force::Online,
-        Force::Closed,
-        Force::Open,
-        Force::ClearGate,
-    ];
-
-    /// The name everywhere outside of Rust.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Force::Normal => "normal",
-            Force::Throttle => "throttle",
-            Force::Sleep => "sleep",
-            Force::HalfOpen => "half_open",
-            Force::CacheOnly => "cache_only",
-            Force::Offline => "offline",
-            Force::Online => "online",
-            Force::Closed => "closed",
-            Force::Open => "open",
-            Force::ClearGate => "clear_gate",
-        }
-    }
-
     /// The word of that name; `half-open` is as good as `half_open`.
     pub fn parse(text: &str) -> Option<Force> {
-        let text = text.replace('-', "_");
-        Force::ALL.into_iter().find(|force| force.as_str() == text)
+        Force::named(&text.replace('-', "_"))
     }
 
     /// Whether a breaker of that kind knows it.

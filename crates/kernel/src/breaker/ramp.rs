@@ -1,12 +1,11 @@
 //! The ramp: after probes succeeded, the rate rises step by step to the full one (R62).
 
-use super::State;
-use super::drive::{base_rate, first_terms, put_rates_in_force, rate, throttle_rate};
+use super::effective::{base_rate, first_terms, put_rates_in_force, rate, throttle_rate};
 use crate::growth::{exponent, grown};
 use crate::policy::{Breaker, LEAST_RAMP_FACTOR, PerSecond, PolicyWords};
-use crate::rule::{self, At, When};
+use crate::rule::{self, RuleContext, When};
 use crate::sheet::{Health, RAMPING, SheetMemory, SheetView};
-use crate::state::{Memory, RuleState, View};
+use crate::state::{Memory, RuleState, State, View};
 use crate::time::{Nanos, Time};
 
 /// The rate that Normal begins with after probes succeeded: that of Throttle, if it is less than all.
@@ -91,11 +90,11 @@ pub(crate) fn admitted_at<V: View>(
         return ready;
     }
     let mut ramp = Ramp::of(v, &health, &v.breaker_policy());
-    let (mut at, mut state) = (At::of(v, 0, now), state);
+    let (mut at, mut state) = (RuleContext::of(v, 0, now), state);
     while let Some((rate, due)) = ramp.step_until(ready) {
         let Some(terms) = first_terms(v, rate) else { break };
         let old = at.terms;
-        at = At { terms, now: due.max(at.now), ..at };
+        at = RuleContext { terms, now: due.max(at.now), ..at };
         state = rule::rescaled(&at, &old, state);
         ready = match rule::earliest(v, &at, state, cost, leave_reserve) {
             When::Now => at.now,

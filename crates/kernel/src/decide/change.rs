@@ -4,10 +4,9 @@ use crate::MAX_RULES;
 use crate::breaker;
 use crate::pause;
 use crate::policy::Policy;
-use crate::queue;
-use crate::rule::{self, Absence, At, Counted};
+use crate::rule::{self, Absence, Counted, RuleContext};
 use crate::sheet::{SHEET_HEAD_WORDS, SheetView};
-use crate::state::{Core, Memory, RuleState, View};
+use crate::state::{Core, Memory, Places, RuleState, View, WAITERS, Waiting};
 use crate::terms::Terms;
 use crate::time::Time;
 
@@ -16,10 +15,10 @@ use crate::time::Time;
 /// and enter anew.
 #[cold]
 pub fn reset<M: Memory>(m: &mut M, policy: Option<&Policy>, now: Time) {
-    for group in 0..queue::WAITERS / 64 {
-        m.set_places(group, queue::Places::default());
+    for group in 0..WAITERS / 64 {
+        m.set_places(group, Places::default());
     }
-    m.set_waiting(queue::Waiting::default());
+    m.set_waiting(Waiting::default());
     m.set_core(Core { latest: now, in_flight: 0, in_flight_background: 0 });
     m.set_sheet(0, [0; SHEET_HEAD_WORDS]);
     pause::keep_if_sane(m, now);
@@ -27,7 +26,7 @@ pub fn reset<M: Memory>(m: &mut M, policy: Option<&Policy>, now: Time) {
         breaker::install(m, policy);
     }
     for i in 0..m.general().rules.min(MAX_RULES) {
-        let at = At::of(m, i, now);
+        let at = RuleContext::of(m, i, now);
         rule::empty(m, &at);
         rule::forget(m, &at);
     }
@@ -49,7 +48,7 @@ pub fn patch<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time) {
     breaker::adopt(m, old, new, now);
     breaker::install(m, new);
     for i in 0..new.rules().len() {
-        let at = At::of(m, i, now);
+        let at = RuleContext::of(m, i, now);
         let from = same_rule(old, new, i);
         match from {
             Some(from) => rule::rescale(m, &at, &before[from].1, before[from].0),
@@ -80,7 +79,7 @@ pub fn sane<V: View>(v: &V) -> bool {
     let core = v.core();
     core.in_flight_background <= core.in_flight
         && (0..v.general().rules.min(MAX_RULES)).all(|i| {
-            let at = At::of(v, i, core.latest);
+            let at = RuleContext::of(v, i, core.latest);
             at.terms.check() && rule::sane(v, &at, v.rule(i))
         })
 }
@@ -88,7 +87,7 @@ pub fn sane<V: View>(v: &V) -> bool {
 /// What each rule that follows the calendar has counted in its window.
 pub fn counted<V: View>(v: &V, now: Time) -> [Counted; MAX_RULES] {
     std::array::from_fn(|i| match i < v.general().rules {
-        true => rule::counted(v, &At::of(v, i, now)),
+        true => rule::counted(v, &RuleContext::of(v, i, now)),
         false => Counted::default(),
     })
 }
@@ -100,6 +99,6 @@ pub fn catch_up<M: Memory>(m: &mut M, absence: Absence, before: &[Counted; MAX_R
     let now = now.max(core.latest);
     m.set_core(Core { latest: now, ..core });
     for (i, before) in before.iter().enumerate().take(m.general().rules) {
-        rule::catch_up(m, &At::of(m, i, now), absence, *before);
+        rule::catch_up(m, &RuleContext::of(m, i, now), absence, *before);
     }
 }

@@ -1,11 +1,11 @@
 //! How a call ends, as far as permits and charges go: released, cancelled, settled, or reaped with its process.
 
-use crate::ask::Ticket;
 use crate::breaker;
 use crate::queue;
-use crate::rule::{self, At, Charged};
+use crate::rule::{self, Charged, RuleContext};
 use crate::sheet::SheetView;
 use crate::state::{Core, Held, Memory};
+use crate::ticket::Ticket;
 use crate::time::Time;
 use crate::{MAX_RULES, MAX_UNITS};
 
@@ -40,7 +40,7 @@ fn settle_rules<M: Memory>(m: &mut M, ticket: &Ticket, actual: [u64; MAX_UNITS],
     let now = now.max(core.latest);
     m.set_core(Core { latest: now, ..core });
     for i in 0..m.general().rules.min(MAX_RULES) {
-        let at = At::of(m, i, now);
+        let at = RuleContext::of(m, i, now);
         let (estimate, actual) = (ticket.cost[at.terms.unit()], actual[at.terms.unit()]);
         if estimate != actual {
             let (at_then, charge) = (ticket.granted_at, ticket.charges[i]);

@@ -5,85 +5,29 @@
 
 mod change;
 mod end;
-mod fine;
-mod layers;
+mod fast_record;
+mod pausing;
 mod report;
+mod single_bucket;
 
+pub use super::admission::{is_settled, judge};
 pub use super::breaker::{Force, force};
-pub use super::pause::{pause, resume};
 pub use change::{catch_up, counted, patch, reset, sane};
 pub use end::{Reaped, cancel, reap, release, settle};
-pub use fine::record_fine;
-pub use layers::is_settled;
-pub(super) use layers::{opening, refused_without_end};
+pub use fast_record::record_success_fast;
+pub use pausing::{pause, resume};
 pub use report::{Verdict, observe, record};
+pub use single_bucket::{acquire_single_bucket, judge_single_bucket};
 
-use super::ask::{Ask, Priority, Reason, Refusal, Ticket};
+use super::admission;
+use super::ask::{Ask, Priority, Refusal};
 use super::breaker;
-use super::pace;
 use super::queue;
-use super::rule::{self, At, Bucket, Charge, Count, When};
-use super::state::{Core, General, Held, Memory, RuleState, View};
-use super::time::{Nanos, Time};
-use super::{MAX_PERMITS, MAX_RULES, MAX_UNITS};
-use layers::Layers;
-
-/// The longest wait among the rules.
-#[derive(Clone, Copy)]
-struct Wait {
-    rule: Option<u8>,
-    until: Time,
-}
-
-/// More than the rule ever has.
-const NEVER: Time = Time(u64::MAX);
-
-impl Wait {
-    #[inline]
-    const fn none(now: Time) -> Wait {
-        Wait { rule: None, until: now }
-    }
-
-    /// The longer of this wait and that of `rule`, this one if they are equal.
-    #[inline]
-    fn with(self, rule: usize, until: Time) -> Wait {
-        let longer = self.rule.is_none() || until > self.until;
-        if longer { Wait { rule: Some(rule as u8), until } } else { self }
-    }
-
-    /// The first layer in the way (R4, R39), if anything is.
-    #[inline]
-    fn refusal(self, layers: &Layers, permit_free: bool, now: Time) -> Refusal {
-        let paced = layers.paced_until > self.until;
-        let (reason, rule, retry_at) = match (self.until, layers.block) {
-            (NEVER, _) => (Reason::CostExceedsLimit, self.rule, None),
-            (_, Some(block)) => (block.reason, None, block.until),
-            _ if !permit_free => (Reason::Concurrency, None, None),
-            _ if paced => (Reason::Adaptive, layers.bottleneck, Some(layers.paced_until)),
-            (time, _) => (Reason::Rate, self.rule, Some(time)),
-        };
-        let rules = Some(self.until).filter(|until| *until != NEVER);
-        let ready_at = rules.zip(layers.open_at(now)).map(|(rules, open)| rules.max(open));
-        Refusal { reason, rule, retry_at, ready_at, gate: layers.gate, judged_at: now }
-    }
-}
-
-#[inline(always)]
-fn permit_free(general: &General, core: &Core, background: bool) -> bool {
-    core.in_flight < general.concurrency.unwrap_or(MAX_PERMITS)
-        && (!background || general.concurrency_background.is_none_or(|most| core.in_flight_background < most))
-}
-
-/// Whether a permit is free if `calls`, some of them for the background, get theirs before.
-pub(super) fn permit_free_behind<V: View>(v: &V, priority: Priority, calls: u32, background: u32) -> bool {
-    let core = v.core();
-    let core = Core {
-        in_flight: core.in_flight.saturating_add(calls),
-        in_flight_background: core.in_flight_background.saturating_add(background),
-        ..core
-    };
-    permit_free(&v.general(), &core, priority.is_background())
-}
+use super::rule::{self, RuleContext};
+use super::state::{Memory, View};
+use super::ticket::Ticket;
+use super::time::Time;
+use super::{MAX_RULES, MAX_UNITS};
 
 /// Lets timers act that are due (R58). Whatever is read afterwards is up to date.
 pub fn tick<M: Memory>(m: &mut M, now: Time) {
@@ -91,268 +35,19 @@ pub fn tick<M: Memory>(m: &mut M, now: Time) {
     breaker::tick(m, now);
 }
 
-/// [`tick`] before a call is judged: what headers taught is judged anew, too. Returns the effective time.
-#[inline(always)]
-pub(super) fn prepare<M: Memory>(m: &mut M, now: Time) -> Time {
-    let now = now.max(m.core().latest);
-    if now >= m.attention() {
-        prepare_with_attention(m, now);
-    }
-    now
-}
-
-#[cold]
-fn prepare_with_attention<M: Memory>(m: &mut M, now: Time) {
-    breaker::tick(m, now);
-    if let Some(adaptive) = m.adaptive_policy() {
-        pace::evaluate(m, &adaptive, now);
-    }
-}
-
 /// Asks for a call on behalf of the participant in `slot`: everything is charged, or nothing (R38, R130).
 #[inline(always)]
 pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Result<Ticket, Refusal> {
-    let now = prepare(m, now);
+    let now = admission::prepare(m, now);
     let waited_for = !m.waiting().is_empty() && !ask.is_peek();
     if waited_for && let Some(refusal) = queue::no_overtaking(m, ask, now) {
         return Err(refusal);
     }
-    let ticket = charge_all(m, slot, ask, true, now)?;
+    let ticket = admission::charge_all(m, slot, ask, true, now)?;
     if waited_for {
         queue::settle_share(m, ask);
     }
     Ok(ticket)
-}
-
-/// Charges a call whose turn it is, if everything admits it. The reserve is left alone if `leave_reserve`, by the
-/// background.
-#[inline(always)]
-pub(super) fn charge_all<M: Memory>(
-    m: &mut M,
-    slot: usize,
-    ask: &Ask,
-    leave_reserve: bool,
-    now: Time,
-) -> Result<Ticket, Refusal> {
-    let (general, core) = (m.general(), m.core());
-    let background = ask.priority.is_background();
-    let watched = now >= m.attention();
-    let layers = if watched { Layers::of(m, now) } else { Layers::none(now) };
-    let mut ticket = Ticket {
-        granted_at: now,
-        cost: ask.cost,
-        permit: Held::default(),
-        delay: Nanos::ZERO,
-        charges: [Charge::default(); MAX_RULES],
-    };
-    let pass = watched && m.is_passthrough();
-    if ask.is_peek() {
-        return match layers.block {
-            Some(_) if !pass => Err(Wait::none(now).refusal(&layers, true, now)),
-            _ => Ok(ticket),
-        };
-    }
-    let free = permit_free(&general, &core, background);
-    let rules = Rules { count: general.rules, leave_reserve: background && leave_reserve, pass };
-    charge_rules(m, &rules, ask, free, &layers, &mut ticket)?;
-    ticket.permit = take_permit(m, slot, core, background, now);
-    if watched {
-        layers::admitted(m, now);
-    }
-    Ok(ticket)
-}
-
-/// A ticket of [`take_from_one`], as much of it as is not known from the ask: a whole one is made where it will stay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
-    granted_at: Time,
-    permit: Held,
-    charge: Charge,
-}
-
-impl Taken {
-    /// The ticket for what was asked.
-    #[inline(always)]
-    pub fn ticket(self, ask: &Ask) -> Ticket {
-        let mut charges = [Charge::default(); MAX_RULES];
-        charges[0] = self.charge;
-        let Taken { granted_at, permit, .. } = self;
-        Ticket { granted_at, cost: ask.cost, permit, delay: Nanos::ZERO, charges }
-    }
-}
-
-/// [`acquire`] for the usual case: a limiter of one rule, a bucket, that counts this call as one, and admits it. Nothing
-/// in any other, and nothing is taken. Short enough to be inlined, which makes it several times as fast.
-#[inline(always)]
-pub fn take_from_one<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Option<Taken> {
-    let (general, core) = (m.general(), m.core());
-    let background = ask.priority.is_background();
-    if general.rules != 1 || !m.waiting().is_empty() || !permit_free(&general, &core, background) {
-        return None;
-    }
-    let now = now.max(core.latest);
-    let (state, at) = (m.rule(0), At::of(m, 0, now));
-    // A constant cost: a multiplication that is not needed would take all registers.
-    if now >= m.attention() || !at.terms.is_plain_bucket() || ask.cost[at.terms.unit()] != 1 {
-        return None;
-    }
-    let (state, charge) = Bucket::admit(m, &at, state, 1, background)?;
-    m.set_rule(0, state);
-    let permit = take_permit(m, slot, core, background, now);
-    Some(Taken { granted_at: now, permit, charge })
-}
-
-#[inline(always)]
-fn take_permit<M: Memory>(m: &mut M, slot: usize, core: Core, background: bool, now: Time) -> Held {
-    let permit = Held { total: 1, background: u32::from(background) };
-    m.set_core(Core {
-        latest: now,
-        in_flight: core.in_flight.saturating_add(permit.total),
-        in_flight_background: core.in_flight_background.saturating_add(permit.background),
-    });
-    let held = m.held(slot);
-    m.set_held(
-        slot,
-        Held {
-            total: held.total.saturating_add(permit.total),
-            background: held.background.saturating_add(permit.background),
-        },
-    );
-    permit
-}
-
-/// Which rules are charged, and how.
-struct Rules {
-    count: usize,
-    leave_reserve: bool,
-    /// Passthrough: who is not admitted is let through all the same, and not charged (R41).
-    pass: bool,
-}
-
-/// Charges the rules, if a permit is free, nothing else is in the way, and all of them admit.
-#[inline(always)]
-fn charge_rules<M: Memory>(
-    m: &mut M,
-    rules: &Rules,
-    ask: &Ask,
-    permit_free: bool,
-    layers: &Layers,
-    ticket: &mut Ticket,
-) -> Result<(), Refusal> {
-    let now = ticket.granted_at;
-    let mut states = [RuleState::default(); MAX_RULES];
-    let mut charged = [false; MAX_RULES];
-    // Of these a charge is a state, and nothing else is to be stored.
-    let mut buckets = [false; MAX_RULES];
-    let mut wait = Wait::none(now);
-    for i in 0..rules.count.min(MAX_RULES) {
-        let at = At::of(m, i, now);
-        let cost = ask.cost[at.terms.unit()];
-        // Of damaged terms it is not known either what they count.
-        if cost == 0 && at.terms.kind().is_some() {
-            continue;
-        }
-        let state = m.rule(i);
-        match rule::admit(m, &at, state, cost, rules.leave_reserve) {
-            Some((after, charge)) => {
-                (states[i], ticket.charges[i]) = (after, charge);
-                charged[i] = true;
-                buckets[i] = at.terms.is_bucket();
-                ticket.delay = ticket.delay.max(rule::delay(&at, state));
-            }
-            None => {
-                let until = match until(m, &at, state, cost, rules.leave_reserve) {
-                    // The two differ only on damaged words. "Refused, but now" would be no refusal to the caller.
-                    time if time <= now => NEVER,
-                    later => later,
-                };
-                wait = wait.with(i, until);
-            }
-        }
-    }
-    let refused = !permit_free || wait.rule.is_some() || layers.block.is_some() || layers.paced_until > now;
-    if refused && !rules.pass {
-        return Err(wait.refusal(layers, permit_free, now));
-    }
-    for i in 0..rules.count.min(MAX_RULES) {
-        if charged[i] && buckets[i] {
-            m.set_rule(i, states[i]);
-        } else if charged[i] {
-            let at = At::of(m, i, now);
-            let cost = ask.cost[at.terms.unit()];
-            rule::store(m, &at, cost, (states[i], ticket.charges[i]));
-        }
-    }
-    Ok(())
-}
-
-/// When a rule admits a cost; [`NEVER`] if it does not at all.
-#[inline]
-fn until<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> Time {
-    match rule::earliest(v, at, state, cost, leave_reserve) {
-        When::Now => at.now,
-        When::At(time) if at.rule == 0 && time >= v.attention() => {
-            breaker::admitted_at(v, at.now, state, (cost, leave_reserve), time)
-        }
-        When::At(time) => time,
-        When::Never => NEVER,
-    }
-}
-
-/// What [`acquire`] would refuse, without taking anything. Without the lock, ask [`is_settled`] first.
-#[inline(always)]
-pub fn judge<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
-    let (general, core) = (v.general(), v.core());
-    let now = now.max(core.latest);
-    let background = ask.priority.is_background();
-    let watched = now >= v.attention();
-    let layers = if watched { Layers::of(v, now) } else { Layers::none(now) };
-    if watched && v.is_passthrough() {
-        return None;
-    }
-    if ask.is_peek() {
-        return layers.block.map(|_| Wait::none(now).refusal(&layers, true, now));
-    }
-    let free = permit_free(&general, &core, background);
-    let mut wait = Wait::none(now);
-    for rule in 0..general.rules.min(MAX_RULES) {
-        let at = At::of(v, rule, now);
-        let cost = ask.cost[at.terms.unit()];
-        if cost > 0 {
-            let until = until(v, &at, v.rule(rule), cost, background);
-            wait = if until > now { wait.with(rule, until) } else { wait };
-        }
-    }
-    let refused = wait.rule.is_some() || !free || layers.block.is_some() || layers.paced_until > now;
-    if refused { Some(wait.refusal(&layers, free, now)) } else { None }
-}
-
-/// [`judge`] for the usual refusal: by a limiter of one rule that counts this call, or for want of a permit. Nothing in
-/// any other case. Short, because whoever is refused asks again and again.
-#[inline(always)]
-pub fn judge_one<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
-    let general = v.general();
-    if general.rules != 1 {
-        return None;
-    }
-    let background = ask.priority.is_background();
-    let core = v.core();
-    let now = now.max(core.latest);
-    let free = permit_free(&general, &core, background);
-    let (state, at, attention) = (v.rule(0), At::of(v, 0, now), v.attention());
-    // A constant cost: a multiplication that is not needed would take all registers.
-    if now >= attention || !at.terms.is_plain_bucket() || ask.cost[at.terms.unit()] != 1 {
-        return None;
-    }
-    let until = match Bucket::earliest(v, &at, state, 1, background) {
-        When::At(time) if time < attention => time,
-        When::Now if !free => now,
-        _ => return None,
-    };
-    // What `Wait::refusal` says if nothing else is in the way.
-    let (reason, rule, retry_at) =
-        if free { (Reason::Rate, Some(0), Some(until)) } else { (Reason::Concurrency, None, None) };
-    Some(Refusal { reason, rule, retry_at, ready_at: Some(until), gate: now, judged_at: now })
 }
 
 /// Whole units that `priority` can still have of the units marked in `units`: the least over their rules (R7).
@@ -360,7 +55,7 @@ pub fn judge_one<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
 pub fn remaining<V: View>(v: &V, priority: Priority, units: [bool; MAX_UNITS], now: Time) -> Option<u64> {
     let now = now.max(v.core().latest);
     (0..v.general().rules.min(MAX_RULES))
-        .map(|i| At::of(v, i, now))
+        .map(|i| RuleContext::of(v, i, now))
         .filter(|at| units[at.terms.unit()])
         .map(|at| rule::available(v, &at, v.rule(at.rule), priority.is_background()))
         .min()

@@ -1,12 +1,12 @@
 //! Hearing how calls ended, and what response headers say.
 
-use crate::ask::Ticket;
 use crate::backoff::{self, Advice};
 use crate::breaker;
 use crate::outcome::{self, Class, Report};
 use crate::pace::{self, Observation};
 use crate::sheet::{SheetMemory, SheetView};
 use crate::state::{Core, Memory};
+use crate::ticket::Ticket;
 use crate::time::Time;
 
 /// What a recorded outcome came to.

@@ -12,79 +12,51 @@ pub const MAX_WINDOWS: usize = 8;
 /// Most gaps between calls that are remembered.
 pub const MAX_HISTORY: u32 = 1000;
 
-/// Whose headers they are. The numbers are stored and never change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum HeaderFormat {
-    /// `X-MBX-USED-WEIGHT-1M` and the like (R95).
-    Binance = 1,
-    /// `Remaining-Req` (R96).
-    Upbit = 2,
-    /// `RateLimit` in the IETF's drafts (R97).
-    Ietf = 3,
-    /// `X-RateLimit-*` (R98).
-    XRateLimit = 4,
-    /// GitHub's `x-ratelimit-*` (R138).
-    GitHub = 5,
-    /// OpenAI's `x-ratelimit-*-requests` and `-tokens` (R138).
-    OpenAi = 6,
-    /// `anthropic-ratelimit-*` (R138).
-    Anthropic = 7,
-}
-
-impl HeaderFormat {
+crate::named_enum! {
+    /// Whose headers they are. The numbers are stored and never change.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[repr(u8)]
+    pub enum HeaderFormat {
+        /// `X-MBX-USED-WEIGHT-1M` and the like (R95).
+        Binance = 1 => "binance",
+        /// `Remaining-Req` (R96).
+        Upbit = 2 => "upbit",
+        /// `RateLimit` in the IETF's drafts (R97).
+        Ietf = 3 => "ietf",
+        /// `X-RateLimit-*` (R98).
+        XRateLimit = 4 => "xratelimit",
+        /// GitHub's `x-ratelimit-*` (R138).
+        GitHub = 5 => "github",
+        /// OpenAI's `x-ratelimit-*-requests` and `-tokens` (R138).
+        OpenAi = 6 => "openai",
+        /// `anthropic-ratelimit-*` (R138).
+        Anthropic = 7 => "anthropic",
+    }
     /// All of them.
-    pub const ALL: [HeaderFormat; 7] = [
-        HeaderFormat::Binance,
-        HeaderFormat::Upbit,
-        HeaderFormat::Ietf,
-        HeaderFormat::XRateLimit,
-        HeaderFormat::GitHub,
-        HeaderFormat::OpenAi,
-        HeaderFormat::Anthropic,
-    ];
-
+    pub const ALL;
     /// The name in configuration files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            HeaderFormat::Binance => "binance",
-            HeaderFormat::Upbit => "upbit",
-            HeaderFormat::Ietf => "ietf",
-            HeaderFormat::XRateLimit => "xratelimit",
-            HeaderFormat::GitHub => "github",
-            HeaderFormat::OpenAi => "openai",
-            HeaderFormat::Anthropic => "anthropic",
-        }
-    }
-
+    pub const fn as_str;
     /// The format of that name.
-    pub fn parse(text: &str) -> Option<HeaderFormat> {
-        HeaderFormat::ALL.into_iter().find(|format| format.as_str() == text)
+    pub fn parse;
+    /// The names in configuration files, in the order of the variants.
+    pub const NAMES;
+}
+
+crate::named_enum! {
+    /// How a provider's window goes on.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum WindowKind {
+        /// Starts anew at its end.
+        Fixed => "fixed",
+        /// Moves with time.
+        Sliding => "sliding",
     }
-}
-
-/// How a provider's window goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WindowKind {
-    /// Starts anew at its end.
-    Fixed,
-    /// Moves with time.
-    Sliding,
-}
-
-impl WindowKind {
     /// The name in configuration files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            WindowKind::Fixed => "fixed",
-            WindowKind::Sliding => "sliding",
-        }
-    }
-
+    pub const fn as_str;
     /// The kind of that name.
-    pub fn parse(text: &str) -> Option<WindowKind> {
-        [WindowKind::Fixed, WindowKind::Sliding].into_iter().find(|kind| kind.as_str() == text)
-    }
+    pub fn parse;
+    /// The names in configuration files, in the order of the variants.
+    pub const NAMES;
 }
 
 /// One window of the provider's, as the user wrote it.

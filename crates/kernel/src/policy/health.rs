@@ -61,48 +61,39 @@ impl Default for OutcomeWindow {
     }
 }
 
-/// What kind of breaker a limiter has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum BreakerKind {
-    /// None: outcomes are counted and Retry-After is heeded, nothing else.
-    #[default]
-    None,
-    /// The five states Normal, Throttle, Sleep, HalfOpen, CacheOnly (R49).
-    Fsm,
-    /// Closed, open, half open, by failures in a row (R78).
-    Consecutive,
-}
-
-impl BreakerKind {
+crate::named_enum! {
+    /// What kind of breaker a limiter has.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum BreakerKind {
+        /// None: outcomes are counted and Retry-After is heeded, nothing else.
+        #[default]
+        None => "none",
+        /// The five states Normal, Throttle, Sleep, HalfOpen, CacheOnly (R49).
+        Fsm => "fsm",
+        /// Closed, open, half open, by failures in a row (R78).
+        Consecutive => "consecutive",
+    }
     /// All of them.
-    pub const ALL: [BreakerKind; 3] = [BreakerKind::None, BreakerKind::Fsm, BreakerKind::Consecutive];
-
+    pub const ALL;
     /// The name in configuration files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            BreakerKind::None => "none",
-            BreakerKind::Fsm => "fsm",
-            BreakerKind::Consecutive => "consecutive",
-        }
-    }
-
+    pub const fn as_str;
     /// The kind of that name.
-    pub fn parse(text: &str) -> Option<BreakerKind> {
-        BreakerKind::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
+    pub fn parse;
+    /// The names in configuration files, in the order of the variants.
+    pub const NAMES;
 }
 
 /// The breaker's numbers (R50, R78). Durations in nanoseconds, parts and factors in millionths.
 ///
 /// ```
 /// use shmlimit_kernel::policy::{Breaker, BreakerKind};
-/// use shmlimit::{Nanos, Policy, PolicyDraft};
+/// use shmlimit_kernel::{Nanos, Policy, PolicyDraft};
 ///
 /// let mut breaker = Breaker::of(BreakerKind::Consecutive);
 /// breaker.failure_threshold = 3;
 /// breaker.reset_timeout = Nanos::from_secs(30);
 /// let policy = Policy::new(&PolicyDraft { breaker, ..PolicyDraft::default() })?;
-/// # Ok::<(), shmlimit::PolicyError>(())
+/// # Ok::<(), shmlimit_kernel::PolicyError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
@@ -278,29 +269,22 @@ impl Breaker {
     }
 }
 
-/// Whether a computed wait is drawn at random (R74).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Jitter {
-    /// Anywhere from nothing to the ceiling.
-    #[default]
-    Full,
-    /// The ceiling itself.
-    None,
-}
-
-impl Jitter {
+crate::named_enum! {
+    /// Whether a computed wait is drawn at random (R74).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum Jitter {
+        /// Anywhere from nothing to the ceiling.
+        #[default]
+        Full => "full",
+        /// The ceiling itself.
+        None => "none",
+    }
     /// The name in configuration files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Jitter::Full => "full",
-            Jitter::None => "none",
-        }
-    }
-
+    pub const fn as_str;
     /// The jitter of that name.
-    pub fn parse(text: &str) -> Option<Jitter> {
-        [Jitter::Full, Jitter::None].into_iter().find(|jitter| jitter.as_str() == text)
-    }
+    pub fn parse;
+    /// The names in configuration files, in the order of the variants.
+    pub const NAMES;
 }
 
 /// How long to wait after a failed call, and how often to try again (R68 to R77).

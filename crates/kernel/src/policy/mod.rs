@@ -4,6 +4,7 @@ mod adaptive;
 mod error;
 mod health;
 mod name;
+mod queueing;
 mod rule;
 #[doc(hidden)]
 pub mod words;
@@ -18,10 +19,10 @@ pub use health::{
     Backoff, Breaker, BreakerKind, Jitter, LEAST_RAMP_FACTOR, MAX_OUTCOMES, MILLION, OutcomeWindow, PerSecond,
 };
 pub use name::{NAME_LEN, NAME_WORDS, Name};
-pub use rule::{Algorithm, BurstFrom, BurstMode, Rule, RuleDraft};
+pub use queueing::{Fairness, Queueing, WHOLE_SHARE};
+pub use rule::{Algorithm, AlgorithmKind, BurstFrom, BurstMode, Rule, RuleDraft};
 pub use words::{FirstRule, POLICY_WORDS, PolicyWords};
 
-use super::state::{Queueing, WHOLE_SHARE};
 use super::time::Nanos;
 use super::{MAX_PERMITS, MAX_RULES, MAX_UNITS};
 
@@ -34,34 +35,6 @@ const REQUESTS_NAME: Name = match Name::new(REQUESTS) {
     Some(name) => name,
     None => unreachable!(),
 };
-
-/// Whose turn it is among those who wait with the same priority (R131).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Fairness {
-    /// Every group has equal turns; a process is a group unless told otherwise (R143).
-    #[default]
-    Process,
-    /// Strictly in the order of arrival.
-    Fifo,
-}
-
-impl Fairness {
-    /// The name in configuration files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Fairness::Process => "process",
-            Fairness::Fifo => "fifo",
-        }
-    }
-
-    /// Reads the name from a configuration.
-    pub fn parse(text: &str) -> Result<Fairness, PolicyError> {
-        [Fairness::Process, Fairness::Fifo]
-            .into_iter()
-            .find(|known| known.as_str() == text)
-            .ok_or_else(|| PolicyError::UnknownFairness { key: Key::top("fairness"), value: text.to_owned() })
-    }
-}
 
 /// A configuration as the user wrote it, not yet judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,67 +10,44 @@ use crate::time::Nanos;
 /// Every log has room for at least this limit: it takes a few pages, and most limits can be raised within them.
 const LEAST_LOG_ROOM: u64 = 4096;
 
-/// How a rule counts. The numbers are stored and never change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[repr(u8)]
-pub enum Algorithm {
-    /// A bucket of tokens that fills at a steady rate (R12).
-    TokenBucket = 1,
-    /// The generic cell rate algorithm (R15).
-    Gcra = 2,
-    /// A bucket that leaks at a steady rate (R23).
-    LeakyBucket = 3,
-    /// So many in each calendar window (R28).
-    FixedWindow = 4,
-    /// So many in any window, each one remembered (R31).
-    SlidingLog = 5,
-    /// Two calendar windows, the older one weighted (R34).
-    SlidingCounter = 6,
+crate::named_enum! {
+    /// How a rule counts. The numbers are stored and never change.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    #[repr(u8)]
+    pub enum Algorithm {
+        /// A bucket of tokens that fills at a steady rate (R12).
+        TokenBucket = 1 => "token_bucket",
+        /// The generic cell rate algorithm (R15).
+        Gcra = 2 => "gcra",
+        /// A bucket that leaks at a steady rate (R23).
+        LeakyBucket = 3 => "leaky_bucket",
+        /// So many in each calendar window (R28).
+        FixedWindow = 4 => "fixed_window",
+        /// So many in any window, each one remembered (R31).
+        SlidingLog = 5 => "sliding_log",
+        /// Two calendar windows, the older one weighted (R34).
+        SlidingCounter = 6 => "sliding_counter",
+    }
+    /// All of them.
+    pub const ALL;
+    /// The name in configuration files.
+    pub const fn as_str;
+    /// The names in configuration files, in the order of the variants.
+    pub const NAMES;
+    /// The algorithm stored as `code`.
+    #[inline]
+    pub const fn from_code(u8);
+    /// The algorithm of that name.
+    fn named;
 }
 
 impl Algorithm {
-    /// All of them.
-    pub const ALL: [Algorithm; 6] = [
-        Algorithm::TokenBucket,
-        Algorithm::Gcra,
-        Algorithm::LeakyBucket,
-        Algorithm::FixedWindow,
-        Algorithm::SlidingLog,
-        Algorithm::SlidingCounter,
-    ];
-
-    /// The name in configuration files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Algorithm::TokenBucket => "token_bucket",
-            Algorithm::Gcra => "gcra",
-            Algorithm::LeakyBucket => "leaky_bucket",
-            Algorithm::FixedWindow => "fixed_window",
-            Algorithm::SlidingLog => "sliding_log",
-            Algorithm::SlidingCounter => "sliding_counter",
-        }
-    }
-
-    /// The algorithm stored as `code`.
-    #[inline]
-    pub const fn from_code(code: u8) -> Option<Algorithm> {
-        match code {
-            1 => Some(Algorithm::TokenBucket),
-            2 => Some(Algorithm::Gcra),
-            3 => Some(Algorithm::LeakyBucket),
-            4 => Some(Algorithm::FixedWindow),
-            5 => Some(Algorithm::SlidingLog),
-            6 => Some(Algorithm::SlidingCounter),
-            _ => None,
-        }
-    }
-
     /// Reads the name that rule number `rule` has in a configuration.
     pub fn parse(rule: usize, text: &str) -> Result<Algorithm, PolicyError> {
         let key = Key::of_rule(rule, "algorithm");
         let unknown = || PolicyError::UnknownAlgorithm { key, value: text.to_owned() };
-        Algorithm::ALL.into_iter().find(|known| known.as_str() == text).ok_or_else(unknown)
+        Algorithm::named(text).ok_or_else(unknown)
     }
 
     /// Whether it has a capacity of its own, apart from its limit.
@@ -79,29 +56,55 @@ impl Algorithm {
     }
 }
 
-/// What a burst means to GCRA (R19).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum BurstMode {
-    /// A tolerance that comes back continuously.
-    #[default]
-    GcraTau,
-    /// So many free passes in each calendar period, then one per period/limit: for comparison with older systems (R22).
+/// Which implementation counts for a rule: algorithms that share their arithmetic share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlgorithmKind {
+    /// Token bucket, GCRA, leaky bucket.
+    Bucket,
+    /// Free passes in each calendar period, then pacing (R22).
+    GcraWindow,
+    /// So many in each calendar window.
     FixedWindow,
+    /// Each one remembered.
+    Log,
+    /// Two calendar windows, the older one weighted.
+    Counter,
 }
 
-impl BurstMode {
-    /// The name in configuration files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            BurstMode::GcraTau => "gcra_tau",
-            BurstMode::FixedWindow => "fixed_window",
+impl AlgorithmKind {
+    /// The code of GCRA in its older burst mode; the others are those of [`Algorithm`].
+    pub const GCRA_WINDOW: u8 = 7;
+
+    /// The kind of a stored code.
+    #[inline(always)]
+    pub const fn from_code(code: u8) -> Option<AlgorithmKind> {
+        match code {
+            1..=3 => Some(AlgorithmKind::Bucket),
+            4 => Some(AlgorithmKind::FixedWindow),
+            5 => Some(AlgorithmKind::Log),
+            6 => Some(AlgorithmKind::Counter),
+            AlgorithmKind::GCRA_WINDOW => Some(AlgorithmKind::GcraWindow),
+            _ => None,
         }
     }
+}
 
-    /// The mode of that name.
-    pub fn parse(text: &str) -> Option<BurstMode> {
-        [BurstMode::GcraTau, BurstMode::FixedWindow].into_iter().find(|mode| mode.as_str() == text)
+crate::named_enum! {
+    /// What a burst means to GCRA (R19).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum BurstMode {
+        /// A tolerance that comes back continuously.
+        #[default]
+        GcraTau => "gcra_tau",
+        /// So many free passes in each calendar period, then one per period/limit: for comparison with older systems (R22).
+        FixedWindow => "fixed_window",
     }
+    /// The name in configuration files.
+    pub const fn as_str;
+    /// The mode of that name.
+    pub fn parse;
+    /// The names in configuration files, in the order of the variants.
+    pub const NAMES;
 }
 
 /// Where the burst of a rule comes from. A burst that was not configured follows the limit when that changes (R110).

@@ -22,9 +22,8 @@ use super::health::{BACKOFF_WORDS, BREAKER_WORDS};
 use super::name::{NAME_WORDS, Name};
 use super::{
     AdaptiveDraft, Algorithm, Backoff, Breaker, BurstFrom, BurstMode, OutcomeWindow, Policy, PolicyDraft,
-    PolicyError, Rule, RuleDraft, WindowKind,
+    PolicyError, Queueing, Rule, RuleDraft, WindowKind,
 };
-use crate::state::Queueing;
 use crate::time::Nanos;
 use crate::{MAX_RULES, MAX_UNITS};
 

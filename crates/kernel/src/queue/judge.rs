@@ -1,10 +1,11 @@
 //! One call, judged together with what is ahead of it: whether it may go, when it may, and when to look again.
 
+use super::call::Newcomer;
 use super::survey::{Needs, Survey, bound, longest_sleep};
-use super::{LONGEST_SLEEP, Newcomer, SHORTEST_BOUND};
+use super::{LONGEST_SLEEP, SHORTEST_BOUND};
+use crate::admission;
 use crate::ask::{Ask, Reason, Refusal};
-use crate::decide;
-use crate::rule::{self, At, When};
+use crate::rule::{self, RuleContext, When};
 use crate::state::View;
 use crate::time::{Nanos, Time};
 use crate::{MAX_RULES, MAX_UNITS};
@@ -36,7 +37,7 @@ pub(super) fn judge_behind<V: View>(
     owed: bool,
     now: Time,
 ) -> Judged {
-    let permit = decide::permit_free_behind(v, ask.priority, ahead.permits, ahead.background);
+    let permit = admission::permit_free_behind(v, ask.priority, ahead.permits, ahead.background);
     // A background call that is owed its share may use the reserve: else it would hold up all others until that is full.
     let leave_reserve = ask.priority.is_background() && !owed;
     let Known { time, paused } = time(v, ask, ahead.cost, ahead.calls, leave_reserve, now);
@@ -69,12 +70,12 @@ fn time<V: View>(
     leave_reserve: bool,
     now: Time,
 ) -> Known {
-    let Some(opening) = decide::opening(v, calls, now) else { return Known::NEVER };
+    let Some(opening) = admission::opening(v, calls, now) else { return Known::NEVER };
     let (open, paused) = (opening.at, opening.open_ended);
     let mut time = open;
     for rule in 0..v.general().rules.min(MAX_RULES) {
         // What is refilled until the way is open is there by then.
-        let at = At::of(v, rule, open);
+        let at = RuleContext::of(v, rule, open);
         let (cost, ahead) = (ask.cost[at.terms.unit()], ahead[at.terms.unit()]);
         if cost == 0 {
             continue;
@@ -101,7 +102,7 @@ impl Judged {
 
     /// The layer in the way if the call were alone; that others are ahead, if it is only that.
     pub(super) fn refusal<V: View>(&self, v: &V, ask: &Ask, now: Time) -> Refusal {
-        match decide::judge(v, ask, now) {
+        match admission::judge(v, ask, now) {
             Some(alone) => Refusal { ready_at: alone.ready_at.and(self.time), ..alone },
             None => Refusal {
                 reason: Reason::Queued,
@@ -122,7 +123,7 @@ impl Judged {
         }
         let refusal = self.refusal(v, ask, now);
         // A paused limiter keeps its calls waiting; one that the breaker refuses until further notice does not.
-        let stopped = if self.time.is_none() { decide::refused_without_end(v, now) } else { None };
+        let stopped = if self.time.is_none() { admission::refused_without_end(v, now) } else { None };
         Some(match stopped {
             Some(reason) if refusal.reason == Reason::Paused => Refusal { reason, retry_at: None, ..refusal },
             _ => refusal,

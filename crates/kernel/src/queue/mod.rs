@@ -20,25 +20,21 @@
 //! Everything here is derived by passes over the entries that are taken; what is stored besides them (a count, a
 //! clock for each priority, and where each group's last turn ended) cannot contradict them.
 
-mod entry;
+mod call;
 mod judge;
 mod survey;
 mod wait;
 
-pub use entry::{ENTRY_WORDS, PROGRESS_WORDS, STANDING_WORDS, TURN_WORDS};
-pub use entry::{Entry, Places, Progress, Standing, Turn, Waiting};
+pub use super::state::{
+    ENTRY_WORDS, PROGRESS_WORDS, STANDING_WORDS, TURN_WINDOW, TURN_WORDS, TURNS, WAITERS,
+};
+pub use super::state::{Entry, Places, Progress, Standing, Turn, Waiting};
+pub use call::{Newcomer, Outcome, Ring, Wait};
 pub use survey::{Marked, all, giving_up_before, has_given_up, in_order, is_late};
 pub(crate) use wait::settle_share;
-pub use wait::{Newcomer, Outcome, Ring, Wait, abandon, changed, enter, leave, look, no_overtaking};
+pub use wait::{abandon, changed, enter, leave, look, no_overtaking};
 
 use super::time::Nanos;
-
-/// How many calls may wait at once (R137).
-pub const WAITERS: usize = if cfg!(loom) { 64 } else { 1024 };
-/// How many groups' turns are remembered.
-pub const TURNS: usize = if cfg!(loom) { 1 } else { 4096 };
-/// How far from its own place a group's turn may be remembered.
-pub const TURN_WINDOW: usize = if cfg!(loom) { 1 } else { 8 };
 
 /// Who has not looked so long after its appointment is passed over.
 pub const GRACE: Nanos = Nanos::from_millis(10);

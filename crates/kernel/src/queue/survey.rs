@@ -1,13 +1,12 @@
-//! Passes over the queue: what is ahead of a call, and who is first.
+//! GcraWindow over the queue: what is ahead of a call, and who is first.
 
 use super::{
-    EACH_WAITER, Entry, FORSAKEN, GRACE, LONGEST_BOUND, LONGEST_SLEEP, Places, SHORTEST_BOUND, Standing,
-    UNRUNG_BOUND, USUAL_SLEEP, WAITERS, Waiting,
+    EACH_WAITER, FORSAKEN, GRACE, LONGEST_BOUND, LONGEST_SLEEP, SHORTEST_BOUND, UNRUNG_BOUND, USUAL_SLEEP,
 };
 use crate::ask::Priority;
-use crate::policy::Fairness;
-use crate::rule::{self, At, When};
-use crate::state::{View, WHOLE_SHARE};
+use crate::policy::{Fairness, WHOLE_SHARE};
+use crate::rule::{self, RuleContext, When};
+use crate::state::{Entry, Places, Standing, View, WAITERS, Waiting};
 use crate::time::{Nanos, Time};
 use crate::{MAX_RULES, MAX_UNITS};
 
@@ -307,7 +306,7 @@ fn could_use_permit<V: View>(v: &V, entry: &Entry, now: Time) -> bool {
     let general = v.general();
     let background = entry.standing.priority().is_background();
     let admits = |rule: usize| {
-        let at = At::of(v, rule, now);
+        let at = RuleContext::of(v, rule, now);
         let cost = entry.cost[at.terms.unit()];
         cost == 0 || rule::earliest(v, &at, v.rule(rule), cost, background) == When::Now
     };

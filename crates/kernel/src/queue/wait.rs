@@ -1,89 +1,28 @@
 //! Entering the queue, looking whether it is one's turn, leaving, and who is to be rung after a change.
 
-use super::entry::{Entry, Standing, Turn, Waiting, slot_of};
+use super::call::{Newcomer, Outcome, Ring, Wait};
 use super::judge::{judge, judge_behind};
 use super::survey::{
     Needs, Rank, Subject, Survey, first_after, first_of_background, has_given_up, survey, taken,
 };
-use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_RING, WAITERS, WEIGHTS};
+use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_RING, WEIGHTS};
 use crate::MAX_RULES;
-use crate::ask::{Ask, Priority, Reason, Refusal, Ticket};
-use crate::decide;
-use crate::policy::Fairness;
-use crate::state::{Memory, View, WHOLE_SHARE};
+use crate::admission;
+use crate::ask::{Ask, Priority, Reason, Refusal};
+use crate::policy::{Fairness, WHOLE_SHARE};
+use crate::state::{Entry, Memory, Progress, Standing, Turn, View, WAITERS, Waiting, slot_of};
 use crate::time::{Nanos, Time};
 
-/// Who wants to wait, and for what.
-#[derive(Clone, Copy, Debug)]
-pub struct Newcomer {
-    /// The attachment that waits, see [`Standing::owner`].
-    pub owner: u64,
-    /// With whom it shares its turns.
-    pub group: u64,
-    /// What it asks for.
-    pub ask: Ask,
-    /// Gives up then; the end of time if never.
-    pub deadline: Time,
-    /// Whether it sleeps where a ring wakes it.
-    pub can_be_rung: bool,
-}
-
-impl Newcomer {
-    /// As it stands in the queue: where there are no priorities, all are equal (R102).
-    fn classed<V: View>(&self, v: &V) -> Newcomer {
-        let priority = if v.queueing().priorities { self.ask.priority } else { Priority::Background };
-        Newcomer { ask: Ask { priority, ..self.ask }, ..*self }
-    }
-}
-
-/// A place in the queue, as the one who waits there remembers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
-    /// Where its entry is.
-    pub place: usize,
-    /// Tells it from others that have been there before or come after it.
-    pub number: u64,
-    /// Its appointment: look again then, or when rung.
-    pub until: Time,
-    /// Whether its owner should look for the dead: it is near its turn, and somebody is ahead or late, or permits are
-    /// short.
-    pub doubts: bool,
-}
-
-/// What became of a call that may wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It may be made.
-    Granted(Ticket),
-    /// Not yet.
-    Waiting(Wait),
-    /// It has left the queue, or never entered it: why not, and until when.
-    Refused(Refusal),
-    /// Its entry is gone; whoever still wants to wait enters anew. (The state was lost, or the entry's owner is not who
-    /// looks.)
-    Gone,
-}
-
-/// Who is to be woken after the change is committed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "somebody sleeps who should not"]
-pub enum Ring {
-    /// Nobody's time came nearer.
-    Nobody,
-    /// The one at this place.
-    One(usize),
-}
-
-/// Asks, and enters the queue if the call must wait. In an empty queue this is [`decide::acquire`].
+/// Asks, and enters the queue if the call must wait. In an empty queue this is [`decide::acquire`](crate::decide::acquire).
 pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring) {
-    let now = decide::prepare(m, now);
+    let now = admission::prepare(m, now);
     let who = &who.classed(m);
     let priority = who.ask.priority;
     // Who was stopped until long after its deadline has given up meanwhile (R132).
     let in_time = now <= who.deadline.plus(GRACE);
     if in_time
         && (m.waiting().is_empty() || who.ask.is_peek())
-        && let Ok(ticket) = decide::charge_all(m, slot_of(who.owner), &who.ask, true, now)
+        && let Ok(ticket) = admission::charge_all(m, slot_of(who.owner), &who.ask, true, now)
     {
         return (Outcome::Granted(ticket), Ring::Nobody);
     }
@@ -101,7 +40,7 @@ pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring)
     let key = Turn::places(who.group, priority).0;
     if in_time
         && judged.is_now()
-        && let Ok(ticket) = decide::charge_all(m, slot_of(who.owner), &who.ask, true, now)
+        && let Ok(ticket) = admission::charge_all(m, slot_of(who.owner), &who.ask, true, now)
     {
         if !found.waiting.is_empty() {
             move_on(m, &who.ask, &found, tag, weight);
@@ -134,7 +73,7 @@ pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring)
         None => found.waiting.minus(forsaken),
     };
     m.set_waiting(waiting.plus(priority));
-    m.set_progress(super::Progress { arrivals: progress.arrivals.wrapping_add(1), ..progress });
+    m.set_progress(Progress { arrivals: progress.arrivals.wrapping_add(1), ..progress });
     if !fifo {
         m.set_turn(turn, Turn { key, end: tag.saturating_add(weight) });
     }
@@ -143,7 +82,7 @@ pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring)
 
 /// One who waits looks whether it is its turn.
 pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcome, Ring) {
-    let now = decide::prepare(m, now);
+    let now = admission::prepare(m, now);
     let Some(entry) = entry_of(m, owner, wait) else { return (Outcome::Gone, Ring::Nobody) };
     let Entry { standing, weight, .. } = entry;
     let ask = entry.ask();
@@ -156,7 +95,7 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcom
     // A moment after the deadline is noise. One that was stopped until long after it has given up meanwhile (R132).
     if judged.is_now()
         && !has_given_up(&standing, now)
-        && let Ok(ticket) = decide::charge_all(m, slot_of(owner), &ask, !owed, now)
+        && let Ok(ticket) = admission::charge_all(m, slot_of(owner), &ask, !owed, now)
     {
         clear(m, wait.place);
         m.set_waiting(found.waiting.minus(ask.priority));
@@ -253,7 +192,7 @@ pub fn changed<M: Memory>(m: &mut M, now: Time) -> Ring {
     Ring::Nobody
 }
 
-/// What [`decide::acquire`] must refuse because others wait: who does not wait overtakes nobody of its priority or
+/// What [`decide::acquire`](crate::decide::acquire) must refuse because others wait: who does not wait overtakes nobody of its priority or
 /// above.
 pub fn no_overtaking<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
     let priority = ask.priority;

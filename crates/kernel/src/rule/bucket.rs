@@ -41,9 +41,9 @@
 //! when the bucket is full, and moves `at` further ahead than tau: up to [`Terms::overdraft`] times tau. That is then how
 //! long a charge may be given back, and what ticks are chosen for.
 
-use super::{At, Charge, Charged, Count, When};
+use super::algorithm::{Charged, RateAlgorithm, RuleContext, When};
 use crate::span::{MAX_SPAN, Span};
-use crate::state::{Memory, RuleState, UNKNOWN, View};
+use crate::state::{Charge, Memory, RuleState, UNKNOWN, View};
 use crate::terms::Terms;
 use crate::time::{Nanos, Time};
 
@@ -59,7 +59,7 @@ const HALF_TURN: u128 = 1 << (u64::BITS - 1);
 
 /// The state's words.
 #[derive(Clone, Copy)]
-struct Words {
+struct BucketState {
     at: Span,
     /// In ticks; goes round.
     back: u64,
@@ -67,11 +67,11 @@ struct Words {
     since: Time,
 }
 
-impl Words {
+impl BucketState {
     #[inline]
-    const fn read(state: RuleState) -> Words {
+    const fn read(state: RuleState) -> BucketState {
         let [whole, frac, back, since] = state.0;
-        Words { at: Span { whole, frac }, back, since: Time(since) }
+        BucketState { at: Span { whole, frac }, back, since: Time(since) }
     }
 
     #[inline]
@@ -90,10 +90,10 @@ impl Words {
 
     /// The state after taking `cost` at `now`.
     #[inline(always)]
-    fn after(self, terms: &Terms, now: Time, cost: u64) -> Words {
+    fn after(self, terms: &Terms, now: Time, cost: u64) -> BucketState {
         let den = terms.den();
         let from = if self.at.whole >= now.0 { self.at } else { Span::whole(now.0) };
-        Words { at: from.plus(terms.step().times(cost, den), den), ..self }
+        BucketState { at: from.plus(terms.step().times(cost, den), den), ..self }
     }
 
     /// What a charge that moved `at` to here is remembered as.
@@ -117,13 +117,13 @@ fn coarse_ticks(time: Span, den: u64, tick: u32) -> u64 {
     (time.parts(den) >> tick) as u64
 }
 
-impl Count for Bucket {
+impl RateAlgorithm for Bucket {
     // max(now, at) + c·T - now <= room, solved for now: at - (room - c·T) <= now.
     #[inline(always)]
-    fn earliest<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When {
-        let At { terms, now, .. } = at;
+    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> When {
+        let RuleContext { terms, now, .. } = at;
         let den = terms.den();
-        let (at, room) = (Words::read(state).at, terms.room(leave_reserve));
+        let (at, room) = (BucketState::read(state).at, terms.room(leave_reserve));
         let needed = terms.step().times(cost, den);
         if room < needed {
             // A reduced capacity has room for one at least.
@@ -141,21 +141,21 @@ impl Count for Bucket {
     // Taken one after the other, the sum may be more than fits at once: max(now, at) + (ahead + c)·T - room.
     fn earliest_behind<V: View>(
         v: &V,
-        at: &At,
+        at: &RuleContext,
         state: RuleState,
         ahead: u64,
         cost: u64,
         leave_reserve: bool,
     ) -> When {
-        let At { terms, now, .. } = at;
+        let RuleContext { terms, now, .. } = at;
         let (den, room) = (terms.den(), terms.room(leave_reserve));
         if terms.step().times(cost, den) > room {
             // It waits until the bucket is full again after what is ahead.
-            let at = Words::read(state).after(terms, *now, ahead).at;
+            let at = BucketState::read(state).after(terms, *now, ahead).at;
             let full = if terms.overdraft() > 0 { full(v, at, cost, leave_reserve) } else { None };
             return full.map_or(When::Never, |full| When::at(full, *now));
         }
-        let words = Words::read(state).after(terms, *now, ahead.saturating_add(cost));
+        let words = BucketState::read(state).after(terms, *now, ahead.saturating_add(cost));
         When::at(Time(words.at.minus(room, den).ceil()), *now)
     }
 
@@ -163,14 +163,14 @@ impl Count for Bucket {
     #[inline(always)]
     fn admit<V: View>(
         v: &V,
-        at: &At,
+        at: &RuleContext,
         state: RuleState,
         cost: u64,
         leave_reserve: bool,
     ) -> Option<(RuleState, Charge)> {
-        let At { terms, now, rule } = at;
+        let RuleContext { terms, now, rule } = at;
         let room = terms.room(leave_reserve);
-        let words = Words::read(state).after(terms, *now, cost);
+        let words = BucketState::read(state).after(terms, *now, cost);
         if words.at > (Span { whole: now.0.saturating_add(room.whole), frac: room.frac }) {
             let overdraws = cost > 1 && terms.overdraft() > 0;
             return if overdraws { overdraw(v, *rule, *now, state, cost, leave_reserve) } else { None };
@@ -178,30 +178,30 @@ impl Count for Bucket {
         Some((words.write(), words.mark(terms)))
     }
 
-    fn charge<V: View>(_: &V, at: &At, state: RuleState, cost: u64) -> (RuleState, Charge) {
-        let At { terms, now, .. } = at;
-        let mut words = Words::read(state).after(terms, *now, cost);
+    fn charge<V: View>(_: &V, at: &RuleContext, state: RuleState, cost: u64) -> (RuleState, Charge) {
+        let RuleContext { terms, now, .. } = at;
+        let mut words = BucketState::read(state).after(terms, *now, cost);
         // Only a settlement can come to this; admitted costs stay within tau, or what overdraws it.
         words.at = words.at.min(Span::whole(furthest(terms, *now)));
         (words.write(), words.mark(terms))
     }
 
     #[inline]
-    fn available<V: View>(_: &V, at: &At, state: RuleState, leave_reserve: bool) -> u64 {
-        let At { terms, now, .. } = at;
+    fn available<V: View>(_: &V, at: &RuleContext, state: RuleState, leave_reserve: bool) -> u64 {
+        let RuleContext { terms, now, .. } = at;
         let den = terms.den();
-        terms.room(leave_reserve).minus(Words::read(state).debt(*now), den).count(terms.step(), den)
+        terms.room(leave_reserve).minus(BucketState::read(state).debt(*now), den).count(terms.step(), den)
     }
 
-    fn sane<V: View>(_: &V, at: &At, state: RuleState) -> bool {
-        let time = Words::read(state).at;
+    fn sane<V: View>(_: &V, at: &RuleContext, state: RuleState) -> bool {
+        let time = BucketState::read(state).at;
         time.frac < at.terms.den() && time.whole <= furthest(&at.terms, at.now)
     }
 
-    fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged) {
-        let At { rule, terms, now } = at;
+    fn refund<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: &Charged) {
+        let RuleContext { rule, terms, now } = at;
         let (den, tau) = (terms.den(), terms.tau());
-        let words = Words::read(m.rule(*rule));
+        let words = BucketState::read(m.rule(*rule));
         let debt = words.debt(*now);
         let reach = tau.whole.saturating_mul(terms.overdraft().max(1));
         let over = charged.at.0.saturating_add(reach) < now.0;
@@ -221,33 +221,33 @@ impl Count for Bucket {
         let refund = since_last.minus(later, den).min(debt).min(terms.step().times(cost, den));
         let at = words.at.minus(refund, den);
         if latest {
-            return m.set_rule(*rule, Words { at, ..words }.write());
+            return m.set_rule(*rule, BucketState { at, ..words }.write());
         }
         let back = words.back.wrapping_add(ticks_up(refund, terms));
         let turned = back >> QUARTER_TURN != words.back >> QUARTER_TURN;
-        let after = Words { at, back, ..words };
+        let after = BucketState { at, back, ..words };
         let after = after.write();
         m.set_rule(*rule, if turned { after.forgetful(*now) } else { after });
     }
 
-    fn empty<M: Memory>(m: &mut M, at: &At) {
+    fn empty<M: Memory>(m: &mut M, at: &RuleContext) {
         let full = Span::whole(at.now.0).plus(at.terms.tau(), at.terms.den());
-        m.set_rule(at.rule, Words { at: full, back: 0, since: Time(0) }.write());
+        m.set_rule(at.rule, BucketState { at: full, back: 0, since: Time(0) }.write());
     }
 
-    fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
+    fn rescale<M: Memory>(m: &mut M, at: &RuleContext, old: &Terms, state: RuleState) {
         m.set_rule(at.rule, Bucket::rescaled(at, old, state));
     }
 }
 
 impl Bucket {
     /// `state`, from under the terms `old`, under the terms of `at`.
-    pub(super) fn rescaled(at: &At, old: &Terms, state: RuleState) -> RuleState {
-        let At { terms: new, now, .. } = at;
+    pub(super) fn rescaled(at: &RuleContext, old: &Terms, state: RuleState) -> RuleState {
+        let RuleContext { terms: new, now, .. } = at;
         if (old.step(), old.den(), old.tau()) == (new.step(), new.den(), new.tau()) {
             return state;
         }
-        let words = Words::read(state);
+        let words = BucketState::read(state);
         let debt = words.debt(*now);
         let den = new.den();
         let debt = if new.keeps_what_was_used(old) {
@@ -261,13 +261,13 @@ impl Bucket {
             new.tau().plus(owed, den)
         };
         let at = Span::whole(now.0).plus(debt, den).min(Span::whole(furthest(new, *now)));
-        Words { at, ..words }.write()
+        BucketState { at, ..words }.write()
     }
 
     /// How long it takes to leak empty, rounded up (R25).
     #[inline]
-    pub(super) fn level(at: &At, state: RuleState) -> Nanos {
-        Nanos(Words::read(state).debt(at.now).ceil())
+    pub(super) fn level(at: &RuleContext, state: RuleState) -> Nanos {
+        Nanos(BucketState::read(state).debt(at.now).ceil())
     }
 }
 
@@ -282,7 +282,7 @@ fn full<V: View>(v: &V, at: Span, cost: u64, leave_reserve: bool) -> Option<Time
     fits.then_some(Time(at.ceil()))
 }
 
-/// [`Count::admit`] for a cost that is above the room of a reduced bucket. Told which rule rather than its terms, so that
+/// [`RateAlgorithm::admit`] for a cost that is above the room of a reduced bucket. Told which rule rather than its terms, so that
 /// these need not be in memory for it.
 #[cold]
 #[inline(never)]
@@ -294,7 +294,7 @@ fn overdraw<V: View>(
     cost: u64,
     leave_reserve: bool,
 ) -> Option<(RuleState, Charge)> {
-    let at = At::of(v, rule, now);
+    let at = RuleContext::of(v, rule, now);
     match Bucket::earliest(v, &at, state, cost, leave_reserve) {
         When::Now => Some(Bucket::charge(v, &at, state, cost)),
         When::At(_) | When::Never => None,

@@ -7,9 +7,8 @@
 //! on until the next boundary. A clock that is set again and again, or has lost the time, shows none. Then the window is
 //! closed a period after its expected end, and ends one more period later: by then all that it granted is a period old.
 
-use super::At;
+use super::algorithm::{CalendarWords, RuleContext};
 use crate::state::{Memory, RuleState, View};
-use crate::terms::Kind;
 use crate::time::{Nanos, Time};
 
 /// How much earlier than expected a window may end because the wall clock was corrected: a 64th of the window, and at
@@ -48,7 +47,7 @@ pub(super) struct Calendar {
 impl Calendar {
     /// The window at `at.now`; `stored` is the end of the window that was counted last, zero if there was none.
     #[inline]
-    pub(super) fn of<V: View>(v: &V, at: &At, stored: Time) -> Calendar {
+    pub(super) fn of<V: View>(v: &V, at: &RuleContext, stored: Time) -> Calendar {
         let (period, now) = (at.terms.period().0, at.now);
         if now.0.saturating_add(tolerance(period)) < stored.0 {
             return Calendar::within(stored, period, now);
@@ -57,7 +56,7 @@ impl Calendar {
     }
 
     /// The window that begins with the latest boundary.
-    pub(super) fn fresh<V: View>(v: &V, at: &At) -> Calendar {
+    pub(super) fn fresh<V: View>(v: &V, at: &RuleContext) -> Calendar {
         Calendar::of(v, at, Time::ZERO)
     }
 
@@ -110,7 +109,7 @@ impl Calendar {
 }
 
 /// Whether a stored end can be one: no window is longer than two periods.
-pub(super) fn is_near(at: &At, stored: Time) -> bool {
+pub(super) fn is_near(at: &RuleContext, stored: Time) -> bool {
     stored <= at.now.plus(at.terms.period()).plus(at.terms.period())
 }
 
@@ -123,20 +122,10 @@ pub struct Counted {
     pub count: u64,
 }
 
-/// Where those two words are in a rule's state.
-fn place(kind: Option<Kind>) -> Option<usize> {
-    match kind? {
-        Kind::FixedWindow | Kind::Counter => Some(0),
-        Kind::Passes => Some(1),
-        Kind::Bucket | Kind::Log => None,
-    }
-}
-
-/// What a rule has counted; nothing if it does not follow the calendar.
-pub fn counted<V: View>(v: &V, at: &At) -> Counted {
-    let RuleState(words) = v.rule(at.rule);
-    place(at.terms.kind())
-        .map_or(Counted::default(), |i| Counted { until: Time(words[i]), count: words[i + 1] })
+/// What a rule's state has counted in its window.
+pub(super) fn counted(state: RuleState, words: CalendarWords) -> Counted {
+    let RuleState(state) = state;
+    Counted { until: Time(state[words.until]), count: state[words.until + 1] }
 }
 
 /// A time that the machine was off and that the limiter's clock did not count.
@@ -152,9 +141,14 @@ pub struct Absence {
 /// `before` is what was counted when the machine came back. What was counted since then belongs to the window that is found
 /// now, because it is not known in which it was used. So does all that was counted, if that window began before the machine
 /// went off: a window that had lasted too long contains calls of the next one.
-pub fn catch_up<M: Memory>(m: &mut M, at: &At, absence: Absence, before: Counted) {
-    let off = absence.length;
-    let Some(i) = place(at.terms.kind()) else { return };
+pub(super) fn catch_up<M: Memory>(
+    m: &mut M,
+    at: &RuleContext,
+    places: CalendarWords,
+    absence: Absence,
+    before: Counted,
+) {
+    let (i, off) = (places.until, absence.length);
     let RuleState(mut words) = m.rule(at.rule);
     let (until, count) = (Time(words[i]), words[i + 1]);
     if until == Time::ZERO {
@@ -174,8 +168,8 @@ pub fn catch_up<M: Memory>(m: &mut M, at: &At, absence: Absence, before: Counted
             .map(|(end, length)| i128::from(end.0) - i128::from(length.0));
         let old = if began < went_off { 0 } else { before.count.min(count) };
         (words[i], words[i + 1]) = (calendar.until.0, count - old);
-        if at.terms.kind() == Some(Kind::Counter) {
-            words[2] = if calendar.step == Step::Next { old } else { 0 };
+        if let Some(previous) = places.before {
+            words[previous] = if calendar.step == Step::Next { old } else { 0 };
         }
     }
     m.set_rule(at.rule, RuleState(words));

@@ -4,9 +4,9 @@
 //! Admitted is what keeps floor(prev * (period - elapsed) / period) + curr + cost within the limit, exactly (R35). While
 //! nothing is charged that sum never grows, not at a boundary either: so there is a first moment at which a cost fits.
 
+use super::algorithm::{CalendarWords, Charged, RateAlgorithm, RuleContext, When, Window};
 use super::calendar::{Calendar, Step, is_near};
-use super::{At, Charge, Charged, Count, When, Window};
-use crate::state::{Memory, RuleState, UNKNOWN, View};
+use crate::state::{Charge, Memory, RuleState, UNKNOWN, View};
 use crate::terms::Terms;
 use crate::time::Time;
 
@@ -15,7 +15,7 @@ use crate::time::Time;
 pub struct SlidingCounter;
 
 #[derive(Clone, Copy)]
-struct Words {
+struct SlidingCounterState {
     /// When this window ends.
     until: Time,
     /// Above the limit only by settlement.
@@ -25,11 +25,11 @@ struct Words {
     since: Time,
 }
 
-impl Words {
+impl SlidingCounterState {
     #[inline]
-    const fn read(state: RuleState) -> Words {
+    const fn read(state: RuleState) -> SlidingCounterState {
         let [until, curr, prev, since] = state.0;
-        Words { until: Time(until), curr, prev, since: Time(since) }
+        SlidingCounterState { until: Time(until), curr, prev, since: Time(since) }
     }
 
     #[inline]
@@ -39,8 +39,8 @@ impl Words {
 
     /// As they are in the window of `at.now`; a window that was not the one just before counts nothing.
     #[inline]
-    fn at<V: View>(v: &V, at: &At, state: RuleState) -> (Words, Calendar) {
-        let words = Words::read(state);
+    fn at<V: View>(v: &V, at: &RuleContext, state: RuleState) -> (SlidingCounterState, Calendar) {
+        let words = SlidingCounterState::read(state);
         let calendar = Calendar::of(v, at, words.until);
         let (curr, prev) = match calendar.step {
             _ if words.until.0 == UNKNOWN => (u64::MAX, 0),
@@ -49,7 +49,7 @@ impl Words {
             Step::Next => (0, words.curr),
             Step::Later => (0, 0),
         };
-        (Words { until: calendar.until, curr, prev, ..words }, calendar)
+        (SlidingCounterState { until: calendar.until, curr, prev, ..words }, calendar)
     }
 
     /// What counts now.
@@ -77,13 +77,15 @@ fn first_within(prev: u64, most: u64, period: u64) -> Option<u64> {
     }
 }
 
-impl Count for SlidingCounter {
-    fn earliest<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When {
+impl RateAlgorithm for SlidingCounter {
+    const CALENDAR: Option<CalendarWords> = Some(CalendarWords { until: 0, before: Some(2) });
+
+    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> When {
         let room = at.terms.limit(leave_reserve);
         if cost > room {
             return When::Never;
         }
-        let (words, calendar) = Words::at(v, at, state);
+        let (words, calendar) = SlidingCounterState::at(v, at, state);
         let period = at.terms.period().0;
         if words.weighted(period, calendar.elapsed) <= room - cost {
             return When::Now;
@@ -104,7 +106,7 @@ impl Count for SlidingCounter {
     // still to come.
     fn earliest_behind<V: View>(
         v: &V,
-        at: &At,
+        at: &RuleContext,
         state: RuleState,
         ahead: u64,
         cost: u64,
@@ -114,7 +116,7 @@ impl Count for SlidingCounter {
         if cost > room {
             return When::Never;
         }
-        let (words, calendar) = Words::at(v, at, state);
+        let (words, calendar) = SlidingCounterState::at(v, at, state);
         let (period, most) = (at.terms.period().0, room - cost);
         if words.weighted(period, calendar.elapsed).saturating_add(ahead) <= most {
             return When::Now;
@@ -140,50 +142,53 @@ impl Count for SlidingCounter {
         }
     }
 
-    fn charge<V: View>(v: &V, at: &At, state: RuleState, cost: u64) -> (RuleState, Charge) {
-        let (words, _) = Words::at(v, at, state);
-        let words = Words { curr: words.curr.saturating_add(cost), ..words };
+    fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> (RuleState, Charge) {
+        let (words, _) = SlidingCounterState::at(v, at, state);
+        let words = SlidingCounterState { curr: words.curr.saturating_add(cost), ..words };
         (words.write(), Charge(words.until.0))
     }
 
-    fn available<V: View>(v: &V, at: &At, state: RuleState, leave_reserve: bool) -> u64 {
-        let (words, calendar) = Words::at(v, at, state);
+    fn available<V: View>(v: &V, at: &RuleContext, state: RuleState, leave_reserve: bool) -> u64 {
+        let (words, calendar) = SlidingCounterState::at(v, at, state);
         let weighted = words.weighted(at.terms.period().0, calendar.elapsed);
         at.terms.limit(leave_reserve).saturating_sub(weighted)
     }
 
-    fn sane<V: View>(_: &V, at: &At, state: RuleState) -> bool {
-        is_near(at, Words::read(state).until)
+    fn sane<V: View>(_: &V, at: &RuleContext, state: RuleState) -> bool {
+        is_near(at, SlidingCounterState::read(state).until)
     }
 
     // From the window that was charged, as long as it counts at all.
-    fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged) {
-        let words = Words::read(m.rule(at.rule));
+    fn refund<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: &Charged) {
+        let words = SlidingCounterState::read(m.rule(at.rule));
         let period = at.terms.period().0;
         let after = match words.until.0.checked_sub(charged.charge.0) {
-            Some(0) => Words { curr: words.curr.saturating_sub(cost), ..words },
+            Some(0) => SlidingCounterState { curr: words.curr.saturating_sub(cost), ..words },
             // The one before, if the wall clock was not set meanwhile.
-            Some(later) if later == period => Words { prev: words.prev.saturating_sub(cost), ..words },
+            Some(later) if later == period => {
+                SlidingCounterState { prev: words.prev.saturating_sub(cost), ..words }
+            }
             _ => return,
         };
         m.set_rule(at.rule, after.write());
     }
 
-    fn empty<M: Memory>(m: &mut M, at: &At) {
+    fn empty<M: Memory>(m: &mut M, at: &RuleContext) {
         let until = Calendar::fresh(m, at).until;
-        m.set_rule(at.rule, Words { until, curr: at.terms.limit(false), prev: 0, since: Time(0) }.write());
+        m.set_rule(
+            at.rule,
+            SlidingCounterState { until, curr: at.terms.limit(false), prev: 0, since: Time(0) }.write(),
+        );
     }
 
     // Counts stay as they are under another limit, as those of fixed windows do.
-    fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
+    fn rescale<M: Memory>(m: &mut M, at: &RuleContext, old: &Terms, state: RuleState) {
         if old.period() == at.terms.period() { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
     }
-}
 
-impl SlidingCounter {
-    /// What a report says of it (R37).
-    pub(super) fn window<V: View>(v: &V, at: &At, state: RuleState) -> Window {
-        let (words, calendar) = Words::at(v, at, state);
-        Window { used: words.curr, before: words.prev, resets_at: calendar.time(v, 1, 0) }
+    // What a report says of it (R37).
+    fn window<V: View>(v: &V, at: &RuleContext, state: RuleState) -> Option<Window> {
+        let (words, calendar) = SlidingCounterState::at(v, at, state);
+        Some(Window { used: words.curr, before: words.prev, resets_at: calendar.time(v, 1, 0) })
     }
 }

@@ -8,9 +8,9 @@
 //! are still young; then the newest run takes what comes, at the later time: units count for longer than they should,
 //! never for less.
 
+use super::algorithm::{Charged, RateAlgorithm, RuleContext, When};
 use super::ring::{Ring, Stretch};
-use super::{At, Charge, Charged, Count, When};
-use crate::state::{Memory, RuleState, UNKNOWN, View};
+use crate::state::{Charge, Memory, RuleState, UNKNOWN, View};
 use crate::terms::Terms;
 use crate::time::{Nanos, Time};
 
@@ -24,7 +24,7 @@ const MOST: u64 = 1 << 62;
 const POPS: usize = 64;
 
 #[derive(Clone, Copy)]
-struct Words {
+struct SlidingLogState {
     stretch: Stretch,
     /// What the runs of the stretch come to.
     total: u64,
@@ -32,11 +32,11 @@ struct Words {
     since: Time,
 }
 
-impl Words {
+impl SlidingLogState {
     #[inline]
-    const fn read(state: RuleState) -> Words {
+    const fn read(state: RuleState) -> SlidingLogState {
         let [first, next, total, since] = state.0;
-        Words { stretch: Stretch { first, next }, total, since: Time(since) }
+        SlidingLogState { stretch: Stretch { first, next }, total, since: Time(since) }
     }
 
     #[inline]
@@ -46,11 +46,11 @@ impl Words {
 
     /// Without the runs that are too old by now.
     #[inline]
-    fn live<V: View>(v: &V, at: &At, ring: &Ring, state: RuleState) -> Words {
-        let words = Words::read(state);
+    fn live<V: View>(v: &V, at: &RuleContext, ring: &Ring, state: RuleState) -> SlidingLogState {
+        let words = SlidingLogState::read(state);
         // Damage: which runs count is not known, and what is not known is used up.
         if words.stretch.first == UNKNOWN || words.stretch.len() > ring.runs() {
-            return Words { total: u64::MAX, ..words };
+            return SlidingLogState { total: u64::MAX, ..words };
         }
         let Some(old) = at.now.0.checked_sub(at.terms.period().0) else { return words };
         let Stretch { first, next } = words.stretch;
@@ -60,7 +60,7 @@ impl Words {
         }
         let dead = ring.sum(v, Stretch { first, next: begin });
         let total = if begin == next { 0 } else { words.total.saturating_sub(dead) };
-        Words { stretch: Stretch { first: begin, next }, total, ..words }
+        SlidingLogState { stretch: Stretch { first: begin, next }, total, ..words }
     }
 
     /// Whether what is charged at `now` goes to the newest run: it is of this very instant, or there is no room.
@@ -74,23 +74,23 @@ impl Words {
         let next = if self.grows(v, ring, now) { next } else { next.wrapping_add(1) };
         let added = cost.min(MOST.saturating_sub(self.total));
         let total = self.total.saturating_add(added);
-        (Words { stretch: Stretch { first, next }, total, ..self }.write(), Charge(added))
+        (SlidingLogState { stretch: Stretch { first, next }, total, ..self }.write(), Charge(added))
     }
 
     /// When the `k`th oldest unit is too old; there are so many.
-    fn time_without<V: View>(&self, v: &V, at: &At, ring: &Ring, k: u64) -> Time {
+    fn time_without<V: View>(&self, v: &V, at: &RuleContext, ring: &Ring, k: u64) -> Time {
         ring.time_of_unit(v, self.stretch, k).plus(at.terms.period())
     }
 }
 
-impl Count for SlidingLog {
-    fn earliest<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When {
+impl RateAlgorithm for SlidingLog {
+    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> When {
         let room = at.terms.limit(leave_reserve);
         if cost > room {
             return When::Never;
         }
         let ring = Ring::of(&at.terms);
-        let words = Words::live(v, at, &ring, state);
+        let words = SlidingLogState::live(v, at, &ring, state);
         match words.total.saturating_sub(room - cost) {
             0 => When::Now,
             k => When::At(words.time_without(v, at, &ring, k)),
@@ -101,7 +101,7 @@ impl Count for SlidingLog {
     // after the other, each at the times of the round before.
     fn earliest_behind<V: View>(
         v: &V,
-        at: &At,
+        at: &RuleContext,
         state: RuleState,
         ahead: u64,
         cost: u64,
@@ -112,7 +112,7 @@ impl Count for SlidingLog {
             return When::Never;
         }
         let ring = Ring::of(&at.terms);
-        let words = Words::live(v, at, &ring, state);
+        let words = SlidingLogState::live(v, at, &ring, state);
         let k = words.total.saturating_add(ahead).saturating_sub(room - cost);
         if k == 0 {
             return When::Now;
@@ -128,29 +128,30 @@ impl Count for SlidingLog {
 
     fn admit<V: View>(
         v: &V,
-        at: &At,
+        at: &RuleContext,
         state: RuleState,
         cost: u64,
         leave_reserve: bool,
     ) -> Option<(RuleState, Charge)> {
         let left = at.terms.limit(leave_reserve).checked_sub(cost)?;
         let ring = Ring::of(&at.terms);
-        let words = Words::live(v, at, &ring, state);
+        let words = SlidingLogState::live(v, at, &ring, state);
         (words.total <= left).then(|| words.charge(v, &ring, at.now, cost))
     }
 
-    fn charge<V: View>(v: &V, at: &At, state: RuleState, cost: u64) -> (RuleState, Charge) {
+    fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> (RuleState, Charge) {
         let ring = Ring::of(&at.terms);
-        Words::live(v, at, &ring, state).charge(v, &ring, at.now, cost)
+        SlidingLogState::live(v, at, &ring, state).charge(v, &ring, at.now, cost)
     }
 
-    fn available<V: View>(v: &V, at: &At, state: RuleState, leave_reserve: bool) -> u64 {
-        let words = Words::live(v, at, &Ring::of(&at.terms), state);
+    fn available<V: View>(v: &V, at: &RuleContext, state: RuleState, leave_reserve: bool) -> u64 {
+        let words = SlidingLogState::live(v, at, &Ring::of(&at.terms), state);
         at.terms.limit(leave_reserve).saturating_sub(words.total)
     }
 
-    fn sane<V: View>(v: &V, at: &At, state: RuleState) -> bool {
-        let (ring, Words { stretch, total, .. }) = (Ring::of(&at.terms), Words::read(state));
+    fn sane<V: View>(v: &V, at: &RuleContext, state: RuleState) -> bool {
+        let (ring, SlidingLogState { stretch, total, .. }) =
+            (Ring::of(&at.terms), SlidingLogState::read(state));
         let ordered = || {
             let (first, last) = (ring.time(v, stretch.first), ring.time(v, stretch.last()));
             first <= last && last <= at.now
@@ -161,9 +162,10 @@ impl Count for SlidingLog {
             && (stretch.len() == 0 || ordered())
     }
 
-    fn store<M: Memory>(m: &mut M, at: &At, _: u64, (state, charge): (RuleState, Charge)) {
+    fn store<M: Memory>(m: &mut M, at: &RuleContext, _: u64, (state, charge): (RuleState, Charge)) {
         let ring = Ring::of(&at.terms);
-        let (before, after) = (Words::read(m.rule(at.rule)).stretch, Words::read(state).stretch);
+        let (before, after) =
+            (SlidingLogState::read(m.rule(at.rule)).stretch, SlidingLogState::read(state).stretch);
         if after.next == before.next {
             ring.grow(m, after.last(), at.now, charge.0);
         } else {
@@ -173,9 +175,9 @@ impl Count for SlidingLog {
     }
 
     // Exactly what was charged, and to the run it was charged to, which its time tells: whatever came later stays.
-    fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged) {
+    fn refund<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: &Charged) {
         let ring = Ring::of(&at.terms);
-        let words = Words::read(m.rule(at.rule));
+        let words = SlidingLogState::read(m.rule(at.rule));
         let Stretch { first, next } = words.stretch;
         let before = Time(charged.at.0.saturating_sub(1));
         let run = if charged.at == Time::ZERO { first } else { ring.first_after(m, words.stretch, before) };
@@ -197,19 +199,19 @@ impl Count for SlidingLog {
                 break;
             }
         }
-        m.set_rule(at.rule, Words { stretch, total: words.total - back, ..words }.write());
+        m.set_rule(at.rule, SlidingLogState { stretch, total: words.total - back, ..words }.write());
     }
 
-    fn empty<M: Memory>(m: &mut M, at: &At) {
+    fn empty<M: Memory>(m: &mut M, at: &RuleContext) {
         let total = at.terms.limit(false).min(MOST);
         Ring::of(&at.terms).push(m, 0, at.now, total);
         let stretch = Stretch { first: 0, next: 1 };
-        m.set_rule(at.rule, Words { stretch, total, since: Time(0) }.write());
+        m.set_rule(at.rule, SlidingLogState { stretch, total, since: Time(0) }.write());
     }
 
     // Its runs lie where the terms say, for as long as the terms say: what was not kept cannot be carried over. A shorter
     // period needs less than was kept.
-    fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
+    fn rescale<M: Memory>(m: &mut M, at: &RuleContext, old: &Terms, state: RuleState) {
         let place = |terms: &Terms| (terms.log_at(), terms.log_capacity());
         let kept = place(old) == place(&at.terms) && at.terms.period() <= old.period();
         if kept { m.set_rule(at.rule, state) } else { Self::empty(m, at) }

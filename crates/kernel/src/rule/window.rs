@@ -2,9 +2,9 @@
 //!
 //! The known flaw is kept: around a boundary twice the limit may pass in less than a window.
 
+use super::algorithm::{CalendarWords, Charged, RateAlgorithm, RuleContext, When, Window};
 use super::calendar::{Calendar, Step, is_near};
-use super::{At, Charge, Charged, Count, When, Window};
-use crate::state::{Memory, RuleState, UNKNOWN, View};
+use crate::state::{Charge, Memory, RuleState, UNKNOWN, View};
 use crate::terms::Terms;
 use crate::time::Time;
 
@@ -13,7 +13,7 @@ use crate::time::Time;
 pub struct FixedWindow;
 
 #[derive(Clone, Copy)]
-struct Words {
+struct FixedWindowState {
     /// When the window ends.
     until: Time,
     /// Above the limit only by settlement.
@@ -22,11 +22,11 @@ struct Words {
     since: Time,
 }
 
-impl Words {
+impl FixedWindowState {
     #[inline]
-    const fn read(state: RuleState) -> Words {
+    const fn read(state: RuleState) -> FixedWindowState {
         let [until, count, _, since] = state.0;
-        Words { until: Time(until), count, since: Time(since) }
+        FixedWindowState { until: Time(until), count, since: Time(since) }
     }
 
     #[inline]
@@ -36,8 +36,8 @@ impl Words {
 
     /// As they are in the window of `at.now`.
     #[inline]
-    fn at<V: View>(v: &V, at: &At, state: RuleState) -> (Words, Calendar) {
-        let words = Words::read(state);
+    fn at<V: View>(v: &V, at: &RuleContext, state: RuleState) -> (FixedWindowState, Calendar) {
+        let words = FixedWindowState::read(state);
         let calendar = Calendar::of(v, at, words.until);
         let count = match calendar.step {
             _ if words.until.0 == UNKNOWN => u64::MAX,
@@ -45,25 +45,27 @@ impl Words {
             Step::Closed => words.count.max(at.terms.limit(false)),
             Step::Next | Step::Later => 0,
         };
-        (Words { until: calendar.until, count, ..words }, calendar)
+        (FixedWindowState { until: calendar.until, count, ..words }, calendar)
     }
 }
 
-impl Count for FixedWindow {
+impl RateAlgorithm for FixedWindow {
+    const CALENDAR: Option<CalendarWords> = Some(CalendarWords { until: 0, before: None });
+
     #[inline]
-    fn earliest<V: View>(v: &V, at: &At, state: RuleState, cost: u64, leave_reserve: bool) -> When {
+    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> When {
         let limit = at.terms.limit(leave_reserve);
         if cost > limit {
             return When::Never;
         }
-        let (words, calendar) = Words::at(v, at, state);
+        let (words, calendar) = FixedWindowState::at(v, at, state);
         if words.count <= limit - cost { When::Now } else { When::At(calendar.time(v, 1, 0)) }
     }
 
     // What is ahead fills this window and then whole ones; those ahead may use the reserve, so that is never too late.
     fn earliest_behind<V: View>(
         v: &V,
-        at: &At,
+        at: &RuleContext,
         state: RuleState,
         ahead: u64,
         cost: u64,
@@ -73,7 +75,7 @@ impl Count for FixedWindow {
         if cost > room {
             return When::Never;
         }
-        let (words, calendar) = Words::at(v, at, state);
+        let (words, calendar) = FixedWindowState::at(v, at, state);
         if words.count.saturating_add(ahead) <= room - cost {
             return When::Now;
         }
@@ -83,44 +85,45 @@ impl Count for FixedWindow {
     }
 
     #[inline]
-    fn charge<V: View>(v: &V, at: &At, state: RuleState, cost: u64) -> (RuleState, Charge) {
-        let (words, _) = Words::at(v, at, state);
-        let words = Words { count: words.count.saturating_add(cost), ..words };
+    fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> (RuleState, Charge) {
+        let (words, _) = FixedWindowState::at(v, at, state);
+        let words = FixedWindowState { count: words.count.saturating_add(cost), ..words };
         (words.write(), Charge(words.until.0))
     }
 
-    fn available<V: View>(v: &V, at: &At, state: RuleState, leave_reserve: bool) -> u64 {
-        at.terms.limit(leave_reserve).saturating_sub(Words::at(v, at, state).0.count)
+    fn available<V: View>(v: &V, at: &RuleContext, state: RuleState, leave_reserve: bool) -> u64 {
+        at.terms.limit(leave_reserve).saturating_sub(FixedWindowState::at(v, at, state).0.count)
     }
 
-    fn sane<V: View>(_: &V, at: &At, state: RuleState) -> bool {
-        is_near(at, Words::read(state).until)
+    fn sane<V: View>(_: &V, at: &RuleContext, state: RuleState) -> bool {
+        is_near(at, FixedWindowState::read(state).until)
     }
 
     // Only in the window that was charged: a later one knows nothing of it.
-    fn refund<M: Memory>(m: &mut M, at: &At, cost: u64, charged: &Charged) {
-        let words = Words::read(m.rule(at.rule));
+    fn refund<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: &Charged) {
+        let words = FixedWindowState::read(m.rule(at.rule));
         if charged.charge.0 == words.until.0 {
-            m.set_rule(at.rule, Words { count: words.count.saturating_sub(cost), ..words }.write());
+            m.set_rule(
+                at.rule,
+                FixedWindowState { count: words.count.saturating_sub(cost), ..words }.write(),
+            );
         }
     }
 
-    fn empty<M: Memory>(m: &mut M, at: &At) {
+    fn empty<M: Memory>(m: &mut M, at: &RuleContext) {
         let until = Calendar::fresh(m, at).until;
-        m.set_rule(at.rule, Words { until, count: at.terms.limit(false), since: Time(0) }.write());
+        m.set_rule(at.rule, FixedWindowState { until, count: at.terms.limit(false), since: Time(0) }.write());
     }
 
     // The count stays as it is: with another limit, what is to be had is that limit less what was used in this window,
     // which is what the window is there to bound. Of windows of another length nothing is known.
-    fn rescale<M: Memory>(m: &mut M, at: &At, old: &Terms, state: RuleState) {
+    fn rescale<M: Memory>(m: &mut M, at: &RuleContext, old: &Terms, state: RuleState) {
         if old.period() == at.terms.period() { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
     }
-}
 
-impl FixedWindow {
-    /// What a report says of it (R29).
-    pub(super) fn window<V: View>(v: &V, at: &At, state: RuleState) -> Window {
-        let (words, calendar) = Words::at(v, at, state);
-        Window { used: words.count, before: 0, resets_at: calendar.time(v, 1, 0) }
+    // What a report says of it (R29).
+    fn window<V: View>(v: &V, at: &RuleContext, state: RuleState) -> Option<Window> {
+        let (words, calendar) = FixedWindowState::at(v, at, state);
+        Some(Window { used: words.count, before: 0, resets_at: calendar.time(v, 1, 0) })
     }
 }

@@ -77,7 +77,7 @@ fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_not
     let now = Time(Clock::discover().unwrap().now());
     let left = |seed: &Seed| {
         let memory = LocalMemory::new(&seed.policy);
-        rule::available(&memory, &rule::At::of(&memory, 0, now), seed.rule(0), false)
+        rule::available(&memory, &rule::RuleContext::of(&memory, 0, now), seed.rule(0), false)
     };
     assert_eq!((left(&whole), left(&seed)), (10, 0));
 }

@@ -1,10 +1,16 @@
 //! What the queue stores, as plain words.
 
-use super::{TURN_WINDOW, TURNS};
 use crate::MAX_UNITS;
 use crate::ask::{Ask, Priority};
 use crate::time::Time;
 use bytemuck::{Pod, Zeroable};
+
+/// How many calls may wait at once (R137).
+pub const WAITERS: usize = if cfg!(loom) { 64 } else { 1024 };
+/// How many groups' turns are remembered.
+pub const TURNS: usize = if cfg!(loom) { 1 } else { 4096 };
+/// How far from its own place a group's turn may be remembered.
+pub const TURN_WINDOW: usize = if cfg!(loom) { 1 } else { 8 };
 
 /// How many wait, by priority: three counts of 16 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,11 +33,11 @@ impl Waiting {
         Priority::ALL.into_iter().map(|priority| self.of(priority)).sum()
     }
 
-    pub(super) fn plus(self, priority: Priority) -> Waiting {
+    pub(crate) fn plus(self, priority: Priority) -> Waiting {
         Waiting(self.0.wrapping_add(1 << (16 * priority as u32)))
     }
 
-    pub(super) fn minus(self, priority: Priority) -> Waiting {
+    pub(crate) fn minus(self, priority: Priority) -> Waiting {
         match self.of(priority) {
             0 => self,
             _ => Waiting(self.0.wrapping_sub(1 << (16 * priority as u32))),
@@ -45,7 +51,7 @@ impl Waiting {
 pub struct Progress {
     /// Arrivals so far.
     pub arrivals: u64,
-    /// What the background is owed of its share: nanoseconds of budget times [`WHOLE_SHARE`](crate::state::WHOLE_SHARE).
+    /// What the background is owed of its share: nanoseconds of budget times [`WHOLE_SHARE`](crate::policy::WHOLE_SHARE).
     pub owed: u64,
     /// The clock of each priority: a newcomer's turn is not before it.
     pub clocks: [u64; 3],
@@ -96,7 +102,7 @@ const CAN_BE_RUNG: u64 = 0b100;
 const ARRIVAL_SHIFT: u32 = 3;
 
 impl Standing {
-    pub(super) fn number(arrival: u64, can_be_rung: bool, priority: Priority) -> u64 {
+    pub(crate) fn number(arrival: u64, can_be_rung: bool, priority: Priority) -> u64 {
         arrival << ARRIVAL_SHIFT | if can_be_rung { CAN_BE_RUNG } else { 0 } | priority as u64
     }
 
@@ -127,7 +133,7 @@ impl Standing {
 }
 
 /// The slot in an owner's badge.
-pub(super) fn slot_of(owner: u64) -> usize {
+pub(crate) fn slot_of(owner: u64) -> usize {
     (owner as u32 as usize).wrapping_sub(2)
 }
 
@@ -171,7 +177,7 @@ pub const TURN_WORDS: usize = 2;
 
 impl Turn {
     /// The key of a group's turns in one priority, and the places where they may be remembered.
-    pub(super) fn places(group: u64, priority: Priority) -> (u64, impl Iterator<Item = usize> + Clone) {
+    pub(crate) fn places(group: u64, priority: Priority) -> (u64, impl Iterator<Item = usize> + Clone) {
         let key = (group ^ (priority as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
             .wrapping_mul(0xff51_afd7_ed55_8ccd);
         let key = (key ^ key >> 32).max(1);

@@ -4,12 +4,11 @@
 //! the first rule, if it is a token bucket, the rate of the state. They are put in force when a state begins, and the
 //! first rule's tokens carried over: kept, and clipped to the new capacity.
 
-use super::State;
 use crate::MAX_RULES;
 use crate::policy::{Algorithm, Breaker, BreakerKind, FirstRule, PerSecond, Policy, PolicyWords};
-use crate::rule::{self, At};
+use crate::rule::{self, RuleContext};
 use crate::sheet::{Health, SheetMemory, SheetView};
-use crate::state::{General, Held, Memory, View};
+use crate::state::{General, Held, Memory, State, View};
 use crate::terms::{TERMS_WORDS, Terms};
 use crate::time::{Nanos, Time};
 
@@ -176,13 +175,13 @@ pub(super) fn put_rates_in_force<M: Memory>(m: &mut M, rates: impl IntoIterator<
         if next != terms {
             // Timers act at the time they were due, but never before what was charged last.
             last = at.max(latest);
-            state = rule::rescaled(&At { rule: 0, terms: next, now: last }, &terms, state);
+            state = rule::rescaled(&RuleContext { rule: 0, terms: next, now: last }, &terms, state);
             terms = next;
         }
     }
     if terms != before && m.is_policy_whole() {
         m.set_rule(0, state);
-        rule::forget(m, &At { rule: 0, terms, now: last });
+        rule::forget(m, &RuleContext { rule: 0, terms, now: last });
         m.set_terms(0, terms);
     }
 }

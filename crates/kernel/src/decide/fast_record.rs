@@ -1,15 +1,15 @@
 //! Recording that a call ended well while all is well: what happens most, and so has a short way.
 
-use crate::ask::Ticket;
 use crate::outcome::{self, Class};
 use crate::sheet::{SheetMemory, SheetView};
-use crate::state::{Core, Memory};
+use crate::state::{Core, Held, Memory};
+use crate::ticket::Ticket;
 use crate::time::{Nanos, Time};
 
 /// [`record`](super::record) for the usual case: the call ended well, nothing needs attention, nobody waits, and no
 /// failure is remembered. What headers said is not for here. Returns how many outcomes count now. Nothing in any other case, and nothing is changed.
 #[inline(always)]
-pub fn record_fine<M: Memory>(
+pub fn record_success_fast<M: Memory>(
     m: &mut M,
     slot: usize,
     ticket: &Ticket,
@@ -41,7 +41,7 @@ pub fn record_fine<M: Memory>(
     });
     m.set_held(
         slot,
-        crate::state::Held {
+        Held {
             total: held.total.saturating_sub(back.total),
             background: held.background.saturating_sub(back.background),
         },

@@ -1,11 +1,11 @@
 //! What may be in the way besides rules and permits: a pause, the breaker's state, the gate, the pace.
 
-use crate::ask::Reason;
-use crate::breaker::{self, Block, State};
+use crate::ask::{Block, Reason};
+use crate::breaker;
 use crate::pace;
 use crate::pause;
 use crate::sheet::{SheetMemory, SheetView};
-use crate::state::{Memory, View};
+use crate::state::{Memory, State, View};
 use crate::time::Time;
 
 /// The layers that need attention, as they are now.

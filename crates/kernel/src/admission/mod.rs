@@ -1,0 +1,262 @@
+//! Whether one call may go, apart from the queue: pause, breaker, gate, pace, permits and rules together (R38, R130).
+//!
+//! The queue asks here about calls that wait, and `decide` about calls that do not.
+
+mod layers;
+
+pub use layers::is_settled;
+pub(crate) use layers::{opening, refused_without_end};
+
+use super::ask::{Ask, Priority, Reason, Refusal};
+use super::breaker;
+use super::pace;
+use super::rule::{self, RuleContext, When};
+use super::state::{Charge, Core, General, Held, Memory, RuleState, View};
+use super::ticket::Ticket;
+use super::time::{Nanos, Time};
+use super::{MAX_PERMITS, MAX_RULES};
+use layers::Layers;
+
+/// The longest wait among the rules.
+#[derive(Clone, Copy)]
+struct Wait {
+    rule: Option<u8>,
+    until: Time,
+}
+
+/// More than the rule ever has.
+const NEVER: Time = Time(u64::MAX);
+
+impl Wait {
+    #[inline]
+    const fn none(now: Time) -> Wait {
+        Wait { rule: None, until: now }
+    }
+
+    /// The longer of this wait and that of `rule`, this one if they are equal.
+    #[inline]
+    fn with(self, rule: usize, until: Time) -> Wait {
+        let longer = self.rule.is_none() || until > self.until;
+        if longer { Wait { rule: Some(rule as u8), until } } else { self }
+    }
+
+    /// The first layer in the way (R4, R39), if anything is.
+    #[inline]
+    fn refusal(self, layers: &Layers, permit_free: bool, now: Time) -> Refusal {
+        let paced = layers.paced_until > self.until;
+        let (reason, rule, retry_at) = match (self.until, layers.block) {
+            (NEVER, _) => (Reason::CostExceedsLimit, self.rule, None),
+            (_, Some(block)) => (block.reason, None, block.until),
+            _ if !permit_free => (Reason::Concurrency, None, None),
+            _ if paced => (Reason::Adaptive, layers.bottleneck, Some(layers.paced_until)),
+            (time, _) => (Reason::Rate, self.rule, Some(time)),
+        };
+        let rules = Some(self.until).filter(|until| *until != NEVER);
+        let ready_at = rules.zip(layers.open_at(now)).map(|(rules, open)| rules.max(open));
+        Refusal { reason, rule, retry_at, ready_at, gate: layers.gate, judged_at: now }
+    }
+}
+
+#[inline(always)]
+pub(crate) fn permit_free(general: &General, core: &Core, background: bool) -> bool {
+    core.in_flight < general.concurrency.unwrap_or(MAX_PERMITS)
+        && (!background || general.concurrency_background.is_none_or(|most| core.in_flight_background < most))
+}
+
+/// Whether a permit is free if `calls`, some of them for the background, get theirs before.
+pub(crate) fn permit_free_behind<V: View>(v: &V, priority: Priority, calls: u32, background: u32) -> bool {
+    let core = v.core();
+    let core = Core {
+        in_flight: core.in_flight.saturating_add(calls),
+        in_flight_background: core.in_flight_background.saturating_add(background),
+        ..core
+    };
+    permit_free(&v.general(), &core, priority.is_background())
+}
+
+/// [`tick`] before a call is judged: what headers taught is judged anew, too. Returns the effective time.
+#[inline(always)]
+pub(crate) fn prepare<M: Memory>(m: &mut M, now: Time) -> Time {
+    let now = now.max(m.core().latest);
+    if now >= m.attention() {
+        prepare_with_attention(m, now);
+    }
+    now
+}
+
+#[cold]
+fn prepare_with_attention<M: Memory>(m: &mut M, now: Time) {
+    breaker::tick(m, now);
+    if let Some(adaptive) = m.adaptive_policy() {
+        pace::evaluate(m, &adaptive, now);
+    }
+}
+
+/// Charges a call whose turn it is, if everything admits it. The reserve is left alone if `leave_reserve`, by the
+/// background.
+#[inline(always)]
+pub(crate) fn charge_all<M: Memory>(
+    m: &mut M,
+    slot: usize,
+    ask: &Ask,
+    leave_reserve: bool,
+    now: Time,
+) -> Result<Ticket, Refusal> {
+    let (general, core) = (m.general(), m.core());
+    let background = ask.priority.is_background();
+    let watched = now >= m.attention();
+    let layers = if watched { Layers::of(m, now) } else { Layers::none(now) };
+    let mut ticket = Ticket {
+        granted_at: now,
+        cost: ask.cost,
+        permit: Held::default(),
+        delay: Nanos::ZERO,
+        charges: [Charge::default(); MAX_RULES],
+    };
+    let pass = watched && m.is_passthrough();
+    if ask.is_peek() {
+        return match layers.block {
+            Some(_) if !pass => Err(Wait::none(now).refusal(&layers, true, now)),
+            _ => Ok(ticket),
+        };
+    }
+    let free = permit_free(&general, &core, background);
+    let rules = Rules { count: general.rules, leave_reserve: background && leave_reserve, pass };
+    charge_rules(m, &rules, ask, free, &layers, &mut ticket)?;
+    ticket.permit = take_permit(m, slot, core, background, now);
+    if watched {
+        layers::admitted(m, now);
+    }
+    Ok(ticket)
+}
+
+#[inline(always)]
+pub(crate) fn take_permit<M: Memory>(
+    m: &mut M,
+    slot: usize,
+    core: Core,
+    background: bool,
+    now: Time,
+) -> Held {
+    let permit = Held { total: 1, background: u32::from(background) };
+    m.set_core(Core {
+        latest: now,
+        in_flight: core.in_flight.saturating_add(permit.total),
+        in_flight_background: core.in_flight_background.saturating_add(permit.background),
+    });
+    let held = m.held(slot);
+    m.set_held(
+        slot,
+        Held {
+            total: held.total.saturating_add(permit.total),
+            background: held.background.saturating_add(permit.background),
+        },
+    );
+    permit
+}
+
+/// Which rules are charged, and how.
+struct Rules {
+    count: usize,
+    leave_reserve: bool,
+    /// Passthrough: who is not admitted is let through all the same, and not charged (R41).
+    pass: bool,
+}
+
+/// Charges the rules, if a permit is free, nothing else is in the way, and all of them admit.
+#[inline(always)]
+fn charge_rules<M: Memory>(
+    m: &mut M,
+    rules: &Rules,
+    ask: &Ask,
+    permit_free: bool,
+    layers: &Layers,
+    ticket: &mut Ticket,
+) -> Result<(), Refusal> {
+    let now = ticket.granted_at;
+    let mut states = [RuleState::default(); MAX_RULES];
+    let mut charged = [false; MAX_RULES];
+    // Of these a charge is a state, and nothing else is to be stored.
+    let mut buckets = [false; MAX_RULES];
+    let mut wait = Wait::none(now);
+    for i in 0..rules.count.min(MAX_RULES) {
+        let at = RuleContext::of(m, i, now);
+        let cost = ask.cost[at.terms.unit()];
+        // Of damaged terms it is not known either what they count.
+        if cost == 0 && at.terms.kind().is_some() {
+            continue;
+        }
+        let state = m.rule(i);
+        match rule::admit(m, &at, state, cost, rules.leave_reserve) {
+            Some((after, charge)) => {
+                (states[i], ticket.charges[i]) = (after, charge);
+                charged[i] = true;
+                buckets[i] = at.terms.is_bucket();
+                ticket.delay = ticket.delay.max(rule::delay(&at, state));
+            }
+            None => {
+                let until = match until(m, &at, state, cost, rules.leave_reserve) {
+                    // The two differ only on damaged words. "Refused, but now" would be no refusal to the caller.
+                    time if time <= now => NEVER,
+                    later => later,
+                };
+                wait = wait.with(i, until);
+            }
+        }
+    }
+    let refused = !permit_free || wait.rule.is_some() || layers.block.is_some() || layers.paced_until > now;
+    if refused && !rules.pass {
+        return Err(wait.refusal(layers, permit_free, now));
+    }
+    for i in 0..rules.count.min(MAX_RULES) {
+        if charged[i] && buckets[i] {
+            m.set_rule(i, states[i]);
+        } else if charged[i] {
+            let at = RuleContext::of(m, i, now);
+            let cost = ask.cost[at.terms.unit()];
+            rule::store(m, &at, cost, (states[i], ticket.charges[i]));
+        }
+    }
+    Ok(())
+}
+
+/// When a rule admits a cost; [`NEVER`] if it does not at all.
+#[inline]
+fn until<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> Time {
+    match rule::earliest(v, at, state, cost, leave_reserve) {
+        When::Now => at.now,
+        When::At(time) if at.rule == 0 && time >= v.attention() => {
+            breaker::admitted_at(v, at.now, state, (cost, leave_reserve), time)
+        }
+        When::At(time) => time,
+        When::Never => NEVER,
+    }
+}
+
+/// What [`acquire`] would refuse, without taking anything. Without the lock, ask [`is_settled`] first.
+#[inline(always)]
+pub fn judge<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
+    let (general, core) = (v.general(), v.core());
+    let now = now.max(core.latest);
+    let background = ask.priority.is_background();
+    let watched = now >= v.attention();
+    let layers = if watched { Layers::of(v, now) } else { Layers::none(now) };
+    if watched && v.is_passthrough() {
+        return None;
+    }
+    if ask.is_peek() {
+        return layers.block.map(|_| Wait::none(now).refusal(&layers, true, now));
+    }
+    let free = permit_free(&general, &core, background);
+    let mut wait = Wait::none(now);
+    for rule in 0..general.rules.min(MAX_RULES) {
+        let at = RuleContext::of(v, rule, now);
+        let cost = ask.cost[at.terms.unit()];
+        if cost > 0 {
+            let until = until(v, &at, v.rule(rule), cost, background);
+            wait = if until > now { wait.with(rule, until) } else { wait };
+        }
+    }
+    let refused = wait.rule.is_some() || !free || layers.block.is_some() || layers.paced_until > now;
+    if refused { Some(wait.refusal(&layers, free, now)) } else { None }
+}

@@ -1,0 +1,24 @@
+//! The mutable state of a limiter as plain words, and the kernel's only window on it.
+//!
+//! These structs are what a segment stores. They know how their words are read and written, and decide nothing.
+
+mod common;
+mod health;
+mod ledger;
+mod pause;
+mod queue;
+mod view;
+
+pub use common::{CORE_WORDS, Charge, Core, GENERAL_WORDS, General, Held, RULE_WORDS, RuleState, UNKNOWN};
+pub(crate) use health::bucket;
+pub use health::{
+    ATTEMPT, Cause, GateNote, Health, LATENCY_BOUNDS, OFFLINE, Pace, RAMPING, Sight, State, Tallies,
+    Transition,
+};
+pub use ledger::{CODES, LEDGER_WORDS, Ledger, USUAL};
+pub(crate) use pause::OPEN_ENDED;
+pub use pause::{LONGEST_PAUSE, PAUSE_REASON_BYTES, PAUSE_WORDS, Pause, Pausing, is_showable};
+pub(crate) use queue::slot_of;
+pub use queue::{ENTRY_WORDS, PROGRESS_WORDS, STANDING_WORDS, TURN_WINDOW, TURN_WORDS, TURNS, WAITERS};
+pub use queue::{Entry, Places, Progress, Standing, Turn, Waiting};
+pub use view::{Memory, View};
