@@ -1,8 +1,9 @@
 //! Finding a limiter.
 
-use crate::args::{Asking, Place};
-use crate::failure::Failure;
-use crate::{output, platform};
+use crate::options::{Place, RequestOptions};
+use crate::ui::failure::Failure;
+use crate::ui::{output, suggestion};
+use crate::{environment, platform};
 use shmlimit::config::nearest;
 use shmlimit::environment::Change;
 use shmlimit::{Builder, Error, Limiter, Listing, Request, paths, presets};
@@ -20,12 +21,17 @@ pub fn builder(place: &Place, name: &str) -> Builder {
 }
 
 /// Opens a limiter to use it; one of a preset's name is made if need be.
-pub fn to_use(place: &Place, name: &str, asking: &Asking) -> Result<Limiter, Failure> {
+pub fn to_use(place: &Place, name: &str, asking: &RequestOptions) -> Result<Limiter, Failure> {
     or_preset(place, name, grouped(builder(place, name), asking.group.as_deref()))
 }
 
 /// The same on behalf of a command: people want to know who calls, and not by whose help.
-pub fn to_run(place: &Place, name: &str, asking: &Asking, command: &OsStr) -> Result<Limiter, Failure> {
+pub fn to_run(
+    place: &Place,
+    name: &str,
+    asking: &RequestOptions,
+    command: &OsStr,
+) -> Result<Limiter, Failure> {
     let program = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
     let builder = builder(place, name).program(&program);
     or_preset(place, name, grouped(builder, asking.group.as_deref()))
@@ -50,7 +56,7 @@ pub fn existing_by_user(place: &Place, name: &str) -> Result<Option<Limiter>, Fa
 fn or_preset(place: &Place, name: &str, builder: Builder) -> Result<Limiter, Failure> {
     if presets::NAMES.contains(&name) {
         let limiter = builder.open()?;
-        say_notes(&limiter);
+        remark_notes(&limiter);
         return Ok(limiter);
     }
     if_there(builder)?.ok_or_else(|| unknown(place, name))
@@ -61,7 +67,7 @@ fn grouped(builder: Builder, name: Option<&str>) -> Builder {
     match name {
         Some(name) => builder.group(name),
         // The library knows that one.
-        None if std::env::var_os("SHMLIMIT_GROUP").is_some_and(|name| !name.is_empty()) => builder,
+        None if std::env::var_os(environment::GROUP).is_some_and(|name| !name.is_empty()) => builder,
         None => builder.group(platform::session()),
     }
 }
@@ -85,7 +91,7 @@ pub fn to_look(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
 fn if_there(builder: Builder) -> Result<Option<Limiter>, Failure> {
     match builder.open_existing() {
         Ok(limiter) => {
-            say_notes(&limiter);
+            remark_notes(&limiter);
             Ok(Some(limiter))
         }
         Err(Error::UnknownLimiter { .. }) => Ok(None),
@@ -104,7 +110,7 @@ pub fn unknown(place: &Place, name: &str) -> Failure {
     let Listing { directory, names, note: passed_over, .. } =
         Limiter::list(place.dir.as_deref()).unwrap_or_default();
     // It may be there, and not for this user.
-    note(passed_over.as_deref());
+    remark_note(passed_over.as_deref());
     let at =
         if directory.as_os_str().is_empty() { String::new() } else { format!(" in {}", directory.display()) };
     if presets::NAMES.contains(&name) {
@@ -112,7 +118,7 @@ pub fn unknown(place: &Place, name: &str) -> Failure {
             "no limiter {name:?} yet{at}; it is a preset, made at first use: shmlimit run {name} -- echo hello"
         ));
     }
-    note(elsewhere(place, &directory).as_deref());
+    remark_note(elsewhere(place, &directory).as_deref());
     let near = nearest(name, names.iter().map(String::as_str).chain(presets::NAMES));
     let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let make = match name.starts_with('-') {
@@ -132,50 +138,50 @@ pub fn elsewhere(place: &Place, in_use: &Path) -> Option<String> {
     let listed = others.filter_map(|place| Limiter::list(Some(&place.path)).ok());
     let listing = listed.into_iter().find(|listing| !listing.names.is_empty())?;
     let (directory, names) = (listing.directory.display().to_string(), listing.names.join(", "));
-    Some(format!("{directory} has: {names}; to use it: --dir {}", output::words(&[&directory])))
+    Some(format!("{directory} has: {names}; to use it: --dir {}", suggestion::shell_words(&[&directory])))
 }
 
 /// What is asked of a limiter.
-pub fn request(asking: &Asking) -> Request<'_> {
+pub fn request(asking: &RequestOptions) -> Request<'_> {
     let request = Request::new().priority(asking.priority);
     asking.cost.iter().fold(request, |request, (unit, amount)| request.cost(unit, *amount))
 }
 
 /// What there is to know about a limiter that was just opened.
-fn say_notes(limiter: &Limiter) {
-    note(limiter.directory_note());
-    used_up(limiter);
-    environment(limiter.name(), limiter.environment_changes());
+fn remark_notes(limiter: &Limiter) {
+    remark_note(limiter.directory_note());
+    remark_used_up(limiter);
+    remark_environment(limiter.name(), limiter.environment_changes());
 }
 
 /// Says what variables of the environment changed for every program that uses a limiter.
-pub fn environment(name: &str, changes: &[Change]) {
+pub fn remark_environment(name: &str, changes: &[Change]) {
     for change in changes {
         let undo = |before: &String| {
             format!(
                 " (undo: shmlimit set {} {})",
-                output::operand(name),
-                output::words(&[&change.key, before])
+                suggestion::operand(name),
+                suggestion::shell_words(&[&change.key, before])
             )
         };
         let undo = change.before.as_ref().map(undo).unwrap_or_default();
-        output::insist(&format!("{name}: {change}{undo}"));
+        output::remark_always(&format!("{name}: {change}{undo}"));
     }
 }
 
 /// Says why a limiter that was just made has nothing to give.
-pub fn used_up(limiter: &Limiter) {
+pub fn remark_used_up(limiter: &Limiter) {
     if limiter.was_made_used_up() {
         let name = limiter.name();
         output::remark(&format!(
             "warning: {name} starts used up: its file was deleted while programs use it, and what they spent is not known; \
              to start afresh, with full buckets: shmlimit init {} --replace",
-            output::words(&[name])
+            suggestion::shell_words(&[name])
         ));
     }
 }
 
-pub fn note(note: Option<&str>) {
+pub fn remark_note(note: Option<&str>) {
     if let Some(note) = note {
         output::remark(&format!("note: {note}"));
     }

@@ -4,7 +4,7 @@ use super::load::{self, Histogram, Load, Workplace};
 use super::measure::{Bound, median};
 use super::report::Row;
 use super::{Effort, Workshop, no_workers};
-use crate::failure::Failure;
+use crate::ui::failure::Failure;
 
 const LOADS: [Load; 3] = [Load::Acquire, Load::Cas, Load::Flock];
 /// Below this part of the processors no target is required.

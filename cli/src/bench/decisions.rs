@@ -1,10 +1,10 @@
 //! One process: each operation as a multiple of one clock read.
 
 use super::measure::{Bound, Budget, open};
+use super::operations::{self, BATCH, Figure, denied, granted_in_place, one, take_and_give_back};
 use super::report::Row;
-use super::subjects::{self, BATCH, Figure, denied, granted_in_place, one, take_and_give_back};
 use super::{Effort, Workshop};
-use crate::failure::Failure;
+use crate::ui::failure::Failure;
 use shmlimit::{Outcome, Request};
 use shmlimit_segment::sys::baselines::{FileLock, Rate, SharedWord, clock};
 use std::hint::black_box;
@@ -27,7 +27,7 @@ pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure>
         path: file,
         source,
     })?;
-    let figures = subjects::measure(
+    let figures = operations::measure(
         effort.rounds,
         vec![
             one(&["clock"], BATCH, || {

@@ -14,7 +14,7 @@ impl Machine {
         Machine { cores, facts: platform::machine() }
     }
 
-    pub fn in_words(&self) -> String {
+    pub fn to_text(&self) -> String {
         let Machine { cores, facts: platform::Machine { processor, system, kernel, clock_source, load } } =
             self;
         let busy = load.parse::<f64>().is_ok_and(|load| load > 0.5 * *cores as f64);

@@ -4,8 +4,9 @@ use super::load::let_loose;
 use super::measure::{Bound, open};
 use super::report::Row;
 use super::{Effort, Workshop, no_workers};
-use crate::failure::{Failure, REFUSED};
-use crate::output;
+use crate::ui::failure::{Failure, REFUSED};
+use crate::ui::limiter::refusal;
+use crate::ui::output;
 use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_segment::sys::baselines::clock;
 use std::io;
@@ -56,9 +57,8 @@ pub fn work(words: &[String]) -> Result<ExitCode, Failure> {
     let from = clock() + WARM_UP;
     let (mut counted, mut granted) = (0, 0);
     loop {
-        let grant = limiter
-            .acquire(&Request::new())
-            .map_err(|error| Failure::to_acquire(&limiter, error, REFUSED))?;
+        let grant =
+            limiter.acquire(&Request::new()).map_err(|error| refusal::failure(&limiter, error, REFUSED))?;
         grant.release()?;
         granted += 1;
         let now = clock();

@@ -5,7 +5,7 @@
 //! most four granted calls are under way at any moment, and what arrives in *t* is at most *rate × t + burst + 4*. The
 //! server's own burst is larger than that ([`Limit::SPARE`]). No clock is compared with another.
 
-use super::cast::{CAST, Half};
+use super::clients::{CLIENTS, Half};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ pub struct Limit {
 
 impl Limit {
     /// How much smaller the limiter's burst is than the server's: those under way, and one.
-    const SPARE: u32 = CAST as u32 + 1;
+    const SPARE: u32 = CLIENTS as u32 + 1;
 
     pub fn of(rate: u32) -> Limit {
         Limit { rate, burst: (rate / 2).max(Limit::SPARE + 1) }
@@ -69,7 +69,7 @@ impl Score {
 /// What came in during one half.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
-    pub programs: [Score; CAST],
+    pub programs: [Score; CLIENTS],
     pub seconds: Vec<Score>,
 }
 
@@ -101,7 +101,7 @@ struct Book {
     /// Since when the bucket is as full as it is: the one number of a leaky bucket, as time since `began`.
     due: Duration,
     accounts: [Account; 2],
-    here: [bool; CAST],
+    here: [bool; CLIENTS],
     /// Who shall be told to wait at its next call.
     tell: Option<usize>,
     told: Option<Told>,
@@ -136,7 +136,7 @@ impl Server {
             began: Instant::now(),
             due: Duration::ZERO,
             accounts: Default::default(),
-            here: [false; CAST],
+            here: [false; CLIENTS],
             tell: None,
             told: None,
             length: Duration::ZERO,
@@ -157,7 +157,7 @@ impl Server {
     }
 
     /// Which programs wait for the curtain.
-    pub fn here(&self) -> [bool; CAST] {
+    pub fn here(&self) -> [bool; CLIENTS] {
         self.shared.book().here
     }
 
@@ -173,7 +173,7 @@ impl Server {
     /// Whoever calls now is late.
     pub fn drop_curtain(&self) {
         let mut book = self.shared.book();
-        (book.half, book.here) = (None, [false; CAST]);
+        (book.half, book.here) = (None, [false; CLIENTS]);
     }
 
     pub fn account(&self, half: Half) -> Account {
@@ -281,7 +281,7 @@ fn parse(request: &str) -> Option<(&str, Half, usize)> {
     let mut words = path.split('/');
     let what = words.next().filter(|what| ["start", "call"].contains(what))?;
     let half = Half::parse(words.next()?)?;
-    let who = words.next()?.parse().ok().filter(|who| *who < CAST)?;
+    let who = words.next()?.parse().ok().filter(|who| *who < CLIENTS)?;
     Some((what, half, who))
 }
 
@@ -304,7 +304,7 @@ mod tests {
             began: Instant::now(),
             due: Duration::ZERO,
             accounts: Default::default(),
-            here: [false; CAST],
+            here: [false; CLIENTS],
             tell: None,
             told: None,
             length: Duration::from_secs(60),
@@ -328,7 +328,7 @@ mod tests {
         for rate in [5, 20, 50] {
             let limit = Limit::of(rate);
             assert!(limit.burst_of_limiter() >= 1);
-            assert!(limit.burst_of_limiter() + CAST as u32 <= limit.burst);
+            assert!(limit.burst_of_limiter() + CLIENTS as u32 <= limit.burst);
         }
     }
 

@@ -5,8 +5,9 @@ mod file;
 mod line;
 mod size;
 
-use crate::failure::Failure;
-use crate::{output, platform};
+use crate::platform;
+use crate::ui::failure::Failure;
+use crate::ui::output;
 use file::Bounded;
 use line::Line;
 use std::io::Write;
@@ -63,7 +64,7 @@ impl Log {
             return Err(Failure::Usage(format!(
                 "cannot write the log {}: {}",
                 path.display(),
-                platform::LINK
+                platform::LINK_REFUSED
             )));
         }
         let format = self.log_format.or_else(|| said("SHMLIMIT_LOG_FORMAT", format)).unwrap_or_default();

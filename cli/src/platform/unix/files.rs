@@ -21,7 +21,7 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
     let flags = O_NONBLOCK | O_NOCTTY | follow;
     let opened = OpenOptions::new().append(true).create(true).mode(LOG).custom_flags(flags).open(path);
     let file = opened.map_err(|error| match error.raw_os_error() {
-        Some(ELOOP) => io::Error::other(LINK),
+        Some(ELOOP) => io::Error::other(LINK_REFUSED),
         _ => error,
     })?;
     let facts = file.metadata()?;
@@ -35,7 +35,8 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
 }
 
 /// What is said of a link.
-pub const LINK: &str = "it is a symbolic link, and links are not followed; give the name of the file itself";
+pub const LINK_REFUSED: &str =
+    "it is a symbolic link, and links are not followed; give the name of the file itself";
 
 /// Whether a name is a link that is not followed.
 pub fn is_link(path: &Path) -> bool {
@@ -78,7 +79,7 @@ pub fn unlock(file: &File) -> io::Result<()> {
 }
 
 /// Whether the file that has this name is the one that is open.
-pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+pub fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     let (here, there) = (file.metadata()?, fs::symlink_metadata(path)?);
     Ok((there.dev(), there.ino()) == (here.dev(), here.ino()))
 }
@@ -105,7 +106,7 @@ pub fn private_directory() -> io::Result<PathBuf> {
 }
 
 /// Whether there is such a program in a directory.
-pub fn can_be_run(directory: &Path, program: &str) -> bool {
+pub fn is_executable(directory: &Path, program: &str) -> bool {
     let can_run = |facts: fs::Metadata| facts.is_file() && facts.permissions().mode() & 0o111 != 0;
     directory.join(program).metadata().is_ok_and(can_run)
 }

@@ -19,16 +19,16 @@ fn event(number: u32) -> Event {
 }
 
 /// See the contract. Nothing stops or continues a program here, and nobody tells of another size of the window.
-pub fn hear(events: &[Event], mut tell: impl FnMut(Event) -> bool + Send + 'static) -> io::Result<()> {
+pub fn on_events(events: &[Event], mut handle: impl FnMut(Event) -> bool + Send + 'static) -> io::Result<()> {
     let heard: Vec<Event> = events.iter().copied().filter(|event| Event::ENDING.contains(event)).collect();
     if heard.is_empty() {
         return Ok(());
     }
-    hear_console(move |number| heard.contains(&event(number)) && tell(event(number)))
+    hear_console(move |number| heard.contains(&event(number)) && handle(event(number)))
 }
 
 /// The system's own code for a program that an event ended.
-pub fn die_of(_event: Event) -> ExitCode {
+pub fn exit_by(_event: Event) -> ExitCode {
     exit_code(INTERRUPTED)
 }
 
@@ -41,21 +41,21 @@ pub fn exit_code(code: u32) -> ExitCode {
 }
 
 /// There is no shell that would let us go on.
-pub fn stop_here() -> io::Result<()> {
+pub fn suspend() -> io::Result<()> {
     Ok(())
 }
 
 /// See the contract.
-pub struct Endings(Receiver<Event>);
+pub struct ExitRequests(Receiver<Event>);
 
-impl Endings {
-    pub fn listen() -> io::Result<Endings> {
+impl ExitRequests {
+    pub fn listen() -> io::Result<ExitRequests> {
         let (tell, told) = channel();
-        hear(&Event::ENDING, move |event| tell.send(event).is_ok())?;
-        Ok(Endings(told))
+        on_events(&Event::ENDING, move |event| tell.send(event).is_ok())?;
+        Ok(ExitRequests(told))
     }
 
-    pub fn heard(&self) -> Option<Event> {
+    pub fn next(&self) -> Option<Event> {
         self.0.try_recv().ok()
     }
 

@@ -1,0 +1,256 @@
+//! Reads what a command writes while it runs: the status descriptor, the record channel and the watched streams.
+//!
+//! One thread does it all, with the signals: it never reads without news and never writes without room (where the platform
+//! can tell), so that a reader who is slow holds up the command, as it would without us, and no signal.
+
+use super::line_search::LineSearch;
+use super::parsed_outcome::ParsedOutcome;
+use crate::platform::{self, ChildEvents, PipeSource, Stream, WaitSource};
+use std::io::{self, ErrorKind, PipeWriter, pipe};
+use std::time::Duration;
+
+/// No server sends longer headers; a command may write for ever.
+const LONGEST_TEXT: usize = 1 << 20;
+/// The most a pipe holds, unless an administrator says more.
+const PIPE_HOLDS: usize = 1 << 20;
+const READ_AT_ONCE: usize = 64 << 10;
+/// What a pipe with any room takes without waiting (`PIPE_BUF`).
+const WRITE_AT_ONCE: usize = 4096;
+/// One look at the time is enough.
+const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
+
+/// A text on its way to us.
+pub struct Intake {
+    from: Option<PipeSource>,
+    text: Vec<u8>,
+}
+
+impl Intake {
+    /// And the end that is written to.
+    pub fn new() -> io::Result<(Intake, PipeWriter)> {
+        let (from, to) = PipeSource::new()?;
+        Ok((Intake { from: Some(from), text: Vec::new() }, to))
+    }
+
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    fn read(&mut self) -> usize {
+        let Some(from) = &mut self.from else { return 0 };
+        let count = match from.read(&mut self.text) {
+            Ok(Some(count)) => count,
+            Ok(None) | Err(_) => {
+                self.from = None;
+                0
+            }
+        };
+        if self.text.len() > LONGEST_TEXT {
+            self.shorten();
+        }
+        count
+    }
+
+    /// The last response is what counts, from its first line on, which may be long ago. Without one it is the last line.
+    /// Half of the room is free then, so that it is not looked through again for every few bytes.
+    fn shorten(&mut self) {
+        let head = b"\nHTTP/";
+        let last = self.text.windows(head.len()).rposition(|bytes| bytes == head);
+        let is_response = last.is_some() || self.text.starts_with(&head[1..]);
+        match last {
+            Some(last) => drop(self.text.drain(..last)),
+            None if !is_response => drop(self.text.drain(..self.text.len() - LONGEST_TEXT / 2)),
+            None => {}
+        }
+        if self.text.len() > LONGEST_TEXT {
+            // One head that does not end is no head; what it began with is enough. Its end stays too: another may begin.
+            self.text.drain(LONGEST_TEXT / 2..self.text.len() - READ_AT_ONCE);
+        }
+    }
+}
+
+/// A stream on its way through us.
+struct WatchedStream {
+    which: Stream,
+    from: Option<PipeSource>,
+    /// For those attempts that are to come.
+    to_us: Option<PipeWriter>,
+    pending: Vec<u8>,
+    passed: usize,
+    lines: LineSearch,
+}
+
+impl WatchedStream {
+    fn is_empty(&self) -> bool {
+        self.passed == self.pending.len()
+    }
+
+    /// What to wait for next.
+    fn source(&self) -> Option<WaitSource<'_>> {
+        match self.is_empty() {
+            true => self.from.as_ref().map(WaitSource::Pipe),
+            false => Some(WaitSource::Room(self.which)),
+        }
+    }
+
+    /// Reads some; how much, and what it says.
+    fn read(&mut self) -> (usize, Option<ParsedOutcome>) {
+        let Some(from) = &mut self.from else { return (0, None) };
+        if self.passed == self.pending.len() {
+            self.pending.clear();
+            self.passed = 0;
+        }
+        let known = self.pending.len();
+        match from.read(&mut self.pending) {
+            Ok(Some(count)) => (count, self.lines.hear(&self.pending[known..])),
+            Ok(None) | Err(_) => {
+                self.from = None;
+                (0, None)
+            }
+        }
+    }
+
+    /// Passes some on. A reader that is gone is the command's business: it finds the pipe closed at its next write.
+    fn write(&mut self) -> io::Result<()> {
+        let end = self.pending.len().min(self.passed + WRITE_AT_ONCE);
+        let bytes = &self.pending[self.passed..end];
+        match platform::write_to(self.which, bytes) {
+            Ok(count) => {
+                self.passed += count;
+                Ok(())
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
+            Err(error) => {
+                (self.from, self.to_us) = (None, None);
+                self.pending.clear();
+                self.passed = 0;
+                if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
+            }
+        }
+    }
+}
+
+/// All that is heard of one command.
+#[derive(Default)]
+pub struct OutputMonitor {
+    /// What the command writes to its status descriptor.
+    pub status: Option<Intake>,
+    /// What `record`, started by the command, tells us.
+    pub recorded: Option<Intake>,
+    streams: Vec<WatchedStream>,
+    /// The last word on the streams.
+    said: Option<ParsedOutcome>,
+    /// Why output could not be passed on.
+    failed: Option<io::Error>,
+}
+
+impl OutputMonitor {
+    /// Watches a stream.
+    pub fn watch(&mut self, which: Stream, lines: LineSearch) -> io::Result<()> {
+        let (from, to_us) = PipeSource::new()?;
+        let (pending, passed) = (Vec::new(), 0);
+        self.streams.push(WatchedStream {
+            which,
+            from: Some(from),
+            to_us: Some(to_us),
+            pending,
+            passed,
+            lines,
+        });
+        Ok(())
+    }
+
+    /// Where the command shall write a stream to, if it is watched.
+    pub fn writer(&self, which: Stream) -> io::Result<Option<PipeWriter>> {
+        let stream = self.streams.iter().find(|stream| stream.which == which);
+        match stream {
+            // Nobody reads any more: as with the real stream, that is found out by writing.
+            Some(WatchedStream { to_us: None, .. }) => pipe().map(|(_, to)| Some(to)),
+            Some(WatchedStream { to_us: Some(to), .. }) => to.try_clone().map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits for news of `other`, but not longer than `most`, and hears the command meanwhile. Says whether there is
+    /// such news.
+    pub fn wait(&mut self, other: Option<&ChildEvents>, most: Option<Duration>) -> io::Result<bool> {
+        let mut asked = vec![other.map(WaitSource::Command)];
+        for intake in [&self.status, &self.recorded] {
+            asked.push(intake.as_ref().and_then(|intake| intake.from.as_ref()).map(WaitSource::Pipe));
+        }
+        asked.extend(self.streams.iter().map(WatchedStream::source));
+        let sources: Vec<WaitSource<'_>> = asked.iter().flatten().copied().collect();
+        let Some(news) = platform::wait(&sources, most.map(|most| most.min(LONGEST_SLEEP)))? else {
+            return Ok(false);
+        };
+        let mut news = news.into_iter();
+        let ready: Vec<bool> =
+            asked.iter().map(|asked| asked.is_some() && news.next().unwrap_or(false)).collect();
+        let (first, streams) = ready.split_at(3);
+        for (intake, ready) in [&mut self.status, &mut self.recorded].into_iter().zip(&first[1..]) {
+            if let Some(intake) = intake.as_mut().filter(|_| *ready) {
+                intake.read();
+            }
+        }
+        for (stream, ready) in self.streams.iter_mut().zip(streams) {
+            if !ready {
+                continue;
+            }
+            if stream.is_empty() {
+                self.said = stream.read().1.or(self.said);
+            } else if let Err(error) = stream.write() {
+                self.failed = Some(error);
+            }
+        }
+        Ok(first[0])
+    }
+
+    /// Hears what the command said before it ended, and what that comes to. Others may still write: for them nobody waits.
+    pub fn command_ended(&mut self) -> Option<ParsedOutcome> {
+        for intake in [&mut self.status, &mut self.recorded].into_iter().flatten() {
+            let mut all = 0;
+            while all < PIPE_HOLDS {
+                match intake.read() {
+                    0 => break,
+                    count => all += count,
+                }
+            }
+        }
+        for stream in &mut self.streams {
+            let mut all = 0;
+            while all < PIPE_HOLDS {
+                let (count, said) = stream.read();
+                self.said = said.or(self.said);
+                match count {
+                    0 => break,
+                    count => all += count,
+                }
+            }
+            self.said = stream.lines.end().or(self.said);
+        }
+        self.said.take()
+    }
+
+    /// Passes on what was heard so far, before anything else is said.
+    pub fn pass_on(&mut self) -> io::Result<()> {
+        while self.streams.iter().any(|stream| !stream.is_empty()) {
+            self.wait(None, None)?;
+        }
+        Ok(())
+    }
+
+    /// Whether there is output to pass on, or may be.
+    pub fn is_watching(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
+    /// Passes all on that is still to come: until whoever the command left behind has ended too, as in any pipe.
+    pub fn finish(mut self) -> io::Result<()> {
+        (self.status, self.recorded) = (None, None);
+        self.streams.iter_mut().for_each(|stream| stream.to_us = None);
+        while self.streams.iter().any(|stream| stream.from.is_some() || !stream.is_empty()) {
+            self.wait(None, None)?;
+        }
+        self.failed.map_or(Ok(()), Err)
+    }
+}

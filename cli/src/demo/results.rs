@@ -1,0 +1,174 @@
+//! What is known of the show at a moment, and what follows from it.
+
+use super::clients::{CLIENTS, Half, Kind, Manner};
+use super::server::{Account, Limit, RETRY_AFTER, Score, Told};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How far a half is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    ToCome,
+    Starting,
+    Running(Duration),
+    Done,
+}
+
+#[derive(Debug, Clone)]
+pub struct Results {
+    pub limit: Limit,
+    pub server: SocketAddr,
+    pub kinds: [Kind; CLIENTS],
+    pub manner: Manner,
+    pub length: Duration,
+    pub progress: [Progress; 2],
+    pub accounts: [Account; 2],
+    pub told: Option<Told>,
+    /// Whether the last scene has begun.
+    pub telling: bool,
+}
+
+impl Results {
+    pub fn new(
+        limit: Limit,
+        server: SocketAddr,
+        kinds: [Kind; CLIENTS],
+        manner: Manner,
+        length: Duration,
+    ) -> Results {
+        Results {
+            limit,
+            server,
+            kinds,
+            manner,
+            length,
+            progress: [Progress::ToCome; 2],
+            accounts: Default::default(),
+            told: None,
+            telling: false,
+        }
+    }
+
+    pub fn total(&self, half: Half) -> Score {
+        Score::sum(&self.accounts[half as usize].programs)
+    }
+
+    /// Names for a table: who plays twice has a number.
+    pub fn names(&self) -> [String; CLIENTS] {
+        std::array::from_fn(|who| {
+            let kind = self.kinds[who];
+            let same = |kinds: &[Kind]| kinds.iter().filter(|other| **other == kind).count();
+            if same(&self.kinds) > 1 {
+                format!("{} {}", kind.name(), same(&self.kinds[..=who]))
+            } else {
+                kind.name().to_owned()
+            }
+        })
+    }
+
+    /// Who came in although another was told to wait, and what usually comes in meanwhile.
+    fn disturbed(&self) -> (usize, usize) {
+        let usual =
+            u64::from(self.limit.rate) * RETRY_AFTER.as_secs() * (CLIENTS as u64 - 1) / CLIENTS as u64;
+        (self.told.as_ref().map_or(0, |told| told.others.len()), usize::try_from(usual).unwrap_or(usize::MAX))
+    }
+
+    /// The last scene in words, when it is over.
+    pub fn scene(&self) -> String {
+        let Some(told) = &self.told else {
+            return "no call came in that could have been told to wait".to_owned();
+        };
+        let who = &self.names()[told.who];
+        let (came, usual) = self.disturbed();
+        match told.others.last() {
+            None => {
+                format!("{who} was told. Of the others no call came in for a second ({usual} are usual).")
+            }
+            Some(last) => format!(
+                "{who} was told. Of the others {came} came in for a second ({usual} are usual), {} ms after it at the latest.",
+                last.as_millis()
+            ),
+        }
+    }
+
+    /// What did not go as promised, if anything.
+    pub fn broken_promise(&self) -> Option<String> {
+        let (without, with) = (self.total(Half::Without), self.total(Half::With));
+        let (came, usual) = self.disturbed();
+        if with.throttled > 0 {
+            Some(format!("{} calls got a 429 although they asked shmlimit first", with.throttled))
+        } else if with.ok == 0 {
+            Some("no program made a call with shmlimit".to_owned())
+        } else if without.throttled == 0 {
+            Some(
+                "this machine was too busy for the programs to break the limit, so there was nothing to show"
+                    .to_owned(),
+            )
+        } else if self.told.is_none() || came > CLIENTS.max(usual / 2) {
+            Some("the others did not hear that one program was told to wait".to_owned())
+        } else {
+            None
+        }
+    }
+
+    /// How it ended, in two sentences.
+    pub fn verdict(&self) -> [String; 2] {
+        let (without, with) = (self.total(Half::Without), self.total(Half::With));
+        let seconds = self.length.as_secs_f64();
+        let line = |score: Score| {
+            let throttled = if score.throttled == 0 { "no".to_owned() } else { score.throttled.to_string() };
+            format!(
+                "{} calls, {throttled} 429s, {:.1} a second went through",
+                score.calls(),
+                score.ok as f64 / seconds
+            )
+        };
+        [format!("Without shmlimit: {}.", line(without)), format!("With shmlimit:    {}.", line(with))]
+    }
+
+    pub fn to_json(&self) -> Value {
+        let score =
+            |score: &Score| json!({"calls": score.calls(), "ok": score.ok, "throttled": score.throttled});
+        let half = |half: Half| {
+            let account = &self.accounts[half as usize];
+            json!({
+                "total": score(&self.total(half)),
+                "programs": account.programs.iter().map(score).collect::<Vec<_>>(),
+                "seconds": account.seconds.iter().map(score).collect::<Vec<_>>(),
+            })
+        };
+        let programs: Vec<Value> = self
+            .kinds
+            .iter()
+            .zip(self.names())
+            .map(|(kind, name)| json!({"name": name, "what": kind.how()}))
+            .collect();
+        let told = self.told.as_ref().map(|told| {
+            json!({
+                "program": told.who,
+                "retry_after_ns": RETRY_AFTER.as_nanos() as u64,
+                "others_after_ns": told.others.iter().map(|after| after.as_nanos() as u64).collect::<Vec<_>>(),
+                "own_calls": told.own,
+            })
+        });
+        json!({
+            "rate": self.limit.rate,
+            "burst_of_server": self.limit.burst,
+            "burst_of_limiter": self.limit.burst_of_limiter(),
+            "manner": self.manner.word(),
+            "half_ns": self.length.as_nanos() as u64,
+            "programs": programs,
+            "without": half(Half::Without),
+            "with": half(Half::With),
+            "told": told,
+            "held": self.broken_promise().is_none(),
+        })
+    }
+}
+
+/// What to do next.
+pub const WHAT_NOW: [(&str, &str); 2] = [
+    ("shmlimit init myapi --rate 20/s", "make a limiter for an API of yours"),
+    ("shmlimit run myapi -- curl URL", "call it, from any program"),
+];
