@@ -33,7 +33,7 @@ use ui::{output, suggestion};
 ///
 /// Without a verb: status.
 #[derive(Debug, Parser)]
-#[command(version, bin_name = "shmlimit", infer_subcommands = false, after_help = EXIT_CODES)]
+#[command(name = "shmlimit", version, bin_name = "shmlimit", infer_subcommands = false, after_help = EXIT_CODES)]
 struct Args {
     #[command(flatten)]
     place: Place,

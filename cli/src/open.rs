@@ -21,45 +21,45 @@ pub fn builder(place: &Place, name: &str) -> Builder {
 }
 
 /// Opens a limiter to use it; one of a preset's name is made if need be.
-pub fn to_use(place: &Place, name: &str, asking: &RequestOptions) -> Result<Limiter, Failure> {
-    or_preset(place, name, grouped(builder(place, name), asking.group.as_deref()))
+pub fn for_requests(place: &Place, name: &str, options: &RequestOptions) -> Result<Limiter, Failure> {
+    existing_or_preset(place, name, grouped(builder(place, name), options.group.as_deref()))
 }
 
 /// The same on behalf of a command: people want to know who calls, and not by whose help.
-pub fn to_run(
+pub fn for_command(
     place: &Place,
     name: &str,
-    asking: &RequestOptions,
+    options: &RequestOptions,
     command: &OsStr,
 ) -> Result<Limiter, Failure> {
     let program = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
     let builder = builder(place, name).program(&program);
-    or_preset(place, name, grouped(builder, asking.group.as_deref()))
+    existing_or_preset(place, name, grouped(builder, options.group.as_deref()))
 }
 
 /// Opens a limiter to tell it something, as an operator; one of a preset's name is made if need be.
-pub fn named(place: &Place, name: &str) -> Result<Limiter, Failure> {
-    or_preset(place, name, builder(place, name).operator())
+pub fn as_operator(place: &Place, name: &str) -> Result<Limiter, Failure> {
+    existing_or_preset(place, name, builder(place, name).operator())
 }
 
 /// The same on behalf of the user who types: of a pause that lasts, people want to know who began it, and this program ends
 /// at once.
-pub fn by_user(place: &Place, name: &str) -> Result<Limiter, Failure> {
-    or_preset(place, name, builder(place, name).operator().program(&platform::user_name()))
+pub fn as_user(place: &Place, name: &str) -> Result<Limiter, Failure> {
+    existing_or_preset(place, name, builder(place, name).operator().program(&platform::user_name()))
 }
 
 /// The same, if it is there.
-pub fn existing_by_user(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    if_there(builder(place, name).operator().program(&platform::user_name()))
+pub fn existing_as_user(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
+    open_existing(builder(place, name).operator().program(&platform::user_name()))
 }
 
-fn or_preset(place: &Place, name: &str, builder: Builder) -> Result<Limiter, Failure> {
+fn existing_or_preset(place: &Place, name: &str, builder: Builder) -> Result<Limiter, Failure> {
     if presets::NAMES.contains(&name) {
         let limiter = builder.open()?;
         remark_notes(&limiter);
         return Ok(limiter);
     }
-    if_there(builder)?.ok_or_else(|| unknown(place, name))
+    open_existing(builder)?.ok_or_else(|| unknown_limiter(place, name))
 }
 
 /// With whom turns are shared (R143): those of a name given here or in the environment, else those of the session.
@@ -73,22 +73,22 @@ fn grouped(builder: Builder, name: Option<&str>) -> Builder {
 }
 
 /// Opens a limiter if it is there, as an operator. Makes nothing, not even the directory.
-pub fn existing(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    if_there(builder(place, name).operator())
+pub fn existing_as_operator(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
+    open_existing(builder(place, name).operator())
 }
 
 /// The same, whatever the environment says: what was typed goes before it.
-pub fn existing_as_it_is(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    if_there(builder(place, name).operator().ignore_environment())
+pub fn existing_ignoring_environment(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
+    open_existing(builder(place, name).operator().ignore_environment())
 }
 
 /// Opens a limiter to look at it, if it is there. Looking changes nothing, whatever the environment
 /// says and however long it goes on.
-pub fn to_look(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    if_there(builder(place, name).only_to_look())
+pub fn observer(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
+    open_existing(builder(place, name).only_to_look())
 }
 
-fn if_there(builder: Builder) -> Result<Option<Limiter>, Failure> {
+fn open_existing(builder: Builder) -> Result<Option<Limiter>, Failure> {
     match builder.open_existing() {
         Ok(limiter) => {
             remark_notes(&limiter);
@@ -106,7 +106,7 @@ pub fn is_missing(error: &Error) -> bool {
 }
 
 /// Says that there is no such limiter, and which one may have been meant.
-pub fn unknown(place: &Place, name: &str) -> Failure {
+pub fn unknown_limiter(place: &Place, name: &str) -> Failure {
     let Listing { directory, names, note: passed_over, .. } =
         Limiter::list(place.dir.as_deref()).unwrap_or_default();
     // It may be there, and not for this user.
@@ -118,7 +118,7 @@ pub fn unknown(place: &Place, name: &str) -> Failure {
             "no limiter {name:?} yet{at}; it is a preset, made at first use: shmlimit run {name} -- echo hello"
         ));
     }
-    remark_note(elsewhere(place, &directory).as_deref());
+    remark_note(limiters_elsewhere(place, &directory).as_deref());
     let near = nearest(name, names.iter().map(String::as_str).chain(presets::NAMES));
     let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let make = match name.starts_with('-') {
@@ -132,7 +132,7 @@ pub fn unknown(place: &Place, name: &str) -> Failure {
 
 /// Limiters in a default directory that is not the one in use, in words. A default depends on which directories there are,
 /// so a directory that appears later hides those limiters.
-pub fn elsewhere(place: &Place, in_use: &Path) -> Option<String> {
+pub fn limiters_elsewhere(place: &Place, in_use: &Path) -> Option<String> {
     let places = paths::places(place.dir.as_deref());
     let others = places.iter().filter(|place| place.path != in_use);
     let listed = others.filter_map(|place| Limiter::list(Some(&place.path)).ok());
@@ -142,9 +142,9 @@ pub fn elsewhere(place: &Place, in_use: &Path) -> Option<String> {
 }
 
 /// What is asked of a limiter.
-pub fn request(asking: &RequestOptions) -> Request<'_> {
-    let request = Request::new().priority(asking.priority);
-    asking.cost.iter().fold(request, |request, (unit, amount)| request.cost(unit, *amount))
+pub fn request(options: &RequestOptions) -> Request<'_> {
+    let request = Request::new().priority(options.priority);
+    options.cost.iter().fold(request, |request, (unit, amount)| request.cost(unit, *amount))
 }
 
 /// What there is to know about a limiter that was just opened.

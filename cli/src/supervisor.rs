@@ -48,12 +48,12 @@ impl Supervisor {
     }
 
     /// Takes a program under its care.
-    pub fn admit(&self, program: &mut Command) {
+    pub fn add(&self, program: &mut Command) {
         platform::join_group(program, &self.child);
     }
 
     /// Ends all programs and whatever they have started.
-    pub fn end_programs(&self, programs: &mut [Child]) {
+    pub fn terminate_programs(&self, programs: &mut [Child]) {
         platform::terminate_group(&self.child, programs);
     }
 }
@@ -110,13 +110,13 @@ pub fn run(words: &[String]) -> Result<ExitCode, Failure> {
     // It removes and kills without asking; somebody who starts it by hand shall lose nothing.
     let is_ours =
         Path::new(directory).file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(NAME));
-    let Some(care) = is_ours.then(SupervisedGroup::begin).transpose()?.flatten() else {
+    let Some(group) = is_ours.then(SupervisedGroup::lead).transpose()?.flatten() else {
         return Err(Failure::Usage("--act-as is for the tool's own processes".to_owned()));
     };
     io::stdout().write_all(b"!")?;
     io::stdout().flush()?;
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
-    care.ask_to_end();
+    group.terminate();
     let by = Instant::now() + EXIT_TIMEOUT;
     // Whoever was about to write there ends in a moment.
     while Path::new(directory).exists() && Instant::now() < by {
@@ -124,6 +124,6 @@ pub fn run(words: &[String]) -> Result<ExitCode, Failure> {
             sleep(POLL);
         }
     }
-    care.end();
+    group.kill();
     Ok(ExitCode::SUCCESS)
 }

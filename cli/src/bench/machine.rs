@@ -9,7 +9,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn look() -> Machine {
+    pub fn detect() -> Machine {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Machine { cores, facts: platform::machine() }
     }

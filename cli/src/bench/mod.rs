@@ -78,11 +78,11 @@ const QUICK: Effort = Effort {
 };
 
 /// Where it is measured, and with which processes.
-pub struct Workshop {
+pub struct BenchDirectory {
     supervisor: Supervisor,
 }
 
-impl Workshop {
+impl BenchDirectory {
     pub fn directory(&self) -> &std::path::Path {
         self.supervisor.directory()
     }
@@ -91,7 +91,7 @@ impl Workshop {
     pub fn worker(&self, role: &str) -> process::Command {
         let mut command = process::Command::new(self.supervisor.tool());
         command.args(["bench", "--act-as", role]);
-        self.supervisor.admit(&mut command);
+        self.supervisor.add(&mut command);
         command
     }
 
@@ -123,14 +123,13 @@ fn run(args: &Bench) -> Result<ExitCode, Failure> {
         None => {}
     }
     let effort = if args.quick { QUICK } else { THOROUGH };
-    let workshop = Workshop { supervisor: Supervisor::start()? };
+    let bench = BenchDirectory { supervisor: Supervisor::start()? };
     let mut listener = Listener { json: args.json, paint: Paint::for_stdout(), missed: 0 };
     listener.machine(args.quick)?;
-    listener.part("one process", decisions::measure(effort, &workshop)?)?;
-    listener.part("several processes at once", contended::measure(effort, &workshop)?)?;
-    listener.part("coming and going", startup::measure(effort, &workshop)?)?;
-    listener
-        .part("eight processes that wait for 1000 calls a second", waiting::measure(effort, &workshop)?)?;
+    listener.part("one process", decisions::measure(effort, &bench)?)?;
+    listener.part("several processes at once", contended::measure(effort, &bench)?)?;
+    listener.part("coming and going", startup::measure(effort, &bench)?)?;
+    listener.part("eight processes that wait for 1000 calls a second", waiting::measure(effort, &bench)?)?;
     Ok(if args.check && listener.missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -148,7 +147,7 @@ struct Listener {
 
 impl Listener {
     fn machine(&self, quick: bool) -> io::Result<()> {
-        let machine = machine::Machine::look();
+        let machine = machine::Machine::detect();
         if self.json {
             return output::line(&machine.to_json(quick).to_string());
         }

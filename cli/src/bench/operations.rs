@@ -14,7 +14,7 @@ pub const BATCH: u32 = 1000;
 const HELD: usize = 128;
 
 /// Several figures taken together in one turn.
-pub struct Subject<'a> {
+pub struct Operation<'a> {
     names: &'static [&'static str],
     turn: Box<dyn FnMut() -> Vec<f64> + 'a>,
 }
@@ -32,8 +32,8 @@ pub struct Figure {
 }
 
 /// An operation of one figure.
-pub fn one<'a>(name: &'static [&'static str], count: u32, mut operation: impl FnMut() + 'a) -> Subject<'a> {
-    Subject { names: name, turn: Box::new(move || vec![per_operation(count, &mut operation)]) }
+pub fn one<'a>(name: &'static [&'static str], count: u32, mut operation: impl FnMut() + 'a) -> Operation<'a> {
+    Operation { names: name, turn: Box::new(move || vec![per_operation(count, &mut operation)]) }
 }
 
 /// Takes grants and gives them back, each side timed for itself.
@@ -41,7 +41,7 @@ pub fn take_and_give_back<'a>(
     names: &'static [&'static str],
     limiter: &'a Limiter,
     give_back: impl Fn(Grant<'a>) + 'a,
-) -> Subject<'a> {
+) -> Operation<'a> {
     let request = Request::new();
     // The answers as they come: unwrapping is the caller's, and moves a grant once more.
     let mut held: Vec<Result<Grant<'a>, AcquireError>> = Vec::with_capacity(HELD);
@@ -66,12 +66,12 @@ pub fn take_and_give_back<'a>(
         let each = |total: u64| total as f64 / (7 * HELD) as f64;
         vec![each(taking), each(giving)]
     };
-    Subject { names, turn: Box::new(turn) }
+    Operation { names, turn: Box::new(turn) }
 }
 
 /// A grant that stays where `try_acquire` put it, and its release: both together in place, less the release alone.
 /// Moving a grant elsewhere is the caller's, and has a figure of its own.
-pub fn granted_in_place<'a>(names: &'static [&'static str], limiter: &'a Limiter) -> Subject<'a> {
+pub fn granted_in_place<'a>(names: &'static [&'static str], limiter: &'a Limiter) -> Operation<'a> {
     let request = Request::new();
     let mut held: Vec<Result<Grant<'a>, AcquireError>> = Vec::with_capacity(HELD);
     let turn = move || {
@@ -89,29 +89,30 @@ pub fn granted_in_place<'a>(names: &'static [&'static str], limiter: &'a Limiter
         let both = per_operation(BATCH, || drop(limiter.try_acquire(black_box(&request))));
         vec![both - release, release, both]
     };
-    Subject { names, turn: Box::new(turn) }
+    Operation { names, turn: Box::new(turn) }
 }
 
 /// A refusal.
-pub fn denied<'a>(name: &'static [&'static str], limiter: &'a Limiter) -> Subject<'a> {
+pub fn denied<'a>(name: &'static [&'static str], limiter: &'a Limiter) -> Operation<'a> {
     let request = Request::new();
     one(name, BATCH, move || assert!(limiter.try_acquire(black_box(&request)).is_err()))
 }
 
 /// So many rounds of all of them; the first is the clock.
-pub fn measure(rounds: usize, mut subjects: Vec<Subject<'_>>) -> Vec<Figure> {
-    let mut samples: Vec<Vec<Vec<f64>>> = subjects.iter().map(|s| vec![Vec::new(); s.names.len()]).collect();
+pub fn measure(rounds: usize, mut operations: Vec<Operation<'_>>) -> Vec<Figure> {
+    let mut samples: Vec<Vec<Vec<f64>>> =
+        operations.iter().map(|s| vec![Vec::new(); s.names.len()]).collect();
     for _ in 0..rounds {
-        for (subject, samples) in subjects.iter_mut().zip(&mut samples) {
-            for (value, samples) in (subject.turn)().into_iter().zip(samples) {
+        for (operation, samples) in operations.iter_mut().zip(&mut samples) {
+            for (value, samples) in (operation.turn)().into_iter().zip(samples) {
                 samples.push(value);
             }
         }
     }
     // The clock is the first subject. Ratios are taken round by round, so a slow phase of the machine cancels out.
     let clock = samples[0][0].clone();
-    let figures = subjects.iter().zip(&samples).flat_map(|(subject, samples)| {
-        subject.names.iter().zip(samples).map(|(name, values)| {
+    let figures = operations.iter().zip(&samples).flat_map(|(operation, samples)| {
+        operation.names.iter().zip(samples).map(|(name, values)| {
             let ratios: Vec<f64> = values.iter().zip(&clock).map(|(value, clock)| value / clock).collect();
             Figure {
                 name,

@@ -2,14 +2,14 @@
 
 use super::measure::{Bound, Budget, median, open};
 use super::report::Row;
-use super::{Effort, Workshop};
+use super::{BenchDirectory, Effort};
 use crate::ui::failure::Failure;
 use shmlimit::{Error, Limiter};
 use shmlimit_segment::sys::baselines::clock;
 use std::process::{Command, Stdio};
 
-pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure> {
-    let directory = workshop.directory();
+pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failure> {
+    let directory = bench.directory();
     let _resident = open(directory, "whole", Budget::Plenty.policy(1, None))?;
     let mut attach = Vec::new();
     for _ in 0..effort.rounds {
@@ -19,17 +19,17 @@ pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure>
     }
     let rows =
         vec![Row::new("attach", "attach to a limiter", median(&attach), "us").bounded(Bound::AtMost(200.0))];
-    Ok(rows.into_iter().chain(processes(effort, workshop)).collect())
+    Ok(rows.into_iter().chain(processes(effort, bench)).collect())
 }
 
 /// Each in turns. Without `flock(1)` there is nothing to compare with.
-fn processes(effort: Effort, workshop: &Workshop) -> Vec<Row> {
-    let file = workshop.directory().join("lock-file");
+fn processes(effort: Effort, bench: &BenchDirectory) -> Vec<Row> {
+    let file = bench.directory().join("lock-file");
     let mut times = [const { Vec::new() }; 4];
     for _ in 0..effort.process_rounds {
-        let mut acquire = workshop.tool();
+        let mut acquire = bench.tool();
         acquire.args(["acquire", "whole"]);
-        let mut status = workshop.tool();
+        let mut status = bench.tool();
         status.args(["status", "whole"]);
         let mut flock = Command::new("flock");
         flock.arg(&file).arg("true");

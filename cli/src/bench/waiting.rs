@@ -1,9 +1,9 @@
 //! Eight processes that wait for one budget: how much of it is used, by whom, and how often they wake for it.
 
-use super::load::let_loose;
+use super::load::start_together;
 use super::measure::{Bound, open};
 use super::report::Row;
-use super::{Effort, Workshop, no_workers};
+use super::{BenchDirectory, Effort, no_workers};
 use crate::ui::failure::{Failure, REFUSED};
 use crate::ui::limiter::refusal;
 use crate::ui::output;
@@ -19,23 +19,23 @@ const CALLERS: usize = 8;
 /// After this the burst is used up and everybody has found a place.
 const WARM_UP: u64 = 300_000_000;
 
-pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure> {
+pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failure> {
     let rule =
         RuleDraft { burst: Some(RATE / 10), ..RuleDraft::new(Algorithm::Gcra, RATE, Nanos::from_secs(1)) };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
-    let _limiter = open(workshop.directory(), NAME, policy.map_err(shmlimit::Error::from)?)?;
+    let _limiter = open(bench.directory(), NAME, policy.map_err(shmlimit::Error::from)?)?;
     let caller = |_| {
-        let mut command = workshop.worker("caller");
-        command.arg(workshop.directory()).arg(effort.waiting.as_nanos().to_string());
+        let mut command = bench.worker("caller");
+        command.arg(bench.directory()).arg(effort.waiting.as_nanos().to_string());
         command
     };
-    let said = let_loose((0..CALLERS).map(caller)).map_err(no_workers)?;
+    let output = start_together((0..CALLERS).map(caller)).map_err(no_workers)?;
     let numbers = |line: &String| line.split(' ').filter_map(|word| word.parse().ok()).collect::<Vec<f64>>();
-    let told: Vec<Vec<f64>> = said.iter().map(numbers).filter(|numbers| numbers.len() == 3).collect();
-    let sum = |column: usize| told.iter().map(|numbers| numbers[column]).sum::<f64>();
-    let squares: f64 = told.iter().map(|numbers| numbers[0] * numbers[0]).sum();
+    let counts: Vec<Vec<f64>> = output.iter().map(numbers).filter(|numbers| numbers.len() == 3).collect();
+    let sum = |column: usize| counts.iter().map(|numbers| numbers[column]).sum::<f64>();
+    let squares: f64 = counts.iter().map(|numbers| numbers[0] * numbers[0]).sum();
     let reached = 100.0 * sum(0) / (RATE as f64 * effort.waiting.as_secs_f64());
-    let jain = sum(0) * sum(0) / (told.len() as f64 * squares);
+    let jain = sum(0) * sum(0) / (counts.len() as f64 * squares);
     Ok(vec![
         Row::new("rate_reached", "part of the rate that is used", reached, "%"),
         Row::new("rate_off", "off the rate", (reached - 100.0).abs(), "%").bounded(Bound::AtMost(0.5)),

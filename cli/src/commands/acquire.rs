@@ -44,7 +44,7 @@ impl Command for Acquire {
 }
 
 fn run(place: &Place, args: &Acquire) -> Result<ExitCode, Failure> {
-    let limiter = open::to_use(place, &args.name, &args.asking)?;
+    let limiter = open::for_requests(place, &args.name, &args.asking)?;
     let mut request = open::request(&args.asking);
     if let Some(timeout) = args.timeout {
         request = request.timeout(timeout);

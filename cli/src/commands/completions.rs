@@ -75,7 +75,7 @@ fn names(place: &Place, which: &str) -> String {
 
 /// Keys that can be set, with the rules of the limiter by their names if it is there.
 fn keys(place: &Place, limiter: Option<&str>) -> String {
-    let policy = limiter.and_then(|name| open::to_look(place, name).ok()??.policy().ok());
+    let policy = limiter.and_then(|name| open::observer(place, name).ok()??.policy().ok());
     let rules: Vec<String> = match &policy {
         Some(policy) => policy.rules().iter().map(|rule| rule.name.as_str().to_owned()).collect(),
         None => vec!["0".to_owned()],

@@ -61,7 +61,7 @@ fn run(place: &Place, args: &Force) -> Result<ExitCode, Failure> {
         );
         return Err(Failure::Usage(message));
     }
-    let limiter = open::named(place, &args.name)?;
+    let limiter = open::as_operator(place, &args.name)?;
     // A limiter without such a breaker is refused as a whole.
     let fits = args.state.fits(limiter.policy()?.breaker().kind());
     if let Some(period) = args.auto_recover.filter(|_| fits) {

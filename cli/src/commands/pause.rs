@@ -77,7 +77,7 @@ impl Command for Pause {
 }
 
 fn pause(place: &Place, args: &Pause) -> Result<ExitCode, Failure> {
-    let limiter = open::by_user(place, &args.name)?;
+    let limiter = open::as_user(place, &args.name)?;
     let mut request = PauseRequest::new();
     if let Some(length) = args.length {
         request = request.lasting(length);
@@ -127,7 +127,7 @@ impl Command for Resume {
 
 fn resume(place: &Place, args: &Resume) -> Result<ExitCode, Failure> {
     let limiter =
-        open::existing_by_user(place, &args.name)?.ok_or_else(|| open::unknown(place, &args.name))?;
+        open::existing_as_user(place, &args.name)?.ok_or_else(|| open::unknown_limiter(place, &args.name))?;
     // Before it is resumed: the calls that waited go at once, or soon.
     let (name, waiting) = (limiter.name(), waiting(&limiter)?);
     let ended = limiter.resume()?;

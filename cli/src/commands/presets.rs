@@ -49,9 +49,9 @@ fn run(args: &Presets) -> Result<ExitCode, Failure> {
         }
         None => {
             let width = presets::NAMES.iter().map(|name| name.len()).max().unwrap_or(0);
-            let look = ScreenStyle::for_stdout();
+            let screen = ScreenStyle::for_stdout();
             // A pipe has any width.
-            let room = if look.cuts { look.width.saturating_sub(width + 2).max(24) } else { usize::MAX };
+            let room = if screen.cuts { screen.width.saturating_sub(width + 2).max(24) } else { usize::MAX };
             for preset in presets::all() {
                 let about: Vec<String> = layout::wrap(preset.about, room).collect();
                 let next = format!("\n{:width$}  ", "");

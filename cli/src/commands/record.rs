@@ -130,7 +130,7 @@ fn run(place: &Place, args: &Record) -> Result<ExitCode, Failure> {
     if let Some(latency) = args.latency {
         outcome = outcome.latency(latency);
     }
-    let limiter = open::named(place, &name)?;
+    let limiter = open::as_operator(place, &name)?;
     let recorded = limiter.record(&outcome)?;
     record_channel::send(&limiter, code, &recorded);
     if args.retry_after.is_some() && !args.quiet && !recorded.class.is_backoff_target() {
@@ -158,7 +158,7 @@ fn attempt_of(name: &str) -> Option<u32> {
 
 /// Counts an answer of a cache: no call was made, so nothing else is recorded.
 fn count(place: &Place, args: &Record, name: &str, cache: Cache) -> Result<ExitCode, Failure> {
-    let limiter: Limiter = open::named(place, name)?;
+    let limiter: Limiter = open::as_operator(place, name)?;
     limiter.count_cache(cache == Cache::Hit)?;
     let cache = cache.as_str();
     if args.json {

@@ -82,7 +82,7 @@ fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
         }
         Removal::Removed => return Ok(output::line(&format!("{name}: removed"))?),
         Removal::InUse(users) => users,
-        _ => return Err(open::unknown(place, name)),
+        _ => return Err(open::unknown_limiter(place, name)),
     };
     let message = in_use(name, &users);
     if args.json {

@@ -46,7 +46,7 @@ impl Command for Set {
 }
 
 fn run(place: &Place, args: &Set) -> Result<ExitCode, Failure> {
-    let limiter = open::named(place, &args.name)?;
+    let limiter = open::as_operator(place, &args.name)?;
     let before = limiter.policy()?;
     let after =
         limiter.set(&args.key, &args.value).map_err(|error| settings::explained(&args.name, error))?;

@@ -1,6 +1,6 @@
 //! One of the four programs, in Rust: a client of the API that uses the library.
 
-use super::clients::{Half, LIMITER, Manner};
+use super::clients::{Half, LIMITER, RetryStyle};
 use crate::ui::failure::{Failure, REFUSED};
 use crate::ui::limiter::refusal;
 use shmlimit::headers::response;
@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 /// Calls until the server says that the show is over.
 pub fn run(words: &[String]) -> Result<ExitCode, Failure> {
-    let [server, half, who, gap, manner] = words else { return Err(misused()) };
+    let [server, half, client, gap, retry_style] = words else { return Err(misused()) };
     let (Some(half), Ok(gap)) = (Half::parse(half), gap.parse::<f64>()) else { return Err(misused()) };
-    let get = |what: &str| get(server, &format!("/{what}/{}/{who}", half.word()));
+    let get = |what: &str| get(server, &format!("/{what}/{}/{client}", half.as_str()));
     let limiter = match half {
         Half::Without => None,
         Half::With => Some(Limiter::builder(LIMITER).open_existing()?),
@@ -38,7 +38,7 @@ pub fn run(words: &[String]) -> Result<ExitCode, Failure> {
         match response(&answer) {
             (Some(200), _) => {}
             // With a limiter it is the limiter that makes us wait.
-            (Some(429), headers) if limiter.is_none() && manner == Manner::Polite.word() => {
+            (Some(429), headers) if limiter.is_none() && retry_style == RetryStyle::Polite.as_str() => {
                 sleep(retry_after(&headers));
             }
             (Some(429), _) => {}

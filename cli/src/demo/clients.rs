@@ -25,7 +25,7 @@ pub enum Half {
 }
 
 impl Half {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Half::Without => "without",
             Half::With => "with",
@@ -33,31 +33,31 @@ impl Half {
     }
 
     pub fn parse(word: &str) -> Option<Half> {
-        [Half::Without, Half::With].into_iter().find(|half| half.word() == word)
+        [Half::Without, Half::With].into_iter().find(|half| half.as_str() == word)
     }
 }
 
 /// What programs do after a 429, left to themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum RetryStyle {
     /// Try again at their next turn: they keep to the limit as far as they know.
     Naive,
     /// Wait as long as the answer tells them.
     Polite,
 }
 
-impl Manner {
-    pub fn word(self) -> &'static str {
+impl RetryStyle {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Manner::Naive => "naive",
-            Manner::Polite => "polite",
+            RetryStyle::Naive => "naive",
+            RetryStyle::Polite => "polite",
         }
     }
 
     pub fn to_text(self) -> &'static str {
         match self {
-            Manner::Naive => "tries again at its next turn",
-            Manner::Polite => "waits as long as it is told",
+            RetryStyle::Naive => "tries again at its next turn",
+            RetryStyle::Polite => "waits as long as it is told",
         }
     }
 }
@@ -82,7 +82,7 @@ impl Kind {
     }
 
     /// What it does with shmlimit.
-    pub fn how(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Kind::Shell => "a loop around `shmlimit run`",
             Kind::Python | Kind::Perl => "a script that asks `shmlimit acquire`",
@@ -115,11 +115,11 @@ fn in_path(program: &str) -> bool {
 /// What every program is told.
 pub struct ClientArgs<'p> {
     pub half: Half,
-    pub who: usize,
+    pub client: usize,
     pub server: SocketAddr,
     /// Calls a second that it wants.
     pub wants: u32,
-    pub manner: Manner,
+    pub retry_style: RetryStyle,
     pub directory: &'p Path,
     /// This tool.
     pub tool: &'p Path,
@@ -142,8 +142,8 @@ impl ClientArgs<'_> {
                 command
             }
         };
-        command.arg(self.server.to_string()).arg(self.half.word()).arg(self.who.to_string());
-        command.arg(format!("{:.6}", self.gap().as_secs_f64())).arg(self.manner.word());
+        command.arg(self.server.to_string()).arg(self.half.as_str()).arg(self.client.to_string());
+        command.arg(format!("{:.6}", self.gap().as_secs_f64())).arg(self.retry_style.as_str());
         // The user's own settings must not reach the limiter of the demo, nor a proxy its server.
         let ours = |name: &OsString| {
             name.to_str()
@@ -155,7 +155,7 @@ impl ClientArgs<'_> {
         command.env("no_proxy", "*").env("NO_PROXY", "*");
         command.env("SHMLIMIT_DIR", self.directory).env("SHMLIMIT", self.tool);
         // Whatever processes it starts, it takes turns with the others as one.
-        command.env("SHMLIMIT_GROUP", format!("{} {}", kind.name(), self.who));
+        command.env("SHMLIMIT_GROUP", format!("{} {}", kind.name(), self.client));
         command
     }
 }

@@ -11,7 +11,7 @@ use crate::command::{Command, Example, Tool};
 use crate::ui::failure::Failure;
 use crate::ui::output::{self, Paint};
 use crate::{platform, supervisor};
-use clients::{CLIENTS, ClientArgs, Half, Kind, LIMITER, Manner};
+use clients::{CLIENTS, ClientArgs, Half, Kind, LIMITER, RetryStyle};
 use platform::Event;
 use results::{Progress, Results};
 use scenario::Scenario;
@@ -64,12 +64,12 @@ fn rate(text: &str) -> Result<u32, String> {
 /// Between two looks at the clock.
 const TICK: Duration = Duration::from_millis(100);
 /// Python may take a while on its first day.
-const TO_START: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// Who is told to wait in the last scene. Our own binary is there on every machine, and starts no process to pass it on:
 /// how fast the others hear it says something about the limiter, not about how fast processes start.
-const TOLD: usize = CLIENTS - 1;
+const PROBED_CLIENT: usize = CLIENTS - 1;
 /// The last scene: a call to be told something, the wait, and a moment to see the calls come back.
-const LAST_SCENE: Duration = Duration::from_millis(1800);
+const PROBE_LENGTH: Duration = Duration::from_millis(1800);
 
 impl Command for Demo {
     const EXAMPLES: &'static [Example] = &[("See it work:", "shmlimit demo")];
@@ -87,7 +87,7 @@ fn run(args: &Demo) -> Result<ExitCode, Failure> {
         Some((role, _)) => return Err(Failure::Usage(format!("nobody acts as {role:?}"))),
         None => {}
     }
-    match play(args) {
+    match run_halves(args) {
         Ok(code) => Ok(code),
         Err(End::Asked(event)) => Ok(platform::exit_by(event)),
         Err(End::Failed(failure)) => Err(failure),
@@ -114,21 +114,21 @@ enum Reporter {
     Silent,
 }
 
-fn play(args: &Demo) -> Result<ExitCode, End> {
-    let mut scenario = Scenario::set_up()?;
+fn run_halves(args: &Demo) -> Result<ExitCode, End> {
+    let mut scenario = Scenario::start()?;
     let limit = Limit::of(args.rate);
     let server = Server::start(limit)
         .map_err(|error| Failure::Command(format!("cannot listen on 127.0.0.1: {error}"), 1))?;
     let limiter = limiter(&scenario, limit)?;
     let length = Duration::from_secs(args.seconds) / 2;
-    let manner = if args.polite { Manner::Polite } else { Manner::Naive };
-    let mut results = Results::new(limit, server.address(), clients::available(), manner, length);
+    let retry_style = if args.polite { RetryStyle::Polite } else { RetryStyle::Naive };
+    let mut results = Results::new(limit, server.address(), clients::available(), retry_style, length);
     let mut reporter = Reporter::of(args);
-    reporter.open(&results)?;
+    reporter.begin(&results)?;
     for half in [Half::Without, Half::With] {
         results.progress[half as usize] = Progress::Starting;
-        assemble(&mut scenario, &server, &mut results, half, &mut reporter)?;
-        server.raise_curtain(half, length);
+        start_clients(&mut scenario, &server, &mut results, half, &mut reporter)?;
+        server.start_half(half, length);
         let began = Instant::now();
         while began.elapsed() < length {
             results.progress[half as usize] = Progress::Running(began.elapsed());
@@ -136,33 +136,33 @@ fn play(args: &Demo) -> Result<ExitCode, End> {
         }
         if half == Half::With {
             let began = Instant::now();
-            results.telling = true;
-            server.tell(TOLD);
-            while began.elapsed() < LAST_SCENE || !over(&server, began) {
+            results.probing = true;
+            server.start_probe(PROBED_CLIENT);
+            while began.elapsed() < PROBE_LENGTH || !probe_is_over(&server, began) {
                 tick(&scenario, &server, &mut results, &mut reporter)?;
             }
         }
-        server.drop_curtain();
+        server.end_half();
         results.progress[half as usize] = Progress::Done;
         tick(&scenario, &server, &mut results, &mut reporter)?;
-        scenario.clear();
+        scenario.stop_clients();
     }
     // In this order: some systems keep a file for as long as it is used.
     drop(limiter);
     drop(scenario);
     reporter.end(&results)?;
-    Ok(match results.broken_promise() {
+    Ok(match results.failed_expectation() {
         None => ExitCode::SUCCESS,
-        Some(broken) => {
-            output::remark(&broken);
+        Some(failed) => {
+            output::remark(&failed);
             ExitCode::FAILURE
         }
     })
 }
 
 /// Whether the one who shall be told was told and the wait is over; nobody waits for it for ever.
-fn over(server: &Server, began: Instant) -> bool {
-    began.elapsed() > LAST_SCENE + 3 * RETRY_AFTER || server.told().is_some_and(|told| told.is_over())
+fn probe_is_over(server: &Server, began: Instant) -> bool {
+    began.elapsed() > PROBE_LENGTH + 3 * RETRY_AFTER || server.probe().is_some_and(|probe| probe.is_over())
 }
 
 /// The limiter that all share in the second half.
@@ -178,7 +178,7 @@ fn limiter(scenario: &Scenario, limit: Limit) -> Result<Limiter, Failure> {
 }
 
 /// Starts the programs and waits until all of them are there. Who does not come is played by our own binary.
-fn assemble(
+fn start_clients(
     scenario: &mut Scenario,
     server: &Server,
     results: &mut Results,
@@ -187,40 +187,40 @@ fn assemble(
 ) -> Result<(), End> {
     let tool = scenario.tool().to_owned();
     let directory = scenario.directory().to_owned();
-    let part = |who| ClientArgs {
+    let part = |client| ClientArgs {
         half,
-        who,
+        client,
         server: server.address(),
         wants: results.limit.rate,
-        manner: results.manner,
+        retry_style: results.retry_style,
         directory: &directory,
         tool: &tool,
     };
     let parts: [ClientArgs<'_>; CLIENTS] = std::array::from_fn(part);
     for (part, kind) in parts.iter().zip(results.kinds) {
-        scenario.enter(kind, part)?;
+        scenario.start_client(kind, part)?;
     }
-    let mut by = Instant::now() + TO_START;
+    let mut by = Instant::now() + START_TIMEOUT;
     loop {
-        let here = server.here();
-        if here == [true; CLIENTS] {
+        let ready = server.ready();
+        if ready == [true; CLIENTS] {
             return Ok(());
         }
         let late = Instant::now() >= by;
-        for who in 0..CLIENTS {
-            if here[who] || !(late || scenario.has_left(who)) {
+        for client in 0..CLIENTS {
+            if ready[client] || !(late || scenario.has_exited(client)) {
                 continue;
             }
-            let (name, said) = (results.kinds[who].name(), scenario.complaint(who));
-            if results.kinds[who] == Kind::Rust {
+            let (name, said) = (results.kinds[client].name(), scenario.last_error(client));
+            if results.kinds[client] == Kind::Rust {
                 return Err(
                     Failure::Command(format!("a program of the demo did not start: {said}"), 1).into()
                 );
             }
             reporter.note(&format!("{name} does not work here ({said}): this tool plays its part"))?;
-            results.kinds[who] = Kind::Rust;
-            scenario.replace(who, &parts[who])?;
-            by = Instant::now() + TO_START;
+            results.kinds[client] = Kind::Rust;
+            scenario.replace(client, &parts[client])?;
+            by = Instant::now() + START_TIMEOUT;
         }
         tick(scenario, server, results, reporter)?;
     }
@@ -233,12 +233,12 @@ fn tick(
     results: &mut Results,
     reporter: &mut Reporter,
 ) -> Result<(), End> {
-    if let Some(event) = scenario.asked_to_end() {
+    if let Some(event) = scenario.exit_request() {
         return Err(End::Asked(event));
     }
-    results.accounts = [Half::Without, Half::With].map(|half| server.account(half));
-    results.told = server.told();
-    reporter.see(results)?;
+    results.counts = [Half::Without, Half::With].map(|half| server.counts(half));
+    results.probe = server.probe();
+    reporter.update(results)?;
     sleep(TICK);
     Ok(())
 }
@@ -252,24 +252,24 @@ impl Reporter {
         picture.map_or(Reporter::Lines([0; 2]), Reporter::Picture)
     }
 
-    fn open(&mut self, results: &Results) -> io::Result<()> {
-        if let Reporter::Lines(_) = self { output::line(&view::opening(results)) } else { Ok(()) }
+    fn begin(&mut self, results: &Results) -> io::Result<()> {
+        if let Reporter::Lines(_) = self { output::line(&view::introduction(results)) } else { Ok(()) }
     }
 
-    fn see(&mut self, results: &Results) -> io::Result<()> {
+    fn update(&mut self, results: &Results) -> io::Result<()> {
         match self {
             Reporter::Picture(picture) => picture.draw(results),
-            Reporter::Lines(told) => {
+            Reporter::Lines(probe) => {
                 for half in [Half::Without, Half::With] {
-                    let seconds = &results.accounts[half as usize].seconds;
+                    let seconds = &results.counts[half as usize].seconds;
                     // The last one is over only if the half is.
                     let done = results.progress[half as usize] == Progress::Done
-                        || (half == Half::With && results.telling);
+                        || (half == Half::With && results.probing);
                     let over = seconds.len().saturating_sub(usize::from(!done));
-                    let first = told[half as usize];
+                    let first = probe[half as usize];
                     for (number, score) in seconds.iter().enumerate().take(over).skip(first) {
                         output::line(&view::second(half, number, *score))?;
-                        told[half as usize] = number + 1;
+                        probe[half as usize] = number + 1;
                     }
                 }
                 Ok(())
@@ -284,10 +284,10 @@ impl Reporter {
 
     fn end(self, results: &Results) -> io::Result<()> {
         match self {
-            Reporter::Picture(_) => output::line(&view::end(results, Paint::for_stdout())),
+            Reporter::Picture(_) => output::line(&view::conclusion(results, Paint::for_stdout())),
             Reporter::Lines(_) => {
-                output::line(&format!("told     {}\n\n{}\n", results.scene(), view::table(results)))?;
-                output::line(&view::end(results, Paint::for_stdout()))
+                output::line(&format!("told     {}\n\n{}\n", results.probe_text(), view::table(results)))?;
+                output::line(&view::conclusion(results, Paint::for_stdout()))
             }
             Reporter::Silent => output::line(&results.to_json().to_string()),
         }

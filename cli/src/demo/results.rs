@@ -1,7 +1,7 @@
 //! What is known of the show at a moment, and what follows from it.
 
-use super::clients::{CLIENTS, Half, Kind, Manner};
-use super::server::{Account, Limit, RETRY_AFTER, Score, Told};
+use super::clients::{CLIENTS, Half, Kind, RetryStyle};
+use super::server::{HalfCounts, Limit, RETRY_AFTER, RetryAfterProbe, Score};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -20,13 +20,13 @@ pub struct Results {
     pub limit: Limit,
     pub server: SocketAddr,
     pub kinds: [Kind; CLIENTS],
-    pub manner: Manner,
+    pub retry_style: RetryStyle,
     pub length: Duration,
     pub progress: [Progress; 2],
-    pub accounts: [Account; 2],
-    pub told: Option<Told>,
+    pub counts: [HalfCounts; 2],
+    pub probe: Option<RetryAfterProbe>,
     /// Whether the last scene has begun.
-    pub telling: bool,
+    pub probing: bool,
 }
 
 impl Results {
@@ -34,33 +34,33 @@ impl Results {
         limit: Limit,
         server: SocketAddr,
         kinds: [Kind; CLIENTS],
-        manner: Manner,
+        retry_style: RetryStyle,
         length: Duration,
     ) -> Results {
         Results {
             limit,
             server,
             kinds,
-            manner,
+            retry_style,
             length,
             progress: [Progress::ToCome; 2],
-            accounts: Default::default(),
-            told: None,
-            telling: false,
+            counts: Default::default(),
+            probe: None,
+            probing: false,
         }
     }
 
     pub fn total(&self, half: Half) -> Score {
-        Score::sum(&self.accounts[half as usize].programs)
+        Score::sum(&self.counts[half as usize].programs)
     }
 
     /// Names for a table: who plays twice has a number.
     pub fn names(&self) -> [String; CLIENTS] {
-        std::array::from_fn(|who| {
-            let kind = self.kinds[who];
+        std::array::from_fn(|client| {
+            let kind = self.kinds[client];
             let same = |kinds: &[Kind]| kinds.iter().filter(|other| **other == kind).count();
             if same(&self.kinds) > 1 {
-                format!("{} {}", kind.name(), same(&self.kinds[..=who]))
+                format!("{} {}", kind.name(), same(&self.kinds[..=client]))
             } else {
                 kind.name().to_owned()
             }
@@ -68,34 +68,37 @@ impl Results {
     }
 
     /// Who came in although another was told to wait, and what usually comes in meanwhile.
-    fn disturbed(&self) -> (usize, usize) {
+    fn calls_during_probe(&self) -> (usize, usize) {
         let usual =
             u64::from(self.limit.rate) * RETRY_AFTER.as_secs() * (CLIENTS as u64 - 1) / CLIENTS as u64;
-        (self.told.as_ref().map_or(0, |told| told.others.len()), usize::try_from(usual).unwrap_or(usize::MAX))
+        (
+            self.probe.as_ref().map_or(0, |probe| probe.others.len()),
+            usize::try_from(usual).unwrap_or(usize::MAX),
+        )
     }
 
     /// The last scene in words, when it is over.
-    pub fn scene(&self) -> String {
-        let Some(told) = &self.told else {
+    pub fn probe_text(&self) -> String {
+        let Some(probe) = &self.probe else {
             return "no call came in that could have been told to wait".to_owned();
         };
-        let who = &self.names()[told.who];
-        let (came, usual) = self.disturbed();
-        match told.others.last() {
+        let client = &self.names()[probe.client];
+        let (came, usual) = self.calls_during_probe();
+        match probe.others.last() {
             None => {
-                format!("{who} was told. Of the others no call came in for a second ({usual} are usual).")
+                format!("{client} was told. Of the others no call came in for a second ({usual} are usual).")
             }
             Some(last) => format!(
-                "{who} was told. Of the others {came} came in for a second ({usual} are usual), {} ms after it at the latest.",
+                "{client} was told. Of the others {came} came in for a second ({usual} are usual), {} ms after it at the latest.",
                 last.as_millis()
             ),
         }
     }
 
     /// What did not go as promised, if anything.
-    pub fn broken_promise(&self) -> Option<String> {
+    pub fn failed_expectation(&self) -> Option<String> {
         let (without, with) = (self.total(Half::Without), self.total(Half::With));
-        let (came, usual) = self.disturbed();
+        let (came, usual) = self.calls_during_probe();
         if with.throttled > 0 {
             Some(format!("{} calls got a 429 although they asked shmlimit first", with.throttled))
         } else if with.ok == 0 {
@@ -105,7 +108,7 @@ impl Results {
                 "this machine was too busy for the programs to break the limit, so there was nothing to show"
                     .to_owned(),
             )
-        } else if self.told.is_none() || came > CLIENTS.max(usual / 2) {
+        } else if self.probe.is_none() || came > CLIENTS.max(usual / 2) {
             Some("the others did not hear that one program was told to wait".to_owned())
         } else {
             None
@@ -131,38 +134,38 @@ impl Results {
         let score =
             |score: &Score| json!({"calls": score.calls(), "ok": score.ok, "throttled": score.throttled});
         let half = |half: Half| {
-            let account = &self.accounts[half as usize];
+            let counts = &self.counts[half as usize];
             json!({
                 "total": score(&self.total(half)),
-                "programs": account.programs.iter().map(score).collect::<Vec<_>>(),
-                "seconds": account.seconds.iter().map(score).collect::<Vec<_>>(),
+                "programs": counts.programs.iter().map(score).collect::<Vec<_>>(),
+                "seconds": counts.seconds.iter().map(score).collect::<Vec<_>>(),
             })
         };
         let programs: Vec<Value> = self
             .kinds
             .iter()
             .zip(self.names())
-            .map(|(kind, name)| json!({"name": name, "what": kind.how()}))
+            .map(|(kind, name)| json!({"name": name, "what": kind.description()}))
             .collect();
-        let told = self.told.as_ref().map(|told| {
+        let probe = self.probe.as_ref().map(|probe| {
             json!({
-                "program": told.who,
+                "program": probe.client,
                 "retry_after_ns": RETRY_AFTER.as_nanos() as u64,
-                "others_after_ns": told.others.iter().map(|after| after.as_nanos() as u64).collect::<Vec<_>>(),
-                "own_calls": told.own,
+                "others_after_ns": probe.others.iter().map(|after| after.as_nanos() as u64).collect::<Vec<_>>(),
+                "own_calls": probe.own,
             })
         });
         json!({
             "rate": self.limit.rate,
             "burst_of_server": self.limit.burst,
             "burst_of_limiter": self.limit.burst_of_limiter(),
-            "manner": self.manner.word(),
+            "manner": self.retry_style.as_str(),
             "half_ns": self.length.as_nanos() as u64,
             "programs": programs,
             "without": half(Half::Without),
             "with": half(Half::With),
-            "told": told,
-            "held": self.broken_promise().is_none(),
+            "told": probe,
+            "held": self.failed_expectation().is_none(),
         })
     }
 }

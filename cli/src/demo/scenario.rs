@@ -17,7 +17,7 @@ pub struct Scenario {
 
 impl Scenario {
     /// Makes the directory and starts the supervisor. Call it on the main thread, before any other is started.
-    pub fn set_up() -> Result<Scenario, Failure> {
+    pub fn start() -> Result<Scenario, Failure> {
         let exit_requests = ExitRequests::listen()?;
         Ok(Scenario { supervisor: Supervisor::start()?, programs: Vec::new(), exit_requests })
     }
@@ -31,52 +31,52 @@ impl Scenario {
     }
 
     /// Starts a program under the supervisor's care. What it complains about is kept for `complaint`.
-    pub fn enter(&mut self, kind: Kind, part: &ClientArgs<'_>) -> Result<(), Failure> {
-        let child = self.start(kind, part)?;
+    pub fn start_client(&mut self, kind: Kind, part: &ClientArgs<'_>) -> Result<(), Failure> {
+        let child = self.spawn(kind, part)?;
         self.programs.push(child);
         Ok(())
     }
 
     /// Starts our own binary in the place of a program that does not work here.
     pub fn replace(&mut self, place: usize, part: &ClientArgs<'_>) -> Result<(), Failure> {
-        let child = self.start(Kind::Rust, part)?;
+        let child = self.spawn(Kind::Rust, part)?;
         let mut before = std::mem::replace(&mut self.programs[place], child);
         let _ = before.kill();
         let _ = before.wait();
         Ok(())
     }
 
-    fn start(&self, kind: Kind, part: &ClientArgs<'_>) -> Result<Child, Failure> {
+    fn spawn(&self, kind: Kind, part: &ClientArgs<'_>) -> Result<Child, Failure> {
         let mut command = part.command(kind);
-        let path = self.complaints(part.who);
-        let complaints = File::create(&path)
+        let path = self.stderr_file(part.client);
+        let stderr_file = File::create(&path)
             .map_err(|error| Failure::Command(format!("cannot write {}: {error}", path.display()), 1))?;
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
-        self.supervisor.admit(&mut command);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr_file);
+        self.supervisor.add(&mut command);
         self.exit_requests
             .spawn(command)
             .map_err(|error| Failure::Command(format!("cannot start {}: {error}", kind.name()), 1))
     }
 
-    fn complaints(&self, who: usize) -> PathBuf {
-        self.directory().join(format!("program-{who}.txt"))
+    fn stderr_file(&self, client: usize) -> PathBuf {
+        self.directory().join(format!("program-{client}.txt"))
     }
 
     /// The last thing that a program complained about.
-    pub fn complaint(&self, who: usize) -> String {
-        let text = std::fs::read(self.complaints(who)).unwrap_or_default();
+    pub fn last_error(&self, client: usize) -> String {
+        let text = std::fs::read(self.stderr_file(client)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
     }
 
     /// Whether the program that entered as number `place` has ended by itself.
-    pub fn has_left(&mut self, place: usize) -> bool {
+    pub fn has_exited(&mut self, place: usize) -> bool {
         self.programs.get_mut(place).is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
     }
 
     /// Ends all programs and whatever they have started.
-    pub fn clear(&mut self) {
-        self.supervisor.end_programs(&mut self.programs);
+    pub fn stop_clients(&mut self) {
+        self.supervisor.terminate_programs(&mut self.programs);
         let by = Instant::now() + EXIT_TIMEOUT;
         for mut child in self.programs.drain(..) {
             wait_or_kill(&mut child, by);
@@ -84,13 +84,13 @@ impl Scenario {
     }
 
     /// What asks the demo to end, if anything does.
-    pub fn asked_to_end(&self) -> Option<Event> {
+    pub fn exit_request(&self) -> Option<Event> {
         self.exit_requests.next()
     }
 }
 
 impl Drop for Scenario {
     fn drop(&mut self) {
-        self.clear();
+        self.stop_clients();
     }
 }

@@ -84,8 +84,8 @@ fn frame(results: &Results, columns: usize, paint: Paint) -> Vec<String> {
             "The API at {} allows {rate} calls a second, {burst} at once; else 429.",
             results.server
         )),
-        fit(&format!("Each makes up to {rate} a second; after a 429 it {}.", results.manner.to_text())),
-        paint.dim(&fit(&who_they_are(results))),
+        fit(&format!("Each makes up to {rate} a second; after a 429 it {}.", results.retry_style.to_text())),
+        paint.dim(&fit(&kinds_text(results))),
         String::new(),
     ];
     let titles = if column >= 28 {
@@ -100,13 +100,13 @@ fn frame(results: &Results, columns: usize, paint: Paint) -> Vec<String> {
     let bar = column.saturating_sub(FIGURES);
     let heads = || paint.dim(&format!("{:bar$}{:>5}{:>6}", "", "ok", "429"));
     lines.push(two("", heads(), heads()));
-    let most = results.accounts.iter().flat_map(|account| account.programs).map(Score::calls).max();
+    let most = results.counts.iter().flat_map(|counts| counts.programs).map(Score::calls).max();
     // Room for what each can have with shmlimit, so that bars seldom change their scale.
     let share = u64::from(limit.rate) * results.length.as_secs().max(1) / CLIENTS as u64;
     let scale = most.unwrap_or(0).max(share + 2);
-    for (who, name) in results.names().iter().enumerate() {
+    for (client, name) in results.names().iter().enumerate() {
         let cell = |half: Half| {
-            let score = results.accounts[half as usize].programs[who];
+            let score = results.counts[half as usize].programs[client];
             format!("{}{}", bars(score, scale, bar, paint), figures(score, paint))
         };
         lines.push(two(name, cell(Half::Without), cell(Half::With)));
@@ -117,7 +117,7 @@ fn frame(results: &Results, columns: usize, paint: Paint) -> Vec<String> {
     };
     lines.push(two("together", sum(Half::Without), sum(Half::With)));
     let each = |half: Half, of: fn(&Score) -> u64| {
-        let seconds = &results.accounts[half as usize].seconds;
+        let seconds = &results.counts[half as usize].seconds;
         let last = &seconds[seconds.len().saturating_sub(SECONDS.min(column / 4))..];
         last.iter().map(|score| format!("{:>4}", of(score))).collect::<String>()
     };
@@ -125,12 +125,12 @@ fn frame(results: &Results, columns: usize, paint: Paint) -> Vec<String> {
     lines.push(two("429 a second", each(Half::Without, |s| s.throttled), each(Half::With, |s| s.throttled)));
     lines.push(String::new());
     lines.push(paint.bold(&fit("3 the API tells one of them to wait a second: do the others hear it?")));
-    lines.extend(folded(&last_scene(results), columns - 1));
+    lines.extend(folded(&probe_text(results), columns - 1));
     lines
 }
 
 /// What is real about them.
-fn who_they_are(results: &Results) -> String {
+fn kinds_text(results: &Results) -> String {
     let scripts: Vec<_> =
         results.kinds.iter().filter(|kind| **kind != Kind::Rust).map(|kind| kind.name()).collect();
     match scripts.len() {
@@ -163,13 +163,13 @@ fn folded(text: &str, columns: usize) -> [String; 2] {
     lines.map(|line| line.trim_end().chars().take(columns).collect())
 }
 
-fn last_scene(results: &Results) -> String {
-    if !results.telling {
+fn probe_text(results: &Results) -> String {
+    if !results.probing {
         String::new()
     } else if results.progress[1] != Progress::Done {
         "The server answers one call with 429, and nobody else …".to_owned()
     } else {
-        results.scene()
+        results.probe_text()
     }
 }
 
@@ -193,14 +193,14 @@ fn bars(score: Score, scale: u64, columns: usize, paint: Paint) -> String {
 }
 
 /// The end of the picture: how it ended, and what now.
-pub fn end(results: &Results, paint: Paint) -> String {
+pub fn conclusion(results: &Results, paint: Paint) -> String {
     let [without, with] = results.verdict();
     let [first, second] = WHAT_NOW.map(|(command, what)| format!("{command:<33}{}", paint.dim(what)));
     format!("{without}\n{}\nNow:  {first}\n      {second}", paint.bold(&with))
 }
 
 /// What is going to happen, as lines.
-pub fn opening(results: &Results) -> String {
+pub fn introduction(results: &Results) -> String {
     let limit = results.limit;
     let mut text = format!(
         "shmlimit demo: one API, four programs, one limit for all of them\n\
@@ -210,10 +210,10 @@ pub fn opening(results: &Results) -> String {
         limit.rate,
         limit.burst,
         limit.rate,
-        results.manner.to_text()
+        results.retry_style.to_text()
     );
     for (name, kind) in results.names().iter().zip(results.kinds) {
-        text += &format!("\n  {name:NAME$} {}", kind.how());
+        text += &format!("\n  {name:NAME$} {}", kind.description());
     }
     text
 }
@@ -221,7 +221,7 @@ pub fn opening(results: &Results) -> String {
 /// A second of a half, as a line.
 pub fn second(half: Half, second: usize, score: Score) -> String {
     let (ok, throttled) = (score.ok, score.throttled);
-    format!("{:<7}  second {:>2}  {ok:>4} ok  {throttled:>4} x 429", half.word(), second + 1)
+    format!("{:<7}  second {:>2}  {ok:>4} ok  {throttled:>4} x 429", half.as_str(), second + 1)
 }
 
 /// Both halves side by side, as lines.
@@ -233,15 +233,15 @@ pub fn table(results: &Results) -> String {
             scores.map(|score| format!("{:>8}{:>7}{:>7}", score.calls(), score.ok, score.throttled));
         format!("\n{name:NAME$}  {left}   {right}")
     };
-    for (who, name) in results.names().iter().enumerate() {
-        text += &row(name, [0, 1].map(|half| results.accounts[half].programs[who]));
+    for (client, name) in results.names().iter().enumerate() {
+        text += &row(name, [0, 1].map(|half| results.counts[half].programs[client]));
     }
     text + &row("together", [Half::Without, Half::With].map(|half| results.total(half)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::clients::Manner;
+    use super::super::clients::RetryStyle;
     use super::super::server::Limit;
     use super::*;
     use std::time::Duration;
@@ -249,12 +249,13 @@ mod tests {
     fn sample_results() -> Results {
         let kinds = [Kind::Shell, Kind::Python, Kind::Rust, Kind::Rust];
         let server = "127.0.0.1:65535".parse().unwrap();
-        let mut results = Results::new(Limit::of(20), server, kinds, Manner::Naive, Duration::from_secs(4));
+        let mut results =
+            Results::new(Limit::of(20), server, kinds, RetryStyle::Naive, Duration::from_secs(4));
         results.progress = [Progress::Done, Progress::Running(Duration::from_millis(2100))];
-        results.accounts[0].programs = [Score { ok: 9, throttled: 50 }; CLIENTS];
-        results.accounts[0].seconds = vec![Score { ok: 1000, throttled: 1000 }; 9];
-        results.accounts[1].programs = [Score { ok: 20, throttled: 0 }; CLIENTS];
-        results.telling = true;
+        results.counts[0].programs = [Score { ok: 9, throttled: 50 }; CLIENTS];
+        results.counts[0].seconds = vec![Score { ok: 1000, throttled: 1000 }; 9];
+        results.counts[1].programs = [Score { ok: 20, throttled: 0 }; CLIENTS];
+        results.probing = true;
         results
     }
 
@@ -271,7 +272,7 @@ mod tests {
     fn the_picture_and_its_end_fit_into_24_lines() {
         let lines = frame(&sample_results(), 80, Paint::PLAIN).len();
         assert!(lines < HEIGHT, "{lines}");
-        let end = end(&sample_results(), Paint::PLAIN).lines().count();
+        let end = conclusion(&sample_results(), Paint::PLAIN).lines().count();
         assert!(lines + end < 24, "{lines} and {end}");
     }
 

@@ -100,11 +100,11 @@ pub fn terminal_size() -> (usize, usize) {
 }
 
 /// Writes `parts` behind a label, two spaces between them, on as many lines as they need.
-pub fn write_row(out: &mut String, look: ScreenStyle, label: (&str, usize), parts: &[Part]) {
+pub fn write_row(out: &mut String, screen: ScreenStyle, label: (&str, usize), parts: &[Part]) {
     let (label, width) = label;
     let start = LEFT + width + GAP;
     // On a screen too narrow for this the terminal may break lines where it likes.
-    let room = look.width.saturating_sub(start).max(24);
+    let room = screen.width.saturating_sub(start).max(24);
     let mut line = format!("{:LEFT$}{label:width$}{:GAP$}", "", "");
     let mut used = 0;
     for part in parts {
@@ -121,7 +121,7 @@ pub fn write_row(out: &mut String, look: ScreenStyle, label: (&str, usize), part
                 line.push_str("  ");
                 used += GAP;
             }
-            line.push_str(&part.painted(&piece, look.paint));
+            line.push_str(&part.painted(&piece, screen.paint));
             used += length;
         }
     }
@@ -150,7 +150,7 @@ pub fn wrap(text: &str, room: usize) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
-    fn look(width: usize) -> ScreenStyle {
+    fn screen(width: usize) -> ScreenStyle {
         ScreenStyle { width, paint: Paint::PLAIN, blocks: true, cuts: true }
     }
 
@@ -158,7 +158,7 @@ mod tests {
     fn what_does_not_fit_goes_to_the_next_line_under_the_first() {
         let mut out = String::new();
         let parts = [Part::Plain("a".repeat(20)), Part::Dim("b c".to_owned()), Part::Dim("d".repeat(9))];
-        write_row(&mut out, look(40), ("label", 9), &parts);
+        write_row(&mut out, screen(40), ("label", 9), &parts);
         assert_eq!(out, format!("  label      {}  b c\n             {}\n", "a".repeat(20), "d".repeat(9)));
     }
 
@@ -167,7 +167,7 @@ mod tests {
         let mut out = String::new();
         write_row(
             &mut out,
-            look(30),
+            screen(30),
             ("x", 1),
             &[Part::Plain("one two three four five six seven".to_owned())],
         );
@@ -177,10 +177,10 @@ mod tests {
 
     #[test]
     fn an_empty_bar_means_nothing_at_all() {
-        assert_eq!(look(80).bar(0, 1000, 4), "░░░░");
-        assert_eq!(look(80).bar(1, 1000, 4), "█░░░");
-        assert_eq!(look(80).bar(2000, 1000, 4), "████");
-        assert_eq!(look(80).bar(1, 0, 2), "██");
-        assert_eq!(ScreenStyle { blocks: false, ..look(80) }.bar(1, 2, 4), "##..");
+        assert_eq!(screen(80).bar(0, 1000, 4), "░░░░");
+        assert_eq!(screen(80).bar(1, 1000, 4), "█░░░");
+        assert_eq!(screen(80).bar(2000, 1000, 4), "████");
+        assert_eq!(screen(80).bar(1, 0, 2), "██");
+        assert_eq!(ScreenStyle { blocks: false, ..screen(80) }.bar(1, 2, 4), "##..");
     }
 }

@@ -41,7 +41,7 @@ pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<Di
     findings.push(described(place, &facts));
     findings.extend(facts.fallback.as_ref().map(|why| Finding::ok(CHECK, "the usual default", why.as_str())));
     findings.extend(facts.note.as_ref().map(|note| passed_over(note)));
-    findings.extend(open::elsewhere(place, &facts.path).map(|there| {
+    findings.extend(open::limiters_elsewhere(place, &facts.path).map(|there| {
         Finding::warn(CHECK, "another default directory", there).advice(
             "limiters there are not seen without --dir; remove those that are not needed with: shmlimit rm",
         )

@@ -20,7 +20,7 @@ const HOUR: Nanos = Nanos::from_secs(3600);
 /// A wall clock that was set by less makes no difference to anybody.
 const CLOCK_SET: Duration = Duration::from_secs(60);
 /// Of 504.
-const MANY: usize = 480;
+const MANY_PARTICIPANTS: usize = 480;
 
 pub fn check(place: &Place, facts: &DirectoryFacts, name: &str, fix: bool, findings: &mut Vec<Finding>) {
     let look = || open::builder(place, name).ignore_environment().examine();
@@ -46,13 +46,13 @@ pub fn check(place: &Place, facts: &DirectoryFacts, name: &str, fix: bool, findi
     findings.extend(left_over(place, name, &seen, fix));
     findings.extend(seen.condition.as_ref().map(|now| blocked(name, now)).unwrap_or_default());
     findings.extend(paused(name, &seen));
-    findings.extend(lasting(facts, name, &seen));
+    findings.extend(volatile(facts, name, &seen));
     if findings[before..].iter().all(|finding| finding.fixed || finding.level == Level::Ok) {
-        findings.push(Finding::ok(CHECK, name, well(&seen)));
+        findings.push(Finding::ok(CHECK, name, healthy(&seen)));
     }
 }
 
-fn well(seen: &Examination) -> String {
+fn healthy(seen: &Examination) -> String {
     let alive: Vec<&Attached> = seen.attached.iter().filter(|one| one.alive).collect();
     let users = match alive.len() {
         0 => "nobody uses it".to_owned(),
@@ -136,7 +136,7 @@ fn stuck(name: &str, seen: &Examination, findings: &mut Vec<Finding>) {
             );
         }
     }
-    if seen.attached.iter().filter(|one| one.alive).count() >= MANY {
+    if seen.attached.iter().filter(|one| one.alive).count() >= MANY_PARTICIPANTS {
         findings.push(
             Finding::warn(
                 CHECK,
@@ -282,7 +282,7 @@ fn paused(name: &str, seen: &Examination) -> Option<Finding> {
 }
 
 /// What a rule has seen should last as long as its period (R134).
-fn lasting(facts: &DirectoryFacts, name: &str, seen: &Examination) -> Option<Finding> {
+fn volatile(facts: &DirectoryFacts, name: &str, seen: &Examination) -> Option<Finding> {
     let long = seen.policy.as_ref()?.rules().iter().any(|rule| rule.period >= HOUR);
     (facts.storage == Storage::Memory && long).then(|| {
         Finding::warn(CHECK, name, "has a rule of an hour or more, and is lost when the machine boots")

@@ -51,7 +51,7 @@ fn run(place: &Place, args: &Doctor) -> Result<ExitCode, Failure> {
             let names = Limiter::list(Some(&facts.path)).map(|listing| listing.names).unwrap_or_default();
             if let Some(missing) = args.names.iter().find(|name| !names.contains(name)) {
                 shmlimit::paths::LimiterName::new(missing)?;
-                return Err(open::unknown(place, missing));
+                return Err(open::unknown_limiter(place, missing));
             }
             if args.names.is_empty() {
                 files::check(&facts, args.fix, &mut findings);
@@ -64,7 +64,7 @@ fn run(place: &Place, args: &Doctor) -> Result<ExitCode, Failure> {
             // The directory's own trouble is the answer, if it has any.
             let missing = args.names.first().filter(|_| !findings.iter().any(Finding::is_bad));
             if let Some(missing) = missing {
-                return Err(open::unknown(place, missing));
+                return Err(open::unknown_limiter(place, missing));
             }
         }
     }

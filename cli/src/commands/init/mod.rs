@@ -44,18 +44,18 @@ pub struct Init {
     #[arg(long, value_parser = config::rate, allow_hyphen_values = true)]
     rate: Option<Rate>,
     /// How much may go at once, by a token bucket; one period may then admit the rate and the burst [default: none; with the --algorithm of a bucket, the rate]
-    #[arg(long, value_parser = whole, allow_hyphen_values = true, value_name = "NUMBER")]
+    #[arg(long, value_parser = parse_amount, allow_hyphen_values = true, value_name = "NUMBER")]
     burst: Option<u64>,
     /// How many calls may be in flight [default: any number]
-    #[arg(long, value_parser = whole, allow_hyphen_values = true, value_name = "NUMBER")]
+    #[arg(long, value_parser = parse_amount, allow_hyphen_values = true, value_name = "NUMBER")]
     concurrency: Option<u64>,
     /// How the rate is counted: token_bucket, gcra, leaky_bucket, fixed_window, sliding_log or sliding_counter
     /// [default: sliding_log; above 100000 per period, with --burst and with the five-state breaker token_bucket]
-    #[arg(long, value_parser = algorithm)]
+    #[arg(long, value_parser = parse_algorithm)]
     algorithm: Option<Algorithm>,
     /// Whose turn it is among equal priorities: process (each process or group gets the same) or fifo (first come,
     /// first served) [default: process]
-    #[arg(long, value_parser = fairness)]
+    #[arg(long, value_parser = parse_fairness)]
     fairness: Option<Fairness>,
     /// What the background gets in any case while others wait too, 0 to 1 [default: 0]
     #[arg(long, value_parser = config::share, allow_hyphen_values = true, value_name = "PART")]
@@ -122,26 +122,26 @@ impl Command for Init {
 }
 
 fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
-    let group = args.shared_with.as_deref().map(group).transpose()?;
-    let there = match args.is_by_flags() {
+    let group = args.shared_with.as_deref().map(find_group).transpose()?;
+    let existing = match args.is_by_flags() {
         _ if args.replace => None,
-        true => open::existing_as_it_is(place, &args.name)?,
-        false => open::existing(place, &args.name)?,
+        true => open::existing_ignoring_environment(place, &args.name)?,
+        false => open::existing_as_operator(place, &args.name)?,
     };
-    let before = there.as_ref().map(Limiter::policy).transpose()?;
+    let before = existing.as_ref().map(Limiter::policy).transpose()?;
     let changes_named = args.update && args.is_by_flags();
-    if let (true, Some(limiter), Some(before)) = (changes_named, &there, &before) {
+    if let (true, Some(limiter), Some(before)) = (changes_named, &existing, &before) {
         check_breaker(args, Some(before))?;
         check_shared(place, limiter, group)?;
         update(args, limiter)?;
-        return answer(args, limiter, How::There, Some(before));
+        return answer(args, limiter, InitResult::There, Some(before));
     }
     let (policy, by_environment) = requested::policy(args)?.unzip();
     check_breaker(args, policy.as_ref())?;
     let (limiter, how) = if args.replace {
         let policy = match policy {
             Some(policy) => policy,
-            None => match open::to_look(place, &args.name)? {
+            None => match open::observer(place, &args.name)? {
                 Some(limiter) => limiter.policy()?,
                 None => return Err(nothing_to_limit(&args.name)),
             },
@@ -150,18 +150,18 @@ fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
         if let Some(group) = group {
             builder = builder.shared_with(group);
         }
-        (builder.replace()?, How::Afresh)
+        (builder.replace()?, InitResult::Afresh)
     } else {
-        match there {
+        match existing {
             Some(limiter) => {
                 check_shared(place, &limiter, group)?;
-                (adopt(place, args, limiter, policy)?, How::There)
+                (adopt(place, args, limiter, policy)?, InitResult::There)
             }
-            None => (make(place, args, policy, group)?, How::Made),
+            None => (create(place, args, policy, group)?, InitResult::Made),
         }
     };
     // Of one that was there it has been said.
-    if !matches!(how, How::There) {
+    if !matches!(how, InitResult::There) {
         open::remark_note(limiter.directory_note());
         open::remark_used_up(&limiter);
         open::remark_environment(&args.name, &by_environment.unwrap_or_default());
@@ -182,14 +182,19 @@ fn update(args: &Init, limiter: &Limiter) -> Result<(), Failure> {
 }
 
 /// The answer, and what is worth a warning. `before` is what an update found.
-fn answer(args: &Init, limiter: &Limiter, how: How, before: Option<&Policy>) -> Result<ExitCode, Failure> {
+fn answer(
+    args: &Init,
+    limiter: &Limiter,
+    how: InitResult,
+    before: Option<&Policy>,
+) -> Result<ExitCode, Failure> {
     if args.offline {
         limiter.force(shmlimit::Force::Offline)?;
     }
     let policy = limiter.policy()?;
     let before = before.filter(|before| **before != policy);
-    let how = if before.is_some() { How::Updated } else { how };
-    say(args, limiter, how, before, &policy)?;
+    let how = if before.is_some() { InitResult::Updated } else { how };
+    report(args, limiter, how, before, &policy)?;
     if let Some(before) = before {
         settings::remark_effects(limiter.name(), "", before, &policy);
     }
@@ -215,7 +220,7 @@ fn answer(args: &Init, limiter: &Limiter, how: How, before: Option<&Policy>) -> 
 /// How a limiter came to be there.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum How {
+enum InitResult {
     Made,
     Afresh,
     Updated,
@@ -227,7 +232,7 @@ enum How {
 struct Line<'l> {
     name: &'l str,
     directory: String,
-    how: How,
+    how: InitResult,
     offline: bool,
     rules: Vec<Allowed>,
     settings: BTreeMap<String, String>,
@@ -260,10 +265,10 @@ fn allowed(policy: &Policy) -> Vec<Allowed> {
     policy.rules().iter().enumerate().map(rule).collect()
 }
 
-fn say(
+fn report(
     args: &Init,
     limiter: &Limiter,
-    how: How,
+    how: InitResult,
     before: Option<&Policy>,
     policy: &Policy,
 ) -> Result<(), Failure> {
@@ -276,10 +281,10 @@ fn say(
         return Ok(output::json(&Line { name, directory, how, offline, rules, settings, changes })?);
     }
     let how = match how {
-        How::Made => "made",
-        How::Afresh => "made afresh",
-        How::Updated => "updated",
-        How::There => "there already",
+        InitResult::Made => "made",
+        InitResult::Afresh => "made afresh",
+        InitResult::Updated => "updated",
+        InitResult::There => "there already",
     };
     let changed = before.map(|before| format!("{}; now ", describe::changes(before, policy)));
     let changed = changed.unwrap_or_default();
@@ -355,7 +360,7 @@ fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -
     }
 }
 
-fn make(
+fn create(
     place: &Place,
     args: &Init,
     policy: Option<Policy>,
@@ -391,7 +396,7 @@ fn check_shared(place: &Place, limiter: &Limiter, group: Option<Account>) -> Res
     }
 }
 
-fn group(name: &str) -> Result<Account, Failure> {
+fn find_group(name: &str) -> Result<Account, Failure> {
     match Account::group(name) {
         Ok(Some(group)) => Ok(group),
         _ => Err(Failure::Usage(format!(
@@ -408,14 +413,14 @@ fn nothing_to_limit(name: &str) -> Failure {
     ))
 }
 
-fn fairness(text: &str) -> Result<Fairness, String> {
+fn parse_fairness(text: &str) -> Result<Fairness, String> {
     Fairness::parse(text).map_err(|_| must_be_one_of(text, &["process", "fifo"]))
 }
 
-fn algorithm(text: &str) -> Result<Algorithm, String> {
+fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
     Algorithm::parse(0, text).map_err(|_| must_be_one_of(text, &Algorithm::ALL.map(Algorithm::as_str)))
 }
 
-fn whole(text: &str) -> Result<u64, String> {
+fn parse_amount(text: &str) -> Result<u64, String> {
     config::amount(text)
 }

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 /// A limiter, or why it cannot be looked at.
-pub struct Seen {
+pub struct Observed {
     pub name: String,
     pub snapshot: Result<Snapshot, Failure>,
 }
 
 /// All limiters there are, or the one of that name. One that vanishes meanwhile is left out.
-pub fn observe(place: &Place, name: Option<&str>) -> Result<Vec<Seen>, Failure> {
+pub fn observe(place: &Place, name: Option<&str>) -> Result<Vec<Observed>, Failure> {
     let names = match name {
         Some(name) => vec![name.to_owned()],
         None => match Limiter::list(place.dir.as_deref()) {
@@ -28,19 +28,19 @@ pub fn observe(place: &Place, name: Option<&str>) -> Result<Vec<Seen>, Failure> 
     };
     let mut seen = Vec::new();
     for name in names {
-        let snapshot = match open::to_look(place, &name) {
+        let snapshot = match open::observer(place, &name) {
             Ok(None) => continue,
             Ok(Some(limiter)) => limiter.snapshot().map_err(Failure::from),
             Err(failure) => Err(failure),
         };
-        seen.push(Seen { name, snapshot: snapshot.map(without_observer) });
+        seen.push(Observed { name, snapshot: snapshot.map(without_observer) });
     }
     Ok(seen)
 }
 
 /// Every family, in order; those without a sample too, so that a dashboard can be checked.
-pub fn families(seen: &[Seen], now: SystemTime) -> Vec<Family> {
-    let mut collector = Collector { families: all(), limiter: String::new() };
+pub fn families(seen: &[Observed], now: SystemTime) -> Vec<Family> {
+    let mut collector = Collector { families: definitions(), limiter: String::new() };
     collector.add("build", vec![("version", env!("CARGO_PKG_VERSION").to_owned())], Value::Whole(1));
     for one in seen {
         collector.limiter.clone_from(&one.name);
@@ -58,7 +58,7 @@ pub fn families(seen: &[Seen], now: SystemTime) -> Vec<Family> {
 }
 
 /// Every family there is.
-fn all() -> Vec<Family> {
+fn definitions() -> Vec<Family> {
     use Kind::{Counter, Gauge, Histogram, Info};
     let families = [
         ("build", Info, "The program that measured."),

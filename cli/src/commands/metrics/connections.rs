@@ -15,7 +15,7 @@ const PLACES: usize = 16;
 const THREADS: usize = 64;
 /// How long a new connection waits for one of them to notice, or for one of the answers that are being made. Both end by
 /// themselves, but on a busy machine not at once.
-const FOR_ROOM: Duration = Duration::from_secs(2);
+const PLACE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +69,7 @@ impl Connections {
     /// Adds a connection; returns it if there is no place.
     pub fn enter(&self, stream: TcpStream) -> Result<Connection, TcpStream> {
         let full = |state: &mut State| state.is_full();
-        let waited = self.0.1.wait_timeout_while(self.state(), FOR_ROOM, full);
+        let waited = self.0.1.wait_timeout_while(self.state(), PLACE_TIMEOUT, full);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if state.is_full() {
             return Err(stream);

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 /// Longer requests are refused.
 const LONGEST: usize = 8192;
 /// How long a request may take from its first byte to its last, and then the client to read the answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much more is read of one whose request was refused, so that the answer reaches it.
-const LEFT_OVER: usize = 65_536;
+const MOST_DRAINED: usize = 65_536;
 
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Answer {
 
 /// When whoever connects now must be done.
 pub fn deadline() -> Instant {
-    Instant::now() + PATIENCE
+    Instant::now() + REQUEST_TIMEOUT
 }
 
 /// Reads the head of a request.
@@ -179,7 +179,7 @@ fn write(mut stream: &TcpStream, mut bytes: &[u8], until: Instant) -> io::Result
 fn finish(mut stream: &TcpStream, until: Instant) {
     let _ = stream.shutdown(Shutdown::Write);
     let (mut read, mut part) = (0, [0; 4096]);
-    while read < LEFT_OVER {
+    while read < MOST_DRAINED {
         let left = until.saturating_duration_since(Instant::now()).min(Duration::from_secs(1));
         if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
             return;

@@ -17,7 +17,7 @@ use crate::options::{Place, parse_duration};
 use crate::platform::Stop;
 use crate::ui::failure::Failure;
 use crate::ui::output;
-use collect::Seen;
+use collect::Observed;
 use serve::Listen;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ fn run(place: &Place, args: &Metrics) -> Result<ExitCode, Failure> {
     let path = args.output.as_deref().filter(|path| *path != Path::new("-"));
     let Some(every) = args.every else {
         let seen = observe(place, args)?;
-        put(&written(&seen, args)?, path)?;
+        write(&render(&seen, args)?, path)?;
         return Ok(report(seen));
     };
     let stop = Stop::on_signals()?;
@@ -97,7 +97,7 @@ fn run(place: &Place, args: &Metrics) -> Result<ExitCode, Failure> {
     loop {
         let put = observe(place, args).and_then(|seen| {
             complaints.complain(&seen);
-            put(&written(&seen, args)?, path)
+            write(&render(&seen, args)?, path)
         });
         match put {
             // Whoever reads standard output is gone.
@@ -113,15 +113,15 @@ fn run(place: &Place, args: &Metrics) -> Result<ExitCode, Failure> {
 }
 
 /// All limiters, or the one that is asked for, which must be there.
-fn observe(place: &Place, args: &Metrics) -> Result<Vec<Seen>, Failure> {
+fn observe(place: &Place, args: &Metrics) -> Result<Vec<Observed>, Failure> {
     let seen = collect::observe(place, args.name.as_deref())?;
     match &args.name {
-        Some(name) if seen.is_empty() => Err(open::unknown(place, name)),
+        Some(name) if seen.is_empty() => Err(open::unknown_limiter(place, name)),
         _ => Ok(seen),
     }
 }
 
-fn written(seen: &[Seen], args: &Metrics) -> Result<String, Failure> {
+fn render(seen: &[Observed], args: &Metrics) -> Result<String, Failure> {
     let now = SystemTime::now();
     let format =
         if args.json { Format::Ndjson } else { args.format.unwrap_or(Format::Text(Standard::Prometheus)) };
@@ -131,7 +131,7 @@ fn written(seen: &[Seen], args: &Metrics) -> Result<String, Failure> {
     }
 }
 
-fn put(text: &str, path: Option<&Path>) -> Result<(), Failure> {
+fn write(text: &str, path: Option<&Path>) -> Result<(), Failure> {
     match path {
         None => Ok(output::text(text)?),
         Some(path) => replace::file(path, text),
@@ -139,7 +139,7 @@ fn put(text: &str, path: Option<&Path>) -> Result<(), Failure> {
 }
 
 /// Says which limiters could not be looked at, after the others were.
-fn report(seen: Vec<Seen>) -> ExitCode {
+fn report(seen: Vec<Observed>) -> ExitCode {
     let failures = seen.into_iter().filter_map(|one| one.snapshot.err());
     failures.fold(ExitCode::SUCCESS, |_, failure| failure.report())
 }
@@ -156,7 +156,7 @@ impl Complaints {
         }
     }
 
-    fn complain(&mut self, seen: &[Seen]) {
+    fn complain(&mut self, seen: &[Observed]) {
         for failure in seen.iter().filter_map(|one| one.snapshot.as_ref().err()) {
             self.once(failure.to_string());
         }

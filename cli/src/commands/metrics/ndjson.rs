@@ -1,6 +1,6 @@
 //! One JSON object per limiter and look, with the names of R116. The keys are a contract: docs/metrics.md.
 
-use super::collect::{Seen, by_code, rule_names};
+use super::collect::{Observed, by_code, rule_names};
 use super::family::cumulative;
 use crate::ui::failure::Failure;
 use crate::ui::{output, time};
@@ -9,7 +9,7 @@ use shmlimit::Snapshot;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-pub fn write(seen: &[Seen], now: SystemTime) -> Result<String, Failure> {
+pub fn write(seen: &[Observed], now: SystemTime) -> Result<String, Failure> {
     let mut out = String::new();
     for one in seen {
         let line = match &one.snapshot {

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long answers that are under way may take when it is time to end.
-const FAREWELL: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 const PAGE: &str = "<!doctype html><html lang=\"en\"><title>shmlimit</title><h1>shmlimit</h1>\
                     <p><a href=\"/metrics\">Metrics</a></p></html>\n";
@@ -68,7 +68,7 @@ pub fn run(
     let accepting = Arc::clone(&server);
     std::thread::Builder::new().name("accept".to_owned()).spawn(move || accept(&listener, &accepting))?;
     stop.wait();
-    let until = Instant::now() + FAREWELL;
+    let until = Instant::now() + SHUTDOWN_TIMEOUT;
     while server.connections.count() > 0 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -1,8 +1,8 @@
 //! One attempt: starts the command, waits for its end and records its outcome.
 
 use super::exit_codes::ExitCodes;
-use super::output_monitor::{Intake, OutputMonitor};
-use super::verdict::{Again, Verdict};
+use super::output_monitor::{OutputMonitor, PipeText};
+use super::verdict::{Retry, Verdict};
 use super::{CANNOT_WAIT, Run, cannot_monitor};
 use crate::options::Place;
 use crate::platform::{self, ChildExit, Stream, texts};
@@ -33,7 +33,7 @@ impl Attempt<'_> {
         &self,
         grant: Grant<'_>,
         monitor: &mut OutputMonitor,
-    ) -> Result<(ChildExit, Option<Again>), Failure> {
+    ) -> Result<(ChildExit, Option<Retry>), Failure> {
         // The end that is written to is found by name, so it stays open as long as the command runs.
         let (command, _to_us) = self.command(monitor).map_err(cannot_monitor)?;
         let program = command.get_program().to_owned();
@@ -70,7 +70,7 @@ impl Attempt<'_> {
         // While the last one is over but for our own end, a signal must not change the code.
         if again.is_some() || monitor.is_watching() {
             started.restore_signals().map_err(cannot_wait)?;
-            monitor.pass_on().map_err(cannot_monitor)?;
+            monitor.flush().map_err(cannot_monitor)?;
         }
         Ok((end, again))
     }
@@ -97,17 +97,17 @@ impl Attempt<'_> {
             command.stderr(Stdio::from(to));
         }
         if let Some(number) = args.status_fd {
-            let (status, to_us) = Intake::new()?;
-            platform::pass_descriptor(&mut command, to_us, number)?;
+            let (status, writer) = PipeText::new()?;
+            platform::pass_descriptor(&mut command, writer, number)?;
             monitor.status = Some(status);
         }
         if !self.may_record() {
             return Ok((command, None));
         }
-        let (intake, to_us) = Intake::new()?;
-        command.env(environment::RUN, platform::pipe_address(&to_us)?);
+        let (intake, writer) = PipeText::new()?;
+        command.env(environment::RUN, platform::pipe_address(&writer)?);
         monitor.recorded = Some(intake);
-        Ok((command, Some(to_us)))
+        Ok((command, Some(writer)))
     }
 
     /// Whether anything may be recorded here.
@@ -136,14 +136,14 @@ impl Attempt<'_> {
     }
 
     fn verdict(&self, end: &ChildExit, monitor: &mut OutputMonitor) -> Verdict {
-        let said = monitor.command_ended();
-        let text = |intake: &Option<Intake>| intake.as_ref().map(|intake| intake.text().to_vec());
+        let found = monitor.command_ended();
+        let text = |intake: &Option<PipeText>| intake.as_ref().map(|intake| intake.text().to_vec());
         let (status, recorded) = (text(&monitor.status), text(&monitor.recorded));
         if let Some(message) = recorded.and_then(|text| record_channel::last_message(&text, self.limiter)) {
             return Verdict::Recorded(message);
         }
-        let exit = self.exits().zip(end.code()).and_then(|(exits, code)| exits.say(code));
-        Verdict::new(&String::from_utf8_lossy(&status.unwrap_or_default()), said, exit)
+        let exit = self.exits().zip(end.code()).and_then(|(exits, code)| exits.outcome_of(code));
+        Verdict::new(&String::from_utf8_lossy(&status.unwrap_or_default()), found, exit)
     }
 }
 

@@ -71,7 +71,7 @@ impl ExitCodes {
         ExitCodes(all)
     }
 
-    pub fn say(&self, code: u8) -> Option<ParsedOutcome> {
+    pub fn outcome_of(&self, code: u8) -> Option<ParsedOutcome> {
         self.0.iter().rev().find(|(known, _)| *known == code).map(|(_, word)| *word)
     }
 }
@@ -87,20 +87,23 @@ mod tests {
 
     #[test]
     fn zero_is_fine_and_75_is_throttled_unless_told_otherwise() {
-        assert_eq!(exits(&[]).say(0), Some(ParsedOutcome::Status(200)));
-        assert_eq!(exits(&[]).say(75), Some(ParsedOutcome::Status(429)));
-        assert_eq!(exits(&[]).say(1), None);
-        assert_eq!(exits(&["0=none", "75=503"]).say(0), Some(ParsedOutcome::Nothing));
-        assert_eq!(exits(&["0=none", "75=503"]).say(75), Some(ParsedOutcome::Status(503)));
+        assert_eq!(exits(&[]).outcome_of(0), Some(ParsedOutcome::Status(200)));
+        assert_eq!(exits(&[]).outcome_of(75), Some(ParsedOutcome::Status(429)));
+        assert_eq!(exits(&[]).outcome_of(1), None);
+        assert_eq!(exits(&["0=none", "75=503"]).outcome_of(0), Some(ParsedOutcome::Nothing));
+        assert_eq!(exits(&["0=none", "75=503"]).outcome_of(75), Some(ParsedOutcome::Status(503)));
     }
 
     #[test]
     fn what_curl_calls_an_error_of_400_or_more_says_nothing_until_somebody_says_so() {
-        assert_eq!(exits(&["curl"]).say(22), None);
-        assert_eq!(exits(&["curl", "22=throttled"]).say(22), Some(ParsedOutcome::Status(429)));
-        assert_eq!(exits(&["curl"]).say(6), Some(ParsedOutcome::Error(NetError::Dns)));
-        assert_eq!(exits(&["curl", "28=none"]).say(28), Some(ParsedOutcome::Nothing));
-        assert_eq!(exits(&["28=none", "curl"]).say(28), Some(ParsedOutcome::Error(NetError::ReadTimeout)));
+        assert_eq!(exits(&["curl"]).outcome_of(22), None);
+        assert_eq!(exits(&["curl", "22=throttled"]).outcome_of(22), Some(ParsedOutcome::Status(429)));
+        assert_eq!(exits(&["curl"]).outcome_of(6), Some(ParsedOutcome::Error(NetError::Dns)));
+        assert_eq!(exits(&["curl", "28=none"]).outcome_of(28), Some(ParsedOutcome::Nothing));
+        assert_eq!(
+            exits(&["28=none", "curl"]).outcome_of(28),
+            Some(ParsedOutcome::Error(NetError::ReadTimeout))
+        );
     }
 
     #[test]

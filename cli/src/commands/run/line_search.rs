@@ -87,8 +87,8 @@ impl LineSearch {
     }
 
     /// Hears what comes next; the last word in it, if there is one.
-    pub fn hear(&mut self, bytes: &[u8]) -> Option<ParsedOutcome> {
-        let mut said = None;
+    pub fn feed(&mut self, bytes: &[u8]) -> Option<ParsedOutcome> {
+        let mut found = None;
         let mut stretch: Option<Stretch> = None;
         let mut heard = 0;
         for piece in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -101,7 +101,7 @@ impl LineSearch {
             if matches!(piece.last(), Some(b'\n' | b'\r')) {
                 let current = stretch.get_or_insert_with(|| Stretch { began: Instant::now(), bytes: 0 });
                 current.bytes += self.line.len();
-                said = self.search(current.began).or(said);
+                found = self.search(current.began).or(found);
                 if current.bytes >= BETWEEN_READINGS {
                     stretch = self.spend(current.began);
                 }
@@ -116,7 +116,7 @@ impl LineSearch {
                 self.line.drain(..self.line.len() - TAIL);
             }
         }
-        said
+        found
     }
 
     /// Counts what searching has taken since then, and begins another stretch.
@@ -148,9 +148,9 @@ impl LineSearch {
         }
         for line in tail.rsplit(is_end) {
             self.line = line[..line.len().min(self.pattern.longest_line)].to_vec();
-            let said = self.search(Instant::now());
-            if said.is_some() || began.elapsed() > LONGEST_AT_END {
-                return said;
+            let found = self.search(Instant::now());
+            if found.is_some() || began.elapsed() > LONGEST_AT_END {
+                return found;
             }
         }
         None
@@ -186,17 +186,17 @@ mod tests {
     #[test]
     fn the_last_line_that_matches_counts_however_it_arrives() {
         let mut lines = lines("^HTTP/[0-9.]+ ([0-9]+)");
-        assert_eq!(lines.hear(b"HTTP/1.1 301 Moved\r\n\r\nHT"), Some(ParsedOutcome::Status(301)));
-        assert_eq!(lines.hear(b"TP/2 4"), None);
-        assert_eq!(lines.hear(b"29\r\nHTTP/9 9999\nok\n"), Some(ParsedOutcome::Status(429)));
+        assert_eq!(lines.feed(b"HTTP/1.1 301 Moved\r\n\r\nHT"), Some(ParsedOutcome::Status(301)));
+        assert_eq!(lines.feed(b"TP/2 4"), None);
+        assert_eq!(lines.feed(b"29\r\nHTTP/9 9999\nok\n"), Some(ParsedOutcome::Status(429)));
         assert_eq!(lines.end(), None);
     }
 
     #[test]
     fn a_last_line_needs_no_line_feed_and_bytes_need_not_be_text() {
         let mut lines = lines("status=([0-9]+)");
-        assert_eq!(lines.hear(b"\xff\xfe\x00\nstatus=5"), None);
-        assert_eq!(lines.hear(b"03"), None);
+        assert_eq!(lines.feed(b"\xff\xfe\x00\nstatus=5"), None);
+        assert_eq!(lines.feed(b"03"), None);
         assert_eq!(lines.end(), Some(ParsedOutcome::Status(503)));
         assert_eq!(lines.end(), None);
     }
@@ -205,11 +205,11 @@ mod tests {
     fn a_line_without_end_is_bounded() {
         let mut lines = lines("(4[0-9]+)$");
         for _ in 0..1000 {
-            lines.hear(&[b'x'; 4096]);
+            lines.feed(&[b'x'; 4096]);
         }
         assert!(lines.line.len() <= LONGEST_LINE);
-        assert_eq!(lines.hear(b"429\n"), None);
-        assert_eq!(lines.hear(b"429\n"), Some(ParsedOutcome::Status(429)));
+        assert_eq!(lines.feed(b"429\n"), None);
+        assert_eq!(lines.feed(b"429\n"), Some(ParsedOutcome::Status(429)));
     }
 
     /// Each of these took seconds, the second one eleven.
@@ -231,8 +231,8 @@ mod tests {
         let mut lines = lines("(4)(?:.*x)?");
         let mut line = vec![b'4'; LONGEST_LINE];
         line.push(b'\n');
-        assert_eq!(lines.hear(&line), None);
-        assert_eq!(lines.hear(b"nothing\n"), None);
+        assert_eq!(lines.feed(&line), None);
+        assert_eq!(lines.feed(b"nothing\n"), None);
     }
 
     #[test]
@@ -243,22 +243,22 @@ mod tests {
         // Each of them takes as long as one line may.
         let most = (2 * LONGEST_IN_ALL).div_duration_f64(LONGEST_LOOK) as usize;
         assert!((0..most).any(|_| {
-            lines.hear(&line);
+            lines.feed(&line);
             lines.gave_up
         }));
         lines.pattern = pattern("^code ([0-9]+)").unwrap();
-        assert_eq!(lines.hear(b"code 429\ncode 50"), None);
+        assert_eq!(lines.feed(b"code 429\ncode 50"), None);
         for _ in 0..100 {
-            lines.hear(&[b'x'; 4096]);
+            lines.feed(&[b'x'; 4096]);
         }
         assert!(lines.line.len() <= 2 * TAIL);
         let mut cut = b"code 429".to_vec();
         cut.resize(TAIL, b'x');
-        lines.hear(&cut);
+        lines.feed(&cut);
         assert_eq!(lines.end(), None, "neither the end nor a whole line");
         // The end counts, whatever comes after it.
-        assert_eq!(lines.hear(b"\ncode 503\ncode 4"), None);
-        assert_eq!(lines.hear(b"29\nbye\n"), None);
+        assert_eq!(lines.feed(b"\ncode 503\ncode 4"), None);
+        assert_eq!(lines.feed(b"29\nbye\n"), None);
         assert_eq!((lines.end(), lines.end()), (Some(ParsedOutcome::Status(429)), None));
     }
 
@@ -268,11 +268,11 @@ mod tests {
         let mut lines = lines("([0-9]+)");
         lines.searched = 2 * LONGEST_IN_ALL;
         lines.began -= SHARE_OF_TIME * 2 * LONGEST_IN_ALL;
-        assert_eq!(lines.hear(b"429\n"), Some(ParsedOutcome::Status(429)));
+        assert_eq!(lines.feed(b"429\n"), Some(ParsedOutcome::Status(429)));
         assert!(!lines.gave_up);
         lines.searched += 2 * LONGEST_IN_ALL;
-        lines.hear(b"503\n");
-        assert_eq!(lines.hear(b"429\n"), None);
+        lines.feed(b"503\n");
+        assert_eq!(lines.feed(b"429\n"), None);
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
         assert!(pattern("too many").is_err());
         assert!(pattern("(unclosed").is_err());
         assert_eq!(
-            lines("(429) x|code ([a-z]+)").hear(b"code throttled\n"),
+            lines("(429) x|code ([a-z]+)").feed(b"code throttled\n"),
             Some(ParsedOutcome::Status(429))
         );
     }

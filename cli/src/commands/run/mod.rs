@@ -24,7 +24,7 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use verdict::Again;
+use verdict::Retry;
 
 const RUN_HELP: &str = "\
 How the call ended is taken from the first of these that says it: a `shmlimit record` in the command (it knows the \
@@ -108,7 +108,7 @@ fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
         output::silence_remarks();
     }
     let command = args.command.first().unwrap_or_else(|| unreachable!("clap requires one"));
-    let limiter = open::to_run(place, &args.name, &args.asking, command)?;
+    let limiter = open::for_command(place, &args.name, &args.asking, command)?;
     let retries =
         args.retries.map(|most| most.map_or_else(|| usual_retries(&limiter, args.asking.priority), Ok));
     let retries = retries.transpose()?.unwrap_or(0);
@@ -135,14 +135,16 @@ fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
         time_left.spend(asked.elapsed());
         let attempt = Attempt { place, args, limiter: &limiter, number, is_last: number > retries };
         let (end, again) = attempt.make(grant, &mut monitor)?;
-        let Some(Again { why, wait, source }) = again else { return finish(monitor, end) };
-        let said = format!("{}: attempt {number} of {}: {why}", limiter.name(), u64::from(retries) + 1);
+        let Some(Retry { why, wait, source }) = again else { return finish(monitor, end) };
+        let message = format!("{}: attempt {number} of {}: {why}", limiter.name(), u64::from(retries) + 1);
         let time = time::format_wait(wait);
         if !time_left.is_enough_for(wait) {
-            output::remark(&format!("{said}; not again: the wait of {time} is longer than --timeout allows"));
+            output::remark(&format!(
+                "{message}; not again: the wait of {time} is longer than --timeout allows"
+            ));
             return finish(monitor, end);
         }
-        output::remark(&format!("{said}; again in {time} ({})", source.as_str()));
+        output::remark(&format!("{message}; again in {time} ({})", source.as_str()));
         sleep(wait, &mut monitor)?;
         time_left.spend(wait);
         last = Some(end);

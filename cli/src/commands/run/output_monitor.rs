@@ -20,16 +20,16 @@ const WRITE_AT_ONCE: usize = 4096;
 const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 
 /// A text on its way to us.
-pub struct Intake {
+pub struct PipeText {
     from: Option<PipeSource>,
     text: Vec<u8>,
 }
 
-impl Intake {
+impl PipeText {
     /// And the end that is written to.
-    pub fn new() -> io::Result<(Intake, PipeWriter)> {
+    pub fn new() -> io::Result<(PipeText, PipeWriter)> {
         let (from, to) = PipeSource::new()?;
-        Ok((Intake { from: Some(from), text: Vec::new() }, to))
+        Ok((PipeText { from: Some(from), text: Vec::new() }, to))
     }
 
     pub fn text(&self) -> &[u8] {
@@ -74,7 +74,7 @@ struct WatchedStream {
     which: Stream,
     from: Option<PipeSource>,
     /// For those attempts that are to come.
-    to_us: Option<PipeWriter>,
+    writer: Option<PipeWriter>,
     pending: Vec<u8>,
     passed: usize,
     lines: LineSearch,
@@ -102,7 +102,7 @@ impl WatchedStream {
         }
         let known = self.pending.len();
         match from.read(&mut self.pending) {
-            Ok(Some(count)) => (count, self.lines.hear(&self.pending[known..])),
+            Ok(Some(count)) => (count, self.lines.feed(&self.pending[known..])),
             Ok(None) | Err(_) => {
                 self.from = None;
                 (0, None)
@@ -121,7 +121,7 @@ impl WatchedStream {
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
             Err(error) => {
-                (self.from, self.to_us) = (None, None);
+                (self.from, self.writer) = (None, None);
                 self.pending.clear();
                 self.passed = 0;
                 if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
@@ -134,12 +134,12 @@ impl WatchedStream {
 #[derive(Default)]
 pub struct OutputMonitor {
     /// What the command writes to its status descriptor.
-    pub status: Option<Intake>,
+    pub status: Option<PipeText>,
     /// What `record`, started by the command, tells us.
-    pub recorded: Option<Intake>,
+    pub recorded: Option<PipeText>,
     streams: Vec<WatchedStream>,
     /// The last word on the streams.
-    said: Option<ParsedOutcome>,
+    found: Option<ParsedOutcome>,
     /// Why output could not be passed on.
     failed: Option<io::Error>,
 }
@@ -147,12 +147,12 @@ pub struct OutputMonitor {
 impl OutputMonitor {
     /// Watches a stream.
     pub fn watch(&mut self, which: Stream, lines: LineSearch) -> io::Result<()> {
-        let (from, to_us) = PipeSource::new()?;
+        let (from, writer) = PipeSource::new()?;
         let (pending, passed) = (Vec::new(), 0);
         self.streams.push(WatchedStream {
             which,
             from: Some(from),
-            to_us: Some(to_us),
+            writer: Some(writer),
             pending,
             passed,
             lines,
@@ -165,8 +165,8 @@ impl OutputMonitor {
         let stream = self.streams.iter().find(|stream| stream.which == which);
         match stream {
             // Nobody reads any more: as with the real stream, that is found out by writing.
-            Some(WatchedStream { to_us: None, .. }) => pipe().map(|(_, to)| Some(to)),
-            Some(WatchedStream { to_us: Some(to), .. }) => to.try_clone().map(Some),
+            Some(WatchedStream { writer: None, .. }) => pipe().map(|(_, to)| Some(to)),
+            Some(WatchedStream { writer: Some(to), .. }) => to.try_clone().map(Some),
             None => Ok(None),
         }
     }
@@ -197,7 +197,7 @@ impl OutputMonitor {
                 continue;
             }
             if stream.is_empty() {
-                self.said = stream.read().1.or(self.said);
+                self.found = stream.read().1.or(self.found);
             } else if let Err(error) = stream.write() {
                 self.failed = Some(error);
             }
@@ -219,20 +219,20 @@ impl OutputMonitor {
         for stream in &mut self.streams {
             let mut all = 0;
             while all < PIPE_HOLDS {
-                let (count, said) = stream.read();
-                self.said = said.or(self.said);
+                let (count, found) = stream.read();
+                self.found = found.or(self.found);
                 match count {
                     0 => break,
                     count => all += count,
                 }
             }
-            self.said = stream.lines.end().or(self.said);
+            self.found = stream.lines.end().or(self.found);
         }
-        self.said.take()
+        self.found.take()
     }
 
     /// Passes on what was heard so far, before anything else is said.
-    pub fn pass_on(&mut self) -> io::Result<()> {
+    pub fn flush(&mut self) -> io::Result<()> {
         while self.streams.iter().any(|stream| !stream.is_empty()) {
             self.wait(None, None)?;
         }
@@ -247,7 +247,7 @@ impl OutputMonitor {
     /// Passes all on that is still to come: until whoever the command left behind has ended too, as in any pipe.
     pub fn finish(mut self) -> io::Result<()> {
         (self.status, self.recorded) = (None, None);
-        self.streams.iter_mut().for_each(|stream| stream.to_us = None);
+        self.streams.iter_mut().for_each(|stream| stream.writer = None);
         while self.streams.iter().any(|stream| stream.from.is_some() || !stream.is_empty()) {
             self.wait(None, None)?;
         }

@@ -29,13 +29,13 @@ impl ParsedOutcome {
             "none" => ParsedOutcome::Nothing,
             _ => match NetError::parse(text) {
                 Some(error) => ParsedOutcome::Error(error),
-                None => ParsedOutcome::of_status(text.parse().ok()?)?,
+                None => ParsedOutcome::from_status(text.parse().ok()?)?,
             },
         })
     }
 
     /// What a status says; nothing is said by a number that is none.
-    pub fn of_status(status: u16) -> Option<ParsedOutcome> {
+    pub fn from_status(status: u16) -> Option<ParsedOutcome> {
         (100..=599).contains(&status).then_some(ParsedOutcome::Status(status))
     }
 

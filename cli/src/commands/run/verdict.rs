@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub enum Verdict {
     /// So, and with these headers.
-    Said(ParsedOutcome, Vec<(String, String)>),
+    Parsed(ParsedOutcome, Vec<(String, String)>),
     /// The command has recorded it.
     Recorded(RecordMessage),
     /// There is no information.
@@ -19,7 +19,7 @@ pub enum Verdict {
 
 /// That the command should run again.
 #[derive(Debug)]
-pub struct Again {
+pub struct Retry {
     pub why: String,
     pub wait: Duration,
     pub source: Source,
@@ -30,19 +30,21 @@ impl Verdict {
     pub fn new(status: &str, pattern: Option<ParsedOutcome>, exit: Option<ParsedOutcome>) -> Verdict {
         let (code, headers) = response(status);
         let bare = || status.lines().rev().find_map(|line| ParsedOutcome::parse(line.trim()));
-        let written = code.and_then(ParsedOutcome::of_status).or_else(bare);
-        let said = match (written.or(pattern), exit) {
+        let written = code.and_then(ParsedOutcome::from_status).or_else(bare);
+        let found = match (written.or(pattern), exit) {
             // The answer began well, but then the line broke.
-            (Some(said), Some(exit @ ParsedOutcome::Error(_))) if said.is_success() => Some(exit),
-            (said, exit) => said.or(exit),
+            (Some(found), Some(exit @ ParsedOutcome::Error(_))) if found.is_success() => Some(exit),
+            (found, exit) => found.or(exit),
         };
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        said.map_or(Verdict::Unknown, |said| Verdict::Said(said, headers.into_iter().map(owned).collect()))
+        found.map_or(Verdict::Unknown, |found| {
+            Verdict::Parsed(found, headers.into_iter().map(owned).collect())
+        })
     }
 
     /// The call went well; more is not known.
     pub fn success() -> Verdict {
-        Verdict::Said(ParsedOutcome::OK, Vec::new())
+        Verdict::Parsed(ParsedOutcome::OK, Vec::new())
     }
 
     /// Ends the call: tells all who share the limiter, and gives the permit back.
@@ -51,21 +53,21 @@ impl Verdict {
         grant: Grant<'_>,
         attempt: Option<u32>,
         latency: Duration,
-    ) -> Result<Option<Again>, Error> {
+    ) -> Result<Option<Retry>, Error> {
         match self {
             Verdict::Unknown => grant.release().map(|()| None),
             Verdict::Recorded(RecordMessage { code, wait }) => {
                 grant.release()?;
-                Ok(wait.map(|(wait, source)| Again { why: code, wait, source }))
+                Ok(wait.map(|(wait, source)| Retry { why: code, wait, source }))
             }
-            Verdict::Said(word, headers) => {
+            Verdict::Parsed(word, headers) => {
                 let headers: Vec<(&str, &str)> =
                     headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
                 let Some(outcome) = word.outcome(&headers) else { return grant.release().map(|()| None) };
                 let outcome = outcome.latency(latency);
                 let outcome = attempt.map_or(outcome, |attempt| outcome.attempt(attempt));
                 let recorded = grant.record(&outcome)?;
-                let again = |source| Again { why: word.to_string(), wait: recorded.wait, source };
+                let again = |source| Retry { why: word.to_string(), wait: recorded.wait, source };
                 Ok(recorded.wait_source.map(again))
             }
         }
@@ -83,7 +85,7 @@ mod tests {
         exit: Option<ParsedOutcome>,
     ) -> Option<ParsedOutcome> {
         match Verdict::new(status, pattern, exit) {
-            Verdict::Said(word, _) => Some(word),
+            Verdict::Parsed(word, _) => Some(word),
             _ => None,
         }
     }
@@ -108,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_bare_status_may_have_headers_too() {
-        let Verdict::Said(word, headers) = Verdict::new("429\nRetry-After: 7\n", None, None) else {
+        let Verdict::Parsed(word, headers) = Verdict::new("429\nRetry-After: 7\n", None, None) else {
             panic!()
         };
         assert_eq!(word, ParsedOutcome::Status(429));

@@ -85,7 +85,7 @@ pub fn kind(value: &Value) -> &'static str {
 }
 
 /// The policy with one key changed, or what is wrong with that.
-pub fn patched(policy: &Policy, key: &str, value: &Value) -> Result<Policy, String> {
+pub fn with_setting(policy: &Policy, key: &str, value: &Value) -> Result<Policy, String> {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(_) | Value::Bool(_) => value.to_string(),

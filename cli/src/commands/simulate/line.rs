@@ -61,7 +61,7 @@ pub enum Answer {
     Recorded(Recorded),
     InFlight { in_flight: u32 },
     Set { key: String },
-    Heard(Heard),
+    HeaderAnswer(HeaderAnswer),
     Nothing {},
 }
 
@@ -119,7 +119,7 @@ pub struct Recorded {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Heard {
+pub struct HeaderAnswer {
     pub parsed: Map<String, Value>,
     #[serde(flatten)]
     pub pace: Option<Pace>,
@@ -147,7 +147,7 @@ impl Window {
 }
 
 /// What headers said about a window, and nothing else.
-pub fn said(reading: &Reading) -> Value {
+pub fn reading_json(reading: &Reading) -> Value {
     let Reading { limit, remaining, used, reset_after, window } = *reading;
     let numbers = [("limit", limit), ("remaining", remaining), ("used", used)];
     let times = [("reset_after_s", reset_after), ("window_s", window)];
@@ -198,7 +198,7 @@ mod tests {
             window: Some(Nanos::from_secs(60)),
             ..Reading::default()
         };
-        assert_eq!(said(&reading).to_string(), r#"{"reset_after_s":1.5,"used":3,"window_s":60}"#);
+        assert_eq!(reading_json(&reading).to_string(), r#"{"reset_after_s":1.5,"used":3,"window_s":60}"#);
     }
 
     #[test]

@@ -73,17 +73,17 @@ impl Command for Simulate {
 fn run(args: &Simulate) -> Result<ExitCode, Failure> {
     let config = config(&args.config)?;
     let mut run = Run::new(config.policy(), config.epoch_ns(), args.seed);
-    let mut watch = Watch {
+    let mut watch = StepObservers {
         plot: args.plot.as_ref().map(|_| Plot::new(run.kind(), title(args, &config))),
         summary: args.summary.then(|| Summary::new(run.kind())),
     };
     // Before anything is run: an answer of an hour must not be lost to a file that cannot be written.
     let plot = args.plot.as_deref().map(|path| Ok::<_, Failure>((path, created(path)?))).transpose()?;
     let played = match args.script.as_deref().filter(|path| *path != Path::new("-")) {
-        None => play(&mut io::stdin().lock(), &mut run, &mut watch),
+        None => execute(&mut io::stdin().lock(), &mut run, &mut watch),
         Some(path) => {
             let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-            play(&mut BufReader::new(file), &mut run, &mut watch)
+            execute(&mut BufReader::new(file), &mut run, &mut watch)
         }
     };
     // A reader that goes away ends the run, and leaves what there is to be shown.
@@ -123,24 +123,24 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Who looks on while a script runs.
-struct Watch {
+struct StepObservers {
     plot: Option<Plot>,
     summary: Option<Summary>,
 }
 
-impl Watch {
-    fn see(&mut self, step: &Step) {
+impl StepObservers {
+    fn add(&mut self, step: &Step) {
         if let Some(plot) = &mut self.plot {
-            plot.see(step);
+            plot.add(step);
         }
         if let Some(summary) = &mut self.summary {
-            summary.see(step);
+            summary.add(step);
         }
     }
 }
 
 /// Runs a whole script. Returns how many of its lines were no operations.
-fn play(script: &mut impl BufRead, run: &mut Run, watch: &mut Watch) -> Result<u64, Failure> {
+fn execute(script: &mut impl BufRead, run: &mut Run, watch: &mut StepObservers) -> Result<u64, Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let (mut i, mut bad) = (0, 0);
     let mut buffer = Vec::new();
@@ -162,7 +162,7 @@ fn play(script: &mut impl BufRead, run: &mut Run, watch: &mut Watch) -> Result<u
         });
         match stepped {
             Ok(step) => {
-                watch.see(&step);
+                watch.add(&step);
                 put(&mut out, &step.line)?;
             }
             Err(BadOp { op, message }) => {

@@ -1,8 +1,8 @@
 //! One limiter in private memory under a virtual clock, and what operations do to it.
 
-use super::fields::patched;
+use super::fields::with_setting;
 use super::line::{
-    Acquired, Answer, Fsm, Heard, Line, Pace, Recorded, Transition, Unavailable, Window, said,
+    Acquired, Answer, Fsm, HeaderAnswer, Line, Pace, Recorded, Transition, Unavailable, Window, reading_json,
 };
 use super::op::{Cost, Op, Record, What};
 
@@ -96,7 +96,7 @@ impl Run {
             refused: None,
             in_flight: 0,
         };
-        step.line.answer = self.carry_out(plan, &mut step);
+        step.line.answer = self.execute_plan(plan, &mut step);
         self.describe(before, &mut step);
         Ok(step)
     }
@@ -145,7 +145,7 @@ impl Run {
             What::Pause { length, reason } => Plan::Pause { length, reason },
             What::Resume => Plan::Resume,
             What::Set { key, value } => {
-                let policy = Box::new(patched(&self.policy, &key, &value)?);
+                let policy = Box::new(with_setting(&self.policy, &key, &value)?);
                 Plan::Set { key, policy }
             }
             What::Headers { headers, parser } => {
@@ -190,7 +190,7 @@ impl Run {
         ))
     }
 
-    fn carry_out(&mut self, plan: Plan, step: &mut Step) -> Answer {
+    fn execute_plan(&mut self, plan: Plan, step: &mut Step) -> Answer {
         let now = self.clock;
         match plan {
             Plan::Acquire { ask, units, tries } => Answer::Acquired(self.acquire(&ask, units, tries, step)),
@@ -226,7 +226,7 @@ impl Run {
                 self.policy = *policy;
                 Answer::Set { key }
             }
-            Plan::Headers { headers, parser } => Answer::Heard(self.hear(&headers, parser)),
+            Plan::Headers { headers, parser } => Answer::HeaderAnswer(self.apply_headers(&headers, parser)),
             Plan::Nothing => Answer::Nothing {},
         }
     }
@@ -333,7 +333,7 @@ impl Run {
         }
     }
 
-    fn hear(&mut self, headers: &[(String, String)], parser: &dyn Parser) -> Heard {
+    fn apply_headers(&mut self, headers: &[(String, String)], parser: &dyn Parser) -> HeaderAnswer {
         let now = self.clock;
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let readings = parser.parse(&headers, self.memory.wall(now));
@@ -343,8 +343,8 @@ impl Run {
             Some(Observation { limit, remaining, used, reset_after })
         };
         decide::observe(&mut self.memory, observed, now);
-        let parsed = readings.iter().map(|(name, reading)| (name.clone(), said(reading))).collect();
-        Heard { parsed, pace: self.policy.adaptive().map(|adaptive| self.pace(adaptive)) }
+        let parsed = readings.iter().map(|(name, reading)| (name.clone(), reading_json(reading))).collect();
+        HeaderAnswer { parsed, pace: self.policy.adaptive().map(|adaptive| self.pace(adaptive)) }
     }
 
     fn pace(&self, adaptive: &Adaptive) -> Pace {

@@ -16,7 +16,7 @@ pub struct Summary {
     transitions: u64,
     first: Option<u64>,
     last: u64,
-    stretches: Stretches,
+    spans: StateSpans,
     /// How long it was in each state, in the order in which they came.
     states: Vec<(State, u64)>,
 }
@@ -31,12 +31,12 @@ impl Summary {
             transitions: 0,
             first: None,
             last: 0,
-            stretches: Stretches::default(),
+            spans: StateSpans::default(),
             states: Vec::new(),
         }
     }
 
-    pub fn see(&mut self, step: &Step) {
+    pub fn add(&mut self, step: &Step) {
         self.ops += 1;
         self.granted += step.granted;
         if let Some(reason) = step.refused {
@@ -46,11 +46,9 @@ impl Summary {
         self.first.get_or_insert(step.line.t);
         self.last = step.line.t;
         let states = &mut self.states;
-        self.stretches.add(step, |state, from, to| {
-            match states.iter_mut().find(|(known, _)| *known == state) {
-                Some((_, length)) => *length += to - from,
-                None => states.push((state, to - from)),
-            }
+        self.spans.add(step, |state, from, to| match states.iter_mut().find(|(known, _)| *known == state) {
+            Some((_, length)) => *length += to - from,
+            None => states.push((state, to - from)),
         });
     }
 }
@@ -75,12 +73,12 @@ impl fmt::Display for Summary {
 
 /// Where the last stretch began, and in which state.
 #[derive(Default)]
-pub struct Stretches {
+pub struct StateSpans {
     state: State,
     since: Option<u64>,
 }
 
-impl Stretches {
+impl StateSpans {
     /// Gives the stretches that the step adds: state, from, to. Time starts with the first step.
     pub fn add(&mut self, step: &Step, mut each: impl FnMut(State, u64, u64)) {
         let mut since = self.since.unwrap_or(step.line.t);

@@ -58,7 +58,7 @@ fn run(place: &Place, args: &Status) -> Result<ExitCode, Failure> {
         return watch(place, args, every, name);
     }
     if let Some(name) = &args.name {
-        let limiter = open::to_look(place, name)?.ok_or_else(|| open::unknown(place, name))?;
+        let limiter = open::observer(place, name)?.ok_or_else(|| open::unknown_limiter(place, name))?;
         let text = match args.toml {
             true => shmlimit::config::to_toml(&limiter.policy()?),
             false => show(&limiter, args)?,
@@ -100,12 +100,13 @@ fn watch(place: &Place, args: &Status, every: Duration, name: Option<&str>) -> R
     let mut poller = Poller::new(place, name.map(str::to_owned));
     // A name that cannot be one will not appear.
     if let Some(name) = name {
-        open::to_look(place, name)?;
+        open::observer(place, name)?;
     }
     if args.json {
         watch::json(&mut poller, every, json)?;
     } else {
-        let nothing = || name.map_or_else(|| hint(place), |name| open::unknown(place, name).to_string());
+        let nothing =
+            || name.map_or_else(|| hint(place), |name| open::unknown_limiter(place, name).to_string());
         watch::text(&mut poller, every, args.all, &nothing)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -116,7 +117,7 @@ fn show_all(place: &Place, args: &Status, names: &[String]) -> Result<ExitCode, 
     let mut code = ExitCode::SUCCESS;
     let mut first = true;
     for name in names {
-        let shown = match open::to_look(place, name) {
+        let shown = match open::observer(place, name) {
             Ok(None) => continue,
             Ok(Some(limiter)) => show(&limiter, args),
             Err(failure) => Err(failure),
@@ -149,7 +150,7 @@ fn json(snapshot: &Snapshot) -> Result<String, Failure> {
 fn hint(place: &Place) -> String {
     let places = paths::places(place.dir.as_deref());
     let used = Limiter::list(place.dir.as_deref()).ok().map(|listing| listing.directory);
-    let elsewhere = used.as_ref().and_then(|used| open::elsewhere(place, used));
+    let elsewhere = used.as_ref().and_then(|used| open::limiters_elsewhere(place, used));
     if let (Some(used), Some(elsewhere)) = (&used, elsewhere) {
         return format!("No limiters in {}. {elsewhere}", used.display());
     }

@@ -52,44 +52,44 @@ pub fn text(
     }
     loop {
         let started = Instant::now();
-        let look = ScreenStyle::for_stdout();
+        let screen = ScreenStyle::for_stdout();
         let observations = poller.poll()?;
         let block =
-            if observations.is_empty() { nothing() + "\n" } else { to_text(&observations, all, look) };
+            if observations.is_empty() { nothing() + "\n" } else { to_text(&observations, all, screen) };
         match terminal {
-            true => output::raw(&in_place(&escape::painted(&block), every, look))?,
+            true => output::raw(&in_place(&escape::painted(&block), every, screen))?,
             false => output::text(&format!("{block}\n"))?,
         }
         pause(&resized, started, every);
     }
 }
 
-fn to_text(observations: &[Observation], all: bool, look: ScreenStyle) -> String {
+fn to_text(observations: &[Observation], all: bool, screen: ScreenStyle) -> String {
     let blocks: Vec<String> = observations
         .iter()
         .map(|(name, seen)| match seen {
-            Ok(snapshot) => overview::render(snapshot, all, look),
-            Err(error) => overview::render_error(name, error, look),
+            Ok(snapshot) => overview::render(snapshot, all, screen),
+            Err(error) => overview::render_error(name, error, screen),
         })
         .collect();
     blocks.join("\n")
 }
 
 /// Every line is written over the one that was there, so that nothing flickers; what does not fit is said.
-fn in_place(block: &str, every: Duration, look: ScreenStyle) -> String {
+fn in_place(block: &str, every: Duration, screen: ScreenStyle) -> String {
     let head = format!("every {}, Ctrl-C ends", time::format_remaining(every));
     let lines: Vec<&str> = block.lines().collect();
     // The cursor needs the last one: a line more would scroll.
     let room = layout::terminal_size().1.saturating_sub(2).max(1);
     let fits = if lines.len() <= room { lines.len() } else { room - 1 };
-    let mut frame = format!("{HOME}{}{CLEAR_LINE}\n", look.paint.dim(&look.cut(&head)));
+    let mut frame = format!("{HOME}{}{CLEAR_LINE}\n", screen.paint.dim(&screen.cut(&head)));
     for line in &lines[..fits] {
         frame += &format!("{line}{CLEAR_LINE}\n");
     }
     if fits < lines.len() {
         let more =
             format!("… {} more lines; a taller window or one limiter's name shows them", lines.len() - fits);
-        frame += &format!("{}{CLEAR_LINE}\n", look.paint.dim(&look.cut(&look.spelled(more))));
+        frame += &format!("{}{CLEAR_LINE}\n", screen.paint.dim(&screen.cut(&screen.spelled(more))));
     }
     frame + CLEAR_BELOW
 }

@@ -43,7 +43,7 @@ pub enum Sort {
 
 /// What is to be done after a key.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum KeyAction {
     Stay,
     Quit,
     /// Give the terminal back to the shell.
@@ -112,21 +112,21 @@ impl App {
         chosen.or((!order.is_empty()).then_some(0))
     }
 
-    pub fn key(&mut self, key: KeyEvent, model: &Model) -> Then {
+    pub fn key(&mut self, key: KeyEvent, model: &Model) -> KeyAction {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('c') if control => return Then::Quit,
-            KeyCode::Char('z') if control => return Then::Stop,
+            KeyCode::Char('c') if control => return KeyAction::Quit,
+            KeyCode::Char('z') if control => return KeyAction::Stop,
             _ if control => {}
             code if self.typing => self.type_filter(code),
             // Whatever ends the help does nothing else.
             _ if self.help => self.help = false,
-            KeyCode::Char('q') => return Then::Quit,
-            KeyCode::Esc if self.filter.is_empty() => return Then::Quit,
+            KeyCode::Char('q') => return KeyAction::Quit,
+            KeyCode::Esc if self.filter.is_empty() => return KeyAction::Quit,
             KeyCode::Esc => self.filter.clear(),
             code => self.choose(code, model),
         }
-        Then::Stay
+        KeyAction::Stay
     }
 
     fn choose(&mut self, code: KeyCode, model: &Model) {
@@ -216,7 +216,7 @@ mod tests {
         model
     }
 
-    fn press(app: &mut App, model: &Model, codes: &[KeyCode]) -> Then {
+    fn press(app: &mut App, model: &Model, codes: &[KeyCode]) -> KeyAction {
         codes.iter().map(|code| app.key(KeyEvent::from(*code), model)).last().unwrap()
     }
 
@@ -259,18 +259,18 @@ mod tests {
     fn there_are_three_ways_out_and_one_aside() {
         let model = model(&["a"]);
         for code in [KeyCode::Char('q'), KeyCode::Esc] {
-            assert_eq!(press(&mut App::default(), &model, &[code]), Then::Quit);
+            assert_eq!(press(&mut App::default(), &model, &[code]), KeyAction::Quit);
         }
         let control = |letter| KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL);
         let mut app = App { typing: true, ..App::default() };
-        assert_eq!(app.key(control('c'), &model), Then::Quit);
-        assert_eq!(app.key(control('z'), &model), Then::Stop);
+        assert_eq!(app.key(control('c'), &model), KeyAction::Quit);
+        assert_eq!(app.key(control('z'), &model), KeyAction::Stop);
     }
 
     #[test]
     fn any_key_ends_the_help_and_does_nothing_else() {
         let (mut app, model) = (App::default(), model(&["a"]));
-        assert_eq!(press(&mut app, &model, &letters("?q")), Then::Stay);
+        assert_eq!(press(&mut app, &model, &letters("?q")), KeyAction::Stay);
         assert!(!app.help);
     }
 
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(app.order(&model), Vec::<&str>::new());
         press(&mut app, &model, &[KeyCode::Backspace, KeyCode::Enter]);
         assert_eq!(app.order(&model), ["tvdb"]);
-        assert_eq!(press(&mut app, &model, &[KeyCode::Esc]), Then::Stay);
+        assert_eq!(press(&mut app, &model, &[KeyCode::Esc]), KeyAction::Stay);
         assert_eq!(app.order(&model).len(), 3);
     }
 

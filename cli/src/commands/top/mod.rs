@@ -18,7 +18,7 @@ use crate::platform::{self, Event, texts};
 use crate::poller::Poller;
 use crate::ui::failure::Failure;
 use events::TopEvent;
-use input::{App, Then};
+use input::{App, KeyAction};
 use model::Model;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -53,7 +53,7 @@ fn run(place: &Place, args: &Top) -> Result<ExitCode, Failure> {
         return Err(Failure::Usage(message));
     }
     if let Some(name) = &args.name {
-        open::to_look(place, name)?.ok_or_else(|| open::unknown(place, name))?;
+        open::observer(place, name)?.ok_or_else(|| open::unknown_limiter(place, name))?;
     }
     let events = events::listen()?;
     let mut screen = Screen::enter()?;
@@ -92,9 +92,9 @@ fn watch(
         screen.draw(|frame| draw::all(frame, &model, &mut app, &theme))?;
         match events.recv_timeout(due.saturating_duration_since(Instant::now())) {
             Ok(TopEvent::Key(key)) => match app.key(key, &model) {
-                Then::Stay => {}
-                Then::Quit => return Ok(None),
-                Then::Stop => screen.stop()?,
+                KeyAction::Stay => {}
+                KeyAction::Quit => return Ok(None),
+                KeyAction::Stop => screen.stop()?,
             },
             Ok(TopEvent::Resized) | Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
             Ok(TopEvent::Event(Event::Stop)) => screen.stop()?,

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// As many as a wide screen has columns.
-const REMEMBERED: usize = 240;
+const HISTORY: usize = 240;
 /// How long a removed limiter stays visible.
 const REMOVED_VISIBLE_FOR: Duration = Duration::from_secs(10);
 /// Rates of single processes are means over so many looks: one look sees a call or none.
-const STEADY: usize = 5;
+const RATE_SAMPLES: usize = 5;
 
 /// All limiters, as far as they were seen.
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl Model {
         for (name, seen) in observations {
             let track = self.tracks.entry(name).or_default();
             match seen {
-                Ok(snapshot) => track.saw(at, snapshot),
+                Ok(snapshot) => track.observed(at, snapshot),
                 Err(error) => track.lost(at, error),
             }
         }
@@ -99,7 +99,7 @@ impl Model {
 pub const REMOVED: &str = "it was removed";
 
 impl Track {
-    fn saw(&mut self, at: Duration, snapshot: Snapshot) {
+    fn observed(&mut self, at: Duration, snapshot: Snapshot) {
         let before = self.seen.take().filter(|_| self.error.is_none());
         let seconds = at.saturating_sub(self.at).as_secs_f64();
         let counts = &snapshot.counts;
@@ -114,14 +114,14 @@ impl Track {
         } else {
             self.counts.clear();
         }
-        if self.history.len() > REMEMBERED {
+        if self.history.len() > HISTORY {
             self.history.pop_front();
         }
         let (users, all) = (users(&snapshot), counts.granted);
         let by =
             users.iter().map(|user| ((user.pid.unwrap_or(0), user.program.clone()), user.granted)).collect();
         self.counts.push_back(Counted { at, by, all });
-        if self.counts.len() > STEADY + 1 {
+        if self.counts.len() > RATE_SAMPLES + 1 {
             self.counts.pop_front();
         }
         self.users = shares(users, &self.counts);
@@ -297,8 +297,8 @@ mod tests {
     fn no_more_is_remembered_than_a_screen_shows() {
         let place = tempfile::tempdir().unwrap();
         let (limiter, mut model) = (limiter(&place), Model::default());
-        (0..2 * REMEMBERED as u64).for_each(|at| see(&mut model, at, &limiter));
-        assert_eq!(model.tracks["web"].history.len(), REMEMBERED);
-        assert!(model.tracks["web"].counts.len() <= STEADY + 1);
+        (0..2 * HISTORY as u64).for_each(|at| see(&mut model, at, &limiter));
+        assert_eq!(model.tracks["web"].history.len(), HISTORY);
+        assert!(model.tracks["web"].counts.len() <= RATE_SAMPLES + 1);
     }
 }

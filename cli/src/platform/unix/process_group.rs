@@ -34,7 +34,7 @@ pub struct SupervisedGroup(Pid);
 
 impl SupervisedGroup {
     /// Nothing if this process was not started as one.
-    pub fn begin() -> io::Result<Option<SupervisedGroup>> {
+    pub fn lead() -> io::Result<Option<SupervisedGroup>> {
         let group = getpgrp();
         if group != getpid() {
             return Ok(None);
@@ -45,12 +45,12 @@ impl SupervisedGroup {
     }
 
     /// Asks all processes of the group to end.
-    pub fn ask_to_end(&self) {
+    pub fn terminate(&self) {
         let _ = killpg(self.0, Signal::SIGTERM);
     }
 
     /// Ends them, and itself.
-    pub fn end(self) {
+    pub fn kill(self) {
         let _ = killpg(self.0, Signal::SIGKILL);
     }
 }

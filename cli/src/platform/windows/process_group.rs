@@ -30,11 +30,11 @@ pub struct SupervisedGroup;
 
 impl SupervisedGroup {
     /// Nothing if it was started by hand.
-    pub fn begin() -> io::Result<Option<SupervisedGroup>> {
+    pub fn lead() -> io::Result<Option<SupervisedGroup>> {
         Ok((!io::stdin().is_terminal()).then_some(SupervisedGroup))
     }
 
-    pub fn ask_to_end(&self) {}
+    pub fn terminate(&self) {}
 
-    pub fn end(self) {}
+    pub fn kill(self) {}
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 const CODES: usize = 6;
 
 /// The pause, by which process and why; nothing without one.
-pub fn write_pause(out: &mut String, snapshot: &Snapshot, width: usize, look: ScreenStyle) {
+pub fn write_pause(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let Some(pause) = &snapshot.paused else { return };
     let until = match pause.ends_in {
         Some(left) => format!("ends in {}", format_remaining(left)),
@@ -27,7 +27,7 @@ pub fn write_pause(out: &mut String, snapshot: &Snapshot, width: usize, look: Sc
             suggestion::operand(&snapshot.name)
         ))),
     ];
-    layout::write_row(out, look, ("paused", width), &parts);
+    layout::write_row(out, screen, ("paused", width), &parts);
 }
 
 /// The user or program that paused the limiter, when and why: `alice (4711), 5m ago: database migration`.
@@ -37,7 +37,7 @@ pub fn paused_by(pause: &PauseSnapshot) -> String {
 }
 
 /// The breaker's state, since when and why; nothing while all is as it was made.
-pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, look: ScreenStyle) {
+pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let now = &snapshot.condition;
     if now.breaker == BreakerKind::None || (now.cause.is_none() && now.state == State::Normal) {
         return;
@@ -55,10 +55,10 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, look: Sc
     if now.breaker == BreakerKind::Fsm && now.rate > 0.0 {
         parts.push(Part::Dim(format!("{}/s", (now.rate * 1000.0).round() / 1000.0)));
     }
-    layout::write_row(out, look, ("state", width), &parts);
+    layout::write_row(out, screen, ("state", width), &parts);
     for warning in warnings::of(&snapshot.name, now) {
-        layout::write_row(out, look, ("warning", width), &[Part::Level(0.1, warning.message)]);
-        layout::write_row(out, look, ("", width), &[Part::Dim(warning.advice)]);
+        layout::write_row(out, screen, ("warning", width), &[Part::Level(0.1, warning.message)]);
+        layout::write_row(out, screen, ("", width), &[Part::Dim(warning.advice)]);
     }
     // What does not end by itself needs somebody to end it.
     let way_out = match now.state {
@@ -74,7 +74,7 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, look: Sc
             "{offline}until: shmlimit force {} {way_out}",
             suggestion::operand(&snapshot.name)
         ));
-        layout::write_row(out, look, ("", width), &[Part::Dim(text)]);
+        layout::write_row(out, screen, ("", width), &[Part::Dim(text)]);
     }
 }
 
@@ -95,7 +95,7 @@ pub const fn cause_text(cause: Cause) -> &'static str {
 }
 
 /// The rows about the gate, outcomes and the pace; none where there is nothing to say.
-pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, look: ScreenStyle) {
+pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let now = &snapshot.condition;
     if let Some(gate) = &now.gate {
         let closed = format!("closed for {}: Retry-After", format_remaining(gate.opens_in));
@@ -111,7 +111,7 @@ pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, look: ScreenSt
         ));
         layout::write_row(
             out,
-            look,
+            screen,
             ("gate", width),
             &[Part::Level(0.0, closed), Part::Plain(by), Part::Dim(way_out)],
         );
@@ -130,7 +130,7 @@ pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, look: ScreenSt
                 }
             }
         };
-        layout::write_row(out, look, ("outcomes", width), &[ratio, Part::Dim(format!("ever: {codes}"))]);
+        layout::write_row(out, screen, ("outcomes", width), &[ratio, Part::Dim(format!("ever: {codes}"))]);
     }
     if let Some(pace) = now.pace.as_ref() {
         let known = pace.windows.iter().filter(|window| window.remaining < window.limit);
@@ -146,7 +146,7 @@ pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, look: ScreenSt
         let mut parts = vec![gap];
         parts.extend(pace.bottleneck.as_ref().map(|name| Part::Plain(format!("because of {name}"))));
         parts.extend((!windows.is_empty()).then(|| Part::Dim(windows.join(", "))));
-        layout::write_row(out, look, ("pace", width), &parts);
+        layout::write_row(out, screen, ("pace", width), &parts);
     }
 }
 

@@ -9,57 +9,57 @@ use crate::ui::limiter::{condition, tables};
 use shmlimit::{Counts, RuleSnapshot, Snapshot};
 
 /// One screen for one limiter; longer than a screen only if `all` who use it are wanted.
-pub fn render(snapshot: &Snapshot, all: bool, look: ScreenStyle) -> String {
+pub fn render(snapshot: &Snapshot, all: bool, screen: ScreenStyle) -> String {
     let mut out = head(
         &snapshot.name,
         assess(snapshot),
         &format!("in {}", printable(&snapshot.directory.display().to_string())),
-        look,
+        screen,
     );
     let width = snapshot.rules.iter().map(|rule| rule.name.len()).max().unwrap_or(0).max("in flight".len());
-    condition::write_pause(&mut out, snapshot, width, look);
-    condition::write_state(&mut out, snapshot, width, look);
+    condition::write_pause(&mut out, snapshot, width, screen);
+    condition::write_state(&mut out, snapshot, width, screen);
     for (i, rule) in snapshot.rules.iter().enumerate() {
-        write_rule(&mut out, rule, terms(&snapshot.policy, i, rule), width, look);
+        write_rule(&mut out, rule, terms(&snapshot.policy, i, rule), width, screen);
     }
-    write_permits(&mut out, snapshot, width, look);
+    write_permits(&mut out, snapshot, width, screen);
     if snapshot.policy.is_passthrough() {
         let text = "passthrough: nothing is refused".to_owned();
-        layout::write_row(&mut out, look, ("mode", width), &[Part::Plain(text)]);
+        layout::write_row(&mut out, screen, ("mode", width), &[Part::Plain(text)]);
     }
-    condition::write(&mut out, snapshot, width, look);
-    write_counts(&mut out, &snapshot.counts, width, look);
+    condition::write(&mut out, snapshot, width, screen);
+    write_counts(&mut out, &snapshot.counts, width, screen);
     if snapshot.resets > 0 {
         let text = format!("{} times, after damage", snapshot.resets);
-        layout::write_row(&mut out, look, ("reset", width), &[Part::Level(0.0, text)]);
+        layout::write_row(&mut out, screen, ("reset", width), &[Part::Level(0.0, text)]);
     }
     if let Some(change) = Change::of(snapshot).filter(Change::is_news) {
-        layout::write_row(&mut out, look, ("next", width), &[Part::Plain(change.to_text())]);
+        layout::write_row(&mut out, screen, ("next", width), &[Part::Plain(change.to_text())]);
     }
     if !snapshot.queue.is_empty() {
         layout::write_row(
             &mut out,
-            look,
+            screen,
             ("waiting", width),
             &[Part::Plain(tables::summary(&snapshot.queue))],
         );
     }
     let most = if all { usize::MAX } else { tables::SHOWN };
     // Writing to a string cannot fail.
-    let _ = tables::write_queue(&mut out, &snapshot.queue, most, look);
-    let _ = tables::write_participants(&mut out, &snapshot.participants, &snapshot.queue, most, look);
-    look.spelled(out)
+    let _ = tables::write_queue(&mut out, &snapshot.queue, most, screen);
+    let _ = tables::write_participants(&mut out, &snapshot.participants, &snapshot.queue, most, screen);
+    screen.spelled(out)
 }
 
 /// A limiter that cannot be shown, among others that can.
-pub fn render_error(name: &str, error: &str, look: ScreenStyle) -> String {
-    let mut out = head(name, ("cannot be shown", Severity::Blocked), "", look);
-    layout::write_row(&mut out, look, ("", 0), &[Part::Plain(error.to_owned())]);
+pub fn render_error(name: &str, error: &str, screen: ScreenStyle) -> String {
+    let mut out = head(name, ("cannot be shown", Severity::Blocked), "", screen);
+    layout::write_row(&mut out, screen, ("", 0), &[Part::Plain(error.to_owned())]);
     out
 }
 
-fn head(name: &str, (word, severity): (&str, Severity), place: &str, look: ScreenStyle) -> String {
-    let paint = look.paint;
+fn head(name: &str, (word, severity): (&str, Severity), place: &str, screen: ScreenStyle) -> String {
+    let paint = screen.paint;
     let left = match severity {
         Severity::Normal => 1.0,
         Severity::Slow => 0.1,
@@ -69,17 +69,23 @@ fn head(name: &str, (word, severity): (&str, Severity), place: &str, look: Scree
     format!("{}\n", head.trim_end())
 }
 
-fn write_rule(out: &mut String, rule: &RuleSnapshot, terms: String, width: usize, look: ScreenStyle) {
+fn write_rule(out: &mut String, rule: &RuleSnapshot, terms: String, width: usize, screen: ScreenStyle) {
     let left = rule.remaining as f64 / rule.capacity.max(1) as f64;
-    let bar = look.bar(rule.remaining, rule.capacity, look.cells());
+    let bar = screen.bar(rule.remaining, rule.capacity, screen.cells());
     let mut text = format!("{} of {} {} left", rule.remaining, rule.capacity, rule.unit);
     if rule.remaining_background != rule.remaining {
         text += &format!(", {} for the background", rule.remaining_background);
     }
-    write_bar(out, look, (&rule.name, width), Part::Level(left, bar), [Part::Plain(text), Part::Dim(terms)]);
+    write_bar(
+        out,
+        screen,
+        (&rule.name, width),
+        Part::Level(left, bar),
+        [Part::Plain(text), Part::Dim(terms)],
+    );
 }
 
-fn write_permits(out: &mut String, snapshot: &Snapshot, width: usize, look: ScreenStyle) {
+fn write_permits(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let (most, now) = (snapshot.policy.concurrency(), snapshot.condition.concurrency);
     let dead = match snapshot.held_by_dead {
         // What the dead still hold is counted until somebody wants it; else it would look lost for ever.
@@ -91,7 +97,7 @@ fn write_permits(out: &mut String, snapshot: &Snapshot, width: usize, look: Scre
         None if snapshot.in_flight == 0 => {}
         None => {
             let text = format!("{} (no bound)", snapshot.in_flight);
-            layout::write_row(out, look, ("in flight", width), &[Part::Plain(text), dead]);
+            layout::write_row(out, screen, ("in flight", width), &[Part::Plain(text), dead]);
         }
         Some(bound) => {
             let whole = most.unwrap_or(bound).max(1);
@@ -100,36 +106,36 @@ fn write_permits(out: &mut String, snapshot: &Snapshot, width: usize, look: Scre
                 text += &format!(", {bound} in this state");
             }
             let left = f64::from(severity::free_permits(snapshot, bound)) / f64::from(bound.max(1));
-            let bar = look.bar(snapshot.in_flight.into(), whole.into(), look.cells());
-            write_bar(out, look, ("in flight", width), Part::Level(left, bar), [Part::Plain(text), dead]);
+            let bar = screen.bar(snapshot.in_flight.into(), whole.into(), screen.cells());
+            write_bar(out, screen, ("in flight", width), Part::Level(left, bar), [Part::Plain(text), dead]);
         }
     }
 }
 
 /// A bar, where there is room for one, and its words.
-fn write_bar(out: &mut String, look: ScreenStyle, label: (&str, usize), bar: Part, words: [Part; 2]) {
+fn write_bar(out: &mut String, screen: ScreenStyle, label: (&str, usize), bar: Part, words: [Part; 2]) {
     let [text, more] = words;
     let mut parts = Vec::new();
-    if look.cells() > 0 {
+    if screen.cells() > 0 {
         parts.push(bar);
     }
     parts.push(text);
     if !matches!(&more, Part::Dim(text) if text.is_empty()) {
         parts.push(more);
     }
-    layout::write_row(out, look, label, &parts);
+    layout::write_row(out, screen, label, &parts);
 }
 
 /// What was counted since the limiter was made; nothing if nothing was.
-fn write_counts(out: &mut String, counts: &Counts, width: usize, look: ScreenStyle) {
+fn write_counts(out: &mut String, counts: &Counts, width: usize, screen: ScreenStyle) {
     if counts.granted + counts.refused > 0 {
         let text = format!("{} granted, {} refused", counts.granted, counts.refused);
-        layout::write_row(out, look, ("calls", width), &[Part::Plain(text)]);
+        layout::write_row(out, screen, ("calls", width), &[Part::Plain(text)]);
     }
     let asked = counts.cache_hits + counts.cache_misses;
     if asked > 0 {
         let share = counts.cache_hits as f64 / asked as f64 * 100.0;
         let text = format!("{} of {asked} answers found ({share:.0}%)", counts.cache_hits);
-        layout::write_row(out, look, ("cache", width), &[Part::Plain(text)]);
+        layout::write_row(out, screen, ("cache", width), &[Part::Plain(text)]);
     }
 }

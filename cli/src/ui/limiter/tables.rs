@@ -33,7 +33,7 @@ pub fn write_queue(
     out: &mut String,
     queue: &[WaiterSnapshot],
     most: usize,
-    look: ScreenStyle,
+    screen: ScreenStyle,
 ) -> std::fmt::Result {
     if queue.is_empty() {
         return Ok(());
@@ -42,7 +42,7 @@ pub fn write_queue(
         "  {:>7}  {:15}  {:>8}  {:10}  {:>8}  {:>8}  COST",
         "PID", "WAITING", "FOR", "PRIORITY", "LOOKS IN", "GIVES UP"
     );
-    writeln!(out, "{}", look.paint.dim(look.cut(&heading).trim_end()))?;
+    writeln!(out, "{}", screen.paint.dim(screen.cut(&heading).trim_end()))?;
     let (shown, others) = queue.split_at(fitting(queue.len(), most));
     for one in shown {
         let looks = if one.late { "late".to_owned() } else { format_age(one.looks_in) };
@@ -56,10 +56,10 @@ pub fn write_queue(
             one.gives_up_in.map_or_else(|| "never".to_owned(), format_age),
             cost(one),
         );
-        writeln!(out, "{}", look.cut(&line))?;
+        writeln!(out, "{}", screen.cut(&line))?;
     }
     let kinds = others.iter().map(|one| format!("{} {}", one.priority.as_str(), printable(&one.program)));
-    write_others(out, kinds, look)
+    write_others(out, kinds, screen)
 }
 
 /// Who is attached: those who hold a permit first, then who got most, `most` lines of them. Who only waits is in the
@@ -69,7 +69,7 @@ pub fn write_participants(
     all: &[ParticipantSnapshot],
     queue: &[WaiterSnapshot],
     most: usize,
-    look: ScreenStyle,
+    screen: ScreenStyle,
 ) -> std::fmt::Result {
     let only_waits = |one: &ParticipantSnapshot| {
         one.held == 0 && one.granted == 0 && queue.iter().any(|waiter| waiter.pid == one.pid)
@@ -82,7 +82,7 @@ pub fn write_participants(
         "  {:>7}  {:15}  {:>8}  {:>5}  {:>9}  {:>9}  {:>9}",
         "PID", "PROGRAM", "SINCE", "HOLDS", "GRANTED", "REFUSED", "LOOKED"
     );
-    writeln!(out, "{}", look.paint.dim(look.cut(&heading).trim_end()))?;
+    writeln!(out, "{}", screen.paint.dim(screen.cut(&heading).trim_end()))?;
     all.sort_by_key(|one| (one.held == 0, std::cmp::Reverse(one.granted)));
     let (shown, others) = all.split_at(fitting(all.len(), most));
     for one in shown {
@@ -96,9 +96,9 @@ pub fn write_participants(
             one.refused,
             one.looked
         );
-        writeln!(out, "{}", look.cut(&line))?;
+        writeln!(out, "{}", screen.cut(&line))?;
     }
-    write_others(out, others.iter().map(|one| printable(&one.program)), look)
+    write_others(out, others.iter().map(|one| printable(&one.program)), screen)
 }
 
 /// How many of `count` are shown: a line that stands for a single other one would be a waste.
@@ -110,7 +110,7 @@ fn fitting(count: usize, most: usize) -> usize {
 fn write_others(
     out: &mut String,
     kinds: impl Iterator<Item = String>,
-    look: ScreenStyle,
+    screen: ScreenStyle,
 ) -> std::fmt::Result {
     let mut counts = std::collections::BTreeMap::<String, usize>::new();
     for kind in kinds {
@@ -126,7 +126,7 @@ fn write_others(
     let parts: Vec<String> =
         counts.into_iter().take(KINDS).map(|(kind, count)| format!("{count} {kind}")).collect();
     let text = format!("… and {total} more: {}{more} (--all shows them)", parts.join(", "));
-    writeln!(out, "{}", look.paint.dim(&look.cut(&format!("  {:>7}  {text}", ""))))
+    writeln!(out, "{}", screen.paint.dim(&screen.cut(&format!("  {:>7}  {text}", ""))))
 }
 
 /// As `--cost` takes it.

@@ -187,7 +187,7 @@ impl Canvas<'_> {
     }
 
     /// Stretches of one state each: state, from, to, as places. Neighbours of one state are one.
-    fn stretches(&self) -> Vec<(State, f64, f64)> {
+    fn spans(&self) -> Vec<(State, f64, f64)> {
         let mut found: Vec<(State, f64, f64)> = Vec::new();
         for (i, Bucket { states, .. }) in self.buckets.list.iter().enumerate() {
             let mut since = i as u64 * self.buckets.width;
@@ -213,7 +213,7 @@ impl Canvas<'_> {
 
     /// Where it was not well, a tint behind a panel.
     fn tints(&mut self, y: f64, height: f64) {
-        for (state, from, to) in self.stretches() {
+        for (state, from, to) in self.spans() {
             if state != State::Normal && to > from {
                 let (width, colour) = (to - from, colour(state));
                 self.put(format_args!(
@@ -226,9 +226,9 @@ impl Canvas<'_> {
 
     fn strip(&mut self, y: f64, kind: BreakerKind) {
         self.heading(y, "state");
-        let stretches = self.stretches();
+        let spans = self.spans();
         let mut seen: Vec<State> = Vec::new();
-        for (state, ..) in &stretches {
+        for (state, ..) in &spans {
             if !seen.contains(state) {
                 seen.push(*state);
             }
@@ -237,7 +237,7 @@ impl Canvas<'_> {
         self.legend(y, &entries);
         // However short, it is to be seen: what is narrower than a line goes on top.
         let (wide, narrow): (Vec<_>, Vec<_>) =
-            stretches.into_iter().partition(|(_, from, to)| to - from >= LEAST);
+            spans.into_iter().partition(|(_, from, to)| to - from >= LEAST);
         for (state, from, to) in wide.into_iter().chain(narrow) {
             let (width, colour) = ((to - from).max(LEAST), colour(state));
             self.put(format_args!(

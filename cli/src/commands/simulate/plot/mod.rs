@@ -5,7 +5,7 @@ mod buckets;
 mod draw;
 
 use super::run::Step;
-use super::summary::Stretches;
+use super::summary::StateSpans;
 use buckets::Buckets;
 use shmlimit_kernel::policy::BreakerKind;
 
@@ -14,18 +14,18 @@ pub struct Plot {
     kind: BreakerKind,
     title: String,
     buckets: Option<Buckets>,
-    stretches: Stretches,
+    spans: StateSpans,
 }
 
 impl Plot {
     pub fn new(kind: BreakerKind, title: String) -> Plot {
-        Plot { kind, title, buckets: None, stretches: Stretches::default() }
+        Plot { kind, title, buckets: None, spans: StateSpans::default() }
     }
 
-    pub fn see(&mut self, step: &Step) {
+    pub fn add(&mut self, step: &Step) {
         let at = step.line.t;
         let buckets = self.buckets.get_or_insert_with(|| Buckets::new(at));
-        self.stretches.add(step, |state, from, to| buckets.stay(state, from, to));
+        self.spans.add(step, |state, from, to| buckets.stay(state, from, to));
         let bucket = buckets.at(at);
         bucket.granted += step.granted;
         bucket.refused += u64::from(step.refused.is_some());
