@@ -9,7 +9,6 @@ mod bench;
 mod command;
 mod commands;
 mod demo;
-mod environment;
 mod log;
 mod open;
 mod options;

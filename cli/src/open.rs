@@ -1,9 +1,9 @@
-//! Finding a limiter.
+//! Opens limiters, and explains when there is none of that name.
 
-use crate::options::{Place, RequestOptions};
+use crate::options::{ENV_GROUP, Place, RequestOptions};
+use crate::platform;
 use crate::ui::failure::Failure;
 use crate::ui::{output, suggestion};
-use crate::{environment, platform};
 use shmlimit::config::nearest;
 use shmlimit::environment::Change;
 use shmlimit::{Builder, Error, Limiter, Listing, Request, paths, presets};
@@ -25,7 +25,7 @@ pub fn for_requests(place: &Place, name: &str, options: &RequestOptions) -> Resu
     existing_or_preset(place, name, grouped(builder(place, name), options.group.as_deref()))
 }
 
-/// The same on behalf of a command: people want to know who calls, and not by whose help.
+/// The same on behalf of a command: limiters show the command as the caller, not this tool.
 pub fn for_command(
     place: &Place,
     name: &str,
@@ -67,7 +67,7 @@ fn grouped(builder: Builder, name: Option<&str>) -> Builder {
     match name {
         Some(name) => builder.group(name),
         // The library knows that one.
-        None if std::env::var_os(environment::GROUP).is_some_and(|name| !name.is_empty()) => builder,
+        None if std::env::var_os(ENV_GROUP).is_some_and(|name| !name.is_empty()) => builder,
         None => builder.group(platform::session()),
     }
 }
@@ -141,13 +141,13 @@ pub fn limiters_elsewhere(place: &Place, in_use: &Path) -> Option<String> {
     Some(format!("{directory} has: {names}; to use it: --dir {}", suggestion::shell_words(&[&directory])))
 }
 
-/// What is asked of a limiter.
+/// The request that the options describe.
 pub fn request(options: &RequestOptions) -> Request<'_> {
     let request = Request::new().priority(options.priority);
     options.cost.iter().fold(request, |request, (unit, amount)| request.cost(unit, *amount))
 }
 
-/// What there is to know about a limiter that was just opened.
+/// Remarks about a limiter that was just opened.
 fn remark_notes(limiter: &Limiter) {
     remark_note(limiter.directory_note());
     remark_used_up(limiter);

@@ -1,4 +1,4 @@
-//! Options that several verbs take, and how their values are read.
+//! Options that several verbs take, how their values are read, and the environment variables of the tool.
 
 use crate::platform::texts;
 use crate::ui::escape;
@@ -30,7 +30,7 @@ pub struct Place {
     pub allow_network_fs: bool,
 }
 
-/// What is asked for.
+/// Options of one request for calls.
 #[derive(Debug, clap::Args)]
 pub struct RequestOptions {
     /// What the call costs: a number of requests, or UNIT=NUMBER; may be repeated
@@ -75,7 +75,7 @@ pub fn parse_priority(text: &str) -> Result<Priority, String> {
     Priority::parse(text).ok_or_else(|| must_be_one_of(text, &["background", "user", "webhook"]))
 }
 
-/// What is allowed, and which of it may have been meant.
+/// The error for a value that is not one of `words`, with the nearest of them.
 pub fn must_be_one_of(text: &str, words: &[&str]) -> String {
     let all = match words.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
@@ -109,3 +109,30 @@ pub fn read_config(path: &Path) -> io::Result<String> {
         false => Ok(text),
     }
 }
+
+/// The limiter, for the command of `run` and what it starts.
+pub const ENV_LIMITER: &str = "SHMLIMIT_LIMITER";
+/// Which attempt it is, from 1, if there may be several.
+pub const ENV_ATTEMPT: &str = "SHMLIMIT_ATTEMPT";
+/// Where `record` finds the `run` around it, as the platform names a pipe.
+pub const ENV_RUN: &str = "SHMLIMIT_RUN";
+/// The directory of the limiters.
+pub const ENV_DIRECTORY: &str = "SHMLIMIT_DIR";
+/// The name under which calls take turns as one.
+pub const ENV_GROUP: &str = "SHMLIMIT_GROUP";
+
+/// The variables that are no settings of a limiter: name and meaning, for the manual and the doctor. A test of the doctor looks through the source for others.
+pub const VARIABLES: [(&str, &str); 12] = [
+    ("SHMLIMIT_DIR", "Directory of the limiters."),
+    ("ANIVAULT_DIR", "The same, where SHMLIMIT_DIR is not set."),
+    ("SHMLIMIT_GROUP", "Whoever waits under this name takes turns as one."),
+    ("SHMLIMIT_LIMITER", "Set by run for its command: the limiter. record takes it where none is named."),
+    ("SHMLIMIT_ATTEMPT", "Set by run for its command: which attempt it is, from 1."),
+    ("SHMLIMIT_RUN", "Set by run for its command, so that record can tell it how the call ended."),
+    ("SHMLIMIT_LOG", "File of the log, as with \\-\\-log."),
+    ("SHMLIMIT_LOG_FORMAT", "logfmt or json."),
+    ("SHMLIMIT_LOG_LEVEL", "error, warn, info or debug."),
+    ("SHMLIMIT_LOG_SIZE", "When another file of the log is begun, such as 10MB."),
+    ("SHMLIMIT_LOG_KEEP", "How many older files of the log are kept."),
+    ("NO_COLOR", "No colours."),
+];

@@ -3,7 +3,7 @@
 //! `run` keeps a pipe that no program inherits, and names it in a variable. `record` finds it by that, and writes only if
 //! it is the very pipe that was meant.
 
-use crate::environment;
+use crate::options::{ENV_LIMITER, ENV_RUN};
 use crate::platform;
 use shmlimit::{Code, Limiter, Recorded, Source};
 use std::io::Write;
@@ -21,8 +21,7 @@ pub struct RecordMessage {
 /// Tells the `run` around us, if there is one, that its call is recorded. If it cannot be reached (another user's,
 /// another container's), nothing is said, and it records on its own.
 pub fn send(limiter: &Limiter, code: Code, recorded: &Recorded) {
-    let Some(address) = std::env::var(environment::RUN).ok().filter(|_| is_for_call_of(limiter.name()))
-    else {
+    let Some(address) = std::env::var(ENV_RUN).ok().filter(|_| is_for_call_of(limiter.name())) else {
         return;
     };
     let line = line(limiter, code, recorded);
@@ -33,7 +32,7 @@ pub fn send(limiter: &Limiter, code: Code, recorded: &Recorded) {
 
 /// Whether this process was started for a call of that limiter.
 pub fn is_for_call_of(name: &str) -> bool {
-    std::env::var(environment::LIMITER).is_ok_and(|limiter| limiter == name)
+    std::env::var(ENV_LIMITER).is_ok_and(|limiter| limiter == name)
 }
 
 fn line(limiter: &Limiter, code: Code, recorded: &Recorded) -> String {

@@ -1,4 +1,4 @@
-//! What a change of settings did, and what it cannot do: for `set` and `init --update`.
+//! Explains changes of settings: their effects, and why one is refused. For `set` and `init --update`.
 
 use crate::ui::failure::Failure;
 use crate::ui::{output, suggestion};
@@ -8,7 +8,7 @@ use shmlimit::{Algorithm, Error, Policy, describe};
 use shmlimit_kernel::policy::{BreakerKind, Rule};
 use std::collections::BTreeMap;
 
-/// What a key cannot do has a way out that needs the limiter's name.
+/// Puts the limiter's name into the advice of an error.
 pub fn explained(name: &str, error: Error) -> Failure {
     match &error {
         Error::Config(why) => match why.downcast_ref() {

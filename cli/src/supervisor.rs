@@ -47,7 +47,7 @@ impl Supervisor {
         &self.tool
     }
 
-    /// Takes a program under its care.
+    /// Puts a program into the group that the supervisor ends.
     pub fn add(&self, program: &mut Command) {
         platform::join_group(program, &self.child);
     }
@@ -91,7 +91,7 @@ fn start(tool: &Path, directory: &Path) -> io::Result<Child> {
     command.args(["demo", "--act-as", "caretaker"]).arg(directory);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = platform::spawn_group_leader(command)?;
-    // From here on it is deaf to what ends the programs.
+    // From here on it ignores the signals that end the programs.
     let mut ready = [0];
     let said = child.stdout.take().map_or(Ok(()), |mut out| out.read_exact(&mut ready));
     if let Err(error) = said {
@@ -107,7 +107,7 @@ pub fn run(words: &[String]) -> Result<ExitCode, Failure> {
     let [directory] = words else {
         return Err(Failure::Usage("--act-as is for the tool's own processes".to_owned()));
     };
-    // It removes and kills without asking; somebody who starts it by hand shall lose nothing.
+    // It removes and kills without asking, so it refuses to run for any other directory or when started by hand.
     let is_ours =
         Path::new(directory).file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(NAME));
     let Some(group) = is_ours.then(SupervisedGroup::lead).transpose()?.flatten() else {
@@ -118,7 +118,7 @@ pub fn run(words: &[String]) -> Result<ExitCode, Failure> {
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
     group.terminate();
     let by = Instant::now() + EXIT_TIMEOUT;
-    // Whoever was about to write there ends in a moment.
+    // A program that still writes there ends in a moment.
     while Path::new(directory).exists() && Instant::now() < by {
         if std::fs::remove_dir_all(directory).is_err() {
             sleep(POLL);

@@ -1,4 +1,4 @@
-//! Several processes on one limiter, beside the same load on one lock-free word and on a locked file.
+//! Measures several processes on one limiter, and the same load on one lock-free word and on a locked file.
 
 use super::load::{self, Histogram, Load, Targets};
 use super::measure::{Bound, median};

@@ -1,4 +1,4 @@
-//! One process: each operation as a multiple of one clock read.
+//! Measures one process: each operation as a multiple of one clock read.
 
 use super::measure::{Bound, Budget, open};
 use super::operations::{self, BATCH, Figure, denied, granted_in_place, one, take_and_give_back};

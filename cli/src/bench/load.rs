@@ -1,4 +1,4 @@
-//! The same load from several processes at once, on a limiter and on simpler designs. The benchmarks of `benches/` use
+//! Runs the same load in several processes at once, on a limiter and on simpler designs. The benchmarks of `benches/` use
 //! this file too.
 
 #![allow(dead_code, reason = "each benchmark uses its own part")]
@@ -193,7 +193,7 @@ fn latencies(load: Load, place: &Targets, turn_ns: u64) -> Histogram {
     }
 }
 
-/// A worker: gets ready, waits for the word, works, tells. Its words are those that `turn` gave it.
+/// A worker: gets ready, waits for the start signal, works, prints its result. Its arguments come from `turn`.
 pub fn work(words: &[String]) -> Result<(), Error> {
     let [load, timing, turn_ns, directory] = words else { return Ok(()) };
     let (Some(load), Ok(turn_ns)) = (Load::parse(load), turn_ns.parse()) else { return Ok(()) };
@@ -221,7 +221,7 @@ fn on_processor() -> u64 {
 
 const TIMING: &str = "timing";
 
-/// Starts the workers, lets them loose together, and returns what each said.
+/// Starts the workers together, and returns the output of each.
 pub fn turn(
     worker: impl Fn() -> Command,
     load: Load,
@@ -239,7 +239,7 @@ pub fn turn(
     start_together((0..processes).map(start))
 }
 
-/// Starts these programs, tells all of them to begin once each has said that it is ready, and returns what each says.
+/// Starts these programs, lets all of them begin once each is ready, and returns the output of each.
 pub fn start_together(commands: impl Iterator<Item = Command>) -> io::Result<Vec<String>> {
     let mut workers = Vec::new();
     for mut command in commands {

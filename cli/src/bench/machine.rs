@@ -1,4 +1,4 @@
-//! What the machine is: figures without it mean nothing.
+//! Describes the machine, because figures mean nothing without it.
 
 use crate::platform;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `bench`: what a decision costs on this machine, beside other ways to do the same, measured in the same run.
+//! `bench`: measures what a decision costs on this machine, and the alternatives in the same run.
 
 mod contended;
 mod decisions;
@@ -138,7 +138,7 @@ fn no_workers(error: std::io::Error) -> Failure {
     Failure::Command(format!("cannot measure with several processes: {error}"), 1)
 }
 
-/// Whoever reads the figures.
+/// Prints the figures.
 struct Listener {
     json: bool,
     paint: Paint,

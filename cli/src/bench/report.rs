@@ -1,4 +1,4 @@
-//! Figures as lines for people and for programs.
+//! Formats figures as lines for people and for programs.
 
 use super::measure::{Bound, Target};
 use crate::ui::output::Paint;

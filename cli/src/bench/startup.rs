@@ -1,4 +1,4 @@
-//! What it costs to come and go: attach, and whole processes beside `flock(1)`.
+//! Measures startup: attaching, and whole processes compared with `flock(1)`.
 
 use super::measure::{Bound, Budget, median, open};
 use super::report::Row;

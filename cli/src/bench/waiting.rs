@@ -1,4 +1,4 @@
-//! Eight processes that wait for one budget: how much of it is used, by whom, and how often they wake for it.
+//! Measures eight processes that wait for one budget: how much of it is used, its shares, and the wake-ups.
 
 use super::load::start_together;
 use super::measure::{Bound, open};
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 const NAME: &str = "waited-for";
 const RATE: u64 = 1000;
 const CALLERS: usize = 8;
-/// After this the burst is used up and everybody has found a place.
+/// After this the burst is used up and all callers are in the queue.
 const WARM_UP: u64 = 300_000_000;
 
 pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failure> {
@@ -44,7 +44,7 @@ pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failu
     ])
 }
 
-/// A caller: calls as fast as it may, and counts within a window that begins when it was told to.
+/// A caller: calls as fast as it may, and counts within a window that begins at the start signal.
 pub fn work(words: &[String]) -> Result<ExitCode, Failure> {
     let [directory, length] = words else { return Err(misused()) };
     let length: u64 = length.parse().map_err(|_| misused())?;

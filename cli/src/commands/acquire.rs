@@ -19,7 +19,7 @@ pub struct Acquire {
     /// The limiter
     pub name: String,
     #[command(flatten)]
-    pub asking: RequestOptions,
+    pub options: RequestOptions,
     /// Wait no longer than this, such as 5s; refused at once if that cannot be enough [default: any time]
     #[arg(long, value_parser = parse_duration, allow_hyphen_values = true, value_name = "TIME", conflicts_with = "now")]
     pub timeout: Option<Duration>,
@@ -44,8 +44,8 @@ impl Command for Acquire {
 }
 
 fn run(place: &Place, args: &Acquire) -> Result<ExitCode, Failure> {
-    let limiter = open::for_requests(place, &args.name, &args.asking)?;
-    let mut request = open::request(&args.asking);
+    let limiter = open::for_requests(place, &args.name, &args.options)?;
+    let mut request = open::request(&args.options);
     if let Some(timeout) = args.timeout {
         request = request.timeout(timeout);
     }
@@ -54,29 +54,32 @@ fn run(place: &Place, args: &Acquire) -> Result<ExitCode, Failure> {
         if args.now { limiter.try_acquire(&request) } else { wait_notice::acquire(&limiter, &request) };
     let refusal = match answer {
         Ok(grant) => {
-            // Whoever asked calls when we end: where a leaky bucket sends calls out evenly, that is later (R25).
+            // The caller calls when we end: where a leaky bucket spaces calls evenly, that is later (R25).
             let delay = if args.now { grant.delay() } else { Duration::ZERO };
             std::thread::sleep(grant.delay().saturating_sub(delay));
             let waited = asked.elapsed();
             grant.release()?;
             if args.json {
                 let snapshot = limiter.snapshot()?;
-                output::json(&Line { delay_ns: nanos(delay), ..Line::new(&snapshot, &args.asking, waited) })?;
+                output::json(&Line {
+                    delay_ns: nanos(delay),
+                    ..Line::new(&snapshot, &args.options, waited)
+                })?;
             }
             return Ok(ExitCode::SUCCESS);
         }
         Err(AcquireError::Refused(refusal)) if args.json => refusal,
-        Err(error) => return Err(refusal::failure(&limiter, error, args.asking.refused)),
+        Err(error) => return Err(refusal::failure(&limiter, error, args.options.refused)),
     };
     let waited = asked.elapsed();
     let snapshot = limiter.snapshot()?;
-    let line = Line::new(&snapshot, &args.asking, waited).refused(&limiter, &snapshot, &refusal);
+    let line = Line::new(&snapshot, &args.options, waited).refused(&limiter, &snapshot, &refusal);
     match output::json(&line) {
-        // Nobody reads why, and it is refused all the same: success would be taken for a grant.
+        // The reader is gone, and the call is refused all the same: success would be taken for a grant.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         written => written?,
     }
-    Ok(ExitCode::from(refusal::exit_code(&refusal, args.asking.refused)))
+    Ok(ExitCode::from(refusal::exit_code(&refusal, args.options.refused)))
 }
 
 /// `--json`. The keys are those of `simulate`, and a contract: docs/json.md.
@@ -97,11 +100,11 @@ struct Line<'s> {
 
 impl<'s> Line<'s> {
     /// A grant, with what is left at this moment.
-    fn new(snapshot: &'s Snapshot, asking: &RequestOptions, waited: Duration) -> Line<'s> {
+    fn new(snapshot: &'s Snapshot, options: &RequestOptions, waited: Duration) -> Line<'s> {
         Line {
             name: &snapshot.name,
             allowed: true,
-            remaining: remaining(snapshot, asking),
+            remaining: remaining(snapshot, options),
             retry_after_ns: Some(0),
             ready_after_ns: Some(0),
             reason: None,
@@ -131,10 +134,10 @@ impl<'s> Line<'s> {
 }
 
 /// Whole units left for this priority: the least over the rules that count what was asked for.
-fn remaining(snapshot: &Snapshot, asking: &RequestOptions) -> Option<u64> {
-    let said = |unit: &str| asking.cost.iter().rev().find(|(name, _)| name == unit).map(|(_, cost)| *cost);
+fn remaining(snapshot: &Snapshot, options: &RequestOptions) -> Option<u64> {
+    let said = |unit: &str| options.cost.iter().rev().find(|(name, _)| name == unit).map(|(_, cost)| *cost);
     let asked = |unit: &str| said(unit).unwrap_or(u64::from(unit == "requests")) > 0;
-    let left = snapshot.rules.iter().filter(|rule| asked(&rule.unit)).map(|rule| match asking.priority {
+    let left = snapshot.rules.iter().filter(|rule| asked(&rule.unit)).map(|rule| match options.priority {
         Priority::Background => rule.remaining_background,
         _ => rule.remaining,
     });

@@ -1,4 +1,4 @@
-//! `completions`: what a shell needs to complete our words, and the names of limiters.
+//! `completions`: writes scripts with which a shell completes verbs, options and names of limiters.
 
 use crate::command::{Command, Example, Names, Tool};
 use crate::open;
@@ -95,7 +95,7 @@ fn keys(place: &Place, limiter: Option<&str>) -> String {
 fn plain(tool: &Tool<'_>, shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut (tool.arguments)(), "shmlimit", &mut script);
-    // What is for the scripts alone bash would offer.
+    // Bash would offer the options that are for the scripts alone.
     let offered = |line: &str| {
         if line.contains("opts=") {
             line.replace(" --names ", " ").replace(" --of ", " ")

@@ -1,4 +1,4 @@
-//! `force`: puts a breaker into a state.
+//! `force`: puts the breaker of a limiter into a state.
 
 use crate::command::{Command, Example, Names, Tool};
 use crate::open;
@@ -79,7 +79,7 @@ fn run(place: &Place, args: &Force) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What holds from now on. The gate is another matter than the state: who forces one may not think of the other.
+/// The condition from now on. It names the gate too, because an operator who forces the state may not think of it.
 fn to_text(name: &str, forced: shmlimit::Force, now: &Condition) -> String {
     let how = if now.offline { " (offline)" } else { "" };
     let refused = match now.offline {

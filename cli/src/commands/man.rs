@@ -1,7 +1,7 @@
-//! `man`: the manual pages, made from the same words as --help.
+//! `man`: writes the manual pages, made from the texts of --help.
 
 use crate::command::{Command, Example, Tool, VerbInfo};
-use crate::environment::VARIABLES;
+use crate::options::VARIABLES;
 use crate::ui::failure::Failure;
 use crate::ui::output;
 use shmlimit::config::nearest;

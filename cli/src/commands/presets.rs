@@ -1,4 +1,4 @@
-//! `presets`: ready-made limiters, as a list or as a file to start from.
+//! `presets`: lists ready-made limiters, or writes one as a configuration file.
 
 use crate::command::{Command, Example, Names, Tool};
 use crate::ui::failure::Failure;

@@ -1,8 +1,7 @@
-//! `record`: tells the limiter how a call ended, for those who call without a grant at hand.
+//! `record`: tells the limiter how a call ended, for callers that hold no grant.
 
 use crate::command::{Command, Example, Names, Tool};
-use crate::environment;
-use crate::options::{Place, parse_duration, parse_priority};
+use crate::options::{ENV_ATTEMPT, ENV_LIMITER, Place, parse_duration, parse_priority};
 use crate::ui::failure::Failure;
 use crate::ui::output;
 use crate::ui::time::{self, nanos};
@@ -100,10 +99,7 @@ impl Command for Record {
 }
 
 fn run(place: &Place, args: &Record) -> Result<ExitCode, Failure> {
-    let name = args
-        .name
-        .clone()
-        .or_else(|| std::env::var(environment::LIMITER).ok().filter(|name| !name.is_empty()));
+    let name = args.name.clone().or_else(|| std::env::var(ENV_LIMITER).ok().filter(|name| !name.is_empty()));
     let Some(name) = name else {
         let message = "say which limiter: shmlimit record NAME … ($SHMLIMIT_LIMITER is not set: this is not inside of \
                        shmlimit run)";
@@ -151,8 +147,7 @@ fn run(place: &Place, args: &Record) -> Result<ExitCode, Failure> {
 
 /// Which attempt the `run` around this one makes, if it makes it for that limiter.
 fn attempt_of(name: &str) -> Option<u32> {
-    let attempt =
-        std::env::var(environment::ATTEMPT).ok().filter(|_| record_channel::is_for_call_of(name))?;
+    let attempt = std::env::var(ENV_ATTEMPT).ok().filter(|_| record_channel::is_for_call_of(name))?;
     attempt.parse().ok().filter(|attempt| *attempt > 0)
 }
 

@@ -42,7 +42,7 @@ struct User {
     program: String,
 }
 
-/// How many of those who use a limiter are named.
+/// How many users of a limiter are named.
 const NAMED: usize = 5;
 
 impl Command for Rm {

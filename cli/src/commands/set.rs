@@ -1,4 +1,4 @@
-//! `set`: another value for a setting of a limiter in use.
+//! `set`: changes one setting of a limiter in use.
 
 use crate::command::{Command, Example, Names, Tool};
 use crate::options::Place;

@@ -1,4 +1,4 @@
-//! One of the four programs, in Rust: a client of the API that uses the library.
+//! The client that is written in Rust and uses the library.
 
 use super::clients::{Half, LIMITER, RetryStyle};
 use crate::ui::failure::{Failure, REFUSED};
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Calls until the server says that the show is over.
+/// Calls until the server says that the half is over.
 pub fn run(words: &[String]) -> Result<ExitCode, Failure> {
     let [server, half, client, gap, retry_style] = words else { return Err(misused()) };
     let (Some(half), Ok(gap)) = (Half::parse(half), gap.parse::<f64>()) else { return Err(misused()) };

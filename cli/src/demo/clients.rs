@@ -1,4 +1,4 @@
-//! The four programs: what they are here, and how they are started.
+//! The four clients: what they are on this machine, and how they are started.
 //!
 //! Each is the same program in both halves, and makes no more than a fixed number of calls a second. Without shmlimit
 //! that is all; with shmlimit it asks before each call, and tells what a 429 said. What it does after a 429 without
@@ -100,7 +100,7 @@ impl Kind {
     }
 }
 
-/// Who is there on this machine; our own binary plays the parts of those who are not.
+/// The kinds of clients that this machine can run; our own binary replaces the others.
 pub fn available() -> [Kind; CLIENTS] {
     let there = |kind: Kind| kind.needs().iter().all(|program| in_path(program));
     [Kind::Shell, Kind::Python, Kind::Perl, Kind::Rust]
@@ -112,7 +112,7 @@ fn in_path(program: &str) -> bool {
     env::split_paths(&path).any(|directory| platform::is_executable(&directory, program))
 }
 
-/// What every program is told.
+/// The arguments of every client.
 pub struct ClientArgs<'p> {
     pub half: Half,
     pub client: usize,

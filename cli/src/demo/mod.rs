@@ -65,10 +65,10 @@ fn rate(text: &str) -> Result<u32, String> {
 const TICK: Duration = Duration::from_millis(100);
 /// Python may take a while on its first day.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
-/// Who is told to wait in the last scene. Our own binary is there on every machine, and starts no process to pass it on:
-/// how fast the others hear it says something about the limiter, not about how fast processes start.
+/// The client that the server tells to wait in the last part: our own binary, which exists on every machine and starts no
+/// process to record it. So the time until the others stop measures the limiter, not how fast processes start.
 const PROBED_CLIENT: usize = CLIENTS - 1;
-/// The last scene: a call to be told something, the wait, and a moment to see the calls come back.
+/// The last part: a call that is told to wait, the wait, and a moment to see the calls come back.
 const PROBE_LENGTH: Duration = Duration::from_millis(1800);
 
 impl Command for Demo {
@@ -109,7 +109,7 @@ impl<F: Into<Failure>> From<F> for End {
 /// How the reporter sees it.
 enum Reporter {
     Picture(Picture),
-    /// Seconds that were told, of each half.
+    /// Seconds that were printed, of each half.
     Lines([usize; 2]),
     Silent,
 }
@@ -160,7 +160,7 @@ fn run_halves(args: &Demo) -> Result<ExitCode, End> {
     })
 }
 
-/// Whether the one who shall be told was told and the wait is over; nobody waits for it for ever.
+/// Whether the probed client was told to wait and the wait is over, or it took too long.
 fn probe_is_over(server: &Server, began: Instant) -> bool {
     began.elapsed() > PROBE_LENGTH + 3 * RETRY_AFTER || server.probe().is_some_and(|probe| probe.is_over())
 }
@@ -177,7 +177,7 @@ fn limiter(scenario: &Scenario, limit: Limit) -> Result<Limiter, Failure> {
     Ok(builder.policy(policy).create()?)
 }
 
-/// Starts the programs and waits until all of them are there. Who does not come is played by our own binary.
+/// Starts the clients and waits until all of them are ready. Our own binary replaces one that does not start.
 fn start_clients(
     scenario: &mut Scenario,
     server: &Server,

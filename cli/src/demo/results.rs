@@ -1,4 +1,4 @@
-//! What is known of the show at a moment, and what follows from it.
+//! The results of the demo so far, and the conclusions from them.
 
 use super::clients::{CLIENTS, Half, Kind, RetryStyle};
 use super::server::{HalfCounts, Limit, RETRY_AFTER, RetryAfterProbe, Score};
@@ -25,7 +25,7 @@ pub struct Results {
     pub progress: [Progress; 2],
     pub counts: [HalfCounts; 2],
     pub probe: Option<RetryAfterProbe>,
-    /// Whether the last scene has begun.
+    /// Whether the last part has begun, which tells one client to wait.
     pub probing: bool,
 }
 
@@ -54,7 +54,7 @@ impl Results {
         Score::sum(&self.counts[half as usize].programs)
     }
 
-    /// Names for a table: who plays twice has a number.
+    /// Names for a table: kinds that occur twice have a number.
     pub fn names(&self) -> [String; CLIENTS] {
         std::array::from_fn(|client| {
             let kind = self.kinds[client];
@@ -67,7 +67,7 @@ impl Results {
         })
     }
 
-    /// Who came in although another was told to wait, and what usually comes in meanwhile.
+    /// Calls of the others while one client was told to wait, and how many are usual in that time.
     fn calls_during_probe(&self) -> (usize, usize) {
         let usual =
             u64::from(self.limit.rate) * RETRY_AFTER.as_secs() * (CLIENTS as u64 - 1) / CLIENTS as u64;
@@ -77,7 +77,7 @@ impl Results {
         )
     }
 
-    /// The last scene in words, when it is over.
+    /// The result of the last part, when it is over.
     pub fn probe_text(&self) -> String {
         let Some(probe) = &self.probe else {
             return "no call came in that could have been told to wait".to_owned();

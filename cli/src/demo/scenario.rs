@@ -1,4 +1,4 @@
-//! Where the show is played: the programs, and the signals that end it before its time.
+//! Runs the clients of the demo in a private directory, and ends them.
 
 use super::clients::{ClientArgs, Kind};
 use crate::platform::{Event, ExitRequests};
@@ -30,7 +30,7 @@ impl Scenario {
         self.supervisor.tool()
     }
 
-    /// Starts a program under the supervisor's care. What it complains about is kept for `complaint`.
+    /// Starts a client in the supervisor's group. Its standard error is kept for `last_error`.
     pub fn start_client(&mut self, kind: Kind, part: &ClientArgs<'_>) -> Result<(), Failure> {
         let child = self.spawn(kind, part)?;
         self.programs.push(child);

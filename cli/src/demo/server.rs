@@ -1,4 +1,4 @@
-//! An API with a real limit: HTTP/1.1 on this machine, so many calls a second for all who call, else 429.
+//! An API with a real limit: HTTP/1.1 on this machine, so many calls a second for all callers together, else 429.
 //!
 //! Why a program that keeps to shmlimit never gets a 429 here, however late anything runs on a busy machine: the limiter
 //! grants at most *rate × t + burst* calls in any time *t*. Each of the four programs makes one call at a time, so at
@@ -73,14 +73,14 @@ pub struct HalfCounts {
     pub seconds: Vec<Score>,
 }
 
-/// One program was told to wait, on purpose: who came in meanwhile.
+/// One client was told to wait, on purpose: the calls of all clients meanwhile.
 #[derive(Debug, Clone)]
 pub struct RetryAfterProbe {
     pub client: usize,
     at: Instant,
     /// How long after it each call of the others came in, while the wait lasted.
     pub others: Vec<Duration>,
-    /// The same of the one that was told.
+    /// Calls of the client that was told to wait.
     pub own: usize,
 }
 
@@ -91,18 +91,18 @@ impl RetryAfterProbe {
     }
 }
 
-/// The server's book.
+/// The state of the server.
 #[derive(Debug)]
 struct ServerState {
     limit: Limit,
-    /// The half that is played; calls of another one are late and not counted.
+    /// The half that runs; calls of another one are late and not counted.
     half: Option<Half>,
     began: Instant,
     /// Since when the bucket is as full as it is: the one number of a leaky bucket, as time since `began`.
     due: Duration,
     counts: [HalfCounts; 2],
     ready: [bool; CLIENTS],
-    /// Who shall be told to wait at its next call.
+    /// The client that is told to wait at its next call.
     probe_next: Option<usize>,
     probe: Option<RetryAfterProbe>,
     /// How long calls of this half are counted. The limit holds for longer.
@@ -156,12 +156,12 @@ impl Server {
         self.address
     }
 
-    /// Which programs wait for the curtain.
+    /// Which clients wait for the start of a half.
     pub fn ready(&self) -> [bool; CLIENTS] {
         self.shared.state().ready
     }
 
-    /// Begins a half, with a full bucket and everybody at once.
+    /// Begins a half, with a full bucket and all clients at once.
     pub fn start_half(&self, half: Half, length: Duration) {
         let mut state = self.shared.state();
         (state.half, state.began, state.due) = (Some(half), Instant::now(), Duration::ZERO);
@@ -170,7 +170,7 @@ impl Server {
         self.shared.started.notify_all();
     }
 
-    /// Whoever calls now is late.
+    /// Ends the half: later calls are refused.
     pub fn end_half(&self) {
         let mut state = self.shared.state();
         (state.half, state.ready) = (None, [false; CLIENTS]);
@@ -180,7 +180,7 @@ impl Server {
         self.shared.state().counts[half as usize].clone()
     }
 
-    /// The next call of this program is told to wait.
+    /// Answers the next call of this client with a Retry-After.
     pub fn start_probe(&self, client: usize) {
         self.shared.state().probe_next = Some(client);
     }
@@ -190,7 +190,7 @@ impl Server {
     }
 }
 
-/// What the server says.
+/// The answers of the server.
 #[derive(Clone, Copy)]
 enum Answer {
     Ok,
@@ -271,7 +271,7 @@ fn serve(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
         format!("HTTP/1.1 {status}\r\n{more}Content-Length: 0\r\nConnection: close\r\n\r\n").as_bytes(),
     )?;
     // On Windows a program that was started meanwhile has inherited the connection: closing it here would not end it, and
-    // the one who asked would wait for its end as long as the other lives.
+    // the client would wait for its end as long as the other program lives.
     client.shutdown(Shutdown::Write)
 }
 

@@ -1,4 +1,4 @@
-//! The show as a picture that is drawn again in its place, and as lines.
+//! Draws the demo as a picture that is redrawn in place, or prints it as lines.
 
 use super::clients::{CLIENTS, Half, Kind};
 use super::results::{Progress, Results, WHAT_NOW};
@@ -129,7 +129,7 @@ fn frame(results: &Results, columns: usize, paint: Paint) -> Vec<String> {
     lines
 }
 
-/// What is real about them.
+/// Which clients are scripts, and which are this tool.
 fn kinds_text(results: &Results) -> String {
     let scripts: Vec<_> =
         results.kinds.iter().filter(|kind| **kind != Kind::Rust).map(|kind| kind.name()).collect();
@@ -183,7 +183,7 @@ fn figures(score: Score, paint: Paint) -> String {
 fn bars(score: Score, scale: u64, columns: usize, paint: Paint) -> String {
     let room = columns as u64;
     let length = |count: u64| usize::try_from(count * room / scale.max(1)).unwrap_or(columns);
-    // What there is must be seen, also if it is little.
+    // A small count must be visible too.
     let ok = length(score.ok).max(usize::from(score.ok > 0));
     let throttled = length(score.calls()).saturating_sub(ok).max(usize::from(score.throttled > 0));
     let throttled = throttled.min(columns - ok);
@@ -199,7 +199,7 @@ pub fn conclusion(results: &Results, paint: Paint) -> String {
     format!("{without}\n{}\nNow:  {first}\n      {second}", paint.bold(&with))
 }
 
-/// What is going to happen, as lines.
+/// The introduction, as lines.
 pub fn introduction(results: &Results) -> String {
     let limit = results.limit;
     let mut text = format!(

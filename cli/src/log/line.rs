@@ -1,4 +1,4 @@
-//! One line of the log: the standard keys of R114 first and always, then what else was said.
+//! One line of the log: the standard keys of R114 first and always, then the other fields of the event.
 
 use super::Format;
 use crate::ui::escape::{self, is_unsafe};

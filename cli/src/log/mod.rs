@@ -1,4 +1,4 @@
-//! The log: what the library says through `tracing`, as lines on standard error or in a file that does not grow for
+//! The log: writes the `tracing` events of the library as lines on standard error or to a file that does not grow for
 //! ever (R114, R115, R117). Without a wish for one nothing is set up.
 
 mod file;

@@ -35,7 +35,7 @@ pub fn text(text: &str) -> io::Result<()> {
     raw(&if is_terminal { escape::painted(text) } else { escape::lines(text) })
 }
 
-/// Writes text as it is, for those who move the cursor. What others chose must have been made safe.
+/// Writes text as it is, for callers that move the cursor. Untrusted text must be escaped before.
 pub fn raw(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -56,13 +56,13 @@ pub fn remark_always(text: &str) {
     let _ = io::stderr().write_all(message.as_bytes());
 }
 
-/// Says what the parser of arguments has to say: help, or what was typed wrongly. Help for a pager that was quit is not a
+/// Prints the answer of the argument parser: help, or a usage error. Help for a pager that was quit is not a
 /// failure.
 pub fn clap(answer: &clap::Error) {
     let plain = answer.render().to_string();
     let _ = match escape::lines(&plain) {
         Cow::Borrowed(_) if !answer.use_stderr() || io::stderr().is_terminal() => answer.print(),
-        // No colours: nobody would see them, or an argument would act on the terminal. In one write, as remarks are.
+        // No colours: they would not be seen, or an argument would act on the terminal. In one write, as remarks are.
         text => io::stderr().write_all(text.as_bytes()),
     };
 }

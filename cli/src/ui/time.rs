@@ -38,7 +38,7 @@ pub fn format_age(time: Duration) -> String {
     }
 }
 
-/// How long to wait, rounded up, so that nobody comes too early.
+/// How long to wait, rounded up, so that no caller comes too early.
 pub fn format_wait(time: Duration) -> String {
     match time.as_secs() {
         0..60 => {

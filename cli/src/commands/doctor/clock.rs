@@ -1,4 +1,4 @@
-//! The clocks that all limiters of the machine share.
+//! Checks the clocks that all limiters of the machine share.
 
 use super::finding::Finding;
 use crate::platform::texts;

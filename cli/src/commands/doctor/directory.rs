@@ -1,4 +1,4 @@
-//! The directory: which one and why, who may write it, and whether shared memory works there.
+//! Checks the directory: which one it is and why, its permissions, and whether shared memory works there.
 
 use super::files;
 use super::finding::Finding;
@@ -51,7 +51,7 @@ pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<Di
     Some(facts)
 }
 
-/// Who chose the directory.
+/// How the directory was chosen.
 fn chosen_by(place: &Place) -> &'static str {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     match place.dir {
@@ -130,7 +130,7 @@ fn passed_over(note: &str) -> Finding {
         .advice("programs that may use it have other limiters of the same names; name one directory for all: SHMLIMIT_DIR")
 }
 
-/// Whoever can write a parent can put another directory in the place of this one.
+/// A user who can write a parent can replace this directory.
 fn parents(path: &Path) -> Option<Finding> {
     let (parent, problem) = platform::unsafe_parent(path)?;
     let message = format!("{problem}, and could put another directory in the place of {}", path.display());

@@ -1,7 +1,7 @@
-//! The variables that shmlimit reads.
+//! Checks the environment variables that shmlimit reads.
 
 use super::finding::Finding;
-use crate::environment::VARIABLES;
+use crate::options::VARIABLES;
 use crate::platform::texts;
 use shmlimit::config::nearest;
 use shmlimit::environment::{self, Patch};

@@ -1,4 +1,4 @@
-//! Files in the directory that are no limiters.
+//! Checks the files of the directory that are no limiters.
 
 use super::finding::Finding;
 use crate::platform::{self, texts};
@@ -11,7 +11,7 @@ use std::time::Duration;
 const CHECK: &str = "files";
 /// Where a mapped file cannot be deleted it has this ending until its last user leaves.
 const GONE: &str = ".gone";
-/// Nobody needs so long to make a limiter.
+/// Creating a limiter never takes so long.
 const OLD: Duration = Duration::from_secs(60);
 
 pub fn check(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {

@@ -1,4 +1,4 @@
-//! What the doctor found, one line each, for people and for programs.
+//! Findings of the doctor, one line each, for people and for programs.
 
 use crate::ui::escape::printable;
 use crate::ui::failure::Failure;
@@ -12,7 +12,7 @@ use serde::Serialize;
 pub enum Level {
     /// As it should be.
     Ok,
-    /// It works, but somebody should know.
+    /// It works, but an operator should know.
     Warn,
     /// It does not work.
     Bad,

@@ -1,4 +1,4 @@
-//! One limiter: its file, those who use it or died using it, and what keeps calls from being made.
+//! Checks one limiter: its file, its processes that live or died, and what blocks its calls.
 
 use super::finding::{Finding, Level};
 use crate::open;
@@ -67,7 +67,7 @@ fn healthy(seen: &Examination) -> String {
     format!("sound, {users}{boot}{resets}")
 }
 
-/// What the library refuses, in its words.
+/// A limiter that the library refuses to open.
 fn refused(name: &str, error: &Error) -> Finding {
     match error {
         Error::UnsafeFile { problem, .. } => Finding::bad(CHECK, name, format!("is not safe to use: {problem}"))
@@ -148,7 +148,7 @@ fn stuck(name: &str, seen: &Examination, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What the dead left. The next who needs it puts it right; opening the limiter and burying them does so now.
+/// What exited processes left. The next caller repairs it; opening the limiter and reclaiming does so now.
 fn left_over(place: &Place, name: &str, seen: &Examination, fix: bool) -> Option<Finding> {
     let (level, message) = trouble(seen)?;
     let repairable = seen.lock.as_ref().is_none_or(|lock| !lock.alive);

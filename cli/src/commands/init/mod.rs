@@ -1,4 +1,4 @@
-//! `init`: makes a limiter. Doing it twice is fine.
+//! `init`: creates a limiter, or checks that the existing one has the same settings.
 
 use crate::command::{Command, Example, Names, Tool};
 use crate::options::{Place, must_be_one_of, parse_minutes};

@@ -1,4 +1,4 @@
-//! What is measured, as dashboards know it: families of samples with labels.
+//! The data model of metrics: families of samples with labels.
 
 use shmlimit::OutcomeCounts;
 

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as a scrape needs. Nobody who connects is trusted: what is read is bounded in size and time.
+//! As much of HTTP/1.1 as a scrape needs. No client is trusted: reading is bounded in size and time.
 
 use super::hosts::without_port;
 use std::io::{self, ErrorKind, Read, Write};
@@ -31,7 +31,7 @@ pub enum Bad {
     Long,
     /// It did not come in time.
     Late,
-    /// Whoever connected is gone, or has said nothing.
+    /// The client is gone, or has sent nothing.
     Gone,
 }
 
@@ -50,7 +50,7 @@ impl Answer {
     }
 }
 
-/// When whoever connects now must be done.
+/// When a client that connects now must be done.
 pub fn deadline() -> Instant {
     Instant::now() + REQUEST_TIMEOUT
 }
@@ -152,7 +152,7 @@ pub fn answer(stream: &TcpStream, answer: &Answer, head_only: bool, until: Insta
     if !head_only {
         text += &answer.body;
     }
-    // Whoever does not read has no answer.
+    // A client that does not read gets no answer.
     if write(stream, text.as_bytes(), until).is_ok() {
         finish(stream, until);
     }

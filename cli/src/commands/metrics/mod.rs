@@ -1,4 +1,4 @@
-//! `metrics`: counts and histograms for dashboards, to standard output, into a file or over HTTP. What is counted lives
+//! `metrics`: writes counts and histograms for dashboards to standard output, into a file or over HTTP. The counts live
 //! in the segments and survives every process, this one included.
 
 mod collect;
@@ -100,7 +100,7 @@ fn run(place: &Place, args: &Metrics) -> Result<ExitCode, Failure> {
             write(&render(&seen, args)?, path)
         });
         match put {
-            // Whoever reads standard output is gone.
+            // The reader of standard output is gone.
             Err(failure @ Failure::Io(_)) if path.is_none() => return Err(failure),
             // A full disk may have room again.
             Err(failure) => complaints.once(failure.to_string()),
@@ -144,7 +144,7 @@ fn report(seen: Vec<Observed>) -> ExitCode {
     failures.fold(ExitCode::SUCCESS, |_, failure| failure.report())
 }
 
-/// What was complained about already: once is enough for one who looks again and again.
+/// Messages that were printed already: with `--every` once is enough.
 #[derive(Default)]
 struct Complaints(BTreeSet<String>);
 

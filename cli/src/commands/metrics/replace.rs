@@ -1,4 +1,4 @@
-//! Replacing a file as a whole: whoever reads it finds the old text or the new one, and nothing between.
+//! Replaces a file atomically: a reader finds the old text or the new one.
 
 use crate::platform;
 use crate::ui::failure::Failure;

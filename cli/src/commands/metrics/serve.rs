@@ -1,4 +1,4 @@
-//! `--listen`: a small HTTP server. Each scrape looks afresh, so limiters may come and go.
+//! `--listen`: a small HTTP server. Each scrape reads the limiters again, so they may come and go.
 
 use super::collect;
 use super::connections::{Connection, Connections, Phase};
@@ -27,7 +27,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 struct Server {
     place: Place,
     name: Option<String>,
-    /// One look at a time: many who ask must not become many who look.
+    /// One observation at a time, however many requests there are.
     looking: Mutex<()>,
     hosts: Hosts,
     connections: Connections,

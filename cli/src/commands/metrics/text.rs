@@ -1,4 +1,4 @@
-//! Families as text: for Prometheus as it always was (0.0.4), and by the OpenMetrics standard (1.0). They differ in how
+//! Writes families as text: in the Prometheus format (0.0.4) and by the OpenMetrics standard (1.0). They differ in how
 //! counters are declared, in units, and in the end.
 
 use super::family::{Family, Kind, PREFIX, Sample, Value, cumulative};

@@ -4,11 +4,11 @@ use super::exit_codes::ExitCodes;
 use super::output_monitor::{OutputMonitor, PipeText};
 use super::verdict::{Retry, Verdict};
 use super::{CANNOT_WAIT, Run, cannot_monitor};
-use crate::options::Place;
+use crate::options::{ENV_ATTEMPT, ENV_DIRECTORY, ENV_LIMITER, ENV_RUN, Place};
 use crate::platform::{self, ChildExit, Stream, texts};
+use crate::record_channel;
 use crate::ui::failure::Failure;
 use crate::ui::output;
-use crate::{environment, record_channel};
 use shmlimit::{Grant, Limiter, State};
 use shmlimit_kernel::policy::BreakerKind;
 use std::io::{self, ErrorKind, PipeWriter};
@@ -75,20 +75,20 @@ impl Attempt<'_> {
         Ok((end, again))
     }
 
-    /// The command, and the other end of what it may tell us.
+    /// The command, and the writing end of the record channel.
     fn command(&self, monitor: &mut OutputMonitor) -> io::Result<(Command, Option<PipeWriter>)> {
         let args = self.args;
         let (program, arguments) =
             args.command.split_first().unwrap_or_else(|| unreachable!("clap requires one"));
         let mut command = platform::command(program);
-        command.args(arguments).env(environment::LIMITER, self.limiter.name());
+        command.args(arguments).env(ENV_LIMITER, self.limiter.name());
         // Another one's, if this runs inside of it.
-        command.env_remove(environment::RUN).env_remove(environment::ATTEMPT);
+        command.env_remove(ENV_RUN).env_remove(ENV_ATTEMPT);
         if let Some(directory) = &self.place.dir {
-            command.env(environment::DIRECTORY, std::path::absolute(directory)?);
+            command.env(ENV_DIRECTORY, std::path::absolute(directory)?);
         }
         if args.retries.is_some() {
-            command.env(environment::ATTEMPT, self.number.to_string());
+            command.env(ENV_ATTEMPT, self.number.to_string());
         }
         if let Some(to) = monitor.writer(Stream::Out)? {
             command.stdout(Stdio::from(to));
@@ -105,7 +105,7 @@ impl Attempt<'_> {
             return Ok((command, None));
         }
         let (intake, writer) = PipeText::new()?;
-        command.env(environment::RUN, platform::pipe_address(&writer)?);
+        command.env(ENV_RUN, platform::pipe_address(&writer)?);
         monitor.recorded = Some(intake);
         Ok((command, Some(writer)))
     }

@@ -57,8 +57,8 @@ impl Entry {
 pub struct ExitCodes(Vec<(u8, ParsedOutcome)>);
 
 impl ExitCodes {
-    /// What is said later goes before what was said earlier. Whoever counts failures must count successes too, or all
-    /// that is ever heard of the server is bad.
+    /// Later entries override earlier ones. Exit code 0 is a success by default, because a limiter that only sees failures
+    /// would always find the server bad.
     pub fn new(entries: &[Entry]) -> ExitCodes {
         let usual = [(0, ParsedOutcome::Status(200)), (TEMPORARY, ParsedOutcome::Status(429))];
         let mut all = usual.to_vec();

@@ -65,7 +65,7 @@ pub struct LineSearch {
     began: Instant,
     /// How long searching has taken.
     searched: Duration,
-    /// From here on `line` is the end of what was said, of any number of lines.
+    /// From here on `line` is the end of the output, of any number of lines.
     gave_up: bool,
 }
 

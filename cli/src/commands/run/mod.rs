@@ -38,7 +38,7 @@ pub struct Run {
     /// The limiter
     pub name: String,
     #[command(flatten)]
-    pub asking: RequestOptions,
+    pub options: RequestOptions,
     /// Wait no longer than this, such as 5s, for the budget and between attempts together; refused at once if that cannot
     /// be enough [default: any time]
     #[arg(long, value_parser = parse_duration, allow_hyphen_values = true, value_name = "TIME")]
@@ -108,25 +108,25 @@ fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
         output::silence_remarks();
     }
     let command = args.command.first().unwrap_or_else(|| unreachable!("clap requires one"));
-    let limiter = open::for_command(place, &args.name, &args.asking, command)?;
+    let limiter = open::for_command(place, &args.name, &args.options, command)?;
     let retries =
-        args.retries.map(|most| most.map_or_else(|| usual_retries(&limiter, args.asking.priority), Ok));
+        args.retries.map(|most| most.map_or_else(|| usual_retries(&limiter, args.options.priority), Ok));
     let retries = retries.transpose()?.unwrap_or(0);
     let mut monitor = monitor(args)?;
     let mut time_left = TimeLeft(args.timeout);
     let mut last: Option<ChildExit> = None;
     for number in 1.. {
-        let mut request = open::request(&args.asking);
+        let mut request = open::request(&args.options);
         if let Some(left) = time_left.0 {
             request = request.timeout(left);
         }
         let asked = Instant::now();
         let grant = match (wait_notice::acquire(&limiter, &request), last.take()) {
             (Ok(grant), _) => grant,
-            (Err(error), None) => return Err(refusal::failure(&limiter, error, args.asking.refused)),
+            (Err(error), None) => return Err(refusal::failure(&limiter, error, args.options.refused)),
             // The command has run, and its code is the answer.
             (Err(error), Some(end)) => {
-                refusal::failure(&limiter, error, args.asking.refused).report();
+                refusal::failure(&limiter, error, args.options.refused).report();
                 return finish(monitor, end);
             }
         };

@@ -1,7 +1,7 @@
 //! Reads what a command writes while it runs: the status descriptor, the record channel and the watched streams.
 //!
 //! One thread does it all, with the signals: it never reads without news and never writes without room (where the platform
-//! can tell), so that a reader who is slow holds up the command, as it would without us, and no signal.
+//! can tell), so that a slow reader holds up the command, as it would without us, and no signal.
 
 use super::line_search::LineSearch;
 use super::parsed_outcome::ParsedOutcome;
@@ -93,7 +93,7 @@ impl WatchedStream {
         }
     }
 
-    /// Reads some; how much, and what it says.
+    /// Reads some bytes; returns their number, and the outcome that was found in them.
     fn read(&mut self) -> (usize, Option<ParsedOutcome>) {
         let Some(from) = &mut self.from else { return (0, None) };
         if self.passed == self.pending.len() {
@@ -130,7 +130,7 @@ impl WatchedStream {
     }
 }
 
-/// All that is heard of one command.
+/// All sources of one command's outcome.
 #[derive(Default)]
 pub struct OutputMonitor {
     /// What the command writes to its status descriptor.
@@ -164,15 +164,15 @@ impl OutputMonitor {
     pub fn writer(&self, which: Stream) -> io::Result<Option<PipeWriter>> {
         let stream = self.streams.iter().find(|stream| stream.which == which);
         match stream {
-            // Nobody reads any more: as with the real stream, that is found out by writing.
+            // The reader is gone: as with the real stream, the command finds that out by writing.
             Some(WatchedStream { writer: None, .. }) => pipe().map(|(_, to)| Some(to)),
             Some(WatchedStream { writer: Some(to), .. }) => to.try_clone().map(Some),
             None => Ok(None),
         }
     }
 
-    /// Waits for news of `other`, but not longer than `most`, and hears the command meanwhile. Says whether there is
-    /// such news.
+    /// Waits for events of `other`, but not longer than `most`, and reads the output meanwhile. Returns whether there are
+    /// such events.
     pub fn wait(&mut self, other: Option<&ChildEvents>, most: Option<Duration>) -> io::Result<bool> {
         let mut asked = vec![other.map(WaitSource::Command)];
         for intake in [&self.status, &self.recorded] {
@@ -205,7 +205,8 @@ impl OutputMonitor {
         Ok(first[0])
     }
 
-    /// Hears what the command said before it ended, and what that comes to. Others may still write: for them nobody waits.
+    /// Reads the output that the command wrote before it ended, and returns the outcome in it. Does not wait for other
+    /// processes that still have the pipe.
     pub fn command_ended(&mut self) -> Option<ParsedOutcome> {
         for intake in [&mut self.status, &mut self.recorded].into_iter().flatten() {
             let mut all = 0;
@@ -231,7 +232,7 @@ impl OutputMonitor {
         self.found.take()
     }
 
-    /// Passes on what was heard so far, before anything else is said.
+    /// Passes on the output that was read so far, before this tool writes.
     pub fn flush(&mut self) -> io::Result<()> {
         while self.streams.iter().any(|stream| !stream.is_empty()) {
             self.wait(None, None)?;
@@ -244,7 +245,7 @@ impl OutputMonitor {
         !self.streams.is_empty()
     }
 
-    /// Passes all on that is still to come: until whoever the command left behind has ended too, as in any pipe.
+    /// Passes on all later output, until processes that the command left behind have ended too, as in any pipe.
     pub fn finish(mut self) -> io::Result<()> {
         (self.status, self.recorded) = (None, None);
         self.streams.iter_mut().for_each(|stream| stream.writer = None);

@@ -4,7 +4,7 @@ use shmlimit::headers::Header;
 use shmlimit::{NetError, Outcome};
 use std::fmt;
 
-/// What a word says of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParsedOutcome {
     /// The server answered with this status.
@@ -34,7 +34,7 @@ impl ParsedOutcome {
         })
     }
 
-    /// What a status says; nothing is said by a number that is none.
+    /// The outcome of an HTTP status; none if the number is no status.
     pub fn from_status(status: u16) -> Option<ParsedOutcome> {
         (100..=599).contains(&status).then_some(ParsedOutcome::Status(status))
     }

@@ -47,7 +47,7 @@ impl Verdict {
         Verdict::Parsed(ParsedOutcome::OK, Vec::new())
     }
 
-    /// Ends the call: tells all who share the limiter, and gives the permit back.
+    /// Ends the call: records the outcome for all processes that share the limiter, and gives the permit back.
     pub fn record(
         self,
         grant: Grant<'_>,

@@ -1,4 +1,4 @@
-//! One line of a script as an object of named fields: each is taken once, and what is left over is a mistake.
+//! Reads one line of a script as an object of named fields. Each field is taken once; fields left over are an error.
 
 use serde_json::{Map, Number, Value};
 use shmlimit::Policy;
@@ -39,7 +39,7 @@ impl Fields {
         self.take(name).map(|value| header(name, value)).transpose()
     }
 
-    /// Refuses what nobody has taken; `known` is what there could have been.
+    /// Refuses fields that were not taken; `known` are the possible ones.
     pub fn done(self, known: &[&'static str]) -> Result<(), String> {
         let Some(name) = self.0.keys().next() else { return Ok(()) };
         Err(match nearest(name, known.iter().copied()) {

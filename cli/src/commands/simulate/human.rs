@@ -1,4 +1,4 @@
-//! Times and numbers as people write them.
+//! Formats times and numbers for people.
 
 /// A duration in nanoseconds: `1h 5m`, `2.5s`, `80ms`, `0s`.
 pub fn time(nanos: u64) -> String {

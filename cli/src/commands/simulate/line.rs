@@ -1,4 +1,4 @@
-//! What is printed: one line for each operation. The names are a contract (docs/simulate.md).
+//! The output: one line for each operation. The names are a contract (docs/simulate.md).
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -28,7 +28,7 @@ pub struct Transition {
     pub from: &'static str,
     pub to: &'static str,
     pub reason: &'static str,
-    /// For whoever watches the run.
+    /// For the summary and the plot.
     #[serde(skip)]
     pub state: State,
 }

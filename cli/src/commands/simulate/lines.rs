@@ -1,4 +1,4 @@
-//! Lines of a script, one at a time, none of them longer than a bound: a script may be endless, memory is not.
+//! Reads the lines of a script one at a time, with a bound on their length: a script may be endless.
 
 use std::io::{self, BufRead};
 

@@ -122,7 +122,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::Usage(format!("cannot read {}: {error}", path.display()))
 }
 
-/// Who looks on while a script runs.
+/// Collects figures while a script runs.
 struct StepObservers {
     plot: Option<Plot>,
     summary: Option<Summary>,
@@ -174,7 +174,7 @@ fn execute(script: &mut impl BufRead, run: &mut Run, watch: &mut StepObservers) 
     }
 }
 
-/// Writes a line, and sends it off: whoever feeds the script may wait for it.
+/// Writes a line and flushes it: the program that feeds the script may wait for it.
 fn put(out: &mut impl Write, line: &impl Serialize) -> Result<(), Failure> {
     writeln!(out, "{}", output::to_json(line)?)?;
     Ok(out.flush()?)

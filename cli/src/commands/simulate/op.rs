@@ -1,4 +1,4 @@
-//! One operation of a script, read from its line. What it means for the limiter at hand is judged by the run.
+//! Parses one operation of a script from its line. The run checks it against the limiter.
 
 use super::fields::{self, Fields};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! One limiter in private memory under a virtual clock, and what operations do to it.
+//! Runs operations on one limiter in private memory, under a virtual clock.
 
 use super::fields::with_setting;
 use super::line::{
@@ -32,7 +32,7 @@ pub struct Run {
     random: Random,
 }
 
-/// What an operation came to: its line, and what whoever watches wants to know besides.
+/// The result of an operation: its line, and more for the summary and the plot.
 pub struct Step {
     pub line: Line,
     pub state: State,
@@ -101,7 +101,7 @@ impl Run {
         Ok(step)
     }
 
-    /// Here nobody is left who could end a call that was written off, so its permit returns at once (R133): what is
+    /// Here no process is left that could end a call that was written off, so its permit returns at once (R133): what is
     /// recorded or released next ends a later one.
     fn end_lost_probes(&mut self) {
         let written_at = self.memory.health().written_at;

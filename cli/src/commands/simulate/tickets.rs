@@ -1,4 +1,4 @@
-//! Calls that were granted and have not ended: whose end comes next, and who was granted last.
+//! Calls that were granted and have not ended: which one ends next, and which one was granted last.
 
 use shmlimit_kernel::{MAX_UNITS, Ticket, Time};
 use std::collections::VecDeque;
@@ -55,7 +55,7 @@ impl Tickets {
         if oldest.granted_at < time { self.oldest().map(|ending| ending.ticket) } else { None }
     }
 
-    /// Who was granted last.
+    /// The call that was granted last.
     pub fn latest(&mut self) -> Option<Ticket> {
         self.whole.pop_back().or_else(|| self.take_bare())
     }

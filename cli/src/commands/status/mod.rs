@@ -15,7 +15,7 @@ use shmlimit::{Limiter, Snapshot, paths};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Who looks more often sees nothing more.
+/// The shortest interval of `--watch`.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 const STATUS_HELP: &str = "\
@@ -95,7 +95,7 @@ fn interval<'a>(often: &'a str, name: Option<&'a str>) -> Result<(Duration, Opti
     }
 }
 
-/// Ends by Ctrl-C, or when nobody reads any more.
+/// Ends by Ctrl-C, or when the reader is gone.
 fn watch(place: &Place, args: &Status, every: Duration, name: Option<&str>) -> Result<ExitCode, Failure> {
     let mut poller = Poller::new(place, name.map(str::to_owned));
     // A name that cannot be one will not appear.

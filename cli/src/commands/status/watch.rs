@@ -1,6 +1,6 @@
-//! `status --watch`: the same again and again, in place on a terminal, one after the other elsewhere.
+//! `status --watch`: shows the status repeatedly, in place on a terminal, one after the other elsewhere.
 //!
-//! The terminal is left as it is, so that no way to end this leaves anything to be put right.
+//! The settings of the terminal stay as they are, so there is nothing to restore however this ends.
 
 use crate::platform::{self, Event};
 use crate::poller::{Observation, Poller};
@@ -105,7 +105,7 @@ fn resizes() -> Result<Receiver<()>, Failure> {
 fn pause(resized: &Receiver<()>, started: Instant, every: Duration) {
     let rest = every.saturating_sub(started.elapsed());
     if resized.recv_timeout(rest).is_err() {
-        // Where nobody will ever tell, it comes back at once.
+        // Without a sender, `recv_timeout` returns at once.
         std::thread::sleep(every.saturating_sub(started.elapsed()));
     }
     while resized.try_recv().is_ok() {}

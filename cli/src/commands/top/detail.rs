@@ -19,7 +19,7 @@ use shmlimit::Snapshot;
 const LABEL: usize = 11;
 /// For the newest value behind a sparkline.
 const VALUE: u16 = 8;
-/// What people without blocks have.
+/// Bars for terminals without block characters.
 const ASCII_BARS: bar::Set = bar::Set {
     full: "#",
     seven_eighths: "#",
@@ -64,7 +64,7 @@ fn headline<'a>(name: &str, track: &Track, width: u16, theme: &Theme) -> Line<'a
     ])
 }
 
-/// What there is to say; the most urgent first, because what does not fit is cut off.
+/// Facts about the limiter, the most urgent first, because the end may be cut off.
 fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
     let now = &seen.condition;
     let label_width = seen.rules.iter().map(|rule| rule.name.len()).max().unwrap_or(0).max(LABEL);
@@ -171,7 +171,7 @@ fn write_sparks(frame: &mut Frame, area: Rect, track: &Track, theme: &Theme) {
     }
 }
 
-/// Those who use it, or those who wait.
+/// The users of the limiter, or its waiting calls.
 fn write_users_or_queue(
     frame: &mut Frame,
     area: Rect,

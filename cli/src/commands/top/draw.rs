@@ -1,4 +1,4 @@
-//! The picture: a list of limiters, the selected one below it, and what can be typed.
+//! Draws the picture: a list of limiters, the selected one below it, and the keys.
 
 use super::detail;
 use super::input::{App, Pane};
@@ -187,7 +187,7 @@ fn row<'a>(name: &str, track: &Track, shape: &Shape, theme: &Theme) -> Row<'a> {
     Row::new(row)
 }
 
-/// What is zero is no news.
+/// A dash for zero.
 fn blank(number: f64, text: impl Fn(f64) -> String) -> String {
     if number > 0.0 { text(number) } else { "-".to_owned() }
 }

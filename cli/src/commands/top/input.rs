@@ -1,4 +1,4 @@
-//! What is typed, and what was chosen by it.
+//! Handles keys, and keeps what the user chose.
 
 use super::model::Model;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};

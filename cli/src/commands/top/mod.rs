@@ -1,7 +1,7 @@
-//! `top`: all limiters live, in the terminal.
+//! `top`: shows all limiters live, in the terminal.
 //!
-//! What was seen becomes numbers in `model`, what is typed becomes choices in `input`, and `draw` makes a picture of
-//! both. Here they are put together: limiters are looked at once in an interval, whatever is typed meanwhile.
+//! `model` turns observations into numbers, `input` turns keys into choices, and `draw` draws both. This file puts them
+//! together: limiters are polled once per interval, independently of keys.
 
 mod detail;
 mod draw;

@@ -56,7 +56,7 @@ pub struct Sample {
 /// One process, or all that came and went between two looks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct User {
-    /// None = those who are gone.
+    /// None = exited processes.
     pub pid: Option<u32>,
     pub program: String,
     /// Grants in a second, lately.
@@ -156,7 +156,7 @@ impl Track {
     }
 }
 
-/// Who is attached.
+/// The attached processes.
 fn users(now: &Snapshot) -> Vec<User> {
     let mut users = BTreeMap::<Process, User>::new();
     for one in &now.participants {
@@ -173,7 +173,7 @@ fn users(now: &Snapshot) -> Vec<User> {
     users.into_values().collect()
 }
 
-/// Who got how much of it lately, the busiest first.
+/// The recent share of each process, the busiest first.
 fn shares(mut users: Vec<User>, counts: &VecDeque<Counted>) -> Vec<User> {
     let (Some(first), Some(last)) = (counts.front(), counts.back()) else { return users };
     let seconds = last.at.saturating_sub(first.at).as_secs_f64();

@@ -1,4 +1,4 @@
-//! The terminal: taken over, and given back as it was, however this ends.
+//! Takes over the terminal, and restores it however `top` ends.
 
 use crate::platform;
 use crate::ui::failure::Failure;
@@ -50,7 +50,7 @@ impl Screen {
         take()?;
         execute!(io::stdout(), Clear(ClearType::All))?;
         // One that knows nothing of what was drawn. (Clearing the old one would ask the terminal where its cursor is,
-        // and the answer goes to those who read keys.)
+        // and the answer goes to the thread that reads keys.)
         self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         Ok(())
     }

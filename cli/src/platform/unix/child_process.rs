@@ -123,7 +123,7 @@ impl ChildProcess {
 }
 
 /// If the command was stopped from the terminal, stops as well, so that the shell gets the terminal back. Not so for
-/// SIGSTOP: whoever sends that to the command also continues it, and would not know to continue us.
+/// SIGSTOP: the sender also continues the command, and would not know to continue us.
 fn follow_stop(pid: Pid) -> io::Result<()> {
     let stopped = waitid(Id::Pid(pid), WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG);
     if let Ok(WaitStatus::Stopped(_, Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) = stopped {
@@ -132,7 +132,7 @@ fn follow_stop(pid: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether we were started deaf to it, as by nohup: then it is nobody's wish to end. No call that tells is safe here.
+/// Whether we were started with the signal ignored, as by nohup: then it is no request to end. No safe call tells.
 fn is_ignored(signal: Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -146,7 +146,7 @@ impl ChildExit {
         self.status.code().and_then(|code| u8::try_from(code).ok())
     }
 
-    /// Whether somebody wanted it to end.
+    /// Whether a user or a program asked it to end.
     pub fn was_called_off(&self) -> bool {
         self.called_off || self.status.signal().is_some()
     }

@@ -1,4 +1,4 @@
-//! Directories and who may write them, for the doctor.
+//! Permissions and free space of directories, for the doctor.
 
 use crate::platform::{FreeSpace, UnsafeParent};
 use nix::sys::statvfs::statvfs;
@@ -10,7 +10,7 @@ use std::path::Path;
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// Whoever can write a parent can put another directory in the place of this one.
+/// A user who can write a parent can replace this directory.
 pub fn unsafe_parent(path: &Path) -> Option<UnsafeParent> {
     let me = Uid::effective().as_raw();
     path.ancestors().skip(1).find_map(|parent| {

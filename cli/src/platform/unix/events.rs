@@ -1,4 +1,4 @@
-//! Signals without handlers: they are blocked and waited for, so that none is lost or comes at a bad moment.
+//! Handles signals without handlers: blocks and waits for them, so that none is lost or comes at a bad moment.
 
 use crate::platform::Event;
 use nix::sys::signal::{SigSet, Signal, raise};
@@ -48,8 +48,8 @@ pub fn on_events(events: &[Event], mut handle: impl FnMut(Event) -> bool + Send 
     Builder::new().name("signals".to_owned()).spawn(listen).map(drop)
 }
 
-/// Ends as a blocked signal wants it, so that whoever waits for this process sees why: a shell ends its loop at Ctrl-C
-/// only if what it runs dies of it. Where that is not our fate (the signal is ignored), the code says the same.
+/// Ends as a blocked signal wants it, so that the parent process sees why: a shell ends its loop at Ctrl-C
+/// only if its command dies of it. If the signal is ignored, the exit code says the same.
 pub fn exit_by(event: Event) -> ExitCode {
     let signal = signal(event);
     let _ = raise(signal);
@@ -57,7 +57,7 @@ pub fn exit_by(event: Event) -> ExitCode {
     ExitCode::from(u8::try_from(BY_SIGNAL + signal as i32).unwrap_or(1))
 }
 
-/// Where nobody could let us go on (`ssh -t HOST shmlimit top`), the system does not stop us.
+/// Where no shell could continue us (`ssh -t HOST shmlimit top`), the system does not stop us.
 pub fn suspend() -> io::Result<()> {
     // To this thread, which lets it in for a moment.
     raise(Signal::SIGTSTP)?;

@@ -1,4 +1,4 @@
-//! Files that others write or read too, and programs.
+//! Log files, public files and programs.
 
 use fs4::FileExt;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// For everybody to read: whoever collects is somebody else, as a rule.
+/// For all users to read: the collector usually runs as another user.
 const PUBLIC: u32 = 0o644;
 const LOG: u32 = 0o640;
 
@@ -34,7 +34,7 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// What is said of a link.
+/// The error for a link.
 pub const LINK_REFUSED: &str =
     "it is a symbolic link, and links are not followed; give the name of the file itself";
 
@@ -84,7 +84,7 @@ pub fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     Ok((there.dev(), there.ino()) == (here.dev(), here.ino()))
 }
 
-/// A new file for everybody to read.
+/// A new file that all users can read.
 pub fn create_public(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).mode(PUBLIC).open(path)?;
     file.set_permissions(Permissions::from_mode(PUBLIC))?;

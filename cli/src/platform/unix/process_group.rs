@@ -21,7 +21,7 @@ pub fn join_group(command: &mut Command, supervisor: &Child) {
 
 /// Ends all programs and whatever they have started.
 pub fn terminate_group(supervisor: &Child, _programs: &mut [Child]) {
-    // The supervisor is in the group too, and deaf to it.
+    // The supervisor is in the group too, and ignores it.
     let _ = killpg(group(supervisor), Signal::SIGTERM);
 }
 

@@ -71,7 +71,7 @@ impl ChildProcess {
     ) -> io::Result<ChildExit> {
         while !wait(&self.process, None)? {}
         let status = self.child.wait()?;
-        // What it has left behind is as free as without us.
+        // Processes that the command left behind live on, as they would without us.
         let_children_live()?;
         let code = status.code().map_or(1, i32::cast_unsigned);
         Ok(ChildExit { code, called_off: self.called_off.load(Ordering::SeqCst) })
@@ -90,7 +90,7 @@ impl ChildExit {
         u8::try_from(self.code).ok()
     }
 
-    /// Whether somebody wanted it to end.
+    /// Whether a user or a program asked it to end.
     pub fn was_called_off(&self) -> bool {
         self.called_off || self.code == INTERRUPTED
     }

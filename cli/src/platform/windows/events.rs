@@ -1,4 +1,4 @@
-//! What the console says. All programs of one window hear it at the same time; each answers for itself.
+//! Console events. All programs of one window receive them at the same time.
 
 use crate::platform::Event;
 use shmlimit_segment::sys::tool::{end_children_with_us, hear_console};
@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 /// What programs end with that do not listen to Ctrl-C: `STATUS_CONTROL_C_EXIT`.
 pub const INTERRUPTED: u32 = 0xC000_013A;
 
-/// `CTRL_C_EVENT` and so on. Ctrl-Break is Ctrl-C for programs in a group of their own, which do not hear that.
+/// `CTRL_C_EVENT` and so on. Ctrl-Break is Ctrl-C for programs in a group of their own, which Ctrl-C does not reach.
 fn event(number: u32) -> Event {
     match number {
         0 | 1 => Event::Interrupt,
@@ -18,7 +18,7 @@ fn event(number: u32) -> Event {
     }
 }
 
-/// See the contract. Nothing stops or continues a program here, and nobody tells of another size of the window.
+/// See the contract. Nothing stops or continues a program here, and there is no event for another size of the window.
 pub fn on_events(events: &[Event], mut handle: impl FnMut(Event) -> bool + Send + 'static) -> io::Result<()> {
     let heard: Vec<Event> = events.iter().copied().filter(|event| Event::ENDING.contains(event)).collect();
     if heard.is_empty() {

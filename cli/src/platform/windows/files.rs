@@ -1,4 +1,4 @@
-//! Files that others write or read too, and programs. Who may use a file is inherited from its directory.
+//! Log files, public files and programs. Access to a file is inherited from its directory.
 
 use crate::platform::{FreeSpace, UnsafeParent};
 use shmlimit_segment::sys::tool::{free_space as bytes_free, is_file_at, try_lock_writing, unlock_writing};
@@ -11,7 +11,7 @@ use std::io;
 use std::os::windows::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// ExitRequests of what the system or its shell can start; others in PATHEXT are documents of some program.
+/// Endings of programs that the system or its shell can start; others in PATHEXT are documents.
 const PROGRAMS: [&str; 4] = [".com", ".exe", ".bat", ".cmd"];
 /// Names that mean a device in every directory, with any ending.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
@@ -20,7 +20,7 @@ const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
 const FILE_ATTRIBUTE_REPARSE_POINT: u32 = 0x0400;
 
-/// What is said of a link.
+/// The error for a link.
 pub const LINK_REFUSED: &str =
     "it is a link or another reparse point, and those are not followed; give the name of the file itself";
 
@@ -64,7 +64,7 @@ pub fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     is_file_at(file, path)
 }
 
-/// A new file for whoever may read the directory.
+/// A new file for all users that may read the directory.
 pub fn create_public(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
@@ -79,7 +79,7 @@ pub fn is_device(path: &Path) -> bool {
     DEVICES.contains(&stem) || is_port("com") || is_port("lpt")
 }
 
-/// In the user's own directory for such things, which is nobody else's.
+/// In the user's own directory for temporary files, which no other user can read.
 pub fn private_directory() -> io::Result<PathBuf> {
     let place = env::temp_dir();
     loop {
@@ -119,7 +119,7 @@ pub fn free_space(path: &Path) -> Option<FreeSpace> {
     bytes_free(path).ok().map(|free| FreeSpace { free, another_file: true })
 }
 
-/// Nobody's access is taken away without asking: lists say who, and mean it.
+/// Access lists are explicit, so none is changed.
 pub fn restrict_directory(_path: &Path, _only_ask: bool) -> Option<Result<String, String>> {
     None
 }

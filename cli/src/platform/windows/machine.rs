@@ -18,7 +18,7 @@ pub fn user_name() -> String {
     std::env::var("USERNAME").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "shmlimit".to_owned())
 }
 
-/// Nobody stops programs here but debuggers, and those do not say so.
+/// Only debuggers stop programs here, and that cannot be seen.
 pub fn is_stopped(_one: &Attached) -> bool {
     false
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 pub use shmlimit_segment::sys::tool::Inlet as PipeSource;
 
-/// Nobody can tell whether there is room to write, so there always is: a reader who is slow holds up this process too.
-/// Nothing is lost by that. What the console says is heard on a thread of its own, and by the command itself.
+/// The system cannot tell whether there is room to write, so there always is: a slow reader holds up this process too.
+/// Nothing is lost by that. Console events arrive on a thread of their own, and at the command itself.
 pub fn wait(sources: &[WaitSource<'_>], most: Option<Duration>) -> io::Result<Option<Vec<bool>>> {
     let mut handles = Vec::new();
     for source in sources {

@@ -9,7 +9,7 @@ use shmlimit::{Cause, Counts, PauseSnapshot, Snapshot, State};
 use shmlimit_kernel::policy::BreakerKind;
 use std::time::Duration;
 
-/// How many kinds of ends are told apart.
+/// How many status codes are listed.
 const CODES: usize = 6;
 
 /// The pause, by which process and why; nothing without one.
@@ -60,7 +60,7 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: 
         layout::write_row(out, screen, ("warning", width), &[Part::Level(0.1, warning.message)]);
         layout::write_row(out, screen, ("", width), &[Part::Dim(warning.advice)]);
     }
-    // What does not end by itself needs somebody to end it.
+    // A state that does not end by itself needs an operator to end it.
     let way_out = match now.state {
         _ if now.offline => "online",
         State::CacheOnly => "online",

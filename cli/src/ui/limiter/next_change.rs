@@ -30,7 +30,7 @@ pub enum What {
 }
 
 impl Change {
-    /// What is of most interest to who waits: what blocks every call, then what holds up the next, then the rest.
+    /// The most relevant change: first one that unblocks all calls, then one that lets the next call pass, then the rest.
     pub fn of(snapshot: &Snapshot) -> Option<Change> {
         if let Some(pause) = snapshot.paused.as_ref().filter(|_| !snapshot.policy.is_passthrough()) {
             // Nothing else matters before that; one without an end does not end by itself.
@@ -47,7 +47,7 @@ impl Change {
             within,
         });
         if now.state.blocks().is_some() {
-            // A gate that opens changes nothing while nobody knows when the state ends.
+            // A gate that opens changes nothing while the end of the state is unknown.
             return state.map(|state| gate.into_iter().fold(state, sooner));
         }
         let used_up = snapshot.rules.iter().filter(|rule| rule.remaining == 0);
@@ -67,7 +67,7 @@ impl Change {
             .or_else(|| fills.max_by_key(|(within, _)| *within).map(full))
     }
 
-    /// Whether people want to read it: what is full again before they have read so far is no news.
+    /// Whether it is worth showing: a rule that is full again within a second is not.
     pub fn is_news(&self) -> bool {
         !matches!(self.what, What::Full(_)) || self.within > Duration::from_secs(1)
     }
@@ -82,7 +82,7 @@ impl Change {
             What::Sleep => format!("tries to recover in {within}"),
             What::RateRises => format!("rate rises in {within}"),
             What::NextUnit(rule, unit) => {
-                // What people count one of is not a plural.
+                // Units are plural; one of them is not.
                 let unit = unit.strip_suffix('s').unwrap_or(unit);
                 format!("one more {unit} in {within} ({rule})")
             }

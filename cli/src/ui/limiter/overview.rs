@@ -8,7 +8,7 @@ use crate::ui::limiter::severity::{self, Severity, assess};
 use crate::ui::limiter::{condition, tables};
 use shmlimit::{Counts, RuleSnapshot, Snapshot};
 
-/// One screen for one limiter; longer than a screen only if `all` who use it are wanted.
+/// One screen for one limiter; longer only if `all` of its users are wanted.
 pub fn render(snapshot: &Snapshot, all: bool, screen: ScreenStyle) -> String {
     let mut out = head(
         &snapshot.name,
@@ -60,12 +60,7 @@ pub fn render_error(name: &str, error: &str, screen: ScreenStyle) -> String {
 
 fn head(name: &str, (word, severity): (&str, Severity), place: &str, screen: ScreenStyle) -> String {
     let paint = screen.paint;
-    let left = match severity {
-        Severity::Normal => 1.0,
-        Severity::Slow => 0.1,
-        Severity::Blocked => 0.0,
-    };
-    let head = format!("{}  {}  {}", paint.bold(name), paint.level(left, word), paint.dim(place));
+    let head = format!("{}  {}  {}", paint.bold(name), paint.level(severity.level(), word), paint.dim(place));
     format!("{}\n", head.trim_end())
 }
 
@@ -88,7 +83,7 @@ fn write_rule(out: &mut String, rule: &RuleSnapshot, terms: String, width: usize
 fn write_permits(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let (most, now) = (snapshot.policy.concurrency(), snapshot.condition.concurrency);
     let dead = match snapshot.held_by_dead {
-        // What the dead still hold is counted until somebody wants it; else it would look lost for ever.
+        // Permits of exited processes are counted until a caller takes them; without this note they would look lost.
         0 => String::new(),
         held => format!("({held} held by the dead, free for whoever asks)"),
     };
@@ -126,7 +121,7 @@ fn write_bar(out: &mut String, screen: ScreenStyle, label: (&str, usize), bar: P
     layout::write_row(out, screen, label, &parts);
 }
 
-/// What was counted since the limiter was made; nothing if nothing was.
+/// Counts since the limiter was created; no row if they are zero.
 fn write_counts(out: &mut String, counts: &Counts, width: usize, screen: ScreenStyle) {
     if counts.granted + counts.refused > 0 {
         let text = format!("{} granted, {} refused", counts.granted, counts.refused);

@@ -49,7 +49,7 @@ pub fn to_text(limiter: &Limiter, refusal: &Refusal) -> String {
         (Reason::Adaptive, _) => "the server's headers ask for a slower pace".to_owned(),
         _ => return refusal.to_string(),
     };
-    // The layer in the way says when it would let the call pass, had nobody been waiting before it.
+    // The layer that refuses says when it would let the call pass if no other call waited before it.
     let (alone, in_turn) = (refusal.retry_after(), refusal.ready_after());
     let others = match refusal.reason() {
         Reason::Rate if in_turn > alone => ", and others wait",
@@ -63,7 +63,7 @@ pub fn to_text(limiter: &Limiter, refusal: &Refusal) -> String {
     format!("{why}{others}; try again {then}")
 }
 
-/// Why no call at all may go, who said so, and the way out.
+/// Why every call is refused, which process caused it, and how to end it.
 fn blocked(limiter: &Limiter, refusal: &Refusal) -> String {
     let name = suggestion::operand(limiter.name());
     let now = limiter.snapshot().ok().map(|snapshot| snapshot.condition);
@@ -92,7 +92,7 @@ fn blocked(limiter: &Limiter, refusal: &Refusal) -> String {
     }
 }
 
-/// Who has paused the limiter and why, and the way out.
+/// The process that paused the limiter, its reason, and how to resume.
 fn paused(limiter: &Limiter, refusal: &Refusal) -> String {
     let pause = limiter.snapshot().ok().and_then(|snapshot| snapshot.paused);
     let by = pause.as_ref().map(|pause| format!(" by {}", condition::paused_by(pause))).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How a limiter is doing, in one word, and how bad that is.
+//! The condition of a limiter in one word, and its severity.
 
 use shmlimit::{Snapshot, State};
 
@@ -13,7 +13,18 @@ pub enum Severity {
     Blocked,
 }
 
-/// The word, and how bad it is.
+impl Severity {
+    /// How much is left, from 0 to 1, as colours show it.
+    pub const fn level(self) -> f64 {
+        match self {
+            Severity::Normal => 1.0,
+            Severity::Slow => 0.1,
+            Severity::Blocked => 0.0,
+        }
+    }
+}
+
+/// The condition in one word, and its severity.
 pub fn assess(snapshot: &Snapshot) -> (&'static str, Severity) {
     let now = &snapshot.condition;
     let used_up = snapshot.rules.iter().any(|rule| rule.remaining == 0);

@@ -1,4 +1,4 @@
-//! Those who use a limiter, as tables that stay readable when there are very many.
+//! Tables of the processes that use a limiter and of the calls that wait. They stay short when there are many.
 
 use crate::ui::escape::printable;
 use crate::ui::layout::ScreenStyle;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// How many lines of a table fit on a screen beside the rest.
 pub const SHOWN: usize = 8;
-/// How many kinds of the others are told apart.
+/// How many kinds of hidden rows are listed.
 const KINDS: usize = 4;
 
 /// How many wait, by priority, and how many of them are late.
@@ -28,7 +28,7 @@ pub fn summary(queue: &[WaiterSnapshot]) -> String {
     }
 }
 
-/// Who waits, in order, the first `most` of them.
+/// Waiting calls, in order, the first `most` of them.
 pub fn write_queue(
     out: &mut String,
     queue: &[WaiterSnapshot],
@@ -106,7 +106,7 @@ fn fitting(count: usize, most: usize) -> usize {
     if count <= most.saturating_add(1) { count } else { most }
 }
 
-/// One line for all who are not shown, by kind, the most frequent first.
+/// One line for all rows that are not shown, by kind, the most frequent first.
 fn write_others(
     out: &mut String,
     kinds: impl Iterator<Item = String>,

@@ -1,4 +1,4 @@
-//! Where the marks of an axis go.
+//! Places the marks of an axis.
 
 /// Round steps for a time axis, in nanoseconds: the shortest that needs no more than `most` marks.
 pub fn time_step(span: u64, most: u64) -> u64 {

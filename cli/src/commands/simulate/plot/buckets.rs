@@ -1,4 +1,4 @@
-//! A run of any length in a fixed number of equal buckets of time: when it grows, neighbours become one.
+//! Keeps a run of any length in a fixed number of equal time buckets: when the run grows, neighbours merge.
 
 use shmlimit_kernel::breaker::State;
 

@@ -1,4 +1,4 @@
-//! The picture as SVG: plain shapes and text, nothing to be fetched.
+//! Draws the picture as SVG: plain shapes and text, without external resources.
 
 use super::super::human::{number, time};
 use super::axis::{marks, time_step};
