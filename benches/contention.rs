@@ -9,7 +9,7 @@ mod load;
 
 use common::measure;
 use common::{Bound, Options, Target, median};
-use load::{Histogram, Load, Workplace};
+use load::{Histogram, Load, Targets};
 use shmlimit::Request;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -136,7 +136,7 @@ fn main() -> ExitCode {
     }
     let directory = common::directory();
     // Held open so that the files outlive every worker, and the scarce budget is spent.
-    let place = Workplace::open(directory.path()).expect("limiters");
+    let place = Targets::open(directory.path()).expect("limiters");
     drop(place.scarce.try_acquire(&Request::new()));
     let figures = measure(&options, directory.path());
     let busy = was_busy(&figures);

@@ -5,19 +5,19 @@
 
 mod common;
 
-#[path = "../cli/src/bench/subjects.rs"]
-mod subjects;
+#[path = "../cli/src/bench/operations.rs"]
+mod operations;
 
 use common::baselines::{FileLock, Rate};
 use common::measure;
 use common::{Bound, Budget, Options, Target, clock, limiter, word};
 use governor::clock::{DefaultClock, MonotonicClock};
 use governor::{Quota, RateLimiter};
+use operations::{BATCH, Figure, denied, granted_in_place, measure, one, take_and_give_back};
 use shmlimit::{Grant, Limiter, Outcome, Request};
 use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
-use subjects::{BATCH, Figure, denied, granted_in_place, measure, one, take_and_give_back};
 
 /// Subjects take turns, so that whatever disturbs the machine disturbs all of them.
 const ROUNDS: usize = 301;

@@ -1,86 +1,64 @@
-//! `shmlimit`: rate limits for shell scripts, and a look at who uses them.
+//! `shmlimit`: rate limits for shell scripts, and a view of the programs that use them.
+//!
+//! Modules use each other in one direction: `main`, `commands`, what commands share (`open`, `poller`, `settings`, …),
+//! `options`, `ui`, `platform`.
 
 #![forbid(unsafe_code)]
 
-mod acquire;
-mod args;
 mod bench;
-mod caretaker;
-mod completions;
-mod condition;
-mod crowd;
+mod command;
+mod commands;
 mod demo;
-mod doctor;
-mod failure;
-mod force;
-mod init;
 mod log;
-mod lookout;
-mod man;
-mod metrics;
-mod next;
 mod open;
-mod output;
-mod patience;
-mod pause;
+mod options;
 mod platform;
-mod presets;
-mod record;
-mod rm;
-mod rows;
-mod run;
-mod safe;
-mod screen;
-mod set;
-mod simulate;
-mod stamp;
-mod status;
-mod told;
-mod top;
-mod variables;
-mod warnings;
-mod watch;
+mod poller;
+mod record_channel;
+mod settings;
+mod supervisor;
+mod ui;
+mod wait_notice;
 
-use args::{Args, Verb};
-use clap::Parser;
-use failure::Failure;
+use clap::{CommandFactory, Parser};
+use command::Tool;
+use commands::{VERBS, Verb};
+use options::Place;
 use std::process::ExitCode;
+use ui::failure::{EXIT_CODES, Failure, USAGE};
+use ui::{output, suggestion};
+
+/// One rate limit for every program on this machine.
+///
+/// Without a verb: status.
+#[derive(Debug, Parser)]
+#[command(name = "shmlimit", version, bin_name = "shmlimit", infer_subcommands = false, after_help = EXIT_CODES)]
+struct Args {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    log: log::Log,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(answer) => {
             output::clap(&answer);
-            return ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(failure::USAGE));
+            return ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(USAGE));
         }
     };
-    run(&args).unwrap_or_else(|failure| failure.report())
+    run(args).unwrap_or_else(|failure| failure.report())
 }
 
-fn run(args: &Args) -> Result<ExitCode, Failure> {
-    output::at(&args.place);
-    args.log.begin()?;
-    let place = &args.place;
-    let Some(verb) = &args.verb else { return status::run(place, &status::Status::default()) };
-    match verb {
-        Verb::Run(args) => run::run(place, args),
-        Verb::Acquire(args) => acquire::run(place, args),
-        Verb::Record(args) => record::run(place, args),
-        Verb::Status(args) => status::run(place, args),
-        Verb::Top(args) => top::run(place, args),
-        Verb::Init(args) => init::run(place, args),
-        Verb::Presets(args) => presets::run(args),
-        Verb::Set(args) => set::run(place, args),
-        Verb::Force(args) => force::run(place, args),
-        Verb::Pause(args) => pause::pause(place, args),
-        Verb::Resume(args) => pause::resume(place, args),
-        Verb::Rm(args) => rm::run(place, args),
-        Verb::Metrics(args) => metrics::run(place, args),
-        Verb::Doctor(args) => doctor::run(place, args),
-        Verb::Simulate(args) => simulate::run(args),
-        Verb::Demo(args) => demo::run(args),
-        Verb::Bench(args) => bench::run(args),
-        Verb::Completions(args) => completions::run(place, args),
-        Verb::Man(args) => man::run(args),
+fn run(args: Args) -> Result<ExitCode, Failure> {
+    if let Some(directory) = &args.place.dir {
+        let verbs = VERBS.iter().filter(|verb| verb.uses_directory).map(|verb| verb.name);
+        suggestion::set_directory(directory, verbs.collect());
     }
+    args.log.begin()?;
+    let tool = Tool { place: &args.place, arguments: Args::command, verbs: VERBS };
+    args.verb.unwrap_or_default().run(&tool)
 }

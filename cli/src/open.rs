@@ -1,8 +1,9 @@
-//! Finding a limiter.
+//! Opens limiters, and explains when there is none of that name.
 
-use crate::args::{Asking, Place};
-use crate::failure::Failure;
-use crate::{output, platform};
+use crate::options::{ENV_GROUP, Place, RequestOptions};
+use crate::platform;
+use crate::ui::failure::Failure;
+use crate::ui::{output, suggestion};
 use shmlimit::config::nearest;
 use shmlimit::environment::Change;
 use shmlimit::{Builder, Error, Limiter, Listing, Request, paths, presets};
@@ -20,40 +21,45 @@ pub fn builder(place: &Place, name: &str) -> Builder {
 }
 
 /// Opens a limiter to use it; one of a preset's name is made if need be.
-pub fn to_use(place: &Place, name: &str, asking: &Asking) -> Result<Limiter, Failure> {
-    or_preset(place, name, grouped(builder(place, name), asking.group.as_deref()))
+pub fn for_requests(place: &Place, name: &str, options: &RequestOptions) -> Result<Limiter, Failure> {
+    existing_or_preset(place, name, grouped(builder(place, name), options.group.as_deref()))
 }
 
-/// The same on behalf of a command: people want to know who calls, and not by whose help.
-pub fn to_run(place: &Place, name: &str, asking: &Asking, command: &OsStr) -> Result<Limiter, Failure> {
+/// The same on behalf of a command: limiters show the command as the caller, not this tool.
+pub fn for_command(
+    place: &Place,
+    name: &str,
+    options: &RequestOptions,
+    command: &OsStr,
+) -> Result<Limiter, Failure> {
     let program = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
     let builder = builder(place, name).program(&program);
-    or_preset(place, name, grouped(builder, asking.group.as_deref()))
+    existing_or_preset(place, name, grouped(builder, options.group.as_deref()))
 }
 
 /// Opens a limiter to tell it something, as an operator; one of a preset's name is made if need be.
-pub fn named(place: &Place, name: &str) -> Result<Limiter, Failure> {
-    or_preset(place, name, builder(place, name).operator())
+pub fn as_operator(place: &Place, name: &str) -> Result<Limiter, Failure> {
+    existing_or_preset(place, name, builder(place, name).operator())
 }
 
 /// The same on behalf of the user who types: of a pause that lasts, people want to know who began it, and this program ends
 /// at once.
-pub fn by_user(place: &Place, name: &str) -> Result<Limiter, Failure> {
-    or_preset(place, name, builder(place, name).operator().program(&platform::user_name()))
+pub fn as_user(place: &Place, name: &str) -> Result<Limiter, Failure> {
+    existing_or_preset(place, name, builder(place, name).operator().program(&platform::user_name()))
 }
 
 /// The same, if it is there.
-pub fn existing_by_user(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    if_there(builder(place, name).operator().program(&platform::user_name()))
+pub fn existing_as_user(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
+    open_existing(builder(place, name).operator().program(&platform::user_name()))
 }
 
-fn or_preset(place: &Place, name: &str, builder: Builder) -> Result<Limiter, Failure> {
+fn existing_or_preset(place: &Place, name: &str, builder: Builder) -> Result<Limiter, Failure> {
     if presets::NAMES.contains(&name) {
         let limiter = builder.open()?;
-        say_notes(&limiter);
+        remark_notes(&limiter);
         return Ok(limiter);
     }
-    if_there(builder)?.ok_or_else(|| unknown(place, name))
+    open_existing(builder)?.ok_or_else(|| unknown_limiter(place, name))
 }
 
 /// With whom turns are shared (R143): those of a name given here or in the environment, else those of the session.
@@ -61,31 +67,31 @@ fn grouped(builder: Builder, name: Option<&str>) -> Builder {
     match name {
         Some(name) => builder.group(name),
         // The library knows that one.
-        None if std::env::var_os("SHMLIMIT_GROUP").is_some_and(|name| !name.is_empty()) => builder,
+        None if std::env::var_os(ENV_GROUP).is_some_and(|name| !name.is_empty()) => builder,
         None => builder.group(platform::session()),
     }
 }
 
 /// Opens a limiter if it is there, as an operator. Makes nothing, not even the directory.
-pub fn existing(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    if_there(builder(place, name).operator())
+pub fn existing_as_operator(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
+    open_existing(builder(place, name).operator())
 }
 
 /// The same, whatever the environment says: what was typed goes before it.
-pub fn existing_as_it_is(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    if_there(builder(place, name).operator().ignore_environment())
+pub fn existing_ignoring_environment(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
+    open_existing(builder(place, name).operator().ignore_environment())
 }
 
 /// Opens a limiter to look at it, if it is there. Looking changes nothing, whatever the environment
 /// says and however long it goes on.
-pub fn to_look(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    if_there(builder(place, name).only_to_look())
+pub fn observer(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
+    open_existing(builder(place, name).only_to_look())
 }
 
-fn if_there(builder: Builder) -> Result<Option<Limiter>, Failure> {
+fn open_existing(builder: Builder) -> Result<Option<Limiter>, Failure> {
     match builder.open_existing() {
         Ok(limiter) => {
-            say_notes(&limiter);
+            remark_notes(&limiter);
             Ok(Some(limiter))
         }
         Err(Error::UnknownLimiter { .. }) => Ok(None),
@@ -100,11 +106,11 @@ pub fn is_missing(error: &Error) -> bool {
 }
 
 /// Says that there is no such limiter, and which one may have been meant.
-pub fn unknown(place: &Place, name: &str) -> Failure {
+pub fn unknown_limiter(place: &Place, name: &str) -> Failure {
     let Listing { directory, names, note: passed_over, .. } =
         Limiter::list(place.dir.as_deref()).unwrap_or_default();
     // It may be there, and not for this user.
-    note(passed_over.as_deref());
+    remark_note(passed_over.as_deref());
     let at =
         if directory.as_os_str().is_empty() { String::new() } else { format!(" in {}", directory.display()) };
     if presets::NAMES.contains(&name) {
@@ -112,7 +118,7 @@ pub fn unknown(place: &Place, name: &str) -> Failure {
             "no limiter {name:?} yet{at}; it is a preset, made at first use: shmlimit run {name} -- echo hello"
         ));
     }
-    note(elsewhere(place, &directory).as_deref());
+    remark_note(limiters_elsewhere(place, &directory).as_deref());
     let near = nearest(name, names.iter().map(String::as_str).chain(presets::NAMES));
     let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let make = match name.starts_with('-') {
@@ -126,56 +132,56 @@ pub fn unknown(place: &Place, name: &str) -> Failure {
 
 /// Limiters in a default directory that is not the one in use, in words. A default depends on which directories there are,
 /// so a directory that appears later hides those limiters.
-pub fn elsewhere(place: &Place, in_use: &Path) -> Option<String> {
+pub fn limiters_elsewhere(place: &Place, in_use: &Path) -> Option<String> {
     let places = paths::places(place.dir.as_deref());
     let others = places.iter().filter(|place| place.path != in_use);
     let listed = others.filter_map(|place| Limiter::list(Some(&place.path)).ok());
     let listing = listed.into_iter().find(|listing| !listing.names.is_empty())?;
     let (directory, names) = (listing.directory.display().to_string(), listing.names.join(", "));
-    Some(format!("{directory} has: {names}; to use it: --dir {}", output::words(&[&directory])))
+    Some(format!("{directory} has: {names}; to use it: --dir {}", suggestion::shell_words(&[&directory])))
 }
 
-/// What is asked of a limiter.
-pub fn request(asking: &Asking) -> Request<'_> {
-    let request = Request::new().priority(asking.priority);
-    asking.cost.iter().fold(request, |request, (unit, amount)| request.cost(unit, *amount))
+/// The request that the options describe.
+pub fn request(options: &RequestOptions) -> Request<'_> {
+    let request = Request::new().priority(options.priority);
+    options.cost.iter().fold(request, |request, (unit, amount)| request.cost(unit, *amount))
 }
 
-/// What there is to know about a limiter that was just opened.
-fn say_notes(limiter: &Limiter) {
-    note(limiter.directory_note());
-    used_up(limiter);
-    environment(limiter.name(), limiter.environment_changes());
+/// Remarks about a limiter that was just opened.
+fn remark_notes(limiter: &Limiter) {
+    remark_note(limiter.directory_note());
+    remark_used_up(limiter);
+    remark_environment(limiter.name(), limiter.environment_changes());
 }
 
 /// Says what variables of the environment changed for every program that uses a limiter.
-pub fn environment(name: &str, changes: &[Change]) {
+pub fn remark_environment(name: &str, changes: &[Change]) {
     for change in changes {
         let undo = |before: &String| {
             format!(
                 " (undo: shmlimit set {} {})",
-                output::operand(name),
-                output::words(&[&change.key, before])
+                suggestion::operand(name),
+                suggestion::shell_words(&[&change.key, before])
             )
         };
         let undo = change.before.as_ref().map(undo).unwrap_or_default();
-        output::insist(&format!("{name}: {change}{undo}"));
+        output::remark_always(&format!("{name}: {change}{undo}"));
     }
 }
 
 /// Says why a limiter that was just made has nothing to give.
-pub fn used_up(limiter: &Limiter) {
+pub fn remark_used_up(limiter: &Limiter) {
     if limiter.was_made_used_up() {
         let name = limiter.name();
         output::remark(&format!(
             "warning: {name} starts used up: its file was deleted while programs use it, and what they spent is not known; \
              to start afresh, with full buckets: shmlimit init {} --replace",
-            output::words(&[name])
+            suggestion::shell_words(&[name])
         ));
     }
 }
 
-pub fn note(note: Option<&str>) {
+pub fn remark_note(note: Option<&str>) {
     if let Some(note) = note {
         output::remark(&format!("note: {note}"));
     }

@@ -1,42 +1,42 @@
-//! Several processes on one limiter, beside the same load on one lock-free word and on a locked file.
+//! Measures several processes on one limiter, and the same load on one lock-free word and on a locked file.
 
-use super::load::{self, Histogram, Load, Workplace};
+use super::load::{self, Histogram, Load, Targets};
 use super::measure::{Bound, median};
 use super::report::Row;
-use super::{Effort, Workshop, no_workers};
-use crate::failure::Failure;
+use super::{BenchDirectory, Effort, no_workers};
+use crate::ui::failure::Failure;
 
 const LOADS: [Load; 3] = [Load::Acquire, Load::Cas, Load::Flock];
 /// Below this part of the processors no target is required.
 const BUSY: f64 = 0.8;
-const CROWDS: [usize; 3] = [1, 2, 8];
+const PROCESSES: [usize; 3] = [1, 2, 8];
 
-pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure> {
+pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failure> {
     // Held open, so that workers find everything made.
-    let _place = Workplace::open(workshop.directory())?;
+    let _place = Targets::open(bench.directory())?;
     let turn = |load, timing, processes| {
-        let worker = || workshop.worker("load");
-        load::turn(worker, load, timing, processes, effort.turn, workshop.directory()).map_err(no_workers)
+        let worker = || bench.worker("load");
+        load::turn(worker, load, timing, processes, effort.turn, bench.directory()).map_err(no_workers)
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut shares = Vec::new();
-    let mut rates = vec![Vec::new(); LOADS.len() * CROWDS.len()];
+    let mut rates = vec![Vec::new(); LOADS.len() * PROCESSES.len()];
     for _ in 0..effort.turns {
-        let all = CROWDS.into_iter().flat_map(|crowd| LOADS.map(|load| (crowd, load)));
-        for ((crowd, load), rates) in all.zip(&mut rates) {
-            let said = turn(load, false, crowd)?;
-            let numbers = said.iter().filter_map(|line| line.split_once(' '));
+        let all = PROCESSES.into_iter().flat_map(|processes| LOADS.map(|load| (processes, load)));
+        for ((processes, load), rates) in all.zip(&mut rates) {
+            let output = turn(load, false, processes)?;
+            let numbers = output.iter().filter_map(|line| line.split_once(' '));
             let numbers = numbers.filter_map(|(rate, share)| Some((rate.parse().ok()?, share.parse().ok()?)));
             let (rate, share) =
                 numbers.fold((0.0, 0.0), |sum, one: (f64, f64)| (sum.0 + one.0, sum.1 + one.1));
             rates.push(rate);
             if load == Load::Cas {
-                shares.push(share / crowd.min(cores) as f64);
+                shares.push(share / processes.min(cores) as f64);
             }
         }
     }
-    let of = |load: Load, crowd: usize| {
-        let place = CROWDS.iter().position(|other| *other == crowd).unwrap_or(0) * LOADS.len();
+    let of = |load: Load, processes: usize| {
+        let place = PROCESSES.iter().position(|other| *other == processes).unwrap_or(0) * LOADS.len();
         let load = LOADS.iter().position(|other| *other == load).unwrap_or(0);
         median(&rates[place + load])
     };
@@ -46,8 +46,8 @@ pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure>
             *sum += count.parse::<u64>().unwrap_or(0);
         }
     }
-    let million = |load, crowd| of(load, crowd) / 1e6;
-    let over_flock = [2, 8].map(|crowd| of(Load::Acquire, crowd) / of(Load::Flock, crowd));
+    let million = |load, processes| of(load, processes) / 1e6;
+    let over_flock = [2, 8].map(|processes| of(Load::Acquire, processes) / of(Load::Flock, processes));
     // The lock-free load tells whether others had the processors: its workers never sleep by themselves.
     let share = shares.iter().copied().fold(1.0, f64::min);
     let rows = vec![

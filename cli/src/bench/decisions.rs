@@ -1,10 +1,10 @@
-//! One process: each operation as a multiple of one clock read.
+//! Measures one process: each operation as a multiple of one clock read.
 
 use super::measure::{Bound, Budget, open};
+use super::operations::{self, BATCH, Figure, denied, granted_in_place, one, take_and_give_back};
 use super::report::Row;
-use super::subjects::{self, BATCH, Figure, denied, granted_in_place, one, take_and_give_back};
-use super::{Effort, Workshop};
-use crate::failure::Failure;
+use super::{BenchDirectory, Effort};
+use crate::ui::failure::Failure;
 use shmlimit::{Outcome, Request};
 use shmlimit_segment::sys::baselines::{FileLock, Rate, SharedWord, clock};
 use std::hint::black_box;
@@ -12,8 +12,8 @@ use std::hint::black_box;
 /// A lock of a file takes so much longer.
 const FEW: u32 = BATCH / 10;
 
-pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure> {
-    let path = workshop.directory();
+pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failure> {
+    let path = bench.directory();
     let plenty = open(path, "one-rule", Budget::Plenty.policy(1, None))?;
     let plenty_8 = open(path, "eight-rules", Budget::Plenty.policy(8, None))?;
     let guarded = open(path, "all-on", Budget::Plenty.guarded())?;
@@ -27,7 +27,7 @@ pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure>
         path: file,
         source,
     })?;
-    let figures = subjects::measure(
+    let figures = operations::measure(
         effort.rounds,
         vec![
             one(&["clock"], BATCH, || {

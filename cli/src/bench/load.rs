@@ -1,4 +1,4 @@
-//! The same load from several processes at once, on a limiter and on simpler designs. The benchmarks of `benches/` use
+//! Runs the same load in several processes at once, on a limiter and on simpler designs. The benchmarks of `benches/` use
 //! this file too.
 
 #![allow(dead_code, reason = "each benchmark uses its own part")]
@@ -81,19 +81,19 @@ impl Histogram {
 }
 
 /// Everything a worker may work on.
-pub struct Workplace {
+pub struct Targets {
     plenty: Limiter,
     /// Its budget is to be spent before the first turn.
     pub scarce: Limiter,
     word: SharedWord,
 }
 
-impl Workplace {
+impl Targets {
     /// Opens everything, made if it is not there.
-    pub fn open(directory: &Path) -> Result<Workplace, Error> {
+    pub fn open(directory: &Path) -> Result<Targets, Error> {
         let path = directory.join("word");
         let word = SharedWord::open(&path).map_err(|source| Error::Io { action: "map", path, source });
-        Ok(Workplace {
+        Ok(Targets {
             plenty: open(directory, "plenty", Budget::Plenty.policy(1, None))?,
             scarce: open(directory, "scarce", Budget::Scarce.policy(1, None))?,
             word: word?,
@@ -102,7 +102,7 @@ impl Workplace {
 }
 
 /// Operations a second of this process.
-fn rate(load: Load, place: &Workplace, turn_ns: u64) -> f64 {
+fn rate(load: Load, place: &Targets, turn_ns: u64) -> f64 {
     let request = Request::new();
     let chunk = |mut operation: Box<dyn FnMut() + '_>| {
         let start = clock();
@@ -141,7 +141,7 @@ fn rate(load: Load, place: &Workplace, turn_ns: u64) -> f64 {
     }
 }
 
-fn acquire_rate(place: &Workplace, request: &Request<'_>, turn_ns: u64) -> f64 {
+fn acquire_rate(place: &Targets, request: &Request<'_>, turn_ns: u64) -> f64 {
     let mut held: Vec<Grant<'_>> = Vec::with_capacity(CHUNK);
     let (begin, mut count, mut timed) = (clock(), 0, 0);
     loop {
@@ -160,7 +160,7 @@ fn acquire_rate(place: &Workplace, request: &Request<'_>, turn_ns: u64) -> f64 {
 }
 
 /// How long each operation takes; the reading of the clock is in it once.
-fn latencies(load: Load, place: &Workplace, turn_ns: u64) -> Histogram {
+fn latencies(load: Load, place: &Targets, turn_ns: u64) -> Histogram {
     let request = Request::new();
     let mut histogram = Histogram::new();
     let begin = clock();
@@ -193,11 +193,11 @@ fn latencies(load: Load, place: &Workplace, turn_ns: u64) -> Histogram {
     }
 }
 
-/// A worker: gets ready, waits for the word, works, tells. Its words are those that `turn` gave it.
+/// A worker: gets ready, waits for the start signal, works, prints its result. Its arguments come from `turn`.
 pub fn work(words: &[String]) -> Result<(), Error> {
     let [load, timing, turn_ns, directory] = words else { return Ok(()) };
     let (Some(load), Ok(turn_ns)) = (Load::parse(load), turn_ns.parse()) else { return Ok(()) };
-    let place = Workplace::open(Path::new(directory))?;
+    let place = Targets::open(Path::new(directory))?;
     println!("ready");
     let mut line = String::new();
     if io::stdin().read_line(&mut line).unwrap_or(0) == 0 {
@@ -221,7 +221,7 @@ fn on_processor() -> u64 {
 
 const TIMING: &str = "timing";
 
-/// Starts the workers, lets them loose together, and returns what each said.
+/// Starts the workers together, and returns the output of each.
 pub fn turn(
     worker: impl Fn() -> Command,
     load: Load,
@@ -236,29 +236,29 @@ pub fn turn(
         command.arg(length.as_nanos().to_string()).arg(directory);
         command
     };
-    let_loose((0..processes).map(start))
+    start_together((0..processes).map(start))
 }
 
-/// Starts these programs, tells all of them to begin once each has said that it is ready, and returns what each says.
-pub fn let_loose(commands: impl Iterator<Item = Command>) -> io::Result<Vec<String>> {
+/// Starts these programs, lets all of them begin once each is ready, and returns the output of each.
+pub fn start_together(commands: impl Iterator<Item = Command>) -> io::Result<Vec<String>> {
     let mut workers = Vec::new();
     for mut command in commands {
         workers.push(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?);
     }
-    let said = hear(&mut workers);
+    let output = collect_output(&mut workers);
     for mut worker in workers {
-        if said.is_err() {
+        if output.is_err() {
             let _ = worker.kill();
         }
         let ended = worker.wait()?;
-        if said.is_ok() && !ended.success() {
+        if output.is_ok() && !ended.success() {
             return Err(io::Error::other("a worker failed"));
         }
     }
-    said
+    output
 }
 
-fn hear(workers: &mut [Child]) -> io::Result<Vec<String>> {
+fn collect_output(workers: &mut [Child]) -> io::Result<Vec<String>> {
     let mut outputs: Vec<_> =
         workers.iter_mut().filter_map(|worker| worker.stdout.take()).map(BufReader::new).collect();
     for output in &mut outputs {

@@ -1,4 +1,4 @@
-//! What the machine is: figures without it mean nothing.
+//! Describes the machine, because figures mean nothing without it.
 
 use crate::platform;
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn look() -> Machine {
+    pub fn detect() -> Machine {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Machine { cores, facts: platform::machine() }
     }
 
-    pub fn in_words(&self) -> String {
+    pub fn to_text(&self) -> String {
         let Machine { cores, facts: platform::Machine { processor, system, kernel, clock_source, load } } =
             self;
         let busy = load.parse::<f64>().is_ok_and(|load| load > 0.5 * *cores as f64);

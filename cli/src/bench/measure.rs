@@ -1,4 +1,4 @@
-//! What every measurement needs: rounds, medians, limiters, and bounds. The benchmarks of `benches/` use this file too.
+//! Rounds, medians, limiters and bounds for all measurements. The benchmarks of `benches/` use this file too.
 
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 

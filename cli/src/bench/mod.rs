@@ -1,20 +1,22 @@
-//! `bench`: what a decision costs on this machine, beside other ways to do the same, measured in the same run.
+//! `bench`: measures what a decision costs on this machine, and the alternatives in the same run.
 
-mod coming;
 mod contended;
 mod decisions;
 mod load;
 mod machine;
 mod measure;
+mod operations;
 mod report;
-mod subjects;
+mod startup;
 mod waiting;
 
-use crate::caretaker::Caretaker;
-use crate::failure::Failure;
-use crate::output::{self, Paint};
+use crate::command::{Command, Example, Tool};
+use crate::supervisor::Supervisor;
+use crate::ui::failure::Failure;
+use crate::ui::output::{self, Paint};
 use report::Row;
-use std::process::{Command, ExitCode};
+use std::io;
+use std::process::{self, ExitCode};
 use std::time::Duration;
 
 const BENCH_HELP: &str = "\
@@ -76,32 +78,41 @@ const QUICK: Effort = Effort {
 };
 
 /// Where it is measured, and with which processes.
-pub struct Workshop {
-    caretaker: Caretaker,
+pub struct BenchDirectory {
+    supervisor: Supervisor,
 }
 
-impl Workshop {
+impl BenchDirectory {
     pub fn directory(&self) -> &std::path::Path {
-        self.caretaker.directory()
+        self.supervisor.directory()
     }
 
     /// This tool again, as a worker that ends with this process.
-    pub fn worker(&self, role: &str) -> Command {
-        let mut command = Command::new(self.caretaker.tool());
+    pub fn worker(&self, role: &str) -> process::Command {
+        let mut command = process::Command::new(self.supervisor.tool());
         command.args(["bench", "--act-as", role]);
-        self.caretaker.admit(&mut command);
+        self.supervisor.add(&mut command);
         command
     }
 
     /// This tool, as a user would start it.
-    pub fn tool(&self) -> Command {
-        let mut command = Command::new(self.caretaker.tool());
+    pub fn tool(&self) -> process::Command {
+        let mut command = process::Command::new(self.supervisor.tool());
         command.arg("--dir").arg(self.directory());
         command
     }
 }
 
-pub fn run(args: &Bench) -> Result<ExitCode, Failure> {
+impl Command for Bench {
+    const EXAMPLES: &'static [Example] = &[("Measure this machine:", "shmlimit bench")];
+    const USES_DIRECTORY: bool = false;
+
+    fn run(&self, _tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        run(self)
+    }
+}
+
+fn run(args: &Bench) -> Result<ExitCode, Failure> {
     match args.act_as.split_first() {
         Some((role, words)) if role == "load" => {
             load::work(words)?;
@@ -112,14 +123,13 @@ pub fn run(args: &Bench) -> Result<ExitCode, Failure> {
         None => {}
     }
     let effort = if args.quick { QUICK } else { THOROUGH };
-    let workshop = Workshop { caretaker: Caretaker::start()? };
+    let bench = BenchDirectory { supervisor: Supervisor::start()? };
     let mut listener = Listener { json: args.json, paint: Paint::for_stdout(), missed: 0 };
     listener.machine(args.quick)?;
-    listener.part("one process", decisions::measure(effort, &workshop)?)?;
-    listener.part("several processes at once", contended::measure(effort, &workshop)?)?;
-    listener.part("coming and going", coming::measure(effort, &workshop)?)?;
-    listener
-        .part("eight processes that wait for 1000 calls a second", waiting::measure(effort, &workshop)?)?;
+    listener.part("one process", decisions::measure(effort, &bench)?)?;
+    listener.part("several processes at once", contended::measure(effort, &bench)?)?;
+    listener.part("coming and going", startup::measure(effort, &bench)?)?;
+    listener.part("eight processes that wait for 1000 calls a second", waiting::measure(effort, &bench)?)?;
     Ok(if args.check && listener.missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -128,7 +138,7 @@ fn no_workers(error: std::io::Error) -> Failure {
     Failure::Command(format!("cannot measure with several processes: {error}"), 1)
 }
 
-/// Whoever reads the figures.
+/// Prints the figures.
 struct Listener {
     json: bool,
     paint: Paint,
@@ -136,19 +146,19 @@ struct Listener {
 }
 
 impl Listener {
-    fn machine(&self, quick: bool) -> Result<(), Failure> {
-        let machine = machine::Machine::look();
+    fn machine(&self, quick: bool) -> io::Result<()> {
+        let machine = machine::Machine::detect();
         if self.json {
             return output::line(&machine.to_json(quick).to_string());
         }
-        output::line(&machine.in_words())?;
+        output::line(&machine.to_text())?;
         if cfg!(debug_assertions) {
             output::line("a debug build: these figures say little; build with --release")?;
         }
         output::line(if quick { "a quick look: figures are rough" } else { "about 15 seconds …" })
     }
 
-    fn part(&mut self, title: &str, rows: Vec<Row>) -> Result<(), Failure> {
+    fn part(&mut self, title: &str, rows: Vec<Row>) -> io::Result<()> {
         self.missed += rows.iter().filter(|row| row.is_missed()).count();
         if self.json {
             return rows.iter().try_for_each(|row| output::line(&row.to_json().to_string()));

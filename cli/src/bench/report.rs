@@ -1,7 +1,7 @@
-//! Figures as lines for people and for programs.
+//! Formats figures as lines for people and for programs.
 
 use super::measure::{Bound, Target};
-use crate::output::Paint;
+use crate::ui::output::Paint;
 use serde_json::{Value, json};
 
 /// One measured figure.

@@ -1,11 +1,12 @@
-//! Eight processes that wait for one budget: how much of it is used, by whom, and how often they wake for it.
+//! Measures eight processes that wait for one budget: how much of it is used, its shares, and the wake-ups.
 
-use super::load::let_loose;
+use super::load::start_together;
 use super::measure::{Bound, open};
 use super::report::Row;
-use super::{Effort, Workshop, no_workers};
-use crate::failure::{Failure, REFUSED};
-use crate::output;
+use super::{BenchDirectory, Effort, no_workers};
+use crate::ui::failure::{Failure, REFUSED};
+use crate::ui::limiter::refusal;
+use crate::ui::output;
 use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_segment::sys::baselines::clock;
 use std::io;
@@ -15,26 +16,26 @@ use std::process::ExitCode;
 const NAME: &str = "waited-for";
 const RATE: u64 = 1000;
 const CALLERS: usize = 8;
-/// After this the burst is used up and everybody has found a place.
+/// After this the burst is used up and all callers are in the queue.
 const WARM_UP: u64 = 300_000_000;
 
-pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure> {
+pub fn measure(effort: Effort, bench: &BenchDirectory) -> Result<Vec<Row>, Failure> {
     let rule =
         RuleDraft { burst: Some(RATE / 10), ..RuleDraft::new(Algorithm::Gcra, RATE, Nanos::from_secs(1)) };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
-    let _limiter = open(workshop.directory(), NAME, policy.map_err(shmlimit::Error::from)?)?;
+    let _limiter = open(bench.directory(), NAME, policy.map_err(shmlimit::Error::from)?)?;
     let caller = |_| {
-        let mut command = workshop.worker("caller");
-        command.arg(workshop.directory()).arg(effort.waiting.as_nanos().to_string());
+        let mut command = bench.worker("caller");
+        command.arg(bench.directory()).arg(effort.waiting.as_nanos().to_string());
         command
     };
-    let said = let_loose((0..CALLERS).map(caller)).map_err(no_workers)?;
+    let output = start_together((0..CALLERS).map(caller)).map_err(no_workers)?;
     let numbers = |line: &String| line.split(' ').filter_map(|word| word.parse().ok()).collect::<Vec<f64>>();
-    let told: Vec<Vec<f64>> = said.iter().map(numbers).filter(|numbers| numbers.len() == 3).collect();
-    let sum = |column: usize| told.iter().map(|numbers| numbers[column]).sum::<f64>();
-    let squares: f64 = told.iter().map(|numbers| numbers[0] * numbers[0]).sum();
+    let counts: Vec<Vec<f64>> = output.iter().map(numbers).filter(|numbers| numbers.len() == 3).collect();
+    let sum = |column: usize| counts.iter().map(|numbers| numbers[column]).sum::<f64>();
+    let squares: f64 = counts.iter().map(|numbers| numbers[0] * numbers[0]).sum();
     let reached = 100.0 * sum(0) / (RATE as f64 * effort.waiting.as_secs_f64());
-    let jain = sum(0) * sum(0) / (told.len() as f64 * squares);
+    let jain = sum(0) * sum(0) / (counts.len() as f64 * squares);
     Ok(vec![
         Row::new("rate_reached", "part of the rate that is used", reached, "%"),
         Row::new("rate_off", "off the rate", (reached - 100.0).abs(), "%").bounded(Bound::AtMost(0.5)),
@@ -43,7 +44,7 @@ pub fn measure(effort: Effort, workshop: &Workshop) -> Result<Vec<Row>, Failure>
     ])
 }
 
-/// A caller: calls as fast as it may, and counts within a window that begins when it was told to.
+/// A caller: calls as fast as it may, and counts within a window that begins at the start signal.
 pub fn work(words: &[String]) -> Result<ExitCode, Failure> {
     let [directory, length] = words else { return Err(misused()) };
     let length: u64 = length.parse().map_err(|_| misused())?;
@@ -56,9 +57,8 @@ pub fn work(words: &[String]) -> Result<ExitCode, Failure> {
     let from = clock() + WARM_UP;
     let (mut counted, mut granted) = (0, 0);
     loop {
-        let grant = limiter
-            .acquire(&Request::new())
-            .map_err(|error| Failure::to_acquire(&limiter, error, REFUSED))?;
+        let grant =
+            limiter.acquire(&Request::new()).map_err(|error| refusal::failure(&limiter, error, REFUSED))?;
         grant.release()?;
         granted += 1;
         let now = clock();

@@ -1,21 +1,22 @@
 //! `demo`: four programs and a server with a limit, without shmlimit and with it.
 
-mod cast;
-mod program;
+mod client;
+mod clients;
+mod results;
+mod scenario;
 mod server;
-mod show;
-mod stage;
 mod view;
 
-use crate::failure::Failure;
-use crate::output::{self, Paint};
-use crate::{caretaker, platform};
-use cast::{CAST, Half, Kind, LIMITER, Manner, Part};
+use crate::command::{Command, Example, Tool};
+use crate::ui::failure::Failure;
+use crate::ui::output::{self, Paint};
+use crate::{platform, supervisor};
+use clients::{CLIENTS, ClientArgs, Half, Kind, LIMITER, RetryStyle};
 use platform::Event;
+use results::{Progress, Results};
+use scenario::Scenario;
 use server::{Limit, RETRY_AFTER, Server};
 use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
-use show::{Progress, Show};
-use stage::Stage;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -63,28 +64,37 @@ fn rate(text: &str) -> Result<u32, String> {
 /// Between two looks at the clock.
 const TICK: Duration = Duration::from_millis(100);
 /// Python may take a while on its first day.
-const TO_START: Duration = Duration::from_secs(10);
-/// Who is told to wait in the last scene. Our own binary is there on every machine, and starts no process to pass it on:
-/// how fast the others hear it says something about the limiter, not about how fast processes start.
-const TOLD: usize = CAST - 1;
-/// The last scene: a call to be told something, the wait, and a moment to see the calls come back.
-const LAST_SCENE: Duration = Duration::from_millis(1800);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// The client that the server tells to wait in the last part: our own binary, which exists on every machine and starts no
+/// process to record it. So the time until the others stop measures the limiter, not how fast processes start.
+const PROBED_CLIENT: usize = CLIENTS - 1;
+/// The last part: a call that is told to wait, the wait, and a moment to see the calls come back.
+const PROBE_LENGTH: Duration = Duration::from_millis(1800);
 
-pub fn run(args: &Demo) -> Result<ExitCode, Failure> {
+impl Command for Demo {
+    const EXAMPLES: &'static [Example] = &[("See it work:", "shmlimit demo")];
+    const USES_DIRECTORY: bool = false;
+
+    fn run(&self, _tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        run(self)
+    }
+}
+
+fn run(args: &Demo) -> Result<ExitCode, Failure> {
     match args.act_as.split_first() {
-        Some((role, words)) if role == "caretaker" => return caretaker::take_care(words),
-        Some((role, words)) if role == "program" => return program::run(words),
+        Some((role, words)) if role == "caretaker" => return supervisor::run(words),
+        Some((role, words)) if role == "program" => return client::run(words),
         Some((role, _)) => return Err(Failure::Usage(format!("nobody acts as {role:?}"))),
         None => {}
     }
-    match play(args) {
+    match run_halves(args) {
         Ok(code) => Ok(code),
-        Err(End::Asked(event)) => Ok(platform::die_of(event)),
+        Err(End::Asked(event)) => Ok(platform::exit_by(event)),
         Err(End::Failed(failure)) => Err(failure),
     }
 }
 
-/// Why a show ends before its time.
+/// Why a results ends before its time.
 enum End {
     Asked(Event),
     Failed(Failure),
@@ -96,185 +106,190 @@ impl<F: Into<Failure>> From<F> for End {
     }
 }
 
-/// How the audience sees it.
-enum Audience {
+/// How the reporter sees it.
+enum Reporter {
     Picture(Picture),
-    /// Seconds that were told, of each half.
+    /// Seconds that were printed, of each half.
     Lines([usize; 2]),
     Silent,
 }
 
-fn play(args: &Demo) -> Result<ExitCode, End> {
-    let mut stage = Stage::set_up()?;
+fn run_halves(args: &Demo) -> Result<ExitCode, End> {
+    let mut scenario = Scenario::start()?;
     let limit = Limit::of(args.rate);
     let server = Server::start(limit)
         .map_err(|error| Failure::Command(format!("cannot listen on 127.0.0.1: {error}"), 1))?;
-    let limiter = limiter(&stage, limit)?;
+    let limiter = limiter(&scenario, limit)?;
     let length = Duration::from_secs(args.seconds) / 2;
-    let manner = if args.polite { Manner::Polite } else { Manner::Naive };
-    let mut show = Show::new(limit, server.address(), cast::available(), manner, length);
-    let mut audience = Audience::of(args);
-    audience.open(&show)?;
+    let retry_style = if args.polite { RetryStyle::Polite } else { RetryStyle::Naive };
+    let mut results = Results::new(limit, server.address(), clients::available(), retry_style, length);
+    let mut reporter = Reporter::of(args);
+    reporter.begin(&results)?;
     for half in [Half::Without, Half::With] {
-        show.progress[half as usize] = Progress::Starting;
-        assemble(&mut stage, &server, &mut show, half, &mut audience)?;
-        server.raise_curtain(half, length);
+        results.progress[half as usize] = Progress::Starting;
+        start_clients(&mut scenario, &server, &mut results, half, &mut reporter)?;
+        server.start_half(half, length);
         let began = Instant::now();
         while began.elapsed() < length {
-            show.progress[half as usize] = Progress::Running(began.elapsed());
-            tick(&stage, &server, &mut show, &mut audience)?;
+            results.progress[half as usize] = Progress::Running(began.elapsed());
+            tick(&scenario, &server, &mut results, &mut reporter)?;
         }
         if half == Half::With {
             let began = Instant::now();
-            show.telling = true;
-            server.tell(TOLD);
-            while began.elapsed() < LAST_SCENE || !over(&server, began) {
-                tick(&stage, &server, &mut show, &mut audience)?;
+            results.probing = true;
+            server.start_probe(PROBED_CLIENT);
+            while began.elapsed() < PROBE_LENGTH || !probe_is_over(&server, began) {
+                tick(&scenario, &server, &mut results, &mut reporter)?;
             }
         }
-        server.drop_curtain();
-        show.progress[half as usize] = Progress::Done;
-        tick(&stage, &server, &mut show, &mut audience)?;
-        stage.clear();
+        server.end_half();
+        results.progress[half as usize] = Progress::Done;
+        tick(&scenario, &server, &mut results, &mut reporter)?;
+        scenario.stop_clients();
     }
     // In this order: some systems keep a file for as long as it is used.
     drop(limiter);
-    drop(stage);
-    audience.end(&show)?;
-    Ok(match show.broken_promise() {
+    drop(scenario);
+    reporter.end(&results)?;
+    Ok(match results.failed_expectation() {
         None => ExitCode::SUCCESS,
-        Some(broken) => {
-            output::remark(&broken);
+        Some(failed) => {
+            output::remark(&failed);
             ExitCode::FAILURE
         }
     })
 }
 
-/// Whether the one who shall be told was told and the wait is over; nobody waits for it for ever.
-fn over(server: &Server, began: Instant) -> bool {
-    began.elapsed() > LAST_SCENE + 3 * RETRY_AFTER || server.told().is_some_and(|told| told.is_over())
+/// Whether the probed client was told to wait and the wait is over, or it took too long.
+fn probe_is_over(server: &Server, began: Instant) -> bool {
+    began.elapsed() > PROBE_LENGTH + 3 * RETRY_AFTER || server.probe().is_some_and(|probe| probe.is_over())
 }
 
 /// The limiter that all share in the second half.
-fn limiter(stage: &Stage, limit: Limit) -> Result<Limiter, Failure> {
+fn limiter(scenario: &Scenario, limit: Limit) -> Result<Limiter, Failure> {
     let rule = RuleDraft {
         burst: Some(u64::from(limit.burst_of_limiter())),
         ..RuleDraft::new(Algorithm::Gcra, u64::from(limit.rate), Nanos::from_secs(1))
     };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
     let policy = policy.map_err(shmlimit::Error::from)?;
-    let builder = Limiter::builder(LIMITER).directory(stage.directory()).ignore_environment();
+    let builder = Limiter::builder(LIMITER).directory(scenario.directory()).ignore_environment();
     Ok(builder.policy(policy).create()?)
 }
 
-/// Starts the programs and waits until all of them are there. Who does not come is played by our own binary.
-fn assemble(
-    stage: &mut Stage,
+/// Starts the clients and waits until all of them are ready. Our own binary replaces one that does not start.
+fn start_clients(
+    scenario: &mut Scenario,
     server: &Server,
-    show: &mut Show,
+    results: &mut Results,
     half: Half,
-    audience: &mut Audience,
+    reporter: &mut Reporter,
 ) -> Result<(), End> {
-    let tool = stage.tool().to_owned();
-    let directory = stage.directory().to_owned();
-    let part = |who| Part {
+    let tool = scenario.tool().to_owned();
+    let directory = scenario.directory().to_owned();
+    let part = |client| ClientArgs {
         half,
-        who,
+        client,
         server: server.address(),
-        wants: show.limit.rate,
-        manner: show.manner,
+        wants: results.limit.rate,
+        retry_style: results.retry_style,
         directory: &directory,
         tool: &tool,
     };
-    let parts: [Part<'_>; CAST] = std::array::from_fn(part);
-    for (part, kind) in parts.iter().zip(show.kinds) {
-        stage.enter(kind, part)?;
+    let parts: [ClientArgs<'_>; CLIENTS] = std::array::from_fn(part);
+    for (part, kind) in parts.iter().zip(results.kinds) {
+        scenario.start_client(kind, part)?;
     }
-    let mut by = Instant::now() + TO_START;
+    let mut by = Instant::now() + START_TIMEOUT;
     loop {
-        let here = server.here();
-        if here == [true; CAST] {
+        let ready = server.ready();
+        if ready == [true; CLIENTS] {
             return Ok(());
         }
         let late = Instant::now() >= by;
-        for who in 0..CAST {
-            if here[who] || !(late || stage.has_left(who)) {
+        for client in 0..CLIENTS {
+            if ready[client] || !(late || scenario.has_exited(client)) {
                 continue;
             }
-            let (name, said) = (show.kinds[who].name(), stage.complaint(who));
-            if show.kinds[who] == Kind::Rust {
+            let (name, said) = (results.kinds[client].name(), scenario.last_error(client));
+            if results.kinds[client] == Kind::Rust {
                 return Err(
                     Failure::Command(format!("a program of the demo did not start: {said}"), 1).into()
                 );
             }
-            audience.note(&format!("{name} does not work here ({said}): this tool plays its part"))?;
-            show.kinds[who] = Kind::Rust;
-            stage.replace(who, &parts[who])?;
-            by = Instant::now() + TO_START;
+            reporter.note(&format!("{name} does not work here ({said}): this tool plays its part"))?;
+            results.kinds[client] = Kind::Rust;
+            scenario.replace(client, &parts[client])?;
+            by = Instant::now() + START_TIMEOUT;
         }
-        tick(stage, server, show, audience)?;
+        tick(scenario, server, results, reporter)?;
     }
 }
 
-/// Time passes, and the audience sees it.
-fn tick(stage: &Stage, server: &Server, show: &mut Show, audience: &mut Audience) -> Result<(), End> {
-    if let Some(event) = stage.asked_to_end() {
+/// Time passes, and the reporter sees it.
+fn tick(
+    scenario: &Scenario,
+    server: &Server,
+    results: &mut Results,
+    reporter: &mut Reporter,
+) -> Result<(), End> {
+    if let Some(event) = scenario.exit_request() {
         return Err(End::Asked(event));
     }
-    show.accounts = [Half::Without, Half::With].map(|half| server.account(half));
-    show.told = server.told();
-    audience.see(show)?;
+    results.counts = [Half::Without, Half::With].map(|half| server.counts(half));
+    results.probe = server.probe();
+    reporter.update(results)?;
     sleep(TICK);
     Ok(())
 }
 
-impl Audience {
-    fn of(args: &Demo) -> Audience {
+impl Reporter {
+    fn of(args: &Demo) -> Reporter {
         if args.json {
-            return Audience::Silent;
+            return Reporter::Silent;
         }
         let picture = if args.plain || !io::stdout().is_terminal() { None } else { Picture::begin() };
-        picture.map_or(Audience::Lines([0; 2]), Audience::Picture)
+        picture.map_or(Reporter::Lines([0; 2]), Reporter::Picture)
     }
 
-    fn open(&mut self, show: &Show) -> Result<(), Failure> {
-        if let Audience::Lines(_) = self { output::line(&view::opening(show)) } else { Ok(()) }
+    fn begin(&mut self, results: &Results) -> io::Result<()> {
+        if let Reporter::Lines(_) = self { output::line(&view::introduction(results)) } else { Ok(()) }
     }
 
-    fn see(&mut self, show: &Show) -> Result<(), Failure> {
+    fn update(&mut self, results: &Results) -> io::Result<()> {
         match self {
-            Audience::Picture(picture) => picture.draw(show),
-            Audience::Lines(told) => {
+            Reporter::Picture(picture) => picture.draw(results),
+            Reporter::Lines(probe) => {
                 for half in [Half::Without, Half::With] {
-                    let seconds = &show.accounts[half as usize].seconds;
+                    let seconds = &results.counts[half as usize].seconds;
                     // The last one is over only if the half is.
-                    let done = show.progress[half as usize] == Progress::Done
-                        || (half == Half::With && show.telling);
+                    let done = results.progress[half as usize] == Progress::Done
+                        || (half == Half::With && results.probing);
                     let over = seconds.len().saturating_sub(usize::from(!done));
-                    let first = told[half as usize];
+                    let first = probe[half as usize];
                     for (number, score) in seconds.iter().enumerate().take(over).skip(first) {
                         output::line(&view::second(half, number, *score))?;
-                        told[half as usize] = number + 1;
+                        probe[half as usize] = number + 1;
                     }
                 }
                 Ok(())
             }
-            Audience::Silent => Ok(()),
+            Reporter::Silent => Ok(()),
         }
     }
 
-    fn note(&self, text: &str) -> Result<(), Failure> {
-        if let Audience::Lines(_) = self { output::line(&format!("note: {text}")) } else { Ok(()) }
+    fn note(&self, text: &str) -> io::Result<()> {
+        if let Reporter::Lines(_) = self { output::line(&format!("note: {text}")) } else { Ok(()) }
     }
 
-    fn end(self, show: &Show) -> Result<(), Failure> {
+    fn end(self, results: &Results) -> io::Result<()> {
         match self {
-            Audience::Picture(_) => output::line(&view::end(show, Paint::for_stdout())),
-            Audience::Lines(_) => {
-                output::line(&format!("told     {}\n\n{}\n", show.scene(), view::table(show)))?;
-                output::line(&view::end(show, Paint::for_stdout()))
+            Reporter::Picture(_) => output::line(&view::conclusion(results, Paint::for_stdout())),
+            Reporter::Lines(_) => {
+                output::line(&format!("told     {}\n\n{}\n", results.probe_text(), view::table(results)))?;
+                output::line(&view::conclusion(results, Paint::for_stdout()))
             }
-            Audience::Silent => output::line(&show.to_json().to_string()),
+            Reporter::Silent => output::line(&results.to_json().to_string()),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! An API with a real limit: HTTP/1.1 on this machine, so many calls a second for all who call, else 429.
+//! An API with a real limit: HTTP/1.1 on this machine, so many calls a second for all callers together, else 429.
 //!
 //! Why a program that keeps to shmlimit never gets a 429 here, however late anything runs on a busy machine: the limiter
 //! grants at most *rate × t + burst* calls in any time *t*. Each of the four programs makes one call at a time, so at
 //! most four granted calls are under way at any moment, and what arrives in *t* is at most *rate × t + burst + 4*. The
 //! server's own burst is larger than that ([`Limit::SPARE`]). No clock is compared with another.
 
-use super::cast::{CAST, Half};
+use super::clients::{CLIENTS, Half};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ pub struct Limit {
 
 impl Limit {
     /// How much smaller the limiter's burst is than the server's: those under way, and one.
-    const SPARE: u32 = CAST as u32 + 1;
+    const SPARE: u32 = CLIENTS as u32 + 1;
 
     pub fn of(rate: u32) -> Limit {
         Limit { rate, burst: (rate / 2).max(Limit::SPARE + 1) }
@@ -37,7 +37,7 @@ impl Limit {
 /// What a 429 tells its caller to wait.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// A program that asks for nothing is no longer listened to.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// No program of ours asks for so much.
 const LONGEST_HEAD: u64 = 8192;
 
@@ -68,43 +68,43 @@ impl Score {
 
 /// What came in during one half.
 #[derive(Debug, Clone, Default)]
-pub struct Account {
-    pub programs: [Score; CAST],
+pub struct HalfCounts {
+    pub programs: [Score; CLIENTS],
     pub seconds: Vec<Score>,
 }
 
-/// One program was told to wait, on purpose: who came in meanwhile.
+/// One client was told to wait, on purpose: the calls of all clients meanwhile.
 #[derive(Debug, Clone)]
-pub struct Told {
-    pub who: usize,
+pub struct RetryAfterProbe {
+    pub client: usize,
     at: Instant,
     /// How long after it each call of the others came in, while the wait lasted.
     pub others: Vec<Duration>,
-    /// The same of the one that was told.
+    /// Calls of the client that was told to wait.
     pub own: usize,
 }
 
-impl Told {
+impl RetryAfterProbe {
     /// Whether the wait is over.
     pub fn is_over(&self) -> bool {
         self.at.elapsed() >= RETRY_AFTER
     }
 }
 
-/// The server's book.
+/// The state of the server.
 #[derive(Debug)]
-struct Book {
+struct ServerState {
     limit: Limit,
-    /// The half that is played; calls of another one are late and not counted.
+    /// The half that runs; calls of another one are late and not counted.
     half: Option<Half>,
     began: Instant,
     /// Since when the bucket is as full as it is: the one number of a leaky bucket, as time since `began`.
     due: Duration,
-    accounts: [Account; 2],
-    here: [bool; CAST],
-    /// Who shall be told to wait at its next call.
-    tell: Option<usize>,
-    told: Option<Told>,
+    counts: [HalfCounts; 2],
+    ready: [bool; CLIENTS],
+    /// The client that is told to wait at its next call.
+    probe_next: Option<usize>,
+    probe: Option<RetryAfterProbe>,
     /// How long calls of this half are counted. The limit holds for longer.
     length: Duration,
 }
@@ -115,13 +115,13 @@ pub struct Server {
 }
 
 struct Shared {
-    book: Mutex<Book>,
-    curtain: Condvar,
+    state: Mutex<ServerState>,
+    started: Condvar,
 }
 
 impl Shared {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ServerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,23 +130,23 @@ impl Server {
     pub fn start(limit: Limit) -> io::Result<Server> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
-        let book = Book {
+        let state = ServerState {
             limit,
             half: None,
             began: Instant::now(),
             due: Duration::ZERO,
-            accounts: Default::default(),
-            here: [false; CAST],
-            tell: None,
-            told: None,
+            counts: Default::default(),
+            ready: [false; CLIENTS],
+            probe_next: None,
+            probe: None,
             length: Duration::ZERO,
         };
-        let shared = Arc::new(Shared { book: Mutex::new(book), curtain: Condvar::new() });
+        let shared = Arc::new(Shared { state: Mutex::new(state), started: Condvar::new() });
         let server = Server { address, shared: Arc::clone(&shared) };
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let shared = Arc::clone(&shared);
-                std::thread::spawn(move || drop(attend(&shared, client)));
+                std::thread::spawn(move || drop(serve(&shared, client)));
             }
         });
         Ok(server)
@@ -156,41 +156,41 @@ impl Server {
         self.address
     }
 
-    /// Which programs wait for the curtain.
-    pub fn here(&self) -> [bool; CAST] {
-        self.shared.book().here
+    /// Which clients wait for the start of a half.
+    pub fn ready(&self) -> [bool; CLIENTS] {
+        self.shared.state().ready
     }
 
-    /// Begins a half, with a full bucket and everybody at once.
-    pub fn raise_curtain(&self, half: Half, length: Duration) {
-        let mut book = self.shared.book();
-        (book.half, book.began, book.due) = (Some(half), Instant::now(), Duration::ZERO);
-        book.length = length;
-        drop(book);
-        self.shared.curtain.notify_all();
+    /// Begins a half, with a full bucket and all clients at once.
+    pub fn start_half(&self, half: Half, length: Duration) {
+        let mut state = self.shared.state();
+        (state.half, state.began, state.due) = (Some(half), Instant::now(), Duration::ZERO);
+        state.length = length;
+        drop(state);
+        self.shared.started.notify_all();
     }
 
-    /// Whoever calls now is late.
-    pub fn drop_curtain(&self) {
-        let mut book = self.shared.book();
-        (book.half, book.here) = (None, [false; CAST]);
+    /// Ends the half: later calls are refused.
+    pub fn end_half(&self) {
+        let mut state = self.shared.state();
+        (state.half, state.ready) = (None, [false; CLIENTS]);
     }
 
-    pub fn account(&self, half: Half) -> Account {
-        self.shared.book().accounts[half as usize].clone()
+    pub fn counts(&self, half: Half) -> HalfCounts {
+        self.shared.state().counts[half as usize].clone()
     }
 
-    /// The next call of this program is told to wait.
-    pub fn tell(&self, who: usize) {
-        self.shared.book().tell = Some(who);
+    /// Answers the next call of this client with a Retry-After.
+    pub fn start_probe(&self, client: usize) {
+        self.shared.state().probe_next = Some(client);
     }
 
-    pub fn told(&self) -> Option<Told> {
-        self.shared.book().told.clone()
+    pub fn probe(&self) -> Option<RetryAfterProbe> {
+        self.shared.state().probe.clone()
     }
 }
 
-/// What the server says.
+/// The answers of the server.
 #[derive(Clone, Copy)]
 enum Answer {
     Ok,
@@ -199,35 +199,35 @@ enum Answer {
     NotFound,
 }
 
-impl Book {
+impl ServerState {
     /// A call arrives.
-    fn call(&mut self, half: Half, who: usize) -> Answer {
+    fn call(&mut self, half: Half, client: usize) -> Answer {
         if self.half != Some(half) {
             return Answer::Late;
         }
         let now = self.began.elapsed();
-        if let Some(told) = &mut self.told
-            && told.at.elapsed() < RETRY_AFTER
+        if let Some(probe) = &mut self.probe
+            && probe.at.elapsed() < RETRY_AFTER
         {
-            if who == told.who {
-                told.own += 1;
+            if client == probe.client {
+                probe.own += 1;
             } else {
-                told.others.push(told.at.elapsed());
+                probe.others.push(probe.at.elapsed());
             }
         }
-        if self.tell == Some(who) {
-            self.tell = None;
-            self.told = Some(Told { who, at: Instant::now(), others: Vec::new(), own: 0 });
+        if self.probe_next == Some(client) {
+            self.probe_next = None;
+            self.probe = Some(RetryAfterProbe { client, at: Instant::now(), others: Vec::new(), own: 0 });
             return Answer::TooMany;
         }
         let granted = self.charge(now);
         if now < self.length {
             let score = if granted { Score { ok: 1, throttled: 0 } } else { Score { ok: 0, throttled: 1 } };
-            let account = &mut self.accounts[half as usize];
-            account.programs[who].add(score);
+            let counts = &mut self.counts[half as usize];
+            counts.programs[client].add(score);
             let second = usize::try_from(now.as_secs()).unwrap_or(usize::MAX);
-            account.seconds.resize(account.seconds.len().max(second + 1), Score::default());
-            account.seconds[second].add(score);
+            counts.seconds.resize(counts.seconds.len().max(second + 1), Score::default());
+            counts.seconds[second].add(score);
         }
         if granted { Answer::Ok } else { Answer::TooMany }
     }
@@ -245,8 +245,8 @@ impl Book {
 }
 
 /// One connection, one call.
-fn attend(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
-    client.set_read_timeout(Some(PATIENCE))?;
+fn serve(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
+    client.set_read_timeout(Some(READ_TIMEOUT))?;
     client.set_nodelay(true)?;
     let mut head = BufReader::new((&client).take(LONGEST_HEAD));
     let mut request = String::new();
@@ -258,8 +258,8 @@ fn attend(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
     drop(head);
     let answer = match parse(&request) {
         None => Answer::NotFound,
-        Some(("start", half, who)) => wait_for_curtain(shared, half, who),
-        Some((_, half, who)) => shared.book().call(half, who),
+        Some(("start", half, client)) => wait_for_start(shared, half, client),
+        Some((_, half, client)) => shared.state().call(half, client),
     };
     let (status, more) = match answer {
         Answer::Ok => ("200 OK", String::new()),
@@ -271,7 +271,7 @@ fn attend(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
         format!("HTTP/1.1 {status}\r\n{more}Content-Length: 0\r\nConnection: close\r\n\r\n").as_bytes(),
     )?;
     // On Windows a program that was started meanwhile has inherited the connection: closing it here would not end it, and
-    // the one who asked would wait for its end as long as the other lives.
+    // the client would wait for its end as long as the other program lives.
     client.shutdown(Shutdown::Write)
 }
 
@@ -281,45 +281,45 @@ fn parse(request: &str) -> Option<(&str, Half, usize)> {
     let mut words = path.split('/');
     let what = words.next().filter(|what| ["start", "call"].contains(what))?;
     let half = Half::parse(words.next()?)?;
-    let who = words.next()?.parse().ok().filter(|who| *who < CAST)?;
-    Some((what, half, who))
+    let client = words.next()?.parse().ok().filter(|client| *client < CLIENTS)?;
+    Some((what, half, client))
 }
 
-fn wait_for_curtain(shared: &Shared, half: Half, who: usize) -> Answer {
-    let mut book = shared.book();
-    book.here[who] = true;
-    let raised = shared.curtain.wait_timeout_while(book, PATIENCE, |book| book.half != Some(half));
-    let (book, _) = raised.unwrap_or_else(PoisonError::into_inner);
-    if book.half == Some(half) { Answer::Ok } else { Answer::Late }
+fn wait_for_start(shared: &Shared, half: Half, client: usize) -> Answer {
+    let mut state = shared.state();
+    state.ready[client] = true;
+    let raised = shared.started.wait_timeout_while(state, READ_TIMEOUT, |state| state.half != Some(half));
+    let (state, _) = raised.unwrap_or_else(PoisonError::into_inner);
+    if state.half == Some(half) { Answer::Ok } else { Answer::Late }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn book(limit: Limit) -> Book {
-        Book {
+    fn state(limit: Limit) -> ServerState {
+        ServerState {
             limit,
             half: Some(Half::With),
             began: Instant::now(),
             due: Duration::ZERO,
-            accounts: Default::default(),
-            here: [false; CAST],
-            tell: None,
-            told: None,
+            counts: Default::default(),
+            ready: [false; CLIENTS],
+            probe_next: None,
+            probe: None,
             length: Duration::from_secs(60),
         }
     }
 
     #[test]
     fn the_bucket_holds_a_burst_and_refills_at_the_rate() {
-        let mut book = book(Limit::of(20));
+        let mut state = state(Limit::of(20));
         let at = |ms| Duration::from_millis(ms);
-        let granted = |book: &mut Book, ms| (0..100).filter(|_| book.charge(at(ms))).count();
-        assert_eq!(granted(&mut book, 0), 10);
-        assert_eq!(granted(&mut book, 49), 0);
-        assert_eq!(granted(&mut book, 50), 1);
-        assert_eq!(granted(&mut book, 5000), 10, "never more than the burst, however long nobody came");
+        let granted = |state: &mut ServerState, ms| (0..100).filter(|_| state.charge(at(ms))).count();
+        assert_eq!(granted(&mut state, 0), 10);
+        assert_eq!(granted(&mut state, 49), 0);
+        assert_eq!(granted(&mut state, 50), 1);
+        assert_eq!(granted(&mut state, 5000), 10, "never more than the burst, however long nobody came");
     }
 
     /// The bound of the file's head: bursts of the limiter, and everybody late at once.
@@ -328,17 +328,17 @@ mod tests {
         for rate in [5, 20, 50] {
             let limit = Limit::of(rate);
             assert!(limit.burst_of_limiter() >= 1);
-            assert!(limit.burst_of_limiter() + CAST as u32 <= limit.burst);
+            assert!(limit.burst_of_limiter() + CLIENTS as u32 <= limit.burst);
         }
     }
 
     #[test]
     fn a_call_of_another_half_is_late_and_not_counted() {
-        let mut book = book(Limit::of(20));
-        assert!(matches!(book.call(Half::Without, 0), Answer::Late));
-        assert!(matches!(book.call(Half::With, 0), Answer::Ok));
-        assert_eq!(book.accounts[0].programs[0].calls(), 0);
-        assert_eq!(book.accounts[1].programs[0], Score { ok: 1, throttled: 0 });
+        let mut state = state(Limit::of(20));
+        assert!(matches!(state.call(Half::Without, 0), Answer::Late));
+        assert!(matches!(state.call(Half::With, 0), Answer::Ok));
+        assert_eq!(state.counts[0].programs[0].calls(), 0);
+        assert_eq!(state.counts[1].programs[0], Score { ok: 1, throttled: 0 });
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The show as a picture that is drawn again in its place, and as lines.
+//! Draws the demo as a picture that is redrawn in place, or prints it as lines.
 
-use super::cast::{CAST, Half, Kind};
+use super::clients::{CLIENTS, Half, Kind};
+use super::results::{Progress, Results, WHAT_NOW};
 use super::server::Score;
-use super::show::{Progress, Show, WHAT_NOW};
-use crate::failure::Failure;
-use crate::output::{self, Paint};
+use crate::ui::output::{self, Paint};
 use ratatui::crossterm::terminal::size;
+use std::io;
 
 /// The longest line of a picture; wider terminals leave room.
 const WIDEST: usize = 80;
@@ -36,9 +36,9 @@ impl Picture {
         fits.then(|| Picture { paint: Paint::for_stdout(), drawn: Vec::new() })
     }
 
-    pub fn draw(&mut self, show: &Show) -> Result<(), Failure> {
+    pub fn draw(&mut self, results: &Results) -> io::Result<()> {
         let columns = size().map_or(WIDEST, |(columns, _)| usize::from(columns).max(1));
-        let lines = frame(show, columns.min(WIDEST), self.paint);
+        let lines = frame(results, columns.min(WIDEST), self.paint);
         // A terminal that became narrower has broken the lines.
         let rows: usize = self.drawn.iter().map(|width| width.div_ceil(columns).max(1)).sum();
         let mut text = if rows > 0 { format!("\x1b[{rows}A\r\x1b[J") } else { String::new() };
@@ -69,20 +69,23 @@ fn width(text: &str) -> usize {
 }
 
 /// The whole picture.
-fn frame(show: &Show, columns: usize, paint: Paint) -> Vec<String> {
+fn frame(results: &Results, columns: usize, paint: Paint) -> Vec<String> {
     let fit = |text: &str| text.chars().take(columns - 1).collect::<String>();
     let column = (columns - 1 - NAME - 2 * GAP) / 2;
     let two = |name: &str, left: String, right: String| {
         let fill = column.saturating_sub(width(&left));
         format!("{name:NAME$}{:GAP$}{left}{:fill$}{:GAP$}{right}", "", "", "")
     };
-    let limit = show.limit;
+    let limit = results.limit;
     let (rate, burst) = (limit.rate, limit.burst);
     let mut lines = vec![
         paint.bold(&fit("shmlimit demo: one API, four programs, one limit for all of them")),
-        fit(&format!("The API at {} allows {rate} calls a second, {burst} at once; else 429.", show.server)),
-        fit(&format!("Each makes up to {rate} a second; after a 429 it {}.", show.manner.in_words())),
-        paint.dim(&fit(&who_they_are(show))),
+        fit(&format!(
+            "The API at {} allows {rate} calls a second, {burst} at once; else 429.",
+            results.server
+        )),
+        fit(&format!("Each makes up to {rate} a second; after a 429 it {}.", results.retry_style.to_text())),
+        paint.dim(&fit(&kinds_text(results))),
         String::new(),
     ];
     let titles = if column >= 28 {
@@ -91,30 +94,30 @@ fn frame(show: &Show, columns: usize, paint: Paint) -> Vec<String> {
         ["1 without", "2 shmlimit"]
     };
     lines.push(two("", paint.bold(titles[0]), paint.bold(titles[1])));
-    let states = show.progress.map(|progress| paint.dim(&state(progress, show)));
+    let states = results.progress.map(|progress| paint.dim(&state(progress, results)));
     let [left, right] = states;
     lines.push(two("", left, right));
     let bar = column.saturating_sub(FIGURES);
     let heads = || paint.dim(&format!("{:bar$}{:>5}{:>6}", "", "ok", "429"));
     lines.push(two("", heads(), heads()));
-    let most = show.accounts.iter().flat_map(|account| account.programs).map(Score::calls).max();
+    let most = results.counts.iter().flat_map(|counts| counts.programs).map(Score::calls).max();
     // Room for what each can have with shmlimit, so that bars seldom change their scale.
-    let share = u64::from(limit.rate) * show.length.as_secs().max(1) / CAST as u64;
+    let share = u64::from(limit.rate) * results.length.as_secs().max(1) / CLIENTS as u64;
     let scale = most.unwrap_or(0).max(share + 2);
-    for (who, name) in show.names().iter().enumerate() {
+    for (client, name) in results.names().iter().enumerate() {
         let cell = |half: Half| {
-            let score = show.accounts[half as usize].programs[who];
+            let score = results.counts[half as usize].programs[client];
             format!("{}{}", bars(score, scale, bar, paint), figures(score, paint))
         };
         lines.push(two(name, cell(Half::Without), cell(Half::With)));
     }
     let sum = |half: Half| {
-        let score = show.total(half);
+        let score = results.total(half);
         format!("{:bar$}{}", "", figures(score, paint))
     };
     lines.push(two("together", sum(Half::Without), sum(Half::With)));
     let each = |half: Half, of: fn(&Score) -> u64| {
-        let seconds = &show.accounts[half as usize].seconds;
+        let seconds = &results.counts[half as usize].seconds;
         let last = &seconds[seconds.len().saturating_sub(SECONDS.min(column / 4))..];
         last.iter().map(|score| format!("{:>4}", of(score))).collect::<String>()
     };
@@ -122,22 +125,22 @@ fn frame(show: &Show, columns: usize, paint: Paint) -> Vec<String> {
     lines.push(two("429 a second", each(Half::Without, |s| s.throttled), each(Half::With, |s| s.throttled)));
     lines.push(String::new());
     lines.push(paint.bold(&fit("3 the API tells one of them to wait a second: do the others hear it?")));
-    lines.extend(folded(&last_scene(show), columns - 1));
+    lines.extend(folded(&probe_text(results), columns - 1));
     lines
 }
 
-/// What is real about them.
-fn who_they_are(show: &Show) -> String {
+/// Which clients are scripts, and which are this tool.
+fn kinds_text(results: &Results) -> String {
     let scripts: Vec<_> =
-        show.kinds.iter().filter(|kind| **kind != Kind::Rust).map(|kind| kind.name()).collect();
+        results.kinds.iter().filter(|kind| **kind != Kind::Rust).map(|kind| kind.name()).collect();
     match scripts.len() {
         0 => "All four are this tool, run as programs of their own.".to_owned(),
         _ => format!("{}: scripts; rust: this tool as a program.", scripts.join(", ")),
     }
 }
 
-fn state(progress: Progress, show: &Show) -> String {
-    let length = show.length.as_secs_f64();
+fn state(progress: Progress, results: &Results) -> String {
+    let length = results.length.as_secs_f64();
     match progress {
         Progress::ToCome => "to come".to_owned(),
         Progress::Starting => "the programs start …".to_owned(),
@@ -160,13 +163,13 @@ fn folded(text: &str, columns: usize) -> [String; 2] {
     lines.map(|line| line.trim_end().chars().take(columns).collect())
 }
 
-fn last_scene(show: &Show) -> String {
-    if !show.telling {
+fn probe_text(results: &Results) -> String {
+    if !results.probing {
         String::new()
-    } else if show.progress[1] != Progress::Done {
+    } else if results.progress[1] != Progress::Done {
         "The server answers one call with 429, and nobody else …".to_owned()
     } else {
-        show.scene()
+        results.probe_text()
     }
 }
 
@@ -180,7 +183,7 @@ fn figures(score: Score, paint: Paint) -> String {
 fn bars(score: Score, scale: u64, columns: usize, paint: Paint) -> String {
     let room = columns as u64;
     let length = |count: u64| usize::try_from(count * room / scale.max(1)).unwrap_or(columns);
-    // What there is must be seen, also if it is little.
+    // A small count must be visible too.
     let ok = length(score.ok).max(usize::from(score.ok > 0));
     let throttled = length(score.calls()).saturating_sub(ok).max(usize::from(score.throttled > 0));
     let throttled = throttled.min(columns - ok);
@@ -190,27 +193,27 @@ fn bars(score: Score, scale: u64, columns: usize, paint: Paint) -> String {
 }
 
 /// The end of the picture: how it ended, and what now.
-pub fn end(show: &Show, paint: Paint) -> String {
-    let [without, with] = show.verdict();
+pub fn conclusion(results: &Results, paint: Paint) -> String {
+    let [without, with] = results.verdict();
     let [first, second] = WHAT_NOW.map(|(command, what)| format!("{command:<33}{}", paint.dim(what)));
     format!("{without}\n{}\nNow:  {first}\n      {second}", paint.bold(&with))
 }
 
-/// What is going to happen, as lines.
-pub fn opening(show: &Show) -> String {
-    let limit = show.limit;
+/// The introduction, as lines.
+pub fn introduction(results: &Results) -> String {
+    let limit = results.limit;
     let mut text = format!(
         "shmlimit demo: one API, four programs, one limit for all of them\n\
          the API at {} allows {} calls a second, {} at once; else it says 429, Retry-After: 1\n\
          each program makes up to {} calls a second; after a 429 it {}",
-        show.server,
+        results.server,
         limit.rate,
         limit.burst,
         limit.rate,
-        show.manner.in_words()
+        results.retry_style.to_text()
     );
-    for (name, kind) in show.names().iter().zip(show.kinds) {
-        text += &format!("\n  {name:NAME$} {}", kind.how());
+    for (name, kind) in results.names().iter().zip(results.kinds) {
+        text += &format!("\n  {name:NAME$} {}", kind.description());
     }
     text
 }
@@ -218,11 +221,11 @@ pub fn opening(show: &Show) -> String {
 /// A second of a half, as a line.
 pub fn second(half: Half, second: usize, score: Score) -> String {
     let (ok, throttled) = (score.ok, score.throttled);
-    format!("{:<7}  second {:>2}  {ok:>4} ok  {throttled:>4} x 429", half.word(), second + 1)
+    format!("{:<7}  second {:>2}  {ok:>4} ok  {throttled:>4} x 429", half.as_str(), second + 1)
 }
 
 /// Both halves side by side, as lines.
-pub fn table(show: &Show) -> String {
+pub fn table(results: &Results) -> String {
     let mut text = format!("{:NAME$}  {:>22}   {:>22}\n", "", "without shmlimit", "with shmlimit");
     text += &format!("{:NAME$}  {h}   {h}", "", h = format_args!("{:>8}{:>7}{:>7}", "calls", "ok", "429"));
     let row = |name: &str, scores: [Score; 2]| {
@@ -230,35 +233,36 @@ pub fn table(show: &Show) -> String {
             scores.map(|score| format!("{:>8}{:>7}{:>7}", score.calls(), score.ok, score.throttled));
         format!("\n{name:NAME$}  {left}   {right}")
     };
-    for (who, name) in show.names().iter().enumerate() {
-        text += &row(name, [0, 1].map(|half| show.accounts[half].programs[who]));
+    for (client, name) in results.names().iter().enumerate() {
+        text += &row(name, [0, 1].map(|half| results.counts[half].programs[client]));
     }
-    text + &row("together", [Half::Without, Half::With].map(|half| show.total(half)))
+    text + &row("together", [Half::Without, Half::With].map(|half| results.total(half)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::cast::Manner;
+    use super::super::clients::RetryStyle;
     use super::super::server::Limit;
     use super::*;
     use std::time::Duration;
 
-    fn show() -> Show {
+    fn sample_results() -> Results {
         let kinds = [Kind::Shell, Kind::Python, Kind::Rust, Kind::Rust];
         let server = "127.0.0.1:65535".parse().unwrap();
-        let mut show = Show::new(Limit::of(20), server, kinds, Manner::Naive, Duration::from_secs(4));
-        show.progress = [Progress::Done, Progress::Running(Duration::from_millis(2100))];
-        show.accounts[0].programs = [Score { ok: 9, throttled: 50 }; CAST];
-        show.accounts[0].seconds = vec![Score { ok: 1000, throttled: 1000 }; 9];
-        show.accounts[1].programs = [Score { ok: 20, throttled: 0 }; CAST];
-        show.telling = true;
-        show
+        let mut results =
+            Results::new(Limit::of(20), server, kinds, RetryStyle::Naive, Duration::from_secs(4));
+        results.progress = [Progress::Done, Progress::Running(Duration::from_millis(2100))];
+        results.counts[0].programs = [Score { ok: 9, throttled: 50 }; CLIENTS];
+        results.counts[0].seconds = vec![Score { ok: 1000, throttled: 1000 }; 9];
+        results.counts[1].programs = [Score { ok: 20, throttled: 0 }; CLIENTS];
+        results.probing = true;
+        results
     }
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         for columns in NARROWEST..=WIDEST {
-            for line in frame(&show(), columns, Paint::PLAIN) {
+            for line in frame(&sample_results(), columns, Paint::PLAIN) {
                 assert!(width(&line) < columns, "{columns}: {} {line:?}", width(&line));
             }
         }
@@ -266,15 +270,15 @@ mod tests {
 
     #[test]
     fn the_picture_and_its_end_fit_into_24_lines() {
-        let lines = frame(&show(), 80, Paint::PLAIN).len();
+        let lines = frame(&sample_results(), 80, Paint::PLAIN).len();
         assert!(lines < HEIGHT, "{lines}");
-        let end = end(&show(), Paint::PLAIN).lines().count();
+        let end = conclusion(&sample_results(), Paint::PLAIN).lines().count();
         assert!(lines + end < 24, "{lines} and {end}");
     }
 
     #[test]
     fn who_plays_twice_has_a_number() {
-        assert_eq!(show().names(), ["sh + curl", "python3", "rust 1", "rust 2"]);
+        assert_eq!(sample_results().names(), ["sh + curl", "python3", "rust 1", "rust 2"]);
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Bounded {
     /// Writes to a file whose lock is held; `false` if the name is another file's.
     fn write_locked(&self, mut file: &File, line: &[u8]) -> io::Result<bool> {
         let metadata = file.metadata()?;
-        if !platform::is_at(file, &self.path).unwrap_or(false) {
+        if !platform::is_same_file(file, &self.path).unwrap_or(false) {
             return Ok(false);
         }
         if line.len() as u64 > platform::largest_file() {

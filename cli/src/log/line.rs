@@ -1,8 +1,8 @@
-//! One line of the log: the standard keys of R114 first and always, then what else was said.
+//! One line of the log: the standard keys of R114 first and always, then the other fields of the event.
 
 use super::Format;
-use crate::safe::{self, is_unsafe};
-use crate::stamp;
+use crate::ui::escape::{self, is_unsafe};
+use crate::ui::time;
 use std::fmt::{self, Write};
 use std::time::SystemTime;
 use tracing::Level;
@@ -61,7 +61,7 @@ impl Line {
     }
 
     fn write_logfmt(&self, out: &mut String) -> fmt::Result {
-        write!(out, "ts={} lvl={} comp=ratelimiter", stamp::utc(self.at), self.level)?;
+        write!(out, "ts={} lvl={} comp=ratelimiter", time::format_utc(self.at), self.level)?;
         let standard = KEYS.into_iter().map(|key| (key, self.value(key)));
         for (key, value) in standard.chain(self.more().map(|(key, value)| (key, Some(value)))) {
             write!(out, " {}=", if key == "message" { "msg" } else { key })?;
@@ -80,7 +80,7 @@ impl Line {
         write!(
             out,
             "{{\"ts\":\"{}\",\"lvl\":\"{}\",\"comp\":\"ratelimiter\"",
-            stamp::utc(self.at),
+            time::format_utc(self.at),
             self.level
         )?;
         let standard = KEYS.into_iter().map(|key| (key, self.value(key)));
@@ -92,7 +92,7 @@ impl Line {
                 // A number that may be none.
                 Some(Value::Text(text)) if key == "sem" && text.parse::<u32>().is_ok() => out.push_str(text),
                 Some(Value::Text(text)) => {
-                    out.push_str(&safe::json(serde_json::Value::from(text.as_str()).to_string()))
+                    out.push_str(&escape::json(serde_json::Value::from(text.as_str()).to_string()))
                 }
                 Some(Value::Whole(number)) => write!(out, "{number}")?,
                 Some(Value::Ratio(ratio)) => out.push_str(&serde_json::Value::from(*ratio).to_string()),

@@ -1,12 +1,13 @@
-//! The log: what the library says through `tracing`, as lines on standard error or in a file that does not grow for
+//! The log: writes the `tracing` events of the library as lines on standard error or to a file that does not grow for
 //! ever (R114, R115, R117). Without a wish for one nothing is set up.
 
 mod file;
 mod line;
 mod size;
 
-use crate::failure::Failure;
-use crate::{output, platform};
+use crate::platform;
+use crate::ui::failure::Failure;
+use crate::ui::output;
 use file::Bounded;
 use line::Line;
 use std::io::Write;
@@ -63,7 +64,7 @@ impl Log {
             return Err(Failure::Usage(format!(
                 "cannot write the log {}: {}",
                 path.display(),
-                platform::LINK
+                platform::LINK_REFUSED
             )));
         }
         let format = self.log_format.or_else(|| said("SHMLIMIT_LOG_FORMAT", format)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Sizes as people write them.
+//! Parses sizes such as `10MB`.
 
 /// The smallest file that is worth a name: a few lines.
 const SMALLEST: u64 = 1000;

@@ -1,31 +1,32 @@
-//! What the tool needs of the operating system: one contract, one directory per platform. What needs `unsafe` is in the
-//! library (`shmlimit_segment::sys::tool`).
+//! Operating-system functions of the tool: one contract, one folder per platform. What needs `unsafe` is in the segment
+//! crate (`shmlimit_segment::sys::tool`).
 //!
-//! **Events** ([`Event`]): [`hear`] tells of some of them instead of what they would do by themselves, until `tell` says
-//! that nobody listens any more; call it before other threads begin. [`Endings`] collects those that want this process to
-//! end, for one who asks now and then ([`Endings::heard`]); [`Endings::spawn`] starts a program that does not share its
-//! deafness, and ends with this process. [`die_of`] ends as an event wants it, so that whoever waits for this process
-//! sees why. [`stop_here`] lets the shell have the terminal until it lets us go on.
+//! **Events** ([`Event`]): [`on_events`] calls a handler instead of the default action, until the handler returns false;
+//! call it before other threads start. [`ExitRequests`] collects the events that ask this process to end, for a caller that
+//! polls ([`ExitRequests::next`]); [`ExitRequests::spawn`] starts a program that does not inherit the blocked signals and
+//! ends with this process. [`exit_by`] ends this process as the event would, so that its parent sees why. [`suspend`] gives
+//! the terminal to the shell until the shell continues this process. [`Stop`] waits for an interval or an exit request.
 //!
-//! **A command** ([`start`]): it hears what is typed at the terminal as if it had been started directly, and dies with
-//! this process however that is killed. `attend` stays with it and hears meanwhile what it says; `let_go`
-//! ends that. [`End`] is how it ended: [`End::into_exit_code`] is for whoever started us.
-//! [`command`] finds it as a shell would.
+//! **A command** ([`start`]): it receives what is typed at the terminal as if it had been started directly, and dies with
+//! this process however that is killed. `wait_for_exit` waits for its end while the caller reads its output;
+//! `restore_signals` follows. [`ChildExit`] is how it ended: [`ChildExit::into_exit_code`] is for our own parent.
+//! [`command`] finds the program as a shell would.
 //!
-//! **Pipes**: [`Inlet`] is the end that we read, which never waits. [`wait`] waits for several [`Source`]s at once and
-//! says which have news, or room. [`write_to`] writes some, as bytes, to one of our own streams. [`address`] names the
-//! other end of a pipe for other programs of this user, and [`reach`] finds it by that name, or nothing if it is gone.
-//! [`give_descriptor`] lets a command find it under a number, where programs have such numbers.
+//! **Pipes**: [`PipeSource`] is the end that we read, which never blocks. [`wait`] waits for several [`WaitSource`]s at once
+//! and says which are ready. [`write_to`] writes bytes to one of our own streams. [`pipe_address`] names the writing end of
+//! a pipe for other programs of this user, and [`open_pipe`] opens it by that name, if it still exists.
+//! [`pass_descriptor`] gives a command a pipe under a number, where programs have such numbers.
 //!
-//! **Helpers**: [`lead`] starts a caretaker, which outlives us and is deaf to what ends the others; [`join`] puts
-//! programs under its care, [`end_programs`] ends them. [`Care`] is the caretaker's own side of it.
+//! **Supervisor**: [`spawn_group_leader`] starts the supervisor, which outlives us and ignores what ends the others;
+//! [`join_group`] puts programs into its group, [`terminate_group`] ends them. [`SupervisedGroup`] is the supervisor's side.
 //!
-//! **Places and files**: [`session`], [`user_name`], [`private_directory`], [`can_be_run`], [`open_to_append`] with [`try_lock`],
-//! [`unlock`], [`is_at`], [`is_link`] and [`largest_file`] for logs, [`create_public`], [`is_device`]; [`room`], [`open_parent`], [`close`],
-//! [`is_stopped`], [`has_lost`] and [`is_left_by_us`] for the doctor; [`machine`] for figures. [`understands_escapes`]: whether the
-//! terminal moves its cursor and has colours if told so; [`shows_more_than_ascii`] what it can show.
+//! **Places and files**: [`session`], [`user_name`], [`private_directory`], [`is_executable`]; [`open_to_append`] with
+//! [`try_lock`], [`unlock`], [`is_same_file`], [`is_link`] and [`largest_file`] for logs; [`create_public`], [`is_device`];
+//! [`free_space`], [`unsafe_parent`], [`restrict_directory`], [`is_stopped`], [`user_without_access`] and
+//! [`is_own_leftover`] for the doctor; [`machine`] for figures. [`supports_escapes`]: whether the terminal moves its cursor
+//! and has colours; [`supports_unicode`]: whether it shows more than ASCII.
 //!
-//! **Words** ([`words`]): what differs in advice and help.
+//! **Texts** ([`texts`]): what differs in advice and help.
 
 #[cfg(unix)]
 mod unix;
@@ -38,14 +39,18 @@ mod windows;
 use windows as here;
 
 pub use here::{
-    Care, End, Endings, Inlet, LINK, News, address, can_be_run, close, command, create_public, die_of,
-    end_programs, give_descriptor, has_lost, hear, is_at, is_device, is_left_by_us, is_link, is_stopped,
-    join, largest_file, lead, machine, open_parent, open_to_append, private_directory, reach, room, session,
-    shows_more_than_ascii, start, stop_here, try_lock, understands_escapes, unlock, user_name, wait, words,
-    write_to,
+    ChildEvents, ChildExit, ExitRequests, LINK_REFUSED, PipeSource, SupervisedGroup, command, create_public,
+    exit_by, free_space, is_device, is_executable, is_link, is_own_leftover, is_same_file, is_stopped,
+    join_group, largest_file, machine, on_events, open_pipe, open_to_append, pass_descriptor, pipe_address,
+    private_directory, restrict_directory, session, spawn_group_leader, start, supports_escapes,
+    supports_unicode, suspend, terminate_group, texts, try_lock, unlock, unsafe_parent, user_name,
+    user_without_access, wait, write_to,
 };
 
+use std::io;
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 /// What may happen to a process from outside. Not every platform has all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,24 +78,24 @@ impl Event {
 
 /// One of our own streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum Stream {
     Out,
     Err,
 }
 
 /// What can be waited for.
 #[derive(Clone, Copy)]
-pub enum Source<'s> {
+pub enum WaitSource<'s> {
     /// Something to read, or the end.
-    Inlet(&'s Inlet),
+    Pipe(&'s PipeSource),
     /// Room to write.
-    Room(#[cfg_attr(windows, expect(dead_code, reason = "nobody can tell there"))] Which),
-    /// News of the command.
-    Command(&'s News),
+    Room(#[cfg_attr(windows, expect(dead_code, reason = "Windows cannot tell"))] Stream),
+    /// Events of the command.
+    Command(&'s ChildEvents),
 }
 
-/// Room on a file system.
-pub struct Room {
+/// Space on a file system.
+pub struct FreeSpace {
     /// Bytes that are free for this user.
     pub free: u64,
     /// Whether there may be another file.
@@ -108,4 +113,27 @@ pub struct Machine {
 }
 
 /// A directory above, and why it is not safe.
-pub type OpenParent = (PathBuf, String);
+pub type UnsafeParent = (PathBuf, String);
+
+/// Waits that end early when this process is asked to end.
+pub struct Stop(Receiver<()>);
+
+impl Stop {
+    /// From here on the signals that ask to end have no effect by themselves, except a quit, which makes a core dump. Call it
+    /// before other threads start.
+    pub fn on_signals() -> io::Result<Stop> {
+        let (send, receive) = channel();
+        on_events(&[Event::Interrupt, Event::Terminate, Event::HangUp], move |_| send.send(()).is_ok())?;
+        Ok(Stop(receive))
+    }
+
+    /// Waits so long; says whether to end.
+    pub fn within(&self, time: Duration) -> bool {
+        self.0.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
+    }
+
+    /// Waits until it is time to end.
+    pub fn wait(&self) {
+        let _ = self.0.recv();
+    }
+}

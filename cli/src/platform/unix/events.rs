@@ -1,4 +1,4 @@
-//! Signals without handlers: they are blocked and waited for, so that none is lost or comes at a bad moment.
+//! Handles signals without handlers: blocks and waits for them, so that none is lost or comes at a bad moment.
 
 use crate::platform::Event;
 use nix::sys::signal::{SigSet, Signal, raise};
@@ -33,14 +33,14 @@ pub fn is_ending(signal: Signal) -> bool {
 }
 
 /// See the contract. Threads to come block them too.
-pub fn hear(events: &[Event], mut tell: impl FnMut(Event) -> bool + Send + 'static) -> io::Result<()> {
+pub fn on_events(events: &[Event], mut handle: impl FnMut(Event) -> bool + Send + 'static) -> io::Result<()> {
     let heard = events.to_owned();
     let signals = signals(events);
     signals.thread_block()?;
     let listen = move || {
         while let Ok(news) = signals.wait() {
             let event = heard.iter().copied().find(|event| signal(*event) == news);
-            if event.is_some_and(|event| !tell(event)) {
+            if event.is_some_and(|event| !handle(event)) {
                 return;
             }
         }
@@ -48,17 +48,17 @@ pub fn hear(events: &[Event], mut tell: impl FnMut(Event) -> bool + Send + 'stat
     Builder::new().name("signals".to_owned()).spawn(listen).map(drop)
 }
 
-/// Ends as a blocked signal wants it, so that whoever waits for this process sees why: a shell ends its loop at Ctrl-C
-/// only if what it runs dies of it. Where that is not our fate (the signal is ignored), the code says the same.
-pub fn die_of(event: Event) -> ExitCode {
+/// Ends as a blocked signal wants it, so that the parent process sees why: a shell ends its loop at Ctrl-C
+/// only if its command dies of it. If the signal is ignored, the exit code says the same.
+pub fn exit_by(event: Event) -> ExitCode {
     let signal = signal(event);
     let _ = raise(signal);
     let _ = SigSet::from(signal).thread_unblock();
     ExitCode::from(u8::try_from(BY_SIGNAL + signal as i32).unwrap_or(1))
 }
 
-/// Where nobody could let us go on (`ssh -t HOST shmlimit top`), the system does not stop us.
-pub fn stop_here() -> io::Result<()> {
+/// Where no shell could continue us (`ssh -t HOST shmlimit top`), the system does not stop us.
+pub fn suspend() -> io::Result<()> {
     // To this thread, which lets it in for a moment.
     raise(Signal::SIGTSTP)?;
     let stops = SigSet::from(Signal::SIGTSTP);
@@ -67,23 +67,23 @@ pub fn stop_here() -> io::Result<()> {
 }
 
 /// See the contract.
-pub struct Endings {
+pub struct ExitRequests {
     signals: SignalFd,
     /// What was blocked before.
     before: SigSet,
 }
 
-impl Endings {
+impl ExitRequests {
     /// Call it on the main thread, before any other is started.
-    pub fn listen() -> io::Result<Endings> {
+    pub fn listen() -> io::Result<ExitRequests> {
         let ours = signals(&Event::ENDING);
         let signals = SignalFd::with_flags(&ours, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         let before = SigSet::thread_get_mask()?;
         ours.thread_block()?;
-        Ok(Endings { signals, before })
+        Ok(ExitRequests { signals, before })
     }
 
-    pub fn heard(&self) -> Option<Event> {
+    pub fn next(&self) -> Option<Event> {
         let news = self.signals.read_signal().ok().flatten()?;
         let news = Signal::try_from(news.ssi_signo.cast_signed()).ok()?;
         Event::ENDING.into_iter().find(|event| signal(*event) == news)

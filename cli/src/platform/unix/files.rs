@@ -1,4 +1,4 @@
-//! Files that others write or read too, and programs.
+//! Log files, public files and programs.
 
 use fs4::FileExt;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// For everybody to read: whoever collects is somebody else, as a rule.
+/// For all users to read: the collector usually runs as another user.
 const PUBLIC: u32 = 0o644;
 const LOG: u32 = 0o640;
 
@@ -21,7 +21,7 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
     let flags = O_NONBLOCK | O_NOCTTY | follow;
     let opened = OpenOptions::new().append(true).create(true).mode(LOG).custom_flags(flags).open(path);
     let file = opened.map_err(|error| match error.raw_os_error() {
-        Some(ELOOP) => io::Error::other(LINK),
+        Some(ELOOP) => io::Error::other(LINK_REFUSED),
         _ => error,
     })?;
     let facts = file.metadata()?;
@@ -34,8 +34,9 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// What is said of a link.
-pub const LINK: &str = "it is a symbolic link, and links are not followed; give the name of the file itself";
+/// The error for a link.
+pub const LINK_REFUSED: &str =
+    "it is a symbolic link, and links are not followed; give the name of the file itself";
 
 /// Whether a name is a link that is not followed.
 pub fn is_link(path: &Path) -> bool {
@@ -78,12 +79,12 @@ pub fn unlock(file: &File) -> io::Result<()> {
 }
 
 /// Whether the file that has this name is the one that is open.
-pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+pub fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     let (here, there) = (file.metadata()?, fs::symlink_metadata(path)?);
     Ok((there.dev(), there.ino()) == (here.dev(), here.ino()))
 }
 
-/// A new file for everybody to read.
+/// A new file that all users can read.
 pub fn create_public(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).mode(PUBLIC).open(path)?;
     file.set_permissions(Permissions::from_mode(PUBLIC))?;
@@ -105,7 +106,7 @@ pub fn private_directory() -> io::Result<PathBuf> {
 }
 
 /// Whether there is such a program in a directory.
-pub fn can_be_run(directory: &Path, program: &str) -> bool {
+pub fn is_executable(directory: &Path, program: &str) -> bool {
     let can_run = |facts: fs::Metadata| facts.is_file() && facts.permissions().mode() & 0o111 != 0;
     directory.join(program).metadata().is_ok_and(can_run)
 }

@@ -25,7 +25,7 @@ pub fn is_stopped(one: &Attached) -> bool {
 
 /// The user as whom an attached process runs, if that user may not open the file and the process has no descriptor of it
 /// either: it gave up its privileges and closed its descriptors. Nothing where that cannot be known.
-pub fn has_lost(one: &Attached, file: &Path) -> Option<String> {
+pub fn user_without_access(one: &Attached, file: &Path) -> Option<String> {
     let process = PathBuf::from(format!("/proc/{}", one.pid));
     let status = read_to_string(process.join("status")).ok()?;
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
@@ -45,15 +45,15 @@ pub fn has_lost(one: &Attached, file: &Path) -> Option<String> {
     let mut descriptors = std::fs::read_dir(process.join("fd")).ok()?;
     let has_one =
         descriptors.any(|entry| entry.is_ok_and(|entry| std::fs::metadata(entry.path()).is_ok_and(is_it)));
-    (!has_one).then(|| super::place::user(user))
+    (!has_one).then(|| super::directories::user(user))
 }
 
-pub fn understands_escapes() -> bool {
+pub fn supports_escapes() -> bool {
     env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
 }
 
 /// Whether the locale says that more than ASCII can be shown.
-pub fn shows_more_than_ascii() -> bool {
+pub fn supports_unicode() -> bool {
     let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
     let locale = locale.to_ascii_lowercase();

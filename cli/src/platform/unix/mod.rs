@@ -1,21 +1,21 @@
-//! Unix: signals, polls, process groups, modes.
+//! Unix: signals, `poll`, process groups and file modes.
 
-mod care;
+mod child_process;
+mod directories;
 mod events;
 mod files;
 mod machine;
 mod pipes;
-mod place;
-mod relay;
-pub mod words;
+mod process_group;
+pub mod texts;
 
-pub use care::{Care, end_programs, join, lead};
-pub use events::{Endings, die_of, hear, stop_here};
+pub use child_process::{ChildEvents, ChildExit, command, start};
+pub use directories::{free_space, is_own_leftover, restrict_directory, unsafe_parent, user_name};
+pub use events::{ExitRequests, exit_by, on_events, suspend};
 pub use files::{
-    LINK, can_be_run, create_public, is_at, is_device, is_link, largest_file, open_to_append,
-    private_directory, try_lock, unlock,
+    LINK_REFUSED, create_public, is_device, is_executable, is_link, is_same_file, largest_file,
+    open_to_append, private_directory, try_lock, unlock,
 };
-pub use machine::{has_lost, is_stopped, machine, session, shows_more_than_ascii, understands_escapes};
-pub use pipes::{Inlet, address, give_descriptor, reach, wait, write_to};
-pub use place::{close, is_left_by_us, open_parent, room, user_name};
-pub use relay::{End, News, command, start};
+pub use machine::{is_stopped, machine, session, supports_escapes, supports_unicode, user_without_access};
+pub use pipes::{PipeSource, open_pipe, pass_descriptor, pipe_address, wait, write_to};
+pub use process_group::{SupervisedGroup, join_group, spawn_group_leader, terminate_group};

@@ -1,12 +1,12 @@
-//! Pipes, one `poll` for all of them, and a pipe of another process.
+//! Pipes: reading without waiting, one `poll` for several of them, and opening a pipe of another process.
 
-use crate::platform::{Source, Which};
+use crate::platform::{Stream, WaitSource};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::fstat;
 use nix::unistd::write;
-use shmlimit_segment::sys::tool::pass_descriptor;
+use shmlimit_segment::sys::tool;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read, pipe};
 use std::os::fd::{AsFd, AsRawFd};
@@ -17,13 +17,13 @@ use std::time::Duration;
 const READ_AT_ONCE: usize = 64 << 10;
 
 /// See the contract.
-pub struct Inlet(PipeReader);
+pub struct PipeSource(PipeReader);
 
-impl Inlet {
-    pub fn new() -> io::Result<(Inlet, PipeWriter)> {
+impl PipeSource {
+    pub fn new() -> io::Result<(PipeSource, PipeWriter)> {
         let (from, to) = pipe()?;
         fcntl(&from, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        Ok((Inlet(from), to))
+        Ok((PipeSource(from), to))
     }
 
     /// Reads what is there; nothing at the end.
@@ -44,15 +44,15 @@ impl Inlet {
 }
 
 /// Nothing if a signal came between.
-pub fn wait(sources: &[Source<'_>], most: Option<Duration>) -> io::Result<Option<Vec<bool>>> {
+pub fn wait(sources: &[WaitSource<'_>], most: Option<Duration>) -> io::Result<Option<Vec<bool>>> {
     let (out, err) = (io::stdout(), io::stderr());
     let mut fds = Vec::new();
     for source in sources {
         fds.push(match source {
-            Source::Inlet(inlet) => PollFd::new(inlet.0.as_fd(), PollFlags::POLLIN),
-            Source::Command(news) => PollFd::new(news.as_fd(), PollFlags::POLLIN),
-            Source::Room(Which::Out) => PollFd::new(out.as_fd(), PollFlags::POLLOUT),
-            Source::Room(Which::Err) => PollFd::new(err.as_fd(), PollFlags::POLLOUT),
+            WaitSource::Pipe(inlet) => PollFd::new(inlet.0.as_fd(), PollFlags::POLLIN),
+            WaitSource::Command(news) => PollFd::new(news.as_fd(), PollFlags::POLLIN),
+            WaitSource::Room(Stream::Out) => PollFd::new(out.as_fd(), PollFlags::POLLOUT),
+            WaitSource::Room(Stream::Err) => PollFd::new(err.as_fd(), PollFlags::POLLOUT),
         });
     }
     let timeout = most.map_or(PollTimeout::NONE, |most| {
@@ -66,25 +66,25 @@ pub fn wait(sources: &[Source<'_>], most: Option<Duration>) -> io::Result<Option
     }
 }
 
-pub fn write_to(which: Which, bytes: &[u8]) -> io::Result<usize> {
+pub fn write_to(which: Stream, bytes: &[u8]) -> io::Result<usize> {
     Ok(match which {
-        Which::Out => write(io::stdout(), bytes),
-        Which::Err => write(io::stderr(), bytes),
+        Stream::Out => write(io::stdout(), bytes),
+        Stream::Err => write(io::stderr(), bytes),
     }?)
 }
 
-pub fn give_descriptor(command: &mut Command, ours: PipeWriter, number: i32) -> io::Result<()> {
-    pass_descriptor(command, ours, number)
+pub fn pass_descriptor(command: &mut Command, ours: PipeWriter, number: i32) -> io::Result<()> {
+    tool::pass_descriptor(command, ours, number)
 }
 
 /// Process, descriptor and inode.
-pub fn address(to: &PipeWriter) -> io::Result<String> {
+pub fn pipe_address(to: &PipeWriter) -> io::Result<String> {
     Ok(format!("{}:{}:{}", std::process::id(), to.as_raw_fd(), fstat(to)?.st_ino))
 }
 
 /// It is found through /proc, and is taken only if it is the very pipe that was meant: a process id may be somebody
 /// else's by then.
-pub fn reach(address: &str) -> Option<File> {
+pub fn open_pipe(address: &str) -> Option<File> {
     let mut parts = address.split(':').map(str::parse::<u64>);
     let (process, descriptor, inode) = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
     let path = format!("/proc/{process}/fd/{descriptor}");

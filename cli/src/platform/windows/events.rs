@@ -1,4 +1,4 @@
-//! What the console says. All programs of one window hear it at the same time; each answers for itself.
+//! Console events. All programs of one window receive them at the same time.
 
 use crate::platform::Event;
 use shmlimit_segment::sys::tool::{end_children_with_us, hear_console};
@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 /// What programs end with that do not listen to Ctrl-C: `STATUS_CONTROL_C_EXIT`.
 pub const INTERRUPTED: u32 = 0xC000_013A;
 
-/// `CTRL_C_EVENT` and so on. Ctrl-Break is Ctrl-C for programs in a group of their own, which do not hear that.
+/// `CTRL_C_EVENT` and so on. Ctrl-Break is Ctrl-C for programs in a group of their own, which Ctrl-C does not reach.
 fn event(number: u32) -> Event {
     match number {
         0 | 1 => Event::Interrupt,
@@ -18,17 +18,17 @@ fn event(number: u32) -> Event {
     }
 }
 
-/// See the contract. Nothing stops or continues a program here, and nobody tells of another size of the window.
-pub fn hear(events: &[Event], mut tell: impl FnMut(Event) -> bool + Send + 'static) -> io::Result<()> {
+/// See the contract. Nothing stops or continues a program here, and there is no event for another size of the window.
+pub fn on_events(events: &[Event], mut handle: impl FnMut(Event) -> bool + Send + 'static) -> io::Result<()> {
     let heard: Vec<Event> = events.iter().copied().filter(|event| Event::ENDING.contains(event)).collect();
     if heard.is_empty() {
         return Ok(());
     }
-    hear_console(move |number| heard.contains(&event(number)) && tell(event(number)))
+    hear_console(move |number| heard.contains(&event(number)) && handle(event(number)))
 }
 
 /// The system's own code for a program that an event ended.
-pub fn die_of(_event: Event) -> ExitCode {
+pub fn exit_by(_event: Event) -> ExitCode {
     exit_code(INTERRUPTED)
 }
 
@@ -41,21 +41,21 @@ pub fn exit_code(code: u32) -> ExitCode {
 }
 
 /// There is no shell that would let us go on.
-pub fn stop_here() -> io::Result<()> {
+pub fn suspend() -> io::Result<()> {
     Ok(())
 }
 
 /// See the contract.
-pub struct Endings(Receiver<Event>);
+pub struct ExitRequests(Receiver<Event>);
 
-impl Endings {
-    pub fn listen() -> io::Result<Endings> {
+impl ExitRequests {
+    pub fn listen() -> io::Result<ExitRequests> {
         let (tell, told) = channel();
-        hear(&Event::ENDING, move |event| tell.send(event).is_ok())?;
-        Ok(Endings(told))
+        on_events(&Event::ENDING, move |event| tell.send(event).is_ok())?;
+        Ok(ExitRequests(told))
     }
 
-    pub fn heard(&self) -> Option<Event> {
+    pub fn next(&self) -> Option<Event> {
         self.0.try_recv().ok()
     }
 

@@ -1,7 +1,7 @@
-//! Files that others write or read too, and programs. Who may use a file is inherited from its directory.
+//! Log files, public files and programs. Access to a file is inherited from its directory.
 
-use crate::platform::{OpenParent, Room};
-use shmlimit_segment::sys::tool::{free_space, is_file_at, try_lock_writing, unlock_writing};
+use crate::platform::{FreeSpace, UnsafeParent};
+use shmlimit_segment::sys::tool::{free_space as bytes_free, is_file_at, try_lock_writing, unlock_writing};
 use std::collections::hash_map::RandomState;
 use std::env;
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use std::io;
 use std::os::windows::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Endings of what the system or its shell can start; others in PATHEXT are documents of some program.
+/// Endings of programs that the system or its shell can start; others in PATHEXT are documents.
 const PROGRAMS: [&str; 4] = [".com", ".exe", ".bat", ".cmd"];
 /// Names that mean a device in every directory, with any ending.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
@@ -20,8 +20,8 @@ const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
 const FILE_ATTRIBUTE_REPARSE_POINT: u32 = 0x0400;
 
-/// What is said of a link.
-pub const LINK: &str =
+/// The error for a link.
+pub const LINK_REFUSED: &str =
     "it is a link or another reparse point, and those are not followed; give the name of the file itself";
 
 /// Opens a log, made if it is not there. Others may rename it meanwhile. A link is not followed.
@@ -30,7 +30,7 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
     // Read too: a lock needs one of both rights in full, and appending alone is neither.
     let file = OpenOptions::new().append(true).read(true).create(true).custom_flags(flags).open(path)?;
     match file.metadata() {
-        Ok(facts) if is_reparse_point(&facts) => Err(io::Error::other(LINK)),
+        Ok(facts) if is_reparse_point(&facts) => Err(io::Error::other(LINK_REFUSED)),
         // A device has no such facts.
         _ => Ok(file),
     }
@@ -60,11 +60,11 @@ pub fn unlock(file: &File) -> io::Result<()> {
 }
 
 /// Whether the file that has this name is the one that is open.
-pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+pub fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     is_file_at(file, path)
 }
 
-/// A new file for whoever may read the directory.
+/// A new file for all users that may read the directory.
 pub fn create_public(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
@@ -79,7 +79,7 @@ pub fn is_device(path: &Path) -> bool {
     DEVICES.contains(&stem) || is_port("com") || is_port("lpt")
 }
 
-/// In the user's own directory for such things, which is nobody else's.
+/// In the user's own directory for temporary files, which no other user can read.
 pub fn private_directory() -> io::Result<PathBuf> {
     let place = env::temp_dir();
     loop {
@@ -92,7 +92,7 @@ pub fn private_directory() -> io::Result<PathBuf> {
 }
 
 /// Whether there is such a program in a directory.
-pub fn can_be_run(directory: &Path, program: &str) -> bool {
+pub fn is_executable(directory: &Path, program: &str) -> bool {
     self::program(directory, Some(OsStr::new(program))).is_some()
 }
 
@@ -111,20 +111,20 @@ pub fn program(directory: &Path, name: Option<&OsStr>) -> Option<PathBuf> {
 }
 
 /// Not looked at: the library looks at the list of access of the directory itself.
-pub fn open_parent(_path: &Path) -> Option<OpenParent> {
+pub fn unsafe_parent(_path: &Path) -> Option<UnsafeParent> {
     None
 }
 
-pub fn room(path: &Path) -> Option<Room> {
-    free_space(path).ok().map(|free| Room { free, another_file: true })
+pub fn free_space(path: &Path) -> Option<FreeSpace> {
+    bytes_free(path).ok().map(|free| FreeSpace { free, another_file: true })
 }
 
-/// Nobody's access is taken away without asking: lists say who, and mean it.
-pub fn close(_path: &Path, _only_ask: bool) -> Option<Result<String, String>> {
+/// Access lists are explicit, so none is changed.
+pub fn restrict_directory(_path: &Path, _only_ask: bool) -> Option<Result<String, String>> {
     None
 }
 
 /// Whether it may be removed at all is for the system to say.
-pub fn is_left_by_us(file: &Metadata) -> bool {
+pub fn is_own_leftover(file: &Metadata) -> bool {
     file.is_file()
 }

@@ -18,23 +18,23 @@ pub fn user_name() -> String {
     std::env::var("USERNAME").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "shmlimit".to_owned())
 }
 
-/// Nobody stops programs here but debuggers, and those do not say so.
+/// Only debuggers stop programs here, and that cannot be seen.
 pub fn is_stopped(_one: &Attached) -> bool {
     false
 }
 
 /// No program changes its user here.
-pub fn has_lost(_one: &Attached, _file: &Path) -> Option<String> {
+pub fn user_without_access(_one: &Attached, _file: &Path) -> Option<String> {
     None
 }
 
 /// Switches it on if need be: consoles before Windows 10 have no such thing.
-pub fn understands_escapes() -> bool {
+pub fn supports_escapes() -> bool {
     supports_ansi()
 }
 
 /// The standard library writes Unicode to a console, whatever its code page is.
-pub fn shows_more_than_ascii() -> bool {
+pub fn supports_unicode() -> bool {
     true
 }
 

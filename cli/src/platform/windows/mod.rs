@@ -1,21 +1,22 @@
-//! Windows: console events, jobs, named pipes, access by inheritance.
+//! Windows: console events, jobs, named pipes and inherited access lists.
 
-mod care;
+mod child_process;
 mod events;
 mod files;
 mod machine;
 mod pipes;
-mod relay;
-pub mod words;
+mod process_group;
+pub mod texts;
 
-pub use care::{Care, end_programs, join, lead};
-pub use events::{Endings, die_of, hear, stop_here};
+pub use child_process::{ChildEvents, ChildExit, command, start};
+pub use events::{ExitRequests, exit_by, on_events, suspend};
 pub use files::{
-    LINK, can_be_run, close, create_public, is_at, is_device, is_left_by_us, is_link, largest_file,
-    open_parent, open_to_append, private_directory, room, try_lock, unlock,
+    LINK_REFUSED, create_public, free_space, is_device, is_executable, is_link, is_own_leftover,
+    is_same_file, largest_file, open_to_append, private_directory, restrict_directory, try_lock, unlock,
+    unsafe_parent,
 };
 pub use machine::{
-    has_lost, is_stopped, machine, session, shows_more_than_ascii, understands_escapes, user_name,
+    is_stopped, machine, session, supports_escapes, supports_unicode, user_name, user_without_access,
 };
-pub use pipes::{Inlet, address, give_descriptor, reach, wait, write_to};
-pub use relay::{End, News, command, start};
+pub use pipes::{PipeSource, open_pipe, pass_descriptor, pipe_address, wait, write_to};
+pub use process_group::{SupervisedGroup, join_group, spawn_group_leader, terminate_group};

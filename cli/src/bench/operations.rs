@@ -1,0 +1,128 @@
+//! Operations that are measured in turns, so that whatever disturbs the machine disturbs all of them. The benchmarks of
+//! `benches/` use this file too.
+
+#![allow(dead_code, reason = "each benchmark uses its own part")]
+
+use super::measure::{median, per_operation, quantile};
+use shmlimit::{AcquireError, Grant, Limiter, Request};
+use shmlimit_segment::sys::baselines::clock;
+use std::hint::black_box;
+
+/// Short enough that most batches are not interrupted.
+pub const BATCH: u32 = 1000;
+/// Grants held at once: few enough to stay in the first-level cache.
+const HELD: usize = 128;
+
+/// Several figures taken together in one turn.
+pub struct Operation<'a> {
+    names: &'static [&'static str],
+    turn: Box<dyn FnMut() -> Vec<f64> + 'a>,
+}
+
+/// What became of one of them.
+pub struct Figure {
+    pub name: &'static str,
+    pub median: f64,
+    pub low: f64,
+    pub high: f64,
+    /// To the clock of the same round.
+    pub ratio: f64,
+    /// The same of the 10 % quickest batches: what it costs when nobody disturbs.
+    pub quiet: f64,
+}
+
+/// An operation of one figure.
+pub fn one<'a>(name: &'static [&'static str], count: u32, mut operation: impl FnMut() + 'a) -> Operation<'a> {
+    Operation { names: name, turn: Box::new(move || vec![per_operation(count, &mut operation)]) }
+}
+
+/// Takes grants and gives them back, each side timed for itself.
+pub fn take_and_give_back<'a>(
+    names: &'static [&'static str],
+    limiter: &'a Limiter,
+    give_back: impl Fn(Grant<'a>) + 'a,
+) -> Operation<'a> {
+    let request = Request::new();
+    // The answers as they come: unwrapping is the caller's, and moves a grant once more.
+    let mut held: Vec<Result<Grant<'a>, AcquireError>> = Vec::with_capacity(HELD);
+    let turn = move || {
+        let (mut taking, mut giving) = (0, 0);
+        for chunk in 0..8 {
+            let start = clock();
+            for _ in 0..HELD {
+                held.push(limiter.try_acquire(black_box(&request)));
+            }
+            let between = clock();
+            for decided in held.drain(..) {
+                give_back(decided.expect("granted"));
+            }
+            let end = clock();
+            // The first chunk brings the caches back.
+            if chunk > 0 {
+                taking += between - start;
+                giving += end - between;
+            }
+        }
+        let each = |total: u64| total as f64 / (7 * HELD) as f64;
+        vec![each(taking), each(giving)]
+    };
+    Operation { names, turn: Box::new(turn) }
+}
+
+/// A grant that stays where `try_acquire` put it, and its release: both together in place, less the release alone.
+/// Moving a grant elsewhere is the caller's, and has a figure of its own.
+pub fn granted_in_place<'a>(names: &'static [&'static str], limiter: &'a Limiter) -> Operation<'a> {
+    let request = Request::new();
+    let mut held: Vec<Result<Grant<'a>, AcquireError>> = Vec::with_capacity(HELD);
+    let turn = move || {
+        let mut giving = 0;
+        for chunk in 0..8 {
+            held.extend((0..HELD).map(|_| limiter.try_acquire(black_box(&request))));
+            assert!(held.iter().all(Result::is_ok));
+            let start = clock();
+            held.clear();
+            if chunk > 0 {
+                giving += clock() - start;
+            }
+        }
+        let release = giving as f64 / (7 * HELD) as f64;
+        let both = per_operation(BATCH, || drop(limiter.try_acquire(black_box(&request))));
+        vec![both - release, release, both]
+    };
+    Operation { names, turn: Box::new(turn) }
+}
+
+/// A refusal.
+pub fn denied<'a>(name: &'static [&'static str], limiter: &'a Limiter) -> Operation<'a> {
+    let request = Request::new();
+    one(name, BATCH, move || assert!(limiter.try_acquire(black_box(&request)).is_err()))
+}
+
+/// So many rounds of all of them; the first is the clock.
+pub fn measure(rounds: usize, mut operations: Vec<Operation<'_>>) -> Vec<Figure> {
+    let mut samples: Vec<Vec<Vec<f64>>> =
+        operations.iter().map(|s| vec![Vec::new(); s.names.len()]).collect();
+    for _ in 0..rounds {
+        for (operation, samples) in operations.iter_mut().zip(&mut samples) {
+            for (value, samples) in (operation.turn)().into_iter().zip(samples) {
+                samples.push(value);
+            }
+        }
+    }
+    // The clock is the first subject. Ratios are taken round by round, so a slow phase of the machine cancels out.
+    let clock = samples[0][0].clone();
+    let figures = operations.iter().zip(&samples).flat_map(|(operation, samples)| {
+        operation.names.iter().zip(samples).map(|(name, values)| {
+            let ratios: Vec<f64> = values.iter().zip(&clock).map(|(value, clock)| value / clock).collect();
+            Figure {
+                name,
+                median: median(values),
+                low: quantile(values, 0.1),
+                high: quantile(values, 0.9),
+                ratio: median(&ratios),
+                quiet: quantile(values, 0.1) / quantile(&clock, 0.1),
+            }
+        })
+    });
+    figures.collect()
+}

@@ -1,0 +1,224 @@
+//! `completions`: writes scripts with which a shell completes verbs, options and names of limiters.
+
+use crate::command::{Command, Example, Names, Tool};
+use crate::open;
+use crate::options::Place;
+use crate::ui::failure::Failure;
+use crate::ui::output;
+use clap::ArgAction;
+use clap_complete::Shell;
+use shmlimit::{Limiter, config, presets};
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+                        shmlimit completions bash > ~/.local/share/bash-completion/completions/shmlimit\n  \
+                        shmlimit completions zsh > ~/.zfunc/_shmlimit      (with fpath+=~/.zfunc before compinit)\n  \
+                        shmlimit completions fish > ~/.config/fish/completions/shmlimit.fish\n  \
+                        shmlimit completions powershell >> $PROFILE")]
+pub struct Completions {
+    /// The shell
+    #[arg(value_parser = ["bash", "zsh", "fish", "powershell"], required_unless_present = "names")]
+    pub shell: Option<String>,
+    /// For the scripts themselves: the names that may follow a verb
+    #[arg(long, hide = true, value_parser = [LIMITERS, PRESETS, ALL, KEYS])]
+    names: Option<String>,
+    /// For the scripts themselves: the limiter whose keys are wanted
+    #[arg(long, hide = true, requires = "names", allow_hyphen_values = true)]
+    of: Option<String>,
+}
+
+/// Those there are; those that could be made; both.
+const LIMITERS: &str = "limiters";
+const PRESETS: &str = "presets";
+const ALL: &str = "all";
+/// What can be set in a limiter.
+const KEYS: &str = "keys";
+
+impl Command for Completions {
+    const EXAMPLES: &'static [Example] = &[(
+        "For bash, for this user:",
+        "shmlimit completions bash > ~/.local/share/bash-completion/completions/shmlimit",
+    )];
+    const USES_DIRECTORY: bool = false;
+
+    fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        run(tool, self)
+    }
+}
+
+fn run(tool: &Tool<'_>, args: &Completions) -> Result<ExitCode, Failure> {
+    let text = match (&args.names, args.shell.as_deref()) {
+        (Some(which), _) if which == KEYS => keys(tool.place, args.of.as_deref()),
+        (Some(which), _) => names(tool.place, which),
+        (None, Some("zsh")) => zsh(tool),
+        (None, Some("fish")) => plain(tool, Shell::Fish) + &fish_names(tool),
+        (None, Some("powershell")) => powershell(tool),
+        _ => plain(tool, Shell::Bash) + &bash_names(tool),
+    };
+    output::text(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn names(place: &Place, which: &str) -> String {
+    let mut names = Vec::new();
+    if which != PRESETS {
+        names.extend(Limiter::list(place.dir.as_deref()).unwrap_or_default().names);
+    }
+    if which != LIMITERS {
+        names.extend(presets::NAMES.map(str::to_owned));
+    }
+    names.sort();
+    names.dedup();
+    names.iter().map(|name| format!("{name}\n")).collect()
+}
+
+/// Keys that can be set, with the rules of the limiter by their names if it is there.
+fn keys(place: &Place, limiter: Option<&str>) -> String {
+    let policy = limiter.and_then(|name| open::observer(place, name).ok()??.policy().ok());
+    let rules: Vec<String> = match &policy {
+        Some(policy) => policy.rules().iter().map(|rule| rule.name.as_str().to_owned()).collect(),
+        None => vec!["0".to_owned()],
+    };
+    let mut all = vec!["rate".to_owned()];
+    for key in config::keys().iter().filter(|key| key.hot).map(|key| key.key) {
+        match key.split_once(".N.") {
+            Some(("rules", field)) => all.extend(rules.iter().map(|rule| format!("rules.{rule}.{field}"))),
+            Some((list, field)) => all.push(format!("{list}.0.{field}")),
+            None => all.push(key.to_owned()),
+        }
+    }
+    all.iter().map(|key| format!("{key}\n")).collect()
+}
+
+/// What clap writes: verbs, options and their values.
+fn plain(tool: &Tool<'_>, shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut (tool.arguments)(), "shmlimit", &mut script);
+    // Bash would offer the options that are for the scripts alone.
+    let offered = |line: &str| {
+        if line.contains("opts=") {
+            line.replace(" --names ", " ").replace(" --of ", " ")
+        } else {
+            line.to_owned()
+        }
+    };
+    String::from_utf8_lossy(&script).lines().map(|line| offered(line) + "\n").collect()
+}
+
+/// A verb that takes names of limiters: which of them, and whether more than one.
+struct Naming {
+    verb: String,
+    which: &'static str,
+    many: bool,
+}
+
+fn naming(tool: &Tool<'_>) -> Vec<Naming> {
+    let command = (tool.arguments)();
+    let naming = |verb: &clap::Command| {
+        let first = verb.get_positionals().next()?;
+        matches!(first.get_id().as_str(), "name" | "names").then(|| Naming {
+            verb: verb.get_name().to_owned(),
+            which: match tool
+                .verbs
+                .iter()
+                .find(|known| known.name == verb.get_name())
+                .map(|known| known.names)
+            {
+                Some(Names::Presets) => PRESETS,
+                Some(Names::LimitersAndPresets) => ALL,
+                Some(Names::Limiters) | None => LIMITERS,
+            },
+            many: matches!(first.get_action(), ArgAction::Append),
+        })
+    };
+    command.get_subcommands().filter_map(naming).collect()
+}
+
+fn bash_names(tool: &Tool<'_>) -> String {
+    let cases = |many: bool| {
+        let arm = |one: &Naming| format!("            {}) which={} ;;\n", one.verb, one.which);
+        naming(tool).iter().filter(|one| one.many == many).map(arm).collect::<String>()
+    };
+    format!(
+        r#"
+# Names of limiters, after the verbs that take them.
+_shmlimit_names() {{
+    _shmlimit "$@"
+    local cur="${{COMP_WORDS[COMP_CWORD]}}" which="" i
+    local -a dir=()
+    [[ $cur == -* ]] && return
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case "${{COMP_WORDS[i]}}" in
+            --dir) dir=(--dir "${{COMP_WORDS[++i]}}") ;;
+            -*) ;;
+            *) break ;;
+        esac
+    done
+    ((i < COMP_CWORD)) || return
+    if ((i == COMP_CWORD - 1)); then
+        case "${{COMP_WORDS[i]}}" in
+{}        esac
+    fi
+    [[ "${{COMP_WORDS[COMP_CWORD - 1]}}" == -* ]] || case "${{COMP_WORDS[i]}}" in
+{}    esac
+    local -a of=()
+    if [[ "${{COMP_WORDS[i]}}" == set ]] && ((i == COMP_CWORD - 2)); then
+        which=keys of=(--of "${{COMP_WORDS[i + 1]}}")
+    fi
+    [[ -n $which ]] || return
+    local names
+    names=$(shmlimit "${{dir[@]}}" completions --names "$which" "${{of[@]}}" 2>/dev/null) || return
+    local -a found
+    mapfile -t found < <(compgen -W "$names" -- "$cur")
+    ((${{#found[@]}})) && COMPREPLY=("${{found[@]}}")
+}}
+complete -F _shmlimit_names -o bashdefault -o default shmlimit
+"#,
+        cases(false),
+        cases(true)
+    )
+}
+
+/// On Windows the command may be typed with its ending. The option for the scripts alone is not offered.
+fn powershell(tool: &Tool<'_>) -> String {
+    let script = plain(tool, Shell::PowerShell)
+        .replace("-CommandName 'shmlimit' ", "-CommandName 'shmlimit', 'shmlimit.exe' ");
+    let hidden = |line: &str| line.contains("'--names'") || line.contains("'--of'");
+    script.lines().filter(|line| !hidden(line)).map(|line| format!("{line}\n")).collect()
+}
+
+fn fish_names(tool: &Tool<'_>) -> String {
+    let line = |one: &Naming| {
+        format!(
+            "complete -c shmlimit -n \"__fish_shmlimit_using_subcommand {}\" -f -a \"(shmlimit completions --names {} 2>/dev/null)\"\n",
+            one.verb, one.which
+        )
+    };
+    let keys = "complete -c shmlimit -n \"__fish_shmlimit_using_subcommand set; and test (count (commandline -opc)) -eq 3\" \
+                -f -a \"(shmlimit completions --names keys --of (commandline -opc)[3] 2>/dev/null)\"\n";
+    naming(tool).iter().map(line).collect::<String>() + keys
+}
+
+/// In zsh each argument says how it is completed: those that are names call a function instead of the default.
+fn zsh(tool: &Tool<'_>) -> String {
+    let function = "_shmlimit_limiters() {\n    local -a names\n    names=(${(f)\"$(shmlimit completions --names all \
+                    2>/dev/null)\"})\n    compadd -a names\n}\n\n\
+                    _shmlimit_keys() {\n    local -a keys\n    keys=(${(f)\"$(shmlimit completions --names keys --of \
+                    \"${line[1]}\" 2>/dev/null)\"})\n    compadd -a keys\n}\n\n";
+    let script: String = plain(tool, Shell::Zsh)
+        .lines()
+        .map(|line| {
+            let names = [":name -- ", ":names -- "].iter().any(|start| line.contains(start));
+            let line =
+                if names { line.replacen(":_default'", ":_shmlimit_limiters'", 1) } else { line.to_owned() };
+            let keys = line.contains(":key -- ");
+            if keys { line.replacen(":_default'", ":_shmlimit_keys'", 1) + "\n" } else { line + "\n" }
+        })
+        .collect();
+    // Before the end, where the script calls itself.
+    match script.rfind("if [ \"$funcstack[1]\"") {
+        Some(end) => format!("{}{function}{}", &script[..end], &script[end..]),
+        None => script + function,
+    }
+}

@@ -1,0 +1,188 @@
+//! Checks the directory: which one it is and why, its permissions, and whether shared memory works there.
+
+use super::files;
+use super::finding::Finding;
+use crate::open;
+use crate::options::Place;
+use crate::platform::{self, texts};
+use shmlimit::{DirectoryFacts, Error, Limiter, Storage};
+use std::io;
+use std::path::{Path, PathBuf};
+
+const CHECK: &str = "directory";
+const STORAGE: &str = "storage";
+/// Room for a few limiters.
+const LITTLE: u64 = 2 << 20;
+
+/// The directory, if there is one that can be used.
+pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<DirectoryFacts> {
+    let look = || Limiter::directory_facts(place.dir.as_deref(), place.allow_network_fs);
+    let mut facts = look();
+    if let Err(error) = &facts {
+        if open::is_missing(error) {
+            findings.push(missing(place, error));
+            return None;
+        }
+        let finding = refused(error).repaired(fix && closable(error).is_some(), || close(error));
+        let closed = finding.fixed;
+        findings.push(finding);
+        if !closed {
+            return None;
+        }
+        facts = look();
+    }
+    let facts = match facts {
+        Ok(facts) => facts,
+        Err(error) => {
+            findings.push(refused(&error));
+            return None;
+        }
+    };
+    findings.push(described(place, &facts));
+    findings.extend(facts.fallback.as_ref().map(|why| Finding::ok(CHECK, "the usual default", why.as_str())));
+    findings.extend(facts.note.as_ref().map(|note| passed_over(note)));
+    findings.extend(open::limiters_elsewhere(place, &facts.path).map(|there| {
+        Finding::warn(CHECK, "another default directory", there).advice(
+            "limiters there are not seen without --dir; remove those that are not needed with: shmlimit rm",
+        )
+    }));
+    findings.extend(parents(&facts.path));
+    findings.push(storage(&facts));
+    Some(facts)
+}
+
+/// How the directory was chosen.
+fn chosen_by(place: &Place) -> &'static str {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    match place.dir {
+        Some(_) => "--dir",
+        None if set("SHMLIMIT_DIR") => "SHMLIMIT_DIR",
+        None if set("ANIVAULT_DIR") => "ANIVAULT_DIR",
+        None => "the default",
+    }
+}
+
+fn missing(place: &Place, error: &Error) -> Finding {
+    let path = match error {
+        Error::Io { path, .. } => path.clone(),
+        _ => PathBuf::new(),
+    };
+    let subject = path.display().to_string();
+    let parent = std::path::absolute(&path).ok().and_then(|path| path.parent().map(Path::to_owned));
+    match parent.filter(|parent| !parent.is_dir()) {
+        Some(parent) => Finding::bad(
+            CHECK,
+            subject,
+            format!("is not there, and cannot be made: neither is {}", parent.display()),
+        )
+        .advice(format!("make it: {}, or choose another with --dir", texts::make_directory(&parent))),
+        None => match try_to_make(&path) {
+            Ok(()) => Finding::ok(
+                CHECK,
+                subject,
+                format!("is not there yet, and made with the first limiter ({})", chosen_by(place)),
+            ),
+            Err(error) => Finding::bad(CHECK, subject, format!("is not there, and cannot be made: {error}"))
+                .advice("choose a directory that you may write with --dir or SHMLIMIT_DIR"),
+        },
+    }
+}
+
+/// Makes a directory beside the one that is missing, and removes it.
+fn try_to_make(path: &Path) -> io::Result<()> {
+    let beside = path.with_file_name(format!(".shmlimit-doctor-{}", std::process::id()));
+    std::fs::create_dir(&beside)?;
+    std::fs::remove_dir(&beside)
+}
+
+/// A directory that the library refuses, in its words.
+fn refused(error: &Error) -> Finding {
+    match error {
+        Error::Directory { path, problem, remedy } => {
+            Finding::bad(CHECK, path.display().to_string(), format!("cannot be trusted: {problem}"))
+                .advice(remedy.as_str())
+        }
+        Error::NetworkFileSystem { path, kind } => Finding::bad(
+            STORAGE,
+            path.display().to_string(),
+            format!("is on a {kind} file system, where shared memory cannot be trusted"),
+        )
+        .advice("choose a local directory with --dir, or allow it with --allow-network-fs"),
+        error => Finding::bad(CHECK, "directory", error.to_string()),
+    }
+}
+
+fn described(place: &Place, facts: &DirectoryFacts) -> Finding {
+    let owner = facts.owner.name();
+    let who = match facts.shared_with {
+        Some(group) => format!("shared with group {}", group.name()),
+        None => "not shared".to_owned(),
+    };
+    Finding::ok(
+        CHECK,
+        facts.path.display().to_string(),
+        format!("{} ({}, owner {owner}), {who}", chosen_by(place), facts.access),
+    )
+}
+
+fn passed_over(note: &str) -> Finding {
+    Finding::warn(CHECK, "a better directory", note)
+        .advice("programs that may use it have other limiters of the same names; name one directory for all: SHMLIMIT_DIR")
+}
+
+/// A user who can write a parent can replace this directory.
+fn parents(path: &Path) -> Option<Finding> {
+    let (parent, problem) = platform::unsafe_parent(path)?;
+    let message = format!("{problem}, and could put another directory in the place of {}", path.display());
+    Some(Finding::warn(CHECK, parent.display().to_string(), message).advice(texts::SAFE_PARENTS))
+}
+
+fn storage(facts: &DirectoryFacts) -> Finding {
+    let subject = facts.path.display().to_string();
+    let kind = match facts.storage {
+        Storage::Memory => "in memory, emptied at boot".to_owned(),
+        Storage::Network(kind) => format!("on a {kind} file system, allowed by --allow-network-fs"),
+        _ => "on a disk, kept over a reboot".to_owned(),
+    };
+    let room = platform::free_space(&facts.path);
+    if room.as_ref().is_some_and(|room| !room.another_file) {
+        return Finding::bad(
+            STORAGE,
+            subject,
+            "its file system has no room for another file (no free inode)",
+        )
+        .advice("delete some files there, or choose another directory with --dir");
+    }
+    match facts.try_out() {
+        Ok(()) => {}
+        Err(Error::Liveness { problem, remedy, .. }) => {
+            let message = format!("living processes cannot be told from exited ones: {problem}");
+            return Finding::bad(STORAGE, subject, message).advice(remedy);
+        }
+        Err(error) => {
+            return Finding::bad(STORAGE, subject, error.to_string())
+                .advice("choose a directory of your own on a local file system with --dir");
+        }
+    }
+    let free = room.map(|room| room.free);
+    match free.filter(|free| *free < LITTLE) {
+        Some(free) => {
+            let message = format!("{kind}; {} KiB are free, and a limiter needs 288", free / 1024);
+            Finding::warn(STORAGE, subject, message).advice("free some space, or choose another with --dir")
+        }
+        None => Finding::ok(STORAGE, subject, format!("{kind}; memory is shared and locks work (tried)")),
+    }
+}
+
+/// A directory of our own that is open to others, and that holds nothing but what is ours.
+fn closable(error: &Error) -> Option<&Path> {
+    let Error::Directory { path, .. } = error else { return None };
+    platform::restrict_directory(path, true)?.ok()?;
+    files::are_all_ours(path).then_some(path)
+}
+
+fn close(error: &Error) -> Result<String, String> {
+    closable(error)
+        .and_then(|path| platform::restrict_directory(path, false))
+        .ok_or("it is not one of our own")?
+}

@@ -1,0 +1,119 @@
+//! Checks the files of the directory that are no limiters.
+
+use super::finding::Finding;
+use crate::platform::{self, texts};
+use shmlimit::DirectoryFacts;
+use shmlimit::paths::{GATE, LimiterName};
+use std::fs::Metadata;
+use std::path::Path;
+use std::time::Duration;
+
+const CHECK: &str = "files";
+/// Where a mapped file cannot be deleted it has this ending until its last user leaves.
+const GONE: &str = ".gone";
+/// Creating a limiter never takes so long.
+const OLD: Duration = Duration::from_secs(60);
+
+pub fn check(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
+    let directory = &facts.path;
+    gate(facts, fix, findings);
+    let mut foreign = Vec::new();
+    for name in names(directory) {
+        let path = directory.join(&name);
+        if is_temporary(&name) {
+            let Some(left) = std::fs::symlink_metadata(&path).ok().filter(is_left_over) else { continue };
+            let ours = platform::is_own_leftover(&left);
+            let how = match name.ends_with(GONE) {
+                true => "is left of a limiter that was removed while it was in use",
+                false => "was left by a process killed while it made a limiter",
+            };
+            let finding = Finding::warn(CHECK, &name, how).advice(match ours {
+                true => "remove it: shmlimit doctor --fix",
+                false => "its owner may remove it",
+            });
+            findings.push(finding.repaired(fix && ours, || {
+                std::fs::remove_file(&path).map_err(|error| error.to_string())?;
+                Ok("removed".to_owned())
+            }));
+        } else if !is_one_of_ours(&name) {
+            foreign.push(name);
+        }
+    }
+    if !foreign.is_empty() {
+        let list = foreign.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = if foreign.len() > 5 { ", …" } else { "" };
+        let message = format!("{list}{more}: not ours, and left alone");
+        findings.push(Finding::ok(CHECK, format!("{} other files", foreign.len()), message));
+    }
+}
+
+/// Whether a directory holds something, and nothing but what shmlimit puts there.
+pub fn are_all_ours(directory: &Path) -> bool {
+    let names = names(directory);
+    !names.is_empty() && names.iter().all(|name| is_one_of_ours(name) || is_temporary(name))
+}
+
+/// A user who can write the gate can keep others from making limiters, and have a limiter that was deleted by hand start
+/// used up or from an older state. A user who cannot open it can make none.
+fn gate(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
+    let Ok(gate) = std::fs::symlink_metadata(facts.path.join(GATE)) else { return };
+    if !gate.is_file() {
+        findings.push(
+            Finding::bad(CHECK, GATE, "is not a regular file, so no limiter can be made or removed")
+                .advice(format!("remove it: {}", texts::remove_file(&facts.path.join(GATE)))),
+        );
+    } else if let Ok(Some(misfit)) = facts.misfit(GATE) {
+        let finding = Finding::warn(CHECK, GATE, misfit).advice("put it right: shmlimit doctor --fix");
+        findings.push(finding.repaired(fix, || match facts.tighten(GATE) {
+            Ok(Some(access)) => Ok(format!("now {access}")),
+            Ok(None) => Err("it is not ours".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }));
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
+}
+
+fn is_one_of_ours(name: &str) -> bool {
+    name == GATE || LimiterName::of_file(name).is_some() || LimiterName::is_note(name)
+}
+
+/// `.shmlimit-PID-TIME.tmp`, or `.gone`; a replacement that was killed leaves `.shmlimit-0-HASH.tmp`.
+fn is_temporary(name: &str) -> bool {
+    let whole = name.strip_suffix(".tmp").or_else(|| name.strip_suffix(GONE));
+    let inner = whole.and_then(|whole| whole.strip_prefix(".shmlimit-"));
+    let Some((pid, time)) = inner.and_then(|inner| inner.split_once('-')) else { return false };
+    let all = |text: &str, is: fn(&u8) -> bool| !text.is_empty() && text.as_bytes().iter().all(is);
+    all(pid, u8::is_ascii_digit) && all(time, u8::is_ascii_hexdigit)
+}
+
+fn is_left_over(file: &Metadata) -> bool {
+    let age = file.modified().ok().and_then(|then| then.elapsed().ok());
+    age.is_some_and(|age| age > OLD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_of_a_removal_is_ours() {
+        assert!(is_one_of_ours(".api.removed") && !is_one_of_ours("api.removed"));
+    }
+
+    #[test]
+    fn only_names_that_makers_use_are_temporary() {
+        assert!(is_temporary(".shmlimit-123-18f0a.tmp"));
+        for name in
+            [".shmlimit-123.tmp", ".shmlimit--.tmp", "shmlimit-1-2.tmp", ".shmlimit-1-2", ".shmlimit-1-x.tmp"]
+        {
+            assert!(!is_temporary(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Checks one limiter: its file, its processes that live or died, and what blocks its calls.
+
+use super::finding::{Finding, Level};
+use crate::open;
+use crate::options::Place;
+use crate::platform::{self, texts};
+use crate::ui::limiter::{condition, warnings};
+use crate::ui::{suggestion, time};
+use shmlimit::{
+    Algorithm, Attached, Cause, Condition, DirectoryFacts, Error, Examination, Nanos, State, Storage,
+};
+use shmlimit_kernel::policy::BreakerKind;
+use std::time::Duration;
+
+const CHECK: &str = "limiter";
+const DAY: Duration = Duration::from_secs(86_400);
+/// Few servers mean so long a Retry-After (R142).
+const LONG_GATE: Duration = Duration::from_secs(3600);
+const HOUR: Nanos = Nanos::from_secs(3600);
+/// A wall clock that was set by less makes no difference to anybody.
+const CLOCK_SET: Duration = Duration::from_secs(60);
+/// Of 504.
+const MANY_PARTICIPANTS: usize = 480;
+
+pub fn check(place: &Place, facts: &DirectoryFacts, name: &str, fix: bool, findings: &mut Vec<Finding>) {
+    let look = || open::builder(place, name).ignore_environment().examine();
+    let mut seen = look();
+    if let Err(error @ Error::UnsafeFile { .. }) = &seen {
+        let finding = refused(name, error).repaired(fix, || tightened(facts, name));
+        let fixed = finding.fixed;
+        findings.push(finding);
+        if !fixed {
+            return;
+        }
+        seen = look();
+    }
+    let seen = match seen {
+        Ok(Some(seen)) => seen,
+        // Removed meanwhile.
+        Ok(None) => return,
+        Err(error) => return findings.push(refused(name, &error)),
+    };
+    let before = findings.len();
+    findings.extend(permissions(facts, name, &seen, fix));
+    stuck(name, &seen, findings);
+    findings.extend(left_over(place, name, &seen, fix));
+    findings.extend(seen.condition.as_ref().map(|now| blocked(name, now)).unwrap_or_default());
+    findings.extend(paused(name, &seen));
+    findings.extend(volatile(facts, name, &seen));
+    if findings[before..].iter().all(|finding| finding.fixed || finding.level == Level::Ok) {
+        findings.push(Finding::ok(CHECK, name, healthy(&seen)));
+    }
+}
+
+fn healthy(seen: &Examination) -> String {
+    let alive: Vec<&Attached> = seen.attached.iter().filter(|one| one.alive).collect();
+    let users = match alive.len() {
+        0 => "nobody uses it".to_owned(),
+        1 => "1 process uses it".to_owned(),
+        many => format!("{many} processes use it"),
+    };
+    let boot = if seen.other_boot { "; from before the last boot, and goes on where it was" } else { "" };
+    let resets = match seen.resets {
+        0 => String::new(),
+        resets => format!("; was started afresh {resets} times after damage"),
+    };
+    format!("sound, {users}{boot}{resets}")
+}
+
+/// A limiter that the library refuses to open.
+fn refused(name: &str, error: &Error) -> Finding {
+    match error {
+        Error::UnsafeFile { problem, .. } => Finding::bad(CHECK, name, format!("is not safe to use: {problem}"))
+            .advice("close it: shmlimit doctor --fix; what is not yours remove, or choose another directory with --dir"),
+        Error::Foreign { problem, segment: false, .. } => {
+            Finding::bad(CHECK, name, format!("{problem}; it was left alone"))
+                .advice(format!("move {name}.shm away, or choose another directory with --dir"))
+        }
+        Error::Foreign { problem, .. } => Finding::bad(CHECK, name, problem.clone()).advice(format!(
+            "use one version of shmlimit; or remove it and make it again: {}",
+            suggestion::remove_command(name)
+        )),
+        Error::Damaged { problem, .. } => Finding::bad(CHECK, name, format!("is damaged: {problem}"))
+            .advice(format!("remove it and make it again: {}", suggestion::remove_command(name))),
+        error => Finding::bad(CHECK, name, error.to_string()),
+    }
+}
+
+fn tightened(facts: &DirectoryFacts, name: &str) -> Result<String, String> {
+    match facts.tighten(&format!("{name}.shm")) {
+        Ok(Some(access)) => Ok(format!("now {access}")),
+        Ok(None) => Err("it is not a segment of this user's".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Other permissions than those it was made with: others read who uses it, or members of the group cannot.
+fn permissions(facts: &DirectoryFacts, name: &str, seen: &Examination, fix: bool) -> Option<Finding> {
+    let message = facts.misfit(&format!("{name}.shm")).ok()??;
+    let advice = format!("put it right: shmlimit doctor --fix (as {})", seen.owner.name());
+    Some(Finding::warn(CHECK, name, message).advice(advice).repaired(fix, || tightened(facts, name)))
+}
+
+/// Living processes that do not go on.
+fn stuck(name: &str, seen: &Examination, findings: &mut Vec<Finding>) {
+    if let Some(lock) = seen.lock.as_ref().filter(|lock| lock.alive) {
+        findings.push(
+            Finding::bad(
+                CHECK,
+                name,
+                format!("{} ({}) holds the lock and does not go on: nobody can call", lock.program, lock.pid),
+            )
+            .advice(texts::let_it_go_on(lock.pid)),
+        );
+    }
+    let idle = |one: &&Attached| one.alive && (one.held > 0 || one.waiting > 0) && platform::is_stopped(one);
+    for one in seen.attached.iter().filter(idle) {
+        let what = match (one.held, one.waiting) {
+            (0, _) => "waits in the queue, where others pass it over".to_owned(),
+            (held, _) => format!("holds {held} of the permits"),
+        };
+        findings.push(
+            Finding::warn(CHECK, name, format!("{} ({}) is stopped, and {what}", one.program, one.pid))
+                .advice(texts::let_it_go_on(one.pid)),
+        );
+    }
+    for one in seen.attached.iter().filter(|one| one.alive) {
+        if let Some(user) = platform::user_without_access(one, &seen.path) {
+            let message = format!(
+                "{} ({}) runs as {user}, who may not open it: it cannot look for exited processes",
+                one.program, one.pid
+            );
+            findings.push(
+                Finding::warn(CHECK, name, message)
+                    .advice("let it open the limiter after giving up its privileges, in a directory shared with that user"),
+            );
+        }
+    }
+    if seen.attached.iter().filter(|one| one.alive).count() >= MANY_PARTICIPANTS {
+        findings.push(
+            Finding::warn(
+                CHECK,
+                name,
+                format!("{} processes are attached; 504 is the most", seen.attached.len()),
+            )
+            .advice("share one handle per process, or use a limiter for each kind of work"),
+        );
+    }
+}
+
+/// What exited processes left. The next caller repairs it; opening the limiter and reclaiming does so now.
+fn left_over(place: &Place, name: &str, seen: &Examination, fix: bool) -> Option<Finding> {
+    let (level, message) = trouble(seen)?;
+    let repairable = seen.lock.as_ref().is_none_or(|lock| !lock.alive);
+    let finding = match level {
+        Level::Bad => Finding::bad(CHECK, name, message),
+        _ => Finding::warn(CHECK, name, message),
+    };
+    let finding = finding.advice("comes right with its next use; now: shmlimit doctor --fix");
+    Some(finding.repaired(fix && repairable, || {
+        match open::builder(place, name).operator().ignore_environment().open_existing() {
+            Ok(limiter) => match limiter.bury_the_dead().map_err(|error| error.to_string())? {
+                0 => Ok("put right".to_owned()),
+                1 => Ok("put right, 1 place freed".to_owned()),
+                many => Ok(format!("put right, {many} places freed")),
+            },
+            // It was being removed.
+            Err(Error::UnknownLimiter { .. }) => Ok("removed, as somebody had begun to".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }))
+}
+
+fn trouble(seen: &Examination) -> Option<(Level, String)> {
+    let dead: Vec<&Attached> = seen.attached.iter().filter(|one| !one.alive).collect();
+    let permits = dead.iter().map(|one| one.held).sum::<u32>() + seen.lost_permits;
+    let waiters = dead.iter().map(|one| one.waiting).sum::<usize>() + seen.lost_waiters;
+    let mut parts = Vec::new();
+    if seen.unsound {
+        parts.push("its state is damaged, and is started afresh with nothing to have".to_owned());
+    }
+    if seen.unfinished {
+        parts.push("somebody died in the middle of a change, which is undone".to_owned());
+    } else if seen.lock.as_ref().is_some_and(|lock| !lock.alive) {
+        parts.push("somebody died with the lock".to_owned());
+    }
+    if seen.retired {
+        parts.push("somebody died while replacing or removing it".to_owned());
+    }
+    if !dead.is_empty() {
+        let who = if dead.len() == 1 {
+            "1 process that died".to_owned()
+        } else {
+            format!("{} processes that died", dead.len())
+        };
+        parts.push(format!("{who} still has a place in it"));
+    }
+    if permits > 0 {
+        parts.push(match permits {
+            1 => "1 permit is held by the dead".to_owned(),
+            many => format!("{many} permits are held by the dead"),
+        });
+    }
+    if waiters > 0 {
+        parts.push(match waiters {
+            1 => "1 call of the dead is in the queue".to_owned(),
+            many => format!("{many} calls of the dead are in the queue"),
+        });
+    }
+    let calendar = |policy: &shmlimit::Policy| {
+        policy.rules().iter().any(|rule| rule.algorithm == Algorithm::FixedWindow)
+    };
+    if seen.wall_clock_set_by > CLOCK_SET && seen.policy.as_ref().is_some_and(calendar) {
+        let by = time::format_age(seen.wall_clock_set_by);
+        parts.push(format!(
+            "the wall clock was set by {by} since it was used, and its windows have not followed yet"
+        ));
+    }
+    let level = if seen.unsound { Level::Bad } else { Level::Warn };
+    (!parts.is_empty()).then(|| (level, parts.join("; ")))
+}
+
+/// Why no call is made, for longer than anybody may remember.
+fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let since = time::format_age(now.state_for);
+    let force = |to: &str| format!("shmlimit force {} {to}", suggestion::operand(name));
+    if let Some(gate) = now.gate.as_ref().filter(|gate| gate.opens_in > LONG_GATE) {
+        findings.push(
+            Finding::warn(
+                CHECK,
+                name,
+                format!(
+                    "no call for {}: a Retry-After, recorded by {} ({}) {} ago",
+                    time::format_age(gate.opens_in),
+                    gate.program,
+                    gate.pid,
+                    time::format_age(gate.recorded)
+                ),
+            )
+            .advice(format!("if that is absurd: {}", force("clear-gate"))),
+        );
+    }
+    if now.offline {
+        findings.push(
+            Finding::warn(CHECK, name, format!("an operator put it offline {since} ago: no call is made"))
+                .advice(format!("end that: {}", force("online"))),
+        );
+    } else if now.breaker == BreakerKind::Fsm && now.state == State::CacheOnly && now.eta.is_none() {
+        findings.push(
+            Finding::warn(
+                CHECK,
+                name,
+                format!("at cache_only for {since}, and stays there: it has no auto_recover"),
+            )
+            .advice(format!(
+                "end that: {}, or: shmlimit set {} breaker.auto_recover 15m",
+                force("online"),
+                suggestion::operand(name)
+            )),
+        );
+    } else if now.cause == Some(Cause::Forced) && now.state != State::Normal && now.state_for > DAY {
+        findings.push(
+            Finding::warn(CHECK, name, format!("an operator put it to {} {since} ago", now.state_name))
+                .advice(format!("end that: {}", force("normal"))),
+        );
+    }
+    let warnings = warnings::of(name, now).into_iter();
+    findings
+        .extend(warnings.map(|warning| Finding::warn(CHECK, name, warning.message).advice(warning.advice)));
+    findings
+}
+
+/// A pause that does not end by itself may have been forgotten.
+fn paused(name: &str, seen: &Examination) -> Option<Finding> {
+    let pause = seen.paused.as_ref().filter(|pause| pause.ends_in.is_none())?;
+    let message = format!("paused without an end by {}: calls wait", condition::paused_by(pause));
+    Some(
+        Finding::ok(CHECK, name, message)
+            .advice(format!("end that: shmlimit resume {}", suggestion::operand(name))),
+    )
+}
+
+/// What a rule has seen should last as long as its period (R134).
+fn volatile(facts: &DirectoryFacts, name: &str, seen: &Examination) -> Option<Finding> {
+    let long = seen.policy.as_ref()?.rules().iter().any(|rule| rule.period >= HOUR);
+    (facts.storage == Storage::Memory && long).then(|| {
+        Finding::warn(CHECK, name, "has a rule of an hour or more, and is lost when the machine boots")
+            .advice("keep it on a disk: --dir, or SHMLIMIT_DIR for all programs")
+    })
+}

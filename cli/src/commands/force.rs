@@ -1,0 +1,125 @@
+//! `force`: puts the breaker of a limiter into a state.
+
+use crate::command::{Command, Example, Names, Tool};
+use crate::open;
+use crate::options::{Place, must_be_one_of, parse_minutes};
+use crate::ui::failure::Failure;
+use crate::ui::limiter::json::ConditionLine;
+use crate::ui::{output, suggestion, time};
+use serde::Serialize;
+use shmlimit::Condition;
+use shmlimit_kernel::policy::BreakerKind;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const FORCE_HELP: &str = "\
+To refuse all calls at once, also those that wait, and to let them go on (online probes first, normal does not):
+
+  shmlimit force tmdb offline
+  shmlimit force tmdb online
+
+To stop calls for a while and keep them waiting, with or without a breaker: shmlimit pause NAME.
+
+Exit codes: 0 done, 2 usage or a state that the limiter's breaker does not have, 1 anything else.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = FORCE_HELP)]
+pub struct Force {
+    /// The limiter
+    pub name: String,
+    /// normal, throttle, sleep, half_open or cache_only; of a consecutive breaker closed, open or half_open; offline (every
+    /// call is refused until online; to keep calls waiting instead: shmlimit pause); clear-gate, which ends what a Retry-After began and
+    /// forgets the pace that headers taught
+    #[arg(value_parser = force)]
+    pub state: shmlimit::Force,
+    /// With cache_only: how long it lasts before it tries to recover by itself: 15m; a bare number is minutes. It stays in
+    /// the configuration
+    #[arg(long, value_parser = parse_minutes, allow_hyphen_values = true, value_name = "TIME")]
+    pub auto_recover: Option<Duration>,
+    /// What holds from now on, as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Command for Force {
+    const EXAMPLES: &'static [Example] = &[(
+        "Refuse every call until further notice, and on again:",
+        "shmlimit force api offline\nshmlimit force api online",
+    )];
+    const NAMES: Names = Names::LimitersAndPresets;
+
+    fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        run(tool.place, self)
+    }
+}
+
+fn run(place: &Place, args: &Force) -> Result<ExitCode, Failure> {
+    if args.auto_recover.is_some() && args.state != shmlimit::Force::CacheOnly {
+        let message = format!(
+            "--auto-recover is for cache_only; to change it alone: shmlimit set {} breaker.auto_recover 15m",
+            suggestion::operand(&args.name)
+        );
+        return Err(Failure::Usage(message));
+    }
+    let limiter = open::as_operator(place, &args.name)?;
+    // A limiter without such a breaker is refused as a whole.
+    let fits = args.state.fits(limiter.policy()?.breaker().kind());
+    if let Some(period) = args.auto_recover.filter(|_| fits) {
+        limiter.set("breaker.auto_recover", &format!("{}ns", period.as_nanos()))?;
+    }
+    limiter.force(args.state)?;
+    let condition = limiter.snapshot()?.condition;
+    if args.json {
+        let (name, forced) = (limiter.name(), args.state.as_str());
+        output::json(&Line { name, forced, condition: ConditionLine::from(&condition) })?;
+    } else {
+        let how = to_text(&suggestion::operand(limiter.name()), args.state, &condition);
+        output::line(&format!("{}: {}", limiter.name(), suggestion::with_directory(&how)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The condition from now on. It names the gate too, because an operator who forces the state may not think of it.
+fn to_text(name: &str, forced: shmlimit::Force, now: &Condition) -> String {
+    let how = if now.offline { " (offline)" } else { "" };
+    let refused = match now.offline {
+        true => format!(
+            "; every call is refused, also those that wait (to keep them waiting: shmlimit pause {name})"
+        ),
+        false => String::new(),
+    };
+    let gate = match &now.gate {
+        Some(gate) => {
+            format!(
+                "gate closed for {}, open it with: shmlimit force {name} clear-gate",
+                time::format_wait(gate.opens_in)
+            )
+        }
+        None => "gate open".to_owned(),
+    };
+    // A Sleep lasts as long as its Retry-After said, whatever becomes of the gate.
+    let asleep = match (forced, now.eta) {
+        (shmlimit::Force::ClearGate, Some(eta)) if !now.offline => {
+            format!(" for {} (to probe now: shmlimit force {name} half_open)", time::format_wait(eta))
+        }
+        _ => String::new(),
+    };
+    match now.breaker {
+        BreakerKind::None => gate,
+        _ => format!("{}{how}{asleep}, {gate}{refused}", now.state_name),
+    }
+}
+
+/// `--json`. The keys are a contract: docs/json.md.
+#[derive(Serialize)]
+struct Line<'l> {
+    name: &'l str,
+    forced: &'static str,
+    #[serde(flatten)]
+    condition: ConditionLine,
+}
+
+fn force(text: &str) -> Result<shmlimit::Force, String> {
+    shmlimit::Force::parse(text)
+        .ok_or_else(|| must_be_one_of(text, &shmlimit::Force::ALL.map(shmlimit::Force::as_str)))
+}

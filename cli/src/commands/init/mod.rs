@@ -1,0 +1,426 @@
+//! `init`: creates a limiter, or checks that the existing one has the same settings.
+
+use crate::command::{Command, Example, Names, Tool};
+use crate::options::{Place, must_be_one_of, parse_minutes};
+use crate::platform::texts;
+use crate::ui::failure::Failure;
+use crate::ui::limiter::policy as policy_text;
+use crate::ui::{output, suggestion};
+use crate::{open, settings};
+use serde::Serialize;
+use shmlimit::config::{self, Overrides, Rate};
+use shmlimit::{Account, Algorithm, Error, Fairness, Limiter, Nanos, Policy, describe, presets};
+use shmlimit_kernel::policy::{BreakerKind, Rule};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+mod requested;
+
+const INIT_HELP: &str = "\
+Flags go on top of the file, or of the preset of that name. A rate alone is the most that any one period sees; with \
+--burst it is a token bucket, which lets so many more through at once. Doing it twice is fine:
+
+  shmlimit init omdb --rate 1000/day --concurrency 2
+  shmlimit init tmdb --concurrency 8
+  shmlimit init github --config github.toml
+  shmlimit init omdb --rate 2000/day --update
+
+With --update, flags change only what they name: the last line leaves the concurrency at 2. With --config, the file is \
+all there is: what it does not name gets its default. The answer lists what changed.
+
+Exit codes: 0 it is there, 2 usage, configuration or other settings than those it has, 1 anything else.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = INIT_HELP)]
+pub struct Init {
+    /// The limiter
+    pub name: String,
+    /// Configuration file in TOML; its keys: docs/configuration.md
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The most that any one period admits: 35/s, 1000/day, 40/10s
+    #[arg(long, value_parser = config::rate, allow_hyphen_values = true)]
+    rate: Option<Rate>,
+    /// How much may go at once, by a token bucket; one period may then admit the rate and the burst [default: none; with the --algorithm of a bucket, the rate]
+    #[arg(long, value_parser = parse_amount, allow_hyphen_values = true, value_name = "NUMBER")]
+    burst: Option<u64>,
+    /// How many calls may be in flight [default: any number]
+    #[arg(long, value_parser = parse_amount, allow_hyphen_values = true, value_name = "NUMBER")]
+    concurrency: Option<u64>,
+    /// How the rate is counted: token_bucket, gcra, leaky_bucket, fixed_window, sliding_log or sliding_counter
+    /// [default: sliding_log; above 100000 per period, with --burst and with the five-state breaker token_bucket]
+    #[arg(long, value_parser = parse_algorithm)]
+    algorithm: Option<Algorithm>,
+    /// Whose turn it is among equal priorities: process (each process or group gets the same) or fifo (first come,
+    /// first served) [default: process]
+    #[arg(long, value_parser = parse_fairness)]
+    fairness: Option<Fairness>,
+    /// What the background gets in any case while others wait too, 0 to 1 [default: 0]
+    #[arg(long, value_parser = config::share, allow_hyphen_values = true, value_name = "PART")]
+    background_share: Option<u64>,
+    /// How long cache_only of a five-state breaker lasts before it tries to recover by itself: 15m; a bare number is minutes
+    #[arg(long, value_parser = parse_minutes, allow_hyphen_values = true, value_name = "TIME")]
+    pub auto_recover: Option<Duration>,
+    /// No call until: shmlimit force NAME online (limiters with a breaker)
+    #[arg(long)]
+    pub offline: bool,
+    /// Replace an existing limiter by a fresh one with full buckets and all permits, also those that are out; without other
+    /// settings it keeps those it has
+    #[arg(long)]
+    pub replace: bool,
+    /// Change the settings that are named while programs use the limiter; other settings and all counts are kept. With
+    /// --config, the file is the whole configuration, and a rule that is new starts used up
+    #[arg(long, conflicts_with = "replace")]
+    pub update: bool,
+    /// Let the members of this group of users use the directory and the limiter
+    #[arg(long, value_name = "GROUP")]
+    pub shared_with: Option<String>,
+    /// The limiter and its settings, as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Init {
+    /// The settings given one by one.
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
+            rate: self.rate,
+            burst: self.burst,
+            algorithm: self.algorithm,
+            concurrency: self.concurrency,
+            fairness: self.fairness,
+            background_share: self.background_share,
+        }
+    }
+
+    /// Whether flags say all that is asked for.
+    fn is_by_flags(&self) -> bool {
+        self.config.is_none() && self.has_settings()
+    }
+
+    /// Whether any setting was given by itself.
+    fn has_settings(&self) -> bool {
+        !self.overrides().is_empty() || self.auto_recover.is_some()
+    }
+}
+
+/// A rule of this period or more is worth keeping over a reboot.
+const LONG: Nanos = Nanos::from_secs(3600);
+
+impl Command for Init {
+    const EXAMPLES: &'static [Example] = &[
+        ("40 calls in 10 seconds, 4 at a time:", "shmlimit init api --rate 40/10s --concurrency 4"),
+        ("From a file:", "shmlimit init api --config api.toml"),
+    ];
+    const NAMES: Names = Names::LimitersAndPresets;
+
+    fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        run(tool.place, self)
+    }
+}
+
+fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
+    let group = args.shared_with.as_deref().map(find_group).transpose()?;
+    let existing = match args.is_by_flags() {
+        _ if args.replace => None,
+        true => open::existing_ignoring_environment(place, &args.name)?,
+        false => open::existing_as_operator(place, &args.name)?,
+    };
+    let before = existing.as_ref().map(Limiter::policy).transpose()?;
+    let changes_named = args.update && args.is_by_flags();
+    if let (true, Some(limiter), Some(before)) = (changes_named, &existing, &before) {
+        check_breaker(args, Some(before))?;
+        check_shared(place, limiter, group)?;
+        update(args, limiter)?;
+        return answer(args, limiter, InitResult::There, Some(before));
+    }
+    let (policy, by_environment) = requested::policy(args)?.unzip();
+    check_breaker(args, policy.as_ref())?;
+    let (limiter, how) = if args.replace {
+        let policy = match policy {
+            Some(policy) => policy,
+            None => match open::observer(place, &args.name)? {
+                Some(limiter) => limiter.policy()?,
+                None => return Err(nothing_to_limit(&args.name)),
+            },
+        };
+        let mut builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
+        if let Some(group) = group {
+            builder = builder.shared_with(group);
+        }
+        (builder.replace()?, InitResult::Afresh)
+    } else {
+        match existing {
+            Some(limiter) => {
+                check_shared(place, &limiter, group)?;
+                (adopt(place, args, limiter, policy)?, InitResult::There)
+            }
+            None => (create(place, args, policy, group)?, InitResult::Made),
+        }
+    };
+    // Of one that was there it has been said.
+    if !matches!(how, InitResult::There) {
+        open::remark_note(limiter.directory_note());
+        open::remark_used_up(&limiter);
+        open::remark_environment(&args.name, &by_environment.unwrap_or_default());
+    }
+    answer(args, &limiter, how, before.as_ref().filter(|_| args.update))
+}
+
+/// Changes the settings that were given one by one.
+fn update(args: &Init, limiter: &Limiter) -> Result<(), Failure> {
+    if let Some(period) = args.auto_recover {
+        limiter.set("breaker.auto_recover", &format!("{}ns", period.as_nanos()))?;
+    }
+    if !args.overrides().is_empty() {
+        let updated = limiter.update(&args.overrides());
+        updated.map_err(|error| settings::explained(&args.name, error))?;
+    }
+    Ok(())
+}
+
+/// The answer, and what is worth a warning. `before` is what an update found.
+fn answer(
+    args: &Init,
+    limiter: &Limiter,
+    how: InitResult,
+    before: Option<&Policy>,
+) -> Result<ExitCode, Failure> {
+    if args.offline {
+        limiter.force(shmlimit::Force::Offline)?;
+    }
+    let policy = limiter.policy()?;
+    let before = before.filter(|before| **before != policy);
+    let how = if before.is_some() { InitResult::Updated } else { how };
+    report(args, limiter, how, before, &policy)?;
+    if let Some(before) = before {
+        settings::remark_effects(limiter.name(), "", before, &policy);
+    }
+    if limiter.is_volatile() && policy.rules().iter().any(|rule| rule.period >= LONG) {
+        output::remark(&format!(
+            "warning: {} is emptied when the machine boots, and a rule of an hour or more with it; keep it on a disk \
+             with --dir",
+            limiter.directory().display()
+        ));
+    }
+    let limits = policy.concurrency().is_some() || policy.adaptive().is_some() || !policy.rules().is_empty();
+    if !limits {
+        output::remark(&format!(
+            "warning: {} limits nothing: it has no [[rules]] and no concurrency; give it a rate with: shmlimit init {} \
+             --rate 35/s --replace",
+            limiter.name(),
+            limiter.name()
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How a limiter came to be there.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum InitResult {
+    Made,
+    Afresh,
+    Updated,
+    There,
+}
+
+/// `--json`. The keys are a contract: docs/json.md.
+#[derive(Serialize)]
+struct Line<'l> {
+    name: &'l str,
+    directory: String,
+    how: InitResult,
+    offline: bool,
+    rules: Vec<Allowed>,
+    settings: BTreeMap<String, String>,
+    changes: Vec<settings::Change>,
+}
+
+/// What one rule lets through.
+#[derive(Serialize)]
+struct Allowed {
+    name: String,
+    unit: String,
+    algorithm: &'static str,
+    limit: u64,
+    period_ns: u64,
+    burst: u64,
+    most_per_period: u64,
+}
+
+fn allowed(policy: &Policy) -> Vec<Allowed> {
+    let units: Vec<_> = policy.units().collect();
+    let rule = |(i, rule): (usize, &Rule)| Allowed {
+        name: rule.name.as_str().to_owned(),
+        unit: units[usize::from(rule.unit)].as_str().to_owned(),
+        algorithm: rule.algorithm.as_str(),
+        limit: rule.limit,
+        period_ns: rule.period.0,
+        burst: rule.burst,
+        most_per_period: describe::most_per_period(policy, i).unwrap_or(u64::MAX),
+    };
+    policy.rules().iter().enumerate().map(rule).collect()
+}
+
+fn report(
+    args: &Init,
+    limiter: &Limiter,
+    how: InitResult,
+    before: Option<&Policy>,
+    policy: &Policy,
+) -> Result<(), Failure> {
+    let (name, directory) = (limiter.name(), limiter.directory().display().to_string());
+    if args.json {
+        let offline = limiter.snapshot()?.condition.offline;
+        let settings = describe::settings(policy).into_iter().collect();
+        let rules = allowed(policy);
+        let changes = before.map(|before| settings::changes(before, policy)).unwrap_or_default();
+        return Ok(output::json(&Line { name, directory, how, offline, rules, settings, changes })?);
+    }
+    let how = match how {
+        InitResult::Made => "made",
+        InitResult::Afresh => "made afresh",
+        InitResult::Updated => "updated",
+        InitResult::There => "there already",
+    };
+    let changed = before.map(|before| format!("{}; now ", describe::changes(before, policy)));
+    let changed = changed.unwrap_or_default();
+    Ok(output::line(&format!("{name}: {how} in {directory}: {changed}{}", policy_text::summary(policy)))?)
+}
+
+/// What only a breaker can do is refused before anything is made.
+fn check_breaker(args: &Init, policy: Option<&Policy>) -> Result<(), Failure> {
+    let Some(policy) = policy else { return Ok(()) };
+    let (kind, name) = (policy.breaker().kind(), &args.name);
+    let flag = match kind {
+        BreakerKind::Fsm => return Ok(()),
+        _ if args.auto_recover.is_some() => "--auto-recover",
+        BreakerKind::None if args.offline => "--offline",
+        _ => return Ok(()),
+    };
+    let (wanted, instead) = match flag {
+        "--offline" => {
+            let (made, name) =
+                (suggestion::same_command_without("--offline"), suggestion::shell_words(&[name]));
+            (
+                "a breaker",
+                format!("to stop its calls, make it without, with: {made}\nthen: shmlimit pause {name}\nor "),
+            )
+        }
+        _ => ("the five-state breaker", String::new()),
+    };
+    let (file, then) = match &args.config {
+        Some(path) => (path.display().to_string(), suggestion::same_command_with("")),
+        None => {
+            let file = format!("{}.toml", name.trim_start_matches('-'));
+            (file.clone(), suggestion::same_command_with(&format!("--config {file}")))
+        }
+    };
+    Err(Failure::Usage(format!(
+        "{flag} needs {wanted}, which {name:?} would not have; {instead}write [breaker] with kind = \"fsm\" into {file}, then: {then}"
+    )))
+}
+
+/// Uses the limiter that is there, if it is what was asked for.
+fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -> Result<Limiter, Failure> {
+    let explicit = args.config.is_some() || args.has_settings();
+    match policy {
+        Some(policy) if explicit || args.update => {
+            // Flags ask for what they name, and for nothing else.
+            let named = if args.is_by_flags() {
+                requested::applied(args, &limiter.policy()?).ok()
+            } else {
+                Some(policy)
+            };
+            let policy = named.unwrap_or(policy);
+            drop(limiter);
+            let builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
+            if args.update {
+                return Ok(builder.update()?);
+            }
+            builder.open().map_err(|error| match error {
+                Error::ConfigMismatch { name, differences, updatable, .. } => {
+                    let update = match updatable && named.is_some() {
+                        true => format!("change it for all with: {}\n", suggestion::same_command_with("--update")),
+                        false => String::new(),
+                    };
+                    Failure::Usage(format!(
+                        "limiter {name:?} is configured otherwise:\n{differences}\nleave the settings out to use it as \
+                         it is, {update}or start it afresh with: {}",
+                        suggestion::same_command_with("--replace")
+                    ))
+                }
+                error => error.into(),
+            })
+        }
+        _ => Ok(limiter),
+    }
+}
+
+fn create(
+    place: &Place,
+    args: &Init,
+    policy: Option<Policy>,
+    group: Option<Account>,
+) -> Result<Limiter, Failure> {
+    // A bad name is worth more words than missing settings.
+    shmlimit::paths::LimiterName::new(&args.name)?;
+    let policy = policy.ok_or_else(|| nothing_to_limit(&args.name))?;
+    let builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
+    let made = match group {
+        Some(group) => builder.clone().shared_with(group).create(),
+        None => builder.clone().create(),
+    };
+    match made {
+        // Somebody was faster; theirs will do if it is the same.
+        Err(Error::AlreadyExists { .. }) => Ok(builder.open()?),
+        made => Ok(made?),
+    }
+}
+
+/// A limiter made for one user does not open itself to a group.
+fn check_shared(place: &Place, limiter: &Limiter, group: Option<Account>) -> Result<(), Failure> {
+    let Some(group) = group else { return Ok(()) };
+    let facts = Limiter::directory_facts(Some(limiter.directory()), place.allow_network_fs)?;
+    let file_name = shmlimit::paths::LimiterName::new(limiter.name())?.file_name();
+    match facts.shared_with == Some(group) && facts.misfit(&file_name)?.is_none() {
+        true => Ok(()),
+        false => Err(Failure::Usage(format!(
+            "limiter {:?} exists and is not shared with that group; share it with: {}",
+            limiter.name(),
+            suggestion::same_command_with("--replace")
+        ))),
+    }
+}
+
+fn find_group(name: &str) -> Result<Account, Failure> {
+    match Account::group(name) {
+        Ok(Some(group)) => Ok(group),
+        _ => Err(Failure::Usage(format!(
+            "no group {name:?} on this machine; make it with: {}",
+            texts::make_group(name)
+        ))),
+    }
+}
+
+fn nothing_to_limit(name: &str) -> Failure {
+    Failure::Usage(format!(
+        "say what {name:?} limits: --rate 35/s, --concurrency 4, or --config FILE.toml (presets by name: {})",
+        presets::NAMES.join(", ")
+    ))
+}
+
+fn parse_fairness(text: &str) -> Result<Fairness, String> {
+    Fairness::parse(text).map_err(|_| must_be_one_of(text, &["process", "fifo"]))
+}
+
+fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
+    Algorithm::parse(0, text).map_err(|_| must_be_one_of(text, &Algorithm::ALL.map(Algorithm::as_str)))
+}
+
+fn parse_amount(text: &str) -> Result<u64, String> {
+    config::amount(text)
+}

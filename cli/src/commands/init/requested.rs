@@ -1,0 +1,57 @@
+//! The policy that `init` is asked for, from flags, a file, a preset and the environment.
+
+use super::Init;
+use crate::options::read_config;
+use crate::ui::failure::Failure;
+use shmlimit::config::{self, Config, ConfigError, Overrides};
+use shmlimit::environment::{Change, Patch};
+use shmlimit::{Error, Policy, presets};
+use shmlimit_kernel::policy::BreakerKind;
+
+/// What the limiter is made of: flags on top of the file, or of the preset of its name. And what the environment changed
+/// in that. `None`: nothing was said.
+pub(super) fn policy(args: &Init) -> Result<Option<(Policy, Vec<Change>)>, Failure> {
+    let overrides = args.overrides();
+    let base = match &args.config {
+        Some(path) => {
+            let text = read_config(path)
+                .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+            Config::from_toml(&text)
+                .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?
+        }
+        None if presets::NAMES.contains(&args.name.as_str()) => Config::preset(&args.name)?,
+        None if !args.has_settings() => return Ok(None),
+        None => Config::empty()?,
+    };
+    let mut policy = *base.with(&overrides)?.policy();
+    if let Some(period) = args.auto_recover {
+        policy = config::set(&policy, "breaker.auto_recover", &format!("{}ns", period.as_nanos()))?;
+    }
+    Ok(Some(from_environment(args, policy)?))
+}
+
+/// What the environment says goes before file and preset, and what was typed goes before the environment (R111).
+fn from_environment(args: &Init, policy: Policy) -> Result<(Policy, Vec<Change>), Failure> {
+    let Overrides { rate, burst, concurrency, .. } = args.overrides();
+    if policy.breaker().kind() != BreakerKind::Fsm {
+        return Ok((policy, Vec::new()));
+    }
+    let mut typed = Vec::new();
+    if rate.is_some() {
+        typed.extend(["breaker.rate_base", "rules.0.burst"]);
+    }
+    typed.extend(burst.map(|_| "rules.0.burst"));
+    typed.extend(concurrency.map(|_| "concurrency"));
+    let patch = Patch::read().map_err(Error::from)?.without(&typed);
+    let patched = patch.apply(&policy).map_err(Error::from)?;
+    Ok((patched, patch.changes(&policy, &patched)))
+}
+
+/// An existing policy with the settings that were given one by one.
+pub(super) fn applied(args: &Init, policy: &Policy) -> Result<Policy, ConfigError> {
+    let policy = config::update(policy, &args.overrides())?;
+    match args.auto_recover {
+        Some(period) => config::set(&policy, "breaker.auto_recover", &format!("{}ns", period.as_nanos())),
+        None => Ok(policy),
+    }
+}

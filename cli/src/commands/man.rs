@@ -1,0 +1,224 @@
+//! `man`: writes the manual pages, made from the texts of --help.
+
+use crate::command::{Command, Example, Tool, VerbInfo};
+use crate::options::VARIABLES;
+use crate::ui::failure::Failure;
+use crate::ui::output;
+use shmlimit::config::nearest;
+use shmlimit::environment;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Read one:     shmlimit man run | man -l -\n\
+                        Install all:  shmlimit man --to /usr/local/share/man/man1")]
+pub struct Man {
+    /// The verb whose page is wanted [default: the page of shmlimit itself]
+    #[arg(conflicts_with = "to")]
+    pub verb: Option<String>,
+    /// Write all pages into this directory, which is made if need be
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+}
+
+impl Command for Man {
+    const EXAMPLES: &'static [Example] = &[("Read the page of a verb:", "shmlimit man run | man -l -")];
+    const USES_DIRECTORY: bool = false;
+
+    fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        run(tool, self)
+    }
+}
+
+fn run(tool: &Tool<'_>, args: &Man) -> Result<ExitCode, Failure> {
+    let command = pages((tool.arguments)());
+    match (&args.to, &args.verb) {
+        (Some(directory), _) => write_all(tool.verbs, &command, directory)?,
+        (None, None) => output::text(&page(tool.verbs, &command)?)?,
+        (None, Some(verb)) => output::text(&page(tool.verbs, find(&command, verb)?)?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command with everything in it that clap adds when it is used, but without the verb `help`.
+fn pages(command: clap::Command) -> clap::Command {
+    let command = command.disable_help_subcommand(true).subcommand_help_heading("VERBS");
+    // What `-h` leaves out would be here without a word.
+    let mut command = command.mut_args(|arg| arg.hide_short_help(false));
+    command.build();
+    command
+}
+
+fn find<'c>(command: &'c clap::Command, verb: &str) -> Result<&'c clap::Command, Failure> {
+    command.find_subcommand(verb).ok_or_else(|| {
+        let near = nearest(verb, command.get_subcommands().map(clap::Command::get_name));
+        let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+        Failure::Usage(format!("no verb {verb:?}{meant}\nwhich there are: shmlimit --help"))
+    })
+}
+
+fn write_all(verbs: &[VerbInfo], command: &clap::Command, directory: &Path) -> Result<(), Failure> {
+    let failed = |path: &Path, error: io::Error| {
+        Failure::Usage(format!("cannot write {}: {error}; name another directory with --to", path.display()))
+    };
+    std::fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
+    for command in std::iter::once(command).chain(command.get_subcommands()) {
+        let path = directory.join(format!("{}.1", title(command)));
+        std::fs::write(&path, page(verbs, command)?).map_err(|error| failed(&path, error))?;
+    }
+    Ok(())
+}
+
+/// `shmlimit` or `shmlimit-run`.
+fn title(command: &clap::Command) -> String {
+    command.get_display_name().unwrap_or(command.get_name()).to_owned()
+}
+
+fn page(verbs: &[VerbInfo], command: &clap::Command) -> Result<String, Failure> {
+    let title = title(command);
+    let verb = title.strip_prefix("shmlimit-");
+    let man = clap_mangen::Man::new(command.clone());
+    let mut roff = Vec::new();
+    man.render_name_section(&mut roff)?;
+    man.render_synopsis_section(&mut roff)?;
+    man.render_description_section(&mut roff)?;
+    man.render_options_section(&mut roff)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut roff)?;
+    }
+    // The date is left open: a page is as old as the program that writes it.
+    let version = env!("CARGO_PKG_VERSION");
+    let mut page = format!(".TH {} 1 \"\" \"shmlimit {version}\" \"User Commands\"\n", title.to_uppercase());
+    // Where an argument lists its values, one break too many for strict readers.
+    page += &String::from_utf8_lossy(&roff).replace(".br\n\n.br\n", ".sp\n");
+    let notes = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    // The page of the whole says the same of exit codes below.
+    if let (Some(_), false) = (verb, notes.is_empty()) {
+        let paragraphs: Vec<String> = notes.split("\n\n").map(paragraph).collect();
+        page += ".SH NOTES\n";
+        page += &paragraphs.join(".PP\n");
+    }
+    page += EXIT_STATUS;
+    page += &environment_section();
+    page += FILES;
+    page += &examples(verbs, verb);
+    page += &see_also(command, verb);
+    Ok(page)
+}
+
+/// Several lines were put so on purpose; one is to be filled.
+fn paragraph(text: &str) -> String {
+    let text = text.trim_matches('\n');
+    if text.contains('\n') { format!(".nf\n{}.fi\n", escaped(text)) } else { escaped(text) }
+}
+
+/// Text as it is: neither a dot at the start of a line nor a backslash is a command.
+fn escaped(text: &str) -> String {
+    let line = |line: &str| {
+        let line = line.replace('\\', "\\e").replace('-', "\\-");
+        match line.starts_with(['.', '\'']) {
+            true => format!("\\&{line}\n"),
+            false => line + "\n",
+        }
+    };
+    text.lines().map(line).collect()
+}
+
+const EXIT_STATUS: &str = r".SH EXIT STATUS
+.TP
+0
+Done, or granted. A reader that goes away (a closed pipe) is success.
+.TP
+75
+Refused for now: try again later. The option \-E of
+.B run
+and
+.B acquire
+chooses another code.
+.TP
+2
+Usage or configuration; trying again does not help.
+.TP
+1
+Anything else.
+.PP
+.B shmlimit run
+passes on the exit code of its command; 127 if it was not found, 126 if it cannot be run.
+";
+
+const FILES: &str = r".SH FILES
+.TP
+.I NAME.shm
+A limiter, in the directory of the limiters.
+.TP
+.I ratelimit.lock
+Locked for moments while a limiter is made, replaced or removed. Programs that have a limiter open hold a shared lock of
+one byte of it. Not to be deleted while limiters are used.
+.TP
+.I .NAME.removed
+Left by
+.B rm \-\-force
+while programs have the limiter open: the next limiter of that name starts afresh and deletes this file.
+.TP
+.I /var/run/anivault
+The directory, if it exists and is shared with this user.
+.TP
+.I /var/tmp/anivault\-UID
+Else the directory.
+.TP
+.I /dev/shm/shmlimit\-UID
+The directory where
+.I /var/tmp
+is missing, or on a file system on which no limiter works, as in most containers.
+";
+
+fn environment_section() -> String {
+    let settings: Vec<String> =
+        environment::variables().filter(|name| name.starts_with("SHMLIMIT_")).collect();
+    let others: String =
+        VARIABLES.iter().map(|(name, meaning)| format!(".TP\n.B {name}\n{meaning}\n")).collect();
+    format!(
+        ".SH ENVIRONMENT\n{others}.PP\nThese change settings of limiters with a five\\-state breaker, for all who share \
+         them, when such a limiter is opened\nto be used:\n{}.\nThe same names may begin with ANIVAULT_.\n",
+        settings.join(",\n")
+    )
+}
+
+/// The shortest tour, for the page of the tool itself.
+const TOUR: &[Example] = &[
+    (
+        "Call an API from a shell, within one budget for the whole machine:",
+        "shmlimit run tmdb -- curl -fsS https://api.example/3/movie/550",
+    ),
+    (
+        "Make a limiter, and see who uses it:",
+        "shmlimit init api --rate 35/s --concurrency 4\nshmlimit status api",
+    ),
+];
+
+fn examples(verbs: &[VerbInfo], verb: Option<&str>) -> String {
+    let examples = match verb {
+        None => TOUR,
+        Some(verb) => match verbs.iter().find(|known| known.name == verb) {
+            Some(known) => known.examples,
+            None => return String::new(),
+        },
+    };
+    let one = |(what, how): &(&str, &str)| {
+        format!(".PP\n{}.PP\n.RS 4\n.nf\n{}.fi\n.RE\n", escaped(what), escaped(how))
+    };
+    // A paragraph right after a heading is one too many for strict readers.
+    let text: String = examples.iter().map(one).collect();
+    format!(".SH EXAMPLES\n{}", text.strip_prefix(".PP\n").unwrap_or(&text))
+}
+
+fn see_also(command: &clap::Command, verb: Option<&str>) -> String {
+    let pages: Vec<String> = match verb {
+        Some(_) => vec!["shmlimit".to_owned()],
+        None => command.get_subcommands().map(title).collect(),
+    };
+    let reference = |page: &String| format!(".BR {} (1),\n", page.replace('-', "\\-"));
+    let all: String = pages.iter().map(reference).collect();
+    format!(".SH SEE ALSO\n{all}.BR flock (1)\n")
+}

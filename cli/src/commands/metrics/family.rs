@@ -1,0 +1,67 @@
+//! The data model of metrics: families of samples with labels.
+
+use shmlimit::OutcomeCounts;
+
+/// Begins the name of every family.
+pub const PREFIX: &str = "shmlimit_";
+
+/// What a family's numbers mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only rises.
+    Counter,
+    /// Rises and falls.
+    Gauge,
+    /// How many up to each bound, and the sum.
+    Histogram,
+    /// Always 1; the labels are what it says.
+    Info,
+}
+
+/// Samples of one name. The name is without [`PREFIX`] and without what its kind adds (`_total`, `_bucket`, `_info`).
+#[derive(Debug)]
+pub struct Family {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub help: &'static str,
+    pub samples: Vec<Sample>,
+}
+
+/// One number, or one histogram.
+#[derive(Debug)]
+pub struct Sample {
+    pub labels: Vec<(&'static str, String)>,
+    pub value: Value,
+}
+
+#[derive(Debug)]
+pub enum Value {
+    Whole(u64),
+    Real(f64),
+    /// Nanoseconds, counted by the bounds of [`OutcomeCounts::LATENCY_BOUNDS`]; the last: longer.
+    Times {
+        counts: [u64; 16],
+        sum: u64,
+    },
+}
+
+impl Family {
+    pub fn new(name: &'static str, kind: Kind, help: &'static str) -> Family {
+        Family { name, kind, help, samples: Vec::new() }
+    }
+
+    /// The unit, which the name then ends with.
+    pub fn unit(&self) -> Option<&'static str> {
+        self.name.ends_with("_seconds").then_some("seconds")
+    }
+}
+
+/// The bounds in milliseconds, and how many there are up to each, the last being all. Sixteen of them.
+pub fn cumulative(counts: &[u64; 16]) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
+    let bounds = OutcomeCounts::LATENCY_BOUNDS.into_iter().map(Some).chain([None]);
+    let so_far = counts.iter().scan(0u64, |sum, count| {
+        *sum = sum.wrapping_add(*count);
+        Some(*sum)
+    });
+    bounds.zip(so_far)
+}

@@ -1,0 +1,180 @@
+//! `metrics`: writes counts and histograms for dashboards to standard output, into a file or over HTTP. The counts live
+//! in the segments and survives every process, this one included.
+
+mod collect;
+mod connections;
+mod family;
+mod hosts;
+mod http;
+mod ndjson;
+mod replace;
+mod serve;
+mod text;
+
+use crate::command::{Command, Example, Tool};
+use crate::open;
+use crate::options::{Place, parse_duration};
+use crate::platform::Stop;
+use crate::ui::failure::Failure;
+use crate::ui::output;
+use collect::Observed;
+use serve::Listen;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+use text::Standard;
+
+const METRICS_HELP: &str = "\
+For Prometheus to scrape:
+  shmlimit metrics --listen 127.0.0.1:9464
+For node_exporter's textfile collector:
+  shmlimit metrics --every 15s --output /var/lib/node_exporter/shmlimit.prom
+As a series of JSON lines:
+  shmlimit metrics --json --every 1m >> metrics.ndjson
+
+Names and meanings: docs/metrics.md.
+
+Exit codes: 0 done, or ended by SIGINT, SIGTERM or SIGHUP; 2 usage; 1 anything \
+else, also if a limiter could not be looked at (its shmlimit_up is 0).";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = METRICS_HELP)]
+pub struct Metrics {
+    /// Only this limiter
+    pub name: Option<String>,
+    /// prometheus, openmetrics or ndjson. Over HTTP whoever asks chooses between the first two [default: prometheus]
+    #[arg(long, value_parser = format, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// One JSON object per limiter: as --format ndjson
+    #[arg(long, conflicts_with_all = ["format", "listen"])]
+    pub json: bool,
+    /// Into this file, which is replaced as a whole each time; - for standard output
+    #[arg(long, short, value_name = "FILE", conflicts_with = "listen")]
+    pub output: Option<PathBuf>,
+    /// Again and again, such as each 15s, until SIGINT or SIGTERM [default: once]
+    #[arg(long, value_parser = interval, allow_hyphen_values = true, value_name = "TIME", conflicts_with = "listen")]
+    pub every: Option<Duration>,
+    /// Answer HTTP requests for /metrics on this address, such as 127.0.0.1:9464, or a port of 127.0.0.1; port 0 takes a
+    /// free one. The address is printed
+    #[arg(long, value_parser = serve::address, value_name = "ADDRESS")]
+    pub listen: Option<Listen>,
+    /// Also answer requests that name this host, as behind a proxy; * allows any host; may be repeated. Requests that name
+    /// another host are refused, so that no page in a browser can read the metrics by DNS rebinding
+    #[arg(long, value_parser = hosts::allowed, value_name = "NAME", requires = "listen")]
+    pub allow_host: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Text(Standard),
+    Ndjson,
+}
+
+impl Command for Metrics {
+    const EXAMPLES: &'static [Example] = &[("Prometheus text:", "shmlimit metrics")];
+
+    fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        run(tool.place, self)
+    }
+}
+
+fn run(place: &Place, args: &Metrics) -> Result<ExitCode, Failure> {
+    if let Some(listen) = &args.listen {
+        if args.format == Some(Format::Ndjson) {
+            return Err(Failure::Usage("--listen speaks prometheus and openmetrics, not ndjson".to_owned()));
+        }
+        return serve::run(place, args.name.as_deref(), listen, &args.allow_host);
+    }
+    let path = args.output.as_deref().filter(|path| *path != Path::new("-"));
+    let Some(every) = args.every else {
+        let seen = observe(place, args)?;
+        write(&render(&seen, args)?, path)?;
+        return Ok(report(seen));
+    };
+    let stop = Stop::on_signals()?;
+    let mut complaints = Complaints::default();
+    loop {
+        let put = observe(place, args).and_then(|seen| {
+            complaints.complain(&seen);
+            write(&render(&seen, args)?, path)
+        });
+        match put {
+            // The reader of standard output is gone.
+            Err(failure @ Failure::Io(_)) if path.is_none() => return Err(failure),
+            // A full disk may have room again.
+            Err(failure) => complaints.once(failure.to_string()),
+            Ok(()) => {}
+        }
+        if stop.within(every) {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+}
+
+/// All limiters, or the one that is asked for, which must be there.
+fn observe(place: &Place, args: &Metrics) -> Result<Vec<Observed>, Failure> {
+    let seen = collect::observe(place, args.name.as_deref())?;
+    match &args.name {
+        Some(name) if seen.is_empty() => Err(open::unknown_limiter(place, name)),
+        _ => Ok(seen),
+    }
+}
+
+fn render(seen: &[Observed], args: &Metrics) -> Result<String, Failure> {
+    let now = SystemTime::now();
+    let format =
+        if args.json { Format::Ndjson } else { args.format.unwrap_or(Format::Text(Standard::Prometheus)) };
+    match format {
+        Format::Ndjson => ndjson::write(seen, now),
+        Format::Text(standard) => Ok(text::write(&collect::families(seen, now), standard)),
+    }
+}
+
+fn write(text: &str, path: Option<&Path>) -> Result<(), Failure> {
+    match path {
+        None => Ok(output::text(text)?),
+        Some(path) => replace::file(path, text),
+    }
+}
+
+/// Says which limiters could not be looked at, after the others were.
+fn report(seen: Vec<Observed>) -> ExitCode {
+    let failures = seen.into_iter().filter_map(|one| one.snapshot.err());
+    failures.fold(ExitCode::SUCCESS, |_, failure| failure.report())
+}
+
+/// Messages that were printed already: with `--every` once is enough.
+#[derive(Default)]
+struct Complaints(BTreeSet<String>);
+
+impl Complaints {
+    fn once(&mut self, message: String) {
+        // Messages hold numbers and times; they must not fill the memory.
+        if self.0.len() < 100 && self.0.insert(message.clone()) {
+            output::remark(&message);
+        }
+    }
+
+    fn complain(&mut self, seen: &[Observed]) {
+        for failure in seen.iter().filter_map(|one| one.snapshot.as_ref().err()) {
+            self.once(failure.to_string());
+        }
+    }
+}
+
+fn format(text: &str) -> Result<Format, String> {
+    match text {
+        "prometheus" => Ok(Format::Text(Standard::Prometheus)),
+        "openmetrics" => Ok(Format::Text(Standard::OpenMetrics)),
+        "ndjson" | "json" => Ok(Format::Ndjson),
+        _ => Err("must be prometheus, openmetrics or ndjson".to_owned()),
+    }
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        every if every < Duration::from_millis(100) => Err("must be at least 100ms".to_owned()),
+        every => Ok(every),
+    }
+}

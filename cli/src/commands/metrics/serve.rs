@@ -1,0 +1,224 @@
+//! `--listen`: a small HTTP server. Each scrape reads the limiters again, so they may come and go.
+
+use super::collect;
+use super::connections::{Connection, Connections, Phase};
+use super::hosts::{Hosts, without_port};
+use super::http::{self, Answer, Bad, Request};
+use super::text::{self, Standard};
+use crate::options::Place;
+use crate::platform::Stop;
+use crate::ui::failure::Failure;
+use crate::ui::{escape, output};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long answers that are under way may take when it is time to end.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+const PAGE: &str = "<!doctype html><html lang=\"en\"><title>shmlimit</title><h1>shmlimit</h1>\
+                    <p><a href=\"/metrics\">Metrics</a></p></html>\n";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+struct Server {
+    place: Place,
+    name: Option<String>,
+    /// One observation at a time, however many requests there are.
+    looking: Mutex<()>,
+    hosts: Hosts,
+    connections: Connections,
+}
+
+/// An address, and the name that it was given by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    address: SocketAddr,
+    name: Option<String>,
+}
+
+/// Serves until a signal ends it. Requests may name the hosts in `allowed` besides the server's own.
+pub fn run(
+    place: &Place,
+    name: Option<&str>,
+    listen: &Listen,
+    allowed: &[String],
+) -> Result<ExitCode, Failure> {
+    let address = listen.address;
+    let listener = TcpListener::bind(address).map_err(|error| cannot_listen(address, &error))?;
+    let address = listener.local_addr()?;
+    let stop = Stop::on_signals()?;
+    if !address.ip().is_loopback() {
+        output::remark(&format!(
+            "note: whoever reaches {address} can read the names and counts of all limiters; 127.0.0.1 is for this machine alone"
+        ));
+    }
+    let server = Arc::new(Server {
+        place: Place { dir: place.dir.clone().map(absolute), allow_network_fs: place.allow_network_fs },
+        name: name.map(str::to_owned),
+        looking: Mutex::new(()),
+        hosts: Hosts::new(address, listen.name.as_deref(), allowed),
+        connections: Connections::default(),
+    });
+    // Standard output may be closed; that is no reason not to serve.
+    let _ = output::line(&format!("listening on http://{address}/metrics"));
+    let accepting = Arc::clone(&server);
+    std::thread::Builder::new().name("accept".to_owned()).spawn(move || accept(&listener, &accepting))?;
+    stop.wait();
+    let until = Instant::now() + SHUTDOWN_TIMEOUT;
+    while server.connections.count() > 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    let (why, remedy) = match error.kind() {
+        ErrorKind::AddrInUse => (
+            "another program has that port".to_owned(),
+            "; choose another one, or port 0 for any that is free",
+        ),
+        ErrorKind::PermissionDenied => ("not permitted".to_owned(), "; ports below 1024 are for root"),
+        ErrorKind::AddrNotAvailable => ("this machine does not have that address".to_owned(), ""),
+        _ => (error.to_string(), ""),
+    };
+    Failure::Command(format!("cannot listen on {address}: {why}{remedy}"), 1)
+}
+
+fn accept(listener: &TcpListener, server: &Arc<Server>) {
+    for stream in listener.incoming() {
+        // Such as too many open files: there may be fewer in a moment.
+        let Ok(stream) = stream else {
+            std::thread::sleep(Duration::from_millis(50));
+            continue;
+        };
+        let connection = match server.connections.enter(stream) {
+            Ok(connection) => connection,
+            Err(stream) => {
+                // Answer at once or not at all: no other client waits here.
+                http::answer_at_once(&stream, &Answer::plain("503 Service Unavailable"));
+                continue;
+            }
+        };
+        let serving = Arc::clone(server);
+        // Without a thread the connection is dropped, and closed.
+        let _ =
+            std::thread::Builder::new().name("scrape".to_owned()).spawn(move || serving.serve(&connection));
+    }
+}
+
+impl Server {
+    fn serve(&self, connection: &Connection) {
+        let stream = &*connection.stream;
+        let (answer, head_only) = match http::read(stream, http::deadline()) {
+            Ok(request) => {
+                connection.enter(Phase::Answering);
+                (self.answer(&request), request.method == "HEAD")
+            }
+            Err(Bad::Gone) => return,
+            Err(Bad::Garbage) => (Answer::plain("400 Bad Request"), false),
+            Err(Bad::Long) => (Answer::plain("431 Request Header Fields Too Large"), false),
+            Err(Bad::Late) => (Answer::plain("408 Request Timeout"), false),
+        };
+        connection.enter(Phase::Writing);
+        // What was asked in time is answered in its own time.
+        http::answer(stream, &answer, head_only, http::deadline());
+    }
+
+    fn answer(&self, request: &Request) -> Answer {
+        if let Some(host) = request.host.as_deref().filter(|host| !self.hosts.has(host)) {
+            return misdirected(host);
+        }
+        match (request.method.as_str(), request.path.as_str()) {
+            ("GET" | "HEAD", "/metrics") => self.metrics(&request.accept),
+            ("GET" | "HEAD", "/") => Answer {
+                status: "200 OK",
+                content_type: "text/html; charset=utf-8",
+                more: "",
+                body: PAGE.to_owned(),
+            },
+            (_, "/metrics" | "/") => {
+                Answer { more: "Allow: GET, HEAD\r\n", ..Answer::plain("405 Method Not Allowed") }
+            }
+            _ => Answer::plain("404 Not Found"),
+        }
+    }
+
+    fn metrics(&self, accept: &str) -> Answer {
+        let seen = {
+            let _one_at_a_time = self.looking.lock();
+            collect::observe(&self.place, self.name.as_deref())
+        };
+        match seen {
+            Ok(seen) => {
+                let families = collect::families(&seen, SystemTime::now());
+                let (standard, content_type) = match wants_openmetrics(accept) {
+                    true => (Standard::OpenMetrics, OPENMETRICS),
+                    false => (Standard::Prometheus, PROMETHEUS),
+                };
+                Answer { status: "200 OK", content_type, more: "", body: text::write(&families, standard) }
+            }
+            Err(failure) => {
+                let body = escape::lines(&format!("{failure}\n")).into_owned();
+                Answer { body, ..Answer::plain("500 Internal Server Error") }
+            }
+        }
+    }
+}
+
+/// The answer for a foreign host. Its name has plain characters only.
+fn misdirected(host: &str) -> Answer {
+    let body = format!(
+        "This server does not answer for the host {host}. Ask for it by its address, or start it with --allow-host {host}.\n"
+    );
+    Answer { body, ..Answer::plain("421 Misdirected Request") }
+}
+
+/// Whether OpenMetrics is among what is accepted, and not as the last choice.
+fn wants_openmetrics(accept: &str) -> bool {
+    accept.split(',').any(|kind| {
+        let mut parts = kind.split(';').map(str::trim);
+        let is_it =
+            parts.next().is_some_and(|name| name.eq_ignore_ascii_case("application/openmetrics-text"));
+        let refused = parts.any(|part| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
+        is_it && !refused
+    })
+}
+
+/// `127.0.0.1:9464`, `[::1]:9464`, `localhost:9464`, or a port alone.
+pub fn address(text: &str) -> Result<Listen, String> {
+    let whole = if text.parse::<u16>().is_ok() { format!("127.0.0.1:{text}") } else { text.to_owned() };
+    let mut found = whole.to_socket_addrs().map_err(|_| "must be an address such as 127.0.0.1:9464")?;
+    let address = found.next().ok_or_else(|| "has no address".to_owned())?;
+    Ok(Listen { address, name: without_port(&whole).map(str::to_owned) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_asks_chooses_the_format() {
+        let prometheus_2 =
+            "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        assert!(wants_openmetrics(prometheus_2));
+        for accept in ["", "*/*", "text/plain", "application/openmetrics-text; q=0, text/plain"] {
+            assert!(!wants_openmetrics(accept), "{accept}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_read() {
+        assert_eq!(address("9464").unwrap().address.to_string(), "127.0.0.1:9464");
+        assert_eq!(address("[::1]:0").unwrap().address.to_string(), "[::1]:0");
+        assert_eq!(address("localhost:1").unwrap().name.as_deref(), Some("localhost"));
+        assert!(address("nowhere").is_err() && address("127.0.0.1:99999").is_err());
+    }
+}

@@ -1,0 +1,108 @@
+//! Writes families as text: in the Prometheus format (0.0.4) and by the OpenMetrics standard (1.0). They differ in how
+//! counters are declared, in units, and in the end.
+
+use super::family::{Family, Kind, PREFIX, Sample, Value, cumulative};
+use crate::ui::escape::is_unsafe;
+use std::fmt::{self, Write};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standard {
+    Prometheus,
+    OpenMetrics,
+}
+
+/// All of them. Families without a sample are left out.
+pub fn write(families: &[Family], standard: Standard) -> String {
+    let mut out = String::new();
+    for family in families.iter().filter(|family| !family.samples.is_empty()) {
+        // Writing to a string cannot fail.
+        let _ = write_family(&mut out, family, standard);
+    }
+    if standard == Standard::OpenMetrics {
+        out.push_str("# EOF\n");
+    }
+    out
+}
+
+fn write_family(out: &mut String, family: &Family, standard: Standard) -> fmt::Result {
+    let name = family.name;
+    let suffix = match family.kind {
+        Kind::Counter => "_total",
+        Kind::Info => "_info",
+        Kind::Gauge | Kind::Histogram => "",
+    };
+    let (declared, kind) = match (standard, family.kind) {
+        (Standard::OpenMetrics, Kind::Counter) => ("", "counter"),
+        (Standard::OpenMetrics, Kind::Info) => ("", "info"),
+        (Standard::Prometheus, Kind::Counter) => (suffix, "counter"),
+        (Standard::Prometheus, Kind::Info) => (suffix, "gauge"),
+        (_, Kind::Gauge) => ("", "gauge"),
+        (_, Kind::Histogram) => ("", "histogram"),
+    };
+    writeln!(out, "# HELP {PREFIX}{name}{declared} {}", escape(family.help))?;
+    writeln!(out, "# TYPE {PREFIX}{name}{declared} {kind}")?;
+    if let (Standard::OpenMetrics, Some(unit)) = (standard, family.unit()) {
+        writeln!(out, "# UNIT {PREFIX}{name}{declared} {unit}")?;
+    }
+    for sample in &family.samples {
+        match &sample.value {
+            Value::Whole(value) => writeln!(out, "{PREFIX}{name}{suffix}{} {value}", Labels(sample, None))?,
+            Value::Real(value) => writeln!(out, "{PREFIX}{name}{suffix}{} {value}", Labels(sample, None))?,
+            Value::Times { counts, sum } => {
+                let mut all = 0;
+                for (bound, count) in cumulative(counts) {
+                    let bound = bound.map_or("+Inf".to_owned(), seconds);
+                    writeln!(out, "{PREFIX}{name}_bucket{} {count}", Labels(sample, Some(&bound)))?;
+                    all = count;
+                }
+                writeln!(out, "{PREFIX}{name}_sum{} {}", Labels(sample, None), *sum as f64 / 1e9)?;
+                writeln!(out, "{PREFIX}{name}_count{} {all}", Labels(sample, None))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Milliseconds as seconds, as a float is written by everybody: with a point.
+fn seconds(millis: u64) -> String {
+    format!("{:?}", millis as f64 / 1e3)
+}
+
+/// The labels of a sample, and the bound of a bucket.
+struct Labels<'s>(&'s Sample, Option<&'s str>);
+
+impl fmt::Display for Labels<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Labels(sample, bound) = self;
+        let own = sample.labels.iter().map(|(key, value)| (*key, value.as_str()));
+        let mut before = '{';
+        for (key, value) in own.chain(bound.map(|bound| ("le", bound))) {
+            write!(f, "{before}{key}=\"{}\"", escape(value))?;
+            before = ',';
+        }
+        if before == ',' { f.write_char('}') } else { Ok(()) }
+    }
+}
+
+fn escape(text: &str) -> String {
+    let escaped = |c: char| match c {
+        '\\' => "\\\\".to_owned(),
+        '"' => "\\\"".to_owned(),
+        '\n' => "\\n".to_owned(),
+        c if is_unsafe(c) => format!("\\{}", c.escape_unicode()),
+        c => c.to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_escaped() {
+        let labels = vec![("rule", "a\"b\\c\nd\u{202e}".to_owned())];
+        let sample = Sample { labels, value: Value::Whole(1) };
+        assert_eq!(Labels(&sample, Some("0.5")).to_string(), r#"{rule="a\"b\\c\nd\\u{202e}",le="0.5"}"#);
+    }
+}

@@ -1,0 +1,89 @@
+//! The list of verbs. Each verb is a module; `demo` and `bench` live beside the commands because they only use the tool.
+
+mod acquire;
+mod completions;
+mod doctor;
+mod force;
+mod init;
+mod man;
+mod metrics;
+mod pause;
+mod presets;
+mod record;
+mod rm;
+mod run;
+mod set;
+mod simulate;
+mod status;
+mod top;
+
+use crate::command::{Command, Tool, VerbInfo};
+use crate::ui::failure::Failure;
+use crate::{bench, demo};
+use clap::Subcommand;
+use std::process::ExitCode;
+
+macro_rules! verbs {
+    ($($(#[$help:meta])* $verb:ident $name:literal $module:ident),* $(,)?) => {
+        #[derive(Debug, Subcommand)]
+        pub enum Verb {
+            $($(#[$help])* #[command(name = $name)] $verb($module::$verb)),*
+        }
+
+        /// All verbs, in the order of the help.
+        pub const VERBS: &[VerbInfo] = &[$(VerbInfo::of::<$module::$verb>($name)),*];
+
+        impl Verb {
+            pub fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+                match self { $(Verb::$verb(arguments) => arguments.run(tool)),* }
+            }
+        }
+    };
+}
+
+verbs! {
+    /// Run a command as soon as the limiter allows
+    Run "run" run,
+    /// Take one call from the limiter's budget and exit
+    Acquire "acquire" acquire,
+    /// Tell the limiter how a call ended, for all who share it
+    Record "record" record,
+    /// Show limiters and who uses them
+    Status "status" status,
+    /// Watch all limiters live, in the terminal
+    Top "top" top,
+    /// Make a limiter
+    Init "init" init,
+    /// List ready-made limiters, or write one as a configuration file
+    Presets "presets" presets,
+    /// Change a setting of a limiter in use, for all who share it
+    Set "set" set,
+    /// Put a limiter's breaker into a state, or end what a Retry-After began
+    Force "force" force,
+    /// Stop all calls for a while: waiting calls keep waiting
+    Pause "pause" pause,
+    /// End a pause: waiting calls go on in their turn
+    Resume "resume" pause,
+    /// Remove limiters
+    Rm "rm" rm,
+    /// Counts and histograms for dashboards, as Prometheus text or JSON
+    Metrics "metrics" metrics,
+    /// Look for what is wrong with the directory, the clock and every limiter
+    Doctor "doctor" doctor,
+    /// Try a configuration: run a script of operations under a virtual clock, in private memory
+    Simulate "simulate" simulate,
+    /// See it work: four programs and a server with a limit, without shmlimit and with it
+    Demo "demo" demo,
+    /// What a decision costs on this machine, compared with reading the clock
+    Bench "bench" bench,
+    /// Write the completions for a shell
+    Completions "completions" completions,
+    /// Write the manual pages
+    Man "man" man,
+}
+
+impl Default for Verb {
+    fn default() -> Verb {
+        Verb::Status(status::Status::default())
+    }
+}

@@ -1,0 +1,178 @@
+//! `pause` and `resume`: stop all calls of a limiter for a while, and let them continue (R148).
+
+use crate::command::{Command, Example, Names, Tool};
+use crate::open;
+use crate::options::{Place, parse_duration};
+use crate::ui::escape::printable;
+use crate::ui::failure::Failure;
+use crate::ui::limiter::json::PauseLine;
+use crate::ui::time::{format_age, format_wait};
+use crate::ui::{output, suggestion};
+use serde::Serialize;
+use shmlimit::{Limiter, PauseRequest};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const PAUSE_HELP: &str = "\
+Waiting calls keep waiting, and new calls join them, in every program that shares the limiter. Only these calls are \
+refused, with reason paused: calls that do not wait, and calls whose timeout ends before the pause does. The pause outlasts \
+this program, and a reboot if the directory is on a disk. A second pause replaces the first.
+
+Examples:
+  shmlimit pause tmdb --for 10m --reason \"database migration\"
+  shmlimit pause tmdb                  until: shmlimit resume tmdb
+
+To refuse all calls at once instead, also those that wait: shmlimit force NAME offline.
+
+Exit codes: 0 done, 2 usage, 1 anything else.";
+
+const RESUME_HELP: &str = "\
+Waiting calls continue in their turn, no faster than the limiter's rules allow. A limiter that is not paused is not \
+changed.
+
+Example:
+  shmlimit resume tmdb
+
+Exit codes: 0 done or not paused, 2 usage, 1 anything else.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = PAUSE_HELP)]
+pub struct Pause {
+    /// The limiter
+    pub name: String,
+    /// How long, such as 10m [default: until the limiter is resumed]
+    #[arg(long = "for", value_parser = parse_duration, allow_hyphen_values = true, value_name = "TIME")]
+    pub length: Option<Duration>,
+    /// The reason, shown by status and in refusals: up to 64 bytes
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// The pause as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = RESUME_HELP)]
+pub struct Resume {
+    /// The limiter
+    pub name: String,
+    /// The pause that was ended, as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Command for Pause {
+    const EXAMPLES: &'static [Example] = &[
+        (
+            "No call for ten minutes; those that wait keep waiting:",
+            "shmlimit pause api --for 10m --reason 'database migration'",
+        ),
+        ("Until it is resumed:", "shmlimit pause api"),
+    ];
+    const NAMES: Names = Names::LimitersAndPresets;
+
+    fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        pause(tool.place, self)
+    }
+}
+
+fn pause(place: &Place, args: &Pause) -> Result<ExitCode, Failure> {
+    let limiter = open::as_user(place, &args.name)?;
+    let mut request = PauseRequest::new();
+    if let Some(length) = args.length {
+        request = request.lasting(length);
+    }
+    if let Some(reason) = &args.reason {
+        request = request.reason(reason);
+    }
+    let done = limiter.pause(&request)?;
+    let (name, waiting) = (limiter.name(), waiting(&limiter)?);
+    if args.json {
+        let replaced = done.replaced.as_ref().map(PauseLine::from);
+        let line = PausedLine { name, paused: PauseLine::from(&done.pause), replaced, waiting };
+        output::json(&line)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let length = match done.pause.ends_in {
+        Some(left) => format!("for {}", format_wait(left)),
+        None => "until it is resumed".to_owned(),
+    };
+    let before = match &done.replaced {
+        Some(before) => format!(
+            "; this replaces the pause that {} ({}) began {} ago",
+            printable(&before.program),
+            before.pid,
+            format_age(before.paused_for)
+        ),
+        None => String::new(),
+    };
+    let passes = if limiter.policy()?.is_passthrough() {
+        "; its mode is passthrough, so calls go all the same"
+    } else {
+        ""
+    };
+    let waiting = calls_wait(waiting);
+    let way_out = suggestion::with_directory(&format!("shmlimit resume {}", suggestion::operand(name)));
+    output::line(&format!("{name}: paused {length}{before}{passes}; {waiting}; end it with: {way_out}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Command for Resume {
+    const EXAMPLES: &'static [Example] = &[("Let waiting calls go on:", "shmlimit resume api")];
+
+    fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        resume(tool.place, self)
+    }
+}
+
+fn resume(place: &Place, args: &Resume) -> Result<ExitCode, Failure> {
+    let limiter =
+        open::existing_as_user(place, &args.name)?.ok_or_else(|| open::unknown_limiter(place, &args.name))?;
+    // Before it is resumed: the calls that waited go at once, or soon.
+    let (name, waiting) = (limiter.name(), waiting(&limiter)?);
+    let ended = limiter.resume()?;
+    if args.json {
+        let line = ResumedLine { name, ended: ended.as_ref().map(PauseLine::from), waiting };
+        output::json(&line)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(&match &ended {
+        Some(ended) => {
+            let waited = match waiting {
+                0 => "no call waited".to_owned(),
+                1 => "1 call waited".to_owned(),
+                many => format!("{many} calls waited"),
+            };
+            format!("{name}: resumed after {}; {waited}", format_age(ended.paused_for))
+        }
+        None => format!("{name}: is not paused"),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn waiting(limiter: &Limiter) -> Result<usize, Failure> {
+    Ok(limiter.snapshot()?.queue.len())
+}
+
+fn calls_wait(count: usize) -> String {
+    match count {
+        0 => "no call waits".to_owned(),
+        1 => "1 call waits".to_owned(),
+        many => format!("{many} calls wait"),
+    }
+}
+
+#[derive(Serialize)]
+struct PausedLine<'l> {
+    name: &'l str,
+    paused: PauseLine,
+    replaced: Option<PauseLine>,
+    waiting: usize,
+}
+
+#[derive(Serialize)]
+struct ResumedLine<'l> {
+    name: &'l str,
+    ended: Option<PauseLine>,
+    waiting: usize,
+}

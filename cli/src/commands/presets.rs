@@ -1,0 +1,101 @@
+//! `presets`: lists ready-made limiters, or writes one as a configuration file.
+
+use crate::command::{Command, Example, Names, Tool};
+use crate::ui::failure::Failure;
+use crate::ui::layout::{self, ScreenStyle};
+use crate::ui::output;
+use serde::Serialize;
+use shmlimit::config::{nearest, to_toml};
+use shmlimit::describe;
+use shmlimit::presets::{self, Preset};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+const PRESETS_HELP: &str = "\
+A limiter of a preset's name is made when it is first used. To change one before that:
+
+  shmlimit presets musicbrainz > musicbrainz.toml
+  shmlimit init musicbrainz --config musicbrainz.toml";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = PRESETS_HELP)]
+pub struct Presets {
+    /// Write this one, as a file for: shmlimit init NAME --config FILE
+    pub name: Option<String>,
+    /// One JSON object per line and preset, with its settings
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Command for Presets {
+    const EXAMPLES: &'static [Example] =
+        &[("Start a file of your own from a preset:", "shmlimit presets tmdb > api.toml")];
+    const NAMES: Names = Names::Presets;
+    const USES_DIRECTORY: bool = false;
+
+    fn run(&self, _tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        run(self)
+    }
+}
+
+fn run(args: &Presets) -> Result<ExitCode, Failure> {
+    match &args.name {
+        Some(name) if args.json => output::json(&Line::of(find(name)?)?)?,
+        Some(name) => output::text(&file(find(name)?)?)?,
+        None if args.json => {
+            for preset in presets::all() {
+                output::json(&Line::of(preset)?)?;
+            }
+        }
+        None => {
+            let width = presets::NAMES.iter().map(|name| name.len()).max().unwrap_or(0);
+            let screen = ScreenStyle::for_stdout();
+            // A pipe has any width.
+            let room = if screen.cuts { screen.width.saturating_sub(width + 2).max(24) } else { usize::MAX };
+            for preset in presets::all() {
+                let about: Vec<String> = layout::wrap(preset.about, room).collect();
+                let next = format!("\n{:width$}  ", "");
+                output::line(&format!("{:width$}  {}", preset.name, about.join(&next)))?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn find(name: &str) -> Result<&'static Preset, Failure> {
+    presets::all().iter().find(|preset| preset.name == name).ok_or_else(|| {
+        let meant = match nearest(name, presets::NAMES) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => format!("there are: {}", presets::NAMES.join(", ")),
+        };
+        Failure::Usage(format!("no preset {name:?}; {meant}"))
+    })
+}
+
+/// A limiter file with what its users should know on top.
+fn file(preset: &Preset) -> Result<String, Failure> {
+    let policy = preset.policy().map_err(shmlimit::Error::from)?;
+    let mut text = format!("# {}: {}\n# {}\n", preset.name, preset.about, preset.source);
+    for note in preset.notes {
+        text += &format!("# {note}\n");
+    }
+    Ok(text + "\n" + &to_toml(&policy))
+}
+
+#[derive(Serialize)]
+struct Line<'p> {
+    name: &'p str,
+    about: &'p str,
+    source: &'p str,
+    notes: &'p [&'p str],
+    settings: BTreeMap<String, String>,
+}
+
+impl Line<'_> {
+    fn of(preset: &Preset) -> Result<Line<'_>, Failure> {
+        let policy = preset.policy().map_err(shmlimit::Error::from)?;
+        let settings = describe::settings(&policy).into_iter().collect();
+        let Preset { name, about, source, notes, .. } = *preset;
+        Ok(Line { name, about, source, notes, settings })
+    }
+}

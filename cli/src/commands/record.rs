@@ -1,0 +1,266 @@
+//! `record`: tells the limiter how a call ended, for callers that hold no grant.
+
+use crate::command::{Command, Example, Names, Tool};
+use crate::options::{ENV_ATTEMPT, ENV_LIMITER, Place, parse_duration, parse_priority};
+use crate::ui::failure::Failure;
+use crate::ui::output;
+use crate::ui::time::{self, nanos};
+use crate::{open, record_channel};
+use clap::ValueEnum;
+use serde::Serialize;
+use shmlimit::config;
+use shmlimit::headers::{self, response};
+use shmlimit::{Class, Code, Limiter, Nanos, NetError, Outcome, Priority, Recorded, Transition};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const RECORD_HELP: &str = "\
+With curl; the answer says how long to wait, and whether to try again:
+
+  shmlimit run tmdb --exit 0=none -- curl -sS -D answer.txt -o movie.json https://api.themoviedb.org/3/movie/11
+  shmlimit record tmdb --headers answer.txt
+
+(With --exit 0=none `run` itself says nothing about the call.) Inside of `shmlimit run` it needs no name, and `run` does not count the call again.
+
+Exit codes: 0 recorded, whatever the outcome was; 2 usage or configuration, 1 anything else.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = RECORD_HELP)]
+pub struct Record {
+    /// The limiter [default: $SHMLIMIT_LIMITER, which `run` sets for its command]
+    pub name: Option<String>,
+    /// The HTTP status of the answer
+    #[arg(long, value_parser = status, value_name = "CODE", conflicts_with = "error")]
+    pub status: Option<u16>,
+    /// Why there was no answer: connect_timeout, read_timeout, dns or connection
+    #[arg(long, value_parser = net_error, value_name = "KIND")]
+    pub error: Option<NetError>,
+    /// The answer's headers as `curl -D FILE` writes them, with the status; - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "error")]
+    pub headers: Option<PathBuf>,
+    /// One header, as 'Name: value'; may be repeated
+    #[arg(long, value_parser = header, value_name = "HEADER", conflicts_with = "error")]
+    pub header: Vec<(String, String)>,
+    /// How long the server wants to be left alone: seconds, a time such as 1m30s, or a date as in a Retry-After header.
+    /// Counts with a 429 or 5xx
+    #[arg(long, value_parser = retry_after, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "error")]
+    pub retry_after: Option<String>,
+    /// How long the call took, such as 120ms
+    #[arg(long, value_parser = parse_duration, allow_hyphen_values = true, value_name = "TIME")]
+    pub latency: Option<Duration>,
+    /// Which attempt it was, from 1 [default: $SHMLIMIT_ATTEMPT inside of `run --retries`, else failures in a row are
+    /// counted]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "NUMBER")]
+    pub attempt: Option<u32>,
+    /// For whom the call was made; decides how often to try again
+    #[arg(long, value_parser = parse_priority, default_value = "background", value_name = "WHO")]
+    pub priority: Priority,
+    /// Count an answer that was found in a cache, or was not; needs no status, and decides nothing
+    #[arg(long, value_enum, value_name = "hit|miss", hide_possible_values = true)]
+    pub cache: Option<Cache>,
+    /// What to do now, as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing
+    #[arg(long, short, conflicts_with = "json")]
+    pub quiet: bool,
+}
+
+/// No server sends more; a device or a pipe may never end.
+const LONGEST_HEADERS: u64 = 1 << 20;
+
+/// Whether an answer was in a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Cache {
+    Hit,
+    Miss,
+}
+
+impl Cache {
+    fn as_str(self) -> &'static str {
+        match self {
+            Cache::Hit => "hit",
+            Cache::Miss => "miss",
+        }
+    }
+}
+
+impl Command for Record {
+    const EXAMPLES: &'static [Example] =
+        &[("Tell all who share the limiter of a 429:", "shmlimit record api --status 429 --retry-after 30")];
+    const NAMES: Names = Names::LimitersAndPresets;
+
+    fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        run(tool.place, self)
+    }
+}
+
+fn run(place: &Place, args: &Record) -> Result<ExitCode, Failure> {
+    let name = args.name.clone().or_else(|| std::env::var(ENV_LIMITER).ok().filter(|name| !name.is_empty()));
+    let Some(name) = name else {
+        let message = "say which limiter: shmlimit record NAME … ($SHMLIMIT_LIMITER is not set: this is not inside of \
+                       shmlimit run)";
+        return Err(Failure::Usage(message.to_owned()));
+    };
+    let text = args.headers.as_deref().map(read).transpose()?.unwrap_or_default();
+    let (said, mut headers) = response(&text);
+    headers.extend(args.header.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    headers.extend(args.retry_after.iter().map(|value| ("Retry-After", value.as_str())));
+    let (outcome, code) = match (args.error, args.status.or(said), args.cache) {
+        (Some(error), _, _) => (Outcome::error(error), Code::Error(error)),
+        (None, Some(status), _) => (Outcome::http(status, &headers), Code::Status(status)),
+        (None, None, Some(cache)) if headers.is_empty() => return count(place, args, &name, cache),
+        (None, None, _) => {
+            let message =
+                "say how the call ended: --status CODE, --error KIND, or --headers FILE with a status line";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+    };
+    let mut outcome = outcome.priority(args.priority);
+    if let Some(attempt) = args.attempt.or_else(|| attempt_of(&name)) {
+        outcome = outcome.attempt(attempt);
+    }
+    if let Some(latency) = args.latency {
+        outcome = outcome.latency(latency);
+    }
+    let limiter = open::as_operator(place, &name)?;
+    let recorded = limiter.record(&outcome)?;
+    record_channel::send(&limiter, code, &recorded);
+    if args.retry_after.is_some() && !args.quiet && !recorded.class.is_backoff_target() {
+        output::remark("note: --retry-after counts with a 429 or 5xx only, and was not used");
+    }
+    if let Some(cache) = args.cache {
+        limiter.count_cache(cache == Cache::Hit)?;
+    }
+    let state = limiter.snapshot()?.condition.state_name;
+    if args.json {
+        let line = Line::new(limiter.name(), &recorded, state);
+        output::json(&Line { cache: args.cache.map(Cache::as_str), ..line })?;
+    } else if !args.quiet {
+        output::line(&format!("{}: {}", limiter.name(), to_text(&recorded, state)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Which attempt the `run` around this one makes, if it makes it for that limiter.
+fn attempt_of(name: &str) -> Option<u32> {
+    let attempt = std::env::var(ENV_ATTEMPT).ok().filter(|_| record_channel::is_for_call_of(name))?;
+    attempt.parse().ok().filter(|attempt| *attempt > 0)
+}
+
+/// Counts an answer of a cache: no call was made, so nothing else is recorded.
+fn count(place: &Place, args: &Record, name: &str, cache: Cache) -> Result<ExitCode, Failure> {
+    let limiter: Limiter = open::as_operator(place, name)?;
+    limiter.count_cache(cache == Cache::Hit)?;
+    let cache = cache.as_str();
+    if args.json {
+        output::json(&serde_json::json!({ "name": limiter.name(), "cache": cache }))?;
+    } else if !args.quiet {
+        output::line(&format!("{}: cache {cache} counted", limiter.name()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let cannot = |error| Failure::Usage(format!("cannot read {}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        io::stdin().lock().take(LONGEST_HEADERS).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(LONGEST_HEADERS).read_to_end(&mut bytes))
+    };
+    read.map_err(cannot)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn to_text(recorded: &Recorded, state: &str) -> String {
+    let what = match recorded.class {
+        Class::Ignored => "other 4xx, which changes nothing,",
+        class => class.as_str(),
+    };
+    let mut words = format!("{what} recorded, state {state}");
+    for Transition { cause, .. } in &recorded.transitions {
+        words += &format!(" ({})", cause.as_str());
+    }
+    if let Some(source) = recorded.wait_source {
+        let then = if recorded.retry { "then try again" } else { "do not try again" };
+        words += &format!("; wait {} ({}), {then}", time::format_wait(recorded.wait), source.as_str());
+    }
+    words
+}
+
+/// `--json`. The keys are those of `simulate`.
+#[derive(Serialize)]
+struct Line<'l> {
+    name: &'l str,
+    class: &'static str,
+    samples: u32,
+    err_rate: f64,
+    consec429: u32,
+    sleep_source: Option<&'static str>,
+    sleep_max_ns: u64,
+    sleep_ns: u64,
+    retry: bool,
+    state: &'static str,
+    transitions: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache: Option<&'static str>,
+}
+
+impl Line<'_> {
+    fn new<'l>(name: &'l str, recorded: &Recorded, state: &'static str) -> Line<'l> {
+        Line {
+            name,
+            class: recorded.class.as_str(),
+            samples: recorded.samples,
+            err_rate: recorded.error_ratio,
+            consec429: recorded.consec429,
+            sleep_source: recorded.wait_source.map(|source| source.as_str()),
+            sleep_max_ns: nanos(recorded.wait_at_most),
+            sleep_ns: nanos(recorded.wait),
+            retry: recorded.retry,
+            state,
+            transitions: recorded.transitions.iter().map(|transition| transition.cause.as_str()).collect(),
+            cache: None,
+        }
+    }
+}
+
+/// Converts the argument to the value of a Retry-After header. Values that a server sends may be ignored (R71); what a
+/// person types is read or refused (R149).
+fn retry_after(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    // Two-digit years are read relative to now; to find out whether the text is a date, any time will do.
+    let is_date = || headers::retry_after(text, 0).is_some() && !text.starts_with('-');
+    match config::duration(text) {
+        Ok(Nanos(nanos)) => Ok(format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)),
+        Err(_) if is_date() => Ok(text.to_owned()),
+        Err(_) => Err("must be seconds, a time such as 30s or 1m30s, or a date such as 'Wed, 21 Oct 2026 07:28:00 GMT'; a \
+                       header as the server sent it can be given with --header 'Retry-After: …'"
+            .to_owned()),
+    }
+}
+
+fn status(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(code @ 100..=599) => Ok(code),
+        _ => Err("must be an HTTP status, from 100 to 599".to_owned()),
+    }
+}
+
+fn net_error(text: &str) -> Result<NetError, String> {
+    NetError::parse(text).ok_or_else(|| "must be connect_timeout, read_timeout, dns or connection".to_owned())
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("must be written as 'Name: value'")?;
+    let (name, value) = (name.trim(), value.trim());
+    // The value comes from the server and may be anything. The name is typed.
+    if name.is_empty() || name.contains(char::is_whitespace) {
+        return Err("must be written as 'Name: value', and a name has no blanks".to_owned());
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}

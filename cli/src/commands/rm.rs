@@ -1,0 +1,110 @@
+//! `rm`: removes limiters.
+
+use crate::command::{Command, Example, Tool};
+use crate::open;
+use crate::options::Place;
+use crate::ui::failure::{Failure, REFUSED};
+use crate::ui::{escape, output, suggestion};
+use serde::Serialize;
+use shmlimit::{Error, Removal};
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "What a limiter's rules have counted is removed with it: made again, it starts with full buckets. \
+                        A limiter that programs have open is left alone (exit code 75). With --force their next call \
+                        fails because there is no such limiter, until it is made again.\n\nExample: \
+                        shmlimit rm old-api"
+)]
+pub struct Rm {
+    /// The limiters
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Also if programs use it, if it is damaged, or of another version. Files that are no limiters stay in any case
+    #[arg(long)]
+    pub force: bool,
+    /// One JSON object per line and limiter: name, removed, users (pid and program of those who have it open)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// One line of `--json`. The keys are a contract.
+#[derive(Serialize)]
+struct Line<'n> {
+    name: &'n str,
+    removed: bool,
+    users: Vec<User>,
+}
+
+#[derive(Serialize)]
+struct User {
+    pid: u32,
+    program: String,
+}
+
+/// How many users of a limiter are named.
+const NAMED: usize = 5;
+
+impl Command for Rm {
+    const EXAMPLES: &'static [Example] = &[("Remove a limiter that nobody uses:", "shmlimit rm api")];
+
+    fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        run(tool.place, self)
+    }
+}
+
+/// All that can be removed, and the code of the last that cannot.
+fn run(place: &Place, args: &Rm) -> Result<ExitCode, Failure> {
+    let mut code = ExitCode::SUCCESS;
+    for name in &args.names {
+        match remove(place, args, name) {
+            Ok(()) => {}
+            Err(Failure::Io(error)) => return Err(Failure::Io(error)),
+            Err(failure) => code = failure.report(),
+        }
+    }
+    Ok(code)
+}
+
+fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
+    // Whatever the environment says, nothing is changed by it.
+    let builder = open::builder(place, name).ignore_environment();
+    let removal = match builder.remove(args.force) {
+        Err(error) if open::is_missing(&error) => Removal::Absent,
+        Err(error @ (Error::Foreign { segment: true, .. } | Error::Damaged { .. })) => {
+            return Err(Failure::Usage(error.to_string()));
+        }
+        removal => removal?,
+    };
+    let users = match removal {
+        Removal::Removed if args.json => {
+            return Ok(output::json(&Line { name, removed: true, users: Vec::new() })?);
+        }
+        Removal::Removed => return Ok(output::line(&format!("{name}: removed"))?),
+        Removal::InUse(users) => users,
+        _ => return Err(open::unknown_limiter(place, name)),
+    };
+    let message = in_use(name, &users);
+    if args.json {
+        let users = users.into_iter().map(|(pid, program)| User { pid, program }).collect();
+        output::json(&Line { name, removed: false, users })?;
+    }
+    Err(Failure::Refused(message, REFUSED))
+}
+
+fn in_use(name: &str, users: &[(u32, String)]) -> String {
+    let who = |(pid, program): &(u32, String)| match pid {
+        // It holds a permit of a file that was deleted by hand, which does not say whose.
+        0 => "a program that has its deleted file open".to_owned(),
+        pid => format!("{} ({pid})", escape::printable(program)),
+    };
+    let mut list: Vec<String> = users.iter().take(NAMED).map(who).collect();
+    if users.len() > NAMED {
+        list.push(format!("{} more", users.len() - NAMED));
+    }
+    format!(
+        "{name}: in use by {}, and left alone; end them first, or remove it all the same with: {}",
+        list.join(", "),
+        suggestion::remove_command(name)
+    )
+}

@@ -1,0 +1,154 @@
+//! One attempt: starts the command, waits for its end and records its outcome.
+
+use super::exit_codes::ExitCodes;
+use super::output_monitor::{OutputMonitor, PipeText};
+use super::verdict::{Retry, Verdict};
+use super::{CANNOT_WAIT, Run, cannot_monitor};
+use crate::options::{ENV_ATTEMPT, ENV_DIRECTORY, ENV_LIMITER, ENV_RUN, Place};
+use crate::platform::{self, ChildExit, Stream, texts};
+use crate::record_channel;
+use crate::ui::failure::Failure;
+use crate::ui::output;
+use shmlimit::{Grant, Limiter, State};
+use shmlimit_kernel::policy::BreakerKind;
+use std::io::{self, ErrorKind, PipeWriter};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+const NOT_FOUND: u8 = 127;
+const CANNOT_RUN: u8 = 126;
+
+pub struct Attempt<'a> {
+    pub place: &'a Place,
+    pub args: &'a Run,
+    pub limiter: &'a Limiter,
+    pub number: u32,
+    /// Whether there is no other after it.
+    pub is_last: bool,
+}
+
+impl Attempt<'_> {
+    /// Makes it. Says how the command ended, and whether to try again.
+    pub fn make(
+        &self,
+        grant: Grant<'_>,
+        monitor: &mut OutputMonitor,
+    ) -> Result<(ChildExit, Option<Retry>), Failure> {
+        // The end that is written to is found by name, so it stays open as long as the command runs.
+        let (command, _to_us) = self.command(monitor).map_err(cannot_monitor)?;
+        let program = command.get_program().to_owned();
+        let began = Instant::now();
+        let mut started = match platform::start(command) {
+            Ok(started) => started,
+            Err(error) => {
+                // The call was never made: it gets back what it took.
+                warn(grant.cancel());
+                let (code, hint) = match error.kind() {
+                    ErrorKind::NotFound => (NOT_FOUND, texts::not_found(&program.to_string_lossy())),
+                    _ => (CANNOT_RUN, ""),
+                };
+                return Err(Failure::Command(
+                    format!("cannot run {}: {error}{hint}", program.display()),
+                    code,
+                ));
+            }
+        };
+        let cannot_wait =
+            |error| Failure::Command(format!("cannot wait for {}: {error}", program.display()), CANNOT_WAIT);
+        let end =
+            started.wait_for_exit(|events, most| monitor.wait(Some(events), most)).map_err(cannot_wait)?;
+        let latency = began.elapsed();
+        let verdict = match self.verdict(&end, monitor) {
+            Verdict::Unknown if self.is_probe_that_ended_well(&end) => Verdict::success(),
+            verdict => verdict,
+        };
+        let attempt = self.args.retries.map(|_| self.number);
+        let again = match warn(verdict.record(grant, attempt, latency)).flatten() {
+            Some(again) if !self.is_last && !end.was_called_off() => Some(again),
+            _ => None,
+        };
+        // While the last one is over but for our own end, a signal must not change the code.
+        if again.is_some() || monitor.is_watching() {
+            started.restore_signals().map_err(cannot_wait)?;
+            monitor.flush().map_err(cannot_monitor)?;
+        }
+        Ok((end, again))
+    }
+
+    /// The command, and the writing end of the record channel.
+    fn command(&self, monitor: &mut OutputMonitor) -> io::Result<(Command, Option<PipeWriter>)> {
+        let args = self.args;
+        let (program, arguments) =
+            args.command.split_first().unwrap_or_else(|| unreachable!("clap requires one"));
+        let mut command = platform::command(program);
+        command.args(arguments).env(ENV_LIMITER, self.limiter.name());
+        // Another one's, if this runs inside of it.
+        command.env_remove(ENV_RUN).env_remove(ENV_ATTEMPT);
+        if let Some(directory) = &self.place.dir {
+            command.env(ENV_DIRECTORY, std::path::absolute(directory)?);
+        }
+        if args.retries.is_some() {
+            command.env(ENV_ATTEMPT, self.number.to_string());
+        }
+        if let Some(to) = monitor.writer(Stream::Out)? {
+            command.stdout(Stdio::from(to));
+        }
+        if let Some(to) = monitor.writer(Stream::Err)? {
+            command.stderr(Stdio::from(to));
+        }
+        if let Some(number) = args.status_fd {
+            let (status, writer) = PipeText::new()?;
+            platform::pass_descriptor(&mut command, writer, number)?;
+            monitor.status = Some(status);
+        }
+        if !self.may_record() {
+            return Ok((command, None));
+        }
+        let (intake, writer) = PipeText::new()?;
+        command.env(ENV_RUN, platform::pipe_address(&writer)?);
+        monitor.recorded = Some(intake);
+        Ok((command, Some(writer)))
+    }
+
+    /// Whether anything may be recorded here.
+    fn may_record(&self) -> bool {
+        let has_breaker = || self.limiter.policy().is_ok_and(|it| it.breaker().kind() != BreakerKind::None);
+        !self.is_plain() || has_breaker()
+    }
+
+    /// Whether no option says how the call ended.
+    fn is_plain(&self) -> bool {
+        let args = self.args;
+        self.exits().is_none() && args.status_fd.is_none() && args.status_from.is_none()
+    }
+
+    /// While the breaker is not normal, only outcomes end its probing, so a plain run records exit code 0 as a success
+    /// (R146). Any other exit code may mean anything. The grant tells a probe from a call granted before the probing
+    /// began (R140).
+    fn is_probe_that_ended_well(&self, end: &ChildExit) -> bool {
+        let is_normal = || self.limiter.state().is_ok_and(|state| state == State::Normal);
+        self.is_plain() && end.code() == Some(0) && !is_normal()
+    }
+
+    fn exits(&self) -> Option<ExitCodes> {
+        let args = self.args;
+        (!args.exit.is_empty() || args.retries.is_some()).then(|| ExitCodes::new(&args.exit))
+    }
+
+    fn verdict(&self, end: &ChildExit, monitor: &mut OutputMonitor) -> Verdict {
+        let found = monitor.command_ended();
+        let text = |intake: &Option<PipeText>| intake.as_ref().map(|intake| intake.text().to_vec());
+        let (status, recorded) = (text(&monitor.status), text(&monitor.recorded));
+        if let Some(message) = recorded.and_then(|text| record_channel::last_message(&text, self.limiter)) {
+            return Verdict::Recorded(message);
+        }
+        let exit = self.exits().zip(end.code()).and_then(|(exits, code)| exits.outcome_of(code));
+        Verdict::new(&String::from_utf8_lossy(&status.unwrap_or_default()), found, exit)
+    }
+}
+
+/// How the command ended is the answer, whatever becomes of the permit: at the latest it comes back when this process
+/// ends, in a moment.
+fn warn<T>(outcome: Result<T, shmlimit::Error>) -> Option<T> {
+    outcome.map_err(|error| output::remark(&format!("warning: {error}"))).ok()
+}

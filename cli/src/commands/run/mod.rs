@@ -1,0 +1,220 @@
+//! `run`: runs a command inside the budget, otherwise as if it had been started directly.
+
+mod attempt;
+mod exit_codes;
+mod line_search;
+mod output_monitor;
+mod parsed_outcome;
+mod verdict;
+
+use crate::command::{Command, Example, Names, Tool};
+use crate::options::{Place, RequestOptions, parse_duration};
+use crate::platform::{ChildExit, Stream, texts};
+use crate::ui::failure::{EXIT_CODES, Failure};
+use crate::ui::limiter::refusal;
+use crate::ui::{output, time};
+use crate::{open, wait_notice};
+use attempt::Attempt;
+use clap::ValueEnum;
+use exit_codes::Entry;
+use line_search::{LineSearch, Pattern};
+use output_monitor::OutputMonitor;
+use shmlimit::{Limiter, Priority};
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use verdict::Retry;
+
+const RUN_HELP: &str = "\
+How the call ended is taken from the first of these that says it: a `shmlimit record` in the command (it knows the \
+limiter by $SHMLIMIT_LIMITER), --status-fd, --status-from, and the exit code if --exit or --retries is there. Without \
+any of them nothing is recorded, unless the limiter's breaker is not normal: then exit code 0 is a success, so that \
+probes end (--exit 0=none turns that off).";
+
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "shmlimit run [OPTIONS] <NAME> -- <CMD>...", after_help = format!("{}\n\n{RUN_HELP}\n\n{EXIT_CODES}", texts::EXAMPLES_OF_RUN))]
+pub struct Run {
+    /// The limiter
+    pub name: String,
+    #[command(flatten)]
+    pub options: RequestOptions,
+    /// Wait no longer than this, such as 5s, for the budget and between attempts together; refused at once if that cannot
+    /// be enough [default: any time]
+    #[arg(long, value_parser = parse_duration, allow_hyphen_values = true, value_name = "TIME")]
+    pub timeout: Option<Duration>,
+    /// Run the command again if it was throttled (429), the server failed (5xx) or did not answer: at most so many times,
+    /// after the wait the server asks for, else a growing one. Its input is not repeated [default number: the limiter's,
+    /// by priority: user 2, background 5]
+    #[arg(long, value_name = "N", num_args = 0..=1, value_parser = retries)]
+    pub retries: Option<Option<u32>>,
+    /// Say nothing on standard error: the exit code says it all
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// What an exit code of the command says of the call; may be repeated, the last one counts. OUTCOME is an HTTP status,
+    /// ok, throttled, connect_timeout, read_timeout, dns, connection or none. The word curl (for curl -f) or wget stands
+    /// for what is known of those. Unless told otherwise 0 is ok, 75 throttled, and the others say nothing; so does
+    /// curl's 22, which may be a mere 404
+    #[arg(long, value_parser = Entry::parse, value_name = "CODE=OUTCOME", value_delimiter = ',', help_heading = ENDED)]
+    pub exit: Vec<Entry>,
+    /// A descriptor on which the command may write the status, or all headers as `curl -D /dev/fd/3` does; of several
+    /// responses the last counts
+    #[arg(long, value_parser = texts::descriptor(), value_name = "N", help_heading = ENDED)]
+    pub status_fd: Option<i32>,
+    /// A regular expression, for each line of the command's output; the last status (or OUTCOME) in its group counts. The
+    /// output is passed on as it comes, but for the command it is a pipe and no terminal. Of output that takes too
+    /// long to search only the end is searched, with a warning
+    #[arg(long, value_parser = line_search::pattern, value_name = "PATTERN", help_heading = ENDED)]
+    pub status_from: Option<Pattern>,
+    /// Stream output that is; the other stays as it is
+    #[arg(long, value_enum, default_value = "both", requires = "status_from", value_name = "STREAM", help_heading = ENDED)]
+    pub status_in: Streams,
+    /// The command and its arguments
+    // Hyphens are the command's own only after its first word: a mistyped option must not become the command.
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+const ENDED: &str = "How the call ended, for all who share the limiter";
+
+/// What `--status-from` looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Streams {
+    Stdout,
+    Stderr,
+    Both,
+}
+
+const CANNOT_WAIT: u8 = 1;
+const CANNOT_PASS_ON: u8 = 1;
+
+impl Command for Run {
+    const EXAMPLES: &'static [Example] = &[
+        (
+            "Fifty downloads at a time, as fast as the limiter allows:",
+            "xargs -P 50 -n 1 shmlimit run api -- curl -fsSO < urls",
+        ),
+        ("Give up after 30 seconds:", "shmlimit run api --timeout 30s -- ./fetch"),
+    ];
+    const NAMES: Names = Names::LimitersAndPresets;
+
+    fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        run(tool.place, self)
+    }
+}
+
+fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
+    if args.quiet {
+        output::silence_remarks();
+    }
+    let command = args.command.first().unwrap_or_else(|| unreachable!("clap requires one"));
+    let limiter = open::for_command(place, &args.name, &args.options, command)?;
+    let retries =
+        args.retries.map(|most| most.map_or_else(|| usual_retries(&limiter, args.options.priority), Ok));
+    let retries = retries.transpose()?.unwrap_or(0);
+    let mut monitor = monitor(args)?;
+    let mut time_left = TimeLeft(args.timeout);
+    let mut last: Option<ChildExit> = None;
+    for number in 1.. {
+        let mut request = open::request(&args.options);
+        if let Some(left) = time_left.0 {
+            request = request.timeout(left);
+        }
+        let asked = Instant::now();
+        let grant = match (wait_notice::acquire(&limiter, &request), last.take()) {
+            (Ok(grant), _) => grant,
+            (Err(error), None) => return Err(refusal::failure(&limiter, error, args.options.refused)),
+            // The command has run, and its code is the answer.
+            (Err(error), Some(end)) => {
+                refusal::failure(&limiter, error, args.options.refused).report();
+                return finish(monitor, end);
+            }
+        };
+        // A leaky bucket sends calls out evenly (R25).
+        sleep(grant.delay(), &mut monitor)?;
+        time_left.spend(asked.elapsed());
+        let attempt = Attempt { place, args, limiter: &limiter, number, is_last: number > retries };
+        let (end, again) = attempt.make(grant, &mut monitor)?;
+        let Some(Retry { why, wait, source }) = again else { return finish(monitor, end) };
+        let message = format!("{}: attempt {number} of {}: {why}", limiter.name(), u64::from(retries) + 1);
+        let time = time::format_wait(wait);
+        if !time_left.is_enough_for(wait) {
+            output::remark(&format!(
+                "{message}; not again: the wait of {time} is longer than --timeout allows"
+            ));
+            return finish(monitor, end);
+        }
+        output::remark(&format!("{message}; again in {time} ({})", source.as_str()));
+        sleep(wait, &mut monitor)?;
+        time_left.spend(wait);
+        last = Some(end);
+    }
+    unreachable!("attempts are counted, and the last one returns")
+}
+
+/// How much longer may be waited, if not for any time.
+struct TimeLeft(Option<Duration>);
+
+impl TimeLeft {
+    fn spend(&mut self, time: Duration) {
+        self.0 = self.0.map(|left| left.saturating_sub(time));
+    }
+
+    fn is_enough_for(&self, time: Duration) -> bool {
+        self.0.is_none_or(|left| left >= time)
+    }
+}
+
+/// How often the limiter wants a call tried again (R76).
+fn usual_retries(limiter: &Limiter, priority: Priority) -> Result<u32, shmlimit::Error> {
+    let backoff = limiter.policy()?.backoff();
+    Ok(if priority == Priority::Background { backoff.retries_background } else { backoff.retries_user })
+}
+
+fn monitor(args: &Run) -> Result<OutputMonitor, Failure> {
+    let mut monitor = OutputMonitor::default();
+    if let Some(pattern) = &args.status_from {
+        for (which, other) in [(Stream::Out, Streams::Stderr), (Stream::Err, Streams::Stdout)] {
+            if args.status_in != other {
+                monitor.watch(which, LineSearch::new(pattern.clone())).map_err(cannot_monitor)?;
+            }
+        }
+    }
+    Ok(monitor)
+}
+
+fn cannot_monitor(error: io::Error) -> Failure {
+    Failure::Command(format!("cannot listen to the command: {error}"), CANNOT_WAIT)
+}
+
+/// Between two attempts signals do what they would do to the command.
+fn sleep(time: Duration, monitor: &mut OutputMonitor) -> Result<(), Failure> {
+    let began = Instant::now();
+    loop {
+        let left = time.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            return Ok(());
+        }
+        monitor.wait(None, Some(left)).map_err(cannot_monitor)?;
+    }
+}
+
+/// The rest of the output, then the code.
+fn finish(monitor: OutputMonitor, end: ChildExit) -> Result<ExitCode, Failure> {
+    match monitor.finish() {
+        Err(error) if end.code() == Some(0) => {
+            Err(Failure::Command(format!("cannot pass on the command's output: {error}"), CANNOT_PASS_ON))
+        }
+        Err(error) => {
+            output::remark(&format!("cannot pass on the command's output: {error}"));
+            Ok(end.into_exit_code())
+        }
+        Ok(()) => Ok(end.into_exit_code()),
+    }
+}
+
+fn retries(text: &str) -> Result<u32, String> {
+    let wrong = "must be a whole number, or nothing for the limiter's own; the limiter's name goes before --retries, and \
+                 -- before the command";
+    text.parse().map_err(|_| wrong.to_owned())
+}

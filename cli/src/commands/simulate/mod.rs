@@ -1,0 +1,181 @@
+//! `simulate`: runs a script of operations on a limiter in private memory, under a virtual clock.
+
+mod fields;
+mod human;
+mod line;
+mod lines;
+mod op;
+mod plot;
+mod run;
+mod summary;
+mod tickets;
+
+use crate::command::{Command, Example, Tool};
+use crate::options::read_config;
+use crate::ui::failure::Failure;
+use crate::ui::output;
+use line::BadLine;
+use lines::Line;
+use op::BadOp;
+use plot::Plot;
+use run::{Run, Step};
+use serde::Serialize;
+use shmlimit::config::Config;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use summary::Summary;
+
+const SIMULATE_HELP: &str = "\
+Operations: {\"op\":\"acquire\"}, record, release, cancel, force, pause, resume, set, headers, advance; \"t\" is the virtual time in \
+nanoseconds. Each is answered by one line of JSON: docs/simulate.md.
+
+  echo '{\"op\":\"acquire\",\"n\":40}' | shmlimit simulate --config limiter.toml
+
+Exit codes: 0 done, 1 some line was no operation, 2 usage or configuration.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SIMULATE_HELP)]
+pub struct Simulate {
+    /// Configuration file in TOML; its keys: docs/configuration.md
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// The operations, one JSON object per line [default: -, which is standard input]
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// Another draw of the random waits; the same seed gives the same output
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub seed: u64,
+    /// Draw the run into this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Say at the end on standard error what the run came to
+    #[arg(long)]
+    pub summary: bool,
+}
+
+/// Some line was no operation.
+const BAD_OPS: u8 = 1;
+
+impl Command for Simulate {
+    const EXAMPLES: &'static [Example] = &[(
+        "Forty calls at once, under a virtual clock:",
+        "echo '{\"op\":\"acquire\",\"n\":40}' | shmlimit simulate --config api.toml",
+    )];
+    const USES_DIRECTORY: bool = false;
+
+    fn run(&self, _tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        run(self)
+    }
+}
+
+fn run(args: &Simulate) -> Result<ExitCode, Failure> {
+    let config = config(&args.config)?;
+    let mut run = Run::new(config.policy(), config.epoch_ns(), args.seed);
+    let mut watch = StepObservers {
+        plot: args.plot.as_ref().map(|_| Plot::new(run.kind(), title(args, &config))),
+        summary: args.summary.then(|| Summary::new(run.kind())),
+    };
+    // Before anything is run: an answer of an hour must not be lost to a file that cannot be written.
+    let plot = args.plot.as_deref().map(|path| Ok::<_, Failure>((path, created(path)?))).transpose()?;
+    let played = match args.script.as_deref().filter(|path| *path != Path::new("-")) {
+        None => execute(&mut io::stdin().lock(), &mut run, &mut watch),
+        Some(path) => {
+            let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+            execute(&mut BufReader::new(file), &mut run, &mut watch)
+        }
+    };
+    // A reader that goes away ends the run, and leaves what there is to be shown.
+    if !matches!(&played, Ok(_) | Err(Failure::Io(_))) {
+        return played.map(|_| ExitCode::SUCCESS);
+    }
+    if let (Some((path, mut file)), Some(plot)) = (plot, &watch.plot) {
+        file.write_all(plot.svg().as_bytes())
+            .map_err(|error| Failure::Usage(format!("cannot write {}: {error}", path.display())))?;
+    }
+    if let Some(summary) = &watch.summary {
+        let _ = io::stderr().write_all(summary.to_string().as_bytes());
+    }
+    Ok(if played? > 0 { ExitCode::from(BAD_OPS) } else { ExitCode::SUCCESS })
+}
+
+fn config(path: &Path) -> Result<Config, Failure> {
+    let text = read_config(path).map_err(|error| unreadable(path, &error))?;
+    Config::from_toml_alone(&text).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+}
+
+/// What the picture is of: the provider and the files.
+fn title(args: &Simulate, config: &Config) -> String {
+    let stem =
+        |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let script = args.script.as_deref().filter(|path| *path != Path::new("-"));
+    let (provider, name) = (config.policy().provider().to_string(), stem(script.unwrap_or(&args.config)));
+    if name == provider { provider } else { format!("{provider}: {name}") }
+}
+
+fn created(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| Failure::Usage(format!("cannot write {}: {error}", path.display())))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::Usage(format!("cannot read {}: {error}", path.display()))
+}
+
+/// Collects figures while a script runs.
+struct StepObservers {
+    plot: Option<Plot>,
+    summary: Option<Summary>,
+}
+
+impl StepObservers {
+    fn add(&mut self, step: &Step) {
+        if let Some(plot) = &mut self.plot {
+            plot.add(step);
+        }
+        if let Some(summary) = &mut self.summary {
+            summary.add(step);
+        }
+    }
+}
+
+/// Runs a whole script. Returns how many of its lines were no operations.
+fn execute(script: &mut impl BufRead, run: &mut Run, watch: &mut StepObservers) -> Result<u64, Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let (mut i, mut bad) = (0, 0);
+    let mut buffer = Vec::new();
+    loop {
+        let line = lines::next(script, &mut buffer)
+            .map_err(|error| Failure::Usage(format!("cannot read the script: {error}")))?;
+        let read = match line {
+            Line::End => return Ok(bad),
+            Line::Text(text) if text.trim_ascii().is_empty() => continue,
+            Line::Text(text) => op::read(text),
+            Line::TooLong => {
+                let message = format!("the line is longer than {} bytes", lines::LONGEST_LINE);
+                Err(BadOp { op: None, message })
+            }
+        };
+        let stepped = read.and_then(|op| {
+            let name = op.what.name();
+            run.step(i, op).map_err(|message| BadOp { op: Some(name.to_owned()), message })
+        });
+        match stepped {
+            Ok(step) => {
+                watch.add(&step);
+                put(&mut out, &step.line)?;
+            }
+            Err(BadOp { op, message }) => {
+                bad += 1;
+                put(&mut out, &BadLine::new(i, op.as_deref(), &message))?;
+            }
+        }
+        i += 1;
+    }
+}
+
+/// Writes a line and flushes it: the program that feeds the script may wait for it.
+fn put(out: &mut impl Write, line: &impl Serialize) -> Result<(), Failure> {
+    writeln!(out, "{}", output::to_json(line)?)?;
+    Ok(out.flush()?)
+}

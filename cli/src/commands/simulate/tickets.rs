@@ -1,0 +1,118 @@
+//! Calls that were granted and have not ended: which one ends next, and which one was granted last.
+
+use shmlimit_kernel::{MAX_UNITS, Ticket, Time};
+use std::collections::VecDeque;
+
+/// So many are remembered with all they cost. A script that never ends its calls must not take all memory.
+const REMEMBERED: usize = 1 << 16;
+
+/// Calls in flight.
+#[derive(Default)]
+pub struct Tickets {
+    whole: VecDeque<Ticket>,
+    /// Older ones, of which only the permit is remembered: those of the background, and the others.
+    bare: [Option<Bare>; 2],
+}
+
+#[derive(Clone, Copy)]
+struct Bare {
+    ticket: Ticket,
+    count: u64,
+}
+
+/// A call that ends, and whether what it was charged is still known.
+pub struct Ending {
+    pub ticket: Ticket,
+    pub can_settle: bool,
+}
+
+impl Tickets {
+    pub fn add(&mut self, ticket: Ticket) {
+        if self.whole.len() == REMEMBERED
+            && let Some(mut oldest) = self.whole.pop_front()
+        {
+            oldest.cost = [0; MAX_UNITS];
+            let bare = &mut self.bare[usize::from(oldest.permit.background == 0)];
+            let count = bare.map_or(0, |bare| bare.count) + 1;
+            *bare = Some(Bare { ticket: oldest, count });
+        }
+        self.whole.push_back(ticket);
+    }
+
+    /// Whose outcome comes next.
+    pub fn oldest(&mut self) -> Option<Ending> {
+        if let Some(ticket) = self.take_bare() {
+            return Some(Ending { ticket, can_settle: false });
+        }
+        self.whole.pop_front().map(|ticket| Ending { ticket, can_settle: true })
+    }
+
+    /// One that was granted before `time`.
+    pub fn granted_before(&mut self, time: Time) -> Option<Ticket> {
+        // Those without all they cost are older than the others; their time is that of the latest.
+        let bare = self.bare.iter().flatten().map(|bare| bare.ticket).next();
+        let oldest = bare.or_else(|| self.whole.front().copied())?;
+        if oldest.granted_at < time { self.oldest().map(|ending| ending.ticket) } else { None }
+    }
+
+    /// The call that was granted last.
+    pub fn latest(&mut self) -> Option<Ticket> {
+        self.whole.pop_back().or_else(|| self.take_bare())
+    }
+
+    fn take_bare(&mut self) -> Option<Ticket> {
+        let slot = self.bare.iter_mut().find(|slot| slot.is_some())?;
+        let bare = slot.as_mut()?;
+        let ticket = bare.ticket;
+        bare.count -= 1;
+        if bare.count == 0 {
+            *slot = None;
+        }
+        Some(ticket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shmlimit_kernel::{Ask, LocalMemory, Policy, PolicyDraft, Priority, decide};
+
+    fn ticket(memory: &mut LocalMemory, priority: Priority, at: u64) -> Ticket {
+        let ticket = decide::acquire(memory, 0, &Ask::one(priority), Time(at)).unwrap();
+        decide::release(memory, 0, &ticket);
+        ticket
+    }
+
+    #[test]
+    fn the_oldest_ends_first_and_the_latest_is_cancelled() {
+        let mut memory = LocalMemory::new(&Policy::new(&PolicyDraft::default()).unwrap());
+        let mut tickets = Tickets::default();
+        for at in 1..=3 {
+            tickets.add(ticket(&mut memory, Priority::User, at));
+        }
+        assert_eq!(tickets.latest().unwrap().granted_at, Time(3));
+        let ending = tickets.oldest().unwrap();
+        assert_eq!((ending.ticket.granted_at, ending.can_settle), (Time(1), true));
+        assert_eq!(tickets.latest().unwrap().granted_at, Time(2));
+        assert!(tickets.latest().is_none() && tickets.oldest().is_none());
+    }
+
+    #[test]
+    fn of_too_many_the_permits_are_kept_and_the_costs_forgotten() {
+        let mut memory = LocalMemory::new(&Policy::new(&PolicyDraft::default()).unwrap());
+        let (mine, others) =
+            (ticket(&mut memory, Priority::User, 1), ticket(&mut memory, Priority::Background, 2));
+        let mut tickets = Tickets::default();
+        for i in 0..REMEMBERED as u64 + 10 {
+            tickets.add(if i % 5 == 0 { mine } else { others });
+        }
+        let mut ends = [0; 2];
+        for _ in 0..10 {
+            let ending = tickets.oldest().unwrap();
+            assert!(!ending.can_settle && ending.ticket.cost == [0; MAX_UNITS]);
+            ends[ending.ticket.permit.background as usize] += 1;
+        }
+        assert_eq!(ends, [2, 8]);
+        assert_eq!(std::iter::from_fn(|| tickets.oldest()).filter(|e| e.can_settle).count(), REMEMBERED);
+    }
+}

@@ -1,0 +1,165 @@
+//! `status`: shows limiters, what is left of their budgets, and the programs that use them.
+
+mod json;
+mod watch;
+
+use crate::command::{Command, Example, Tool};
+use crate::open;
+use crate::options::{Place, is_bare_number, parse_duration};
+use crate::poller::{Poller, without_observer};
+use crate::ui::failure::Failure;
+use crate::ui::layout::ScreenStyle;
+use crate::ui::limiter::overview;
+use crate::ui::output;
+use shmlimit::{Limiter, Snapshot, paths};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The shortest interval of `--watch`.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+const STATUS_HELP: &str = "\
+Examples:
+  shmlimit status tmdb
+  shmlimit status tmdb --toml > tmdb.toml
+  shmlimit status --watch              every second, in place; Ctrl-C ends
+  shmlimit status --json --watch 5     a line for each limiter every five seconds";
+
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = STATUS_HELP)]
+pub struct Status {
+    /// Only this limiter
+    pub name: Option<String>,
+    /// Every process and every waiting call, however many
+    #[arg(long, conflicts_with = "json")]
+    pub all: bool,
+    /// One JSON object per line and limiter
+    #[arg(long)]
+    pub json: bool,
+    /// Its settings, as a configuration file
+    #[arg(long, requires = "name", conflicts_with_all = ["json", "all", "watch"])]
+    pub toml: bool,
+    /// Again and again: how often, such as 2 (seconds) or 500ms [default: 1s]
+    #[arg(long, num_args = 0..=1, default_missing_value = "1s", value_name = "TIME")]
+    pub watch: Option<String>,
+}
+
+impl Command for Status {
+    const EXAMPLES: &'static [Example] = &[("For programs:", "shmlimit status api --json")];
+
+    fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
+        run(tool.place, self)
+    }
+}
+
+fn run(place: &Place, args: &Status) -> Result<ExitCode, Failure> {
+    if let Some(often) = &args.watch {
+        let (every, name) = interval(often, args.name.as_deref())?;
+        return watch(place, args, every, name);
+    }
+    if let Some(name) = &args.name {
+        let limiter = open::observer(place, name)?.ok_or_else(|| open::unknown_limiter(place, name))?;
+        let text = match args.toml {
+            true => shmlimit::config::to_toml(&limiter.policy()?),
+            false => show(&limiter, args)?,
+        };
+        output::text(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let names = match Limiter::list(place.dir.as_deref()) {
+        Ok(listing) => {
+            if listing.names.is_empty() {
+                open::remark_note(listing.note.as_deref());
+            }
+            listing.names
+        }
+        Err(error) if open::is_missing(&error) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    if names.is_empty() && !args.json {
+        output::line(&hint(place))?;
+    }
+    show_all(place, args, &names)
+}
+
+/// `--watch NAME` is what people type: what is no time and could be a name is one.
+fn interval<'a>(often: &'a str, name: Option<&'a str>) -> Result<(Duration, Option<&'a str>), Failure> {
+    let wrong = |why: &str| Failure::Usage(format!("--watch {often:?}: {why}"));
+    let bare = is_bare_number(often);
+    let every = parse_duration(&if bare { format!("{often}s") } else { often.to_owned() });
+    match every {
+        Ok(every) if every < SHORTEST => Err(wrong("must be at least 100ms")),
+        Ok(every) => Ok((every, name)),
+        Err(_) if name.is_none() && !bare => Ok((Duration::from_secs(1), Some(often))),
+        Err(why) => Err(wrong(&why)),
+    }
+}
+
+/// Ends by Ctrl-C, or when the reader is gone.
+fn watch(place: &Place, args: &Status, every: Duration, name: Option<&str>) -> Result<ExitCode, Failure> {
+    let mut poller = Poller::new(place, name.map(str::to_owned));
+    // A name that cannot be one will not appear.
+    if let Some(name) = name {
+        open::observer(place, name)?;
+    }
+    if args.json {
+        watch::json(&mut poller, every, json)?;
+    } else {
+        let nothing =
+            || name.map_or_else(|| hint(place), |name| open::unknown_limiter(place, name).to_string());
+        watch::text(&mut poller, every, args.all, &nothing)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All of them, and whatever cannot be shown on standard error: one bad segment must not hide the others.
+fn show_all(place: &Place, args: &Status, names: &[String]) -> Result<ExitCode, Failure> {
+    let mut code = ExitCode::SUCCESS;
+    let mut first = true;
+    for name in names {
+        let shown = match open::observer(place, name) {
+            Ok(None) => continue,
+            Ok(Some(limiter)) => show(&limiter, args),
+            Err(failure) => Err(failure),
+        };
+        match shown {
+            Ok(text) => {
+                let gap = if first || args.json { "" } else { "\n" };
+                output::text(&format!("{gap}{text}"))?;
+                first = false;
+            }
+            Err(failure) => code = failure.report(),
+        }
+    }
+    Ok(code)
+}
+
+fn show(limiter: &Limiter, args: &Status) -> Result<String, Failure> {
+    let snapshot = without_observer(limiter.snapshot()?);
+    if args.json {
+        json(&snapshot)
+    } else {
+        Ok(overview::render(&snapshot, args.all, ScreenStyle::for_stdout()))
+    }
+}
+
+fn json(snapshot: &Snapshot) -> Result<String, Failure> {
+    Ok(output::to_json(&json::Line::from(snapshot))? + "\n")
+}
+
+fn hint(place: &Place) -> String {
+    let places = paths::places(place.dir.as_deref());
+    let used = Limiter::list(place.dir.as_deref()).ok().map(|listing| listing.directory);
+    let elsewhere = used.as_ref().and_then(|used| open::limiters_elsewhere(place, used));
+    if let (Some(used), Some(elsewhere)) = (&used, elsewhere) {
+        return format!("No limiters in {}. {elsewhere}", used.display());
+    }
+    let places: Vec<String> = match used {
+        Some(used) => vec![used.display().to_string()],
+        None => places.iter().map(|place| place.path.display().to_string()).collect(),
+    };
+    format!(
+        "No limiters yet in {}.\nTry:  shmlimit run tmdb -- echo hello      (a preset: 35 a second, 4 at a time)\nor:   shmlimit init NAME --rate 10/s        (your own)",
+        places.join(" or ")
+    )
+}

@@ -1,0 +1,161 @@
+use super::*;
+use crate::commands::top::input::Sort;
+use crate::ui::layout::ScreenStyle;
+use crate::ui::output::Paint;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use shmlimit::config::Choice;
+use shmlimit::{Limiter, Outcome, Request};
+use std::time::Duration;
+
+fn theme(blocks: bool) -> Theme {
+    Theme { screen: ScreenStyle { width: 80, paint: Paint::PLAIN, blocks, cuts: true }, colours: true }
+}
+
+/// A limiter that has been used, one with a breaker and a closed gate, and one that cannot be read.
+fn model(place: &tempfile::TempDir) -> Model {
+    let open = |name: &str, choice: Choice| {
+        Limiter::builder(name).directory(place.path()).choose(choice).open().unwrap()
+    };
+    let web = open("web", Choice::default().setting("rate", "1000/day").setting("concurrency", "3"));
+    let tmdb = Limiter::builder("tmdb").directory(place.path()).open().unwrap();
+    let mut model = Model::default();
+    let held = web.try_acquire(&Request::new()).unwrap();
+    for at in 0..20 {
+        (0..at).for_each(|_| web.try_acquire(&Request::new()).unwrap().release().unwrap());
+        let headers = [("Retry-After", "3600")];
+        tmdb.record(&Outcome::http(429, &headers)).unwrap();
+        let mut observations: Vec<_> = [&tmdb, &web]
+            .map(|one| (one.name().to_owned(), one.snapshot().map_err(|e| e.to_string())))
+            .into();
+        observations.push(("bad".to_owned(), Err("is damaged".to_owned())));
+        model.update(Duration::from_secs(at), observations);
+    }
+    drop(held);
+    model
+}
+
+fn picture(model: &Model, app: &mut App, theme: &Theme, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| all(frame, model, app, theme)).unwrap();
+    terminal.backend().to_string()
+}
+
+#[test]
+fn no_size_is_too_much_or_too_little() {
+    let place = tempfile::tempdir().unwrap();
+    let (full, empty) = (model(&place), Model::default());
+    let ways = [
+        (Pane::Limiters, "tmdb", true),
+        (Pane::Users, "web", false),
+        (Pane::Queue, "web", false),
+        (Pane::Users, "bad", false),
+    ];
+    for width in [1, 2, 39, 40, 41, 69, 70, 80, 100, 200] {
+        for height in [1, 2, 7, 8, 9, 12, 24, 60] {
+            for (focus, name, help) in ways {
+                let mut app = App { focus, help, selected: Some(name.to_owned()), ..App::default() };
+                app.scroll = usize::MAX;
+                picture(&full, &mut app, &theme(width % 2 == 0), width, height);
+                picture(&empty, &mut app, &theme(false), width, height);
+            }
+        }
+    }
+    assert!(picture(&full, &mut App::default(), &theme(true), 39, 24).contains("too small"));
+}
+
+#[test]
+fn a_usual_terminal_shows_state_rates_shares_and_keys() {
+    let place = tempfile::tempdir().unwrap();
+    let model = model(&place);
+    let mut app = App { selected: Some("web".to_owned()), ..App::default() };
+    let shown = picture(&model, &mut app, &theme(true), 80, 24);
+    let me = std::process::id().to_string();
+    for part in [
+        "3 limiters",
+        "sleep",
+        "ready",
+        "unreadable",
+        "1/3",
+        "19.0",
+        "web",
+        "in flight",
+        "grants/s",
+        "refusals/s",
+        "errors",
+        "PROGRAM",
+        "100%",
+        "q quit",
+        me.as_str(),
+        "█",
+    ] {
+        assert!(shown.contains(part), "{part:?} is not in\n{shown}");
+    }
+    app.selected = Some("tmdb".to_owned());
+    let shown = picture(&model, &mut app, &theme(true), 80, 24);
+    for part in ["429", "sleep", "Retry-After", "recorded by", "next"] {
+        assert!(shown.contains(part), "{part:?} is not in\n{shown}");
+    }
+    app.selected = Some("bad".to_owned());
+    assert!(picture(&model, &mut app, &theme(true), 80, 24).contains("is damaged"));
+}
+
+#[test]
+fn those_who_are_gone_are_named_whole_in_80_columns() {
+    let place = tempfile::tempdir().unwrap();
+    let choice = Choice::default().setting("rate", "1000/day");
+    let web = Limiter::builder("web").directory(place.path()).choose(choice).open().unwrap();
+    let mut model = Model::default();
+    for at in 0..3 {
+        web.try_acquire(&Request::new()).unwrap().release().unwrap();
+        let mut snapshot = web.snapshot().unwrap();
+        snapshot.participants.clear();
+        model.update(Duration::from_secs(at), vec![("web".to_owned(), Ok(snapshot))]);
+    }
+    let shown = picture(&model, &mut App::default(), &theme(true), 80, 24);
+    assert!(shown.contains("(came and went) "), "{shown}");
+}
+
+#[test]
+fn without_a_unicode_locale_all_is_ascii() {
+    let place = tempfile::tempdir().unwrap();
+    let model = model(&place);
+    for (help, name) in [(true, "web"), (false, "web"), (false, "tmdb"), (false, "bad")] {
+        let mut app = App { help, selected: Some(name.to_owned()), ..App::default() };
+        let shown = picture(&model, &mut app, &theme(false), 100, 30);
+        let strange: String = shown.chars().filter(|letter| !letter.is_ascii()).collect();
+        assert_eq!(strange, "", "{shown}");
+    }
+}
+
+#[test]
+fn the_worst_or_the_busiest_can_come_first() {
+    let place = tempfile::tempdir().unwrap();
+    let model = model(&place);
+    let order = |sort| App { sort, ..App::default() }.order(&model).join(" ");
+    assert_eq!(order(Sort::Name), "bad tmdb web");
+    assert_eq!(order(Sort::Grants), "web bad tmdb");
+    assert_eq!(order(Sort::State), "bad tmdb web");
+}
+
+#[test]
+fn large_numbers_are_short() {
+    for (number, text) in [(9_999, "9999"), (10_000, "10k"), (12_345_678, "12M"), (1 << 48, "281474G")] {
+        assert_eq!(short(number), text);
+    }
+    assert_eq!((per_second(34.96), per_second(12_000.0)), ("35.0".to_owned(), "12k".to_owned()));
+}
+
+#[test]
+fn hostile_text_does_nothing_to_the_terminal() {
+    let mut model = Model::default();
+    let observations = [("bad", "is \x1b[2J\u{9b}\u{202e}damaged"), ("ev\u{2066}il", "\u{200f}")];
+    let observations = observations.map(|(name, error)| (name.to_owned(), Err(error.to_owned())));
+    model.update(Duration::from_secs(1), observations.into());
+    for name in ["bad", "ev\u{2066}il"] {
+        let mut app = App { selected: Some(name.to_owned()), ..App::default() };
+        let shown = picture(&model, &mut app, &theme(true), 80, 24);
+        assert!(!shown.chars().any(|c| c != '\n' && is_unsafe(c)), "{shown:?}");
+        assert!(shown.contains("ev\\u{2066}il"), "{shown}");
+    }
+}

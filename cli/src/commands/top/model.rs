@@ -1,0 +1,304 @@
+//! Turns observations at two moments into rates per second.
+
+use crate::poller::Observation;
+use crate::ui::limiter::severity::{self, Severity};
+use shmlimit::Snapshot;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// As many as a wide screen has columns.
+const HISTORY: usize = 240;
+/// How long a removed limiter stays visible.
+const REMOVED_VISIBLE_FOR: Duration = Duration::from_secs(10);
+/// Rates of single processes are means over so many looks: one look sees a call or none.
+const RATE_SAMPLES: usize = 5;
+
+/// All limiters, as far as they were seen.
+#[derive(Default)]
+pub struct Model {
+    pub tracks: BTreeMap<String, Track>,
+    /// Why nothing can be seen at all.
+    pub error: Option<String>,
+}
+
+/// One limiter over time.
+#[derive(Default)]
+pub struct Track {
+    pub seen: Option<Box<Snapshot>>,
+    /// Why there is nothing newer.
+    pub error: Option<String>,
+    /// The newest last.
+    pub history: VecDeque<Sample>,
+    pub users: Vec<User>,
+    at: Duration,
+    counts: VecDeque<Counted>,
+}
+
+/// What was counted at a time: by each process, and by all there ever were.
+struct Counted {
+    at: Duration,
+    by: BTreeMap<Process, u64>,
+    all: u64,
+}
+
+/// A process has one place here, however often it is attached. Containers may number theirs alike.
+type Process = (u32, String);
+
+/// What happened between two looks, in a second.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Sample {
+    pub grants: f64,
+    pub refusals: f64,
+    /// The ratio of errors among the outcomes that count, 0 to 1.
+    pub errors: f64,
+}
+
+/// One process, or all that came and went between two looks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct User {
+    /// None = exited processes.
+    pub pid: Option<u32>,
+    pub program: String,
+    /// Grants in a second, lately.
+    pub rate: f64,
+    /// Its part of all grants, lately.
+    pub share: f64,
+    pub held: u32,
+    pub granted: u64,
+    pub refused: u64,
+    pub waiting: usize,
+}
+
+impl Model {
+    /// Takes in what was seen at a time.
+    pub fn update(&mut self, at: Duration, observations: Vec<Observation>) {
+        self.error = None;
+        let there: Vec<String> = observations.iter().map(|(name, _)| name.clone()).collect();
+        for (name, seen) in observations {
+            let track = self.tracks.entry(name).or_default();
+            match seen {
+                Ok(snapshot) => track.observed(at, snapshot),
+                Err(error) => track.lost(at, error),
+            }
+        }
+        for (name, track) in &mut self.tracks {
+            if !there.contains(name) && track.error.as_deref() != Some(REMOVED) {
+                track.lost(at, REMOVED.to_owned());
+            }
+        }
+        self.tracks
+            .retain(|name, track| there.contains(name) || at.saturating_sub(track.at) < REMOVED_VISIBLE_FOR);
+    }
+
+    /// Nothing could be seen.
+    pub fn fail(&mut self, error: String) {
+        self.error = Some(error);
+    }
+}
+
+pub const REMOVED: &str = "it was removed";
+
+impl Track {
+    fn observed(&mut self, at: Duration, snapshot: Snapshot) {
+        let before = self.seen.take().filter(|_| self.error.is_none());
+        let seconds = at.saturating_sub(self.at).as_secs_f64();
+        let counts = &snapshot.counts;
+        let sample = before.filter(|_| seconds > 0.0).map(|before| Sample {
+            // One that was replaced counts from the start.
+            grants: counts.granted.saturating_sub(before.counts.granted) as f64 / seconds,
+            refusals: counts.refused.saturating_sub(before.counts.refused) as f64 / seconds,
+            errors: snapshot.condition.error_ratio,
+        });
+        if let Some(sample) = sample {
+            self.history.push_back(sample);
+        } else {
+            self.counts.clear();
+        }
+        if self.history.len() > HISTORY {
+            self.history.pop_front();
+        }
+        let (users, all) = (users(&snapshot), counts.granted);
+        let by =
+            users.iter().map(|user| ((user.pid.unwrap_or(0), user.program.clone()), user.granted)).collect();
+        self.counts.push_back(Counted { at, by, all });
+        if self.counts.len() > RATE_SAMPLES + 1 {
+            self.counts.pop_front();
+        }
+        self.users = shares(users, &self.counts);
+        self.error = None;
+        self.at = at;
+        self.seen = Some(Box::new(snapshot));
+    }
+
+    fn lost(&mut self, at: Duration, error: String) {
+        self.error = Some(error);
+        self.users.clear();
+        self.at = at;
+    }
+
+    /// The newest sample.
+    pub fn rate(&self) -> Sample {
+        self.history.back().copied().filter(|_| self.error.is_none()).unwrap_or_default()
+    }
+
+    /// How it is doing, in a word.
+    pub fn verdict(&self) -> (&'static str, Severity) {
+        match (&self.error, &self.seen) {
+            (Some(error), _) if error == REMOVED => ("removed", Severity::Blocked),
+            (Some(_), _) => ("unreadable", Severity::Blocked),
+            (None, Some(seen)) => severity::assess(seen),
+            (None, None) => ("", Severity::Normal),
+        }
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.seen.as_ref().map_or(0, |seen| seen.queue.len())
+    }
+}
+
+/// The attached processes.
+fn users(now: &Snapshot) -> Vec<User> {
+    let mut users = BTreeMap::<Process, User>::new();
+    for one in &now.participants {
+        let user = users.entry((one.pid, one.program.clone())).or_insert_with(|| User {
+            pid: Some(one.pid),
+            program: one.program.clone(),
+            waiting: now.queue.iter().filter(|waiter| waiter.pid == one.pid).count(),
+            ..User::default()
+        });
+        user.held = user.held.saturating_add(one.held);
+        user.granted = user.granted.saturating_add(one.granted);
+        user.refused = user.refused.saturating_add(one.refused);
+    }
+    users.into_values().collect()
+}
+
+/// The recent share of each process, the busiest first.
+fn shares(mut users: Vec<User>, counts: &VecDeque<Counted>) -> Vec<User> {
+    let (Some(first), Some(last)) = (counts.front(), counts.back()) else { return users };
+    let seconds = last.at.saturating_sub(first.at).as_secs_f64();
+    let rate = |grants: u64| if seconds > 0.0 { grants as f64 / seconds } else { 0.0 };
+    let all = last.all.saturating_sub(first.all);
+    let share = |grants: u64| if all > 0 { grants as f64 / all as f64 } else { 0.0 };
+    let mut left = all;
+    for user in &mut users {
+        let process = (user.pid.unwrap_or(0), user.program.clone());
+        // One that came later got all it has meanwhile.
+        let then = first.by.get(&process).copied().unwrap_or(0);
+        let grants = user.granted.saturating_sub(then).min(left);
+        left -= grants;
+        (user.rate, user.share) = (rate(grants), share(grants));
+    }
+    users.sort_by(|a, b| b.rate.total_cmp(&a.rate).then(b.held.cmp(&a.held)).then(a.pid.cmp(&b.pid)));
+    if left > 0 {
+        let program = "(came and went)".to_owned();
+        users.push(User { program, rate: rate(left), share: share(left), ..User::default() });
+    }
+    users
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shmlimit::{Limiter, Request, config::Choice};
+
+    fn limiter(place: &tempfile::TempDir) -> Limiter {
+        let choice = Choice::default().setting("rate", "1000/day");
+        Limiter::builder("web").directory(place.path()).choose(choice).open().unwrap()
+    }
+
+    fn see(model: &mut Model, secs: u64, limiter: &Limiter) {
+        let observation = ("web".to_owned(), limiter.snapshot().map_err(|error| error.to_string()));
+        model.update(Duration::from_secs(secs), vec![observation]);
+    }
+
+    fn take(limiter: &Limiter, calls: usize) {
+        (0..calls).for_each(|_| limiter.try_acquire(&Request::new()).unwrap().release().unwrap());
+    }
+
+    #[test]
+    fn rates_are_differences_by_time() {
+        let place = tempfile::tempdir().unwrap();
+        let (limiter, mut model) = (limiter(&place), Model::default());
+        take(&limiter, 50);
+        see(&mut model, 0, &limiter);
+        assert!(model.tracks["web"].history.is_empty(), "one look tells no rate");
+        assert_eq!(model.tracks["web"].users[0].rate, 0.0);
+        take(&limiter, 30);
+        see(&mut model, 2, &limiter);
+        let track = &model.tracks["web"];
+        assert_eq!(track.rate(), Sample { grants: 15.0, refusals: 0.0, errors: 0.0 });
+        let user = &track.users[0];
+        assert_eq!((user.rate, user.share, user.granted), (15.0, 1.0, 80));
+    }
+
+    #[test]
+    fn who_came_and_went_is_not_forgotten() {
+        let place = tempfile::tempdir().unwrap();
+        let (first, mut model) = (limiter(&place), Model::default());
+        see(&mut model, 0, &first);
+        take(&first, 5);
+        let second = limiter(&place);
+        take(&second, 15);
+        drop(second);
+        see(&mut model, 1, &first);
+        let users = &model.tracks["web"].users;
+        assert_eq!(
+            users.iter().map(|user| (user.pid.is_some(), user.share)).collect::<Vec<_>>(),
+            [(true, 0.25), (false, 0.75)]
+        );
+    }
+
+    #[test]
+    fn a_process_that_is_attached_twice_is_one_user() {
+        let place = tempfile::tempdir().unwrap();
+        let (first, second, mut model) = (limiter(&place), limiter(&place), Model::default());
+        take(&first, 3);
+        see(&mut model, 0, &first);
+        take(&first, 5);
+        take(&second, 7);
+        see(&mut model, 4, &first);
+        let users = &model.tracks["web"].users;
+        assert_eq!(users.len(), 1);
+        assert_eq!((users[0].rate, users[0].share, users[0].granted), (3.0, 1.0, 15));
+    }
+
+    #[test]
+    fn one_that_is_removed_is_shown_for_a_while_and_one_that_comes_back_starts_afresh() {
+        let place = tempfile::tempdir().unwrap();
+        let (limiter, mut model) = (limiter(&place), Model::default());
+        see(&mut model, 0, &limiter);
+        take(&limiter, 10);
+        model.update(Duration::from_secs(1), Vec::new());
+        assert_eq!(model.tracks["web"].verdict().0, "removed");
+        assert_eq!(model.tracks["web"].rate(), Sample::default());
+        see(&mut model, 2, &limiter);
+        assert_eq!(model.tracks["web"].verdict().0, "ready");
+        assert!(model.tracks["web"].history.is_empty());
+        model.update(Duration::from_secs(3), Vec::new());
+        model.update(Duration::from_secs(12), Vec::new());
+        assert!(!model.tracks.is_empty());
+        model.update(Duration::from_secs(14), Vec::new());
+        assert!(model.tracks.is_empty());
+    }
+
+    #[test]
+    fn one_that_cannot_be_read_says_why_and_goes_on() {
+        let mut model = Model::default();
+        let bad = |model: &mut Model, at| {
+            model.update(Duration::from_secs(at), vec![("bad".to_owned(), Err("is damaged".to_owned()))]);
+        };
+        (0..100).for_each(|at| bad(&mut model, at));
+        assert_eq!(model.tracks["bad"].verdict(), ("unreadable", Severity::Blocked));
+        assert_eq!(model.tracks["bad"].error.as_deref(), Some("is damaged"));
+    }
+
+    #[test]
+    fn no_more_is_remembered_than_a_screen_shows() {
+        let place = tempfile::tempdir().unwrap();
+        let (limiter, mut model) = (limiter(&place), Model::default());
+        (0..2 * HISTORY as u64).for_each(|at| see(&mut model, at, &limiter));
+        assert_eq!(model.tracks["web"].history.len(), HISTORY);
+        assert!(model.tracks["web"].counts.len() <= RATE_SAMPLES + 1);
+    }
+}

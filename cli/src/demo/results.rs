@@ -1,0 +1,177 @@
+//! The results of the demo so far, and the conclusions from them.
+
+use super::clients::{CLIENTS, Half, Kind, RetryStyle};
+use super::server::{HalfCounts, Limit, RETRY_AFTER, RetryAfterProbe, Score};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How far a half is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    ToCome,
+    Starting,
+    Running(Duration),
+    Done,
+}
+
+#[derive(Debug, Clone)]
+pub struct Results {
+    pub limit: Limit,
+    pub server: SocketAddr,
+    pub kinds: [Kind; CLIENTS],
+    pub retry_style: RetryStyle,
+    pub length: Duration,
+    pub progress: [Progress; 2],
+    pub counts: [HalfCounts; 2],
+    pub probe: Option<RetryAfterProbe>,
+    /// Whether the last part has begun, which tells one client to wait.
+    pub probing: bool,
+}
+
+impl Results {
+    pub fn new(
+        limit: Limit,
+        server: SocketAddr,
+        kinds: [Kind; CLIENTS],
+        retry_style: RetryStyle,
+        length: Duration,
+    ) -> Results {
+        Results {
+            limit,
+            server,
+            kinds,
+            retry_style,
+            length,
+            progress: [Progress::ToCome; 2],
+            counts: Default::default(),
+            probe: None,
+            probing: false,
+        }
+    }
+
+    pub fn total(&self, half: Half) -> Score {
+        Score::sum(&self.counts[half as usize].programs)
+    }
+
+    /// Names for a table: kinds that occur twice have a number.
+    pub fn names(&self) -> [String; CLIENTS] {
+        std::array::from_fn(|client| {
+            let kind = self.kinds[client];
+            let same = |kinds: &[Kind]| kinds.iter().filter(|other| **other == kind).count();
+            if same(&self.kinds) > 1 {
+                format!("{} {}", kind.name(), same(&self.kinds[..=client]))
+            } else {
+                kind.name().to_owned()
+            }
+        })
+    }
+
+    /// Calls of the others while one client was told to wait, and how many are usual in that time.
+    fn calls_during_probe(&self) -> (usize, usize) {
+        let usual =
+            u64::from(self.limit.rate) * RETRY_AFTER.as_secs() * (CLIENTS as u64 - 1) / CLIENTS as u64;
+        (
+            self.probe.as_ref().map_or(0, |probe| probe.others.len()),
+            usize::try_from(usual).unwrap_or(usize::MAX),
+        )
+    }
+
+    /// The result of the last part, when it is over.
+    pub fn probe_text(&self) -> String {
+        let Some(probe) = &self.probe else {
+            return "no call came in that could have been told to wait".to_owned();
+        };
+        let client = &self.names()[probe.client];
+        let (came, usual) = self.calls_during_probe();
+        match probe.others.last() {
+            None => {
+                format!("{client} was told. Of the others no call came in for a second ({usual} are usual).")
+            }
+            Some(last) => format!(
+                "{client} was told. Of the others {came} came in for a second ({usual} are usual), {} ms after it at the latest.",
+                last.as_millis()
+            ),
+        }
+    }
+
+    /// What did not go as promised, if anything.
+    pub fn failed_expectation(&self) -> Option<String> {
+        let (without, with) = (self.total(Half::Without), self.total(Half::With));
+        let (came, usual) = self.calls_during_probe();
+        if with.throttled > 0 {
+            Some(format!("{} calls got a 429 although they asked shmlimit first", with.throttled))
+        } else if with.ok == 0 {
+            Some("no program made a call with shmlimit".to_owned())
+        } else if without.throttled == 0 {
+            Some(
+                "this machine was too busy for the programs to break the limit, so there was nothing to show"
+                    .to_owned(),
+            )
+        } else if self.probe.is_none() || came > CLIENTS.max(usual / 2) {
+            Some("the others did not hear that one program was told to wait".to_owned())
+        } else {
+            None
+        }
+    }
+
+    /// How it ended, in two sentences.
+    pub fn verdict(&self) -> [String; 2] {
+        let (without, with) = (self.total(Half::Without), self.total(Half::With));
+        let seconds = self.length.as_secs_f64();
+        let line = |score: Score| {
+            let throttled = if score.throttled == 0 { "no".to_owned() } else { score.throttled.to_string() };
+            format!(
+                "{} calls, {throttled} 429s, {:.1} a second went through",
+                score.calls(),
+                score.ok as f64 / seconds
+            )
+        };
+        [format!("Without shmlimit: {}.", line(without)), format!("With shmlimit:    {}.", line(with))]
+    }
+
+    pub fn to_json(&self) -> Value {
+        let score =
+            |score: &Score| json!({"calls": score.calls(), "ok": score.ok, "throttled": score.throttled});
+        let half = |half: Half| {
+            let counts = &self.counts[half as usize];
+            json!({
+                "total": score(&self.total(half)),
+                "programs": counts.programs.iter().map(score).collect::<Vec<_>>(),
+                "seconds": counts.seconds.iter().map(score).collect::<Vec<_>>(),
+            })
+        };
+        let programs: Vec<Value> = self
+            .kinds
+            .iter()
+            .zip(self.names())
+            .map(|(kind, name)| json!({"name": name, "what": kind.description()}))
+            .collect();
+        let probe = self.probe.as_ref().map(|probe| {
+            json!({
+                "program": probe.client,
+                "retry_after_ns": RETRY_AFTER.as_nanos() as u64,
+                "others_after_ns": probe.others.iter().map(|after| after.as_nanos() as u64).collect::<Vec<_>>(),
+                "own_calls": probe.own,
+            })
+        });
+        json!({
+            "rate": self.limit.rate,
+            "burst_of_server": self.limit.burst,
+            "burst_of_limiter": self.limit.burst_of_limiter(),
+            "manner": self.retry_style.as_str(),
+            "half_ns": self.length.as_nanos() as u64,
+            "programs": programs,
+            "without": half(Half::Without),
+            "with": half(Half::With),
+            "told": probe,
+            "held": self.failed_expectation().is_none(),
+        })
+    }
+}
+
+/// What to do next.
+pub const WHAT_NOW: [(&str, &str); 2] = [
+    ("shmlimit init myapi --rate 20/s", "make a limiter for an API of yours"),
+    ("shmlimit run myapi -- curl URL", "call it, from any program"),
+];

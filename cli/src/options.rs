@@ -1,0 +1,138 @@
+//! Options that several verbs take, how their values are read, and the environment variables of the tool.
+
+use crate::platform::texts;
+use crate::ui::escape;
+use crate::ui::failure::REFUSED;
+use shmlimit::Priority;
+use shmlimit::config;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+fn dir_help() -> String {
+    let defaults = texts::DEFAULT_DIRECTORIES;
+    format!(
+        "Directory of the limiters [default: the first there is of $SHMLIMIT_DIR, $ANIVAULT_DIR, {defaults}]"
+    )
+}
+
+/// Keeps what every verb takes apart from what only one takes.
+const WHERE: &str = "Where limiters live";
+
+/// Where limiters live.
+#[derive(Debug, clap::Args)]
+pub struct Place {
+    #[arg(long, global = true, value_name = "DIR", help_heading = WHERE, help = dir_help())]
+    pub dir: Option<PathBuf>,
+    /// Trust a directory on a network file system
+    #[arg(long, global = true, help_heading = WHERE)]
+    pub allow_network_fs: bool,
+}
+
+/// Options of one request for calls.
+#[derive(Debug, clap::Args)]
+pub struct RequestOptions {
+    /// What the call costs: a number of requests, or UNIT=NUMBER; may be repeated
+    #[arg(long, value_parser = parse_cost, allow_hyphen_values = true, value_name = "COST")]
+    pub cost: Vec<(String, u64)>,
+    /// For whom: background, user or webhook. Webhook goes before user, user before background; the background must
+    /// leave a rule's reserve to the others
+    #[arg(long, value_parser = parse_priority, default_value = "background", value_name = "WHO")]
+    pub priority: Priority,
+    /// Whoever waits under this name takes turns as one [default: $SHMLIMIT_GROUP, or all of this session]
+    #[arg(long, value_parser = parse_group, value_name = "NAME")]
+    pub group: Option<String>,
+    /// The exit code of a refusal, from 0 to 255, for commands that use 75 themselves. With 0 only the message tells a
+    /// refusal from success. A cost that is never allowed is still 2
+    #[arg(short = 'E', long = "conflict-exit-code", default_value_t = REFUSED, allow_hyphen_values = true, value_name = "NUMBER")]
+    pub refused: u8,
+}
+
+/// A duration; a bare number is minutes (R111).
+pub fn parse_minutes(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    if is_bare_number(text) { parse_duration(&format!("{text}m")) } else { parse_duration(text) }
+}
+
+/// Whether it is a number without a unit.
+pub fn is_bare_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    config::duration(text).map(|nanos| Duration::from_nanos(nanos.0))
+}
+
+fn parse_cost(text: &str) -> Result<(String, u64), String> {
+    let (unit, amount) = text.split_once('=').unwrap_or(("requests", text));
+    let amount =
+        config::amount(amount).map_err(|problem| format!("{problem}; or UNIT=NUMBER such as tokens=900"))?;
+    Ok((unit.to_owned(), amount))
+}
+
+pub fn parse_priority(text: &str) -> Result<Priority, String> {
+    Priority::parse(text).ok_or_else(|| must_be_one_of(text, &["background", "user", "webhook"]))
+}
+
+/// The error for a value that is not one of `words`, with the nearest of them.
+pub fn must_be_one_of(text: &str, words: &[&str]) -> String {
+    let all = match words.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => words.join(""),
+    };
+    match config::nearest(&text.to_lowercase(), words.iter().copied()) {
+        Some(near) => format!("did you mean {near:?}? It must be {all}"),
+        None => format!("must be {all}"),
+    }
+}
+
+fn parse_group(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("must not be empty".to_owned()),
+        _ if text.chars().any(escape::is_unsafe) => {
+            Err("must not have characters that control a terminal or the direction of text".to_owned())
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// No configuration is longer; a device or a pipe may never end.
+const LONGEST_CONFIG: u64 = 1 << 20;
+
+/// Reads a configuration file.
+pub fn read_config(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?.take(LONGEST_CONFIG + 1).read_to_string(&mut text)?;
+    match read as u64 > LONGEST_CONFIG {
+        true => Err(io::Error::other("it is longer than 1 MiB, which no limiter file is")),
+        false => Ok(text),
+    }
+}
+
+/// The limiter, for the command of `run` and what it starts.
+pub const ENV_LIMITER: &str = "SHMLIMIT_LIMITER";
+/// Which attempt it is, from 1, if there may be several.
+pub const ENV_ATTEMPT: &str = "SHMLIMIT_ATTEMPT";
+/// Where `record` finds the `run` around it, as the platform names a pipe.
+pub const ENV_RUN: &str = "SHMLIMIT_RUN";
+/// The directory of the limiters.
+pub const ENV_DIRECTORY: &str = "SHMLIMIT_DIR";
+/// The name under which calls take turns as one.
+pub const ENV_GROUP: &str = "SHMLIMIT_GROUP";
+
+/// The variables that are no settings of a limiter: name and meaning, for the manual and the doctor. A test of the doctor looks through the source for others.
+pub const VARIABLES: [(&str, &str); 12] = [
+    ("SHMLIMIT_DIR", "Directory of the limiters."),
+    ("ANIVAULT_DIR", "The same, where SHMLIMIT_DIR is not set."),
+    ("SHMLIMIT_GROUP", "Whoever waits under this name takes turns as one."),
+    ("SHMLIMIT_LIMITER", "Set by run for its command: the limiter. record takes it where none is named."),
+    ("SHMLIMIT_ATTEMPT", "Set by run for its command: which attempt it is, from 1."),
+    ("SHMLIMIT_RUN", "Set by run for its command, so that record can tell it how the call ended."),
+    ("SHMLIMIT_LOG", "File of the log, as with \\-\\-log."),
+    ("SHMLIMIT_LOG_FORMAT", "logfmt or json."),
+    ("SHMLIMIT_LOG_LEVEL", "error, warn, info or debug."),
+    ("SHMLIMIT_LOG_SIZE", "When another file of the log is begun, such as 10MB."),
+    ("SHMLIMIT_LOG_KEEP", "How many older files of the log are kept."),
+    ("NO_COLOR", "No colours."),
+];

@@ -1,0 +1,48 @@
+//! Texts of help and advice that differ between platforms.
+
+use clap::builder::ValueParser;
+use std::path::Path;
+
+pub const DEFAULT_DIRECTORIES: &str = "/var/run/anivault, /var/tmp/anivault-UID, /dev/shm/shmlimit-UID";
+pub const NO_CURSOR: &str = "a terminal that can move its cursor (TERM)";
+pub const TEMPORARY: &str = "TMPDIR";
+pub const CLOCK_UNREADABLE: &str =
+    "mount /proc: the clock's shift and the identity of the boot are read from there";
+pub const SET_THE_CLOCK: &str = "set it: timedatectl set-ntp true";
+pub const SAFE_PARENTS: &str = "keep limiters below directories of root or your own";
+
+pub const EXAMPLES_OF_RUN: &str = "\
+Many at once, never more than the limit; and with curl, so that all hear of a 429 and its Retry-After:
+
+  seq 1 100 | xargs -P 8 -n 1 shmlimit run tmdb -- ./fetch
+  shmlimit run tmdb --retries --status-fd 3 --exit curl -- curl -fsS -D /dev/fd/3 -o 11.json URL";
+
+/// Numbers under which a program can inherit a pipe.
+pub fn descriptor() -> ValueParser {
+    clap::value_parser!(i32).range(3..=1023).into()
+}
+
+pub fn let_it_go_on(pid: u32) -> String {
+    format!("let it go on: kill -CONT {pid}, or end it: kill -9 {pid}")
+}
+
+pub fn make_directory(path: &Path) -> String {
+    format!("mkdir -p {}", path.display())
+}
+
+pub fn remove_file(path: &Path) -> String {
+    format!("rm {}", path.display())
+}
+
+pub fn unset(name: &str) -> String {
+    format!("unset {name}; which there are: shmlimit man | man -l -")
+}
+
+pub fn make_group(name: &str) -> String {
+    format!("groupadd {name}")
+}
+
+/// What may be wrong with a command that was not found.
+pub fn not_found(_program: &str) -> &'static str {
+    ""
+}

@@ -1,0 +1,40 @@
+//! The job of the programs that end with this process. The supervisor is started before, so it is not in the job.
+
+use shmlimit_segment::sys::tool::end_children_with_us;
+use std::io::{self, IsTerminal};
+use std::os::windows::process::CommandExt;
+use std::process::{Child, Command};
+
+/// A process group of its own, which Ctrl-C does not reach.
+const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
+
+/// Starts the supervisor.
+pub fn spawn_group_leader(mut command: Command) -> io::Result<Child> {
+    let supervisor = command.creation_flags(CREATE_NEW_PROCESS_GROUP).spawn()?;
+    end_children_with_us()?;
+    Ok(supervisor)
+}
+
+/// A program is in the job as soon as it is started.
+pub fn join_group(_command: &mut Command, _caretaker: &Child) {}
+
+/// Ends all programs. What they have started ends when its pipes and connections do, at the latest with us.
+pub fn terminate_group(_caretaker: &Child, programs: &mut [Child]) {
+    for program in programs {
+        let _ = program.kill();
+    }
+}
+
+/// The supervisor's own side: the system has ended the others by the time its pipe ends.
+pub struct SupervisedGroup;
+
+impl SupervisedGroup {
+    /// Nothing if it was started by hand.
+    pub fn lead() -> io::Result<Option<SupervisedGroup>> {
+        Ok((!io::stdin().is_terminal()).then_some(SupervisedGroup))
+    }
+
+    pub fn terminate(&self) {}
+
+    pub fn kill(self) {}
+}

@@ -1,0 +1,69 @@
+//! Observes limiters repeatedly while they are created, removed, replaced or damaged.
+//!
+//! Each limiter is attached to once and read through the same handle. Polling changes nothing.
+
+use crate::open;
+use crate::options::Place;
+use crate::ui::failure::Failure;
+use shmlimit::{Error, Limiter, Snapshot};
+use std::collections::BTreeMap;
+
+pub struct Poller<'p> {
+    place: &'p Place,
+    only: Option<String>,
+    handles: BTreeMap<String, Limiter>,
+}
+
+/// A limiter at one moment, or why it cannot be shown.
+pub type Observation = (String, Result<Snapshot, String>);
+
+impl<'p> Poller<'p> {
+    pub fn new(place: &'p Place, only: Option<String>) -> Poller<'p> {
+        Poller { place, only, handles: BTreeMap::new() }
+    }
+
+    /// All that are there now, by name.
+    pub fn poll(&mut self) -> Result<Vec<Observation>, Failure> {
+        let names = match &self.only {
+            Some(name) => vec![name.clone()],
+            None => match Limiter::list(self.place.dir.as_deref()) {
+                Ok(listing) => listing.names,
+                Err(error) if open::is_missing(&error) => Vec::new(),
+                Err(error) => return Err(error.into()),
+            },
+        };
+        self.handles.retain(|name, _| names.contains(name));
+        Ok(names.into_iter().filter_map(|name| self.observe(name)).collect())
+    }
+
+    fn observe(&mut self, name: String) -> Option<Observation> {
+        let seen = self.snapshot(&name);
+        if seen.is_err() {
+            // What is there next time may be another one.
+            self.handles.remove(&name);
+        }
+        match seen {
+            Ok(snapshot) => Some((name, Ok(snapshot))),
+            Err(error) if matches!(error, Error::UnknownLimiter { .. }) || open::is_missing(&error) => None,
+            Err(error) => Some((name, Err(error.to_string()))),
+        }
+    }
+
+    fn snapshot(&mut self, name: &str) -> Result<Snapshot, Error> {
+        let limiter = match self.handles.get(name) {
+            Some(limiter) => limiter,
+            None => {
+                let limiter = open::builder(self.place, name).only_to_look().open_existing()?;
+                self.handles.entry(name.to_owned()).or_insert(limiter)
+            }
+        };
+        limiter.snapshot().map(without_observer)
+    }
+}
+
+/// Hides the attachment of the observer itself.
+pub fn without_observer(mut snapshot: Snapshot) -> Snapshot {
+    let me = std::process::id();
+    snapshot.participants.retain(|one| one.pid != me || one.granted > 0 || one.refused > 0);
+    snapshot
+}

@@ -1,0 +1,88 @@
+//! Explains changes of settings: their effects, and why one is refused. For `set` and `init --update`.
+
+use crate::ui::failure::Failure;
+use crate::ui::{output, suggestion};
+use serde::Serialize;
+use shmlimit::config::ConfigError;
+use shmlimit::{Algorithm, Error, Policy, describe};
+use shmlimit_kernel::policy::{BreakerKind, Rule};
+use std::collections::BTreeMap;
+
+/// Puts the limiter's name into the advice of an error.
+pub fn explained(name: &str, error: Error) -> Failure {
+    match &error {
+        Error::Config(why) => match why.downcast_ref() {
+            Some(ConfigError::NotHot { .. } | ConfigError::Absent { .. } | ConfigError::NoBurst { .. }) => {
+                Failure::Usage(error.to_string().replace("NAME", name))
+            }
+            Some(ConfigError::BadValue { key, value, problem }) => {
+                Failure::Usage(format!("{key} = {value}: {}", problem.replace("NAME", name)))
+            }
+            _ => error.into(),
+        },
+        _ => error.into(),
+    }
+}
+
+/// Notes about side effects of a change.
+pub fn remark_effects(name: &str, key: &str, before: &Policy, after: &Policy) {
+    if key.starts_with("breaker.") && after.breaker().kind() == BreakerKind::None {
+        output::remark(&format!("note: {name} has no breaker, so this has no effect"));
+    }
+    for rule in after.rules() {
+        let counts = |old: &&Rule| old.name == rule.name && are_alike(old.algorithm, rule.algorithm);
+        if before.rules().iter().find(counts).is_none() {
+            let (rule, period) = (rule.name.as_str(), describe::duration(rule.period));
+            output::remark(&format!(
+                "note: rule {rule} is new, or counts by another algorithm, so all of it counts as used; it has room again in \
+                 {period} at the latest"
+            ));
+        }
+    }
+    let rules = before.rules().iter().zip(after.rules()).filter(|(was, is)| was.algorithm == is.algorithm);
+    for (before, after) in rules.filter(|(_, after)| after.algorithm == Algorithm::SlidingLog) {
+        if after.period > before.period {
+            let (rule, period) = (after.name.as_str(), describe::duration(after.period));
+            output::remark(&format!(
+                "note: what rule {rule} has not kept counts as used, so it has room again in {period} at the latest"
+            ));
+        }
+    }
+    let (first, driven) = (before.rules().first().zip(after.rules().first()), after.breaker());
+    if let Some((was, is)) = first
+        && (was.limit, was.period) != (is.limit, is.period)
+        && is.algorithm == Algorithm::TokenBucket
+        && driven.kind() == BreakerKind::Fsm
+        && driven.rate_base.0 > 0
+    {
+        output::remark(&format!(
+            "note: breaker.rate_base goes before this rate; to end that: shmlimit set {} breaker.rate_base auto",
+            suggestion::operand(name)
+        ));
+    }
+}
+
+/// Whether one algorithm can go on with what another has counted: the three buckets can.
+fn are_alike(one: Algorithm, other: Algorithm) -> bool {
+    one == other || one.has_burst() && other.has_burst()
+}
+
+#[derive(Serialize)]
+pub struct Change {
+    key: String,
+    was: Option<String>,
+    is: Option<String>,
+}
+
+/// Every setting that differs; one may be there only before, or only after.
+pub fn changes(before: &Policy, after: &Policy) -> Vec<Change> {
+    let mut values: BTreeMap<String, (Option<String>, Option<String>)> = BTreeMap::new();
+    for (key, value) in describe::settings(before) {
+        values.entry(key).or_default().0 = Some(value);
+    }
+    for (key, value) in describe::settings(after) {
+        values.entry(key).or_default().1 = Some(value);
+    }
+    let differ = values.into_iter().filter(|(_, (was, is))| was != is);
+    differ.map(|(key, (was, is))| Change { key, was, is }).collect()
+}

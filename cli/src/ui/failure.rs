@@ -1,0 +1,95 @@
+//! Why a verb failed, and its exit code. The exit codes are a contract.
+
+use crate::ui::output;
+use shmlimit::Error;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// Usage or configuration.
+pub const USAGE: u8 = 2;
+/// Refused for now: `EX_TEMPFAIL`.
+pub const REFUSED: u8 = 75;
+const OTHER: u8 = 1;
+
+/// The exit codes, for help texts.
+pub const EXIT_CODES: &str = "Exit codes: 0 done or granted, 75 refused for now (`run` and `acquire`: or -E), 2 usage or \
+                          configuration, 1 anything else; `run` passes on the command's own (127 not found, 126 cannot be run).";
+
+/// Why a verb did not do what it was asked for.
+#[derive(Debug)]
+pub enum Failure {
+    /// Typed or configured wrongly.
+    Usage(String),
+    /// The limiter said no: the message, and the exit code.
+    Refused(String, u8),
+    /// The library could not do it.
+    Library(Error),
+    /// The command could not be started: the message, and the code a shell would give.
+    Command(String, u8),
+    /// Standard output.
+    Io(io::Error),
+}
+
+impl Failure {
+    /// Tells the user, and gives the exit code.
+    pub fn report(self) -> ExitCode {
+        let code = match &self {
+            Failure::Usage(_) => USAGE,
+            Failure::Library(error) => code_of(error),
+            Failure::Refused(_, code) | Failure::Command(_, code) => *code,
+            Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+            Failure::Io(_) => OTHER,
+        };
+        output::remark(&self.to_string());
+        ExitCode::from(code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Usage(message) | Failure::Refused(message, _) | Failure::Command(message, _) => {
+                f.write_str(message)
+            }
+            Failure::Library(error) => error.fmt(f),
+            Failure::Io(error) => write!(f, "cannot write the answer: {error}"),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Library(error)
+    }
+}
+
+impl From<shmlimit::config::ConfigError> for Failure {
+    fn from(error: shmlimit::config::ConfigError) -> Failure {
+        Failure::Library(error.into())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Io(error)
+    }
+}
+
+fn code_of(error: &Error) -> u8 {
+    match error {
+        Error::BadName { .. }
+        | Error::UnknownLimiter { .. }
+        | Error::AlreadyExists { .. }
+        | Error::ConfigMismatch { .. }
+        | Error::DoesNotFit { .. }
+        | Error::Policy(_)
+        | Error::Config(_)
+        | Error::Environment(_)
+        | Error::BadStatus { .. }
+        | Error::BadValue { .. }
+        | Error::NoSuchState { .. }
+        | Error::UnknownUnit { .. } => USAGE,
+        _ => OTHER,
+    }
+}

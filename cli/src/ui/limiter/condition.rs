@@ -1,0 +1,161 @@
+//! The condition of a limiter as text: its pause, its breaker, its gate, its outcomes and its pace.
+
+use crate::ui::escape::printable;
+use crate::ui::layout::{self, Part, ScreenStyle};
+use crate::ui::limiter::warnings;
+use crate::ui::suggestion;
+use crate::ui::time::{format_age, format_remaining, format_wait};
+use shmlimit::{Cause, Counts, PauseSnapshot, Snapshot, State};
+use shmlimit_kernel::policy::BreakerKind;
+use std::time::Duration;
+
+/// How many status codes are listed.
+const CODES: usize = 6;
+
+/// The pause, by which process and why; nothing without one.
+pub fn write_pause(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
+    let Some(pause) = &snapshot.paused else { return };
+    let until = match pause.ends_in {
+        Some(left) => format!("ends in {}", format_remaining(left)),
+        None => "until it is resumed".to_owned(),
+    };
+    let parts = [
+        Part::Level(0.0, until),
+        Part::Plain(format!("by {}", paused_by(pause))),
+        Part::Dim(suggestion::with_directory(&format!(
+            "end it with: shmlimit resume {}",
+            suggestion::operand(&snapshot.name)
+        ))),
+    ];
+    layout::write_row(out, screen, ("paused", width), &parts);
+}
+
+/// The user or program that paused the limiter, when and why: `alice (4711), 5m ago: database migration`.
+pub fn paused_by(pause: &PauseSnapshot) -> String {
+    let reason = pause.reason.as_ref().map(|text| format!(": {}", printable(text))).unwrap_or_default();
+    format!("{} ({}), {} ago{reason}", printable(&pause.program), pause.pid, format_age(pause.paused_for))
+}
+
+/// The breaker's state, since when and why; nothing while all is as it was made.
+pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
+    let now = &snapshot.condition;
+    if now.breaker == BreakerKind::None || (now.cause.is_none() && now.state == State::Normal) {
+        return;
+    }
+    let mut words = now.state_name.to_owned();
+    if let Some(cause) = now.cause {
+        words += &format!(" for {}: {} ({})", format_age(now.state_for), cause_text(cause), cause.as_str());
+    }
+    let left = match now.state {
+        State::Normal => 1.0,
+        State::Throttle | State::HalfOpen => 0.1,
+        State::Sleep | State::CacheOnly | State::Open => 0.0,
+    };
+    let mut parts = vec![Part::Level(left, words)];
+    if now.breaker == BreakerKind::Fsm && now.rate > 0.0 {
+        parts.push(Part::Dim(format!("{}/s", (now.rate * 1000.0).round() / 1000.0)));
+    }
+    layout::write_row(out, screen, ("state", width), &parts);
+    for warning in warnings::of(&snapshot.name, now) {
+        layout::write_row(out, screen, ("warning", width), &[Part::Level(0.1, warning.message)]);
+        layout::write_row(out, screen, ("", width), &[Part::Dim(warning.advice)]);
+    }
+    // A state that does not end by itself needs an operator to end it.
+    let way_out = match now.state {
+        _ if now.offline => "online",
+        State::CacheOnly => "online",
+        State::Sleep => "normal",
+        State::Open => "closed",
+        _ => return,
+    };
+    if now.offline || now.eta.is_none() {
+        let offline = if now.offline { "offline " } else { "" };
+        let text = suggestion::with_directory(&format!(
+            "{offline}until: shmlimit force {} {way_out}",
+            suggestion::operand(&snapshot.name)
+        ));
+        layout::write_row(out, screen, ("", width), &[Part::Dim(text)]);
+    }
+}
+
+pub const fn cause_text(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Forced => "an operator said so",
+        Cause::Consec429 => "too many 429 in a row",
+        Cause::ErrorRatio => "too many errors",
+        Cause::SustainedErrors => "too many errors for too long",
+        Cause::SuccessWindowOk => "calls succeed again",
+        Cause::SleepExpired => "slept long enough",
+        Cause::ProbeOk => "probes succeeded",
+        Cause::ProbeFailed => "a probe failed",
+        Cause::AutoRecover => "tries to recover by itself",
+        Cause::ConsecutiveFailures => "too many failures in a row",
+        Cause::ResetTimeout => "was open long enough",
+    }
+}
+
+/// The rows about the gate, outcomes and the pace; none where there is nothing to say.
+pub fn write(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
+    let now = &snapshot.condition;
+    if let Some(gate) = &now.gate {
+        let closed = format!("closed for {}: Retry-After", format_remaining(gate.opens_in));
+        let by = format!(
+            "recorded by {} ({}) {} ago",
+            printable(&gate.program),
+            gate.pid,
+            format_age(gate.recorded)
+        );
+        let way_out = suggestion::with_directory(&format!(
+            "open it with: shmlimit force {} clear-gate",
+            suggestion::operand(&snapshot.name)
+        ));
+        layout::write_row(
+            out,
+            screen,
+            ("gate", width),
+            &[Part::Level(0.0, closed), Part::Plain(by), Part::Dim(way_out)],
+        );
+    }
+    let codes = codes(&snapshot.counts);
+    if !codes.is_empty() {
+        let ratio = match now.samples {
+            0 => Part::Dim("none lately".to_owned()),
+            samples => {
+                let text = format!("{:.1}% errors of the last {samples}", now.error_ratio * 100.0);
+                // Half of them is as bad as it gets.
+                if now.error_ratio > 0.0 {
+                    Part::Level(0.5 - now.error_ratio, text)
+                } else {
+                    Part::Plain(text)
+                }
+            }
+        };
+        layout::write_row(out, screen, ("outcomes", width), &[ratio, Part::Dim(format!("ever: {codes}"))]);
+    }
+    if let Some(pace) = now.pace.as_ref() {
+        let known = pace.windows.iter().filter(|window| window.remaining < window.limit);
+        let windows: Vec<String> = known
+            .map(|window| format!("{} {} of {} left", window.name, window.remaining, window.limit))
+            .collect();
+        let gap = match pace.interval {
+            // Headers that ask for nothing are not worth a line.
+            Duration::ZERO if windows.is_empty() => return,
+            Duration::ZERO => Part::Plain("free".to_owned()),
+            gap => Part::Level(0.1, format!("one call each {}", format_wait(gap))),
+        };
+        let mut parts = vec![gap];
+        parts.extend(pace.bottleneck.as_ref().map(|name| Part::Plain(format!("because of {name}"))));
+        parts.extend((!windows.is_empty()).then(|| Part::Dim(windows.join(", "))));
+        layout::write_row(out, screen, ("pace", width), &parts);
+    }
+}
+
+/// How calls ended, the most frequent first.
+fn codes(counts: &Counts) -> String {
+    let mut codes: Vec<_> = counts.codes.iter().collect();
+    codes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let more = if codes.len() > CODES { ", …" } else { "" };
+    let parts: Vec<String> =
+        codes.into_iter().take(CODES).map(|(code, count)| format!("{count} × {code}")).collect();
+    format!("{}{more}", parts.join(", "))
+}

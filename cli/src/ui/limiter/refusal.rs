@@ -1,0 +1,116 @@
+//! Explains why a limiter refused a call, and what to do about it.
+
+use crate::ui::escape;
+use crate::ui::failure::{Failure, USAGE};
+use crate::ui::limiter::condition;
+use crate::ui::{suggestion, time};
+use shmlimit::{AcquireError, Cause, Limiter, Policy, Reason, Refusal};
+use shmlimit_kernel::MAX_PERMITS;
+use shmlimit_kernel::queue::WAITERS;
+
+/// A refusal or a failure to ask, in words. `refused` is the exit code of a refusal for now.
+pub fn failure(limiter: &Limiter, error: AcquireError, refused: u8) -> Failure {
+    match error {
+        AcquireError::Failed(error) => Failure::Library(*error),
+        AcquireError::Refused(refusal) => Failure::Refused(
+            format!("{}: refused: {}", limiter.name(), to_text(limiter, &refusal)),
+            exit_code(&refusal, refused),
+        ),
+    }
+}
+
+/// The exit code of a refusal: `refused`, unless no other time would be better.
+pub fn exit_code(refusal: &Refusal, refused: u8) -> u8 {
+    if refusal.reason() == Reason::CostExceedsLimit { USAGE } else { refused }
+}
+
+/// Why, and what to do.
+pub fn to_text(limiter: &Limiter, refusal: &Refusal) -> String {
+    let policy = limiter.policy().ok();
+    let rule = policy.as_ref().zip(refusal.rule()).and_then(|(policy, i)| policy.rules().get(i));
+    let why = match (refusal.reason(), rule) {
+        (Reason::Rate, Some(rule)) => format!("rule {} has no room now", rule.name.as_str()),
+        (Reason::CostExceedsLimit, Some(rule)) => {
+            let (name, most) = (rule.name.as_str(), rule.burst);
+            return match rule.reserve {
+                0 => format!("the cost is more than rule {name} ever allows at once ({most})"),
+                kept => format!(
+                    "the cost is more than rule {name} ever allows at once ({most}, of which {kept} are kept for --priority user)"
+                ),
+            };
+        }
+        (Reason::Concurrency, _) => permits_out(policy.as_ref()),
+        (Reason::Queued, _) => "others wait whose turn is before".to_owned(),
+        (Reason::QueueFull, _) => format!("{WAITERS} calls wait already, which is the most the queue holds"),
+        (Reason::Sleep | Reason::CacheOnly | Reason::Open | Reason::RetryAfter, _) => {
+            return blocked(limiter, refusal);
+        }
+        (Reason::Paused, _) => return paused(limiter, refusal),
+        (Reason::Adaptive, _) => "the server's headers ask for a slower pace".to_owned(),
+        _ => return refusal.to_string(),
+    };
+    // The layer that refuses says when it would let the call pass if no other call waited before it.
+    let (alone, in_turn) = (refusal.retry_after(), refusal.ready_after());
+    let others = match refusal.reason() {
+        Reason::Rate if in_turn > alone => ", and others wait",
+        _ => "",
+    };
+    let then = match (refusal.reason(), alone.map(|alone| in_turn.unwrap_or(alone).max(alone))) {
+        (_, Some(after)) => format!("in {}", time::format_wait(after)),
+        (Reason::Concurrency, None) => "when one is back".to_owned(),
+        (_, None) => "later".to_owned(),
+    };
+    format!("{why}{others}; try again {then}")
+}
+
+/// Why every call is refused, which process caused it, and how to end it.
+fn blocked(limiter: &Limiter, refusal: &Refusal) -> String {
+    let name = suggestion::operand(limiter.name());
+    let now = limiter.snapshot().ok().map(|snapshot| snapshot.condition);
+    let offline = now.as_ref().is_some_and(|now| now.offline);
+    let forced = now.as_ref().is_some_and(|now| now.cause == Some(Cause::Forced));
+    let gate = now.and_then(|now| now.gate);
+    let then = refusal.eta().map(|after| format!("try again in {}", time::format_wait(after)));
+    let then = |way_out: &str| then.unwrap_or_else(|| format!("until: shmlimit force {name} {way_out}"));
+    match (refusal.reason(), gate) {
+        (Reason::RetryAfter, Some(gate)) => format!(
+            "the server sent a Retry-After, recorded by {} ({}) {} ago; {}",
+            escape::printable(&gate.program),
+            gate.pid,
+            time::format_age(gate.recorded),
+            then("clear-gate")
+        ),
+        (Reason::RetryAfter, None) => format!("the server sent a Retry-After; {}", then("clear-gate")),
+        (Reason::CacheOnly, _) => {
+            format!("the breaker is at cache_only, so use what is cached; {}", then("online"))
+        }
+        _ if offline => format!("an operator put it offline; {}", then("online")),
+        (Reason::Open, _) if forced => format!("an operator opened the breaker; {}", then("closed")),
+        (Reason::Open, _) => format!("the breaker is open after too many failures; {}", then("closed")),
+        _ if forced => format!("an operator put the breaker to sleep; {}", then("normal")),
+        _ => format!("the breaker sleeps after too many failures; {}", then("normal")),
+    }
+}
+
+/// The process that paused the limiter, its reason, and how to resume.
+fn paused(limiter: &Limiter, refusal: &Refusal) -> String {
+    let pause = limiter.snapshot().ok().and_then(|snapshot| snapshot.paused);
+    let by = pause.as_ref().map(|pause| format!(" by {}", condition::paused_by(pause))).unwrap_or_default();
+    let then = match refusal.retry_after() {
+        Some(left) => format!("try again in {}", time::format_wait(left)),
+        None => format!("until: shmlimit resume {}", suggestion::operand(limiter.name())),
+    };
+    format!("paused{by}; {then}")
+}
+
+/// A refusal does not say which of the two bounds it met.
+fn permits_out(policy: Option<&Policy>) -> String {
+    let bounds = policy.map(|policy| (policy.concurrency(), policy.concurrency_background()));
+    match bounds.unwrap_or_default() {
+        (Some(1), _) => "the only permit is out".to_owned(),
+        (Some(most), None) => format!("all {most} permits are out"),
+        (Some(most), Some(part)) => format!("no permit is free (of {most}, {part} for the background)"),
+        (None, Some(part)) => format!("no permit is free ({part} for the background)"),
+        (None, None) => format!("all {MAX_PERMITS} permits are out, which is the most a limiter has"),
+    }
+}

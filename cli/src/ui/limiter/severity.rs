@@ -1,0 +1,48 @@
+//! The condition of a limiter in one word, and its severity.
+
+use shmlimit::{Snapshot, State};
+
+/// How bad the condition of a limiter is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Calls may go.
+    Normal,
+    /// Calls go, slower than usual, or have to wait a little.
+    Slow,
+    /// No call may go.
+    Blocked,
+}
+
+impl Severity {
+    /// How much is left, from 0 to 1, as colours show it.
+    pub const fn level(self) -> f64 {
+        match self {
+            Severity::Normal => 1.0,
+            Severity::Slow => 0.1,
+            Severity::Blocked => 0.0,
+        }
+    }
+}
+
+/// The condition in one word, and its severity.
+pub fn assess(snapshot: &Snapshot) -> (&'static str, Severity) {
+    let now = &snapshot.condition;
+    let used_up = snapshot.rules.iter().any(|rule| rule.remaining == 0);
+    let permits_out = now.concurrency.is_some_and(|most| free_permits(snapshot, most) == 0);
+    match now.state {
+        _ if now.offline => ("offline", Severity::Blocked),
+        _ if snapshot.paused.is_some() && !snapshot.policy.is_passthrough() => ("paused", Severity::Blocked),
+        state if state.blocks().is_some() => (now.state_name, Severity::Blocked),
+        _ if now.gate.is_some() => ("gate closed", Severity::Blocked),
+        State::Throttle | State::HalfOpen => (now.state_name, Severity::Slow),
+        _ if snapshot.policy.is_passthrough() => ("passthrough", Severity::Normal),
+        _ if used_up => ("used up", Severity::Slow),
+        _ if permits_out => ("permits out", Severity::Slow),
+        _ => ("ready", Severity::Normal),
+    }
+}
+
+/// Permits that a caller can get. Those that exited processes hold count as free.
+pub fn free_permits(snapshot: &Snapshot, most: u32) -> u32 {
+    most.saturating_sub(snapshot.in_flight.saturating_sub(snapshot.held_by_dead))
+}

@@ -1,0 +1,66 @@
+//! Warnings about a limiter that works. `status`, `top` and `doctor` show the same texts.
+
+use crate::ui::suggestion;
+use crate::ui::time::{format_age, nanos};
+use serde::Serialize;
+use shmlimit::Condition;
+use shmlimit_kernel::policy::BreakerKind;
+use std::time::Duration;
+
+/// How long probes may go without a reported outcome before a warning (R146).
+const UNANSWERED: Duration = Duration::from_secs(60);
+
+/// One warning. The keys are a contract: docs/status-json.md.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// The kind of warning, for programs.
+    pub warning: &'static str,
+    /// How long the condition has lasted.
+    pub for_ns: u64,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub advice: String,
+}
+
+/// The warnings about a limiter of that name.
+pub fn of(name: &str, now: &Condition) -> Vec<Warning> {
+    unanswered(name, now.breaker, now.unanswered_for).into_iter().collect()
+}
+
+/// The half-open state ends only by reported outcomes. If no caller reports any, it never ends.
+fn unanswered(name: &str, breaker: BreakerKind, time: Option<Duration>) -> Option<Warning> {
+    let time = time.filter(|time| *time >= UNANSWERED)?;
+    let state = if breaker == BreakerKind::Consecutive { "closed" } else { "normal" };
+    Some(Warning {
+        warning: "unanswered_probes",
+        for_ns: nanos(time),
+        message: format!(
+            "half open, and no success or failure was reported for {}: only reported outcomes end that state",
+            format_age(time)
+        ),
+        advice: suggestion::with_directory(&format!(
+            "report outcomes: shmlimit run {name} --exit curl -- …, or: shmlimit record {name} --status CODE; or end it: \
+             shmlimit force {} {state}",
+            suggestion::operand(name)
+        )),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r146_probes_are_warned_about_after_a_minute_without_an_answer() {
+        let minute = Some(Duration::from_secs(60));
+        let almost = Some(Duration::from_millis(59_999));
+        assert_eq!(unanswered("a", BreakerKind::Fsm, None), None);
+        assert_eq!(unanswered("a", BreakerKind::Fsm, almost), None);
+        let warning = unanswered("a", BreakerKind::Fsm, minute).unwrap();
+        assert!(warning.message.contains("reported for 1m"), "{}", warning.message);
+        assert!(warning.advice.ends_with("shmlimit force a normal"), "{}", warning.advice);
+        let warning = unanswered("a", BreakerKind::Consecutive, minute).unwrap();
+        assert!(warning.advice.ends_with("shmlimit force a closed"), "{}", warning.advice);
+    }
+}

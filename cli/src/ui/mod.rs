@@ -1,0 +1,9 @@
+//! Everything that commands share to speak with people: output, texts, tables, colours, errors and exit codes.
+
+pub mod escape;
+pub mod failure;
+pub mod layout;
+pub mod limiter;
+pub mod output;
+pub mod suggestion;
+pub mod time;
