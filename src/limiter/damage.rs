@@ -125,7 +125,7 @@ impl Fixture {
 }
 
 /// All words of the segment a limiter uses.
-fn words(limiter: &Limiter) -> Vec<&shmlimit_segment::sys::sync::AtomicU64> {
+fn words(limiter: &Limiter) -> Vec<&shmlimit_segment::sync::AtomicU64> {
     let words: &Words = limiter.newest().segment.words();
     (0..words.cells().len()).map(|word| words.cells().at_any(word)).collect()
 }

@@ -13,7 +13,7 @@ use shmlimit_kernel::scene::Scene;
 use shmlimit_kernel::sheet::{Recent, Transition};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Nanos, Refusal, Time};
-use shmlimit_segment::change::Changed;
+use shmlimit_segment::Changed;
 use std::fmt;
 use tracing::Level;
 

@@ -7,14 +7,14 @@ use shmlimit_kernel::queue::WAITERS;
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Policy, Time};
 use shmlimit_segment::Error;
-use shmlimit_segment::inherit::Gate;
+use shmlimit_segment::file::{self, Verified};
 use shmlimit_segment::journal::{self, Found};
 use shmlimit_segment::layout::{self, SLOTS, header};
 use shmlimit_segment::memory::Reader;
-use shmlimit_segment::recover::{self, Verified};
+use shmlimit_segment::recovery::liveness::Gate;
 use shmlimit_segment::sys::{self, Account, Clock, FileFacts};
 use shmlimit_segment::words::Words;
-use shmlimit_segment::{create, lock, program_name, slots};
+use shmlimit_segment::{lock, program_name, sanity, slots};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -113,7 +113,7 @@ impl Builder {
     /// ```
     pub fn examine(self) -> Result<Option<Examination>, Error> {
         let (name, directory) = self.place(false)?;
-        let Some(verified) = create::open(&directory, &name)? else { return Ok(None) };
+        let Some(verified) = file::open(&directory, &name)? else { return Ok(None) };
         let path = directory.path().join(name.file_name());
         let handle = directory.handle()?;
         let facts = sys::facts_at(&handle, &name.file_name()).map_err(Error::io("examine", &path))?;
@@ -225,8 +225,8 @@ struct Sight {
 impl Sight {
     fn of(words: &Words, now: Time) -> Sight {
         let view = Reader(words.cells());
-        let policy = recover::policy(words);
-        let is_sound = |policy| recover::is_sound(&view, policy, Found::Whole, now);
+        let policy = sanity::policy(words);
+        let is_sound = |policy| sanity::is_sound(&view, policy, Found::Whole, now);
         let unowned = (0..SLOTS).filter(|slot| !slots::is_owned(words, *slot));
         let places = |block| view.places(block).map(move |place| 64 * block + place);
         let owner = |place| {

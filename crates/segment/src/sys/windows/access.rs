@@ -215,13 +215,5 @@ fn list(owners: &[Account], shared_with: Option<Account>, passed_on: &str) -> io
     Descriptor::parse(&format!("{owner}D:P{all}{shared}"))
 }
 
-/// What no directory of limiters should be.
-#[cfg(test)]
-pub fn open_to_anybody(path: &Path) {
-    let list = Descriptor::parse("D:P(A;OICI;FA;;;WD)").unwrap();
-    let dir = super::files::open_directory(path).unwrap();
-    list.apply(&reopened(&dir, READ_CONTROL | WRITE_DAC).unwrap()).unwrap();
-}
-
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,12 @@
 //! Waiting for the segment's lock: how long a call waits, and which error it returns when it gives up.
 
-use super::attach::{Segment, program_name};
-use super::backing::Probe;
-use super::join::presence;
-use super::layout;
-use super::lock::{Deadline, Os, StillHeld};
-use super::slots;
+use super::process_state;
+use super::{Segment, program_name};
 use crate::error::Error;
+use crate::file::backing::Probe;
+use crate::layout;
+use crate::lock::{Deadline, Os, StillHeld};
+use crate::slots;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,7 +19,7 @@ impl Segment {
 
     /// The error of a call that gave up waiting for the lock.
     #[cold]
-    pub(super) fn busy(&self, held: StillHeld) -> Error {
+    pub(crate) fn busy(&self, held: StillHeld) -> Error {
         let stopped = self.stood_still(&held) >= self.bounds.stall;
         // The holder may have died, and this process cannot find out.
         if let Err(blind @ Error::Liveness { .. }) = self.probe() {
@@ -36,7 +36,7 @@ impl Segment {
     }
 
     /// A file description through which the liveness locks of other processes can be tested.
-    pub(super) fn probe(&self) -> Result<Probe, Error> {
+    pub(crate) fn probe(&self) -> Result<Probe, Error> {
         self.backing.probe().map_err(|error| match error.kind() {
             ErrorKind::NotFound => self.gone(),
             ErrorKind::PermissionDenied => Error::Liveness {
@@ -51,7 +51,7 @@ impl Segment {
 
     /// Another thread of this process is attaching the segment and was not done in time.
     #[cold]
-    pub(super) fn busy_attaching(&self) -> Error {
+    pub(crate) fn busy_attaching(&self) -> Error {
         let (path, waited) = (self.path().to_owned(), self.bounds.lock);
         Error::Busy { path, pid: 0, program: "unknown".into(), waited, stopped: false }
     }
@@ -62,7 +62,8 @@ impl Segment {
         let now = self.backing.now();
         // The acquisition's number alone is not unique: it repeats after a million acquisitions.
         let which = u64::from(held.acquisition) ^ self.words.load(layout::VERSION).rotate_left(32);
-        let [known, since] = [presence::HOLDER, presence::HOLDER_SINCE].map(|word| self.presence.word(word));
+        let [known, since] =
+            [process_state::HOLDER, process_state::HOLDER_SINCE].map(|word| self.presence.word(word));
         if known.load(Ordering::Relaxed) != which {
             let seen = u64::try_from(held.stood_still.as_nanos()).unwrap_or(u64::MAX);
             since.store(now.saturating_sub(seen), Ordering::Relaxed);

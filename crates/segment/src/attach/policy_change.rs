@@ -1,8 +1,8 @@
 //! A hot change of the policy.
 
-use super::attach::Segment;
-use super::{layout, recover};
+use super::Segment;
 use crate::error::Error;
+use crate::{layout, sanity};
 use shmlimit_kernel::decide;
 use shmlimit_kernel::policy::Policy;
 use shmlimit_kernel::scene::Scene;
@@ -27,7 +27,7 @@ impl Segment {
         let deadline = self.deadline();
         let member = self.member_within(&deadline)?;
         let changed = self.transact(&member, &deadline, |tx, now| {
-            let old = recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
+            let old = sanity::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
             let policy = change(&old)?.keeping_logs_of(&old);
             let encoded = policy.encode();
             let known = Known::of(tx);

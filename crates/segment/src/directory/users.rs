@@ -2,7 +2,7 @@
 //!
 //! Every participant holds a shared lock of one byte of the file gate ([`sys::Pulse::attend`]). The gate is the same file
 //! whatever the path, the user or the pid namespace. So a newcomer that finds no segment learns there whether programs still
-//! use a deleted one, and a user of its successor whether a program still holds permits of it (`inherit.rs`).
+//! use a deleted one, and a user of its successor whether a program still holds permits of it (`file/inherited.rs`).
 //!
 //! Each name has 2^32 bytes, chosen by its hash. The first half has a block of 1024 for each generation (below), chosen by
 //! its hash, and in it a byte for each slot: there its owner attends. The first byte of the second half is for participants
@@ -31,16 +31,13 @@
 //! segment was made since: the state it has is the newest, and may be continued. Where the number differs, somebody made
 //! a segment meanwhile, perhaps without knowing of this one, and what was spent there is not known if it is gone too.
 
-use super::attach::Segment;
-use super::directory::{Directory, Passage};
-use super::join::presence;
-use super::layout::header;
+use super::Directory;
+use super::creation_lock::Passage;
 use crate::error::Error;
 use crate::paths::{GATE, LimiterName};
 use crate::sys::{self, Pulse};
 use std::fs::File;
 use std::io;
-use std::sync::atomic::Ordering;
 
 /// What is known of the limiter that had a name before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +52,7 @@ pub enum Before {
 
 impl Before {
     /// Asks the gate; to be called where there is no segment of that name.
-    pub(super) fn ask(passage: &Passage, name: &LimiterName) -> Result<Before, Error> {
+    pub(crate) fn ask(passage: &Passage, name: &LimiterName) -> Result<Before, Error> {
         let note = name.note_name();
         match sys::facts_at(&passage.directory, &note) {
             // What else lies there says nothing.
@@ -70,7 +67,7 @@ impl Before {
 
 /// A byte of a limiter's name in the gate, counted from the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(u64);
+pub(crate) struct Place(u64);
 
 /// How many bytes a name has in the gate.
 const NAME_BYTES: u64 = 1 << 32;
@@ -84,19 +81,22 @@ const NAMES: u64 = (1 << 60) / NAME_BYTES;
 const ANY_OLDER: u64 = u64::MAX;
 
 impl Place {
+    /// Where participants attend that are known to hold no permit of a deleted segment.
+    pub(crate) const WITHOUT_PERMITS: Place = Place(SLOT_BYTES);
+
     /// Where the owner of a slot attends.
-    pub(super) fn of(generation: u64, slot: usize) -> Place {
+    pub(crate) fn of(generation: u64, slot: usize) -> Place {
         Place(block(generation) + slot as u64 % GENERATION_BYTES)
     }
 
     /// As a word of a slot, which is not zero.
-    pub(super) fn to_word(self) -> u64 {
+    pub(crate) fn to_word(self) -> u64 {
         self.0 + 1
     }
 }
 
 /// The word of a slot whose holder may be any participant of an older generation.
-pub(super) const fn any_older() -> u64 {
+pub(crate) const fn any_older() -> u64 {
     ANY_OLDER
 }
 
@@ -110,9 +110,14 @@ fn first_byte(file_name: &str) -> u64 {
     number(file_name) % NAMES * NAME_BYTES
 }
 
+/// Attends at a place of a limiter's name, for as long as this process's memory lives.
+pub(crate) fn attend(gate: File, file_name: &str, Place(byte): Place) -> io::Result<Option<Pulse>> {
+    Pulse::attend(gate, first_byte(file_name) + byte)
+}
+
 /// Whether the gate tells that a holder of permits of a deleted segment still has them. `word` is what the slot says,
 /// `generation` that of the segment which the slot is in.
-pub(super) fn is_held(gate: &File, file_name: &str, generation: u64, word: u64) -> io::Result<bool> {
+pub(crate) fn is_held(gate: &File, file_name: &str, generation: u64, word: u64) -> io::Result<bool> {
     let first = first_byte(file_name);
     if word != ANY_OLDER {
         let byte = first + word.wrapping_sub(1) % SLOT_BYTES;
@@ -126,13 +131,12 @@ pub(super) fn is_held(gate: &File, file_name: &str, generation: u64, word: u64) 
 
 impl Passage {
     /// The generation of a limiter's name.
-    pub(super) fn generation(&self, name: &LimiterName) -> Result<Generation, Error> {
-        let generation = sys::generation(&self.gate, number(&name.file_name()));
-        generation.map(Generation).map_err(Error::io("read", self.path.join(GATE)))
+    pub(crate) fn generation(&self, name: &LimiterName) -> Result<Generation, Error> {
+        generation(&self.gate, &name.file_name()).map_err(Error::io("read", self.path.join(GATE)))
     }
 
     /// The generation of the segment that gets the name next.
-    pub(super) fn next_generation(&self, name: &LimiterName) -> Result<u64, Error> {
+    pub(crate) fn next_generation(&self, name: &LimiterName) -> Result<u64, Error> {
         let next = sys::next_generation(&self.gate, number(&name.file_name()));
         next.map_err(Error::io("read", self.path.join(GATE)))
     }
@@ -140,7 +144,12 @@ impl Passage {
 
 /// A generation of a limiter's name; 0 if it is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Generation(u64);
+pub struct Generation(pub(crate) u64);
+
+/// The generation of a limiter's name; it may be read without the creation lock.
+pub(crate) fn generation(gate: &File, file_name: &str) -> io::Result<Generation> {
+    sys::generation(gate, number(file_name)).map(Generation)
+}
 
 fn is_attended(passage: &Passage, name: &LimiterName) -> Result<bool, Error> {
     let first = first_byte(&name.file_name());
@@ -150,7 +159,7 @@ fn is_attended(passage: &Passage, name: &LimiterName) -> Result<bool, Error> {
 
 /// Notes that a limiter is removed on purpose, if programs have it open. Where that cannot be done, on a full disk for
 /// example, it is removed without: the next one is then made used up.
-pub(super) fn note_removal(
+pub(crate) fn note_removal(
     passage: &Passage,
     directory: &Directory,
     name: &LimiterName,
@@ -166,7 +175,7 @@ pub(super) fn note_removal(
 
 /// What must be done before a segment gets that name: from now on no older one is continued. A note that the last one was
 /// removed is taken away.
-pub(super) fn announce(passage: &Passage, name: &LimiterName, next: u64) -> Result<(), Error> {
+pub(crate) fn announce(passage: &Passage, name: &LimiterName, next: u64) -> Result<(), Error> {
     let begun = sys::begin_generation(&passage.gate, number(&name.file_name()), next);
     begun.map_err(Error::io("write", passage.path.join(GATE)))?;
     let note = name.note_name();
@@ -175,51 +184,6 @@ pub(super) fn announce(passage: &Passage, name: &LimiterName, next: u64) -> Resu
             .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
             .map_err(Error::io("remove", passage.path.join(&note))),
         _ => Ok(()),
-    }
-}
-
-impl Segment {
-    /// Says at the gate that the owner of a slot has the limiter open, and reads the generation there. To be called before it
-    /// is confirmed that the file is in its place: then a newcomer sees this process, or this process sees that the file is
-    /// gone. Where the gate cannot be opened, or the system has no such locks, the process is seen by other means or not at
-    /// all.
-    pub(super) fn attend(&self, slot: usize) -> Option<Pulse> {
-        let gate = self.open_gate()?;
-        let file_name = self.backing.file_name()?;
-        let generation = sys::generation(&gate, number(file_name)).unwrap_or(0);
-        self.presence.word(presence::GENERATION).store(generation, Ordering::Relaxed);
-        let Place(byte) = Place::of(self.words.load(header::GENERATION), slot);
-        Pulse::attend(gate, first_byte(file_name) + byte).ok()?
-    }
-
-    /// Attends from now on as a participant that holds no permits, or not at all if that cannot be done.
-    pub(super) fn attend_without_permits(&self) {
-        let idle = || {
-            let gate = self.open_gate()?;
-            Pulse::attend(gate, first_byte(self.backing.file_name()?) + SLOT_BYTES).ok()?
-        };
-        match idle() {
-            Some(idle) => drop(self.presence.attendance().put(idle)),
-            None => self.stop_attending(),
-        }
-    }
-
-    fn open_gate(&self) -> Option<File> {
-        let gate = self.backing.open_beside(GATE).ok()?;
-        sys::facts(&gate).ok().filter(|facts| facts.regular)?;
-        Some(gate)
-    }
-
-    /// Whether the segment is of that generation of its name. A process that could not read the generation when it became
-    /// a participant, or has not become one since it was forked, does not know, and must not continue the state.
-    pub(super) fn is_of(&self, generation: Generation) -> bool {
-        let mine = self.presence.word(presence::GENERATION).load(Ordering::Relaxed);
-        mine != 0 && Generation(mine) == generation
-    }
-
-    /// Attends no more.
-    pub fn stop_attending(&self) {
-        drop(self.presence.attendance().take());
     }
 }
 
@@ -232,8 +196,8 @@ fn number(file_name: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::SLOTS;
     use super::*;
+    use crate::layout::SLOTS;
 
     /// So that a process that may make a segment may also write the gate, whatever its limits are.
     #[cfg(target_os = "linux")]
@@ -241,7 +205,7 @@ mod tests {
     fn the_gate_never_gets_larger_than_a_segment() {
         let gate = tempfile::tempfile().unwrap();
         sys::begin_generation(&gate, u64::MAX, 1).unwrap();
-        assert!(gate.metadata().unwrap().len() < super::super::layout::SIZE as u64);
+        assert!(gate.metadata().unwrap().len() < crate::layout::SIZE as u64);
     }
 
     /// Two generations share a block with a probability of one in two million, also where clocks tick in milliseconds.

@@ -1,81 +1,44 @@
 //! Becoming a participant: once per process, and once more in a forked child.
 
-use super::attach::Segment;
+use super::Segment;
 use super::bounds::Role;
-use super::directory::GATE_PATIENCE;
-use super::journal::{self, Begun, Transaction};
-use super::layout::{self, COMMON_SLOTS, SLOTS};
-use super::lock::{Claim, Deadline};
-use super::recover;
-use super::slots::{self, Identity};
-use super::trial;
-use super::wall;
+use super::process_state::{self, Member};
+use crate::directory::creation_lock::GATE_PATIENCE;
+use crate::directory::self_test;
+use crate::directory::users::{self, Generation, Place};
 use crate::error::Error;
+use crate::journal::{self, Begun, Transaction};
+use crate::layout::{self, COMMON_SLOTS, SLOTS, header};
+use crate::lock::{Claim, Deadline};
+use crate::paths::GATE;
+use crate::sanity;
+use crate::slots::{self, Identity};
 use crate::sys::{self, Clock, Hold, Pulse};
+use crate::wall_clock;
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::time::Time;
 use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// This process's place in a segment.
-#[derive(Debug, Clone, Copy)]
-pub struct Member {
-    /// Its slot.
-    pub slot: usize,
-    /// Tells this attachment from every other one, also across a fork.
-    pub badge: u64,
-    /// How this process reads the common clock.
-    pub clock: Clock,
-}
-
-/// Words that a forked child finds zero: it is nobody until it attaches itself.
-pub(super) mod presence {
-    /// [`ABSENT`], [`ATTACHING`], or the member's badge.
-    pub const STATE: usize = 0;
-    pub const CLOCK: usize = 1;
-    /// When it was last checked that the file is in its place.
-    pub const CHECKED: usize = 3;
-    /// When the dead were last looked for.
-    pub const REAPED: usize = 4;
-    /// Until when the last refusal lasts.
-    pub const REFUSED_UNTIL: usize = 5;
-    /// Whether a thread is at what [`Segment::one_for_all`](super::Segment::one_for_all) does.
-    pub const AT_WORK: usize = 6;
-    /// Which acquisition of the lock the last call of this process met that gave up waiting for it.
-    pub const HOLDER: usize = 7;
-    /// Since when that acquisition has been seen.
-    pub const HOLDER_SINCE: usize = 8;
-    /// Whether an observer has found out how to read the clock.
-    pub const OBSERVES: usize = 9;
-    /// The generation of the limiter's name when it became a participant: see [`attendance`](super::super::attendance).
-    pub const GENERATION: usize = 10;
-
-    /// How many permits of this segment are still held after it was handed over: see `inherit.rs`.
-    pub const OUT: usize = 11;
-
-    pub const ABSENT: u64 = 0;
-    pub const ATTACHING: u64 = 1;
-}
-
 impl Segment {
     /// Becomes a participant, once per process, whichever thread comes first. `probe` is a description of the file that
     /// holds no lock, if there is one at hand.
     #[cold]
-    pub(super) fn join(&self, deadline: &Deadline, probe: Option<File>) -> Result<Member, Error> {
-        let state = self.presence.word(presence::STATE);
+    pub(crate) fn join(&self, deadline: &Deadline, probe: Option<File>) -> Result<Member, Error> {
+        let state = self.presence.word(process_state::STATE);
         loop {
             match state.compare_exchange(
-                presence::ABSENT,
-                presence::ATTACHING,
+                process_state::ABSENT,
+                process_state::ATTACHING,
                 Ordering::Acquire,
                 Ordering::Acquire,
             ) {
                 Ok(_) => break,
-                Err(presence::ATTACHING) if deadline.is_over(&self.backing) => {
+                Err(process_state::ATTACHING) if deadline.is_over(&self.backing) => {
                     return Err(self.busy_attaching());
                 }
-                Err(presence::ATTACHING) => std::thread::sleep(Duration::from_micros(50)),
+                Err(process_state::ATTACHING) => std::thread::sleep(Duration::from_micros(50)),
                 Err(badge) => return Ok(self.member_of(badge)),
             }
         }
@@ -84,7 +47,7 @@ impl Segment {
             self.backing.keep(probe);
             Ok(member)
         });
-        let badge = joined.as_ref().map_or(presence::ABSENT, |member| member.badge);
+        let badge = joined.as_ref().map_or(process_state::ABSENT, |member| member.badge);
         state.store(badge, Ordering::Release);
         joined
     }
@@ -97,7 +60,7 @@ impl Segment {
         is_done: impl Fn() -> bool,
         work: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let at_work = self.presence.word(presence::AT_WORK);
+        let at_work = self.presence.word(process_state::AT_WORK);
         let started = std::time::Instant::now();
         let free = || at_work.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let mut mine = free();
@@ -118,7 +81,7 @@ impl Segment {
         let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
         let boot = sys::boot_id().map_err(Error::io("find the boot identity for", self.path()))?;
         // Without the lock first: what cannot be used is left as it is, to the byte (P4).
-        if let Some(Err(problem)) = journal::read(&self.words, recover::policy) {
+        if let Some(Err(problem)) = journal::read(&self.words, sanity::policy) {
             return Err(self.damaged(problem));
         }
         let (slot, pulse) = self.find_slot(probe)?;
@@ -134,21 +97,21 @@ impl Segment {
             return Err(self.gone());
         }
         let (raw, wall) = (clock.now(), sys::wall_now());
-        wall::revive(&mut tx, raw, wall);
+        wall_clock::revive(&mut tx, raw, wall);
         let goes_on = raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)) >= tx.core().latest.0;
         if tx.words().load_array(layout::BOOT) != boot && !(goes_on && self.others_live(slot, probe)?) {
-            wall::rebase(&mut tx, boot, raw, wall);
+            wall_clock::rebase(&mut tx, boot, raw, wall);
         }
         let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
         if let Some((dead, _)) = robbed {
             slots::leave(&mut tx, dead);
         }
-        let policy = recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
-        let sound = mark == layout::LIVE && recover::is_sound(&tx, &policy, found, now);
+        let policy = sanity::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
+        let sound = mark == layout::LIVE && sanity::is_sound(&tx, &policy, found, now);
         if !sound {
-            recover::reset(&mut tx, now);
+            sanity::reset(&mut tx, now);
         }
-        wall::settle_wall(&mut tx, now, wall);
+        wall_clock::settle_wall(&mut tx, now, wall);
         let program =
             Some(self.bounds.program).filter(|name| *name != [0; 16]).unwrap_or_else(sys::program_name);
         let identity = Identity { pid: sys::process_id(), program };
@@ -163,9 +126,9 @@ impl Segment {
             self.say_reset();
         }
         for (i, word) in clock.to_words().into_iter().enumerate() {
-            self.presence.word(presence::CLOCK + i).store(word, Ordering::Relaxed);
+            self.presence.word(process_state::CLOCK + i).store(word, Ordering::Relaxed);
         }
-        self.presence.word(presence::CHECKED).store(raw, Ordering::Relaxed);
+        self.presence.word(process_state::CHECKED).store(raw, Ordering::Relaxed);
         drop(self.presence.pulse().put(pulse));
         drop(attendance.and_then(|attendance| self.presence.attendance().put(attendance)));
         Ok(Member { slot, badge: u64::from(generation) << 32 | (slot as u64 + 2), clock })
@@ -189,7 +152,7 @@ impl Segment {
             match hold.map_err(Error::io("lock a slot of", self.path()))? {
                 Hold::Held(pulse) => Ok(Some(pulse)),
                 Hold::Taken => Ok(None),
-                Hold::Lost => Err(trial::locks_are_lost(self.path(), probe)),
+                Hold::Lost => Err(self_test::locks_are_lost(self.path(), probe)),
             }
         };
         // Everybody starts elsewhere, so that many who come at once do not queue for the same slot.
@@ -207,5 +170,49 @@ impl Segment {
             }
         }
         Err(Error::SlotsFull { path: self.path().to_owned(), limit: last })
+    }
+}
+
+impl Segment {
+    /// Says at the gate that the owner of a slot has the limiter open, and reads the generation there. To be called before it
+    /// is confirmed that the file is in its place: then a newcomer sees this process, or this process sees that the file is
+    /// gone. Where the gate cannot be opened, or the system has no such locks, the process is seen by other means or not at
+    /// all.
+    pub(crate) fn attend(&self, slot: usize) -> Option<Pulse> {
+        let gate = self.open_gate()?;
+        let file_name = self.backing.file_name()?;
+        let Generation(generation) = users::generation(&gate, file_name).unwrap_or(Generation(0));
+        self.presence.word(process_state::GENERATION).store(generation, Ordering::Relaxed);
+        users::attend(gate, file_name, Place::of(self.words.load(header::GENERATION), slot)).ok()?
+    }
+
+    /// Attends from now on as a participant that holds no permits, or not at all if that cannot be done.
+    pub(crate) fn attend_without_permits(&self) {
+        let idle = || {
+            let gate = self.open_gate()?;
+            users::attend(gate, self.backing.file_name()?, Place::WITHOUT_PERMITS).ok()?
+        };
+        match idle() {
+            Some(idle) => drop(self.presence.attendance().put(idle)),
+            None => self.stop_attending(),
+        }
+    }
+
+    fn open_gate(&self) -> Option<File> {
+        let gate = self.backing.open_beside(GATE).ok()?;
+        sys::facts(&gate).ok().filter(|facts| facts.regular)?;
+        Some(gate)
+    }
+
+    /// Whether the segment is of that generation of its name. A process that could not read the generation when it became
+    /// a participant, or has not become one since it was forked, does not know, and must not continue the state.
+    pub(crate) fn is_of(&self, generation: Generation) -> bool {
+        let mine = self.presence.word(process_state::GENERATION).load(Ordering::Relaxed);
+        mine != 0 && Generation(mine) == generation
+    }
+
+    /// Attends no more.
+    pub fn stop_attending(&self) {
+        drop(self.presence.attendance().take());
     }
 }

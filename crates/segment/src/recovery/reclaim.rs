@@ -1,12 +1,12 @@
 //! Finding the dead, and giving back what they held.
 
-use super::attach::{Segment, Tx};
-use super::join::{Member, presence};
-use super::layout::SLOTS;
-use super::lock::{Claim, Deadline, Os};
-use super::memory::Reader;
-use super::slots;
+use crate::attach::process_state::{self, Member};
+use crate::attach::{Segment, Tx};
 use crate::error::Error;
+use crate::layout::SLOTS;
+use crate::lock::{Claim, Deadline, Os};
+use crate::memory::Reader;
+use crate::{slots, wake_word};
 use shmlimit_kernel::queue::{self, Places, Ring, Standing};
 use shmlimit_kernel::state::View;
 use std::sync::atomic::Ordering;
@@ -19,11 +19,11 @@ impl Segment {
     /// there were any.
     pub fn reap(&self, member: &Member, deadline: &Deadline) -> Result<bool, Error> {
         let raw = member.clock.now_coarse();
-        let last = self.presence.word(presence::REAPED).load(Ordering::Relaxed);
+        let last = self.presence.word(process_state::REAPED).load(Ordering::Relaxed);
         if raw.wrapping_sub(last) < self.reap_bound {
             return Ok(false);
         }
-        self.presence.word(presence::REAPED).store(raw, Ordering::Relaxed);
+        self.presence.word(process_state::REAPED).store(raw, Ordering::Relaxed);
         let waiters = self.waiters();
         let suspects = self.suspicious(member, &waiters);
         let reaped = self.forget_strangers(member, &suspects, deadline)?;
@@ -142,7 +142,7 @@ impl Segment {
     }
 
     /// Frees the slot of a dead participant. Says whether it had anything, and who is to be rung for that.
-    pub(super) fn bury(
+    pub(crate) fn bury(
         &self,
         member: &Member,
         slot: usize,
@@ -164,5 +164,31 @@ impl Segment {
     pub fn participants(&self) -> Result<Vec<(slots::Participant, bool)>, Error> {
         let liveness = self.liveness()?;
         slots::all(&self.words).map(|p| Ok((p, liveness.is_alive(p.slot)?))).collect()
+    }
+
+    /// Nobody slept at `place`: reclaims it if its owner is dead, and rings the next.
+    #[cold]
+    pub(crate) fn ring_behind(&self, member: &Member, place: usize, deadline: &Deadline) {
+        let mut next = self.bury_if_dead(member, place, deadline);
+        // Ends at the first who lives: each round frees the slot of a dead one.
+        while let Ring::One(place) = next
+            && !wake_word::ring(&self.words, &self.backing, place)
+        {
+            next = self.bury_if_dead(member, place, deadline);
+        }
+    }
+
+    /// Who is to be rung instead.
+    fn bury_if_dead(&self, member: &Member, place: usize, deadline: &Deadline) -> Ring {
+        let slot = Reader(self.words.cells()).standing(place).slot();
+        if slot == member.slot || slot >= SLOTS {
+            return Ring::Nobody;
+        }
+        // Whatever fails here: whoever waits behind it finds out by itself, a little later.
+        let Ok(probe) = self.backing.probe() else { return Ring::Nobody };
+        match self.backing.is_alive(&probe, slot) {
+            Ok(false) => self.bury(member, slot, deadline).map_or(Ring::Nobody, |(_, ring)| ring),
+            _ => Ring::Nobody,
+        }
     }
 }

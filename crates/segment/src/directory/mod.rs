@@ -1,15 +1,16 @@
-//! The directory that holds segments: which one, may it be trusted, and the gate to it.
+//! The directory that holds limiters: which one it is, and whether it may be trusted.
+
+pub mod creation_lock;
+pub mod self_test;
+pub mod users;
 
 use crate::error::Error;
+use crate::layout;
 use crate::paths::{GATE, Place};
 use crate::sys::{self, Account, Distrust, FileFacts, FileSystem};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// How long to wait for somebody who is making or removing a limiter.
-pub(super) const GATE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A directory that passed the checks.
 #[derive(Debug, Clone)]
@@ -26,17 +27,6 @@ pub struct Directory {
     pub note: Option<String>,
     /// Why the usual default was not used, for people: its file system is not one for limiters.
     pub fallback: Option<String>,
-}
-
-/// What a process has that is let through the gate.
-#[derive(Debug)]
-pub struct Passage {
-    /// The directory.
-    pub(super) directory: File,
-    /// The gate, which it has locked.
-    pub(super) gate: File,
-    /// The path of the directory, for people.
-    pub(super) path: PathBuf,
 }
 
 /// What is allowed beyond the usual.
@@ -185,7 +175,7 @@ impl Directory {
         let facts = sys::facts(&file).map_err(Error::io("examine", &path))?;
         let ours = facts.access.is_mine() || facts.access.owner() == self.owner;
         let wrong = facts.access.misfit(self.owner, self.shared_with).is_some();
-        let segment = file_name == GATE || super::recover::begins_with_magic(&file);
+        let segment = file_name == GATE || begins_with_magic(&file);
         if !wrong || !facts.regular || facts.links != 1 || !ours || !segment {
             return Ok(None);
         }
@@ -212,52 +202,6 @@ impl Directory {
             return refuse(format!("it has {} names", facts.links));
         }
         facts.access.danger(self.owner, self.shared_with).map_or(Ok(()), refuse)
-    }
-
-    /// Runs `work` while holding the gate, so that limiters are made and removed one at a time.
-    pub fn through_gate<R>(&self, work: impl FnOnce(&Passage) -> Result<R, Error>) -> Result<R, Error> {
-        let directory = self.handle()?;
-        let gate = sys::open_or_create_at(&directory, GATE, self.shared_with)
-            .map_err(Error::io("open", self.path.join(GATE)))?;
-        self.pass(directory, gate, work)
-    }
-
-    /// The same, without creating the gate. Where there is none, no limiter is being made or removed: `work` does not run
-    /// and the answer is `None`.
-    pub fn through_existing_gate<R>(
-        &self,
-        work: impl FnOnce(&Passage) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
-        let directory = self.handle()?;
-        match sys::open_file_at(&directory, GATE) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            opened => {
-                let gate = opened.map_err(Error::io("open", self.path.join(GATE)))?;
-                self.pass(directory, gate, work).map(Some)
-            }
-        }
-    }
-
-    fn pass<R>(
-        &self,
-        directory: File,
-        gate: File,
-        work: impl FnOnce(&Passage) -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        let path = self.path.join(GATE);
-        self.check_file(&path, &sys::facts(&gate).map_err(Error::io("examine", &path))?)?;
-        let patience = Instant::now() + GATE_PATIENCE;
-        while !sys::try_lock_gate(&gate).map_err(Error::io("lock", &path))? {
-            if Instant::now() >= patience {
-                return Err(Error::io("lock", &path)(io::ErrorKind::WouldBlock.into()));
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let passage = Passage { directory, gate, path: self.path.clone() };
-        let result = work(&passage);
-        // Explicitly: a child forked meanwhile shares the lock and would keep it.
-        sys::unlock_gate(&passage.gate);
-        result
     }
 }
 
@@ -295,6 +239,12 @@ fn examine(path: &Path, handle: &File, chosen: bool) -> Result<(FileFacts, Optio
 fn distrusted(path: &Path, Distrust { problem, remedy }: Distrust) -> Error {
     let remedy = remedy.replace("{}", &path.display().to_string());
     Error::Directory { path: path.to_owned(), problem, remedy }
+}
+
+/// Whether a file calls itself a segment, of whatever version.
+pub(crate) fn begins_with_magic(mut file: &File) -> bool {
+    let mut magic = [0; 8];
+    file.read_exact(&mut magic).is_ok() && u64::from_ne_bytes(magic) == layout::MAGIC
 }
 
 fn make(path: &Path) -> Result<(), Error> {

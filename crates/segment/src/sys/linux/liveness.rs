@@ -21,17 +21,12 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::clock::Clock;
+use super::byte_lock::{byte_lock, is_in_the_way, is_locked, number_for, pulse_byte, try_lock};
 use super::file_system::file_system;
-use super::spare::Spare;
 use crate::sys::{FileSystem, Hold};
-use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap};
-
-/// Far past the end of any segment, where no other lock can meet ours, and still within a signed 64-bit offset.
-pub const FIRST_PULSE: i64 = 1 << 62;
 
 /// Marks lie in the 2^61 bytes before the liveness locks.
 const FIRST_MARK: i64 = 1 << 61;
@@ -62,7 +57,7 @@ impl Pulse {
             return Ok(Hold::Lost);
         }
         let pulse = Pulse::mapped(&fresh)?;
-        if !try_lock(&fresh, at(slot))? {
+        if !try_lock(&fresh, pulse_byte(slot))? {
             return Ok(Hold::Taken);
         }
         Ok(if outlives_its_descriptor(fresh, probe)? { Hold::Held(pulse) } else { Hold::Lost })
@@ -141,45 +136,8 @@ impl PulseCell {
     }
 }
 
-/// The lock of a slot whose owner seems dead, held through its descriptor for a short time; see the contract.
-#[derive(Debug)]
-pub struct TakenPulse {
-    file: Through,
-    slot: u32,
-}
-
-/// The description that has the lock.
-#[derive(Debug)]
-enum Through {
-    Own(File),
-    Spare(Spare),
-}
-
-impl TakenPulse {
-    /// One that was taken through a spare descriptor.
-    pub(super) fn through(spare: Spare, slot: u32) -> TakenPulse {
-        TakenPulse { file: Through::Spare(spare), slot }
-    }
-
-    pub fn take(fresh: File, slot: u32) -> io::Result<Option<TakenPulse>> {
-        Ok(try_lock(&fresh, at(slot))?.then_some(TakenPulse { file: Through::Own(fresh), slot }))
-    }
-}
-
-impl Drop for TakenPulse {
-    fn drop(&mut self) {
-        // Closing is not enough: a child forked meanwhile has the same description and would keep the lock.
-        match &self.file {
-            Through::Own(file) => {
-                let _ = fcntl(file, FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_UNLCK, at(self.slot))));
-            }
-            Through::Spare(spare) => spare.give_back(self.slot),
-        }
-    }
-}
-
 pub fn pulse_is_held(file: &File, slot: u32) -> io::Result<bool> {
-    is_locked(file, at(slot))
+    is_locked(file, pulse_byte(slot))
 }
 
 pub fn is_attended(gate: &File, places: Range<u64>) -> io::Result<bool> {
@@ -214,11 +172,6 @@ fn has_own_locks(file: &File) -> io::Result<bool> {
     Ok(matches!(file_system(file)?, FileSystem::Local | FileSystem::Volatile))
 }
 
-/// Where the lock of a slot is.
-pub(super) fn at(slot: u32) -> i64 {
-    FIRST_PULSE + i64::from(slot)
-}
-
 /// Whether a description that is mapped keeps its locks when its only descriptor is closed.
 fn outlives_its_descriptor(mapped: File, probe: &File) -> io::Result<bool> {
     let mark = lock_mark(&mapped)?;
@@ -234,44 +187,6 @@ fn lock_mark(file: &File) -> io::Result<i64> {
         if try_lock(file, mark)? {
             return Ok(mark);
         }
-    }
-}
-
-/// A number that two descriptions have in common only by chance: made from the moment, the process and an address of it.
-pub(super) fn number_for(file: &File) -> u64 {
-    let seed = Clock::read() ^ u64::from(std::process::id()) << 32 ^ (&raw const *file).addr() as u64;
-    // The finalizer of splitmix64: each bit of the seed changes half of the bits of the number.
-    let mixed = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
-}
-
-fn is_locked(file: &File, byte: i64) -> io::Result<bool> {
-    is_in_the_way(file, byte_lock(libc::F_WRLCK, byte))
-}
-
-/// Whether another description has a lock that this one would meet.
-fn is_in_the_way(file: &File, mut lock: libc::flock) -> io::Result<bool> {
-    fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock))?;
-    Ok(libc::c_int::from(lock.l_type) != libc::F_UNLCK)
-}
-
-fn try_lock(file: &File, byte: i64) -> io::Result<bool> {
-    match fcntl(file, FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_WRLCK, byte))) {
-        Ok(_) => Ok(true),
-        Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-pub(super) fn byte_lock(kind: libc::c_int, byte: i64) -> libc::flock {
-    libc::flock {
-        l_type: kind as libc::c_short,
-        l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: byte,
-        l_len: 1,
-        // Must be 0 for open-file-description locks.
-        l_pid: 0,
     }
 }
 

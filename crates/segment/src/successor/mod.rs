@@ -1,12 +1,15 @@
 //! The end of a segment: replaced, removed, or deleted by hand and followed by another.
 
-use super::attach::Segment;
-use super::attendance::Generation;
-use super::create::Seed;
-use super::journal::{Begun, Transaction};
-use super::layout;
-use super::lock::Claim;
+mod permits;
+mod release_file;
+
+use crate::attach::Segment;
+use crate::directory::users::Generation;
 use crate::error::Error;
+use crate::file::seed::Seed;
+use crate::journal::{Begun, Transaction};
+use crate::layout;
+use crate::lock::Claim;
 use crate::sys::Clock;
 
 impl Segment {
@@ -55,7 +58,7 @@ impl Segment {
         if newest { Ok(seed) } else { Seed::used_up(seed.policy, self.bounds.place) }
     }
 
-    pub(super) fn seed(&self) -> Result<Seed, Error> {
+    pub(crate) fn seed(&self) -> Result<Seed, Error> {
         let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
         Seed::after(&self.words, clock).map_err(|problem| self.damaged(problem))
     }

@@ -1,16 +1,17 @@
 //! Observers: read a segment without a slot and without the lock, and change nothing in it.
 
-use super::attach::Segment;
+use super::Segment;
 use super::bounds::{Bounds, Role};
-use super::join::presence;
-use super::journal::{self, Found};
-use super::layout;
-use super::memory::Reader;
-use super::recover::{self, Verified};
-use super::trial;
-use super::words::Words;
+use super::process_state;
+use crate::directory::self_test;
 use crate::error::Error;
+use crate::file::Verified;
+use crate::journal::{self, Found};
+use crate::layout;
+use crate::memory::Reader;
+use crate::sanity;
 use crate::sys::{self, Clock, FileSystem};
+use crate::words::Words;
 use shmlimit_kernel::time::Time;
 use std::fs::File;
 use std::path::Path;
@@ -18,10 +19,10 @@ use std::sync::atomic::Ordering;
 
 impl Segment {
     /// Prepares an observer, which has no slot. `file` is any open file description of the segment's file.
-    pub(super) fn observe(&self, file: &File) -> Result<(), Error> {
+    pub(crate) fn observe(&self, file: &File) -> Result<(), Error> {
         let file_system = sys::file_system(file).map_err(Error::io("examine", self.path()))?;
         if let FileSystem::Lossy(_) = file_system {
-            return Err(trial::locks_are_lost(self.path(), file));
+            return Err(self_test::locks_are_lost(self.path(), file));
         }
         if self.is_retired() {
             return Err(self.gone());
@@ -39,8 +40,8 @@ impl Segment {
         if !self.is_observed() {
             return Ok(self.member()?.clock);
         }
-        let word = |i: usize| self.presence.word(presence::CLOCK + i);
-        let observes = self.presence.word(presence::OBSERVES);
+        let word = |i: usize| self.presence.word(process_state::CLOCK + i);
+        let observes = self.presence.word(process_state::OBSERVES);
         if observes.load(Ordering::Acquire) != 0 {
             return Ok(Clock::from_words([word(0).load(Ordering::Relaxed), word(1).load(Ordering::Relaxed)]));
         }
@@ -72,8 +73,8 @@ impl Verified {
 fn is_readable(words: &Words, clock: &Clock) -> bool {
     let now = Time(clock.now().wrapping_add(words.load(layout::CLOCK_OFFSET)));
     // A damaged policy is reported where it is read.
-    recover::policy(words)
-        .map_or(true, |policy| recover::is_sound(&Reader(words.cells()), &policy, Found::Whole, now))
+    sanity::policy(words)
+        .map_or(true, |policy| sanity::is_sound(&Reader(words.cells()), &policy, Found::Whole, now))
 }
 
 fn discover(path: &Path) -> Result<Clock, Error> {

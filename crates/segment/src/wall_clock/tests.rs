@@ -1,13 +1,13 @@
 //! Calendar windows on a real segment, with a wall clock, a machine's clock and boots that the test makes up.
 
 use super::*;
-use crate::backing::Backing;
-use crate::create;
 use crate::directory::{Allowances, Directory};
+use crate::file::backing::Backing;
+use crate::file::{self, Verified, create, seed};
 use crate::journal::{Begun, Found};
 use crate::lock::{Claim, Deadline};
 use crate::paths::{LimiterName, Place};
-use crate::recover::{Verified, is_sane};
+use crate::sanity::is_sane;
 use shmlimit_kernel::policy::{Algorithm, BurstMode, Policy, PolicyDraft, RuleDraft};
 use shmlimit_kernel::{Ask, Priority};
 use std::time::Duration;
@@ -54,13 +54,13 @@ impl Machine {
         let directory = Directory::find(&[place], Allowances::default()).unwrap();
         let name = LimiterName::new("tmdb").unwrap();
         assert!(create::create(&directory, &name, daily(algorithm), Duration::ZERO).unwrap());
-        let verified = create::open(&directory, &name).unwrap().unwrap();
+        let verified = file::open(&directory, &name).unwrap().unwrap();
         let booted = HOUR.cast_signed() - truth.cast_signed();
         let mut machine =
             Machine { _home: home, verified, truth, wrong_by, booted, boots: 1, granted: Vec::new() };
         let (wall, words) = (machine.wall(), &machine.verified.words);
         words.store(layout::LATEST_TIME, 0);
-        create::set_clocks(words, HOUR, wall);
+        seed::set_clocks(words, HOUR, wall);
         words.store(layout::CLOCK_OFFSET, 0);
         words.store(layout::BOOT, 1);
         machine.attach();

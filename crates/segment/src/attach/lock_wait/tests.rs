@@ -4,7 +4,7 @@ use super::*;
 use crate::attach::tests::{attach_again, segment};
 use crate::layout::{SLOTS, slot, slot_base};
 use crate::lock::{self, Claim, SLEEP, WAITERS};
-use crate::sys::sync::AtomicU32;
+use crate::sync::AtomicU32;
 use crate::words::Words;
 use shmlimit_kernel::state::Held;
 use std::cell::Cell;
@@ -163,7 +163,7 @@ fn calls_with_little_time_each_find_out_together_that_a_holder_stands_still() {
     let (moment, second) = (Duration::from_millis(1), Duration::from_secs(1));
     assert_eq!(stopped(held(1, moment)), (false, 0), "nobody is named");
     // As if this process had met it a second ago.
-    let since = segment.presence.word(presence::HOLDER_SINCE);
+    let since = segment.presence.word(process_state::HOLDER_SINCE);
     since.store(since.load(Ordering::Relaxed) - second.as_nanos() as u64, Ordering::Relaxed);
     assert_eq!(stopped(held(1, moment)), (true, std::process::id()));
     assert_eq!(stopped(held(2, moment)), (false, 0), "another acquisition: it goes on");

@@ -1,8 +1,8 @@
 //! The file behind a segment, and what the lock asks of the operating system.
 
-use super::lock::Os;
 use crate::error::Error;
-use crate::sys::sync::AtomicU32;
+use crate::lock::Os;
+use crate::sync::AtomicU32;
 use crate::sys::{self, Clock, FileFacts, Meeting, SharedMap, Spare, TakenPulse};
 use std::fs::File;
 use std::io;

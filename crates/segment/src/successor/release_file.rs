@@ -5,12 +5,12 @@
 //! while it holds the segment's lock, so no other thread of this process is in a transaction on it. The lock is then
 //! released in the file itself, through a second mapping. docs/design.md has the whole argument.
 
-use super::attach::Segment;
-use super::join::presence;
-use super::layout::{self, BELL, CLOCK_OFFSET, RETIRED, VERSION, entry_base};
-use super::{bell, lock};
+use crate::attach::Segment;
+use crate::attach::process_state::{self, Grave};
 use crate::error::Error;
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::layout::{self, BELL, CLOCK_OFFSET, RETIRED, VERSION, entry_base};
+use crate::{lock, wake_word};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The version of a tombstone: even, and one that no segment ever reaches. So a read that began in the segment and ended
@@ -21,17 +21,6 @@ const TOMB_VERSION: u64 = u64::MAX - 1;
 /// is kept until a later attempt.
 const TRIES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(1);
-
-/// Whether a tombstone has replaced a segment in memory.
-#[derive(Debug, Default)]
-pub(super) struct Grave(AtomicU32);
-
-impl Grave {
-    const IN_USE: u32 = 0;
-    /// A thread is about to map the tombstone.
-    const DUG: u32 = 1;
-    const CLOSED: u32 = 2;
-}
 
 impl Segment {
     /// Releases the file of a retired segment that has a successor. If that is not possible now, at least its resident
@@ -86,18 +75,18 @@ impl Segment {
     /// Replaces the segment for a process without a slot in it, such as a forked child or an observer. Such a process
     /// holds no permits there, and takes the lock only after it has become a participant, which is blocked meanwhile.
     fn lay_stone_as_nobody(&self) -> bool {
-        let state = self.presence.word(presence::STATE);
-        let absent = (presence::ABSENT, presence::ATTACHING);
+        let state = self.presence.word(process_state::STATE);
+        let absent = (process_state::ABSENT, process_state::ATTACHING);
         if state.compare_exchange(absent.0, absent.1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return false;
         }
         let closed = self.is_retired() && self.lay_stone().is_some();
-        state.store(presence::ABSENT, Ordering::Release);
+        state.store(process_state::ABSENT, Ordering::Release);
         closed
     }
 
     /// Returns the words of the file.
-    fn lay_stone(&self) -> Option<super::words::Words> {
+    fn lay_stone(&self) -> Option<crate::words::Words> {
         let mut stone = vec![
             (VERSION, TOMB_VERSION),
             (CLOCK_OFFSET, self.words.load(CLOCK_OFFSET)),
@@ -107,7 +96,7 @@ impl Segment {
         for (block, places) in self.sleepers().into_iter().enumerate() {
             stone.extend(places.map(|place| {
                 let place = 64 * block + place;
-                let rung = bell::hear(&self.words, place).wrapping_add(1);
+                let rung = wake_word::hear(&self.words, place).wrapping_add(1);
                 // The bell may be either half of the word.
                 (entry_base(place) + BELL, u64::from(rung) << 32 | u64::from(rung))
             }));

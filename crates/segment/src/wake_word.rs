@@ -8,7 +8,7 @@
 
 use super::lock::Os;
 use super::words::Words;
-use crate::sys::sync::Ordering;
+use crate::sync::Ordering;
 use std::time::Duration;
 
 /// Reads a bell, under the lock. What is returned goes to [`sleep`].

@@ -1,10 +1,10 @@
 //! Trying out a directory: does shared memory work there, and can living processes be told from exited ones?
 
-use super::directory::Directory;
-use super::layout;
-use super::words::Words;
+use crate::directory::Directory;
 use crate::error::Error;
+use crate::layout;
 use crate::sys::{self, FileSystem, Hold, Pulse, SharedMap, TakenPulse};
+use crate::words::Words;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -29,7 +29,7 @@ impl Directory {
 }
 
 /// The error for a place whose file system loses liveness locks. `file` is any file there.
-pub(super) fn locks_are_lost(path: &Path, file: &File) -> Error {
+pub(crate) fn locks_are_lost(path: &Path, file: &File) -> Error {
     let kind = match sys::file_system(file) {
         Ok(FileSystem::Lossy(kind) | FileSystem::Network(kind)) => kind,
         _ => "its file system",

@@ -1,19 +1,27 @@
 //! A segment as one process uses it: its place among the participants, and its transactions.
 
-use super::backing::Backing;
-use super::bounds::{Bounds, Role};
-use super::grave::Grave;
-use super::join::{Member, presence};
-use super::journal::{self, Begun, Found, Transaction};
-use super::layout;
-use super::lock::{self, Claim, Deadline};
-use super::memory::Reader;
-use super::recover::{self, Verified};
-use super::slots;
-use super::wall;
-use super::words::Words;
+pub mod bounds;
+mod join;
+mod lock_wait;
+mod observe;
+pub mod policy_change;
+pub mod process_state;
+mod wake;
+
 use crate::error::Error;
+use crate::file::Verified;
+use crate::file::backing::Backing;
+use crate::journal::{self, Found, Transaction};
+use crate::layout;
+use crate::lock::{self, Claim, Deadline};
+use crate::memory::Reader;
+use crate::sanity;
+use crate::slots;
 use crate::sys::{self, Clock, ForkWords};
+use crate::wall_clock;
+use crate::words::Words;
+use bounds::{Bounds, Role};
+use process_state::{Grave, Member};
 use shmlimit_kernel::policy::Policy;
 use shmlimit_kernel::queue::{self, Ring};
 use shmlimit_kernel::state::View;
@@ -28,14 +36,14 @@ pub type Tx<'a> = Transaction<'a, Backing>;
 
 /// One mapped segment. Any thread may use it, and so may a forked child.
 pub struct Segment {
-    pub(super) words: Words,
-    pub(super) backing: Backing,
-    pub(super) presence: ForkWords,
-    pub(super) bounds: Bounds,
+    pub(crate) words: Words,
+    pub(crate) backing: Backing,
+    pub(crate) presence: ForkWords,
+    pub(crate) bounds: Bounds,
     /// `bounds.place` and `bounds.reap` in nanoseconds, ready for the fast path.
     place_bound: u64,
-    pub(super) reap_bound: u64,
-    pub(super) grave: Grave,
+    pub(crate) reap_bound: u64,
+    pub(crate) grave: Grave,
 }
 
 impl Segment {
@@ -66,12 +74,12 @@ impl Segment {
 
     /// The policy in force.
     pub fn policy(&self) -> Result<Policy, Error> {
-        match journal::read(&self.words, recover::policy) {
+        match journal::read(&self.words, sanity::policy) {
             Some(policy) => policy.map_err(|problem| self.damaged(problem)),
             None => {
                 let deadline = self.deadline();
                 let member = self.member_within(&deadline)?;
-                let policy = self.transact(&member, &deadline, |tx, _| recover::policy(tx.words()))?;
+                let policy = self.transact(&member, &deadline, |tx, _| sanity::policy(tx.words()))?;
                 policy.map_err(|problem| self.damaged(problem))
             }
         }
@@ -97,20 +105,20 @@ impl Segment {
     /// This process's place, if it has one.
     #[inline(always)]
     pub fn present(&self) -> Option<Member> {
-        let badge = self.presence.word(presence::STATE).load(Ordering::Acquire);
-        if badge > presence::ATTACHING { Some(self.member_of(badge)) } else { None }
+        let badge = self.presence.word(process_state::STATE).load(Ordering::Acquire);
+        if badge > process_state::ATTACHING { Some(self.member_of(badge)) } else { None }
     }
 
     /// Whether `badge` is this process's present attachment. A grant from before a fork belongs to the parent.
     #[inline]
     pub fn is_present(&self, badge: u64) -> bool {
-        self.presence.word(presence::STATE).load(Ordering::Acquire) == badge
+        self.presence.word(process_state::STATE).load(Ordering::Acquire) == badge
     }
 
     #[inline(always)]
-    pub(super) fn member_of(&self, badge: u64) -> Member {
+    pub(crate) fn member_of(&self, badge: u64) -> Member {
         let word = |i| self.presence.word(i).load(Ordering::Relaxed);
-        let clock = Clock::from_words([word(presence::CLOCK), word(presence::CLOCK + 1)]);
+        let clock = Clock::from_words([word(process_state::CLOCK), word(process_state::CLOCK + 1)]);
         Member { slot: (badge as u32 as usize).wrapping_sub(2), badge, clock }
     }
 
@@ -142,7 +150,7 @@ impl Segment {
         let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
         if tx.is_whole()
             && tx.load(layout::RETIRED) == layout::LIVE
-            && recover::is_sane(&tx, Found::Whole, now)
+            && sanity::is_sane(&tx, Found::Whole, now)
             && slots::are_counted(&tx, member.slot)
         {
             Some((tx, now))
@@ -160,7 +168,8 @@ impl Segment {
     /// Whether it is time to look if the file is still in its place.
     #[inline(always)]
     pub fn is_place_due(&self, raw: u64) -> bool {
-        raw.wrapping_sub(self.presence.word(presence::CHECKED).load(Ordering::Relaxed)) > self.place_bound
+        raw.wrapping_sub(self.presence.word(process_state::CHECKED).load(Ordering::Relaxed))
+            > self.place_bound
     }
 
     /// How many rules there are; a hint, because it is read without the lock.
@@ -173,7 +182,7 @@ impl Segment {
     /// looked at either. Of the refusal it is a hint: nothing rests on it.
     #[inline(always)]
     pub fn expects_refusal(&self, raw: u64) -> bool {
-        raw < self.presence.word(presence::REFUSED_UNTIL).load(Ordering::Relaxed)
+        raw < self.presence.word(process_state::REFUSED_UNTIL).load(Ordering::Relaxed)
     }
 
     /// Remembers until when a refusal probably lasts: its own time, or, for want of a permit, until the dead are to be
@@ -186,9 +195,9 @@ impl Segment {
             // Nobody else is refused because this one never can be served.
             (_, None) => return true,
         };
-        let placed = self.presence.word(presence::CHECKED).load(Ordering::Relaxed);
+        let placed = self.presence.word(process_state::CHECKED).load(Ordering::Relaxed);
         let until_placed = until.min(placed.saturating_add(self.place_bound));
-        self.presence.word(presence::REFUSED_UNTIL).store(until_placed, Ordering::Relaxed);
+        self.presence.word(process_state::REFUSED_UNTIL).store(until_placed, Ordering::Relaxed);
         raw < until
     }
 
@@ -200,7 +209,7 @@ impl Segment {
 
     #[inline(always)]
     fn dead_due_at(&self) -> u64 {
-        self.presence.word(presence::REAPED).load(Ordering::Relaxed).saturating_add(self.reap_bound)
+        self.presence.word(process_state::REAPED).load(Ordering::Relaxed).saturating_add(self.reap_bound)
     }
 
     /// One look at a committed state without the lock, if nothing is in the way. Its place is the caller's to look at.
@@ -231,88 +240,6 @@ impl Segment {
         self.transact_slowly(member, Claim::Participant, deadline, &|tx: &mut Tx<'_>, _| work(tx))
     }
 
-    /// Waits for the lock, and puts right whatever is found wrong.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn transact_slowly<R>(
-        &self,
-        member: &Member,
-        claim: Claim,
-        deadline: &Deadline,
-        work: &impl Fn(&mut Tx<'_>, Time) -> R,
-    ) -> Result<R, Box<Error>> {
-        let raw = member.clock.now();
-        let place_due = self.is_place_due(raw);
-        if place_due {
-            self.check_place(raw)?;
-        }
-        let mut mended = false;
-        loop {
-            let begun = Transaction::begin(&self.words, &self.backing, member.slot, claim, deadline);
-            let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held))?;
-            let mark = tx.load(layout::RETIRED);
-            if layout::is_retired(mark) {
-                return Err(self.gone().into());
-            }
-            let now = wall::revive(&mut tx, member.clock.now(), sys::wall_now());
-            // Its pulse is kept until the transaction has ended.
-            let (robbed, _pulse) = robbed.map_or((None, None), |(dead, pulse)| (Some(dead), Some(pulse)));
-            let died = robbed.is_some() || found != Found::Whole;
-            if let Some(dead) = robbed {
-                slots::leave(&mut tx, dead);
-            }
-            let sane =
-                mended || mark == layout::LIVE && self.is_sane(member, &tx, found, now, place_due, died)?;
-            // Once: where somebody scribbles on and on, decisions are made on what there is.
-            if mended || (robbed.is_none() && sane) {
-                if place_due && wall::follow_wall(&mut tx, now, sys::wall_now()) {
-                    self.commit(&mut tx)?;
-                }
-                return Ok(work(&mut tx, now));
-            }
-            mended = true;
-            let sleepers = self.sleepers();
-            if !sane {
-                recover::reset(&mut tx, now);
-            }
-            self.commit(&mut tx)?;
-            drop(tx);
-            if !sane {
-                self.say_reset();
-            }
-            // It may have died between a change and a ring, so whom it owed one is not known.
-            self.ring_all(sleepers);
-        }
-    }
-
-    /// Whether the state is what committed transactions can leave. The usual check is a few comparisons; all that decisions
-    /// read is checked against the policy when the place is `due`, once a second, and after a participant `died` in the
-    /// middle of something also what all the others hold.
-    fn is_sane(
-        &self,
-        member: &Member,
-        tx: &Tx<'_>,
-        found: Found,
-        now: Time,
-        due: bool,
-        died: bool,
-    ) -> Result<bool, Error> {
-        if !due && !died {
-            return Ok(recover::is_sane(tx, found, now) && slots::are_counted(tx, member.slot));
-        }
-        let policy = recover::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
-        Ok(match died {
-            true => recover::is_sound(tx, &policy, found, now),
-            false => recover::is_in_order(tx, &policy, found, now) && slots::are_all_counted(tx),
-        })
-    }
-
-    /// Tells whoever listens that a damaged state was given up. Not under the lock: listening may take time.
-    pub(super) fn say_reset(&self) {
-        let name = self.path().file_stem().unwrap_or_default().to_string_lossy();
-        tracing::warn!(target: "shmlimit", limiter = %name, event = "reset", "damaged state: starting empty");
-    }
-
     /// The time on the limiter's clock.
     #[inline]
     pub fn now(&self, member: &Member) -> Time {
@@ -341,7 +268,7 @@ impl Segment {
         Ok(self.transact(&member, &deadline, |tx, _| look(&Reader(tx.cells())))?)
     }
 
-    pub(super) fn reopen(&self) -> Result<std::fs::File, Error> {
+    pub(crate) fn reopen(&self) -> Result<std::fs::File, Error> {
         self.backing.reopen().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => self.gone(),
             _ => Error::io("open", self.path())(error),
@@ -354,13 +281,13 @@ impl Segment {
     }
 
     #[cold]
-    fn check_place(&self, raw: u64) -> Result<(), Error> {
-        self.presence.word(presence::CHECKED).store(raw, Ordering::Relaxed);
+    pub(crate) fn check_place(&self, raw: u64) -> Result<(), Error> {
+        self.presence.word(process_state::CHECKED).store(raw, Ordering::Relaxed);
         if self.backing.is_in_place() { Ok(()) } else { Err(self.gone()) }
     }
 
     #[cold]
-    pub(super) fn damaged(&self, problem: String) -> Error {
+    pub(crate) fn damaged(&self, problem: String) -> Error {
         // Who has replaced it for that very reason is followed.
         if self.is_retired() || !self.backing.is_in_place() {
             return self.gone();
@@ -369,7 +296,7 @@ impl Segment {
     }
 
     /// Deleted, replaced or retired: the limiter opens it again.
-    pub(super) fn gone(&self) -> Error {
+    pub(crate) fn gone(&self) -> Error {
         Error::Unsettled { path: self.path().to_owned() }
     }
 }
@@ -382,7 +309,7 @@ impl Drop for Segment {
         let left = self.transact(&member, &self.deadline(), |tx, now| {
             slots::leave(tx, member.slot);
             let ring = queue::changed(tx, now);
-            wall::settle_wall(tx, now, sys::wall_now());
+            wall_clock::settle_wall(tx, now, sys::wall_now());
             tx.commit().map_or(Ring::Nobody, |()| ring)
         });
         self.ring_last(left.unwrap_or(Ring::Nobody));
@@ -396,4 +323,4 @@ pub fn program_name(bytes: &[u8; 16]) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

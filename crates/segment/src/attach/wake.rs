@@ -1,11 +1,10 @@
 //! The queue as one process uses it: who is rung after a change, and sleeping until one's turn.
 
-use super::attach::{Segment, Tx};
-use super::bell;
-use super::join::Member;
-use super::layout::{self, CLOCK_OFFSET, PLACES, SLOTS};
-use super::lock::Deadline;
-use super::memory::Reader;
+use super::process_state::Member;
+use super::{Segment, Tx};
+use crate::layout::{self, CLOCK_OFFSET, PLACES};
+use crate::lock::Deadline;
+use crate::wake_word;
 use shmlimit_kernel::queue::{self, Places, Ring, WAITERS, Waiting};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::time::Time;
@@ -32,42 +31,16 @@ impl Segment {
     #[inline(always)]
     pub fn ring_within(&self, member: &Member, ring: Ring, deadline: &Deadline) {
         if let Ring::One(place) = ring
-            && !bell::ring(&self.words, &self.backing, place)
+            && !wake_word::ring(&self.words, &self.backing, place)
         {
             self.ring_behind(member, place, deadline);
-        }
-    }
-
-    /// Nobody slept at `place`: reclaims it if its owner is dead, and rings the next.
-    #[cold]
-    fn ring_behind(&self, member: &Member, place: usize, deadline: &Deadline) {
-        let mut next = self.bury_if_dead(member, place, deadline);
-        // Ends at the first who lives: each round frees the slot of a dead one.
-        while let Ring::One(place) = next
-            && !bell::ring(&self.words, &self.backing, place)
-        {
-            next = self.bury_if_dead(member, place, deadline);
-        }
-    }
-
-    /// Who is to be rung instead.
-    fn bury_if_dead(&self, member: &Member, place: usize, deadline: &Deadline) -> Ring {
-        let slot = Reader(self.words.cells()).standing(place).slot();
-        if slot == member.slot || slot >= SLOTS {
-            return Ring::Nobody;
-        }
-        // Whatever fails here: whoever waits behind it finds out by itself, a little later.
-        let Ok(probe) = self.backing.probe() else { return Ring::Nobody };
-        match self.backing.is_alive(&probe, slot) {
-            Ok(false) => self.bury(member, slot, deadline).map_or(Ring::Nobody, |(_, ring)| ring),
-            _ => Ring::Nobody,
         }
     }
 
     /// Rings on the way out, when this process is no participant any more and may bury nobody.
     pub fn ring_last(&self, ring: Ring) {
         if let Ring::One(place) = ring {
-            bell::ring(&self.words, &self.backing, place);
+            wake_word::ring(&self.words, &self.backing, place);
         }
     }
 
@@ -81,7 +54,7 @@ impl Segment {
     pub fn ring_all(&self, sleepers: Sleepers) {
         for (block, places) in sleepers.into_iter().enumerate() {
             for place in places {
-                bell::ring(&self.words, &self.backing, 64 * block + place);
+                wake_word::ring(&self.words, &self.backing, 64 * block + place);
             }
         }
     }
@@ -94,11 +67,11 @@ impl Segment {
 
     /// Reads the bell of a place, under the lock.
     pub fn hear(&self, place: usize) -> u32 {
-        bell::hear(&self.words, place)
+        wake_word::hear(&self.words, place)
     }
 
     /// Sleeps until the bell of a place is rung, for `limit` at most.
     pub fn sleep(&self, place: usize, heard: u32, limit: Duration) {
-        bell::sleep(&self.words, &self.backing, place, heard, limit);
+        wake_word::sleep(&self.words, &self.backing, place, heard, limit);
     }
 }
