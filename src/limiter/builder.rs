@@ -2,8 +2,8 @@
 
 use super::Limiter;
 use super::events;
-use super::group::Group;
-use super::link::Link;
+use super::segment_chain::Link;
+use super::waiter::Group;
 use crate::describe;
 use crate::environment::{Change, Patch};
 use crate::presets;

@@ -48,6 +48,7 @@ pub use {
     attach::bounds::{Bounds, Role},
     attach::policy_change::Changed,
     attach::process_state::Member,
+    attach::wake::Wakeups,
     attach::{Segment, Tx, program_name},
     error::Error,
 };

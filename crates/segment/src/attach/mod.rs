@@ -6,7 +6,7 @@ mod lock_wait;
 mod observe;
 pub mod policy_change;
 pub mod process_state;
-mod wake;
+pub mod wake;
 
 use crate::error::Error;
 use crate::file::Verified;

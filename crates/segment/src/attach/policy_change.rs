@@ -1,12 +1,13 @@
 //! A hot change of the policy.
 
 use super::Segment;
+use super::wake::Wakeups;
 use crate::error::Error;
 use crate::{layout, sanity};
 use shmlimit_kernel::decide;
 use shmlimit_kernel::policy::Policy;
 use shmlimit_kernel::scene::Scene;
-use shmlimit_kernel::sheet::{Known, Recent};
+use shmlimit_kernel::sheet::Recent;
 use std::path::Path;
 
 /// What a change of the policy did.
@@ -26,32 +27,22 @@ impl Segment {
     pub fn change_policy(&self, change: impl Fn(&Policy) -> Result<Policy, Error>) -> Result<Changed, Error> {
         let deadline = self.deadline();
         let member = self.member_within(&deadline)?;
-        let changed = self.transact(&member, &deadline, |tx, now| {
+        let ((before, policy, scene), news) = self.change(&member, &deadline, |tx, now| {
             let old = sanity::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
             let policy = change(&old)?.keeping_logs_of(&old);
             let encoded = policy.encode();
-            let known = Known::of(tx);
-            if encoded == old.encode() {
-                return Ok::<Changed, Error>(Changed {
-                    before: old,
-                    policy,
-                    news: Recent::since(tx, known),
-                    scene: Scene::of(tx, now),
-                });
+            if encoded != old.encode() {
+                self.check_fit(&old, &policy, tx.cells().len() * 8)?;
+                decide::tick(tx, now);
+                tx.write_array(layout::POLICY, encoded);
+                tx.write(layout::POLICY_CHECKSUM, layout::checksum(encoded));
+                decide::patch(tx, &old, &policy, now);
+                let epoch = tx.load(layout::POLICY_EPOCH);
+                tx.write(layout::POLICY_EPOCH, epoch.wrapping_add(1));
             }
-            self.check_fit(&old, &policy, tx.cells().len() * 8)?;
-            decide::tick(tx, now);
-            tx.write_array(layout::POLICY, encoded);
-            tx.write(layout::POLICY_CHECKSUM, layout::checksum(encoded));
-            decide::patch(tx, &old, &policy, now);
-            let epoch = tx.load(layout::POLICY_EPOCH);
-            tx.write(layout::POLICY_EPOCH, epoch.wrapping_add(1));
-            let news = Recent::since(tx, known);
-            self.commit(tx)?;
-            Ok(Changed { before: old, policy, news, scene: Scene::of(tx, now) })
-        })??;
-        self.ring_all(self.sleepers());
-        Ok(changed)
+            Ok(((old, policy, Scene::of(tx, now)), Wakeups::each(self.sleepers())))
+        })?;
+        Ok(Changed { before, policy, news, scene })
     }
 
     /// Whether a hot change could get from the policy there is to this one.

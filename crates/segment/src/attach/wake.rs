@@ -1,17 +1,49 @@
-//! The queue as one process uses it: who is rung after a change, and sleeping until one's turn.
+//! Changes and the calls that wait for them: one transaction, then waking those it concerns; sleeping until woken.
 
 use super::process_state::Member;
 use super::{Segment, Tx};
+use crate::error::Error;
 use crate::layout::{self, CLOCK_OFFSET, PLACES};
 use crate::lock::Deadline;
 use crate::wake_word;
 use shmlimit_kernel::queue::{self, Places, Ring, WAITERS, Waiting};
+use shmlimit_kernel::sheet::{Known, Recent};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::time::Time;
 use std::time::Duration;
 
 /// Who sleeps: a bit for each place.
 pub type Sleepers = queue::Marked;
+
+/// Which waiting calls to wake for a change, once the lock is free again.
+#[derive(Clone, Copy)]
+pub struct Wakeups {
+    /// The first whose time came nearer; it wakes the next.
+    first: Ring,
+    /// All of these: the change concerns each of them.
+    each: Option<Sleepers>,
+}
+
+impl Wakeups {
+    /// No call.
+    pub const NONE: Wakeups = Wakeups::first(Ring::Nobody);
+
+    /// The first call whose time came nearer; it wakes the next.
+    pub const fn first(first: Ring) -> Wakeups {
+        Wakeups { first, each: None }
+    }
+
+    /// Each of these calls.
+    pub const fn each(each: Sleepers) -> Wakeups {
+        Wakeups { first: Ring::Nobody, each: Some(each) }
+    }
+
+    /// Also each of these calls.
+    #[must_use]
+    pub const fn and_each(self, each: Option<Sleepers>) -> Wakeups {
+        Wakeups { each, ..self }
+    }
+}
 
 impl Segment {
     /// Who is to be rung for a change made in `tx`. To be asked before the commit, and rung after the lock is free.
@@ -35,6 +67,33 @@ impl Segment {
         {
             self.ring_behind(member, place, deadline);
         }
+    }
+
+    /// Wakes the calls that a change names. The lock must be free.
+    pub fn wake(&self, member: &Member, wakeups: Wakeups, deadline: &Deadline) {
+        if let Some(each) = wakeups.each {
+            self.ring_all(each);
+        }
+        self.ring_within(member, wakeups.first, deadline);
+    }
+
+    /// Changes the state in one transaction: runs `work`, commits, and wakes the calls that it names. Returns what `work`
+    /// returned, and what happened by the way (transitions, a pause that expired), for the log. An error of `work` undoes
+    /// the change.
+    pub fn change<T>(
+        &self,
+        member: &Member,
+        deadline: &Deadline,
+        work: impl Fn(&mut Tx<'_>, Time) -> Result<(T, Wakeups), Box<Error>>,
+    ) -> Result<(T, Recent), Box<Error>> {
+        let (value, wakeups, news) = self.transact(member, deadline, |tx, now| {
+            let known = Known::of(tx);
+            let (value, wakeups) = work(tx, now)?;
+            let news = Recent::since(tx, known);
+            self.commit(tx).map(|()| (value, wakeups, news))
+        })??;
+        self.wake(member, wakeups, deadline);
+        Ok((value, news))
     }
 
     /// Rings on the way out, when this process is no participant any more and may bury nobody.

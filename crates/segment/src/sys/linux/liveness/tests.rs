@@ -122,7 +122,7 @@ fn a_cell_is_full_here_and_empty_in_a_child_and_gives_back_with_its_words() {
 #[test]
 fn p2_the_pulse_survives_closing_every_descriptor_and_dies_with_its_owner_though_a_child_lives_on() {
     let (named, file) = segment();
-    let mut command = helper_command(&[], "sys::linux::pulse::tests::helper_holds_a_pulse");
+    let mut command = helper_command(&[], "sys::linux::liveness::tests::helper_holds_a_pulse");
     command.env("SHMLIMIT_TEST_FILE", named.path());
     let mut owner = Helper::start(command);
     let grandchild = Pid::from_raw(owner.answer().parse().unwrap());

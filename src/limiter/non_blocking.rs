@@ -30,9 +30,9 @@ impl Limiter {
         let (ask, member) = request.plain().zip(link.segment.present())?;
         let raw = member.clock.now();
         if link.segment.rules() == 1 {
-            link.grant_at_once(ask, &member, raw)
+            link.grant_single(ask, &member, raw)
         } else {
-            link.take_at_once(ask, &member, raw)
+            link.take_uncontended(ask, &member, raw)
         }
     }
 

@@ -1,59 +1,111 @@
-//! A limiter's segment, and the one that takes its place when it is deleted or replaced.
+//! One attempt to get a grant: short paths first, then the long one.
+//!
+//! | step | function | lock | ends the attempt if |
+//! | --- | --- | --- | --- |
+//! | 1 | [`Link::repeat_refusal`] | no | the last refusal of this process still holds |
+//! | 2 | [`Link::grant_single`] | if free | the only rule admits the call, and no call waits |
+//! | 3 | [`Link::refuse_unlocked`] | no | a consistent look shows a refusal, and no timer is due |
+//! | 4 | [`Link::decide_uncontended`] | if free | no call waits: any number of rules, also due timers |
+//! | 5 | [`Link::decide`] | waits | always: recovers the segment, reclaims from dead processes, follows a successor |
+//!
+//! Steps 1 and 2 are inlined into [`Limiter::attempt`], and each of the others is a function of its own, so that no path makes
+//! another one longer. A step that cannot decide changes nothing, and the next one starts over.
 
-use super::Shared;
+use super::Limiter;
 use super::events;
 use super::grant::{AcquireError, Grant, Refusal};
-use super::request::{Request, unknown_unit};
-use shmlimit_kernel::policy::Name;
-use shmlimit_kernel::queue::Ring;
+use super::request::Request;
+use super::segment_chain::Link;
+use super::waiter;
 use shmlimit_kernel::sheet::{Known, Recent};
 use shmlimit_kernel::state::View;
-use shmlimit_kernel::{self, Ask, Nanos, Reason, Ticket, Time, decide};
-use shmlimit_segment::Error;
+use shmlimit_kernel::{Ask, Nanos, Reason, Time, decide};
 use shmlimit_segment::layout::slot;
 use shmlimit_segment::lock::{Deadline, SLEEP};
-use shmlimit_segment::paths::LimiterName;
-use shmlimit_segment::{Member, Segment, slots};
-use std::fmt;
-use std::sync::Weak;
+use shmlimit_segment::sys::Clock;
+use shmlimit_segment::{Error, Member, Wakeups, slots};
+use std::time::SystemTime;
 
-/// One segment of a limiter.
-pub struct Link {
-    pub(super) segment: Segment,
-    name: LimiterName,
-    units: Vec<Name>,
-    /// How many were there before it.
-    pub(super) number: usize,
-    /// The handle that this belongs to, for grants that outlive the borrow of it.
-    pub(super) home: Weak<Shared>,
-}
+impl Limiter {
+    /// Asks once. The steps are those of the module's table.
+    #[inline(always)]
+    pub(super) fn attempt(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
+        // First of all: what is read before the clock must have arrived before it is read, what is read after it can
+        // arrive meanwhile.
+        let read = Clock::read();
+        let link = self.newest();
+        let Some((ask, member)) = request.plain().zip(link.segment.present()) else {
+            return self.attempt_locked(request);
+        };
+        let raw = member.clock.correct(read);
+        let probably_refused = if link.segment.expects_refusal(raw) {
+            if let Some(refusal) = link.repeat_refusal(ask, &member, raw) {
+                return Err(AcquireError::Refused(refusal));
+            }
+            true
+        } else if link.segment.rules() == 1 && ask.cost[0] == 1 {
+            if let Some(grant) = link.grant_single(ask, &member, raw) {
+                return Ok(grant);
+            }
+            true
+        } else {
+            false
+        };
+        self.attempt_uncontended(request, raw, probably_refused)
+    }
 
-impl fmt::Debug for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Link").field(&self.segment.path()).finish()
+    /// Steps 3 to 5. Step 3 is for calls that are `probably_refused`: the others would look twice.
+    #[inline(never)]
+    fn attempt_uncontended(
+        &self,
+        request: &Request<'_>,
+        raw: u64,
+        probably_refused: bool,
+    ) -> Result<Grant<'_>, AcquireError> {
+        let link = self.newest();
+        if let Some((ask, member)) = request.plain().zip(link.segment.present()) {
+            if probably_refused && let Some(refusal) = link.refuse_unlocked(ask, &member, raw) {
+                return Err(AcquireError::Refused(refusal));
+            }
+            if let Some(decided) = link.decide_uncontended(ask, &member, raw) {
+                return decided;
+            }
+        }
+        self.attempt_locked(request)
+    }
+
+    /// Step 5. Waits for the lock at most as long as the request may wait, and follows a segment that was replaced.
+    #[cold]
+    #[inline(never)]
+    fn attempt_locked(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
+        let longest = self.shared.bounds.lock;
+        let patience = request
+            .patience(SystemTime::now)
+            .map_or(longest, |left| waiter::at_least_a_moment(left).min(longest));
+        let deadline = Deadline::within(patience);
+        let decided = self.follow(|link| match link.decide(request, &deadline) {
+            Err(AcquireError::Failed(error)) => Err(*error),
+            decided => Ok(decided),
+        });
+        match decided {
+            Err(Error::Busy { stopped: false, .. }) => Err(self.newest().refuse_busy()),
+            decided => decided?,
+        }
+    }
+
+    /// Step 2 alone, for a call that goes on to wait.
+    #[inline(always)]
+    pub(super) fn grant_single(&self, request: &Request<'_>) -> Option<Grant<'_>> {
+        let link = self.newest();
+        let (ask, member) = request.plain().zip(link.segment.present())?;
+        link.grant_single(ask, &member, member.clock.now())
     }
 }
 
 impl Link {
-    pub(super) fn new(name: LimiterName, segment: Segment) -> Result<Link, Error> {
-        let units = segment.policy()?.units().collect();
-        Ok(Link { segment, name, units, number: 0, home: Weak::new() })
-    }
-
-    /// The limiter's name.
-    pub(super) fn name(&self) -> &str {
-        self.name.as_str()
-    }
-
-    /// The index of a unit.
-    pub(super) fn unit(&self, unit: &str) -> Result<usize, Box<Error>> {
-        let index = self.units.iter().position(|known| known.as_str() == unit);
-        index.ok_or_else(|| unknown_unit(self.name(), unit, &self.units))
-    }
-
-    /// The usual case: one rule, it admits the call, and nothing is in the way. Nothing in any other.
+    /// Grants a call of one rule under the lock; `None` if the rule does not admit it, or anything is in the way.
     #[inline(always)]
-    pub(super) fn grant_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Grant<'_>> {
+    pub(super) fn grant_single(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Grant<'_>> {
         let segment = &self.segment;
         let (mut tx, now) = segment.begin_at_once(member, raw)?;
         let taken = decide::take_from_one(&mut tx, member.slot, ask, now);
@@ -64,10 +116,10 @@ impl Link {
         Some(Grant::new(self, member.badge, taken.ticket(ask)))
     }
 
-    /// [`refuse_at_once`](Self::refuse_at_once) while the last refusal [lasts](Segment::expects_refusal), for the usual
-    /// case of one rule: nothing is to be remembered that is not known.
+    /// [`refuse_unlocked`](Self::refuse_unlocked) for one rule, while the last refusal of this process
+    /// [lasts](Segment::expects_refusal): its end is known already.
     #[inline(always)]
-    pub(super) fn refuse_again(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
+    fn repeat_refusal(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
         let segment = &self.segment;
         let refusal = segment.look_at_once(raw, |view, now| decide::judge_one(view, ask, now))??;
         if refusal.reason == Reason::Concurrency && segment.are_dead_due(raw) {
@@ -77,9 +129,9 @@ impl Link {
         Some(refusal.into())
     }
 
-    /// A refusal that needs no lock, because nothing is due yet: a consistent look is enough.
-    #[inline(always)]
-    pub(super) fn refuse_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
+    /// Refuses without the lock, from one consistent look. `None` if the call may be admitted, or a timer is due.
+    #[inline(never)]
+    fn refuse_unlocked(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
         let segment = &self.segment;
         if segment.is_place_due(raw) {
             return None;
@@ -95,10 +147,10 @@ impl Link {
         Some(refusal.into())
     }
 
-    /// Any number of rules, if nothing is in the way. Nothing in any other case; that is decided by
-    /// [`decide`](Self::decide).
-    #[inline(always)]
-    pub(super) fn decide_at_once(
+    /// Decides for any number of rules under the lock, if that is free and no call waits. `None` in any other case; then
+    /// [`decide`](Self::decide) does.
+    #[inline(never)]
+    fn decide_uncontended(
         &self,
         ask: &Ask,
         member: &Member,
@@ -137,9 +189,9 @@ impl Link {
         }
     }
 
-    /// [`decide_at_once`](Self::decide_at_once) for one who goes on to wait where it is not admitted: a refusal is then
-    /// none, and is not counted.
-    pub(super) fn take_at_once(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Grant<'_>> {
+    /// [`decide_uncontended`](Self::decide_uncontended) for a call that goes on to wait where it is not admitted: a refusal is
+    /// not counted.
+    pub(super) fn take_uncontended(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Grant<'_>> {
         let segment = &self.segment;
         let (mut tx, now) = segment.begin_at_once(member, raw)?;
         if !tx.waiting().is_empty() || now >= tx.attention() {
@@ -153,23 +205,15 @@ impl Link {
         Some(Grant::new(self, member.badge, ticket))
     }
 
-    /// One try.
-    pub(super) fn decide(
-        &self,
-        request: &Request<'_>,
-        deadline: &Deadline,
-    ) -> Result<Grant<'_>, AcquireError> {
+    /// Decides under the lock, which it waits for. Recovers what is damaged, and reclaims what dead processes held.
+    fn decide(&self, request: &Request<'_>, deadline: &Deadline) -> Result<Grant<'_>, AcquireError> {
         let segment = &self.segment;
-        let ask = request.ask(self.name.as_str(), &self.units)?;
+        let ask = self.ask(request)?;
         let member = segment.member_within(deadline)?;
-        let (decided, news) = segment.transact(&member, deadline, |tx, now| {
-            let known = Known::of(tx);
-            let decided = decide::acquire(tx, member.slot, &ask, now);
-            let news = Recent::since(tx, known);
-            // Also a refusal: timers may have acted.
-            segment.commit(tx).map(|()| (decided, news))
-        })??;
-        events::news(self.name(), &news);
+        // Also a refusal is committed: timers may have acted.
+        let (decided, _) = self.change(&member, deadline, |tx, now| {
+            Ok((decide::acquire(tx, member.slot, &ask, now), Wakeups::NONE))
+        })?;
         let refusal = match decided {
             Err(refusal) => refusal,
             Ok(ticket) => {
@@ -228,70 +272,5 @@ impl Link {
         };
         self.tell_refusal(&refusal);
         AcquireError::Refused(refusal.into())
-    }
-
-    /// The cost by unit index, as this limiter counts them.
-    pub(super) fn ask(&self, request: &Request<'_>) -> Result<Ask, Box<Error>> {
-        request.ask(self.name.as_str(), &self.units)
-    }
-
-    /// Gives the permit of a grant back, unless the grant is from before a fork.
-    #[inline]
-    pub(super) fn release(&self, badge: u64, ticket: &Ticket) -> Result<(), Box<Error>> {
-        if !self.segment.is_present(badge) {
-            return Ok(());
-        }
-        let member = self.segment.member()?;
-        let segment = &self.segment;
-        let deadline = segment.deadline();
-        let released = segment.transact_untimed(&member, &deadline, |tx| {
-            decide::release(tx, member.slot, ticket);
-            let ring = segment.after_change(tx, &member);
-            segment.commit(tx).map(|()| ring)
-        });
-        self.gave_back(&member, ticket, &deadline, released)
-    }
-
-    /// Takes a grant back as if it had not been made, unless it is from before a fork.
-    pub(super) fn cancel(&self, badge: u64, ticket: &Ticket) -> Result<(), Box<Error>> {
-        if !self.segment.is_present(badge) {
-            return Ok(());
-        }
-        let member = self.segment.member()?;
-        let segment = &self.segment;
-        let deadline = segment.deadline();
-        let cancelled = segment.transact(&member, &deadline, |tx, now| {
-            let known = Known::of(tx);
-            decide::cancel(tx, member.slot, ticket, now);
-            let ring = segment.after_change(tx, &member);
-            let news = Recent::since(tx, known);
-            segment.commit(tx).map(|()| (ring, news))
-        });
-        let ring = cancelled.map(|committed| {
-            committed.map(|(ring, news)| {
-                events::news(self.name(), &news);
-                ring
-            })
-        });
-        self.gave_back(&member, ticket, &deadline, ring)
-    }
-
-    #[inline(always)]
-    fn gave_back(
-        &self,
-        member: &Member,
-        ticket: &Ticket,
-        deadline: &Deadline,
-        outcome: Result<Result<Ring, Box<Error>>, Box<Error>>,
-    ) -> Result<(), Box<Error>> {
-        match outcome {
-            Ok(committed) => self.segment.ring_within(member, committed?, deadline),
-            // Its successor counts the permit until this process says that it is back.
-            Err(error) if matches!(*error, Error::Unsettled { .. }) => {
-                self.segment.returned_too_late(ticket.permit.total);
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(())
     }
 }

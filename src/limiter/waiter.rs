@@ -1,18 +1,15 @@
 //! Waiting in the queue, whoever does the sleeping: a thread, or the caller's executor.
 
 use super::Limiter;
-use super::events;
 use super::grant::{AcquireError, Grant};
-use super::group::Group;
-use super::link::Link;
 use super::request::Request;
-use shmlimit_kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
-use shmlimit_kernel::sheet::{Known, Recent};
+use super::segment_chain::Link;
+use shmlimit_kernel::queue::{self, Newcomer, Outcome, Wait};
 use shmlimit_kernel::{Ask, Reason, Time};
 use shmlimit_segment::Error;
-use shmlimit_segment::layout::{CLOCK_OFFSET, slot};
+use shmlimit_segment::layout::{CLOCK_OFFSET, checksum, slot};
 use shmlimit_segment::lock::Deadline;
-use shmlimit_segment::{Member, slots};
+use shmlimit_segment::{Member, Wakeups, slots};
 use std::time::{Duration, SystemTime};
 
 /// A call on its way through the queue. Dropping it leaves the queue at once.
@@ -172,8 +169,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
     ) -> Result<(Outcome, u32), AcquireError> {
         let segment = &link.segment;
         let waits = self.place.as_ref().map(|place| place.wait);
-        let (outcome, ring, heard, news) = segment.transact(member, deadline, |tx, now| {
-            let known = Known::of(tx);
+        let (looked, _) = link.change(member, deadline, |tx, now| {
             let (outcome, ring) = match waits {
                 Some(wait) => {
                     slots::tally(segment.words(), member.slot, slot::LOOKED);
@@ -197,12 +193,9 @@ impl<'l, 'r> Waiter<'l, 'r> {
                 Outcome::Waiting(wait) => segment.hear(wait.place),
                 _ => 0,
             };
-            let news = Recent::since(tx, known);
-            segment.commit(tx).map(|()| (outcome, ring, heard, news))
-        })??;
-        segment.ring_within(member, ring, deadline);
-        events::news(link.name(), &news);
-        Ok((outcome, heard))
+            Ok(((outcome, heard), Wakeups::first(ring)))
+        })?;
+        Ok(looked)
     }
 
     /// How long one step may wait for the lock: until the call's deadline, but not longer than any call.
@@ -222,11 +215,35 @@ impl Drop for Waiter<'_, '_> {
         // After a fork it is the parent's place.
         let Some(member) = segment.present().filter(|member| member.badge == badge) else { return };
         let deadline = self.lock_deadline(Some(&member));
-        let left = segment.transact(&member, &deadline, |tx, now| {
-            let ring = queue::leave(tx, badge, &wait, now);
-            segment.commit(tx).map(|()| ring)
+        // A call that cannot leave now is passed over, and found when its deadline is over or this process ends.
+        let _ = link.change(&member, &deadline, |tx, now| {
+            Ok(((), Wakeups::first(queue::leave(tx, badge, &wait, now))))
         });
-        // Who cannot leave now is passed over, and found when its deadline is over or this process ends.
-        segment.ring_within(&member, left.ok().and_then(Result::ok).unwrap_or(Ring::Nobody), &deadline);
+    }
+}
+
+/// Several processes that have turns together, as if they were one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Group(u64);
+
+/// Keeps named groups and processes apart.
+const NAMED: u64 = 1;
+const PROCESS: u64 = 2;
+
+impl Group {
+    /// The group of that name.
+    pub(super) fn named(name: &str) -> Group {
+        Group(checksum([NAMED].into_iter().chain(name.bytes().map(u64::from))))
+    }
+
+    /// The group that the environment names.
+    pub(super) fn from_environment() -> Option<Group> {
+        let name = std::env::var_os("SHMLIMIT_GROUP").filter(|name| !name.is_empty())?;
+        Some(Group::named(&name.to_string_lossy()))
+    }
+
+    /// What stands for the group of an attachment: a named one, or itself.
+    pub(super) fn key(group: Option<Group>, badge: u64) -> u64 {
+        group.map_or_else(|| checksum([PROCESS, badge]), |group| group.0)
     }
 }

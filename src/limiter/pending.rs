@@ -4,7 +4,7 @@ use super::Limiter;
 use super::grant::AcquireError;
 use super::owned::OwnedGrant;
 use super::request::{OwnedRequest, Request};
-use super::wait::{self, Place, Waiter};
+use super::waiter::{self, Place, Waiter};
 use shmlimit_kernel::queue::Wait;
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ impl Waiting {
         let request = self.request.clone();
         let request = request.borrow();
         if self.place.is_none()
-            && let Some(grant) = limiter.grant_at_once(&request)
+            && let Some(grant) = limiter.grant_single(&request)
         {
             return Ok(Step::Granted(grant.into_owned()));
         }
@@ -81,9 +81,9 @@ impl Waiting {
         self.place =
             waiter.take_place().map(|Place { link, badge, wait }| Stand { number: link.number, badge, wait });
         Ok(match step {
-            wait::Step::Done(grant) => Step::Granted(grant.into_owned()),
-            wait::Step::Sleep { limit, .. } => Step::Sleep(self, limit),
-            wait::Step::Again => Step::Sleep(self, wait::SOON),
+            waiter::Step::Done(grant) => Step::Granted(grant.into_owned()),
+            waiter::Step::Sleep { limit, .. } => Step::Sleep(self, limit),
+            waiter::Step::Again => Step::Sleep(self, waiter::SOON),
         })
     }
 
