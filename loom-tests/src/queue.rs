@@ -1,4 +1,4 @@
-//! Calls that wait, as `limiter/wait.rs` and `limiter/link.rs` make them: one transaction, the bell read in it, the ring
+//! Calls that wait, as `limiter/waiter.rs` and `limiter/segment_chain.rs` make them: one transaction, the bell read in it, the ring
 //! after it. The policy is the smallest that makes anybody wait: some permits, no rule, first come first served.
 
 use crate::machine::{FOR_EVER, Machine, robbed_slot};
@@ -78,7 +78,7 @@ fn begin(machine: &Machine, slot: usize, claim: Claim) -> Begun<'_, Machine> {
         slots::leave(&mut begun.tx, dead);
         begun.tx.commit().unwrap();
         drop(begun);
-        sleepers.for_each(|place| drop(wake_word::ring(&machine.words, machine, place)));
+        sleepers.for_each(|place| _ = wake_word::ring(&machine.words, machine, place));
     }
 }
 

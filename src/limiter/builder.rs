@@ -58,8 +58,8 @@ impl Builder {
         }
     }
 
-    /// Where limiters live. Default: `SHMLIMIT_DIR`, `ANIVAULT_DIR`, `/var/run/anivault` if it can be used, else
-    /// `/var/tmp/anivault-UID`, else (where `/var/tmp` is on overlayfs, as in most containers) `/dev/shm/shmlimit-UID`.
+    /// Where limiters live. Default: `SHMLIMIT_DIR`, `ANIVAULT_DIR`, `/var/run/shmlimit` if it can be used, else
+    /// `/var/tmp/shmlimit-UID`, else (where `/var/tmp` is on overlayfs, as in most containers) `/dev/shm/shmlimit-UID`.
     #[must_use]
     pub fn directory(mut self, path: impl Into<PathBuf>) -> Builder {
         self.directory = Some(path.into());

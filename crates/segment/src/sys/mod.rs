@@ -76,7 +76,8 @@
 //! - [`make_directory`] (private), [`share_directory`], [`give_access`] (what a file is made with in a directory of that owner): as
 //!   they say.
 //!   [`why_closed`]: why a directory cannot be opened, where more can be said than that. [`default_directories`]: where
-//!   limiters live if no directory is named, best first ([`DefaultDirectory`]).
+//!   limiters live if no directory is named, best first ([`DefaultDirectory`]). [`former_directories`]: where earlier versions
+//!   kept them by default.
 //!
 //! **Names**: [`process_id`] (a system call: never on the fast path), [`program_name`] (at most 15 bytes and zeros).
 //!
@@ -128,10 +129,10 @@ pub use platform::open_to_anybody;
 pub use platform::tool;
 pub use platform::{
     Access, Clock, ForkWords, MISSING, Meeting, Pulse, REPLACES_IN_TWO_STEPS, SharedMap, TakenPulse,
-    UnnamedFile, boot_id, default_directories, facts, facts_at, file_system, give_access, is_attended,
-    is_deleted_in_use, make_directory, open_directory, open_file_at, open_or_create_at, process_id,
-    program_name, pulse_is_held, remove_at, share_directory, try_lock_gate, unlink_at, unlock_gate,
-    unnamed_file, wall_now, why_closed,
+    UnnamedFile, boot_id, default_directories, facts, facts_at, file_system, former_directories, give_access,
+    is_attended, is_deleted_in_use, make_directory, open_directory, open_file_at, open_or_create_at,
+    process_id, program_name, pulse_is_held, remove_at, share_directory, try_lock_gate, unlink_at,
+    unlock_gate, unnamed_file, wall_now, why_closed,
 };
 pub use platform::{Account, FIRST_PULSE};
 

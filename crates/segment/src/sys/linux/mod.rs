@@ -30,7 +30,9 @@ pub const REPLACES_IN_TWO_STEPS: bool = false;
 pub use access::Account;
 #[cfg(test)]
 pub use access::open_to_anybody;
-pub use access::{Access, default_directories, give_access, make_directory, share_directory, why_closed};
+pub use access::{
+    Access, default_directories, former_directories, give_access, make_directory, share_directory, why_closed,
+};
 #[cfg(feature = "tool")]
 pub use baselines::hold_whole_file;
 pub use byte_lock::FIRST_PULSE;

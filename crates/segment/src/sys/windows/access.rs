@@ -155,6 +155,10 @@ impl fmt::Display for Access {
 }
 
 /// `%ProgramData%` is set for every process of the machine, in a terminal, a service and a scheduled task alike.
+pub fn former_directories() -> Vec<PathBuf> {
+    Vec::new()
+}
+
 pub fn default_directories() -> Vec<DefaultDirectory> {
     let data = std::env::var_os("ProgramData").map(PathBuf::from).filter(|path| path.is_absolute());
     data.map(|data| DefaultDirectory { path: data.join("AniVault"), made: true }).into_iter().collect()

@@ -30,7 +30,9 @@ pub const MISSING: Option<&str> = None;
 /// A mapped file cannot be renamed over.
 pub const REPLACES_IN_TWO_STEPS: bool = true;
 
-pub use access::{Access, default_directories, give_access, make_directory, share_directory, why_closed};
+pub use access::{
+    Access, default_directories, former_directories, give_access, make_directory, share_directory, why_closed,
+};
 pub use clock::{Clock, wall_now};
 pub use deferred_unlink::{is_deleted_in_use, remove_at, unlink_at};
 pub use file_system::file_system;
