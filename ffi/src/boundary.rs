@@ -1,12 +1,12 @@
-//! The border between Rust and C: no panic crosses it, no thread is cancelled behind it, and every failure leaves its
-//! number and its words.
+//! The border between Rust and C: every failure leaves its number and its words, and texts live as long as what they
+//! belong to. `guard` keeps panics and cancellation from crossing it.
 
 use crate::cancel::Cancellation;
 use crate::code::{self, *};
+use crate::guard::{caught, guard};
 use shmlimit::{AcquireError, Error};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Why a function did not do what it was asked to.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ thread_local! {
 }
 
 fn remember(failure: Failure) -> i32 {
-    let message = CString::new(failure.message.replace('\0', "\u{fffd}")).ok();
+    let message = Some(without_nul(&failure.message));
     // A thread that is ending has no place for words any more; the number is enough.
     let _ = LAST.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
@@ -54,35 +54,22 @@ fn remember(failure: Failure) -> i32 {
     failure.code
 }
 
-/// Runs `work`; if it panics, the caller gets `otherwise` instead of an unwinding stack or an abort. Meanwhile the thread
-/// cannot be cancelled. What is `Copy` has no destructor, so that a cancelled thread can be unwound before and after.
-///
-/// The library is written not to panic. This is the net below it: a program in C has no way to catch one.
-#[inline(always)]
-pub(crate) fn guard<R: Copy>(otherwise: R, work: impl FnOnce() -> R + Copy) -> R {
-    let cancellation = Cancellation::off();
-    let value = contained(otherwise, work);
-    cancellation.restore();
-    value
+/// A text for C, which cannot hold NUL.
+fn without_nul(text: &str) -> CString {
+    CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }
 
-/// Never inlined, as [`answer`]: the frames of the exported functions must not catch anything, because a cancelled thread
-/// is unwound through them (see `cancel`).
-#[inline(never)]
-fn contained<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
-    caught(otherwise, work)
-}
+/// Texts for C that live as long as what they belong to.
+#[derive(Default)]
+pub(crate) struct Texts(Vec<CString>);
 
-#[inline]
-fn caught<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
-    // What a panic may leave half done is the library's shared state, which is whole after any kill.
-    match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(value) => value,
-        Err(panic) => {
-            // A payload may itself panic when it is dropped; one leaked box is the lesser evil.
-            std::mem::forget(panic);
-            otherwise
-        }
+impl Texts {
+    /// Keeps a text. Its address stays until all of them go.
+    pub(crate) fn add(&mut self, text: &str) -> *const c_char {
+        let text = without_nul(text);
+        let at = text.as_ptr();
+        self.0.push(text);
+        at
     }
 }
 

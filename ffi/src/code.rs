@@ -1,6 +1,6 @@
 //! The numbers that functions return. A number once given never changes its meaning.
 
-use crate::boundary::guard;
+use crate::guard::guard;
 use std::ffi::{CStr, c_char};
 
 /// Done; of an acquire: granted.

@@ -1,7 +1,8 @@
 //! Asking for a grant, and giving it back.
 
-use crate::boundary::{Failure, answered, call, guard};
+use crate::boundary::{Failure, answered, call};
 use crate::code::{SHMLIMIT_GRANT_DONE, SHMLIMIT_OK, SHMLIMIT_REFUSED, SHMLIMIT_STOPPED, SHMLIMIT_TOO_MANY};
+use crate::guard::guard;
 use crate::input::{Growing, Out, Slot};
 use crate::limiter::{self, shmlimit_limiter};
 use crate::request::{Asked, shmlimit_request};

@@ -5,7 +5,8 @@
 //!
 //! | what | where |
 //! | --- | --- |
-//! | no panic crosses the border; failures leave number and words | `boundary` |
+//! | failures leave number and words; texts for C | `boundary` |
+//! | no panic crosses the border | `guard` |
 //! | no thread is cancelled inside | `cancel` |
 //! | the numbers | `code` |
 //! | following pointers that C hands over | `input` |
@@ -20,6 +21,7 @@ mod boundary;
 mod cancel;
 mod code;
 mod grant;
+mod guard;
 mod input;
 pub mod layout;
 mod limiter;
@@ -30,7 +32,6 @@ mod request;
 mod snapshot;
 mod sync;
 mod table;
-mod texts;
 mod version;
 mod wait;
 

@@ -281,7 +281,7 @@ pub unsafe extern "C-unwind" fn shmlimit_environment_changes(
 /// Frees a text that this library made. NULL is fine.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_text_free(text: *mut c_char) {
-    crate::boundary::guard((), || {
+    crate::guard::guard((), || {
         if !text.is_null() {
             // SAFETY: the caller's word that it came from here, and is freed once.
             drop(unsafe { CString::from_raw(text) });

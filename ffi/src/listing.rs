@@ -1,9 +1,9 @@
 //! Which limiters and presets there are.
 
-use crate::boundary::{call, guard};
+use crate::boundary::{Texts, call};
 use crate::code::SHMLIMIT_OK;
+use crate::guard::guard;
 use crate::input::{self, Slot};
-use crate::texts::Texts;
 use shmlimit::{Limiter, presets};
 use std::ffi::c_char;
 use std::path::Path;

@@ -1,8 +1,9 @@
 //! Telling a limiter how a call ended.
 
-use crate::boundary::{Failure, call, guard};
+use crate::boundary::{Failure, call};
 use crate::code::{SHMLIMIT_BAD_VALUE, SHMLIMIT_NULL_POINTER, SHMLIMIT_OK};
 use crate::grant::{self, nanos, shmlimit_grant};
+use crate::guard::guard;
 use crate::input::{self, Growing, Out};
 use crate::limiter::{self, shmlimit_limiter};
 use crate::request::{costs, priority, shmlimit_cost};

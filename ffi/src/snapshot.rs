@@ -2,15 +2,15 @@
 
 mod shape;
 
-use crate::boundary::{call, guard};
+use crate::boundary::{Texts, call};
 use crate::code::SHMLIMIT_OK;
 use crate::grant::{nanos, nanos_or_never};
+use crate::guard::guard;
 use crate::input::Slot;
 use crate::limiter::{self, shmlimit_limiter};
 use crate::request::{
     SHMLIMIT_PRIORITY_BACKGROUND, SHMLIMIT_PRIORITY_USER, SHMLIMIT_PRIORITY_WEBHOOK, shmlimit_cost,
 };
-use crate::texts::Texts;
 pub use shape::*;
 use shmlimit::{Condition, Priority, Snapshot};
 use shmlimit_kernel::policy::BreakerKind;

@@ -1,6 +1,6 @@
 //! Which library this is, and which segments it can open.
 
-use crate::boundary::guard;
+use crate::guard::guard;
 use shmlimit_segment::layout;
 use std::ffi::{CStr, c_char};
 

@@ -2,7 +2,7 @@
 
 use crate::machine::Machine;
 use loom::thread::{self, JoinHandle};
-use shmlimit_segment::sys::mortal::die_after;
+use shmlimit_segment::sync::killable::die_after;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;

@@ -9,7 +9,7 @@ use loom::thread;
 use shmlimit_segment::journal::{Begun, Found, Transaction};
 use shmlimit_segment::layout::SLOTS;
 use shmlimit_segment::lock::{self, Claim, Deadline, Os};
-use shmlimit_segment::sys::mortal::{AtomicU32, is_dead, reaches};
+use shmlimit_segment::sync::killable::{AtomicU32, is_dead, reaches};
 use shmlimit_segment::words::Words;
 use std::sync::Arc;
 use std::time::Duration;

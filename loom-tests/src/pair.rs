@@ -3,7 +3,7 @@
 use crate::machine::Machine;
 use shmlimit_segment::journal::Transaction;
 use shmlimit_segment::layout::CORE;
-use shmlimit_segment::sys::mortal::is_dead;
+use shmlimit_segment::sync::killable::is_dead;
 use shmlimit_segment::words::Words;
 
 /// First word.

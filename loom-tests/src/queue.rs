@@ -1,17 +1,17 @@
-//! Calls that wait, as `limiter/wait.rs` and `limiter/link.rs` make them: one transaction, the bell read in it, the ring
+//! Calls that wait, as `limiter/waiter.rs` and `limiter/segment_chain.rs` make them: one transaction, the bell read in it, the ring
 //! after it. The policy is the smallest that makes anybody wait: some permits, no rule, first come first served.
 
 use crate::machine::{FOR_EVER, Machine, robbed_slot};
 use shmlimit_kernel::queue::{self, ENTRY_WORDS, Newcomer, Outcome, PROGRESS_WORDS, Ring, TURN_WORDS, Wait};
 use shmlimit_kernel::{Ask, Fairness, General, Nanos, Priority, Queueing, Ticket, Time, View, decide};
-use shmlimit_segment::bell;
 use shmlimit_segment::journal::Begun;
 use shmlimit_segment::layout::{
     CORE, HOT, PLACES, PROGRESS, SLOTS, TURN_TABLE, WAITING, entry_base, sheet_word, slot, slot_base,
 };
 use shmlimit_segment::lock::{Claim, Os};
 use shmlimit_segment::slots;
-use shmlimit_segment::sys::mortal::is_dead;
+use shmlimit_segment::sync::killable::is_dead;
+use shmlimit_segment::wake_word;
 use std::sync::Arc;
 
 /// What everybody asks for.
@@ -78,13 +78,13 @@ fn begin(machine: &Machine, slot: usize, claim: Claim) -> Begun<'_, Machine> {
         slots::leave(&mut begun.tx, dead);
         begun.tx.commit().unwrap();
         drop(begun);
-        sleepers.for_each(|place| drop(bell::ring(&machine.words, machine, place)));
+        sleepers.for_each(|place| _ = wake_word::ring(&machine.words, machine, place));
     }
 }
 
 fn ring(machine: &Machine, ring: Ring) {
     if let Ring::One(place) = ring {
-        bell::ring(&machine.words, machine, place);
+        wake_word::ring(&machine.words, machine, place);
     }
 }
 
@@ -100,7 +100,7 @@ fn look(machine: &Machine, slot: usize, at: Option<Place>, deadline: Time, now: 
         }
     };
     let heard = match outcome {
-        Outcome::Waiting(wait) => bell::hear(&machine.words, wait.place),
+        Outcome::Waiting(wait) => wake_word::hear(&machine.words, wait.place),
         _ => 0,
     };
     begun.tx.commit().unwrap();
@@ -154,7 +154,7 @@ pub fn look_until_granted(machine: &Machine, slot: usize, at: Option<Place>, now
                 if wait.doubts && bury(machine, slot, now) {
                     continue;
                 }
-                bell::sleep(&machine.words, machine, wait.place, heard, FOR_EVER);
+                wake_word::sleep(&machine.words, machine, wait.place, heard, FOR_EVER);
             }
             Outcome::Refused(_) => return None,
             Outcome::Gone => at = None,
@@ -167,7 +167,7 @@ pub fn look_until_granted(machine: &Machine, slot: usize, at: Option<Place>, now
 
 /// Sleeps until it is rung; then as [`look_until_granted`].
 pub fn sleep_until_granted(machine: &Machine, slot: usize, at: Place, now: Time) -> Option<Ticket> {
-    bell::sleep(&machine.words, machine, at.wait.place, at.heard, FOR_EVER);
+    wake_word::sleep(&machine.words, machine, at.wait.place, at.heard, FOR_EVER);
     look_until_granted(machine, slot, Some(at), now)
 }
 

@@ -10,7 +10,7 @@ use shmlimit_segment::journal::Transaction;
 use shmlimit_segment::layout::{CORE, sheet_word, slot, slot_base};
 use shmlimit_segment::lock::{Claim, Os};
 use shmlimit_segment::slots::{self, Identity};
-use shmlimit_segment::sys::mortal::is_dead;
+use shmlimit_segment::sync::killable::is_dead;
 use std::sync::Arc;
 
 const WHO: Identity = Identity { pid: 7, program: [0; 16] };

@@ -7,7 +7,7 @@ use shmlimit_loom_tests::pair::{A, B, add, both};
 use shmlimit_segment::journal::Found;
 use shmlimit_segment::layout::VERSION;
 use shmlimit_segment::lock::Claim;
-use shmlimit_segment::sys::mortal::is_dead;
+use shmlimit_segment::sync::killable::is_dead;
 use std::sync::Arc;
 
 /// What one visit to the segment found.

@@ -2,16 +2,18 @@
 
 use super::Limiter;
 use super::events;
-use super::group::Group;
-use super::link::Link;
+use super::segment_chain::Link;
+use super::waiter::Group;
 use crate::describe;
 use crate::environment::{Change, Patch};
 use crate::presets;
 use shmlimit_kernel::Policy;
 use shmlimit_segment::Error;
-use shmlimit_segment::attendance::Before;
-use shmlimit_segment::create::{self, Creation, Seed};
+use shmlimit_segment::directory::users::Before;
 use shmlimit_segment::directory::{Allowances, Directory};
+use shmlimit_segment::file;
+use shmlimit_segment::file::create::{self, Creation};
+use shmlimit_segment::file::seed::Seed;
 use shmlimit_segment::paths::{self, LimiterName};
 use shmlimit_segment::sys::Account;
 use shmlimit_segment::{Bounds, Role, Segment};
@@ -56,8 +58,8 @@ impl Builder {
         }
     }
 
-    /// Where limiters live. Default: `SHMLIMIT_DIR`, `ANIVAULT_DIR`, `/var/run/anivault` if it can be used, else
-    /// `/var/tmp/anivault-UID`, else (where `/var/tmp` is on overlayfs, as in most containers) `/dev/shm/shmlimit-UID`.
+    /// Where limiters live. Default: `SHMLIMIT_DIR`, `ANIVAULT_DIR`, `/var/run/shmlimit` if it can be used, else
+    /// `/var/tmp/shmlimit-UID`, else (where `/var/tmp` is on overlayfs, as in most containers) `/dev/shm/shmlimit-UID`.
     #[must_use]
     pub fn directory(mut self, path: impl Into<PathBuf>) -> Builder {
         self.directory = Some(path.into());
@@ -343,14 +345,14 @@ pub(super) fn open_once(
     name: &LimiterName,
     bounds: Bounds,
 ) -> Result<Option<Segment>, Error> {
-    let Some(verified) = create::open(directory, name)? else { return Ok(None) };
+    let Some(verified) = file::open(directory, name)? else { return Ok(None) };
     if bounds.role == Role::Observer && verified.needs_repair()? {
         // Attaching repairs. Where that is not possible, what is there is shown.
         match Segment::attach(verified, bounds.as_operator()) {
             Err(Error::SlotsFull { .. }) => {}
             repaired => drop(repaired?),
         }
-        let verified = create::open(directory, name)?;
+        let verified = file::open(directory, name)?;
         return verified.map(|verified| Segment::attach(verified, bounds)).transpose();
     }
     Segment::attach(verified, bounds).map(Some)
@@ -383,7 +385,7 @@ fn settle_noting(
             Ok(Some(segment)) => return Ok(segment),
             Ok(None) => match make {
                 Some(policy) => drop(create::create_noting(directory, name, policy, bounds.place, used_up)?),
-                None if create::is_there(directory, name)? => {}
+                None if file::is_there(directory, name)? => {}
                 None => {
                     let (name, directory) = (name.as_str().to_owned(), directory.path().to_owned());
                     return Err(Error::UnknownLimiter { name, directory });

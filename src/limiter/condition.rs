@@ -1,6 +1,5 @@
 //! How a limiter's server is doing, at one moment, in plain values.
 
-use super::outcome::ratio;
 use shmlimit_kernel::breaker::{self, Cause, State};
 use shmlimit_kernel::outcome;
 use shmlimit_kernel::pace;
@@ -195,4 +194,9 @@ fn pace<V: View>(v: &V, now: Time) -> Option<PaceSnapshot> {
         bottleneck: bottleneck.map(|window| window.name.as_str().to_owned()),
         windows: windows.collect(),
     })
+}
+
+/// The share of errors; 0 without samples.
+pub(super) fn ratio(errors: u64, samples: u32) -> f64 {
+    if samples == 0 { 0.0 } else { errors as f64 / f64::from(samples) }
 }

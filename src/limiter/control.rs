@@ -2,8 +2,8 @@
 
 use super::Limiter;
 use super::events;
-use super::link::Link;
-use super::outcome::{News, Outcome, Recorded};
+use super::outcome::{Outcome, Recorded};
+use super::segment_chain::Link;
 use crate::environment::Change;
 use shmlimit_kernel::Policy;
 use shmlimit_kernel::breaker::State;
@@ -12,9 +12,8 @@ use shmlimit_kernel::ledger;
 use shmlimit_kernel::policy::{BreakerKind, PolicyWords};
 use shmlimit_kernel::queue;
 use shmlimit_kernel::scene::Scene;
-use shmlimit_kernel::scene::{Known, Recent};
 use shmlimit_kernel::sheet::{SheetView, Transition};
-use shmlimit_segment::Error;
+use shmlimit_segment::{Error, Wakeups};
 use std::path::Path;
 
 impl Limiter {
@@ -65,16 +64,15 @@ impl Limiter {
     /// (R116).
     pub fn count_cache(&self, hit: bool) -> Result<(), Error> {
         self.follow(|link| {
-            let segment = &link.segment;
-            let deadline = segment.deadline();
-            let member = segment.member_within(&deadline)?;
-            segment.transact(&member, &deadline, |tx, _| {
+            let deadline = link.segment.deadline();
+            let member = link.segment.member_within(&deadline)?;
+            link.change(&member, &deadline, |tx, _| {
                 ledger::change(tx, |ledger| match hit {
                     true => ledger.cache_hits = ledger.cache_hits.wrapping_add(1),
                     false => ledger.cache_misses = ledger.cache_misses.wrapping_add(1),
                 });
-                segment.commit(tx)
-            })??;
+                Ok(((), Wakeups::NONE))
+            })?;
             Ok(())
         })
     }
@@ -146,22 +144,15 @@ impl Link {
     }
 
     fn force(&self, what: Force) -> Result<Vec<Transition>, Error> {
-        let segment = &self.segment;
-        let deadline = segment.deadline();
-        let member = segment.member_within(&deadline)?;
-        let (done, ring, news, scene) = segment.transact(&member, &deadline, |tx, now| {
-            let known = Known::of(tx);
+        let deadline = self.segment.deadline();
+        let member = self.segment.member_within(&deadline)?;
+        let ((done, scene), news) = self.change(&member, &deadline, |tx, now| {
             let kind = tx.breaker_policy().kind();
             let done = if decide::force(tx, what, now) { Ok(()) } else { Err(kind) };
             // Seldom, and often meant for all of them: nobody should find out by its own time, also not behind one who
             // cannot be rung.
-            let ring = News::Some(queue::all(tx));
-            let news = Recent::since(tx, known);
-            let scene = Scene::of(tx, now);
-            segment.commit(tx).map(|()| (done, ring, news, scene))
-        })??;
-        self.tell(&member, ring, &deadline);
-        events::news(self.name(), &news);
+            Ok(((done, Scene::of(tx, now)), Wakeups::each(queue::all(tx))))
+        })?;
         done.map_err(|kind| self.no_such_state(what, kind))?;
         events::forced(self.name(), what, &scene);
         Ok(news.iter().copied().collect())

@@ -1,20 +1,19 @@
 //! What is said to whoever listens, through `tracing`: one line for each thing that happened, with how the limiter is
 //! doing (R114, R115). Where nobody listens this costs a look at one word.
 
-use super::link::Link;
-use super::outcome::{Code, ratio};
-use super::pause::PauseSnapshot;
+use super::condition::ratio;
 use crate::describe;
 use shmlimit_kernel::breaker::Force;
 use shmlimit_kernel::decide::Verdict;
 use shmlimit_kernel::outcome::Class;
+use shmlimit_kernel::pause::Pause;
 use shmlimit_kernel::policy::PerSecond;
 use shmlimit_kernel::scene::Recent;
 use shmlimit_kernel::scene::Scene;
 use shmlimit_kernel::sheet::Transition;
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Nanos, Refusal, Time};
-use shmlimit_segment::change::Changed;
+use shmlimit_segment::{Changed, program_name};
 use std::fmt;
 use tracing::Level;
 
@@ -52,26 +51,29 @@ pub(super) fn news(name: &str, news: &Recent) {
 /// A pause whose time was over.
 fn each_end(name: &str, news: &Recent, scene: &Scene) {
     if let Some(pause) = &news.ended {
-        resumed(name, &PauseSnapshot::of(pause, pause.since), None, scene);
+        resumed(name, pause, None, scene);
     }
 }
 
 /// An operator has paused the limiter (R148).
-pub(super) fn paused(name: &str, pause: &PauseSnapshot, scene: &Scene) {
-    let length = pause.ends_in.map(|time| Nanos(super::nanos(time)));
-    let (by, pid, reason) = (&pause.program, pause.pid, pause.reason.as_deref().unwrap_or("-"));
+pub(super) fn paused(name: &str, pause: &Pause, now: Time, scene: &Scene) {
+    let length = pause.ends_at().map(|end| end.since(now));
+    let (by, pid, reason) = (program_name(&pause.program), pause.pid as u32, reason_of(pause));
     say!(info, name, scene, length, "paused", by, pid, reason);
 }
 
-/// A pause is over: an operator resumed the limiter, or, if it is nobody, its time had come. `reason` is that of the
-/// pause.
-pub(super) fn resumed(name: &str, pause: &PauseSnapshot, who: Option<(u32, &str)>, scene: &Scene) {
+/// A pause is over: an operator resumed the limiter, or, if `who` is `None`, the pause expired. `reason` is that of the pause.
+pub(super) fn resumed(name: &str, pause: &Pause, who: Option<(u32, &str)>, scene: &Scene) {
+    let pauser = program_name(&pause.program);
     let (pid, by, cause) = match who {
         Some((pid, program)) => (pid, program, "operator"),
-        None => (pause.pid, &*pause.program, "expired"),
+        None => (pause.pid as u32, &*pauser, "expired"),
     };
-    let reason = pause.reason.as_deref().unwrap_or("-");
-    say!(info, name, scene, None, "resumed", by, pid, reason, cause);
+    say!(info, name, scene, None, "resumed", by, pid, reason = reason_of(pause), cause);
+}
+
+fn reason_of(pause: &Pause) -> String {
+    Some(pause.reason_text()).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned())
 }
 
 fn each_transition(name: &str, news: &Recent, scene: &Scene) {
@@ -97,7 +99,7 @@ pub(super) fn scene_of<V: View>(v: &V, class: Class, now: Time) -> Option<Scene>
 }
 
 /// A call failed in a way that asks for a wait, or for everybody to wait.
-pub(super) fn backoff(name: &str, code: Code, verdict: &Verdict, wait: Nanos, scene: &Scene) {
+pub(super) fn backoff(name: &str, code: impl fmt::Display, verdict: &Verdict, wait: Nanos, scene: &Scene) {
     let scene = judged(scene, verdict);
     let retry = verdict.advice.retry;
     say!(info, name, &scene, Some(wait), "backoff", code = %code, retry);
@@ -145,21 +147,16 @@ pub(super) fn made_used_up(name: &str) {
     );
 }
 
-impl Link {
-    /// A refusal, for whoever wants to know all of them. Not those that only repeat one which lasts.
-    #[inline(always)]
-    pub(super) fn tell_refusal(&self, refusal: &Refusal) {
-        if tracing::enabled!(target: TARGET, Level::DEBUG) {
-            self.say_refusal(refusal);
-        }
-    }
+/// Whether refusals are listened to.
+#[inline(always)]
+pub(super) fn wants_refusals() -> bool {
+    tracing::enabled!(target: TARGET, Level::DEBUG)
+}
 
-    #[cold]
-    fn say_refusal(&self, refusal: &Refusal) {
-        let Ok(scene) = self.segment.look(|view| Scene::of(view, refusal.judged_at)) else { return };
-        let wait = refusal.retry_at.map(|at| at.since(refusal.judged_at));
-        say!(debug, self.name(), &scene, wait, "refused", reason = refusal.reason.as_str());
-    }
+/// A call was refused.
+pub(super) fn refused(name: &str, refusal: &Refusal, scene: &Scene) {
+    let wait = refusal.retry_at.map(|at| at.since(refusal.judged_at));
+    say!(debug, name, scene, wait, "refused", reason = refusal.reason.as_str());
 }
 
 fn judged(scene: &Scene, verdict: &Verdict) -> Scene {

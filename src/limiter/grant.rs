@@ -1,8 +1,8 @@
 //! The answers: a grant, a refusal, or a failure.
 
-use super::link::Link;
 use super::outcome::{Outcome, Recorded};
 use super::owned::OwnedGrant;
+use super::segment_chain::Link;
 use shmlimit_kernel::queue::WAITERS;
 use shmlimit_kernel::{self, Held, Reason, Ticket};
 use shmlimit_segment::Error;

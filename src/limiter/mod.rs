@@ -1,61 +1,54 @@
 //! The handle: clock, segment, kernel and waiting, put together.
 
+mod acquire;
+mod attempt;
 mod builder;
-mod chain;
 mod condition;
 mod control;
 #[cfg(test)]
-mod damage;
+mod damage_tests;
+mod directory_facts;
 mod events;
-mod examine;
 mod grant;
-mod group;
-mod hurry;
-mod link;
+mod inspect;
 mod listing;
+mod non_blocking;
 mod outcome;
 mod owned;
 mod pause;
-mod place;
+mod pending;
 mod remove;
 mod request;
+mod segment_chain;
 mod snapshot;
-mod wait;
-mod waiting;
+mod waiter;
 
 pub use builder::Builder;
 pub use condition::{Condition, GateSnapshot, OutcomeCounts, PaceSnapshot, PaceWindowSnapshot};
-pub use examine::{Attached, Examination, LockHolder};
+pub use directory_facts::{ClockFacts, DirectoryFacts, Storage};
 pub use grant::{AcquireError, Grant, Refusal};
+pub use inspect::{Attached, Examination, LockHolder};
 pub use listing::Listing;
 pub use outcome::{Code, NetError, Outcome, Recorded};
 pub use owned::OwnedGrant;
 pub use pause::{PauseRequest, PauseSnapshot, Paused};
-pub use place::{ClockFacts, DirectoryFacts, Storage};
+pub use pending::{Step, Waiting};
 pub use remove::Removal;
 pub use request::Request;
 pub use snapshot::{Counts, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot};
-pub use waiting::{Step, Waiting};
 
 use crate::environment::Change;
-use chain::Chain;
-use group::Group;
-use link::Link;
+use segment_chain::{Chain, Link};
 use shmlimit_kernel::Policy;
 use shmlimit_kernel::policy::PolicyWords;
 use shmlimit_segment::Error;
 use shmlimit_segment::directory::Directory;
-use shmlimit_segment::lock::Deadline;
 use shmlimit_segment::paths::LimiterName;
-use shmlimit_segment::sys::Clock;
 use shmlimit_segment::{Bounds, Segment};
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant, SystemTime};
-use wait::Waiter;
-
-/// Who may be called off is asked at least this often.
-const STOP_ASKED: Duration = Duration::from_millis(100);
+use std::time::Duration;
+use waiter::Group;
 
 /// How often one call follows a limiter that is replaced again and again.
 const MOVES: usize = 4;
@@ -149,159 +142,6 @@ impl Limiter {
         self.shared.directory.note.as_deref()
     }
 
-    /// Asks once and never waits, except for the lock of the segment: a second at most, or as long as the request's
-    /// timeout says. If other processes held it in turn all that time, the call is refused ([`Reason::Busy`](crate::Reason)).
-    /// [`Error::Busy`] means that one of them has held it for a second without going on.
-    ///
-    /// ```
-    /// # use shmlimit::{AcquireError, Limiter, Policy, PolicyDraft, Reason, Request};
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let directory = tempfile::tempdir()?;
-    /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() })?;
-    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
-    /// let grant = limiter.try_acquire(&Request::new())?; // the only permit
-    /// match limiter.try_acquire(&Request::new()) {
-    ///     Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), Reason::Concurrency),
-    ///     other => panic!("{other:?}"),
-    /// }
-    /// drop(grant); // gives it back
-    /// assert!(limiter.try_acquire(&Request::new()).is_ok());
-    /// # Ok(()) }
-    /// ```
-    pub fn try_acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
-        self.attempt(request)
-    }
-
-    /// Asks, and waits until the call may be made: in the queue of all processes, so that everybody has its turn (R131).
-    /// A request whose deadline cannot be met is refused at once (R132); so is one that costs more than a rule ever
-    /// allows, and one more than the queue holds.
-    ///
-    /// ```
-    /// # use shmlimit::{Limiter, Policy, PolicyDraft, Request};
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let directory = tempfile::tempdir()?;
-    /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() })?;
-    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
-    /// # use std::time::Duration;
-    /// let grant = limiter.acquire(&Request::new().timeout(Duration::from_secs(5)))?;
-    /// // … call the API …
-    /// grant.release()?;
-    /// # Ok(()) }
-    /// ```
-    pub fn acquire(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
-        if let Some(grant) = self.grant_at_once(request) {
-            return Ok(grant);
-        }
-        let mut waiter = Waiter::new(self, request, true)?;
-        loop {
-            match waiter.step()? {
-                wait::Step::Done(grant) => return Ok(grant),
-                wait::Step::Sleep { link, place, heard, limit } => link.segment.sleep(place, heard, limit),
-                wait::Step::Again => {}
-            }
-        }
-    }
-
-    /// [`acquire`](Self::acquire) that can be called off: `stop` is asked whenever the sleep is interrupted by a signal,
-    /// and at least ten times a second. `None` if it said so: the call has left the queue, and nothing was taken.
-    ///
-    /// ```
-    /// # use shmlimit::{Limiter, Policy, PolicyDraft, Request};
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let directory = tempfile::tempdir()?;
-    /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() })?;
-    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
-    /// let first = limiter.acquire(&Request::new())?;
-    /// assert!(limiter.acquire_unless(&Request::new(), || true)?.is_none());
-    /// # first.release()?;
-    /// # Ok(()) }
-    /// ```
-    pub fn acquire_unless(
-        &self,
-        request: &Request<'_>,
-        mut stop: impl FnMut() -> bool,
-    ) -> Result<Option<Grant<'_>>, AcquireError> {
-        if let Some(grant) = self.grant_at_once(request) {
-            return Ok(Some(grant));
-        }
-        let mut waiter = Waiter::new(self, request, true)?;
-        loop {
-            match waiter.step()? {
-                wait::Step::Done(grant) => return Ok(Some(grant)),
-                wait::Step::Again if stop() => return Ok(None),
-                wait::Step::Again => {}
-                wait::Step::Sleep { link, place, heard, limit } => {
-                    let began = Instant::now();
-                    // Asking is no reason to look: only its time or its bell is.
-                    loop {
-                        let left = limit.saturating_sub(began.elapsed());
-                        link.segment.sleep(place, heard, left.min(STOP_ASKED));
-                        if stop() {
-                            return Ok(None);
-                        }
-                        if left <= STOP_ASKED || link.segment.hear(place) != heard {
-                            break;
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// [`acquire`](Self::acquire) for programs with an executor: `sleep` is its way to let time pass, such as
-    /// `tokio::time::sleep`. The call waits in the same queue. Dropping the future leaves the queue at once.
-    ///
-    /// No thread waits, so nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first
-    /// in the queue, and 2 ms later for each call ahead.
-    ///
-    /// ```
-    /// # use shmlimit::{AcquireError, Limiter, Policy, PolicyDraft, Request};
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let directory = tempfile::tempdir()?;
-    /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(4), ..PolicyDraft::default() })?;
-    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    /// # runtime.block_on(async {
-    /// let limiter = limiter.clone(); // cheap: one for each task
-    /// let task = tokio::spawn(async move {
-    ///     let grant = limiter.acquire_async(&Request::new(), tokio::time::sleep).await?;
-    ///     // … call the API …
-    ///     grant.release()?;
-    ///     Ok::<_, AcquireError>(())
-    /// });
-    /// # task.await??;
-    /// # Ok(()) }) }
-    /// ```
-    pub async fn acquire_async<S, F>(
-        &self,
-        request: &Request<'_>,
-        sleep: S,
-    ) -> Result<Grant<'_>, AcquireError>
-    where
-        S: Fn(Duration) -> F,
-        F: Future<Output = ()>,
-    {
-        if let Some(grant) = self.grant_at_once(request) {
-            return Ok(grant);
-        }
-        let mut waiter = Waiter::new(self, request, false)?;
-        loop {
-            match waiter.step()? {
-                wait::Step::Done(grant) => return Ok(grant),
-                wait::Step::Sleep { limit, .. } => sleep(limit).await,
-                wait::Step::Again => sleep(wait::SOON).await,
-            }
-        }
-    }
-
-    /// The usual case of one rule, where nobody waits and nothing is in the way.
-    #[inline(always)]
-    fn grant_at_once(&self, request: &Request<'_>) -> Option<Grant<'_>> {
-        let link = self.newest();
-        let (ask, member) = request.plain().zip(link.segment.present())?;
-        link.grant_at_once(ask, &member, member.clock.now())
-    }
-
     /// The policy in force.
     pub fn policy(&self) -> Result<Policy, Error> {
         self.follow(|link| link.segment.policy())
@@ -339,74 +179,6 @@ impl Limiter {
     #[inline]
     fn newest(&self) -> &Link {
         self.shared.chain.newest()
-    }
-
-    /// One try.
-    #[inline(always)]
-    fn attempt(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
-        // First of all: what is read before the clock must have arrived before it is read, what is read after it can
-        // arrive meanwhile.
-        let read = Clock::read();
-        let link = self.newest();
-        let Some((ask, member)) = request.plain().zip(link.segment.present()) else {
-            return self.attempt_at_length(request);
-        };
-        let raw = member.clock.correct(read);
-        if link.segment.expects_refusal(raw) {
-            return match link.refuse_again(ask, &member, raw) {
-                Some(refusal) => Err(AcquireError::Refused(refusal)),
-                None => self.attempt_unlocked(request, raw),
-            };
-        }
-        if link.segment.rules() != 1 || ask.cost[0] != 1 {
-            return self.attempt_many(request, raw);
-        }
-        match link.grant_at_once(ask, &member, raw) {
-            Some(grant) => Ok(grant),
-            // Probably refused; why and until when is said there, so that this way stays short.
-            None => self.attempt_unlocked(request, raw),
-        }
-    }
-
-    /// After a refusal that is not over yet, the next will probably be one too. Apart, so that neither way makes the
-    /// other longer.
-    #[inline(never)]
-    fn attempt_unlocked(&self, request: &Request<'_>, raw: u64) -> Result<Grant<'_>, AcquireError> {
-        let link = self.newest();
-        let asked = request.plain().zip(link.segment.present());
-        match asked.and_then(|(ask, member)| link.refuse_at_once(ask, &member, raw)) {
-            Some(refusal) => Err(AcquireError::Refused(refusal)),
-            None => self.attempt_many(request, raw),
-        }
-    }
-
-    /// Any number of rules, if nothing is in the way.
-    #[inline(never)]
-    fn attempt_many(&self, request: &Request<'_>, raw: u64) -> Result<Grant<'_>, AcquireError> {
-        let link = self.newest();
-        let asked = request.plain().zip(link.segment.present());
-        let decided = asked.and_then(|(ask, member)| link.decide_at_once(ask, &member, raw));
-        match decided {
-            Some(decided) => decided,
-            None => self.attempt_at_length(request),
-        }
-    }
-
-    #[inline(never)]
-    fn attempt_at_length(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
-        let longest = self.shared.bounds.lock;
-        let patience = request
-            .patience(SystemTime::now)
-            .map_or(longest, |left| wait::at_least_a_moment(left).min(longest));
-        let deadline = Deadline::within(patience);
-        let decided = self.follow(|link| match link.decide(request, &deadline) {
-            Err(AcquireError::Failed(error)) => Err(*error),
-            decided => Ok(decided),
-        });
-        match decided {
-            Err(Error::Busy { stopped: false, .. }) => Err(self.newest().refuse_busy()),
-            decided => decided?,
-        }
     }
 
     /// Does something as an operator, for a handle that has no slot of its own. `None` if there is no slot to be had.

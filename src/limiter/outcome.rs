@@ -1,8 +1,9 @@
 //! Telling a limiter how a call ended, and what it makes of that.
 
 use super::Limiter;
+use super::condition::ratio;
 use super::events;
-use super::link::Link;
+use super::segment_chain::Link;
 use crate::headers::{self, Header, Reading};
 use shmlimit_kernel::backoff::Source;
 use shmlimit_kernel::decide::{self, Verdict};
@@ -10,17 +11,16 @@ use shmlimit_kernel::ledger;
 use shmlimit_kernel::outcome::{Class, Report};
 use shmlimit_kernel::pace::Observation;
 use shmlimit_kernel::policy::PolicyWords;
-use shmlimit_kernel::queue::{self, Marked, Ring};
+use shmlimit_kernel::queue;
 use shmlimit_kernel::random::Random;
-use shmlimit_kernel::scene::{Known, Recent};
+use shmlimit_kernel::scene::Recent;
 use shmlimit_kernel::sheet::{GateNote, Health, SheetMemory, SheetView, Transition};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Nanos, Priority, Ticket, Time};
 use shmlimit_segment::Error;
 use shmlimit_segment::layout::{slot, slot_base};
-use shmlimit_segment::lock::Deadline;
 use shmlimit_segment::sys;
-use shmlimit_segment::{Member, Tx};
+use shmlimit_segment::{Member, Tx, Wakeups};
 use std::fmt;
 use std::time::Duration;
 
@@ -322,8 +322,8 @@ impl Link {
         let ticket = grant.filter(|(badge, _)| segment.is_present(*badge)).map(|(_, ticket)| ticket);
         let (wall, readings) = self.readings(outcome.headers)?;
         let report = outcome.report(self, ticket, grant.map(|(_, ticket)| ticket), wall)?;
-        let (verdict, wait, ring, news, scene) = segment.transact(&member, &deadline, |tx, now| {
-            let (known, before) = (Known::of(tx), tx.health());
+        let ((verdict, wait, scene), news) = segment.change(&member, &deadline, |tx, now| {
+            let before = tx.health();
             let verdict = decide::record(tx, member.slot, ticket, &report, now);
             let wait = verdict.advice.wait(Random::new(now.0 ^ member.badge.rotate_left(32)).bits());
             ledger::ended(tx, outcome.end.code().number());
@@ -336,12 +336,10 @@ impl Link {
             if !readings.is_empty() {
                 decide::observe(tx, |name| find(&readings, name), now);
             }
-            let ring = self.rings_for(tx, &member, &before);
-            let news = Recent::since(tx, known);
+            let wakeups = self.wakeups_for(tx, &member, &before);
             let scene = events::scene_of(tx, report.class, now);
-            segment.commit(tx).map(|()| (verdict, wait, ring, news, scene))
-        })??;
-        self.tell(&member, ring, &deadline);
+            Ok(((verdict, wait, scene), wakeups))
+        })?;
         if let Some(scene) = scene {
             events::backoff(self.name(), outcome.end.code(), &verdict, wait, &scene);
         }
@@ -360,37 +358,21 @@ impl Link {
         Ok((wall, parser.map(|parser| parser.parse(headers, wall)).unwrap_or_default()))
     }
 
-    /// Who is to be rung after an outcome; `before` is the health before it.
-    fn rings_for(&self, tx: &mut Tx<'_>, member: &Member, before: &Health) -> News {
+    /// Which calls to wake after an outcome; `before` is the health before it.
+    fn wakeups_for(&self, tx: &mut Tx<'_>, member: &Member, before: &Health) -> Wakeups {
         if tx.waiting().is_empty() {
-            return News::Ring(Ring::Nobody);
+            return Wakeups::NONE;
         }
         let health = tx.health();
         if health.transitions != before.transitions && health.state().blocks().is_some() {
-            News::Some(queue::all(tx))
+            Wakeups::each(queue::all(tx))
         } else if health.gate_until > before.gate_until {
             // Nobody can go, but some wait in vain from here on, and are told (R132).
-            News::Some(queue::giving_up_before(tx, health.gate_until))
+            Wakeups::each(queue::giving_up_before(tx, health.gate_until))
         } else {
-            News::Ring(self.segment.after_change(tx, member))
+            Wakeups::first(self.segment.after_change(tx, member))
         }
     }
-
-    pub(super) fn tell(&self, member: &Member, news: News, deadline: &Deadline) {
-        match news {
-            News::Ring(ring) => self.segment.ring_within(member, ring, deadline),
-            News::Some(places) => self.segment.ring_all(places),
-        }
-    }
-}
-
-/// Who is to be told of a change.
-#[derive(Clone, Copy)]
-pub(super) enum News {
-    /// The first whose time came nearer; it rings the next.
-    Ring(Ring),
-    /// All of these: it concerns each of them.
-    Some(Marked),
 }
 
 fn recorded(class: Class, verdict: &Verdict, wait: Nanos, news: &Recent) -> Recorded {
@@ -406,10 +388,6 @@ fn recorded(class: Class, verdict: &Verdict, wait: Nanos, news: &Recent) -> Reco
         retry: verdict.advice.retry,
         transitions: news.iter().copied().collect(),
     }
-}
-
-pub(super) fn ratio(errors: u64, samples: u32) -> f64 {
-    if samples == 0 { 0.0 } else { errors as f64 / f64::from(samples) }
 }
 
 /// For whom a call was made, as far as that decides how often it is tried again.

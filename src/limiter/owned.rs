@@ -1,8 +1,8 @@
 //! A grant that keeps its limiter open.
 
 use super::Shared;
-use super::link::Link;
 use super::outcome::{Outcome, Recorded};
+use super::segment_chain::Link;
 use shmlimit_kernel::Ticket;
 use shmlimit_segment::Error;
 use std::sync::Arc;

@@ -2,18 +2,16 @@
 
 use super::Limiter;
 use super::events;
-use super::link::Link;
-use super::outcome::News;
+use super::segment_chain::Link;
 use shmlimit_kernel::decide;
 use shmlimit_kernel::pause::{self, PAUSE_REASON_BYTES, Pause, Pausing};
 use shmlimit_kernel::queue;
 use shmlimit_kernel::scene::Scene;
-use shmlimit_kernel::scene::{Known, Recent};
 use shmlimit_kernel::sheet::SheetView;
 use shmlimit_kernel::{Nanos, Time, View};
 use shmlimit_segment::Error;
 use shmlimit_segment::layout::{slot, slot_base};
-use shmlimit_segment::{Member, Tx, program_name};
+use shmlimit_segment::{Member, Tx, Wakeups, program_name};
 use std::time::Duration;
 
 /// How long to pause a limiter, and why. By default the pause lasts until the limiter is resumed, and has no reason.
@@ -150,8 +148,7 @@ impl Link {
         let segment = &self.segment;
         let deadline = segment.deadline();
         let member = segment.member_within(&deadline)?;
-        let (paused, ring, hopeless, news, scene) = segment.transact(&member, &deadline, |tx, now| {
-            let known = Known::of(tx);
+        let ((pause, replaced, now, scene), _) = self.change(&member, &deadline, |tx, now| {
             let (pid, program) = identity(tx, &member);
             let length = request.length.map(|length| Nanos(super::nanos(length)));
             let asked = Pausing { length, pid, program, reason: &request.reason };
@@ -161,46 +158,38 @@ impl Link {
             // Wake the calls whose deadline ends before the pause does: they are refused (R132). The others wake when the
             // pause ends. If that is earlier than the end of the previous pause, wake the first; it wakes the next.
             let hopeless = pause.ends_at().map(|end| queue::giving_up_before(tx, end));
-            let ring = segment.after_change(tx, &member);
-            let paused = Paused {
-                pause: PauseSnapshot::of(&pause, now),
-                replaced: replaced.map(|before| PauseSnapshot::of(&before, now)),
-            };
-            let (news, scene) = (Recent::since(tx, known), Scene::of(tx, now));
-            segment.commit(tx).map(|()| (paused, ring, hopeless, news, scene))
-        })??;
-        if let Some(hopeless) = hopeless {
-            self.tell(&member, News::Some(hopeless), &deadline);
-        }
-        self.tell(&member, News::Ring(ring), &deadline);
-        events::news(self.name(), &news);
-        events::paused(self.name(), &paused.pause, &scene);
-        Ok(paused)
+            let wakeups = Wakeups::first(segment.after_change(tx, &member)).and_each(hopeless);
+            Ok(((pause, replaced, now, Scene::of(tx, now)), wakeups))
+        })?;
+        events::paused(self.name(), &pause, now, &scene);
+        Ok(Paused {
+            pause: PauseSnapshot::of(&pause, now),
+            replaced: replaced.map(|before| PauseSnapshot::of(&before, now)),
+        })
     }
 
     fn resume(&self) -> Result<Option<PauseSnapshot>, Error> {
         let segment = &self.segment;
         let deadline = segment.deadline();
         let member = segment.member_within(&deadline)?;
-        let (ended, who, ring, news, scene) = segment.transact(&member, &deadline, |tx, now| {
-            let known = Known::of(tx);
+        let ((ended, who, now, scene), mut news) = segment.change(&member, &deadline, |tx, now| {
             // A pause that has expired ended by itself, not by this call.
             decide::tick(tx, now);
-            let news = Recent::since(tx, known);
             let ended = decide::resume(tx, now);
             let now = now.max(tx.core().latest);
-            let ended = ended.map(|pause| PauseSnapshot::of(&pause, now));
-            let ring = segment.after_change(tx, &member);
-            let (who, scene) = (identity(tx, &member), Scene::of(tx, now));
-            segment.commit(tx).map(|()| (ended, who, ring, news, scene))
-        })??;
-        self.tell(&member, News::Ring(ring), &deadline);
+            let wakeups = Wakeups::first(segment.after_change(tx, &member));
+            Ok(((ended, identity(tx, &member), now, Scene::of(tx, now)), wakeups))
+        })?;
+        if ended.is_some() {
+            // The line below says that an operator ended it.
+            news.ended = None;
+        }
         events::news(self.name(), &news);
         if let Some(ended) = &ended {
             let (pid, program) = who;
             events::resumed(self.name(), ended, Some((pid as u32, &program_name(&program))), &scene);
         }
-        Ok(ended)
+        Ok(ended.map(|ended| PauseSnapshot::of(&ended, now)))
     }
 }
 

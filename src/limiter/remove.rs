@@ -2,7 +2,7 @@
 
 use super::builder::{Builder, open_once};
 use shmlimit_segment::Error;
-use shmlimit_segment::create;
+use shmlimit_segment::file::create;
 use shmlimit_segment::program_name;
 
 /// What became of a limiter that should be removed.

@@ -3,19 +3,19 @@
 use super::Limiter;
 use super::condition::Condition;
 use super::events;
-use super::link::Link;
 use super::outcome::Code;
 use super::pause::PauseSnapshot;
+use super::segment_chain::Link;
 use shmlimit_kernel::ledger::{self, Ledger};
 use shmlimit_kernel::rule::{self, RuleContext, When};
-use shmlimit_kernel::scene::{Known, Recent};
+use shmlimit_kernel::scene::Recent;
 use shmlimit_kernel::sheet::SheetView;
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Policy, Priority, Time, decide, queue};
 use shmlimit_segment::Error;
 use shmlimit_segment::slots::{self, Participant};
 use shmlimit_segment::sys;
-use shmlimit_segment::{Segment, layout, program_name};
+use shmlimit_segment::{Segment, Wakeups, layout, program_name};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -266,12 +266,11 @@ impl Snapshot {
 fn tick(segment: &Segment) -> Result<Recent, Error> {
     let deadline = segment.deadline();
     let member = segment.member_within(&deadline)?;
-    Ok(segment.transact(&member, &deadline, |tx, now| {
-        let known = Known::of(tx);
+    let (_, news) = segment.change(&member, &deadline, |tx, now| {
         decide::tick(tx, now);
-        let news = Recent::since(tx, known);
-        segment.commit(tx).map(|()| news)
-    })??)
+        Ok(((), Wakeups::NONE))
+    })?;
+    Ok(news)
 }
 
 /// What those who have left counted, and those who have not.

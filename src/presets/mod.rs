@@ -2,11 +2,7 @@
 
 mod exchanges;
 mod media;
-mod page;
 mod services;
-
-#[doc(hidden)]
-pub use page::reference;
 
 use shmlimit_kernel::policy::{AdaptiveDraft, HeaderFormat, PaceWindowDraft, WindowKind};
 use shmlimit_kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
@@ -107,4 +103,19 @@ const fn adaptive(
     windows: &'static [PaceWindowDraft<'static>],
 ) -> AdaptiveDraft<'static> {
     AdaptiveDraft { parser: Some(parser), windows, ..AdaptiveDraft::DEFAULT }
+}
+
+/// Every preset with its source and notes, in Markdown: what `docs/presets.md` holds between its marks.
+#[doc(hidden)]
+pub fn reference() -> String {
+    let mut page = String::new();
+    for preset in all() {
+        let break_before = if page.is_empty() { "" } else { "\n" };
+        page.push_str(&format!("{break_before}### `{}`\n\n{}.\n\n", preset.name, preset.about));
+        page.push_str(&format!("- Numbers: {}\n", preset.source));
+        for note in preset.notes {
+            page.push_str(&format!("- {note}\n"));
+        }
+    }
+    page
 }

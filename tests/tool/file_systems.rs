@@ -159,7 +159,7 @@ fn where_the_default_directory_is_on_overlayfs_limiters_live_in_memory_and_every
         mount(Some("none"), "/run", Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))?;
         // Directories of the same name in both places change nothing: the file system alone decides.
         overlay(place, Path::new("/var/tmp"), Path::new("/var/tmp"))?;
-        private(Path::new("/var/tmp"), &format!("anivault-{}", nix::unistd::geteuid()));
+        private(Path::new("/var/tmp"), &format!("shmlimit-{}", nix::unistd::geteuid()));
         says(&["doctor"], 0, &[&home, "not there yet"]);
         says(&["init", NAME, "--concurrency", "1"], 0, &[&home]);
         says(&["run", NAME, "--", "echo", "ran"], 0, &["ran"]);

@@ -124,7 +124,7 @@ fn run_all(document: &'static str, place: &Path) -> (usize, usize) {
             }
             ("text", Some(output)) => {
                 let output = shape(&output, limiters.to_str().unwrap());
-                assert_eq!(output, shape(&text, "/var/tmp/anivault-1000"));
+                assert_eq!(output, shape(&text, "/var/tmp/shmlimit-1000"));
                 shown += 1;
             }
             _ => {}

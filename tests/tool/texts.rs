@@ -39,7 +39,7 @@ macro_rules! as_agreed {
             settings.add_filter(r"\[DIR\]\\", "[DIR]/");
             settings.add_filter(
                 r"%ProgramData%\\AniVault",
-                "/var/run/anivault, /var/tmp/anivault-UID, /dev/shm/shmlimit-UID",
+                "/var/run/shmlimit, /var/tmp/shmlimit-UID, /dev/shm/shmlimit-UID",
             );
             settings.add_filter(r": [^:]+ \(os error [23]\)", ": No such file or directory (os error 2)");
             settings.add_filter(r"net localgroup ([a-z-]+) /add", "groupadd $1");

@@ -161,10 +161,10 @@ Left by
 .B rm \-\-force
 while programs have the limiter open: the next limiter of that name starts afresh and deletes this file.
 .TP
-.I /var/run/anivault
+.I /var/run/shmlimit
 The directory, if it exists and is shared with this user.
 .TP
-.I /var/tmp/anivault\-UID
+.I /var/tmp/shmlimit\-UID
 Else the directory.
 .TP
 .I /dev/shm/shmlimit\-UID

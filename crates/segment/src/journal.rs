@@ -16,7 +16,7 @@
 use super::layout::{JOURNAL, JOURNAL_ENTRIES, JOURNAL_LEN, VERSION, is_journaled};
 use super::lock::{self, Claim, Deadline, Key, Os, StillHeld};
 use super::words::{Cells, Words};
-use crate::sys::sync::{AtomicU64, Ordering, compiler_fence, fence, spin_hint};
+use crate::sync::{AtomicU64, Ordering, compiler_fence, fence, spin_hint};
 
 /// How a transaction found the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

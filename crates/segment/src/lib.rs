@@ -1,61 +1,54 @@
-//! Shared memory that survives anything: one file, one lock, one journal.
+//! The shared file of a limiter: format, lock, journal, recovery and liveness.
 //!
-//! Read in this order: [`layout`] (what lies where), [`words`] (how it is touched), [`lock`], [`journal`], [`slots`],
-//! [`recover`]. A [`Segment`] is one mapped file as one process uses it.
+//! The protocol is at the top. loom runs its models on these very modules. Read them in this order: [`layout`] (where each
+//! word lies), [`words`] (how words are read and written), [`lock`], [`journal`], [`memory`] (the kernel's view of the words),
+//! [`slots`] (who takes part), [`wake_word`], [`wall_clock`], [`sanity`].
+//!
+//! Folders hold everything that needs files or the operating system:
+//!
+//! | folder | content |
+//! | --- | --- |
+//! | `directory/` | which directory, whether it may be trusted, the creation lock, who uses a limiter |
+//! | `file/` | open, verify, create, replace and remove the file of a limiter |
+//! | `attach/` | [`Segment`]: attach this process, run transactions, observe, wake waiting calls |
+//! | `recovery/` | a lock holder that died, liveness, reclaiming what dead processes held |
+//! | `successor/` | a segment that is replaced, removed, or deleted by hand and continued |
+//! | `sys/` | the contract with the operating system, and one folder for each platform |
+
+pub mod journal;
+pub mod layout;
+pub mod lock;
+pub mod memory;
+pub mod sanity;
+pub mod slots;
+pub mod sync;
+pub mod wake_word;
+pub mod wall_clock;
+pub mod words;
 
 #[cfg(not(loom))]
-pub mod attach;
-#[cfg(not(loom))]
-pub mod attendance;
-#[cfg(not(loom))]
-pub mod backing;
-pub mod bell;
-#[cfg(not(loom))]
-pub mod bounds;
-#[cfg(not(loom))]
-pub mod change;
-#[cfg(not(loom))]
-pub mod contention;
-#[cfg(not(loom))]
-pub mod create;
+mod attach;
 #[cfg(not(loom))]
 pub mod directory;
 #[cfg(not(loom))]
 pub mod error;
 #[cfg(not(loom))]
-pub mod grave;
-#[cfg(not(loom))]
-pub mod inherit;
-#[cfg(not(loom))]
-pub mod join;
-pub mod journal;
-pub mod layout;
-pub mod lock;
-pub mod memory;
-#[cfg(not(loom))]
-pub mod observe;
+pub mod file;
 #[cfg(not(loom))]
 pub mod paths;
 #[cfg(not(loom))]
-pub mod queue;
+pub mod recovery;
 #[cfg(not(loom))]
-pub mod reap;
+mod successor;
 #[cfg(not(loom))]
-pub mod recover;
-pub mod slots;
-#[cfg(not(loom))]
-pub mod succession;
 pub mod sys;
-#[cfg(not(loom))]
-pub mod trial;
-pub mod wall;
-pub mod words;
 
 #[cfg(not(loom))]
-pub use attach::{Segment, Tx, program_name};
-#[cfg(not(loom))]
-pub use bounds::{Bounds, Role};
-#[cfg(not(loom))]
-pub use error::Error;
-#[cfg(not(loom))]
-pub use join::Member;
+pub use {
+    attach::bounds::{Bounds, Role},
+    attach::policy_change::Changed,
+    attach::process_state::Member,
+    attach::wake::Wakeups,
+    attach::{Segment, Tx, program_name},
+    error::Error,
+};

@@ -19,7 +19,7 @@
 
 use super::layout::SLOTS;
 use super::words::Words;
-use crate::sys::sync::{AtomicU32, Ordering, spin_hint};
+use crate::sync::{AtomicU32, Ordering, spin_hint};
 use std::cell::Cell;
 use std::time::Duration;
 

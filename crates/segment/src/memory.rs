@@ -7,7 +7,7 @@ use super::layout::{
 };
 use super::lock::Os;
 use super::words::Cells;
-use crate::sys::sync::Ordering;
+use crate::sync::Ordering;
 use shmlimit_kernel::breaker::terms_range;
 use shmlimit_kernel::policy::{POLICY_WORDS, PolicyWords, Queueing};
 use shmlimit_kernel::queue::{
@@ -23,7 +23,7 @@ use std::mem::offset_of;
 /// first words are never [`UNKNOWN`](shmlimit_kernel::state::UNKNOWN) but by damage, so zeros in the file are not taken for a
 /// rule that nobody has used: they admit nothing.
 #[inline(always)]
-pub(super) const fn inverted([first, second, third, since]: [u64; RULE_WORDS]) -> [u64; RULE_WORDS] {
+pub(crate) const fn inverted([first, second, third, since]: [u64; RULE_WORDS]) -> [u64; RULE_WORDS] {
     [!first, !second, !third, since]
 }
 

@@ -100,6 +100,12 @@ pub fn places(explicit: Option<&Path>) -> Vec<Place> {
     }
 }
 
+/// Directories that earlier versions used by default for this user. Limiters that are left there are found only if one of
+/// these directories is chosen.
+pub fn former_defaults() -> Vec<PathBuf> {
+    sys::former_directories()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,5 +132,24 @@ mod tests {
         assert_eq!(LimiterName::of_file(&name.file_name()), Some(name));
         assert_eq!(LimiterName::of_file(GATE), None);
         assert_eq!(LimiterName::of_file(".shm"), None);
+    }
+
+    #[test]
+    fn former_defaults_are_no_defaults_any_more() {
+        let defaults: Vec<PathBuf> = sys::default_directories().into_iter().map(|one| one.path).collect();
+        assert!(former_defaults().iter().all(|former| former.is_absolute() && !defaults.contains(former)));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn defaults_bear_the_name_of_the_program() {
+        let uid = nix::unistd::geteuid();
+        let expected = [
+            "/var/run/shmlimit".to_owned(),
+            format!("/var/tmp/shmlimit-{uid}"),
+            format!("/dev/shm/shmlimit-{uid}"),
+        ];
+        let defaults = sys::default_directories().into_iter().map(|one| one.path);
+        assert!(defaults.eq(expected.map(PathBuf::from)));
     }
 }

@@ -24,7 +24,7 @@ use shmlimit_kernel::state::{Held, View};
 use shmlimit_kernel::time::Time;
 
 /// In the state of a slot.
-pub(super) const OWNED: u64 = 1;
+pub(crate) const OWNED: u64 = 1;
 
 /// What a slot says about its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

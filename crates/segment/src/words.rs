@@ -5,7 +5,7 @@
 //! [`layout::WORDS`] can be out of bounds, and no byte pattern is undefined behaviour.
 
 use super::layout;
-use crate::sys::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 #[cfg(not(loom))]
 pub use mapped::{Cells, Words};
@@ -165,7 +165,7 @@ mod modelled {
         /// The word at an index, which the model must have declared.
         pub fn at(&self, index: usize) -> &AtomicU64 {
             match self.cells.get(&index) {
-                None if crate::sys::mortal::is_dead() => &self.nowhere,
+                None if crate::sync::killable::is_dead() => &self.nowhere,
                 word => word.unwrap_or_else(|| panic!("the model has no word {index}")),
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::errors;
 use crate::limiter::Limiter;
-use crate::method::{self, Arguments, Method};
+use crate::method::{self, Arguments, Method, politely};
 use crate::outcome::Ended;
 use crate::recorded::Recorded;
 use pyo3::exceptions::PyTypeError;
@@ -56,12 +56,6 @@ impl Grant {
             }
         }
     }
-}
-
-/// Does something for which the lock of a segment is needed. Where somebody holds that, other threads go on meanwhile.
-#[inline]
-pub fn politely<R: Send>(py: Python<'_>, is_busy: bool, work: impl FnOnce() -> R + Send) -> R {
-    if is_busy { py.detach(work) } else { work() }
 }
 
 #[pymethods]

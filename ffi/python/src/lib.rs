@@ -3,6 +3,7 @@
 //! Python's own half is in `python/shmlimit`: exceptions, dataclasses, the decorator, what awaits. This module holds what
 //! must be fast, and what waits without the interpreter's lock.
 
+mod acquire;
 mod arguments;
 mod errors;
 mod grant;
@@ -70,7 +71,7 @@ mod _shmlimit {
         let py = module.py();
         super::only_here(py)?;
         super::errors::load(py)?;
-        super::limiter::add_methods(py)?;
+        super::acquire::add_methods(py)?;
         super::grant::add_methods(py)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("layout_version", shmlimit_segment::layout::LAYOUT_VERSION)?;

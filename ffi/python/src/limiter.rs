@@ -1,19 +1,14 @@
 //! The handle.
 
-use crate::arguments::{Asked, pause_length, setting, unknown, word, wrong_type};
+use crate::arguments::{pause_length, setting, unknown, word, wrong_type};
 use crate::errors;
-use crate::grant::{Grant, politely};
-use crate::method::{self, Arguments, Method};
-use crate::outcome::Ended;
-use crate::recorded::{self, Recorded};
+use crate::recorded;
 use crate::snapshot;
-use crate::waiting::Waiting;
-use pyo3::exceptions::{PyAttributeError, PyImportError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 use shmlimit::config::{self, Choice};
 use shmlimit::{Force, OwnedGrant, PauseRequest, Request};
-use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -49,7 +44,7 @@ impl Limiter {
 
     /// A grant that can be had without waiting for anybody; nothing if it cannot.
     #[inline]
-    fn at_once(&self, py: Python<'_>, request: &Request<'_>) -> PyResult<Option<OwnedGrant>> {
+    pub fn at_once(&self, py: Python<'_>, request: &Request<'_>) -> PyResult<Option<OwnedGrant>> {
         let tried = self
             .inner()
             .as_ref()
@@ -264,149 +259,4 @@ fn single_settings(settings: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)
         all.push((key, value));
     }
     Ok(all)
-}
-
-struct Acquire;
-
-impl Method for Acquire {
-    type Class = Limiter;
-    const NAME: &'static CStr = c"acquire";
-    const DOC: &'static CStr = c"acquire($self, /, *, cost=None, priority=None, timeout=None, deadline=None)\n--\n\n\
-        Waits until the call may be made, in the queue of all processes, and returns its Grant: use it in a with block.\n\n\
-        cost: how many requests it is (default: 1), or a mapping of units to whole numbers.\n\
-        priority: \"background\" (the default), \"user\" or \"webhook\".\n\
-        timeout: seconds, or a timedelta; None = as long as it takes.\n\
-        deadline: an aware datetime, or seconds since the epoch. Beside a timeout the earlier counts.\n\n\
-        Raises Refused at once if it cannot be had in time; Blocked, which is a Refused, if breaker or gate are the\n\
-        reason. Other threads go on meanwhile, and Ctrl-C ends the wait.";
-
-    #[inline]
-    fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
-        let asked = Asked::read(arguments, true)?;
-        let request = asked.request();
-        let grant = match this.get().at_once(this.py(), &request)? {
-            Some(grant) => grant,
-            None => wait(this, &request)?,
-        };
-        Ok(Grant::new(this, grant)?.into_any())
-    }
-}
-
-/// Waits in the queue without Python's lock.
-#[cold]
-fn wait(this: &Bound<'_, Limiter>, request: &Request<'_>) -> PyResult<OwnedGrant> {
-    let py = this.py();
-    let handle = this.get().handle(py)?;
-    // Signals are for the main thread. Another one, which may be left behind when the program ends, asks for nothing.
-    let hears_signals = match is_main_thread(py) {
-        // An interpreter that is ending has no modules any more.
-        Err(error)
-            if error.is_instance_of::<PyImportError>(py) || error.is_instance_of::<PyAttributeError>(py) =>
-        {
-            false
-        }
-        known => known?,
-    };
-    let mut raised = None;
-    let stop = || {
-        // SAFETY: the main thread, which let go of Python's lock below, may take it back as long as there is an interpreter,
-        // also in one that is ending.
-        raised = hears_signals
-            .then(|| unsafe { Python::attach_unchecked(|py| py.check_signals().err()) })
-            .flatten();
-        raised.is_some()
-    };
-    let waited = py
-        .detach(|| handle.acquire_unless(request, stop).map(|grant| grant.map(shmlimit::Grant::into_owned)));
-    match (waited, raised) {
-        (_, Some(raised)) => Err(raised),
-        (Ok(Some(grant)), None) => Ok(grant),
-        // Nobody called it off, so that this cannot be.
-        (Ok(None), None) => Err(errors::closed(py, this.get().name())),
-        (Err(error), None) => Err(errors::not_acquired(py, &handle, &error)),
-    }
-}
-
-fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
-    let threading = py.import(pyo3::intern!(py, "threading"))?;
-    let main =
-        threading.call_method0(pyo3::intern!(py, "main_thread"))?.getattr(pyo3::intern!(py, "ident"))?;
-    threading.call_method0(pyo3::intern!(py, "get_ident"))?.eq(main)
-}
-
-struct TryAcquire;
-
-impl Method for TryAcquire {
-    type Class = Limiter;
-    const NAME: &'static CStr = c"try_acquire";
-    const DOC: &'static CStr = c"try_acquire($self, /, *, cost=None, priority=None)\n--\n\n\
-        Asks once and never waits: a Grant, or Refused is raised, which says why and when to ask again.\n\n\
-        cost, priority: as in acquire().";
-
-    #[inline]
-    fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
-        let py = this.py();
-        let asked = Asked::read(arguments, false)?;
-        let request = asked.request();
-        let handle = this.get().handle(py)?;
-        let tried =
-            politely(py, handle.is_busy(), || handle.try_acquire(&request).map(shmlimit::Grant::into_owned));
-        match tried {
-            Ok(grant) => Ok(Grant::new(this, grant)?.into_any()),
-            Err(error) => Err(errors::not_acquired(py, &handle, &error)),
-        }
-    }
-}
-
-struct Begin;
-
-impl Method for Begin {
-    type Class = Limiter;
-    const NAME: &'static CStr = c"_begin";
-    const DOC: &'static CStr =
-        c"_begin($self, /, *, cost=None, priority=None, timeout=None, deadline=None)\n--\n\n\
-        A Grant if it can be had at once, else a Waiting that is to be stepped on.";
-
-    #[inline]
-    fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
-        let py = this.py();
-        let asked = Asked::read(arguments, true)?;
-        let request = asked.request();
-        if let Some(grant) = this.get().at_once(py, &request)? {
-            return Ok(Grant::new(this, grant)?.into_any());
-        }
-        let handle = this.get().handle(py)?;
-        match handle.wait(&request) {
-            Ok(waiting) => Ok(Bound::new(py, Waiting::new(this, waiting))?.into_any()),
-            Err(error) => Err(errors::not_acquired(py, &handle, &error)),
-        }
-    }
-}
-
-struct Record;
-
-impl Method for Record {
-    type Class = Limiter;
-    const NAME: &'static CStr = c"record";
-    const DOC: &'static CStr = c"record($self, status=None, *, error=None, headers=None, latency=None, attempt=None, cost=None, priority=None)\n--\n\n\
-        Tells all who share the limiter how a call ended that was not granted here. With a grant at hand, Grant.record is\n\
-        better.\n\n\
-        The arguments are those of Grant.record; priority: for whom the call was made, as in acquire().";
-
-    fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
-        let py = this.py();
-        let ended = Ended::read(py, arguments, true)?;
-        let handle = this.get().handle(py)?;
-        let recorded = politely(py, handle.is_busy(), || ended.with(|outcome| handle.record(outcome)))
-            .map_err(|error| errors::raised(py, &error))?;
-        Ok(Bound::new(py, Recorded::new(recorded, Some(&handle)))?.into_any())
-    }
-}
-
-/// Adds the methods that are called often.
-pub fn add_methods(py: Python<'_>) -> PyResult<()> {
-    method::add::<Acquire>(py)?;
-    method::add::<TryAcquire>(py)?;
-    method::add::<Begin>(py)?;
-    method::add::<Record>(py)
 }

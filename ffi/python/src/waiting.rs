@@ -3,6 +3,7 @@
 use crate::errors;
 use crate::grant::Grant;
 use crate::limiter::Limiter;
+use crate::method::politely;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use shmlimit::Step;
@@ -34,7 +35,7 @@ impl Waiting {
         let waiting = self.inner().take();
         let waiting = waiting.ok_or_else(|| PyRuntimeError::new_err("this call does not wait any more"))?;
         let handle = limiter.get().handle(py)?;
-        match crate::grant::politely(py, handle.is_busy(), || waiting.step()) {
+        match politely(py, handle.is_busy(), || waiting.step()) {
             Ok(Step::Granted(grant)) => Ok(Grant::new(limiter, grant)?.into_any()),
             Ok(Step::Sleep(later, time)) => {
                 *self.inner() = Some(later);

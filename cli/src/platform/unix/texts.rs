@@ -3,7 +3,7 @@
 use clap::builder::ValueParser;
 use std::path::Path;
 
-pub const DEFAULT_DIRECTORIES: &str = "/var/run/anivault, /var/tmp/anivault-UID, /dev/shm/shmlimit-UID";
+pub const DEFAULT_DIRECTORIES: &str = "/var/run/shmlimit, /var/tmp/shmlimit-UID, /dev/shm/shmlimit-UID";
 pub const NO_CURSOR: &str = "a terminal that can move its cursor (TERM)";
 pub const TEMPORARY: &str = "TMPDIR";
 pub const CLOCK_UNREADABLE: &str =

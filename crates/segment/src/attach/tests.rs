@@ -1,8 +1,9 @@
 //! What a segment does with the dead, with damage and with another boot, on real files.
 
 use super::*;
-use crate::create::{self, Seed};
 use crate::directory::{Allowances, Directory};
+use crate::file::create;
+use crate::file::seed::Seed;
 use crate::layout::SLOTS;
 use crate::layout::{slot, slot_base};
 use crate::paths::{LimiterName, Place};
@@ -27,13 +28,13 @@ fn make(directory: &tempfile::TempDir, policy: Policy) -> Segment {
     let name = LimiterName::new("tmdb").unwrap();
     assert!(create::create(&directory, &name, policy, Duration::ZERO).unwrap());
     let bounds = Bounds { lock: Duration::from_millis(200), stall: Duration::ZERO, ..Bounds::default() };
-    Segment::attach(create::open(&directory, &name).unwrap().unwrap(), bounds).unwrap()
+    Segment::attach(crate::file::open(&directory, &name).unwrap().unwrap(), bounds).unwrap()
 }
 
 pub fn attach_again(directory: &tempfile::TempDir) -> Segment {
     let place = Place::chosen(directory.path());
     let place = Directory::find(&[place], Allowances::default()).unwrap();
-    let verified = create::open(&place, &LimiterName::new("tmdb").unwrap()).unwrap().unwrap();
+    let verified = crate::file::open(&place, &LimiterName::new("tmdb").unwrap()).unwrap().unwrap();
     Segment::attach(verified, Bounds::default()).unwrap()
 }
 

@@ -76,7 +76,8 @@
 //! - [`make_directory`] (private), [`share_directory`], [`give_access`] (what a file is made with in a directory of that owner): as
 //!   they say.
 //!   [`why_closed`]: why a directory cannot be opened, where more can be said than that. [`default_directories`]: where
-//!   limiters live if no directory is named, best first ([`DefaultDirectory`]).
+//!   limiters live if no directory is named, best first ([`DefaultDirectory`]). [`former_directories`]: where earlier versions
+//!   kept them by default.
 //!
 //! **Names**: [`process_id`] (a system call: never on the fast path), [`program_name`] (at most 15 bytes and zeros).
 //!
@@ -93,60 +94,49 @@
     )
 )]
 
-#[cfg(all(feature = "tool", not(loom)))]
+#[cfg(feature = "tool")]
 pub mod baselines;
-#[cfg(all(any(unix, windows), not(loom)))]
 mod generation;
-#[cfg(loom)]
-pub mod mortal;
-#[cfg(not(any(loom, target_os = "linux")))]
+#[cfg(not(target_os = "linux"))]
 mod no_spare;
-#[cfg(not(loom))]
-pub mod sync;
-#[cfg(loom)]
-pub mod sync;
 
-#[cfg(all(test, any(target_os = "linux", windows), not(loom)))]
+#[cfg(all(test, any(target_os = "linux", windows)))]
 mod tests;
 
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(target_os = "linux")]
 mod linux;
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(target_os = "linux")]
 use linux as platform;
 
-#[cfg(all(unix, not(target_os = "linux"), not(loom)))]
+#[cfg(all(unix, not(target_os = "linux")))]
 mod unix;
-#[cfg(all(unix, not(target_os = "linux"), not(loom)))]
+#[cfg(all(unix, not(target_os = "linux")))]
 use unix as platform;
 
-#[cfg(all(windows, not(loom)))]
+#[cfg(windows)]
 mod windows;
-#[cfg(all(windows, not(loom)))]
+#[cfg(windows)]
 use windows as platform;
 
-#[cfg(all(any(unix, windows), not(loom)))]
 pub use generation::{begin_generation, generation, next_generation};
-#[cfg(not(any(loom, target_os = "linux")))]
+#[cfg(not(target_os = "linux"))]
 pub use no_spare::Spare;
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(target_os = "linux")]
 pub use platform::Spare;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 pub use platform::open_to_anybody;
-#[cfg(all(feature = "tool", not(loom)))]
+#[cfg(feature = "tool")]
 pub use platform::tool;
-#[cfg(all(any(unix, windows), not(loom)))]
 pub use platform::{
     Access, Clock, ForkWords, MISSING, Meeting, Pulse, REPLACES_IN_TWO_STEPS, SharedMap, TakenPulse,
-    UnnamedFile, boot_id, default_directories, facts, facts_at, file_system, give_access, is_attended,
-    is_deleted_in_use, make_directory, open_directory, open_file_at, open_or_create_at, process_id,
-    program_name, pulse_is_held, remove_at, share_directory, try_lock_gate, unlink_at, unlock_gate,
-    unnamed_file, wall_now, why_closed,
+    UnnamedFile, boot_id, default_directories, facts, facts_at, file_system, former_directories, give_access,
+    is_attended, is_deleted_in_use, make_directory, open_directory, open_file_at, open_or_create_at,
+    process_id, program_name, pulse_is_held, remove_at, share_directory, try_lock_gate, unlink_at,
+    unlock_gate, unnamed_file, wall_now, why_closed,
 };
-#[cfg(all(any(unix, windows), not(loom)))]
 pub use platform::{Account, FIRST_PULSE};
 
 /// What the checks at opening want to know about a file.
-#[cfg(not(loom))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileFacts {
     /// A regular file: no link, FIFO, socket, device or directory.
@@ -166,7 +156,6 @@ pub struct FileFacts {
 }
 
 /// Why a directory is not to be trusted.
-#[cfg(not(loom))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distrust {
     /// What is wrong with it.
@@ -175,7 +164,6 @@ pub struct Distrust {
     pub remedy: String,
 }
 
-#[cfg(not(loom))]
 impl Distrust {
     fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Distrust {
         Distrust { problem: problem.into(), remedy: remedy.into() }
@@ -183,7 +171,6 @@ impl Distrust {
 }
 
 /// What kind of place a file lives in.
-#[cfg(not(loom))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
     /// On this machine, and still there after a reboot.
@@ -198,7 +185,6 @@ pub enum FileSystem {
 }
 
 /// What became of the lock of a slot.
-#[cfg(not(loom))]
 #[derive(Debug)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "elsewhere no file system loses locks"))]
 pub enum Hold {
@@ -211,7 +197,6 @@ pub enum Hold {
 }
 
 /// A directory for limiters where none is named.
-#[cfg(not(loom))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultDirectory {
     pub path: std::path::PathBuf,

@@ -332,6 +332,10 @@ impl fmt::Display for Access {
     }
 }
 
+pub fn former_directories() -> Vec<std::path::PathBuf> {
+    Vec::new()
+}
+
 pub fn default_directories() -> Vec<DefaultDirectory> {
     Vec::new()
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{Gid, Group, Uid, User, fchown, getegid, geteuid, getgroups};
@@ -164,10 +164,15 @@ impl fmt::Display for Access {
 pub fn default_directories() -> Vec<DefaultDirectory> {
     let uid = effective_uid();
     vec![
-        DefaultDirectory { path: "/var/run/anivault".into(), made: false },
-        DefaultDirectory { path: format!("/var/tmp/anivault-{uid}").into(), made: true },
+        DefaultDirectory { path: "/var/run/shmlimit".into(), made: false },
+        DefaultDirectory { path: format!("/var/tmp/shmlimit-{uid}").into(), made: true },
         DefaultDirectory { path: format!("/dev/shm/shmlimit-{uid}").into(), made: true },
     ]
+}
+
+/// The defaults while limiters bore the name of an earlier program.
+pub fn former_directories() -> Vec<PathBuf> {
+    vec!["/var/run/anivault".into(), format!("/var/tmp/anivault-{}", effective_uid()).into()]
 }
 
 pub fn make_directory(path: &Path) -> io::Result<()> {

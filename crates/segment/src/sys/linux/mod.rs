@@ -9,14 +9,16 @@ compile_error!(
 mod access;
 #[cfg(feature = "tool")]
 mod baselines;
+mod byte_lock;
 #[cfg(feature = "tool")]
 mod child;
 mod clock;
 mod file_system;
 mod files;
+mod liveness;
 mod memory;
 mod names;
-mod pulse;
+mod parker;
 mod spare;
 mod unnamed;
 
@@ -28,19 +30,22 @@ pub const REPLACES_IN_TWO_STEPS: bool = false;
 pub use access::Account;
 #[cfg(test)]
 pub use access::open_to_anybody;
-pub use access::{Access, default_directories, give_access, make_directory, share_directory, why_closed};
+pub use access::{
+    Access, default_directories, former_directories, give_access, make_directory, share_directory, why_closed,
+};
 #[cfg(feature = "tool")]
 pub use baselines::hold_whole_file;
+pub use byte_lock::FIRST_PULSE;
 pub use clock::{Clock, wall_now};
 pub use file_system::file_system;
 pub use files::{
     facts, facts_at, is_deleted_in_use, open_directory, open_file_at, open_or_create_at, remove_at, unlink_at,
 };
-pub use memory::{ForkWords, Meeting, SharedMap};
+pub use liveness::{Pulse, is_attended, pulse_is_held, try_lock_gate, unlock_gate};
+pub use memory::{ForkWords, SharedMap};
 pub use names::{boot_id, process_id, program_name};
-pub use pulse::FIRST_PULSE;
-pub use pulse::{Pulse, TakenPulse, is_attended, pulse_is_held, try_lock_gate, unlock_gate};
-pub use spare::Spare;
+pub use parker::Meeting;
+pub use spare::{Spare, TakenPulse};
 pub use unnamed::{UnnamedFile, unnamed_file};
 
 /// For the command-line tool.

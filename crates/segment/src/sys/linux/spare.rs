@@ -15,12 +15,13 @@ use std::os::fd::{IntoRawFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use nix::unistd::{Whence, getresgid, getresuid, lseek};
 
+use super::byte_lock::{byte_lock, number_for, pulse_byte, try_lock};
 use super::files::{facts, facts_from};
 use super::memory::ForkWords;
-use super::pulse::{self, TakenPulse, byte_lock};
 use crate::sys::FileFacts;
 
 /// The descriptor's number plus one; 0 = none.
@@ -66,7 +67,7 @@ impl Spare {
 
     pub fn pulse_is_held(&self, slot: u32) -> Option<bool> {
         let (number, _) = self.0.ours()?;
-        let mut lock = byte_lock(libc::F_WRLCK, pulse::at(slot));
+        let mut lock = byte_lock(libc::F_WRLCK, pulse_byte(slot));
         control(number, libc::F_OFD_GETLK, &mut lock).ok()?;
         self.0.ours()?;
         Some(libc::c_int::from(lock.l_type) != libc::F_UNLCK)
@@ -77,10 +78,10 @@ impl Spare {
         let taken = self.0.0.get()?.word(TAKEN);
         taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
         let locked = self.0.ours().is_some_and(|(number, _)| {
-            control(number, libc::F_OFD_SETLK, &mut byte_lock(libc::F_WRLCK, pulse::at(slot))).is_ok()
+            control(number, libc::F_OFD_SETLK, &mut byte_lock(libc::F_WRLCK, pulse_byte(slot))).is_ok()
         });
         if locked && self.0.ours().is_some() {
-            return Some(TakenPulse::through(self.clone(), slot));
+            return Some(TakenPulse { file: Through::Spare(self.clone()), slot });
         }
         if locked {
             self.give_back(slot);
@@ -91,12 +92,44 @@ impl Spare {
     }
 
     /// Releases what [`take`](Self::take) took.
-    pub(super) fn give_back(&self, slot: u32) {
+    fn give_back(&self, slot: u32) {
         let Some(words) = self.0.0.get() else { return };
         if let Some((number, _)) = self.0.ours() {
-            let _ = control(number, libc::F_OFD_SETLK, &mut byte_lock(libc::F_UNLCK, pulse::at(slot)));
+            let _ = control(number, libc::F_OFD_SETLK, &mut byte_lock(libc::F_UNLCK, pulse_byte(slot)));
         }
         words.word(TAKEN).store(0, Ordering::Release);
+    }
+}
+
+/// The lock of a slot whose owner seems dead, held through its descriptor for a short time; see the contract.
+#[derive(Debug)]
+pub struct TakenPulse {
+    file: Through,
+    slot: u32,
+}
+
+/// The description that has the lock.
+#[derive(Debug)]
+enum Through {
+    Own(File),
+    Spare(Spare),
+}
+
+impl TakenPulse {
+    pub fn take(fresh: File, slot: u32) -> io::Result<Option<TakenPulse>> {
+        Ok(try_lock(&fresh, pulse_byte(slot))?.then_some(TakenPulse { file: Through::Own(fresh), slot }))
+    }
+}
+
+impl Drop for TakenPulse {
+    fn drop(&mut self) {
+        // Closing is not enough: a child forked meanwhile has the same description and would keep the lock.
+        match &self.file {
+            Through::Own(file) => {
+                let _ = fcntl(file, FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_UNLCK, pulse_byte(self.slot))));
+            }
+            Through::Spare(spare) => spare.give_back(self.slot),
+        }
     }
 }
 
@@ -110,7 +143,7 @@ impl Kept {
             }
         };
         let facts = facts(&file)?;
-        let offset = pulse::number_for(&file).cast_signed() & (OFFSETS - 1);
+        let offset = number_for(&file).cast_signed() & (OFFSETS - 1);
         lseek(&file, offset, Whence::SeekSet)?;
         self.close();
         for (word, value) in [(DEVICE, facts.dev), (INODE, facts.ino), (OFFSET, offset.cast_unsigned())] {

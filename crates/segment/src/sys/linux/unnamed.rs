@@ -12,7 +12,7 @@ use nix::unistd::linkat;
 
 use super::access::{Account, let_in};
 use super::files::{create_at, private, unlink_at};
-use super::pulse::Pulse;
+use super::liveness::Pulse;
 use crate::sys::Hold;
 
 /// Names tried before giving up; a collision needs a leftover of the same pid and nanosecond.

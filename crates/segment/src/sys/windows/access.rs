@@ -155,6 +155,10 @@ impl fmt::Display for Access {
 }
 
 /// `%ProgramData%` is set for every process of the machine, in a terminal, a service and a scheduled task alike.
+pub fn former_directories() -> Vec<PathBuf> {
+    Vec::new()
+}
+
 pub fn default_directories() -> Vec<DefaultDirectory> {
     let data = std::env::var_os("ProgramData").map(PathBuf::from).filter(|path| path.is_absolute());
     data.map(|data| DefaultDirectory { path: data.join("AniVault"), made: true }).into_iter().collect()
@@ -213,14 +217,6 @@ fn list(owners: &[Account], shared_with: Option<Account>, passed_on: &str) -> io
     let shared = shared_with.map(|group| format!("(A;{passed_on};{USE};;;{group})")).unwrap_or_default();
     let owner = owners.first().map(|owner| format!("O:{owner}")).unwrap_or_default();
     Descriptor::parse(&format!("{owner}D:P{all}{shared}"))
-}
-
-/// What no directory of limiters should be.
-#[cfg(test)]
-pub fn open_to_anybody(path: &Path) {
-    let list = Descriptor::parse("D:P(A;OICI;FA;;;WD)").unwrap();
-    let dir = super::files::open_directory(path).unwrap();
-    list.apply(&reopened(&dir, READ_CONTROL | WRITE_DAC).unwrap()).unwrap();
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 use windows_sys::Win32::System::WindowsProgramming::{DRIVE_RAMDISK, DRIVE_REMOTE};
 
-use super::gone::path_of;
+use super::deferred_unlink::path_of;
 use super::native::{information, wide};
 use crate::sys::FileSystem;
 

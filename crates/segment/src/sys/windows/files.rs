@@ -170,6 +170,18 @@ pub(super) fn relative(
     Ok(unsafe { owned(handle) }?.into())
 }
 
+/// What no directory of limiters should be.
+#[cfg(test)]
+pub fn open_to_anybody(path: &Path) {
+    use super::acl::Descriptor;
+    use super::native::reopened;
+    use windows_sys::Win32::Storage::FileSystem::{READ_CONTROL, WRITE_DAC};
+
+    let list = Descriptor::parse("D:P(A;OICI;FA;;;WD)").unwrap();
+    let dir = open_directory(path).unwrap();
+    list.apply(&reopened(&dir, READ_CONTROL | WRITE_DAC).unwrap()).unwrap();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicU64;
 
 use memmap2::{MmapOptions, MmapRaw};
 
+use super::deferred_unlink::has_no_name;
 use super::files::facts;
-use super::gone::has_no_name;
-use super::pulse::PulseCell;
+use super::liveness::PulseCell;
 
 /// A whole file, mapped shared; see the contract.
 ///
@@ -95,7 +95,7 @@ impl ForkWords {
         &self.pulse
     }
 
-    /// A place for what [`Pulse::attend`](super::pulse::Pulse::attend) gives.
+    /// A place for what [`Pulse::attend`](super::liveness::Pulse::attend) gives.
     pub fn attendance(&self) -> &PulseCell {
         &self.attendance
     }

@@ -12,14 +12,14 @@ mod access;
 mod acl;
 mod byte_lock;
 mod clock;
+mod deferred_unlink;
 mod file_system;
 mod files;
-mod gone;
-mod meeting;
+mod liveness;
 mod memory;
 mod names;
 mod native;
-mod pulse;
+mod parker;
 mod sid;
 #[cfg(feature = "tool")]
 pub mod tool;
@@ -30,18 +30,20 @@ pub const MISSING: Option<&str> = None;
 /// A mapped file cannot be renamed over.
 pub const REPLACES_IN_TWO_STEPS: bool = true;
 
-#[cfg(test)]
-pub use access::open_to_anybody;
-pub use access::{Access, default_directories, give_access, make_directory, share_directory, why_closed};
+pub use access::{
+    Access, default_directories, former_directories, give_access, make_directory, share_directory, why_closed,
+};
 pub use clock::{Clock, wall_now};
+pub use deferred_unlink::{is_deleted_in_use, remove_at, unlink_at};
 pub use file_system::file_system;
+#[cfg(test)]
+pub use files::open_to_anybody;
 pub use files::{facts, facts_at, open_directory, open_file_at, open_or_create_at};
-pub use gone::{is_deleted_in_use, remove_at, unlink_at};
-pub use meeting::Meeting;
+pub use liveness::FIRST_PULSE;
+pub use liveness::{Pulse, TakenPulse, is_attended, pulse_is_held, try_lock_gate, unlock_gate};
 pub use memory::{ForkWords, SharedMap};
 pub use names::{boot_id, process_id, program_name};
-pub use pulse::FIRST_PULSE;
-pub use pulse::{Pulse, TakenPulse, is_attended, pulse_is_held, try_lock_gate, unlock_gate};
+pub use parker::Meeting;
 pub use sid::Account;
 #[cfg(feature = "tool")]
 pub use tool::hold_whole_file;

@@ -8,8 +8,8 @@ use windows_sys::Win32::Storage::FileSystem::{COMPRESSION_FORMAT_NONE, DELETE, F
 use windows_sys::Win32::System::IO::DeviceIoControl;
 use windows_sys::Win32::System::Ioctl::FSCTL_SET_COMPRESSION;
 
+use super::deferred_unlink::{delete, new_name, rename, sweep};
 use super::files::{USE, attributes, create_at};
-use super::gone::{delete, new_name, rename, sweep};
 use super::native::{check, patiently, raw};
 use super::sid::Account;
 
@@ -100,7 +100,7 @@ impl UnnamedFile {
 impl UnnamedFile {
     /// Two steps: a mapped file cannot be renamed over. Openers that find neither wait for the creation lock.
     pub fn replace(self, dir: &File, name: &str) -> io::Result<()> {
-        match super::gone::unlink_at(dir, name) {
+        match super::deferred_unlink::unlink_at(dir, name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }

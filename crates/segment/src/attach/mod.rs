@@ -1,0 +1,326 @@
+//! A segment as one process uses it: its place among the participants, and its transactions.
+
+pub mod bounds;
+mod join;
+mod lock_wait;
+mod observe;
+pub mod policy_change;
+pub mod process_state;
+pub mod wake;
+
+use crate::error::Error;
+use crate::file::Verified;
+use crate::file::backing::Backing;
+use crate::journal::{self, Found, Transaction};
+use crate::layout;
+use crate::lock::{self, Claim, Deadline};
+use crate::memory::Reader;
+use crate::sanity;
+use crate::slots;
+use crate::sys::{self, Clock, ForkWords};
+use crate::wall_clock;
+use crate::words::Words;
+use bounds::{Bounds, Role};
+use process_state::{Grave, Member};
+use shmlimit_kernel::policy::Policy;
+use shmlimit_kernel::queue::{self, Ring};
+use shmlimit_kernel::state::View;
+use shmlimit_kernel::time::Time;
+use shmlimit_kernel::{Reason, Refusal};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A transaction on a mapped segment.
+pub type Tx<'a> = Transaction<'a, Backing>;
+
+/// One mapped segment. Any thread may use it, and so may a forked child.
+pub struct Segment {
+    pub(crate) words: Words,
+    pub(crate) backing: Backing,
+    pub(crate) presence: ForkWords,
+    pub(crate) bounds: Bounds,
+    /// `bounds.place` and `bounds.reap` in nanoseconds, ready for the fast path.
+    place_bound: u64,
+    pub(crate) reap_bound: u64,
+    pub(crate) grave: Grave,
+}
+
+impl Segment {
+    /// Takes a verified segment and becomes a participant, or an observer.
+    pub fn attach(verified: Verified, bounds: Bounds) -> Result<Segment, Error> {
+        let Verified { words, backing, file } = verified;
+        let presence = ForkWords::new().map_err(Error::io("prepare memory for", backing.path()))?;
+        let nanos = |bound: Duration| u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
+        let (place_bound, reap_bound) = (nanos(bounds.place), nanos(bounds.reap));
+        let segment =
+            Segment { words, backing, presence, bounds, place_bound, reap_bound, grave: Grave::default() };
+        match bounds.role {
+            Role::Observer => segment.observe(&file)?,
+            _ => drop(segment.join(&segment.deadline(), Some(file))?),
+        }
+        Ok(segment)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.backing.path()
+    }
+
+    /// The words, for reading what needs no consistency.
+    pub fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> Result<Policy, Error> {
+        match journal::read(&self.words, sanity::policy) {
+            Some(policy) => policy.map_err(|problem| self.damaged(problem)),
+            None => {
+                let deadline = self.deadline();
+                let member = self.member_within(&deadline)?;
+                let policy = self.transact(&member, &deadline, |tx, _| sanity::policy(tx.words()))?;
+                policy.map_err(|problem| self.damaged(problem))
+            }
+        }
+    }
+
+    /// This process's place; a new process (after a fork) gets one here.
+    #[inline(always)]
+    pub fn member(&self) -> Result<Member, Box<Error>> {
+        match self.present() {
+            Some(member) => Ok(member),
+            None => self.join(&self.deadline(), None).map_err(Box::new),
+        }
+    }
+
+    /// [`member`](Self::member) for a call that goes on after it, and may wait for all of it as long as `deadline` says.
+    pub fn member_within(&self, deadline: &Deadline) -> Result<Member, Box<Error>> {
+        match self.present() {
+            Some(member) => Ok(member),
+            None => self.join(deadline, None).map_err(Box::new),
+        }
+    }
+
+    /// This process's place, if it has one.
+    #[inline(always)]
+    pub fn present(&self) -> Option<Member> {
+        let badge = self.presence.word(process_state::STATE).load(Ordering::Acquire);
+        if badge > process_state::ATTACHING { Some(self.member_of(badge)) } else { None }
+    }
+
+    /// Whether `badge` is this process's present attachment. A grant from before a fork belongs to the parent.
+    #[inline]
+    pub fn is_present(&self, badge: u64) -> bool {
+        self.presence.word(process_state::STATE).load(Ordering::Acquire) == badge
+    }
+
+    #[inline(always)]
+    pub(crate) fn member_of(&self, badge: u64) -> Member {
+        let word = |i| self.presence.word(i).load(Ordering::Relaxed);
+        let clock = Clock::from_words([word(process_state::CLOCK), word(process_state::CLOCK + 1)]);
+        Member { slot: (badge as u32 as usize).wrapping_sub(2), badge, clock }
+    }
+
+    /// Does `work` under the lock, with the time on the limiter's clock; the state is whole and sane. What `work`
+    /// does not commit is undone.
+    pub fn transact<R>(
+        &self,
+        member: &Member,
+        deadline: &Deadline,
+        work: impl Fn(&mut Tx<'_>, Time) -> R,
+    ) -> Result<R, Box<Error>> {
+        match self.begin_at_once(member, member.clock.now()) {
+            Some((mut tx, now)) => Ok(work(&mut tx, now)),
+            None => self.transact_slowly(member, Claim::Participant, deadline, &work),
+        }
+    }
+
+    /// The lock and the time, if nothing is in the way. `raw` is what the clock says, read before the
+    /// lock, which is then held shorter. Else nothing, and [`transact`](Self::transact) finds out.
+    #[inline(always)]
+    pub fn begin_at_once(&self, member: &Member, raw: u64) -> Option<(Tx<'_>, Time)> {
+        if self.is_place_due(raw) {
+            return None;
+        }
+        // After a short wait the time read before is a little old; the kernel takes the latest committed one if later.
+        let key =
+            lock::try_acquire(&self.words, member.slot).or_else(|| lock::spin(&self.words, member.slot))?;
+        let tx = Transaction::under(&self.words, &self.backing, key);
+        let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
+        if tx.is_whole()
+            && tx.load(layout::RETIRED) == layout::LIVE
+            && sanity::is_sane(&tx, Found::Whole, now)
+            && slots::are_counted(&tx, member.slot)
+        {
+            Some((tx, now))
+        } else {
+            None
+        }
+    }
+
+    /// Whether somebody holds the lock just now. A hint: it may have changed already.
+    #[inline(always)]
+    pub fn is_busy(&self) -> bool {
+        lock::owner(self.words.lock().load(Ordering::Relaxed)).is_some()
+    }
+
+    /// Whether it is time to look if the file is still in its place.
+    #[inline(always)]
+    pub fn is_place_due(&self, raw: u64) -> bool {
+        raw.wrapping_sub(self.presence.word(process_state::CHECKED).load(Ordering::Relaxed))
+            > self.place_bound
+    }
+
+    /// How many rules there are; a hint, because it is read without the lock.
+    #[inline(always)]
+    pub fn rules(&self) -> usize {
+        Reader(self.words.cells()).general().rules
+    }
+
+    /// Whether the last refusal that this process got is not yet over, and [the place](Self::is_place_due) need not be
+    /// looked at either. Of the refusal it is a hint: nothing rests on it.
+    #[inline(always)]
+    pub fn expects_refusal(&self, raw: u64) -> bool {
+        raw < self.presence.word(process_state::REFUSED_UNTIL).load(Ordering::Relaxed)
+    }
+
+    /// Remembers until when a refusal probably lasts: its own time, or, for want of a permit, until the dead are to be
+    /// looked for again. `false` if they are now: that must be done first.
+    #[inline(always)]
+    pub fn expect_refusal(&self, raw: u64, refusal: &Refusal) -> bool {
+        let until = match (refusal.reason, refusal.retry_at) {
+            (Reason::Concurrency, _) => self.dead_due_at(),
+            (_, Some(at)) => raw.saturating_add(at.since(refusal.judged_at).0),
+            // Nobody else is refused because this one never can be served.
+            (_, None) => return true,
+        };
+        let placed = self.presence.word(process_state::CHECKED).load(Ordering::Relaxed);
+        let until_placed = until.min(placed.saturating_add(self.place_bound));
+        self.presence.word(process_state::REFUSED_UNTIL).store(until_placed, Ordering::Relaxed);
+        raw < until
+    }
+
+    /// Whether it is time to look for the dead.
+    #[inline(always)]
+    pub fn are_dead_due(&self, raw: u64) -> bool {
+        raw >= self.dead_due_at()
+    }
+
+    #[inline(always)]
+    fn dead_due_at(&self) -> u64 {
+        self.presence.word(process_state::REAPED).load(Ordering::Relaxed).saturating_add(self.reap_bound)
+    }
+
+    /// One look at a committed state without the lock, if nothing is in the way. Its place is the caller's to look at.
+    #[inline(always)]
+    pub fn look_at_once<R>(&self, raw: u64, look: impl Fn(&Reader<'_>, Time) -> R) -> Option<R> {
+        journal::read_once(self.words.cells(), |cells| {
+            let now = Time(raw.wrapping_add(cells.load(layout::CLOCK_OFFSET)));
+            (cells.load(layout::RETIRED) == layout::LIVE).then(|| look(&Reader(cells), now))
+        })?
+    }
+
+    /// [`transact`](Self::transact) for a change that needs no time.
+    #[inline(always)]
+    pub fn transact_untimed<R>(
+        &self,
+        member: &Member,
+        deadline: &Deadline,
+        work: impl Fn(&mut Tx<'_>) -> R,
+    ) -> Result<R, Box<Error>> {
+        if let Some(key) =
+            lock::try_acquire(&self.words, member.slot).or_else(|| lock::spin(&self.words, member.slot))
+        {
+            let mut tx = Transaction::under(&self.words, &self.backing, key);
+            if tx.is_whole() && tx.load(layout::RETIRED) == layout::LIVE {
+                return Ok(work(&mut tx));
+            }
+        }
+        self.transact_slowly(member, Claim::Participant, deadline, &|tx: &mut Tx<'_>, _| work(tx))
+    }
+
+    /// The time on the limiter's clock.
+    #[inline]
+    pub fn now(&self, member: &Member) -> Time {
+        Time(member.clock.now().wrapping_add(self.words.load(layout::CLOCK_OFFSET)))
+    }
+
+    /// Makes a transaction's changes last.
+    #[inline(always)]
+    pub fn commit(&self, tx: &mut Tx<'_>) -> Result<(), Box<Error>> {
+        tx.commit().map_err(|_| self.too_long())
+    }
+
+    #[cold]
+    fn too_long(&self) -> Box<Error> {
+        let problem = "a change does not fit the journal".to_owned();
+        Box::new(Error::Damaged { path: self.path().to_owned(), problem })
+    }
+
+    /// A look at one committed state without the lock; with it, where that fails.
+    pub fn look<R>(&self, look: impl Fn(&Reader<'_>) -> R) -> Result<R, Error> {
+        if let Some(seen) = journal::read(&self.words, |words| look(&Reader(words.cells()))) {
+            return self.unless_buried(seen);
+        }
+        let deadline = self.deadline();
+        let member = self.member_within(&deadline)?;
+        Ok(self.transact(&member, &deadline, |tx, _| look(&Reader(tx.cells())))?)
+    }
+
+    pub(crate) fn reopen(&self) -> Result<std::fs::File, Error> {
+        self.backing.reopen().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => self.gone(),
+            _ => Error::io("open", self.path())(error),
+        })
+    }
+
+    /// An error if the file is no longer in its place.
+    pub fn confirm(&self, clock: &Clock) -> Result<(), Error> {
+        if self.is_retired() { Err(self.gone()) } else { self.check_place(clock.now()) }
+    }
+
+    #[cold]
+    pub(crate) fn check_place(&self, raw: u64) -> Result<(), Error> {
+        self.presence.word(process_state::CHECKED).store(raw, Ordering::Relaxed);
+        if self.backing.is_in_place() { Ok(()) } else { Err(self.gone()) }
+    }
+
+    #[cold]
+    pub(crate) fn damaged(&self, problem: String) -> Error {
+        // Who has replaced it for that very reason is followed.
+        if self.is_retired() || !self.backing.is_in_place() {
+            return self.gone();
+        }
+        Error::Damaged { path: self.path().to_owned(), problem }
+    }
+
+    /// Deleted, replaced or retired: the limiter opens it again.
+    pub(crate) fn gone(&self) -> Error {
+        Error::Unsettled { path: self.path().to_owned() }
+    }
+}
+
+impl Drop for Segment {
+    /// Leaves the segment: permits back, slot free. What cannot be given back here is found by the others. Only
+    /// here, where no other thread can be in a transaction under the slot that is given up.
+    fn drop(&mut self) {
+        let Some(member) = self.present() else { return };
+        let left = self.transact(&member, &self.deadline(), |tx, now| {
+            slots::leave(tx, member.slot);
+            let ring = queue::changed(tx, now);
+            wall_clock::settle_wall(tx, now, sys::wall_now());
+            tx.commit().map_or(Ring::Nobody, |()| ring)
+        });
+        self.ring_last(left.unwrap_or(Ring::Nobody));
+    }
+}
+
+/// A program name as text.
+pub fn program_name(bytes: &[u8; 16]) -> String {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,77 @@
+//! A hot change of the policy.
+
+use super::Segment;
+use super::wake::Wakeups;
+use crate::error::Error;
+use crate::{layout, sanity};
+use shmlimit_kernel::decide;
+use shmlimit_kernel::policy::Policy;
+use shmlimit_kernel::scene::Scene;
+use shmlimit_kernel::scene::Recent;
+use std::path::Path;
+
+/// What a change of the policy did.
+pub struct Changed {
+    /// The policy that held before.
+    pub before: Policy,
+    /// The policy that holds now.
+    pub policy: Policy,
+    /// What timers that were due and another kind of breaker did.
+    pub news: Recent,
+    /// How the limiter is doing after it.
+    pub scene: Scene,
+}
+
+impl Segment {
+    /// Puts another policy in force, made from the one there is; the rules keep what they have seen (R110).
+    pub fn change_policy(&self, change: impl Fn(&Policy) -> Result<Policy, Error>) -> Result<Changed, Error> {
+        let deadline = self.deadline();
+        let member = self.member_within(&deadline)?;
+        let ((before, policy, scene), news) = self.change(&member, &deadline, |tx, now| {
+            let old = sanity::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
+            let policy = change(&old)?.keeping_logs_of(&old);
+            let encoded = policy.encode();
+            if encoded != old.encode() {
+                self.check_fit(&old, &policy, tx.cells().len() * 8)?;
+                decide::tick(tx, now);
+                tx.write_array(layout::POLICY, encoded);
+                tx.write(layout::POLICY_CHECKSUM, layout::checksum(encoded));
+                decide::patch(tx, &old, &policy, now);
+                let epoch = tx.load(layout::POLICY_EPOCH);
+                tx.write(layout::POLICY_EPOCH, epoch.wrapping_add(1));
+            }
+            Ok(((old, policy, Scene::of(tx, now)), Wakeups::each(self.sleepers())))
+        })?;
+        Ok(Changed { before, policy, news, scene })
+    }
+
+    /// Whether a hot change could get from the policy there is to this one.
+    pub fn takes(&self, policy: &Policy) -> Result<bool, Error> {
+        let old = self.policy()?;
+        Ok(self.check_fit(&old, &policy.keeping_logs_of(&old), self.words.cells().len() * 8).is_ok())
+    }
+
+    /// Whether a policy fits a file of so many bytes in which there is another.
+    fn check_fit(&self, old: &Policy, new: &Policy, bytes: usize) -> Result<(), Error> {
+        if !new.units().eq(old.units()) {
+            return Err(self.does_not_fit("it would count other units"));
+        }
+        let mut same = new.rules().iter().zip(old.rules()).filter(|(new, old)| new.name == old.name);
+        if let Some((new, old)) = same.find(|(new, old)| old.log_room > 0 && new.log_room > old.log_room) {
+            let (name, limit, room) = (new.name.as_str(), new.limit, old.log_room);
+            let problem =
+                format!("the log of rule {name} has room for a limit of {room}, and not of {limit}");
+            return Err(self.does_not_fit(&problem));
+        }
+        if layout::size_for(new) > bytes {
+            return Err(self.does_not_fit("its logs would need a larger file"));
+        }
+        Ok(())
+    }
+
+    fn does_not_fit(&self, problem: &str) -> Error {
+        let name = self.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let directory = self.path().parent().map(Path::to_owned).unwrap_or_default();
+        Error::DoesNotFit { name, directory, problem: problem.to_owned() }
+    }
+}

@@ -1,0 +1,54 @@
+//! The state of this process in a segment: its attachment, and words that every forked child finds zero.
+//!
+//! A forked child starts with [`ABSENT`] and attaches itself at its first call.
+
+use crate::sys::Clock;
+use std::sync::atomic::AtomicU32;
+
+/// This process's place in a segment.
+#[derive(Debug, Clone, Copy)]
+pub struct Member {
+    /// Its slot.
+    pub slot: usize,
+    /// Tells this attachment from every other one, also across a fork.
+    pub badge: u64,
+    /// How this process reads the common clock.
+    pub clock: Clock,
+}
+
+/// [`ABSENT`], [`ATTACHING`], or the member's badge.
+pub(crate) const STATE: usize = 0;
+pub(crate) const CLOCK: usize = 1;
+/// When it was last checked that the file is in its place.
+pub(crate) const CHECKED: usize = 3;
+/// When the dead were last looked for.
+pub(crate) const REAPED: usize = 4;
+/// Until when the last refusal lasts.
+pub(crate) const REFUSED_UNTIL: usize = 5;
+/// Whether a thread is at what [`Segment::one_for_all`](super::Segment::one_for_all) does.
+pub(crate) const AT_WORK: usize = 6;
+/// Which acquisition of the lock the last call of this process met that gave up waiting for it.
+pub(crate) const HOLDER: usize = 7;
+/// Since when that acquisition has been seen.
+pub(crate) const HOLDER_SINCE: usize = 8;
+/// Whether an observer has found out how to read the clock.
+pub(crate) const OBSERVES: usize = 9;
+/// The generation of the limiter's name when it became a participant: see `directory/users.rs`.
+pub(crate) const GENERATION: usize = 10;
+
+/// How many permits of this segment are still held after it was handed over: see `successor/permits.rs`.
+pub(crate) const OUT: usize = 11;
+
+pub(crate) const ABSENT: u64 = 0;
+pub(crate) const ATTACHING: u64 = 1;
+
+/// Whether a tombstone has replaced a segment in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Grave(pub(crate) AtomicU32);
+
+impl Grave {
+    pub(crate) const IN_USE: u32 = 0;
+    /// A thread is about to map the tombstone.
+    pub(crate) const DUG: u32 = 1;
+    pub(crate) const CLOSED: u32 = 2;
+}

@@ -1,0 +1,345 @@
+//! The directory that holds limiters: which one it is, and whether it may be trusted.
+
+pub mod creation_lock;
+pub mod self_test;
+pub mod users;
+
+use crate::error::Error;
+use crate::layout;
+use crate::paths::{GATE, Place};
+use crate::sys::{self, Account, Distrust, FileFacts, FileSystem};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// A directory that passed the checks.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    path: PathBuf,
+    /// Who shares it, if it is shared.
+    shared_with: Option<Account>,
+    owner: Account,
+    /// Whether this user could have limiters here; a trusted directory may still be somebody else's.
+    open_to_me: bool,
+    /// Somebody named it; the defaults are looked for where others could have put something.
+    chosen: bool,
+    /// Why a better directory was passed over, for people.
+    pub note: Option<String>,
+    /// Why the usual default was not used, for people: its file system is not one for limiters.
+    pub fallback: Option<String>,
+}
+
+/// What is allowed beyond the usual.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Allowances {
+    /// Make a missing directory.
+    pub make: bool,
+    /// Trust a network file system (R135).
+    pub network: bool,
+}
+
+impl Directory {
+    /// The first usable of these places. A default place that exists but cannot be used is passed over with a
+    /// note; a chosen one is used or refused.
+    pub fn find(places: &[Place], allowed: Allowances) -> Result<Directory, Error> {
+        let (found, note) = Directory::look(places, allowed);
+        Ok(Directory { note, ..found? })
+    }
+
+    /// The same, with the note also where there is no usable directory: it may be the reason why.
+    pub fn look(places: &[Place], allowed: Allowances) -> (Result<Directory, Error>, Option<String>) {
+        let (mut note, mut fallback) = (None, None);
+        if let Some(missing) = sys::MISSING {
+            return (Err(Error::Unsupported { missing }), note);
+        }
+        for (index, place) in places.iter().enumerate() {
+            let is_last = index + 1 == places.len();
+            if !is_last
+                && !place.chosen
+                && let Some(problem) = unsuited(&place.path)
+            {
+                let problem = format!("directory {}: {problem}", place.path.display());
+                if place.made {
+                    fallback = Some(problem);
+                } else if place.path.exists() {
+                    note = Some(format!("{problem} (passed over)"));
+                }
+                continue;
+            }
+            if is_last || place.made {
+                let opened = Directory::open(place, allowed);
+                return (opened.map(|opened| Directory { fallback, ..opened }), note);
+            }
+            match Directory::open(place, Allowances { make: false, ..allowed }) {
+                Ok(directory) if directory.open_to_me => return (Ok(directory), None),
+                Ok(_) => {
+                    let path = place.path.display();
+                    note = Some(format!("directory {path}: it is not shared with this user (passed over)"));
+                }
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => note = Some(format!("{error} (passed over)")),
+            }
+        }
+        (Err(no_place()), note)
+    }
+
+    fn open(place: &Place, allowed: Allowances) -> Result<Directory, Error> {
+        let path = std::path::absolute(&place.path).map_err(Error::io("find", &place.path))?;
+        // Without a slash or a dot at its end, which would make the system follow a link in the last place.
+        let path: PathBuf = path.components().collect();
+        let handle = match sys::open_directory(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && allowed.make => {
+                make(&path)?;
+                sys::open_directory(&path)
+            }
+            other => other,
+        };
+        let handle = handle.map_err(|source| not_a_directory(&path, source))?;
+        if let (FileSystem::Network(kind), false) =
+            (sys::file_system(&handle).map_err(Error::io("examine", &path))?, allowed.network)
+        {
+            return Err(Error::NetworkFileSystem { path, kind });
+        }
+        let (facts, shared_with) = examine(&path, &handle, place.chosen)?;
+        let (owner, open_to_me) = (facts.access.owner(), facts.access.directory_is_open_to_me(shared_with));
+        Ok(Directory {
+            path,
+            shared_with,
+            owner,
+            open_to_me,
+            chosen: place.chosen,
+            note: None,
+            fallback: None,
+        })
+    }
+
+    /// Its absolute path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is emptied when the machine boots.
+    pub fn is_volatile(&self) -> bool {
+        self.handle().is_ok_and(|handle| matches!(sys::file_system(&handle), Ok(FileSystem::Volatile)))
+    }
+
+    /// Opens it. Not kept: a daemon may close every descriptor it did not open itself. So it is examined again:
+    /// somebody else may have put another in its place meanwhile.
+    pub fn handle(&self) -> Result<File, Error> {
+        let handle = sys::open_directory(&self.path).map_err(Error::io("open", &self.path))?;
+        examine(&self.path, &handle, self.chosen)?;
+        Ok(handle)
+    }
+
+    /// Who shares it, if it is shared.
+    pub fn shared_with(&self) -> Option<Account> {
+        self.shared_with
+    }
+
+    /// Shares this directory with a group: its members may use and make limiters here.
+    pub fn share_with(&mut self, group: Account) -> Result<(), Error> {
+        if self.shared_with == Some(group) {
+            // Done, perhaps by another member, who alone could do it again.
+            return Ok(());
+        }
+        let handle = self.handle()?;
+        sys::share_directory(&handle, group).map_err(Error::io("share", &self.path))?;
+        self.shared_with = Some(group);
+        self.share_gate(&handle)
+    }
+
+    /// A gate from before the directory was shared would keep its members from making limiters.
+    fn share_gate(&self, handle: &File) -> Result<(), Error> {
+        let path = self.path.join(GATE);
+        let gate = match sys::open_file_at(handle, GATE) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened.map_err(Error::io("open", &path))?,
+        };
+        self.check_file(&path, &sys::facts(&gate).map_err(Error::io("examine", &path))?)?;
+        sys::give_access(&gate, self.owner, self.shared_with)
+            .map_err(Error::io("change the permissions of", &path))
+    }
+
+    /// What it is, and what kind of place it is in.
+    pub fn facts(&self) -> Result<(FileFacts, FileSystem), Error> {
+        let handle = self.handle()?;
+        let facts = sys::facts(&handle).map_err(Error::io("examine", &self.path))?;
+        Ok((facts, sys::file_system(&handle).map_err(Error::io("examine", &self.path))?))
+    }
+
+    /// Gives a file here the permissions it would be made with, if it is a regular file with one name that
+    /// belongs to this user or to the directory's owner. Returns them, for people, if that changed anything.
+    pub fn tighten(&self, file_name: &str) -> Result<Option<String>, Error> {
+        let path = self.path.join(file_name);
+        let file = sys::open_file_at(&self.handle()?, file_name).map_err(Error::io("open", &path))?;
+        let facts = sys::facts(&file).map_err(Error::io("examine", &path))?;
+        let ours = facts.access.is_mine() || facts.access.owner() == self.owner;
+        let wrong = facts.access.misfit(self.owner, self.shared_with).is_some();
+        let segment = file_name == GATE || begins_with_magic(&file);
+        if !wrong || !facts.regular || facts.links != 1 || !ours || !segment {
+            return Ok(None);
+        }
+        sys::give_access(&file, self.owner, self.shared_with)
+            .map_err(Error::io("change the permissions of", &path))?;
+        let facts = sys::facts(&file).map_err(Error::io("examine", &path))?;
+        Ok(Some(facts.access.to_string()))
+    }
+
+    /// How the permissions of a file here differ from those it would be made with.
+    pub fn misfit(&self, file_name: &str) -> Result<Option<String>, Error> {
+        let facts = sys::facts_at(&self.handle()?, file_name);
+        let facts = facts.map_err(Error::io("examine", self.path.join(file_name)))?;
+        Ok(facts.access.misfit(self.owner, self.shared_with))
+    }
+
+    /// Whether a file here is one that a segment may be: ours, with one name, closed to others (P5).
+    pub fn check_file(&self, path: &Path, facts: &FileFacts) -> Result<(), Error> {
+        let refuse = |problem: String| Err(Error::UnsafeFile { path: path.to_owned(), problem });
+        if !facts.regular {
+            return refuse("it is not a regular file".into());
+        }
+        if facts.links != 1 {
+            return refuse(format!("it has {} names", facts.links));
+        }
+        facts.access.danger(self.owner, self.shared_with).map_or(Ok(()), refuse)
+    }
+}
+
+/// Why the file system of a default directory is not one for limiters, if it is not. Where the directory is missing, its
+/// parent's is looked at: the answer must be the same before and after it is made, so that all processes of a user agree.
+/// Whatever else is wrong with the directory is an error of [`Directory::open`].
+fn unsuited(path: &Path) -> Option<String> {
+    let handle = match sys::open_directory(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // The system's own directories may be links.
+            let parent = path.parent().map_or(Err(error), std::fs::canonicalize);
+            match parent.and_then(|parent| sys::open_directory(&parent)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Some("the directory above it is missing".into());
+                }
+                parent => parent,
+            }
+        }
+        there => there,
+    };
+    match handle.and_then(|handle| sys::file_system(&handle)) {
+        Ok(FileSystem::Lossy(kind)) => Some(format!("it is on {kind}, which loses locks")),
+        Ok(FileSystem::Network(kind)) => Some(format!("it is on a {kind} file system")),
+        _ => None,
+    }
+}
+
+/// What a directory is and whom it is shared with, or why it is not to be trusted.
+fn examine(path: &Path, handle: &File, chosen: bool) -> Result<(FileFacts, Option<Account>), Error> {
+    let facts = sys::facts(handle).map_err(Error::io("examine", path))?;
+    let shared_with = facts.access.trusted(chosen).map_err(|distrust| distrusted(path, distrust))?;
+    Ok((facts, shared_with))
+}
+
+fn distrusted(path: &Path, Distrust { problem, remedy }: Distrust) -> Error {
+    let remedy = remedy.replace("{}", &path.display().to_string());
+    Error::Directory { path: path.to_owned(), problem, remedy }
+}
+
+/// Whether a file calls itself a segment, of whatever version.
+pub(crate) fn begins_with_magic(mut file: &File) -> bool {
+    let mut magic = [0; 8];
+    file.read_exact(&mut magic).is_ok() && u64::from_ne_bytes(magic) == layout::MAGIC
+}
+
+fn make(path: &Path) -> Result<(), Error> {
+    match sys::make_directory(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Error::io("make directory", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn no_place() -> Error {
+    Error::Directory {
+        path: PathBuf::new(),
+        problem: "no directory to look in".into(),
+        remedy: "choose one with --dir".into(),
+    }
+}
+
+fn not_a_directory(path: &Path, source: io::Error) -> Error {
+    match source.kind() {
+        io::ErrorKind::NotADirectory => Error::Directory {
+            path: path.to_owned(),
+            problem: "it is a link or a file, not a directory".into(),
+            remedy: "name the directory itself with --dir".into(),
+        },
+        io::ErrorKind::PermissionDenied => match sys::why_closed(path) {
+            Some(distrust) => distrusted(path, distrust),
+            None => Error::io("open directory", path)(source),
+        },
+        _ => Error::io("open directory", path)(source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::open_to_anybody;
+
+    #[test]
+    fn why_a_better_place_was_passed_over_is_told_also_if_there_is_no_other() {
+        let home = tempfile::tempdir().unwrap();
+        let place = |name: &str, made| Place { path: home.path().join(name), chosen: false, made };
+        let places = [place("open", false), place("missing", true)];
+        let allowed = Allowances::default();
+        assert!(matches!(Directory::look(&places, allowed), (Err(Error::Io { .. }), None)));
+        std::fs::create_dir(&places[0].path).unwrap();
+        open_to_anybody(&places[0].path);
+        let (found, note) = Directory::look(&places, allowed);
+        assert!(matches!(found, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound));
+        assert!(note.is_some_and(|note| note.contains("anybody may write") && note.contains("passed over")));
+        std::fs::create_dir(&places[1].path).unwrap();
+        let found = Directory::find(&places, allowed).unwrap();
+        assert!(found.path() == places[1].path && found.note.is_some());
+    }
+
+    #[test]
+    fn a_directory_put_in_the_place_of_the_trusted_one_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("limits");
+        let place = [Place::chosen(path.clone())];
+        let directory = Directory::find(&place, Allowances { make: true, network: false }).unwrap();
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        open_to_anybody(&path);
+        assert!(matches!(directory.handle(), Err(Error::Directory { .. })));
+    }
+
+    /// Wine has no lists with groups in them.
+    #[cfg(unix)]
+    #[test]
+    fn sharing_a_directory_shares_the_gate_it_has() {
+        let home = tempfile::tempdir().unwrap();
+        let place = [Place::chosen(home.path())];
+        let mut directory = Directory::find(&place, Allowances::default()).unwrap();
+        directory.through_gate(|_| Ok(())).unwrap();
+        let group = Account::from(nix::unistd::getegid().as_raw());
+        directory.share_with(group).unwrap();
+        let gate = sys::facts_at(&directory.handle().unwrap(), GATE).unwrap();
+        assert_eq!(gate.access.misfit(gate.access.owner(), Some(group)), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn root_finds_a_directory_again_that_it_shared_with_a_group() {
+        if !nix::unistd::geteuid().is_root() {
+            eprintln!("not tested: only root can give a directory to a group it is no member of");
+            return;
+        }
+        let foreign_group = Account::from(54_321);
+        let path = tempfile::tempdir().unwrap();
+        let place = [Place::chosen(path.path())];
+        let mut directory = Directory::find(&place, Allowances::default()).unwrap();
+        directory.share_with(foreign_group).unwrap();
+        let again = Directory::find(&place, Allowances::default()).unwrap();
+        assert_eq!(again.shared_with(), Some(foreign_group));
+    }
+}

@@ -1,0 +1,230 @@
+//! Who has a limiter open, known by its name: what is left of a segment when its file was deleted by hand.
+//!
+//! Every participant holds a shared lock of one byte of the file gate ([`sys::Pulse::attend`]). The gate is the same file
+//! whatever the path, the user or the pid namespace. So a newcomer that finds no segment learns there whether programs still
+//! use a deleted one, and a user of its successor whether a program still holds permits of it (`file/inherited.rs`).
+//!
+//! Each name has 2^32 bytes, chosen by its hash. The first half has a block of 1024 for each generation (below), chosen by
+//! its hash, and in it a byte for each slot: there its owner attends. The first byte of the second half is for participants
+//! that are known to hold no permit of a deleted segment, and have not gone over to its successor yet.
+//!
+//! A limiter that was removed on purpose starts afresh all the same. Removing leaves a *note* for that, an empty file
+//! `.NAME.removed`, if programs still have the limiter open. All steps are done under the file gate:
+//!
+//! ```text
+//! remove     mark the segment removed ── write the note ── take the segment's name away
+//! make       prepare a segment without a name ── begin a generation ── take the note away ── give the segment its name
+//! ```
+//!
+//! A process that is killed between two steps leaves
+//! - a marked segment, with or without a note: nobody grants from it, and the next to open it finishes the removal;
+//! - a segment that could not be marked (damaged, or of another version) and a note: the note goes before another segment
+//!   takes that name, and one that is then deleted by hand was to be removed anyway;
+//! - neither segment nor note: programs that are still attached count as users of a deleted segment, and the next limiter
+//!   is made used up. Nothing is granted twice;
+//! - a generation without a segment: no handle of an older segment continues that one, and the next limiter is made used up.
+//!
+//! A note never lies beside a segment that was made after it.
+//!
+//! The *generation* is a number in the gate that is another one for each segment that gets the name. A participant reads it
+//! before it confirms that its segment is in its place. Where its segment is gone, and the number is still the same, no other
+//! segment was made since: the state it has is the newest, and may be continued. Where the number differs, somebody made
+//! a segment meanwhile, perhaps without knowing of this one, and what was spent there is not known if it is gone too.
+
+use super::Directory;
+use super::creation_lock::Passage;
+use crate::error::Error;
+use crate::paths::{GATE, LimiterName};
+use crate::sys::{self, Pulse};
+use std::fs::File;
+use std::io;
+
+/// What is known of the limiter that had a name before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// No program is seen that has it open.
+    Unused,
+    /// Its segment was deleted by hand, and programs have it open.
+    InUse,
+    /// It was removed on purpose.
+    Removed,
+}
+
+impl Before {
+    /// Asks the gate; to be called where there is no segment of that name.
+    pub(crate) fn ask(passage: &Passage, name: &LimiterName) -> Result<Before, Error> {
+        let note = name.note_name();
+        match sys::facts_at(&passage.directory, &note) {
+            // What else lies there says nothing.
+            Ok(facts) if facts.regular => return Ok(Before::Removed),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io("examine", passage.path.join(&note))(error)),
+        }
+        Ok(if is_attended(passage, name)? { Before::InUse } else { Before::Unused })
+    }
+}
+
+/// A byte of a limiter's name in the gate, counted from the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place(u64);
+
+/// How many bytes a name has in the gate.
+const NAME_BYTES: u64 = 1 << 32;
+/// How many of these are for slots.
+const SLOT_BYTES: u64 = NAME_BYTES / 2;
+/// How many of these a generation has.
+const GENERATION_BYTES: u64 = 1 << 10;
+/// How many names there is room for below 2^60.
+const NAMES: u64 = (1 << 60) / NAME_BYTES;
+/// In a slot: some participant of an older generation.
+const ANY_OLDER: u64 = u64::MAX;
+
+impl Place {
+    /// Where participants attend that are known to hold no permit of a deleted segment.
+    pub(crate) const WITHOUT_PERMITS: Place = Place(SLOT_BYTES);
+
+    /// Where the owner of a slot attends.
+    pub(crate) fn of(generation: u64, slot: usize) -> Place {
+        Place(block(generation) + slot as u64 % GENERATION_BYTES)
+    }
+
+    /// As a word of a slot, which is not zero.
+    pub(crate) fn to_word(self) -> u64 {
+        self.0 + 1
+    }
+}
+
+/// The word of a slot whose holder may be any participant of an older generation.
+pub(crate) const fn any_older() -> u64 {
+    ANY_OLDER
+}
+
+/// The first byte of a generation. A generation is near a power of ten where the clock is coarse, so it is mixed first.
+fn block(generation: u64) -> u64 {
+    let blocks = SLOT_BYTES / GENERATION_BYTES;
+    (generation.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % blocks * GENERATION_BYTES
+}
+
+fn first_byte(file_name: &str) -> u64 {
+    number(file_name) % NAMES * NAME_BYTES
+}
+
+/// Attends at a place of a limiter's name, for as long as this process's memory lives.
+pub(crate) fn attend(gate: File, file_name: &str, Place(byte): Place) -> io::Result<Option<Pulse>> {
+    Pulse::attend(gate, first_byte(file_name) + byte)
+}
+
+/// Whether the gate tells that a holder of permits of a deleted segment still has them. `word` is what the slot says,
+/// `generation` that of the segment which the slot is in.
+pub(crate) fn is_held(gate: &File, file_name: &str, generation: u64, word: u64) -> io::Result<bool> {
+    let first = first_byte(file_name);
+    if word != ANY_OLDER {
+        let byte = first + word.wrapping_sub(1) % SLOT_BYTES;
+        return sys::is_attended(gate, byte..byte + 1);
+    }
+    // No newer generation has participants while this one is in its place.
+    let own = first + block(generation);
+    Ok(sys::is_attended(gate, first..own)?
+        || sys::is_attended(gate, own + GENERATION_BYTES..first + SLOT_BYTES)?)
+}
+
+impl Passage {
+    /// The generation of a limiter's name.
+    pub(crate) fn generation(&self, name: &LimiterName) -> Result<Generation, Error> {
+        generation(&self.gate, &name.file_name()).map_err(Error::io("read", self.path.join(GATE)))
+    }
+
+    /// The generation of the segment that gets the name next.
+    pub(crate) fn next_generation(&self, name: &LimiterName) -> Result<u64, Error> {
+        let next = sys::next_generation(&self.gate, number(&name.file_name()));
+        next.map_err(Error::io("read", self.path.join(GATE)))
+    }
+}
+
+/// A generation of a limiter's name; 0 if it is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Generation(pub(crate) u64);
+
+/// The generation of a limiter's name; it may be read without the creation lock.
+pub(crate) fn generation(gate: &File, file_name: &str) -> io::Result<Generation> {
+    sys::generation(gate, number(file_name)).map(Generation)
+}
+
+fn is_attended(passage: &Passage, name: &LimiterName) -> Result<bool, Error> {
+    let first = first_byte(&name.file_name());
+    let attended = sys::is_attended(&passage.gate, first..first + NAME_BYTES);
+    attended.map_err(Error::io("examine locks of", passage.path.join(GATE)))
+}
+
+/// Notes that a limiter is removed on purpose, if programs have it open. Where that cannot be done, on a full disk for
+/// example, it is removed without: the next one is then made used up.
+pub(crate) fn note_removal(
+    passage: &Passage,
+    directory: &Directory,
+    name: &LimiterName,
+) -> Result<(), Error> {
+    if is_attended(passage, name)? {
+        let note = name.note_name();
+        // Whatever lies there, a link for example, is not written through.
+        let _ = sys::unlink_at(&passage.directory, &note);
+        let _ = sys::open_or_create_at(&passage.directory, &note, directory.shared_with());
+    }
+    Ok(())
+}
+
+/// What must be done before a segment gets that name: from now on no older one is continued. A note that the last one was
+/// removed is taken away.
+pub(crate) fn announce(passage: &Passage, name: &LimiterName, next: u64) -> Result<(), Error> {
+    let begun = sys::begin_generation(&passage.gate, number(&name.file_name()), next);
+    begun.map_err(Error::io("write", passage.path.join(GATE)))?;
+    let note = name.note_name();
+    match sys::facts_at(&passage.directory, &note) {
+        Ok(facts) if facts.regular => sys::unlink_at(&passage.directory, &note)
+            .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+            .map_err(Error::io("remove", passage.path.join(&note))),
+        _ => Ok(()),
+    }
+}
+
+/// FNV-1a: all programs of a machine must find the same number, whatever they were built with.
+fn number(file_name: &str) -> u64 {
+    file_name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::SLOTS;
+
+    /// So that a process that may make a segment may also write the gate, whatever its limits are.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_gate_never_gets_larger_than_a_segment() {
+        let gate = tempfile::tempfile().unwrap();
+        sys::begin_generation(&gate, u64::MAX, 1).unwrap();
+        assert!(gate.metadata().unwrap().len() < crate::layout::SIZE as u64);
+    }
+
+    /// Two generations share a block with a probability of one in two million, also where clocks tick in milliseconds.
+    #[test]
+    fn generations_that_follow_each_other_have_other_places() {
+        for step in [1, 1_000, 1_000_000, 1_000_000_000] {
+            let mut blocks: Vec<u64> =
+                (0..64).map(|at| block(1_735_689_600_000_000_000 + at * step)).collect();
+            assert!(blocks.iter().all(|at| at + GENERATION_BYTES <= SLOT_BYTES));
+            blocks.sort_unstable();
+            blocks.dedup();
+            assert_eq!(blocks.len(), 64, "{step}");
+        }
+        assert!(SLOTS as u64 <= GENERATION_BYTES && Place::of(0, 0).to_word() != 0);
+    }
+
+    #[test]
+    fn the_number_of_a_name_never_changes() {
+        assert_eq!(number(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(number("a"), 0xaf63_dc4c_8601_ec8c);
+    }
+}

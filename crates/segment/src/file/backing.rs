@@ -1,0 +1,155 @@
+//! The file behind a segment, and what the lock asks of the operating system.
+
+use crate::error::Error;
+use crate::lock::Os;
+use crate::sync::AtomicU32;
+use crate::sys::{self, Clock, FileFacts, Meeting, SharedMap, Spare, TakenPulse};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Which file a segment is. It is opened anew where it is needed. Of a descriptor that is kept a daemon may close all it
+/// did not open itself, and its numbers may then mean other files; so the spare one is for those alone who may not open
+/// the file any more.
+#[derive(Debug, Clone)]
+pub struct Backing {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    meeting: Meeting,
+    spare: Spare,
+}
+
+/// A way to look at the locks of others.
+#[derive(Debug)]
+pub enum Probe {
+    /// A description of its own.
+    Fresh(File),
+    /// The spare one.
+    Spare,
+}
+
+impl Backing {
+    /// The file at an absolute path with these facts, mapped here.
+    pub fn new(path: PathBuf, facts: &FileFacts, map: &SharedMap) -> Backing {
+        Backing {
+            path,
+            device: facts.dev,
+            inode: facts.ino,
+            meeting: Meeting::new(facts, map),
+            spare: Spare::default(),
+        }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its name in its directory.
+    pub fn file_name(&self) -> Option<&str> {
+        self.path.file_name()?.to_str()
+    }
+
+    fn is(&self, facts: &FileFacts) -> bool {
+        (facts.dev, facts.ino) == (self.device, self.inode)
+    }
+
+    /// A new open file description of this very file; `NotFound` if it was deleted or replaced.
+    pub fn reopen(&self) -> io::Result<File> {
+        let (directory, name) = self.directory()?;
+        let file = sys::open_file_at(&directory, name)?;
+        if self.is(&sys::facts(&file)?) { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+
+    /// Another file of the same directory.
+    pub fn open_beside(&self, name: &str) -> io::Result<File> {
+        sys::open_file_at(&self.directory()?.0, name)
+    }
+
+    /// Whether the path still leads to this file.
+    pub fn is_in_place(&self) -> bool {
+        let facts = self.directory().and_then(|(directory, name)| sys::facts_at(&directory, name));
+        match facts {
+            Ok(facts) => self.is(&facts),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            // Out of reach for this process; whether it was deleted can still be known.
+            Err(_) => self.spare.links() != Some(0),
+        }
+    }
+
+    /// Keeps a description that holds no lock, for the case that this process gives up the right to open the file.
+    pub fn keep(&self, file: File) {
+        self.spare.keep(file);
+    }
+
+    /// Lets go of the file: nothing of it is needed any more.
+    pub fn forget(&self) {
+        self.spare.forget();
+    }
+
+    /// A way to look at the locks of others; `NotFound` if the file was deleted or replaced, `PermissionDenied` if this
+    /// process may not open it any more, and has no other way.
+    pub fn probe(&self) -> io::Result<Probe> {
+        match self.reopen() {
+            Ok(fresh) => Ok(Probe::Fresh(fresh)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+            Err(error) => match self.spare.links() {
+                Some(0) => Err(io::ErrorKind::NotFound.into()),
+                Some(_) => Ok(Probe::Spare),
+                None => Err(error),
+            },
+        }
+    }
+
+    fn directory(&self) -> io::Result<(File, &str)> {
+        let parent = self.path.parent().ok_or(io::ErrorKind::NotFound)?;
+        let name = self.file_name().ok_or(io::ErrorKind::NotFound)?;
+        Ok((sys::open_directory(parent)?, name))
+    }
+
+    /// Whether the owner of a slot lives.
+    pub fn is_alive(&self, probe: &Probe, slot: usize) -> Result<bool, Error> {
+        match probe {
+            Probe::Fresh(file) => self.is_seen_alive(file, slot),
+            Probe::Spare => {
+                let held = self.spare.pulse_is_held(slot as u32).ok_or(io::ErrorKind::PermissionDenied);
+                held.map_err(|kind| Error::io("examine locks of", &self.path)(kind.into()))
+            }
+        }
+    }
+
+    /// Whether the owner of a slot lives, as seen through `file`.
+    pub fn is_seen_alive(&self, file: &File, slot: usize) -> Result<bool, Error> {
+        sys::pulse_is_held(file, slot as u32).map_err(Error::io("examine locks of", &self.path))
+    }
+}
+
+impl Os for Backing {
+    type Pulse = TakenPulse;
+
+    fn sleep(&self, word: &AtomicU32, expected: u32, limit: Duration) {
+        self.meeting.wait(word, expected, limit);
+    }
+
+    fn sleep_in_time(&self, word: &AtomicU32, expected: u32, limit: Duration) {
+        self.meeting.wait_in_time(word, expected, limit);
+    }
+
+    fn wake(&self, word: &AtomicU32) -> bool {
+        self.meeting.wake(word)
+    }
+
+    fn take_pulse(&self, slot: usize) -> Option<TakenPulse> {
+        // An error is no proof of death; the caller then waits as for a living owner.
+        match self.probe().ok()? {
+            Probe::Fresh(file) => TakenPulse::take(file, slot as u32).ok()?,
+            Probe::Spare => self.spare.take(slot as u32),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        Clock::from_words([0; 2]).now()
+    }
+}

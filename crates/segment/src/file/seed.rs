@@ -1,0 +1,161 @@
+//! The state that a new segment starts with: fresh, used up, or continued from a deleted segment.
+
+use super::inherited::{self, Inherited};
+use crate::error::Error;
+use crate::journal;
+use crate::layout::{self, UNSET_BEFORE, header};
+use crate::memory::{Reader, inverted};
+use crate::sanity;
+use crate::sys::{self, Clock};
+use crate::words::Words;
+use shmlimit_kernel::decide;
+use shmlimit_kernel::memory::{LocalMemory, Past};
+use shmlimit_kernel::pause::PAUSE_WORDS;
+use shmlimit_kernel::policy::Policy;
+use shmlimit_kernel::sheet::{PAUSE_AT, SHEET_WORDS};
+use shmlimit_kernel::state::{Memory, View};
+use shmlimit_kernel::time::Time;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// What a new segment starts with.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    /// Its policy.
+    pub policy: Policy,
+    /// What it has seen already: nothing, unless it continues a segment that was deleted under its users.
+    past: Past,
+    /// The clock that refers to, as an offset to the machine's.
+    clock_offset: u64,
+    /// What is known of the wall clock: see `wall.rs`.
+    wall: [u64; layout::WALL_WORDS],
+    /// The latest time in what it has seen, if that is not over yet.
+    latest: u64,
+    /// Permits that are out of segments which were deleted.
+    inherited: Vec<Inherited>,
+}
+
+impl Seed {
+    /// A fresh limiter: full buckets.
+    pub fn fresh(policy: Policy) -> Seed {
+        let past = LocalMemory::new(&policy).into_past();
+        let wall = [0; layout::WALL_WORDS];
+        Seed { policy, past, clock_offset: 0, wall, latest: 0, inherited: Vec::new() }
+    }
+
+    /// A limiter of which others may still use an older segment, for as long as `place` at most: nothing is left to be had
+    /// until then, and from then on it fills as an empty one does. All permits count as out for as long as one of them may
+    /// hold any.
+    pub fn used_up(policy: Policy, place: Duration) -> Result<Seed, Error> {
+        let fresh = Seed::fresh(policy);
+        let now = Clock::discover().map_err(Error::io("read the clock for", Path::new("a limiter")))?.now();
+        let mut empty = LocalMemory::starting_at(&policy, sys::wall_now().wrapping_sub(now));
+        let place = u64::try_from(place.as_nanos()).unwrap_or(u64::MAX);
+        let latest = now.saturating_add(place);
+        decide::reset(&mut empty, Some(&policy), Time(latest));
+        // A log with entries after the latest decision would be taken for damage, and so would a decision far ahead.
+        let latest = if place < sanity::SKEW { latest } else { 0 };
+        let inherited = Inherited::unknown(&policy, Time(now)).into_iter().collect();
+        Ok(Seed { past: empty.into_past(), latest, inherited, ..fresh })
+    }
+
+    /// Goes on where a segment was deleted under its users; `Err` says what is wrong with its policy.
+    ///
+    /// Without the lock: if its owner is dead, nobody can prove it any more, because pulses are felt through the
+    /// file's name. What such an owner left half done is lost, and nothing is handed out in its place.
+    pub fn after(words: &Words, clock: Clock) -> Result<Seed, String> {
+        let clock_offset = words.load(layout::CLOCK_OFFSET);
+        let wall = words.load_array(layout::LATEST_TIME);
+        let read = |words: &Words| (sanity::policy(words), past(words), inherited::from(words));
+        if let Some((policy, past, inherited)) = journal::read(words, read) {
+            return Ok(Seed { policy: policy?, past, clock_offset, wall, latest: 0, inherited });
+        }
+        let policy = sanity::policy(words)?;
+        // Which calendar window is used up depends on the wall clock.
+        let epoch = words.load(layout::ANCHOR_WALL).wrapping_sub(words.load(layout::ANCHOR_TIME));
+        let mut empty = LocalMemory::starting_at(&policy, epoch);
+        // A pause that makes sense goes on (R148).
+        empty.set_sheet(PAUSE_AT, words.load_array::<PAUSE_WORDS>(layout::sheet_word(PAUSE_AT)));
+        decide::reset(&mut empty, Some(&policy), Time(clock.now().wrapping_add(clock_offset)));
+        // What a transaction leaves half done is about the permits of its owner, who is dead.
+        let inherited = inherited::from(words);
+        Ok(Seed { policy, past: empty.into_past(), clock_offset, wall, latest: 0, inherited })
+    }
+}
+
+#[cfg(test)]
+impl Seed {
+    /// What one of its rules has seen.
+    pub(crate) fn rule(&self, rule: usize) -> shmlimit_kernel::RuleState {
+        self.past.rules[rule]
+    }
+}
+
+/// What a segment has seen: all that outlives its participants.
+fn past(words: &Words) -> Past {
+    let cells = words.cells();
+    let load = |word| cells.at_any(word).load(Ordering::Relaxed);
+    Past {
+        rules: std::array::from_fn(|i| Reader(cells).rule(i)),
+        hot: cells.load_array(layout::HOT),
+        sheet: (0..SHEET_WORDS).map(|at| cells.load(layout::sheet_word(at))).collect(),
+        logs: (layout::WORDS..cells.len()).map(load).collect(),
+    }
+}
+
+/// Writes a whole segment into a file that nobody else can see yet.
+pub(crate) fn fill(words: &Words, seed: &Seed, generation: u64) -> io::Result<()> {
+    let now = Clock::discover()?.now().wrapping_add(seed.clock_offset);
+    words.store(header::MAGIC, layout::MAGIC);
+    words.store(header::FORMAT, u64::from(layout::LAYOUT_VERSION) << 32 | u64::from(layout::BYTE_ORDER));
+    words.store(header::HASH, layout::layout_hash());
+    words.store(header::SIZE, words.cells().len() as u64 * 8);
+    words.store(header::CREATED, sys::wall_now());
+    words.store(header::GENERATION, generation);
+    words.store(header::CHECKSUM, layout::checksum((0..header::CHECKSUM).map(|word| words.load(word))));
+    words.store(layout::CLOCK_OFFSET, seed.clock_offset);
+    words.store(layout::RETIRED, layout::LIVE);
+    for (i, word) in sys::boot_id()?.into_iter().enumerate() {
+        words.store(layout::BOOT + i, word);
+    }
+    for (i, word) in seed.wall.into_iter().enumerate() {
+        words.store(layout::LATEST_TIME + i, word);
+    }
+    set_clocks(words, now, sys::wall_now());
+    words.store(layout::CORE, now.max(seed.latest));
+    inherited::put(words, &seed.inherited);
+    let policy = seed.policy.encode();
+    let put = |first: usize, values: &mut dyn Iterator<Item = u64>| {
+        for (word, value) in (first..words.cells().len()).zip(values) {
+            words.cells().at_any(word).store(value, Ordering::Relaxed);
+        }
+    };
+    let Past { rules, hot, sheet, logs } = &seed.past;
+    put(layout::RULES, &mut rules.iter().flat_map(|state| inverted(state.0)));
+    put(layout::HOT, &mut hot.iter().copied());
+    put(layout::POLICY, &mut policy.into_iter());
+    put(layout::WORDS, &mut logs.iter().copied());
+    for (at, word) in sheet.iter().enumerate() {
+        words.store(layout::sheet_word(at), *word);
+    }
+    words.store(layout::POLICY_CHECKSUM, layout::checksum(policy));
+    Ok(())
+}
+
+/// Notes in a new segment when it begins.
+pub(crate) fn set_clocks(words: &Words, now: u64, wall: u64) {
+    words.store(layout::CORE, now);
+    words.store(layout::ANCHOR_TIME, now);
+    words.store(layout::ANCHOR_WALL, wall);
+    if words.load(layout::LATEST_TIME) == 0 {
+        if wall < UNSET_BEFORE {
+            // Made before the machine's clock was set: nothing is known of the day until it is.
+            words.store(layout::OFF_UNKNOWN, 1);
+        } else {
+            words.store(layout::LATEST_TIME, now.max(1));
+            words.store(layout::LATEST_WALL, wall);
+        }
+    }
+}

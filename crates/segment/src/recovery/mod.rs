@@ -1,0 +1,100 @@
+//! Recovery after a process has died: here of the lock and of the change it left half done, in [`reclaim`] of the permits,
+//! slots and queue entries it held. [`liveness`] tells processes that live from processes that have died.
+//!
+//! The lock itself is taken over from a dead holder in `lock.rs`, and its half-done change is undone in `journal.rs`. What a
+//! call does next, before its own work, is [`Segment::transact_slowly`].
+
+pub mod liveness;
+mod reclaim;
+
+use crate::attach::process_state::Member;
+use crate::attach::{Segment, Tx};
+use crate::error::Error;
+use crate::journal::{Begun, Found, Transaction};
+use crate::lock::{Claim, Deadline};
+use crate::{layout, sanity, slots, sys, wall_clock};
+use shmlimit_kernel::time::Time;
+
+impl Segment {
+    /// Waits for the lock, and puts right whatever is found wrong.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn transact_slowly<R>(
+        &self,
+        member: &Member,
+        claim: Claim,
+        deadline: &Deadline,
+        work: &impl Fn(&mut Tx<'_>, Time) -> R,
+    ) -> Result<R, Box<Error>> {
+        let raw = member.clock.now();
+        let place_due = self.is_place_due(raw);
+        if place_due {
+            self.check_place(raw)?;
+        }
+        let mut mended = false;
+        loop {
+            let begun = Transaction::begin(&self.words, &self.backing, member.slot, claim, deadline);
+            let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held))?;
+            let mark = tx.load(layout::RETIRED);
+            if layout::is_retired(mark) {
+                return Err(self.gone().into());
+            }
+            let now = wall_clock::revive(&mut tx, member.clock.now(), sys::wall_now());
+            // Its pulse is kept until the transaction has ended.
+            let (robbed, _pulse) = robbed.map_or((None, None), |(dead, pulse)| (Some(dead), Some(pulse)));
+            let died = robbed.is_some() || found != Found::Whole;
+            if let Some(dead) = robbed {
+                slots::leave(&mut tx, dead);
+            }
+            let sane =
+                mended || mark == layout::LIVE && self.is_sane(member, &tx, found, now, place_due, died)?;
+            // Once: where somebody scribbles on and on, decisions are made on what there is.
+            if mended || (robbed.is_none() && sane) {
+                if place_due && wall_clock::follow_wall(&mut tx, now, sys::wall_now()) {
+                    self.commit(&mut tx)?;
+                }
+                return Ok(work(&mut tx, now));
+            }
+            mended = true;
+            let sleepers = self.sleepers();
+            if !sane {
+                sanity::reset(&mut tx, now);
+            }
+            self.commit(&mut tx)?;
+            drop(tx);
+            if !sane {
+                self.say_reset();
+            }
+            // It may have died between a change and a ring, so whom it owed one is not known.
+            self.ring_all(sleepers);
+        }
+    }
+
+    /// Whether the state is what committed transactions can leave. The usual check is a few comparisons; all that decisions
+    /// read is checked against the policy when the place is `due`, once a second, and after a participant `died` in the
+    /// middle of something also what all the others hold.
+    fn is_sane(
+        &self,
+        member: &Member,
+        tx: &Tx<'_>,
+        found: Found,
+        now: Time,
+        due: bool,
+        died: bool,
+    ) -> Result<bool, Error> {
+        if !due && !died {
+            return Ok(sanity::is_sane(tx, found, now) && slots::are_counted(tx, member.slot));
+        }
+        let policy = sanity::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
+        Ok(match died {
+            true => sanity::is_sound(tx, &policy, found, now),
+            false => sanity::is_in_order(tx, &policy, found, now) && slots::are_all_counted(tx),
+        })
+    }
+
+    /// Tells whoever listens that a damaged state was given up. Not under the lock: listening may take time.
+    pub(crate) fn say_reset(&self) {
+        let name = self.path().file_stem().unwrap_or_default().to_string_lossy();
+        tracing::warn!(target: "shmlimit", limiter = %name, event = "reset", "damaged state: starting empty");
+    }
+}

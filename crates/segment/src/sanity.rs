@@ -1,0 +1,78 @@
+//! Whether a segment's state is one that committed transactions can leave, and how it starts anew if it is not.
+
+use crate::journal::{Found, Transaction};
+use crate::layout;
+use crate::lock::Os;
+use crate::words::Words;
+use shmlimit_kernel::policy::{POLICY_WORDS, Policy};
+use shmlimit_kernel::state::{Core, Held, Memory, View};
+use shmlimit_kernel::time::Time;
+use shmlimit_kernel::{MAX_PERMITS, breaker, decide};
+
+/// How far a stored time may be ahead of the clock: all processes read one clock, so this is noise at most.
+pub const SKEW: u64 = 5_000_000_000;
+
+/// What a reset leaves of the journal to the transaction it is part of; what then is not mended is mended next time.
+const ROOM_FOR_THE_REST: usize = 96;
+
+/// The policy in a segment, checked; `Err` says what is wrong with it.
+pub fn policy(words: &Words) -> Result<Policy, String> {
+    let encoded: [u64; POLICY_WORDS] = words.load_array(layout::POLICY);
+    if layout::checksum(encoded) != words.load(layout::POLICY_CHECKSUM) {
+        return Err("the checksum of its configuration is wrong".into());
+    }
+    let policy = Policy::decode(&encoded).map_err(|error| error.to_string())?;
+    match layout::size_for(&policy) <= words.cells().len() * 8 {
+        true => Ok(policy),
+        false => Err("its configuration needs a larger file".into()),
+    }
+}
+
+/// Whether the state is what committed transactions can leave.
+#[inline(always)]
+pub fn is_sane<V: View>(view: &V, found: Found, now: Time) -> bool {
+    let core = view.core();
+    found != Found::Damaged
+        && core.latest.0 <= now.0.saturating_add(SKEW)
+        && core.in_flight <= MAX_PERMITS
+        && core.in_flight_background <= core.in_flight
+}
+
+/// The same with all that decisions read: what is in force is what the policy and the breaker's state make, word by word,
+/// and the rules are in range.
+pub fn is_in_order<V: View>(view: &V, policy: &Policy, found: Found, now: Time) -> bool {
+    is_sane(view, found, now) && breaker::is_in_force(view, policy, now) && decide::sane(view)
+}
+
+/// The same with all that takes longer, for those who attach: as many permits out as the participants hold together. A
+/// wrong count would otherwise stay for ever.
+pub fn is_sound<V: View>(view: &V, policy: &Policy, found: Found, now: Time) -> bool {
+    let (mut total, mut background) = (0, 0);
+    for held in (0..layout::SLOTS).map(|slot| view.held(slot)) {
+        total += u64::from(held.total);
+        background += u64::from(held.background);
+    }
+    let core = view.core();
+    is_in_order(view, policy, found, now)
+        && (total, background) == (u64::from(core.in_flight), u64::from(core.in_flight_background))
+}
+
+/// Starts the state anew, with nothing to give (a reset never hands out a full bucket). Permits are counted
+/// again from what the participants hold.
+pub fn reset<O: Os>(tx: &mut Transaction<'_, O>, now: Time) {
+    let policy = policy(tx.words()).ok();
+    decide::reset(tx, policy.as_ref(), now);
+    let mut in_flight = Held::default();
+    for slot in 0..layout::SLOTS {
+        let held = tx.held(slot);
+        if held.background <= held.total && in_flight.total.saturating_add(held.total) <= MAX_PERMITS {
+            in_flight.total += held.total;
+            in_flight.background += held.background;
+        } else if tx.room() > ROOM_FOR_THE_REST {
+            tx.set_held(slot, Held::default());
+        }
+    }
+    tx.set_core(Core { latest: now, in_flight: in_flight.total, in_flight_background: in_flight.background });
+    let resets = tx.load(layout::RESETS);
+    tx.write(layout::RESETS, resets.wrapping_add(1));
+}

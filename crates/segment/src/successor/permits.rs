@@ -1,0 +1,94 @@
+//! Permits that this process holds of a segment which was deleted by hand, and how it returns them.
+//!
+//! After a segment is marked as handed over, no transaction changes what its slots hold. So what a process still has is what
+//! its slot says, less what it has tried to return since: [`process_state::OUT`] is that difference, as soon as both are
+//! known. `file/inherited.rs` tells how the successor counts these permits.
+
+use crate::attach::Segment;
+use crate::attach::process_state;
+use crate::{journal, layout, slots};
+use std::sync::atomic::Ordering;
+
+/// In [`process_state::OUT`], above the count: what the slot holds is in it.
+const FROZEN: i64 = 1 << 32;
+/// This process has gone over to a successor.
+const MOVED: i64 = 2 << 32;
+
+/// The flags of [`process_state::OUT`], and the count, which is negative while permits were returned and [`FROZEN`] is not set.
+fn flags_and_count(word: u64) -> (i64, i64) {
+    let word = word.cast_signed();
+    let flags = (word + (1 << 31)) >> 32 << 32;
+    (flags, word - flags)
+}
+
+impl Segment {
+    /// Permits of this process could not be returned, because the segment is gone.
+    #[cold]
+    pub fn returned_too_late(&self, permits: u32) {
+        let out = self.presence.word(process_state::OUT);
+        out.fetch_sub(u64::from(permits), Ordering::AcqRel);
+        self.freeze();
+        self.let_go();
+    }
+
+    /// This process has gone over to a successor of this segment: it attends here for as long as it holds permits.
+    pub fn has_successor(&self) {
+        self.freeze();
+        let held = self.present().map_or(0, |member| slots::held(&self.words, member.slot).total);
+        match self.words.load(layout::RETIRED) {
+            layout::HANDED_OVER => {
+                self.presence.word(process_state::OUT).fetch_add(MOVED.cast_unsigned(), Ordering::AcqRel);
+                self.let_go();
+            }
+            // It could not be marked, so permits are still returned here: they count until this handle is closed.
+            layout::LIVE if held > 0 => {}
+            // Replaced and removed on purpose: the permits are forgotten.
+            _ => self.stop_attending(),
+        }
+    }
+
+    /// Counts what this process holds of a segment that was handed over, once: it changes no more.
+    fn freeze(&self) {
+        let Some(member) = self.present() else { return };
+        let held = journal::read(&self.words, |words| {
+            let marked = words.load(layout::RETIRED) == layout::HANDED_OVER;
+            marked.then(|| slots::held(words, member.slot).total)
+        });
+        let Some(Some(held)) = held else { return };
+        let out = self.presence.word(process_state::OUT);
+        let _ = out.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+            let is_frozen = flags_and_count(word).0 & FROZEN != 0;
+            (!is_frozen).then(|| word.wrapping_add(FROZEN.cast_unsigned() + u64::from(held)))
+        });
+    }
+
+    /// Says at the gate that this process holds no permits here, if that is so.
+    fn let_go(&self) {
+        let out = || flags_and_count(self.presence.word(process_state::OUT).load(Ordering::Acquire));
+        let (flags, count) = out();
+        if flags & FROZEN == 0 || count > 0 {
+            return;
+        }
+        if flags & MOVED == 0 {
+            self.attend_without_permits();
+        }
+        // Also if another thread has gone over meanwhile.
+        if out().0 & MOVED != 0 {
+            self.stop_attending();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_told_from_a_count_of_either_sign() {
+        for flags in [0, FROZEN, MOVED, FROZEN | MOVED] {
+            for count in [-1_000_000, -1, 0, 1, 1_000_000] {
+                assert_eq!(flags_and_count((flags + count).cast_unsigned()), (flags, count));
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Releases the file of a segment that has a successor, and maps a *tombstone* at its addresses.
+//!
+//! Other threads may be reading the old segment, and grants may refer to it, so its addresses must stay valid. The
+//! tombstone is private memory at the same addresses. Every reader takes it for a retired segment. This thread maps it
+//! while it holds the segment's lock, so no other thread of this process is in a transaction on it. The lock is then
+//! released in the file itself, through a second mapping. docs/design.md has the whole argument.
+
+use crate::attach::Segment;
+use crate::attach::process_state::{self, Grave};
+use crate::error::Error;
+use crate::layout::{self, BELL, CLOCK_OFFSET, RETIRED, VERSION, entry_base};
+use crate::{lock, wake_word};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The version of a tombstone: even, and one that no segment ever reaches. So a read that began in the segment and ended
+/// in the tombstone is never taken for a consistent one.
+const TOMB_VERSION: u64 = u64::MAX - 1;
+
+/// How often the lock is tried, and the pause after each try. A holder that takes longer is stopped or has died; the segment
+/// is kept until a later attempt.
+const TRIES: usize = 10;
+const PAUSE: Duration = Duration::from_millis(1);
+
+impl Segment {
+    /// Releases the file of a retired segment that has a successor. If that is not possible now, at least its resident
+    /// memory is released. The call may be repeated.
+    pub fn bury_itself(&self) {
+        let Grave(state) = &self.grave;
+        let dug = state.compare_exchange(Grave::IN_USE, Grave::DUG, Ordering::SeqCst, Ordering::Relaxed);
+        if dug.is_err() {
+            return;
+        }
+        let closed = match self.present() {
+            Some(member) => self.lay_stone_as(member.slot),
+            None => self.lay_stone_as_nobody(),
+        };
+        if closed {
+            drop(self.presence.pulse().take());
+            self.backing.forget();
+        } else {
+            // Not for a tombstone: its pages would become zeros.
+            self.words.forget_pages();
+        }
+        state.store(if closed { Grave::CLOSED } else { Grave::IN_USE }, Ordering::SeqCst);
+    }
+
+    /// The result of a read without the lock, unless part of it may come from a tombstone.
+    pub fn unless_buried<R>(&self, seen: R) -> Result<R, Error> {
+        match self.grave.0.load(Ordering::SeqCst) {
+            Grave::IN_USE => Ok(seen),
+            _ => Err(self.gone()),
+        }
+    }
+
+    /// Replaces the segment for a participant, under the lock.
+    fn lay_stone_as(&self, slot: usize) -> bool {
+        let mut tries = 0;
+        let key = loop {
+            if let Some(key) = lock::spin(&self.words, slot) {
+                break key;
+            }
+            tries += 1;
+            if tries == TRIES {
+                return false;
+            }
+            std::thread::sleep(PAUSE);
+        };
+        let whole = self.words.load(VERSION) & 1 == 0;
+        let former = if whole && self.is_retired() { self.lay_stone() } else { None };
+        lock::release(former.as_ref().unwrap_or(&self.words), &self.backing, key);
+        former.is_some()
+    }
+
+    /// Replaces the segment for a process without a slot in it, such as a forked child or an observer. Such a process
+    /// holds no permits there, and takes the lock only after it has become a participant, which is blocked meanwhile.
+    fn lay_stone_as_nobody(&self) -> bool {
+        let state = self.presence.word(process_state::STATE);
+        let absent = (process_state::ABSENT, process_state::ATTACHING);
+        if state.compare_exchange(absent.0, absent.1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        let closed = self.is_retired() && self.lay_stone().is_some();
+        state.store(process_state::ABSENT, Ordering::Release);
+        closed
+    }
+
+    /// Returns the words of the file.
+    fn lay_stone(&self) -> Option<crate::words::Words> {
+        let mut stone = vec![
+            (VERSION, TOMB_VERSION),
+            (CLOCK_OFFSET, self.words.load(CLOCK_OFFSET)),
+            (RETIRED, layout::REPLACED),
+        ];
+        // A thread that has read its bell under the lock but does not sleep yet must find another value in it.
+        for (block, places) in self.sleepers().into_iter().enumerate() {
+            stone.extend(places.map(|place| {
+                let place = 64 * block + place;
+                let rung = wake_word::hear(&self.words, place).wrapping_add(1);
+                // The bell may be either half of the word.
+                (entry_base(place) + BELL, u64::from(rung) << 32 | u64::from(rung))
+            }));
+        }
+        self.words.replace(&stone).ok()
+    }
+}

@@ -1,0 +1,194 @@
+//! The pulse: a byte lock of an open file description, kept alive by a mapping.
+//!
+//! The kernel gives the lock back when the last reference to the description goes. A mapping is such a reference,
+//! and with `MADV_DONTFORK` it goes exactly when this process's memory goes, whatever happens to descriptors or
+//! children. Never POSIX `F_SETLK`: closing any descriptor of the file would drop it.
+//!
+//! Not every file system lets a mapping keep the description: overlayfs maps the file of the layer below, and closes its
+//! own description with the last descriptor. So `hold` looks: the description also locks a *mark*, a byte that no other
+//! description locks, and once the descriptor is closed a second description must find the mark locked. The lock of the
+//! slot itself would not do. Where locks are lost, another process may have taken it meanwhile.
+//!
+//! One gap remains: a fork by another thread during the few microseconds in which `hold` has its descriptor open gives
+//! the child a copy of it, until that child ends or executes another program (the descriptor is close-on-exec). That
+//! long the slot counts as alive, which errs on the safe side; but the mark is found locked too. Therefore file systems
+//! that are known to lose locks are told by their type as well.
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::byte_lock::{byte_lock, is_in_the_way, is_locked, number_for, pulse_byte, try_lock};
+use super::file_system::file_system;
+use crate::sys::{FileSystem, Hold};
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap};
+
+/// Marks lie in the 2^61 bytes before the liveness locks.
+const FIRST_MARK: i64 = 1 << 61;
+
+/// Which limiters are open is told by the 2^60 bytes before the marks; see [`Pulse::attend`]. The gate itself is locked as a
+/// whole by `flock`, which is of another kind and does not meet byte locks on a local file system.
+const FIRST_ATTENDANCE: i64 = 1 << 60;
+
+/// The kernel rounds up to one page, whatever its size.
+const ONE_PAGE: NonZeroUsize = NonZeroUsize::new(1).unwrap();
+
+/// The lock of a slot for as long as this process's memory lives; see the contract.
+///
+/// Kept across a possible fork, it belongs into a [`PulseCell`]: the child must not unmap what it never had.
+#[derive(Debug)]
+pub struct Pulse {
+    page: NonNull<libc::c_void>,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread, and is never read or written.
+unsafe impl Send for Pulse {}
+// SAFETY: as above.
+unsafe impl Sync for Pulse {}
+
+impl Pulse {
+    pub fn hold(fresh: File, slot: u32, probe: &File) -> io::Result<Hold> {
+        if let FileSystem::Lossy(_) = file_system(probe)? {
+            return Ok(Hold::Lost);
+        }
+        let pulse = Pulse::mapped(&fresh)?;
+        if !try_lock(&fresh, pulse_byte(slot))? {
+            return Ok(Hold::Taken);
+        }
+        Ok(if outlives_its_descriptor(fresh, probe)? { Hold::Held(pulse) } else { Hold::Lost })
+    }
+
+    /// Many may hold it, so it is shared. Whether it outlives its descriptor was looked at for the slot, in the same
+    /// directory.
+    pub fn attend(gate: File, place: u64) -> io::Result<Option<Pulse>> {
+        if !has_own_locks(&gate)? {
+            return Ok(None);
+        }
+        let pulse = Pulse::mapped(&gate)?;
+        fcntl(&gate, FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_RDLCK, attendance(place))))?;
+        Ok(Some(pulse))
+    }
+
+    /// Keeps a description by a mapping. Mapped before locked, so that an error on the way leaves no lock and no second
+    /// cleanup.
+    fn mapped(file: &File) -> io::Result<Pulse> {
+        // SAFETY: a new mapping at an address of the kernel's choice replaces nothing; PROT_NONE: nobody reads it.
+        let page = unsafe { mmap(None, ONE_PAGE, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, file, 0) }?;
+        let pulse = Pulse { page };
+        // SAFETY: the range is the mapping made above.
+        unsafe { madvise(page, ONE_PAGE.get(), MmapAdvise::MADV_DONTFORK) }?;
+        Ok(pulse)
+    }
+
+    /// Gives up ownership; the word is never 0.
+    fn into_word(self) -> u64 {
+        std::mem::ManuallyDrop::new(self).page.as_ptr().expose_provenance() as u64
+    }
+
+    /// # Safety
+    /// `word` is 0, or came from `into_word` in this very process (not in a parent) and is used up here.
+    unsafe fn from_word(word: u64) -> Option<Pulse> {
+        NonNull::new(std::ptr::with_exposed_provenance_mut(word as usize)).map(|page| Pulse { page })
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        // SAFETY: `page` is the mapping of `hold`, which only this value may unmap, and nobody refers into it.
+        let _ = unsafe { munmap(self.page, ONE_PAGE.get()) };
+    }
+}
+
+/// A pulse in memory that a fork wipes: full in the process that put it there, empty in its children.
+///
+/// Lives only in [`ForkWords`](super::memory::ForkWords), which is what makes it sound: the address in it was put
+/// there by `put` of this very process, or it is 0.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct PulseCell(AtomicU64);
+
+impl PulseCell {
+    /// Returns what was in it before.
+    pub fn put(&self, pulse: Pulse) -> Option<Pulse> {
+        self.exchange(pulse.into_word())
+    }
+
+    /// Leaves the cell empty.
+    pub fn take(&self) -> Option<Pulse> {
+        self.exchange(0)
+    }
+
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
+    }
+
+    fn exchange(&self, word: u64) -> Option<Pulse> {
+        let before = self.0.swap(word, Ordering::AcqRel);
+        // SAFETY: only this function writes the cell, always the word of an owned pulse or 0; a fork wipes it; and
+        // the swap hands each word to exactly one caller.
+        unsafe { Pulse::from_word(before) }
+    }
+}
+
+pub fn pulse_is_held(file: &File, slot: u32) -> io::Result<bool> {
+    is_locked(file, pulse_byte(slot))
+}
+
+pub fn is_attended(gate: &File, places: Range<u64>) -> io::Result<bool> {
+    // A length of zero would mean all bytes up to the end.
+    if places.is_empty() || !has_own_locks(gate)? {
+        return Ok(false);
+    }
+    let length = (places.end - places.start).cast_signed();
+    let lock = libc::flock { l_len: length, ..byte_lock(libc::F_WRLCK, attendance(places.start)) };
+    is_in_the_way(gate, lock)
+}
+
+pub fn try_lock_gate(gate: &File) -> io::Result<bool> {
+    match fs4::FileExt::try_lock(gate) {
+        Ok(()) => Ok(true),
+        Err(fs4::TryLockError::WouldBlock) => Ok(false),
+        Err(fs4::TryLockError::Error(error)) => Err(error),
+    }
+}
+
+pub fn unlock_gate(gate: &File) {
+    let _ = fs4::FileExt::unlock(gate);
+}
+
+fn attendance(place: u64) -> i64 {
+    FIRST_ATTENDANCE | place.cast_signed() & (FIRST_ATTENDANCE - 1)
+}
+
+/// Whether `flock` and byte locks are of two kinds: NFS makes byte locks of both, and one that attends would keep all
+/// others from the gate.
+fn has_own_locks(file: &File) -> io::Result<bool> {
+    Ok(matches!(file_system(file)?, FileSystem::Local | FileSystem::Volatile))
+}
+
+/// Whether a description that is mapped keeps its locks when its only descriptor is closed.
+fn outlives_its_descriptor(mapped: File, probe: &File) -> io::Result<bool> {
+    let mark = lock_mark(&mapped)?;
+    drop(mapped);
+    is_locked(probe, mark)
+}
+
+/// Locks a byte that no other description locks.
+fn lock_mark(file: &File) -> io::Result<i64> {
+    loop {
+        let mark = FIRST_MARK | number_for(file).cast_signed() & (FIRST_MARK - 1);
+        // One that is locked already is not used.
+        if try_lock(file, mark)? {
+            return Ok(mark);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! Real locks, real processes.
+
+use super::*;
+use crate::sys::linux::memory::ForkWords;
+use crate::sys::linux::spare::TakenPulse;
+use crate::sys::linux::testing::{
+    Helper, as_helper, eventually, exit_code_of, helper_command, in_forked_child, raw_fork,
+};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs::OpenOptions;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+fn segment() -> (tempfile::NamedTempFile, File) {
+    let named = tempfile::NamedTempFile::new().unwrap();
+    named.as_file().set_len(4096).unwrap();
+    let file = named.reopen().unwrap();
+    (named, file)
+}
+
+/// A duplicate would share the description, and with it every lock; only a new `open` gives a new one.
+fn reopen(file: &File) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK)
+        .open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+fn hold(file: &File, slot: u32) -> Option<Pulse> {
+    match Pulse::hold(reopen(file).unwrap(), slot, file).unwrap() {
+        Hold::Held(pulse) => Some(pulse),
+        Hold::Taken => None,
+        Hold::Lost => panic!("this file system loses locks"),
+    }
+}
+
+/// Freed *soon*: a process being forked by another test may have a copy of the descriptor until it executes.
+fn becomes_free(file: &File, slot: u32) -> bool {
+    eventually(|| !pulse_is_held(file, slot).unwrap())
+}
+
+#[test]
+fn a_held_pulse_cannot_be_had_twice_and_drop_frees_it() {
+    let (_named, file) = segment();
+    let pulse = hold(&file, 3).unwrap();
+    assert!(pulse_is_held(&file, 3).unwrap());
+    assert!(hold(&file, 3).is_none());
+    assert!(TakenPulse::take(reopen(&file).unwrap(), 3).unwrap().is_none());
+    drop(pulse);
+    assert!(becomes_free(&file, 3));
+    assert!(eventually(|| hold(&file, 3).is_some()));
+}
+
+#[test]
+fn slots_do_not_disturb_each_other() {
+    let (_named, file) = segment();
+    let _one = hold(&file, 0).unwrap();
+    let _other = hold(&file, u32::MAX).unwrap();
+    assert!(pulse_is_held(&file, u32::MAX).unwrap());
+    assert!(!pulse_is_held(&file, 1).unwrap());
+}
+
+#[test]
+fn a_reopened_file_is_the_same_inode_but_another_description() {
+    let (_named, file) = segment();
+    let own = reopen(&file).unwrap();
+    let taken = TakenPulse::take(own.try_clone().unwrap(), 0).unwrap().unwrap();
+    let copy = file.try_clone().unwrap();
+    assert!(pulse_is_held(&copy, 0).unwrap());
+    assert!(!pulse_is_held(&own, 0).unwrap(), "a description never conflicts with itself");
+    drop(taken);
+}
+
+#[test]
+fn a_forked_child_has_no_part_in_the_pulse() {
+    let (_named, file) = segment();
+    let pulse = hold(&file, 0).unwrap();
+    let page = pulse.page.as_ptr();
+    let mapped = || {
+        // SAFETY: msync of a PROT_NONE page touches no memory; it only says whether the range is mapped.
+        i32::from(unsafe { libc::msync(page, 1, libc::MS_ASYNC) } == 0)
+    };
+    assert_eq!(mapped(), 1);
+    assert_eq!(in_forked_child(mapped), 0);
+}
+
+#[test]
+fn a_taken_pulse_is_given_back_although_a_forked_child_shares_its_description() {
+    let (_named, file) = segment();
+    let taken = TakenPulse::take(reopen(&file).unwrap(), 0).unwrap().unwrap();
+    let child = raw_fork(|| {
+        loop {
+            // SAFETY: pause has no arguments and touches no memory.
+            unsafe { libc::pause() };
+        }
+    });
+    assert!(pulse_is_held(&file, 0).unwrap());
+    drop(taken);
+    let free = !pulse_is_held(&file, 0).unwrap();
+    kill(child, Signal::SIGKILL).unwrap();
+    exit_code_of(child);
+    assert!(free);
+}
+
+#[test]
+fn a_cell_is_full_here_and_empty_in_a_child_and_gives_back_with_its_words() {
+    let (_named, file) = segment();
+    let words = ForkWords::new().unwrap();
+    assert!(words.pulse().is_empty() && words.pulse().take().is_none());
+    assert!(words.pulse().put(hold(&file, 0).unwrap()).is_none());
+    assert_eq!(in_forked_child(|| i32::from(!words.pulse().is_empty())), 0);
+    let first = words.pulse().put(hold(&file, 1).unwrap());
+    assert!(first.is_some() && pulse_is_held(&file, 0).unwrap());
+    drop(first);
+    assert!(becomes_free(&file, 0) && pulse_is_held(&file, 1).unwrap());
+    drop(words);
+    assert!(becomes_free(&file, 1));
+}
+
+#[test]
+fn p2_the_pulse_survives_closing_every_descriptor_and_dies_with_its_owner_though_a_child_lives_on() {
+    let (named, file) = segment();
+    let mut command = helper_command(&[], "sys::linux::liveness::tests::helper_holds_a_pulse");
+    command.env("SHMLIMIT_TEST_FILE", named.path());
+    let mut owner = Helper::start(command);
+    let grandchild = Pid::from_raw(owner.answer().parse().unwrap());
+    assert!(pulse_is_held(&file, 7).unwrap(), "lost when the owner closed its descriptors");
+    owner.kill();
+    let freed = becomes_free(&file, 7);
+    let lives_on = kill(grandchild, None).is_ok();
+    kill(grandchild, Signal::SIGKILL).unwrap();
+    assert!(lives_on, "the claim needs a living grandchild");
+    assert!(freed, "the grandchild kept the pulse of a dead owner");
+}
+
+#[test]
+fn helper_holds_a_pulse() {
+    as_helper(|helper| {
+        let path = std::env::var_os("SHMLIMIT_TEST_FILE").unwrap();
+        let file = File::options().read(true).write(true).open(path).unwrap();
+        let _pulse = hold(&file, 7).unwrap();
+        std::mem::forget(file);
+        // SAFETY: this process is about to do nothing but answer and wait; no descriptor above 2 is used again.
+        assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
+        let grandchild = raw_fork(|| {
+            // SAFETY: neither call touches memory; the alarm ends a grandchild whose test failed.
+            unsafe {
+                libc::alarm(60);
+                libc::pause();
+            }
+            0
+        });
+        helper.say(&grandchild.to_string());
+        helper.wait_for_the_end();
+    });
+}
+
+/// Maps a file, locks it and closes it; whether the lock is still seen.
+fn is_kept_by_a_mapping(path: &std::path::Path) -> bool {
+    let open = || File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
+    let mapped = open();
+    mapped.set_len(4096).unwrap();
+    // SAFETY: a new mapping at an address of the kernel's choice replaces nothing; PROT_NONE: nobody reads it.
+    let page =
+        unsafe { mmap(None, ONE_PAGE, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, &mapped, 0) }.unwrap();
+    let _pulse = Pulse { page };
+    outlives_its_descriptor(mapped, &open()).unwrap()
+}
+
+#[test]
+fn a_lock_that_the_file_system_lost_is_noticed_whatever_the_file_system_is() {
+    use nix::mount::{MsFlags, mount};
+    use nix::sched::{CloneFlags, unshare};
+    let place = tempfile::tempdir().unwrap();
+    assert!(is_kept_by_a_mapping(&place.path().join("file")));
+    // In a thread of its own, whose mount namespace ends with it.
+    let tried = std::thread::scope(|scope| {
+        let on_overlayfs = || -> nix::Result<bool> {
+            let none = None::<&str>;
+            unshare(CloneFlags::CLONE_NEWNS)?;
+            mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
+            mount(Some("none"), place.path(), Some("tmpfs"), MsFlags::empty(), none)?;
+            assert!(is_kept_by_a_mapping(&place.path().join("file")));
+            let [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map(|name| {
+                let path = place.path().join(name);
+                std::fs::create_dir(&path).unwrap();
+                path
+            });
+            let [lower, upper, work] = [lower, upper, work].map(|path| path.display().to_string());
+            let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+            mount(Some("overlay"), &merged, Some("overlay"), MsFlags::empty(), Some(options.as_str()))?;
+            // A process being forked by another test may have a copy of the descriptor until it executes.
+            Ok(eventually(|| !is_kept_by_a_mapping(&merged.join("file"))))
+        };
+        scope.spawn(on_overlayfs).join().unwrap()
+    });
+    match tried {
+        Ok(lost) => assert!(lost, "overlayfs keeps locks by now: look at `FileSystem::Lossy` again"),
+        Err(error) => eprintln!("not tested: mounting is not permitted here ({error})"),
+    }
+}
+
+#[test]
+fn many_attend_and_the_last_to_go_is_seen_to_go() {
+    const LAST: u64 = (1 << 60) - 1;
+    let (_named, file) = segment();
+    let attend = |place| Pulse::attend(reopen(&file).unwrap(), place).unwrap().unwrap();
+    let is_attended = |file: &File, place: u64| is_attended(file, place..place + 1);
+    let whole = reopen(&file).unwrap();
+    fs4::FileExt::lock(&whole).unwrap();
+    let (one, other, third) = (attend(7), attend(7), attend(LAST));
+    assert!(hold(&file, 7).is_some(), "attending takes no slot");
+    let child = in_forked_child(|| i32::from(!is_attended(&reopen(&file).unwrap(), 7).unwrap()));
+    assert_eq!(child, 0);
+    drop(one);
+    assert!(is_attended(&file, 7).unwrap() && !is_attended(&file, 8).unwrap());
+    for (places, attended) in
+        [(0..100, true), (0..7, false), (8..LAST, false), (8..LAST + 1, true), (7..7, false)]
+    {
+        assert_eq!(super::is_attended(&file, places.clone()).unwrap(), attended, "{places:?}");
+    }
+    drop((other, third));
+    assert!(eventually(|| !is_attended(&file, 7).unwrap() && !is_attended(&file, LAST).unwrap()));
+}

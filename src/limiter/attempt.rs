@@ -1,0 +1,277 @@
+//! One attempt to get a grant: short paths first, then the long one.
+//!
+//! | step | function | lock | ends the attempt if |
+//! | --- | --- | --- | --- |
+//! | 1 | [`Link::repeat_refusal`] | no | the last refusal of this process still holds |
+//! | 2 | [`Link::grant_single`] | if free | the only rule admits the call, and no call waits |
+//! | 3 | [`Link::refuse_unlocked`] | no | a consistent look shows a refusal, and no timer is due |
+//! | 4 | [`Link::decide_uncontended`] | if free | no call waits: any number of rules, also due timers |
+//! | 5 | [`Link::decide`] | waits | always: recovers the segment, reclaims from dead processes, follows a successor |
+//!
+//! Steps 1 and 2 are inlined into [`Limiter::attempt`], and each of the others is a function of its own, so that no path makes
+//! another one longer. A step that cannot decide changes nothing, and the next one starts over.
+
+use super::Limiter;
+use super::events;
+use super::grant::{AcquireError, Grant, Refusal};
+use super::request::Request;
+use super::segment_chain::Link;
+use super::waiter;
+use shmlimit_kernel::scene::{Known, Recent};
+use shmlimit_kernel::state::View;
+use shmlimit_kernel::{Ask, Nanos, Reason, Time, decide};
+use shmlimit_segment::layout::slot;
+use shmlimit_segment::lock::{Deadline, SLEEP};
+use shmlimit_segment::sys::Clock;
+use shmlimit_segment::{Error, Member, Wakeups, slots};
+use std::time::SystemTime;
+
+impl Limiter {
+    /// Asks once. The steps are those of the module's table.
+    #[inline(always)]
+    pub(super) fn attempt(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
+        // First of all: what is read before the clock must have arrived before it is read, what is read after it can
+        // arrive meanwhile.
+        let read = Clock::read();
+        let link = self.newest();
+        let Some((ask, member)) = request.plain().zip(link.segment.present()) else {
+            return self.attempt_locked(request);
+        };
+        let raw = member.clock.correct(read);
+        let probably_refused = if link.segment.expects_refusal(raw) {
+            if let Some(refusal) = link.repeat_refusal(ask, &member, raw) {
+                return Err(AcquireError::Refused(refusal));
+            }
+            true
+        } else if link.segment.rules() == 1 && ask.cost[0] == 1 {
+            if let Some(grant) = link.grant_single(ask, &member, raw) {
+                return Ok(grant);
+            }
+            true
+        } else {
+            false
+        };
+        self.attempt_uncontended(request, raw, probably_refused)
+    }
+
+    /// Steps 3 to 5. Step 3 is for calls that are `probably_refused`: the others would look twice.
+    #[inline(never)]
+    fn attempt_uncontended(
+        &self,
+        request: &Request<'_>,
+        raw: u64,
+        probably_refused: bool,
+    ) -> Result<Grant<'_>, AcquireError> {
+        let link = self.newest();
+        if let Some((ask, member)) = request.plain().zip(link.segment.present()) {
+            if probably_refused && let Some(refusal) = link.refuse_unlocked(ask, &member, raw) {
+                return Err(AcquireError::Refused(refusal));
+            }
+            if let Some(decided) = link.decide_uncontended(ask, &member, raw) {
+                return decided;
+            }
+        }
+        self.attempt_locked(request)
+    }
+
+    /// Step 5. Waits for the lock at most as long as the request may wait, and follows a segment that was replaced.
+    #[cold]
+    #[inline(never)]
+    fn attempt_locked(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
+        let longest = self.shared.bounds.lock;
+        let patience = request
+            .patience(SystemTime::now)
+            .map_or(longest, |left| waiter::at_least_a_moment(left).min(longest));
+        let deadline = Deadline::within(patience);
+        let decided = self.follow(|link| match link.decide(request, &deadline) {
+            Err(AcquireError::Failed(error)) => Err(*error),
+            decided => Ok(decided),
+        });
+        match decided {
+            Err(Error::Busy { stopped: false, .. }) => Err(self.newest().refuse_busy()),
+            decided => decided?,
+        }
+    }
+
+    /// Step 2 alone, for a call that goes on to wait.
+    #[inline(always)]
+    pub(super) fn grant_single(&self, request: &Request<'_>) -> Option<Grant<'_>> {
+        let link = self.newest();
+        let (ask, member) = request.plain().zip(link.segment.present())?;
+        link.grant_single(ask, &member, member.clock.now())
+    }
+}
+
+impl Link {
+    /// Grants a call of one rule under the lock; `None` if the rule does not admit it, or anything is in the way.
+    #[inline(always)]
+    pub(super) fn grant_single(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Grant<'_>> {
+        let segment = &self.segment;
+        let (mut tx, now) = segment.begin_at_once(member, raw)?;
+        let taken = decide::acquire_single_bucket(&mut tx, member.slot, ask, now);
+        let committed = tx.commit().is_ok();
+        tx.end();
+        let taken = taken.filter(|_| committed)?;
+        slots::tally(segment.words(), member.slot, slot::GRANTED);
+        Some(Grant::new(self, member.badge, taken.ticket(ask)))
+    }
+
+    /// [`refuse_unlocked`](Self::refuse_unlocked) for one rule, while the last refusal of this process
+    /// [lasts](Segment::expects_refusal): its end is known already.
+    #[inline(always)]
+    fn repeat_refusal(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
+        let segment = &self.segment;
+        let refusal =
+            segment.look_at_once(raw, |view, now| decide::judge_single_bucket(view, ask, now))??;
+        if refusal.reason == Reason::Concurrency && segment.are_dead_due(raw) {
+            return None;
+        }
+        slots::tally(segment.words(), member.slot, slot::REFUSED);
+        Some(refusal.into())
+    }
+
+    /// Refuses without the lock, from one consistent look. `None` if the call may be admitted, or a timer is due.
+    #[inline(never)]
+    fn refuse_unlocked(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
+        let segment = &self.segment;
+        if segment.is_place_due(raw) {
+            return None;
+        }
+        let refusal = segment.look_at_once(raw, |view, now| {
+            if decide::is_settled(view, now) { decide::judge(view, ask, now) } else { None }
+        })??;
+        if !segment.expect_refusal(raw, &refusal) {
+            return None;
+        }
+        slots::tally(segment.words(), member.slot, slot::REFUSED);
+        self.tell_refusal(&refusal);
+        Some(refusal.into())
+    }
+
+    /// Decides for any number of rules under the lock, if that is free and no call waits. `None` in any other case; then
+    /// [`decide`](Self::decide) does.
+    #[inline(never)]
+    fn decide_uncontended(
+        &self,
+        ask: &Ask,
+        member: &Member,
+        raw: u64,
+    ) -> Option<Result<Grant<'_>, AcquireError>> {
+        let segment = &self.segment;
+        let (mut tx, now) = segment.begin_at_once(member, raw)?;
+        // Among those who wait may be dead ones, who are looked for on the long way.
+        if !tx.waiting().is_empty() {
+            return None;
+        }
+        let watched = now >= tx.attention();
+        let known = watched.then(|| Known::of(&tx));
+        let decided = decide::acquire(&mut tx, member.slot, ask, now);
+        let news = known.map(|known| Recent::since(&tx, known));
+        let committed = tx.commit().is_ok();
+        tx.end();
+        if let Some(news) = news.filter(|_| committed) {
+            events::news(self.name(), &news);
+        }
+        match decided {
+            Ok(ticket) if committed => {
+                slots::tally(segment.words(), member.slot, slot::GRANTED);
+                if !segment.waiting().is_empty() {
+                    // The request's own deadline is not known here. What cannot be done in a moment can wait.
+                    self.open_the_short_way(member, &Deadline::within(SLEEP));
+                }
+                Some(Ok(Grant::new(self, member.badge, ticket)))
+            }
+            Err(refusal) if segment.expect_refusal(raw, &refusal) => {
+                slots::tally(segment.words(), member.slot, slot::REFUSED);
+                self.tell_refusal(&refusal);
+                Some(Err(AcquireError::Refused(refusal.into())))
+            }
+            _ => None,
+        }
+    }
+
+    /// [`decide_uncontended`](Self::decide_uncontended) for a call that goes on to wait where it is not admitted: a refusal is
+    /// not counted.
+    pub(super) fn take_uncontended(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Grant<'_>> {
+        let segment = &self.segment;
+        let (mut tx, now) = segment.begin_at_once(member, raw)?;
+        if !tx.waiting().is_empty() || now >= tx.attention() {
+            return None;
+        }
+        let ticket = decide::acquire(&mut tx, member.slot, ask, now).ok();
+        let committed = tx.commit().is_ok();
+        tx.end();
+        let ticket = ticket.filter(|_| committed)?;
+        slots::tally(segment.words(), member.slot, slot::GRANTED);
+        Some(Grant::new(self, member.badge, ticket))
+    }
+
+    /// Decides under the lock, which it waits for. Recovers what is damaged, and reclaims what dead processes held.
+    fn decide(&self, request: &Request<'_>, deadline: &Deadline) -> Result<Grant<'_>, AcquireError> {
+        let segment = &self.segment;
+        let ask = self.ask(request)?;
+        let member = segment.member_within(deadline)?;
+        // Also a refusal is committed: timers may have acted.
+        let (decided, _) = self.change(&member, deadline, |tx, now| {
+            Ok((decide::acquire(tx, member.slot, &ask, now), Wakeups::NONE))
+        })?;
+        let refusal = match decided {
+            Err(refusal) => refusal,
+            Ok(ticket) => {
+                let grant = Grant::new(self, member.badge, ticket);
+                slots::tally(segment.words(), member.slot, slot::GRANTED);
+                if !segment.waiting().is_empty() {
+                    self.open_the_short_way(&member, deadline);
+                }
+                return Ok(grant);
+            }
+        };
+        // Permits may be out with the dead, or they may be ahead. They are looked for at most once per bound, so this ends.
+        if matches!(refusal.reason, Reason::Concurrency | Reason::Queued)
+            && self.look_for_dead(&member, deadline)?
+        {
+            return self.decide(request, deadline);
+        }
+        slots::tally(segment.words(), member.slot, slot::REFUSED);
+        self.tell_refusal(&refusal);
+        Err(AcquireError::Refused(refusal.into()))
+    }
+
+    /// Where nobody waits but the dead, the short way is closed until they are found, even if nobody is ever refused.
+    #[cold]
+    fn open_the_short_way(&self, member: &Member, deadline: &Deadline) {
+        // The call is granted; whatever fails here can wait for the next.
+        let _ = self.segment.reap(member, deadline);
+    }
+
+    /// Gives back what the dead held, if it is time to look for them. Says whether there were any.
+    pub(super) fn look_for_dead(&self, member: &Member, deadline: &Deadline) -> Result<bool, Box<Error>> {
+        match self.segment.reap(member, deadline) {
+            Err(error @ (Error::Unsettled { .. } | Error::Liveness { .. })) => Err(Box::new(error)),
+            // Whoever could not be examined or buried counts as alive.
+            other => Ok(other.unwrap_or(false)),
+        }
+    }
+
+    /// The answer to a call whose time ended while other processes held the lock in turn. It says to ask again when even
+    /// a holder that has died would have been found.
+    #[cold]
+    pub(super) fn refuse_busy(&self) -> AcquireError {
+        let segment = &self.segment;
+        let judged_at = segment.present().map_or(Time::ZERO, |member| {
+            slots::tally(segment.words(), member.slot, slot::REFUSED);
+            segment.now(&member)
+        });
+        let again = Some(judged_at.plus(Nanos(super::nanos(SLEEP))));
+        let refusal = shmlimit_kernel::Refusal {
+            reason: Reason::Busy,
+            rule: None,
+            retry_at: again,
+            ready_at: again,
+            gate: judged_at,
+            judged_at,
+        };
+        self.tell_refusal(&refusal);
+        AcquireError::Refused(refusal.into())
+    }
+}

@@ -1,0 +1,106 @@
+//! Waiting step by step, for event loops that are not Rust's.
+
+use super::Limiter;
+use super::grant::AcquireError;
+use super::owned::OwnedGrant;
+use super::request::{OwnedRequest, Request};
+use super::waiter::{self, Place, Waiter};
+use shmlimit_kernel::queue::Wait;
+use std::time::Duration;
+
+/// A call that waits in the queue of all processes, moved on by whoever has the clock: a loop in another language, or a
+/// test. In Rust [`Limiter::acquire_async`] is less work. Dropping it leaves the queue at once.
+#[derive(Debug)]
+#[must_use = "dropping it leaves the queue"]
+pub struct Waiting {
+    limiter: Limiter,
+    request: OwnedRequest,
+    deadline: Option<u64>,
+    place: Option<Stand>,
+}
+
+/// A [`Place`] that borrows nothing.
+#[derive(Debug)]
+struct Stand {
+    number: usize,
+    badge: u64,
+    wait: Wait,
+}
+
+/// What comes next for a call that [waits](Limiter::wait).
+#[derive(Debug)]
+#[must_use = "dropping it leaves the queue, or gives the permit back"]
+pub enum Step {
+    /// It may be made.
+    Granted(OwnedGrant),
+    /// Not yet: let that much time pass, then step again.
+    Sleep(Waiting, Duration),
+}
+
+impl Limiter {
+    /// Begins to wait for a call. Nothing is asked before the first [`Waiting::step`], but a timeout runs from here.
+    ///
+    /// ```
+    /// # use shmlimit::{Limiter, Policy, PolicyDraft, Request, Step};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(4), ..PolicyDraft::default() })?;
+    /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
+    /// let mut waiting = limiter.wait(&Request::new())?;
+    /// let grant = loop {
+    ///     match waiting.step()? {
+    ///         Step::Granted(grant) => break grant,
+    ///         Step::Sleep(later, time) => {
+    ///             std::thread::sleep(time); // here the loop does something else
+    ///             waiting = later;
+    ///         }
+    ///     }
+    /// };
+    /// # grant.release()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn wait(&self, request: &Request<'_>) -> Result<Waiting, AcquireError> {
+        let deadline = Waiter::new(self, request, false)?.deadline();
+        Ok(Waiting { limiter: self.clone(), request: request.to_owned(), deadline, place: None })
+    }
+}
+
+impl Waiting {
+    /// Asks, or looks whether it is this call's turn.
+    pub fn step(mut self) -> Result<Step, AcquireError> {
+        let limiter = self.limiter.clone();
+        let request = self.request.clone();
+        let request = request.borrow();
+        if self.place.is_none()
+            && let Some(grant) = limiter.grant_single(&request)
+        {
+            return Ok(Step::Granted(grant.into_owned()));
+        }
+        let mut waiter = self.waiter(&limiter, &request);
+        let step = waiter.step()?;
+        self.place =
+            waiter.take_place().map(|Place { link, badge, wait }| Stand { number: link.number, badge, wait });
+        Ok(match step {
+            waiter::Step::Done(grant) => Step::Granted(grant.into_owned()),
+            waiter::Step::Sleep { limit, .. } => Step::Sleep(self, limit),
+            waiter::Step::Again => Step::Sleep(self, waiter::SOON),
+        })
+    }
+
+    /// The borrowing form of this; it takes the place along.
+    fn waiter<'l, 'r>(&mut self, limiter: &'l Limiter, request: &'r Request<'r>) -> Waiter<'l, 'r> {
+        let place = self.place.take().and_then(|Stand { number, badge, wait }| {
+            Some(Place { link: limiter.shared.chain.at(number)?, badge, wait })
+        });
+        Waiter::resumed(limiter, request, self.deadline, place)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.place.is_some() {
+            let limiter = self.limiter.clone();
+            drop(self.waiter(&limiter, &Request::new()));
+        }
+    }
+}

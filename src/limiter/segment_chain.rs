@@ -1,0 +1,190 @@
+//! The segments of a handle in order: the one it was opened with, and its replacements.
+//!
+//! A replaced segment stays mapped until the handle is dropped, because another thread, a grant or a waiting call may still
+//! refer to it. Its file is released (`successor/release_file.rs` of the segment), so only a range of addresses remains.
+//! Finding the newest segment takes constant time.
+
+use super::Shared;
+use super::events;
+use super::request::{Request, unknown_unit};
+use shmlimit_kernel::policy::Name;
+use shmlimit_kernel::scene::Scene;
+use shmlimit_kernel::sheet::Recent;
+use shmlimit_kernel::{Ask, Ticket, Time, decide};
+use shmlimit_segment::lock::Deadline;
+use shmlimit_segment::paths::LimiterName;
+use shmlimit_segment::{Error, Member, Segment, Tx, Wakeups};
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{OnceLock, Weak};
+
+/// One segment of a limiter.
+pub struct Link {
+    pub(super) segment: Segment,
+    name: LimiterName,
+    units: Vec<Name>,
+    /// How many were there before it.
+    pub(super) number: usize,
+    /// The handle that this belongs to, for grants that outlive the borrow of it.
+    pub(super) home: Weak<Shared>,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Link").field(&self.segment.path()).finish()
+    }
+}
+
+impl Link {
+    pub(super) fn new(name: LimiterName, segment: Segment) -> Result<Link, Error> {
+        let units = segment.policy()?.units().collect();
+        Ok(Link { segment, name, units, number: 0, home: Weak::new() })
+    }
+
+    /// The limiter's name.
+    pub(super) fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// The index of a unit.
+    pub(super) fn unit(&self, unit: &str) -> Result<usize, Box<Error>> {
+        let index = self.units.iter().position(|known| known.as_str() == unit);
+        index.ok_or_else(|| unknown_unit(self.name(), unit, &self.units))
+    }
+
+    /// The cost by unit index, as this limiter counts them.
+    pub(super) fn ask(&self, request: &Request<'_>) -> Result<Ask, Box<Error>> {
+        request.ask(self.name.as_str(), &self.units)
+    }
+
+    /// Gives the permit of a grant back, unless the grant is from before a fork.
+    #[inline]
+    pub(super) fn release(&self, badge: u64, ticket: &Ticket) -> Result<(), Box<Error>> {
+        if !self.segment.is_present(badge) {
+            return Ok(());
+        }
+        let member = self.segment.member()?;
+        let segment = &self.segment;
+        let deadline = segment.deadline();
+        let released = segment.transact_untimed(&member, &deadline, |tx| {
+            decide::release(tx, member.slot, ticket);
+            let ring = segment.after_change(tx, &member);
+            segment.commit(tx).map(|()| ring)
+        });
+        let ended = released
+            .and_then(|committed| committed)
+            .map(|ring| segment.ring_within(&member, ring, &deadline));
+        self.unless_too_late(ticket, ended)
+    }
+
+    /// Takes a grant back as if it had not been made, unless it is from before a fork.
+    pub(super) fn cancel(&self, badge: u64, ticket: &Ticket) -> Result<(), Box<Error>> {
+        if !self.segment.is_present(badge) {
+            return Ok(());
+        }
+        let member = self.segment.member()?;
+        let cancelled = self.change(&member, &self.segment.deadline(), |tx, now| {
+            decide::cancel(tx, member.slot, ticket, now);
+            Ok(((), Wakeups::first(self.segment.after_change(tx, &member))))
+        });
+        self.unless_too_late(ticket, cancelled.map(drop))
+    }
+
+    /// Changes the state in one transaction ([`Segment::change`]), and logs what happened by the way.
+    pub(super) fn change<T>(
+        &self,
+        member: &Member,
+        deadline: &Deadline,
+        work: impl Fn(&mut Tx<'_>, Time) -> Result<(T, Wakeups), Box<Error>>,
+    ) -> Result<(T, Recent), Box<Error>> {
+        let changed = self.segment.change(member, deadline, work)?;
+        events::news(self.name(), &changed.1);
+        Ok(changed)
+    }
+
+    /// A refusal, for those who want to know all of them. Not one that only repeats a refusal which lasts.
+    #[inline(always)]
+    pub(super) fn tell_refusal(&self, refusal: &shmlimit_kernel::Refusal) {
+        if events::wants_refusals() {
+            self.say_refusal(refusal);
+        }
+    }
+
+    #[cold]
+    fn say_refusal(&self, refusal: &shmlimit_kernel::Refusal) {
+        if let Ok(scene) = self.segment.look(|view| Scene::of(view, refusal.judged_at)) {
+            events::refused(self.name(), refusal, &scene);
+        }
+    }
+
+    /// The end of giving a permit back. Where the segment has gone meanwhile, its successor counts the permit until this
+    /// process says that it is back.
+    #[inline(always)]
+    fn unless_too_late(&self, ticket: &Ticket, ended: Result<(), Box<Error>>) -> Result<(), Box<Error>> {
+        match ended {
+            Err(error) if matches!(*error, Error::Unsettled { .. }) => {
+                self.segment.returned_too_late(ticket.permit.total);
+                Ok(())
+            }
+            ended => ended,
+        }
+    }
+}
+
+/// Blocks of links; each holds twice as many as the one before, so that no link ever moves.
+const BLOCKS: usize = usize::BITS as usize;
+
+/// How many of the last links to release when a link gets a successor.
+const AGAIN: usize = 4;
+
+/// All links of a handle.
+#[derive(Debug)]
+pub(super) struct Chain {
+    pub(super) first: Link,
+    /// The index of the newest link; the first has index zero.
+    newest: AtomicUsize,
+    later: [OnceLock<Box<[OnceLock<Link>]>>; BLOCKS],
+}
+
+impl Chain {
+    pub(super) fn new(first: Link) -> Chain {
+        Chain { first, newest: AtomicUsize::new(0), later: [const { OnceLock::new() }; BLOCKS] }
+    }
+
+    /// The newest link.
+    #[inline]
+    pub(super) fn newest(&self) -> &Link {
+        match self.newest.load(Ordering::Acquire) {
+            0 => &self.first,
+            number => self.at(number).unwrap_or(&self.first),
+        }
+    }
+
+    /// The link with that index.
+    pub(super) fn at(&self, number: usize) -> Option<&Link> {
+        if number == 0 {
+            return Some(&self.first);
+        }
+        let block = number.ilog2() as usize;
+        self.later.get(block)?.get()?.get(number - (1 << block))?.get()
+    }
+
+    /// Adds the successor of a link, unless another thread was faster.
+    pub(super) fn succeed(&self, old: &Link, mut successor: Link) {
+        let number = old.number + 1;
+        (successor.number, successor.home) = (number, Weak::clone(&old.home));
+        let block = number.ilog2() as usize;
+        let links = self.later[block].get_or_init(|| (0..1 << block).map(|_| OnceLock::new()).collect());
+        // The segment of the slower thread is dropped, which detaches it.
+        if links[number - (1 << block)].set(successor).is_ok() {
+            self.newest.fetch_max(number, Ordering::AcqRel);
+            old.segment.has_successor();
+            // Also earlier segments whose lock was not free in time.
+            for number in (0..number).rev().take(AGAIN) {
+                if let Some(link) = self.at(number) {
+                    link.segment.bury_itself();
+                }
+            }
+        }
+    }
+}

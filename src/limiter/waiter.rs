@@ -1,0 +1,249 @@
+//! Waiting in the queue, whoever does the sleeping: a thread, or the caller's executor.
+
+use super::Limiter;
+use super::grant::{AcquireError, Grant};
+use super::request::Request;
+use super::segment_chain::Link;
+use shmlimit_kernel::queue::{self, Newcomer, Outcome, Wait};
+use shmlimit_kernel::{Ask, Reason, Time};
+use shmlimit_segment::Error;
+use shmlimit_segment::layout::{CLOCK_OFFSET, checksum, slot};
+use shmlimit_segment::lock::Deadline;
+use shmlimit_segment::{Member, Wakeups, slots};
+use std::time::{Duration, SystemTime};
+
+/// A call on its way through the queue. Dropping it leaves the queue at once.
+pub(super) struct Waiter<'l, 'r> {
+    limiter: &'l Limiter,
+    request: &'r Request<'r>,
+    /// By the machine's clock, which counts suspend; nothing if it waits as long as it takes.
+    deadline: Option<u64>,
+    can_be_rung: bool,
+    place: Option<Place<'l>>,
+}
+
+/// An entry in the queue of one segment, made by one attachment.
+pub(super) struct Place<'l> {
+    pub(super) link: &'l Link,
+    pub(super) badge: u64,
+    pub(super) wait: Wait,
+}
+
+/// What comes next for a call.
+pub(super) enum Step<'l> {
+    /// It may be made.
+    Done(Grant<'l>),
+    /// Not yet: sleep for `limit`, or until the bell of `place` in `link` shows something else than `heard`.
+    Sleep { link: &'l Link, place: usize, heard: u32, limit: Duration },
+    /// The lock of the segment was not free: step again.
+    Again,
+}
+
+/// When to step again where the lock was not free.
+pub(super) const SOON: Duration = Duration::from_millis(1);
+
+/// For how long a call waits for the lock that has `left` until its deadline. A call without any time waits for a holder
+/// that is merely busy all the same: as a rule it is then told, and leaves the queue.
+pub(super) fn at_least_a_moment(left: Duration) -> Duration {
+    left.max(Duration::from_nanos(queue::GRACE.0))
+}
+
+impl<'l, 'r> Waiter<'l, 'r> {
+    /// A call that is not in the queue yet.
+    pub(super) fn new(
+        limiter: &'l Limiter,
+        request: &'r Request<'r>,
+        can_be_rung: bool,
+    ) -> Result<Waiter<'l, 'r>, AcquireError> {
+        let link = limiter.newest();
+        let raw = link.segment.member()?.clock.now();
+        let deadline =
+            request.patience(SystemTime::now).map(|patience| raw.saturating_add(super::nanos(patience)));
+        Ok(Waiter { limiter, request, deadline, can_be_rung, place: None })
+    }
+
+    /// A call that began to wait before, and cannot be rung.
+    pub(super) fn resumed(
+        limiter: &'l Limiter,
+        request: &'r Request<'r>,
+        deadline: Option<u64>,
+        place: Option<Place<'l>>,
+    ) -> Waiter<'l, 'r> {
+        Waiter { limiter, request, deadline, can_be_rung: false, place }
+    }
+
+    /// When it gives up, by the machine's clock.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.deadline
+    }
+
+    /// Its place in the queue, which it then has no more: somebody else goes on waiting there.
+    pub(super) fn take_place(&mut self) -> Option<Place<'l>> {
+        self.place.take()
+    }
+
+    /// Looks once: enters the queue, or looks whether it is this call's turn.
+    pub(super) fn step(&mut self) -> Result<Step<'l>, AcquireError> {
+        let limiter = self.limiter;
+        for _ in 0..super::MOVES {
+            let link = limiter.newest();
+            match self.step_in(link) {
+                Err(AcquireError::Failed(error)) if matches!(*error, Error::Unsettled { .. }) => {
+                    // What waited in a segment that is gone is gone with it.
+                    self.place = None;
+                    limiter.follow(|link| link.segment.confirm(&link.segment.member()?.clock))?;
+                }
+                stepped => return self.unless_busy(stepped),
+            }
+        }
+        let stepped = self.step_in(limiter.newest());
+        self.unless_busy(stepped)
+    }
+
+    /// Who finds the lock in use goes on waiting for it while there is time, and is refused then.
+    fn unless_busy(&self, stepped: Result<Step<'l>, AcquireError>) -> Result<Step<'l>, AcquireError> {
+        match stepped {
+            Err(AcquireError::Failed(error)) if matches!(*error, Error::Busy { stopped: false, .. }) => {
+                let link = self.limiter.newest();
+                let is_over = |member: Member| self.deadline.is_some_and(|at| member.clock.now() >= at);
+                if link.segment.present().is_none_or(is_over) {
+                    Err(link.refuse_busy())
+                } else {
+                    Ok(Step::Again)
+                }
+            }
+            stepped => stepped,
+        }
+    }
+
+    fn step_in(&mut self, link: &'l Link) -> Result<Step<'l>, AcquireError> {
+        let segment = &link.segment;
+        // Each time: a limiter that replaced the one before may count other units.
+        let ask = link.ask(self.request)?;
+        let deadline = self.lock_deadline(segment.present().as_ref());
+        let member = segment.member_within(&deadline)?;
+        // After a fork, or in another segment: whoever waits there is somebody else.
+        if self.place.as_ref().is_some_and(|at| !std::ptr::eq(at.link, link) || at.badge != member.badge) {
+            self.place = None;
+        }
+        loop {
+            let (outcome, heard) = self.look(link, &ask, &member, &deadline)?;
+            match outcome {
+                Outcome::Granted(ticket) => {
+                    self.place = None;
+                    slots::tally(segment.words(), member.slot, slot::GRANTED);
+                    return Ok(Step::Done(Grant::new(link, member.badge, ticket)));
+                }
+                Outcome::Refused(refusal) => {
+                    self.place = None;
+                    // It may be full of the dead.
+                    if refusal.reason == Reason::QueueFull && link.look_for_dead(&member, &deadline)? {
+                        continue;
+                    }
+                    slots::tally(segment.words(), member.slot, slot::REFUSED);
+                    link.tell_refusal(&refusal);
+                    return Err(refusal.into());
+                }
+                // The state was lost, or somebody took it out because its time was over. Entering anew ends both.
+                Outcome::Gone => self.place = None,
+                Outcome::Waiting(wait) => {
+                    self.place = Some(Place { link, badge: member.badge, wait });
+                    let looked_at = segment.now(&member);
+                    if wait.doubts && link.look_for_dead(&member, &deadline)? {
+                        continue;
+                    }
+                    let limit = Duration::from_nanos(wait.until.since(looked_at).0);
+                    return Ok(Step::Sleep { link, place: wait.place, heard, limit });
+                }
+            }
+        }
+    }
+
+    /// One transaction. What the bell says is read in it.
+    fn look(
+        &self,
+        link: &'l Link,
+        ask: &Ask,
+        member: &Member,
+        deadline: &Deadline,
+    ) -> Result<(Outcome, u32), AcquireError> {
+        let segment = &link.segment;
+        let waits = self.place.as_ref().map(|place| place.wait);
+        let (looked, _) = link.change(member, deadline, |tx, now| {
+            let (outcome, ring) = match waits {
+                Some(wait) => {
+                    slots::tally(segment.words(), member.slot, slot::LOOKED);
+                    queue::look(tx, member.badge, &wait, now)
+                }
+                None => {
+                    // After a reboot with a wall clock that went back the limiter's clock is behind the machine's.
+                    let offset = tx.load(CLOCK_OFFSET).cast_signed();
+                    let deadline = self.deadline.map_or(u64::MAX, |raw| raw.saturating_add_signed(offset));
+                    let newcomer = Newcomer {
+                        owner: member.badge,
+                        group: Group::key(self.limiter.shared.group, member.badge),
+                        ask: *ask,
+                        deadline: Time(deadline),
+                        can_be_rung: self.can_be_rung,
+                    };
+                    queue::enter(tx, &newcomer, now)
+                }
+            };
+            let heard = match outcome {
+                Outcome::Waiting(wait) => segment.hear(wait.place),
+                _ => 0,
+            };
+            Ok(((outcome, heard), Wakeups::first(ring)))
+        })?;
+        Ok(looked)
+    }
+
+    /// How long one step may wait for the lock: until the call's deadline, but not longer than any call.
+    fn lock_deadline(&self, member: Option<&Member>) -> Deadline {
+        let longest = self.limiter.shared.bounds.lock;
+        let left = self.deadline.zip(member).map(|(at, member)| at.saturating_sub(member.clock.now()));
+        Deadline::within(
+            left.map_or(longest, |left| at_least_a_moment(Duration::from_nanos(left)).min(longest)),
+        )
+    }
+}
+
+impl Drop for Waiter<'_, '_> {
+    fn drop(&mut self) {
+        let Some(Place { link, badge, wait }) = self.place.take() else { return };
+        let segment = &link.segment;
+        // After a fork it is the parent's place.
+        let Some(member) = segment.present().filter(|member| member.badge == badge) else { return };
+        let deadline = self.lock_deadline(Some(&member));
+        // A call that cannot leave now is passed over, and found when its deadline is over or this process ends.
+        let _ = link.change(&member, &deadline, |tx, now| {
+            Ok(((), Wakeups::first(queue::leave(tx, badge, &wait, now))))
+        });
+    }
+}
+
+/// Several processes that have turns together, as if they were one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Group(u64);
+
+/// Keeps named groups and processes apart.
+const NAMED: u64 = 1;
+const PROCESS: u64 = 2;
+
+impl Group {
+    /// The group of that name.
+    pub(super) fn named(name: &str) -> Group {
+        Group(checksum([NAMED].into_iter().chain(name.bytes().map(u64::from))))
+    }
+
+    /// The group that the environment names.
+    pub(super) fn from_environment() -> Option<Group> {
+        let name = std::env::var_os("SHMLIMIT_GROUP").filter(|name| !name.is_empty())?;
+        Some(Group::named(&name.to_string_lossy()))
+    }
+
+    /// What stands for the group of an attachment: a named one, or itself.
+    pub(super) fn key(group: Option<Group>, badge: u64) -> u64 {
+        group.map_or_else(|| checksum([PROCESS, badge]), |group| group.0)
+    }
+}
