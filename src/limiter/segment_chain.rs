@@ -9,7 +9,7 @@ use super::events;
 use super::request::{Request, unknown_unit};
 use shmlimit_kernel::policy::Name;
 use shmlimit_kernel::scene::Scene;
-use shmlimit_kernel::sheet::Recent;
+use shmlimit_kernel::scene::Recent;
 use shmlimit_kernel::{Ask, Ticket, Time, decide};
 use shmlimit_segment::lock::Deadline;
 use shmlimit_segment::paths::LimiterName;

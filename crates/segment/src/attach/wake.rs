@@ -7,7 +7,7 @@ use crate::layout::{self, CLOCK_OFFSET, PLACES};
 use crate::lock::Deadline;
 use crate::wake_word;
 use shmlimit_kernel::queue::{self, Places, Ring, WAITERS, Waiting};
-use shmlimit_kernel::sheet::{Known, Recent};
+use shmlimit_kernel::scene::{Known, Recent};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::time::Time;
 use std::time::Duration;
