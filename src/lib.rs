@@ -94,21 +94,30 @@ mod quantity;
 mod settings;
 
 pub use limiter::{
-    AcquireError, Attached, Builder, ClockFacts, Code, Condition, Counts, DirectoryFacts, Examination,
-    GateSnapshot, Grant, Limiter, Listing, LockHolder, NetError, Outcome, OutcomeCounts, OwnedGrant,
-    PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, PauseRequest, PauseSnapshot, Paused, Recorded,
-    Refusal, Removal, Request, RuleSnapshot, Snapshot, Step, Storage, WaiterSnapshot, Waiting,
+    AcquireError, Attached, Builder, ClockFacts, Code, Condition, Counts, DirectoryFacts, Document,
+    Examination, GateSnapshot, Grant, Limiter, Listing, LockHolder, NetError, Outcome, OutcomeCounts,
+    OwnedGrant, PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, PauseRequest, PauseSnapshot, Paused,
+    Recorded, Refusal, Removal, Request, RuleSnapshot, Snapshot, Step, Storage, Value, WaiterSnapshot,
+    Waiting,
 };
 pub use shmlimit_kernel::backoff::Source;
 pub use shmlimit_kernel::breaker::{Cause, Force, State};
 pub use shmlimit_kernel::outcome::Class;
-pub use shmlimit_kernel::policy;
 pub use shmlimit_kernel::sheet::Transition;
 pub use shmlimit_kernel::{
     Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft,
 };
 pub use shmlimit_segment::sys::Account;
 pub use shmlimit_segment::{Error, paths};
+
+/// The parts of a [`Policy`]: drafts to build it from, and what it is made of.
+pub mod policy {
+    pub use shmlimit_kernel::policy::{
+        Adaptive, AdaptiveDraft, Backoff, Breaker, BreakerKind, BurstFrom, BurstMode, HeaderFormat, Jitter,
+        Key, MAX_AMOUNT, Name, OutcomeWindow, PaceWindow, PaceWindowDraft, PerSecond, Queueing, REQUESTS,
+        Rule, WindowKind,
+    };
+}
 
 /// The sample in the README must compile.
 #[cfg(doctest)]

@@ -1,5 +1,6 @@
 //! How a limiter's server is doing, at one moment, in plain values.
 
+use super::document::{Document, Value, document};
 use shmlimit_kernel::breaker::{self, Cause, State};
 use shmlimit_kernel::outcome;
 use shmlimit_kernel::pace;
@@ -132,6 +133,53 @@ impl PaceWindowSnapshot {
 }
 
 impl Condition {
+    /// The condition as names and values: its part of [`Snapshot::document`](crate::Snapshot::document).
+    pub fn document(&self) -> Document {
+        document! {
+            "state": self.state_name,
+            "state_ns": self.state_for,
+            "reason": self.cause.map(|cause| cause.as_str()),
+            "eta_ns": self.eta,
+            "offline": self.offline,
+            "rate": self.rate,
+            "concurrency_now": self.concurrency,
+            "gate": self.gate.as_ref().map(|gate| document! {
+                "opens_in_ns": gate.opens_in,
+                "pid": gate.pid,
+                "program": &gate.program,
+                "recorded_ns": gate.recorded,
+            }),
+            "samples": self.samples,
+            "err_rate": self.error_ratio,
+            "consec429": self.consec429,
+            "failures": self.failures,
+            "outcomes": document! {
+                "ok": self.outcomes.ok,
+                "429": self.outcomes.throttled,
+                "5xx": self.outcomes.server,
+                "net": self.outcomes.net,
+                "other": self.outcomes.other,
+            },
+            "pace": self.pace.as_ref().map(|pace| document! {
+                "interval_ns": pace.interval,
+                "bottleneck": pace.bottleneck.as_ref(),
+                "windows": Value::list(pace.windows.iter().map(|window| document! {
+                    "name": &window.name,
+                    "limit": window.limit,
+                    "remaining": window.remaining,
+                    "usage": window.usage(),
+                    "resets_in_ns": window.resets_in,
+                })),
+            }),
+            "transitions": Value::list(self.transitions.iter().map(|(transition, ago)| document! {
+                "ago_ns": *ago,
+                "from": transition.from.as_str(self.breaker),
+                "to": transition.to.as_str(self.breaker),
+                "reason": transition.cause.as_str(),
+            })),
+        }
+    }
+
     /// Timers must have been let act.
     pub(super) fn of<V: View>(v: &V, now: Time) -> Condition {
         let (health, policy) = (v.health(), v.breaker_policy());

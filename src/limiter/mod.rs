@@ -8,6 +8,7 @@ mod control;
 #[cfg(test)]
 mod damage_tests;
 mod directory_facts;
+mod document;
 mod events;
 mod grant;
 mod inspect;
@@ -26,6 +27,7 @@ mod waiter;
 pub use builder::Builder;
 pub use condition::{Condition, GateSnapshot, OutcomeCounts, PaceSnapshot, PaceWindowSnapshot};
 pub use directory_facts::{ClockFacts, DirectoryFacts, Storage};
+pub use document::{Document, Value};
 pub use grant::{AcquireError, Grant, Refusal};
 pub use inspect::{Attached, Examination, LockHolder};
 pub use listing::Listing;

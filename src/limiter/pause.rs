@@ -1,6 +1,7 @@
 //! Pausing and resuming a limiter (R148).
 
 use super::Limiter;
+use super::document::{Document, document};
 use super::events;
 use super::segment_chain::Link;
 use shmlimit_kernel::decide;
@@ -80,6 +81,17 @@ pub struct PauseSnapshot {
 }
 
 impl PauseSnapshot {
+    /// The pause as names and values: its part of [`Snapshot::document`](crate::Snapshot::document).
+    pub fn document(&self) -> Document {
+        document! {
+            "paused_ns": self.paused_for,
+            "ends_in_ns": self.ends_in,
+            "pid": self.pid,
+            "program": &self.program,
+            "reason": self.reason.as_ref(),
+        }
+    }
+
     pub(super) fn of(pause: &Pause, now: Time) -> PauseSnapshot {
         let duration = |nanos: Nanos| Duration::from_nanos(nanos.0);
         PauseSnapshot {

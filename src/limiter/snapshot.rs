@@ -2,11 +2,13 @@
 
 use super::Limiter;
 use super::condition::Condition;
+use super::document::{Document, Value, document};
 use super::events;
 use super::outcome::Code;
 use super::pause::PauseSnapshot;
 use super::segment_chain::Link;
 use shmlimit_kernel::ledger::{self, Ledger};
+use shmlimit_kernel::policy::WHOLE_SHARE;
 use shmlimit_kernel::rule::{self, RuleContext, When};
 use shmlimit_kernel::scene::Recent;
 use shmlimit_kernel::sheet::SheetView;
@@ -250,6 +252,74 @@ impl Snapshot {
             counts,
             resets: segment.words().load(layout::RESETS),
         })
+    }
+
+    /// The snapshot as the object that `shmlimit status --json` prints, except for `next_change` and `warnings`, which the
+    /// tool derives from the rest.
+    pub fn document(&self) -> Document {
+        let queueing = self.policy.queueing();
+        let rules = self.rules.iter().zip(self.policy.rules());
+        let mut document = document! {
+            "name": &self.name,
+            "directory": self.directory.display().to_string(),
+            "provider": self.policy.provider().as_str(),
+            "concurrency": self.policy.concurrency(),
+            "concurrency_background": self.policy.concurrency_background(),
+            "in_flight": self.in_flight,
+            "in_flight_background": self.in_flight_background,
+            "held_by_dead": self.held_by_dead,
+            "resets": self.resets,
+            "counts": document! {
+                "granted": self.counts.granted,
+                "refused": self.counts.refused,
+                "looked": self.counts.looked,
+                "cache_hits": self.counts.cache_hits,
+                "cache_misses": self.counts.cache_misses,
+                "codes": Value::counts(self.counts.codes.iter().copied()),
+            },
+            "paused": self.paused.as_ref().map(PauseSnapshot::document),
+        };
+        document.extend(self.condition.document());
+        document.extend(document! {
+            "fairness": queueing.fairness.as_str(),
+            // The nearest float to a number of six digits is written as that number.
+            "background_share": f64::from(queueing.background_share) / f64::from(WHOLE_SHARE),
+            "rules": Value::list(rules.map(|(rule, settings)| document! {
+                "name": &rule.name,
+                "algorithm": rule.algorithm,
+                "unit": &rule.unit,
+                "limit": rule.limit,
+                "period_ns": rule.period,
+                "capacity": rule.capacity,
+                "reserve": settings.reserve,
+                "remaining": rule.remaining,
+                "remaining_background": rule.remaining_background,
+                "next_in_ns": rule.next_in,
+                "full_in_ns": rule.full_in,
+            })),
+            "participants": Value::list(self.participants.iter().map(|one| document! {
+                "pid": one.pid,
+                "program": &one.program,
+                "attached_ns": one.attached_for,
+                "held": one.held,
+                "held_ns": one.held_for,
+                "granted": one.granted,
+                "refused": one.refused,
+                "looked": one.looked,
+            })),
+            "queue": Value::list(self.queue.iter().map(|one| document! {
+                "pid": one.pid,
+                "program": &one.program,
+                "priority": one.priority.as_str(),
+                "group": format!("{:016x}", one.group),
+                "cost": Value::counts(one.cost.iter().map(|(unit, cost)| (unit, *cost))),
+                "waited_ns": one.waited_for,
+                "looks_in_ns": one.looks_in,
+                "late": one.late,
+                "gives_up_in_ns": one.gives_up_in,
+            })),
+        });
+        document
     }
 
     /// Whole units left for a priority: the least over all rules; `None` without rules (R7).

@@ -4,7 +4,7 @@ use crate::command::{Command, Example, Names, Tool};
 use crate::open;
 use crate::options::{Place, must_be_one_of, parse_minutes};
 use crate::ui::failure::Failure;
-use crate::ui::limiter::json::ConditionLine;
+use crate::ui::limiter::json::Json;
 use crate::ui::{output, suggestion, time};
 use serde::Serialize;
 use shmlimit::Condition;
@@ -71,7 +71,7 @@ fn run(place: &Place, args: &Force) -> Result<ExitCode, Failure> {
     let condition = limiter.snapshot()?.condition;
     if args.json {
         let (name, forced) = (limiter.name(), args.state.as_str());
-        output::json(&Line { name, forced, condition: ConditionLine::from(&condition) })?;
+        output::json(&Line { name, forced, condition: Json(condition.document()) })?;
     } else {
         let how = to_text(&suggestion::operand(limiter.name()), args.state, &condition);
         output::line(&format!("{}: {}", limiter.name(), suggestion::with_directory(&how)))?;
@@ -116,7 +116,7 @@ struct Line<'l> {
     name: &'l str,
     forced: &'static str,
     #[serde(flatten)]
-    condition: ConditionLine,
+    condition: Json,
 }
 
 fn force(text: &str) -> Result<shmlimit::Force, String> {

@@ -5,11 +5,11 @@ use crate::open;
 use crate::options::{Place, parse_duration};
 use crate::ui::escape::printable;
 use crate::ui::failure::Failure;
-use crate::ui::limiter::json::PauseLine;
+use crate::ui::limiter::json::Json;
 use crate::ui::time::{format_age, format_wait};
 use crate::ui::{output, suggestion};
 use serde::Serialize;
-use shmlimit::{Limiter, PauseRequest};
+use shmlimit::{Limiter, PauseRequest, PauseSnapshot};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -88,8 +88,8 @@ fn pause(place: &Place, args: &Pause) -> Result<ExitCode, Failure> {
     let done = limiter.pause(&request)?;
     let (name, waiting) = (limiter.name(), waiting(&limiter)?);
     if args.json {
-        let replaced = done.replaced.as_ref().map(PauseLine::from);
-        let line = PausedLine { name, paused: PauseLine::from(&done.pause), replaced, waiting };
+        let replaced = done.replaced.as_ref().map(json);
+        let line = PausedLine { name, paused: json(&done.pause), replaced, waiting };
         output::json(&line)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -132,7 +132,7 @@ fn resume(place: &Place, args: &Resume) -> Result<ExitCode, Failure> {
     let (name, waiting) = (limiter.name(), waiting(&limiter)?);
     let ended = limiter.resume()?;
     if args.json {
-        let line = ResumedLine { name, ended: ended.as_ref().map(PauseLine::from), waiting };
+        let line = ResumedLine { name, ended: ended.as_ref().map(json), waiting };
         output::json(&line)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -150,6 +150,10 @@ fn resume(place: &Place, args: &Resume) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn json(pause: &PauseSnapshot) -> Json {
+    Json(pause.document())
+}
+
 fn waiting(limiter: &Limiter) -> Result<usize, Failure> {
     Ok(limiter.snapshot()?.queue.len())
 }
@@ -165,14 +169,14 @@ fn calls_wait(count: usize) -> String {
 #[derive(Serialize)]
 struct PausedLine<'l> {
     name: &'l str,
-    paused: PauseLine,
-    replaced: Option<PauseLine>,
+    paused: Json,
+    replaced: Option<Json>,
     waiting: usize,
 }
 
 #[derive(Serialize)]
 struct ResumedLine<'l> {
     name: &'l str,
-    ended: Option<PauseLine>,
+    ended: Option<Json>,
     waiting: usize,
 }

@@ -227,7 +227,7 @@ impl Limiter {
 
     /// Everything there is to see, as nested dictionaries.
     fn _snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        snapshot::as_dict(py, &self.using(py, |handle| handle.snapshot())?)
+        snapshot::as_dict(py, &self.using(py, |handle| handle.snapshot())?.document())
     }
 
     /// What opens it again in another process.

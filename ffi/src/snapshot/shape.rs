@@ -1,6 +1,10 @@
 //! The structs of a snapshot, as C sees them.
 
+use crate::boundary::Texts;
+use crate::grant::{nanos, nanos_or_never};
 use crate::request::shmlimit_cost;
+use shmlimit::{Condition, Snapshot};
+use shmlimit_kernel::policy::BreakerKind;
 use std::ffi::c_char;
 
 /// One rule at one moment.
@@ -243,4 +247,79 @@ pub struct shmlimit_snapshot {
     pub paused: u32,
     /// Process id of the process that paused it; that process may have ended since.
     pub pause_pid: u32,
+}
+
+/// Everything but the lists.
+pub(super) fn shown(snapshot: &Snapshot, condition: &Condition, texts: &mut Texts) -> shmlimit_snapshot {
+    let none = std::ptr::null();
+    let (policy, counts, pause) = (&snapshot.policy, &snapshot.counts, snapshot.paused.as_ref());
+    let (gate, pace, outcomes) = (condition.gate.as_ref(), condition.pace.as_ref(), &condition.outcomes);
+    shmlimit_snapshot {
+        size: size_of::<shmlimit_snapshot>(),
+        name: texts.add(&snapshot.name),
+        directory: texts.add(&snapshot.directory.to_string_lossy()),
+        provider: texts.add(policy.provider().as_str()),
+        breaker: texts.add(match condition.breaker {
+            BreakerKind::None => "none",
+            kind => kind.as_str(),
+        }),
+        state: texts.add(condition.state_name),
+        reason: condition.cause.map_or(none, |cause| texts.add(cause.as_str())),
+        gate_program: gate.map_or(none, |gate| texts.add(&gate.program)),
+        pace_bottleneck: pace
+            .and_then(|pace| pace.bottleneck.as_ref())
+            .map_or(none, |window| texts.add(window)),
+        state_for_ns: nanos(condition.state_for),
+        eta_ns: nanos_or_never(condition.eta),
+        gate_opens_in_ns: gate.map_or(0, |gate| nanos(gate.opens_in)),
+        gate_recorded_ns: gate.map_or(0, |gate| nanos(gate.recorded)),
+        pace_interval_ns: pace.map_or(0, |pace| nanos(pace.interval)),
+        rate: condition.rate,
+        error_ratio: condition.error_ratio,
+        ok: outcomes.ok,
+        throttled: outcomes.throttled,
+        server: outcomes.server,
+        net: outcomes.net,
+        other: outcomes.other,
+        latency_sum_ns: outcomes.latency_sum,
+        latency: outcomes.latency,
+        resets: snapshot.resets,
+        concurrency: policy.concurrency().unwrap_or(0),
+        concurrency_background: policy.concurrency_background().unwrap_or(0),
+        concurrency_now: condition.concurrency.unwrap_or(0),
+        in_flight: snapshot.in_flight,
+        in_flight_background: snapshot.in_flight_background,
+        held_by_dead: snapshot.held_by_dead,
+        offline: u32::from(condition.offline),
+        samples: condition.samples,
+        consec429: condition.consec429,
+        failures: condition.failures,
+        gate_pid: gate.map_or(0, |gate| gate.pid),
+        reserved: 0,
+        rules: none.cast(),
+        rule_count: 0,
+        participants: none.cast(),
+        participant_count: 0,
+        waiters: none.cast(),
+        waiter_count: 0,
+        windows: none.cast(),
+        window_count: 0,
+        transitions: none.cast(),
+        transition_count: 0,
+        granted: counts.granted,
+        refused: counts.refused,
+        looked: counts.looked,
+        cache_hits: counts.cache_hits,
+        cache_misses: counts.cache_misses,
+        sleep: counts.sleep,
+        sleep_sum_ns: counts.sleep_sum,
+        codes: none.cast(),
+        code_count: 0,
+        pause_program: pause.map_or(none, |pause| texts.add(&pause.program)),
+        pause_reason: pause.and_then(|pause| pause.reason.as_ref()).map_or(none, |reason| texts.add(reason)),
+        paused_for_ns: pause.map_or(0, |pause| nanos(pause.paused_for)),
+        pause_ends_in_ns: pause.map_or(0, |pause| nanos_or_never(pause.ends_in)),
+        paused: u32::from(pause.is_some()),
+        pause_pid: pause.map_or(0, |pause| pause.pid),
+    }
 }

@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::{layout, sanity};
 use shmlimit_kernel::decide;
 use shmlimit_kernel::policy::Policy;
-use shmlimit_kernel::scene::Scene;
 use shmlimit_kernel::scene::Recent;
+use shmlimit_kernel::scene::Scene;
 use std::path::Path;
 
 /// What a change of the policy did.

@@ -125,7 +125,7 @@ class Limiter(_shmlimit.Limiter):
 
     def snapshot(self) -> Snapshot:
         """Everything there is to see, for people and dashboards."""
-        return snapshot_of(self._snapshot())
+        return snapshot_of(self._snapshot(), self.directory)
 
     @overload
     def limit(self, function: _Function) -> _Function: ...

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Mapping, Optional, Tuple, Type, TypeVar
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,7 @@ class Snapshot:
     rules: Tuple[Rule, ...]
     participants: Tuple[Participant, ...]
     queue: Tuple[Waiter, ...]
+    _document: Dict[str, Any] = field(repr=False, compare=False)
 
     def remaining(self, priority: str = "background") -> Optional[int]:
         """Whole units left for a priority, the least over all rules; None without rules."""
@@ -181,108 +183,60 @@ class Snapshot:
     def to_dict(self) -> Dict[str, Any]:
         """The object that `shmlimit status --json` prints, with its keys: ready for json.dumps. (What comes next, which
         the tool finds out from the others, is not in it: `next_change`, `warnings`.)"""
-        now = self.condition
-        return {
-            "name": self.name,
-            "directory": str(self.directory),
-            "provider": self.provider,
-            "concurrency": self.concurrency,
-            "concurrency_background": self.concurrency_background,
-            "in_flight": self.in_flight,
-            "in_flight_background": self.in_flight_background,
-            "held_by_dead": self.held_by_dead,
-            "resets": self.resets,
-            "counts": dict(vars(self.counts)),
-            "paused": _pause(self.paused),
-            "state": now.state,
-            "state_ns": _nanos(now.state_for),
-            "reason": now.reason,
-            "eta_ns": _nanos_or_none(now.eta),
-            "offline": now.offline,
-            "rate": now.rate,
-            "concurrency_now": now.concurrency_now,
-            "gate": _gate(now.gate),
-            "samples": now.samples,
-            "err_rate": now.error_ratio,
-            "consec429": now.consec429,
-            "failures": now.failures,
-            "outcomes": {
-                "ok": now.outcomes.ok,
-                "429": now.outcomes.throttled,
-                "5xx": now.outcomes.server,
-                "net": now.outcomes.net,
-                "other": now.outcomes.other,
-            },
-            "pace": _pace(now.pace),
-            "transitions": [
-                {"ago_ns": _nanos(one.ago), "from": one.from_state, "to": one.to_state, "reason": one.reason}
-                for one in now.transitions
-            ],
-            "fairness": self.fairness,
-            "background_share": self.background_share,
-            "rules": [
-                _renamed(rule, period="period_ns", next_in="next_in_ns", full_in="full_in_ns") for rule in self.rules
-            ],
-            "participants": [
-                _renamed(one, attached_for="attached_ns", held_for="held_ns") for one in self.participants
-            ],
-            "queue": [
-                _renamed(one, waited_for="waited_ns", looks_in="looks_in_ns", gives_up_in="gives_up_in_ns")
-                for one in self.queue
-            ],
-        }
+        return deepcopy(self._document)
 
 
-def _nanos(seconds: float) -> int:
-    return round(seconds * 1e9)
+#: Names of the document that are no good names of attributes.
+_DOCUMENT_NAMES = {
+    "error_ratio": "err_rate",
+    "throttled": "429",
+    "server": "5xx",
+    "from_state": "from",
+    "to_state": "to",
+}
+
+_T = TypeVar("_T")
 
 
-def _nanos_or_none(seconds: Optional[float]) -> Optional[int]:
-    return None if seconds is None else _nanos(seconds)
+def _make(kind: Type[_T], document: Mapping[str, Any], **given: Any) -> _T:
+    """A dataclass from the values of a document. `NAME_ns` there is `NAME` or `NAME_for` here, in seconds."""
+    values: Dict[str, Any] = {}
+    for one in fields(kind):  # type: ignore[arg-type]
+        name = one.name
+        time = (name[:-4] if name.endswith("_for") else name) + "_ns"
+        if name in given:
+            values[name] = given[name]
+        elif time in document:
+            values[name] = None if document[time] is None else document[time] / 1e9
+        else:
+            values[name] = document[_DOCUMENT_NAMES.get(name, name)]
+    return kind(**values)
 
 
-def _renamed(one: object, **times: str) -> Dict[str, Any]:
-    """The fields of a dataclass, in order, with those that are times in nanoseconds under another name."""
-    return {
-        times.get(key, key): _nanos_or_none(value) if key in times else value for key, value in vars(one).items()
-    }
+def _all(kind: Type[_T], documents: Iterable[Mapping[str, Any]]) -> Tuple[_T, ...]:
+    return tuple(_make(kind, document) for document in documents)
 
 
-def _gate(gate: Optional[Gate]) -> Optional[Dict[str, Any]]:
-    return None if gate is None else _renamed(gate, opens_in="opens_in_ns", recorded="recorded_ns")
-
-
-def _pause(pause: Optional[Pause]) -> Optional[Dict[str, Any]]:
-    return None if pause is None else _renamed(pause, paused_for="paused_ns", ends_in="ends_in_ns")
-
-
-def _pace(pace: Optional[Pace]) -> Optional[Dict[str, Any]]:
-    if pace is None:
-        return None
-    return {
-        "interval_ns": _nanos(pace.interval),
-        "bottleneck": pace.bottleneck,
-        "windows": [_renamed(window, resets_in="resets_in_ns") for window in pace.windows],
-    }
-
-
-def snapshot_of(values: Dict[str, Any]) -> Snapshot:
-    """Makes the dataclasses out of what the extension module has read."""
-    now = dict(values["condition"])
-    pace = now["pace"]
-    now["gate"] = None if now["gate"] is None else Gate(**now["gate"])
-    now["outcomes"] = Outcomes(**now["outcomes"])
-    now["transitions"] = tuple(Transition(**one) for one in now["transitions"])
-    if pace is not None:
-        now["pace"] = Pace(**{**pace, "windows": tuple(PaceWindow(**window) for window in pace["windows"])})
-    return Snapshot(
-        **{
-            **values,
-            "counts": Counts(**values["counts"]),
-            "paused": None if values["paused"] is None else Pause(**values["paused"]),
-            "condition": Condition(**now),
-            "rules": tuple(Rule(**rule) for rule in values["rules"]),
-            "participants": tuple(Participant(**one) for one in values["participants"]),
-            "queue": tuple(Waiter(**one) for one in values["queue"]),
-        }
+def snapshot_of(document: Dict[str, Any], directory: Path) -> Snapshot:
+    """Makes the dataclasses out of the document that the extension module has read."""
+    gate, pace, paused = document["gate"], document["pace"], document["paused"]
+    condition = _make(
+        Condition,
+        document,
+        gate=None if gate is None else _make(Gate, gate),
+        outcomes=_make(Outcomes, document["outcomes"]),
+        pace=None if pace is None else _make(Pace, pace, windows=_all(PaceWindow, pace["windows"])),
+        transitions=_all(Transition, document["transitions"]),
+    )
+    return _make(
+        Snapshot,
+        document,
+        directory=directory,
+        counts=_make(Counts, document["counts"]),
+        paused=None if paused is None else _make(Pause, paused),
+        condition=condition,
+        rules=_all(Rule, document["rules"]),
+        participants=_all(Participant, document["participants"]),
+        queue=_all(Waiter, document["queue"]),
+        _document=document,
     )

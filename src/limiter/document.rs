@@ -1,0 +1,112 @@
+//! A snapshot as names and values: the object that `shmlimit status --json` prints.
+//!
+//! Each snapshot type writes its own part, beside its fields. The tool, Python and any program that prints or stores a
+//! snapshot convert the document as a whole, so that a new field appears in all of them.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// Names and values in the order in which they are printed. The names are a contract: docs/status-json.md.
+pub type Document = Vec<(Cow<'static, str>, Value)>;
+
+/// One value of a [`Document`]. Times are whole nanoseconds, and their names end in `_ns`.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// Nothing.
+    Null,
+    /// Yes or no.
+    Bool(bool),
+    /// A whole number.
+    Integer(u64),
+    /// Any other number.
+    Float(f64),
+    /// A text.
+    Text(String),
+    /// A list.
+    List(Vec<Value>),
+    /// A document of its own.
+    Object(Document),
+}
+
+/// Writes a [`Document`]: `document! { "name": value, … }`.
+macro_rules! document {
+    ($($name:literal: $value:expr),+ $(,)?) => {
+        vec![$((std::borrow::Cow::Borrowed($name), $crate::limiter::document::Value::from($value))),+]
+    };
+}
+pub(super) use document;
+
+impl Value {
+    pub(super) fn list<T: Into<Value>>(values: impl IntoIterator<Item = T>) -> Value {
+        Value::List(values.into_iter().map(Into::into).collect())
+    }
+
+    /// Counts by a name that is known only when they are written, in the order of the names.
+    pub(super) fn counts<N: ToString>(counts: impl IntoIterator<Item = (N, u64)>) -> Value {
+        let mut counts: Vec<(String, u64)> =
+            counts.into_iter().map(|(name, count)| (name.to_string(), count)).collect();
+        counts.sort_unstable();
+        Value::Object(counts.into_iter().map(|(name, count)| (name.into(), count.into())).collect())
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Value {
+        Value::Bool(value)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(value: u32) -> Value {
+        Value::Integer(value.into())
+    }
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Value {
+        Value::Integer(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Value {
+        Value::Float(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Value {
+        Value::Text(value.to_owned())
+    }
+}
+
+impl From<&String> for Value {
+    fn from(value: &String) -> Value {
+        Value::Text(value.clone())
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Value {
+        Value::Text(value)
+    }
+}
+
+impl From<Duration> for Value {
+    fn from(value: Duration) -> Value {
+        Value::Integer(u64::try_from(value.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Document> for Value {
+    fn from(value: Document) -> Value {
+        Value::Object(value)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or(Value::Null, Into::into)
+    }
+}
