@@ -99,10 +99,10 @@ pub(super) fn scene_of<V: View>(v: &V, class: Class, now: Time) -> Option<Scene>
 }
 
 /// A call failed in a way that asks for a wait, or for everybody to wait.
-pub(super) fn backoff(name: &str, code: impl fmt::Display, verdict: &Verdict, wait: Nanos, scene: &Scene) {
+pub(super) fn backoff(name: &str, code: impl fmt::Display, verdict: &Verdict, scene: &Scene) {
     let scene = judged(scene, verdict);
     let retry = verdict.advice.retry;
-    say!(info, name, &scene, Some(wait), "backoff", code = %code, retry);
+    say!(info, name, &scene, Some(verdict.wait), "backoff", code = %code, retry);
     if verdict.closed_gate {
         say!(warn, name, &scene, scene.gate, "gate_closed", code = %code);
     }

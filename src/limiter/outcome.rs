@@ -8,15 +8,15 @@ use crate::headers::{self, Header, Reading};
 use shmlimit_kernel::backoff::Source;
 use shmlimit_kernel::decide::{self, Verdict};
 use shmlimit_kernel::ledger;
-use shmlimit_kernel::outcome::{Class, Report};
+use shmlimit_kernel::outcome::{Class, Report, Reporter};
 use shmlimit_kernel::pace::Observation;
 use shmlimit_kernel::policy::PolicyWords;
 use shmlimit_kernel::queue;
 use shmlimit_kernel::random::Random;
 use shmlimit_kernel::scene::Recent;
-use shmlimit_kernel::sheet::{GateNote, Health, SheetMemory, SheetView, Transition};
+use shmlimit_kernel::sheet::{Health, SheetView, Transition};
 use shmlimit_kernel::state::View;
-use shmlimit_kernel::{Nanos, Priority, Ticket, Time};
+use shmlimit_kernel::{Nanos, Priority, Ticket};
 use shmlimit_segment::Error;
 use shmlimit_segment::layout::{slot, slot_base};
 use shmlimit_segment::sys;
@@ -185,7 +185,7 @@ impl<'o> Outcome<'o> {
         ticket: Option<&Ticket>,
         made: Option<&Ticket>,
         wall: u64,
-    ) -> Result<Report, Box<Error>> {
+    ) -> Result<Report<'static>, Box<Error>> {
         let class = match self.end {
             End::Status(status) => {
                 Class::of_status(status).ok_or_else(|| Box::new(Error::BadStatus { status }))?
@@ -207,6 +207,8 @@ impl<'o> Outcome<'o> {
             latency: self.latency.map(|latency| Nanos(super::nanos(latency))),
             actual,
             granted_at: made.map(|ticket| ticket.granted_at),
+            code: Some(self.end.code().number()),
+            ..Report::new(class)
         })
     }
 }
@@ -321,30 +323,25 @@ impl Link {
         // call was granted is known (R140).
         let ticket = grant.filter(|(badge, _)| segment.is_present(*badge)).map(|(_, ticket)| ticket);
         let (wall, readings) = self.readings(outcome.headers)?;
+        let readings: Vec<_> =
+            readings.iter().map(|(window, said)| (window.as_str(), observed(said))).collect();
         let report = outcome.report(self, ticket, grant.map(|(_, ticket)| ticket), wall)?;
-        let ((verdict, wait, scene), news) = segment.change(&member, &deadline, |tx, now| {
+        let report = Report { readings: &readings, ..report };
+        let ((verdict, scene), news) = segment.change(&member, &deadline, |tx, now| {
             let before = tx.health();
+            let mut report = report;
+            report.reporter = Some(reporter(tx, &member));
+            report.random = Random::new(now.0 ^ member.badge.rotate_left(32)).bits();
             let verdict = decide::record(tx, member.slot, ticket, &report, now);
-            let wait = verdict.advice.wait(Random::new(now.0 ^ member.badge.rotate_left(32)).bits());
-            ledger::ended(tx, outcome.end.code().number());
-            if wait > Nanos(0) {
-                ledger::change(tx, |ledger| ledger.sleeps(wait));
-            }
-            if verdict.closed_gate {
-                note_gate(tx, &member, now);
-            }
-            if !readings.is_empty() {
-                decide::observe(tx, |name| find(&readings, name), now);
-            }
             let wakeups = self.wakeups_for(tx, &member, &before);
             let scene = events::scene_of(tx, report.class, now);
-            Ok(((verdict, wait, scene), wakeups))
+            Ok(((verdict, scene), wakeups))
         })?;
         if let Some(scene) = scene {
-            events::backoff(self.name(), outcome.end.code(), &verdict, wait, &scene);
+            events::backoff(self.name(), outcome.end.code(), &verdict, &scene);
         }
         events::transitions_after(self.name(), &news, &verdict);
-        Ok(recorded(report.class, &verdict, wait, &news))
+        Ok(recorded(report.class, &verdict, &news))
     }
 
     /// What headers say about the server's limits, if the limiter is configured for them, and the wall time of that.
@@ -375,14 +372,14 @@ impl Link {
     }
 }
 
-fn recorded(class: Class, verdict: &Verdict, wait: Nanos, news: &Recent) -> Recorded {
+fn recorded(class: Class, verdict: &Verdict, news: &Recent) -> Recorded {
     let duration = |nanos: Nanos| Duration::from_nanos(nanos.0);
     Recorded {
         class,
         samples: verdict.samples,
         error_ratio: ratio(verdict.errors, verdict.samples),
         consec429: verdict.consec429,
-        wait: duration(wait),
+        wait: duration(verdict.wait),
         wait_at_most: duration(verdict.advice.ceiling),
         wait_source: verdict.advice.source,
         retry: verdict.advice.retry,
@@ -395,16 +392,14 @@ fn priority_of(ticket: &Ticket) -> Priority {
     if ticket.permit.background > 0 { Priority::Background } else { Priority::User }
 }
 
-/// Writes down who closed the gate, for people.
-fn note_gate(tx: &mut Tx<'_>, member: &Member, now: Time) {
+/// This process, as its slot names it.
+fn reporter(tx: &Tx<'_>, member: &Member) -> Reporter {
     let base = slot_base(member.slot);
     let program: [u64; 2] = tx.words().load_array(base + slot::PROGRAM);
-    let pid = tx.load(base + slot::PID);
-    tx.set_gate_note(&GateNote { at: now, pid, program: bytemuck::cast(program) });
+    Reporter { pid: tx.load(base + slot::PID), program: bytemuck::cast(program) }
 }
 
-fn find(readings: &[(String, Reading)], name: &str) -> Option<Observation> {
-    let (_, reading) = readings.iter().find(|(window, _)| window == name)?;
+fn observed(reading: &Reading) -> Observation {
     let Reading { limit, remaining, used, reset_after, .. } = *reading;
-    Some(Observation { limit, remaining, used, reset_after })
+    Observation { limit, remaining, used, reset_after }
 }

@@ -51,7 +51,7 @@ pub(super) fn retry_after(backoff: &Backoff, said: Nanos) -> Nanos {
 }
 
 /// What to do after the reported call; `health` counts it already. `wait` is what its Retry-After comes to.
-pub(super) fn advise(backoff: &Backoff, health: &Health, report: &Report, wait: Option<Nanos>) -> Advice {
+pub(super) fn advise(backoff: &Backoff, health: &Health, report: &Report<'_>, wait: Option<Nanos>) -> Advice {
     if !report.class.is_backoff_target() {
         return Advice::default();
     }

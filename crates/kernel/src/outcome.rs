@@ -2,6 +2,7 @@
 
 use super::MAX_UNITS;
 use super::ask::Priority;
+use super::pace::Observation;
 use super::policy::OutcomeWindow;
 use super::sheet::{SheetMemory, SheetView};
 use super::state::{Health, Memory, Tallies, View};
@@ -47,7 +48,7 @@ impl Class {
 
 /// What is reported about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct Report<'r> {
     /// How it ended.
     pub class: Class,
     /// What its Retry-After said, if that could be read; floor and cap are not yet applied (R70).
@@ -62,11 +63,28 @@ pub struct Report {
     pub actual: Option<[u64; MAX_UNITS]>,
     /// When it was granted, if that is known: then a late outcome is told from a probe's (R140).
     pub granted_at: Option<Time>,
+    /// The number that its end is counted under (R116): a status, or that of an error, from 1. Nothing = not counted.
+    pub code: Option<u16>,
+    /// The process that reports; nothing = a gate that this closes gets no note.
+    pub reporter: Option<Reporter>,
+    /// 64 random bits to draw a wait with, because the kernel has no randomness of its own.
+    pub random: u64,
+    /// What response headers said, by the name of the window (R92).
+    pub readings: &'r [(&'r str, Observation)],
 }
 
-impl Report {
+/// The process that reports how a call ended, for people (R142).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reporter {
+    /// Process id.
+    pub pid: u64,
+    /// Program name, zero-padded.
+    pub program: [u8; 16],
+}
+
+impl Report<'_> {
     /// Nothing but how it ended.
-    pub const fn new(class: Class) -> Report {
+    pub const fn new(class: Class) -> Self {
         Report {
             class,
             retry_after: None,
@@ -75,12 +93,16 @@ impl Report {
             latency: None,
             actual: None,
             granted_at: None,
+            code: None,
+            reporter: None,
+            random: 0,
+            readings: &[],
         }
     }
 }
 
 /// Counts an outcome.
-pub(super) fn tally<M: Memory>(m: &mut M, report: &Report) {
+pub(super) fn tally<M: Memory>(m: &mut M, report: &Report<'_>) {
     let mut tallies = m.tallies();
     let Tallies { ok, throttled, server, net, other, .. } = &mut tallies;
     let count = match report.class {

@@ -69,7 +69,7 @@ impl Rig {
         (refusal.reason, refusal.retry_after().map(|wait| wait.0))
     }
 
-    pub fn report(&mut self, ticket: Option<&Ticket>, report: &Report) -> Verdict {
+    pub fn report(&mut self, ticket: Option<&Ticket>, report: &Report<'_>) -> Verdict {
         decide::record(&mut self.m, 0, ticket, report, Time(self.now))
     }
 

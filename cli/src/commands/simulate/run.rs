@@ -45,7 +45,7 @@ pub struct Step {
 /// An operation that makes sense for this limiter.
 enum Plan {
     Acquire { ask: Ask, units: [bool; MAX_UNITS], tries: Option<u64> },
-    Record { report: Report, retry_after: Option<String> },
+    Record { report: Report<'static>, retry_after: Option<String> },
     Release,
     Cancel,
     Force(breaker::Force),
@@ -306,7 +306,7 @@ impl Run {
         Some(name.to_string())
     }
 
-    fn record(&mut self, report: Report, retry_after: Option<String>) -> Recorded {
+    fn record(&mut self, report: Report<'_>, retry_after: Option<String>) -> Recorded {
         let now = self.clock;
         let wall = self.memory.wall(now);
         let ending = self.tickets.oldest();
@@ -317,9 +317,14 @@ impl Run {
             ..report
         };
         let ticket = ending.as_ref().map(|ending| &ending.ticket);
+        let mut random = self.random;
+        let report = Report { random: random.bits(), ..report };
         let verdict = decide::record(&mut self.memory, SLOT, ticket, &report, now);
         let advice = verdict.advice;
-        let random = if advice.drawn { self.random.bits() } else { 0 };
+        // Only a wait that is drawn uses up a number, so that a simulation does not depend on all other records.
+        if advice.drawn {
+            self.random = random;
+        }
         let samples = f64::from(verdict.samples);
         Recorded {
             class: report.class.as_str(),
@@ -328,7 +333,7 @@ impl Run {
             consec429: verdict.consec429,
             sleep_source: advice.source.map(|source| source.as_str()),
             sleep_max_ns: advice.ceiling.0,
-            sleep_ns: advice.wait(random).0,
+            sleep_ns: verdict.wait.0,
             retry: advice.retry,
         }
     }

@@ -173,7 +173,7 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
 pub(super) fn record<M: Memory>(
     m: &mut M,
     health: &mut Health,
-    report: &Report,
+    report: &Report<'_>,
     wait: Option<Nanos>,
     now: Time,
 ) -> Evaluated {

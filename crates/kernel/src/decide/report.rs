@@ -2,12 +2,13 @@
 
 use crate::backoff::{self, Advice};
 use crate::breaker;
-use crate::outcome::{self, Class, Report};
+use crate::ledger;
+use crate::outcome::{self, Class, Report, Reporter};
 use crate::pace::{self, Observation};
 use crate::sheet::{SheetMemory, SheetView};
-use crate::state::{Core, Memory};
+use crate::state::{Core, GateNote, Memory};
 use crate::ticket::Ticket;
-use crate::time::Time;
+use crate::time::{Nanos, Time};
 
 /// What a recorded outcome came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,17 +21,47 @@ pub struct Verdict {
     pub consec429: u32,
     /// What the caller should do.
     pub advice: Advice,
+    /// How long the caller should wait, drawn with the bits of the report where the policy says so (R74).
+    pub wait: Nanos,
     /// Whether it closed the gate, or closed it for longer (R73).
     pub closed_gate: bool,
 }
 
-/// Records how a call ended: settles its cost, gives its permit back, closes the gate for as long as the server said,
-/// and moves the breaker (R130: all at once). `ticket` is the call's, if it has one.
+/// Records how a call ended, all at once (R130): settles its cost, gives its permit back, closes the gate for as long as
+/// the server said, moves the breaker, counts the call for people, and hears what its headers say. `ticket` is the call's,
+/// if it has one.
 pub fn record<M: Memory>(
     m: &mut M,
     slot: usize,
     ticket: Option<&Ticket>,
-    report: &Report,
+    report: &Report<'_>,
+    now: Time,
+) -> Verdict {
+    let verdict = judge_outcome(m, slot, ticket, report, now);
+    if let Some(code) = report.code {
+        ledger::ended(m, code);
+    }
+    if verdict.wait > Nanos::ZERO {
+        ledger::change(m, |ledger| ledger.sleeps(verdict.wait));
+    }
+    if verdict.closed_gate
+        && let Some(Reporter { pid, program }) = report.reporter
+    {
+        m.set_gate_note(&GateNote { at: now, pid, program });
+    }
+    if !report.readings.is_empty() {
+        let said = |window: &str| report.readings.iter().find(|(name, _)| *name == window);
+        observe(m, |window| said(window).map(|(_, said)| *said), now);
+    }
+    verdict
+}
+
+/// What an outcome leads to: permit and cost, gate, breaker, and what the caller should do.
+fn judge_outcome<M: Memory>(
+    m: &mut M,
+    slot: usize,
+    ticket: Option<&Ticket>,
+    report: &Report<'_>,
     now: Time,
 ) -> Verdict {
     let core = m.core();
@@ -68,6 +99,7 @@ pub fn record<M: Memory>(
         errors: evaluated.errors,
         consec429: evaluated.consec429,
         advice,
+        wait: advice.wait(report.random),
         closed_gate: health.gate_until > before,
     }
 }
@@ -86,4 +118,43 @@ pub fn observe<M: Memory>(m: &mut M, said: impl Fn(&str) -> Option<Observation>,
         }
     }
     pace::evaluate(m, &adaptive, now);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::LocalMemory;
+    use crate::policy::{Policy, PolicyDraft};
+
+    const REPORTER: Reporter = Reporter { pid: 7, program: *b"curl\0\0\0\0\0\0\0\0\0\0\0\0" };
+
+    fn fresh() -> LocalMemory {
+        LocalMemory::new(&Policy::new(&PolicyDraft::default()).unwrap())
+    }
+
+    #[test]
+    fn r116_r142_one_record_counts_code_and_wait_and_notes_the_process_that_closed_the_gate() {
+        let mut m = fresh();
+        let (code, retry_after) = (Some(429), Some(Nanos::from_secs(30)));
+        let throttled =
+            Report { code, retry_after, reporter: Some(REPORTER), ..Report::new(Class::Throttled) };
+        let verdict = record(&mut m, 0, None, &throttled, Time(5));
+        assert_eq!((verdict.wait, verdict.closed_gate), (Nanos::from_secs(30), true));
+        assert_eq!(m.gate_note(), GateNote { at: Time(5), pid: 7, program: REPORTER.program });
+        assert_eq!(ledger::codes(&m).collect::<Vec<_>>(), [(429, 1)]);
+        assert_eq!(ledger::ledger(&m).sleep_sum, Nanos::from_secs(30).0);
+        // A shorter one does not move the gate, so the note stays.
+        let shorter = Report { retry_after: Some(Nanos::from_secs(1)), ..throttled };
+        record(&mut m, 0, None, &shorter, Time(6));
+        assert_eq!(m.gate_note().at, Time(5));
+    }
+
+    #[test]
+    fn r74_a_wait_is_drawn_with_the_random_bits_of_the_report() {
+        let waits = [0, u64::MAX].map(|random| {
+            let failed = Report { random, attempt: Some(1), ..Report::new(Class::Server) };
+            record(&mut fresh(), 0, None, &failed, Time(0)).wait
+        });
+        assert_eq!(waits, [Nanos::ZERO, Nanos::from_millis(1500)]);
+    }
 }
