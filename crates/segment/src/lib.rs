@@ -37,7 +37,7 @@ pub mod file;
 #[cfg(not(loom))]
 pub mod paths;
 #[cfg(not(loom))]
-pub mod recovery;
+mod recovery;
 #[cfg(not(loom))]
 mod successor;
 #[cfg(not(loom))]
@@ -51,4 +51,5 @@ pub use {
     attach::wake::Wakeups,
     attach::{Segment, Tx, program_name},
     error::Error,
+    recovery::liveness::Gate,
 };

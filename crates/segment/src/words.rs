@@ -53,6 +53,7 @@ mod mapped {
         }
 
         /// How many words there are.
+        #[inline]
         pub fn len(self) -> usize {
             self.len
         }

@@ -1,8 +1,11 @@
 //! The directory that holds limiters: which one it is, and whether it may be trusted.
 
-pub mod creation_lock;
-pub mod self_test;
-pub mod users;
+pub(crate) mod creation_lock;
+pub(crate) mod self_test;
+pub(crate) mod users;
+
+pub use creation_lock::Passage;
+pub use users::{Before, Generation};
 
 use crate::error::Error;
 use crate::layout;

@@ -3,10 +3,13 @@
 //! Any bytes may lie at its path: `Unverified → Verified`, or an error. What is wrong with the state of a verified segment
 //! is repaired later, under its lock ([`sanity`](crate::sanity), `recovery/`).
 
-pub mod backing;
+pub(crate) mod backing;
 pub mod create;
-pub mod inherited;
-pub mod seed;
+pub(crate) mod inherited;
+pub(crate) mod seed;
+
+pub use backing::Backing;
+pub use seed::Seed;
 
 use crate::directory::{Directory, begins_with_magic};
 use crate::error::Error;
@@ -14,7 +17,6 @@ use crate::layout::{self, header};
 use crate::paths::LimiterName;
 use crate::sys::{self, FileFacts, SharedMap};
 use crate::words::Words;
-use backing::Backing;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
