@@ -263,7 +263,7 @@ impl<O: Os> Memory for Transaction<'_, O> {
     fn set_log(&mut self, index: usize, word: u64) {
         let index = WORDS.saturating_add(index);
         // Beyond the file there is nothing: only damaged terms point there.
-        if index < self.cells().len() {
+        if index < self.cells().count() {
             self.write_log(index, word);
         }
     }

@@ -196,7 +196,7 @@ impl Directory {
     }
 
     /// Whether a file here is one that a segment may be: ours, with one name, closed to others (P5).
-    pub fn check_file(&self, path: &Path, facts: &FileFacts) -> Result<(), Error> {
+    pub(crate) fn check_file(&self, path: &Path, facts: &FileFacts) -> Result<(), Error> {
         let refuse = |problem: String| Err(Error::UnsafeFile { path: path.to_owned(), problem });
         if !facts.regular {
             return refuse("it is not a regular file".into());
