@@ -127,7 +127,7 @@ impl Fixture {
 /// All words of the segment a limiter uses.
 fn words(limiter: &Limiter) -> Vec<&shmlimit_segment::sync::AtomicU64> {
     let words: &Words = limiter.newest().segment.words();
-    (0..words.cells().len()).map(|word| words.cells().at_any(word)).collect()
+    (0..words.cells().count()).map(|word| words.cells().at_any(word)).collect()
 }
 
 /// Each line, blocks of all sizes up to the page, and others at random.

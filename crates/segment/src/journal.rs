@@ -113,7 +113,7 @@ impl<'a, O: Os> Transaction<'a, O> {
     }
 
     /// The same for a word of the logs.
-    pub fn write_log(&mut self, word: usize, value: u64) {
+    pub(crate) fn write_log(&mut self, word: usize, value: u64) {
         self.write_to(word, self.cells.at_any(word), value);
     }
 
@@ -123,7 +123,7 @@ impl<'a, O: Os> Transaction<'a, O> {
         if old == value {
             return;
         }
-        debug_assert!(is_journaled(word, self.cells.len()), "word {word} is not transactional");
+        debug_assert!(is_journaled(word, self.cells.count()), "word {word} is not transactional");
         if self.entries == JOURNAL_ENTRIES {
             self.full = true;
             return;
@@ -143,7 +143,7 @@ impl<'a, O: Os> Transaction<'a, O> {
 
     /// Changes several words in a row.
     #[inline(always)]
-    pub fn write_array<const N: usize>(&mut self, first: usize, values: [u64; N]) {
+    pub(crate) fn write_array<const N: usize>(&mut self, first: usize, values: [u64; N]) {
         for (i, value) in values.into_iter().enumerate() {
             self.write(first + i, value);
         }
@@ -209,7 +209,7 @@ fn close(words: Cells<'_>) {
 #[cold]
 fn undo(words: &Words) -> Found {
     let entries = words.load(JOURNAL_LEN) as usize;
-    let all = words.cells().len();
+    let all = words.cells().count();
     let sound = entries <= JOURNAL_ENTRIES
         && (0..entries).all(|entry| is_journaled(words.load(JOURNAL + 2 * entry) as usize, all));
     if sound {

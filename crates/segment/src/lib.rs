@@ -1,8 +1,9 @@
 //! The shared file of a limiter: format, lock, journal, recovery and liveness.
 //!
-//! The protocol is at the top. loom runs its models on these very modules. Read them in this order: [`layout`] (where each
+//! The protocol is at the top, and loom runs its models on these very modules. Read them in this order: [`layout`] (where each
 //! word lies), [`words`] (how words are read and written), [`lock`], [`journal`], [`memory`] (the kernel's view of the words),
-//! [`slots`] (who takes part), [`wake_word`], [`wall_clock`], [`sanity`].
+//! [`slots`] (who takes part), [`wake_word`]. Two more need no files either: [`sanity`] (whether the state can be right) and
+//! `wall_clock` (calendar time across reboots).
 //!
 //! Folders hold everything that needs files or the operating system:
 //!
@@ -19,11 +20,9 @@ pub mod journal;
 pub mod layout;
 pub mod lock;
 pub mod memory;
-pub mod sanity;
 pub mod slots;
 pub mod sync;
 pub mod wake_word;
-pub mod wall_clock;
 pub mod words;
 
 #[cfg(not(loom))]
@@ -37,11 +36,15 @@ pub mod file;
 #[cfg(not(loom))]
 pub mod paths;
 #[cfg(not(loom))]
-pub mod recovery;
+mod recovery;
+#[cfg(not(loom))]
+pub mod sanity;
 #[cfg(not(loom))]
 mod successor;
 #[cfg(not(loom))]
 pub mod sys;
+#[cfg(not(loom))]
+mod wall_clock;
 
 #[cfg(not(loom))]
 pub use {
@@ -51,4 +54,5 @@ pub use {
     attach::wake::Wakeups,
     attach::{Segment, Tx, program_name},
     error::Error,
+    recovery::liveness::Gate,
 };

@@ -92,6 +92,7 @@ pub struct Deadline {
 
 impl Deadline {
     /// That much time, from the first wait on.
+    #[inline]
     pub const fn within(patience: Duration) -> Deadline {
         Deadline { patience, began: Cell::new(None) }
     }

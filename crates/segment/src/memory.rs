@@ -58,17 +58,20 @@ impl View for Reader<'_> {
         self.0.at_any(WORDS.saturating_add(index)).load(Ordering::Relaxed)
     }
 
+    #[inline]
     fn wall(&self, now: Time) -> u64 {
         let (wall, time) = (self.0.load(ANCHOR_WALL), self.0.load(ANCHOR_TIME));
         // Damage: a date before all others, so that no calendar window begins by it.
         if wall == 0 || time == 0 { 0 } else { now.0.wrapping_add(wall.wrapping_sub(time)) }
     }
 
+    #[inline]
     fn is_policy_whole(&self) -> bool {
         let policy: [u64; POLICY_WORDS] = self.0.load_array(POLICY);
         checksum(policy) == self.0.load(POLICY_CHECKSUM)
     }
 
+    #[inline]
     fn wall_set_at(&self) -> Time {
         // A clock that has lost the time shows no boundary. One that was never set is all there is.
         let lost = self.0.load(ANCHOR_WALL) < UNSET_BEFORE && self.0.load(LATEST_TIME) != 0;
@@ -95,6 +98,7 @@ impl View for Reader<'_> {
         Held::from_word(self.0.load(slot_base(index) + slot::HELD))
     }
 
+    #[inline]
     fn held_since(&self, index: usize) -> Time {
         Time(self.0.load(slot_base(index) + slot::HELD_SINCE))
     }
@@ -104,10 +108,12 @@ impl View for Reader<'_> {
         Waiting(self.0.load(WAITING))
     }
 
+    #[inline]
     fn queueing(&self) -> Queueing {
         Queueing::from_word(self.0.load(HOT + 2))
     }
 
+    #[inline]
     fn progress(&self) -> Progress {
         bytemuck::cast::<[u64; PROGRESS_WORDS], _>(self.0.load_array(PROGRESS))
     }
@@ -257,7 +263,7 @@ impl<O: Os> Memory for Transaction<'_, O> {
     fn set_log(&mut self, index: usize, word: u64) {
         let index = WORDS.saturating_add(index);
         // Beyond the file there is nothing: only damaged terms point there.
-        if index < self.cells().len() {
+        if index < self.cells().count() {
             self.write_log(index, word);
         }
     }

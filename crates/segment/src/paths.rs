@@ -45,7 +45,7 @@ impl LimiterName {
     }
 
     /// The name of the note that it was removed on purpose while programs had it open.
-    pub fn note_name(&self) -> String {
+    pub(crate) fn note_name(&self) -> String {
         format!(".{}{NOTE}", self.0)
     }
 

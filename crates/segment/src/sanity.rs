@@ -10,7 +10,7 @@ use shmlimit_kernel::time::Time;
 use shmlimit_kernel::{MAX_PERMITS, breaker, decide};
 
 /// How far a stored time may be ahead of the clock: all processes read one clock, so this is noise at most.
-pub const SKEW: u64 = 5_000_000_000;
+pub(crate) const SKEW: u64 = 5_000_000_000;
 
 /// What a reset leaves of the journal to the transaction it is part of; what then is not mended is mended next time.
 const ROOM_FOR_THE_REST: usize = 96;
@@ -22,7 +22,7 @@ pub fn policy(words: &Words) -> Result<Policy, String> {
         return Err("the checksum of its configuration is wrong".into());
     }
     let policy = Policy::decode(&encoded).map_err(|error| error.to_string())?;
-    match layout::size_for(&policy) <= words.cells().len() * 8 {
+    match layout::size_for(&policy) <= words.cells().count() * 8 {
         true => Ok(policy),
         false => Err("its configuration needs a larger file".into()),
     }
@@ -40,7 +40,7 @@ pub fn is_sane<V: View>(view: &V, found: Found, now: Time) -> bool {
 
 /// The same with all that decisions read: what is in force is what the policy and the breaker's state make, word by word,
 /// and the rules are in range.
-pub fn is_in_order<V: View>(view: &V, policy: &Policy, found: Found, now: Time) -> bool {
+pub(crate) fn is_in_order<V: View>(view: &V, policy: &Policy, found: Found, now: Time) -> bool {
     is_sane(view, found, now) && breaker::is_in_force(view, policy, now) && decide::sane(view)
 }
 

@@ -12,19 +12,19 @@ pub use loom::sync::atomic::{Ordering, fence};
 /// between two accesses, which already sees them in program order.
 #[cfg(loom)]
 #[inline]
-pub fn compiler_fence(_order: Ordering) {}
+pub(crate) fn compiler_fence(_order: Ordering) {}
 
 /// Tells the processor that this is a spin.
 #[cfg(not(loom))]
 #[inline]
-pub fn spin_hint() {
+pub(crate) fn spin_hint() {
     std::hint::spin_loop();
 }
 
 /// Lets the model run another thread: a spin that never yields is an endless execution to loom.
 #[cfg(loom)]
 #[inline]
-pub fn spin_hint() {
+pub(crate) fn spin_hint() {
     loom::thread::yield_now();
 }
 

@@ -1,28 +1,35 @@
-//! Bells: each entry of the queue has a word on which its owner sleeps until it is rung.
+//! Wake words: each entry of the queue has a word on which its owner sleeps until another process wakes it.
 //!
-//! The owner finds under the lock that it must wait, and reads its bell *there*; then it lets go and sleeps as long as
-//! the bell has not changed. A ringer changes the state under the lock, lets go, and then changes the bell and wakes. So
-//! either the owner saw the change under the lock, or it read the bell before it was rung and does not sleep through
-//! (the lock orders them, I16). A ring for somebody who has left makes its successor in the entry look once too often.
-//! A dead ringer rings nobody; then whoever sleeps does so until its own bound.
+//! ```text
+//! owner                                          the process that changes the state
+//! takes the lock, finds that it must wait
+//! reads its wake word (`hear`)
+//! gives the lock back                            takes the lock, changes the state
+//! sleeps while the word is as it was (`sleep`)   gives the lock back
+//!                                                changes the word, wakes the owner (`ring`)
+//! ```
+//!
+//! The lock orders the two (I16). Either the owner sees the change under the lock, or it read its word before that was
+//! changed, and does not sleep. A wake-up for an owner that has left makes its successor in the entry look once too often.
+//! If the process that changes the state dies before the wake-up, the owner sleeps until its own time limit.
 
 use super::lock::Os;
 use super::words::Words;
 use crate::sync::Ordering;
 use std::time::Duration;
 
-/// Reads a bell, under the lock. What is returned goes to [`sleep`].
+/// Reads a wake word, under the lock. The result goes to [`sleep`].
 pub fn hear(words: &Words, place: usize) -> u32 {
     words.bell(place).load(Ordering::Relaxed)
 }
 
-/// Sleeps until the bell is rung after [`hear`], for `limit` at most.
+/// Sleeps until the wake word changes after [`hear`], for `limit` at most.
 pub fn sleep<O: Os>(words: &Words, os: &O, place: usize, heard: u32, limit: Duration) {
     os.sleep_in_time(words.bell(place), heard, limit);
 }
 
 /// Wakes the owner of an entry. Call it after the transaction that brought its turn nearer has given the lock back. Says
-/// whether anybody slept there: if not, its owner is awake, or dead.
+/// whether the owner slept there: if not, it is awake, or dead.
 #[cold]
 pub fn ring<O: Os>(words: &Words, os: &O, place: usize) -> bool {
     words.bell(place).fetch_add(1, Ordering::Relaxed);

@@ -34,7 +34,7 @@ const LONGEST_OFF: u64 = 10 * 366 * 86_400_000_000_000;
 
 /// Makes the limiter's clock go on after a reboot: by the wall clock, but never backwards, so that nothing is
 /// granted twice (R134). Permits of the former boot come back when their owners are found to have exited.
-pub fn rebase<O: Os>(tx: &mut Transaction<'_, O>, boot: [u64; 2], raw_now: u64, wall_now: u64) {
+pub(crate) fn rebase<O: Os>(tx: &mut Transaction<'_, O>, boot: [u64; 2], raw_now: u64, wall_now: u64) {
     let anchored = tx.load(layout::ANCHOR_TIME);
     let off = time_off(tx, Time(anchored), wall_now);
     let now = anchored.saturating_add(off.unwrap_or(0)).max(tx.core().latest.0);
@@ -53,7 +53,7 @@ pub fn rebase<O: Os>(tx: &mut Transaction<'_, O>, boot: [u64; 2], raw_now: u64, 
 
 /// The time on the limiter's clock. If the mark of a segment in use is gone, all that lies beside it may be gone, the
 /// clock's offset among them: then the clock goes on by the wall clock, as after a reboot. The state is to be reset.
-pub fn revive<O: Os>(tx: &mut Transaction<'_, O>, raw_now: u64, wall_now: u64) -> Time {
+pub(crate) fn revive<O: Os>(tx: &mut Transaction<'_, O>, raw_now: u64, wall_now: u64) -> Time {
     let mark = tx.load(layout::RETIRED);
     if mark != layout::LIVE && !layout::is_retired(mark) {
         let boot = tx.words().load_array(layout::BOOT);
@@ -66,7 +66,7 @@ pub fn revive<O: Os>(tx: &mut Transaction<'_, O>, raw_now: u64, wall_now: u64) -
 /// Follows the wall clock if it was set: calendar windows begin by it. Returns whether that was needed.
 ///
 /// That alone ends no window (`kernel/rule/calendar.rs`).
-pub fn follow_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) -> bool {
+pub(crate) fn follow_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) -> bool {
     let moved = tx.wall(now).abs_diff(wall_now) > DRIFT;
     if moved {
         settle_wall(tx, now, wall_now);
@@ -75,7 +75,7 @@ pub fn follow_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64)
 }
 
 /// [`follow_wall`], and a fresh anchor in any case. Windows catch up if the clock tells now how long the machine was off.
-pub fn settle_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
+pub(crate) fn settle_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
     let ended = Time(tx.load(layout::OFF_UNKNOWN));
     let unknown = ended != Time::ZERO;
     let off = match tx.load(layout::LATEST_TIME) {

@@ -53,7 +53,8 @@ mod mapped {
         }
 
         /// How many words there are.
-        pub fn len(self) -> usize {
+        #[inline]
+        pub fn count(self) -> usize {
             self.len
         }
     }
@@ -65,12 +66,12 @@ mod mapped {
         }
 
         /// Whether the file behind them is known to be deleted.
-        pub fn are_deleted(&self) -> bool {
+        pub(crate) fn are_deleted(&self) -> bool {
             self.map.is_of_deleted_file()
         }
 
         /// Gives the memory back to the system; what is still used of it comes back by itself.
-        pub fn forget_pages(&self) {
+        pub(crate) fn forget_pages(&self) {
             self.map.forget_pages();
         }
 
@@ -138,7 +139,7 @@ mod modelled {
         }
 
         /// How many words there are.
-        pub fn len(self) -> usize {
+        pub fn count(self) -> usize {
             layout::WORDS
         }
     }

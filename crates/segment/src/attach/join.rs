@@ -212,7 +212,7 @@ impl Segment {
     }
 
     /// Attends no more.
-    pub fn stop_attending(&self) {
+    pub(crate) fn stop_attending(&self) {
         drop(self.presence.attendance().take());
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 impl Segment {
     /// The deadline of a call that was given none. Each call makes one and passes it to every step.
+    #[inline]
     pub fn deadline(&self) -> Deadline {
         Deadline::within(self.bounds.lock)
     }

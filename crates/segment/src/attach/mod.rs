@@ -1,12 +1,12 @@
 //! A segment as one process uses it: its place among the participants, and its transactions.
 
-pub mod bounds;
+pub(crate) mod bounds;
 mod join;
 mod lock_wait;
 mod observe;
-pub mod policy_change;
-pub mod process_state;
-pub mod wake;
+pub(crate) mod policy_change;
+pub(crate) mod process_state;
+pub(crate) mod wake;
 
 use crate::error::Error;
 use crate::file::Verified;
@@ -68,6 +68,7 @@ impl Segment {
     }
 
     /// The words, for reading what needs no consistency.
+    #[inline]
     pub fn words(&self) -> &Words {
         &self.words
     }

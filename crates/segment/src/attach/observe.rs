@@ -54,6 +54,7 @@ impl Segment {
     }
 
     /// The time on the limiter's clock, read with [`clock`](Self::clock).
+    #[inline]
     pub fn now_by(&self, clock: &Clock) -> Time {
         Time(clock.now().wrapping_add(self.words.load(layout::CLOCK_OFFSET)))
     }

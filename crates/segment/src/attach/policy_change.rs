@@ -32,7 +32,7 @@ impl Segment {
             let policy = change(&old)?.keeping_logs_of(&old);
             let encoded = policy.encode();
             if encoded != old.encode() {
-                self.check_fit(&old, &policy, tx.cells().len() * 8)?;
+                self.check_fit(&old, &policy, tx.cells().count() * 8)?;
                 decide::tick(tx, now);
                 tx.write_array(layout::POLICY, encoded);
                 tx.write(layout::POLICY_CHECKSUM, layout::checksum(encoded));
@@ -48,7 +48,7 @@ impl Segment {
     /// Whether a hot change could get from the policy there is to this one.
     pub fn takes(&self, policy: &Policy) -> Result<bool, Error> {
         let old = self.policy()?;
-        Ok(self.check_fit(&old, &policy.keeping_logs_of(&old), self.words.cells().len() * 8).is_ok())
+        Ok(self.check_fit(&old, &policy.keeping_logs_of(&old), self.words.cells().count() * 8).is_ok())
     }
 
     /// Whether a policy fits a file of so many bytes in which there is another.

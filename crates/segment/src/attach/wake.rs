@@ -97,7 +97,7 @@ impl Segment {
     }
 
     /// Rings on the way out, when this process is no participant any more and may bury nobody.
-    pub fn ring_last(&self, ring: Ring) {
+    pub(crate) fn ring_last(&self, ring: Ring) {
         if let Ring::One(place) = ring {
             wake_word::ring(&self.words, &self.backing, place);
         }

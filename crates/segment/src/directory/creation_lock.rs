@@ -37,7 +37,7 @@ impl Directory {
 
     /// The same, without creating the gate. Where there is none, no limiter is being made or removed: `work` does not run
     /// and the answer is `None`.
-    pub fn through_existing_gate<R>(
+    pub(crate) fn through_existing_gate<R>(
         &self,
         work: impl FnOnce(&Passage) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {

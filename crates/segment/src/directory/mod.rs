@@ -1,8 +1,11 @@
 //! The directory that holds limiters: which one it is, and whether it may be trusted.
 
-pub mod creation_lock;
-pub mod self_test;
-pub mod users;
+pub(crate) mod creation_lock;
+pub(crate) mod self_test;
+pub(crate) mod users;
+
+pub use creation_lock::Passage;
+pub use users::{Before, Generation};
 
 use crate::error::Error;
 use crate::layout;
@@ -193,7 +196,7 @@ impl Directory {
     }
 
     /// Whether a file here is one that a segment may be: ours, with one name, closed to others (P5).
-    pub fn check_file(&self, path: &Path, facts: &FileFacts) -> Result<(), Error> {
+    pub(crate) fn check_file(&self, path: &Path, facts: &FileFacts) -> Result<(), Error> {
         let refuse = |problem: String| Err(Error::UnsafeFile { path: path.to_owned(), problem });
         if !facts.regular {
             return refuse("it is not a regular file".into());

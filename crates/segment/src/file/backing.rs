@@ -23,7 +23,7 @@ pub struct Backing {
 
 /// A way to look at the locks of others.
 #[derive(Debug)]
-pub enum Probe {
+pub(crate) enum Probe {
     /// A description of its own.
     Fresh(File),
     /// The spare one.
@@ -32,7 +32,7 @@ pub enum Probe {
 
 impl Backing {
     /// The file at an absolute path with these facts, mapped here.
-    pub fn new(path: PathBuf, facts: &FileFacts, map: &SharedMap) -> Backing {
+    pub(crate) fn new(path: PathBuf, facts: &FileFacts, map: &SharedMap) -> Backing {
         Backing {
             path,
             device: facts.dev,
@@ -57,19 +57,19 @@ impl Backing {
     }
 
     /// A new open file description of this very file; `NotFound` if it was deleted or replaced.
-    pub fn reopen(&self) -> io::Result<File> {
+    pub(crate) fn reopen(&self) -> io::Result<File> {
         let (directory, name) = self.directory()?;
         let file = sys::open_file_at(&directory, name)?;
         if self.is(&sys::facts(&file)?) { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
     /// Another file of the same directory.
-    pub fn open_beside(&self, name: &str) -> io::Result<File> {
+    pub(crate) fn open_beside(&self, name: &str) -> io::Result<File> {
         sys::open_file_at(&self.directory()?.0, name)
     }
 
     /// Whether the path still leads to this file.
-    pub fn is_in_place(&self) -> bool {
+    pub(crate) fn is_in_place(&self) -> bool {
         let facts = self.directory().and_then(|(directory, name)| sys::facts_at(&directory, name));
         match facts {
             Ok(facts) => self.is(&facts),
@@ -80,18 +80,18 @@ impl Backing {
     }
 
     /// Keeps a description that holds no lock, for the case that this process gives up the right to open the file.
-    pub fn keep(&self, file: File) {
+    pub(crate) fn keep(&self, file: File) {
         self.spare.keep(file);
     }
 
     /// Lets go of the file: nothing of it is needed any more.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.spare.forget();
     }
 
     /// A way to look at the locks of others; `NotFound` if the file was deleted or replaced, `PermissionDenied` if this
     /// process may not open it any more, and has no other way.
-    pub fn probe(&self) -> io::Result<Probe> {
+    pub(crate) fn probe(&self) -> io::Result<Probe> {
         match self.reopen() {
             Ok(fresh) => Ok(Probe::Fresh(fresh)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
@@ -110,7 +110,7 @@ impl Backing {
     }
 
     /// Whether the owner of a slot lives.
-    pub fn is_alive(&self, probe: &Probe, slot: usize) -> Result<bool, Error> {
+    pub(crate) fn is_alive(&self, probe: &Probe, slot: usize) -> Result<bool, Error> {
         match probe {
             Probe::Fresh(file) => self.is_seen_alive(file, slot),
             Probe::Spare => {

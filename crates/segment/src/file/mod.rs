@@ -3,10 +3,13 @@
 //! Any bytes may lie at its path: `Unverified → Verified`, or an error. What is wrong with the state of a verified segment
 //! is repaired later, under its lock ([`sanity`](crate::sanity), `recovery/`).
 
-pub mod backing;
+pub(crate) mod backing;
 pub mod create;
-pub mod inherited;
-pub mod seed;
+pub(crate) mod inherited;
+pub(crate) mod seed;
+
+pub use backing::Backing;
+pub use seed::Seed;
 
 use crate::directory::{Directory, begins_with_magic};
 use crate::error::Error;
@@ -14,13 +17,12 @@ use crate::layout::{self, header};
 use crate::paths::LimiterName;
 use crate::sys::{self, FileFacts, SharedMap};
 use crate::words::Words;
-use backing::Backing;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
 /// A mapped file about which nothing is known but its length.
-pub struct Unverified {
+pub(crate) struct Unverified {
     words: Words,
     backing: Backing,
     file: File,
@@ -38,7 +40,7 @@ pub struct Verified {
 
 impl Unverified {
     /// Maps a file if it is as long as a segment.
-    pub fn map(path: PathBuf, file: File, facts: &FileFacts) -> Result<Unverified, Error> {
+    pub(crate) fn map(path: PathBuf, file: File, facts: &FileFacts) -> Result<Unverified, Error> {
         let foreign =
             |problem, (remedy, segment)| Error::Foreign { path: path.clone(), problem, remedy, segment };
         let length = usize::try_from(facts.len).unwrap_or(usize::MAX);
@@ -55,7 +57,7 @@ impl Unverified {
     }
 
     /// Checks the header (P4): reads only.
-    pub fn verify(self) -> Result<Verified, Error> {
+    pub(crate) fn verify(self) -> Result<Verified, Error> {
         let word = |index| self.words.load(index);
         let path = self.backing.path().to_owned();
         let refuse =
@@ -75,7 +77,7 @@ impl Unverified {
                 (OTHER_VERSION, true),
             );
         }
-        let length = self.words.cells().len() as u64 * 8;
+        let length = self.words.cells().count() as u64 * 8;
         if word(header::HASH) != layout::layout_hash() || word(header::SIZE) != length {
             return refuse("it was made by a build with other limits".into(), (OTHER_VERSION, true));
         }

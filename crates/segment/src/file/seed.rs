@@ -101,7 +101,7 @@ fn past(words: &Words) -> Past {
         rules: std::array::from_fn(|i| Reader(cells).rule(i)),
         hot: cells.load_array(layout::HOT),
         sheet: (0..SHEET_WORDS).map(|at| cells.load(layout::sheet_word(at))).collect(),
-        logs: (layout::WORDS..cells.len()).map(load).collect(),
+        logs: (layout::WORDS..cells.count()).map(load).collect(),
     }
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn fill(words: &Words, seed: &Seed, generation: u64) -> io::Result<()
     words.store(header::MAGIC, layout::MAGIC);
     words.store(header::FORMAT, u64::from(layout::LAYOUT_VERSION) << 32 | u64::from(layout::BYTE_ORDER));
     words.store(header::HASH, layout::layout_hash());
-    words.store(header::SIZE, words.cells().len() as u64 * 8);
+    words.store(header::SIZE, words.cells().count() as u64 * 8);
     words.store(header::CREATED, sys::wall_now());
     words.store(header::GENERATION, generation);
     words.store(header::CHECKSUM, layout::checksum((0..header::CHECKSUM).map(|word| words.load(word))));
@@ -128,7 +128,7 @@ pub(crate) fn fill(words: &Words, seed: &Seed, generation: u64) -> io::Result<()
     inherited::put(words, &seed.inherited);
     let policy = seed.policy.encode();
     let put = |first: usize, values: &mut dyn Iterator<Item = u64>| {
-        for (word, value) in (first..words.cells().len()).zip(values) {
+        for (word, value) in (first..words.cells().count()).zip(values) {
             words.cells().at_any(word).store(value, Ordering::Relaxed);
         }
     };

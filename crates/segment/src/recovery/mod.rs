@@ -4,7 +4,7 @@
 //! The lock itself is taken over from a dead holder in `lock.rs`, and its half-done change is undone in `journal.rs`. What a
 //! call does next, before its own work, is [`Segment::transact_slowly`].
 
-pub mod liveness;
+pub(crate) mod liveness;
 mod reclaim;
 
 use crate::attach::process_state::Member;

@@ -115,7 +115,7 @@ impl SharedMap {
         match self.0 {}
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self.0 {}
     }
 

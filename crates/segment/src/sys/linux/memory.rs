@@ -94,7 +94,7 @@ impl SharedMap {
     }
 
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len.get()
     }
 
