@@ -121,7 +121,8 @@ pub const ENV_DIRECTORY: &str = "SHMLIMIT_DIR";
 /// The name under which calls take turns as one.
 pub const ENV_GROUP: &str = "SHMLIMIT_GROUP";
 
-/// The variables that are no settings of a limiter: name and meaning, for the manual and the doctor. A test of the doctor looks through the source for others.
+/// The variables that are no settings of a limiter: name and meaning, for the manual and the doctor. A test of the doctor
+/// searches the source for others.
 pub const VARIABLES: [(&str, &str); 12] = [
     ("SHMLIMIT_DIR", "Directory of the limiters."),
     ("ANIVAULT_DIR", "The same, where SHMLIMIT_DIR is not set."),

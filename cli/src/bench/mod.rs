@@ -77,7 +77,7 @@ const QUICK: Effort = Effort {
     waiting: Duration::from_millis(600),
 };
 
-/// Where it is measured, and with which processes.
+/// The private directory of the benchmark, and the processes that work there.
 pub struct BenchDirectory {
     supervisor: Supervisor,
 }

@@ -17,7 +17,7 @@ pub const CLIENTS: usize = 4;
 /// The limiter's name.
 pub const LIMITER: &str = "demo";
 
-/// Which part of the results.
+/// Which part of the demo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
     Without,

@@ -63,7 +63,7 @@ fn rate(text: &str) -> Result<u32, String> {
 
 /// Between two looks at the clock.
 const TICK: Duration = Duration::from_millis(100);
-/// Python may take a while on its first day.
+/// Python may start slowly when its caches are cold.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// The client that the server tells to wait in the last part: our own binary, which exists on every machine and starts no
 /// process to record it. So the time until the others stop measures the limiter, not how fast processes start.
@@ -94,7 +94,7 @@ fn run(args: &Demo) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Why a results ends before its time.
+/// Why the demo ends before its time.
 enum End {
     Asked(Event),
     Failed(Failure),
@@ -106,7 +106,7 @@ impl<F: Into<Failure>> From<F> for End {
     }
 }
 
-/// How the reporter sees it.
+/// Reports the progress of the demo.
 enum Reporter {
     Picture(Picture),
     /// Seconds that were printed, of each half.
@@ -150,7 +150,7 @@ fn run_halves(args: &Demo) -> Result<ExitCode, End> {
     // In this order: some systems keep a file for as long as it is used.
     drop(limiter);
     drop(scenario);
-    reporter.end(&results)?;
+    reporter.finish(&results)?;
     Ok(match results.failed_expectation() {
         None => ExitCode::SUCCESS,
         Some(failed) => {
@@ -187,7 +187,7 @@ fn start_clients(
 ) -> Result<(), End> {
     let tool = scenario.tool().to_owned();
     let directory = scenario.directory().to_owned();
-    let part = |client| ClientArgs {
+    let args_of = |client| ClientArgs {
         half,
         client,
         server: server.address(),
@@ -196,9 +196,9 @@ fn start_clients(
         directory: &directory,
         tool: &tool,
     };
-    let parts: [ClientArgs<'_>; CLIENTS] = std::array::from_fn(part);
-    for (part, kind) in parts.iter().zip(results.kinds) {
-        scenario.start_client(kind, part)?;
+    let all: [ClientArgs<'_>; CLIENTS] = std::array::from_fn(args_of);
+    for (args, kind) in all.iter().zip(results.kinds) {
+        scenario.start_client(kind, args)?;
     }
     let mut by = Instant::now() + START_TIMEOUT;
     loop {
@@ -219,14 +219,14 @@ fn start_clients(
             }
             reporter.note(&format!("{name} does not work here ({said}): this tool plays its part"))?;
             results.kinds[client] = Kind::Rust;
-            scenario.replace(client, &parts[client])?;
+            scenario.replace(client, &all[client])?;
             by = Instant::now() + START_TIMEOUT;
         }
         tick(scenario, server, results, reporter)?;
     }
 }
 
-/// Time passes, and the reporter sees it.
+/// Waits a moment, updates the results and reports them.
 fn tick(
     scenario: &Scenario,
     server: &Server,
@@ -282,7 +282,7 @@ impl Reporter {
         if let Reporter::Lines(_) = self { output::line(&format!("note: {text}")) } else { Ok(()) }
     }
 
-    fn end(self, results: &Results) -> io::Result<()> {
+    fn finish(self, results: &Results) -> io::Result<()> {
         match self {
             Reporter::Picture(_) => output::line(&view::conclusion(results, Paint::for_stdout())),
             Reporter::Lines(_) => {

@@ -31,24 +31,24 @@ impl Scenario {
     }
 
     /// Starts a client in the supervisor's group. Its standard error is kept for `last_error`.
-    pub fn start_client(&mut self, kind: Kind, part: &ClientArgs<'_>) -> Result<(), Failure> {
-        let child = self.spawn(kind, part)?;
+    pub fn start_client(&mut self, kind: Kind, args: &ClientArgs<'_>) -> Result<(), Failure> {
+        let child = self.spawn(kind, args)?;
         self.programs.push(child);
         Ok(())
     }
 
     /// Starts our own binary in the place of a program that does not work here.
-    pub fn replace(&mut self, place: usize, part: &ClientArgs<'_>) -> Result<(), Failure> {
-        let child = self.spawn(Kind::Rust, part)?;
+    pub fn replace(&mut self, place: usize, args: &ClientArgs<'_>) -> Result<(), Failure> {
+        let child = self.spawn(Kind::Rust, args)?;
         let mut before = std::mem::replace(&mut self.programs[place], child);
         let _ = before.kill();
         let _ = before.wait();
         Ok(())
     }
 
-    fn spawn(&self, kind: Kind, part: &ClientArgs<'_>) -> Result<Child, Failure> {
-        let mut command = part.command(kind);
-        let path = self.stderr_file(part.client);
+    fn spawn(&self, kind: Kind, args: &ClientArgs<'_>) -> Result<Child, Failure> {
+        let mut command = args.command(kind);
+        let path = self.stderr_file(args.client);
         let stderr_file = File::create(&path)
             .map_err(|error| Failure::Command(format!("cannot write {}: {error}", path.display()), 1))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr_file);

@@ -109,6 +109,7 @@ mod tests {
         assert!(shown.starts_with("a\\u{0}\\u{7}\\u{8}\\r\\u{1b}[2Jb\\u{7f}"), "{shown}");
         assert!(shown.ends_with("\\u{2069}c\\n\\t"), "{shown}");
         assert_eq!(printable("curl-8 'ünï' 日本"), "curl-8 'ünï' 日本");
+        assert_eq!(printable("evil\x1b[2J"), "evil\\u{1b}[2J");
     }
 
     #[test]

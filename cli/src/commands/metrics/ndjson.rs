@@ -1,4 +1,6 @@
-//! `--format ndjson`: one JSON object per limiter and observation, with the names of R116. The keys are a contract: docs/metrics.md.
+//! `--format ndjson`: one JSON object per limiter and observation, with the names of R116.
+//!
+//! The keys are a contract: docs/metrics.md.
 
 use super::collect::{Observed, by_code, rule_names};
 use super::family::cumulative;

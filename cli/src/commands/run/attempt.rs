@@ -35,11 +35,11 @@ impl Attempt<'_> {
         monitor: &mut OutputMonitor,
     ) -> Result<(ChildExit, Option<Retry>), Failure> {
         // The end that is written to is found by name, so it stays open as long as the command runs.
-        let (command, _to_us) = self.command(monitor).map_err(cannot_monitor)?;
+        let (command, _writer) = self.command(monitor).map_err(cannot_monitor)?;
         let program = command.get_program().to_owned();
         let began = Instant::now();
-        let mut started = match platform::start(command) {
-            Ok(started) => started,
+        let mut child = match platform::start(command) {
+            Ok(child) => child,
             Err(error) => {
                 // The call was never made: it gets back what it took.
                 warn(grant.cancel());
@@ -56,23 +56,23 @@ impl Attempt<'_> {
         let cannot_wait =
             |error| Failure::Command(format!("cannot wait for {}: {error}", program.display()), CANNOT_WAIT);
         let end =
-            started.wait_for_exit(|events, most| monitor.wait(Some(events), most)).map_err(cannot_wait)?;
+            child.wait_for_exit(|events, most| monitor.wait(Some(events), most)).map_err(cannot_wait)?;
         let latency = began.elapsed();
         let verdict = match self.verdict(&end, monitor) {
             Verdict::Unknown if self.is_probe_that_ended_well(&end) => Verdict::success(),
             verdict => verdict,
         };
         let attempt = self.args.retries.map(|_| self.number);
-        let again = match warn(verdict.record(grant, attempt, latency)).flatten() {
-            Some(again) if !self.is_last && !end.was_called_off() => Some(again),
+        let retry = match warn(verdict.record(grant, attempt, latency)).flatten() {
+            Some(retry) if !self.is_last && !end.was_called_off() => Some(retry),
             _ => None,
         };
         // While the last one is over but for our own end, a signal must not change the code.
-        if again.is_some() || monitor.is_watching() {
-            started.restore_signals().map_err(cannot_wait)?;
+        if retry.is_some() || monitor.is_watching() {
+            child.restore_signals().map_err(cannot_wait)?;
             monitor.flush().map_err(cannot_monitor)?;
         }
-        Ok((end, again))
+        Ok((end, retry))
     }
 
     /// The command, and the writing end of the record channel.
@@ -104,9 +104,9 @@ impl Attempt<'_> {
         if !self.may_record() {
             return Ok((command, None));
         }
-        let (intake, writer) = PipeText::new()?;
+        let (pipe, writer) = PipeText::new()?;
         command.env(ENV_RUN, platform::pipe_address(&writer)?);
-        monitor.recorded = Some(intake);
+        monitor.recorded = Some(pipe);
         Ok((command, Some(writer)))
     }
 
@@ -137,7 +137,7 @@ impl Attempt<'_> {
 
     fn verdict(&self, end: &ChildExit, monitor: &mut OutputMonitor) -> Verdict {
         let found = monitor.command_ended();
-        let text = |intake: &Option<PipeText>| intake.as_ref().map(|intake| intake.text().to_vec());
+        let text = |pipe: &Option<PipeText>| pipe.as_ref().map(|pipe| pipe.text().to_vec());
         let (status, recorded) = (text(&monitor.status), text(&monitor.recorded));
         if let Some(message) = recorded.and_then(|text| record_channel::last_message(&text, self.limiter)) {
             return Verdict::Recorded(message);

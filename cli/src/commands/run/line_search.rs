@@ -69,7 +69,7 @@ pub struct LineSearch {
     gave_up: bool,
 }
 
-/// LineSearch that are searched between two readings of the clock.
+/// Lines that are searched between two readings of the clock.
 struct Stretch {
     began: Instant,
     bytes: usize,
