@@ -1,9 +1,8 @@
 //! The border between Rust and C: every failure leaves its number and its words, and texts live as long as what they
 //! belong to. `guard` keeps panics and cancellation from crossing it.
 
-use crate::cancel::Cancellation;
 use crate::code::{self, *};
-use crate::guard::{caught, guard};
+use crate::guard::{Cancellation, caught, guard};
 use shmlimit::{AcquireError, Error};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};

@@ -6,8 +6,7 @@
 //! | what | where |
 //! | --- | --- |
 //! | failures leave number and words; texts for C | `boundary` |
-//! | no panic crosses the border | `guard` |
-//! | no thread is cancelled inside | `cancel` |
+//! | no panic crosses the border, no thread is cancelled inside | `guard` |
 //! | the numbers | `code` |
 //! | following pointers that C hands over | `input` |
 //! | the layout of a segment, for those who read one without the library | `layout` |
@@ -18,7 +17,6 @@
 #![allow(clippy::missing_safety_doc)]
 
 mod boundary;
-mod cancel;
 mod code;
 mod grant;
 mod guard;

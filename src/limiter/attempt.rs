@@ -116,8 +116,8 @@ impl Link {
         Some(Grant::new(self, member.badge, taken.ticket(ask)))
     }
 
-    /// [`refuse_unlocked`](Self::refuse_unlocked) for one rule, while the last refusal of this process
-    /// [lasts](Segment::expects_refusal): its end is known already.
+    /// [`refuse_unlocked`](Self::refuse_unlocked) for one rule, while the last refusal of this process lasts: its end is
+    /// known already (`Segment::expects_refusal`).
     #[inline(always)]
     fn repeat_refusal(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
         let segment = &self.segment;
@@ -159,7 +159,7 @@ impl Link {
     ) -> Option<Result<Grant<'_>, AcquireError>> {
         let segment = &self.segment;
         let (mut tx, now) = segment.begin_at_once(member, raw)?;
-        // Among those who wait may be dead ones, who are looked for on the long way.
+        // Waiting calls may belong to dead processes. Step 5 looks for these.
         if !tx.waiting().is_empty() {
             return None;
         }
@@ -177,7 +177,7 @@ impl Link {
                 slots::tally(segment.words(), member.slot, slot::GRANTED);
                 if !segment.waiting().is_empty() {
                     // The request's own deadline is not known here. What cannot be done in a moment can wait.
-                    self.open_the_short_way(member, &Deadline::within(SLEEP));
+                    self.reclaim_dead_waiters(member, &Deadline::within(SLEEP));
                 }
                 Some(Ok(Grant::new(self, member.badge, ticket)))
             }
@@ -221,7 +221,7 @@ impl Link {
                 let grant = Grant::new(self, member.badge, ticket);
                 slots::tally(segment.words(), member.slot, slot::GRANTED);
                 if !segment.waiting().is_empty() {
-                    self.open_the_short_way(&member, deadline);
+                    self.reclaim_dead_waiters(&member, deadline);
                 }
                 return Ok(grant);
             }
@@ -237,9 +237,10 @@ impl Link {
         Err(AcquireError::Refused(refusal.into()))
     }
 
-    /// Where nobody waits but the dead, the short way is closed until they are found, even if nobody is ever refused.
+    /// Reclaims the queue entries of dead processes. The short paths are closed while the queue is not empty, and if every call
+    /// is granted no other call looks for them.
     #[cold]
-    fn open_the_short_way(&self, member: &Member, deadline: &Deadline) {
+    fn reclaim_dead_waiters(&self, member: &Member, deadline: &Deadline) {
         // The call is granted; whatever fails here can wait for the next.
         let _ = self.segment.reap(member, deadline);
     }

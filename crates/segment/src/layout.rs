@@ -70,7 +70,7 @@ pub mod header {
     pub const SIZE: usize = 3;
     /// Wall clock at creation, for people.
     pub const CREATED: usize = 4;
-    /// The generation of the limiter's name that this segment was made for: see `attendance.rs`.
+    /// The generation of the limiter's name that this segment was made for: see `directory/users.rs`.
     pub const GENERATION: usize = 5;
     /// Checksum of the words before it.
     pub const CHECKSUM: usize = 6;
@@ -200,7 +200,7 @@ pub mod slot {
     /// Program name, sixteen bytes, for people only.
     pub const PROGRAM: usize = 5;
     /// Zero for a process that is attached here. Otherwise the slot stands for permits of a deleted segment, and this says
-    /// where the gate tells whether their holder still has them: see `attendance.rs`.
+    /// where the gate tells whether their holder still has them: see `directory/users.rs`.
     pub const INHERITED: usize = 7;
     /// First word that the participant itself writes, outside the journal.
     pub const TALLY: usize = 8;

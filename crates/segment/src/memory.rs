@@ -146,95 +146,38 @@ impl<O: Os> PolicyWords for Transaction<'_, O> {
     }
 }
 
-impl<O: Os> View for Transaction<'_, O> {
-    #[inline(always)]
-    fn general(&self) -> General {
-        Reader(self.cells()).general()
-    }
+/// Reads in a transaction as a [`Reader`] does.
+macro_rules! read_as_reader {
+    ($($(#[$inline:meta])? fn $name:ident $([$n:ident])? ($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        impl<O: Os> View for Transaction<'_, O> {
+            $($(#[$inline])?
+            fn $name $(<const $n: usize>)? (&self $(, $argument: $type)*) -> $result {
+                Reader(self.cells()).$name($($argument),*)
+            })*
+        }
+    };
+}
 
-    #[inline(always)]
-    fn attention(&self) -> Time {
-        Reader(self.cells()).attention()
-    }
-
-    #[inline(always)]
-    fn sheet<const N: usize>(&self, at: usize) -> [u64; N] {
-        Reader(self.cells()).sheet(at)
-    }
-
-    #[inline]
-    fn log(&self, index: usize) -> u64 {
-        Reader(self.cells()).log(index)
-    }
-
-    fn wall(&self, now: Time) -> u64 {
-        Reader(self.cells()).wall(now)
-    }
-
-    fn is_policy_whole(&self) -> bool {
-        Reader(self.cells()).is_policy_whole()
-    }
-
-    fn wall_set_at(&self) -> Time {
-        Reader(self.cells()).wall_set_at()
-    }
-
-    #[inline(always)]
-    fn terms(&self, rule: usize) -> Terms {
-        Reader(self.cells()).terms(rule)
-    }
-
-    #[inline(always)]
-    fn core(&self) -> Core {
-        Reader(self.cells()).core()
-    }
-
-    #[inline(always)]
-    fn rule(&self, rule: usize) -> RuleState {
-        Reader(self.cells()).rule(rule)
-    }
-
-    #[inline(always)]
-    fn held(&self, index: usize) -> Held {
-        Reader(self.cells()).held(index)
-    }
-
-    fn held_since(&self, index: usize) -> Time {
-        Reader(self.cells()).held_since(index)
-    }
-
-    #[inline(always)]
-    fn waiting(&self) -> Waiting {
-        Reader(self.cells()).waiting()
-    }
-
-    fn queueing(&self) -> Queueing {
-        Reader(self.cells()).queueing()
-    }
-
-    fn progress(&self) -> Progress {
-        Reader(self.cells()).progress()
-    }
-
-    #[inline]
-    fn places(&self, block: usize) -> Places {
-        Reader(self.cells()).places(block)
-    }
-
-    #[inline]
-    fn standing(&self, place: usize) -> Standing {
-        Reader(self.cells()).standing(place)
-    }
-
-    #[inline]
-    fn entry(&self, place: usize) -> Entry {
-        Reader(self.cells()).entry(place)
-    }
-
-    #[inline]
-    fn turn(&self, index: usize) -> Turn {
-        Reader(self.cells()).turn(index)
-    }
+read_as_reader! {
+    #[inline(always)] fn general() -> General;
+    #[inline(always)] fn attention() -> Time;
+    #[inline(always)] fn sheet[N](at: usize) -> [u64; N];
+    #[inline] fn log(index: usize) -> u64;
+    fn wall(now: Time) -> u64;
+    fn is_policy_whole() -> bool;
+    fn wall_set_at() -> Time;
+    #[inline(always)] fn terms(rule: usize) -> Terms;
+    #[inline(always)] fn core() -> Core;
+    #[inline(always)] fn rule(rule: usize) -> RuleState;
+    #[inline(always)] fn held(index: usize) -> Held;
+    fn held_since(index: usize) -> Time;
+    #[inline(always)] fn waiting() -> Waiting;
+    fn queueing() -> Queueing;
+    fn progress() -> Progress;
+    #[inline] fn places(block: usize) -> Places;
+    #[inline] fn standing(place: usize) -> Standing;
+    #[inline] fn entry(place: usize) -> Entry;
+    #[inline] fn turn(index: usize) -> Turn;
 }
 
 impl<O: Os> Memory for Transaction<'_, O> {

@@ -12,7 +12,7 @@
 //! inherited  free       one who has taken its pulse, when the gate says that the holder has no permit any more
 //! ```
 //!
-//! Nobody holds the pulse of an inherited slot, so it is asked for at the gate (`attendance.rs`).
+//! Nobody holds the pulse of an inherited slot, so it is asked for at the gate (`directory/users.rs`).
 
 use super::journal::Transaction;
 use super::layout::{SLOT_WORDS, SLOTS, slot, slot_base};

@@ -89,13 +89,11 @@ impl Segment {
     /// This process's place; a new process (after a fork) gets one here.
     #[inline(always)]
     pub fn member(&self) -> Result<Member, Box<Error>> {
-        match self.present() {
-            Some(member) => Ok(member),
-            None => self.join(&self.deadline(), None).map_err(Box::new),
-        }
+        self.member_within(&self.deadline())
     }
 
     /// [`member`](Self::member) for a call that goes on after it, and may wait for all of it as long as `deadline` says.
+    #[inline(always)]
     pub fn member_within(&self, deadline: &Deadline) -> Result<Member, Box<Error>> {
         match self.present() {
             Some(member) => Ok(member),

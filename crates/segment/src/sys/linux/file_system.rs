@@ -19,7 +19,7 @@ pub fn file_system(file: &File) -> io::Result<FileSystem> {
 fn classify(magic: u32) -> FileSystem {
     let name = match magic {
         0x0102_1994 | 0x8584_58f6 | 0x9584_58f6 => return FileSystem::Volatile,
-        // Maps the file of the layer below, and so lets go of its own description (see pulse.rs).
+        // Maps the file of the layer below, and so lets go of its own description (see liveness.rs).
         0x794c_7630 => return FileSystem::Lossy("overlayfs"),
         0x6969 => "NFS",
         0x517b => "SMB",
