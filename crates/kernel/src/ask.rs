@@ -96,11 +96,13 @@ pub struct Ask {
 
 impl Ask {
     /// One request.
+    #[inline]
     pub const fn one(priority: Priority) -> Ask {
         Ask::requests(1, priority)
     }
 
     /// That many requests.
+    #[inline]
     pub const fn requests(cost: u64, priority: Priority) -> Ask {
         Ask { cost: [cost, 0, 0, 0], priority }
     }
@@ -140,6 +142,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// How long until `retry_at`.
+    #[inline]
     pub fn retry_after(&self) -> Option<Nanos> {
         self.retry_at.map(|at| at.since(self.judged_at))
     }

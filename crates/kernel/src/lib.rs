@@ -2,6 +2,24 @@
 //!
 //! No clock, no file, no thread, no heap on the way of a decision. Time is an argument, state is plain words
 //! behind [`View`] and [`Memory`], and the only way in is [`decide`].
+//!
+//! A module uses only modules of the layers below it:
+//!
+//! ```text
+//! memory                a limiter in private memory, for tests and simulation
+//! decide, scene         the entry points; how a limiter is doing, for a log line
+//! queue                 whose turn it is
+//! admission             whether one call may go now: breaker, gate, pace, permits and rules together
+//! breaker, backoff      what an outcome leads to: for all callers, and for its own
+//! outcome               the window of recent outcomes
+//! pace, pause, ledger   the gap that headers taught; an operator's pause; counts for people
+//! rule, ticket          the algorithms; a grant as its caller holds it
+//! sheet                 where the state of health, pace, pause and ledger lies, word by word
+//! state                 what is stored, and the traits that read and write it
+//! terms, growth         a rule as its decisions need it; geometric growth
+//! policy, ask           configuration; what callers ask for and are told
+//! time, span, random, named_enum
+//! ```
 #![forbid(unsafe_code)]
 
 mod admission;

@@ -30,6 +30,7 @@ crate::named_enum! {
 
 impl Class {
     /// The class of an HTTP status; nothing for a number that is none.
+    #[inline]
     pub const fn of_status(status: u16) -> Option<Class> {
         match status {
             100..=399 => Some(Class::Ok),
@@ -41,6 +42,7 @@ impl Class {
     }
 
     /// Whether whoever made the call should wait and try again (R68).
+    #[inline]
     pub const fn is_backoff_target(self) -> bool {
         matches!(self, Class::Throttled | Class::Server | Class::Net)
     }
@@ -197,17 +199,20 @@ pub(super) fn push<M: Memory>(m: &mut M, health: &mut Health, class: Class, now:
 }
 
 /// Empties the window.
+#[inline]
 pub(super) fn clear(health: &mut Health) {
     health.oldest = health.oldest.wrapping_add(health.samples);
     (health.samples, health.errors) = (0, 0);
 }
 
 /// Whether the ratio of errors is at least `part` millionths, with samples enough (R47).
+#[inline]
 pub(super) fn is_at_least(health: &Health, part: u32, min_samples: u32) -> bool {
     health.samples >= min_samples && health.samples > 0 && !is_below(health, part)
 }
 
 /// Whether the ratio of errors is below `part` millionths; that of nothing is 0.
+#[inline]
 pub(super) fn is_below(health: &Health, part: u32) -> bool {
     let scaled = health.errors.saturating_mul(u64::from(super::policy::MILLION));
     scaled < u64::from(part).saturating_mul(u64::from(health.samples)) || (health.samples == 0 && part > 0)

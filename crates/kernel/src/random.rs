@@ -6,11 +6,13 @@ pub struct Random(u64);
 
 impl Random {
     /// Equal seeds give equal numbers.
+    #[inline]
     pub const fn new(seed: u64) -> Random {
         Random(seed)
     }
 
     /// The next 64 bits.
+    #[inline]
     pub const fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;

@@ -243,6 +243,7 @@ impl Terms {
     }
 
     /// How many words its log takes.
+    #[inline]
     pub const fn log_words(&self) -> usize {
         2 * self.log_capacity()
     }

@@ -1,6 +1,6 @@
 //! Closed, open, half open: what an outcome leads to (R78, R79).
 
-use super::enter;
+use super::enter::enter;
 use crate::outcome::Class;
 use crate::policy::Breaker;
 use crate::sheet::Health;

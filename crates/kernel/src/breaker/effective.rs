@@ -4,6 +4,7 @@
 //! the first rule, if it is a token bucket, the rate of the state. They are put in force when a state begins, and the
 //! first rule's tokens carried over: kept, and clipped to the new capacity.
 
+use super::timers::next_attention;
 use crate::MAX_RULES;
 use crate::policy::{Algorithm, Breaker, BreakerKind, FirstRule, PerSecond, Policy, PolicyWords};
 use crate::rule::{self, RuleContext};
@@ -56,7 +57,7 @@ pub(crate) fn install<M: Memory>(m: &mut M, policy: &Policy) {
 pub fn is_in_force<V: View>(v: &V, policy: &Policy, now: Time) -> bool {
     let health = v.health();
     // A gate that is about to open may count as open already for one whose clock is a little ahead.
-    let attention = super::next_attention(v, &health, now.plus(A_MOMENT));
+    let attention = next_attention(v, &health, now.plus(A_MOMENT));
     let terms = |(i, terms): (usize, Terms)| {
         let wanted = if i == 0 { first_terms(v, health.rate).unwrap_or(terms) } else { terms };
         v.terms(i) == wanted

@@ -1,6 +1,6 @@
 //! The five states: what an outcome leads to (R51 to R61).
 
-use super::enter;
+use super::enter::enter;
 use crate::growth::grown;
 use crate::outcome::{self, Class};
 use crate::policy::Breaker;

@@ -16,158 +16,27 @@
 
 mod consecutive;
 mod effective;
+mod enter;
 mod fsm;
 mod operator;
 mod ramp;
+mod tick;
+mod timers;
 
+pub use super::state::{Cause, State};
 pub use effective::{HOT_WORDS, hot_words, is_in_force, terms_range};
 pub(super) use effective::{came_back, install};
 pub use operator::{Force, clear_gate, force};
 pub(super) use ramp::admitted_at;
+pub(super) use tick::tick;
+pub(super) use timers::{attend, block};
+pub use timers::{due, eta};
 
-use super::ask::{Block, Reason};
 use super::outcome::{self, Class, Report};
-use super::pause;
-use super::policy::{Breaker, BreakerKind, PerSecond, Policy};
-use super::sheet::{ATTEMPT, Health, OFFLINE, RAMPING, SheetMemory, SheetView, Transition};
-use super::state::{Core, Held, Memory, View};
-
-pub use super::state::{Cause, State};
+use super::policy::{BreakerKind, PerSecond, Policy};
+use super::sheet::{SheetMemory, SheetView};
+use super::state::{Health, Memory, RAMPING, Transition, View};
 use super::time::{Nanos, Time};
-
-/// The state, if it blocks every call; else the gate, if it is closed. To be asked after [`tick`].
-pub(super) fn block(health: &Health, breaker: &Breaker, now: Time) -> Option<Block> {
-    if let Some(reason) = health.state().blocks() {
-        return Some(Block { reason, until: due(health, breaker) });
-    }
-    let closed = health.gate_until > now;
-    closed.then_some(Block { reason: Reason::RetryAfter, until: Some(health.gate_until) })
-}
-
-/// When the state's timer is due, if it has one.
-pub fn due(health: &Health, breaker: &Breaker) -> Option<Time> {
-    match health.state() {
-        State::Sleep | State::Open if !health.has(OFFLINE) => Some(health.until),
-        State::CacheOnly if breaker.auto_recover > Nanos::ZERO => {
-            Some(health.since.plus(breaker.auto_recover))
-        }
-        State::Normal if health.has(RAMPING) => Some(health.until),
-        _ => None,
-    }
-}
-
-/// The end of the present state as it is reported: when its timer is due. That of a Sleep is not before the gate opens,
-/// which may be later: until then no call is made (R57).
-pub fn eta(health: &Health, breaker: &Breaker) -> Option<Time> {
-    let due = due(health, breaker);
-    if health.state() == State::Sleep { due.map(|due| due.max(health.gate_until)) } else { due }
-}
-
-/// Does what timers that are due want done, each at its own time, and says again when attention is needed.
-#[inline(always)]
-pub(super) fn tick<M: Memory>(m: &mut M, now: Time) {
-    if now >= m.attention() {
-        run_timers(m, now);
-    }
-}
-
-#[cold]
-fn run_timers<M: Memory>(m: &mut M, now: Time) {
-    let breaker = m.breaker_policy();
-    let mut health = m.health();
-    let before = health;
-    // Each round leaves a state, or raises the rate as far as it is due; both come to an end.
-    while let Some(at) = due(&health, &breaker).filter(|due| *due <= now) {
-        match health.state() {
-            State::Normal => ramp::ramp(m, &mut health, &breaker, now),
-            State::CacheOnly => {
-                enter(m, &mut health, State::Sleep, Cause::AutoRecover, at);
-                health.flag(ATTEMPT, true);
-                health.until = at.plus(breaker.sleep_min);
-            }
-            State::Open => enter(m, &mut health, State::HalfOpen, Cause::ResetTimeout, at),
-            _ => enter(m, &mut health, State::HalfOpen, Cause::SleepExpired, at),
-        }
-    }
-    effective::write_off(m, &mut health, &breaker, now);
-    let resumed = pause::expire(m, now);
-    let watched = m.attention();
-    attend(m, &health, now);
-    if health != before || resumed || m.attention() != watched {
-        // What happens next must not be before what a timer just did, nor before a gate that was seen open (R3).
-        let core = m.core();
-        m.set_core(Core { latest: now.max(core.latest), ..core });
-        m.set_health(&health);
-    }
-}
-
-/// Says when attention is needed next.
-pub(super) fn attend<M: Memory>(m: &mut M, health: &Health, now: Time) {
-    m.set_attention(next_attention(m, health, now));
-}
-
-fn next_attention<V: View>(v: &V, health: &Health, now: Time) -> Time {
-    let at_once = matches!(health.state(), State::HalfOpen)
-        || health.state().blocks().is_some()
-        || health.gate_until > now
-        || pause::paused_until(v) > now
-        || v.is_passthrough()
-        || v.is_adaptive();
-    match at_once {
-        true => Time::ZERO,
-        false if health.has(RAMPING) => health.until,
-        false => Time(u64::MAX),
-    }
-}
-
-/// Goes over to a state. Stores everything but the health itself, which is the caller's to store.
-pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause: Cause, at: Time) {
-    let from = health.state();
-    if from != to {
-        m.set_transition(health.transitions, &Transition { at, from, to, cause });
-        health.transitions = health.transitions.wrapping_add(1);
-    }
-    let breaker = m.breaker_policy();
-    health.state = to as u32;
-    health.since = at;
-    health.until = Time::ZERO;
-    health.flag(OFFLINE | RAMPING, false);
-    (health.agreed, health.successes, health.unanswered) = (0, 0, 0);
-    (health.written_off, health.written_at) = (Held::default(), Time::ZERO);
-    // Only the way from CacheOnly over Sleep to HalfOpen, timer after timer, is an attempt (R65).
-    if cause != Cause::SleepExpired {
-        health.flag(ATTEMPT, false);
-    }
-    match to {
-        State::Normal => {
-            (health.sleeps, health.failures) = (0, 0);
-            let by_probes = breaker.kind() == BreakerKind::Fsm && cause == Cause::ProbeOk;
-            let start = ramp::ramp_start(m).filter(|_| by_probes);
-            health.rate = start.unwrap_or_default();
-            if let Some(start) = start {
-                m.set_ramp_from(start);
-                health.flag(RAMPING, true);
-                health.until = at.plus(breaker.ramp_every);
-            }
-        }
-        State::Throttle => health.rate = effective::throttle_rate(m),
-        State::HalfOpen => {
-            // Errors from before would keep the ratio up (R60). The other breaker goes by counts: its window tells the
-            // error rate of the latest outcomes, whatever its state (R42).
-            if breaker.kind() == BreakerKind::Fsm {
-                outcome::clear(health);
-                (health.consec429, health.sustained) = (0, 0);
-            }
-            // Less than the rate of Throttle is only what is left of earlier probes, whose rate may have been patched
-            // since (R110).
-            let before = effective::rate(m, health).max(effective::throttle_rate(m));
-            health.rate = breaker.probe_rate.min(before);
-            health.probe_until = at.plus(breaker.probe_timeout);
-        }
-        State::Sleep | State::CacheOnly | State::Open => {}
-    }
-    effective::put_in_force(m, health, at);
-}
 
 /// What a recorded outcome leads to. `wait` is what its Retry-After comes to, if it has one that counts.
 pub(super) fn record<M: Memory>(

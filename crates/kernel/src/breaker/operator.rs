@@ -1,6 +1,9 @@
 //! What an operator says goes, at once (R63 to R66, R142).
 
-use super::{attend, consecutive, enter, fsm};
+use super::enter::enter;
+use super::tick::tick;
+use super::timers::attend;
+use super::{consecutive, fsm};
 use crate::outcome;
 use crate::pace;
 use crate::policy::BreakerKind;
@@ -67,7 +70,7 @@ pub fn force<M: Memory>(m: &mut M, what: Force, now: Time) -> bool {
     if !what.fits(breaker.kind()) {
         return false;
     }
-    super::tick(m, now);
+    tick(m, now);
     let mut health = m.health();
     match what {
         Force::ClearGate => {

@@ -1,12 +1,12 @@
-//! Another policy, a lost state, and whether a state makes sense.
+//! Another policy, a pause, a lost state, and whether a state makes sense.
 
 use crate::MAX_RULES;
 use crate::breaker;
 use crate::pause;
 use crate::policy::Policy;
 use crate::rule::{self, Absence, Counted, RuleContext};
-use crate::sheet::{SHEET_HEAD_WORDS, SheetView};
-use crate::state::{Core, Memory, Places, RuleState, View, WAITERS, Waiting};
+use crate::sheet::{PAUSE_AT, SHEET_HEAD_WORDS, SheetView};
+use crate::state::{Core, Memory, PAUSE_WORDS, Pause, Pausing, Places, RuleState, View, WAITERS, Waiting};
 use crate::terms::Terms;
 use crate::time::Time;
 
@@ -101,4 +101,30 @@ pub fn catch_up<M: Memory>(m: &mut M, absence: Absence, before: &[Counted; MAX_R
     for (i, before) in before.iter().enumerate().take(m.general().rules) {
         rule::catch_up(m, &RuleContext::of(m, i, now), absence, *before);
     }
+}
+
+/// Begins a pause. It replaces an earlier one, which is returned if it was still in effect.
+pub fn pause<M: Memory>(m: &mut M, asked: &Pausing<'_>, now: Time) -> Option<Pause> {
+    change_pause(m, now, |_, now| Pause::begun(asked, now))
+}
+
+/// Ends the pause and returns it, if one was in effect.
+pub fn resume<M: Memory>(m: &mut M, now: Time) -> Option<Pause> {
+    change_pause(m, now, |before, _| before.ended())
+}
+
+fn change_pause<M: Memory>(
+    m: &mut M,
+    now: Time,
+    change: impl FnOnce(&Pause, Time) -> Pause,
+) -> Option<Pause> {
+    let now = now.max(m.core().latest);
+    breaker::tick(m, now);
+    let before = m.pause();
+    let core = m.core();
+    m.set_core(Core { latest: now, ..core });
+    m.set_sheet(PAUSE_AT, bytemuck::cast::<_, [u64; PAUSE_WORDS]>(change(&before, now)));
+    let health = m.health();
+    breaker::attend(m, &health, now);
+    Some(before).filter(|pause| pause.is_on(now))
 }

@@ -6,16 +6,14 @@
 mod change;
 mod end;
 mod fast_record;
-mod pausing;
 mod report;
 mod single_bucket;
 
 pub use super::admission::{is_settled, judge};
 pub use super::breaker::{Force, force};
-pub use change::{catch_up, counted, patch, reset, sane};
+pub use change::{catch_up, counted, patch, pause, reset, resume, sane};
 pub use end::{Reaped, cancel, reap, release, settle};
 pub use fast_record::record_success_fast;
-pub use pausing::{pause, resume};
 pub use report::{Verdict, observe, record};
 pub use single_bucket::{acquire_single_bucket, judge_single_bucket};
 

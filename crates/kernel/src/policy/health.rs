@@ -204,6 +204,7 @@ impl Breaker {
     }
 
     /// Which kind it is; any word is one.
+    #[inline]
     pub const fn kind(&self) -> BreakerKind {
         match self.kind {
             1 => BreakerKind::Fsm,
@@ -220,6 +221,7 @@ impl Breaker {
     }
 
     /// Whether network errors count.
+    #[inline]
     pub const fn counts_network_errors(&self) -> bool {
         self.net_ignored == 0
     }

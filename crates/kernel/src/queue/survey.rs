@@ -20,6 +20,7 @@ pub(super) struct Rank {
 }
 
 impl Rank {
+    #[inline]
     pub(super) fn new(priority: Priority, tag: u64, number: u64) -> Rank {
         Rank { class: 3 - priority as u8, tag, number }
     }
@@ -29,6 +30,7 @@ impl Rank {
         Rank::new(priority, u64::MAX, u64::MAX)
     }
 
+    #[inline]
     fn of(standing: &Standing) -> Rank {
         Rank::new(standing.priority(), standing.tag, standing.number)
     }
@@ -124,6 +126,7 @@ pub fn has_given_up(standing: &Standing, now: Time) -> bool {
 
 /// Whether it will look, or is on its way: its appointment is not long over, not further ahead than anybody sleeps,
 /// and it has not given up.
+#[inline]
 pub(super) fn is_expected(standing: &Standing, now: Time) -> bool {
     let late = now > standing.wake_at.plus(GRACE);
     let damaged = standing.wake_at > now.plus(LONGEST_SLEEP).plus(GRACE);

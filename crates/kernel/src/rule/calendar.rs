@@ -13,6 +13,7 @@ use crate::time::{Nanos, Time};
 
 /// How much earlier than expected a window may end because the wall clock was corrected: a 64th of the window, and at
 /// most a minute. Without it each small correction would cost a whole window.
+#[inline]
 const fn tolerance(period: u64) -> u64 {
     const A_MINUTE: u64 = 60_000_000_000;
     if period / 64 < A_MINUTE { period / 64 } else { A_MINUTE }

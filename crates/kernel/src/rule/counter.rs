@@ -65,6 +65,7 @@ impl SlidingCounterState {
 /// window lasts.
 ///
 /// floor(prev * left / period) <= most is prev * left < (most + 1) * period.
+#[inline]
 fn first_within(prev: u64, most: u64, period: u64) -> Option<u64> {
     if prev <= most {
         return Some(0);

@@ -63,6 +63,7 @@ impl GcraWindowState {
     }
 
     /// With `cost` taken from passes if they suffice for a caller who may use `passes` of them.
+    #[inline]
     fn after(self, at: &RuleContext, cost: u64, passes: u64) -> (RuleState, Charge) {
         let used = self.used.saturating_add(cost);
         if used <= passes {
@@ -74,6 +75,7 @@ impl GcraWindowState {
 }
 
 /// c·T, rounded up.
+#[inline]
 fn length(terms: &Terms, cost: u64) -> Nanos {
     Nanos(terms.step().times(cost, terms.den()).ceil())
 }

@@ -32,12 +32,14 @@ pub const UNKNOWN: u64 = u64::MAX;
 
 impl RuleState {
     /// Charges made before this are not refunded any more. The last word of every algorithm's state.
+    #[inline]
     pub const fn since(self) -> Time {
         Time(self.0[RULE_WORDS - 1])
     }
 
     /// The same, with all charges made until now beyond refunding.
     #[must_use]
+    #[inline]
     pub const fn forgetful(mut self, now: Time) -> RuleState {
         // A call granted later in this very nanosecond loses its refund too: less is safe.
         self.0[RULE_WORDS - 1] = now.0.saturating_add(1);

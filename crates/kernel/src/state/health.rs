@@ -26,6 +26,7 @@ crate::named_enum! {
         Open = 5 => "open",
     }
     /// The state stored as `code`; any number is one.
+    #[inline]
     pub const fn from_code(u32) or Normal;
     /// The name, but for the Normal of a consecutive breaker.
     const fn name;
@@ -41,6 +42,7 @@ impl State {
     }
 
     /// Why a call is refused in it, if every call is.
+    #[inline]
     pub const fn blocks(self) -> Option<Reason> {
         match self {
             State::Sleep => Some(Reason::Sleep),
@@ -143,16 +145,19 @@ pub const RAMPING: u32 = 4;
 
 impl Health {
     /// Its state.
+    #[inline]
     pub fn state(&self) -> State {
         State::from_code(self.state)
     }
 
     /// Whether a flag is set.
+    #[inline]
     pub const fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
 
     /// Sets or clears a flag.
+    #[inline]
     pub const fn flag(&mut self, flag: u32, set: bool) {
         self.flags = if set { self.flags | flag } else { self.flags & !flag };
     }
@@ -193,6 +198,7 @@ impl Tallies {
 }
 
 /// Which of sixteen counts a time belongs to: those of [`LATENCY_BOUNDS`], and a last one.
+#[inline]
 pub(crate) fn bucket(time: Nanos) -> usize {
     let millis = time.0.div_ceil(1_000_000);
     LATENCY_BOUNDS.iter().position(|bound| millis <= *bound).unwrap_or(LATENCY_BOUNDS.len())

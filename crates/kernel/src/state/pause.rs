@@ -65,6 +65,7 @@ impl Pause {
     }
 
     /// Whether calls are stopped at this time.
+    #[inline]
     pub fn is_on(&self, now: Time) -> bool {
         self.until > now
     }

@@ -24,19 +24,23 @@ impl Waiting {
     }
 
     /// How many wait with this priority.
+    #[inline]
     pub const fn of(self, priority: Priority) -> usize {
         (self.0 >> (16 * priority as u32)) as u16 as usize
     }
 
     /// How many wait.
+    #[inline]
     pub fn total(self) -> usize {
         Priority::ALL.into_iter().map(|priority| self.of(priority)).sum()
     }
 
+    #[inline]
     pub(crate) fn plus(self, priority: Priority) -> Waiting {
         Waiting(self.0.wrapping_add(1 << (16 * priority as u32)))
     }
 
+    #[inline]
     pub(crate) fn minus(self, priority: Priority) -> Waiting {
         match self.of(priority) {
             0 => self,
@@ -102,6 +106,7 @@ const CAN_BE_RUNG: u64 = 0b100;
 const ARRIVAL_SHIFT: u32 = 3;
 
 impl Standing {
+    #[inline]
     pub(crate) fn number(arrival: u64, can_be_rung: bool, priority: Priority) -> u64 {
         arrival << ARRIVAL_SHIFT | if can_be_rung { CAN_BE_RUNG } else { 0 } | priority as u64
     }
@@ -117,22 +122,26 @@ impl Standing {
     }
 
     /// How many arrived before it.
+    #[inline]
     pub fn arrival(&self) -> u64 {
         self.number >> ARRIVAL_SHIFT
     }
 
     /// Whether it sleeps where a ring wakes it.
+    #[inline]
     pub fn can_be_rung(&self) -> bool {
         self.number & CAN_BE_RUNG != 0
     }
 
     /// The slot of its owner; any word gives one, which may not exist.
+    #[inline]
     pub fn slot(&self) -> usize {
         slot_of(self.owner)
     }
 }
 
 /// The slot in an owner's badge.
+#[inline]
 pub(crate) fn slot_of(owner: u64) -> usize {
     (owner as u32 as usize).wrapping_sub(2)
 }
@@ -156,6 +165,7 @@ pub const ENTRY_WORDS: usize = STANDING_WORDS + MAX_UNITS + 2;
 
 impl Entry {
     /// What it asks for.
+    #[inline]
     pub fn ask(&self) -> Ask {
         Ask { cost: self.cost, priority: self.standing.priority() }
     }

@@ -1,0 +1,58 @@
+//! The breaker goes over to another state.
+
+use super::effective::{put_in_force, rate, throttle_rate};
+use super::ramp::ramp_start;
+use crate::outcome;
+use crate::policy::BreakerKind;
+use crate::sheet::SheetMemory;
+use crate::state::{ATTEMPT, Cause, Health, Held, Memory, OFFLINE, RAMPING, State, Transition};
+use crate::time::Time;
+
+/// Goes over to a state. Stores everything but the health itself, which is the caller's to store.
+pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause: Cause, at: Time) {
+    let from = health.state();
+    if from != to {
+        m.set_transition(health.transitions, &Transition { at, from, to, cause });
+        health.transitions = health.transitions.wrapping_add(1);
+    }
+    let breaker = m.breaker_policy();
+    health.state = to as u32;
+    health.since = at;
+    health.until = Time::ZERO;
+    health.flag(OFFLINE | RAMPING, false);
+    (health.agreed, health.successes, health.unanswered) = (0, 0, 0);
+    (health.written_off, health.written_at) = (Held::default(), Time::ZERO);
+    // Only the way from CacheOnly over Sleep to HalfOpen, timer after timer, is an attempt (R65).
+    if cause != Cause::SleepExpired {
+        health.flag(ATTEMPT, false);
+    }
+    match to {
+        State::Normal => {
+            (health.sleeps, health.failures) = (0, 0);
+            let by_probes = breaker.kind() == BreakerKind::Fsm && cause == Cause::ProbeOk;
+            let start = ramp_start(m).filter(|_| by_probes);
+            health.rate = start.unwrap_or_default();
+            if let Some(start) = start {
+                m.set_ramp_from(start);
+                health.flag(RAMPING, true);
+                health.until = at.plus(breaker.ramp_every);
+            }
+        }
+        State::Throttle => health.rate = throttle_rate(m),
+        State::HalfOpen => {
+            // Errors from before would keep the ratio up (R60). The other breaker goes by counts: its window tells the
+            // error rate of the latest outcomes, whatever its state (R42).
+            if breaker.kind() == BreakerKind::Fsm {
+                outcome::clear(health);
+                (health.consec429, health.sustained) = (0, 0);
+            }
+            // Less than the rate of Throttle is only what is left of earlier probes, whose rate may have been patched
+            // since (R110).
+            let before = rate(m, health).max(throttle_rate(m));
+            health.rate = breaker.probe_rate.min(before);
+            health.probe_until = at.plus(breaker.probe_timeout);
+        }
+        State::Sleep | State::CacheOnly | State::Open => {}
+    }
+    put_in_force(m, health, at);
+}

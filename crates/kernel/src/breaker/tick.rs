@@ -1,0 +1,48 @@
+//! Timers that are due act, each at its own time (R58).
+
+use super::effective::write_off;
+use super::enter::enter;
+use super::ramp::ramp;
+use super::timers::{attend, due};
+use crate::pause;
+use crate::sheet::{SheetMemory, SheetView};
+use crate::state::{ATTEMPT, Cause, Core, Memory, State};
+use crate::time::Time;
+
+/// Does what timers that are due want done, each at its own time, and says again when attention is needed.
+#[inline(always)]
+pub(crate) fn tick<M: Memory>(m: &mut M, now: Time) {
+    if now >= m.attention() {
+        run_timers(m, now);
+    }
+}
+
+#[cold]
+fn run_timers<M: Memory>(m: &mut M, now: Time) {
+    let breaker = m.breaker_policy();
+    let mut health = m.health();
+    let before = health;
+    // Each round leaves a state, or raises the rate as far as it is due; both come to an end.
+    while let Some(at) = due(&health, &breaker).filter(|due| *due <= now) {
+        match health.state() {
+            State::Normal => ramp(m, &mut health, &breaker, now),
+            State::CacheOnly => {
+                enter(m, &mut health, State::Sleep, Cause::AutoRecover, at);
+                health.flag(ATTEMPT, true);
+                health.until = at.plus(breaker.sleep_min);
+            }
+            State::Open => enter(m, &mut health, State::HalfOpen, Cause::ResetTimeout, at),
+            _ => enter(m, &mut health, State::HalfOpen, Cause::SleepExpired, at),
+        }
+    }
+    write_off(m, &mut health, &breaker, now);
+    let resumed = pause::expire(m, now);
+    let watched = m.attention();
+    attend(m, &health, now);
+    if health != before || resumed || m.attention() != watched {
+        // What happens next must not be before what a timer just did, nor before a gate that was seen open (R3).
+        let core = m.core();
+        m.set_core(Core { latest: now.max(core.latest), ..core });
+        m.set_health(&health);
+    }
+}

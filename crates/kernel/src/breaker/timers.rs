@@ -1,0 +1,54 @@
+//! When the timer of a state is due, what blocks every call until then, and when attention is needed next.
+
+use crate::ask::{Block, Reason};
+use crate::pause;
+use crate::policy::Breaker;
+use crate::state::{Health, Memory, OFFLINE, RAMPING, State, View};
+use crate::time::{Nanos, Time};
+
+/// The state, if it blocks every call; else the gate, if it is closed. To be asked after [`tick`](super::tick).
+pub(crate) fn block(health: &Health, breaker: &Breaker, now: Time) -> Option<Block> {
+    if let Some(reason) = health.state().blocks() {
+        return Some(Block { reason, until: due(health, breaker) });
+    }
+    let closed = health.gate_until > now;
+    closed.then_some(Block { reason: Reason::RetryAfter, until: Some(health.gate_until) })
+}
+
+/// When the state's timer is due, if it has one.
+pub fn due(health: &Health, breaker: &Breaker) -> Option<Time> {
+    match health.state() {
+        State::Sleep | State::Open if !health.has(OFFLINE) => Some(health.until),
+        State::CacheOnly if breaker.auto_recover > Nanos::ZERO => {
+            Some(health.since.plus(breaker.auto_recover))
+        }
+        State::Normal if health.has(RAMPING) => Some(health.until),
+        _ => None,
+    }
+}
+
+/// The end of the present state as it is reported: when its timer is due. That of a Sleep is not before the gate opens,
+/// which may be later: until then no call is made (R57).
+pub fn eta(health: &Health, breaker: &Breaker) -> Option<Time> {
+    let due = due(health, breaker);
+    if health.state() == State::Sleep { due.map(|due| due.max(health.gate_until)) } else { due }
+}
+
+/// Says when attention is needed next.
+pub(crate) fn attend<M: Memory>(m: &mut M, health: &Health, now: Time) {
+    m.set_attention(next_attention(m, health, now));
+}
+
+pub(super) fn next_attention<V: View>(v: &V, health: &Health, now: Time) -> Time {
+    let at_once = matches!(health.state(), State::HalfOpen)
+        || health.state().blocks().is_some()
+        || health.gate_until > now
+        || pause::paused_until(v) > now
+        || v.is_passthrough()
+        || v.is_adaptive();
+    match at_once {
+        true => Time::ZERO,
+        false if health.has(RAMPING) => health.until,
+        false => Time(u64::MAX),
+    }
+}
