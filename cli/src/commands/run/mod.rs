@@ -66,7 +66,7 @@ pub struct Run {
     /// long to search only the end is searched, with a warning
     #[arg(long, value_parser = line_search::pattern, value_name = "PATTERN", help_heading = ENDED)]
     pub status_from: Option<Pattern>,
-    /// Stream output that is; the other stays as it is
+    /// Which output that is; the other stays as it is
     #[arg(long, value_enum, default_value = "both", requires = "status_from", value_name = "STREAM", help_heading = ENDED)]
     pub status_in: Streams,
     /// The command and its arguments
