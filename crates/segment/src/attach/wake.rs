@@ -13,7 +13,7 @@ use shmlimit_kernel::time::Time;
 use std::time::Duration;
 
 /// Who sleeps: a bit for each place.
-pub type Sleepers = queue::Marked;
+pub(crate) type Sleepers = queue::Marked;
 
 /// Which waiting calls to wake for a change, once the lock is free again.
 #[derive(Clone, Copy)]
