@@ -13,7 +13,7 @@ const CHUNKS: u64 = 120;
 fn measure(rule: RuleDraft<'_>, apart: u64) -> (f64, u64) {
     let draft = PolicyDraft { rules: &[rule], ..PolicyDraft::default() };
     let policy = Policy::new(&draft).expect("valid");
-    let ask = Ask::one(Priority::User);
+    let ask = AcquireRequest::one(Priority::User);
     let mut m = LocalMemory::new(&policy);
     let (mut best, mut granted) = (f64::MAX, 0);
     for chunk in 0..CHUNKS {

@@ -72,7 +72,7 @@
 #define SHMLIMIT_STOPPED 2
 
 /**
- * Of shmlimit_wait_step: not yet, sleep and step again.
+ * Of shmlimit_pending_step: not yet, sleep and step again.
  */
 #define SHMLIMIT_SLEEP 3
 
@@ -109,7 +109,7 @@
 /**
  * A wait that is over already, or never was one, or that another thread steps at this moment.
  */
-#define SHMLIMIT_WAIT_DONE 22
+#define SHMLIMIT_PENDING_DONE 22
 
 /**
  * A bug of this library; nothing was changed that was not said.
@@ -1059,7 +1059,7 @@ typedef struct shmlimit_snapshot {
     /**
      * Those of them whose holder has died: they come back as soon as somebody needs one.
      */
-    uint32_t held_by_dead;
+    uint32_t held_by_exited;
     /**
      * 1 = an operator put it offline.
      */
@@ -1190,7 +1190,7 @@ typedef struct shmlimit_snapshot {
  * A call that waits, moved on by its program: a number that is never 0 and never given twice. After a fork the child's
  * copy is a call of its own, which is not in the queue yet.
  */
-typedef uint64_t shmlimit_wait;
+typedef uint64_t shmlimit_pending;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1401,11 +1401,11 @@ uint64_t shmlimit_segment_size(void);
 
 /**
  * Begins to wait for a call, without waiting: for programs with an event loop of their own. Nothing is asked before the
- * first shmlimit_wait_step(), but a timeout runs from here. The request's `stop` does not matter here.
+ * first shmlimit_pending_step(), but a timeout runs from here. The request's `stop` does not matter here.
  */
-int32_t shmlimit_wait_begin(const struct shmlimit_limiter *limiter,
+int32_t shmlimit_enqueue(const struct shmlimit_limiter *limiter,
                             const struct shmlimit_request *request,
-                            shmlimit_wait *wait);
+                            shmlimit_pending *wait);
 
 /**
  * Asks, or looks whether it is this call's turn. SHMLIMIT_SLEEP: let `*sleep_ns` nanoseconds pass, then step again. Any
@@ -1414,7 +1414,7 @@ int32_t shmlimit_wait_begin(const struct shmlimit_limiter *limiter,
  *
  * Nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first in the queue.
  */
-int32_t shmlimit_wait_step(shmlimit_wait wait,
+int32_t shmlimit_pending_step(shmlimit_pending wait,
                            uint64_t *sleep_ns,
                            shmlimit_grant *grant,
                            struct shmlimit_answer *answer);
@@ -1422,7 +1422,7 @@ int32_t shmlimit_wait_step(shmlimit_wait wait,
 /**
  * Gives up waiting: leaves the queue at once. Only for a wait whose last step was SHMLIMIT_SLEEP, or that had none.
  */
-int32_t shmlimit_wait_end(shmlimit_wait wait);
+int32_t shmlimit_pending_end(shmlimit_pending wait);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -111,7 +111,7 @@
 /**
  * Where what is in force is.
  */
-#define SHMLIMIT_SEGMENT_HOT_AT 576
+#define SHMLIMIT_SEGMENT_EFFECTIVE_AT 576
 
 /**
  * Where the policy is.
@@ -121,7 +121,7 @@
 /**
  * Where the sheet is.
  */
-#define SHMLIMIT_SEGMENT_SHEET_AT 3200
+#define SHMLIMIT_SEGMENT_HEALTH_STATE_AT 3200
 
 /**
  * Where the journal is.
@@ -442,7 +442,7 @@
  * The participant in slot S lives as long as somebody holds the lock on the byte at this offset + S: ask with
  * `fcntl(fd, F_OFD_GETLK, ...)` for a write lock of one byte, and never take one. Not so if the slot is `inherited`.
  */
-#define SHMLIMIT_SEGMENT_FIRST_PULSE 4611686018427387904ull
+#define SHMLIMIT_SEGMENT_FIRST_LIVENESS_BYTE 4611686018427387904ull
 
 /**
  * Bytes of a program's name, zero-padded; without a zero if it is that long.
@@ -578,7 +578,7 @@ typedef struct shmlimit_segment_queueing {
 /**
  * What decisions read: the policy as the breaker's state makes it. Transactions only.
  */
-typedef struct shmlimit_segment_hot {
+typedef struct shmlimit_segment_effective {
     /**
      * Rules not in use: SHMLIMIT_SEGMENT_RULES less those of the policy.
      */
@@ -615,7 +615,7 @@ typedef struct shmlimit_segment_hot {
      * Derived numbers of each rule. Not stable between versions of the library.
      */
     uint64_t terms[SHMLIMIT_SEGMENT_RULES][8];
-} shmlimit_segment_hot;
+} shmlimit_segment_effective;
 
 /**
  * Which outcomes count.
@@ -1195,7 +1195,7 @@ typedef struct shmlimit_segment_transition {
 /**
  * How the server is doing. Transactions only.
  */
-typedef struct shmlimit_segment_sheet {
+typedef struct shmlimit_segment_health_state {
     /**
      * The breaker's state and the gate.
      */
@@ -1232,7 +1232,7 @@ typedef struct shmlimit_segment_sheet {
      * The newest changes of state.
      */
     struct shmlimit_segment_transition transitions[SHMLIMIT_SEGMENT_TRANSITIONS];
-} shmlimit_segment_sheet;
+} shmlimit_segment_health_state;
 
 /**
  * One word that the transaction under way has changed. The lock holder only.
@@ -1406,7 +1406,7 @@ typedef struct shmlimit_segment_entry {
     /**
      * Not used.
      */
-    uint32_t bell_unused;
+    uint32_t wake_word_unused;
 } shmlimit_segment_entry;
 
 /**
@@ -1569,7 +1569,7 @@ typedef struct shmlimit_segment {
     /**
      * What is in force.
      */
-    struct shmlimit_segment_hot hot;
+    struct shmlimit_segment_effective hot;
     /**
      * What was configured.
      */
@@ -1577,7 +1577,7 @@ typedef struct shmlimit_segment {
     /**
      * How the server is doing.
      */
-    struct shmlimit_segment_sheet sheet;
+    struct shmlimit_segment_health_state sheet;
     /**
      * What the transaction under way has changed.
      */
@@ -1668,16 +1668,16 @@ SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_queueing) == 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_queueing, flags, 0, 4);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_queueing, background_share, 4, 4);
 
-SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_hot) == 576);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, spare_rules, 0, 1);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, unit_count, 1, 1);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, unused_counts, 2, 6);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, concurrency, 8, 4);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, concurrency_background, 12, 4);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, queueing, 16, 8);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, attention, 24, 8);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, unused, 32, 32);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_hot, terms, 64, 512);
+SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_effective) == 576);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, spare_rules, 0, 1);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, unit_count, 1, 1);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, unused_counts, 2, 6);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, concurrency, 8, 4);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, concurrency_background, 12, 4);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, queueing, 16, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, attention, 24, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, unused, 32, 32);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, terms, 64, 512);
 
 SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_outcome_window) == 16);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_outcome_window, max_age, 0, 8);
@@ -1847,16 +1847,16 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pause, program, 24, 16);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pause, reason, 40, 64);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pause, unused, 104, 24);
 
-SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_sheet) == 896);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, health, 0, 128);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, tallies, 128, 192);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, gate_note, 320, 32);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, ramp_from, 352, 8);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, unused_note, 360, 24);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, pace, 384, 40);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, unused_pace, 424, 24);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, sights, 448, 256);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sheet, transitions, 704, 192);
+SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_health_state) == 896);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, health, 0, 128);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, tallies, 128, 192);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, gate_note, 320, 32);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, ramp_from, 352, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, unused_note, 360, 24);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, pace, 384, 40);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, unused_pace, 424, 24);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, sights, 448, 256);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, transitions, 704, 192);
 
 SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_journal_entry) == 16);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_journal_entry, word, 0, 8);
@@ -1902,7 +1902,7 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_entry, weight, 80, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_entry, since, 88, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_entry, unused, 96, 24);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_entry, bell, 120, 4);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_entry, bell_unused, 124, 4);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_entry, wake_word_unused, 124, 4);
 
 SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment) == 294912);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, header, 0, 128);

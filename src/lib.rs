@@ -26,7 +26,7 @@
 //! 2. **Call**, while you hold the [`Grant`]. Or heed the [`Refusal`], which says why not and when to come back; it is
 //!    no error, and has taken nothing.
 //! 3. **Tell.** [`Grant::record`] gives the permit back and tells everybody how the call ended (an [`Outcome`]). What
-//!    comes back ([`Recorded`]) is advice: whether to try again, and when.
+//!    comes back ([`Advice`]) is advice: whether to try again, and when.
 //!
 //! A grant that is dropped gives its permit back. A process that dies, at whatever instruction, gives back what it held.
 //!
@@ -37,7 +37,7 @@
 //! use std::time::Duration;
 //!
 //! // A limit of your own, where there is no preset: 2 an hour. The same in one line with the feature `config`:
-//! // Limiter::builder("mine").choose(Choice::default().setting("rate", "2/h"))
+//! // Limiter::builder("mine").config(Choice::default().setting("rate", "2/h"))
 //! let rule = RuleDraft::new(Algorithm::SlidingLog, 2, Nanos::from_secs(3600));
 //! let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() })?;
 //! let limiter = Limiter::builder("mine").directory(directory.path()).policy(policy).open()?;
@@ -58,9 +58,9 @@
 //!
 //! | | |
 //! | --- | --- |
-//! | the handle, and how to open it | [`Limiter`], [`Builder`], `config::Choice`, [`presets`] |
-//! | what you ask for and get | [`Request`], [`Grant`], [`OwnedGrant`], [`Refusal`], [`Reason`], [`Waiting`] |
-//! | how calls ended, and how the server is doing | [`Outcome`], [`Recorded`], [`Condition`], [`State`], [`Force`] |
+//! | the handle, and how to open it | [`Limiter`], [`Builder`], `config::ConfigSource`, [`presets`] |
+//! | what you ask for and get | [`Request`], [`Grant`], [`OwnedGrant`], [`Refusal`], [`Reason`], [`PendingAcquire`] |
+//! | how calls ended, and how the server is doing | [`Outcome`], [`Advice`], [`Condition`], [`BreakerState`], [`BreakerCommand`] |
 //! | what there is to see | [`Limiter::snapshot`], [`Snapshot`], [`Limiter::list`] |
 //! | what can go wrong | [`Error`]; each says what to do |
 //!
@@ -94,16 +94,16 @@ mod quantity;
 mod settings;
 
 pub use limiter::{
-    AcquireError, Attached, Builder, ClockFacts, Code, Condition, Counts, DirectoryFacts, Document,
-    Examination, GateSnapshot, Grant, Limiter, Listing, LockHolder, NetError, Outcome, OutcomeCounts,
-    OwnedGrant, PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, PauseRequest, PauseSnapshot, Paused,
-    Recorded, Refusal, Removal, Request, RuleSnapshot, Snapshot, Step, Storage, Value, WaiterSnapshot,
-    Waiting,
+    AcquireError, Advice, Attached, Builder, ClockFacts, Condition, Counts, DirectoryFacts, Document,
+    GateSnapshot, Grant, Inspection, Limiter, Listing, LockHolder, NetError, Outcome, OutcomeCode,
+    OutcomeCounts, OwnedGrant, PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, PauseRequest,
+    PauseSnapshot, Paused, PendingAcquire, Refusal, Removal, Request, RuleSnapshot, Snapshot, Step, Storage,
+    Value, WaiterSnapshot,
 };
-pub use shmlimit_kernel::backoff::Source;
-pub use shmlimit_kernel::breaker::{Cause, Force, State};
-pub use shmlimit_kernel::outcome::Class;
-pub use shmlimit_kernel::sheet::Transition;
+pub use shmlimit_kernel::backoff::WaitSource;
+pub use shmlimit_kernel::breaker::{BreakerCommand, BreakerState, TransitionCause};
+pub use shmlimit_kernel::health_state::Transition;
+pub use shmlimit_kernel::outcome::OutcomeClass;
 pub use shmlimit_kernel::{
     Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft,
 };

@@ -82,7 +82,7 @@ pub fn work(directory: &str) {
 }
 
 /// From a release here to the grant there, and from a byte written here to its reading there.
-fn rings(rounds: usize) -> [Vec<f64>; 2] {
+fn wakes(rounds: usize) -> [Vec<f64>; 2] {
     let place = directory();
     let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() });
     let limiter = limiter(place.path(), "permit", policy.expect("a valid policy"));
@@ -127,7 +127,7 @@ pub fn measure(effort: Effort) -> Findings {
         drop(limiter.try_acquire(&Request::new()));
         late[TIMERS.len()].extend(appointment(&limiter).map(|late| late as f64));
     }
-    let [rung, byte] = rings(rounds);
+    let [rung, byte] = wakes(rounds);
     let ratio = |ours: &[f64], theirs: &[f64]| median(ours) / median(theirs).max(1.0);
     let goal = |name, measured| Target { name, measured, bound: Bound::AtMost(1.5), required: false };
     let mut findings = Findings {

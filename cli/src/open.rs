@@ -85,7 +85,7 @@ pub fn existing_ignoring_environment(place: &Place, name: &str) -> Result<Option
 /// Opens a limiter to look at it, if it is there. Looking changes nothing, whatever the environment
 /// says and however long it goes on.
 pub fn observer(place: &Place, name: &str) -> Result<Option<Limiter>, Failure> {
-    open_existing(builder(place, name).only_to_look())
+    open_existing(builder(place, name).observer())
 }
 
 fn open_existing(builder: Builder) -> Result<Option<Limiter>, Failure> {

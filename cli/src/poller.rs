@@ -53,7 +53,7 @@ impl<'p> Poller<'p> {
         let limiter = match self.handles.get(name) {
             Some(limiter) => limiter,
             None => {
-                let limiter = open::builder(self.place, name).only_to_look().open_existing()?;
+                let limiter = open::builder(self.place, name).observer().open_existing()?;
                 self.handles.entry(name.to_owned()).or_insert(limiter)
             }
         };

@@ -5,7 +5,7 @@
 
 use crate::options::{ENV_LIMITER, ENV_RUN};
 use crate::platform;
-use shmlimit::{Code, Limiter, Recorded, Source};
+use shmlimit::{Advice, Limiter, OutcomeCode, WaitSource};
 use std::io::Write;
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ pub struct RecordMessage {
     /// The status or the error.
     pub code: String,
     /// How long to wait before another attempt, and why; nothing if none is to be made.
-    pub wait: Option<(Duration, Source)>,
+    pub wait: Option<(Duration, WaitSource)>,
 }
 
 /// Tells the `run` around us, if there is one, that its call is recorded. If it cannot be reached (another user's,
 /// another container's), nothing is said, and it records on its own.
-pub fn send(limiter: &Limiter, code: Code, recorded: &Recorded) {
+pub fn send(limiter: &Limiter, code: OutcomeCode, recorded: &Advice) {
     let Some(address) = std::env::var(ENV_RUN).ok().filter(|_| is_for_call_of(limiter.name())) else {
         return;
     };
@@ -35,8 +35,8 @@ pub fn is_for_call_of(name: &str) -> bool {
     std::env::var(ENV_LIMITER).is_ok_and(|limiter| limiter == name)
 }
 
-fn line(limiter: &Limiter, code: Code, recorded: &Recorded) -> String {
-    let source = recorded.wait_source.map_or("-", Source::as_str);
+fn line(limiter: &Limiter, code: OutcomeCode, recorded: &Advice) -> String {
+    let source = recorded.wait_source.map_or("-", WaitSource::as_str);
     let (wait, name) = (recorded.wait.as_nanos(), limiter.name());
     format!("{code} {wait} {source} {name} {}\n", limiter.directory().display())
 }
@@ -50,7 +50,8 @@ pub fn last_message(text: &[u8], limiter: &Limiter) -> Option<RecordMessage> {
 fn read(line: &str, whose: &str) -> Option<RecordMessage> {
     let mut parts = line.splitn(4, ' ');
     let (code, wait, source) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
-    let source = [Source::RetryAfter, Source::Backoff].into_iter().find(|known| known.as_str() == source);
+    let source =
+        [WaitSource::RetryAfter, WaitSource::Backoff].into_iter().find(|known| known.as_str() == source);
     let wait = source.map(|source| (Duration::from_nanos(wait), source));
     (parts.next()? == whose).then(|| RecordMessage { code: code.to_owned(), wait })
 }
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_message_is_read_only_if_it_is_about_this_limiter() {
-        let wait = Some((Duration::from_secs(2), Source::RetryAfter));
+        let wait = Some((Duration::from_secs(2), WaitSource::RetryAfter));
         let throttled = RecordMessage { code: "429".to_owned(), wait };
         assert_eq!(read("429 2000000000 retry_after tmdb /a dir", "tmdb /a dir"), Some(throttled));
         let fine = RecordMessage { code: "200".to_owned(), wait: None };

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 pub fn explained(name: &str, error: Error) -> Failure {
     match &error {
         Error::Config(why) => match why.downcast_ref() {
-            Some(ConfigError::NotHot { .. } | ConfigError::Absent { .. } | ConfigError::NoBurst { .. }) => {
-                Failure::Usage(error.to_string().replace("NAME", name))
-            }
+            Some(
+                ConfigError::NotChangeable { .. } | ConfigError::Absent { .. } | ConfigError::NoBurst { .. },
+            ) => Failure::Usage(error.to_string().replace("NAME", name)),
             Some(ConfigError::BadValue { key, value, problem }) => {
                 Failure::Usage(format!("{key} = {value}: {}", problem.replace("NAME", name)))
             }

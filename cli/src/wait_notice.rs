@@ -25,7 +25,7 @@ pub fn acquire<'l>(limiter: &'l Limiter, request: &Request<'_>) -> Result<Grant<
         }
         false
     };
-    match limiter.acquire_unless(request, explain)? {
+    match limiter.acquire_cancellable(request, explain)? {
         Some(grant) => Ok(grant),
         None => unreachable!("it is never called off"),
     }

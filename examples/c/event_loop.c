@@ -20,7 +20,7 @@
 #define MOST 64
 
 struct call {
-    shmlimit_wait wait; /* 0 = this place is free */
+    shmlimit_pending wait; /* 0 = this place is free */
     uint64_t due;       /* when to step it again */
 };
 
@@ -32,7 +32,7 @@ static int32_t step(struct call *call)
 {
     uint64_t sleep_ns;
     shmlimit_grant grant;
-    int32_t code = shmlimit_wait_step(call->wait, &sleep_ns, &grant, NULL);
+    int32_t code = shmlimit_pending_step(call->wait, &sleep_ns, &grant, NULL);
     if (code == SHMLIMIT_SLEEP) {
         call->due = now_ns() + sleep_ns;
         return SHMLIMIT_OK;
@@ -57,7 +57,7 @@ static int32_t turn(shmlimit_limiter *limiter, size_t at_once, uint64_t count, u
     for (struct call *call = calls; call < calls + at_once; call++) {
         int32_t code = SHMLIMIT_OK;
         if (call->wait == 0 && begun < count) {
-            code = shmlimit_wait_begin(limiter, &request, &call->wait);
+            code = shmlimit_enqueue(limiter, &request, &call->wait);
             call->due = 0;
             begun++;
         }
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
     if (code != SHMLIMIT_OK)
         fprintf(stderr, "event_loop: %s\n", shmlimit_last_error());
     for (size_t i = 0; i < at_once; i++)
-        given_up += calls[i].wait != 0 && shmlimit_wait_end(calls[i].wait) == SHMLIMIT_OK;
+        given_up += calls[i].wait != 0 && shmlimit_pending_end(calls[i].wait) == SHMLIMIT_OK;
     shmlimit_close(limiter);
     printf("{\"granted\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"given_up\": %" PRIu64 "}\n", granted, refused, given_up);
     return code != SHMLIMIT_OK;

@@ -69,7 +69,7 @@ static uint64_t checksum(const void *from, const void *to)
 /* Who lives is known to the system alone: a participant holds a byte lock as long as its memory lives. */
 static int is_alive(const mapped_file *file, size_t slot)
 {
-    return is_locked(file, SHMLIMIT_SEGMENT_FIRST_PULSE + slot);
+    return is_locked(file, SHMLIMIT_SEGMENT_FIRST_LIVENESS_BYTE + slot);
 }
 
 /* A name ends at a zero or fills its bytes; what is not printable becomes a question mark. */

@@ -9,7 +9,7 @@ pub const SHMLIMIT_OK: i32 = 0;
 pub const SHMLIMIT_REFUSED: i32 = 1;
 /// The request's `stop` said so: the call has left the queue. Nothing was taken.
 pub const SHMLIMIT_STOPPED: i32 = 2;
-/// Of shmlimit_wait_step: not yet, sleep and step again.
+/// Of shmlimit_pending_step: not yet, sleep and step again.
 pub const SHMLIMIT_SLEEP: i32 = 3;
 
 /// A pointer that must not be NULL is NULL.
@@ -25,7 +25,7 @@ pub const SHMLIMIT_CLOSED: i32 = 20;
 /// A grant that is over already (released, cancelled, recorded), or never was one.
 pub const SHMLIMIT_GRANT_DONE: i32 = 21;
 /// A wait that is over already, or never was one, or that another thread steps at this moment.
-pub const SHMLIMIT_WAIT_DONE: i32 = 22;
+pub const SHMLIMIT_PENDING_DONE: i32 = 22;
 /// A bug of this library; nothing was changed that was not said.
 pub const SHMLIMIT_PANICKED: i32 = 23;
 /// More handles are open than this library can number.
@@ -91,7 +91,7 @@ const CODES: [(i32, &CStr); 36] = [
     (SHMLIMIT_BAD_VALUE, c"bad_value"),
     (SHMLIMIT_CLOSED, c"closed"),
     (SHMLIMIT_GRANT_DONE, c"grant_done"),
-    (SHMLIMIT_WAIT_DONE, c"wait_done"),
+    (SHMLIMIT_PENDING_DONE, c"wait_done"),
     (SHMLIMIT_PANICKED, c"panicked"),
     (SHMLIMIT_TOO_MANY, c"too_many"),
     (SHMLIMIT_BAD_NAME, c"bad_name"),

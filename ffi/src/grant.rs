@@ -211,7 +211,7 @@ pub unsafe extern "C-unwind" fn shmlimit_acquire(
         let limiter = limiter::limiter(limiter)?;
         let acquired = match &asked {
             Some(asked) if asked.can_be_stopped() => {
-                answered(limiter.acquire_unless(&request, || asked.stop()))?
+                answered(limiter.acquire_cancellable(&request, || asked.stop()))?
             }
             _ => answered(limiter.acquire(&request))?.map(Some),
         };

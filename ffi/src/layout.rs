@@ -4,14 +4,14 @@
 //! the library uses, so the header cannot say anything else.
 
 mod codes;
+mod health_state;
 mod people;
 mod policy;
-mod sheet;
 
 pub use codes::*;
+pub use health_state::*;
 pub use people::*;
 pub use policy::*;
-pub use sheet::*;
 
 use ::shmlimit_segment::layout;
 use shmlimit_kernel::{MAX_RULES, MAX_UNITS, breaker, queue, state, terms};
@@ -58,12 +58,12 @@ pub const SHMLIMIT_SEGMENT_VERSION_AT: usize = 0x88;
 pub const SHMLIMIT_SEGMENT_ORIGIN_AT: usize = 0x100;
 /// Where the rules' states are.
 pub const SHMLIMIT_SEGMENT_RULE_STATES_AT: usize = 0x140;
-/// Where what is in force is.
-pub const SHMLIMIT_SEGMENT_HOT_AT: usize = 0x240;
+/// Where what is effective is.
+pub const SHMLIMIT_SEGMENT_EFFECTIVE_AT: usize = 0x240;
 /// Where the policy is.
 pub const SHMLIMIT_SEGMENT_POLICY_AT: usize = 0x480;
-/// Where the sheet is.
-pub const SHMLIMIT_SEGMENT_SHEET_AT: usize = 0xc80;
+/// Where the health state is.
+pub const SHMLIMIT_SEGMENT_HEALTH_STATE_AT: usize = 0xc80;
 /// Where the journal is.
 pub const SHMLIMIT_SEGMENT_JOURNAL_AT: usize = 0x1000;
 /// Where the slots are.
@@ -150,7 +150,7 @@ pub struct shmlimit_segment_rule_state {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(non_camel_case_types)]
-pub struct shmlimit_segment_hot {
+pub struct shmlimit_segment_effective {
     /// Rules not in use: SHMLIMIT_SEGMENT_RULES less those of the policy.
     pub spare_rules: u8,
     /// Units in use.
@@ -164,7 +164,7 @@ pub struct shmlimit_segment_hot {
     /// How those who wait are served.
     pub queueing: shmlimit_segment_queueing,
     /// Before this limiter time no pause, breaker, gate or pace is in the way.
-    pub attention: u64,
+    pub next_check: u64,
     /// Zero.
     pub unused: [u64; 4],
     /// Derived numbers of each rule. Not stable between versions of the library.
@@ -191,7 +191,7 @@ pub struct shmlimit_segment_journal_entry {
 /// 2. Check magic, byte order, layout version, hash and checksum. If one differs, nothing below holds. The structs are those of a
 ///    little-endian machine; on any other the byte order never compares equal.
 /// 3. Others change the words at any time, so every access is an atomic load: 64 bits at an address that 8 divides
-///    (memory_order_relaxed will do), or 32 bits for the lock and the bells. A plain read through the struct is a data
+///    (memory_order_relaxed will do), or 32 bits for the lock and the wake words. A plain read through the struct is a data
 ///    race. Copy what you need out of the mapping, and read the copy:
 ///    - load `version` (memory_order_acquire); if it is odd, a transaction is under way: begin again;
 ///    - copy the words you need (memory_order_relaxed);
@@ -203,7 +203,7 @@ pub struct shmlimit_segment_journal_entry {
 /// 4. Nothing in the copy is to be trusted further than that: bring counts and indices into range before you use them.
 ///
 /// Who writes what: the header nobody, once the file has its name. Everything marked "transactions only": the process
-/// that holds the lock, between an odd and an even version. The lock and the bells: anybody, they are futexes. The counts
+/// that holds the lock, between an odd and an even version. The lock and the wake words: anybody, they are futexes. The counts
 /// at a slot's end: its owner, without a lock and outside of transactions, so they may be ahead of the rest.
 ///
 /// A reader never writes, and takes no lock of any kind: neither a word of the file nor a byte lock on it. Programs that
@@ -243,12 +243,12 @@ pub struct shmlimit_segment {
     pub origin: shmlimit_segment_origin,
     /// What the rules have seen, in the policy's order.
     pub rule_states: [shmlimit_segment_rule_state; SHMLIMIT_SEGMENT_RULES],
-    /// What is in force.
-    pub hot: shmlimit_segment_hot,
+    /// What is effective.
+    pub effective: shmlimit_segment_effective,
     /// What was configured.
     pub policy: shmlimit_segment_policy,
     /// How the server is doing.
-    pub sheet: shmlimit_segment_sheet,
+    pub health_state: shmlimit_segment_health_state,
     /// What the transaction under way has changed.
     pub journal: [shmlimit_segment_journal_entry; SHMLIMIT_SEGMENT_JOURNAL_ENTRIES],
     /// Who is attached.
@@ -259,15 +259,15 @@ pub struct shmlimit_segment {
     pub turns: [shmlimit_segment_turn; SHMLIMIT_SEGMENT_TURNS],
     /// Who waits: entries whose bit of `queue.places` is set.
     pub entries: [shmlimit_segment_entry; SHMLIMIT_SEGMENT_ENTRIES],
-    /// Ring of the newest outcomes: limiter time << 2 | class. See `sheet.health.oldest`.
+    /// Ring of the newest outcomes: limiter time << 2 | class. See `health_state.health.oldest`.
     pub outcomes: [u64; SHMLIMIT_SEGMENT_OUTCOMES],
-    /// Ring of the newest admissions: limiter times. See `sheet.pace.admitted`.
+    /// Ring of the newest admissions: limiter times. See `health_state.pace.admitted`.
     pub admissions: [u64; SHMLIMIT_SEGMENT_ADMISSIONS],
     /// What is counted for people only.
     pub ledger: shmlimit_segment_ledger,
     /// How calls ended: code << 48 | count. A code is an HTTP status, or 1 connect_timeout, 2 read_timeout, 3 dns,
     /// 4 connection; 0 with a count: all that found no place. Status 200 is not among them: it is what remains of
-    /// `sheet.tallies.ok`.
+    /// `health_state.tallies.ok`.
     pub codes: [u64; SHMLIMIT_SEGMENT_CODES],
     /// The latest pause.
     pub pause: shmlimit_segment_pause,
@@ -296,7 +296,7 @@ const _: () = {
     assert!(size_of::<shmlimit_segment>() == layout::SIZE);
 };
 
-/// Header, origin, rule states, what is in force.
+/// Header, origin, rule states, what is effective.
 const _: () = {
     type Header = shmlimit_segment_header;
     assert!(size_of::<Header>() == byte(layout::header::WORDS));
@@ -320,10 +320,10 @@ const _: () = {
     assert!(size_of::<shmlimit_segment_rule_state>() == byte(state::RULE_WORDS));
     assert!(offset_of!(shmlimit_segment_rule_state, since) == byte(state::RULE_WORDS - 1));
 
-    type Hot = shmlimit_segment_hot;
-    assert!(size_of::<Hot>() == byte(breaker::HOT_WORDS));
+    type Hot = shmlimit_segment_effective;
+    assert!(size_of::<Hot>() == byte(breaker::EFFECTIVE_WORDS));
     assert!(offset_of!(Hot, concurrency) == byte(1) && offset_of!(Hot, queueing) == byte(2));
-    assert!(offset_of!(Hot, attention) == byte(3));
+    assert!(offset_of!(Hot, next_check) == byte(3));
     assert!(offset_of!(Hot, terms) == byte(breaker::terms_range(0).start));
     assert!(size_of::<[u64; 8]>() == byte(terms::TERMS_WORDS));
 };
@@ -349,12 +349,12 @@ const _: () = {
     assert!(offset_of!(All, origin) == SHMLIMIT_SEGMENT_ORIGIN_AT);
     assert!(offset_of!(All, rule_states) == SHMLIMIT_SEGMENT_RULE_STATES_AT);
     assert!(offset_of!(All, rule_states) == byte(layout::RULES));
-    assert!(offset_of!(All, hot) == SHMLIMIT_SEGMENT_HOT_AT);
-    assert!(offset_of!(All, hot) == byte(layout::HOT));
+    assert!(offset_of!(All, effective) == SHMLIMIT_SEGMENT_EFFECTIVE_AT);
+    assert!(offset_of!(All, effective) == byte(layout::EFFECTIVE));
     assert!(offset_of!(All, policy) == SHMLIMIT_SEGMENT_POLICY_AT);
     assert!(offset_of!(All, policy) == byte(layout::POLICY));
-    assert!(offset_of!(All, sheet) == SHMLIMIT_SEGMENT_SHEET_AT);
-    assert!(offset_of!(All, sheet) == byte(layout::SHEET));
+    assert!(offset_of!(All, health_state) == SHMLIMIT_SEGMENT_HEALTH_STATE_AT);
+    assert!(offset_of!(All, health_state) == byte(layout::HEALTH_STATE));
     assert!(offset_of!(All, journal) == SHMLIMIT_SEGMENT_JOURNAL_AT);
     assert!(offset_of!(All, journal) == byte(layout::JOURNAL));
     assert!(offset_of!(All, slots) == SHMLIMIT_SEGMENT_SLOTS_AT);

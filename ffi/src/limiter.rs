@@ -6,8 +6,8 @@ use crate::code::{
 };
 use crate::input::{self, Growing, Slot};
 use crate::table::{InUse, Table};
-use shmlimit::config::Choice;
-use shmlimit::{Account, Builder, Force, Limiter};
+use shmlimit::config::ConfigSource;
+use shmlimit::{Account, BreakerCommand, Builder, Limiter};
 use std::ffi::{CString, c_char};
 
 /// A limiter that is open. Not a pointer to anything you can read.
@@ -107,7 +107,7 @@ impl shmlimit_options {
         if let Some(group) = input::text_or_none("shmlimit_options.group", self.group)? {
             builder = builder.group(group);
         }
-        let mut choice = Choice::default();
+        let mut choice = ConfigSource::default();
         if let Some(preset) = input::text_or_none("shmlimit_options.preset", self.preset)? {
             choice = choice.preset(preset);
         }
@@ -121,7 +121,7 @@ impl shmlimit_options {
                 input::text("shmlimit_options.settings[].value", setting.value)?,
             );
         }
-        builder = builder.choose(choice);
+        builder = builder.config(choice);
         if let Some(account) = self.account()? {
             builder = builder.shared_with(account);
         }
@@ -211,8 +211,8 @@ pub unsafe extern "C-unwind" fn shmlimit_force(
     call(|| {
         let limiter = self::limiter(limiter)?;
         let state = input::text("state", state)?;
-        let force = Force::parse(state).ok_or_else(|| {
-            let known: Vec<&str> = Force::ALL.into_iter().map(Force::as_str).collect();
+        let force = BreakerCommand::parse(state).ok_or_else(|| {
+            let known: Vec<&str> = BreakerCommand::ALL.into_iter().map(BreakerCommand::as_str).collect();
             let message = format!("there is no state {state:?}; there are: {}", known.join(", "));
             Failure::new(SHMLIMIT_NO_SUCH_STATE, message)
         })?;
@@ -247,7 +247,7 @@ pub unsafe extern "C-unwind" fn shmlimit_count_cache(limiter: *const shmlimit_li
     })
 }
 
-/// The configuration in force, as the text of a configuration file. Free it with shmlimit_text_free(); NULL after a failure.
+/// The configuration effective, as the text of a configuration file. Free it with shmlimit_text_free(); NULL after a failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_config(
     limiter: *const shmlimit_limiter,

@@ -8,7 +8,7 @@ use crate::input::{self, Growing, Out};
 use crate::limiter::{self, shmlimit_limiter};
 use crate::request::{costs, priority, shmlimit_cost};
 use shmlimit::headers::{Header, response};
-use shmlimit::{Class, NetError, Outcome, Priority, Recorded, Source};
+use shmlimit::{Advice, NetError, Outcome, OutcomeClass, Priority, WaitSource};
 use std::borrow::Cow;
 use std::ffi::c_char;
 use std::time::Duration;
@@ -122,8 +122,8 @@ unsafe impl Growing for shmlimit_advice {
     const FIRST: usize = 56;
 }
 
-impl From<&Recorded> for shmlimit_advice {
-    fn from(recorded: &Recorded) -> shmlimit_advice {
+impl From<&Advice> for shmlimit_advice {
+    fn from(recorded: &Advice) -> shmlimit_advice {
         shmlimit_advice {
             size: 0,
             wait_ns: nanos(recorded.wait),
@@ -131,16 +131,16 @@ impl From<&Recorded> for shmlimit_advice {
             error_ratio: recorded.error_ratio,
             retry: u32::from(recorded.retry),
             outcome_class: match recorded.class {
-                Class::Ok => SHMLIMIT_CLASS_OK,
-                Class::Throttled => SHMLIMIT_CLASS_THROTTLED,
-                Class::Server => SHMLIMIT_CLASS_SERVER,
-                Class::Net => SHMLIMIT_CLASS_NET,
-                Class::Ignored => SHMLIMIT_CLASS_IGNORED,
+                OutcomeClass::Ok => SHMLIMIT_CLASS_OK,
+                OutcomeClass::Throttled => SHMLIMIT_CLASS_THROTTLED,
+                OutcomeClass::Server => SHMLIMIT_CLASS_SERVER,
+                OutcomeClass::Net => SHMLIMIT_CLASS_NET,
+                OutcomeClass::Ignored => SHMLIMIT_CLASS_IGNORED,
             },
             wait_source: match recorded.wait_source {
                 None => SHMLIMIT_SOURCE_NONE,
-                Some(Source::RetryAfter) => SHMLIMIT_SOURCE_RETRY_AFTER,
-                Some(Source::Backoff) => SHMLIMIT_SOURCE_BACKOFF,
+                Some(WaitSource::RetryAfter) => SHMLIMIT_SOURCE_RETRY_AFTER,
+                Some(WaitSource::Backoff) => SHMLIMIT_SOURCE_BACKOFF,
             },
             samples: recorded.samples,
             consec429: recorded.consec429,

@@ -1,41 +1,41 @@
 //! Waiting step by step, for programs with an event loop of their own.
 
 use crate::boundary::{Failure, answered, call};
-use crate::code::{SHMLIMIT_OK, SHMLIMIT_SLEEP, SHMLIMIT_TOO_MANY, SHMLIMIT_WAIT_DONE};
+use crate::code::{SHMLIMIT_OK, SHMLIMIT_PENDING_DONE, SHMLIMIT_SLEEP, SHMLIMIT_TOO_MANY};
 use crate::grant::{Reply, nanos, shmlimit_answer, shmlimit_grant};
 use crate::input::Slot;
 use crate::limiter::{self, shmlimit_limiter};
 use crate::request::{Asked, shmlimit_request};
 use crate::table::Table;
-use shmlimit::{Request, Step, Waiting};
+use shmlimit::{PendingAcquire, Request, Step};
 use std::sync::Mutex;
 
 /// A call that waits, moved on by its program: a number that is never 0 and never given twice. After a fork the child's
 /// copy is a call of its own, which is not in the queue yet.
 #[allow(non_camel_case_types)]
-pub type shmlimit_wait = u64;
+pub type shmlimit_pending = u64;
 
 /// Nothing inside while a step is under way.
-static WAITS: Table<Mutex<Option<Waiting>>> = Table::new(3);
+static WAITS: Table<Mutex<Option<PendingAcquire>>> = Table::new(3);
 
 fn done() -> Failure {
     let message = "the wait is over already, never was one, or another thread steps it at this moment";
-    Failure::new(SHMLIMIT_WAIT_DONE, message)
+    Failure::new(SHMLIMIT_PENDING_DONE, message)
 }
 
 /// Begins to wait for a call, without waiting: for programs with an event loop of their own. Nothing is asked before the
-/// first shmlimit_wait_step(), but a timeout runs from here. The request's `stop` does not matter here.
+/// first shmlimit_pending_step(), but a timeout runs from here. The request's `stop` does not matter here.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn shmlimit_wait_begin(
+pub unsafe extern "C-unwind" fn shmlimit_enqueue(
     limiter: *const shmlimit_limiter,
     request: *const shmlimit_request,
-    wait: *mut shmlimit_wait,
+    wait: *mut shmlimit_pending,
 ) -> i32 {
     call(|| {
         let place = Slot::new("wait", wait, 0)?;
         let asked = Asked::read(request)?;
         let request = asked.as_ref().map_or(Request::new(), Asked::request);
-        let waiting = match answered(limiter::limiter(limiter)?.wait(&request))? {
+        let waiting = match answered(limiter::limiter(limiter)?.enqueue(&request))? {
             Ok(waiting) => waiting,
             // Nothing was asked yet, so nobody can have refused.
             Err(_) => return Err(done()),
@@ -52,8 +52,8 @@ pub unsafe extern "C-unwind" fn shmlimit_wait_begin(
 ///
 /// Nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first in the queue.
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn shmlimit_wait_step(
-    wait: shmlimit_wait,
+pub unsafe extern "C-unwind" fn shmlimit_pending_step(
+    wait: shmlimit_pending,
     sleep_ns: *mut u64,
     grant: *mut shmlimit_grant,
     answer: *mut shmlimit_answer,
@@ -82,6 +82,6 @@ pub unsafe extern "C-unwind" fn shmlimit_wait_step(
 
 /// Gives up waiting: leaves the queue at once. Only for a wait whose last step was SHMLIMIT_SLEEP, or that had none.
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn shmlimit_wait_end(wait: shmlimit_wait) -> i32 {
+pub extern "C-unwind" fn shmlimit_pending_end(wait: shmlimit_pending) -> i32 {
     call(|| if WAITS.close(wait) { Ok(SHMLIMIT_OK) } else { Err(done()) })
 }

@@ -54,10 +54,10 @@ fn a_policy_reads_the_same_through_the_header() {
     assert_eq!((stored.rule_count, stored.unit_count, stored.passthrough), (2, 2, 1));
     assert_eq!((stored.concurrency, stored.concurrency_background), (5, 3));
     let flags = SHMLIMIT_SEGMENT_QUEUEING_FIFO | SHMLIMIT_SEGMENT_QUEUEING_NO_PRIORITIES;
-    for queueing in [&stored.queueing, &all.hot.queueing] {
+    for queueing in [&stored.queueing, &all.effective.queueing] {
         assert_eq!((queueing.flags, queueing.background_share), (flags, 250_000));
     }
-    assert_eq!((all.hot.spare_rules, all.hot.unit_count, all.hot.concurrency), (6, 2, 5));
+    assert_eq!((all.effective.spare_rules, all.effective.unit_count, all.effective.concurrency), (6, 2, 5));
     let breaker = &stored.breaker;
     assert_eq!((breaker.kind, breaker.net_ignored), (SHMLIMIT_SEGMENT_BREAKER_CONSECUTIVE, 1));
     assert_eq!((breaker.required_successes, breaker.probe_timeout), (2, 60_000_000_000));
@@ -95,10 +95,10 @@ fn what_is_called_unused_is_zero() {
         .unwrap();
     let all = segment(directory.path());
     assert_eq!(all.header.unused, [0; 9]);
-    assert_eq!((all.core_unused, all.origin.unused, all.hot.unused), ([0; 8], [0; 2], [0; 4]));
+    assert_eq!((all.core_unused, all.origin.unused, all.effective.unused), ([0; 8], [0; 2], [0; 4]));
     assert_eq!((all.policy.unused, all.policy.unused_words, all.policy.unused_counts), (0, [0; 67], [0; 5]));
     assert_eq!(all.pause.unused, [0; 3]);
-    assert_eq!((all.sheet.unused_note, all.sheet.unused_pace), ([0; 3], [0; 3]));
+    assert_eq!((all.health_state.unused_note, all.health_state.unused_pace), ([0; 3], [0; 3]));
     assert!(all.slots.iter().all(|slot| slot.inherited == 0 && slot.unused_counts == [0; 5]));
     assert_eq!((all.queue.unused, all.queue.unused_places, all.unused), ([0; 3], [0; 8], [0; 352]));
 }

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shmlimit::{Force, Limiter, Outcome, Request};
+use shmlimit::{BreakerCommand, Limiter, Outcome, Request};
 use shmlimit_segment::{Bounds, Role, layout};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 const BOUNDS: Bounds = Bounds {
     lock: Duration::from_millis(1),
     stall: Duration::from_secs(1),
-    reap: Duration::from_secs(1),
+    reclaim: Duration::from_secs(1),
     place: Duration::from_secs(1),
     program: [0; 16],
     role: Role::Participant,
@@ -60,7 +60,7 @@ fuzz_target!(|input: &[u8]| {
     let headers = [("Retry-After", "3"), ("X-RateLimit-Limit", "9"), ("X-RateLimit-Remaining", "1")];
     let _ = limiter.record(&Outcome::http(429, &headers));
     let _ = limiter.try_acquire(&request).map(|grant| grant.record(&Outcome::http(503, &headers)));
-    for force in Force::ALL {
+    for force in BreakerCommand::ALL {
         let _ = limiter.force(force);
         let _ = limiter.acquire(&request).map(|grant| grant.record(&Outcome::http(200, &[])));
     }

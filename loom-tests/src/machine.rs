@@ -1,4 +1,4 @@
-//! The operating system of a model: pulses and a futex.
+//! The operating system of a model: liveness locks and a futex.
 //!
 //! Time is modelled strictly: a sleep ends by a wake-up, or because the one slept for is dead (the bound of a sleep
 //! is only ever *needed* then). So a lost wake-up is a deadlock, which loom reports, and not a delay.
@@ -24,14 +24,14 @@ pub const FOR_EVER: Duration = Duration::MAX;
 pub struct Machine {
     /// The segment.
     pub words: Words,
-    pulses: Arc<[Cell]>,
+    liveness_locks: Arc<[Cell]>,
     sleepers: Mutex<Sleepers>,
     woken: Condvar,
     /// Sleeps end at once for this many calls: a bound that passes though nobody is dead.
     short_sleeps: std::sync::atomic::AtomicU32,
     clock: std::sync::atomic::AtomicU64,
     /// The one who can die.
-    mortal: usize,
+    killable: usize,
 }
 
 #[derive(Default)]
@@ -44,40 +44,40 @@ struct Sleepers {
 }
 
 /// A slot's byte lock, taken by somebody who believes its owner dead, or by a newcomer.
-pub struct Pulse {
-    pulses: Arc<[Cell]>,
+pub struct LivenessLock {
+    liveness_locks: Arc<[Cell]>,
     slot: usize,
 }
 
-impl Drop for Pulse {
+impl Drop for LivenessLock {
     fn drop(&mut self) {
-        self.pulses[self.slot].store(FREE, Ordering::Release);
+        self.liveness_locks[self.slot].store(FREE, Ordering::Release);
     }
 }
 
 impl Machine {
     /// A segment with these words (all zero) and a living participant in each of `slots`.
     pub fn new(words: &[usize], slots: &[usize]) -> Arc<Machine> {
-        Machine::with_mortal(words, slots, usize::MAX)
+        Machine::with_killable(words, slots, usize::MAX)
     }
 
-    /// As [`new`](Self::new); with `mortal` dead, those who sleep for a ring may do so in vain, and their bound passes.
-    pub fn with_mortal(words: &[usize], slots: &[usize], mortal: usize) -> Arc<Machine> {
-        let pulse = |slot| Cell::new(if slots.contains(&slot) { HELD } else { FREE });
+    /// As [`new`](Self::new); with `killable` dead, those who sleep for a ring may do so in vain, and their bound passes.
+    pub fn with_killable(words: &[usize], slots: &[usize], killable: usize) -> Arc<Machine> {
+        let liveness_lock = |slot| Cell::new(if slots.contains(&slot) { HELD } else { FREE });
         Arc::new(Machine {
             words: Words::model(words),
-            pulses: (0..SLOTS).map(pulse).collect(),
+            liveness_locks: (0..SLOTS).map(liveness_lock).collect(),
             sleepers: Mutex::new(Sleepers::default()),
             woken: Condvar::new(),
             short_sleeps: 0.into(),
             clock: 0.into(),
-            mortal,
+            killable,
         })
     }
 
     /// The slot whose owner can die, if one was named.
-    pub fn mortal(&self) -> Option<usize> {
-        (self.mortal < SLOTS).then_some(self.mortal)
+    pub fn killable(&self) -> Option<usize> {
+        (self.killable < SLOTS).then_some(self.killable)
     }
 
     /// The next sleeps end at once, as if their bound had passed.
@@ -94,19 +94,19 @@ impl Machine {
         {
             let tx = Transaction::under(&self.words, self, key);
             if tx.is_whole() {
-                return Begun { tx, found: Found::Whole, robbed: None };
+                return Begun { tx, found: Found::Whole, taken_over: None };
             }
         }
         Transaction::begin(&self.words, self, slot, claim, &Deadline::within(FOR_EVER))
             .expect("no holder lasts for ever")
     }
 
-    /// If the calling thread has died, the system gives back its pulse, and the bound of every sleep passes.
+    /// If the calling thread has died, the system gives back its liveness lock, and the bound of every sleep passes.
     pub fn collect(&self, slot: usize) -> bool {
         if is_dead() {
-            self.pulses[slot].store(FREE, Ordering::Release);
+            self.liveness_locks[slot].store(FREE, Ordering::Release);
             let mut sleepers = self.sleepers.lock().unwrap();
-            sleepers.in_vain |= slot == self.mortal;
+            sleepers.in_vain |= slot == self.killable;
             sleepers.queue.clear();
             drop(sleepers);
             self.woken.notify_all();
@@ -116,12 +116,12 @@ impl Machine {
 }
 
 /// The slot whose dead owner the lock was taken from.
-pub fn robbed_slot(begun: &Begun<'_, Machine>) -> Option<usize> {
-    begun.robbed.as_ref().map(|(slot, _)| *slot)
+pub fn taken_over_slot(begun: &Begun<'_, Machine>) -> Option<usize> {
+    begun.taken_over.as_ref().map(|(slot, _)| *slot)
 }
 
 impl Os for Machine {
-    type Pulse = Pulse;
+    type LivenessLock = LivenessLock;
 
     fn sleep(&self, word: &AtomicU32, expected: u32, _limit: Duration) {
         use std::sync::atomic::Ordering::Relaxed;
@@ -139,7 +139,7 @@ impl Os for Machine {
         let address = std::ptr::from_ref(word).addr();
         let in_vain = if std::ptr::eq(word, self.words.lock()) {
             let owner = lock::owner(expected).expect("nobody sleeps on a free lock");
-            self.pulses[owner].load(Ordering::Relaxed) == FREE
+            self.liveness_locks[owner].load(Ordering::Relaxed) == FREE
         } else {
             sleepers.in_vain
         };
@@ -169,10 +169,12 @@ impl Os for Machine {
         first.is_some()
     }
 
-    fn take_pulse(&self, slot: usize) -> Option<Pulse> {
-        let free =
-            |pulse: &Cell| pulse.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        (reaches() && free(&self.pulses[slot])).then(|| Pulse { pulses: self.pulses.clone(), slot })
+    fn take_liveness_lock(&self, slot: usize) -> Option<LivenessLock> {
+        let free = |liveness_lock: &Cell| {
+            liveness_lock.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        };
+        (reaches() && free(&self.liveness_locks[slot]))
+            .then(|| LivenessLock { liveness_locks: self.liveness_locks.clone(), slot })
     }
 
     fn now(&self) -> u64 {

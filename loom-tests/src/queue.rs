@@ -1,12 +1,17 @@
-//! Calls that wait, as `limiter/waiter.rs` and `limiter/segment_chain.rs` make them: one transaction, the bell read in it, the ring
+//! Calls that wait, as `limiter/waiter.rs` and `limiter/segment_chain.rs` make them: one transaction, the wake word read in it, the ring
 //! after it. The policy is the smallest that makes anybody wait: some permits, no rule, first come first served.
 
-use crate::machine::{FOR_EVER, Machine, robbed_slot};
-use shmlimit_kernel::queue::{self, ENTRY_WORDS, Newcomer, Outcome, PROGRESS_WORDS, Ring, TURN_WORDS, Wait};
-use shmlimit_kernel::{Ask, Fairness, General, Nanos, Priority, Queueing, Ticket, Time, View, decide};
+use crate::machine::{FOR_EVER, Machine, taken_over_slot};
+use shmlimit_kernel::queue::{
+    self, ENTRY_WORDS, NewWaiter, PROGRESS_WORDS, QueueOutcome, QueueTicket, TURN_WORDS, Wake,
+};
+use shmlimit_kernel::{
+    AcquireRequest, Fairness, General, Nanos, Priority, Queueing, Ticket, Time, View, decide,
+};
 use shmlimit_segment::journal::Begun;
 use shmlimit_segment::layout::{
-    CORE, HOT, PLACES, PROGRESS, SLOTS, TURN_TABLE, WAITING, entry_base, sheet_word, slot, slot_base,
+    CORE, EFFECTIVE, PLACES, PROGRESS, SLOTS, TURN_TABLE, WAITING, entry_base, health_state_word, slot,
+    slot_base,
 };
 use shmlimit_segment::lock::{Claim, Os};
 use shmlimit_segment::slots;
@@ -15,18 +20,18 @@ use shmlimit_segment::wake_word;
 use std::sync::Arc;
 
 /// What everybody asks for.
-pub const ASK: Ask = Ask::one(Priority::User);
+pub const ASK: AcquireRequest = AcquireRequest::one(Priority::User);
 
 /// So many milliseconds after the models begin.
 pub fn at(milliseconds: u64) -> Time {
     Time(1_000_000_000).plus(Nanos::from_millis(milliseconds))
 }
 
-/// A place in the queue, and what its bell said.
+/// A place in the queue, and what its wake word said.
 #[derive(Clone, Copy)]
 pub struct Place {
     /// The place.
-    pub wait: Wait,
+    pub wait: QueueTicket,
     heard: u32,
 }
 
@@ -42,30 +47,31 @@ fn state() -> impl Iterator<Item = usize> {
         .chain((0..2).flat_map(of_entry))
 }
 
-/// Where the sheet counts the permits that were written off, which is asked whenever one comes back.
+/// Where the health state counts the permits that were written off, which is asked whenever one comes back.
 pub const WRITTEN_OFF: usize = 13;
 
-/// A segment with so many permits and three participants, of whom `mortal` can die.
-pub fn machine_with_mortal(permits: u32, mortal: usize) -> Arc<Machine> {
-    // What is in force, and whether permits of probes were written off, which is asked whenever one comes back.
-    let words: Vec<usize> = state().chain(HOT..HOT + 4).chain([sheet_word(WRITTEN_OFF)]).collect();
-    let machine = Machine::with_mortal(&words, &[0, 1, 2], mortal);
+/// A segment with so many permits and three participants, of whom `killable` can die.
+pub fn machine_with_killable(permits: u32, killable: usize) -> Arc<Machine> {
+    // What is effective, and whether permits of probes were written off, which is asked whenever one comes back.
+    let words: Vec<usize> =
+        state().chain(EFFECTIVE..EFFECTIVE + 4).chain([health_state_word(WRITTEN_OFF)]).collect();
+    let machine = Machine::with_killable(&words, &[0, 1, 2], killable);
     let general =
         General { rules: 0, units: 1, concurrency: Some(permits), concurrency_background: None }.to_words();
     let queueing = Queueing { fairness: Fairness::Fifo, background_share: 0, priorities: true };
     // No breaker, gate or pace ever needs attention.
     for (word, value) in general.into_iter().chain([queueing.to_word(), u64::MAX]).enumerate() {
-        machine.words.store(HOT + word, value);
+        machine.words.store(EFFECTIVE + word, value);
     }
     machine
 }
 
 /// A segment with so many permits and three participants who live for ever.
 pub fn machine(permits: u32) -> Arc<Machine> {
-    machine_with_mortal(permits, usize::MAX)
+    machine_with_killable(permits, usize::MAX)
 }
 
-fn badge(slot: usize) -> u64 {
+fn attachment_id(slot: usize) -> u64 {
     1 << 32 | (slot as u64 + 2)
 }
 
@@ -73,60 +79,60 @@ fn badge(slot: usize) -> u64 {
 fn begin(machine: &Machine, slot: usize, claim: Claim) -> Begun<'_, Machine> {
     loop {
         let mut begun = machine.begin(slot, claim);
-        let Some(dead) = robbed_slot(&begun) else { return begun };
+        let Some(dead) = taken_over_slot(&begun) else { return begun };
         let sleepers = begun.tx.places(0);
         slots::leave(&mut begun.tx, dead);
         begun.tx.commit().unwrap();
         drop(begun);
-        sleepers.for_each(|place| _ = wake_word::ring(&machine.words, machine, place));
+        sleepers.for_each(|place| _ = wake_word::wake(&machine.words, machine, place));
     }
 }
 
-fn ring(machine: &Machine, ring: Ring) {
-    if let Ring::One(place) = ring {
-        wake_word::ring(&machine.words, machine, place);
+fn wake(machine: &Machine, wake: Wake) {
+    if let Wake::One(place) = wake {
+        wake_word::wake(&machine.words, machine, place);
     }
 }
 
 /// Asks and enters the queue, or looks whether it is the turn of `at`.
-fn look(machine: &Machine, slot: usize, at: Option<Place>, deadline: Time, now: Time) -> (Outcome, u32) {
+fn look(machine: &Machine, slot: usize, at: Option<Place>, deadline: Time, now: Time) -> (QueueOutcome, u32) {
     let mut begun = begin(machine, slot, Claim::Participant);
-    let (outcome, to_ring) = match at {
-        Some(at) => queue::look(&mut begun.tx, badge(slot), &at.wait, now),
+    let (outcome, to_wake) = match at {
+        Some(at) => queue::look(&mut begun.tx, attachment_id(slot), &at.wait, now),
         None => {
-            let owner = badge(slot);
-            let who = Newcomer { owner, group: owner, ask: ASK, deadline, can_be_rung: true };
+            let owner = attachment_id(slot);
+            let who = NewWaiter { owner, group: owner, request: ASK, deadline, can_be_woken: true };
             queue::enter(&mut begun.tx, &who, now)
         }
     };
     let heard = match outcome {
-        Outcome::Waiting(wait) => wake_word::hear(&machine.words, wait.place),
+        QueueOutcome::Waiting(wait) => wake_word::hear(&machine.words, wait.place),
         _ => 0,
     };
     begun.tx.commit().unwrap();
     drop(begun);
-    ring(machine, to_ring);
+    wake(machine, to_wake);
     (outcome, heard)
 }
 
 /// Frees the slot of the dead one, if there is one. Says whether that had anything.
-fn bury(machine: &Machine, slot: usize, now: Time) -> bool {
-    let Some(dead) = machine.mortal() else { return false };
-    let Some(pulse) = machine.take_pulse(dead) else { return false };
-    let mut begun = begin(machine, slot, Claim::Undertaker(dead));
-    let reaped = slots::leave(&mut begun.tx, dead);
-    let to_ring = queue::changed(&mut begun.tx, now);
+fn reclaim_slot(machine: &Machine, slot: usize, now: Time) -> bool {
+    let Some(dead) = machine.killable() else { return false };
+    let Some(liveness_lock) = machine.take_liveness_lock(dead) else { return false };
+    let mut begun = begin(machine, slot, Claim::Reclaimer(dead));
+    let reclaimed = slots::leave(&mut begun.tx, dead);
+    let to_wake = queue::changed(&mut begun.tx, now);
     begun.tx.commit().unwrap();
     drop(begun);
-    drop(pulse);
-    ring(machine, to_ring);
-    !reaped.is_nothing()
+    drop(liveness_lock);
+    wake(machine, to_wake);
+    !reclaimed.is_nothing()
 }
 
 /// A call that need not wait.
 pub fn take(machine: &Machine, slot: usize, now: Time) -> Ticket {
     match look(machine, slot, None, Time(u64::MAX), now) {
-        (Outcome::Granted(ticket), _) => ticket,
+        (QueueOutcome::Granted(ticket), _) => ticket,
         other => panic!("not granted: {other:?}"),
     }
 }
@@ -134,9 +140,11 @@ pub fn take(machine: &Machine, slot: usize, now: Time) -> Ticket {
 /// Enters the queue behind all others.
 pub fn stand(machine: &Machine, slot: usize, deadline: Option<Time>, now: Time) -> Place {
     match look(machine, slot, None, deadline.unwrap_or(Time(u64::MAX)), now) {
-        (Outcome::Waiting(wait), heard) => Place { wait, heard },
+        (QueueOutcome::Waiting(wait), heard) => Place { wait, heard },
         // A dead one reads nothing.
-        _ if is_dead() => Place { wait: Wait { place: 0, number: 0, until: now, doubts: false }, heard: 0 },
+        _ if is_dead() => {
+            Place { wait: QueueTicket { place: 0, number: 0, until: now, doubts: false }, heard: 0 }
+        }
         other => panic!("need not wait: {other:?}"),
     }
 }
@@ -148,16 +156,16 @@ pub fn look_until_granted(machine: &Machine, slot: usize, at: Option<Place>, now
     loop {
         let (outcome, heard) = look(machine, slot, at, Time(u64::MAX), now);
         match outcome {
-            Outcome::Granted(ticket) => return Some(ticket),
-            Outcome::Waiting(wait) => {
+            QueueOutcome::Granted(ticket) => return Some(ticket),
+            QueueOutcome::Waiting(wait) => {
                 at = Some(Place { wait, heard });
-                if wait.doubts && bury(machine, slot, now) {
+                if wait.doubts && reclaim_slot(machine, slot, now) {
                     continue;
                 }
                 wake_word::sleep(&machine.words, machine, wait.place, heard, FOR_EVER);
             }
-            Outcome::Refused(_) => return None,
-            Outcome::Gone => at = None,
+            QueueOutcome::Refused(_) => return None,
+            QueueOutcome::Gone => at = None,
         }
         if is_dead() {
             return None;
@@ -172,7 +180,7 @@ pub fn sleep_until_granted(machine: &Machine, slot: usize, at: Place, now: Time)
 }
 
 /// One look, whatever comes of it.
-pub fn look_once(machine: &Machine, slot: usize, at: Place, now: Time) -> Outcome {
+pub fn look_once(machine: &Machine, slot: usize, at: Place, now: Time) -> QueueOutcome {
     look(machine, slot, Some(at), Time(u64::MAX), now).0
 }
 
@@ -186,19 +194,19 @@ pub fn give_back_having(machine: &Machine, slot: usize, ticket: &Ticket, now: Ti
     let mut begun = begin(machine, slot, Claim::Participant);
     last();
     decide::release(&mut begun.tx, slot, ticket);
-    let to_ring = queue::changed(&mut begun.tx, now);
+    let to_wake = queue::changed(&mut begun.tx, now);
     begun.tx.commit().unwrap();
     drop(begun);
-    ring(machine, to_ring);
+    wake(machine, to_wake);
 }
 
 /// Leaves the queue.
 pub fn leave(machine: &Machine, slot: usize, at: Place, now: Time) {
     let mut begun = begin(machine, slot, Claim::Participant);
-    let to_ring = queue::leave(&mut begun.tx, badge(slot), &at.wait, now);
+    let to_wake = queue::leave(&mut begun.tx, attachment_id(slot), &at.wait, now);
     begun.tx.commit().unwrap();
     drop(begun);
-    ring(machine, to_ring);
+    wake(machine, to_wake);
 }
 
 /// All words that transactions may change, in one look under the lock.
@@ -218,14 +226,14 @@ pub fn check(machine: &Machine, held: [u32; 3]) {
 }
 
 /// Gives back what the dead one had.
-pub fn bury_the_dead(machine: &Machine, slot: usize, now: Time) {
-    bury(machine, slot, now);
+pub fn reclaim_dead(machine: &Machine, slot: usize, now: Time) {
+    reclaim_slot(machine, slot, now);
 }
 
 /// How many permits and places a participant has.
 pub fn trace_of(machine: &Machine, slot: usize) -> usize {
     let begun = begin(machine, 0, Claim::Participant);
-    let places = begun.tx.places(0).filter(|place| begun.tx.standing(*place).slot() == slot).count();
+    let places = begun.tx.places(0).filter(|place| begun.tx.entry_head(*place).slot() == slot).count();
     assert!(begun.tx.waiting().total() == begun.tx.places(0).count(), "{:?}", begun.tx.waiting());
     begun.tx.held(slot).total as usize + places
 }

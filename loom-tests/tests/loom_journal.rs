@@ -76,13 +76,13 @@ fn p1_a_reader_sees_nothing_of_what_the_dead_left_half_done() {
     });
 }
 
-/// Where the one comes in who recovers: in the dead one's place, because a newcomer need not sleep before it robs. A
+/// Where the one comes in who recovers: in the dead one's place, because a newcomer need not sleep before it takes over. A
 /// sleep would let the reader go first, and it must come last.
 fn place(machine: &Machine, died: bool) -> (usize, Claim) {
     if died {
-        std::mem::forget(machine.take_pulse(0).expect("its owner is dead"));
+        std::mem::forget(machine.take_liveness_lock(0).expect("its owner is dead"));
     }
-    if died { (0, Claim::Newcomer) } else { (1, Claim::Participant) }
+    if died { (0, Claim::NewWaiter) } else { (1, Claim::Participant) }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 #![cfg(loom)]
 
 use shmlimit_loom_tests::explore::{living, one_dies, spawn};
-use shmlimit_loom_tests::machine::{FOR_EVER, Machine, robbed_slot};
+use shmlimit_loom_tests::machine::{FOR_EVER, Machine, taken_over_slot};
 use shmlimit_loom_tests::pair::{A, B, add, both};
 use shmlimit_segment::lock::{self, Claim, Deadline, StillHeld};
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn a_waiter_that_dies_asleep_or_awake_holds_up_nobody() {
         let machine = Machine::new(&[A, B], &[0, 1, 2]);
         let visit = |machine: &Machine, slot| {
             let mut begun = machine.begin(slot, Claim::Participant);
-            if let Some(slot) = robbed_slot(&begun) {
+            if let Some(slot) = taken_over_slot(&begun) {
                 assert_eq!(slot, 1);
             }
             add(&mut begun.tx, 1);

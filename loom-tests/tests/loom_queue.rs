@@ -1,7 +1,7 @@
 //! The queue: nobody sleeps through its turn, and no permit is granted twice or lost (R131).
 #![cfg(loom)]
 
-use shmlimit_kernel::queue::{self, Outcome};
+use shmlimit_kernel::queue::{self, QueueOutcome};
 use shmlimit_kernel::{View, decide};
 use shmlimit_loom_tests::explore::{living, spawn};
 use shmlimit_loom_tests::machine::Machine;
@@ -34,7 +34,7 @@ impl Inside {
 }
 
 #[test]
-fn r131_who_finds_that_it_must_wait_is_rung_when_its_permit_comes_back() {
+fn r131_who_finds_that_it_must_wait_is_woken_when_its_permit_comes_back() {
     living("queue, one enters", None, || {
         let machine = machine(1);
         let ticket = take(&machine, 1, at(0));
@@ -46,7 +46,7 @@ fn r131_who_finds_that_it_must_wait_is_rung_when_its_permit_comes_back() {
 }
 
 #[test]
-fn r131_who_looks_in_vain_at_its_own_time_is_rung_all_the_same() {
+fn r131_who_looks_in_vain_at_its_own_time_is_woken_all_the_same() {
     living("queue, one looks", Some(4), || {
         let machine = machine(1);
         let ticket = take(&machine, 1, at(0));
@@ -78,7 +78,7 @@ fn two_wait_for_one(name: &str, preemptions: usize, first_by_timer: bool, millis
 }
 
 #[test]
-fn r131_of_two_who_look_at_once_one_has_the_permit_the_first_rung() {
+fn r131_of_two_who_look_at_once_one_has_the_permit_the_first_woken() {
     two_wait_for_one("queue, two look, one rung", 2, false, 39);
 }
 
@@ -102,7 +102,7 @@ fn r131_two_permits_that_come_back_wake_two() {
 }
 
 #[test]
-fn r131_who_leaves_while_it_is_rung_loses_no_permit_for_the_next() {
+fn r131_who_leaves_while_it_is_woken_loses_no_permit_for_the_next() {
     living("queue, the first leaves", Some(3), || {
         let machine = machine(1);
         let ticket = take(&machine, 0, at(0));
@@ -124,8 +124,8 @@ fn r132_who_gives_up_at_its_deadline_has_the_permit_or_the_next_has() {
         let first = stand(&machine, 1, Some(at(10)), at(0));
         let second = stand(&machine, 2, None, at(0));
         let leaver = spawn(&machine, move |machine| match look_once(machine, 1, first, at(10)) {
-            Outcome::Granted(ticket) => give_back(machine, 1, &ticket, at(10)),
-            Outcome::Refused(_) => {}
+            QueueOutcome::Granted(ticket) => give_back(machine, 1, &ticket, at(10)),
+            QueueOutcome::Refused(_) => {}
             other => panic!("neither had it nor gave up: {other:?}"),
         });
         let next = spawn(&machine, move |machine| sleep_until_granted(machine, 2, second, at(10)).is_some());
@@ -154,7 +154,7 @@ fn r131_a_look_without_the_lock_finds_no_permit_between_two_owners() {
             assert_ne!(refused, Some(false), "it would have overtaken");
         });
         give_back(&machine, 1, &ticket, at(0));
-        assert!(matches!(look_once(&machine, 2, place, at(0)), Outcome::Granted(_)));
+        assert!(matches!(look_once(&machine, 2, place, at(0)), QueueOutcome::Granted(_)));
         reader.join().unwrap();
         check(&machine, [0, 0, 1]);
     });

@@ -2,11 +2,11 @@
 #![cfg(loom)]
 
 use shmlimit_kernel::Ticket;
-use shmlimit_kernel::queue::Outcome;
+use shmlimit_kernel::queue::QueueOutcome;
 use shmlimit_loom_tests::explore::{killed, living, one_dies, spawn};
 use shmlimit_loom_tests::machine::Machine;
 use shmlimit_loom_tests::queue::{
-    Place, at, bury_the_dead, check, give_back, leave, look_once, look_until_granted, machine_with_mortal,
+    Place, at, check, give_back, leave, look_once, look_until_granted, machine_with_killable, reclaim_dead,
     sleep_until_granted, stand, take, trace_of, words,
 };
 use std::sync::{Arc, Mutex};
@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex};
 #[test]
 fn r131_a_dead_ringer_costs_the_sleeper_its_bound_and_no_more() {
     one_dies("queue, the ringer dies", Some(2), |cut| {
-        let machine = machine_with_mortal(1, 1);
+        let machine = machine_with_killable(1, 1);
         let ticket = take(&machine, 1, at(0));
         let holder = killed(&machine, cut, 1, move |machine| give_back(machine, 1, &ticket, at(0)));
         look_until_granted(&machine, 0, None, at(0)).expect("it waits for ever");
         holder.join().unwrap();
-        bury_the_dead(&machine, 0, at(0));
+        reclaim_dead(&machine, 0, at(0));
         check(&machine, [1, 0, 0]);
     });
 }
@@ -27,7 +27,7 @@ fn r131_a_dead_ringer_costs_the_sleeper_its_bound_and_no_more() {
 /// Two wait for one permit; the first dies in what `ends` does. The second has it in the end.
 fn the_first_dies(name: &str, ends: fn(&Machine, Place)) {
     one_dies(name, Some(1), move |cut| {
-        let machine = machine_with_mortal(1, 1);
+        let machine = machine_with_killable(1, 1);
         let ticket = take(&machine, 0, at(0));
         let (first, second) = (stand(&machine, 1, None, at(0)), stand(&machine, 2, None, at(0)));
         let dying = killed(&machine, cut, 1, move |machine| ends(machine, first));
@@ -35,13 +35,13 @@ fn the_first_dies(name: &str, ends: fn(&Machine, Place)) {
         give_back(&machine, 0, &ticket, at(0));
         dying.join().unwrap();
         assert!(next.join().unwrap(), "it waits for ever");
-        bury_the_dead(&machine, 0, at(0));
+        reclaim_dead(&machine, 0, at(0));
         check(&machine, [0, 0, 1]);
     });
 }
 
 #[test]
-fn r131_who_dies_after_it_was_rung_does_not_keep_the_permit() {
+fn r131_who_dies_after_it_was_woken_does_not_keep_the_permit() {
     the_first_dies("queue, the one rung dies", |machine, place| {
         if let Some(ticket) = sleep_until_granted(machine, 1, place, at(0)) {
             give_back(machine, 1, &ticket, at(0));
@@ -95,7 +95,7 @@ fn p1_before_or_after(name: &str, prepare: fn() -> (Arc<Machine>, Own), steps: &
         assert!(during <= after, "a step was undone that was done");
         assert!(died || after == steps.len(), "a step was not done");
         if died {
-            bury_the_dead(&machine, 0, at(20));
+            reclaim_dead(&machine, 0, at(20));
             assert_eq!(trace_of(&machine, 1), 0, "the dead keep nothing");
         }
     });
@@ -104,7 +104,7 @@ fn p1_before_or_after(name: &str, prepare: fn() -> (Arc<Machine>, Own), steps: &
 #[test]
 fn p1_r131_a_death_in_entering_looking_or_leaving() {
     let prepare = || {
-        let machine = machine_with_mortal(1, 1);
+        let machine = machine_with_killable(1, 1);
         take(&machine, 2, at(0));
         (machine, Own::default())
     };
@@ -123,7 +123,7 @@ fn p1_r131_a_death_in_entering_looking_or_leaving() {
 #[test]
 fn p1_r131_a_death_in_taking_ones_turn_or_giving_back() {
     let prepare = || {
-        let machine = machine_with_mortal(2, 1);
+        let machine = machine_with_killable(2, 1);
         let tickets = [take(&machine, 2, at(0)), take(&machine, 2, at(0))];
         let place = Some(stand(&machine, 1, None, at(0)));
         stand(&machine, 0, None, at(0));
@@ -137,7 +137,7 @@ fn p1_r131_a_death_in_taking_ones_turn_or_giving_back() {
             |machine, own| {
                 let outcome = own.place.map(|place| look_once(machine, 1, place, at(0)));
                 own.ticket = outcome.and_then(|outcome| match outcome {
-                    Outcome::Granted(ticket) => Some(ticket),
+                    QueueOutcome::Granted(ticket) => Some(ticket),
                     _ => None,
                 });
             },

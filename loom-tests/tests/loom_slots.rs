@@ -1,13 +1,13 @@
-//! Slots change hands: a newcomer in the place of a dead one, while others rob it or give back its permits.
+//! Slots change hands: a newcomer in the place of a dead one, while others take over it or give back its permits.
 #![cfg(loom)]
 
 use shmlimit_kernel::state::{Held, Memory, View};
 use shmlimit_kernel::time::Time;
 use shmlimit_loom_tests::explore::{Cut, killed, one_dies, spawn, two_die};
-use shmlimit_loom_tests::machine::{Machine, robbed_slot};
+use shmlimit_loom_tests::machine::{Machine, taken_over_slot};
 use shmlimit_loom_tests::queue::WRITTEN_OFF;
 use shmlimit_segment::journal::Transaction;
-use shmlimit_segment::layout::{CORE, sheet_word, slot, slot_base};
+use shmlimit_segment::layout::{CORE, health_state_word, slot, slot_base};
 use shmlimit_segment::lock::{Claim, Os};
 use shmlimit_segment::slots::{self, Identity};
 use shmlimit_segment::sync::killable::is_dead;
@@ -17,7 +17,7 @@ const WHO: Identity = Identity { pid: 7, program: [0; 16] };
 
 fn machine(slots: &[usize]) -> Arc<Machine> {
     let of_slot = |index| (0..=slot::LOOKED).map(move |word| slot_base(index) + word);
-    let written_off = sheet_word(WRITTEN_OFF);
+    let written_off = health_state_word(WRITTEN_OFF);
     let words: Vec<usize> = (CORE..CORE + 2).chain((0..3).flat_map(of_slot)).chain([written_off]).collect();
     Machine::new(&words, slots)
 }
@@ -55,18 +55,18 @@ fn dies_taking_a_permit(machine: &Arc<Machine>, cut: &Cut) -> loom::thread::Join
 /// What a participant does first with the lock of a dead one: give back what it held. Returns how many permits.
 fn participate(machine: &Machine, index: usize) -> u32 {
     let mut begun = machine.begin(index, Claim::Participant);
-    let given_back = robbed_slot(&begun).map_or(0, |dead| slots::leave(&mut begun.tx, dead).held.total);
+    let given_back = taken_over_slot(&begun).map_or(0, |dead| slots::leave(&mut begun.tx, dead).held.total);
     begun.tx.commit().unwrap();
     drop(begun);
     given_back
 }
 
-/// A process that comes while slot 1 may have lost its owner: it takes the pulse first, then the slot.
+/// A process that comes while slot 1 may have lost its owner: it takes the liveness lock first, then the slot.
 fn come(machine: &Machine) -> Option<u32> {
-    let pulse = machine.take_pulse(1)?;
-    let mut begun = machine.begin(1, Claim::Newcomer);
+    let liveness_lock = machine.take_liveness_lock(1)?;
+    let mut begun = machine.begin(1, Claim::NewWaiter);
     let inherited = begun.tx.held(1).total;
-    if slots::bury_predecessor(&mut begun.tx, 1) {
+    if slots::reclaim_predecessor(&mut begun.tx, 1) {
         begun.tx.commit().unwrap();
     }
     slots::enter(&mut begun.tx, 1, WHO, Time(1));
@@ -74,14 +74,14 @@ fn come(machine: &Machine) -> Option<u32> {
     begun.tx.commit().unwrap();
     drop(begun);
     // It lives on.
-    std::mem::forget(pulse);
+    std::mem::forget(liveness_lock);
     Some(inherited)
 }
 
 /// Frees the slot of a dead participant, as one does who is short of permits.
-fn bury(machine: &Machine, index: usize) -> Option<u32> {
-    let _pulse = machine.take_pulse(1)?;
-    let mut begun = machine.begin(index, Claim::Undertaker(1));
+fn reclaim_slot(machine: &Machine, index: usize) -> Option<u32> {
+    let _liveness_lock = machine.take_liveness_lock(1)?;
+    let mut begun = machine.begin(index, Claim::Reclaimer(1));
     let given_back = slots::leave(&mut begun.tx, 1).held.total;
     begun.tx.commit().unwrap();
     drop(begun);
@@ -102,32 +102,32 @@ fn r113_a_newcomer_in_a_dead_ones_place_gives_back_its_permits_once() {
         let machine = prepare();
         let victim = dies_taking_a_permit(&machine, cut);
         let newcomer = spawn(&machine, |machine| come(machine));
-        let robbed = participate(&machine, 0);
+        let taken_over = participate(&machine, 0);
         let inherited = newcomer.join().unwrap();
         let died = victim.join().unwrap();
-        assert!(died || (inherited.is_none() && robbed == 0), "the living lose nothing");
+        assert!(died || (inherited.is_none() && taken_over == 0), "the living lose nothing");
         if let Some(inherited) = inherited {
-            assert!(matches!(inherited + robbed, 1 | 2), "given back once: {inherited} and {robbed}");
+            assert!(matches!(inherited + taken_over, 1 | 2), "given back once: {inherited} and {taken_over}");
             check(&machine, &[1]);
         } else {
-            let robbed = robbed + participate(&machine, 0);
-            check(&machine, if robbed > 0 { &[0] } else { &[1, 2] });
+            let taken_over = taken_over + participate(&machine, 0);
+            check(&machine, if taken_over > 0 { &[0] } else { &[1, 2] });
         }
     });
 }
 
 #[test]
-fn r113_an_undertaker_is_not_held_up_by_the_one_it_buries() {
+fn r113_a_reclaimer_is_not_blocked_by_the_process_it_reclaims() {
     one_dies("slots, undertaker and thief", Some(2), |cut| {
         let machine = prepare();
         let victim = dies_taking_a_permit(&machine, cut);
-        let undertaker = spawn(&machine, |machine| bury(machine, 2));
-        let robbed = participate(&machine, 0);
-        let buried = undertaker.join().unwrap();
+        let reclaimer = spawn(&machine, |machine| reclaim_slot(machine, 2));
+        let taken_over = participate(&machine, 0);
+        let reclaimed = reclaimer.join().unwrap();
         let died = victim.join().unwrap();
-        assert!(died || (buried.is_none() && robbed == 0), "the living lose nothing");
-        if let Some(buried) = buried {
-            assert!(matches!(buried + robbed, 1 | 2), "given back once: {buried} and {robbed}");
+        assert!(died || (reclaimed.is_none() && taken_over == 0), "the living lose nothing");
+        if let Some(reclaimed) = reclaimed {
+            assert!(matches!(reclaimed + taken_over, 1 | 2), "given back once: {reclaimed} and {taken_over}");
             check(&machine, &[0]);
         }
     });
@@ -140,13 +140,13 @@ fn r113_a_newcomer_may_die_in_the_place_of_a_dead_one() {
         dies_taking_a_permit(&machine, owner).join().unwrap();
         let newcomer = newcomer.clone();
         let dying = spawn(&machine, move |machine| {
-            // It has the pulse or not before it can die, so that its death is also the death of slot 1.
-            let came = machine.take_pulse(1);
-            let Some(pulse) = came else { return false };
-            std::mem::forget(pulse);
+            // It has the liveness lock or not before it can die, so that its death is also the death of slot 1.
+            let came = machine.take_liveness_lock(1);
+            let Some(liveness_lock) = came else { return false };
+            std::mem::forget(liveness_lock);
             newcomer.kills(machine, 1, || {
-                let mut begun = machine.begin(1, Claim::Newcomer);
-                if slots::bury_predecessor(&mut begun.tx, 1) {
+                let mut begun = machine.begin(1, Claim::NewWaiter);
+                if slots::reclaim_predecessor(&mut begun.tx, 1) {
                     begun.tx.commit().unwrap();
                 }
                 slots::enter(&mut begun.tx, 1, WHO, Time(1));
@@ -160,7 +160,7 @@ fn r113_a_newcomer_may_die_in_the_place_of_a_dead_one() {
         assert!(!is_dead());
         participate(&machine, 0);
         if died {
-            bury(&machine, 2);
+            reclaim_slot(&machine, 2);
             check(&machine, &[0]);
         } else {
             check(&machine, &[0, 1, 2]);

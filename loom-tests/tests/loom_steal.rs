@@ -2,7 +2,7 @@
 #![cfg(loom)]
 
 use shmlimit_loom_tests::explore::{Cut, living, one_dies, spawn, two_die};
-use shmlimit_loom_tests::machine::{Machine, robbed_slot};
+use shmlimit_loom_tests::machine::{Machine, taken_over_slot};
 use shmlimit_loom_tests::pair::{A, B, add, both};
 use shmlimit_segment::journal::Found;
 use shmlimit_segment::layout::VERSION;
@@ -13,17 +13,17 @@ use std::sync::Arc;
 /// What one visit to the segment found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Visit {
-    robbed: Option<usize>,
+    taken_over: Option<usize>,
     undone: bool,
 }
 
 fn visit(machine: &Machine, slot: usize, n: u64) -> Visit {
     let mut begun = machine.begin(slot, Claim::Participant);
     let found = begun.found;
-    let visit = Visit { robbed: robbed_slot(&begun), undone: found == Found::Undone };
+    let visit = Visit { taken_over: taken_over_slot(&begun), undone: found == Found::Undone };
     assert!(found != Found::Damaged || is_dead());
     assert!(
-        is_dead() || visit.robbed.is_some() || !visit.undone,
+        is_dead() || visit.taken_over.is_some() || !visit.undone,
         "only a dead holder leaves something to undo"
     );
     add(&mut begun.tx, n);
@@ -42,7 +42,7 @@ fn check(machine: &Machine, survivors: &[Visit]) {
     assert_eq!(machine.words.load(VERSION) % 2, 0, "nobody closed the transaction");
     let all = survivors.len() as u64;
     assert!(a == all && undone <= 1 || a == all + 10 && undone == 0, "{a} {survivors:?}");
-    assert!(survivors.iter().filter(|visit| visit.robbed.is_some()).count() <= 1, "robbed twice");
+    assert!(survivors.iter().filter(|visit| visit.taken_over.is_some()).count() <= 1, "robbed twice");
 }
 
 fn victim(machine: &Arc<Machine>, cut: &Cut, slot: usize) -> loom::thread::JoinHandle<bool> {
@@ -91,9 +91,9 @@ fn p1_recovery_may_die_too() {
         });
         let first = visit(&machine, 0, 1);
         let [owner_died, thief_died] = thief.join().unwrap();
-        let robbed = [first, visit(&machine, 0, 1)].map(|visit| visit.robbed);
-        assert!(owner_died || !robbed.contains(&Some(1)), "the living are not robbed");
-        assert!(thief_died || !robbed.contains(&Some(2)), "the living are not robbed");
+        let taken_over = [first, visit(&machine, 0, 1)].map(|visit| visit.taken_over);
+        assert!(owner_died || !taken_over.contains(&Some(1)), "the living are not robbed");
+        assert!(thief_died || !taken_over.contains(&Some(2)), "the living are not robbed");
         let (a, b) = both(&machine.words);
         assert!(a == b && (a == 2 || a == 12), "{a} {b}");
     });

@@ -17,23 +17,23 @@ use shmlimit_kernel::{Algorithm, Policy};
 /// # Ok::<(), shmlimit::config::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choice {
+pub struct ConfigSource {
     preset: Option<String>,
     text: Option<String>,
     settings: Vec<(String, String)>,
 }
 
-impl Choice {
+impl ConfigSource {
     /// Starts from this preset, whatever the limiter is called.
     #[must_use]
-    pub fn preset(mut self, name: impl Into<String>) -> Choice {
+    pub fn preset(mut self, name: impl Into<String>) -> ConfigSource {
         self.preset = Some(name.into());
         self
     }
 
     /// Starts from the text of a configuration file (`docs/configuration.md`), which may name a preset itself.
     #[must_use]
-    pub fn text(mut self, toml: impl Into<String>) -> Choice {
+    pub fn text(mut self, toml: impl Into<String>) -> ConfigSource {
         self.text = Some(toml.into());
         self
     }
@@ -41,14 +41,14 @@ impl Choice {
     /// Puts one setting on top: `rate` (`35/s`), `burst` and `algorithm` of the one rule, or any key of a file
     /// (`concurrency`, `breaker.kind`, `rules.1.limit`).
     #[must_use]
-    pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> Choice {
+    pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> ConfigSource {
         self.settings.push((key.into(), value.into()));
         self
     }
 
     /// Whether nothing was said.
     pub fn is_empty(&self) -> bool {
-        *self == Choice::default()
+        *self == ConfigSource::default()
     }
 
     /// What a limiter of this name is to run on. Single settings go on top of the text, of the preset, or of the preset
@@ -110,13 +110,16 @@ mod tests {
 
     #[test]
     fn nothing_said_about_a_preset_is_the_preset() {
-        assert_eq!(Choice::default().policy("tmdb").unwrap(), presets::policy("tmdb").unwrap().unwrap());
+        assert_eq!(
+            ConfigSource::default().policy("tmdb").unwrap(),
+            presets::policy("tmdb").unwrap().unwrap()
+        );
     }
 
     #[test]
     fn single_settings_go_on_top_in_any_order() {
         let choice =
-            Choice::default().setting("burst", "7").setting("concurrency", "2").setting("rate", "5/s");
+            ConfigSource::default().setting("burst", "7").setting("concurrency", "2").setting("rate", "5/s");
         let policy = choice.policy("own").unwrap();
         assert_eq!((policy.rules()[0].limit, policy.rules()[0].burst), (5, 7));
         assert_eq!(policy.concurrency(), Some(2));
@@ -124,18 +127,18 @@ mod tests {
 
     #[test]
     fn keys_that_cannot_change_later_can_be_chosen_at_the_start() {
-        let choice = Choice::default().preset("tmdb").setting("rules.0.algorithm", "gcra");
+        let choice = ConfigSource::default().preset("tmdb").setting("rules.0.algorithm", "gcra");
         assert_eq!(choice.policy("x").unwrap().rules()[0].algorithm, Algorithm::Gcra);
     }
 
     #[test]
     fn what_makes_no_sense_is_refused_with_its_key() {
-        let refused = |choice: Choice| choice.policy("own").unwrap_err().to_string();
-        assert!(refused(Choice::default().setting("rate", "fast")).starts_with("rate"));
-        assert!(refused(Choice::default().setting("burst", "-1")).starts_with("burst"));
-        assert!(refused(Choice::default().setting("concurency", "4")).contains("concurrency"));
-        assert!(refused(Choice::default().preset("tmbd")).contains("tmdb"));
-        assert!(refused(Choice::default().preset("tmdb").text("")).starts_with("preset"));
-        assert!(refused(Choice::default().text("nonsense")).len() > 10);
+        let refused = |choice: ConfigSource| choice.policy("own").unwrap_err().to_string();
+        assert!(refused(ConfigSource::default().setting("rate", "fast")).starts_with("rate"));
+        assert!(refused(ConfigSource::default().setting("burst", "-1")).starts_with("burst"));
+        assert!(refused(ConfigSource::default().setting("concurency", "4")).contains("concurrency"));
+        assert!(refused(ConfigSource::default().preset("tmbd")).contains("tmdb"));
+        assert!(refused(ConfigSource::default().preset("tmdb").text("")).starts_with("preset"));
+        assert!(refused(ConfigSource::default().text("nonsense")).len() > 10);
     }
 }

@@ -25,7 +25,7 @@ mod write;
 
 pub use crate::quantity::{Rate, amount, duration, rate, share};
 pub use crate::settings::{KeyInfo, Kind, keys};
-pub use choice::Choice;
+pub use choice::ConfigSource;
 pub use near::nearest;
 #[doc(hidden)]
 pub use page::reference;
@@ -76,7 +76,7 @@ pub enum ConfigError {
         "{key}: cannot be changed in a limiter that is in use; write its settings to a file with: shmlimit status NAME \
          --toml > NAME.settings.toml\nchange it there, and start it afresh with: shmlimit init NAME --config NAME.settings.toml --replace"
     )]
-    NotHot {
+    NotChangeable {
         /// The key.
         key: String,
     },

@@ -20,9 +20,9 @@ pub fn reference() -> String {
             ));
             current = Some(table);
         }
-        let hot = if key.hot { " ⟳" } else { "" };
+        let changeable = if key.changeable { " ⟳" } else { "" };
         page.push_str(&format!(
-            "| `{name}`{hot} | {} | {} | {} |\n",
+            "| `{name}`{changeable} | {} | {} | {} |\n",
             takes(key.kind),
             default(key),
             key.meaning

@@ -28,7 +28,7 @@ use toml::{Table, Value};
 pub fn set(policy: &Policy, key: &str, value: &str) -> Result<Policy, ConfigError> {
     let has_no_burst = |i: usize| policy.rules().get(i).is_some_and(|rule| !rule.algorithm.has_burst());
     match locate(&numbered(policy, key)?) {
-        Some((info, _)) if !info.hot => Err(ConfigError::NotHot { key: key.to_owned() }),
+        Some((info, _)) if !info.changeable => Err(ConfigError::NotChangeable { key: key.to_owned() }),
         Some((info, i)) if info.key == "rules.N.burst" && has_no_burst(i) => {
             Err(no_burst(policy, i, key, amount(value).ok()))
         }
@@ -62,7 +62,7 @@ pub fn update(policy: &Policy, overrides: &Overrides) -> Result<Policy, ConfigEr
         && algorithm != rule.algorithm
     {
         // What another algorithm has counted says nothing to this one, so it would start used up.
-        return Err(ConfigError::NotHot { key: "--algorithm".to_owned() });
+        return Err(ConfigError::NotChangeable { key: "--algorithm".to_owned() });
     }
     if let Overrides { rate: Some(rate), burst: None, algorithm: None, .. } = named
         && !policy.rules().is_empty()
@@ -267,7 +267,7 @@ fn not_one_key(policy: &Policy, key: &str) -> ConfigError {
     let heads =
         ["rules", "adaptive.windows", "adaptive", "priority", "cluster", "window", "breaker", "backoff"];
     if heads.contains(&key) {
-        return ConfigError::NotHot { key: key.to_owned() };
+        return ConfigError::NotChangeable { key: key.to_owned() };
     }
     // Of the one rule, where there is one.
     if let "limit" | "burst" | "period" | "reserve" = key {
@@ -277,11 +277,13 @@ fn not_one_key(policy: &Policy, key: &str) -> ConfigError {
     }
     // An element's number is its own; the rest of the key may be mistyped.
     let index = key.split('.').find_map(|part| part.parse().ok()).unwrap_or(0);
-    let mut hot: Vec<String> = keys().iter().filter(|key| key.hot).map(|key| key.named(index)).collect();
-    let of_rules = keys().iter().filter_map(|key| key.key.strip_prefix("rules.N.").filter(|_| key.hot));
+    let mut changeable: Vec<String> =
+        keys().iter().filter(|key| key.changeable).map(|key| key.named(index)).collect();
+    let of_rules =
+        keys().iter().filter_map(|key| key.key.strip_prefix("rules.N.").filter(|_| key.changeable));
     for field in of_rules {
-        hot.extend((0..policy.rules().len()).map(|i| format!("rules.{}.{field}", called(policy, i))));
+        changeable.extend((0..policy.rules().len()).map(|i| format!("rules.{}.{field}", called(policy, i))));
     }
-    let known: Vec<&str> = hot.iter().map(String::as_str).chain(["rate"]).collect();
+    let known: Vec<&str> = changeable.iter().map(String::as_str).chain(["rate"]).collect();
     ConfigError::UnknownKey { key: key.to_owned(), hint: meant(key, &known) }
 }

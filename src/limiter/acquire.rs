@@ -73,11 +73,11 @@ impl Limiter {
     /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() })?;
     /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
     /// let first = limiter.acquire(&Request::new())?;
-    /// assert!(limiter.acquire_unless(&Request::new(), || true)?.is_none());
+    /// assert!(limiter.acquire_cancellable(&Request::new(), || true)?.is_none());
     /// # first.release()?;
     /// # Ok(()) }
     /// ```
-    pub fn acquire_unless(
+    pub fn acquire_cancellable(
         &self,
         request: &Request<'_>,
         mut stop: impl FnMut() -> bool,
@@ -93,7 +93,7 @@ impl Limiter {
                 Step::Again => {}
                 Step::Sleep { link, place, heard, limit } => {
                     let began = Instant::now();
-                    // Asking is no reason to look: only its time or its bell is.
+                    // Asking is no reason to look: only its time or its wake word is.
                     loop {
                         let left = limit.saturating_sub(began.elapsed());
                         link.segment.sleep(place, heard, left.min(STOP_ASKED));

@@ -2,11 +2,11 @@
 //!
 //! | step | function | lock | ends the attempt if |
 //! | --- | --- | --- | --- |
-//! | 1 | [`Link::repeat_refusal`] | no | the last refusal of this process still holds |
-//! | 2 | [`Link::grant_single`] | if free | the only rule admits the call, and no call waits |
-//! | 3 | [`Link::refuse_unlocked`] | no | a consistent look shows a refusal, and no timer is due |
-//! | 4 | [`Link::decide_uncontended`] | if free | no call waits: any number of rules, also due timers |
-//! | 5 | [`Link::decide`] | waits | always: recovers the segment, reclaims from dead processes, follows a successor |
+//! | 1 | [`LimiterSegment::repeat_refusal`] | no | the last refusal of this process still holds |
+//! | 2 | [`LimiterSegment::grant_single`] | if free | the only rule admits the call, and no call waits |
+//! | 3 | [`LimiterSegment::refuse_unlocked`] | no | a consistent look shows a refusal, and no timer is due |
+//! | 4 | [`LimiterSegment::decide_uncontended`] | if free | no call waits: any number of rules, also due timers |
+//! | 5 | [`LimiterSegment::decide`] | waits | always: recovers the segment, reclaims from dead processes, follows a successor |
 //!
 //! Steps 1 and 2 are inlined into [`Limiter::attempt`], and each of the others is a function of its own, so that no path makes
 //! another one longer. A step that cannot decide changes nothing, and the next one starts over.
@@ -15,15 +15,15 @@ use super::Limiter;
 use super::events;
 use super::grant::{AcquireError, Grant, Refusal};
 use super::request::Request;
-use super::segment_chain::Link;
+use super::segment_chain::LimiterSegment;
 use super::waiter;
-use shmlimit_kernel::scene::{Known, Recent};
+use shmlimit_kernel::log_context::{Known, Recent};
 use shmlimit_kernel::state::View;
-use shmlimit_kernel::{Ask, Nanos, Reason, Time, decide};
+use shmlimit_kernel::{AcquireRequest, Nanos, Reason, Time, decide};
 use shmlimit_segment::layout::slot;
 use shmlimit_segment::lock::{Deadline, SLEEP};
 use shmlimit_segment::sys::Clock;
-use shmlimit_segment::{Error, Member, Wakeups, slots};
+use shmlimit_segment::{Attachment, Error, Wakeups, slots};
 use std::time::SystemTime;
 
 impl Limiter {
@@ -34,17 +34,17 @@ impl Limiter {
         // arrive meanwhile.
         let read = Clock::read();
         let link = self.newest();
-        let Some((ask, member)) = request.plain().zip(link.segment.present()) else {
+        let Some((kernel_request, attachment)) = request.plain().zip(link.segment.present()) else {
             return self.attempt_locked(request);
         };
-        let raw = member.clock.correct(read);
+        let raw = attachment.clock.correct(read);
         let probably_refused = if link.segment.expects_refusal(raw) {
-            if let Some(refusal) = link.repeat_refusal(ask, &member, raw) {
+            if let Some(refusal) = link.repeat_refusal(kernel_request, &attachment, raw) {
                 return Err(AcquireError::Refused(refusal));
             }
             true
-        } else if link.segment.rules() == 1 && ask.cost[0] == 1 {
-            if let Some(grant) = link.grant_single(ask, &member, raw) {
+        } else if link.segment.rules() == 1 && kernel_request.cost[0] == 1 {
+            if let Some(grant) = link.grant_single(kernel_request, &attachment, raw) {
                 return Ok(grant);
             }
             true
@@ -63,11 +63,12 @@ impl Limiter {
         probably_refused: bool,
     ) -> Result<Grant<'_>, AcquireError> {
         let link = self.newest();
-        if let Some((ask, member)) = request.plain().zip(link.segment.present()) {
-            if probably_refused && let Some(refusal) = link.refuse_unlocked(ask, &member, raw) {
+        if let Some((kernel_request, attachment)) = request.plain().zip(link.segment.present()) {
+            if probably_refused && let Some(refusal) = link.refuse_unlocked(kernel_request, &attachment, raw)
+            {
                 return Err(AcquireError::Refused(refusal));
             }
-            if let Some(decided) = link.decide_uncontended(ask, &member, raw) {
+            if let Some(decided) = link.decide_uncontended(kernel_request, &attachment, raw) {
                 return decided;
             }
         }
@@ -97,53 +98,68 @@ impl Limiter {
     #[inline(always)]
     pub(super) fn grant_single(&self, request: &Request<'_>) -> Option<Grant<'_>> {
         let link = self.newest();
-        let (ask, member) = request.plain().zip(link.segment.present())?;
-        link.grant_single(ask, &member, member.clock.now())
+        let (kernel_request, attachment) = request.plain().zip(link.segment.present())?;
+        link.grant_single(kernel_request, &attachment, attachment.clock.now())
     }
 }
 
-impl Link {
+impl LimiterSegment {
     /// Grants a call of one rule under the lock; `None` if the rule does not admit it, or anything is in the way.
     #[inline(always)]
-    pub(super) fn grant_single(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Grant<'_>> {
+    pub(super) fn grant_single(
+        &self,
+        kernel_request: &AcquireRequest,
+        attachment: &Attachment,
+        raw: u64,
+    ) -> Option<Grant<'_>> {
         let segment = &self.segment;
-        let (mut tx, now) = segment.begin_at_once(member, raw)?;
-        let taken = decide::acquire_single_bucket(&mut tx, member.slot, ask, now);
+        let (mut tx, now) = segment.begin_at_once(attachment, raw)?;
+        let taken = decide::acquire_single_bucket(&mut tx, attachment.slot, kernel_request, now);
         let committed = tx.commit().is_ok();
         tx.end();
         let taken = taken.filter(|_| committed)?;
-        slots::tally(segment.words(), member.slot, slot::GRANTED);
-        Some(Grant::new(self, member.badge, taken.ticket(ask)))
+        slots::tally(segment.words(), attachment.slot, slot::GRANTED);
+        Some(Grant::new(self, attachment.id, taken.ticket(kernel_request)))
     }
 
     /// [`refuse_unlocked`](Self::refuse_unlocked) for one rule, while the last refusal of this process lasts: its end is
     /// known already (`Segment::expects_refusal`).
     #[inline(always)]
-    fn repeat_refusal(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
+    fn repeat_refusal(
+        &self,
+        kernel_request: &AcquireRequest,
+        attachment: &Attachment,
+        raw: u64,
+    ) -> Option<Refusal> {
         let segment = &self.segment;
-        let refusal =
-            segment.look_at_once(raw, |view, now| decide::judge_single_bucket(view, ask, now))??;
-        if refusal.reason == Reason::Concurrency && segment.are_dead_due(raw) {
+        let refusal = segment
+            .look_at_once(raw, |view, now| decide::judge_single_bucket(view, kernel_request, now))??;
+        if refusal.reason == Reason::Concurrency && segment.is_reclaim_due(raw) {
             return None;
         }
-        slots::tally(segment.words(), member.slot, slot::REFUSED);
+        slots::tally(segment.words(), attachment.slot, slot::REFUSED);
         Some(refusal.into())
     }
 
     /// Refuses without the lock, from one consistent look. `None` if the call may be admitted, or a timer is due.
     #[inline(never)]
-    fn refuse_unlocked(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Refusal> {
+    fn refuse_unlocked(
+        &self,
+        kernel_request: &AcquireRequest,
+        attachment: &Attachment,
+        raw: u64,
+    ) -> Option<Refusal> {
         let segment = &self.segment;
         if segment.is_place_due(raw) {
             return None;
         }
         let refusal = segment.look_at_once(raw, |view, now| {
-            if decide::is_settled(view, now) { decide::judge(view, ask, now) } else { None }
+            if decide::is_settled(view, now) { decide::check(view, kernel_request, now) } else { None }
         })??;
         if !segment.expect_refusal(raw, &refusal) {
             return None;
         }
-        slots::tally(segment.words(), member.slot, slot::REFUSED);
+        slots::tally(segment.words(), attachment.slot, slot::REFUSED);
         self.tell_refusal(&refusal);
         Some(refusal.into())
     }
@@ -153,19 +169,19 @@ impl Link {
     #[inline(never)]
     fn decide_uncontended(
         &self,
-        ask: &Ask,
-        member: &Member,
+        kernel_request: &AcquireRequest,
+        attachment: &Attachment,
         raw: u64,
     ) -> Option<Result<Grant<'_>, AcquireError>> {
         let segment = &self.segment;
-        let (mut tx, now) = segment.begin_at_once(member, raw)?;
+        let (mut tx, now) = segment.begin_at_once(attachment, raw)?;
         // Waiting calls may belong to dead processes. Step 5 looks for these.
         if !tx.waiting().is_empty() {
             return None;
         }
-        let watched = now >= tx.attention();
+        let watched = now >= tx.next_check();
         let known = watched.then(|| Known::of(&tx));
-        let decided = decide::acquire(&mut tx, member.slot, ask, now);
+        let decided = decide::acquire(&mut tx, attachment.slot, kernel_request, now);
         let news = known.map(|known| Recent::since(&tx, known));
         let committed = tx.commit().is_ok();
         tx.end();
@@ -174,15 +190,15 @@ impl Link {
         }
         match decided {
             Ok(ticket) if committed => {
-                slots::tally(segment.words(), member.slot, slot::GRANTED);
+                slots::tally(segment.words(), attachment.slot, slot::GRANTED);
                 if !segment.waiting().is_empty() {
                     // The request's own deadline is not known here. What cannot be done in a moment can wait.
-                    self.reclaim_dead_waiters(member, &Deadline::within(SLEEP));
+                    self.reclaim_dead_waiters(attachment, &Deadline::within(SLEEP));
                 }
-                Some(Ok(Grant::new(self, member.badge, ticket)))
+                Some(Ok(Grant::new(self, attachment.id, ticket)))
             }
             Err(refusal) if segment.expect_refusal(raw, &refusal) => {
-                slots::tally(segment.words(), member.slot, slot::REFUSED);
+                slots::tally(segment.words(), attachment.slot, slot::REFUSED);
                 self.tell_refusal(&refusal);
                 Some(Err(AcquireError::Refused(refusal.into())))
             }
@@ -192,47 +208,52 @@ impl Link {
 
     /// [`decide_uncontended`](Self::decide_uncontended) for a call that goes on to wait where it is not admitted: a refusal is
     /// not counted.
-    pub(super) fn take_uncontended(&self, ask: &Ask, member: &Member, raw: u64) -> Option<Grant<'_>> {
+    pub(super) fn take_uncontended(
+        &self,
+        kernel_request: &AcquireRequest,
+        attachment: &Attachment,
+        raw: u64,
+    ) -> Option<Grant<'_>> {
         let segment = &self.segment;
-        let (mut tx, now) = segment.begin_at_once(member, raw)?;
-        if !tx.waiting().is_empty() || now >= tx.attention() {
+        let (mut tx, now) = segment.begin_at_once(attachment, raw)?;
+        if !tx.waiting().is_empty() || now >= tx.next_check() {
             return None;
         }
-        let ticket = decide::acquire(&mut tx, member.slot, ask, now).ok();
+        let ticket = decide::acquire(&mut tx, attachment.slot, kernel_request, now).ok();
         let committed = tx.commit().is_ok();
         tx.end();
         let ticket = ticket.filter(|_| committed)?;
-        slots::tally(segment.words(), member.slot, slot::GRANTED);
-        Some(Grant::new(self, member.badge, ticket))
+        slots::tally(segment.words(), attachment.slot, slot::GRANTED);
+        Some(Grant::new(self, attachment.id, ticket))
     }
 
     /// Decides under the lock, which it waits for. Recovers what is damaged, and reclaims what dead processes held.
     fn decide(&self, request: &Request<'_>, deadline: &Deadline) -> Result<Grant<'_>, AcquireError> {
         let segment = &self.segment;
-        let ask = self.ask(request)?;
-        let member = segment.member_within(deadline)?;
+        let kernel_request = self.kernel_request(request)?;
+        let attachment = segment.attachment_within(deadline)?;
         // Also a refusal is committed: timers may have acted.
-        let (decided, _) = self.change(&member, deadline, |tx, now| {
-            Ok((decide::acquire(tx, member.slot, &ask, now), Wakeups::NONE))
+        let (decided, _) = self.change(&attachment, deadline, |tx, now| {
+            Ok((decide::acquire(tx, attachment.slot, &kernel_request, now), Wakeups::NONE))
         })?;
         let refusal = match decided {
             Err(refusal) => refusal,
             Ok(ticket) => {
-                let grant = Grant::new(self, member.badge, ticket);
-                slots::tally(segment.words(), member.slot, slot::GRANTED);
+                let grant = Grant::new(self, attachment.id, ticket);
+                slots::tally(segment.words(), attachment.slot, slot::GRANTED);
                 if !segment.waiting().is_empty() {
-                    self.reclaim_dead_waiters(&member, deadline);
+                    self.reclaim_dead_waiters(&attachment, deadline);
                 }
                 return Ok(grant);
             }
         };
         // Permits may be out with the dead, or they may be ahead. They are looked for at most once per bound, so this ends.
         if matches!(refusal.reason, Reason::Concurrency | Reason::Queued)
-            && self.look_for_dead(&member, deadline)?
+            && self.reclaim_dead_if_due(&attachment, deadline)?
         {
             return self.decide(request, deadline);
         }
-        slots::tally(segment.words(), member.slot, slot::REFUSED);
+        slots::tally(segment.words(), attachment.slot, slot::REFUSED);
         self.tell_refusal(&refusal);
         Err(AcquireError::Refused(refusal.into()))
     }
@@ -240,16 +261,20 @@ impl Link {
     /// Reclaims the queue entries of dead processes. The short paths are closed while the queue is not empty, and if every call
     /// is granted no other call looks for them.
     #[cold]
-    fn reclaim_dead_waiters(&self, member: &Member, deadline: &Deadline) {
+    fn reclaim_dead_waiters(&self, attachment: &Attachment, deadline: &Deadline) {
         // The call is granted; whatever fails here can wait for the next.
-        let _ = self.segment.reap(member, deadline);
+        let _ = self.segment.reclaim(attachment, deadline);
     }
 
     /// Gives back what the dead held, if it is time to look for them. Says whether there were any.
-    pub(super) fn look_for_dead(&self, member: &Member, deadline: &Deadline) -> Result<bool, Box<Error>> {
-        match self.segment.reap(member, deadline) {
+    pub(super) fn reclaim_dead_if_due(
+        &self,
+        attachment: &Attachment,
+        deadline: &Deadline,
+    ) -> Result<bool, Box<Error>> {
+        match self.segment.reclaim(attachment, deadline) {
             Err(error @ (Error::Unsettled { .. } | Error::Liveness { .. })) => Err(Box::new(error)),
-            // Whoever could not be examined or buried counts as alive.
+            // Whoever could not be examined or reclaimed counts as alive.
             other => Ok(other.unwrap_or(false)),
         }
     }
@@ -259,18 +284,18 @@ impl Link {
     #[cold]
     pub(super) fn refuse_busy(&self) -> AcquireError {
         let segment = &self.segment;
-        let judged_at = segment.present().map_or(Time::ZERO, |member| {
-            slots::tally(segment.words(), member.slot, slot::REFUSED);
-            segment.now(&member)
+        let checked_at = segment.present().map_or(Time::ZERO, |attachment| {
+            slots::tally(segment.words(), attachment.slot, slot::REFUSED);
+            segment.now(&attachment)
         });
-        let again = Some(judged_at.plus(Nanos(super::nanos(SLEEP))));
+        let again = Some(checked_at.plus(Nanos(super::nanos(SLEEP))));
         let refusal = shmlimit_kernel::Refusal {
             reason: Reason::Busy,
             rule: None,
             retry_at: again,
             ready_at: again,
-            gate: judged_at,
-            judged_at,
+            gate: checked_at,
+            checked_at,
         };
         self.tell_refusal(&refusal);
         AcquireError::Refused(refusal.into())

@@ -2,7 +2,7 @@
 
 use super::Limiter;
 use super::events;
-use super::segment_chain::Link;
+use super::segment_chain::LimiterSegment;
 use super::waiter::Group;
 use crate::describe;
 use crate::environment::{Change, Patch};
@@ -29,7 +29,7 @@ pub struct Builder {
     directory: Option<PathBuf>,
     policy: Option<Policy>,
     #[cfg(feature = "config")]
-    choice: crate::config::Choice,
+    choice: crate::config::ConfigSource,
     shared_with: Option<Account>,
     group: Option<String>,
     network: bool,
@@ -81,13 +81,13 @@ impl Builder {
     /// use shmlimit::{Limiter, config::Choice};
     ///
     /// let choice = Choice::default().setting("rate", "10/s").setting("concurrency", "2");
-    /// let limiter = Limiter::builder("api").directory(directory.path()).choose(choice).open()?;
+    /// let limiter = Limiter::builder("api").directory(directory.path()).config(choice).open()?;
     /// assert_eq!(limiter.policy()?.concurrency(), Some(2));
     /// # Ok(()) }
     /// ```
     #[cfg(feature = "config")]
     #[must_use]
-    pub fn choose(mut self, choice: crate::config::Choice) -> Builder {
+    pub fn config(mut self, choice: crate::config::ConfigSource) -> Builder {
         self.choice = choice;
         self
     }
@@ -139,12 +139,12 @@ impl Builder {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let directory = tempfile::tempdir()?;
     /// # shmlimit::Limiter::builder("tmdb").directory(directory.path()).open()?;
-    /// let limiter = shmlimit::Limiter::builder("tmdb").directory(directory.path()).only_to_look().open_existing()?;
+    /// let limiter = shmlimit::Limiter::builder("tmdb").directory(directory.path()).observer().open_existing()?;
     /// println!("{} calls in flight", limiter.snapshot()?.in_flight);
     /// # Ok(()) }
     /// ```
     #[must_use]
-    pub fn only_to_look(mut self) -> Builder {
+    pub fn observer(mut self) -> Builder {
         self.bounds.role = Role::Observer;
         Builder { look_only: true, ..self.ignore_environment() }
     }
@@ -263,7 +263,7 @@ impl Builder {
         });
         // Only now: before, they would find nothing to go over to, and crowd at the gate.
         if let Some(old) = old {
-            old.ring_all(old.sleepers());
+            old.wake_all(old.sleepers());
         }
         replaced?;
         let segment = settle(&directory, &name, self.bounds, None)?;
@@ -297,7 +297,7 @@ impl Builder {
         if self.environment { Ok(Patch::patched(policy)?) } else { Ok(*policy) }
     }
 
-    /// The operator's hot patch (R110): what the environment says is put in force for all, logged by the process that did
+    /// The operator's hot patch (R110): what the environment says is put effective for all, logged by the process that did
     /// it, and returned.
     fn patch(&self, segment: &Segment) -> Result<Vec<Change>, Error> {
         let there = segment.policy()?;
@@ -377,7 +377,7 @@ fn settle_noting(
     for attempt in 0..TRIES {
         let opened = match attempt {
             0..UNLOCKED_TRIES => open_once(directory, name, bounds),
-            _ => directory.through_gate(|_| open_once(directory, name, bounds)),
+            _ => directory.with_creation_lock(|_| open_once(directory, name, bounds)),
         };
         match opened {
             Ok(Some(segment)) => return Ok(segment),
@@ -405,7 +405,7 @@ pub(super) fn successor(
     bounds: Bounds,
     old: &Segment,
     make: bool,
-) -> Result<Link, Error> {
+) -> Result<LimiterSegment, Error> {
     // The old one is asked only if there is no other: it may be damaged, and replaced for that very reason.
     let mut there = settle(directory, name, bounds, None);
     for _ in 0..TRIES {
@@ -425,5 +425,5 @@ pub(super) fn successor(
     let segment = there?;
     // So that the others who still use it go over at once.
     old.hand_over();
-    Link::new(name.clone(), segment)
+    LimiterSegment::new(name.clone(), segment)
 }

@@ -1,11 +1,11 @@
 //! How a limiter's server is doing, at one moment, in plain values.
 
 use super::document::{Document, Value, document};
-use shmlimit_kernel::breaker::{self, Cause, State};
+use shmlimit_kernel::breaker::{self, BreakerState, TransitionCause};
+use shmlimit_kernel::health_state::{HealthStateView, LATENCY_BOUNDS, TRANSITIONS, Tallies, Transition};
 use shmlimit_kernel::outcome;
 use shmlimit_kernel::pace;
 use shmlimit_kernel::policy::BreakerKind;
-use shmlimit_kernel::sheet::{LATENCY_BOUNDS, SheetView, TRANSITIONS, Tallies, Transition};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Nanos, Time};
 use shmlimit_segment::program_name;
@@ -18,13 +18,13 @@ pub struct Condition {
     /// What kind of breaker there is.
     pub breaker: BreakerKind,
     /// Its state.
-    pub state: State,
+    pub state: BreakerState,
     /// The state's name.
     pub state_name: &'static str,
     /// How long it has lasted.
     pub state_for: Duration,
     /// Why it began; `None` if it has never changed.
-    pub cause: Option<Cause>,
+    pub cause: Option<TransitionCause>,
     /// In how long it ends by itself; `None` if it does not. A Sleep is not over before the gate opens (R57).
     pub eta: Option<Duration>,
     /// In how long its timer is due, which may be before `eta`; `None` if it has none.
@@ -206,7 +206,7 @@ impl Condition {
             cause: transitions.last().map(|(transition, _)| transition.cause),
             eta: breaker::eta(&health, &policy).map(|end| duration(end.since(now))),
             timer: breaker::due(&health, &policy).map(|due| duration(due.since(now))),
-            offline: health.has(shmlimit_kernel::sheet::OFFLINE),
+            offline: health.has(shmlimit_kernel::health_state::OFFLINE),
             rate: breaker::rate(v).0 as f64 / 1e9,
             concurrency: breaker::concurrency(v),
             gate,
@@ -218,7 +218,7 @@ impl Condition {
             pace: pace(v, now),
             transitions,
             transition_count: health.transitions,
-            unanswered_for: (health.state() == State::HalfOpen && health.unanswered > 0)
+            unanswered_for: (health.state() == BreakerState::HalfOpen && health.unanswered > 0)
                 .then(|| duration(now.since(Time(health.unanswered - 1)))),
         }
     }

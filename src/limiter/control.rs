@@ -2,17 +2,17 @@
 
 use super::Limiter;
 use super::events;
-use super::outcome::{Outcome, Recorded};
-use super::segment_chain::Link;
+use super::outcome::{Advice, Outcome};
+use super::segment_chain::LimiterSegment;
 use crate::environment::Change;
 use shmlimit_kernel::Policy;
-use shmlimit_kernel::breaker::State;
-use shmlimit_kernel::decide::{self, Force};
+use shmlimit_kernel::breaker::BreakerState;
+use shmlimit_kernel::decide::{self, BreakerCommand};
+use shmlimit_kernel::health_state::{HealthStateView, Transition};
 use shmlimit_kernel::ledger;
+use shmlimit_kernel::log_context::LogContext;
 use shmlimit_kernel::policy::{BreakerKind, PolicyWords};
 use shmlimit_kernel::queue;
-use shmlimit_kernel::scene::Scene;
-use shmlimit_kernel::sheet::{SheetView, Transition};
 use shmlimit_segment::{Error, Wakeups};
 use std::path::Path;
 
@@ -56,7 +56,7 @@ impl Limiter {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn record(&self, outcome: &Outcome<'_>) -> Result<Recorded, Error> {
+    pub fn record(&self, outcome: &Outcome<'_>) -> Result<Advice, Error> {
         self.follow(|link| Ok(link.record(None, outcome)?))
     }
 
@@ -65,8 +65,8 @@ impl Limiter {
     pub fn count_cache(&self, hit: bool) -> Result<(), Error> {
         self.follow(|link| {
             let deadline = link.segment.deadline();
-            let member = link.segment.member_within(&deadline)?;
-            link.change(&member, &deadline, |tx, _| {
+            let attachment = link.segment.attachment_within(&deadline)?;
+            link.change(&attachment, &deadline, |tx, _| {
                 ledger::change(tx, |ledger| match hit {
                     true => ledger.cache_hits = ledger.cache_hits.wrapping_add(1),
                     false => ledger.cache_misses = ledger.cache_misses.wrapping_add(1),
@@ -77,9 +77,9 @@ impl Limiter {
         })
     }
 
-    /// The breaker's state as it is stored: a timer that is due acts with the next call. [`State::Normal`] without
+    /// The breaker's state as it is stored: a timer that is due acts with the next call. [`BreakerState::Normal`] without
     /// a breaker, and for a closed one. [`snapshot`](Limiter::snapshot) tells more, and costs more.
-    pub fn state(&self) -> Result<State, Error> {
+    pub fn state(&self) -> Result<BreakerState, Error> {
         self.follow(|link| link.segment.look(|view| view.health().state()))
     }
 
@@ -94,7 +94,7 @@ impl Limiter {
     /// limiter.force(Force::Online)?; // … until now, and then probes first
     /// # Ok(()) }
     /// ```
-    pub fn force(&self, what: Force) -> Result<Vec<Transition>, Error> {
+    pub fn force(&self, what: BreakerCommand) -> Result<Vec<Transition>, Error> {
         self.follow(|link| link.force(what))
     }
 
@@ -132,8 +132,8 @@ impl Limiter {
     }
 }
 
-impl Link {
-    /// Puts another policy in force, made from the one there is.
+impl LimiterSegment {
+    /// Puts another policy effective, made from the one there is.
     pub(super) fn change_policy(
         &self,
         change: impl Fn(&Policy) -> Result<Policy, Error>,
@@ -143,24 +143,27 @@ impl Link {
         Ok(changed.policy)
     }
 
-    fn force(&self, what: Force) -> Result<Vec<Transition>, Error> {
+    fn force(&self, what: BreakerCommand) -> Result<Vec<Transition>, Error> {
         let deadline = self.segment.deadline();
-        let member = self.segment.member_within(&deadline)?;
-        let ((done, scene), news) = self.change(&member, &deadline, |tx, now| {
+        let attachment = self.segment.attachment_within(&deadline)?;
+        let ((done, log_context), news) = self.change(&attachment, &deadline, |tx, now| {
             let kind = tx.breaker_policy().kind();
             let done = if decide::force(tx, what, now) { Ok(()) } else { Err(kind) };
             // Seldom, and often meant for all of them: nobody should find out by its own time, also not behind one who
             // cannot be rung.
-            Ok(((done, Scene::of(tx, now)), Wakeups::each(queue::all(tx))))
+            Ok(((done, LogContext::of(tx, now)), Wakeups::each(queue::all(tx))))
         })?;
         done.map_err(|kind| self.no_such_state(what, kind))?;
-        events::forced(self.name(), what, &scene);
+        events::forced(self.name(), what, &log_context);
         Ok(news.iter().copied().collect())
     }
 
-    fn no_such_state(&self, what: Force, kind: BreakerKind) -> Error {
-        let known: Vec<&str> =
-            Force::ALL.into_iter().filter(|force| force.fits(kind)).map(Force::as_str).collect();
+    fn no_such_state(&self, what: BreakerCommand, kind: BreakerKind) -> Error {
+        let known: Vec<&str> = BreakerCommand::ALL
+            .into_iter()
+            .filter(|force| force.fits(kind))
+            .map(BreakerCommand::as_str)
+            .collect();
         Error::NoSuchState {
             name: self.name().to_owned(),
             state: what.as_str(),
@@ -175,7 +178,7 @@ impl Link {
                     let directory = self.segment.path().parent().unwrap_or(Path::new("."));
                     let afresh = shmlimit_segment::error::afresh(directory, self.name(), change);
                     let stop = match what {
-                        Force::Offline => {
+                        BreakerCommand::Offline => {
                             let pause = shmlimit_segment::error::tool(directory, "pause", self.name(), "");
                             format!("to stop its calls: {}\n", pause.trim_end())
                         }

@@ -1,7 +1,7 @@
 //! Tests of damage under attached handles: zeroing any words never grants more than was left.
 
 use super::*;
-use shmlimit_kernel::breaker::{Force, terms_range};
+use shmlimit_kernel::breaker::{BreakerCommand, terms_range};
 use shmlimit_kernel::policy::{Algorithm, Breaker, BreakerKind, BurstMode, PolicyDraft, RuleDraft};
 use shmlimit_kernel::random::Random;
 use shmlimit_kernel::time::Nanos;
@@ -61,7 +61,7 @@ struct Fixture {
     directory: tempfile::TempDir,
     limiter: Limiter,
     /// What is asked for.
-    ask: fn() -> Request<'static>,
+    kernel_request: fn() -> Request<'static>,
     used: u64,
     /// Permits that stay in flight.
     _held: Vec<OwnedGrant>,
@@ -73,16 +73,16 @@ impl Fixture {
         Fixture::used(policy, place, USED, Request::new)
     }
 
-    fn used(policy: Policy, place: Duration, used: u64, ask: fn() -> Request<'static>) -> Fixture {
+    fn used(policy: Policy, place: Duration, used: u64, kernel_request: fn() -> Request<'static>) -> Fixture {
         let directory = tempfile::tempdir().unwrap();
         let bounds = Bounds { lock: Duration::from_millis(1), place, ..Bounds::default() };
         let limiter =
             Limiter::builder("api").directory(directory.path()).policy(policy).bounds(bounds).create();
         let limiter = limiter.unwrap();
-        let take = |_| limiter.try_acquire(&ask()).unwrap().into_owned();
+        let take = |_| limiter.try_acquire(&kernel_request()).unwrap().into_owned();
         let held: Vec<OwnedGrant> = (0..used).map(take).collect();
         let image = words(&limiter).iter().map(|cell| cell.load(Ordering::Relaxed)).collect();
-        Fixture { directory, limiter, ask, used, _held: held, image }
+        Fixture { directory, limiter, kernel_request, used, _held: held, image }
     }
 
     fn restore(&self) {
@@ -106,7 +106,7 @@ impl Fixture {
     }
 
     fn drain(&self) -> usize {
-        let request = (self.ask)().timeout(Duration::ZERO);
+        let request = (self.kernel_request)().timeout(Duration::ZERO);
         let mut granted = Vec::new();
         for i in 0..3 * LIMIT as usize {
             // Acquire in every way.
@@ -160,9 +160,9 @@ fn any_zeroed_word_of_the_first_page_never_grants_more_than_was_left() {
 /// Zeroes each range under each kind of limiter, used and unused.
 fn never_grants_more(ranges: &[Range<usize>]) {
     let plain = policies().into_iter().map(|policy| (policy, Request::new as fn() -> Request<'static>));
-    for (policy, ask) in plain.chain([(of_tokens(), one_token as fn() -> Request<'static>)]) {
+    for (policy, kernel_request) in plain.chain([(of_tokens(), one_token as fn() -> Request<'static>)]) {
         for (place, used) in [(NEVER, USED), (NEVER, 0), (Duration::ZERO, USED)] {
-            let fixture = Fixture::used(policy, place, used, ask);
+            let fixture = Fixture::used(policy, place, used, kernel_request);
             let left = fixture.left();
             for range in ranges {
                 let granted = fixture.granted_without(range.clone());
@@ -213,7 +213,7 @@ fn any_bit_changed_in_terms_or_policy_is_found_when_the_place_is_looked_at() {
     for policy in policies() {
         let fixture = Fixture::new(policy, Duration::ZERO);
         let left = fixture.left();
-        let changed = (layout::HOT..layout::POLICY_CHECKSUM + 1).step_by(3);
+        let changed = (layout::EFFECTIVE..layout::POLICY_CHECKSUM + 1).step_by(3);
         let changed = changed.flat_map(|word| (word % 5..64).step_by(9).map(move |bit| (word, bit)));
         for (word, bit) in changed.step_by(ONE_OF) {
             words(&fixture.limiter)[word].fetch_xor(1 << bit, Ordering::Relaxed);
@@ -236,7 +236,7 @@ fn breaker_that_changes_its_state_over_a_zeroed_policy_leaves_the_permits_as_the
     words(&fixture.limiter)[layout::POLICY..layout::POLICY_CHECKSUM]
         .iter()
         .for_each(|cell| cell.store(0, Ordering::Relaxed));
-    for state in [Force::Throttle, Force::Normal] {
+    for state in [BreakerCommand::Throttle, BreakerCommand::Normal] {
         let _ = fixture.limiter.force(state);
     }
     assert!(fixture.drain() <= LEFT);
@@ -259,7 +259,7 @@ fn state_of_a_rule_with_a_zeroed_word_starts_anew_when_the_place_is_looked_at() 
 #[test]
 fn log_whose_room_was_zeroed_admits_nothing() {
     let fixture = Fixture::new(of(Algorithm::SlidingLog, BurstMode::GcraTau), NEVER);
-    let room = layout::HOT + terms_range(0).end - 1;
+    let room = layout::EFFECTIVE + terms_range(0).end - 1;
     assert_eq!(fixture.granted_without(room..room + 1), 0);
     fixture.restore();
 }

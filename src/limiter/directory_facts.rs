@@ -74,19 +74,19 @@ impl Limiter {
 impl DirectoryFacts {
     /// Tries with a file of its own whether memory can be shared there, and whether a process that holds a liveness lock is
     /// seen to live. Leaves nothing behind.
-    pub fn try_out(&self) -> Result<(), Error> {
-        self.directory.try_out()
+    pub fn self_test(&self) -> Result<(), Error> {
+        self.directory.self_test()
     }
 
-    /// How the permissions of a segment there, or of the file gate, differ from those it would be made with, for people.
-    pub fn misfit(&self, file_name: &str) -> Result<Option<String>, Error> {
-        self.directory.misfit(file_name)
+    /// How the permissions of a segment there, or of the creation lock, differ from those it would be made with, for people.
+    pub fn permission_mismatch(&self, file_name: &str) -> Result<Option<String>, Error> {
+        self.directory.permission_mismatch(file_name)
     }
 
-    /// Gives a segment there, or the file gate, the permissions it would be made with. What is not ours is left alone.
+    /// Gives a segment there, or the creation lock, the permissions it would be made with. What is not ours is left alone.
     /// Returns them, for people, if that changed anything.
-    pub fn tighten(&self, file_name: &str) -> Result<Option<String>, Error> {
-        self.directory.tighten(file_name)
+    pub fn fix_permissions(&self, file_name: &str) -> Result<Option<String>, Error> {
+        self.directory.fix_permissions(file_name)
     }
 }
 

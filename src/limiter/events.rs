@@ -3,14 +3,14 @@
 
 use super::condition::ratio;
 use crate::describe;
-use shmlimit_kernel::breaker::Force;
+use shmlimit_kernel::breaker::BreakerCommand;
 use shmlimit_kernel::decide::Verdict;
-use shmlimit_kernel::outcome::Class;
+use shmlimit_kernel::health_state::Transition;
+use shmlimit_kernel::log_context::LogContext;
+use shmlimit_kernel::log_context::Recent;
+use shmlimit_kernel::outcome::OutcomeClass;
 use shmlimit_kernel::pause::Pause;
 use shmlimit_kernel::policy::PerSecond;
-use shmlimit_kernel::scene::Recent;
-use shmlimit_kernel::scene::Scene;
-use shmlimit_kernel::sheet::Transition;
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Nanos, Refusal, Time};
 use shmlimit_segment::{Changed, program_name};
@@ -22,19 +22,19 @@ const TARGET: &str = "shmlimit";
 
 /// One line with all keys of R114, and more of its own. `sleep` is how long the caller, or everybody, will wait.
 macro_rules! say {
-    ($level:ident, $name:expr, $scene:expr, $sleep:expr, $event:literal $(, $($more:tt)+)?) => {{
-        let scene: &Scene = $scene;
+    ($level:ident, $name:expr, $log_context:expr, $sleep:expr, $event:literal $(, $($more:tt)+)?) => {{
+        let log_context: &LogContext = $log_context;
         tracing::$level!(
             target: TARGET,
             limiter = $name,
-            state = scene.state.as_str(scene.kind),
+            state = log_context.state.as_str(log_context.kind),
             event = $event,
             sleep = %Seconds($sleep),
-            consec429 = scene.consec429,
-            err_rate_30s = rounded(ratio(scene.errors, scene.samples)),
-            rate = %Rate(scene.rate),
-            sem = %OrNone(scene.concurrency),
-            retry_after = %Seconds(scene.gate),
+            consec429 = log_context.consec429,
+            err_rate_30s = rounded(ratio(log_context.errors, log_context.samples)),
+            rate = %Rate(log_context.rate),
+            sem = %OrNone(log_context.concurrency),
+            retry_after = %Seconds(log_context.gate),
             $($($more)+)?
         )
     }};
@@ -42,85 +42,94 @@ macro_rules! say {
 
 /// What an operation changed by the way, each once: by the process that did it (R115).
 pub(super) fn news(name: &str, news: &Recent) {
-    if let Some(scene) = &news.scene {
-        each_transition(name, news, scene);
-        each_end(name, news, scene);
+    if let Some(log_context) = &news.log_context {
+        each_transition(name, news, log_context);
+        each_end(name, news, log_context);
     }
 }
 
 /// A pause whose time was over.
-fn each_end(name: &str, news: &Recent, scene: &Scene) {
+fn each_end(name: &str, news: &Recent, log_context: &LogContext) {
     if let Some(pause) = &news.ended {
-        resumed(name, pause, None, scene);
+        resumed(name, pause, None, log_context);
     }
 }
 
 /// An operator has paused the limiter (R148).
-pub(super) fn paused(name: &str, pause: &Pause, now: Time, scene: &Scene) {
+pub(super) fn paused(name: &str, pause: &Pause, now: Time, log_context: &LogContext) {
     let length = pause.ends_at().map(|end| end.since(now));
     let (by, pid, reason) = (program_name(&pause.program), pause.pid as u32, reason_of(pause));
-    say!(info, name, scene, length, "paused", by, pid, reason);
+    say!(info, name, log_context, length, "paused", by, pid, reason);
 }
 
 /// A pause is over: an operator resumed the limiter, or, if `who` is `None`, the pause expired. `reason` is that of the pause.
-pub(super) fn resumed(name: &str, pause: &Pause, who: Option<(u32, &str)>, scene: &Scene) {
+pub(super) fn resumed(name: &str, pause: &Pause, who: Option<(u32, &str)>, log_context: &LogContext) {
     let pauser = program_name(&pause.program);
     let (pid, by, cause) = match who {
         Some((pid, program)) => (pid, program, "operator"),
         None => (pause.pid as u32, &*pauser, "expired"),
     };
-    say!(info, name, scene, None, "resumed", by, pid, reason = reason_of(pause), cause);
+    say!(info, name, log_context, None, "resumed", by, pid, reason = reason_of(pause), cause);
 }
 
 fn reason_of(pause: &Pause) -> String {
     Some(pause.reason_text()).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned())
 }
 
-fn each_transition(name: &str, news: &Recent, scene: &Scene) {
+fn each_transition(name: &str, news: &Recent, log_context: &LogContext) {
     for Transition { from, to, cause, .. } in news.iter() {
-        let scene = Scene { state: *to, ..*scene };
-        let (from, to) = (from.as_str(scene.kind), to.as_str(scene.kind));
-        say!(info, name, &scene, scene.timer, "state_transition", from, to, reason = cause.as_str());
+        let log_context = LogContext { state: *to, ..*log_context };
+        let (from, to) = (from.as_str(log_context.kind), to.as_str(log_context.kind));
+        say!(
+            info,
+            name,
+            &log_context,
+            log_context.timer,
+            "state_transition",
+            from,
+            to,
+            reason = cause.as_str()
+        );
     }
 }
 
 /// The same after an outcome, with what it was judged by: what it led to may have forgotten that.
 pub(super) fn transitions_after(name: &str, news: &Recent, verdict: &Verdict) {
-    if let Some(scene) = &news.scene {
-        each_transition(name, news, &judged(scene, verdict));
-        each_end(name, news, scene);
+    if let Some(log_context) = &news.log_context {
+        each_transition(name, news, &checked(log_context, verdict));
+        each_end(name, news, log_context);
     }
 }
 
 /// How the limiter is doing after an outcome, if that is worth a line and somebody listens.
-pub(super) fn scene_of<V: View>(v: &V, class: Class, now: Time) -> Option<Scene> {
+pub(super) fn log_context_of<V: View>(v: &V, class: OutcomeClass, now: Time) -> Option<LogContext> {
     let wanted = class.is_backoff_target() && tracing::enabled!(target: TARGET, Level::WARN);
-    wanted.then(|| Scene::of(v, now))
+    wanted.then(|| LogContext::of(v, now))
 }
 
 /// A call failed in a way that asks for a wait, or for everybody to wait.
-pub(super) fn backoff(name: &str, code: impl fmt::Display, verdict: &Verdict, scene: &Scene) {
-    let scene = judged(scene, verdict);
+pub(super) fn backoff(name: &str, code: impl fmt::Display, verdict: &Verdict, log_context: &LogContext) {
+    let log_context = checked(log_context, verdict);
     let retry = verdict.advice.retry;
-    say!(info, name, &scene, Some(verdict.wait), "backoff", code = %code, retry);
+    say!(info, name, &log_context, Some(verdict.wait), "backoff", code = %code, retry);
     if verdict.closed_gate {
-        say!(warn, name, &scene, scene.gate, "gate_closed", code = %code);
+        say!(warn, name, &log_context, log_context.gate, "gate_closed", code = %code);
     }
 }
 
 /// An operator said so.
-pub(super) fn forced(name: &str, what: Force, scene: &Scene) {
+pub(super) fn forced(name: &str, what: BreakerCommand, log_context: &LogContext) {
     match what {
-        Force::ClearGate => say!(info, name, scene, None, "gate_cleared"),
-        _ => say!(info, name, scene, scene.timer, "forced", what = what.as_str()),
+        BreakerCommand::ClearGate => say!(info, name, log_context, None, "gate_cleared"),
+        _ => say!(info, name, log_context, log_context.timer, "forced", what = what.as_str()),
     }
 }
 
-/// Another policy is in force.
+/// Another policy is effective.
 pub(super) fn changed(name: &str, changed: &Changed) {
     news(name, &changed.news);
     if changed.before != changed.policy {
-        say!(info, name, &changed.scene, None, "policy_changed", changes = %Changes(changed));
+        say!(info, name, &changed.log_context, None, "policy_changed", changes = %Changes(changed));
     }
 }
 
@@ -128,7 +137,7 @@ pub(super) fn changed(name: &str, changed: &Changed) {
 pub(super) fn patched(name: &str, changed: &Changed) {
     news(name, &changed.news);
     if changed.before != changed.policy {
-        say!(warn, name, &changed.scene, None, "environment", changes = %Changes(changed));
+        say!(warn, name, &changed.log_context, None, "environment", changes = %Changes(changed));
     }
 }
 
@@ -154,14 +163,14 @@ pub(super) fn wants_refusals() -> bool {
 }
 
 /// A call was refused.
-pub(super) fn refused(name: &str, refusal: &Refusal, scene: &Scene) {
-    let wait = refusal.retry_at.map(|at| at.since(refusal.judged_at));
-    say!(debug, name, scene, wait, "refused", reason = refusal.reason.as_str());
+pub(super) fn refused(name: &str, refusal: &Refusal, log_context: &LogContext) {
+    let wait = refusal.retry_at.map(|at| at.since(refusal.checked_at));
+    say!(debug, name, log_context, wait, "refused", reason = refusal.reason.as_str());
 }
 
-fn judged(scene: &Scene, verdict: &Verdict) -> Scene {
+fn checked(log_context: &LogContext, verdict: &Verdict) -> LogContext {
     let Verdict { samples, errors, consec429, .. } = *verdict;
-    Scene { samples, errors, consec429, ..*scene }
+    LogContext { samples, errors, consec429, ..*log_context }
 }
 
 fn rounded(ratio: f64) -> f64 {

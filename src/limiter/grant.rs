@@ -1,8 +1,8 @@
 //! The answers: a grant, a refusal, or a failure.
 
-use super::outcome::{Outcome, Recorded};
+use super::outcome::{Advice, Outcome};
 use super::owned::OwnedGrant;
-use super::segment_chain::Link;
+use super::segment_chain::LimiterSegment;
 use shmlimit_kernel::queue::WAITERS;
 use shmlimit_kernel::{self, Held, Reason, Ticket};
 use shmlimit_segment::Error;
@@ -15,21 +15,21 @@ use std::time::Duration;
 #[derive(Debug)]
 #[must_use = "dropping a grant gives its permit back at once"]
 pub struct Grant<'l> {
-    link: &'l Link,
-    badge: u64,
+    link: &'l LimiterSegment,
+    attachment_id: u64,
     ticket: Ticket,
 }
 
 impl<'l> Grant<'l> {
     #[inline]
-    pub(super) fn new(link: &'l Link, badge: u64, ticket: Ticket) -> Grant<'l> {
-        Grant { link, badge, ticket }
+    pub(super) fn new(link: &'l LimiterSegment, attachment_id: u64, ticket: Ticket) -> Grant<'l> {
+        Grant { link, attachment_id, ticket }
     }
 
     /// The call is over: gives the permit back. Dropping does the same but cannot report a failure.
     pub fn release(self) -> Result<(), Error> {
-        let (link, badge, ticket) = self.disarm();
-        Ok(link.release(badge, &ticket)?)
+        let (link, attachment_id, ticket) = self.disarm();
+        Ok(link.release(attachment_id, &ticket)?)
     }
 
     /// The call was never sent: gives the permit back, and to every rule what it can still take back (R129).
@@ -48,8 +48,8 @@ impl<'l> Grant<'l> {
     /// # Ok(()) }
     /// ```
     pub fn cancel(self) -> Result<(), Error> {
-        let (link, badge, ticket) = self.disarm();
-        Ok(link.cancel(badge, &ticket)?)
+        let (link, attachment_id, ticket) = self.disarm();
+        Ok(link.cancel(attachment_id, &ticket)?)
     }
 
     /// The call is over, and this is how it ended: gives the permit back, and tells all who share the limiter (R130).
@@ -65,9 +65,9 @@ impl<'l> Grant<'l> {
     /// # Ok(()) }
     /// ```
     #[inline]
-    pub fn record(mut self, outcome: &Outcome<'_>) -> Result<Recorded, Error> {
+    pub fn record(mut self, outcome: &Outcome<'_>) -> Result<Advice, Error> {
         // In place: a ticket is fifteen words.
-        let recorded = self.link.record_call(self.badge, &self.ticket, outcome)?;
+        let recorded = self.link.record_call(self.attachment_id, &self.ticket, outcome)?;
         self.ticket.permit = Held::default();
         Ok(recorded)
     }
@@ -87,12 +87,12 @@ impl<'l> Grant<'l> {
     /// }
     /// ```
     pub fn into_owned(self) -> OwnedGrant {
-        let (link, badge, ticket) = self.disarm();
-        OwnedGrant::new(link, badge, ticket)
+        let (link, attachment_id, ticket) = self.disarm();
+        OwnedGrant::new(link, attachment_id, ticket)
     }
 
-    fn disarm(mut self) -> (&'l Link, u64, Ticket) {
-        let parts = (self.link, self.badge, self.ticket);
+    fn disarm(mut self) -> (&'l LimiterSegment, u64, Ticket) {
+        let parts = (self.link, self.attachment_id, self.ticket);
         self.ticket.permit = Held::default();
         parts
     }
@@ -103,7 +103,7 @@ impl Drop for Grant<'_> {
     fn drop(&mut self) {
         if self.ticket.permit.total > 0 {
             // A failure leaves the permit to be found when this process ends; there is nobody to tell here.
-            let _ = self.link.release(self.badge, &self.ticket);
+            let _ = self.link.release(self.attachment_id, &self.ticket);
         }
     }
 }
@@ -158,7 +158,7 @@ impl Refusal {
     }
 
     fn after(&self, at: Option<shmlimit_kernel::Time>) -> Option<Duration> {
-        at.map(|at| Duration::from_nanos(at.since(self.0.judged_at).0))
+        at.map(|at| Duration::from_nanos(at.since(self.0.checked_at).0))
     }
 }
 

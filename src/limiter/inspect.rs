@@ -29,14 +29,14 @@ const LOOKS: u32 = 20;
 /// A limiter's file as it is, seen without becoming a participant.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Examination {
+pub struct Inspection {
     /// The file.
     pub path: PathBuf,
     /// Its owner.
     pub owner: Account,
     /// How long ago it was made.
     pub age: Duration,
-    /// The policy in force. `None` while it is being changed, also by one who died.
+    /// The policy effective. `None` while it is being changed, also by one who died.
     pub policy: Option<Policy>,
     /// Replaced or removed, but its file is still there: somebody was killed meanwhile. Opening it puts that right.
     pub retired: bool,
@@ -110,30 +110,30 @@ impl Builder {
     /// # drop(handle);
     /// # Ok(()) }
     /// ```
-    pub fn examine(self) -> Result<Option<Examination>, Error> {
+    pub fn inspect(self) -> Result<Option<Inspection>, Error> {
         let (name, directory) = self.place(false)?;
         let Some(verified) = file::open(&directory, &name)? else { return Ok(None) };
         let path = directory.path().join(name.file_name());
         let handle = directory.handle()?;
         let facts = sys::facts_at(&handle, &name.file_name()).map_err(Error::io("examine", &path))?;
-        Examination::of(&verified, &facts, path).map(Some)
+        Inspection::of(&verified, &facts, path).map(Some)
     }
 }
 
 impl super::Limiter {
     /// Frees the places of all who died, gives back what they held and takes their calls out of the queue. Whoever needs
     /// something of theirs does that anyway; this is for those who tidy up. Says how many there were.
-    pub fn bury_the_dead(&self) -> Result<usize, Error> {
+    pub fn reclaim_dead(&self) -> Result<usize, Error> {
         self.follow(|link| {
             let deadline = link.segment.deadline();
-            let member = link.segment.member_within(&deadline)?;
-            link.segment.bury_all(&member, &deadline)
+            let attachment = link.segment.attachment_within(&deadline)?;
+            link.segment.reclaim_all(&attachment, &deadline)
         })
     }
 }
 
-impl Examination {
-    fn of(verified: &Verified, facts: &FileFacts, path: PathBuf) -> Result<Examination, Error> {
+impl Inspection {
+    fn of(verified: &Verified, facts: &FileFacts, path: PathBuf) -> Result<Inspection, Error> {
         let Verified { words, backing, file: probe } = verified;
         let clock = Clock::discover().map_err(Error::io("read the clock for", &path))?;
         let boot = sys::boot_id().map_err(Error::io("find the boot identity for", &path))?;
@@ -169,7 +169,7 @@ impl Examination {
         let mut attached = Vec::new();
         for one in slots::all(words) {
             let alive = lives(one.slot)?;
-            // Who leaves takes its name off first: one without a pulse whose name is still there is dead.
+            // Who leaves takes its name off first: one without a liveness lock whose name is still there is dead.
             let stayed =
                 slots::participant(words, one.slot).is_some_and(|now| now.generation == one.generation);
             if alive || stayed {
@@ -183,7 +183,7 @@ impl Examination {
                 });
             }
         }
-        Ok(Examination {
+        Ok(Inspection {
             path,
             owner: facts.access.owner(),
             age: Duration::from_nanos(sys::wall_now().saturating_sub(words.load(header::CREATED))),
@@ -229,8 +229,8 @@ impl Sight {
         let unowned = (0..SLOTS).filter(|slot| !slots::is_owned(words, *slot));
         let places = |block| view.places(block).map(move |place| 64 * block + place);
         let owner = |place| {
-            let standing = view.standing(place);
-            slots::is_entered(words, standing.owner).then(|| standing.slot())
+            let entry_head = view.entry_head(place);
+            slots::is_entered(words, entry_head.owner).then(|| entry_head.slot())
         };
         let later = now.max(view.core().latest);
         Sight {

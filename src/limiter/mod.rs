@@ -29,18 +29,18 @@ pub use condition::{Condition, GateSnapshot, OutcomeCounts, PaceSnapshot, PaceWi
 pub use directory_facts::{ClockFacts, DirectoryFacts, Storage};
 pub use document::{Document, Value};
 pub use grant::{AcquireError, Grant, Refusal};
-pub use inspect::{Attached, Examination, LockHolder};
+pub use inspect::{Attached, Inspection, LockHolder};
 pub use listing::Listing;
-pub use outcome::{Code, NetError, Outcome, Recorded};
+pub use outcome::{Advice, NetError, Outcome, OutcomeCode};
 pub use owned::OwnedGrant;
 pub use pause::{PauseRequest, PauseSnapshot, Paused};
-pub use pending::{Step, Waiting};
+pub use pending::{PendingAcquire, Step};
 pub use remove::Removal;
 pub use request::Request;
 pub use snapshot::{Counts, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot};
 
 use crate::environment::Change;
-use segment_chain::{Chain, Link};
+use segment_chain::{LimiterSegment, SegmentChain};
 use shmlimit_kernel::Policy;
 use shmlimit_kernel::policy::PolicyWords;
 use shmlimit_segment::Error;
@@ -69,7 +69,7 @@ struct Shared {
     name: LimiterName,
     directory: Directory,
     bounds: Bounds,
-    chain: Chain,
+    chain: SegmentChain,
     group: Option<Group>,
     /// Whether it is made again when it was deleted.
     makes: bool,
@@ -114,11 +114,11 @@ impl Limiter {
         group: Option<Group>,
         makes: bool,
     ) -> Result<Limiter, Error> {
-        let mut first = Link::new(name.clone(), segment)?;
+        let mut first = LimiterSegment::new(name.clone(), segment)?;
         let shared = Arc::new_cyclic(|home| {
             first.home = Weak::clone(home);
             let (environment, made_used_up) = (OnceLock::new(), OnceLock::new());
-            let chain = Chain::new(first);
+            let chain = SegmentChain::new(first);
             Shared { name, directory, bounds, chain, group, makes, environment, made_used_up }
         });
         Ok(Limiter { shared })
@@ -144,7 +144,7 @@ impl Limiter {
         self.shared.directory.note.as_deref()
     }
 
-    /// The policy in force.
+    /// The policy effective.
     pub fn policy(&self) -> Result<Policy, Error> {
         self.follow(|link| link.segment.policy())
     }
@@ -155,7 +155,7 @@ impl Limiter {
         Some(name.as_str().to_owned())
     }
 
-    /// Puts another policy in force for all processes at once: tokens are kept, and clipped to a smaller capacity
+    /// Puts another policy effective for all processes at once: tokens are kept, and clipped to a smaller capacity
     /// (R110). Units cannot change while a limiter is used.
     pub fn set_policy(&self, policy: &Policy) -> Result<(), Error> {
         self.follow(|link| link.change_policy(|_| Ok(*policy)).map(drop))
@@ -175,11 +175,11 @@ impl Limiter {
     /// # Ok(()) }
     /// ```
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        self.follow(|link| Snapshot::take(self, link).and_then(|seen| link.segment.unless_buried(seen)))
+        self.follow(|link| Snapshot::take(self, link).and_then(|seen| link.segment.unless_released(seen)))
     }
 
     #[inline]
-    fn newest(&self) -> &Link {
+    fn newest(&self) -> &LimiterSegment {
         self.shared.chain.newest()
     }
 
@@ -195,7 +195,7 @@ impl Limiter {
 
     /// Does something with the segment, and with its successor if it turns out to be deleted or replaced.
     #[cold]
-    fn follow<'l, R>(&'l self, work: impl Fn(&'l Link) -> Result<R, Error>) -> Result<R, Error> {
+    fn follow<'l, R>(&'l self, work: impl Fn(&'l LimiterSegment) -> Result<R, Error>) -> Result<R, Error> {
         let mut link = self.newest();
         for _ in 0..MOVES {
             match work(link) {

@@ -27,12 +27,12 @@ impl Limiter {
     #[inline]
     pub fn acquire_at_once(&self, request: &Request<'_>) -> Option<Grant<'_>> {
         let link = self.newest();
-        let (ask, member) = request.plain().zip(link.segment.present())?;
-        let raw = member.clock.now();
+        let (kernel_request, attachment) = request.plain().zip(link.segment.present())?;
+        let raw = attachment.clock.now();
         if link.segment.rules() == 1 {
-            link.grant_single(ask, &member, raw)
+            link.grant_single(kernel_request, &attachment, raw)
         } else {
-            link.take_uncontended(ask, &member, raw)
+            link.take_uncontended(kernel_request, &attachment, raw)
         }
     }
 

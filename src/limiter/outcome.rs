@@ -3,24 +3,24 @@
 use super::Limiter;
 use super::condition::ratio;
 use super::events;
-use super::segment_chain::Link;
+use super::segment_chain::LimiterSegment;
 use crate::headers::{self, Header, Reading};
-use shmlimit_kernel::backoff::Source;
+use shmlimit_kernel::backoff::WaitSource;
 use shmlimit_kernel::decide::{self, Verdict};
+use shmlimit_kernel::health_state::{Health, HealthStateView, Transition};
 use shmlimit_kernel::ledger;
-use shmlimit_kernel::outcome::{Class, Report, Reporter};
+use shmlimit_kernel::log_context::Recent;
+use shmlimit_kernel::outcome::{OutcomeClass, Report, Reporter};
 use shmlimit_kernel::pace::Observation;
 use shmlimit_kernel::policy::PolicyWords;
 use shmlimit_kernel::queue;
 use shmlimit_kernel::random::Random;
-use shmlimit_kernel::scene::Recent;
-use shmlimit_kernel::sheet::{Health, SheetView, Transition};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Nanos, Priority, Ticket};
 use shmlimit_segment::Error;
 use shmlimit_segment::layout::{slot, slot_base};
 use shmlimit_segment::sys;
-use shmlimit_segment::{Member, Tx, Wakeups};
+use shmlimit_segment::{Attachment, Tx, Wakeups};
 use std::fmt;
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ enum End {
 
 /// How a call ended, as it is counted (R116).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Code {
+pub enum OutcomeCode {
     /// With this HTTP status.
     Status(u16),
     /// Without an answer.
@@ -83,46 +83,46 @@ pub enum Code {
     Other,
 }
 
-impl Code {
+impl OutcomeCode {
     const fn number(self) -> u16 {
         match self {
-            Code::Status(status) => status,
-            Code::Error(error) => error as u16 + 1,
-            Code::Other => 0,
+            OutcomeCode::Status(status) => status,
+            OutcomeCode::Error(error) => error as u16 + 1,
+            OutcomeCode::Other => 0,
         }
     }
 
     /// The code of that number; a damaged one is among the others.
-    pub(super) fn of(number: u16) -> Code {
-        let error = NetError::ALL.into_iter().find(|error| Code::Error(*error).number() == number);
-        match (error, Class::of_status(number)) {
-            (Some(error), _) => Code::Error(error),
-            (None, Some(_)) => Code::Status(number),
-            (None, None) => Code::Other,
+    pub(super) fn of(number: u16) -> OutcomeCode {
+        let error = NetError::ALL.into_iter().find(|error| OutcomeCode::Error(*error).number() == number);
+        match (error, OutcomeClass::of_status(number)) {
+            (Some(error), _) => OutcomeCode::Error(error),
+            (None, Some(_)) => OutcomeCode::Status(number),
+            (None, None) => OutcomeCode::Other,
         }
     }
 
     /// Whether it is a success.
     pub(super) fn is_ok(self) -> bool {
-        matches!(self, Code::Status(status) if Class::of_status(status) == Some(Class::Ok))
+        matches!(self, OutcomeCode::Status(status) if OutcomeClass::of_status(status) == Some(OutcomeClass::Ok))
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for OutcomeCode {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Code::Status(status) => write!(out, "{status}"),
-            Code::Error(error) => out.write_str(error.as_str()),
-            Code::Other => out.write_str("other"),
+            OutcomeCode::Status(status) => write!(out, "{status}"),
+            OutcomeCode::Error(error) => out.write_str(error.as_str()),
+            OutcomeCode::Other => out.write_str("other"),
         }
     }
 }
 
 impl End {
-    const fn code(self) -> Code {
+    const fn code(self) -> OutcomeCode {
         match self {
-            End::Status(status) => Code::Status(status),
-            End::NoAnswer(error) => Code::Error(error),
+            End::Status(status) => OutcomeCode::Status(status),
+            End::NoAnswer(error) => OutcomeCode::Error(error),
         }
     }
 }
@@ -181,16 +181,16 @@ impl<'o> Outcome<'o> {
     /// `made` is its grant's, also one whose permit is somebody else's.
     fn report(
         &self,
-        link: &Link,
+        link: &LimiterSegment,
         ticket: Option<&Ticket>,
         made: Option<&Ticket>,
         wall: u64,
     ) -> Result<Report<'static>, Box<Error>> {
         let class = match self.end {
             End::Status(status) => {
-                Class::of_status(status).ok_or_else(|| Box::new(Error::BadStatus { status }))?
+                OutcomeClass::of_status(status).ok_or_else(|| Box::new(Error::BadStatus { status }))?
             }
-            End::NoAnswer(_) => Class::Net,
+            End::NoAnswer(_) => OutcomeClass::Net,
         };
         let mut actual = None;
         for (unit, amount) in self.actual {
@@ -216,9 +216,9 @@ impl<'o> Outcome<'o> {
 /// What a limiter made of an outcome.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Recorded {
+pub struct Advice {
     /// How the call ended, as far as it matters.
-    pub class: Class,
+    pub class: OutcomeClass,
     /// Outcomes that count, this one included.
     pub samples: u32,
     /// The ratio of errors among them.
@@ -230,18 +230,18 @@ pub struct Recorded {
     /// The longest that wait could have been.
     pub wait_at_most: Duration,
     /// Where the wait comes from; `None` if there is nothing to wait for.
-    pub wait_source: Option<Source>,
+    pub wait_source: Option<WaitSource>,
     /// Whether to try again (R76).
     pub retry: bool,
     /// What this changed, and timers that were due.
     pub transitions: Vec<Transition>,
 }
 
-impl Recorded {
+impl Advice {
     /// What is said of a success while all is well.
-    const fn fine(samples: u32) -> Recorded {
-        Recorded {
-            class: Class::Ok,
+    const fn fine(samples: u32) -> Advice {
+        Advice {
+            class: OutcomeClass::Ok,
             samples,
             error_ratio: 0.0,
             consec429: 0,
@@ -254,24 +254,24 @@ impl Recorded {
     }
 }
 
-impl Link {
+impl LimiterSegment {
     /// Records how the call of a grant ended. If the limiter was replaced meanwhile, the permit is gone with it, but what
     /// the server said concerns those who use its successor.
     #[inline(always)]
     pub(super) fn record_call(
         &self,
-        badge: u64,
+        attachment_id: u64,
         ticket: &Ticket,
         outcome: &Outcome<'_>,
-    ) -> Result<Recorded, Error> {
-        match self.record(Some((badge, ticket)), outcome) {
+    ) -> Result<Advice, Error> {
+        match self.record(Some((attachment_id, ticket)), outcome) {
             Err(error) if matches!(*error, Error::Unsettled { .. }) => {
                 let Some(shared) = self.home.upgrade() else { return Err(*error) };
                 let priority = outcome.priority.unwrap_or(priority_of(ticket));
                 let recorded =
                     Limiter { shared }.record(&Outcome { actual: &[], ..outcome.priority(priority) })?;
                 // Not earlier: a grant that could not be recorded is still to be released.
-                if self.segment.is_present(badge) {
+                if self.segment.is_present(attachment_id) {
                     self.segment.returned_too_late(ticket.permit.total);
                 }
                 Ok(recorded)
@@ -286,24 +286,24 @@ impl Link {
         &self,
         grant: Option<(u64, &Ticket)>,
         outcome: &Outcome<'_>,
-    ) -> Result<Recorded, Box<Error>> {
-        if let Some((badge, ticket)) = grant
+    ) -> Result<Advice, Box<Error>> {
+        if let Some((attachment_id, ticket)) = grant
             && outcome.is_fine()
-            && let Some(samples) = self.record_fine(badge, ticket, outcome)
+            && let Some(samples) = self.record_fine(attachment_id, ticket, outcome)
         {
-            return Ok(Recorded::fine(samples));
+            return Ok(Advice::fine(samples));
         }
         self.record_at_length(grant, outcome)
     }
 
     /// The short way of [`decide::record_success_fast`], if nothing is in the way.
     #[inline(always)]
-    fn record_fine(&self, badge: u64, ticket: &Ticket, outcome: &Outcome<'_>) -> Option<u32> {
-        let member = self.segment.present().filter(|member| member.badge == badge)?;
-        let (mut tx, now) = self.segment.begin_at_once(&member, member.clock.now())?;
+    fn record_fine(&self, attachment_id: u64, ticket: &Ticket, outcome: &Outcome<'_>) -> Option<u32> {
+        let attachment = self.segment.present().filter(|attachment| attachment.id == attachment_id)?;
+        let (mut tx, now) = self.segment.begin_at_once(&attachment, attachment.clock.now())?;
         // A Retry-After says nothing where all went well; and where headers set the pace, all needs attention.
         let latency = outcome.latency.map(|latency| Nanos(super::nanos(latency)));
-        let samples = decide::record_success_fast(&mut tx, member.slot, ticket, latency, now);
+        let samples = decide::record_success_fast(&mut tx, attachment.slot, ticket, latency, now);
         let committed = tx.commit().is_ok();
         tx.end();
         samples.filter(|_| committed)
@@ -315,30 +315,31 @@ impl Link {
         &self,
         grant: Option<(u64, &Ticket)>,
         outcome: &Outcome<'_>,
-    ) -> Result<Recorded, Box<Error>> {
+    ) -> Result<Advice, Box<Error>> {
         let segment = &self.segment;
         let deadline = segment.deadline();
-        let member = segment.member_within(&deadline)?;
+        let attachment = segment.attachment_within(&deadline)?;
         // After a fork the permit is the parent's; what the child has seen of the server counts all the same, and when the
         // call was granted is known (R140).
-        let ticket = grant.filter(|(badge, _)| segment.is_present(*badge)).map(|(_, ticket)| ticket);
+        let ticket =
+            grant.filter(|(attachment_id, _)| segment.is_present(*attachment_id)).map(|(_, ticket)| ticket);
         let (wall, readings) = self.readings(outcome.headers)?;
         let readings: Vec<_> =
             readings.iter().map(|(window, said)| (window.as_str(), observed(said))).collect();
         let report = outcome.report(self, ticket, grant.map(|(_, ticket)| ticket), wall)?;
         let report = Report { readings: &readings, ..report };
-        let ((verdict, scene), news) = segment.change(&member, &deadline, |tx, now| {
+        let ((verdict, log_context), news) = segment.change(&attachment, &deadline, |tx, now| {
             let before = tx.health();
             let mut report = report;
-            report.reporter = Some(reporter(tx, &member));
-            report.random = Random::new(now.0 ^ member.badge.rotate_left(32)).bits();
-            let verdict = decide::record(tx, member.slot, ticket, &report, now);
-            let wakeups = self.wakeups_for(tx, &member, &before);
-            let scene = events::scene_of(tx, report.class, now);
-            Ok(((verdict, scene), wakeups))
+            report.reporter = Some(reporter(tx, &attachment));
+            report.random = Random::new(now.0 ^ attachment.id.rotate_left(32)).bits();
+            let verdict = decide::record(tx, attachment.slot, ticket, &report, now);
+            let wakeups = self.wakeups_for(tx, &attachment, &before);
+            let log_context = events::log_context_of(tx, report.class, now);
+            Ok(((verdict, log_context), wakeups))
         })?;
-        if let Some(scene) = scene {
-            events::backoff(self.name(), outcome.end.code(), &verdict, &scene);
+        if let Some(log_context) = log_context {
+            events::backoff(self.name(), outcome.end.code(), &verdict, &log_context);
         }
         events::transitions_after(self.name(), &news, &verdict);
         Ok(recorded(report.class, &verdict, &news))
@@ -356,7 +357,7 @@ impl Link {
     }
 
     /// Which calls to wake after an outcome; `before` is the health before it.
-    fn wakeups_for(&self, tx: &mut Tx<'_>, member: &Member, before: &Health) -> Wakeups {
+    fn wakeups_for(&self, tx: &mut Tx<'_>, attachment: &Attachment, before: &Health) -> Wakeups {
         if tx.waiting().is_empty() {
             return Wakeups::NONE;
         }
@@ -367,14 +368,14 @@ impl Link {
             // Nobody can go, but some wait in vain from here on, and are told (R132).
             Wakeups::each(queue::giving_up_before(tx, health.gate_until))
         } else {
-            Wakeups::first(self.segment.after_change(tx, member))
+            Wakeups::first(self.segment.after_change(tx, attachment))
         }
     }
 }
 
-fn recorded(class: Class, verdict: &Verdict, news: &Recent) -> Recorded {
+fn recorded(class: OutcomeClass, verdict: &Verdict, news: &Recent) -> Advice {
     let duration = |nanos: Nanos| Duration::from_nanos(nanos.0);
-    Recorded {
+    Advice {
         class,
         samples: verdict.samples,
         error_ratio: ratio(verdict.errors, verdict.samples),
@@ -393,8 +394,8 @@ fn priority_of(ticket: &Ticket) -> Priority {
 }
 
 /// This process, as its slot names it.
-fn reporter(tx: &Tx<'_>, member: &Member) -> Reporter {
-    let base = slot_base(member.slot);
+fn reporter(tx: &Tx<'_>, attachment: &Attachment) -> Reporter {
+    let base = slot_base(attachment.slot);
     let program: [u64; 2] = tx.words().load_array(base + slot::PROGRAM);
     Reporter { pid: tx.load(base + slot::PID), program: bytemuck::cast(program) }
 }

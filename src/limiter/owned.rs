@@ -1,14 +1,14 @@
 //! A grant that keeps its limiter open.
 
 use super::Shared;
-use super::outcome::{Outcome, Recorded};
-use super::segment_chain::Link;
+use super::outcome::{Advice, Outcome};
+use super::segment_chain::LimiterSegment;
 use shmlimit_kernel::Ticket;
 use shmlimit_segment::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A badge that no process has.
+/// A attachment id that no process has.
 const NOBODY: u64 = u64::MAX;
 
 /// A [`Grant`](crate::Grant) that borrows nothing, made by [`Grant::into_owned`](crate::Grant::into_owned). The limiter
@@ -20,16 +20,16 @@ pub struct OwnedGrant {
     home: Option<Arc<Shared>>,
     /// Which segment of the limiter: a replaced one stays until the handle goes.
     number: usize,
-    badge: u64,
+    attachment_id: u64,
     ticket: Ticket,
     /// Released, cancelled or recorded.
     done: bool,
 }
 
 impl OwnedGrant {
-    pub(super) fn new(link: &Link, badge: u64, ticket: Ticket) -> OwnedGrant {
+    pub(super) fn new(link: &LimiterSegment, attachment_id: u64, ticket: Ticket) -> OwnedGrant {
         let home = link.home.upgrade();
-        OwnedGrant { home, number: link.number, badge, ticket, done: false }
+        OwnedGrant { home, number: link.number, attachment_id, ticket, done: false }
     }
 
     /// The call is over: gives the permit back. Dropping does the same but cannot report a failure.
@@ -48,30 +48,30 @@ impl OwnedGrant {
 
     /// The call is over, and this is how it ended; see [`Grant::record`](crate::Grant::record). `None` if it was recorded
     /// before.
-    pub fn record(mut self, outcome: &Outcome<'_>) -> Result<Option<Recorded>, Error> {
+    pub fn record(mut self, outcome: &Outcome<'_>) -> Result<Option<Advice>, Error> {
         self.try_record(outcome)
     }
 
     /// [`release`](Self::release) for those who keep the grant: if it fails, it can be tried again; once it is done, it
     /// does nothing.
     pub fn try_release(&mut self) -> Result<(), Error> {
-        self.end(|link, badge, ticket| Ok(link.release(badge, ticket)?)).map(drop)
+        self.end(|link, attachment_id, ticket| Ok(link.release(attachment_id, ticket)?)).map(drop)
     }
 
     /// [`cancel`](Self::cancel) for those who keep the grant.
     pub fn try_cancel(&mut self) -> Result<(), Error> {
-        self.end(|link, badge, ticket| Ok(link.cancel(badge, ticket)?)).map(drop)
+        self.end(|link, attachment_id, ticket| Ok(link.cancel(attachment_id, ticket)?)).map(drop)
     }
 
     /// [`record`](Self::record) for those who keep the grant.
-    pub fn try_record(&mut self, outcome: &Outcome<'_>) -> Result<Option<Recorded>, Error> {
-        self.end(|link, badge, ticket| link.record_call(badge, ticket, outcome))
+    pub fn try_record(&mut self, outcome: &Outcome<'_>) -> Result<Option<Advice>, Error> {
+        self.end(|link, attachment_id, ticket| link.record_call(attachment_id, ticket, outcome))
     }
 
     /// What is known of how the call goes before it is over, such as the head of an answer whose body is on its way. All
     /// who share the limiter hear of it, as of [`record`](Self::record), but the permit stays out, and costs are not
     /// settled. [`release`](Self::release) it then: recorded, it would count twice. `None` if it is over.
-    pub fn note(&self, outcome: &Outcome<'_>) -> Result<Option<Recorded>, Error> {
+    pub fn note(&self, outcome: &Outcome<'_>) -> Result<Option<Advice>, Error> {
         if self.done {
             return Ok(None);
         }
@@ -89,19 +89,19 @@ impl OwnedGrant {
         Duration::from_nanos(self.ticket.delay.0)
     }
 
-    pub(super) fn link(&self) -> Option<&Link> {
+    pub(super) fn link(&self) -> Option<&LimiterSegment> {
         self.home.as_ref()?.chain.at(self.number)
     }
 
     /// Ends it, unless it is over already, or that fails.
     fn end<R>(
         &mut self,
-        how: impl FnOnce(&Link, u64, &Ticket) -> Result<R, Error>,
+        how: impl FnOnce(&LimiterSegment, u64, &Ticket) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         if self.done {
             return Ok(None);
         }
-        let ended = self.link().map(|link| how(link, self.badge, &self.ticket)).transpose()?;
+        let ended = self.link().map(|link| how(link, self.attachment_id, &self.ticket)).transpose()?;
         self.done = true;
         Ok(ended)
     }

@@ -3,16 +3,16 @@
 use super::Limiter;
 use super::document::{Document, document};
 use super::events;
-use super::segment_chain::Link;
+use super::segment_chain::LimiterSegment;
 use shmlimit_kernel::decide;
+use shmlimit_kernel::health_state::HealthStateView;
+use shmlimit_kernel::log_context::LogContext;
 use shmlimit_kernel::pause::{self, PAUSE_REASON_BYTES, Pause, Pausing};
 use shmlimit_kernel::queue;
-use shmlimit_kernel::scene::Scene;
-use shmlimit_kernel::sheet::SheetView;
 use shmlimit_kernel::{Nanos, Time, View};
 use shmlimit_segment::Error;
 use shmlimit_segment::layout::{slot, slot_base};
-use shmlimit_segment::{Member, Tx, Wakeups, program_name};
+use shmlimit_segment::{Attachment, Tx, Wakeups, program_name};
 use std::time::Duration;
 
 /// How long to pause a limiter, and why. By default the pause lasts until the limiter is resumed, and has no reason.
@@ -151,17 +151,17 @@ impl Limiter {
     /// Ends a pause: waiting calls go on in their turn. Returns the pause that it ended; `None` if the limiter was not
     /// paused.
     pub fn resume(&self) -> Result<Option<PauseSnapshot>, Error> {
-        self.follow(Link::resume)
+        self.follow(LimiterSegment::resume)
     }
 }
 
-impl Link {
+impl LimiterSegment {
     fn pause(&self, request: &PauseRequest) -> Result<Paused, Error> {
         let segment = &self.segment;
         let deadline = segment.deadline();
-        let member = segment.member_within(&deadline)?;
-        let ((pause, replaced, now, scene), _) = self.change(&member, &deadline, |tx, now| {
-            let (pid, program) = identity(tx, &member);
+        let attachment = segment.attachment_within(&deadline)?;
+        let ((pause, replaced, now, log_context), _) = self.change(&attachment, &deadline, |tx, now| {
+            let (pid, program) = identity(tx, &attachment);
             let length = request.length.map(|length| Nanos(super::nanos(length)));
             let asked = Pausing { length, pid, program, reason: &request.reason };
             let replaced = decide::pause(tx, &asked, now);
@@ -170,10 +170,10 @@ impl Link {
             // Wake the calls whose deadline ends before the pause does: they are refused (R132). The others wake when the
             // pause ends. If that is earlier than the end of the previous pause, wake the first; it wakes the next.
             let hopeless = pause.ends_at().map(|end| queue::giving_up_before(tx, end));
-            let wakeups = Wakeups::first(segment.after_change(tx, &member)).and_each(hopeless);
-            Ok(((pause, replaced, now, Scene::of(tx, now)), wakeups))
+            let wakeups = Wakeups::first(segment.after_change(tx, &attachment)).and_each(hopeless);
+            Ok(((pause, replaced, now, LogContext::of(tx, now)), wakeups))
         })?;
-        events::paused(self.name(), &pause, now, &scene);
+        events::paused(self.name(), &pause, now, &log_context);
         Ok(Paused {
             pause: PauseSnapshot::of(&pause, now),
             replaced: replaced.map(|before| PauseSnapshot::of(&before, now)),
@@ -183,15 +183,16 @@ impl Link {
     fn resume(&self) -> Result<Option<PauseSnapshot>, Error> {
         let segment = &self.segment;
         let deadline = segment.deadline();
-        let member = segment.member_within(&deadline)?;
-        let ((ended, who, now, scene), mut news) = segment.change(&member, &deadline, |tx, now| {
-            // A pause that has expired ended by itself, not by this call.
-            decide::tick(tx, now);
-            let ended = decide::resume(tx, now);
-            let now = now.max(tx.core().latest);
-            let wakeups = Wakeups::first(segment.after_change(tx, &member));
-            Ok(((ended, identity(tx, &member), now, Scene::of(tx, now)), wakeups))
-        })?;
+        let attachment = segment.attachment_within(&deadline)?;
+        let ((ended, who, now, log_context), mut news) =
+            segment.change(&attachment, &deadline, |tx, now| {
+                // A pause that has expired ended by itself, not by this call.
+                decide::tick(tx, now);
+                let ended = decide::resume(tx, now);
+                let now = now.max(tx.core().latest);
+                let wakeups = Wakeups::first(segment.after_change(tx, &attachment));
+                Ok(((ended, identity(tx, &attachment), now, LogContext::of(tx, now)), wakeups))
+            })?;
         if ended.is_some() {
             // The line below says that an operator ended it.
             news.ended = None;
@@ -199,15 +200,15 @@ impl Link {
         events::news(self.name(), &news);
         if let Some(ended) = &ended {
             let (pid, program) = who;
-            events::resumed(self.name(), ended, Some((pid as u32, &program_name(&program))), &scene);
+            events::resumed(self.name(), ended, Some((pid as u32, &program_name(&program))), &log_context);
         }
         Ok(ended.map(|ended| PauseSnapshot::of(&ended, now)))
     }
 }
 
 /// Process id and program name of this process, as its slot has them.
-fn identity(tx: &Tx<'_>, member: &Member) -> (u64, [u8; 16]) {
-    let base = slot_base(member.slot);
+fn identity(tx: &Tx<'_>, attachment: &Attachment) -> (u64, [u8; 16]) {
+    let base = slot_base(attachment.slot);
     let program: [u64; 2] = tx.words().load_array(base + slot::PROGRAM);
     (tx.load(base + slot::PID), bytemuck::cast(program))
 }

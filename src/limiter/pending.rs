@@ -5,14 +5,14 @@ use super::grant::AcquireError;
 use super::owned::OwnedGrant;
 use super::request::{OwnedRequest, Request};
 use super::waiter::{self, Place, Waiter};
-use shmlimit_kernel::queue::Wait;
+use shmlimit_kernel::queue::QueueTicket;
 use std::time::Duration;
 
 /// A call that waits in the queue of all processes, moved on by whoever has the clock: a loop in another language, or a
 /// test. In Rust [`Limiter::acquire_async`] is less work. Dropping it leaves the queue at once.
 #[derive(Debug)]
 #[must_use = "dropping it leaves the queue"]
-pub struct Waiting {
+pub struct PendingAcquire {
     limiter: Limiter,
     request: OwnedRequest,
     deadline: Option<u64>,
@@ -23,22 +23,22 @@ pub struct Waiting {
 #[derive(Debug)]
 struct Stand {
     number: usize,
-    badge: u64,
-    wait: Wait,
+    attachment_id: u64,
+    wait: QueueTicket,
 }
 
-/// What comes next for a call that [waits](Limiter::wait).
+/// What comes next for a call that [waits](Limiter::enqueue).
 #[derive(Debug)]
 #[must_use = "dropping it leaves the queue, or gives the permit back"]
 pub enum Step {
     /// It may be made.
     Granted(OwnedGrant),
     /// Not yet: let that much time pass, then step again.
-    Sleep(Waiting, Duration),
+    Sleep(PendingAcquire, Duration),
 }
 
 impl Limiter {
-    /// Begins to wait for a call. Nothing is asked before the first [`Waiting::step`], but a timeout runs from here.
+    /// Begins to wait for a call. Nothing is asked before the first [`PendingAcquire::step`], but a timeout runs from here.
     ///
     /// ```
     /// # use shmlimit::{Limiter, Policy, PolicyDraft, Request, Step};
@@ -46,7 +46,7 @@ impl Limiter {
     /// # let directory = tempfile::tempdir()?;
     /// # let policy = Policy::new(&PolicyDraft { concurrency: Some(4), ..PolicyDraft::default() })?;
     /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
-    /// let mut waiting = limiter.wait(&Request::new())?;
+    /// let mut waiting = limiter.enqueue(&Request::new())?;
     /// let grant = loop {
     ///     match waiting.step()? {
     ///         Step::Granted(grant) => break grant,
@@ -59,13 +59,13 @@ impl Limiter {
     /// # grant.release()?;
     /// # Ok(()) }
     /// ```
-    pub fn wait(&self, request: &Request<'_>) -> Result<Waiting, AcquireError> {
+    pub fn enqueue(&self, request: &Request<'_>) -> Result<PendingAcquire, AcquireError> {
         let deadline = Waiter::new(self, request, false)?.deadline();
-        Ok(Waiting { limiter: self.clone(), request: request.to_owned(), deadline, place: None })
+        Ok(PendingAcquire { limiter: self.clone(), request: request.to_owned(), deadline, place: None })
     }
 }
 
-impl Waiting {
+impl PendingAcquire {
     /// Asks, or looks whether it is this call's turn.
     pub fn step(mut self) -> Result<Step, AcquireError> {
         let limiter = self.limiter.clone();
@@ -78,8 +78,11 @@ impl Waiting {
         }
         let mut waiter = self.waiter(&limiter, &request);
         let step = waiter.step()?;
-        self.place =
-            waiter.take_place().map(|Place { link, badge, wait }| Stand { number: link.number, badge, wait });
+        self.place = waiter.take_place().map(|Place { link, attachment_id, wait }| Stand {
+            number: link.number,
+            attachment_id,
+            wait,
+        });
         Ok(match step {
             waiter::Step::Done(grant) => Step::Granted(grant.into_owned()),
             waiter::Step::Sleep { limit, .. } => Step::Sleep(self, limit),
@@ -89,14 +92,14 @@ impl Waiting {
 
     /// The borrowing form of this; it takes the place along.
     fn waiter<'l, 'r>(&mut self, limiter: &'l Limiter, request: &'r Request<'r>) -> Waiter<'l, 'r> {
-        let place = self.place.take().and_then(|Stand { number, badge, wait }| {
-            Some(Place { link: limiter.shared.chain.at(number)?, badge, wait })
+        let place = self.place.take().and_then(|Stand { number, attachment_id, wait }| {
+            Some(Place { link: limiter.shared.chain.at(number)?, attachment_id, wait })
         });
         Waiter::resumed(limiter, request, self.deadline, place)
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PendingAcquire {
     fn drop(&mut self) {
         if self.place.is_some() {
             let limiter = self.limiter.clone();

@@ -43,8 +43,8 @@ impl Builder {
             match open_once(&directory, &name, self.bounds.as_operator()) {
                 Ok(Some(segment)) => {
                     let segment = opened.insert(segment);
-                    let member = segment.member()?;
-                    let others = || segment.others(&member);
+                    let attachment = segment.attachment()?;
+                    let others = || segment.others(&attachment);
                     let marked = segment.retire_for_good(|| Ok(force || others()?.is_empty()))?;
                     if !marked {
                         users = others()?;
@@ -63,7 +63,7 @@ impl Builder {
         })?;
         // Those who wait learn it now rather than by their own time.
         if let Some(segment) = opened.as_ref().filter(|_| removed) {
-            segment.ring_all(segment.sleepers());
+            segment.wake_all(segment.sleepers());
         }
         Ok(match (removed, there) {
             (true, _) => Removal::Removed,

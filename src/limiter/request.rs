@@ -1,7 +1,7 @@
 //! What a caller asks for.
 
 use shmlimit_kernel::policy::{Name, REQUESTS};
-use shmlimit_kernel::{Ask, MAX_UNITS, Priority};
+use shmlimit_kernel::{AcquireRequest, MAX_UNITS, Priority};
 use shmlimit_segment::Error;
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 #[derive(Debug, Clone)]
 pub struct Request<'u> {
     /// The cost in `requests`, and the priority: all there is to most requests.
-    ask: Ask,
+    kernel_request: AcquireRequest,
     others: [Option<(&'u str, u64)>; MAX_UNITS - 1],
     /// A unit too many for any limiter; reported when the request is used.
     excess: Option<&'u str>,
@@ -37,7 +37,7 @@ impl<'u> Request<'u> {
     #[inline]
     pub const fn new() -> Request<'u> {
         Request {
-            ask: Ask::one(Priority::Background),
+            kernel_request: AcquireRequest::one(Priority::Background),
             others: [None; MAX_UNITS - 1],
             excess: None,
             timeout: None,
@@ -49,7 +49,7 @@ impl<'u> Request<'u> {
     #[must_use]
     pub fn cost(mut self, unit: &'u str, amount: u64) -> Request<'u> {
         if unit == REQUESTS {
-            self.ask.cost[0] = amount;
+            self.kernel_request.cost[0] = amount;
             return self;
         }
         let same = |other: &&mut Option<(&str, u64)>| other.is_none_or(|(name, _)| name == unit);
@@ -63,7 +63,7 @@ impl<'u> Request<'u> {
     /// For whom the call is made.
     #[must_use]
     pub const fn priority(mut self, priority: Priority) -> Request<'u> {
-        self.ask.priority = priority;
+        self.kernel_request.priority = priority;
         self
     }
 
@@ -95,20 +95,20 @@ impl<'u> Request<'u> {
 
     /// The cost by unit index, if it is in `requests` alone.
     #[inline(always)]
-    pub(super) fn plain(&self) -> Option<&Ask> {
-        if self.others[0].is_none() { Some(&self.ask) } else { None }
+    pub(super) fn plain(&self) -> Option<&AcquireRequest> {
+        if self.others[0].is_none() { Some(&self.kernel_request) } else { None }
     }
 
     /// The cost by unit index, as the limiter with these units counts them.
-    pub(super) fn ask(&self, limiter: &str, units: &[Name]) -> Result<Ask, Box<Error>> {
-        let mut ask = self.ask;
+    pub(super) fn kernel_request(&self, limiter: &str, units: &[Name]) -> Result<AcquireRequest, Box<Error>> {
+        let mut kernel_request = self.kernel_request;
         for (unit, amount) in self.others.iter().flatten() {
             let index = units.iter().position(|known| known.as_str() == *unit);
-            ask.cost[index.ok_or_else(|| unknown_unit(limiter, unit, units))?] = *amount;
+            kernel_request.cost[index.ok_or_else(|| unknown_unit(limiter, unit, units))?] = *amount;
         }
         match self.excess {
             Some(unit) => Err(unknown_unit(limiter, unit, units)),
-            None => Ok(ask),
+            None => Ok(kernel_request),
         }
     }
 }
@@ -126,7 +126,7 @@ impl Request<'_> {
         OwnedRequest {
             costs: costs.map(|(unit, amount)| (unit.to_owned(), amount)).collect(),
             plain: Request {
-                ask: self.ask,
+                kernel_request: self.kernel_request,
                 timeout: self.timeout,
                 deadline: self.deadline,
                 ..Request::new()

@@ -7,19 +7,19 @@
 use super::Shared;
 use super::events;
 use super::request::{Request, unknown_unit};
+use shmlimit_kernel::log_context::LogContext;
+use shmlimit_kernel::log_context::Recent;
 use shmlimit_kernel::policy::Name;
-use shmlimit_kernel::scene::Recent;
-use shmlimit_kernel::scene::Scene;
-use shmlimit_kernel::{Ask, Ticket, Time, decide};
+use shmlimit_kernel::{AcquireRequest, Ticket, Time, decide};
 use shmlimit_segment::lock::Deadline;
 use shmlimit_segment::paths::LimiterName;
-use shmlimit_segment::{Error, Member, Segment, Tx, Wakeups};
+use shmlimit_segment::{Attachment, Error, Segment, Tx, Wakeups};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{OnceLock, Weak};
 
 /// One segment of a limiter.
-pub struct Link {
+pub struct LimiterSegment {
     pub(super) segment: Segment,
     name: LimiterName,
     units: Vec<Name>,
@@ -29,16 +29,16 @@ pub struct Link {
     pub(super) home: Weak<Shared>,
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for LimiterSegment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Link").field(&self.segment.path()).finish()
     }
 }
 
-impl Link {
-    pub(super) fn new(name: LimiterName, segment: Segment) -> Result<Link, Error> {
+impl LimiterSegment {
+    pub(super) fn new(name: LimiterName, segment: Segment) -> Result<LimiterSegment, Error> {
         let units = segment.policy()?.units().collect();
-        Ok(Link { segment, name, units, number: 0, home: Weak::new() })
+        Ok(LimiterSegment { segment, name, units, number: 0, home: Weak::new() })
     }
 
     /// The limiter's name.
@@ -53,39 +53,39 @@ impl Link {
     }
 
     /// The cost by unit index, as this limiter counts them.
-    pub(super) fn ask(&self, request: &Request<'_>) -> Result<Ask, Box<Error>> {
-        request.ask(self.name.as_str(), &self.units)
+    pub(super) fn kernel_request(&self, request: &Request<'_>) -> Result<AcquireRequest, Box<Error>> {
+        request.kernel_request(self.name.as_str(), &self.units)
     }
 
     /// Gives the permit of a grant back, unless the grant is from before a fork.
     #[inline]
-    pub(super) fn release(&self, badge: u64, ticket: &Ticket) -> Result<(), Box<Error>> {
-        if !self.segment.is_present(badge) {
+    pub(super) fn release(&self, attachment_id: u64, ticket: &Ticket) -> Result<(), Box<Error>> {
+        if !self.segment.is_present(attachment_id) {
             return Ok(());
         }
-        let member = self.segment.member()?;
+        let attachment = self.segment.attachment()?;
         let segment = &self.segment;
         let deadline = segment.deadline();
-        let released = segment.transact_untimed(&member, &deadline, |tx| {
-            decide::release(tx, member.slot, ticket);
-            let ring = segment.after_change(tx, &member);
-            segment.commit(tx).map(|()| ring)
+        let released = segment.transact_untimed(&attachment, &deadline, |tx| {
+            decide::release(tx, attachment.slot, ticket);
+            let wake = segment.after_change(tx, &attachment);
+            segment.commit(tx).map(|()| wake)
         });
         let ended = released
             .and_then(|committed| committed)
-            .map(|ring| segment.ring_within(&member, ring, &deadline));
+            .map(|wake| segment.wake_within(&attachment, wake, &deadline));
         self.unless_too_late(ticket, ended)
     }
 
     /// Takes a grant back as if it had not been made, unless it is from before a fork.
-    pub(super) fn cancel(&self, badge: u64, ticket: &Ticket) -> Result<(), Box<Error>> {
-        if !self.segment.is_present(badge) {
+    pub(super) fn cancel(&self, attachment_id: u64, ticket: &Ticket) -> Result<(), Box<Error>> {
+        if !self.segment.is_present(attachment_id) {
             return Ok(());
         }
-        let member = self.segment.member()?;
-        let cancelled = self.change(&member, &self.segment.deadline(), |tx, now| {
-            decide::cancel(tx, member.slot, ticket, now);
-            Ok(((), Wakeups::first(self.segment.after_change(tx, &member))))
+        let attachment = self.segment.attachment()?;
+        let cancelled = self.change(&attachment, &self.segment.deadline(), |tx, now| {
+            decide::cancel(tx, attachment.slot, ticket, now);
+            Ok(((), Wakeups::first(self.segment.after_change(tx, &attachment))))
         });
         self.unless_too_late(ticket, cancelled.map(drop))
     }
@@ -93,11 +93,11 @@ impl Link {
     /// Changes the state in one transaction ([`Segment::change`]), and logs what happened by the way.
     pub(super) fn change<T>(
         &self,
-        member: &Member,
+        attachment: &Attachment,
         deadline: &Deadline,
         work: impl Fn(&mut Tx<'_>, Time) -> Result<(T, Wakeups), Box<Error>>,
     ) -> Result<(T, Recent), Box<Error>> {
-        let changed = self.segment.change(member, deadline, work)?;
+        let changed = self.segment.change(attachment, deadline, work)?;
         events::news(self.name(), &changed.1);
         Ok(changed)
     }
@@ -112,8 +112,8 @@ impl Link {
 
     #[cold]
     fn say_refusal(&self, refusal: &shmlimit_kernel::Refusal) {
-        if let Ok(scene) = self.segment.look(|view| Scene::of(view, refusal.judged_at)) {
-            events::refused(self.name(), refusal, &scene);
+        if let Ok(log_context) = self.segment.look(|view| LogContext::of(view, refusal.checked_at)) {
+            events::refused(self.name(), refusal, &log_context);
         }
     }
 
@@ -139,21 +139,21 @@ const AGAIN: usize = 4;
 
 /// All links of a handle.
 #[derive(Debug)]
-pub(super) struct Chain {
-    pub(super) first: Link,
+pub(super) struct SegmentChain {
+    pub(super) first: LimiterSegment,
     /// The index of the newest link; the first has index zero.
     newest: AtomicUsize,
-    later: [OnceLock<Box<[OnceLock<Link>]>>; BLOCKS],
+    later: [OnceLock<Box<[OnceLock<LimiterSegment>]>>; BLOCKS],
 }
 
-impl Chain {
-    pub(super) fn new(first: Link) -> Chain {
-        Chain { first, newest: AtomicUsize::new(0), later: [const { OnceLock::new() }; BLOCKS] }
+impl SegmentChain {
+    pub(super) fn new(first: LimiterSegment) -> SegmentChain {
+        SegmentChain { first, newest: AtomicUsize::new(0), later: [const { OnceLock::new() }; BLOCKS] }
     }
 
     /// The newest link.
     #[inline]
-    pub(super) fn newest(&self) -> &Link {
+    pub(super) fn newest(&self) -> &LimiterSegment {
         match self.newest.load(Ordering::Acquire) {
             0 => &self.first,
             number => self.at(number).unwrap_or(&self.first),
@@ -161,7 +161,7 @@ impl Chain {
     }
 
     /// The link with that index.
-    pub(super) fn at(&self, number: usize) -> Option<&Link> {
+    pub(super) fn at(&self, number: usize) -> Option<&LimiterSegment> {
         if number == 0 {
             return Some(&self.first);
         }
@@ -170,7 +170,7 @@ impl Chain {
     }
 
     /// Adds the successor of a link, unless another thread was faster.
-    pub(super) fn succeed(&self, old: &Link, mut successor: Link) {
+    pub(super) fn succeed(&self, old: &LimiterSegment, mut successor: LimiterSegment) {
         let number = old.number + 1;
         (successor.number, successor.home) = (number, Weak::clone(&old.home));
         let block = number.ilog2() as usize;
@@ -182,7 +182,7 @@ impl Chain {
             // Also earlier segments whose lock was not free in time.
             for number in (0..number).rev().take(AGAIN) {
                 if let Some(link) = self.at(number) {
-                    link.segment.bury_itself();
+                    link.segment.release_file();
                 }
             }
         }

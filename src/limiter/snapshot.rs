@@ -4,14 +4,14 @@ use super::Limiter;
 use super::condition::Condition;
 use super::document::{Document, Value, document};
 use super::events;
-use super::outcome::Code;
+use super::outcome::OutcomeCode;
 use super::pause::PauseSnapshot;
-use super::segment_chain::Link;
+use super::segment_chain::LimiterSegment;
+use shmlimit_kernel::health_state::HealthStateView;
 use shmlimit_kernel::ledger::{self, Ledger};
+use shmlimit_kernel::log_context::Recent;
 use shmlimit_kernel::policy::WHOLE_SHARE;
 use shmlimit_kernel::rule::{self, RuleContext, When};
-use shmlimit_kernel::scene::Recent;
-use shmlimit_kernel::sheet::SheetView;
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Policy, Priority, Time, decide, queue};
 use shmlimit_segment::Error;
@@ -29,7 +29,7 @@ pub struct Snapshot {
     pub name: String,
     /// The directory it lives in.
     pub directory: PathBuf,
-    /// The policy in force.
+    /// The policy effective.
     pub policy: Policy,
     /// Its rules, in order.
     pub rules: Vec<RuleSnapshot>,
@@ -38,7 +38,7 @@ pub struct Snapshot {
     /// Those of them that background calls hold.
     pub in_flight_background: u32,
     /// Those of them whose holder has died: they come back as soon as somebody needs one.
-    pub held_by_dead: u32,
+    pub held_by_exited: u32,
     /// Who is attached. The dead are not listed.
     pub participants: Vec<ParticipantSnapshot>,
     /// Who waits, in the order in which they will be served.
@@ -74,7 +74,7 @@ pub struct Counts {
     /// Nanoseconds of that, all together.
     pub sleep_sum: u64,
     /// How often calls ended how, in order; what never happened is left out.
-    pub codes: Vec<(Code, u64)>,
+    pub codes: Vec<(OutcomeCode, u64)>,
 }
 
 /// One rule at one moment.
@@ -150,7 +150,7 @@ pub struct WaiterSnapshot {
 }
 
 impl Snapshot {
-    pub(super) fn take(limiter: &Limiter, link: &Link) -> Result<Snapshot, Error> {
+    pub(super) fn take(limiter: &Limiter, link: &LimiterSegment) -> Result<Snapshot, Error> {
         let segment = &link.segment;
         let clock = segment.clock()?;
         segment.confirm(&clock)?;
@@ -208,20 +208,20 @@ impl Snapshot {
         let participants = segment.participants()?;
         let (alive, dead): (Vec<_>, Vec<_>) = participants.into_iter().partition(|(_, alive)| *alive);
         let queue = queue.into_iter().filter_map(|(_, entry)| {
-            let standing = entry.standing;
-            let (owner, _) = alive.iter().find(|(owner, _)| owner.slot == standing.slot())?;
+            let entry_head = entry.entry_head;
+            let (owner, _) = alive.iter().find(|(owner, _)| owner.slot == entry_head.slot())?;
             let cost = units.iter().zip(entry.cost).filter(|(_, cost)| *cost > 0);
             let until = |then: Time| Duration::from_nanos(then.since(now).0);
             Some(WaiterSnapshot {
                 pid: owner.pid,
                 program: program_name(&owner.program),
-                priority: standing.priority(),
-                group: standing.group,
+                priority: entry_head.priority(),
+                group: entry_head.group,
                 cost: cost.map(|(unit, cost)| (unit.as_str().to_owned(), cost)).collect(),
                 waited_for: since(entry.since),
-                looks_in: until(standing.wake_at),
-                late: queue::is_late(&standing, now),
-                gives_up_in: (standing.deadline < Time(u64::MAX)).then(|| until(standing.deadline)),
+                looks_in: until(entry_head.wake_at),
+                late: queue::is_late(&entry_head, now),
+                gives_up_in: (entry_head.deadline < Time(u64::MAX)).then(|| until(entry_head.deadline)),
             })
         });
         let queue = queue.collect();
@@ -232,7 +232,7 @@ impl Snapshot {
             policy,
             in_flight: core.in_flight,
             in_flight_background: core.in_flight_background,
-            held_by_dead: dead.iter().map(|(p, _)| p.held.total).fold(0, u32::saturating_add),
+            held_by_exited: dead.iter().map(|(p, _)| p.held.total).fold(0, u32::saturating_add),
             participants: alive
                 .into_iter()
                 .map(|(p, _)| ParticipantSnapshot {
@@ -267,7 +267,7 @@ impl Snapshot {
             "concurrency_background": self.policy.concurrency_background(),
             "in_flight": self.in_flight,
             "in_flight_background": self.in_flight_background,
-            "held_by_dead": self.held_by_dead,
+            "held_by_exited": self.held_by_exited,
             "resets": self.resets,
             "counts": document! {
                 "granted": self.counts.granted,
@@ -335,8 +335,8 @@ impl Snapshot {
 /// Lets timers act that are due.
 fn tick(segment: &Segment) -> Result<Recent, Error> {
     let deadline = segment.deadline();
-    let member = segment.member_within(&deadline)?;
-    let (_, news) = segment.change(&member, &deadline, |tx, now| {
+    let attachment = segment.attachment_within(&deadline)?;
+    let (_, news) = segment.change(&attachment, &deadline, |tx, now| {
         decide::tick(tx, now);
         Ok(((), Wakeups::NONE))
     })?;
@@ -347,7 +347,7 @@ fn tick(segment: &Segment) -> Result<Recent, Error> {
 fn counts(
     mut ledger: Ledger,
     participants: impl Iterator<Item = Participant>,
-    codes: Vec<(Code, u64)>,
+    codes: Vec<(OutcomeCode, u64)>,
 ) -> Counts {
     participants.for_each(|one| ledger.add(one.granted, one.refused, one.looked));
     let Ledger { granted, refused, looked, cache_hits, cache_misses, sleep_sum, sleep, .. } = ledger;
@@ -355,14 +355,14 @@ fn counts(
 }
 
 /// How often calls ended how: the usual success is what remains of all.
-fn codes<V: View>(view: &V) -> Vec<(Code, u64)> {
-    let mut codes: Vec<(Code, u64)> =
-        ledger::codes(view).map(|(number, count)| (Code::of(number), count)).collect();
+fn codes<V: View>(view: &V) -> Vec<(OutcomeCode, u64)> {
+    let mut codes: Vec<(OutcomeCode, u64)> =
+        ledger::codes(view).map(|(number, count)| (OutcomeCode::of(number), count)).collect();
     let others =
         codes.iter().filter(|(code, _)| code.is_ok()).fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
     match view.tallies().ok.saturating_sub(others) {
         0 => {}
-        usual => codes.push((Code::Status(ledger::USUAL), usual)),
+        usual => codes.push((OutcomeCode::Status(ledger::USUAL), usual)),
     }
     codes.sort_unstable();
     codes

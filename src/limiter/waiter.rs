@@ -3,13 +3,13 @@
 use super::Limiter;
 use super::grant::{AcquireError, Grant};
 use super::request::Request;
-use super::segment_chain::Link;
-use shmlimit_kernel::queue::{self, Newcomer, Outcome, Wait};
-use shmlimit_kernel::{Ask, Reason, Time};
+use super::segment_chain::LimiterSegment;
+use shmlimit_kernel::queue::{self, NewWaiter, QueueOutcome, QueueTicket};
+use shmlimit_kernel::{AcquireRequest, Reason, Time};
 use shmlimit_segment::Error;
 use shmlimit_segment::layout::{CLOCK_OFFSET, checksum, slot};
 use shmlimit_segment::lock::Deadline;
-use shmlimit_segment::{Member, Wakeups, slots};
+use shmlimit_segment::{Attachment, Wakeups, slots};
 use std::time::{Duration, SystemTime};
 
 /// A call on its way through the queue. Dropping it leaves the queue at once.
@@ -18,23 +18,23 @@ pub(super) struct Waiter<'l, 'r> {
     request: &'r Request<'r>,
     /// By the machine's clock, which counts suspend; nothing if it waits as long as it takes.
     deadline: Option<u64>,
-    can_be_rung: bool,
+    can_be_woken: bool,
     place: Option<Place<'l>>,
 }
 
 /// An entry in the queue of one segment, made by one attachment.
 pub(super) struct Place<'l> {
-    pub(super) link: &'l Link,
-    pub(super) badge: u64,
-    pub(super) wait: Wait,
+    pub(super) link: &'l LimiterSegment,
+    pub(super) attachment_id: u64,
+    pub(super) wait: QueueTicket,
 }
 
 /// What comes next for a call.
 pub(super) enum Step<'l> {
     /// It may be made.
     Done(Grant<'l>),
-    /// Not yet: sleep for `limit`, or until the bell of `place` in `link` shows something else than `heard`.
-    Sleep { link: &'l Link, place: usize, heard: u32, limit: Duration },
+    /// Not yet: sleep for `limit`, or until the wake word of `place` in `link` shows something else than `heard`.
+    Sleep { link: &'l LimiterSegment, place: usize, heard: u32, limit: Duration },
     /// The lock of the segment was not free: step again.
     Again,
 }
@@ -53,13 +53,13 @@ impl<'l, 'r> Waiter<'l, 'r> {
     pub(super) fn new(
         limiter: &'l Limiter,
         request: &'r Request<'r>,
-        can_be_rung: bool,
+        can_be_woken: bool,
     ) -> Result<Waiter<'l, 'r>, AcquireError> {
         let link = limiter.newest();
-        let raw = link.segment.member()?.clock.now();
+        let raw = link.segment.attachment()?.clock.now();
         let deadline =
             request.patience(SystemTime::now).map(|patience| raw.saturating_add(super::nanos(patience)));
-        Ok(Waiter { limiter, request, deadline, can_be_rung, place: None })
+        Ok(Waiter { limiter, request, deadline, can_be_woken, place: None })
     }
 
     /// A call that began to wait before, and cannot be rung.
@@ -69,7 +69,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
         deadline: Option<u64>,
         place: Option<Place<'l>>,
     ) -> Waiter<'l, 'r> {
-        Waiter { limiter, request, deadline, can_be_rung: false, place }
+        Waiter { limiter, request, deadline, can_be_woken: false, place }
     }
 
     /// When it gives up, by the machine's clock.
@@ -91,7 +91,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
                 Err(AcquireError::Failed(error)) if matches!(*error, Error::Unsettled { .. }) => {
                     // What waited in a segment that is gone is gone with it.
                     self.place = None;
-                    limiter.follow(|link| link.segment.confirm(&link.segment.member()?.clock))?;
+                    limiter.follow(|link| link.segment.confirm(&link.segment.attachment()?.clock))?;
                 }
                 stepped => return self.unless_busy(stepped),
             }
@@ -105,7 +105,8 @@ impl<'l, 'r> Waiter<'l, 'r> {
         match stepped {
             Err(AcquireError::Failed(error)) if matches!(*error, Error::Busy { stopped: false, .. }) => {
                 let link = self.limiter.newest();
-                let is_over = |member: Member| self.deadline.is_some_and(|at| member.clock.now() >= at);
+                let is_over =
+                    |attachment: Attachment| self.deadline.is_some_and(|at| attachment.clock.now() >= at);
                 if link.segment.present().is_none_or(is_over) {
                     Err(link.refuse_busy())
                 } else {
@@ -116,40 +117,46 @@ impl<'l, 'r> Waiter<'l, 'r> {
         }
     }
 
-    fn step_in(&mut self, link: &'l Link) -> Result<Step<'l>, AcquireError> {
+    fn step_in(&mut self, link: &'l LimiterSegment) -> Result<Step<'l>, AcquireError> {
         let segment = &link.segment;
         // Each time: a limiter that replaced the one before may count other units.
-        let ask = link.ask(self.request)?;
+        let kernel_request = link.kernel_request(self.request)?;
         let deadline = self.lock_deadline(segment.present().as_ref());
-        let member = segment.member_within(&deadline)?;
+        let attachment = segment.attachment_within(&deadline)?;
         // After a fork, or in another segment: whoever waits there is somebody else.
-        if self.place.as_ref().is_some_and(|at| !std::ptr::eq(at.link, link) || at.badge != member.badge) {
+        if self
+            .place
+            .as_ref()
+            .is_some_and(|at| !std::ptr::eq(at.link, link) || at.attachment_id != attachment.id)
+        {
             self.place = None;
         }
         loop {
-            let (outcome, heard) = self.look(link, &ask, &member, &deadline)?;
+            let (outcome, heard) = self.look(link, &kernel_request, &attachment, &deadline)?;
             match outcome {
-                Outcome::Granted(ticket) => {
+                QueueOutcome::Granted(ticket) => {
                     self.place = None;
-                    slots::tally(segment.words(), member.slot, slot::GRANTED);
-                    return Ok(Step::Done(Grant::new(link, member.badge, ticket)));
+                    slots::tally(segment.words(), attachment.slot, slot::GRANTED);
+                    return Ok(Step::Done(Grant::new(link, attachment.id, ticket)));
                 }
-                Outcome::Refused(refusal) => {
+                QueueOutcome::Refused(refusal) => {
                     self.place = None;
                     // It may be full of the dead.
-                    if refusal.reason == Reason::QueueFull && link.look_for_dead(&member, &deadline)? {
+                    if refusal.reason == Reason::QueueFull
+                        && link.reclaim_dead_if_due(&attachment, &deadline)?
+                    {
                         continue;
                     }
-                    slots::tally(segment.words(), member.slot, slot::REFUSED);
+                    slots::tally(segment.words(), attachment.slot, slot::REFUSED);
                     link.tell_refusal(&refusal);
                     return Err(refusal.into());
                 }
                 // The state was lost, or somebody took it out because its time was over. Entering anew ends both.
-                Outcome::Gone => self.place = None,
-                Outcome::Waiting(wait) => {
-                    self.place = Some(Place { link, badge: member.badge, wait });
-                    let looked_at = segment.now(&member);
-                    if wait.doubts && link.look_for_dead(&member, &deadline)? {
+                QueueOutcome::Gone => self.place = None,
+                QueueOutcome::Waiting(wait) => {
+                    self.place = Some(Place { link, attachment_id: attachment.id, wait });
+                    let looked_at = segment.now(&attachment);
+                    if wait.doubts && link.reclaim_dead_if_due(&attachment, &deadline)? {
                         continue;
                     }
                     let limit = Duration::from_nanos(wait.until.since(looked_at).0);
@@ -159,49 +166,50 @@ impl<'l, 'r> Waiter<'l, 'r> {
         }
     }
 
-    /// One transaction. What the bell says is read in it.
+    /// One transaction. What the wake word says is read in it.
     fn look(
         &self,
-        link: &'l Link,
-        ask: &Ask,
-        member: &Member,
+        link: &'l LimiterSegment,
+        kernel_request: &AcquireRequest,
+        attachment: &Attachment,
         deadline: &Deadline,
-    ) -> Result<(Outcome, u32), AcquireError> {
+    ) -> Result<(QueueOutcome, u32), AcquireError> {
         let segment = &link.segment;
         let waits = self.place.as_ref().map(|place| place.wait);
-        let (looked, _) = link.change(member, deadline, |tx, now| {
-            let (outcome, ring) = match waits {
+        let (looked, _) = link.change(attachment, deadline, |tx, now| {
+            let (outcome, wake) = match waits {
                 Some(wait) => {
-                    slots::tally(segment.words(), member.slot, slot::LOOKED);
-                    queue::look(tx, member.badge, &wait, now)
+                    slots::tally(segment.words(), attachment.slot, slot::LOOKED);
+                    queue::look(tx, attachment.id, &wait, now)
                 }
                 None => {
                     // After a reboot with a wall clock that went back the limiter's clock is behind the machine's.
                     let offset = tx.load(CLOCK_OFFSET).cast_signed();
                     let deadline = self.deadline.map_or(u64::MAX, |raw| raw.saturating_add_signed(offset));
-                    let newcomer = Newcomer {
-                        owner: member.badge,
-                        group: Group::key(self.limiter.shared.group, member.badge),
-                        ask: *ask,
+                    let newcomer = NewWaiter {
+                        owner: attachment.id,
+                        group: Group::key(self.limiter.shared.group, attachment.id),
+                        request: *kernel_request,
                         deadline: Time(deadline),
-                        can_be_rung: self.can_be_rung,
+                        can_be_woken: self.can_be_woken,
                     };
                     queue::enter(tx, &newcomer, now)
                 }
             };
             let heard = match outcome {
-                Outcome::Waiting(wait) => segment.hear(wait.place),
+                QueueOutcome::Waiting(wait) => segment.hear(wait.place),
                 _ => 0,
             };
-            Ok(((outcome, heard), Wakeups::first(ring)))
+            Ok(((outcome, heard), Wakeups::first(wake)))
         })?;
         Ok(looked)
     }
 
     /// How long one step may wait for the lock: until the call's deadline, but not longer than any call.
-    fn lock_deadline(&self, member: Option<&Member>) -> Deadline {
+    fn lock_deadline(&self, attachment: Option<&Attachment>) -> Deadline {
         let longest = self.limiter.shared.bounds.lock;
-        let left = self.deadline.zip(member).map(|(at, member)| at.saturating_sub(member.clock.now()));
+        let left =
+            self.deadline.zip(attachment).map(|(at, attachment)| at.saturating_sub(attachment.clock.now()));
         Deadline::within(
             left.map_or(longest, |left| at_least_a_moment(Duration::from_nanos(left)).min(longest)),
         )
@@ -210,14 +218,16 @@ impl<'l, 'r> Waiter<'l, 'r> {
 
 impl Drop for Waiter<'_, '_> {
     fn drop(&mut self) {
-        let Some(Place { link, badge, wait }) = self.place.take() else { return };
+        let Some(Place { link, attachment_id, wait }) = self.place.take() else { return };
         let segment = &link.segment;
         // After a fork it is the parent's place.
-        let Some(member) = segment.present().filter(|member| member.badge == badge) else { return };
-        let deadline = self.lock_deadline(Some(&member));
+        let Some(attachment) = segment.present().filter(|attachment| attachment.id == attachment_id) else {
+            return;
+        };
+        let deadline = self.lock_deadline(Some(&attachment));
         // A call that cannot leave now is passed over, and found when its deadline is over or this process ends.
-        let _ = link.change(&member, &deadline, |tx, now| {
-            Ok(((), Wakeups::first(queue::leave(tx, badge, &wait, now))))
+        let _ = link.change(&attachment, &deadline, |tx, now| {
+            Ok(((), Wakeups::first(queue::leave(tx, attachment_id, &wait, now))))
         });
     }
 }
@@ -243,7 +253,7 @@ impl Group {
     }
 
     /// What stands for the group of an attachment: a named one, or itself.
-    pub(super) fn key(group: Option<Group>, badge: u64) -> u64 {
-        group.map_or_else(|| checksum([PROCESS, badge]), |group| group.0)
+    pub(super) fn key(group: Option<Group>, attachment_id: u64) -> u64 {
+        group.map_or_else(|| checksum([PROCESS, attachment_id]), |group| group.0)
     }
 }

@@ -172,7 +172,7 @@ proptest! {
     fn r99_a_duplicate_never_relaxes(
         which in 0..NAMES.len(), values in prop::collection::vec(any_value(), 2), wall_now in any::<u64>(),
     ) {
-        // A resource is a name, not a number; and two policies without names leave open which is in force.
+        // A resource is a name, not a number; and two policies without names leave open which is effective.
         let name = NAMES[which];
         prop_assume!(name != "X-RateLimit-Resource" && name != "RateLimit-Policy");
         for each in PARSERS {

@@ -1,6 +1,6 @@
 //! Single settings of a limiter in use, and the table of keys behind them.
 
-use shmlimit::config::{self, Choice, Config, ConfigError, Kind, keys};
+use shmlimit::config::{self, Config, ConfigError, ConfigSource, Kind, keys};
 use shmlimit::{Algorithm, Nanos, Policy, describe, presets};
 
 fn preset(name: &str) -> Policy {
@@ -43,7 +43,7 @@ fn another(key: &str, kind: Kind) -> &'static str {
 #[test]
 fn r110_every_hot_key_changes_what_it_names_and_nothing_else() {
     let before = full();
-    for info in keys().iter().filter(|info| info.hot) {
+    for info in keys().iter().filter(|info| info.changeable) {
         let key = info.key.replace(".N.", ".0.");
         let wanted = another(info.key, info.kind);
         // Its own second rule has no burst to set, and its limit no reserve above it.
@@ -70,14 +70,17 @@ fn back(key: &str) -> Option<bool> {
 
 #[test]
 fn r144_a_key_that_cannot_be_changed_hot_says_the_way_out() {
-    for info in keys().iter().filter(|info| !info.hot) {
+    for info in keys().iter().filter(|info| !info.changeable) {
         let key = info.key.replace(".N.", ".0.");
         let error = config::set(&full(), &key, another(info.key, info.kind)).unwrap_err();
-        assert!(matches!(&error, ConfigError::NotHot { key: named } if *named == key), "{key}: {error}");
+        assert!(
+            matches!(&error, ConfigError::NotChangeable { key: named } if *named == key),
+            "{key}: {error}"
+        );
         assert!(error.to_string().contains("init") && error.to_string().contains("--replace"), "{error}");
     }
     for key in ["rules", "breaker", "adaptive.windows", "cluster"] {
-        assert!(matches!(config::set(&full(), key, "1"), Err(ConfigError::NotHot { .. })), "{key}");
+        assert!(matches!(config::set(&full(), key, "1"), Err(ConfigError::NotChangeable { .. })), "{key}");
     }
 }
 
@@ -155,7 +158,8 @@ fn a_wrong_value_or_key_is_refused_with_its_name() {
 
 /// One rule as the short forms make it.
 fn chosen(settings: &[(&str, &str)]) -> Policy {
-    let choice = settings.iter().fold(Choice::default(), |choice, (key, value)| choice.setting(*key, *value));
+    let choice =
+        settings.iter().fold(ConfigSource::default(), |choice, (key, value)| choice.setting(*key, *value));
     choice.policy("own").unwrap_or_else(|error| panic!("{settings:?}: {error}"))
 }
 
@@ -188,7 +192,7 @@ fn r147_a_rate_alone_is_the_most_that_any_one_period_sees() {
     // In a file a rule without an algorithm stays what it was (R9), and a preset is its provider's.
     let file = Config::from_toml("[[rules]]\nlimit = 20\nperiod = '1s'").unwrap();
     assert_eq!(file.policy().rules()[0].algorithm, Algorithm::SlidingCounter);
-    let faster = |name: &str, rate: &str| Choice::default().setting("rate", rate).policy(name).unwrap();
+    let faster = |name: &str, rate: &str| ConfigSource::default().setting("rate", rate).policy(name).unwrap();
     assert_eq!(numbers(&faster("tmdb", "20/s")), (TokenBucket, 20, 20));
     assert_eq!(numbers(&faster("omdb-free", "500/day")), (FixedWindow, 500, 500));
     assert_eq!(numbers(&faster("musicbrainz", "2/s")), (SlidingLog, 2, 2));
@@ -298,7 +302,7 @@ fn the_defaults_of_the_table_are_those_of_the_program() {
 #[test]
 fn the_ranges_of_the_table_are_those_of_the_program() {
     let try_it = |key: &str, value: u64| config::set(&full(), key, &value.to_string()).is_ok();
-    for info in keys().iter().filter(|info| info.hot && !info.key.contains(".N.")) {
+    for info in keys().iter().filter(|info| info.changeable && !info.key.contains(".N.")) {
         let (least, most) = match info.kind {
             Kind::Whole { least, most } => (least, most),
             Kind::Permits { most } => (1, most),

@@ -63,7 +63,7 @@ fn allocator_calls(mut work: impl FnMut()) -> u64 {
 /// A limiter that looks after the dead and the file's place only in the first decisions.
 fn limiter(directory: &tempfile::TempDir, rules: &[RuleDraft<'_>], concurrency: Option<u64>) -> Limiter {
     let policy = Policy::new(&PolicyDraft { concurrency, rules, ..PolicyDraft::default() }).unwrap();
-    let bounds = Bounds { place: HOUR, reap: HOUR, ..Bounds::default() };
+    let bounds = Bounds { place: HOUR, reclaim: HOUR, ..Bounds::default() };
     Limiter::builder("counted").directory(directory.path()).policy(policy).bounds(bounds).open().unwrap()
 }
 

@@ -48,7 +48,7 @@ fn limiter(directory: &Path, work: &str, place: Duration) -> Limiter {
         _ => (plenty, Some(1)),
     };
     let policy = Policy::new(&PolicyDraft { concurrency, rules: &[rule], ..PolicyDraft::default() }).unwrap();
-    let bounds = Bounds { place, reap: HOUR, ..Bounds::default() };
+    let bounds = Bounds { place, reclaim: HOUR, ..Bounds::default() };
     Limiter::builder("traced").directory(directory).policy(policy).bounds(bounds).open().unwrap()
 }
 

@@ -4,8 +4,8 @@
 use crate::util;
 use crate::util::{builder, drain, raw, segment_path, take};
 use shmlimit::{
-    AcquireError, Algorithm, Force, Limiter, Nanos, Outcome, PauseRequest, Policy, PolicyDraft, Reason,
-    Request, RuleDraft, State,
+    AcquireError, Algorithm, BreakerCommand, BreakerState, Limiter, Nanos, Outcome, PauseRequest, Policy,
+    PolicyDraft, Reason, Request, RuleDraft,
 };
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use shmlimit_segment::layout;
@@ -72,16 +72,16 @@ fn a_deleted_limiter_goes_on_with_its_breaker_and_what_that_put_in_force() {
     let limiter = with_log(directory.path());
     limiter.record(&Outcome::http(429, &[])).unwrap();
     let before = limiter.snapshot().unwrap().condition;
-    assert_eq!(before.state, State::Throttle);
+    assert_eq!(before.state, BreakerState::Throttle);
     delete(&limiter, directory.path());
     // A newcomer examines whether terms and state agree.
     for handle in [&limiter, &builder(directory.path()).open_existing().unwrap()] {
         let snapshot = handle.snapshot().unwrap();
         let after = snapshot.condition;
-        assert_eq!((after.state, after.rate, snapshot.resets), (State::Throttle, before.rate, 0));
+        assert_eq!((after.state, after.rate, snapshot.resets), (BreakerState::Throttle, before.rate, 0));
         assert_eq!((after.samples, after.outcomes, after.transitions.len()), (1, before.outcomes, 1));
     }
-    limiter.force(Force::Sleep).unwrap();
+    limiter.force(BreakerCommand::Sleep).unwrap();
     delete(&limiter, directory.path());
     assert_eq!(refusal(&limiter), Reason::Sleep);
 }
@@ -96,7 +96,7 @@ fn replacing_starts_afresh() {
     for handle in [&limiter, &fresh] {
         let condition = handle.snapshot().unwrap().condition;
         assert!(condition.gate.is_none() && condition.transitions.is_empty());
-        assert_eq!((condition.state, condition.samples), (State::Normal, 0));
+        assert_eq!((condition.state, condition.samples), (BreakerState::Normal, 0));
     }
     assert_eq!(drain(&limiter), 10);
 }
@@ -110,10 +110,10 @@ fn p3_whatever_is_damaged_of_what_is_in_force_is_noticed_by_the_next_who_attache
         let limiter = with_log(directory.path());
         assert!(take(&limiter));
         // Asleep, so that attention is at once; whoever did not look would be granted.
-        limiter.force(Force::Sleep).unwrap();
+        limiter.force(BreakerCommand::Sleep).unwrap();
         drop(limiter);
         let path = segment_path(directory.path());
-        let place = layout::HOT + word;
+        let place = layout::EFFECTIVE + word;
         // Bits that mean something in each of these words.
         raw::write_word(&path, place, raw::read_word(&path, place) ^ 0x0000_0003_0000_0003);
         let limiter = builder(directory.path()).open_existing().unwrap();
@@ -145,7 +145,7 @@ fn r134_gate_and_sleep_go_on_after_a_reboot_for_what_is_left_of_them() {
             let limiter = with_log(directory.path());
             match gate {
                 true => drop(limiter.record(&Outcome::http(503, &RETRY_IN_AN_HOUR)).unwrap()),
-                false => drop(limiter.force(Force::Sleep).unwrap()),
+                false => drop(limiter.force(BreakerCommand::Sleep).unwrap()),
             }
             drop(limiter);
             reboot(directory.path(), off);
@@ -157,7 +157,7 @@ fn r134_gate_and_sleep_go_on_after_a_reboot_for_what_is_left_of_them() {
             let wait = wait.map_or(0, |wait| wait.as_secs());
             assert!(wait.abs_diff(left) <= 300, "off {off} ns, gate {gate}: {wait} s left instead of {left}");
             if left == 0 && !gate {
-                assert_eq!(condition.state, State::HalfOpen);
+                assert_eq!(condition.state, BreakerState::HalfOpen);
             }
         }
     }
@@ -226,7 +226,7 @@ fn r148_another_policy_leaves_a_pause_as_it_is() {
 
 #[test]
 fn r148_a_reset_keeps_a_pause_whose_words_make_sense_and_no_other() {
-    let pause_words = layout::sheet_word(shmlimit_kernel::sheet::PAUSE_AT);
+    let pause_words = layout::health_state_word(shmlimit_kernel::health_state::PAUSE_AT);
     // (which word of the pause is damaged, by what): none; when it began; its text.
     for damage in [None, Some((1, u64::MAX)), Some((5, u64::MAX))] {
         let directory = util::directory();
@@ -250,7 +250,7 @@ fn r148_a_reset_keeps_a_pause_whose_words_make_sense_and_no_other() {
 
 #[test]
 fn p3_r148_any_words_of_a_pause_are_shown_and_ended() {
-    let pause_words = layout::sheet_word(shmlimit_kernel::sheet::PAUSE_AT);
+    let pause_words = layout::health_state_word(shmlimit_kernel::health_state::PAUSE_AT);
     for word in 0..shmlimit_kernel::pause::PAUSE_WORDS {
         for value in [1, 0x1b5b_324a_0a0d_0907, u64::MAX - 1, u64::MAX] {
             let directory = util::directory();

@@ -1,7 +1,7 @@
 //! P1 for what outcomes, operators and timers do: SIGKILL at any instruction leaves the state exactly before or after.
 //!
 //! As in `kill_every_instruction.rs`, for recording, forcing, changing the policy, timers that act, and calls that a
-//! sliding log counts. Recovery must also find that what is in force is what policy and state make: a newcomer that finds
+//! sliding log counts. Recovery must also find that what is effective is what policy and state make: a newcomer that finds
 //! otherwise starts empty, which the pictures show.
 
 use crate::util::crash::actor::{self, Actor, mark, ready};
@@ -9,7 +9,8 @@ use crate::util::crash::walk::{Walk, walk};
 use crate::util::crash::{CONCURRENCY, builder};
 use crate::util::directory;
 use shmlimit::{
-    Algorithm, Force, Limiter, Nanos, Outcome, PauseRequest, Policy, PolicyDraft, Request, RuleDraft, State,
+    Algorithm, BreakerCommand, BreakerState, Limiter, Nanos, Outcome, PauseRequest, Policy, PolicyDraft,
+    Request, RuleDraft,
 };
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use shmlimit_segment::layout::RESETS;
@@ -51,7 +52,7 @@ impl Settings {
     }
 }
 
-/// A rate that is another when it is halved; the second rule's algorithm is the scene's.
+/// A rate that is another when it is halved; the second rule's algorithm is the log context's.
 fn settings(breaker: Breaker, algorithm: Algorithm) -> Settings {
     let minute = Nanos::from_secs(60);
     let requests = RuleDraft::new(Algorithm::TokenBucket, 6000, minute);
@@ -95,7 +96,7 @@ fn play(role: &str, directory: &Path) {
     };
     let take = || limiter.try_acquire(&Request::new()).unwrap();
     let both = Request::new().cost("requests", 1).cost("tokens", 7);
-    let force = |what: Force| drop(limiter.force(what).unwrap());
+    let force = |what: BreakerCommand| drop(limiter.force(what).unwrap());
     match role {
         "bystander" => {
             let _one = take();
@@ -122,10 +123,10 @@ fn play(role: &str, directory: &Path) {
             limiter.record(&Outcome::http(429, &[])).unwrap();
             marked(&mut || drop(limiter.record(&Outcome::http(429, &[])).unwrap()));
         }
-        "force sleep" => marked(&mut || force(Force::Sleep)),
+        "force sleep" => marked(&mut || force(BreakerCommand::Sleep)),
         "force normal" => {
-            force(Force::Sleep);
-            marked(&mut || force(Force::Normal));
+            force(BreakerCommand::Sleep);
+            marked(&mut || force(BreakerCommand::Normal));
         }
         "pause" => marked(&mut || drop(limiter.pause(&PauseRequest::new().reason("why")).unwrap())),
         "pause again" => {
@@ -143,10 +144,10 @@ fn play(role: &str, directory: &Path) {
             let mut grant = None;
             marked(&mut || grant = Some(limiter.try_acquire(&Request::new()).unwrap()));
         }
-        "force offline" => marked(&mut || force(Force::Offline)),
+        "force offline" => marked(&mut || force(BreakerCommand::Offline)),
         "force clear_gate" => {
             limiter.record(&Outcome::http(503, &RETRY_IN_AN_HOUR)).unwrap();
-            marked(&mut || force(Force::ClearGate));
+            marked(&mut || force(BreakerCommand::ClearGate));
         }
         "set breaker" => {
             limiter.record(&Outcome::http(429, &[])).unwrap();
@@ -164,15 +165,15 @@ fn play(role: &str, directory: &Path) {
             marked(&mut || limiter.set_policy(&other.policy()).unwrap());
         }
         "wake up" | "snapshot" => {
-            force(Force::Sleep);
+            force(BreakerCommand::Sleep);
             let mut grant = None;
             marked(&mut || match role {
                 "wake up" => grant = Some(limiter.try_acquire(&Request::new()).unwrap()),
-                _ => assert_eq!(limiter.snapshot().unwrap().condition.state, State::HalfOpen),
+                _ => assert_eq!(limiter.snapshot().unwrap().condition.state, BreakerState::HalfOpen),
             });
         }
         "probe" => {
-            force(Force::HalfOpen);
+            force(BreakerCommand::HalfOpen);
             // The bystander's permit is not the probe's: it is written off when nobody has reported for a while, but
             // here there is room beside it.
             let mut grant = None;
@@ -193,18 +194,18 @@ fn play(role: &str, directory: &Path) {
 }
 
 /// A limiter that another participant holds a permit of; of a probing one nobody does, because it would be the probe.
-struct Scene {
+struct LogContext {
     directory: TempDir,
     _bystander: Option<Actor>,
 }
 
-impl Scene {
-    fn new(role: &str, policy: Policy) -> Scene {
+impl LogContext {
+    fn new(role: &str, policy: Policy) -> LogContext {
         let directory = directory();
         drop(builder(directory.path()).policy(policy).create().unwrap());
         let alone = matches!(role, "probe" | "wake up");
         let _bystander = (!alone).then(|| Actor::start(ACTOR, "bystander", directory.path()));
-        Scene { directory, _bystander }
+        LogContext { directory, _bystander }
     }
 
     fn limiter(&self) -> Limiter {
@@ -212,49 +213,53 @@ impl Scene {
     }
 }
 
-/// Walks through an operation that is one transaction; gives the scene back as it was left.
-fn one_transaction(role: &str) -> (Walk, Scene) {
-    let scene = Scene::new(role, draft_of_the_scene(role));
-    let walk = walk(ACTOR, role, scene.directory.path(), false);
+/// Walks through an operation that is one transaction; gives the log context back as it was left.
+fn one_transaction(role: &str) -> (Walk, LogContext) {
+    let log_context = LogContext::new(role, draft_of_the_scene(role));
+    let walk = walk(ACTOR, role, log_context.directory.path(), false);
     assert_eq!(walk.committed.len(), 2, "{role} is one transaction");
-    // Both would be reset if what is in force were not what policy and state make, and then be equal all the same.
+    // Both would be reset if what is effective were not what policy and state make, and then be equal all the same.
     for image in [walk.before(), walk.after()] {
         assert_eq!(image.recovered(false).word(RESETS), Some(0), "{role}: recovery found damage");
     }
-    (walk, scene)
+    (walk, log_context)
 }
 
 #[test]
 fn p1_recording_success_is_before_or_after() {
-    let (walk, _scene) = one_transaction("record ok");
+    let (walk, _log_context) = one_transaction("record ok");
     assert_eq!(walk.before().in_flight(), walk.after().in_flight() + 1);
-    assert_ne!(walk.before().rings(), walk.after().rings(), "the outcome is remembered");
-    assert_eq!(walk.before().hot(), walk.after().hot(), "nothing else is in force");
+    assert_ne!(walk.before().wakes(), walk.after().wakes(), "the outcome is remembered");
+    assert_eq!(walk.before().effective(), walk.after().effective(), "nothing else is in force");
 }
 
 #[test]
 fn p1_recording_the_429_that_closes_the_gate_is_before_or_after() {
-    let (walk, scene) = one_transaction("record gate");
+    let (walk, log_context) = one_transaction("record gate");
     assert_eq!(walk.before().in_flight(), walk.after().in_flight() + 1);
-    assert_ne!(walk.before().hot(), walk.after().hot(), "calls must look at the gate from now on");
-    let gate = scene.limiter().snapshot().unwrap().condition.gate.expect("the gate is closed");
+    assert_ne!(
+        walk.before().effective(),
+        walk.after().effective(),
+        "calls must look at the gate from now on"
+    );
+    let gate = log_context.limiter().snapshot().unwrap().condition.gate.expect("the gate is closed");
     assert!(gate.opens_in.as_secs() > 3000 && gate.pid != 0);
 }
 
 #[test]
 fn p1_recording_the_outcome_that_throttles_is_before_or_after_and_puts_other_terms_in_force() {
-    let (walk, scene) = one_transaction("record throttle");
-    let terms = |hot: Vec<u64>| hot[8..16].to_vec();
-    assert_ne!(terms(walk.before().hot()), terms(walk.after().hot()), "half the rate");
+    let (walk, log_context) = one_transaction("record throttle");
+    let terms = |effective: Vec<u64>| effective[8..16].to_vec();
+    assert_ne!(terms(walk.before().effective()), terms(walk.after().effective()), "half the rate");
     assert_ne!(walk.before().rules(), walk.after().rules(), "in another currency");
-    assert_ne!(walk.before().sheet(), walk.after().sheet());
-    let condition = scene.limiter().snapshot().unwrap().condition;
-    assert_eq!((condition.state, condition.transitions.len()), (State::Throttle, 1));
+    assert_ne!(walk.before().health_state(), walk.after().health_state());
+    let condition = log_context.limiter().snapshot().unwrap().condition;
+    assert_eq!((condition.state, condition.transitions.len()), (BreakerState::Throttle, 1));
 }
 
 #[test]
 fn p1_recording_with_settlement_is_before_or_after() {
-    let (walk, _scene) = one_transaction("record settled");
+    let (walk, _log_context) = one_transaction("record settled");
     let (before, after) = (walk.before().rules(), walk.after().rules());
     assert_eq!(before[..4], after[..4], "the requests cost what was asked for");
     assert_ne!(before[4..8], after[4..8], "of the tokens some came back");
@@ -263,39 +268,43 @@ fn p1_recording_with_settlement_is_before_or_after() {
 
 #[test]
 fn p1_recording_the_outcome_that_leads_to_sleep_is_before_or_after() {
-    let (_, scene) = one_transaction("record sleep");
-    assert_eq!(scene.limiter().snapshot().unwrap().condition.transitions[1].0.to, State::Sleep);
+    let (_, log_context) = one_transaction("record sleep");
+    assert_eq!(log_context.limiter().snapshot().unwrap().condition.transitions[1].0.to, BreakerState::Sleep);
 }
 
 #[test]
 fn p1_forcing_is_before_or_after() {
     for (role, blocked) in [("force sleep", true), ("force normal", false), ("force offline", true)] {
         let (walk, _) = one_transaction(role);
-        assert_ne!(walk.before().sheet(), walk.after().sheet(), "{role}");
-        assert_eq!(walk.after().hot()[3] == 0, blocked, "{role}: whether calls look at the breaker");
+        assert_ne!(walk.before().health_state(), walk.after().health_state(), "{role}");
+        assert_eq!(walk.after().effective()[3] == 0, blocked, "{role}: whether calls look at the breaker");
     }
-    let (walk, scene) = one_transaction("force clear_gate");
-    assert_ne!(walk.before().sheet(), walk.after().sheet());
-    assert!(scene.limiter().snapshot().unwrap().condition.gate.is_none());
+    let (walk, log_context) = one_transaction("force clear_gate");
+    assert_ne!(walk.before().health_state(), walk.after().health_state());
+    assert!(log_context.limiter().snapshot().unwrap().condition.gate.is_none());
 }
 
 #[test]
 fn p1_r148_pausing_and_resuming_are_before_or_after() {
     for (role, reason) in [("pause", Some("why")), ("pause again", Some("second")), ("resume", None)] {
-        let (walk, scene) = one_transaction(role);
-        assert_ne!(walk.before().rings(), walk.after().rings(), "{role}: the words of the pause");
-        assert_eq!(walk.after().hot()[3] == 0, reason.is_some(), "{role}: whether calls look at the pause");
-        let paused = scene.limiter().snapshot().unwrap().paused;
+        let (walk, log_context) = one_transaction(role);
+        assert_ne!(walk.before().wakes(), walk.after().wakes(), "{role}: the words of the pause");
+        assert_eq!(
+            walk.after().effective()[3] == 0,
+            reason.is_some(),
+            "{role}: whether calls look at the pause"
+        );
+        let paused = log_context.limiter().snapshot().unwrap().paused;
         assert_eq!(paused.and_then(|pause| pause.reason).as_deref(), reason, "{role}");
     }
 }
 
 #[test]
 fn p1_r148_the_end_of_a_pause_noted_by_a_call_is_before_or_after() {
-    let (walk, scene) = one_transaction("pause over");
+    let (walk, log_context) = one_transaction("pause over");
     assert_eq!(walk.before().in_flight() + 1, walk.after().in_flight());
-    assert_eq!(walk.after().hot()[3], u64::MAX, "later calls need not look");
-    assert!(scene.limiter().snapshot().unwrap().paused.is_none());
+    assert_eq!(walk.after().effective()[3], u64::MAX, "later calls need not look");
+    assert!(log_context.limiter().snapshot().unwrap().paused.is_none());
 }
 
 #[test]
@@ -303,23 +312,23 @@ fn p1_changing_any_setting_is_before_or_after() {
     for role in ["set breaker", "set concurrency", "set burst"] {
         let (walk, _) = one_transaction(role);
         assert_ne!(walk.before().policy(), walk.after().policy(), "{role}");
-        let changes = walk.before().hot() != walk.after().hot();
+        let changes = walk.before().effective() != walk.after().effective();
         assert_eq!(changes, role != "set breaker", "{role}: what is in force");
     }
 }
 
 #[test]
 fn p1_a_timer_that_acts_in_a_call_is_before_or_after() {
-    let (walk, scene) = one_transaction("wake up");
+    let (walk, log_context) = one_transaction("wake up");
     assert_eq!((walk.before().in_flight(), walk.after().in_flight()), (0, 1));
-    assert_ne!(walk.before().hot(), walk.after().hot(), "the rate of probes is in force");
-    assert_eq!(scene.limiter().snapshot().unwrap().condition.state, State::HalfOpen);
+    assert_ne!(walk.before().effective(), walk.after().effective(), "the rate of probes is in force");
+    assert_eq!(log_context.limiter().snapshot().unwrap().condition.state, BreakerState::HalfOpen);
 }
 
 #[test]
 fn p1_a_timer_that_acts_in_a_snapshot_is_before_or_after() {
     let (walk, _) = one_transaction("snapshot");
-    assert_ne!(walk.before().sheet(), walk.after().sheet());
+    assert_ne!(walk.before().health_state(), walk.after().health_state());
     assert_eq!(walk.before().in_flight(), walk.after().in_flight());
 }
 
@@ -327,7 +336,7 @@ fn p1_a_timer_that_acts_in_a_snapshot_is_before_or_after() {
 fn p1_a_probe_is_before_or_after() {
     let (walk, _) = one_transaction("probe");
     assert_eq!((walk.before().in_flight(), walk.after().in_flight()), (0, 1));
-    assert_ne!(walk.before().sheet(), walk.after().sheet(), "when it is written off");
+    assert_ne!(walk.before().health_state(), walk.after().health_state(), "when it is written off");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::util::queued::{poll, queued};
 use crate::util::{boot_time, directory, wait_until};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use shmlimit::{AcquireError, Error, Force, Grant, Limiter, Outcome, Priority, Reason, Request};
+use shmlimit::{AcquireError, BreakerCommand, Error, Grant, Limiter, Outcome, Priority, Reason, Request};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use shmlimit_segment::Bounds;
 use std::cell::Cell;
@@ -63,13 +63,13 @@ fn actor() {
             actor::say("released");
             actor::hear();
         }
-        "asker" => ask(&open(&directory)),
+        "asker" => request(&open(&directory)),
         other => panic!("no such role: {other}"),
     }
 }
 
 /// Asks when told to, and says what came of it.
-fn ask(limiter: &Limiter) {
+fn request(limiter: &Limiter) {
     ready();
     let timeout = Request::new().timeout(Duration::from_millis(50));
     loop {
@@ -140,7 +140,8 @@ fn work(limiter: &Limiter, mut log: File) {
                 };
                 expect_busy_at_worst(ended.map_err(AcquireError::from));
                 if random.below(64) == 0 {
-                    let force = [Force::Throttle, Force::Normal, Force::ClearGate][random.below(3) as usize];
+                    let force = [BreakerCommand::Throttle, BreakerCommand::Normal, BreakerCommand::ClearGate]
+                        [random.below(3) as usize];
                     expect_busy_at_worst(limiter.force(force).map(drop).map_err(AcquireError::from));
                 }
             }
@@ -250,10 +251,10 @@ fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_nobody_stalls() {
     let directory = directory();
     drop(open(directory.path()));
     let deeds = rage(directory.path(), Duration::from_secs(seconds), &mut Random(seed));
-    // Everybody is dead now; a newcomer can have all permits, and has to bury their holders for it.
+    // Everybody is dead now; a newcomer can have all permits, and has to reclaim their holders for it.
     let limiter = open(directory.path());
     // Some of them may have left it throttled, or with the gate closed.
-    for force in [Force::Normal, Force::ClearGate] {
+    for force in [BreakerCommand::Normal, BreakerCommand::ClearGate] {
         limiter.force(force).expect("forced");
     }
     let patient = Request::new().timeout(WATCHDOG);
@@ -339,7 +340,7 @@ fn p2_a_stopped_lock_holder_makes_others_busy_and_all_go_on_when_it_does() {
 }
 
 #[test]
-fn p2_a_lock_holder_killed_while_stopped_is_robbed_at_once() {
+fn p2_a_lock_holder_killed_while_stopped_is_taken_over_at_once() {
     let directory = directory();
     let mut askers = askers(directory.path());
     let holder = stopped_in_the_lock(directory.path());

@@ -230,16 +230,16 @@ fn p2_r131_ctrl_c_at_the_head_of_the_queue() {
 }
 
 #[test]
-fn p2_r131_the_one_just_rung_may_be_killed_before_it_looks() {
+fn p2_r131_the_one_just_woken_may_be_killed_before_it_looks() {
     survived("killed just after it was rung", |directory, held, line| {
         let mut head = line.remove(0);
         stop_in_its_sleep(&head, directory);
         let place = place_of(directory, &head);
-        let bell = Image::of(directory).bell(place);
+        let wake_word = Image::of(directory).wake_word(place);
         // However slow this machine: nobody has to be passed over at this moment.
         image::appoint(directory, boot_time() + 900_000_000);
         let began = give_back(held);
-        assert_eq!(Image::of(directory).bell(place), bell + 1, "it is rung");
+        assert_eq!(Image::of(directory).wake_word(place), wake_word + 1, "it is rung");
         head.kill();
         began
     });
@@ -272,13 +272,13 @@ fn p2_r131_who_was_stopped_keeps_its_place_and_is_served_before_those_behind_it(
         let held = limiter.try_acquire(&Request::new()).unwrap();
         let mut line = line_up(path, 3);
         let place = place_of(path, &line[0]);
-        let standing = |now: &Image| (now.entry(place, entry::NUMBER), now.entry(place, entry::TAG));
+        let entry_head = |now: &Image| (now.entry(place, entry::NUMBER), now.entry(place, entry::TAG));
         let before = Image::of(path);
         stop_in_its_sleep(&line[0], path);
         wait_until("it is late", || boot_time() > Image::of(path).entry(place, entry::WAKE_AT) + 10_000_000);
         line[0].signal(Signal::SIGCONT);
         wait_until("it looks again", || Image::of(path).entry(place, entry::WAKE_AT) > boot_time());
-        assert_eq!(standing(&Image::of(path)), standing(&before));
+        assert_eq!(entry_head(&Image::of(path)), entry_head(&before));
         drop(held);
         let times = go_on(&mut line);
         nothing_is_lost(path, &limiter);
@@ -322,19 +322,19 @@ fn step_until(tracee: &mut Tracee, directory: &Path, mut shows: impl FnMut(&Imag
 }
 
 /// Someone about to ring the first of a line, killed so many instructions after its change was committed.
-fn ringer_killed(after: usize, stalls: &mut Stalls) -> bool {
+fn waker_killed(after: usize, stalls: &mut Stalls) -> bool {
     let (directory, limiter) = fresh();
     let path = directory.path();
-    let mut ringer = Tracee::start(ACTOR, "releaser", path);
+    let mut waker = Tracee::start(ACTOR, "releaser", path);
     let mut line = line_up(path, WAITERS);
-    let slot = Image::of(path).slot_of(ringer.actor.pid.as_raw() as u32).unwrap();
-    assert!(step_until(&mut ringer, path, |now| now.is_whole() && now.held(slot) == 0));
+    let slot = Image::of(path).slot_of(waker.actor.pid.as_raw() as u32).unwrap();
+    assert!(step_until(&mut waker, path, |now| now.is_whole() && now.held(slot) == 0));
     // From here on somebody could go; and may, by its own appointment, before the kill.
     let began = boot_time();
-    if (0..after).any(|_| ringer.step() == Step::Done) {
+    if (0..after).any(|_| waker.step() == Step::Done) {
         return false;
     }
-    ringer.kill();
+    waker.kill();
     stalls.note(began, &go_on(&mut line));
     nothing_is_lost(path, &limiter);
     true
@@ -345,7 +345,7 @@ fn p2_r131_one_killed_between_its_change_and_the_ring_is_not_waited_for() {
     // To the end, and more densely with more rounds.
     let stride = (24 / rounds()).max(1);
     let mut stalls = Stalls::default();
-    let kills = (0..).step_by(stride).take_while(|after| ringer_killed(*after, &mut stalls)).count();
+    let kills = (0..).step_by(stride).take_while(|after| waker_killed(*after, &mut stalls)).count();
     println!("killed at {kills} places from the commit to the end");
     assert!(kills >= 2);
     stalls.report("ringer killed");
@@ -357,15 +357,15 @@ fn p2_r131_one_killed_at_the_door_of_the_system_call_that_rings_is_not_waited_fo
     for _ in 0..rounds() {
         let (directory, limiter) = fresh();
         let path = directory.path();
-        let mut ringer = Tracee::start(ACTOR, "releaser", path);
+        let mut waker = Tracee::start(ACTOR, "releaser", path);
         let mut line = line_up(path, WAITERS);
         // At full speed, so that the others sleep on: nothing but a ring would tell them.
-        let slot = Image::of(path).slot_of(ringer.actor.pid.as_raw() as u32).unwrap();
+        let slot = Image::of(path).slot_of(waker.actor.pid.as_raw() as u32).unwrap();
         while Image::of(path).held(slot) != 0 {
-            assert_eq!(ringer.run_to_system_call(), Step::Inside, "it makes no system call");
+            assert_eq!(waker.run_to_system_call(), Step::Inside, "it makes no system call");
         }
         let began = boot_time();
-        ringer.kill();
+        waker.kill();
         stalls.note(began, &go_on(&mut line));
         nothing_is_lost(path, &limiter);
     }

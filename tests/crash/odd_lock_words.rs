@@ -22,7 +22,7 @@ fn open(directory: &Path) -> Result<Limiter, shmlimit::Error> {
     let bounds = Bounds {
         lock: PATIENCE,
         stall: PATIENCE,
-        reap: Duration::ZERO,
+        reclaim: Duration::ZERO,
         place: Duration::from_millis(1),
         ..Bounds::default()
     };
@@ -80,7 +80,7 @@ fn p3_calls_of_two_handles_end_in_time_while_the_lock_word_is_scribbled_on() {
                     timed("acquire", &|| drop(handle.acquire(&request).map(|grant| grant.release())));
                     timed("snapshot", &|| drop(handle.snapshot()));
                     if round % 8 == 0 {
-                        timed("reclaiming", &|| drop(handle.bury_the_dead()));
+                        timed("reclaiming", &|| drop(handle.reclaim_dead()));
                     }
                 }
             }));

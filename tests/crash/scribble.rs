@@ -2,7 +2,7 @@
 
 use crate::util::raw::Raw;
 use crate::util::{self, NAME, segment_path};
-use shmlimit::{Algorithm, Force, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, BreakerCommand, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_kernel::policy::{
     AdaptiveDraft, Breaker, BreakerKind, HeaderFormat, PaceWindowDraft, WindowKind,
 };
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Everything before the slots: header, control, rules, what is in force, policy, sheet, journal.
+/// Everything before the slots: header, control, rules, what is effective, policy, health state, journal.
 pub const FIRST: usize = layout::SLOT_TABLE * 8;
 /// Beyond these the journal is read only after a death.
 pub const STATE: usize = layout::JOURNAL * 8;
@@ -25,7 +25,7 @@ pub const TIMEOUT: Duration = Duration::from_micros(200);
 pub const BOUNDS: Bounds = Bounds {
     lock: Duration::from_micros(200),
     stall: Duration::from_micros(200),
-    reap: Duration::from_secs(3600),
+    reclaim: Duration::from_secs(3600),
     place: Duration::from_secs(3600),
     program: [0; 16],
     role: shmlimit_segment::Role::Participant,
@@ -159,7 +159,7 @@ impl Fixture {
             .unwrap();
         if watched {
             // So that the rate rises, one step each time anybody looks.
-            limiter.force(Force::HalfOpen).unwrap();
+            limiter.force(BreakerCommand::HalfOpen).unwrap();
             limiter.record(&Outcome::http(200, &[])).unwrap();
         }
         let raw = Raw::map(&segment_path(directory.path()));
@@ -221,9 +221,10 @@ impl Fixture {
             Call::Policy => drop(self.limiter.policy()),
             SetPolicy => drop(self.limiter.set_policy(&self.policies[1])),
             RecordOther => drop(self.limiter.record(&Outcome::http(200, &HEADERS))),
-            Call::Force => {
-                [Force::Sleep, Force::Normal].map(|what| drop(self.limiter.force(what))).into_iter().collect()
-            }
+            Call::Force => [BreakerCommand::Sleep, BreakerCommand::Normal]
+                .map(|what| drop(self.limiter.force(what)))
+                .into_iter()
+                .collect(),
             _ => drop(open(self.directory.path())),
         }
     }

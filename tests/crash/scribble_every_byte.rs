@@ -1,10 +1,10 @@
 //! P3: whatever bytes are in a file of full length, every call ends in bounded steps with a value or a typed error.
 //!
 //! What is exhaustive, exactly:
-//! - every byte before the journal (header, control, core, origin, rules, what is in force, policy, sheet) × all 255
+//! - every byte before the journal (header, control, core, origin, rules, what is effective, policy, health state) × all 255
 //!   other values × try_acquire, acquire (with a timeout), release, cancel, drop of a grant, record (429 with headers;
 //!   success), force, snapshot, policy and set_policy, each on the handle of an attached process, each as the first
-//!   call after the byte was changed, the file being restored between calls (snapshot: nine values from what is in force
+//!   call after the byte was changed, the file being restored between calls (snapshot: nine values from what is effective
 //!   on); the same for a limiter with a breaker whose rate rises, with a pace and with a log (all values × try_acquire,
 //!   record, force and policy; nine for the other calls). The journal, which is read only after a death: two values;
 //! - the same for the attached process's own slot;
@@ -22,7 +22,7 @@ use crate::util;
 use crate::util::children::{self, Running};
 use crate::util::raw::{Raw, lock_word_of};
 use crate::util::{Random, Watchdog, segment_path};
-use shmlimit::{Force, Outcome, Request};
+use shmlimit::{BreakerCommand, Outcome, Request};
 use shmlimit_segment::layout;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -70,7 +70,9 @@ fn p3_every_byte_and_value_of_the_first_pages_for_every_call_of_an_attached_proc
                 (_, layout::JOURNAL..) => {
                     [1, 255].into_iter().for_each(|flip| fixture.try_one(call, byte, flip))
                 }
-                (Snapshot, layout::HOT..) => BITS.iter().for_each(|flip| fixture.try_one(call, byte, *flip)),
+                (Snapshot, layout::EFFECTIVE..) => {
+                    BITS.iter().for_each(|flip| fixture.try_one(call, byte, *flip))
+                }
                 // Those that differ from a plain limiter's most, and the way to all others: every value.
                 (Acquire | Release | Cancel | DropGrant | SetPolicy, _) if fixture.watched => {
                     BITS.iter().for_each(|flip| fixture.try_one(call, byte, *flip))
@@ -219,9 +221,9 @@ fn p3_any_lock_word_is_answered_by_every_call() {
         }
         if round % 8 == 0 {
             fixture.raw.word(layout::LOCK).store(word, Ordering::Relaxed);
-            drop(shmlimit::Limiter::builder(util::NAME).directory(fixture.directory.path()).examine());
+            drop(shmlimit::Limiter::builder(util::NAME).directory(fixture.directory.path()).inspect());
             fixture.raw.word(layout::LOCK).store(word, Ordering::Relaxed);
-            drop(fixture.limiter.bury_the_dead());
+            drop(fixture.limiter.reclaim_dead());
         }
         fixture.restore_all();
     }
@@ -248,7 +250,7 @@ fn p3_a_process_that_scribbles_while_threads_work() {
                     let _ = handle.acquire(&request).map(|grant| grant.release());
                     let _ = handle.snapshot();
                     let _ = handle.record(&Outcome::http(503, &HEADERS));
-                    let _ = handle.force(Force::ClearGate);
+                    let _ = handle.force(BreakerCommand::ClearGate);
                     let _ = handle.set_policy(&fixture.policies[1]);
                     drop(open(fixture.directory.path()));
                 }

@@ -26,8 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What anybody may be held up by something that only seems to wait: the longest sleep, and ample time to run.
 const ENDS: Duration = Duration::from_secs(60);
 
-fn bounds(reap: Duration) -> Bounds {
-    Bounds { lock: Duration::from_millis(1), reap, place: Duration::from_secs(3600), ..Bounds::default() }
+fn bounds(reclaim: Duration) -> Bounds {
+    Bounds { lock: Duration::from_millis(1), reclaim, place: Duration::from_secs(3600), ..Bounds::default() }
 }
 
 /// Two permits, both algorithms, a share for the background: everything that the queue reads.
@@ -92,9 +92,9 @@ impl Drop for Fixture {
     }
 }
 
-fn open(reap: Duration) -> (TempDir, &'static Limiter, Raw) {
+fn open(reclaim: Duration) -> (TempDir, &'static Limiter, Raw) {
     let directory = util::directory();
-    let builder = Limiter::builder(NAME).directory(directory.path()).bounds(bounds(reap));
+    let builder = Limiter::builder(NAME).directory(directory.path()).bounds(bounds(reclaim));
     let limiter = builder.policy(policy()).create().unwrap();
     let raw = Raw::map(&segment_path(directory.path()));
     // For ever, so that calls in the queue can be forgotten there.
@@ -144,7 +144,7 @@ impl Fixture {
         let turns = (layout::TURN_TABLE..layout::ENTRY_TABLE).filter(|word| self.image[*word] != 0);
         let entries = taken(&self.raw).into_iter().flat_map(|place| {
             let base = layout::entry_base(place);
-            (base..base + ENTRY_WORDS).chain([base + layout::BELL])
+            (base..base + ENTRY_WORDS).chain([base + layout::WAKE_WORD])
         });
         let counts = [layout::WAITING].into_iter().chain(layout::PROGRESS..layout::PROGRESS + 5);
         let words = counts.chain(layout::PLACES..layout::PLACES + WAITERS / 64).chain(turns).chain(entries);

@@ -27,7 +27,7 @@ fn memory(rules: &[RuleDraft<'_>]) -> LocalMemory {
 }
 
 fn take(m: &mut LocalMemory, cost: u64, now: u64) -> Result<Ticket, Refusal> {
-    decide::acquire(m, 0, &Ask::requests(cost, Priority::User), Time(now))
+    decide::acquire(m, 0, &AcquireRequest::requests(cost, Priority::User), Time(now))
 }
 
 /// How many single calls go at one instant.
@@ -167,8 +167,8 @@ fn r22_a_cost_is_taken_wholly_from_passes_or_wholly_by_pacing() {
 #[test]
 fn r22_background_leaves_passes_and_goes_by_pacing() {
     let mut m = memory(&[RuleDraft { reserve: 2, ..passes(3, 60, MINUTE) }]);
-    let ask = Ask::one(Priority::Background);
-    let mut taken = || decide::acquire(&mut m, 0, &ask, Time(0)).is_ok();
+    let request = AcquireRequest::one(Priority::Background);
+    let mut taken = || decide::acquire(&mut m, 0, &request, Time(0)).is_ok();
     assert_eq!([taken(), taken(), taken()], [true, true, false]);
     assert_eq!(burst(&mut m, 0), 2);
 }

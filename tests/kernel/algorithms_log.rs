@@ -26,7 +26,7 @@ fn log(limit: u64, period: u64) -> LocalMemory {
 }
 
 fn take(m: &mut LocalMemory, cost: u64, now: u64) -> Result<Ticket, Refusal> {
-    decide::acquire(m, 0, &Ask::requests(cost, Priority::User), Time(now))
+    decide::acquire(m, 0, &AcquireRequest::requests(cost, Priority::User), Time(now))
 }
 
 fn left(m: &LocalMemory, now: u64) -> u64 {

@@ -21,7 +21,7 @@ fn left(m: &LocalMemory, now: u64) -> u64 {
 }
 
 fn take(m: &mut LocalMemory, cost: u64, now: u64) -> Result<Ticket, Refusal> {
-    decide::acquire(m, 0, &Ask::requests(cost, Priority::User), Time(now))
+    decide::acquire(m, 0, &AcquireRequest::requests(cost, Priority::User), Time(now))
 }
 
 fn algorithm() -> impl Strategy<Value = Algorithm> {
@@ -68,9 +68,9 @@ proptest! {
         let said = rule::earliest_behind(&m, &at, m.rule(0), ahead.iter().sum(), cost, background);
         let priority = if background { Priority::Background } else { Priority::User };
         let mut clock = now;
-        let calls = ahead.iter().map(|cost| Ask::requests(*cost, Priority::User));
-        for ask in calls.chain([Ask::requests(cost, priority)]) {
-            while let Err(refusal) = decide::acquire(&mut m, 0, &ask, Time(clock)) {
+        let calls = ahead.iter().map(|cost| AcquireRequest::requests(*cost, Priority::User));
+        for request in calls.chain([AcquireRequest::requests(cost, priority)]) {
+            while let Err(refusal) = decide::acquire(&mut m, 0, &request, Time(clock)) {
                 let Some(at) = refusal.retry_at else {
                     prop_assert_eq!(said, When::Never);
                     return Ok(());
@@ -106,7 +106,7 @@ proptest! {
         pauses in prop::collection::vec((prop_oneof![Just(0u64), 0u64..300, 900u64..1100], 1u64..101), 1..60),
         raise in 1u64..4,
     ) {
-        let choice = shmlimit::config::Choice::default().setting("rate", format!("{limit}/{period}ns"));
+        let choice = shmlimit::config::ConfigSource::default().setting("rate", format!("{limit}/{period}ns"));
         let mut policy = choice.policy("own").expect("valid");
         let mut m = LocalMemory::new(&policy);
         let (mut now, mut taken, half) = (0, Vec::new(), pauses.len() / 2);
@@ -205,14 +205,14 @@ proptest! {
             m.set_log(i, *word);
         }
         let now = Time(times[1]);
-        let ask = Ask { cost: [cost; 4], priority: if reserve { Priority::Background } else { Priority::User } };
+        let request = AcquireRequest { cost: [cost; 4], priority: if reserve { Priority::Background } else { Priority::User } };
         decide::sane(&m);
-        decide::judge(&m, &ask, now);
+        decide::check(&m, &request, now);
         left(&m, now.0);
         let at = RuleContext::of(&m, 0, now);
         rule::earliest_behind(&m, &at, m.rule(0), times[2], cost, reserve);
         rule::window(&m, &at, m.rule(0));
-        if let Ok(ticket) = decide::acquire(&mut m, 0, &ask, now) {
+        if let Ok(ticket) = decide::acquire(&mut m, 0, &request, now) {
             decide::settle(&mut m, &ticket, [times[2]; 4], now);
             decide::cancel(&mut m, 0, &ticket, now);
         }

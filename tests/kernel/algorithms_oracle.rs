@@ -153,13 +153,13 @@ impl Pair {
     }
 
     fn acquire(&mut self, cost: [u64; 2], priority: Priority) -> Result<(), TestCaseError> {
-        let ask = Ask { cost: [cost[0], cost[1], 0, 0], priority };
+        let request = AcquireRequest { cost: [cost[0], cost[1], 0, 0], priority };
         // A policy without requests has tokens first.
         let now = self.now();
         let background = priority == Priority::Background;
         let mut expected: Option<(usize, Option<u64>)> = None;
         for (i, oracle) in self.oracles.iter().enumerate() {
-            let cost = ask.cost[self.units[i]];
+            let cost = request.cost[self.units[i]];
             let wait = if cost == 0 { Some(0) } else { oracle.wait(now, cost, background) };
             let longest = expected.map_or(Some(0), |(_, wait)| wait);
             let longer = match (wait, longest) {
@@ -173,14 +173,14 @@ impl Pair {
             }
         }
         let before = self.m.clone();
-        let judged = decide::judge(&self.m, &ask, Time(self.clock));
-        match (decide::acquire(&mut self.m, 0, &ask, Time(self.clock)), expected) {
+        let judged = decide::check(&self.m, &request, Time(self.clock));
+        match (decide::acquire(&mut self.m, 0, &request, Time(self.clock)), expected) {
             (Ok(ticket), None) => {
                 prop_assert_eq!(judged, None);
                 let mut entries = vec![None; self.oracles.len()];
                 let mut delay = 0;
                 for (i, oracle) in self.oracles.iter_mut().enumerate() {
-                    let cost = ask.cost[self.units[i]];
+                    let cost = request.cost[self.units[i]];
                     if cost == 0 {
                         continue;
                     }
@@ -205,8 +205,8 @@ impl Pair {
                 let reason = if wait.is_some() { Reason::Rate } else { Reason::CostExceedsLimit };
                 prop_assert_eq!(refusal.reason, reason);
                 if let Some(at) = refusal.retry_at {
-                    prop_assert_eq!(decide::judge(&self.m, &ask, at), None, "R4");
-                    let early = decide::judge(&self.m, &ask, at.minus(Nanos(1)));
+                    prop_assert_eq!(decide::check(&self.m, &request, at), None, "R4");
+                    let early = decide::check(&self.m, &request, at.minus(Nanos(1)));
                     prop_assert_eq!(early.and_then(|early| early.retry_at), Some(at));
                 }
             }

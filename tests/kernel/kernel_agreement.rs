@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
-use shmlimit_kernel::breaker::hot_words;
+use shmlimit_kernel::breaker::effective_words;
 use shmlimit_kernel::decide;
-use shmlimit_kernel::{Ask, Core, Held, LocalMemory, Memory, Reason, RuleState, Time, View};
+use shmlimit_kernel::{AcquireRequest, Core, Held, LocalMemory, Memory, Reason, RuleState, Time, View};
 
 /// Numbers at both ends of what is allowed, and between.
 fn amount(most: u64) -> impl Strategy<Value = u64> {
@@ -60,18 +60,18 @@ proptest! {
         long.set_held(0, Held { total: in_flight, background: in_flight / 2 });
         long.set_rule(0, RuleState([at, frac % terms.den(), 0, 0]));
         let (mut short, before) = (long.clone(), long.clone());
-        let ask = Ask::requests(cost, priority);
-        let judged = decide::judge(&long, &ask, Time(now));
-        let judged_shortly = decide::judge_single_bucket(&long, &ask, Time(now));
-        let by_long = decide::acquire(&mut long, 0, &ask, Time(now));
-        let by_short = decide::acquire_single_bucket(&mut short, 0, &ask, Time(now));
+        let request = AcquireRequest::requests(cost, priority);
+        let judged = decide::check(&long, &request, Time(now));
+        let checked_fast = decide::judge_single_bucket(&long, &request, Time(now));
+        let by_long = decide::acquire(&mut long, 0, &request, Time(now));
+        let by_short = decide::acquire_single_bucket(&mut short, 0, &request, Time(now));
         prop_assert_eq!(judged, by_long.err());
         let usual = judged.filter(|refusal| cost == 1 && refusal.reason != Reason::CostExceedsLimit);
-        prop_assert_eq!(judged_shortly, usual);
+        prop_assert_eq!(checked_fast, usual);
         // The short way is for calls that cost one.
         // At the end of time the short way is closed: that is when attention is needed at last.
         if cost == 1 && now < u64::MAX {
-            prop_assert_eq!(by_long.ok(), by_short.map(|taken| taken.ticket(&ask)));
+            prop_assert_eq!(by_long.ok(), by_short.map(|taken| taken.ticket(&request)));
             prop_assert_eq!(long, short);
         } else {
             prop_assert_eq!((by_short, short), (None, before));
@@ -89,7 +89,7 @@ proptest! {
         cost in prop_oneof![Just(1), 1..4_u64, any::<u64>()],
         priority in priority(),
     ) {
-        let mut words = hot_words(&policy);
+        let mut words = effective_words(&policy);
         if !keep {
             let kind = words[8] & 0xff;
             words[8..16].copy_from_slice(&terms);
@@ -97,14 +97,14 @@ proptest! {
         }
         let mut memory = LocalMemory::from_words(policy.encode(), words);
         memory.set_rule(0, RuleState(rule));
-        let ask = Ask { cost: [cost; 4], priority };
-        let judged = decide::judge(&memory, &ask, Time(now));
+        let request = AcquireRequest { cost: [cost; 4], priority };
+        let judged = decide::check(&memory, &request, Time(now));
         let (mut short, before) = (memory.clone(), memory.clone());
-        let by_long = decide::acquire(&mut memory, 0, &ask, Time(now));
-        let by_short = decide::acquire_single_bucket(&mut short, 0, &ask, Time(now));
+        let by_long = decide::acquire(&mut memory, 0, &request, Time(now));
+        let by_short = decide::acquire_single_bucket(&mut short, 0, &request, Time(now));
         // At the end of time the short way is closed: that is when attention is needed at last.
         if cost == 1 && now < u64::MAX {
-            prop_assert_eq!(by_long.ok(), by_short.map(|taken| taken.ticket(&ask)));
+            prop_assert_eq!(by_long.ok(), by_short.map(|taken| taken.ticket(&request)));
         } else {
             prop_assert_eq!((by_short, &short), (None, &before));
         }

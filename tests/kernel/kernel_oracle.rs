@@ -1,8 +1,8 @@
 //! The kernel against slow, exact readings of the requirements.
 
-use crate::rational::{DAY, Oracle, Step, advance, ask, op, policy, priority, rule};
+use crate::rational::{DAY, Oracle, Step, advance, op, policy, priority, request, rule};
 use proptest::prelude::*;
-use shmlimit_kernel::breaker::HOT_WORDS;
+use shmlimit_kernel::breaker::EFFECTIVE_WORDS;
 use shmlimit_kernel::policy::POLICY_WORDS;
 use shmlimit_kernel::*;
 
@@ -20,13 +20,13 @@ proptest! {
         for op in &ops {
             clock = advance(clock, op.step, &rules[0]);
             let now = clock.max(latest);
-            let ask = ask(&policy, op);
+            let request = request(&policy, op);
             let background = op.priority == Priority::Background;
             let mut expected: Option<(usize, Option<i128>)> = None;
             for (i, oracle) in oracles.iter().enumerate() {
-                let cost = ask.cost[units[i]];
+                let cost = request.cost[units[i]];
                 if cost == 0 { continue; }
-                if let Err(wait) = oracle.judge(now.into(), cost.into(), background) {
+                if let Err(wait) = oracle.check(now.into(), cost.into(), background) {
                     let longer = match (&expected, wait) {
                         (None, _) => true,
                         (Some((_, None)), _) => false,
@@ -37,18 +37,18 @@ proptest! {
                 }
             }
             let before = m.clone();
-            let judged = decide::judge(&m, &ask, Time(clock));
-            match (decide::acquire(&mut m, 0, &ask, Time(clock)), expected) {
+            let judged = decide::check(&m, &request, Time(clock));
+            match (decide::acquire(&mut m, 0, &request, Time(clock)), expected) {
                 (Ok(ticket), None) => {
                     prop_assert_eq!(judged, None);
                     prop_assert_eq!(ticket.granted_at, Time(now));
-                    if ask.cost == [0; MAX_UNITS] {
+                    if request.cost == [0; MAX_UNITS] {
                         prop_assert_eq!(&m, &before);
                     } else {
                         latest = now;
                     }
                     for (i, oracle) in oracles.iter_mut().enumerate() {
-                        if ask.cost[units[i]] > 0 { oracle.charge(now.into(), ask.cost[units[i]].into()); }
+                        if request.cost[units[i]] > 0 { oracle.charge(now.into(), request.cost[units[i]].into()); }
                     }
                     decide::release(&mut m, 0, &ticket);
                 }
@@ -62,8 +62,8 @@ proptest! {
                     prop_assert_eq!(refusal.reason, reason);
                     if let Some(at) = refusal.retry_at {
                         // The longest wait of all, so all of them pass then, and not 1 ns before (R4).
-                        prop_assert_eq!(decide::judge(&m, &ask, at), None);
-                        let early = decide::judge(&m, &ask, at.minus(Nanos(1)));
+                        prop_assert_eq!(decide::check(&m, &request, at), None);
+                        let early = decide::check(&m, &request, at.minus(Nanos(1)));
                         prop_assert_eq!(early.and_then(|early| early.retry_at), Some(at));
                     }
                 }
@@ -98,8 +98,8 @@ proptest! {
                     decide::cancel(&mut m, 0, &ticket, Time(clock));
                 }
                 _ => {
-                    let ask = Ask::requests(op.cost[0].max(1), op.priority);
-                    live.extend(decide::acquire(&mut m, 0, &ask, Time(clock)));
+                    let request = AcquireRequest::requests(op.cost[0].max(1), op.priority);
+                    live.extend(decide::acquire(&mut m, 0, &request, Time(clock)));
                 }
             }
             let now = clock.max(m.core().latest.0);
@@ -132,7 +132,7 @@ proptest! {
         let full = left(&m);
         let mut tickets: Vec<Ticket> = Vec::new();
         for cost in costs {
-            tickets.extend(decide::acquire(&mut m, 0, &Ask::requests(cost, Priority::User), Time(start)));
+            tickets.extend(decide::acquire(&mut m, 0, &AcquireRequest::requests(cost, Priority::User), Time(start)));
         }
         if !first_to_last { tickets.reverse(); }
         for ticket in &tickets {
@@ -150,7 +150,7 @@ proptest! {
         let mut m = LocalMemory::new(&was);
         let mut tickets = Vec::new();
         for _ in 0..taken {
-            tickets.extend(decide::acquire(&mut m, 0, &Ask::one(Priority::User), Time(0)));
+            tickets.extend(decide::acquire(&mut m, 0, &AcquireRequest::one(Priority::User), Time(0)));
         }
         let now = Time(advance(0, Step::Part(wait), &old));
         let left = |m: &LocalMemory| decide::remaining(m, Priority::User, [true; MAX_UNITS], now).unwrap_or(0);
@@ -191,30 +191,30 @@ proptest! {
 
     /// Any words at all: an answer, not a panic (checked arithmetic is on in tests).
     #[test]
-    fn garbage_is_decided_without_panic(hot in prop::collection::vec(extreme(), 16), state in prop::collection::vec(extreme(), 4), core in [extreme(), extreme()], now in extreme(), cost in extreme(), priority in priority()) {
-        let mut words = [0; HOT_WORDS];
-        words[..16].copy_from_slice(&hot);
+    fn garbage_is_decided_without_panic(effective in prop::collection::vec(extreme(), 16), state in prop::collection::vec(extreme(), 4), core in [extreme(), extreme()], now in extreme(), cost in extreme(), priority in priority()) {
+        let mut words = [0; EFFECTIVE_WORDS];
+        words[..16].copy_from_slice(&effective);
         words[0] = 1 + words[0] % 9;
         words[8] = (words[8] & 0x3ff) | 1;
         let mut m = LocalMemory::from_words([0; POLICY_WORDS], words);
         m.set_rule(0, RuleState([state[0], state[1], state[2], state[3]]));
         m.set_core(Core::from_words(core));
         decide::sane(&m);
-        let ask = Ask { cost: [cost; 4], priority };
-        decide::judge(&m, &ask, Time(now));
+        let request = AcquireRequest { cost: [cost; 4], priority };
+        decide::check(&m, &request, Time(now));
         decide::remaining(&m, priority, [true; 4], Time(now));
-        if let Ok(ticket) = decide::acquire(&mut m, 0, &ask, Time(now)) {
+        if let Ok(ticket) = decide::acquire(&mut m, 0, &request, Time(now)) {
             m.set_rule(0, RuleState([state[3], state[2], state[1], state[0]]));
             decide::settle(&mut m, &ticket, [now; 4], Time(now));
             decide::cancel(&mut m, 0, &ticket, Time(now));
         }
-        let (a, b) = (m.terms(0), Terms::from_words(std::array::from_fn(|i| hot[15 - i])));
+        let (a, b) = (m.terms(0), Terms::from_words(std::array::from_fn(|i| effective[15 - i])));
         for (from, to) in [(a, b), (b, a)] {
             let state = m.rule(0);
             rule::rescale(&mut m, &rule::RuleContext { rule: 0, terms: to, now: Time(now) }, &from, state);
         }
         m.set_held(0, Held::from_word(state[0]));
-        decide::reap(&mut m, 0);
+        decide::reclaim(&mut m, 0);
         decide::reset(&mut m, None, Time(now));
     }
 }
@@ -237,14 +237,14 @@ fn r1_a_million_grants_at_35_a_second_end_where_the_rational_says() {
         let draft = RuleDraft { burst: Some(1), ..RuleDraft::new(algorithm, 35, Nanos::from_secs(1)) };
         let mut m = LocalMemory::new(&policy(&[draft]));
         let mut now = Time(0);
-        let ask = Ask::one(Priority::User);
+        let request = AcquireRequest::one(Priority::User);
         for n in 0..1_000_000u64 {
-            let ticket = decide::acquire(&mut m, 0, &ask, now).expect("due");
+            let ticket = decide::acquire(&mut m, 0, &request, now).expect("due");
             decide::release(&mut m, 0, &ticket);
             // Always behind a fresh ceiling, the bucket would drift by up to 1 ns a grant if it kept no fraction.
             let due = ((u128::from(n) + 1) * 1_000_000_000).div_ceil(35) as u64;
             let next =
-                decide::judge(&m, &ask, now).and_then(|refusal| refusal.retry_at).expect("one at a time");
+                decide::check(&m, &request, now).and_then(|refusal| refusal.retry_at).expect("one at a time");
             assert!(next.0 >= due && next.0 - due <= n + 1);
             now = next;
         }
@@ -252,11 +252,11 @@ fn r1_a_million_grants_at_35_a_second_end_where_the_rational_says() {
         let mut m = LocalMemory::new(&policy(&[RuleDraft { burst: Some(35), ..draft }]));
         let mut now = Time(0);
         for n in 0..1_000_000u64 {
-            match decide::acquire(&mut m, 0, &ask, now) {
+            match decide::acquire(&mut m, 0, &request, now) {
                 Ok(ticket) => decide::release(&mut m, 0, &ticket),
                 Err(refusal) => {
                     now = refusal.retry_at.expect("rate");
-                    let ticket = decide::acquire(&mut m, 0, &ask, now).expect("due");
+                    let ticket = decide::acquire(&mut m, 0, &request, now).expect("due");
                     decide::release(&mut m, 0, &ticket);
                 }
             }

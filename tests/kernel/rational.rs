@@ -54,7 +54,7 @@ impl Oracle {
     }
 
     /// `Ok(())` or the wait; nothing = never.
-    pub fn judge(&self, now: i128, cost: i128, background: bool) -> Result<(), Option<i128>> {
+    pub fn check(&self, now: i128, cost: i128, background: bool) -> Result<(), Option<i128>> {
         let rule = self.numbers();
         let c = cost + if background { rule.reserve } else { 0 };
         let (capacity, excess) = match self {
@@ -184,11 +184,11 @@ pub fn advance(now: u64, step: Step, first: &RuleDraft<'_>) -> u64 {
 }
 
 /// What the ask costs a rule, and whether it is background.
-pub fn ask(policy: &Policy, op: &Op) -> Ask {
+pub fn request(policy: &Policy, op: &Op) -> AcquireRequest {
     let mut cost = [0; MAX_UNITS];
     cost[0] = op.cost[0];
     if let Some(tokens) = policy.unit("tokens") {
         cost[tokens] = op.cost[1];
     }
-    Ask { cost, priority: op.priority }
+    AcquireRequest { cost, priority: op.priority }
 }

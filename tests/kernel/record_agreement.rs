@@ -1,27 +1,27 @@
 //! A success that is recorded the short way leaves exactly what the long way leaves.
 
 use proptest::prelude::*;
-use shmlimit::{Algorithm, Force, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
-use shmlimit_kernel::outcome::{Class, Report};
+use shmlimit::{Algorithm, BreakerCommand, Nanos, Policy, PolicyDraft, Priority, RuleDraft};
+use shmlimit_kernel::outcome::{OutcomeClass, Report};
 use shmlimit_kernel::policy::{Breaker, BreakerKind, OutcomeWindow};
-use shmlimit_kernel::{Ask, LocalMemory, Time, decide};
+use shmlimit_kernel::{AcquireRequest, LocalMemory, Time, decide};
 
 const SECOND: u64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    Call(Class, Option<u64>),
-    Force(Force),
+    Call(OutcomeClass, Option<u64>),
+    Force(BreakerCommand),
     Step(u64),
 }
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         10 => prop::option::of(prop_oneof![0..SECOND, any::<u64>()])
-            .prop_map(|latency| Op::Call(Class::Ok, latency)),
-        1 => prop_oneof![Just(Class::Throttled), Just(Class::Server), Just(Class::Net), Just(Class::Ignored)]
+            .prop_map(|latency| Op::Call(OutcomeClass::Ok, latency)),
+        1 => prop_oneof![Just(OutcomeClass::Throttled), Just(OutcomeClass::Server), Just(OutcomeClass::Net), Just(OutcomeClass::Ignored)]
             .prop_map(|class| Op::Call(class, None)),
-        1 => prop::sample::select(Force::ALL.to_vec()).prop_map(Op::Force),
+        1 => prop::sample::select(BreakerCommand::ALL.to_vec()).prop_map(Op::Force),
         4 => prop_oneof![0..10_u64, 0..SECOND, Just(SECOND), 0..20 * SECOND].prop_map(Op::Step),
     ]
 }
@@ -54,11 +54,11 @@ proptest! {
                 Op::Force(force) => drop(decide::force(&mut m, force, Time(now))),
                 Op::Call(class, latency) => {
                     let latency = latency.map(Nanos);
-                    let ask = Ask::one(Priority::User);
-                    let Ok(ticket) = decide::acquire(&mut m, 0, &ask, Time(now)) else { continue };
+                    let request = AcquireRequest::one(Priority::User);
+                    let Ok(ticket) = decide::acquire(&mut m, 0, &request, Time(now)) else { continue };
                     now += 1;
                     let mut short = m.clone();
-                    let fine = if class == Class::Ok {
+                    let fine = if class == OutcomeClass::Ok {
                         decide::record_success_fast(&mut short, 0, &ticket, latency, Time(now))
                     } else {
                         None
@@ -90,7 +90,7 @@ fn the_short_way_is_taken_while_all_is_well() {
         let mut m = LocalMemory::new(&policy(kind, 3, SECOND));
         for i in 0..20 {
             let now = Time(i * SECOND / 10);
-            let ticket = decide::acquire(&mut m, 0, &Ask::one(Priority::User), now).unwrap();
+            let ticket = decide::acquire(&mut m, 0, &AcquireRequest::one(Priority::User), now).unwrap();
             assert_eq!(
                 decide::record_success_fast(&mut m, 0, &ticket, None, now),
                 Some((i as u32 + 1).min(3))

@@ -206,7 +206,7 @@ fn everything_comes_back(limiter: &Limiter) {
     let patient = Request::new().timeout(WATCHDOG);
     let all: Vec<_> = (0..BUDGET.concurrency).map(|_| limiter.acquire(&patient).unwrap()).collect();
     let now = limiter.snapshot().unwrap();
-    assert_eq!((u64::from(now.in_flight), now.held_by_dead), (BUDGET.concurrency, 0), "{now:?}");
+    assert_eq!((u64::from(now.in_flight), now.held_by_exited), (BUDGET.concurrency, 0), "{now:?}");
     assert!(now.queue.is_empty(), "somebody is left in the queue: {:?}", now.queue);
     drop(all);
     let now = limiter.snapshot().unwrap();

@@ -38,7 +38,7 @@ static void report(void)
 static void once(shmlimit_limiter *limiter)
 {
     shmlimit_grant grant, none;
-    shmlimit_wait wait;
+    shmlimit_pending wait;
     uint64_t sleep_ns;
     const shmlimit_header headers[] = {{"Content-Type", "text/html"}, {"X-RateLimit-Remaining", "7"}};
     const shmlimit_cost much = {"requests", 1000000}, unknown = {"tokens", 1};
@@ -53,9 +53,9 @@ static void once(shmlimit_limiter *limiter)
     /* All permits are out: refused. */
     CHECK(shmlimit_try_acquire(limiter, NULL, &grant, NULL), SHMLIMIT_OK);
     CHECK(shmlimit_try_acquire(limiter, NULL, &none, NULL), SHMLIMIT_REFUSED);
-    CHECK(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
-    CHECK(shmlimit_wait_step(wait, &sleep_ns, &none, NULL), SHMLIMIT_SLEEP);
-    CHECK(shmlimit_wait_end(wait), SHMLIMIT_OK);
+    CHECK(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
+    CHECK(shmlimit_pending_step(wait, &sleep_ns, &none, NULL), SHMLIMIT_SLEEP);
+    CHECK(shmlimit_pending_end(wait), SHMLIMIT_OK);
     CHECK(shmlimit_cancel(grant), SHMLIMIT_OK);
     request.costs = &much;
     request.cost_count = 1;

@@ -119,7 +119,7 @@ fn r116_calls_are_counted_by_their_code() {
     for status in [200, 204, 200, 404, 429, 200, 503, 204] {
         let grant = limiter.try_acquire(&Request::new()).unwrap();
         grant.record(&Outcome::http(status, &[])).unwrap();
-        limiter.force(shmlimit::Force::ClearGate).unwrap();
+        limiter.force(shmlimit::BreakerCommand::ClearGate).unwrap();
     }
     limiter.record(&Outcome::error(NetError::ConnectTimeout)).unwrap();
     limiter.record(&Outcome::error(NetError::Connection)).unwrap();

@@ -239,6 +239,6 @@ fn a_segment_full_of_holders_leaves_room_for_those_who_go_over() {
     drop(grants);
     drop(handles);
     let left = builder(home.path()).open_existing().unwrap();
-    left.bury_the_dead().unwrap();
+    left.reclaim_dead().unwrap();
     assert_eq!(left.snapshot().unwrap().in_flight, 0);
 }

@@ -82,7 +82,7 @@ fn role_that_holds() {
     told_to_go_on();
 }
 
-/// On Windows such a lock covers the pulses too; elsewhere it is another kind of lock. In no case may the living be taken
+/// On Windows such a lock covers the liveness locks too; elsewhere it is another kind of lock. In no case may the living be taken
 /// for dead, or somebody hang.
 #[test]
 fn a_segment_that_somebody_locks_as_a_whole_robs_nobody() {

@@ -52,7 +52,7 @@ fn wait_until_the_timeout(home: &Path) {
 
 fn look(home: &Path) {
     let user = builder(home).policy(permits(1)).open().unwrap();
-    let observer = builder(home).only_to_look().open_existing().unwrap();
+    let observer = builder(home).observer().open_existing().unwrap();
     assert_eq!(observer.snapshot().unwrap().participants.len(), 1);
     assert_eq!(Limiter::list(Some(home)).unwrap().names.len(), 1);
     drop(user);

@@ -1,4 +1,4 @@
-//! A limiter that was opened to be looked at is not made again by looking (`Builder::only_to_look`).
+//! A limiter that was opened to be looked at is not made again by looking (`Builder::observer`).
 
 use crate::util;
 use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft, Snapshot};
@@ -11,7 +11,7 @@ fn policy(limit: u64) -> Policy {
 }
 
 fn looker(place: &Path) -> Limiter {
-    Limiter::builder("web").directory(place).only_to_look().open_existing().unwrap()
+    Limiter::builder("web").directory(place).observer().open_existing().unwrap()
 }
 
 /// Looks until it is as wanted: that a file is gone is noticed within a second.

@@ -9,10 +9,10 @@ use shmlimit_segment::layout;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The bells of all places in the queue. Only a ring changes one.
-fn bells(raw: &Raw) -> Vec<u64> {
-    let bell = |place| raw.word(layout::entry_base(place) + layout::BELL).load(Ordering::Relaxed);
-    (0..WAITERS).map(bell).collect()
+/// The wake words of all places in the queue. Only a ring changes one.
+fn wake_words(raw: &Raw) -> Vec<u64> {
+    let wake_word = |place| raw.word(layout::entry_base(place) + layout::WAKE_WORD).load(Ordering::Relaxed);
+    (0..WAITERS).map(wake_word).collect()
 }
 
 /// What a call is told that waits while `work` is done, and whether it was rung for it.
@@ -27,9 +27,9 @@ fn told_while_waiting(
         while limiter.snapshot().unwrap().queue.is_empty() {
             std::thread::yield_now();
         }
-        let before = bells(raw);
+        let before = wake_words(raw);
         work();
-        let rung = bells(raw) != before;
+        let rung = wake_words(raw) != before;
         (call.join().unwrap(), rung)
     })
 }

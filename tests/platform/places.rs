@@ -78,7 +78,7 @@ fn role_with_small_files() {
         matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::FileTooLarge),
         "{error:?}"
     );
-    assert!(Limiter::directory_facts(Some(&directory), false).unwrap().try_out().is_err());
+    assert!(Limiter::directory_facts(Some(&directory), false).unwrap().self_test().is_err());
     children::say(&error.to_string());
     setrlimit(Resource::RLIMIT_FSIZE, size, size).unwrap();
     builder(&directory).policy(permits(1)).open().unwrap().directory();
@@ -187,7 +187,7 @@ fn a_deleted_segment_whose_lock_holder_died_is_followed_too() {
     let running = builder(directory.path()).policy(counted(10, None)).create().unwrap();
     assert!(take(&running));
     let raw = Raw::map(&path);
-    // Killed in the middle of a transaction; and then the file is deleted, so that its pulse cannot be felt.
+    // Killed in the middle of a transaction; and then the file is deleted, so that its liveness lock cannot be felt.
     let dead =
         (0..layout::SLOTS).find(|slot| raw.word(layout::slot_base(*slot)).load(Ordering::Relaxed) == 0);
     raw.word(layout::JOURNAL_LEN).store(0, Ordering::Relaxed);
@@ -259,7 +259,7 @@ fn r137_when_all_slots_are_taken_observers_and_operators_get_in() {
     let handles: Vec<Limiter> = (1..layout::COMMON_SLOTS).map(|_| tmdb().open_existing().unwrap()).collect();
     assert!(matches!(tmdb().open_existing(), Err(Error::SlotsFull { .. })));
 
-    let observers: Vec<Limiter> = (0..20).map(|_| tmdb().only_to_look().open_existing().unwrap()).collect();
+    let observers: Vec<Limiter> = (0..20).map(|_| tmdb().observer().open_existing().unwrap()).collect();
     for observer in &observers {
         assert_eq!(
             observer.snapshot().unwrap().participants.len(),
@@ -278,7 +278,7 @@ fn r137_when_all_slots_are_taken_observers_and_operators_get_in() {
     #[cfg(feature = "config")]
     operator.set("concurrency", "3").unwrap();
     let permits_now = if cfg!(feature = "config") { 3 } else { 4 };
-    operator.force(shmlimit::Force::ClearGate).unwrap();
+    operator.force(shmlimit::BreakerCommand::ClearGate).unwrap();
     operator.record(&shmlimit::Outcome::http(200, &[])).unwrap();
     assert_eq!(drain(&first), permits_now as usize);
     assert_eq!(observers[0].snapshot().unwrap().in_flight, permits_now);

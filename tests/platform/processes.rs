@@ -31,7 +31,7 @@ fn open(directory: &Path) -> Limiter {
 
 /// For one who looks for the dead whenever it is refused.
 fn watchful(directory: &Path, policy: Policy) -> Limiter {
-    let bounds = Bounds { reap: Duration::ZERO, ..Bounds::default() };
+    let bounds = Bounds { reclaim: Duration::ZERO, ..Bounds::default() };
     Limiter::builder(NAME).directory(directory).bounds(bounds).policy(policy).create().unwrap()
 }
 
@@ -70,7 +70,7 @@ const LEDGER: &str = "ledger";
 const THREADS: usize = 8;
 
 #[test]
-fn p1_p2_a_killed_lock_holder_is_robbed_and_no_grant_is_forgotten_nor_made_up() {
+fn p1_p2_a_killed_lock_holder_is_taken_over_and_no_grant_is_forgotten_nor_made_up() {
     const LIMIT: u64 = 1_000_000_000;
     const PERMITS: u64 = 16;
     const WANTED: usize = if cfg!(windows) { 2 } else { 8 };

@@ -1,14 +1,14 @@
 //! Leaving the queue, deadlines, death and strange clocks, on a machine with its own clock (R131, R132, R137).
 
 use crate::machine::{Habit, MS, Machine, SECOND, State};
-use shmlimit_kernel::queue::{GRACE, Outcome, WAITERS};
+use shmlimit_kernel::queue::{GRACE, QueueOutcome, WAITERS};
 use shmlimit_kernel::*;
 
-const USER: Ask = Ask::one(Priority::User);
+const USER: AcquireRequest = AcquireRequest::one(Priority::User);
 const YEAR: u64 = 365 * 24 * 3600 * SECOND;
 
-fn once(slot: u64, ask: Ask) -> Habit {
-    Habit { calls: 1, ..Habit::of(slot, ask) }
+fn once(slot: u64, request: AcquireRequest) -> Habit {
+    Habit { calls: 1, ..Habit::of(slot, request) }
 }
 
 #[test]
@@ -50,7 +50,8 @@ fn r132_who_gives_up_leaves_its_time_to_the_others() {
 fn r132_a_deadline_overtaken_by_events_is_refused_when_it_is_over_at_the_latest() {
     let mut machine = Machine::with_rate(100, 1);
     machine.add(once(0, USER), 0);
-    let hasty = machine.add(Habit { patience: Some(15 * MS), ..once(1, Ask::one(Priority::Background)) }, 0);
+    let hasty = machine
+        .add(Habit { patience: Some(15 * MS), ..once(1, AcquireRequest::one(Priority::Background)) }, 0);
     machine.run(5 * MS);
     // It was in time until users came.
     for slot in 2..6 {
@@ -138,13 +139,13 @@ fn r131_the_dead_are_taken_out_and_those_behind_move_up() {
     machine.run(15 * MS);
     let dead: Vec<usize> =
         machine.waiting().into_iter().filter(|i| machine.threads[*i].habit.owner == 3).collect();
-    let reaped = decide::reap(&mut machine.m, 1);
-    assert_eq!(reaped.waited, dead.len());
+    let reclaimed = decide::reclaim(&mut machine.m, 1);
+    assert_eq!(reclaimed.waited, dead.len());
     for thread in dead {
         machine.threads[thread].state = State::Done;
     }
-    let ring = shmlimit_kernel::queue::changed(&mut machine.m, Time(machine.now));
-    machine.ring(ring);
+    let wake = shmlimit_kernel::queue::changed(&mut machine.m, Time(machine.now));
+    machine.wake(wake);
     let left = machine.waiting().len();
     let before = machine.log.len();
     machine.run(15 * MS + left as u64 * 10 * MS);
@@ -160,7 +161,7 @@ fn r131_a_stopped_head_does_not_keep_a_permit_from_others_for_long() {
     machine.run(52 * MS);
     // The next in the order.
     let order = shmlimit_kernel::queue::in_order(&machine.m, shmlimit_kernel::Time(machine.now));
-    let first = order[0].1.standing.owner;
+    let first = order[0].1.entry_head.owner;
     let head = (0..6).find(|i| machine.threads[*i].habit.owner == first).expect("one of them");
     machine.threads[head].stopped = true;
     let before = machine.log.len();
@@ -216,16 +217,16 @@ fn r137_a_full_queue_takes_the_place_of_one_who_has_not_looked_for_a_minute() {
 #[test]
 fn r131_a_cost_that_a_change_made_impossible_is_refused_at_the_next_look() {
     let mut machine = Machine::with_rate(10, 10);
-    machine.add(once(0, Ask::requests(10, Priority::User)), 0);
-    let large = machine.add(once(1, Ask::requests(10, Priority::User)), 0);
+    machine.add(once(0, AcquireRequest::requests(10, Priority::User)), 0);
+    let large = machine.add(once(1, AcquireRequest::requests(10, Priority::User)), 0);
     let small = machine.add(once(2, USER), 0);
     machine.run(100 * MS);
     let less = [crate::machine::rule(10, 5)];
     let new = Policy::new(&PolicyDraft { rules: &less, ..PolicyDraft::default() }).expect("valid");
     let old = machine.policy;
     machine.m.change_policy(&old, &new, Time(machine.now));
-    let ring = shmlimit_kernel::queue::changed(&mut machine.m, Time(machine.now));
-    machine.ring(ring);
+    let wake = shmlimit_kernel::queue::changed(&mut machine.m, Time(machine.now));
+    machine.wake(wake);
     machine.run(machine.now);
     let reason = machine.threads[large].refused.map(|refusal| refusal.reason);
     assert_eq!(reason, Some(Reason::CostExceedsLimit));
@@ -242,14 +243,14 @@ fn a_place_that_is_not_ones_own_is_gone() {
     let State::Waits(wait, _) = machine.threads[waits].state else { panic!("does not wait") };
     let strange = [
         (4, wait),
-        (3, shmlimit_kernel::queue::Wait { number: wait.number + 8, ..wait }),
-        (3, shmlimit_kernel::queue::Wait { place: wait.place + 1, ..wait }),
-        (3, shmlimit_kernel::queue::Wait { place: usize::MAX, ..wait }),
+        (3, shmlimit_kernel::queue::QueueTicket { number: wait.number + 8, ..wait }),
+        (3, shmlimit_kernel::queue::QueueTicket { place: wait.place + 1, ..wait }),
+        (3, shmlimit_kernel::queue::QueueTicket { place: usize::MAX, ..wait }),
     ];
     for (owner, wait) in strange {
         let before = machine.m.clone();
         let looked = shmlimit_kernel::queue::look(&mut machine.m, owner, &wait, Time(0));
-        assert_eq!(looked.0, Outcome::Gone);
+        assert_eq!(looked.0, QueueOutcome::Gone);
         assert_eq!(machine.m, before);
     }
 }

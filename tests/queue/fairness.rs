@@ -4,9 +4,9 @@ use crate::machine::{Habit, MS, Machine, SECOND, rule};
 use shmlimit_kernel::queue::GRACE;
 use shmlimit_kernel::*;
 
-const BACKGROUND: Ask = Ask::one(Priority::Background);
-const USER: Ask = Ask::one(Priority::User);
-const WEBHOOK: Ask = Ask::one(Priority::Webhook);
+const BACKGROUND: AcquireRequest = AcquireRequest::one(Priority::Background);
+const USER: AcquireRequest = AcquireRequest::one(Priority::User);
+const WEBHOOK: AcquireRequest = AcquireRequest::one(Priority::Webhook);
 
 /// 8 processes of 1, 1, 1, 1, 16, 16, 16, 16 threads.
 fn uneven(machine: &mut Machine, habit: impl Fn(u64) -> Habit) {
@@ -24,7 +24,7 @@ fn r131_processes_get_equal_turns_whatever_their_number_of_threads() {
         uneven(&mut machine, |slot| Habit { lateness, ..Habit::of(slot, USER) });
         machine.run(SECOND);
         let before = machine.by_group();
-        let (looks, rings) = (machine.looks, machine.rings);
+        let (looks, wakes) = (machine.looks, machine.wakes);
         machine.run(11 * SECOND);
         let settled = machine.log.len() as u64 - before.values().sum::<u64>();
         assert_eq!(settled, 10_000, "the whole budget");
@@ -34,7 +34,7 @@ fn r131_processes_get_equal_turns_whatever_their_number_of_threads() {
         assert!(turns.iter().all(|turns| turns.abs_diff(1250) <= 1), "{turns:?}");
         // One timer a grant, no hand-over.
         assert!(machine.looks - looks <= settled + settled / 100, "{} looks", machine.looks - looks);
-        assert_eq!(machine.rings - rings, 0);
+        assert_eq!(machine.wakes - wakes, 0);
     }
 }
 
@@ -228,16 +228,16 @@ fn r143_a_share_is_not_saved_up_by_those_who_do_not_come() {
 #[test]
 fn r131_nobody_starves_under_an_endless_flood_of_newcomers() {
     for priority in Priority::ALL {
-        let ask = Ask::one(priority);
+        let request = AcquireRequest::one(priority);
         let mut machine = Machine::with_rate(100, 1);
         // Each is a group of its own; about twenty wait, and whenever one is served, another comes.
         for i in 0..1020u64 {
             let at = i.saturating_sub(20) * 10 * MS;
-            machine.add(Habit { calls: 1, group: 1000 + i, ..Habit::of(i % 50, ask) }, at);
+            machine.add(Habit { calls: 1, group: 1000 + i, ..Habit::of(i % 50, request) }, at);
         }
         let came = 505 * MS;
         let three: Vec<usize> =
-            (0..3).map(|_| machine.add(Habit { calls: 1, ..Habit::of(60, ask) }, came)).collect();
+            (0..3).map(|_| machine.add(Habit { calls: 1, ..Habit::of(60, request) }, came)).collect();
         machine.run(20 * SECOND);
         assert_eq!(machine.log.len(), 1023);
         for (nth, thread) in three.into_iter().enumerate() {
@@ -258,8 +258,8 @@ fn r131_who_does_not_wait_overtakes_nobody_of_its_priority_or_above() {
     // Its own appointment kept, the first is served at 10 ms; room for one, and somebody waits for it.
     machine.run(MS);
     let at = Time(10 * MS);
-    for ask in [BACKGROUND, USER] {
-        let refusal = decide::acquire(&mut machine.m, 40, &ask, at).expect_err("others wait");
+    for request in [BACKGROUND, USER] {
+        let refusal = decide::acquire(&mut machine.m, 40, &request, at).expect_err("others wait");
         assert_eq!((refusal.reason, refusal.rule), (Reason::Queued, None));
         assert_eq!(refusal.retry_at, Some(Time(50 * MS)), "behind all four");
     }
@@ -277,7 +277,8 @@ fn r131_a_call_that_needs_nearly_all_is_not_starved_by_small_ones() {
         }
     }
     machine.run(SECOND);
-    let large = machine.add(Habit { calls: 3, ..Habit::of(20, Ask::requests(900, Priority::User)) }, SECOND);
+    let large = machine
+        .add(Habit { calls: 3, ..Habit::of(20, AcquireRequest::requests(900, Priority::User)) }, SECOND);
     // And newcomers, who would take each unit as it comes.
     for i in 0..900u64 {
         machine.add(Habit { calls: 1, group: 1000 + i, ..Habit::of(30, USER) }, SECOND + (i + 1) * MS);
@@ -322,7 +323,7 @@ fn r128_a_call_for_another_unit_passes_a_blocked_head() {
     let tokens = RuleDraft { unit: Some("tokens"), ..rule(10, 10) };
     let mut machine =
         Machine::new(&PolicyDraft { rules: &[rule(1000, 10), tokens], ..PolicyDraft::default() });
-    let tokens = |n| Ask { cost: [0, n, 0, 0], priority: Priority::User };
+    let tokens = |n| AcquireRequest { cost: [0, n, 0, 0], priority: Priority::User };
     machine.add(Habit { calls: 1, ..Habit::of(0, tokens(10)) }, 0);
     machine.add(Habit { calls: 1, ..Habit::of(1, tokens(10)) }, 1);
     let passes = machine.add(Habit { calls: 1, ..Habit::of(2, USER) }, 2);
@@ -342,7 +343,7 @@ fn r128_a_head_blocked_on_another_unit_keeps_no_permit() {
         concurrency: Some(1),
         ..PolicyDraft::default()
     });
-    let tokens = |n| Ask { cost: [0, n, 0, 0], priority: Priority::User };
+    let tokens = |n| AcquireRequest { cost: [0, n, 0, 0], priority: Priority::User };
     machine.add(Habit { calls: 1, ..Habit::of(0, tokens(10)) }, 0);
     let head = machine.add(Habit { calls: 1, ..Habit::of(1, tokens(10)) }, 1);
     let passes = machine.add(Habit { call: 10 * MS, ..Habit::of(2, USER) }, 2);

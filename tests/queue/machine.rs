@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "every test file uses another part")]
 
-use shmlimit_kernel::queue::{self, Newcomer, Outcome, Ring, Wait};
+use shmlimit_kernel::queue::{self, NewWaiter, QueueOutcome, QueueTicket, Wake};
 use shmlimit_kernel::*;
 use std::collections::HashMap;
 
@@ -15,28 +15,28 @@ pub const SECOND: u64 = 1_000_000_000;
 pub struct Habit {
     pub owner: u64,
     pub group: u64,
-    pub ask: Ask,
+    pub request: AcquireRequest,
     /// How long a call takes.
     pub call: u64,
     /// How long after its appointment, or its ring, it looks.
     pub lateness: u64,
     pub patience: Option<u64>,
-    pub can_be_rung: bool,
+    pub can_be_woken: bool,
     /// How many calls it makes.
     pub calls: u64,
 }
 
 impl Habit {
     /// Calls that take no time, by a thread of the process in `slot`, for ever.
-    pub fn of(slot: u64, ask: Ask) -> Habit {
+    pub fn of(slot: u64, request: AcquireRequest) -> Habit {
         Habit {
             owner: slot + 2,
             group: slot + 1,
-            ask,
+            request,
             call: 0,
             lateness: 0,
             patience: None,
-            can_be_rung: true,
+            can_be_woken: true,
             calls: u64::MAX,
         }
     }
@@ -47,7 +47,7 @@ pub enum State {
     /// Comes then.
     Away(u64),
     /// Looks then.
-    Waits(Wait, u64),
+    Waits(QueueTicket, u64),
     /// Gives its permit back then.
     Calls(Ticket, u64),
     Done,
@@ -80,7 +80,7 @@ pub struct Machine {
     pub threads: Vec<Thread>,
     pub log: Vec<Served>,
     pub looks: u64,
-    pub rings: u64,
+    pub wakes: u64,
     scheduled: u64,
     places: HashMap<usize, usize>,
 }
@@ -100,7 +100,7 @@ impl Machine {
             threads: Vec::new(),
             log: Vec::new(),
             looks: 0,
-            rings: 0,
+            wakes: 0,
             scheduled: 0,
             places: HashMap::new(),
         }
@@ -165,33 +165,33 @@ impl Machine {
         match state {
             State::Away(_) => {
                 self.threads[thread].came = self.now;
-                let newcomer = Newcomer {
+                let newcomer = NewWaiter {
                     owner: habit.owner,
                     group: habit.group,
-                    ask: habit.ask,
+                    request: habit.request,
                     deadline: Time(
                         habit.patience.map_or(u64::MAX, |patience| self.now.saturating_add(patience)),
                     ),
-                    can_be_rung: habit.can_be_rung,
+                    can_be_woken: habit.can_be_woken,
                 };
-                let (outcome, ring) = queue::enter(&mut self.m, &newcomer, Time(self.now));
-                self.follow(thread, outcome, ring);
+                let (outcome, wake) = queue::enter(&mut self.m, &newcomer, Time(self.now));
+                self.follow(thread, outcome, wake);
             }
             State::Waits(wait, _) => {
                 self.looks += 1;
                 self.places.remove(&wait.place);
-                let (outcome, ring) = queue::look(&mut self.m, habit.owner, &wait, Time(self.now));
-                self.follow(thread, outcome, ring);
+                let (outcome, wake) = queue::look(&mut self.m, habit.owner, &wait, Time(self.now));
+                self.follow(thread, outcome, wake);
             }
             State::Calls(ticket, _) => self.finish(thread, &ticket),
             State::Done => {}
         }
     }
 
-    fn follow(&mut self, thread: usize, outcome: Outcome, ring: Ring) {
+    fn follow(&mut self, thread: usize, outcome: QueueOutcome, wake: Wake) {
         let habit = self.threads[thread].habit;
         match outcome {
-            Outcome::Granted(ticket) => {
+            QueueOutcome::Granted(ticket) => {
                 assert_eq!(ticket.granted_at, Time(self.now));
                 self.threads[thread].grants += 1;
                 let came = self.threads[thread].came;
@@ -202,20 +202,20 @@ impl Machine {
                     self.set(thread, State::Calls(ticket, self.now + habit.call));
                 }
             }
-            Outcome::Waiting(wait) => {
+            QueueOutcome::Waiting(wait) => {
                 assert!(wait.until > Time(self.now), "nobody spins");
                 let longest = SECOND.max(4 * MS * (self.m.waiting().total() as u64 + 1));
                 assert!(wait.until <= Time(self.now + longest), "nobody sleeps longer than the bound");
                 self.places.insert(wait.place, thread);
                 self.set(thread, State::Waits(wait, wait.until.0.saturating_add(habit.lateness)));
             }
-            Outcome::Refused(refusal) => {
+            QueueOutcome::Refused(refusal) => {
                 self.threads[thread].refused = Some(refusal);
                 self.set(thread, State::Done);
             }
-            Outcome::Gone => self.set(thread, State::Away(self.now)),
+            QueueOutcome::Gone => self.set(thread, State::Away(self.now)),
         }
-        self.ring(ring);
+        self.wake(wake);
         let core = self.m.core();
         assert!(self.policy.concurrency().is_none_or(|most| core.in_flight <= most));
         assert!(self.policy.concurrency_background().is_none_or(|most| core.in_flight_background <= most));
@@ -224,15 +224,15 @@ impl Machine {
     fn finish(&mut self, thread: usize, ticket: &Ticket) {
         let habit = self.threads[thread].habit;
         decide::release(&mut self.m, habit.owner as usize - 2, ticket);
-        let ring = queue::changed(&mut self.m, Time(self.now));
+        let wake = queue::changed(&mut self.m, Time(self.now));
         let again = self.threads[thread].grants < habit.calls;
         self.set(thread, if again { State::Away(self.now) } else { State::Done });
-        self.ring(ring);
+        self.wake(wake);
     }
 
-    pub fn ring(&mut self, ring: Ring) {
-        let Ring::One(place) = ring else { return };
-        self.rings += 1;
+    pub fn wake(&mut self, wake: Wake) {
+        let Wake::One(place) = wake else { return };
+        self.wakes += 1;
         let thread = self.places[&place];
         let State::Waits(wait, at) = self.threads[thread].state else { panic!("rung, but awake") };
         let at = at.min(self.now + self.threads[thread].habit.lateness);
@@ -244,8 +244,8 @@ impl Machine {
         let State::Waits(wait, _) = self.threads[thread].state else { panic!("does not wait") };
         self.places.remove(&wait.place);
         self.set(thread, State::Done);
-        let ring = queue::leave(&mut self.m, self.threads[thread].habit.owner, &wait, Time(self.now));
-        self.ring(ring);
+        let wake = queue::leave(&mut self.m, self.threads[thread].habit.owner, &wait, Time(self.now));
+        self.wake(wake);
     }
 
     pub fn waiting(&self) -> Vec<usize> {
@@ -263,8 +263,10 @@ impl Machine {
     }
 
     pub fn grants_of(&self, priority: Priority) -> u64 {
-        self.log.iter().filter(|served| self.threads[served.thread].habit.ask.priority == priority).count()
-            as u64
+        self.log
+            .iter()
+            .filter(|served| self.threads[served.thread].habit.request.priority == priority)
+            .count() as u64
     }
 
     /// Counts are true, and no rule was exceeded in any interval: tokens as R12 tells of them, from the log alone.
@@ -272,9 +274,9 @@ impl Machine {
         for priority in Priority::ALL {
             let waits = |thread: &&Thread| match thread.state {
                 State::Waits(wait, _) => {
-                    let standing = self.m.standing(wait.place);
+                    let entry_head = self.m.entry_head(wait.place);
                     // One who was stopped for long may have lost its place.
-                    standing.number == wait.number && standing.priority() == priority
+                    entry_head.number == wait.number && entry_head.priority() == priority
                 }
                 _ => false,
             };

@@ -3,26 +3,26 @@
 
 use super::machine::{MS, SECOND};
 use proptest::prelude::*;
-use shmlimit_kernel::queue::{self as kernel, Ring, Wait};
+use shmlimit_kernel::queue::{self as kernel, QueueTicket, Wake};
 use shmlimit_kernel::*;
 use std::collections::HashMap;
 
 pub const GRACE: u64 = 10 * MS;
-pub const NOT_WORTH_A_RING: u64 = 50_000;
+pub const NOT_WORTH_A_WAKE: u64 = 50_000;
 pub const WHOLE: u128 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Waiter {
     pub owner: u64,
     pub group: u64,
-    pub ask: Ask,
+    pub request: AcquireRequest,
     pub deadline: u64,
-    pub can_be_rung: bool,
+    pub can_be_woken: bool,
     pub arrival: u64,
     pub tag: u64,
     pub weight: u64,
     pub wake_at: u64,
-    pub wait: Wait,
+    pub wait: QueueTicket,
 }
 
 pub struct Oracle {
@@ -62,9 +62,9 @@ impl Oracle {
         now <= w.wake_at + GRACE && w.wake_at <= now + 5 * SECOND + GRACE && w.deadline >= now
     }
 
-    pub fn weight(&self, ask: &Ask) -> u64 {
+    pub fn weight(&self, request: &AcquireRequest) -> u64 {
         let of = |rule: &Rule| {
-            (u128::from(ask.cost[usize::from(rule.unit)]) * u128::from(rule.period.0))
+            (u128::from(request.cost[usize::from(rule.unit)]) * u128::from(rule.period.0))
                 .div_ceil(rule.limit.into())
         };
         (self.policy.rules().iter().map(of).max().unwrap_or(0) as u64).clamp(1 << 10, 1 << 42)
@@ -72,7 +72,7 @@ impl Oracle {
 
     /// The place in the order: owed first, then priority, tag, arrival.
     pub fn key(&self, w: &Waiter, owed: Option<u64>) -> (bool, u8, u64, u64) {
-        (owed != Some(w.arrival), 2 - w.ask.priority as u8, w.tag, w.arrival)
+        (owed != Some(w.arrival), 2 - w.request.priority as u8, w.tag, w.arrival)
     }
 
     /// The first call of the background that could go and will look.
@@ -81,7 +81,7 @@ impl Oracle {
             self.policy.concurrency_background().is_some_and(|most| m.core().in_flight_background >= most);
         self.waiters
             .iter()
-            .filter(|w| !full && w.ask.priority == Priority::Background && self.expected(w, now))
+            .filter(|w| !full && w.request.priority == Priority::Background && self.expected(w, now))
             .min_by_key(|w| self.key(w, None))
     }
 
@@ -100,14 +100,14 @@ impl Oracle {
         order
     }
 
-    pub fn judge(&self, m: &LocalMemory, w: &Waiter, now: u64) -> Verdict {
+    pub fn check(&self, m: &LocalMemory, w: &Waiter, now: u64) -> Verdict {
         let owed = self.owed(m, now);
         let key = self.key(w, owed);
         let ahead: Vec<Waiter> = self.order(m, now).into_iter().filter(|a| self.key(a, owed) < key).collect();
-        self.judge_behind(m, w, &ahead, owed == Some(w.arrival), now)
+        self.check_behind(m, w, &ahead, owed == Some(w.arrival), now)
     }
 
-    pub fn judge_behind(
+    pub fn check_behind(
         &self,
         m: &LocalMemory,
         w: &Waiter,
@@ -115,14 +115,15 @@ impl Oracle {
         owed: bool,
         now: u64,
     ) -> Verdict {
-        let background = w.ask.priority == Priority::Background;
+        let background = w.request.priority == Priority::Background;
         let core = m.core();
         // Where calls differ, one that must wait for a rule has no use for a permit yet.
         let users: Vec<&Waiter> = ahead
             .iter()
             .filter(|a| self.policy.units().count() == 1 || self.time(m, a, &[], false, now) == Some(now))
             .collect();
-        let of_background = users.iter().filter(|a| a.ask.priority == Priority::Background).count() as u32;
+        let of_background =
+            users.iter().filter(|a| a.request.priority == Priority::Background).count() as u32;
         let all = core.in_flight + users.len() as u32;
         let permit = all < self.policy.concurrency().unwrap_or(4096)
             && (!background
@@ -138,18 +139,18 @@ impl Oracle {
 
     /// When the rules have room for a call and all ahead of it, from a time on; nothing = never.
     fn time(&self, m: &LocalMemory, w: &Waiter, ahead: &[Waiter], owed: bool, now: u64) -> Option<u64> {
-        let background = w.ask.priority == Priority::Background;
+        let background = w.request.priority == Priority::Background;
         let mut time = Some(now);
         for (i, rule) in self.policy.rules().iter().enumerate() {
             let unit = usize::from(rule.unit);
             let (cost, limit, period) =
-                (i128::from(w.ask.cost[unit]), i128::from(rule.limit), i128::from(rule.period.0));
+                (i128::from(w.request.cost[unit]), i128::from(rule.limit), i128::from(rule.period.0));
             if cost == 0 {
                 continue;
             }
             let reserve = if background && !owed { i128::from(rule.reserve) } else { 0 };
             let room = (i128::from(rule.burst) - reserve) * period;
-            let before: i128 = ahead.iter().map(|a| i128::from(a.ask.cost[unit])).sum();
+            let before: i128 = ahead.iter().map(|a| i128::from(a.request.cost[unit])).sum();
             // The rule's words are a time in 1/den ns, see rule/bucket.rs; here in 1/limit ns.
             let [whole, part, ..] = m.rule(i).0;
             let den = i128::from(m.terms(i).den());
@@ -166,11 +167,11 @@ impl Oracle {
     }
 
     pub fn granted(&mut self, m: &LocalMemory, w: &Waiter, now: u64, waited: bool) {
-        let class = w.ask.priority as usize;
+        let class = w.request.priority as usize;
         let others: Vec<&Waiter> = self
             .waiters
             .iter()
-            .filter(|o| o.ask.priority == w.ask.priority && o.arrival != w.arrival)
+            .filter(|o| o.request.priority == w.request.priority && o.arrival != w.arrival)
             .collect();
         if !waited && self.waiters.is_empty() {
             return;
@@ -183,11 +184,11 @@ impl Oracle {
         self.clocks[class] = (self.clocks[class] + w.weight / (4 * groups.len() as u64)).max(reached);
         self.waiters.retain(|o| o.arrival != w.arrival);
         let share = u128::from(self.policy.queueing().background_share);
-        let weight = u128::from(self.weight(&w.ask));
+        let weight = u128::from(self.weight(&w.request));
         if share == 0 {
-        } else if !self.waiters.iter().any(|o| o.ask.priority == Priority::Background) {
+        } else if !self.waiters.iter().any(|o| o.request.priority == Priority::Background) {
             self.owed = 0;
-        } else if w.ask.priority == Priority::Background {
+        } else if w.request.priority == Priority::Background {
             self.owed = self.owed.saturating_sub(weight * (WHOLE - share));
         } else if self.first_of_background(m, now).is_some() {
             self.owed += weight * share;
@@ -201,48 +202,53 @@ impl Oracle {
             return;
         }
         for w in &mut self.waiters {
-            if w.group == gone.group && w.ask.priority == gone.ask.priority && w.arrival > gone.arrival {
+            if w.group == gone.group
+                && w.request.priority == gone.request.priority
+                && w.arrival > gone.arrival
+            {
                 w.tag = w.tag.saturating_sub(gone.weight);
             }
         }
-        if let Some(end) = self.ends.get_mut(&(gone.group, gone.ask.priority as u8)) {
+        if let Some(end) = self.ends.get_mut(&(gone.group, gone.request.priority as u8)) {
             *end = end.saturating_sub(gone.weight);
         }
     }
 
     /// Who must be woken: the first, if it could go well before it will look. With several units also somebody behind.
-    pub fn ring(&mut self, m: &LocalMemory, now: u64) -> Ring {
+    pub fn wake(&mut self, m: &LocalMemory, now: u64) -> Wake {
         let units = self.policy.units().count();
         let order = self.order(m, now);
         let owed = self.owed(m, now);
         for (i, w) in order.iter().take(if units > 1 { 8 } else { 1 }).enumerate() {
-            let verdict = self.judge_behind(m, w, &order[..i], owed == Some(w.arrival), now);
+            let verdict = self.check_behind(m, w, &order[..i], owed == Some(w.arrival), now);
             let sooner = match verdict.time {
-                Some(time) => verdict.permit && time + NOT_WORTH_A_RING < w.wake_at,
+                Some(time) => verdict.permit && time + NOT_WORTH_A_WAKE < w.wake_at,
                 None => true,
             };
-            if sooner && w.can_be_rung && w.wake_at > now + NOT_WORTH_A_RING {
+            if sooner && w.can_be_woken && w.wake_at > now + NOT_WORTH_A_WAKE {
                 let rung = self.waiters.iter_mut().find(|o| o.arrival == w.arrival).expect("it waits");
                 rung.wake_at = now;
-                return Ring::One(w.wait.place);
+                return Wake::One(w.wait.place);
             }
         }
-        Ring::Nobody
+        Wake::Nobody
     }
 
     pub fn agrees(&self, m: &LocalMemory, now: u64) -> Result<(), TestCaseError> {
         for priority in Priority::ALL {
-            let count = self.waiters.iter().filter(|w| w.ask.priority == priority).count();
+            let count = self.waiters.iter().filter(|w| w.request.priority == priority).count();
             prop_assert_eq!(m.waiting().of(priority), count);
         }
         let mut mine: Vec<&Waiter> = self.waiters.iter().collect();
         let owed = self.owed(m, now);
         mine.sort_by_key(|w| self.key(w, owed));
         let mine: Vec<_> =
-            mine.into_iter().map(|w| (w.wait.place, w.tag, w.wake_at, w.group, w.ask)).collect();
+            mine.into_iter().map(|w| (w.wait.place, w.tag, w.wake_at, w.group, w.request)).collect();
         let its: Vec<_> = kernel::in_order(m, Time(now))
             .into_iter()
-            .map(|(place, e)| (place, e.standing.tag, e.standing.wake_at.0, e.standing.group, e.ask()))
+            .map(|(place, e)| {
+                (place, e.entry_head.tag, e.entry_head.wake_at.0, e.entry_head.group, e.request())
+            })
             .collect();
         prop_assert_eq!(mine, its);
         prop_assert_eq!(m.progress().clocks, self.clocks);

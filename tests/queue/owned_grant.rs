@@ -1,7 +1,7 @@
 //! A grant that outlives the borrow of its limiter, and keeps it open.
 
 use shmlimit::{
-    Algorithm, Force, Limiter, Nanos, Outcome, OwnedGrant, Policy, PolicyDraft, Request, RuleDraft,
+    Algorithm, BreakerCommand, Limiter, Nanos, Outcome, OwnedGrant, Policy, PolicyDraft, Request, RuleDraft,
 };
 use std::path::Path;
 
@@ -87,7 +87,7 @@ fn r140_what_is_noted_of_a_call_from_before_the_probing_is_no_probe() {
     let directory = tempfile::tempdir().unwrap();
     let limiter = Limiter::builder("tmdb").directory(directory.path()).open().unwrap();
     let before = take(&limiter);
-    limiter.force(Force::HalfOpen).unwrap();
+    limiter.force(BreakerCommand::HalfOpen).unwrap();
     assert_eq!(before.note(&Outcome::http(200, &[])).unwrap().unwrap().samples, 0);
     assert_eq!(in_flight(&limiter), 1);
     before.release().unwrap();

@@ -4,7 +4,7 @@ use super::machine::{MS, SECOND, rule};
 use super::oracle::{GRACE, Oracle, Verdict, Waiter};
 use proptest::prelude::*;
 use shmlimit_kernel::pause::Pausing;
-use shmlimit_kernel::queue::{self as kernel, Newcomer, Outcome, Ring, Wait};
+use shmlimit_kernel::queue::{self as kernel, NewWaiter, QueueOutcome, QueueTicket, Wake};
 use shmlimit_kernel::*;
 
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub enum Op {
         cost: [u64; 2],
         priority: Priority,
         patience: Option<u64>,
-        can_be_rung: bool,
+        can_be_woken: bool,
     },
     /// The one whose appointment is next looks, so much late.
     Sleep {
@@ -53,8 +53,8 @@ pub fn op() -> impl Strategy<Value = Op> {
         prop::option::weighted(0.3, prop_oneof![0u64..3 * SECOND, Just(0), Just(365 * 86_400 * SECOND)]);
     prop_oneof![
         10 => (0u64..5, 0u64..5, cost(), priority(), patience, prop::bool::weighted(0.8)).prop_map(
-            |(slot, group, cost, priority, patience, can_be_rung)| {
-                Op::Enter { slot, group, cost, priority, patience, can_be_rung }
+            |(slot, group, cost, priority, patience, can_be_woken)| {
+                Op::Enter { slot, group, cost, priority, patience, can_be_woken }
             }
         ),
         10 => prop_oneof![3 => Just(0u64), 2 => 0u64..200_000, 1 => 0..30 * MS].prop_map(|late| Op::Sleep { late }),
@@ -113,9 +113,9 @@ pub struct Pair {
 }
 
 impl Pair {
-    pub fn ask(&self, cost: [u64; 2], priority: Priority) -> Ask {
+    pub fn request(&self, cost: [u64; 2], priority: Priority) -> AcquireRequest {
         let tokens = if self.oracle.policy.units().count() > 1 { cost[1] } else { 0 };
-        Ask { cost: [cost[0].max(u64::from(tokens == 0)), tokens, 0, 0], priority }
+        AcquireRequest { cost: [cost[0].max(u64::from(tokens == 0)), tokens, 0, 0], priority }
     }
 
     pub fn appointment(&self, w: &Waiter, verdict: Verdict, until: u64) -> Result<(), TestCaseError> {
@@ -124,13 +124,13 @@ impl Pair {
         let latest = (now + SECOND).min(w.deadline);
         // Nobody looks for nothing during a pause without a known end.
         if self.oracle.paused == u64::MAX {
-            let longest = if w.can_be_rung { SECOND } else { 200 * MS };
+            let longest = if w.can_be_woken { SECOND } else { 200 * MS };
             prop_assert_eq!(until, (now + longest).min(w.deadline));
         }
         if verdict.permit {
             // Not before it could go; and not so much later that a lost ring would cost much.
             prop_assert!(until >= time.min(latest));
-            let slack = if w.can_be_rung { 20 * MS * (verdict.ahead + 1) } else { 0 };
+            let slack = if w.can_be_woken { 20 * MS * (verdict.ahead + 1) } else { 0 };
             prop_assert!(until <= time + slack);
         }
         Ok(())
@@ -138,30 +138,35 @@ impl Pair {
 
     pub fn enter(&mut self, mut w: Waiter) -> Result<(), TestCaseError> {
         let fifo = self.oracle.policy.queueing().fairness == Fairness::Fifo;
-        let class = w.ask.priority as usize;
-        let highest =
-            self.oracle.waiters.iter().filter(|o| o.ask.priority == w.ask.priority).map(|o| o.tag).max();
+        let class = w.request.priority as usize;
+        let highest = self
+            .oracle
+            .waiters
+            .iter()
+            .filter(|o| o.request.priority == w.request.priority)
+            .map(|o| o.tag)
+            .max();
         let end = self.oracle.ends.get(&(w.group, class as u8)).copied().unwrap_or(0);
         w.arrival = self.oracle.arrivals;
-        w.weight = self.oracle.weight(&w.ask);
+        w.weight = self.oracle.weight(&w.request);
         w.tag = self.oracle.clocks[class].max(if fifo { highest.unwrap_or(0) } else { end });
-        let verdict = self.oracle.judge(&self.m, &w, self.now);
+        let verdict = self.oracle.check(&self.m, &w, self.now);
         let mut before = self.m.clone();
         decide::tick(&mut before, Time(self.now));
-        let newcomer = Newcomer {
+        let newcomer = NewWaiter {
             owner: w.owner,
             group: w.group,
-            ask: w.ask,
+            request: w.request,
             deadline: Time(w.deadline),
-            can_be_rung: w.can_be_rung,
+            can_be_woken: w.can_be_woken,
         };
-        let (outcome, ring) = kernel::enter(&mut self.m, &newcomer, Time(self.now));
-        prop_assert_eq!(ring, Ring::Nobody);
+        let (outcome, wake) = kernel::enter(&mut self.m, &newcomer, Time(self.now));
+        prop_assert_eq!(wake, Wake::Nobody);
         let goes = verdict.permit && verdict.time == Some(self.now);
         let in_time = w.deadline > self.now && verdict.time.is_some_and(|time| time <= w.deadline);
         let alone = self.oracle.waiters.is_empty();
         match outcome {
-            Outcome::Granted(ticket) => {
+            QueueOutcome::Granted(ticket) => {
                 prop_assert!(goes, "{verdict:?}");
                 self.tickets.push((w.owner, ticket));
                 self.oracle.granted(&self.m, &w, self.now, false);
@@ -169,12 +174,12 @@ impl Pair {
                     self.oracle.ends.insert((w.group, class as u8), w.tag + w.weight);
                 }
             }
-            Outcome::Refused(refusal) => {
+            QueueOutcome::Refused(refusal) => {
                 prop_assert!(!goes && !in_time, "{verdict:?} {refusal:?}");
                 prop_assert_eq!(&self.m, &before, "a refusal leaves no trace (R5)");
                 prop_assert!(refusal.ready_at.is_none_or(|at| Some(at.0) == verdict.time));
             }
-            Outcome::Waiting(wait) => {
+            QueueOutcome::Waiting(wait) => {
                 prop_assert!(!goes && in_time, "{verdict:?}");
                 self.appointment(&w, verdict, wait.until.0)?;
                 (w.wait, w.wake_at) = (wait, wait.until.0);
@@ -184,31 +189,31 @@ impl Pair {
                     self.oracle.ends.insert((w.group, class as u8), w.tag + w.weight);
                 }
             }
-            Outcome::Gone => prop_assert!(false),
+            QueueOutcome::Gone => prop_assert!(false),
         }
         Ok(())
     }
 
     pub fn look(&mut self, arrival: u64) -> Result<(), TestCaseError> {
         let w = *self.oracle.waiters.iter().find(|w| w.arrival == arrival).expect("waits");
-        let verdict = self.oracle.judge(&self.m, &w, self.now);
+        let verdict = self.oracle.check(&self.m, &w, self.now);
         let goes =
             verdict.permit && verdict.time == Some(self.now) && self.now <= w.deadline.saturating_add(GRACE);
         let in_time = w.deadline > self.now && verdict.time.is_some_and(|time| time <= w.deadline);
-        let (outcome, ring) = kernel::look(&mut self.m, w.owner, &w.wait, Time(self.now));
+        let (outcome, wake) = kernel::look(&mut self.m, w.owner, &w.wait, Time(self.now));
         match outcome {
-            Outcome::Granted(ticket) => {
+            QueueOutcome::Granted(ticket) => {
                 prop_assert!(goes, "{verdict:?}");
                 self.tickets.push((w.owner, ticket));
                 self.oracle.granted(&self.m, &w, self.now, true);
-                prop_assert_eq!(ring, self.oracle.ring(&self.m, self.now));
+                prop_assert_eq!(wake, self.oracle.wake(&self.m, self.now));
             }
-            Outcome::Refused(_) => {
+            QueueOutcome::Refused(_) => {
                 prop_assert!(!goes && !in_time, "{verdict:?}");
                 self.oracle.left(arrival);
-                prop_assert_eq!(ring, self.oracle.ring(&self.m, self.now));
+                prop_assert_eq!(wake, self.oracle.wake(&self.m, self.now));
             }
-            Outcome::Waiting(wait) => {
+            QueueOutcome::Waiting(wait) => {
                 prop_assert!(!goes && in_time, "{verdict:?}");
                 self.appointment(&w, verdict, wait.until.0)?;
                 let mine = self.oracle.waiters.iter_mut().find(|w| w.arrival == arrival).expect("waits");
@@ -216,16 +221,16 @@ impl Pair {
                 let waited_for = if late > GRACE && late <= 25 * MS { late } else { 0 };
                 mine.wait = wait;
                 mine.wake_at = (wait.until.0 + waited_for).min(self.now + 5 * SECOND);
-                prop_assert_eq!(ring, Ring::Nobody);
+                prop_assert_eq!(wake, Wake::Nobody);
             }
-            Outcome::Gone => prop_assert!(false, "its place is gone"),
+            QueueOutcome::Gone => prop_assert!(false, "its place is gone"),
         }
         Ok(())
     }
 
     pub fn changed(&mut self) -> Result<(), TestCaseError> {
-        let ring = kernel::changed(&mut self.m, Time(self.now));
-        prop_assert_eq!(ring, self.oracle.ring(&self.m, self.now));
+        let wake = kernel::changed(&mut self.m, Time(self.now));
+        prop_assert_eq!(wake, self.oracle.wake(&self.m, self.now));
         Ok(())
     }
 
@@ -242,16 +247,16 @@ impl Pair {
     pub fn step(&mut self, op: &Op, policies: &[Policy]) -> Result<(), TestCaseError> {
         let chosen = |index: &prop::sample::Index, n: usize| (n > 0).then(|| index.index(n));
         match op {
-            Op::Enter { slot, group, cost, priority, patience, can_be_rung } => {
-                let ask = self.ask(*cost, *priority);
+            Op::Enter { slot, group, cost, priority, patience, can_be_woken } => {
+                let request = self.request(*cost, *priority);
                 let deadline = patience.map_or(u64::MAX, |patience| self.now + patience);
-                let wait = Wait { place: 0, number: 0, until: Time(0), doubts: false };
+                let wait = QueueTicket { place: 0, number: 0, until: Time(0), doubts: false };
                 self.enter(Waiter {
                     owner: slot + 2,
                     group: *group,
-                    ask,
+                    request,
                     deadline,
-                    can_be_rung: *can_be_rung,
+                    can_be_woken: *can_be_woken,
                     arrival: 0,
                     tag: 0,
                     weight: 0,
@@ -273,9 +278,9 @@ impl Pair {
             Op::Leave(index) => {
                 if let Some(i) = chosen(index, self.oracle.waiters.len()) {
                     let w = self.oracle.waiters[i];
-                    let ring = kernel::leave(&mut self.m, w.owner, &w.wait, Time(self.now));
+                    let wake = kernel::leave(&mut self.m, w.owner, &w.wait, Time(self.now));
                     self.oracle.left(w.arrival);
-                    prop_assert_eq!(ring, self.oracle.ring(&self.m, self.now));
+                    prop_assert_eq!(wake, self.oracle.wake(&self.m, self.now));
                 }
             }
             Op::Release(index) | Op::Cancel(index) => {
@@ -286,8 +291,8 @@ impl Pair {
             Op::Try { cost, priority } => self.try_one(*cost, *priority)?,
             Op::Die { slot } => {
                 let waited = self.oracle.waiters.iter().filter(|w| w.owner == slot + 2).count();
-                let reaped = decide::reap(&mut self.m, *slot as usize);
-                prop_assert_eq!(reaped.waited, waited);
+                let reclaimed = decide::reclaim(&mut self.m, *slot as usize);
+                prop_assert_eq!(reclaimed.waited, waited);
                 // In the order of places; only the first eight move others up.
                 let mut dead: Vec<Waiter> =
                     self.oracle.waiters.iter().filter(|w| w.owner == slot + 2).copied().collect();
@@ -321,30 +326,30 @@ impl Pair {
 
     /// Who does not wait passes nobody of its priority or above.
     pub fn try_one(&mut self, cost: [u64; 2], priority: Priority) -> Result<(), TestCaseError> {
-        let ask = self.ask(cost, priority);
+        let request = self.request(cost, priority);
         let owed = self.oracle.owed(&self.m, self.now);
         let order = self.oracle.order(&self.m, self.now);
         let ahead: Vec<Waiter> = order
             .into_iter()
-            .filter(|w| w.ask.priority as u8 >= priority as u8 || owed == Some(w.arrival))
+            .filter(|w| w.request.priority as u8 >= priority as u8 || owed == Some(w.arrival))
             .collect();
-        let wait = Wait { place: 0, number: 0, until: Time(0), doubts: false };
+        let wait = QueueTicket { place: 0, number: 0, until: Time(0), doubts: false };
         let w = Waiter {
             owner: 7,
             group: 99,
-            ask,
+            request,
             deadline: 0,
-            can_be_rung: false,
+            can_be_woken: false,
             arrival: u64::MAX,
             tag: u64::MAX,
             weight: 0,
             wake_at: 0,
             wait,
         };
-        let verdict = self.oracle.judge_behind(&self.m, &w, &ahead, false, self.now);
+        let verdict = self.oracle.check_behind(&self.m, &w, &ahead, false, self.now);
         let goes = verdict.permit && verdict.time == Some(self.now);
         let clocks = self.oracle.clocks;
-        match decide::acquire(&mut self.m, 5, &ask, Time(self.now)) {
+        match decide::acquire(&mut self.m, 5, &request, Time(self.now)) {
             Ok(ticket) => {
                 prop_assert!(goes);
                 self.tickets.push((7, ticket));
@@ -353,7 +358,7 @@ impl Pair {
             }
             Err(refusal) => {
                 prop_assert!(!goes);
-                let alone = self.oracle.judge_behind(&self.m, &w, &[], false, self.now);
+                let alone = self.oracle.check_behind(&self.m, &w, &[], false, self.now);
                 let free = alone.permit && alone.time == Some(self.now);
                 prop_assert_eq!(refusal.reason == Reason::Queued, free);
                 let paused = self.oracle.paused > self.now && refusal.reason != Reason::CostExceedsLimit;

@@ -6,7 +6,7 @@ use crate::pair::{Op, Pair, op, policies};
 use proptest::prelude::*;
 use shmlimit_kernel::pause::Pausing;
 use shmlimit_kernel::queue::{
-    self as kernel, Entry, Newcomer, Outcome, Places, Progress, Turn, Wait, Waiting,
+    self as kernel, Entry, NewWaiter, PlaceSet, Progress, QueueOutcome, QueueTicket, Turn, WaiterCounts,
 };
 use shmlimit_kernel::*;
 
@@ -74,29 +74,29 @@ proptest! {
         }
         m.set_progress(bytemuck::cast::<_, Progress>(progress));
         for (group, places) in taken.into_iter().enumerate() {
-            m.set_places(group, Places(places));
+            m.set_places(group, PlaceSet(places));
         }
-        m.set_waiting(Waiting(waiting));
+        m.set_waiting(WaiterCounts(waiting));
         let mut now = now[0];
-        let mut waits: Vec<(u64, Wait)> = Vec::new();
+        let mut waits: Vec<(u64, QueueTicket)> = Vec::new();
         for op in &ops {
             match op {
-                Op::Enter { slot, group, cost, priority, patience, can_be_rung } => {
-                    let who = Newcomer {
+                Op::Enter { slot, group, cost, priority, patience, can_be_woken } => {
+                    let who = NewWaiter {
                         owner: slot + 2,
                         group: *group,
-                        ask: Ask { cost: [cost[0], cost[1], 0, 0], priority: *priority },
+                        request: AcquireRequest { cost: [cost[0], cost[1], 0, 0], priority: *priority },
                         deadline: Time(patience.map_or(u64::MAX, |patience| now.saturating_add(patience))),
-                        can_be_rung: *can_be_rung,
+                        can_be_woken: *can_be_woken,
                     };
-                    if let (Outcome::Waiting(wait), _) = kernel::enter(&mut m, &who, Time(now)) {
+                    if let (QueueOutcome::Waiting(wait), _) = kernel::enter(&mut m, &who, Time(now)) {
                         prop_assert!(wait.until.0 > now);
                         waits.push((who.owner, wait));
                     }
                 }
                 Op::Look(_) | Op::Sleep { .. } => {
                     if let Some((owner, wait)) = waits.pop()
-                        && let (Outcome::Waiting(wait), _) = kernel::look(&mut m, owner, &wait, Time(now))
+                        && let (QueueOutcome::Waiting(wait), _) = kernel::look(&mut m, owner, &wait, Time(now))
                     {
                         prop_assert!(wait.until.0 > now);
                         waits.insert(0, (owner, wait));
@@ -107,10 +107,10 @@ proptest! {
                         let _ = kernel::leave(&mut m, owner, &wait, Time(now));
                     }
                 }
-                Op::Die { slot } => drop(decide::reap(&mut m, *slot as usize)),
+                Op::Die { slot } => drop(decide::reclaim(&mut m, *slot as usize)),
                 Op::Try { cost, priority } => {
-                    let ask = Ask { cost: [cost[0], cost[1], 0, 0], priority: *priority };
-                    let _ = decide::acquire(&mut m, 0, &ask, Time(now));
+                    let request = AcquireRequest { cost: [cost[0], cost[1], 0, 0], priority: *priority };
+                    let _ = decide::acquire(&mut m, 0, &request, Time(now));
                 }
                 Op::Step(by) => now = now.saturating_add(*by),
                 Op::Pause(length) => {
@@ -140,8 +140,8 @@ proptest! {
         let mut machine = Machine::with_rate(limit, burst);
         for (slot, (threads, cost)) in parties.iter().enumerate() {
             for _ in 0..*threads {
-                let ask = Ask::requests(*cost, Priority::User);
-                machine.add(Habit { lateness, ..Habit::of(slot as u64, ask) }, 0);
+                let request = AcquireRequest::requests(*cost, Priority::User);
+                machine.add(Habit { lateness, ..Habit::of(slot as u64, request) }, 0);
             }
         }
         machine.run(SECOND);

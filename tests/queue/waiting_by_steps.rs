@@ -1,6 +1,6 @@
 //! Waiting that others drive: step by step, or until they call it off (R131, R132).
 
-use shmlimit::{Limiter, Policy, PolicyDraft, Request, Step, Waiting};
+use shmlimit::{Limiter, PendingAcquire, Policy, PolicyDraft, Request, Step};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ impl OnePermit {
     }
 }
 
-fn asleep(step: Step) -> Waiting {
+fn asleep(step: Step) -> PendingAcquire {
     match step {
         Step::Sleep(waiting, _) => waiting,
         Step::Granted(_) => panic!("granted although the permit is out"),
@@ -33,7 +33,7 @@ fn asleep(step: Step) -> Waiting {
 fn r131_a_step_enters_the_queue_and_a_later_one_is_granted() {
     let one = OnePermit::new();
     let held = one.limiter.acquire(&Request::new()).unwrap();
-    let waiting = one.limiter.wait(&Request::new()).unwrap();
+    let waiting = one.limiter.enqueue(&Request::new()).unwrap();
     assert_eq!(one.in_queue(), 0, "nothing is asked before the first step");
     let waiting = asleep(waiting.step().unwrap());
     let waiting = asleep(waiting.step().unwrap());
@@ -54,7 +54,7 @@ fn r131_a_step_enters_the_queue_and_a_later_one_is_granted() {
 fn dropping_it_leaves_the_queue_at_once() {
     let one = OnePermit::new();
     let _held = one.limiter.acquire(&Request::new()).unwrap();
-    let waiting = asleep(one.limiter.wait(&Request::new()).unwrap().step().unwrap());
+    let waiting = asleep(one.limiter.enqueue(&Request::new()).unwrap().step().unwrap());
     assert_eq!(one.in_queue(), 1);
     drop(waiting);
     assert_eq!(one.in_queue(), 0);
@@ -65,7 +65,7 @@ fn r132_its_timeout_runs_from_where_it_began() {
     let one = OnePermit::new();
     let _held = one.limiter.acquire(&Request::new()).unwrap();
     let request = Request::new().timeout(Duration::from_millis(30));
-    let mut waiting = one.limiter.wait(&request).unwrap();
+    let mut waiting = one.limiter.enqueue(&request).unwrap();
     let began = Instant::now();
     loop {
         match waiting.step() {
@@ -82,7 +82,7 @@ fn r132_its_timeout_runs_from_where_it_began() {
 fn it_goes_over_to_the_limiter_that_replaces_its_own() {
     let one = OnePermit::new();
     let _held = one.limiter.acquire(&Request::new()).unwrap();
-    let waiting = asleep(one.limiter.wait(&Request::new()).unwrap().step().unwrap());
+    let waiting = asleep(one.limiter.enqueue(&Request::new()).unwrap().step().unwrap());
     let policy = one.limiter.policy().unwrap();
     let _new = Limiter::builder("one").directory(one.limiter.directory()).policy(policy).replace().unwrap();
     // Its permit is free: what was held of the old one is gone with it.
@@ -99,7 +99,7 @@ fn who_is_called_off_leaves_the_queue_and_takes_nothing() {
     let held = one.limiter.acquire(&Request::new()).unwrap();
     let asked = AtomicU32::new(0);
     let stop = || asked.fetch_add(1, Ordering::Relaxed) == 2;
-    assert!(one.limiter.acquire_unless(&Request::new(), stop).unwrap().is_none());
+    assert!(one.limiter.acquire_cancellable(&Request::new(), stop).unwrap().is_none());
     assert_eq!(asked.load(Ordering::Relaxed), 3, "asked until it said so, and not again");
     assert_eq!(one.in_queue(), 0);
     held.release().unwrap();
@@ -117,7 +117,7 @@ fn being_asked_whether_to_stop_is_no_reason_to_look() {
     let asked = AtomicU32::new(0);
     let before = looked();
     let stop = || asked.fetch_add(1, Ordering::Relaxed) == 4;
-    assert!(limiter.acquire_unless(&Request::new(), stop).unwrap().is_none());
+    assert!(limiter.acquire_cancellable(&Request::new(), stop).unwrap().is_none());
     assert!(looked() - before <= 1, "looked {} times while it was asked five times", looked() - before);
 }
 
@@ -129,7 +129,7 @@ fn who_is_not_called_off_is_granted_when_its_turn_comes() {
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {
             waits.store(true, Ordering::Release);
-            one.limiter.acquire_unless(&Request::new(), || false).unwrap().is_some()
+            one.limiter.acquire_cancellable(&Request::new(), || false).unwrap().is_some()
         });
         while !waits.load(Ordering::Acquire) || one.in_queue() == 0 {
             std::thread::yield_now();

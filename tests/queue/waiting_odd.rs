@@ -183,9 +183,9 @@ fn caller_whose_time_ends_while_a_living_process_holds_the_lock_is_refused_as_bu
     hold();
     assert_eq!(refused(limiter.acquire(&request).unwrap_err()), busy);
     hold();
-    assert_eq!(refused(limiter.acquire_unless(&request, || false).unwrap_err()), busy);
+    assert_eq!(refused(limiter.acquire_cancellable(&request, || false).unwrap_err()), busy);
     hold();
-    assert_eq!(refused(limiter.wait(&request).unwrap().step().unwrap_err()), busy);
+    assert_eq!(refused(limiter.enqueue(&request).unwrap().step().unwrap_err()), busy);
     hold();
     let awake = Cell::new(false);
     let Poll::Ready(Err(error)) = poll(&mut queued(&limiter, &request, &awake)) else { panic!("not told") };
@@ -226,7 +226,7 @@ fn call_without_a_deadline_goes_on_waiting_while_the_lock_changes_hands() {
     raw.word(layout::LOCK).store(held_by_the_living(&raw), Ordering::Relaxed);
     // Asked whenever a step was in vain: the third time the lock is let go of.
     let asked = Cell::new(0);
-    let grant = limiter.acquire_unless(&Request::new(), || {
+    let grant = limiter.acquire_cancellable(&Request::new(), || {
         asked.set(asked.get() + 1);
         if asked.get() == 3 {
             raw.word(layout::LOCK).store(0, Ordering::Relaxed);

@@ -4,8 +4,8 @@
 //! What is counted here cannot depend on the machine; `benches/waiting.rs` measures the same with real processes.
 
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, RuleDraft};
-use shmlimit_kernel::queue::{Newcomer, Outcome, Ring, Wait, enter, look};
-use shmlimit_kernel::{Ask, LocalMemory, Priority, Time, decide};
+use shmlimit_kernel::queue::{NewWaiter, QueueOutcome, QueueTicket, Wake, enter, look};
+use shmlimit_kernel::{AcquireRequest, LocalMemory, Priority, Time, decide};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -20,15 +20,15 @@ struct World {
     /// Nanoseconds from a grant to the same thread's next call, at most.
     pause: u64,
     /// Nanoseconds from a ring to the look of the one that is rung.
-    ring: u64,
+    wake: u64,
 }
 
 /// A usual machine: timers up to 0.1 ms late, calls that take nothing.
-const USUAL: World = World { late: 100 * MICROSECOND, pause: 10 * MICROSECOND, ring: 10 * MICROSECOND };
+const USUAL: World = World { late: 100 * MICROSECOND, pause: 10 * MICROSECOND, wake: 10 * MICROSECOND };
 
 struct Thread {
     group: u64,
-    wait: Option<Wait>,
+    wait: Option<QueueTicket>,
     /// Only the newest alarm counts.
     alarm: u64,
 }
@@ -37,7 +37,7 @@ struct Thread {
 struct Tally {
     grants: Vec<u64>,
     looks: u64,
-    rings: u64,
+    wakes: u64,
 }
 
 impl Tally {
@@ -90,42 +90,42 @@ fn run(rate: u64, burst: u64, threads: &[usize], world: World, seconds: u64) -> 
         }
         let counted = u64::from(now >= from);
         let owner = who as u64 + 2;
-        let (outcome, ring) = match people[who].wait {
+        let (outcome, wake) = match people[who].wait {
             Some(wait) => {
                 tally.looks += counted;
                 look(&mut memory, owner, &wait, Time(now))
             }
             None => {
-                let newcomer = Newcomer {
+                let newcomer = NewWaiter {
                     owner,
                     group: people[who].group,
-                    ask: Ask::one(Priority::Background),
+                    request: AcquireRequest::one(Priority::Background),
                     deadline: Time(u64::MAX),
-                    can_be_rung: true,
+                    can_be_woken: true,
                 };
                 enter(&mut memory, &newcomer, Time(now))
             }
         };
         match outcome {
-            Outcome::Granted(ticket) => {
+            QueueOutcome::Granted(ticket) => {
                 decide::release(&mut memory, who, &ticket);
                 people[who].wait = None;
                 tally.grants[people[who].group as usize - 1] += counted;
                 let at = now + 1 + dice.below(world.pause);
                 set(&mut alarms, &mut people, who, at);
             }
-            Outcome::Waiting(wait) => {
+            QueueOutcome::Waiting(wait) => {
                 people[who].wait = Some(wait);
                 let at = wait.until.0.max(now) + dice.below(world.late);
                 set(&mut alarms, &mut people, who, at);
             }
             outcome => panic!("{outcome:?}"),
         }
-        if let Ring::One(place) = ring {
-            tally.rings += counted;
+        if let Wake::One(place) = wake {
+            tally.wakes += counted;
             let rung = people.iter().position(|thread| thread.wait.is_some_and(|wait| wait.place == place));
             let rung = rung.expect("somebody waits where it is rung");
-            set(&mut alarms, &mut people, rung, now + world.ring);
+            set(&mut alarms, &mut people, rung, now + world.wake);
         }
     }
     tally
@@ -136,8 +136,8 @@ const EIGHT_UNEQUAL: [usize; 8] = [1, 1, 1, 1, 16, 16, 16, 16];
 /// DESIGN's bound: in the steady state one grant costs one timer, and hardly anybody is rung.
 fn assert_one_look_a_grant(rate: u64, threads: &[usize], world: World) {
     let tally = run(rate, rate / 10, threads, world, 4);
-    let (looks, rings) = (tally.looks_per_grant(), tally.rings as f64 / tally.total() as f64);
-    assert!(looks <= 1.1 && rings <= 0.1, "{threads:?}: {looks} looks and {rings} rings a grant");
+    let (looks, wakes) = (tally.looks_per_grant(), tally.wakes as f64 / tally.total() as f64);
+    assert!(looks <= 1.1 && wakes <= 0.1, "{threads:?}: {looks} looks and {wakes} rings a grant");
     assert!(tally.total().abs_diff(4 * rate) <= 1, "{threads:?}: {} of {} grants", tally.total(), 4 * rate);
 }
 
@@ -174,5 +174,5 @@ fn who_waits_longer_than_the_longest_sleep_looks_once_more_for_each() {
     // A call of the large groups waits 1.28 s, which is one sleep of a second and one of the rest.
     let tally = run(100, 10, &EIGHT_UNEQUAL, USUAL, 10);
     assert!(tally.looks_per_grant() <= 1.6, "{} looks a grant", tally.looks_per_grant());
-    assert!(tally.rings * 10 <= tally.total(), "{} rings", tally.rings);
+    assert!(tally.wakes * 10 <= tally.total(), "{} rings", tally.wakes);
 }

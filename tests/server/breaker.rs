@@ -2,7 +2,7 @@
 //! server, all of them heed.
 
 use crate::util::crash::actor::Actor;
-use crate::util::server::client::{ask, start, start_at};
+use crate::util::server::client::{request, start, start_at};
 use crate::util::server::policies::{breaker, limiter, roomy};
 use crate::util::server::{Answer, Deaf, Server};
 use crate::util::wait_until;
@@ -33,7 +33,7 @@ fn fail(server: &Server, path: &str, status: u16, times: usize) {
 /// Five 429 in a row: asleep, and after a moment probing.
 fn to_half_open(client: &mut Actor, server: &Server, limiter: &Limiter) {
     fail(server, "/bad", 429, 5);
-    let said: Vec<String> = (0..5).map(|_| ask(client, "call /bad")).collect();
+    let said: Vec<String> = (0..5).map(|_| request(client, "call /bad")).collect();
     assert_eq!(led_to(&said[2]), "429 normal>throttle(consec_429)");
     assert_eq!(led_to(&said[4]), "429 throttle>sleep(consec_429)");
     wait_until("the sleep is over", || state(limiter) == "half_open");
@@ -45,20 +45,20 @@ fn r120_eleven_errors_of_fifty_throttle_at_the_eleventh_and_all_know() {
     let (directory, limiter) = limiter(breaker(1000, Some(8), |_| {}));
     let mut clients = [(); 4].map(|()| start(directory.path(), &server));
     for i in 0..39 {
-        assert_eq!(led_to(&ask(&mut clients[i % 4], "call /a")), "ok -");
+        assert_eq!(led_to(&request(&mut clients[i % 4], "call /a")), "ok -");
     }
     fail(&server, "/a", 500, 11);
     for i in 0..10 {
-        assert_eq!(led_to(&ask(&mut clients[i % 4], "call /a")), "5xx -", "error {}", i + 1);
+        assert_eq!(led_to(&request(&mut clients[i % 4], "call /a")), "5xx -", "error {}", i + 1);
         assert_eq!(state(&limiter), "normal");
     }
-    assert_eq!(led_to(&ask(&mut clients[2], "call /a")), "5xx normal>throttle(error_ratio)");
+    assert_eq!(led_to(&request(&mut clients[2], "call /a")), "5xx normal>throttle(error_ratio)");
     // At its very next call another process has half the permits.
     for client in &mut clients[..2] {
-        assert_eq!(ask(client, "try"), "granted");
-        assert_eq!(ask(client, "try"), "granted");
+        assert_eq!(request(client, "try"), "granted");
+        assert_eq!(request(client, "try"), "granted");
     }
-    assert!(ask(&mut clients[3], "try").starts_with("refused concurrency "));
+    assert!(request(&mut clients[3], "try").starts_with("refused concurrency "));
     let condition = limiter.snapshot().unwrap().condition;
     assert_eq!((condition.state_name, condition.rate, condition.concurrency), ("throttle", 500.0, Some(4)));
     assert_eq!((condition.samples, condition.outcomes.ok, condition.outcomes.server), (50, 39, 11));
@@ -71,11 +71,11 @@ fn r121_five_good_probes_of_five_lead_to_normal() {
     let mut clients = [(); 2].map(|()| start(directory.path(), &server));
     to_half_open(&mut clients[0], &server, &limiter);
     for i in 0..4 {
-        assert_eq!(led_to(&ask(&mut clients[i % 2], "call /a")), "ok -");
+        assert_eq!(led_to(&request(&mut clients[i % 2], "call /a")), "ok -");
         assert_eq!(state(&limiter), "half_open");
     }
-    assert_eq!(led_to(&ask(&mut clients[0], "call /a")), "ok half_open>normal(probe_ok)");
-    assert_eq!(ask(&mut clients[1], "state"), "normal");
+    assert_eq!(led_to(&request(&mut clients[0], "call /a")), "ok half_open>normal(probe_ok)");
+    assert_eq!(request(&mut clients[1], "state"), "normal");
 }
 
 #[test]
@@ -84,10 +84,10 @@ fn r121_one_bad_probe_of_three_leads_to_sleep_and_404_to_nothing() {
     let (directory, limiter) = limiter(roomy(brisk));
     let mut clients = [(); 2].map(|()| start(directory.path(), &server));
     to_half_open(&mut clients[0], &server, &limiter);
-    assert_eq!(led_to(&ask(&mut clients[0], "call /status/404")), "ignored -");
-    assert_eq!(led_to(&ask(&mut clients[0], "call /a")), "ok -");
-    assert_eq!(led_to(&ask(&mut clients[1], "call /status/304")), "ok -");
-    assert_eq!(led_to(&ask(&mut clients[0], "call /status/503")), "5xx half_open>sleep(probe_failed)");
+    assert_eq!(led_to(&request(&mut clients[0], "call /status/404")), "ignored -");
+    assert_eq!(led_to(&request(&mut clients[0], "call /a")), "ok -");
+    assert_eq!(led_to(&request(&mut clients[1], "call /status/304")), "ok -");
+    assert_eq!(led_to(&request(&mut clients[0], "call /status/503")), "5xx half_open>sleep(probe_failed)");
     // Whoever asks next: still asleep, for twice as long as the first time.
     wait_until("probing again", || state(&limiter) == "half_open");
     let transitions = limiter.snapshot().unwrap().condition.transitions;
@@ -98,9 +98,9 @@ fn r121_one_bad_probe_of_three_leads_to_sleep_and_404_to_nothing() {
 /// Ten good calls, then errors of one kind until it throttles.
 fn calls_until_throttle(client: &mut Actor, bad: &str, class: &str) -> usize {
     for _ in 0..10 {
-        assert_eq!(led_to(&ask(client, "call /a")), "ok -");
+        assert_eq!(led_to(&request(client, "call /a")), "ok -");
     }
-    let said = (1..20).map(|i| (i, ask(client, bad)));
+    let said = (1..20).map(|i| (i, request(client, bad)));
     for (i, said) in said {
         match led_to(&said).split_once(' ') {
             Some((kind, "-")) => assert_eq!(kind, class),
@@ -122,7 +122,7 @@ fn r122_names_that_do_not_resolve_answers_that_do_not_come_and_lines_that_break_
         server.plan("/hang", std::iter::repeat_n(Answer::Hang, 5));
         server.plan("/break", std::iter::repeat_n(Answer::Close, 5));
         let mut client = start(directory.path(), &server);
-        assert_eq!(ask(&mut client, &format!("get {bad}")), end);
+        assert_eq!(request(&mut client, &format!("get {bad}")), end);
         // 3 of 13 is the first that is a fifth, 4 of 14 the second.
         assert_eq!(calls_until_throttle(&mut client, &format!("call {bad}"), "net"), 4, "{end}");
         assert_eq!(limiter.snapshot().unwrap().condition.outcomes.net, 4);
@@ -134,11 +134,11 @@ fn r122_connections_that_take_too_long_throttle() {
     let deaf = Deaf::start();
     let (directory, limiter) = limiter(roomy(|breaker| breaker.hysteresis = 1));
     let mut client = start_at(directory.path(), deaf.port());
-    assert_eq!(ask(&mut client, "get /a"), "connect_timeout");
+    assert_eq!(request(&mut client, "get /a"), "connect_timeout");
     for _ in 0..9 {
-        assert_eq!(led_to(&ask(&mut client, "call no-such-host/")), "net -");
+        assert_eq!(led_to(&request(&mut client, "call no-such-host/")), "net -");
     }
-    assert_eq!(led_to(&ask(&mut client, "call /a")), "net normal>throttle(error_ratio)");
+    assert_eq!(led_to(&request(&mut client, "call /a")), "net normal>throttle(error_ratio)");
     assert_eq!(state(&limiter), "throttle");
 }
 
@@ -149,12 +149,12 @@ fn r122_404_never_throttles_and_r139_network_errors_need_not() {
     let mut client = start(directory.path(), &server);
     for status in [401, 403, 404, 422] {
         for _ in 0..10 {
-            assert_eq!(led_to(&ask(&mut client, &format!("call /status/{status}"))), "ignored -");
+            assert_eq!(led_to(&request(&mut client, &format!("call /status/{status}"))), "ignored -");
         }
     }
     server.plan("/break", std::iter::repeat_n(Answer::Close, 20));
     for _ in 0..20 {
-        assert_eq!(led_to(&ask(&mut client, "call /break")), "net -");
+        assert_eq!(led_to(&request(&mut client, "call /break")), "net -");
     }
     let condition = limiter.snapshot().unwrap().condition;
     assert_eq!((condition.state_name, condition.samples, condition.error_ratio), ("normal", 0, 0.0));
@@ -176,7 +176,7 @@ fn probing(
     let (directory, limiter) = limiter(policy(probe_timeout));
     let mut clients = probes(directory.path());
     to_half_open(&mut clients[0], server, &limiter);
-    assert_eq!(ask(&mut clients[0], "try"), "granted");
+    assert_eq!(request(&mut clients[0], "try"), "granted");
     // Only this one is to be written off, however slow the machine.
     limiter.set_policy(&policy(NEVER)).unwrap();
     (directory, limiter, clients)
@@ -199,7 +199,7 @@ fn r60_one_probe_at_a_time_among_eight_who_hammer() {
     }
     assert_eq!(server.seen().len(), before, "the server was left alone");
     // And now each wants one, without end: the server sees one at a time.
-    assert_eq!(ask(&mut clients[0], "drop"), "dropped");
+    assert_eq!(request(&mut clients[0], "drop"), "dropped");
     server.plan("/slow", std::iter::repeat_n(Answer::Slow(std::time::Duration::from_millis(20), 200), 5));
     for client in &mut clients {
         client.say("call /slow");
@@ -218,11 +218,11 @@ fn r133_a_killed_probe_gives_its_permit_back() {
     let server = Server::start();
     let some = |directory: &Path| (0..2).map(|_| start(directory, &server)).collect();
     let (_directory, limiter, mut clients) = probing(NEVER, &server, some);
-    assert!(ask(&mut clients[1], "try").starts_with("refused concurrency "));
+    assert!(request(&mut clients[1], "try").starts_with("refused concurrency "));
     let dead = clients.remove(0);
     dead.signal(Signal::SIGKILL);
     // Who waits gets it, without asking again.
-    assert_eq!(led_to(&ask(&mut clients[0], "call /a")), "ok -");
+    assert_eq!(led_to(&request(&mut clients[0], "call /a")), "ok -");
     assert_eq!(state(&limiter), "half_open");
 }
 
@@ -232,16 +232,16 @@ fn r133_a_probe_that_hangs_is_written_off_and_is_no_result_when_it_comes_back() 
     let some = |directory: &Path| (0..3).map(|_| start(directory, &server)).collect();
     let (_directory, limiter, mut clients) = probing(Nanos::from_millis(300), &server, some);
     server.plan("/hang", [Answer::Hang]);
-    assert_eq!(ask(&mut clients[0], "get /hang"), "read_timeout");
+    assert_eq!(request(&mut clients[0], "get /hang"), "read_timeout");
     // It does not report back. Another is let go, one at a time.
-    assert_eq!(ask(&mut clients[1], "acquire"), "granted");
-    assert!(ask(&mut clients[2], "try").starts_with("refused concurrency "));
+    assert_eq!(request(&mut clients[1], "acquire"), "granted");
+    assert!(request(&mut clients[2], "try").starts_with("refused concurrency "));
     assert_eq!(limiter.snapshot().unwrap().in_flight, 2);
     // The permit that was written off comes back: no room for a third.
-    assert_eq!(ask(&mut clients[0], "drop"), "dropped");
-    assert!(ask(&mut clients[2], "try").starts_with("refused concurrency "));
-    assert_eq!(ask(&mut clients[1], "get /a"), "200");
-    assert_eq!(led_to(&ask(&mut clients[1], "record")), "ok -");
+    assert_eq!(request(&mut clients[0], "drop"), "dropped");
+    assert!(request(&mut clients[2], "try").starts_with("refused concurrency "));
+    assert_eq!(request(&mut clients[1], "get /a"), "200");
+    assert_eq!(led_to(&request(&mut clients[1], "record")), "ok -");
 }
 
 /// The same when it does not come back but dies.
@@ -250,13 +250,13 @@ fn r133_a_probe_that_was_written_off_and_dies_leaves_room_for_one_still() {
     let server = Server::start();
     let some = |directory: &Path| (0..3).map(|_| start(directory, &server)).collect();
     let (_directory, limiter, mut clients) = probing(Nanos::from_millis(300), &server, some);
-    assert_eq!(ask(&mut clients[1], "acquire"), "granted");
+    assert_eq!(request(&mut clients[1], "acquire"), "granted");
     assert_eq!(limiter.snapshot().unwrap().in_flight, 2);
     let dead = clients.remove(0);
     dead.signal(Signal::SIGKILL);
     drop(dead);
     for _ in 0..20 {
-        assert!(ask(&mut clients[1], "try").starts_with("refused concurrency "), "one probe is out");
+        assert!(request(&mut clients[1], "try").starts_with("refused concurrency "), "one probe is out");
     }
     assert_eq!(limiter.snapshot().unwrap().in_flight, 1, "the dead one was found");
 }
@@ -270,17 +270,17 @@ fn r140_outcomes_from_before_the_sleep_are_no_probe_results() {
         breaker.probe_concurrency = 3;
     }));
     let mut clients = [(); 3].map(|()| start(directory.path(), &server));
-    assert_eq!(ask(&mut clients[1], "try"), "granted");
-    assert_eq!(ask(&mut clients[2], "try"), "granted");
+    assert_eq!(request(&mut clients[1], "try"), "granted");
+    assert_eq!(request(&mut clients[2], "try"), "granted");
     to_half_open(&mut clients[0], &server, &limiter);
-    assert_eq!(ask(&mut clients[1], "get /status/500"), "500");
-    assert_eq!(led_to(&ask(&mut clients[1], "record")), "5xx -", "late: nothing moves");
-    assert_eq!(ask(&mut clients[2], "get /a"), "200");
-    assert_eq!(led_to(&ask(&mut clients[2], "record")), "ok -");
+    assert_eq!(request(&mut clients[1], "get /status/500"), "500");
+    assert_eq!(led_to(&request(&mut clients[1], "record")), "5xx -", "late: nothing moves");
+    assert_eq!(request(&mut clients[2], "get /a"), "200");
+    assert_eq!(led_to(&request(&mut clients[2], "record")), "ok -");
     let condition = limiter.snapshot().unwrap().condition;
     assert_eq!((condition.state_name, condition.samples), ("half_open", 0));
     assert_eq!((condition.outcomes.server, condition.outcomes.ok), (1, 1), "but they are counted");
     // Of a call that nobody granted nothing is known: it counts as a probe.
-    assert_eq!(ask(&mut clients[1], "get /status/500"), "500");
-    assert_eq!(led_to(&ask(&mut clients[1], "tell")), "5xx half_open>sleep(probe_failed)");
+    assert_eq!(request(&mut clients[1], "get /status/500"), "500");
+    assert_eq!(led_to(&request(&mut clients[1], "tell")), "5xx half_open>sleep(probe_failed)");
 }

@@ -2,12 +2,13 @@
 //! the server said, and no longer than an operator wants.
 
 use crate::util::crash::{self, actor::Actor};
-use crate::util::server::client::{ask, start};
+use crate::util::server::client::{request, start};
 use crate::util::server::policies::{breaker, limiter, roomy};
 use crate::util::server::{Answer, Server};
 use crate::util::{boot_time, wait_until};
 use shmlimit::{
-    AcquireError, Algorithm, Force, Limiter, Nanos, Outcome, Policy, PolicyDraft, Reason, Request, RuleDraft,
+    AcquireError, Algorithm, BreakerCommand, Limiter, Nanos, Outcome, Policy, PolicyDraft, Reason, Request,
+    RuleDraft,
 };
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use std::time::{Duration, SystemTime};
@@ -49,11 +50,11 @@ fn r118_after_retry_after_2_nobody_calls_for_2_seconds_and_then_all_succeed() {
     // One permit, so that nobody else's call is under way when the 429 comes in.
     let (directory, limiter) = limiter(breaker(1000, Some(1), |_| {}));
     let mut all = clients::<4>(directory.path(), &server);
-    assert_eq!(ask(&mut all[0], "acquire"), "granted");
+    assert_eq!(request(&mut all[0], "acquire"), "granted");
     let (first, others) = all.split_first_mut().unwrap();
     line_up(&limiter, others, "call /a");
-    assert_eq!(ask(first, "get /a"), "429");
-    let closed = recorded_at(&ask(first, "record"));
+    assert_eq!(request(first, "get /a"), "429");
+    let closed = recorded_at(&request(first, "record"));
     assert_eq!(limiter.snapshot().unwrap().condition.state_name, "normal", "the state is as it was");
     first.say("call /a");
     for client in &mut all {
@@ -76,9 +77,9 @@ fn r118_a_date_is_as_good_as_seconds() {
     server.plan("/a", [Answer::retry_after(503, &date)]);
     let (directory, _limiter) = limiter(roomy(|_| {}));
     let [mut one, mut other] = clients(directory.path(), &server);
-    assert!(ask(&mut one, "call /a").ends_with(" 5xx -"));
-    assert!(ask(&mut other, "try").starts_with("refused retry_after "));
-    assert!(ask(&mut other, "call /a").ends_with(" ok -"));
+    assert!(request(&mut one, "call /a").ends_with(" 5xx -"));
+    assert!(request(&mut other, "try").starts_with("refused retry_after "));
+    assert!(request(&mut other, "call /a").ends_with(" ok -"));
     assert!(SystemTime::now() >= opens);
     let waited = server.seen()[1].at - server.seen()[0].at;
     assert!(waited >= SECOND, "the server was called again after {waited} ns");
@@ -91,21 +92,21 @@ fn r70_a_date_that_is_past_counts_a_second_and_r71_nonsense_counts_nothing() {
     let [mut one, mut other] = clients(directory.path(), &server);
     for nonsense in ["soon", "5s", "+5", "2 3", "2026-11-16T12:00:00Z", ""] {
         server.plan("/a", [Answer::retry_after(429, nonsense)]);
-        assert!(ask(&mut one, "call /a").contains(" 429 "), "{nonsense:?}");
-        assert_eq!(ask(&mut other, "try"), "granted", "{nonsense:?} closes no gate");
+        assert!(request(&mut one, "call /a").contains(" 429 "), "{nonsense:?}");
+        assert_eq!(request(&mut other, "try"), "granted", "{nonsense:?} closes no gate");
     }
     // On an answer that is no reason to back off it says nothing about when to come again.
     for status in [200, 304, 404] {
         server.plan("/a", [Answer::retry_after(status, "60")]);
-        ask(&mut one, "call /a");
-        assert_eq!(ask(&mut other, "try"), "granted", "Retry-After with {status}");
+        request(&mut one, "call /a");
+        assert_eq!(request(&mut other, "try"), "granted", "Retry-After with {status}");
     }
     assert!(limiter.snapshot().unwrap().condition.gate.is_none());
     server.plan("/a", [Answer::retry_after(429, "Sun, 06 Nov 1994 08:49:37 GMT")]);
-    let closed = recorded_at(&ask(&mut one, "call /a"));
+    let closed = recorded_at(&request(&mut one, "call /a"));
     let before = server.seen().len();
-    assert!(ask(&mut other, "try").starts_with("refused retry_after "));
-    ask(&mut other, "call /a");
+    assert!(request(&mut other, "try").starts_with("refused retry_after "));
+    request(&mut other, "call /a");
     assert!(server.seen()[before].at >= closed + SECOND);
 }
 
@@ -115,23 +116,23 @@ fn r73_what_one_records_the_others_are_told_at_their_next_call() {
     let (directory, limiter) = limiter(roomy(|_| {}));
     let mut all = clients::<4>(directory.path(), &server);
     for client in &mut all {
-        assert_eq!(ask(client, "try"), "granted");
+        assert_eq!(request(client, "try"), "granted");
     }
     server.plan("/a", [Answer::retry_after(429, "3600")]);
-    assert!(ask(&mut all[2], "call /a").contains(" 429 "));
+    assert!(request(&mut all[2], "call /a").contains(" 429 "));
     for client in &mut all {
-        assert!(ask(client, "try").starts_with("refused retry_after 3599"));
+        assert!(request(client, "try").starts_with("refused retry_after 3599"));
     }
     let gate = limiter.snapshot().unwrap().condition.gate.expect("it is closed");
     assert_eq!(gate.pid, all[2].pid.as_raw() as u32, "and who closed it is known");
     // The later of two wins, whoever comes last.
     server.plan("/b", [Answer::retry_after(429, "7200"), Answer::retry_after(429, "1")]);
     for client in &mut all[..2] {
-        assert_eq!(ask(client, "get /b"), "429");
-        ask(client, "record");
+        assert_eq!(request(client, "get /b"), "429");
+        request(client, "record");
     }
     for client in &mut all[..3] {
-        assert!(ask(client, "try").starts_with("refused retry_after 7199"));
+        assert!(request(client, "try").starts_with("refused retry_after 7199"));
     }
 }
 
@@ -146,20 +147,20 @@ fn r142_who_was_refused_by_the_gate_knows_at_once_that_an_operator_has_opened_it
         for _ in 0..3 {
             assert_eq!(refusal_of(&elsewhere).unwrap().0, Reason::RetryAfter);
         }
-        limiter.force(Force::ClearGate).unwrap();
+        limiter.force(BreakerCommand::ClearGate).unwrap();
         assert_eq!(refusal_of(&elsewhere), None);
-        limiter.force(Force::CacheOnly).unwrap();
+        limiter.force(BreakerCommand::CacheOnly).unwrap();
         for _ in 0..3 {
             assert_eq!(refusal_of(&elsewhere).unwrap().0, Reason::CacheOnly);
         }
-        limiter.force(Force::Sleep).unwrap();
+        limiter.force(BreakerCommand::Sleep).unwrap();
         for _ in 0..3 {
             assert_eq!(refusal_of(&elsewhere).unwrap().0, Reason::Sleep);
         }
         limiter.record(&Outcome::http(429, &[("Retry-After", "600")])).unwrap();
-        limiter.force(Force::Normal).unwrap();
+        limiter.force(BreakerCommand::Normal).unwrap();
         assert_eq!(refusal_of(&elsewhere).unwrap().0, Reason::RetryAfter, "the gate is another matter");
-        limiter.force(Force::ClearGate).unwrap();
+        limiter.force(BreakerCommand::ClearGate).unwrap();
         assert_eq!(refusal_of(&elsewhere), None);
     }
 }
@@ -172,7 +173,7 @@ fn r142_clear_gate_lets_those_go_who_wait_for_it() {
     let mut all = clients::<4>(directory.path(), &server);
     line_up(&limiter, &mut all, "call /a");
     assert_eq!(server.seen().len(), 0);
-    limiter.force(Force::ClearGate).unwrap();
+    limiter.force(BreakerCommand::ClearGate).unwrap();
     for client in &mut all {
         assert!(client.hear().ends_with(" ok -"));
     }
@@ -186,13 +187,13 @@ fn r132_a_deadline_before_the_gate_opens_is_refused_at_once() {
     let mut client = start(directory.path(), &server);
     limiter.record(&Outcome::http(429, &[("Retry-After", "3600")])).unwrap();
     let before = boot_time();
-    let said = ask(&mut client, "acquire 1800000");
+    let said = request(&mut client, "acquire 1800000");
     assert!(said.starts_with("refused retry_after 3599"), "{said}");
     // Half an hour was not waited for.
     assert!(boot_time() - before < 60 * SECOND);
     // The latest of all layers counts (R4): the breaker will have slept long before the gate opens.
-    limiter.force(Force::Sleep).unwrap();
-    let said = ask(&mut client, "acquire 1800000");
+    limiter.force(BreakerCommand::Sleep).unwrap();
+    let said = request(&mut client, "acquire 1800000");
     assert!(said.starts_with("refused sleep "), "{said}");
     assert_eq!(limiter.snapshot().unwrap().queue.len(), 0);
 }
@@ -205,14 +206,14 @@ fn r132_who_waits_is_told_at_once_that_the_gate_has_closed_until_after_its_deadl
         let (directory, limiter) = limiter(breaker(1, None, |_| {}));
         let mut all = clients::<3>(directory.path(), &server);
         let (first, others) = all.split_first_mut().unwrap();
-        assert_eq!(ask(first, "acquire"), "granted");
+        assert_eq!(request(first, "acquire"), "granted");
         // An hour's worth of calls is ahead of the others.
         limiter.try_acquire(&Request::new()).expect_err("the burst is one");
         set_rate(&limiter, 3600);
         line_up(&limiter, others, "acquire 7200000");
         server.plan("/a", [Answer::retry_after(429, "36000")]);
-        assert_eq!(ask(first, "get /a"), "429");
-        let closed = recorded_at(&ask(first, "record"));
+        assert_eq!(request(first, "get /a"), "429");
+        let closed = recorded_at(&request(first, "record"));
         for client in others {
             let said = client.hear();
             assert!(said.starts_with("refused retry_after "), "{said}");

@@ -1,7 +1,7 @@
 //! Permits as the server sees them (R113, R131): never more calls at once than there are permits, and those of the dead
 //! come back to whoever waits.
 
-use crate::util::server::client::{ask, start};
+use crate::util::server::client::{request, start};
 use crate::util::server::policies::{breaker, limiter};
 use crate::util::server::{Answer, Server};
 use crate::util::wait_until;
@@ -32,7 +32,7 @@ fn r113_permits_of_the_dead_come_back_to_those_who_wait_and_a_dead_waiter_is_ski
     let mut holders: Vec<_> = clients.by_ref().take(2).collect();
     server.plan("/slow", [(); 2].map(|()| Answer::Hang));
     for holder in &mut holders {
-        assert_eq!(ask(holder, "try"), "granted");
+        assert_eq!(request(holder, "try"), "granted");
         holder.say("get /slow");
     }
     let mut waiters: Vec<_> = clients.collect();

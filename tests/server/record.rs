@@ -6,7 +6,7 @@ use crate::util::crash::builder;
 use crate::util::forks::{exit_code, forked};
 use crate::util::server::policies::{breaker, limiter, roomy};
 use crate::util::wait_until;
-use shmlimit::{Force, Nanos, Outcome, Request, Source};
+use shmlimit::{BreakerCommand, Nanos, Outcome, Request, WaitSource};
 use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -20,7 +20,7 @@ fn an_outcome_counts_in_the_limiter_that_took_the_place_of_the_one_that_granted_
     let owned = owned.unwrap().into_owned();
     let new = builder(directory.path()).policy(roomy(|_| {})).replace().unwrap();
     let said = borrowed.unwrap().record(&Outcome::http(429, &[("Retry-After", "600")])).unwrap();
-    assert_eq!((said.wait_source, said.consec429), (Some(Source::RetryAfter), 1));
+    assert_eq!((said.wait_source, said.consec429), (Some(WaitSource::RetryAfter), 1));
     let said = owned.record(&Outcome::http(429, &[])).unwrap().unwrap();
     assert_eq!(said.consec429, 2);
     let condition = new.snapshot().unwrap().condition;
@@ -57,7 +57,7 @@ fn r140_a_late_outcome_is_late_also_in_a_forked_child() {
     in_own_process!();
     let (_directory, limiter) = limiter(roomy(|breaker| breaker.probe_concurrency = 4));
     let grant = limiter.acquire(&Request::new()).unwrap();
-    limiter.force(Force::HalfOpen).unwrap();
+    limiter.force(BreakerCommand::HalfOpen).unwrap();
     let child = forked(|| {
         let moved = grant.record(&Outcome::http(500, &[])).unwrap().transitions.len();
         i32::try_from(moved).unwrap()
@@ -70,15 +70,18 @@ fn r140_a_late_outcome_is_late_also_in_a_forked_child() {
 /// A lower full rate holds also for one that was derived from the old one (R110).
 #[test]
 fn r110_a_lower_rate_is_in_force_in_every_state() {
-    for (state, most) in
-        [(Force::Normal, 2.0), (Force::Throttle, 2.0), (Force::HalfOpen, 2.0), (Force::Sleep, 0.0)]
-    {
+    for (state, most) in [
+        (BreakerCommand::Normal, 2.0),
+        (BreakerCommand::Throttle, 2.0),
+        (BreakerCommand::HalfOpen, 2.0),
+        (BreakerCommand::Sleep, 0.0),
+    ] {
         let (_directory, limiter) = limiter(breaker(100, None, |_| {}));
-        limiter.force(Force::Throttle).unwrap();
+        limiter.force(BreakerCommand::Throttle).unwrap();
         limiter.force(state).unwrap();
         limiter.set_policy(&breaker(2, None, |_| {})).unwrap();
         assert_eq!(limiter.snapshot().unwrap().condition.rate, most, "{state:?}");
-        limiter.force(Force::HalfOpen).unwrap();
+        limiter.force(BreakerCommand::HalfOpen).unwrap();
         assert_eq!(limiter.snapshot().unwrap().condition.rate, 2.0, "probing after {state:?}");
     }
 }
@@ -102,7 +105,7 @@ fn r115_a_change_that_a_timer_made_is_logged_whoever_finds_it() {
         let (_directory, limiter) = limiter(roomy(|breaker| breaker.sleep_min = Nanos(1_000_000)));
         let log = Log::default();
         tracing::subscriber::with_default(log.clone(), || {
-            limiter.force(Force::Sleep).unwrap();
+            limiter.force(BreakerCommand::Sleep).unwrap();
             wait_until("the sleep is over", || {
                 find(&limiter);
                 log.0.lock().unwrap().len() == 2
@@ -122,7 +125,7 @@ fn r115_a_change_that_a_waiting_call_finds_is_logged() {
     let (_directory, limiter) = limiter(roomy(|breaker| breaker.sleep_min = Nanos::from_millis(50)));
     let log = Log::default();
     tracing::subscriber::with_default(log.clone(), || {
-        limiter.force(Force::Sleep).unwrap();
+        limiter.force(BreakerCommand::Sleep).unwrap();
         limiter.acquire(&Request::new()).unwrap().release().unwrap();
     });
     let logged = log.0.lock().unwrap().clone();
@@ -139,7 +142,7 @@ fn r119_the_mean_and_the_deviation_of_waits_converge() {
             .map(|_| {
                 let said = limiter.record(&Outcome::http(500, &[]).attempt(attempt)).unwrap();
                 assert_eq!(said.wait_at_most.as_secs_f64(), ceiling);
-                assert_eq!(said.wait_source, Some(Source::Backoff));
+                assert_eq!(said.wait_source, Some(WaitSource::Backoff));
                 said.wait.as_secs_f64() / ceiling
             })
             .collect();

@@ -9,7 +9,7 @@ use crate::util::server::Server;
 use crate::util::server::client::start;
 use crate::util::{directory, wait_until};
 use nix::sys::signal::Signal;
-use shmlimit::{Algorithm, Force, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, BreakerCommand, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_kernel::policy::{Backoff, Breaker, BreakerKind, PerSecond};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Those who live through all of it, and are measured.
 const LASTING: usize = 4;
 /// Those who are killed and started again.
-const MORTAL: usize = 2;
+const KILLABLE: usize = 2;
 /// How long a client works before it reports, in milliseconds.
 const ROUND: u64 = 250;
 /// What an allocator may keep without anything being lost.
@@ -74,12 +74,12 @@ fn round(n: u64, directory: &Path, server: &Server, limiter: &Limiter, clients: 
         client.say(&format!("mix {ROUND} {}", n * 100 + i as u64));
     }
     match n % 8 {
-        1 => drop(limiter.force(Force::CacheOnly).unwrap()),
-        2 | 6 => drop(limiter.force(Force::Normal).unwrap()),
+        1 => drop(limiter.force(BreakerCommand::CacheOnly).unwrap()),
+        2 | 6 => drop(limiter.force(BreakerCommand::Normal).unwrap()),
         3 => limiter.set_policy(&policy(300, 2)).unwrap(),
         4 => limiter.set_policy(&policy(500, 4)).unwrap(),
-        5 => drop(limiter.force(Force::Offline).unwrap()),
-        7 => drop(limiter.force(Force::ClearGate).unwrap()),
+        5 => drop(limiter.force(BreakerCommand::Offline).unwrap()),
+        7 => drop(limiter.force(BreakerCommand::ClearGate).unwrap()),
         _ => {}
     }
     if n.is_multiple_of(3) {
@@ -93,7 +93,7 @@ fn round(n: u64, directory: &Path, server: &Server, limiter: &Limiter, clients: 
         said.split(' ').next().and_then(|granted| granted.parse().ok()).expect(&said)
     };
     let granted = clients.iter_mut().map(granted).sum();
-    while clients.len() < LASTING + MORTAL {
+    while clients.len() < LASTING + KILLABLE {
         clients.push(start(directory, server));
     }
     granted
@@ -104,7 +104,7 @@ fn r124_nothing_grows_and_calls_go_on() {
     let seconds = std::env::var("SHMLIMIT_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
     let (length, directory, server) = (Duration::from_secs(seconds), directory(), Server::start());
     let limiter = builder(directory.path()).policy(policy(500, 4)).create().unwrap();
-    let mut clients: Vec<Actor> = (0..LASTING + MORTAL).map(|_| start(directory.path(), &server)).collect();
+    let mut clients: Vec<Actor> = (0..LASTING + KILLABLE).map(|_| start(directory.path(), &server)).collect();
     let started = Instant::now();
     let (mut rounds, mut calls, mut reported) = (0, 0, Duration::ZERO);
     let mut first = None;
@@ -149,8 +149,8 @@ fn r124_nothing_grows_and_calls_go_on() {
         assert_eq!(limiter.snapshot().unwrap().resets, 0, "a state had to be started afresh");
     }
     drop(clients);
-    limiter.force(Force::Normal).unwrap();
-    limiter.force(Force::ClearGate).unwrap();
+    limiter.force(BreakerCommand::Normal).unwrap();
+    limiter.force(BreakerCommand::ClearGate).unwrap();
     wait_until("all permits are back and nobody waits", || {
         let _ = limiter.acquire(&Request::new().timeout(Duration::from_millis(50)));
         let now = limiter.snapshot().unwrap();

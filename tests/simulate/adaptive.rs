@@ -56,12 +56,12 @@ fn r98_resets_that_are_points_in_time_use_the_wall_clock() {
 
 #[test]
 fn r90_the_interval_is_a_gap_between_admissions() {
-    let ask = |t: u64| format!("{{\"op\":\"acquire\",\"t\":{t}}}\n");
-    let script = ask(0)
+    let request = |t: u64| format!("{{\"op\":\"acquire\",\"t\":{t}}}\n");
+    let script = request(0)
         + &used(10 * SECOND, 700)
-        + &ask(10 * SECOND)
-        + &ask(10 * SECOND + 1)
-        + &ask(10 * SECOND + 100_000_000);
+        + &request(10 * SECOND)
+        + &request(10 * SECOND + 1)
+        + &request(10 * SECOND + 100_000_000);
     let lines = play(BINANCE, &script);
     assert_eq!(lines[2]["allowed"], true, "the last admission is long ago");
     assert_eq!((&lines[3]["reason"], &lines[3]["rule"]), (&json!("adaptive"), &json!("REQUEST_WEIGHT:1M")));

@@ -131,28 +131,28 @@ fn a_bad_configuration_is_said_on_stderr_and_nothing_is_run() {
 
 #[test]
 fn files_that_are_not_there_are_named() {
-    let trial = Trial::new(ONE);
-    let played = trial.play_with(&["--script", "/nowhere/ops.ndjson"], "");
+    let self_test = Trial::new(ONE);
+    let played = self_test.play_with(&["--script", "/nowhere/ops.ndjson"], "");
     assert_eq!((played.code, played.lines.len()), (2, 0));
     assert!(played.err.contains("/nowhere/ops.ndjson"), "{}", played.err);
-    let played = trial.play_with(&["--plot", "/nowhere/plot.svg"], "{\"op\":\"acquire\"}\n");
+    let played = self_test.play_with(&["--plot", "/nowhere/plot.svg"], "{\"op\":\"acquire\"}\n");
     assert_eq!((played.code, played.lines.len()), (2, 0), "before anything is run");
-    std::fs::remove_file(trial.path("c.toml")).unwrap();
-    let played = trial.play_with(&[], "");
+    std::fs::remove_file(self_test.path("c.toml")).unwrap();
+    let played = self_test.play_with(&[], "");
     assert_eq!(played.code, 2);
     assert!(played.err.contains("c.toml"), "{}", played.err);
 }
 
 #[test]
 fn a_script_comes_from_a_file_from_a_dash_or_from_nowhere() {
-    let trial = Trial::new(ONE);
-    std::fs::write(trial.path("ops"), "{\"op\":\"acquire\"}\n").unwrap();
-    let file = trial.path("ops");
-    let from_file = trial.play_with(&["--script", file.to_str().unwrap()], "");
-    let from_dash = trial.play_with(&["--script", "-"], "{\"op\":\"acquire\"}\n");
+    let self_test = Trial::new(ONE);
+    std::fs::write(self_test.path("ops"), "{\"op\":\"acquire\"}\n").unwrap();
+    let file = self_test.path("ops");
+    let from_file = self_test.play_with(&["--script", file.to_str().unwrap()], "");
+    let from_dash = self_test.play_with(&["--script", "-"], "{\"op\":\"acquire\"}\n");
     assert_eq!((from_file.code, &from_file.lines), (0, &from_dash.lines));
     assert_eq!(from_file.lines, play(ONE, "{\"op\":\"acquire\"}\n"));
-    let nothing = trial.play_with(&[], "");
+    let nothing = self_test.play_with(&[], "");
     assert_eq!((nothing.code, nothing.lines.len()), (0, 0));
 }
 

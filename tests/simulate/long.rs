@@ -40,12 +40,12 @@ fn r124_three_hours_of_mixed_traffic_take_no_memory() {
     use std::io::{BufRead, BufReader, Write};
     use std::process::{Command, Stdio};
     const CALLS: u64 = 3 * 3600 * 1000 / 90;
-    let trial = Trial::new(TMDB);
+    let self_test = Trial::new(TMDB);
     let mut child = Command::new(assert_cmd::cargo::cargo_bin!("shmlimit"))
         .args(["simulate", "--summary", "--plot"])
-        .arg(trial.path("p.svg"))
+        .arg(self_test.path("p.svg"))
         .arg("--config")
-        .arg(trial.path("c.toml"))
+        .arg(self_test.path("c.toml"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -84,8 +84,8 @@ fn r124_three_hours_of_mixed_traffic_take_no_memory() {
 
 #[test]
 fn the_same_script_gives_the_same_bytes() {
-    let trial = Trial::new(TMDB);
-    let once = || trial.command().write_stdin(ops(38_000, 3000)).output().unwrap().stdout;
+    let self_test = Trial::new(TMDB);
+    let once = || self_test.command().write_stdin(ops(38_000, 3000)).output().unwrap().stdout;
     let first = once();
     assert!(first.len() > 100_000);
     assert!(first == once(), "two runs differ");

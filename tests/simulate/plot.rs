@@ -4,9 +4,9 @@ use super::{TMDB, Trial, times};
 
 /// The picture of a script, and its text.
 fn drawn(config: &str, script: &str) -> String {
-    let trial = Trial::new(config);
-    let path = trial.path("p.svg");
-    let played = trial.play_with(&["--plot", path.to_str().unwrap()], script);
+    let self_test = Trial::new(config);
+    let path = self_test.path("p.svg");
+    let played = self_test.play_with(&["--plot", path.to_str().unwrap()], script);
     assert_eq!(played.code, 0, "{}", played.err);
     std::fs::read_to_string(path).unwrap()
 }

@@ -199,9 +199,9 @@ fn r119_jitter_is_uniform_from_nothing_to_the_ceiling() {
 #[test]
 fn the_same_seed_gives_the_same_waits_and_another_one_others() {
     let script = times(50, "{\"op\":\"record\",\"status\":503,\"attempt\":1}");
-    let trial = Trial::new("");
+    let self_test = Trial::new("");
     let waits = |arguments: &[&str]| {
-        let lines = trial.play_with(arguments, script.clone()).lines;
+        let lines = self_test.play_with(arguments, script.clone()).lines;
         lines.iter().map(|line| line["sleep_ns"].as_u64().unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(waits(&[]), waits(&["--seed", "0"]));

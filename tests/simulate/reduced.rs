@@ -18,7 +18,7 @@ const RESERVE: &str = r#"
 
 const E429: &str = r#"{"op":"record","status":429}"#;
 
-fn ask(t: u64, cost: u64, priority: &str) -> String {
+fn request(t: u64, cost: u64, priority: &str) -> String {
     format!("{{\"op\":\"acquire\",\"t\":{t},\"cost\":{cost},\"priority\":\"{priority}\"}}\n")
 }
 
@@ -42,9 +42,12 @@ fn granted(remaining: u64) -> (bool, Value, Value, Value) {
 #[test]
 fn r54_the_reserve_is_reduced_with_the_capacity() {
     // Throttle: 5/s, 25 of 50, and so 20 of the 40.
-    let script =
-        times(3, E429) + &ask(0, 1, "background") + &ask(0, 4, "background") + &ask(0, 1, "background");
-    let lines = play(RESERVE, &(script + &ask(0, 1, "user") + &ask(86_400 * SECOND, 1, "background")));
+    let script = times(3, E429)
+        + &request(0, 1, "background")
+        + &request(0, 4, "background")
+        + &request(0, 1, "background");
+    let lines =
+        play(RESERVE, &(script + &request(0, 1, "user") + &request(86_400 * SECOND, 1, "background")));
     assert_eq!(lines[2]["state"], "throttle");
     assert_eq!(answer(&lines[3]), granted(4));
     assert_eq!(answer(&lines[4]), granted(0));
@@ -56,14 +59,16 @@ fn r54_the_reserve_is_reduced_with_the_capacity() {
 #[test]
 fn r54_probes_of_the_background_find_room_beside_the_reserve() {
     // Half open: 3/s, 15 of 50, and so 12 of the 40. Of a capacity of 1 nothing is kept.
-    let lines = play(RESERVE, &(force("half_open") + &ask(0, 1, "background")));
+    let lines = play(RESERVE, &(force("half_open") + &request(0, 1, "background")));
     assert_eq!(answer(&lines[1]), granted(2));
     let slow = format!("{RESERVE}probe_rate = 0.1\n");
-    let lines = play(&slow, &(force("half_open") + &ask(0, 1, "background")));
+    let lines = play(&slow, &(force("half_open") + &request(0, 1, "background")));
     assert_eq!(answer(&lines[1]), granted(0));
     let all = RESERVE.replace("reserve = 40", "reserve = 50");
-    let script =
-        ask(0, 1, "background") + &force("throttle") + &ask(0, 1, "background") + &ask(0, 1, "background");
+    let script = request(0, 1, "background")
+        + &force("throttle")
+        + &request(0, 1, "background")
+        + &request(0, 1, "background");
     let lines = play(&all, &script);
     assert_eq!(lines[0]["reason"], "cost_exceeds_limit", "all is kept, as configured");
     assert_eq!(answer(&lines[2]), granted(0), "a reduced capacity leaves one unit at least");
@@ -86,14 +91,14 @@ fn r62_the_reserve_grows_with_the_ramp() {
 #[test]
 fn r6_a_cost_above_the_reduced_capacity_goes_when_the_bucket_is_full() {
     let script = force("throttle")
-        + &ask(0, 5, "user")
-        + &ask(0, 40, "user")
-        + &ask(SECOND - 1, 40, "user")
-        + &ask(SECOND, 40, "user")
-        + &ask(SECOND, 1, "user")
-        + &ask(4 * SECOND, 1, "user")
-        + &ask(4 * SECOND + SECOND / 5, 1, "user")
-        + &ask(5 * SECOND, 51, "user");
+        + &request(0, 5, "user")
+        + &request(0, 40, "user")
+        + &request(SECOND - 1, 40, "user")
+        + &request(SECOND, 40, "user")
+        + &request(SECOND, 1, "user")
+        + &request(4 * SECOND, 1, "user")
+        + &request(4 * SECOND + SECOND / 5, 1, "user")
+        + &request(5 * SECOND, 51, "user");
     let lines = play(RESERVE, &script);
     assert_eq!(answer(&lines[1]), granted(20));
     assert_eq!(answer(&lines[2]), (false, json!("rate"), json!(SECOND), json!(20)));
@@ -109,11 +114,11 @@ fn r6_a_cost_above_the_reduced_capacity_goes_when_the_bucket_is_full() {
 fn r6_a_large_cost_of_the_background_goes_when_the_bucket_is_full() {
     // Beside the whole reserve 10 fit; of 25, beside 20, only 5.
     let script = force("throttle")
-        + &ask(0, 1, "user")
-        + &ask(0, 10, "background")
-        + &ask(SECOND / 5, 10, "background")
-        + &ask(SECOND / 5, 11, "background")
-        + &ask(SECOND / 5, 1, "background");
+        + &request(0, 1, "user")
+        + &request(0, 10, "background")
+        + &request(SECOND / 5, 10, "background")
+        + &request(SECOND / 5, 11, "background")
+        + &request(SECOND / 5, 1, "background");
     let lines = play(RESERVE, &script);
     assert_eq!(answer(&lines[2]), (false, json!("rate"), json!(SECOND / 5), json!(4)));
     assert_eq!(answer(&lines[3]), granted(0));
@@ -128,10 +133,10 @@ fn r6_a_large_cost_of_the_background_goes_when_the_bucket_is_full() {
 #[test]
 fn r6_debts_are_kept_when_the_state_changes_and_paid_back_by_a_cancel() {
     let script = force("throttle")
-        + &ask(0, 50, "user")
+        + &request(0, 50, "user")
         + &force("normal")
-        + &ask(0, 1, "user")
-        + &ask(0, 1, "background");
+        + &request(0, 1, "user")
+        + &request(0, 1, "background");
     let lines = play(RESERVE, &script);
     assert_eq!(
         answer(&lines[3]),
@@ -140,9 +145,9 @@ fn r6_debts_are_kept_when_the_state_changes_and_paid_back_by_a_cancel() {
     );
     assert_eq!(answer(&lines[4]), (false, json!("rate"), json!(66 * SECOND / 10), json!(0)));
     let script = force("throttle")
-        + &ask(1, 50, "user")
+        + &request(1, 50, "user")
         + &format!("{{\"op\":\"cancel\",\"t\":{}}}\n", 6 * SECOND)
-        + &ask(6 * SECOND, 0, "user");
+        + &request(6 * SECOND, 0, "user");
     let lines = play(RESERVE, &script);
     assert_eq!(answer(&lines[3]), granted(25), "a call that was never made leaves a full bucket");
 }
@@ -151,15 +156,17 @@ fn r6_debts_are_kept_when_the_state_changes_and_paid_back_by_a_cancel() {
 fn r4_the_named_wait_of_a_large_cost_passes_in_every_state() {
     for state in ["normal", "throttle", "half_open"] {
         for cost in [16, 26, 48, 50] {
-            let before = force(state) + &ask(7, 3, "user") + "{\"op\":\"release\"}\n";
-            let lines = play(RESERVE, &(before.clone() + &ask(7, cost, "user")));
+            let before = force(state) + &request(7, 3, "user") + "{\"op\":\"release\"}\n";
+            let lines = play(RESERVE, &(before.clone() + &request(7, cost, "user")));
             let wait = lines[3]["retry_after_ns"].as_u64().unwrap();
             if wait == 0 {
                 assert!(state != "half_open" && cost < 48, "{state} {cost}");
                 continue;
             }
-            let lines =
-                play(RESERVE, &(before + &ask(6 + wait, cost, "user") + &ask(7 + wait, cost, "user")));
+            let lines = play(
+                RESERVE,
+                &(before + &request(6 + wait, cost, "user") + &request(7 + wait, cost, "user")),
+            );
             let allowed = [&lines[3]["allowed"], &lines[4]["allowed"]];
             assert_eq!(allowed, [&json!(false), &json!(true)], "{state} {cost}");
         }
@@ -177,10 +184,10 @@ fn r4_a_wait_that_a_ramp_step_interrupts_is_neither_too_short_nor_too_long() {
     ] {
         let script = force("half_open")
             + &times(5, ok)
-            + &ask(taken_at, 25, "user")
-            + &ask(taken_at, cost, priority)
-            + &ask(ready - 1, cost, priority)
-            + &ask(ready, cost, priority);
+            + &request(taken_at, 25, "user")
+            + &request(taken_at, cost, priority)
+            + &request(ready - 1, cost, priority)
+            + &request(ready, cost, priority);
         let lines = play(RESERVE, &script);
         assert_eq!(lines[6]["allowed"], true);
         assert_eq!(lines[7]["retry_after_ns"], ready - taken_at, "{priority}");

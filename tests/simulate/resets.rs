@@ -20,7 +20,7 @@ fn headers(t: u64, headers: &[(&str, &str)]) -> String {
     format!("{}\n", json!({"op": "headers", "t": t, "headers": headers}))
 }
 
-fn ask(t: u64) -> String {
+fn request(t: u64) -> String {
     format!("{{\"op\":\"acquire\",\"t\":{t}}}\n")
 }
 
@@ -48,13 +48,13 @@ fn until(window: &str, wait: u64) -> (bool, Option<&str>, Option<&str>, u64) {
 fn r90_nothing_goes_before_the_reset_of_a_window_in_which_nothing_is_left() {
     let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
     let used = [("X-MBX-ORDER-COUNT-10S", "50")];
-    let script = ask(SECOND)
+    let script = request(SECOND)
         + &headers(3 * SECOND, &used)
-        + &ask(3 * SECOND)
-        + &ask(8 * SECOND)
-        + &ask(10 * SECOND - 1)
-        + &ask(10 * SECOND)
-        + &ask(10 * SECOND);
+        + &request(3 * SECOND)
+        + &request(8 * SECOND)
+        + &request(10 * SECOND - 1)
+        + &request(10 * SECOND)
+        + &request(10 * SECOND);
     let lines = play(&orders, &script);
     assert_eq!(answer(&lines[2]), until("ORDERS:10S", 7 * SECOND));
     assert_eq!(answer(&lines[3]), until("ORDERS:10S", 2 * SECOND), "the last call was 7 s ago");
@@ -63,8 +63,10 @@ fn r90_nothing_goes_before_the_reset_of_a_window_in_which_nothing_is_left() {
     // Without any call before, and for a long window.
     let weight = config("binance", &[("REQUEST_WEIGHT:1M", 1200, "60s", "fixed")]);
     let used = [("X-MBX-USED-WEIGHT-1M", "1300")];
-    let lines =
-        play(&weight, &(headers(10 * SECOND, &used) + &ask(10 * SECOND) + &ask(MINUTE - 1) + &ask(MINUTE)));
+    let lines = play(
+        &weight,
+        &(headers(10 * SECOND, &used) + &request(10 * SECOND) + &request(MINUTE - 1) + &request(MINUTE)),
+    );
     assert_eq!(answer(&lines[1]), until("REQUEST_WEIGHT:1M", 50 * SECOND));
     assert_eq!((answer(&lines[2]), answer(&lines[3])), (until("REQUEST_WEIGHT:1M", 1), GRANTED));
 }
@@ -73,13 +75,13 @@ fn r90_nothing_goes_before_the_reset_of_a_window_in_which_nothing_is_left() {
 fn r127_a_late_answer_gives_nothing_back_to_a_window_in_which_nothing_is_left() {
     let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
     let used = |t, count| headers(t, &[("X-MBX-ORDER-COUNT-10S", count)]);
-    let script = ask(SECOND)
+    let script = request(SECOND)
         + &used(3 * SECOND, "50")
         + &used(3 * SECOND + 1, "40")
-        + &ask(8 * SECOND)
-        + &ask(10 * SECOND - 1)
+        + &request(8 * SECOND)
+        + &request(10 * SECOND - 1)
         + &used(10 * SECOND, "3")
-        + &ask(10 * SECOND);
+        + &request(10 * SECOND);
     let lines = play(&orders, &script);
     assert_eq!(answer(&lines[3]), until("ORDERS:10S", 2 * SECOND));
     assert_eq!(answer(&lines[4]), until("ORDERS:10S", 1));
@@ -90,12 +92,12 @@ fn r127_a_late_answer_gives_nothing_back_to_a_window_in_which_nothing_is_left() 
 fn r132_the_wait_for_a_gap_ends_when_the_ratchet_lets_a_shorter_one_in() {
     let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
     let used = [("X-MBX-ORDER-COUNT-10S", "45")];
-    let script = ask(SECOND)
+    let script = request(SECOND)
         + &headers(3 * SECOND, &used)
-        + &ask(8 * SECOND)
-        + &ask(8 * SECOND + 1)
-        + &ask(10 * SECOND - 1)
-        + &ask(10 * SECOND);
+        + &request(8 * SECOND)
+        + &request(8 * SECOND + 1)
+        + &request(10 * SECOND - 1)
+        + &request(10 * SECOND);
     let lines = play(&orders, &script);
     assert_eq!(answer(&lines[2]), GRANTED);
     // Seven seconds after the last call would be 15 s; the window is over at 10 s.
@@ -107,13 +109,15 @@ fn r132_the_wait_for_a_gap_ends_when_the_ratchet_lets_a_shorter_one_in() {
 fn r90_while_something_is_left_the_gap_counts_from_the_last_call() {
     let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
     let used = [("X-MBX-ORDER-COUNT-10S", "49")];
-    let lines =
-        play(&orders, &(ask(SECOND) + &headers(3 * SECOND, &used) + &ask(8 * SECOND - 1) + &ask(8 * SECOND)));
+    let lines = play(
+        &orders,
+        &(request(SECOND) + &headers(3 * SECOND, &used) + &request(8 * SECOND - 1) + &request(8 * SECOND)),
+    );
     assert_eq!(answer(&lines[2]), until("ORDERS:10S", 1));
     assert_eq!(answer(&lines[3]), GRANTED);
     let sliding = config("upbit", &[("default:sec", 10, "1s", "sliding")]);
     let none = [("Remaining-Req", "group=default; min=1; sec=0")];
-    let lines = play(&sliding, &(headers(0, &none) + &ask(0)));
+    let lines = play(&sliding, &(headers(0, &none) + &request(0)));
     assert_eq!(answer(&lines[1]), GRANTED, "a sliding window has no reset");
 }
 
@@ -129,11 +133,11 @@ fn r88_of_several_exhausted_windows_the_latest_reset_holds() {
     );
     let used = [("X-MBX-ORDER-COUNT-10S", "50"), ("X-MBX-USED-WEIGHT-1M", "9")];
     let script = headers(3 * SECOND, &used)
-        + &ask(4 * SECOND)
-        + &ask(59 * SECOND)
+        + &request(4 * SECOND)
+        + &request(59 * SECOND)
         + &headers(59 * SECOND, &[("X-MBX-ORDER-COUNT-1D", "1000")])
-        + &ask(MINUTE)
-        + &ask(86_400 * SECOND);
+        + &request(MINUTE)
+        + &request(86_400 * SECOND);
     let lines = play(&both, &script);
     assert_eq!(answer(&lines[1]), until("REQUEST_WEIGHT:1M", 56 * SECOND));
     assert_eq!(answer(&lines[2]), until("REQUEST_WEIGHT:1M", SECOND));
@@ -163,8 +167,10 @@ fn r142_an_absurd_reset_is_not_believed_whatever_its_unit() {
             ("X-RateLimit-Remaining", "0"),
             ("X-RateLimit-Reset", reset.as_str()),
         ];
-        let script =
-            headers(600 * SECOND, &said) + &ask(600 * SECOND) + &ask(3600 * SECOND - 1) + &ask(3600 * SECOND);
+        let script = headers(600 * SECOND, &said)
+            + &request(600 * SECOND)
+            + &request(3600 * SECOND - 1)
+            + &request(3600 * SECOND);
         let lines = play(&window, &script);
         assert_eq!(lines[0]["windows"]["default"]["remaining"], 0, "{reset}: what remains still counts");
         assert_eq!(answer(&lines[1]), until("default", 3000 * SECOND), "{reset}: the hour of the clock");
@@ -178,12 +184,12 @@ fn r142_an_absurd_reset_is_not_believed_whatever_its_unit() {
         ("7".to_owned(), 7),
     ] {
         let said = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", reset.as_str())];
-        let lines = play(&window, &(headers(600 * SECOND, &said) + &ask(600 * SECOND)));
+        let lines = play(&window, &(headers(600 * SECOND, &said) + &request(600 * SECOND)));
         assert_eq!(answer(&lines[1]), until("default", wait * SECOND), "{reset}");
     }
     for past in ["0".to_owned(), format!("{}", now - 1)] {
         let said = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", past.as_str())];
-        let lines = play(&window, &(headers(600 * SECOND, &said) + &ask(600 * SECOND)));
+        let lines = play(&window, &(headers(600 * SECOND, &said) + &request(600 * SECOND)));
         assert_eq!(answer(&lines[1]), GRANTED, "{past}: the window is over");
     }
 }
@@ -217,7 +223,8 @@ fn r142_no_family_of_headers_blocks_for_longer_than_its_window() {
     ];
     for (parser, name, said) in cases {
         let window = config(parser, &[(name, 60, "1h", "fixed")]);
-        let lines = play(&window, &(headers(600 * SECOND, &said) + &ask(600 * SECOND) + &ask(3600 * SECOND)));
+        let lines =
+            play(&window, &(headers(600 * SECOND, &said) + &request(600 * SECOND) + &request(3600 * SECOND)));
         assert_eq!(answer(&lines[1]), until(name, 3000 * SECOND), "{parser}");
         assert_eq!(answer(&lines[2]), GRANTED, "{parser}");
     }
@@ -229,30 +236,30 @@ fn r142_good_headers_replace_an_absurd_one_and_what_followed_from_it() {
     let far = format!("{}", (EPOCH + 600) * 1_000_000);
     let absurd = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", far.as_str())];
     let good = [("X-RateLimit-Remaining", "80"), ("X-RateLimit-Reset", "1800")];
-    let script = ask(600 * SECOND)
+    let script = request(600 * SECOND)
         + &headers(600 * SECOND, &absurd)
-        + &ask(601 * SECOND)
+        + &request(601 * SECOND)
         + &headers(602 * SECOND, &good)
-        + &ask(602 * SECOND);
+        + &request(602 * SECOND);
     let lines = play(&window, &script);
     assert_eq!(answer(&lines[2]), until("default", 2999 * SECOND));
     assert_eq!(lines[3]["interval_ns"], 0, "no ratchet holds an absurd value");
     assert_eq!(answer(&lines[4]), GRANTED);
     // One that does not say when the window starts anew.
     let without = [("X-RateLimit-Remaining", "80")];
-    let script = ask(600 * SECOND)
+    let script = request(600 * SECOND)
         + &headers(600 * SECOND, &absurd)
         + &headers(602 * SECOND, &without)
-        + &ask(603 * SECOND);
+        + &request(603 * SECOND);
     let lines = play(&window, &script);
     assert_eq!((&lines[2]["interval_ns"], answer(&lines[3])), (&json!(0), GRANTED));
     // One that corrects the reset only.
     let sooner = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "30")];
-    let script = ask(600 * SECOND)
+    let script = request(600 * SECOND)
         + &headers(600 * SECOND, &absurd)
         + &headers(602 * SECOND, &sooner)
-        + &ask(603 * SECOND)
-        + &ask(632 * SECOND);
+        + &request(603 * SECOND)
+        + &request(632 * SECOND);
     let lines = play(&window, &script);
     assert_eq!((answer(&lines[3]), answer(&lines[4])), (until("default", 29 * SECOND), GRANTED));
     // A gap that a believable header asked for is still held by the ratchet (R89).
@@ -274,14 +281,14 @@ fn r142_good_headers_replace_an_absurd_one_and_what_followed_from_it() {
 fn r142_clear_gate_ends_what_headers_taught() {
     let window = config("xratelimit", &[("default", 100, "1h", "fixed")]);
     let none = [("X-RateLimit-Limit", "7"), ("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "3000")];
-    let script = ask(600 * SECOND)
+    let script = request(600 * SECOND)
         + &headers(600 * SECOND, &none)
-        + &ask(601 * SECOND)
+        + &request(601 * SECOND)
         + &clear(602 * SECOND)
-        + &ask(602 * SECOND)
+        + &request(602 * SECOND)
         + &headers(602 * SECOND, &[])
         + &headers(603 * SECOND, &none)
-        + &ask(603 * SECOND);
+        + &request(603 * SECOND);
     let lines = play(&window, &script);
     assert_eq!(answer(&lines[2]), until("default", 2999 * SECOND));
     assert_eq!(answer(&lines[4]), GRANTED);

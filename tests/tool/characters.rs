@@ -64,7 +64,7 @@ fn hostile_words_in_a_segment_are_shown_and_do_nothing() {
     let path = home.path().join("api.shm");
     let text = b"\x1b]0;\x07\xe2\x80\xae\xc2\x9bx\n\0\0\0\0";
     let words = [0, 8].map(|at| u64::from_ne_bytes(text[at..at + 8].try_into().unwrap()));
-    let note = layout::sheet_word(shmlimit_kernel::sheet::GATE_NOTE_AT) + 2;
+    let note = layout::health_state_word(shmlimit_kernel::health_state::GATE_NOTE_AT) + 2;
     for (at, word) in words.into_iter().enumerate() {
         raw::write_word(&path, note + at, word);
     }

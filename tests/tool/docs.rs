@@ -4,7 +4,7 @@
 use crate::cli::ROOT;
 use crate::markdown::{Page, pages};
 use assert_cmd::Command;
-use shmlimit::{Cause, config};
+use shmlimit::{TransitionCause, config};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -266,7 +266,7 @@ fn what_operators_are_told_to_type_works() {
 #[test]
 fn r115_the_breaker_guide_names_every_reason_and_every_key() {
     let guide = std::fs::read_to_string(root().join("docs/breaker.md")).unwrap();
-    let reasons: BTreeSet<_> = (0..=u8::MAX).map(|code| Cause::from_code(code).as_str()).collect();
+    let reasons: BTreeSet<_> = (0..=u8::MAX).map(|code| TransitionCause::from_code(code).as_str()).collect();
     assert_eq!(reasons.len(), 11);
     let reference = config::reference();
     let table = reference.split("In `[breaker]`:").nth(1).unwrap().split("\nIn `[").next().unwrap();

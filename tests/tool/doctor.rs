@@ -101,7 +101,7 @@ fn r113_permits_and_places_of_the_killed_are_found_and_given_back() {
     child.wait().unwrap();
     complains(&home, "warn", &["api", "1 process that died", "1 permit is held by the dead", "--fix"]);
     is_fixed(&home, &["1 place freed"]);
-    assert_eq!(home.status("api")["held_by_dead"], 0);
+    assert_eq!(home.status("api")["held_by_exited"], 0);
 }
 
 #[test]

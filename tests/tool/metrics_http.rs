@@ -161,22 +161,22 @@ fn a_request_must_be_whole_in_time() {
 #[test]
 fn requests_for_other_hosts_are_not_answered() {
     let home = Home::with(&["api", "--rate", "5/s"]);
-    let ask = |server: &Server, host: &str| {
+    let request = |server: &Server, host: &str| {
         server.send(format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())
     };
     let server = Server::start(&home, &["--allow-host", "metrics.example.org"]);
     for host in
         ["localhost", "LocalHost:9464", "127.0.0.1", "127.1.2.3:1", "[::1]:9464", "metrics.example.org"]
     {
-        assert!(ask(&server, host).0.starts_with("HTTP/1.1 200"), "{host}");
+        assert!(request(&server, host).0.starts_with("HTTP/1.1 200"), "{host}");
     }
     for host in ["evil.example", "evil.example:9464", "localhost.evil.example", "10.0.0.1"] {
-        let (head, body) = ask(&server, host);
+        let (head, body) = request(&server, host);
         assert!(head.starts_with("HTTP/1.1 421 Misdirected Request"), "{host}: {head}");
         assert!(body.contains("--allow-host") && !body.contains("api"), "{body}");
     }
     for nonsense in ["a b", "<x>", ""] {
-        assert!(ask(&server, nonsense).0.starts_with("HTTP/1.1 400"), "{nonsense}");
+        assert!(request(&server, nonsense).0.starts_with("HTTP/1.1 400"), "{nonsense}");
     }
     for name in ["Host ", " Host", "Host\t"] {
         let blank =
@@ -185,7 +185,9 @@ fn requests_for_other_hosts_are_not_answered() {
     }
     let none = server.send(b"GET /metrics HTTP/1.0\r\n\r\n").0;
     assert!(none.starts_with("HTTP/1.1 200"), "no browser sends none: {none}");
-    assert!(ask(&Server::start(&home, &["--allow-host", "*"]), "evil.example").0.starts_with("HTTP/1.1 200"));
+    assert!(
+        request(&Server::start(&home, &["--allow-host", "*"]), "evil.example").0.starts_with("HTTP/1.1 200")
+    );
     home.tool(&["metrics", "--allow-host", "a"]).fails(2, &["--listen"]);
     home.tool(&["metrics", "--listen", "0", "--allow-host", "a:1"]).fails(2, &["without a port"]);
 }

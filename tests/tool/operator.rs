@@ -3,11 +3,11 @@
 use crate::util::crash::NAME;
 use crate::util::crash::actor::Actor;
 use crate::util::queued::{poll, queued};
-use crate::util::server::client::{ask, start};
+use crate::util::server::client::{request, start};
 use crate::util::server::policies::{breaker, limiter, roomy};
 use crate::util::server::{Answer, Server};
 use crate::util::{boot_time, wait_until};
-use shmlimit::{Algorithm, Force, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, BreakerCommand, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use std::cell::Cell;
 use std::path::Path;
@@ -72,7 +72,7 @@ fn close_the_gate(limiter: &Limiter) {
 }
 
 fn put_to_sleep(limiter: &Limiter) {
-    limiter.force(Force::Sleep).unwrap();
+    limiter.force(BreakerCommand::Sleep).unwrap();
 }
 
 #[test]
@@ -130,15 +130,15 @@ fn r63_online_ends_offline_by_probing() {
     let mut clients = [(); 3].map(|()| start(directory.path(), &server));
     tool(directory.path(), &["force", NAME, "offline"]);
     for client in &mut clients {
-        assert_eq!(ask(client, "try"), "refused sleep -");
-        assert_eq!(ask(client, "call /a"), "refused sleep -", "nobody waits for what has no end");
+        assert_eq!(request(client, "try"), "refused sleep -");
+        assert_eq!(request(client, "call /a"), "refused sleep -", "nobody waits for what has no end");
     }
     assert!(tool(directory.path(), &["force", NAME, "online"]).contains("half_open"));
-    assert_eq!(ask(&mut clients[0], "try"), "granted");
-    assert!(ask(&mut clients[1], "try").starts_with("refused concurrency "), "one probe at a time");
-    assert_eq!(ask(&mut clients[0], "get /a"), "200");
-    assert!(ask(&mut clients[0], "record").ends_with(" ok -"));
-    assert!(ask(&mut clients[2], "call /a").ends_with(" half_open>normal(probe_ok)".trim_start()));
+    assert_eq!(request(&mut clients[0], "try"), "granted");
+    assert!(request(&mut clients[1], "try").starts_with("refused concurrency "), "one probe at a time");
+    assert_eq!(request(&mut clients[0], "get /a"), "200");
+    assert!(request(&mut clients[0], "record").ends_with(" ok -"));
+    assert!(request(&mut clients[2], "call /a").ends_with(" half_open>normal(probe_ok)".trim_start()));
     assert_eq!(limiter.snapshot().unwrap().condition.state_name, "normal");
     assert_eq!(server.seen().len(), 2);
 }
@@ -151,7 +151,7 @@ fn r66_normal_forgets_what_was() {
     let mut client = start(directory.path(), &server);
     server.plan("/a", std::iter::repeat_n(Answer::status(429), 5));
     for _ in 0..5 {
-        ask(&mut client, "call /a");
+        request(&mut client, "call /a");
     }
     let condition = limiter.snapshot().unwrap().condition;
     assert_eq!((condition.state_name, condition.samples), ("sleep", 5));
@@ -159,7 +159,7 @@ fn r66_normal_forgets_what_was() {
     let condition = limiter.snapshot().unwrap().condition;
     assert_eq!((condition.state_name, condition.samples, condition.consec429), ("normal", 0, 0));
     assert_eq!(condition.rate, 100_000.0);
-    assert!(ask(&mut client, "call /a").ends_with(" ok -"));
+    assert!(request(&mut client, "call /a").ends_with(" ok -"));
 }
 
 /// A hot change is seen by all at once, also by those who wait (R110).
@@ -195,19 +195,19 @@ fn r110_set_is_seen_by_every_process() {
     let server = Server::start();
     let (directory, limiter) = limiter(breaker(1000, Some(1), |_| {}));
     let mut clients = [(); 4].map(|()| start(directory.path(), &server));
-    assert_eq!(ask(&mut clients[0], "try"), "granted");
-    assert!(ask(&mut clients[1], "try").starts_with("refused concurrency "));
+    assert_eq!(request(&mut clients[0], "try"), "granted");
+    assert!(request(&mut clients[1], "try").starts_with("refused concurrency "));
     clients[2].say("acquire");
     wait_until("it waits", || limiter.snapshot().unwrap().queue.len() == 1);
     tool(directory.path(), &["set", NAME, "concurrency", "3"]);
     assert_eq!(clients[2].hear(), "granted", "who waits hears of it");
-    assert_eq!(ask(&mut clients[1], "try"), "granted");
-    assert!(ask(&mut clients[3], "try").starts_with("refused concurrency "));
+    assert_eq!(request(&mut clients[1], "try"), "granted");
+    assert!(request(&mut clients[3], "try").starts_with("refused concurrency "));
     tool(directory.path(), &["set", NAME, "concurrency", "1"]);
-    assert_eq!(ask(&mut clients[2], "drop"), "dropped");
-    assert!(ask(&mut clients[3], "try").starts_with("refused concurrency "), "two are still out");
+    assert_eq!(request(&mut clients[2], "drop"), "dropped");
+    assert!(request(&mut clients[3], "try").starts_with("refused concurrency "), "two are still out");
     tool(directory.path(), &["set", NAME, "breaker.n_throttle", "1"]);
     server.plan("/a", [Answer::status(429)]);
-    assert_eq!(ask(&mut clients[0], "get /a"), "429");
-    assert!(ask(&mut clients[0], "record").ends_with(" normal>throttle(consec_429)"));
+    assert_eq!(request(&mut clients[0], "get /a"), "429");
+    assert!(request(&mut clients[0], "record").ends_with(" normal>throttle(consec_429)"));
 }

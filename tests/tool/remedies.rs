@@ -217,7 +217,7 @@ fn what_the_library_suggests_works_in_any_directory() {
         let limiter =
             builder(name).policy(policy("requests", 7)).open().expect("it was removed, and is made again");
         paste(builder(name).policy(policy("tokens", 7)).update().unwrap_err(), 2);
-        paste(limiter.force(shmlimit::Force::Throttle).unwrap_err(), 2);
+        paste(limiter.force(shmlimit::BreakerCommand::Throttle).unwrap_err(), 2);
         drop(limiter);
         // Another version, then damage.
         let path = inside.join(format!("{name}.shm"));

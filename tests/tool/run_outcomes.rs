@@ -4,7 +4,7 @@ use crate::cli::web::Web;
 use crate::cli::{Answer, Home, binary};
 use crate::util::raw;
 use serde_json::{Value, json};
-use shmlimit_kernel::sheet::{HEALTH_AT, Health};
+use shmlimit_kernel::health_state::{HEALTH_AT, Health};
 use shmlimit_segment::layout;
 use std::process::{Command, Stdio};
 
@@ -290,7 +290,7 @@ fn r146_status_and_doctor_warn_of_probes_without_an_answer() {
     assert_eq!(home.tool(&["run", "tmdb", "--", "false"]).code, 1);
     assert_eq!(home.status("tmdb")["warnings"], json!([]), "not yet");
     let path = home.path().join("tmdb.shm");
-    let word = layout::sheet_word(HEALTH_AT) + std::mem::offset_of!(Health, unanswered) / 8;
+    let word = layout::health_state_word(HEALTH_AT) + std::mem::offset_of!(Health, unanswered) / 8;
     let first = raw::read_word(&path, word);
     assert!(first > 61 * SECOND, "limiter time of this machine");
     raw::write_word(&path, word, first - 61 * SECOND);

@@ -4,7 +4,7 @@
 use crate::cli::Home;
 use crate::util::boot_time;
 use crate::util::crash::{NAME, builder};
-use crate::util::server::client::{ask, start};
+use crate::util::server::client::{request, start};
 use crate::util::server::policies::breaker;
 use crate::util::server::{Answer, Server};
 use shmlimit::{Limiter, Nanos, Policy};
@@ -77,7 +77,7 @@ fn r118_a_script_that_is_told_to_come_again_in_2_seconds_holds_every_other_progr
     let before = boot_time();
     let said = scripts.call("/a");
     assert_eq!((said["class"].as_str(), said["sleep_source"].as_str()), (Some("429"), Some("retry_after")));
-    assert!(ask(&mut program, "try").starts_with("refused retry_after "));
+    assert!(request(&mut program, "try").starts_with("refused retry_after "));
     // Both wait: a script, and a program with the library.
     let script = scripts.start("/a");
     program.say("call /a");
@@ -93,17 +93,17 @@ fn r120_scripts_and_programs_share_one_breaker() {
     let scripts =
         Scripts::with(breaker(1000, Some(4), |breaker| breaker.sleep_min = Nanos::from_millis(200)));
     let mut program = start(scripts.home.path(), &scripts.server);
-    assert!(ask(&mut program, "call /status/429").ends_with(" 429 -"));
+    assert!(request(&mut program, "call /status/429").ends_with(" 429 -"));
     assert_eq!(scripts.call("/status/404")["class"], "ignored");
     assert_eq!(scripts.call("/status/429")["state"], "normal");
     let third = scripts.call("/status/429");
     assert_eq!((&third["state"], &third["transitions"][0]), (&"throttle".into(), &"consec_429".into()));
-    assert!(ask(&mut program, "call /status/429").ends_with(" 429 -"));
+    assert!(request(&mut program, "call /status/429").ends_with(" 429 -"));
     assert_eq!(scripts.call("/status/429")["state"], "sleep");
     // Whoever comes now waits until it is over, and probes: five of them, in any order.
     let before = scripts.server.seen().len();
     let waiting = [(); 2].map(|()| scripts.start("/a"));
-    assert!(ask(&mut program, "call /a").contains(" ok "));
+    assert!(request(&mut program, "call /a").contains(" ok "));
     for script in waiting {
         assert_eq!(end_of(script)["class"], "ok");
     }

@@ -103,14 +103,14 @@ fn status_shows_rules_permits_and_participants() {
 fn permits_of_the_dead_do_not_look_lost() {
     let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "1"]);
     let (mut child, _out, _) = home.start(&run("web", READY));
-    assert_eq!(home.status("web")["held_by_dead"], 0);
+    assert_eq!(home.status("web")["held_by_exited"], 0);
     assert!(!home.tool(&["status", "web"]).succeeds().contains("dead"));
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(home.status("web")["held_by_dead"], 1);
+    assert_eq!(home.status("web")["held_by_exited"], 1);
     assert!(home.tool(&["status", "web"]).succeeds().contains("(1 held by the dead, free for whoever asks)"));
     home.tool(&["acquire", "web", "--now"]).succeeds();
-    assert_eq!(home.status("web")["held_by_dead"], 0);
+    assert_eq!(home.status("web")["held_by_exited"], 0);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn the_keys_of_json_are_stable_and_documented() {
     let expected = [
         (
             web,
-            "background_share concurrency concurrency_background concurrency_now consec429 counts directory err_rate eta_ns failures fairness gate held_by_dead in_flight in_flight_background name next_change offline outcomes pace participants paused provider queue rate reason resets rules samples state state_ns transitions warnings",
+            "background_share concurrency concurrency_background concurrency_now consec429 counts directory err_rate eta_ns failures fairness gate held_by_exited in_flight in_flight_background name next_change offline outcomes pace participants paused provider queue rate reason resets rules samples state state_ns transitions warnings",
         ),
         (&web["outcomes"], "429 5xx net ok other"),
         (&web["counts"], "cache_hits cache_misses codes granted looked refused"),

@@ -19,7 +19,7 @@ pub fn again(wrapper: &[&str], test: &str) -> Command {
 }
 
 /// Any test program, for one test. Where the system cannot run it by itself, `SHMLIMIT_TEST_RUNNER` says what can (an
-/// emulator, see scripts/arm64).
+/// emulator, see scripts/platforms/arm64).
 pub fn program(wrapper: &[&str], path: &Path, test: &str) -> Command {
     let runner = std::env::var("SHMLIMIT_TEST_RUNNER").unwrap_or_default();
     let before = wrapper.iter().copied().chain(runner.split_whitespace()).map(OsString::from);

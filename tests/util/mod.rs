@@ -50,7 +50,7 @@ pub fn quick() -> Bounds {
     Bounds {
         lock: Duration::from_millis(200),
         stall: Duration::from_millis(200),
-        reap: Duration::ZERO,
+        reclaim: Duration::ZERO,
         place: Duration::ZERO,
         ..Bounds::default()
     }

@@ -81,7 +81,7 @@ fn keys(place: &Place, limiter: Option<&str>) -> String {
         None => vec!["0".to_owned()],
     };
     let mut all = vec!["rate".to_owned()];
-    for key in config::keys().iter().filter(|key| key.hot).map(|key| key.key) {
+    for key in config::keys().iter().filter(|key| key.changeable).map(|key| key.key) {
         match key.split_once(".N.") {
             Some(("rules", field)) => all.extend(rules.iter().map(|rule| format!("rules.{rule}.{field}"))),
             Some((list, field)) => all.push(format!("{list}.0.{field}")),

@@ -31,7 +31,7 @@ pub struct Force {
     /// call is refused until online; to keep calls waiting instead: shmlimit pause); clear-gate, which ends what a Retry-After began and
     /// forgets the pace that headers taught
     #[arg(value_parser = force)]
-    pub state: shmlimit::Force,
+    pub state: shmlimit::BreakerCommand,
     /// With cache_only: how long it lasts before it tries to recover by itself: 15m; a bare number is minutes. It stays in
     /// the configuration
     #[arg(long, value_parser = parse_minutes, allow_hyphen_values = true, value_name = "TIME")]
@@ -54,7 +54,7 @@ impl Command for Force {
 }
 
 fn run(place: &Place, args: &Force) -> Result<ExitCode, Failure> {
-    if args.auto_recover.is_some() && args.state != shmlimit::Force::CacheOnly {
+    if args.auto_recover.is_some() && args.state != shmlimit::BreakerCommand::CacheOnly {
         let message = format!(
             "--auto-recover is for cache_only; to change it alone: shmlimit set {} breaker.auto_recover 15m",
             suggestion::operand(&args.name)
@@ -80,7 +80,7 @@ fn run(place: &Place, args: &Force) -> Result<ExitCode, Failure> {
 }
 
 /// The condition from now on. It names the gate too, because an operator who forces the state may not think of it.
-fn to_text(name: &str, forced: shmlimit::Force, now: &Condition) -> String {
+fn to_text(name: &str, forced: shmlimit::BreakerCommand, now: &Condition) -> String {
     let how = if now.offline { " (offline)" } else { "" };
     let refused = match now.offline {
         true => format!(
@@ -99,7 +99,7 @@ fn to_text(name: &str, forced: shmlimit::Force, now: &Condition) -> String {
     };
     // A Sleep lasts as long as its Retry-After said, whatever becomes of the gate.
     let asleep = match (forced, now.eta) {
-        (shmlimit::Force::ClearGate, Some(eta)) if !now.offline => {
+        (shmlimit::BreakerCommand::ClearGate, Some(eta)) if !now.offline => {
             format!(" for {} (to probe now: shmlimit force {name} half_open)", time::format_wait(eta))
         }
         _ => String::new(),
@@ -119,7 +119,8 @@ struct Line<'l> {
     condition: Json,
 }
 
-fn force(text: &str) -> Result<shmlimit::Force, String> {
-    shmlimit::Force::parse(text)
-        .ok_or_else(|| must_be_one_of(text, &shmlimit::Force::ALL.map(shmlimit::Force::as_str)))
+fn force(text: &str) -> Result<shmlimit::BreakerCommand, String> {
+    shmlimit::BreakerCommand::parse(text).ok_or_else(|| {
+        must_be_one_of(text, &shmlimit::BreakerCommand::ALL.map(shmlimit::BreakerCommand::as_str))
+    })
 }

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use shmlimit::config;
 use shmlimit::headers::{self, response};
-use shmlimit::{Class, Code, Limiter, Nanos, NetError, Outcome, Priority, Recorded, Transition};
+use shmlimit::{Advice, Limiter, Nanos, NetError, Outcome, OutcomeClass, OutcomeCode, Priority, Transition};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -110,8 +110,8 @@ fn run(place: &Place, args: &Record) -> Result<ExitCode, Failure> {
     headers.extend(args.header.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     headers.extend(args.retry_after.iter().map(|value| ("Retry-After", value.as_str())));
     let (outcome, code) = match (args.error, args.status.or(said), args.cache) {
-        (Some(error), _, _) => (Outcome::error(error), Code::Error(error)),
-        (None, Some(status), _) => (Outcome::http(status, &headers), Code::Status(status)),
+        (Some(error), _, _) => (Outcome::error(error), OutcomeCode::Error(error)),
+        (None, Some(status), _) => (Outcome::http(status, &headers), OutcomeCode::Status(status)),
         (None, None, Some(cache)) if headers.is_empty() => return count(place, args, &name, cache),
         (None, None, _) => {
             let message =
@@ -176,9 +176,9 @@ fn read(path: &Path) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn to_text(recorded: &Recorded, state: &str) -> String {
+fn to_text(recorded: &Advice, state: &str) -> String {
     let what = match recorded.class {
-        Class::Ignored => "other 4xx, which changes nothing,",
+        OutcomeClass::Ignored => "other 4xx, which changes nothing,",
         class => class.as_str(),
     };
     let mut words = format!("{what} recorded, state {state}");
@@ -211,7 +211,7 @@ struct Line<'l> {
 }
 
 impl Line<'_> {
-    fn new<'l>(name: &'l str, recorded: &Recorded, state: &'static str) -> Line<'l> {
+    fn new<'l>(name: &'l str, recorded: &Advice, state: &'static str) -> Line<'l> {
         Line {
             name,
             class: recorded.class.as_str(),

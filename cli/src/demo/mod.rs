@@ -40,7 +40,7 @@ pub struct Demo {
     /// One JSON object at the end, and nothing else
     #[arg(long, conflicts_with = "plain")]
     pub json: bool,
-    /// How long both halves take together; the last scene takes 2 more
+    /// How long both halves take together; the last log context takes 2 more
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=600), value_name = "NUMBER")]
     pub seconds: u64,
     /// Calls a second that the server allows, and that each program wants, from 5 to 50

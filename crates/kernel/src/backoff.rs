@@ -1,16 +1,16 @@
 //! How long whoever made a failed call should wait, and whether to try again (R68 to R77).
 
-use super::ask::Priority;
 use super::growth::grown;
 use super::outcome::Report;
 use super::policy::{Backoff, Jitter};
+use super::request::Priority;
 use super::state::Health;
 use super::time::Nanos;
 
 crate::named_enum! {
     /// Where a wait comes from.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum Source {
+    pub enum WaitSource {
         /// The server said so.
         RetryAfter => "retry_after",
         /// It was computed.
@@ -22,9 +22,9 @@ crate::named_enum! {
 
 /// What to do after a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Advice {
+pub struct BackoffAdvice {
     /// Where the wait comes from; nothing if there is none.
-    pub source: Option<Source>,
+    pub source: Option<WaitSource>,
     /// The longest wait.
     pub ceiling: Nanos,
     /// Whether the wait is drawn between nothing and the ceiling; else it is the ceiling.
@@ -33,7 +33,7 @@ pub struct Advice {
     pub retry: bool,
 }
 
-impl Advice {
+impl BackoffAdvice {
     /// The wait, with 64 random bits.
     pub fn wait(&self, random: u64) -> Nanos {
         if !self.drawn {
@@ -51,9 +51,14 @@ pub(super) fn retry_after(backoff: &Backoff, said: Nanos) -> Nanos {
 }
 
 /// What to do after the reported call; `health` counts it already. `wait` is what its Retry-After comes to.
-pub(super) fn advise(backoff: &Backoff, health: &Health, report: &Report<'_>, wait: Option<Nanos>) -> Advice {
+pub(super) fn advise(
+    backoff: &Backoff,
+    health: &Health,
+    report: &Report<'_>,
+    wait: Option<Nanos>,
+) -> BackoffAdvice {
     if !report.class.is_backoff_target() {
-        return Advice::default();
+        return BackoffAdvice::default();
     }
     let attempt = report.attempt.unwrap_or(health.run).max(1);
     let retries = match report.priority {
@@ -62,9 +67,9 @@ pub(super) fn advise(backoff: &Backoff, health: &Health, report: &Report<'_>, wa
     };
     let retry = attempt <= retries;
     match wait {
-        Some(ceiling) => Advice { source: Some(Source::RetryAfter), ceiling, drawn: false, retry },
-        None => Advice {
-            source: Some(Source::Backoff),
+        Some(ceiling) => BackoffAdvice { source: Some(WaitSource::RetryAfter), ceiling, drawn: false, retry },
+        None => BackoffAdvice {
+            source: Some(WaitSource::Backoff),
             ceiling: Nanos(grown(backoff.base.0, backoff.factor, attempt - 1, backoff.cap.0)),
             drawn: backoff.jitter() == Jitter::Full,
             retry,

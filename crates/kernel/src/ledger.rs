@@ -1,6 +1,6 @@
 //! What is counted for people only: no decision rests on it (R116).
 
-use super::sheet::{CODES_AT, LEDGER_AT};
+use super::health_state::{CODES_AT, LEDGER_AT};
 use super::state::{Memory, View};
 
 pub use super::state::{CODES, LEDGER_WORDS, Ledger, USUAL};
@@ -10,21 +10,24 @@ const CODE_SHIFT: u32 = 48;
 
 /// The ledger of a limiter.
 pub fn ledger<V: View>(v: &V) -> Ledger {
-    bytemuck::cast::<[u64; LEDGER_WORDS], _>(v.sheet(LEDGER_AT))
+    bytemuck::cast::<[u64; LEDGER_WORDS], _>(v.health_state(LEDGER_AT))
 }
 
 /// Changes the ledger of a limiter.
 pub fn change<M: Memory>(m: &mut M, change: impl FnOnce(&mut Ledger)) {
     let mut ledger = ledger(m);
     change(&mut ledger);
-    m.set_sheet(LEDGER_AT, bytemuck::cast::<_, [u64; LEDGER_WORDS]>(ledger));
+    m.set_health_state(LEDGER_AT, bytemuck::cast::<_, [u64; LEDGER_WORDS]>(ledger));
 }
 
 /// Adds what a participant counted who leaves: granted, refused, looked.
 pub fn left<M: Memory>(m: &mut M, counted: [u64; 3]) {
     if counted != [0; 3] {
-        let before: [u64; 3] = m.sheet(LEDGER_AT);
-        m.set_sheet(LEDGER_AT, std::array::from_fn::<u64, 3, _>(|i| before[i].wrapping_add(counted[i])));
+        let before: [u64; 3] = m.health_state(LEDGER_AT);
+        m.set_health_state(
+            LEDGER_AT,
+            std::array::from_fn::<u64, 3, _>(|i| before[i].wrapping_add(counted[i])),
+        );
     }
 }
 
@@ -33,11 +36,11 @@ pub fn ended<M: Memory>(m: &mut M, code: u16) {
     if code == USUAL {
         return;
     }
-    let codes: [u64; CODES] = m.sheet(CODES_AT);
+    let codes: [u64; CODES] = m.health_state(CODES_AT);
     let (last, own) = (CODES - 1, codes.map(|word| (word >> CODE_SHIFT) as u16));
     let place = own[..last].iter().position(|one| *one == code || *one == 0).unwrap_or(last);
     let named = if place == last { 0 } else { u64::from(code) << CODE_SHIFT };
-    m.set_sheet(CODES_AT + place, [named | count_of(codes[place]).wrapping_add(1) & COUNT]);
+    m.set_health_state(CODES_AT + place, [named | count_of(codes[place]).wrapping_add(1) & COUNT]);
 }
 
 const COUNT: u64 = (1 << CODE_SHIFT) - 1;
@@ -48,7 +51,7 @@ const fn count_of(word: u64) -> u64 {
 
 /// How often calls ended with which code, the usual one left out. Code 0: all that had no place of their own.
 pub fn codes<V: View>(v: &V) -> impl Iterator<Item = (u16, u64)> + use<V> {
-    let codes: [u64; CODES] = v.sheet(CODES_AT);
+    let codes: [u64; CODES] = v.health_state(CODES_AT);
     codes
         .into_iter()
         .map(|word| ((word >> CODE_SHIFT) as u16, count_of(word)))

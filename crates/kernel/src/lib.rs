@@ -7,14 +7,14 @@
 //!
 //! ```text
 //! memory                a limiter in private memory, for tests and simulation
-//! decide, scene         the entry points; how a limiter is doing, for a log line
+//! decide, log context         the entry points; how a limiter is doing, for a log line
 //! queue                 whose turn it is
 //! admission             whether one call may go now: breaker, gate, pace, permits and rules together
 //! breaker, backoff      what an outcome leads to: for all callers, and for its own
 //! outcome               the window of recent outcomes
 //! pace, pause, ledger   the gap that headers taught; an operator's pause; counts for people
 //! rule, ticket          the algorithms; a grant as its caller holds it
-//! sheet                 where the state of health, pace, pause and ledger lies, word by word
+//! health state                 where the state of health, pace, pause and ledger lies, word by word
 //! state                 what is stored, and the traits that read and write it
 //! terms, growth         a rule as its decisions need it; geometric growth
 //! policy, ask           configuration; what callers ask for and are told
@@ -23,12 +23,13 @@
 #![forbid(unsafe_code)]
 
 mod admission;
-pub mod ask;
 pub mod backoff;
 pub mod breaker;
 pub mod decide;
 mod growth;
+pub mod health_state;
 pub mod ledger;
+pub mod log_context;
 pub mod memory;
 mod named_enum;
 pub mod outcome;
@@ -37,9 +38,8 @@ pub mod pause;
 pub mod policy;
 pub mod queue;
 pub mod random;
+pub mod request;
 pub mod rule;
-pub mod scene;
-pub mod sheet;
 pub mod span;
 pub mod state;
 pub mod terms;
@@ -48,11 +48,11 @@ mod tests;
 pub mod ticket;
 pub mod time;
 
-pub use ask::{Ask, Priority, Reason, Refusal};
 pub use memory::LocalMemory;
 pub use policy::{
     Algorithm, BurstMode, Fairness, Name, Policy, PolicyDraft, PolicyError, Queueing, Rule, RuleDraft,
 };
+pub use request::{AcquireRequest, Priority, Reason, Refusal};
 pub use state::{Core, General, Held, Memory, RuleState, View};
 pub use terms::Terms;
 pub use ticket::Ticket;

@@ -1,12 +1,12 @@
 //! A limiter in private memory, for tests and simulation.
 
-use super::breaker::{HOT_WORDS, hot_words, terms_range};
+use super::breaker::{EFFECTIVE_WORDS, effective_words, terms_range};
 use super::decide;
+use super::health_state::HEALTH_STATE_WORDS;
 use super::policy::{POLICY_WORDS, Policy, PolicyWords, Queueing};
-use super::sheet::SHEET_WORDS;
 use super::state::{
-    Core, Entry, General, Held, Memory, Places, Progress, RuleState, Standing, TURNS, Turn, View, WAITERS,
-    Waiting,
+    Core, Entry, EntryHead, General, Held, Memory, PlaceSet, Progress, RuleState, TURNS, Turn, View, WAITERS,
+    WaiterCounts,
 };
 use super::terms::Terms;
 use super::time::Time;
@@ -19,8 +19,8 @@ pub const LOCAL_SLOTS: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalMemory {
     policy: [u64; POLICY_WORDS],
-    hot: [u64; HOT_WORDS],
-    sheet: Vec<u64>,
+    effective: [u64; EFFECTIVE_WORDS],
+    health_state: Vec<u64>,
     /// As many words as have been used.
     logs: Vec<u64>,
     epoch: u64,
@@ -30,23 +30,23 @@ pub struct LocalMemory {
     core: Core,
     rules: [RuleState; MAX_RULES],
     held: [Held; LOCAL_SLOTS],
-    waiting: Waiting,
+    waiting: WaiterCounts,
     progress: Progress,
-    places: [Places; WAITERS / 64],
+    places: [PlaceSet; WAITERS / 64],
     /// As many as have been used.
     entries: Vec<Entry>,
     turns: Vec<Turn>,
 }
 
-/// What a limiter has seen and what is in force, without those who use it just now.
+/// What a limiter has seen and what is effective, without those who use it just now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Past {
     /// The rules' states.
     pub rules: [RuleState; MAX_RULES],
-    /// What is in force.
-    pub hot: [u64; HOT_WORDS],
+    /// What is effective.
+    pub effective: [u64; EFFECTIVE_WORDS],
     /// Breaker, gate and pace.
-    pub sheet: Vec<u64>,
+    pub health_state: Vec<u64>,
     /// The logs, as far as they have been used.
     pub logs: Vec<u64>,
 }
@@ -54,12 +54,17 @@ pub struct Past {
 impl LocalMemory {
     /// What it has seen.
     pub fn into_past(self) -> Past {
-        Past { rules: self.rules, hot: self.hot, sheet: self.sheet, logs: self.logs }
+        Past {
+            rules: self.rules,
+            effective: self.effective,
+            health_state: self.health_state,
+            logs: self.logs,
+        }
     }
 
     /// A fresh limiter: buckets full, no permit out, all well. Its clock starts with the Unix epoch.
     pub fn new(policy: &Policy) -> LocalMemory {
-        LocalMemory::from_words(policy.encode(), hot_words(policy))
+        LocalMemory::from_words(policy.encode(), effective_words(policy))
     }
 
     /// A fresh limiter whose clock starts at `epoch`, in nanoseconds since the Unix epoch.
@@ -81,11 +86,11 @@ impl LocalMemory {
     }
 
     /// A fresh limiter on any words, valid or not.
-    pub fn from_words(policy: [u64; POLICY_WORDS], hot: [u64; HOT_WORDS]) -> LocalMemory {
+    pub fn from_words(policy: [u64; POLICY_WORDS], effective: [u64; EFFECTIVE_WORDS]) -> LocalMemory {
         LocalMemory {
             policy,
-            hot,
-            sheet: vec![0; SHEET_WORDS],
+            effective,
+            health_state: vec![0; HEALTH_STATE_WORDS],
             logs: Vec::new(),
             epoch: 0,
             wall_set_at: Time::ZERO,
@@ -93,15 +98,15 @@ impl LocalMemory {
             core: Core::default(),
             rules: [RuleState::default(); MAX_RULES],
             held: [Held::default(); LOCAL_SLOTS],
-            waiting: Waiting::default(),
+            waiting: WaiterCounts::default(),
             progress: Progress::default(),
-            places: [Places::default(); WAITERS / 64],
+            places: [PlaceSet::default(); WAITERS / 64],
             entries: Vec::new(),
             turns: Vec::new(),
         }
     }
 
-    /// Puts another policy in force; the rules keep what they have seen (R110).
+    /// Puts another policy effective; the rules keep what they have seen (R110).
     pub fn change_policy(&mut self, old: &Policy, new: &Policy, now: Time) {
         decide::tick(self, now);
         self.policy = new.encode();
@@ -118,7 +123,7 @@ impl PolicyWords for LocalMemory {
 impl View for LocalMemory {
     #[inline]
     fn general(&self) -> General {
-        let general = General::from_words([self.hot[0], self.hot[1]]);
+        let general = General::from_words([self.effective[0], self.effective[1]]);
         let bounded = !self.unbounded || self.permits().0 > 0 || general.concurrency != Some(MAX_PERMITS);
         if bounded { general } else { General { concurrency: Some(u32::MAX), ..general } }
     }
@@ -126,16 +131,16 @@ impl View for LocalMemory {
     #[inline]
     fn terms(&self, rule: usize) -> Terms {
         let start = terms_range(rule.min(MAX_RULES - 1)).start;
-        Terms::from_words(std::array::from_fn(|i| self.hot[start + i]))
+        Terms::from_words(std::array::from_fn(|i| self.effective[start + i]))
     }
 
     #[inline]
-    fn attention(&self) -> Time {
-        Time(self.hot[3])
+    fn next_check(&self) -> Time {
+        Time(self.effective[3])
     }
 
-    fn sheet<const N: usize>(&self, at: usize) -> [u64; N] {
-        std::array::from_fn(|i| self.sheet.get(at + i).copied().unwrap_or(0))
+    fn health_state<const N: usize>(&self, at: usize) -> [u64; N] {
+        std::array::from_fn(|i| self.health_state.get(at + i).copied().unwrap_or(0))
     }
 
     fn log(&self, index: usize) -> u64 {
@@ -166,24 +171,24 @@ impl View for LocalMemory {
     }
 
     #[inline]
-    fn waiting(&self) -> Waiting {
+    fn waiting(&self) -> WaiterCounts {
         self.waiting
     }
 
     fn queueing(&self) -> Queueing {
-        Queueing::from_word(self.hot[2])
+        Queueing::from_word(self.effective[2])
     }
 
     fn progress(&self) -> Progress {
         self.progress
     }
 
-    fn places(&self, block: usize) -> Places {
+    fn places(&self, block: usize) -> PlaceSet {
         self.places[block.min(WAITERS / 64 - 1)]
     }
 
-    fn standing(&self, place: usize) -> Standing {
-        self.entry(place).standing
+    fn entry_head(&self, place: usize) -> EntryHead {
+        self.entry(place).entry_head
     }
 
     fn entry(&self, place: usize) -> Entry {
@@ -197,23 +202,23 @@ impl View for LocalMemory {
 
 impl Memory for LocalMemory {
     fn set_general(&mut self, general: General) {
-        self.hot[..2].copy_from_slice(&general.to_words());
+        self.effective[..2].copy_from_slice(&general.to_words());
     }
 
-    fn set_attention(&mut self, attention: Time) {
-        self.hot[3] = attention.0;
+    fn set_next_check(&mut self, next_check: Time) {
+        self.effective[3] = next_check.0;
     }
 
     fn set_terms(&mut self, rule: usize, terms: Terms) {
-        self.hot[terms_range(rule.min(MAX_RULES - 1))].copy_from_slice(&terms.to_words());
+        self.effective[terms_range(rule.min(MAX_RULES - 1))].copy_from_slice(&terms.to_words());
     }
 
     fn set_queueing(&mut self, queueing: Queueing) {
-        self.hot[2] = queueing.to_word();
+        self.effective[2] = queueing.to_word();
     }
 
-    fn set_sheet<const N: usize>(&mut self, at: usize, words: [u64; N]) {
-        for (to, word) in self.sheet.iter_mut().skip(at).zip(words) {
+    fn set_health_state<const N: usize>(&mut self, at: usize, words: [u64; N]) {
+        for (to, word) in self.health_state.iter_mut().skip(at).zip(words) {
             *to = word;
         }
     }
@@ -240,7 +245,7 @@ impl Memory for LocalMemory {
         self.held[slot.min(LOCAL_SLOTS - 1)] = held;
     }
 
-    fn set_waiting(&mut self, waiting: Waiting) {
+    fn set_waiting(&mut self, waiting: WaiterCounts) {
         self.waiting = waiting;
     }
 
@@ -248,7 +253,7 @@ impl Memory for LocalMemory {
         self.progress = progress;
     }
 
-    fn set_places(&mut self, block: usize, places: Places) {
+    fn set_places(&mut self, block: usize, places: PlaceSet) {
         self.places[block.min(WAITERS / 64 - 1)] = places;
     }
 
@@ -257,11 +262,11 @@ impl Memory for LocalMemory {
     }
 
     fn set_wake_at(&mut self, place: usize, wake_at: Time) {
-        at(&mut self.entries, place.min(WAITERS - 1)).standing.wake_at = wake_at;
+        at(&mut self.entries, place.min(WAITERS - 1)).entry_head.wake_at = wake_at;
     }
 
     fn set_tag(&mut self, place: usize, tag: u64) {
-        at(&mut self.entries, place.min(WAITERS - 1)).standing.tag = tag;
+        at(&mut self.entries, place.min(WAITERS - 1)).entry_head.tag = tag;
     }
 
     fn set_turn(&mut self, index: usize, turn: Turn) {

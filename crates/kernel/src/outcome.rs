@@ -1,10 +1,10 @@
 //! How calls end, and the window of recent outcomes (R42 to R48).
 
 use super::MAX_UNITS;
-use super::ask::Priority;
+use super::health_state::{HealthStateMemory, HealthStateView};
 use super::pace::Observation;
 use super::policy::OutcomeWindow;
-use super::sheet::{SheetMemory, SheetView};
+use super::request::Priority;
 use super::state::{Health, Memory, Tallies, View};
 use super::time::{Nanos, Time};
 
@@ -12,7 +12,7 @@ crate::named_enum! {
     /// How a call ended, as far as it matters.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[repr(u8)]
-    pub enum Class {
+    pub enum OutcomeClass {
         /// The server answered, and is well: 1xx, 2xx, 3xx (R45).
         Ok = 0 => "ok",
         /// 429: too much was asked.
@@ -28,15 +28,15 @@ crate::named_enum! {
     pub const fn as_str;
 }
 
-impl Class {
+impl OutcomeClass {
     /// The class of an HTTP status; nothing for a number that is none.
     #[inline]
-    pub const fn of_status(status: u16) -> Option<Class> {
+    pub const fn of_status(status: u16) -> Option<OutcomeClass> {
         match status {
-            100..=399 => Some(Class::Ok),
-            429 => Some(Class::Throttled),
-            400..=499 => Some(Class::Ignored),
-            500..=599 => Some(Class::Server),
+            100..=399 => Some(OutcomeClass::Ok),
+            429 => Some(OutcomeClass::Throttled),
+            400..=499 => Some(OutcomeClass::Ignored),
+            500..=599 => Some(OutcomeClass::Server),
             _ => None,
         }
     }
@@ -44,7 +44,7 @@ impl Class {
     /// Whether whoever made the call should wait and try again (R68).
     #[inline]
     pub const fn is_backoff_target(self) -> bool {
-        matches!(self, Class::Throttled | Class::Server | Class::Net)
+        matches!(self, OutcomeClass::Throttled | OutcomeClass::Server | OutcomeClass::Net)
     }
 }
 
@@ -52,7 +52,7 @@ impl Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report<'r> {
     /// How it ended.
-    pub class: Class,
+    pub class: OutcomeClass,
     /// What its Retry-After said, if that could be read; floor and cap are not yet applied (R70).
     pub retry_after: Option<Nanos>,
     /// Which attempt it was, from 1; nothing = the limiter counts (R77).
@@ -86,7 +86,7 @@ pub struct Reporter {
 
 impl Report<'_> {
     /// Nothing but how it ended.
-    pub const fn new(class: Class) -> Self {
+    pub const fn new(class: OutcomeClass) -> Self {
         Report {
             class,
             retry_after: None,
@@ -108,11 +108,11 @@ pub(super) fn tally<M: Memory>(m: &mut M, report: &Report<'_>) {
     let mut tallies = m.tallies();
     let Tallies { ok, throttled, server, net, other, .. } = &mut tallies;
     let count = match report.class {
-        Class::Ok => ok,
-        Class::Throttled => throttled,
-        Class::Server => server,
-        Class::Net => net,
-        Class::Ignored => other,
+        OutcomeClass::Ok => ok,
+        OutcomeClass::Throttled => throttled,
+        OutcomeClass::Server => server,
+        OutcomeClass::Net => net,
+        OutcomeClass::Ignored => other,
     };
     *count = count.wrapping_add(1);
     if let Some(latency) = report.latency {
@@ -136,7 +136,7 @@ fn drop_old<V: View>(v: &V, window: &OutcomeWindow, health: &mut Health, room: u
         if age < window.max_age && health.samples.saturating_add(room) <= most {
             break;
         }
-        let was_error = entry & 3 != Class::Ok as u64;
+        let was_error = entry & 3 != OutcomeClass::Ok as u64;
         health.errors = health.errors.saturating_sub(u64::from(was_error));
         health.oldest = health.oldest.wrapping_add(1);
         health.samples -= 1;
@@ -155,7 +155,7 @@ pub fn counted<V: View>(v: &V, now: Time) -> (u32, u64) {
 
 /// The word of an outcome.
 #[inline(always)]
-pub(super) fn entry(class: Class, now: Time) -> u64 {
+pub(super) fn entry(class: OutcomeClass, now: Time) -> u64 {
     now.0 << CLASS_BITS | class as u64 & 3
 }
 
@@ -173,7 +173,7 @@ pub(super) fn make_room<V: View>(v: &V, (oldest, samples): (u32, u32), now: Time
         if samples == 0 || stays {
             return Some(left);
         }
-        if entry & 3 != Class::Ok as u64 {
+        if entry & 3 != OutcomeClass::Ok as u64 {
             return None;
         }
         left = (oldest.wrapping_add(1), samples - 1);
@@ -187,14 +187,14 @@ pub(super) fn age<V: View>(v: &V, health: &mut Health, now: Time) {
 }
 
 /// Adds an outcome to the window. Says whether the window had run empty before.
-pub(super) fn push<M: Memory>(m: &mut M, health: &mut Health, class: Class, now: Time) -> bool {
+pub(super) fn push<M: Memory>(m: &mut M, health: &mut Health, class: OutcomeClass, now: Time) -> bool {
     let window = m.window_policy();
     drop_old(m, &window, health, 0, now);
     let was_empty = health.samples == 0;
     drop_old(m, &window, health, 1, now);
     m.set_outcome(health.oldest.wrapping_add(health.samples), entry(class, now));
     health.samples += 1;
-    health.errors += u64::from(class != Class::Ok);
+    health.errors += u64::from(class != OutcomeClass::Ok);
     was_empty
 }
 

@@ -7,8 +7,8 @@
 //! computed from the clock holds (R84). What the header says remains still counts until then. So nothing that was learned
 //! holds longer than a window's length.
 
+use super::health_state::{HealthStateMemory, HealthStateView, MAX_ADMISSIONS, Pace, Sight};
 use super::policy::{Adaptive, MAX_WINDOWS, MILLION, PaceWindow, WindowKind};
-use super::sheet::{MAX_ADMISSIONS, Pace, SheetMemory, SheetView, Sight};
 use super::state::{Memory, View};
 use super::time::{Nanos, Time};
 

@@ -3,8 +3,8 @@
 //! Calls that wait keep waiting, and new ones join them. Releases, outcomes and timers go on as usual. A pause ends at
 //! its time, or when an operator resumes the limiter. It belongs to the limiter, not to the process that began it.
 
-use super::ask::{Block, Reason};
-use super::sheet::{PAUSE_AT, SheetView};
+use super::health_state::{HealthStateView, PAUSE_AT};
+use super::request::{Block, Reason};
 use super::state::{Memory, OPEN_ENDED, View};
 use super::time::Time;
 
@@ -18,7 +18,7 @@ pub fn paused<V: View>(v: &V, now: Time) -> Option<Pause> {
 /// When the pause ends; the largest time if that is not known. A time not after now means that no pause is in effect.
 #[inline]
 pub(super) fn paused_until<V: View>(v: &V) -> Time {
-    let [until] = v.sheet(PAUSE_AT);
+    let [until] = v.health_state(PAUSE_AT);
     Time(until)
 }
 
@@ -34,7 +34,7 @@ pub(super) fn expire<M: Memory>(m: &mut M, now: Time) -> bool {
     let until = paused_until(m);
     let over = until > Time::ZERO && until <= now;
     if over {
-        m.set_sheet(PAUSE_AT, [0]);
+        m.set_health_state(PAUSE_AT, [0]);
     }
     over
 }
@@ -43,6 +43,6 @@ pub(super) fn expire<M: Memory>(m: &mut M, now: Time) -> bool {
 /// stopped.
 pub(super) fn keep_if_sane<M: Memory>(m: &mut M, now: Time) {
     if !m.pause().is_sane(now) {
-        m.set_sheet(PAUSE_AT, [0; PAUSE_WORDS]);
+        m.set_health_state(PAUSE_AT, [0; PAUSE_WORDS]);
     }
 }

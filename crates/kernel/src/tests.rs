@@ -22,11 +22,11 @@ fn memory(rules: &[RuleDraft<'_>]) -> LocalMemory {
 }
 
 fn user(m: &mut LocalMemory, cost: u64, now: u64) -> Result<Ticket, Refusal> {
-    decide::acquire(m, 0, &Ask::requests(cost, Priority::User), Time(now))
+    decide::acquire(m, 0, &AcquireRequest::requests(cost, Priority::User), Time(now))
 }
 
 fn background(m: &mut LocalMemory, cost: u64, now: u64) -> Result<Ticket, Refusal> {
-    decide::acquire(m, 0, &Ask::requests(cost, Priority::Background), Time(now))
+    decide::acquire(m, 0, &AcquireRequest::requests(cost, Priority::Background), Time(now))
 }
 
 fn left(m: &LocalMemory, now: u64) -> Option<u64> {
@@ -38,7 +38,7 @@ fn r3_a_clock_going_back_refills_nothing_twice() {
     let mut m = memory(&[bucket(1, SECOND)]);
     assert!(user(&mut m, 1, 5_000_000_000).is_ok());
     let refusal = user(&mut m, 1, 1_000_000_000).unwrap_err();
-    assert_eq!(refusal.judged_at, Time(5_000_000_000));
+    assert_eq!(refusal.checked_at, Time(5_000_000_000));
     assert_eq!(refusal.retry_at, Some(Time(6_000_000_000)));
 }
 
@@ -175,12 +175,12 @@ fn r108_r145_background_has_its_own_bound_of_permits() {
 fn r113_the_permits_of_the_dead_come_back_once() {
     let draft = PolicyDraft { concurrency: Some(2), ..PolicyDraft::default() };
     let mut m = LocalMemory::new(&Policy::new(&draft).expect("valid"));
-    let ask = Ask::one(Priority::Background);
-    let ticket = decide::acquire(&mut m, 1, &ask, Time(0)).unwrap();
-    decide::acquire(&mut m, 2, &ask, Time(0)).unwrap();
-    assert_eq!(decide::reap(&mut m, 1).held, Held { total: 1, background: 1 });
+    let request = AcquireRequest::one(Priority::Background);
+    let ticket = decide::acquire(&mut m, 1, &request, Time(0)).unwrap();
+    decide::acquire(&mut m, 2, &request, Time(0)).unwrap();
+    assert_eq!(decide::reclaim(&mut m, 1).held, Held { total: 1, background: 1 });
     decide::release(&mut m, 1, &ticket);
-    assert!(decide::reap(&mut m, 1).is_nothing());
+    assert!(decide::reclaim(&mut m, 1).is_nothing());
     assert_eq!((m.core().in_flight, m.core().in_flight_background), (1, 1));
 }
 
@@ -189,11 +189,12 @@ fn r128_units_are_charged_together_and_strangers_do_not_block() {
     let tokens = RuleDraft { unit: Some("tokens"), ..bucket(900, Nanos::from_secs(60)) };
     let rules = [bucket(2, SECOND), tokens];
     let mut m = memory(&rules);
-    let ask = |requests, tokens| Ask { cost: [requests, tokens, 0, 0], priority: Priority::User };
-    decide::acquire(&mut m, 0, &ask(1, 900), Time(0)).unwrap();
-    assert_eq!(decide::acquire(&mut m, 0, &ask(1, 1), Time(0)).unwrap_err().rule, Some(1));
+    let request =
+        |requests, tokens| AcquireRequest { cost: [requests, tokens, 0, 0], priority: Priority::User };
+    decide::acquire(&mut m, 0, &request(1, 900), Time(0)).unwrap();
+    assert_eq!(decide::acquire(&mut m, 0, &request(1, 1), Time(0)).unwrap_err().rule, Some(1));
     assert_eq!(decide::remaining(&m, Priority::User, [true, false, false, false], Time(0)), Some(1));
-    assert!(decide::acquire(&mut m, 0, &ask(1, 0), Time(0)).is_ok());
+    assert!(decide::acquire(&mut m, 0, &request(1, 0), Time(0)).is_ok());
 }
 
 #[test]
@@ -336,10 +337,11 @@ fn r108_a_background_call_without_a_permit_of_its_own_keeps_none_from_the_users(
     };
     let mut m = LocalMemory::new(&Policy::new(&draft).expect("valid"));
     let mut enter = |slot: u64, priority| {
-        let ask = Ask::one(priority);
+        let request = AcquireRequest::one(priority);
         let deadline = Time(u64::MAX);
-        let who = queue::Newcomer { owner: slot + 2, group: slot + 1, ask, deadline, can_be_rung: true };
-        matches!(queue::enter(&mut m, &who, Time(1_000_000_000)).0, queue::Outcome::Granted(_))
+        let who =
+            queue::NewWaiter { owner: slot + 2, group: slot + 1, request, deadline, can_be_woken: true };
+        matches!(queue::enter(&mut m, &who, Time(1_000_000_000)).0, queue::QueueOutcome::Granted(_))
     };
     assert!(enter(0, Priority::Background));
     assert!(!enter(1, Priority::Background), "the background has its one permit");

@@ -1,6 +1,6 @@
 //! Grants, as callers hold them.
 
-use super::ask::Ask;
+use super::request::AcquireRequest;
 use super::state::{Charge, Held};
 use super::time::{Nanos, Time};
 use super::{MAX_RULES, MAX_UNITS};
@@ -30,10 +30,10 @@ pub struct Taken {
 impl Taken {
     /// The ticket for what was asked.
     #[inline(always)]
-    pub fn ticket(self, ask: &Ask) -> Ticket {
+    pub fn ticket(self, request: &AcquireRequest) -> Ticket {
         let mut charges = [Charge::default(); MAX_RULES];
         charges[0] = self.charge;
         let Taken { granted_at, permit, .. } = self;
-        Ticket { granted_at, cost: ask.cost, permit, delay: Nanos::ZERO, charges }
+        Ticket { granted_at, cost: request.cost, permit, delay: Nanos::ZERO, charges }
     }
 }

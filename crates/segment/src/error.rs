@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// An error of a layer above this crate, which only the user of that layer can name.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+pub type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A failure. Every message says what happened, which file or key, and the way out; nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -158,11 +158,11 @@ pub enum Error {
     Policy(Box<PolicyError>),
     /// A configuration file that cannot be carried out. The cause is a `config::ConfigError` of the library.
     #[error(transparent)]
-    Config(Cause),
+    Config(BoxedError),
     /// A variable of the environment that means nothing, or does not fit. The cause is an `environment::EnvError` of the
     /// library.
     #[error(transparent)]
-    Environment(Cause),
+    Environment(BoxedError),
     /// A status that no server answers with.
     #[error("{status} is no HTTP status; 100 to 599 are")]
     BadStatus {

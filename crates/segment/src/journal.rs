@@ -44,12 +44,12 @@ pub struct Transaction<'a, O: Os> {
 
 /// A transaction begun after a wait, and what was found.
 pub struct Begun<'a, O: Os> {
-    /// The transaction; dropped before the pulse below is given back.
+    /// The transaction; dropped before the liveness lock below is given back.
     pub tx: Transaction<'a, O>,
     /// How it found the state.
     pub found: Found,
-    /// The slot whose dead owner the lock was taken from, and its pulse.
-    pub robbed: Option<(usize, O::Pulse)>,
+    /// The slot whose dead owner the lock was taken from, and its liveness lock.
+    pub taken_over: Option<(usize, O::LivenessLock)>,
 }
 
 /// A transaction tried to change more words than the journal holds; nothing was changed.
@@ -71,10 +71,10 @@ impl<'a, O: Os> Transaction<'a, O> {
         claim: Claim,
         deadline: &Deadline,
     ) -> Result<Begun<'a, O>, StillHeld> {
-        let lock::Waited { key, robbed } = lock::acquire(words, os, slot, claim, deadline)?;
+        let lock::Waited { key, taken_over } = lock::acquire(words, os, slot, claim, deadline)?;
         let tx = Transaction::under(words, os, key);
         let found = if tx.is_whole() { Found::Whole } else { undo(words) };
-        Ok(Begun { tx, found, robbed })
+        Ok(Begun { tx, found, taken_over })
     }
 
     /// Whether nobody died in a transaction.

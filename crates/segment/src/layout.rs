@@ -12,7 +12,7 @@
 //! 0x0240      72  hot       transactions only; what decisions read: permits, when attention is needed, the rules' terms,
 //!                           all as the breaker's state makes them (kernel/breaker/drive.rs)
 //! 0x0480     256  policy    transactions only; the policy as it was configured, and its checksum
-//! 0x0c80     112  sheet     transactions only: breaker, gate, tallies, pace (kernel/sheet.rs)
+//! 0x0c80     112  health state     transactions only: breaker, gate, tallies, pace (kernel/health state.rs)
 //! 0x1000    1024  journal   the lock holder: 512 pairs (word index, old value)
 //! 0x3000    8192  slots     512 slots of 16 words: the first eight in transactions only, the others (`tally`)
 //!                           by the participant itself, relaxed, outside the journal
@@ -20,8 +20,8 @@
 //!                           bit for each entry that is taken
 //! 0x13100   8192  turns     transactions only: 4096 pairs (group and priority, where its last turn ended)
 //! 0x23100  16384  entries   1024 entries of 16 words, one for each call that waits: the first twelve in transactions
-//!                           only; the last is its bell, on which its owner sleeps
-//! 0x43100   2136  rings     transactions only: the sheet's rings, recent outcomes and admissions; then its ledger and codes
+//!                           only; the last is its wake word, on which its owner sleeps
+//! 0x43100   2136  rings     transactions only: the health state's rings, recent outcomes and admissions; then its ledger and codes
 //! 0x473c0     16  pause     transactions only: until when, since when, by which process, why (kernel/pause.rs)
 //! 0x47440     24  unsure    transactions only: the last anchor of a boot whose wall clock could be believed, while this
 //!                           boot's cannot; and what the rules had counted then
@@ -30,14 +30,14 @@
 //!                           as many as the policy needs that the file was made for
 //! ```
 //!
-//! Words are 64 bits in the machine's byte order (the header says which), except the lock and the bells: the low halves
+//! Words are 64 bits in the machine's byte order (the header says which), except the lock and the wake words: the low halves
 //! of their words, because a futex is 32 bits wide. There are no pointers, no enums and no padding: any bytes are a
 //! value of this layout, and what a value may be is checked where it is read.
 
-use shmlimit_kernel::breaker::HOT_WORDS;
+use shmlimit_kernel::breaker::EFFECTIVE_WORDS;
+use shmlimit_kernel::health_state::{HEALTH_STATE_HEAD_WORDS, HEALTH_STATE_WORDS};
 use shmlimit_kernel::policy::{POLICY_WORDS, Policy};
 use shmlimit_kernel::queue::{ENTRY_WORDS, PROGRESS_WORDS, TURN_WORDS, TURNS, WAITERS};
-use shmlimit_kernel::sheet::{SHEET_HEAD_WORDS, SHEET_WORDS};
 use shmlimit_kernel::state::RULE_WORDS;
 use shmlimit_kernel::terms::Terms;
 use shmlimit_kernel::{MAX_LOG, MAX_RULES, MAX_UNITS};
@@ -117,13 +117,13 @@ pub const RESETS: usize = BOOT + 5;
 /// First word of the rule states.
 pub const RULES: usize = BOOT + 8;
 /// First word of what decisions read.
-pub const HOT: usize = RULES + MAX_RULES * RULE_WORDS;
+pub const EFFECTIVE: usize = RULES + MAX_RULES * RULE_WORDS;
 /// First word of the policy.
-pub const POLICY: usize = HOT + HOT_WORDS;
+pub const POLICY: usize = EFFECTIVE + EFFECTIVE_WORDS;
 /// Checksum of the policy words.
 pub const POLICY_CHECKSUM: usize = POLICY + 255;
-/// First word of the sheet, up to its rings.
-pub const SHEET: usize = POLICY + 256;
+/// First word of the health state, up to its rings.
+pub const HEALTH_STATE: usize = POLICY + 256;
 
 /// First word of the journal.
 pub const JOURNAL: usize = 512;
@@ -142,14 +142,14 @@ pub const ENTRY_TABLE: usize = TURN_TABLE + TURNS * TURN_WORDS;
 /// Words from one entry to the next: two cache lines.
 pub const ENTRY_STRIDE: usize = 16;
 /// The word of an entry in whose low half its owner sleeps; outside the journal.
-pub const BELL: usize = 15;
-/// First word of the sheet's rings.
+pub const WAKE_WORD: usize = 15;
+/// First word of the health state's rings.
 pub const RINGS: usize = ENTRY_TABLE + WAITERS * ENTRY_STRIDE;
 /// A wall clock before this was never set: 2025, when there was no limiter yet.
 pub const UNSET_BEFORE: u64 = 1_735_689_600_000_000_000;
 /// First word of the section about the wall clock (`wall.rs`). Limiter time of the reading of the wall clock that puts the
 /// present latest; zero if the clock was not set yet.
-pub const LATEST_TIME: usize = RINGS + SHEET_WORDS - SHEET_HEAD_WORDS;
+pub const LATEST_TIME: usize = RINGS + HEALTH_STATE_WORDS - HEALTH_STATE_HEAD_WORDS;
 /// Wall time of that reading.
 pub const LATEST_WALL: usize = LATEST_TIME + 1;
 /// Sum of [`POLICY_EPOCH`] and [`RESETS`] when [`OFF_UNKNOWN`] was set: rules that were changed or reset since have nothing
@@ -179,10 +179,10 @@ pub fn size_for(policy: &Policy) -> usize {
     SIZE + (logs * 8).next_multiple_of(4096)
 }
 
-/// Where a word of the sheet is.
+/// Where a word of the health state is.
 #[inline(always)]
-pub fn sheet_word(at: usize) -> usize {
-    if at < SHEET_HEAD_WORDS { SHEET + at } else { RINGS + (at - SHEET_HEAD_WORDS) }
+pub fn health_state_word(at: usize) -> usize {
+    if at < HEALTH_STATE_HEAD_WORDS { HEALTH_STATE + at } else { RINGS + (at - HEALTH_STATE_HEAD_WORDS) }
 }
 
 /// Words of a slot, from its start.
@@ -248,12 +248,12 @@ pub const fn layout_hash() -> u64 {
         BOOT as u64,
         RULES as u64,
         RULE_WORDS as u64,
-        HOT as u64,
+        EFFECTIVE as u64,
         POLICY as u64,
         POLICY_WORDS as u64,
-        SHEET as u64,
+        HEALTH_STATE as u64,
         RINGS as u64,
-        SHEET_WORDS as u64,
+        HEALTH_STATE_WORDS as u64,
         MAX_RULES as u64,
         MAX_UNITS as u64,
         JOURNAL as u64,
@@ -306,16 +306,17 @@ pub fn checksum(words: impl IntoIterator<Item = u64>) -> u64 {
 const _: () = {
     assert!(POLICY_WORDS <= 255, "the policy and its checksum fill their section");
     assert!(LOCK * 8 == 0x80 && VERSION * 8 == 0x88 && CORE * 8 == 0xa0 && BOOT * 8 == 0x100);
-    assert!(RULES * 8 == 0x140 && HOT * 8 == 0x240 && POLICY * 8 == 0x480 && JOURNAL * 8 == 0x1000);
-    assert!(SHEET * 8 == 0xc80 && SHEET + SHEET_HEAD_WORDS == JOURNAL);
+    assert!(RULES * 8 == 0x140 && EFFECTIVE * 8 == 0x240 && POLICY * 8 == 0x480 && JOURNAL * 8 == 0x1000);
+    assert!(HEALTH_STATE * 8 == 0xc80 && HEALTH_STATE + HEALTH_STATE_HEAD_WORDS == JOURNAL);
     assert!(PROGRESS_WORDS <= 8 && PLACES + WAITERS / 64 <= TURN_TABLE && WAITERS.is_multiple_of(64));
-    assert!(ENTRY_WORDS <= BELL && BELL < ENTRY_STRIDE);
+    assert!(ENTRY_WORDS <= WAKE_WORD && WAKE_WORD < ENTRY_STRIDE);
     assert!(SLOTS < (1 << 11) - 1, "the lock word has eleven bits for its owner");
     if !cfg!(loom) {
         assert!(SLOT_TABLE * 8 == 0x3000 && PROGRESS * 8 == 0x13000 && TURN_TABLE * 8 == 0x13100);
         assert!(ENTRY_TABLE * 8 == 0x23100 && RINGS * 8 == 0x43100 && SIZE == 0x48000);
         assert!(
-            JOURNAL_ENTRIES >= POLICY_WORDS + 1 + HOT_WORDS + MAX_RULES * RULE_WORDS + SHEET_HEAD_WORDS,
+            JOURNAL_ENTRIES
+                >= POLICY_WORDS + 1 + EFFECTIVE_WORDS + MAX_RULES * RULE_WORDS + HEALTH_STATE_HEAD_WORDS,
             "a hot change is one transaction"
         );
     }
@@ -335,10 +336,10 @@ mod tests {
             CLOCK_OFFSET,
             RETIRED,
             RULES,
-            HOT,
+            EFFECTIVE,
             POLICY,
             POLICY_CHECKSUM,
-            SHEET,
+            HEALTH_STATE,
             RINGS,
             slot_base(0),
             slot_base(SLOTS - 1) + 7,
@@ -348,7 +349,7 @@ mod tests {
         for word in [WAITING, PROGRESS, PLACES, TURN_TABLE, entry_base(0), entry_base(WAITERS - 1) + 11] {
             assert!(is_journaled(word, WORDS), "word {word}");
         }
-        assert!(!is_journaled(entry_base(5) + BELL, WORDS), "bells are outside the journal");
+        assert!(!is_journaled(entry_base(5) + WAKE_WORD, WORDS), "bells are outside the journal");
         assert!(!is_journaled(slot_base(3) + slot::GRANTED, WORDS), "tallies are outside the journal");
     }
 

@@ -50,7 +50,7 @@ mod wall_clock;
 pub use {
     attach::bounds::{Bounds, Role},
     attach::policy_change::Changed,
-    attach::process_state::Member,
+    attach::process_state::Attachment,
     attach::wake::Wakeups,
     attach::{Segment, Tx, program_name},
     error::Error,

@@ -12,7 +12,7 @@
 //! free        held(me)       anybody, compare-and-swap
 //! held(a)     free           a, swap: if the waiters bit was set meanwhile, a wakes one
 //! held(a)     held(a)+W      one who is going to sleep
-//! held(a)     held(me)+W     one who has taken a's pulse (a is dead): it recovers before anything else
+//! held(a)     held(me)+W     one who has taken a's liveness lock (a is dead): it recovers before anything else
 //! ```
 //!
 //! A woken waiter does not know whether others still sleep, so it always acquires with the waiters bit set.
@@ -35,13 +35,13 @@ const LOOKS: u32 = if cfg!(loom) { 1 } else { 16 };
 /// holder, and each change of the holder moves all that it works on; both cost more than several decisions. So whoever
 /// finds the lock held lets the holder make some in a row.
 const PAUSES: u32 = if cfg!(loom) { 1 } else { 48 };
-/// The longest sleep before the owner's pulse is felt, and so the longest a dead owner stalls anybody.
+/// The longest sleep before the owner's liveness lock is felt, and so the longest a dead owner stalls anybody.
 pub const SLEEP: Duration = Duration::from_millis(10);
 
 /// What the lock needs of the operating system.
 pub trait Os {
     /// Holding one means that slot's owner is dead and nobody else can believe so at the same time.
-    type Pulse;
+    type LivenessLock;
     /// Sleeps while `word` is `expected`, for `limit` at most. May return early.
     fn sleep(&self, word: &AtomicU32, expected: u32, limit: Duration);
     /// The same for one who has an appointment: as little late as the system can.
@@ -50,8 +50,8 @@ pub trait Os {
     }
     /// Wakes one sleeper; says whether there was one.
     fn wake(&self, word: &AtomicU32) -> bool;
-    /// Takes the pulse of a slot if its owner is dead.
-    fn take_pulse(&self, slot: usize) -> Option<Self::Pulse>;
+    /// Takes the liveness lock of a slot if its owner is dead.
+    fn take_liveness_lock(&self, slot: usize) -> Option<Self::LivenessLock>;
     /// Nanoseconds of any steady clock.
     fn now(&self) -> u64;
 }
@@ -61,20 +61,20 @@ pub trait Os {
 pub enum Claim {
     /// A participant: a lock held in its name is held by another thread of its process.
     Participant,
-    /// One who holds the pulse of this slot but has not entered it yet: a lock held in its name is a dead one's.
-    Newcomer,
-    /// A participant that holds the pulse of this other slot: a lock held in its name is a dead one's, and nobody
-    /// but this one can rob it.
-    Undertaker(usize),
+    /// One who holds the liveness lock of this slot but has not entered it yet: a lock held in its name is a dead one's.
+    NewWaiter,
+    /// A participant that holds the liveness lock of this other slot: a lock held in its name is a dead one's, and nobody
+    /// but this one can take over it.
+    Reclaimer(usize),
 }
 
 impl Claim {
-    /// Whether a lock held by `by` is a dead one's because `slot`, the caller, has its pulse already.
-    fn has_pulse_of(self, by: usize, slot: usize) -> bool {
+    /// Whether a lock held by `by` is a dead one's because `slot`, the caller, has its liveness lock already.
+    fn has_liveness_lock_of(self, by: usize, slot: usize) -> bool {
         match self {
             Claim::Participant => false,
-            Claim::Newcomer => by == slot,
-            Claim::Undertaker(dead) => by == dead,
+            Claim::NewWaiter => by == slot,
+            Claim::Reclaimer(dead) => by == dead,
         }
     }
 }
@@ -132,8 +132,8 @@ pub struct Key(u32);
 pub struct Waited<P> {
     /// What frees it.
     pub key: Key,
-    /// The former holder, if it died, and its pulse: to be kept until recovery is done.
-    pub robbed: Option<(usize, P)>,
+    /// The former holder, if it died, and its liveness lock: to be kept until recovery is done.
+    pub taken_over: Option<(usize, P)>,
 }
 
 /// The slot in whose name the lock is held.
@@ -183,7 +183,7 @@ pub fn acquire<O: Os>(
     slot: usize,
     claim: Claim,
     deadline: &Deadline,
-) -> Result<Waited<O::Pulse>, StillHeld> {
+) -> Result<Waited<O::LivenessLock>, StillHeld> {
     let lock = words.lock();
     let mut looks = 0;
     let mut slept_on = None;
@@ -197,14 +197,14 @@ pub fn acquire<O: Os>(
         let key = Key(mine & EPOCH_MASK);
         let Some(by) = owner(word) else {
             if lock.compare_exchange_weak(word, mine, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return Ok(Waited { key, robbed: None });
+                return Ok(Waited { key, taken_over: None });
             }
             continue;
         };
         // Only damage puts a slot here that cannot exist.
-        if by >= SLOTS || claim.has_pulse_of(by, slot) {
+        if by >= SLOTS || claim.has_liveness_lock_of(by, slot) {
             if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return Ok(Waited { key, robbed: None });
+                return Ok(Waited { key, taken_over: None });
             }
             continue;
         }
@@ -223,12 +223,12 @@ pub fn acquire<O: Os>(
         // The same acquisition as before the sleep: is its owner still there? One who has no time to sleep asks at
         // once, or those who never have time would not get past a dead owner at all.
         if (slept_on == Some(word) || impatient)
-            && let Some(pulse) = os.take_pulse(by)
+            && let Some(liveness_lock) = os.take_liveness_lock(by)
         {
-            // With the pulse in hand nobody else can rob or enter this slot, so an unchanged word is a dead one's, and
+            // With the liveness lock in hand nobody else can take over or enter this slot, so an unchanged word is a dead one's, and
             // the compare-and-swap is the only change to it there can be.
             if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return Ok(Waited { key, robbed: Some((by, pulse)) });
+                return Ok(Waited { key, taken_over: Some((by, liveness_lock)) });
             }
             continue;
         }

@@ -2,8 +2,9 @@
 
 use super::journal::Transaction;
 use super::layout::{
-    ANCHOR_TIME, ANCHOR_WALL, CORE, HOT, LATEST_TIME, PLACES, POLICY, POLICY_CHECKSUM, PROGRESS, RULES,
-    TURN_TABLE, UNSET_BEFORE, WAITING, WALL_SET_AT, WORDS, checksum, entry_base, sheet_word, slot, slot_base,
+    ANCHOR_TIME, ANCHOR_WALL, CORE, EFFECTIVE, LATEST_TIME, PLACES, POLICY, POLICY_CHECKSUM, PROGRESS, RULES,
+    TURN_TABLE, UNSET_BEFORE, WAITING, WALL_SET_AT, WORDS, checksum, entry_base, health_state_word, slot,
+    slot_base,
 };
 use super::lock::Os;
 use super::words::Cells;
@@ -11,8 +12,8 @@ use crate::sync::Ordering;
 use shmlimit_kernel::breaker::terms_range;
 use shmlimit_kernel::policy::{POLICY_WORDS, PolicyWords, Queueing};
 use shmlimit_kernel::queue::{
-    ENTRY_WORDS, Entry, PROGRESS_WORDS, Places, Progress, STANDING_WORDS, Standing, TURN_WORDS, TURNS, Turn,
-    WAITERS, Waiting,
+    ENTRY_HEAD_WORDS, ENTRY_WORDS, Entry, EntryHead, PROGRESS_WORDS, PlaceSet, Progress, TURN_WORDS, TURNS,
+    Turn, WAITERS, WaiterCounts,
 };
 use shmlimit_kernel::state::{Core, General, Held, Memory, RULE_WORDS, RuleState, View};
 use shmlimit_kernel::terms::Terms;
@@ -40,17 +41,17 @@ impl PolicyWords for Reader<'_> {
 impl View for Reader<'_> {
     #[inline(always)]
     fn general(&self) -> General {
-        General::from_words(self.0.load_array(HOT))
+        General::from_words(self.0.load_array(EFFECTIVE))
     }
 
     #[inline(always)]
-    fn attention(&self) -> Time {
-        Time(self.0.load(HOT + 3))
+    fn next_check(&self) -> Time {
+        Time(self.0.load(EFFECTIVE + 3))
     }
 
     #[inline(always)]
-    fn sheet<const N: usize>(&self, at: usize) -> [u64; N] {
-        self.0.load_array(sheet_word(at))
+    fn health_state<const N: usize>(&self, at: usize) -> [u64; N] {
+        self.0.load_array(health_state_word(at))
     }
 
     #[inline]
@@ -80,7 +81,7 @@ impl View for Reader<'_> {
 
     #[inline(always)]
     fn terms(&self, rule: usize) -> Terms {
-        Terms::from_words(self.0.load_array(HOT + terms_range(rule).start))
+        Terms::from_words(self.0.load_array(EFFECTIVE + terms_range(rule).start))
     }
 
     #[inline(always)]
@@ -104,13 +105,13 @@ impl View for Reader<'_> {
     }
 
     #[inline(always)]
-    fn waiting(&self) -> Waiting {
-        Waiting(self.0.load(WAITING))
+    fn waiting(&self) -> WaiterCounts {
+        WaiterCounts(self.0.load(WAITING))
     }
 
     #[inline]
     fn queueing(&self) -> Queueing {
-        Queueing::from_word(self.0.load(HOT + 2))
+        Queueing::from_word(self.0.load(EFFECTIVE + 2))
     }
 
     #[inline]
@@ -119,13 +120,13 @@ impl View for Reader<'_> {
     }
 
     #[inline]
-    fn places(&self, block: usize) -> Places {
-        Places(self.0.load(PLACES + block % (WAITERS / 64)))
+    fn places(&self, block: usize) -> PlaceSet {
+        PlaceSet(self.0.load(PLACES + block % (WAITERS / 64)))
     }
 
     #[inline]
-    fn standing(&self, place: usize) -> Standing {
-        bytemuck::cast::<[u64; STANDING_WORDS], _>(self.0.load_array(entry_base(place)))
+    fn entry_head(&self, place: usize) -> EntryHead {
+        bytemuck::cast::<[u64; ENTRY_HEAD_WORDS], _>(self.0.load_array(entry_base(place)))
     }
 
     #[inline]
@@ -160,8 +161,8 @@ macro_rules! read_as_reader {
 
 read_as_reader! {
     #[inline(always)] fn general() -> General;
-    #[inline(always)] fn attention() -> Time;
-    #[inline(always)] fn sheet[N](at: usize) -> [u64; N];
+    #[inline(always)] fn next_check() -> Time;
+    #[inline(always)] fn health_state[N](at: usize) -> [u64; N];
     #[inline] fn log(index: usize) -> u64;
     fn wall(now: Time) -> u64;
     fn is_policy_whole() -> bool;
@@ -171,35 +172,35 @@ read_as_reader! {
     #[inline(always)] fn rule(rule: usize) -> RuleState;
     #[inline(always)] fn held(index: usize) -> Held;
     fn held_since(index: usize) -> Time;
-    #[inline(always)] fn waiting() -> Waiting;
+    #[inline(always)] fn waiting() -> WaiterCounts;
     fn queueing() -> Queueing;
     fn progress() -> Progress;
-    #[inline] fn places(block: usize) -> Places;
-    #[inline] fn standing(place: usize) -> Standing;
+    #[inline] fn places(block: usize) -> PlaceSet;
+    #[inline] fn entry_head(place: usize) -> EntryHead;
     #[inline] fn entry(place: usize) -> Entry;
     #[inline] fn turn(index: usize) -> Turn;
 }
 
 impl<O: Os> Memory for Transaction<'_, O> {
     fn set_general(&mut self, general: General) {
-        self.write_array(HOT, general.to_words());
+        self.write_array(EFFECTIVE, general.to_words());
     }
 
-    fn set_attention(&mut self, attention: Time) {
-        self.write(HOT + 3, attention.0);
+    fn set_next_check(&mut self, next_check: Time) {
+        self.write(EFFECTIVE + 3, next_check.0);
     }
 
     fn set_terms(&mut self, rule: usize, terms: Terms) {
-        self.write_array(HOT + terms_range(rule).start, terms.to_words());
+        self.write_array(EFFECTIVE + terms_range(rule).start, terms.to_words());
     }
 
     fn set_queueing(&mut self, queueing: Queueing) {
-        self.write(HOT + 2, queueing.to_word());
+        self.write(EFFECTIVE + 2, queueing.to_word());
     }
 
     #[inline]
-    fn set_sheet<const N: usize>(&mut self, at: usize, words: [u64; N]) {
-        self.write_array(sheet_word(at), words);
+    fn set_health_state<const N: usize>(&mut self, at: usize, words: [u64; N]) {
+        self.write_array(health_state_word(at), words);
     }
 
     #[inline]
@@ -231,7 +232,7 @@ impl<O: Os> Memory for Transaction<'_, O> {
         self.write(base + slot::HELD, held.to_word());
     }
 
-    fn set_waiting(&mut self, waiting: Waiting) {
+    fn set_waiting(&mut self, waiting: WaiterCounts) {
         self.write(WAITING, waiting.0);
     }
 
@@ -239,7 +240,7 @@ impl<O: Os> Memory for Transaction<'_, O> {
         self.write_array(PROGRESS, bytemuck::cast::<_, [u64; PROGRESS_WORDS]>(progress));
     }
 
-    fn set_places(&mut self, block: usize, places: Places) {
+    fn set_places(&mut self, block: usize, places: PlaceSet) {
         self.write(PLACES + block % (WAITERS / 64), places.0);
     }
 
@@ -248,11 +249,11 @@ impl<O: Os> Memory for Transaction<'_, O> {
     }
 
     fn set_wake_at(&mut self, place: usize, wake_at: Time) {
-        self.write(entry_base(place) + offset_of!(Standing, wake_at) / 8, wake_at.0);
+        self.write(entry_base(place) + offset_of!(EntryHead, wake_at) / 8, wake_at.0);
     }
 
     fn set_tag(&mut self, place: usize, tag: u64) {
-        self.write(entry_base(place) + offset_of!(Standing, tag) / 8, tag);
+        self.write(entry_base(place) + offset_of!(EntryHead, tag) / 8, tag);
     }
 
     fn set_turn(&mut self, index: usize, turn: Turn) {

@@ -5,7 +5,7 @@ use crate::sys;
 use std::path::{Path, PathBuf};
 
 /// The gate for making and removing segments; never deleted.
-pub const GATE: &str = "ratelimit.lock";
+pub const CREATION_LOCK: &str = "ratelimit.lock";
 const SUFFIX: &str = ".shm";
 const NOTE: &str = ".removed";
 const LONGEST_NAME: usize = 64;
@@ -130,7 +130,7 @@ mod tests {
         assert!(!LimiterName::is_note("..removed") && !LimiterName::is_note("tmdb.removed"));
         assert_eq!(LimiterName::of_file(&name.note_name()), None);
         assert_eq!(LimiterName::of_file(&name.file_name()), Some(name));
-        assert_eq!(LimiterName::of_file(GATE), None);
+        assert_eq!(LimiterName::of_file(CREATION_LOCK), None);
         assert_eq!(LimiterName::of_file(".shm"), None);
     }
 

@@ -38,10 +38,10 @@ pub fn is_sane<V: View>(view: &V, found: Found, now: Time) -> bool {
         && core.in_flight_background <= core.in_flight
 }
 
-/// The same with all that decisions read: what is in force is what the policy and the breaker's state make, word by word,
+/// The same with all that decisions read: what is effective is what the policy and the breaker's state make, word by word,
 /// and the rules are in range.
 pub(crate) fn is_in_order<V: View>(view: &V, policy: &Policy, found: Found, now: Time) -> bool {
-    is_sane(view, found, now) && breaker::is_in_force(view, policy, now) && decide::sane(view)
+    is_sane(view, found, now) && breaker::is_effective(view, policy, now) && decide::sane(view)
 }
 
 /// The same with all that takes longer, for those who attach: as many permits out as the participants hold together. A

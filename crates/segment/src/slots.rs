@@ -1,24 +1,24 @@
 //! Participants: the attached processes and their places in the segment.
 //!
-//! A slot's words say what its owner holds; its *pulse*, a byte lock kept by the operating system, says whether
-//! the owner lives. Decisions about life and death rest on the pulse alone: process ids and names are for
+//! A slot's words say what its owner holds; its *liveness lock*, a byte lock kept by the operating system, says whether
+//! the owner lives. Decisions about life and death rest on the liveness lock alone: process ids and names are for
 //! people.
 //!
 //! ```text
 //! from       to         by
-//! free       owned      one who holds its pulse, in a transaction
-//! owned      free       its owner leaving; or one who has taken its pulse (the owner is dead), in a transaction
+//! free       owned      one who holds its liveness lock, in a transaction
+//! owned      free       its owner leaving; or one who has taken its liveness lock (the owner is dead), in a transaction
 //! (new file) inherited  the maker of the segment, for permits of a deleted one
-//! inherited  free       one who has taken its pulse, when the gate says that the holder has no permit any more
+//! inherited  free       one who has taken its liveness lock, when the gate says that the holder has no permit any more
 //! ```
 //!
-//! Nobody holds the pulse of an inherited slot, so it is asked for at the gate (`directory/users.rs`).
+//! Nobody holds the liveness lock of an inherited slot, so it is asked for at the gate (`directory/users.rs`).
 
 use super::journal::Transaction;
 use super::layout::{SLOT_WORDS, SLOTS, slot, slot_base};
 use super::lock::Os;
 use super::words::Words;
-use shmlimit_kernel::decide::{self, Reaped};
+use shmlimit_kernel::decide::{self, Reclaimed};
 use shmlimit_kernel::ledger;
 use shmlimit_kernel::state::{Held, View};
 use shmlimit_kernel::time::Time;
@@ -61,9 +61,9 @@ pub struct Identity {
 }
 
 /// Whether an attachment is entered: its slot is owned, in its generation.
-pub fn is_entered(words: &Words, badge: u64) -> bool {
-    let slot = (badge as u32 as usize).wrapping_sub(2);
-    slot < SLOTS && words.load(slot_base(slot) + slot::STATE) == (badge >> 32) << 32 | OWNED
+pub fn is_entered(words: &Words, attachment_id: u64) -> bool {
+    let slot = (attachment_id as u32 as usize).wrapping_sub(2);
+    slot < SLOTS && words.load(slot_base(slot) + slot::STATE) == (attachment_id >> 32) << 32 | OWNED
 }
 
 /// Whether a slot has an owner, dead or alive.
@@ -125,7 +125,7 @@ pub fn all(words: &Words) -> impl Iterator<Item = Participant> + '_ {
 }
 
 /// Frees a slot that a dead predecessor still owns. If it did, commit that before anything else.
-pub fn bury_predecessor<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> bool {
+pub fn reclaim_predecessor<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> bool {
     let owned = is_owned(tx.words(), index);
     if owned {
         leave(tx, index);
@@ -141,7 +141,7 @@ pub fn forget_counts(words: &Words, index: usize) {
     }
 }
 
-/// Makes the caller the owner of a slot whose pulse it holds, and that nobody else owns. Returns its generation.
+/// Makes the caller the owner of a slot whose liveness lock it holds, and that nobody else owns. Returns its generation.
 pub fn enter<O: Os>(tx: &mut Transaction<'_, O>, index: usize, who: Identity, now: Time) -> u32 {
     // What only damage can leave here, such as a lock word that let two processes in at once, would otherwise be lost for
     // ever.
@@ -156,9 +156,9 @@ pub fn enter<O: Os>(tx: &mut Transaction<'_, O>, index: usize, who: Identity, no
     generation
 }
 
-/// Frees a slot, gives back what it held, and keeps what it counted. The caller is its owner, or has taken its pulse.
-pub fn leave<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> Reaped {
-    let reaped = decide::reap(tx, index);
+/// Frees a slot, gives back what it held, and keeps what it counted. The caller is its owner, or has taken its liveness lock.
+pub fn leave<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> Reclaimed {
+    let reclaimed = decide::reclaim(tx, index);
     if let Some(Participant { granted, refused, looked, .. }) = participant(tx.words(), index) {
         ledger::left(tx, [granted, refused, looked]);
         let state = slot_base(index) + slot::STATE;
@@ -168,7 +168,7 @@ pub fn leave<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> Reaped {
             tx.write(slot_base(index) + slot::INHERITED, 0);
         }
     }
-    reaped
+    reclaimed
 }
 
 /// Counts a decision in the participant's own cache line. A count may be lost between two threads; nothing

@@ -70,7 +70,7 @@ pub mod killable {
         })
     }
 
-    macro_rules! mortal {
+    macro_rules! killable {
         ($name:ident, $int:ty, $gate:expr) => {
             /// loom's atomic, for as long as the calling thread lives.
             #[derive(Debug)]
@@ -153,6 +153,6 @@ pub mod killable {
     // in between, and then never tries them the other way round. A gate makes all accesses to a word depend on each
     // other; unlike a second atomic or a mutex it orders nothing in the model's memory. The 64-bit words need none: they
     // are changed under the lock, and a model in which the reader comes last sees every value they ever had.
-    mortal!(AtomicU32, u32, Some(loom::sync::Condvar::new()));
-    mortal!(AtomicU64, u64, None);
+    killable!(AtomicU32, u32, Some(loom::sync::Condvar::new()));
+    killable!(AtomicU64, u64, None);
 }

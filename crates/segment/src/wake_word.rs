@@ -6,7 +6,7 @@
 //! reads its wake word (`hear`)
 //! gives the lock back                            takes the lock, changes the state
 //! sleeps while the word is as it was (`sleep`)   gives the lock back
-//!                                                changes the word, wakes the owner (`ring`)
+//!                                                changes the word, wakes the owner (`wake`)
 //! ```
 //!
 //! The lock orders the two (I16). Either the owner sees the change under the lock, or it read its word before that was
@@ -20,18 +20,18 @@ use std::time::Duration;
 
 /// Reads a wake word, under the lock. The result goes to [`sleep`].
 pub fn hear(words: &Words, place: usize) -> u32 {
-    words.bell(place).load(Ordering::Relaxed)
+    words.wake_word(place).load(Ordering::Relaxed)
 }
 
 /// Sleeps until the wake word changes after [`hear`], for `limit` at most.
 pub fn sleep<O: Os>(words: &Words, os: &O, place: usize, heard: u32, limit: Duration) {
-    os.sleep_in_time(words.bell(place), heard, limit);
+    os.sleep_in_time(words.wake_word(place), heard, limit);
 }
 
 /// Wakes the owner of an entry. Call it after the transaction that brought its turn nearer has given the lock back. Says
 /// whether the owner slept there: if not, it is awake, or dead.
 #[cold]
-pub fn ring<O: Os>(words: &Words, os: &O, place: usize) -> bool {
-    words.bell(place).fetch_add(1, Ordering::Relaxed);
-    os.wake(words.bell(place))
+pub fn wake<O: Os>(words: &Words, os: &O, place: usize) -> bool {
+    words.wake_word(place).fetch_add(1, Ordering::Relaxed);
+    os.wake(words.wake_word(place))
 }

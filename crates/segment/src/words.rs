@@ -95,15 +95,15 @@ mod mapped {
 
         /// The word on which the owner of an entry sleeps.
         #[inline]
-        pub fn bell(&self, place: usize) -> &AtomicU32 {
-            self.half(layout::entry_base(place) + layout::BELL)
+        pub fn wake_word(&self, place: usize) -> &AtomicU32 {
+            self.half(layout::entry_base(place) + layout::WAKE_WORD)
         }
 
         /// Half of a word, the one with its address.
         #[inline(always)]
         fn half(&self, index: usize) -> &AtomicU32 {
             let index = index.min(layout::WORDS - 1);
-            // SAFETY: I1; index < WORDS, and lock and bells are only ever accessed as 32-bit halves.
+            // SAFETY: I1; index < WORDS, and lock and wake words are only ever accessed as 32-bit halves.
             unsafe { AtomicU32::from_ptr(self.map.base().add(index).cast::<u32>().as_ptr()) }
         }
     }
@@ -118,7 +118,7 @@ mod modelled {
     pub struct Words {
         cells: BTreeMap<usize, AtomicU64>,
         lock: AtomicU32,
-        bells: [AtomicU32; 2],
+        wake_words: [AtomicU32; 2],
         /// Where a dead thread is sent that computes an index from words it could not read.
         nowhere: AtomicU64,
     }
@@ -158,7 +158,7 @@ mod modelled {
             Words {
                 cells: cells.map(|word| (word, AtomicU64::new(0))).collect(),
                 lock: AtomicU32::new(0),
-                bells: [AtomicU32::new(0), AtomicU32::new(0)],
+                wake_words: [AtomicU32::new(0), AtomicU32::new(0)],
                 nowhere: AtomicU64::new(0),
             }
         }
@@ -176,9 +176,9 @@ mod modelled {
             &self.lock
         }
 
-        /// The bell of an entry; a model has two.
-        pub fn bell(&self, place: usize) -> &AtomicU32 {
-            &self.bells[place % 2]
+        /// The wake word of an entry; a model has two.
+        pub fn wake_word(&self, place: usize) -> &AtomicU32 {
+            &self.wake_words[place % 2]
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::grant::Grant;
 use crate::limiter::Limiter;
 use crate::method::{self, Arguments, Method, politely};
 use crate::outcome::Ended;
-use crate::recorded::Recorded;
+use crate::recorded::Advice;
 use crate::waiting::Waiting;
 use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::prelude::*;
@@ -63,8 +63,9 @@ fn wait(this: &Bound<'_, Limiter>, request: &Request<'_>) -> PyResult<OwnedGrant
             .flatten();
         raised.is_some()
     };
-    let waited = py
-        .detach(|| handle.acquire_unless(request, stop).map(|grant| grant.map(shmlimit::Grant::into_owned)));
+    let waited = py.detach(|| {
+        handle.acquire_cancellable(request, stop).map(|grant| grant.map(shmlimit::Grant::into_owned))
+    });
     match (waited, raised) {
         (_, Some(raised)) => Err(raised),
         (Ok(Some(grant)), None) => Ok(grant),
@@ -123,7 +124,7 @@ impl Method for Begin {
             return Ok(Grant::new(this, grant)?.into_any());
         }
         let handle = this.get().handle(py)?;
-        match handle.wait(&request) {
+        match handle.enqueue(&request) {
             Ok(waiting) => Ok(Bound::new(py, Waiting::new(this, waiting))?.into_any()),
             Err(error) => Err(errors::not_acquired(py, &handle, &error)),
         }
@@ -146,7 +147,7 @@ impl Method for Record {
         let handle = this.get().handle(py)?;
         let recorded = politely(py, handle.is_busy(), || ended.with(|outcome| handle.record(outcome)))
             .map_err(|error| errors::raised(py, &error))?;
-        Ok(Bound::new(py, Recorded::new(recorded, Some(&handle)))?.into_any())
+        Ok(Bound::new(py, Advice::new(recorded, Some(&handle)))?.into_any())
     }
 }
 

@@ -4,7 +4,7 @@ use crate::errors;
 use crate::limiter::Limiter;
 use crate::method::{self, Arguments, Method, politely};
 use crate::outcome::Ended;
-use crate::recorded::Recorded;
+use crate::recorded::Advice;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use shmlimit::OwnedGrant;
@@ -174,7 +174,7 @@ impl Method for Record {
         match recorded.ok_or_else(|| errors::grant_done(py))? {
             Some(recorded) => {
                 let handle = if recorded.transitions.is_empty() { None } else { limiter.handle(py).ok() };
-                Ok(Bound::new(py, Recorded::new(recorded, handle.as_ref()))?.into_any())
+                Ok(Bound::new(py, Advice::new(recorded, handle.as_ref()))?.into_any())
             }
             None => Err(errors::closed(py, limiter.name())),
         }
@@ -200,7 +200,7 @@ impl Method for Note {
         match noted.map_err(|error| errors::raised(py, &error))? {
             Some(noted) => {
                 let handle = if noted.transitions.is_empty() { None } else { limiter.handle(py).ok() };
-                Ok(Bound::new(py, Recorded::new(noted, handle.as_ref()))?.into_any())
+                Ok(Bound::new(py, Advice::new(noted, handle.as_ref()))?.into_any())
             }
             None => Err(errors::closed(py, limiter.name())),
         }

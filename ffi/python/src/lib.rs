@@ -48,7 +48,7 @@ mod _shmlimit {
     #[pymodule_export]
     use super::limiter::Limiter;
     #[pymodule_export]
-    use super::recorded::Recorded;
+    use super::recorded::Advice;
     #[pymodule_export]
     use super::waiting::Waiting;
 

@@ -7,8 +7,8 @@ use crate::snapshot;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
-use shmlimit::config::{self, Choice};
-use shmlimit::{Force, OwnedGrant, PauseRequest, Request};
+use shmlimit::config::{self, ConfigSource};
+use shmlimit::{BreakerCommand, OwnedGrant, PauseRequest, Request};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -91,7 +91,7 @@ impl Limiter {
         if replace && !create {
             return Err(PyValueError::new_err("replace makes the limiter, which create=False forbids"));
         }
-        let mut choice = Choice::default();
+        let mut choice = ConfigSource::default();
         if let Some(preset) = preset {
             choice = choice.preset(word("preset", preset)?);
         }
@@ -107,7 +107,7 @@ impl Limiter {
             choice = choice.setting(key, value);
         }
         let group = group.map(|group| word("group", group)).transpose()?;
-        let mut builder = shmlimit::Limiter::builder(&name).choose(choice);
+        let mut builder = shmlimit::Limiter::builder(&name).config(choice);
         if let Some(directory) = directory {
             builder = builder.directory(directory);
         }
@@ -154,7 +154,7 @@ impl Limiter {
         self.inner().is_none()
     }
 
-    /// The policy in force, as the text of a configuration file.
+    /// The policy effective, as the text of a configuration file.
     #[getter]
     fn config(&self, py: Python<'_>) -> PyResult<String> {
         self.using(py, |handle| Ok(config::to_toml(&handle.policy()?)))
@@ -178,8 +178,8 @@ impl Limiter {
     /// ("clear_gate"), for all who share the limiter at once. Returns what that changed.
     fn force<'py>(&self, py: Python<'py>, state: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let text = word("state", state)?;
-        let force =
-            Force::parse(&text).ok_or_else(|| unknown("state", &text, &Force::ALL.map(Force::as_str)))?;
+        let force = BreakerCommand::parse(&text)
+            .ok_or_else(|| unknown("state", &text, &BreakerCommand::ALL.map(BreakerCommand::as_str)))?;
         let changed = self.using(py, |handle| Ok(recorded::changes(&handle.force(force)?, Some(handle))))?;
         recorded::as_objects(py, &changed)
     }

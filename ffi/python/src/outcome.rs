@@ -7,7 +7,7 @@ use crate::names::Key;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
-use shmlimit::{Class, NetError, Outcome, Priority};
+use shmlimit::{NetError, Outcome, OutcomeClass, Priority};
 use std::time::Duration;
 
 /// An outcome, with what it borrows in Rust.
@@ -77,7 +77,7 @@ impl Ended {
             _ => return Err(PyTypeError::new_err("record() needs either status or error")),
         };
         if let End::Status(status) = ended.end
-            && Class::of_status(status).is_none()
+            && OutcomeClass::of_status(status).is_none()
         {
             return Err(errors::raised(py, &shmlimit::Error::BadStatus { status }));
         }

@@ -7,8 +7,8 @@ use shmlimit::{Limiter, Transition};
 
 /// What a limiter made of an outcome, and what to do then.
 #[pyclass(frozen, module = "shmlimit")]
-pub struct Recorded {
-    inner: shmlimit::Recorded,
+pub struct Advice {
+    inner: shmlimit::Advice,
     transitions: Vec<Change>,
 }
 
@@ -17,13 +17,13 @@ type Change = (&'static str, &'static str, &'static str);
 
 static TRANSITION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-impl Recorded {
+impl Advice {
     /// Names the states as the limiter's breaker does.
     #[inline]
-    pub fn new(inner: shmlimit::Recorded, limiter: Option<&Limiter>) -> Recorded {
+    pub fn new(inner: shmlimit::Advice, limiter: Option<&Limiter>) -> Advice {
         let transitions =
             if inner.transitions.is_empty() { Vec::new() } else { changes(&inner.transitions, limiter) };
-        Recorded { inner, transitions }
+        Advice { inner, transitions }
     }
 }
 
@@ -41,7 +41,7 @@ pub fn as_objects<'py>(py: Python<'py>, changes: &[Change]) -> PyResult<Vec<Boun
 }
 
 #[pymethods]
-impl Recorded {
+impl Advice {
     /// How the call ended, as far as it matters: "ok", "429", "5xx", "net" or "ignored".
     #[getter]
     fn outcome(&self) -> &'static str {
@@ -97,7 +97,7 @@ impl Recorded {
     }
 
     fn __repr__(&self) -> String {
-        let shmlimit::Recorded { samples, error_ratio, consec429, retry, .. } = self.inner;
+        let shmlimit::Advice { samples, error_ratio, consec429, retry, .. } = self.inner;
         let source = self.wait_source().map_or_else(|| "None".to_owned(), |source| format!("'{source}'"));
         format!(
             "Recorded(outcome='{}', samples={samples}, error_ratio={error_ratio}, consec429={consec429}, wait={}, \

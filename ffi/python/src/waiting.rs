@@ -12,17 +12,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A call in the queue. Whoever has the clock steps it on; letting go of it leaves the queue.
 #[pyclass(frozen, module = "shmlimit._shmlimit")]
 pub struct Waiting {
-    inner: Mutex<Option<shmlimit::Waiting>>,
+    inner: Mutex<Option<shmlimit::PendingAcquire>>,
     limiter: Py<Limiter>,
 }
 
 impl Waiting {
     /// A call that has not asked yet.
-    pub fn new(limiter: &Bound<'_, Limiter>, waiting: shmlimit::Waiting) -> Waiting {
+    pub fn new(limiter: &Bound<'_, Limiter>, waiting: shmlimit::PendingAcquire) -> Waiting {
         Waiting { inner: Mutex::new(Some(waiting)), limiter: limiter.clone().unbind() }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Option<shmlimit::Waiting>> {
+    fn inner(&self) -> MutexGuard<'_, Option<shmlimit::PendingAcquire>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

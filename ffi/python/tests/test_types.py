@@ -10,7 +10,7 @@ import asyncio
 from datetime import datetime, timedelta, timezone
 from typing import List, Optional
 
-from shmlimit import Blocked, Grant, Limiter, Recorded, Refused, Snapshot, limiters
+from shmlimit import Blocked, Grant, Limiter, Advice, Refused, Snapshot, limiters
 
 limiter = Limiter("tmdb", directory="/tmp/x", settings={"rate": "35/s", "concurrency": 4})
 
@@ -27,7 +27,7 @@ async def awaited(a: int) -> str:
 
 async def main() -> None:
     async with limiter.acquire_async(timeout=timedelta(seconds=5)) as grant:
-        recorded: Recorded = grant.record(200, headers={"a": "b"})
+        recorded: Advice = grant.record(200, headers={"a": "b"})
         wait: float = recorded.wait
     other: Grant = await limiter.acquire_async(deadline=datetime.now(timezone.utc))
     text: str = await awaited(3)
@@ -102,7 +102,7 @@ def test_the_package_itself_is_checked_strictly(tmp_path):
     assert "Success" in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("name", ["Limiter", "Grant", "Recorded"])
+@pytest.mark.parametrize("name", ["Limiter", "Grant", "Advice"])
 def test_every_public_method_has_a_docstring(name):
     import shmlimit
 

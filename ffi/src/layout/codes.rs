@@ -1,9 +1,9 @@
 //! The numbers that a segment stores for kinds of things. They never change their meaning.
 
 use ::shmlimit_segment::layout;
-use shmlimit::{Algorithm, Cause, Class, Priority, State};
+use shmlimit::{Algorithm, BreakerState, OutcomeClass, Priority, TransitionCause};
+use shmlimit_kernel::health_state;
 use shmlimit_kernel::policy::{Breaker, BreakerKind, HeaderFormat};
-use shmlimit_kernel::sheet;
 
 /// All is well; of a consecutive breaker: closed.
 pub const SHMLIMIT_SEGMENT_STATE_NORMAL: u32 = 0;
@@ -116,28 +116,28 @@ pub const SHMLIMIT_SEGMENT_RETIRED_HANDED_OVER: u64 = 2;
 pub const SHMLIMIT_SEGMENT_RETIRED_REMOVED: u64 = 3;
 
 const _: () = {
-    assert!(SHMLIMIT_SEGMENT_STATE_NORMAL == State::Normal as u32);
-    assert!(SHMLIMIT_SEGMENT_STATE_THROTTLE == State::Throttle as u32);
-    assert!(SHMLIMIT_SEGMENT_STATE_SLEEP == State::Sleep as u32);
-    assert!(SHMLIMIT_SEGMENT_STATE_HALF_OPEN == State::HalfOpen as u32);
-    assert!(SHMLIMIT_SEGMENT_STATE_CACHE_ONLY == State::CacheOnly as u32);
-    assert!(SHMLIMIT_SEGMENT_STATE_OPEN == State::Open as u32);
+    assert!(SHMLIMIT_SEGMENT_STATE_NORMAL == BreakerState::Normal as u32);
+    assert!(SHMLIMIT_SEGMENT_STATE_THROTTLE == BreakerState::Throttle as u32);
+    assert!(SHMLIMIT_SEGMENT_STATE_SLEEP == BreakerState::Sleep as u32);
+    assert!(SHMLIMIT_SEGMENT_STATE_HALF_OPEN == BreakerState::HalfOpen as u32);
+    assert!(SHMLIMIT_SEGMENT_STATE_CACHE_ONLY == BreakerState::CacheOnly as u32);
+    assert!(SHMLIMIT_SEGMENT_STATE_OPEN == BreakerState::Open as u32);
 
-    assert!(SHMLIMIT_SEGMENT_HEALTH_OFFLINE == sheet::OFFLINE);
-    assert!(SHMLIMIT_SEGMENT_HEALTH_ATTEMPT == sheet::ATTEMPT);
-    assert!(SHMLIMIT_SEGMENT_HEALTH_RAMPING == sheet::RAMPING);
+    assert!(SHMLIMIT_SEGMENT_HEALTH_OFFLINE == health_state::OFFLINE);
+    assert!(SHMLIMIT_SEGMENT_HEALTH_ATTEMPT == health_state::ATTEMPT);
+    assert!(SHMLIMIT_SEGMENT_HEALTH_RAMPING == health_state::RAMPING);
 
-    assert!(SHMLIMIT_SEGMENT_CAUSE_FORCED == Cause::Forced as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_CONSEC_429 == Cause::Consec429 as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_ERROR_RATIO == Cause::ErrorRatio as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_SUSTAINED_ERRORS == Cause::SustainedErrors as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_SUCCESS_WINDOW_OK == Cause::SuccessWindowOk as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_SLEEP_EXPIRED == Cause::SleepExpired as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_PROBE_OK == Cause::ProbeOk as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_PROBE_FAILED == Cause::ProbeFailed as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_AUTO_RECOVER == Cause::AutoRecover as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_CONSECUTIVE_FAILURES == Cause::ConsecutiveFailures as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_RESET_TIMEOUT == Cause::ResetTimeout as u32);
+    assert!(SHMLIMIT_SEGMENT_CAUSE_FORCED == TransitionCause::Forced as u32);
+    assert!(SHMLIMIT_SEGMENT_CAUSE_CONSEC_429 == TransitionCause::Consec429 as u32);
+    assert!(SHMLIMIT_SEGMENT_CAUSE_ERROR_RATIO == TransitionCause::ErrorRatio as u32);
+    assert!(SHMLIMIT_SEGMENT_CAUSE_SUSTAINED_ERRORS == TransitionCause::SustainedErrors as u32);
+    assert!(SHMLIMIT_SEGMENT_CAUSE_SUCCESS_WINDOW_OK == TransitionCause::SuccessWindowOk as u32);
+    assert!(SHMLIMIT_SEGMENT_CAUSE_SLEEP_EXPIRED == TransitionCause::SleepExpired as u32);
+    assert!(SHMLIMIT_SEGMENT_CAUSE_PROBE_OK == TransitionCause::ProbeOk as u32);
+    assert!(SHMLIMIT_SEGMENT_CAUSE_PROBE_FAILED == TransitionCause::ProbeFailed as u32);
+    assert!(SHMLIMIT_SEGMENT_CAUSE_AUTO_RECOVER == TransitionCause::AutoRecover as u32);
+    assert!(SHMLIMIT_SEGMENT_CAUSE_CONSECUTIVE_FAILURES == TransitionCause::ConsecutiveFailures as u32);
+    assert!(SHMLIMIT_SEGMENT_CAUSE_RESET_TIMEOUT == TransitionCause::ResetTimeout as u32);
 
     assert!(SHMLIMIT_SEGMENT_BREAKER_NONE == BreakerKind::None as u32);
     assert!(SHMLIMIT_SEGMENT_BREAKER_FSM == BreakerKind::Fsm as u32);
@@ -155,10 +155,10 @@ const _: () = {
     assert!(SHMLIMIT_SEGMENT_PRIORITY_USER == Priority::User as u32);
     assert!(SHMLIMIT_SEGMENT_PRIORITY_WEBHOOK == Priority::Webhook as u32);
 
-    assert!(SHMLIMIT_SEGMENT_CLASS_OK == Class::Ok as u32);
-    assert!(SHMLIMIT_SEGMENT_CLASS_THROTTLED == Class::Throttled as u32);
-    assert!(SHMLIMIT_SEGMENT_CLASS_SERVER == Class::Server as u32);
-    assert!(SHMLIMIT_SEGMENT_CLASS_NET == Class::Net as u32);
+    assert!(SHMLIMIT_SEGMENT_CLASS_OK == OutcomeClass::Ok as u32);
+    assert!(SHMLIMIT_SEGMENT_CLASS_THROTTLED == OutcomeClass::Throttled as u32);
+    assert!(SHMLIMIT_SEGMENT_CLASS_SERVER == OutcomeClass::Server as u32);
+    assert!(SHMLIMIT_SEGMENT_CLASS_NET == OutcomeClass::Net as u32);
 
     assert!(SHMLIMIT_SEGMENT_HEADERS_BINANCE == HeaderFormat::Binance as u32);
     assert!(SHMLIMIT_SEGMENT_HEADERS_UPBIT == HeaderFormat::Upbit as u32);

@@ -1,14 +1,14 @@
 //! Who is attached and who waits.
 
 use super::{SHMLIMIT_SEGMENT_UNITS, byte};
-use ::shmlimit_segment::{layout, sys::FIRST_PULSE};
-use shmlimit_kernel::queue::{Entry, Progress, Standing, TURN_WORDS, Turn, WAITERS};
+use ::shmlimit_segment::{layout, sys::FIRST_LIVENESS_BYTE};
+use shmlimit_kernel::queue::{Entry, EntryHead, Progress, TURN_WORDS, Turn, WAITERS};
 use shmlimit_kernel::state::Held;
 use std::mem::{offset_of, size_of};
 
 /// The participant in slot S lives as long as somebody holds the lock on the byte at this offset + S: ask with
 /// `fcntl(fd, F_OFD_GETLK, ...)` for a write lock of one byte, and never take one. Not so if the slot is `inherited`.
-pub const SHMLIMIT_SEGMENT_FIRST_PULSE: u64 = 0x4000_0000_0000_0000_u64;
+pub const SHMLIMIT_SEGMENT_FIRST_LIVENESS_BYTE: u64 = 0x4000_0000_0000_0000_u64;
 /// Bytes of a program's name, zero-padded; without a zero if it is that long.
 pub const SHMLIMIT_SEGMENT_PROGRAM_LENGTH: usize = 16;
 
@@ -76,7 +76,7 @@ pub struct shmlimit_segment_turn {
     pub end: u64,
 }
 
-/// A call that waits. Transactions only, except for its bell.
+/// A call that waits. Transactions only, except for its wake word.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(non_camel_case_types)]
@@ -104,13 +104,13 @@ pub struct shmlimit_segment_entry {
     /// Zero.
     pub unused: [u64; 3],
     /// A futex on which it sleeps, rung by others.
-    pub bell: u32,
+    pub wake_word: u32,
     /// Not used.
-    pub bell_unused: u32,
+    pub wake_word_unused: u32,
 }
 
 const _: () = {
-    assert!(SHMLIMIT_SEGMENT_FIRST_PULSE == FIRST_PULSE as u64);
+    assert!(SHMLIMIT_SEGMENT_FIRST_LIVENESS_BYTE == FIRST_LIVENESS_BYTE as u64);
 
     type Slot = shmlimit_segment_slot;
     use layout::slot;
@@ -141,17 +141,17 @@ const _: () = {
     assert!(offset_of!(shmlimit_segment_turn, end) == offset_of!(Turn, end));
 
     type Ours = shmlimit_segment_entry;
-    let standing = offset_of!(Entry, standing);
+    let entry_head = offset_of!(Entry, entry_head);
     assert!(size_of::<Ours>() == byte(layout::ENTRY_STRIDE));
-    assert!(offset_of!(Ours, owner) == standing + offset_of!(Standing, owner));
-    assert!(offset_of!(Ours, owner_generation) == standing + offset_of!(Standing, owner) + 4);
-    assert!(offset_of!(Ours, number) == standing + offset_of!(Standing, number));
-    assert!(offset_of!(Ours, tag) == standing + offset_of!(Standing, tag));
-    assert!(offset_of!(Ours, wake_at) == standing + offset_of!(Standing, wake_at));
-    assert!(offset_of!(Ours, deadline) == standing + offset_of!(Standing, deadline));
-    assert!(offset_of!(Ours, group) == standing + offset_of!(Standing, group));
+    assert!(offset_of!(Ours, owner) == entry_head + offset_of!(EntryHead, owner));
+    assert!(offset_of!(Ours, owner_generation) == entry_head + offset_of!(EntryHead, owner) + 4);
+    assert!(offset_of!(Ours, number) == entry_head + offset_of!(EntryHead, number));
+    assert!(offset_of!(Ours, tag) == entry_head + offset_of!(EntryHead, tag));
+    assert!(offset_of!(Ours, wake_at) == entry_head + offset_of!(EntryHead, wake_at));
+    assert!(offset_of!(Ours, deadline) == entry_head + offset_of!(EntryHead, deadline));
+    assert!(offset_of!(Ours, group) == entry_head + offset_of!(EntryHead, group));
     assert!(offset_of!(Ours, cost) == offset_of!(Entry, cost));
     assert!(offset_of!(Ours, weight) == offset_of!(Entry, weight));
     assert!(offset_of!(Ours, since) == offset_of!(Entry, since));
-    assert!(offset_of!(Ours, bell) == byte(layout::BELL));
+    assert!(offset_of!(Ours, wake_word) == byte(layout::WAKE_WORD));
 };

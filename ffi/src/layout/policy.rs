@@ -257,5 +257,5 @@ const _: () = {
     assert!(offset_of!(Ours, windows) == byte(words::PACE_WINDOWS_AT));
     assert!(offset_of!(Ours, unused_words) == byte(POLICY_WORDS));
     assert!(offset_of!(Ours, checksum) == byte(layout::POLICY_CHECKSUM - layout::POLICY));
-    assert!(size_of::<Ours>() == byte(layout::SHEET - layout::POLICY));
+    assert!(size_of::<Ours>() == byte(layout::HEALTH_STATE - layout::POLICY));
 };

@@ -184,7 +184,7 @@ pub struct shmlimit_snapshot {
     /// Those of them that background calls hold.
     pub in_flight_background: u32,
     /// Those of them whose holder has died: they come back as soon as somebody needs one.
-    pub held_by_dead: u32,
+    pub held_by_exited: u32,
     /// 1 = an operator put it offline.
     pub offline: u32,
     /// Outcomes that count now.
@@ -289,7 +289,7 @@ pub(super) fn shown(snapshot: &Snapshot, condition: &Condition, texts: &mut Text
         concurrency_now: condition.concurrency.unwrap_or(0),
         in_flight: snapshot.in_flight,
         in_flight_background: snapshot.in_flight_background,
-        held_by_dead: snapshot.held_by_dead,
+        held_by_exited: snapshot.held_by_exited,
         offline: u32::from(condition.offline),
         samples: condition.samples,
         consec429: condition.consec429,

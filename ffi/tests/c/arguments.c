@@ -15,7 +15,7 @@ static void nulls(void)
 {
     shmlimit_limiter *other = limiter;
     shmlimit_grant grant = 99;
-    shmlimit_wait wait = 99;
+    shmlimit_pending wait = 99;
     uint64_t sleep_ns = 99;
     char *text = NULL;
     const shmlimit_names *names = NULL;
@@ -73,21 +73,21 @@ static void nulls(void)
     CHECK(snapshot == NULL);
     shmlimit_snapshot_free(NULL);
 
-    IS(shmlimit_wait_begin(limiter, NULL, NULL), SHMLIMIT_NULL_POINTER);
-    IS(shmlimit_wait_begin(NULL, NULL, &wait), SHMLIMIT_CLOSED);
+    IS(shmlimit_enqueue(limiter, NULL, NULL), SHMLIMIT_NULL_POINTER);
+    IS(shmlimit_enqueue(NULL, NULL, &wait), SHMLIMIT_CLOSED);
     CHECK(wait == 0);
-    IS(shmlimit_wait_end(0), SHMLIMIT_WAIT_DONE);
+    IS(shmlimit_pending_end(0), SHMLIMIT_PENDING_DONE);
     grant = 99;
-    IS(shmlimit_wait_step(0, &sleep_ns, &grant, NULL), SHMLIMIT_WAIT_DONE);
+    IS(shmlimit_pending_step(0, &sleep_ns, &grant, NULL), SHMLIMIT_PENDING_DONE);
     CHECK(sleep_ns == 0 && grant == 0);
     /* Arguments of a step that are no good leave the wait as it is, and empty the others. */
-    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
     grant = sleep_ns = 99;
-    IS(shmlimit_wait_step(wait, NULL, &grant, NULL), SHMLIMIT_NULL_POINTER);
+    IS(shmlimit_pending_step(wait, NULL, &grant, NULL), SHMLIMIT_NULL_POINTER);
     CHECK(grant == 0);
-    IS(shmlimit_wait_step(wait, &sleep_ns, NULL, NULL), SHMLIMIT_NULL_POINTER);
+    IS(shmlimit_pending_step(wait, &sleep_ns, NULL, NULL), SHMLIMIT_NULL_POINTER);
     CHECK(sleep_ns == 0);
-    IS(shmlimit_wait_end(wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
 }
 
 /* Lists that are said to be longer than nothing, and are not there. */
@@ -158,10 +158,10 @@ static int32_t with_request(void *at)
 
 static int32_t with_wait(void *at)
 {
-    shmlimit_wait wait = 99;
-    int32_t code = shmlimit_wait_begin(limiter, (const shmlimit_request *)at, &wait);
+    shmlimit_pending wait = 99;
+    int32_t code = shmlimit_enqueue(limiter, (const shmlimit_request *)at, &wait);
     CHECK((wait == 0) == (code != SHMLIMIT_OK));
-    return code == SHMLIMIT_OK ? shmlimit_wait_end(wait) : code;
+    return code == SHMLIMIT_OK ? shmlimit_pending_end(wait) : code;
 }
 
 static int32_t with_options(void *at)

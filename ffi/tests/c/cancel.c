@@ -117,7 +117,7 @@ static void *calls(void *at)
     request.timeout_ns = SECOND / 1000;
     pthread_cleanup_push(clean_up, self);
     for (int i = 0;; i++) {
-        shmlimit_wait wait;
+        shmlimit_pending wait;
         uint64_t sleep_ns;
         /* Asynchronous only around calls that own nothing but what the cleanup handler knows. */
         CHECK(pthread_setcanceltype(self->type, &before) == 0);
@@ -133,10 +133,10 @@ static void *calls(void *at)
         CHECK(pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &before) == 0);
         pthread_testcancel();
         /* Nothing here is a cancellation point, so nothing that is begun is left behind. */
-        IS(shmlimit_wait_begin(self->limiter, NULL, &wait), SHMLIMIT_OK);
-        code = shmlimit_wait_step(wait, &sleep_ns, &self->grant, NULL);
+        IS(shmlimit_enqueue(self->limiter, NULL, &wait), SHMLIMIT_OK);
+        code = shmlimit_pending_step(wait, &sleep_ns, &self->grant, NULL);
         if (code == SHMLIMIT_SLEEP)
-            shmlimit_wait_end(wait);
+            shmlimit_pending_end(wait);
         else if (code == SHMLIMIT_OK)
             IS(shmlimit_release(self->grant), SHMLIMIT_OK);
         (void)in_flight(self->limiter);

@@ -72,20 +72,20 @@ static void a_childs_grant_is_its_own(shmlimit_limiter *limiter)
 static void a_wait_is_a_call_of_the_childs_own(shmlimit_limiter *limiter)
 {
     shmlimit_grant grant, later;
-    shmlimit_wait wait;
+    shmlimit_pending wait;
     uint64_t sleep_ns;
     IS(shmlimit_try_acquire(limiter, NULL, &grant, NULL), SHMLIMIT_OK);
-    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
-    IS(shmlimit_wait_step(wait, &sleep_ns, &later, NULL), SHMLIMIT_SLEEP);
+    IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_step(wait, &sleep_ns, &later, NULL), SHMLIMIT_SLEEP);
     CHECK(waiting(limiter) == 1);
     for (int steps = 0; steps < 2; steps++) {
         pid_t child = fork();
         if (child == 0) {
             if (steps) {
-                IS(shmlimit_wait_step(wait, &sleep_ns, &later, NULL), SHMLIMIT_SLEEP);
+                IS(shmlimit_pending_step(wait, &sleep_ns, &later, NULL), SHMLIMIT_SLEEP);
                 CHECK(waiting(limiter) == 2);
             }
-            IS(shmlimit_wait_end(wait), SHMLIMIT_OK);
+            IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
             CHECK(waiting(limiter) == 1);
             _exit(0);
         }
@@ -93,7 +93,7 @@ static void a_wait_is_a_call_of_the_childs_own(shmlimit_limiter *limiter)
         CHECK(waiting(limiter) == 1);
     }
     IS(shmlimit_release(grant), SHMLIMIT_OK);
-    UNTIL(shmlimit_wait_step(wait, &sleep_ns, &later, NULL) == SHMLIMIT_OK);
+    UNTIL(shmlimit_pending_step(wait, &sleep_ns, &later, NULL) == SHMLIMIT_OK);
     IS(shmlimit_release(later), SHMLIMIT_OK);
 }
 
@@ -109,10 +109,10 @@ static void in_the_middle_of_everything(const char *directory)
         if (child == 0) {
             alarm(60); /* one that hangs is killed, and not well */
             shmlimit_grant grant;
-            shmlimit_wait wait;
+            shmlimit_pending wait;
             IS(shmlimit_try_acquire(limiter, NULL, &grant, NULL), SHMLIMIT_OK);
-            IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
-            IS(shmlimit_wait_end(wait), SHMLIMIT_OK);
+            IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
+            IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
             IS(shmlimit_release(grant), SHMLIMIT_OK);
             IS(shmlimit_release(grant), SHMLIMIT_GRANT_DONE);
             IS(shmlimit_close(limiter), SHMLIMIT_OK);

@@ -11,14 +11,14 @@ static shmlimit_limiter *number(uint64_t of)
 static void all_refuse(shmlimit_limiter *gone)
 {
     shmlimit_grant grant = 99;
-    shmlimit_wait wait = 99;
+    shmlimit_pending wait = 99;
     char *text;
     const shmlimit_snapshot *snapshot;
     SIZED(shmlimit_outcome, outcome);
     outcome.status = 200;
     IS(shmlimit_try_acquire(gone, NULL, &grant, NULL), SHMLIMIT_CLOSED);
     IS(shmlimit_acquire(gone, NULL, &grant, NULL), SHMLIMIT_CLOSED);
-    IS(shmlimit_wait_begin(gone, NULL, &wait), SHMLIMIT_CLOSED);
+    IS(shmlimit_enqueue(gone, NULL, &wait), SHMLIMIT_CLOSED);
     IS(shmlimit_force(gone, "normal"), SHMLIMIT_CLOSED);
     IS(shmlimit_set(gone, "concurrency", "1"), SHMLIMIT_CLOSED);
     IS(shmlimit_count_cache(gone, 1), SHMLIMIT_CLOSED);
@@ -53,13 +53,13 @@ static void grants_end_once(shmlimit_limiter *limiter)
 static void garbage(shmlimit_limiter *limiter)
 {
     shmlimit_grant grant;
-    shmlimit_wait wait;
+    shmlimit_pending wait;
     uint64_t sleep_ns, handle = 0;
     SIZED(shmlimit_outcome, outcome);
     outcome.status = 200;
     memcpy(&handle, &limiter, sizeof limiter);
     IS(shmlimit_try_acquire(limiter, NULL, &grant, NULL), SHMLIMIT_OK);
-    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
     uint64_t seed = 88172645463325252u;
     for (int i = 0; i < rounds(20000, 600); i++) {
         seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
@@ -70,14 +70,14 @@ static void garbage(shmlimit_limiter *limiter)
         IS(shmlimit_release(any), SHMLIMIT_GRANT_DONE);
         IS(shmlimit_cancel(any), SHMLIMIT_GRANT_DONE);
         IS(shmlimit_record(any, &outcome, NULL), SHMLIMIT_GRANT_DONE);
-        IS(shmlimit_wait_step(any, &sleep_ns, &other, NULL), SHMLIMIT_WAIT_DONE);
-        IS(shmlimit_wait_end(any), SHMLIMIT_WAIT_DONE);
+        IS(shmlimit_pending_step(any, &sleep_ns, &other, NULL), SHMLIMIT_PENDING_DONE);
+        IS(shmlimit_pending_end(any), SHMLIMIT_PENDING_DONE);
         if (any != 0) /* NULL may be closed */
             IS(shmlimit_close(number(any)), SHMLIMIT_CLOSED);
         IS(shmlimit_try_acquire(number(any), NULL, &other, NULL), SHMLIMIT_CLOSED);
     }
     CHECK(in_flight(limiter) == 1);
-    IS(shmlimit_wait_end(wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
     IS(shmlimit_release(grant), SHMLIMIT_OK);
 }
 
@@ -87,7 +87,7 @@ static void mixed_up(const char *directory)
     enum { MANY = 70 };
     shmlimit_limiter *limiters[MANY];
     shmlimit_grant grants[MANY], other;
-    shmlimit_wait waits[MANY];
+    shmlimit_pending waits[MANY];
     uint64_t sleep_ns;
     SIZED(shmlimit_options, options);
     SIZED(shmlimit_outcome, outcome);
@@ -97,7 +97,7 @@ static void mixed_up(const char *directory)
     for (int i = 0; i < MANY; i++) {
         IS(shmlimit_open("mixed", &options, &limiters[i]), SHMLIMIT_OK);
         IS(shmlimit_try_acquire(limiters[i], NULL, &grants[i], NULL), SHMLIMIT_OK);
-        IS(shmlimit_wait_begin(limiters[i], NULL, &waits[i]), SHMLIMIT_OK);
+        IS(shmlimit_enqueue(limiters[i], NULL, &waits[i]), SHMLIMIT_OK);
     }
     for (int i = 0; i < MANY; i++) {
         uint64_t handle = 0;
@@ -106,14 +106,14 @@ static void mixed_up(const char *directory)
         for (int j = 0; j < 2; j++) {
             IS(shmlimit_release(no_grants[j]), SHMLIMIT_GRANT_DONE);
             IS(shmlimit_record(no_grants[j], &outcome, NULL), SHMLIMIT_GRANT_DONE);
-            IS(shmlimit_wait_step(no_waits[j], &sleep_ns, &other, NULL), SHMLIMIT_WAIT_DONE);
-            IS(shmlimit_wait_end(no_waits[j]), SHMLIMIT_WAIT_DONE);
+            IS(shmlimit_pending_step(no_waits[j], &sleep_ns, &other, NULL), SHMLIMIT_PENDING_DONE);
+            IS(shmlimit_pending_end(no_waits[j]), SHMLIMIT_PENDING_DONE);
             IS(shmlimit_close(number(no_limiters[j])), SHMLIMIT_CLOSED);
         }
     }
     CHECK(in_flight(limiter) == MANY);
     for (int i = 0; i < MANY; i++) {
-        IS(shmlimit_wait_end(waits[i]), SHMLIMIT_OK);
+        IS(shmlimit_pending_end(waits[i]), SHMLIMIT_OK);
         IS(shmlimit_release(grants[i]), SHMLIMIT_OK);
         IS(shmlimit_close(limiters[i]), SHMLIMIT_OK);
     }
@@ -140,14 +140,14 @@ static void grants_outlive_their_limiter(const char *directory)
 {
     shmlimit_limiter *first = make(directory, "outlived", TWO_UNITS), *second;
     shmlimit_grant grants[3];
-    shmlimit_wait wait;
+    shmlimit_pending wait;
     uint64_t sleep_ns;
     SIZED(shmlimit_outcome, outcome);
     SIZED(shmlimit_advice, advice);
     outcome.status = 200;
     for (int i = 0; i < 2; i++)
         IS(shmlimit_try_acquire(first, NULL, &grants[i], NULL), SHMLIMIT_OK);
-    IS(shmlimit_wait_begin(first, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_enqueue(first, NULL, &wait), SHMLIMIT_OK);
     IS(shmlimit_close(first), SHMLIMIT_OK);
     all_refuse(first);
     SIZED(shmlimit_options, options);
@@ -155,7 +155,7 @@ static void grants_outlive_their_limiter(const char *directory)
     options.flags = SHMLIMIT_OPEN_EXISTING;
     IS(shmlimit_open("outlived", &options, &second), SHMLIMIT_OK);
     CHECK(in_flight(second) == 2);
-    IS(shmlimit_wait_step(wait, &sleep_ns, &grants[2], NULL), SHMLIMIT_OK);
+    IS(shmlimit_pending_step(wait, &sleep_ns, &grants[2], NULL), SHMLIMIT_OK);
     CHECK(in_flight(second) == 3);
     IS(shmlimit_release(grants[0]), SHMLIMIT_OK);
     IS(shmlimit_record(grants[1], &outcome, &advice), SHMLIMIT_OK);
@@ -170,7 +170,7 @@ static void many_at_once(const char *directory)
 {
     enum { MANY = 500 };
     static shmlimit_grant grants[MANY];
-    static shmlimit_wait waits[MANY];
+    static shmlimit_pending waits[MANY];
     static shmlimit_limiter *limiters[MANY];
     shmlimit_limiter *limiter = make(directory, "many", "concurrency = 2000\n");
     SIZED(shmlimit_options, options);
@@ -178,13 +178,13 @@ static void many_at_once(const char *directory)
     for (int i = 0; i < MANY; i++) {
         IS(shmlimit_open("many", &options, &limiters[i]), SHMLIMIT_OK);
         IS(shmlimit_try_acquire(limiters[i], NULL, &grants[i], NULL), SHMLIMIT_OK);
-        IS(shmlimit_wait_begin(limiters[i], NULL, &waits[i]), SHMLIMIT_OK);
+        IS(shmlimit_enqueue(limiters[i], NULL, &waits[i]), SHMLIMIT_OK);
     }
     CHECK(in_flight(limiter) == MANY);
     for (int i = MANY - 1; i >= 0; i -= 1) {
         IS(shmlimit_close(limiters[i]), SHMLIMIT_OK);
         IS(shmlimit_release(grants[i]), SHMLIMIT_OK);
-        IS(shmlimit_wait_end(waits[i]), SHMLIMIT_OK);
+        IS(shmlimit_pending_end(waits[i]), SHMLIMIT_OK);
     }
     CHECK(in_flight(limiter) == 0);
     IS(shmlimit_close(limiter), SHMLIMIT_OK);

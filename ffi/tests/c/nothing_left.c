@@ -5,7 +5,7 @@ static void once(const char *directory, shmlimit_limiter *limiter, int round)
 {
     shmlimit_limiter *other;
     shmlimit_grant grants[4], late;
-    shmlimit_wait wait;
+    shmlimit_pending wait;
     uint64_t sleep_ns;
     const shmlimit_names *names;
     const shmlimit_snapshot *snapshot;
@@ -34,14 +34,14 @@ static void once(const char *directory, shmlimit_limiter *limiter, int round)
     request.cost_count = 1;
     IS(shmlimit_acquire(other, &request, &late, NULL), SHMLIMIT_UNKNOWN_UNIT);
     /* Nothing is asked before the first step: that is when a unit is found to be unknown. */
-    int32_t code = shmlimit_wait_begin(other, &request, &wait);
+    int32_t code = shmlimit_enqueue(other, &request, &wait);
     if (code == SHMLIMIT_OK)
-        code = shmlimit_wait_step(wait, &sleep_ns, &late, NULL);
+        code = shmlimit_pending_step(wait, &sleep_ns, &late, NULL);
     IS(code, SHMLIMIT_UNKNOWN_UNIT);
-    IS(shmlimit_wait_begin(other, NULL, &wait), SHMLIMIT_OK);
-    IS(shmlimit_wait_step(wait, &sleep_ns, &late, NULL), SHMLIMIT_SLEEP);
+    IS(shmlimit_enqueue(other, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_step(wait, &sleep_ns, &late, NULL), SHMLIMIT_SLEEP);
     IS(shmlimit_close(other), SHMLIMIT_OK);
-    IS(shmlimit_wait_end(wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
 
     outcome.status = 99;
     IS(shmlimit_record(grants[0], &outcome, &advice), SHMLIMIT_BAD_STATUS);

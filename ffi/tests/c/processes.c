@@ -70,17 +70,17 @@ static void a_killed_one_gives_its_permit_back(shmlimit_limiter *limiter, const 
 static void a_killed_one_leaves_the_queue(shmlimit_limiter *limiter, const char *program, const char *directory)
 {
     shmlimit_grant held, grant;
-    shmlimit_wait wait;
+    shmlimit_pending wait;
     uint64_t sleep_ns;
     IS(shmlimit_try_acquire(limiter, NULL, &held, NULL), SHMLIMIT_OK);
     process first = start(program, directory, "hold");
     UNTIL(waiting(limiter) == 1);
-    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
-    IS(shmlimit_wait_step(wait, &sleep_ns, &grant, NULL), SHMLIMIT_SLEEP);
+    IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_step(wait, &sleep_ns, &grant, NULL), SHMLIMIT_SLEEP);
     CHECK(waiting(limiter) == 2);
     kill_process(first);
     IS(shmlimit_release(held), SHMLIMIT_OK);
-    UNTIL(shmlimit_wait_step(wait, &sleep_ns, &grant, NULL) == SHMLIMIT_OK);
+    UNTIL(shmlimit_pending_step(wait, &sleep_ns, &grant, NULL) == SHMLIMIT_OK);
     CHECK(waiting(limiter) == 0 && in_flight(limiter) == 1);
     IS(shmlimit_release(grant), SHMLIMIT_OK);
 }

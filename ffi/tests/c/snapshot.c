@@ -109,7 +109,7 @@ static void show(const shmlimit_limiter *limiter)
     number_or_null("concurrency_background", shown->concurrency_background);
     number_or_null("concurrency_now", shown->concurrency_now);
     number("in_flight", shown->in_flight), number("in_flight_background", shown->in_flight_background);
-    number("held_by_dead", shown->held_by_dead), number("resets", shown->resets);
+    number("held_by_exited", shown->held_by_exited), number("resets", shown->resets);
     text("state", shown->state), number("state_ns", shown->state_for_ns), text("reason", shown->reason);
     number("eta_ns", shown->eta_ns), number("samples", shown->samples), number("consec429", shown->consec429);
     number("failures", shown->failures);
@@ -161,7 +161,7 @@ int main(int argc, char **argv)
     CHECK(argc == 2);
     shmlimit_limiter *tmdb, *binance;
     shmlimit_grant grants[2], late;
-    shmlimit_wait wait;
+    shmlimit_pending wait;
     uint64_t sleep_ns;
     shmlimit_header header = {"Retry-After", "3600"};
     shmlimit_cost weight = {"weight", 40};
@@ -183,8 +183,8 @@ int main(int argc, char **argv)
     CHECK(advice.retry == 1 && advice.wait_ns == 3600 * SECOND && advice.wait_source == SHMLIMIT_SOURCE_RETRY_AFTER);
     CHECK(advice.outcome_class == SHMLIMIT_CLASS_THROTTLED && advice.consec429 == 1 && advice.samples == 1);
     IS(shmlimit_force(tmdb, "throttle"), SHMLIMIT_OK);
-    IS(shmlimit_wait_begin(tmdb, &request, &wait), SHMLIMIT_OK);
-    IS(shmlimit_wait_step(wait, &sleep_ns, &late, NULL), SHMLIMIT_SLEEP);
+    IS(shmlimit_enqueue(tmdb, &request, &wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_step(wait, &sleep_ns, &late, NULL), SHMLIMIT_SLEEP);
     show(tmdb);
 
     IS(shmlimit_open("binance", &options, &binance), SHMLIMIT_OK);
@@ -200,7 +200,7 @@ int main(int argc, char **argv)
     fflush(stdout);
     while (getchar() != EOF) {
     }
-    IS(shmlimit_wait_end(wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
     IS(shmlimit_release(grants[0]), SHMLIMIT_OK);
     IS(shmlimit_release(grants[1]), SHMLIMIT_OK);
     IS(shmlimit_close(tmdb), SHMLIMIT_OK);

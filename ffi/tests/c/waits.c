@@ -129,45 +129,45 @@ static void a_signal_asks_at_once(shmlimit_limiter *limiter)
 static void step_by_step(shmlimit_limiter *limiter)
 {
     shmlimit_grant held, grant = 99;
-    shmlimit_wait wait;
+    shmlimit_pending wait;
     uint64_t sleep_ns;
     SIZED(shmlimit_request, request);
     SIZED(shmlimit_answer, answer);
     /* At once. */
-    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
     CHECK(wait != 0 && in_flight(limiter) == 0);
-    IS(shmlimit_wait_step(wait, &sleep_ns, &held, &answer), SHMLIMIT_OK);
+    IS(shmlimit_pending_step(wait, &sleep_ns, &held, &answer), SHMLIMIT_OK);
     CHECK(held != 0 && answer.reason == 0 && answer.rule == -1 && in_flight(limiter) == 1);
-    IS(shmlimit_wait_step(wait, &sleep_ns, &grant, &answer), SHMLIMIT_WAIT_DONE);
-    IS(shmlimit_wait_end(wait), SHMLIMIT_WAIT_DONE);
+    IS(shmlimit_pending_step(wait, &sleep_ns, &grant, &answer), SHMLIMIT_PENDING_DONE);
+    IS(shmlimit_pending_end(wait), SHMLIMIT_PENDING_DONE);
     /* Later, when the permit is back. */
-    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
-    IS(shmlimit_wait_step(wait, &sleep_ns, &grant, NULL), SHMLIMIT_SLEEP);
+    IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_step(wait, &sleep_ns, &grant, NULL), SHMLIMIT_SLEEP);
     CHECK(sleep_ns > 0 && grant == 0 && waiting(limiter) == 1);
     IS(shmlimit_release(held), SHMLIMIT_OK);
-    UNTIL(shmlimit_wait_step(wait, &sleep_ns, &grant, NULL) == SHMLIMIT_OK);
+    UNTIL(shmlimit_pending_step(wait, &sleep_ns, &grant, NULL) == SHMLIMIT_OK);
     CHECK(grant != 0 && waiting(limiter) == 0);
     /* Never: given up, before and after the first step, and when the time is over. */
-    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
-    IS(shmlimit_wait_end(wait), SHMLIMIT_OK);
-    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
-    IS(shmlimit_wait_step(wait, &sleep_ns, &held, NULL), SHMLIMIT_SLEEP);
-    IS(shmlimit_wait_end(wait), SHMLIMIT_OK);
-    IS(shmlimit_wait_end(wait), SHMLIMIT_WAIT_DONE);
+    IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
+    IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_step(wait, &sleep_ns, &held, NULL), SHMLIMIT_SLEEP);
+    IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_end(wait), SHMLIMIT_PENDING_DONE);
     CHECK(waiting(limiter) == 0);
     request.timeout_ns = SECOND / 50;
-    IS(shmlimit_wait_begin(limiter, &request, &wait), SHMLIMIT_OK);
+    IS(shmlimit_enqueue(limiter, &request, &wait), SHMLIMIT_OK);
     int32_t code = SHMLIMIT_SLEEP;
-    UNTIL((code = shmlimit_wait_step(wait, &sleep_ns, &held, &answer)) != SHMLIMIT_SLEEP);
+    UNTIL((code = shmlimit_pending_step(wait, &sleep_ns, &held, &answer)) != SHMLIMIT_SLEEP);
     IS(code, SHMLIMIT_REFUSED);
     CHECK(held == 0 && answer.reason == SHMLIMIT_REASON_CONCURRENCY);
-    IS(shmlimit_wait_end(wait), SHMLIMIT_WAIT_DONE);
+    IS(shmlimit_pending_end(wait), SHMLIMIT_PENDING_DONE);
     IS(shmlimit_release(grant), SHMLIMIT_OK);
     CHECK(in_flight(limiter) == 0 && waiting(limiter) == 0);
 }
 
 struct steps {
-    shmlimit_wait wait;
+    shmlimit_pending wait;
     pthread_barrier_t *start;
     unsigned granted, done;
     shmlimit_grant grant;
@@ -180,13 +180,13 @@ static void *step_in_thread(void *at)
     for (int i = 0; i < 200; i++) {
         uint64_t sleep_ns;
         shmlimit_grant grant;
-        int32_t code = shmlimit_wait_step(steps->wait, &sleep_ns, &grant, NULL);
-        CHECK(code == SHMLIMIT_SLEEP || code == SHMLIMIT_WAIT_DONE || code == SHMLIMIT_OK);
+        int32_t code = shmlimit_pending_step(steps->wait, &sleep_ns, &grant, NULL);
+        CHECK(code == SHMLIMIT_SLEEP || code == SHMLIMIT_PENDING_DONE || code == SHMLIMIT_OK);
         if (code == SHMLIMIT_OK) {
             steps->granted++;
             steps->grant = grant;
         }
-        steps->done += code == SHMLIMIT_WAIT_DONE;
+        steps->done += code == SHMLIMIT_PENDING_DONE;
     }
     return NULL;
 }
@@ -196,14 +196,14 @@ static void two_threads_step(shmlimit_limiter *limiter)
 {
     for (int round = 0; round < rounds(20, 4); round++) {
         shmlimit_grant held = 0;
-        shmlimit_wait wait;
+        shmlimit_pending wait;
         pthread_t threads[2];
         pthread_barrier_t start;
         struct steps steps[2];
         memset(steps, 0, sizeof steps);
         pthread_barrier_init(&start, NULL, 3);
         IS(shmlimit_try_acquire(limiter, NULL, &held, NULL), SHMLIMIT_OK);
-        IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
+        IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
         for (int i = 0; i < 2; i++) {
             steps[i].wait = wait;
             steps[i].start = &start;
@@ -221,7 +221,7 @@ static void two_threads_step(shmlimit_limiter *limiter)
             if (steps[i].granted)
                 IS(shmlimit_release(steps[i].grant), SHMLIMIT_OK);
         if (steps[0].granted + steps[1].granted == 0)
-            IS(shmlimit_wait_end(wait), SHMLIMIT_OK);
+            IS(shmlimit_pending_end(wait), SHMLIMIT_OK);
         if (round % 2 != 0)
             IS(shmlimit_release(held), SHMLIMIT_OK);
         CHECK(waiting(limiter) == 0 && in_flight(limiter) == 0);
@@ -232,7 +232,7 @@ static void two_threads_step(shmlimit_limiter *limiter)
 static void pauses(shmlimit_limiter *limiter)
 {
     shmlimit_grant grant;
-    shmlimit_wait wait;
+    shmlimit_pending wait;
     uint64_t sleep_ns;
     int32_t was_paused = 99;
     const shmlimit_snapshot *shown;
@@ -261,12 +261,12 @@ static void pauses(shmlimit_limiter *limiter)
     request.timeout_ns = SECOND / 50; /* waits so long, because a resume may come */
     IS(shmlimit_acquire(limiter, &request, &grant, &answer), SHMLIMIT_REFUSED);
     CHECK(answer.reason == SHMLIMIT_REASON_PAUSED && waiting(limiter) == 0);
-    IS(shmlimit_wait_begin(limiter, NULL, &wait), SHMLIMIT_OK);
-    IS(shmlimit_wait_step(wait, &sleep_ns, &grant, NULL), SHMLIMIT_SLEEP);
+    IS(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
+    IS(shmlimit_pending_step(wait, &sleep_ns, &grant, NULL), SHMLIMIT_SLEEP);
     CHECK(waiting(limiter) == 1 && sleep_ns > 0);
     IS(shmlimit_resume(limiter, &was_paused), SHMLIMIT_OK);
     CHECK(was_paused == 1);
-    IS(shmlimit_wait_step(wait, &sleep_ns, &grant, NULL), SHMLIMIT_OK);
+    IS(shmlimit_pending_step(wait, &sleep_ns, &grant, NULL), SHMLIMIT_OK);
     IS(shmlimit_release(grant), SHMLIMIT_OK);
     IS(shmlimit_resume(limiter, NULL), SHMLIMIT_OK);
     IS(shmlimit_snapshot_take(limiter, &shown), SHMLIMIT_OK);

@@ -34,8 +34,8 @@ pub fn all() -> Vec<Facts> {
         facts!(shmlimit_segment_origin: boot anchor_time anchor_wall policy_epoch resets unused),
         facts!(shmlimit_segment_rule_state: words since),
         facts!(shmlimit_segment_queueing: flags background_share),
-        facts!(shmlimit_segment_hot: spare_rules unit_count unused_counts concurrency concurrency_background queueing
-            attention unused terms),
+        facts!(shmlimit_segment_effective: spare_rules unit_count unused_counts concurrency concurrency_background queueing
+            next_check unused terms),
         facts!(shmlimit_segment_outcome_window: max_age max_count min_samples),
         facts!(shmlimit_segment_breaker: rate_base probe_rate sleep_after sleep_min sleep_max ramp_every auto_recover
             probe_timeout reset_timeout kind net_ignored p_throttle p_recover p_sleep cooldown_factor ramp_factor
@@ -59,16 +59,16 @@ pub fn all() -> Vec<Facts> {
         facts!(shmlimit_segment_sight: limit remaining reset_at seen),
         facts!(shmlimit_segment_transition: at from to cause unused),
         facts!(shmlimit_segment_pause: until since pid program reason unused),
-        facts!(shmlimit_segment_sheet: health tallies gate_note ramp_from unused_note pace unused_pace sights transitions),
+        facts!(shmlimit_segment_health_state: health tallies gate_note ramp_from unused_note pace unused_pace sights transitions),
         facts!(shmlimit_segment_journal_entry: word before),
         facts!(shmlimit_segment_slot: owned generation held held_background since held_since pid program inherited granted
             refused looked unused_counts),
         facts!(shmlimit_segment_queue: arrivals owed clocks unused places unused_places),
         facts!(shmlimit_segment_turn: key end),
         facts!(shmlimit_segment_entry: owner owner_generation number tag wake_at deadline group cost weight since unused
-            bell bell_unused),
+            wake_word wake_word_unused),
         facts!(shmlimit_segment: header lock lock_unused version journal_length waiting latest in_flight
-            in_flight_background clock_offset retired core_unused origin rule_states hot policy sheet journal slots
+            in_flight_background clock_offset retired core_unused origin rule_states effective policy health_state journal slots
             queue turns entries outcomes admissions ledger codes pause wall unused),
     ]
 }

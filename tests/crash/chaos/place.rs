@@ -214,7 +214,7 @@ impl Place {
     }
 
     pub fn suffer(&mut self, event: Event, random: &mut Random) {
-        self.reap(random);
+        self.reclaim(random);
         let victim = random.below(self.workers.len() as u64) as usize;
         match event {
             Event::Kill => {
@@ -289,7 +289,7 @@ impl Place {
     }
 
     /// Checks workers that ended by themselves: an exit is allowed, a crash is not.
-    fn reap(&mut self, random: &mut Random) {
+    fn reclaim(&mut self, random: &mut Random) {
         let mut at = 0;
         while at < self.workers.len() {
             let Some(status) = self.workers[at].child.try_wait().unwrap() else {

@@ -4,24 +4,24 @@ use super::*;
 
 fn open() -> Rig {
     let mut rig = Rig::consecutive();
-    rig.records(Class::Server, 5);
+    rig.records(OutcomeClass::Server, 5);
     rig
 }
 
 #[test]
 fn r78_five_failures_in_a_row_open_for_five_minutes() {
     let mut rig = Rig::consecutive();
-    rig.records(Class::Server, 4);
-    rig.record(Class::Ok);
-    rig.records(Class::Net, 4);
-    rig.records(Class::Ignored, 9);
+    rig.records(OutcomeClass::Server, 4);
+    rig.record(OutcomeClass::Ok);
+    rig.records(OutcomeClass::Net, 4);
+    rig.records(OutcomeClass::Ignored, 9);
     assert_eq!(rig.news(), []);
-    rig.record(Class::Throttled);
-    assert_eq!(rig.news(), [(0, State::Open, Cause::ConsecutiveFailures)]);
+    rig.record(OutcomeClass::Throttled);
+    assert_eq!(rig.news(), [(0, BreakerState::Open, TransitionCause::ConsecutiveFailures)]);
     rig.now = 5 * MINUTE - 1;
     assert_eq!(rig.refused(), (Reason::Open, Some(1)));
     rig.at(9 * MINUTE);
-    assert_eq!(rig.news(), [(5 * MINUTE, State::HalfOpen, Cause::ResetTimeout)]);
+    assert_eq!(rig.news(), [(5 * MINUTE, BreakerState::HalfOpen, TransitionCause::ResetTimeout)]);
 }
 
 #[test]
@@ -29,12 +29,12 @@ fn r42_probing_does_not_empty_the_window_of_a_breaker_that_counts_failures() {
     let mut breaker = Breaker::of(BreakerKind::Consecutive);
     breaker.reset_timeout = Nanos::from_secs(10);
     let mut rig = Rig::new(&PolicyDraft { breaker, ..PolicyDraft::default() });
-    rig.records(Class::Ok, 3);
-    rig.records(Class::Throttled, 5);
+    rig.records(OutcomeClass::Ok, 3);
+    rig.records(OutcomeClass::Throttled, 5);
     rig.at(10 * SECOND);
-    assert_eq!((rig.state(), rig.window()), (State::HalfOpen, (8, 5)));
-    assert_eq!(rig.record(Class::Throttled).consec429, 6, "the run goes on, too (R48)");
-    rig.force(Force::HalfOpen);
+    assert_eq!((rig.state(), rig.window()), (BreakerState::HalfOpen, (8, 5)));
+    assert_eq!(rig.record(OutcomeClass::Throttled).consec429, 6, "the run goes on, too (R48)");
+    rig.force(BreakerCommand::HalfOpen);
     assert_eq!(rig.window(), (9, 6));
     rig.at(30 * SECOND);
     assert_eq!(rig.window(), (1, 1), "entries of 30 s are out");
@@ -45,16 +45,19 @@ fn r79_two_successes_close_and_one_failure_reopens_for_the_whole_time() {
     let mut rig = open();
     rig.at(5 * MINUTE).acquire().expect("one test request");
     assert_eq!(rig.refused(), (Reason::Concurrency, None));
-    rig.record(Class::Ok);
-    assert_eq!(rig.state(), State::HalfOpen);
-    rig.after(SECOND).record(Class::Server);
+    rig.record(OutcomeClass::Ok);
+    assert_eq!(rig.state(), BreakerState::HalfOpen);
+    rig.after(SECOND).record(OutcomeClass::Server);
     rig.news();
     assert_eq!(rig.refused(), (Reason::Open, Some(5 * MINUTE)));
-    rig.after(5 * MINUTE).records(Class::Ok, 2);
+    rig.after(5 * MINUTE).records(OutcomeClass::Ok, 2);
     let now = rig.now;
     assert_eq!(
         rig.news(),
-        [(now, State::HalfOpen, Cause::ResetTimeout), (now, State::Normal, Cause::ProbeOk)]
+        [
+            (now, BreakerState::HalfOpen, TransitionCause::ResetTimeout),
+            (now, BreakerState::Normal, TransitionCause::ProbeOk)
+        ]
     );
 }
 

@@ -5,36 +5,36 @@ use super::*;
 #[test]
 fn r44_an_ignored_outcome_is_told_the_window_as_it_is_now() {
     let mut rig = Rig::tmdb(|_| {});
-    rig.records(Class::Server, 3);
+    rig.records(OutcomeClass::Server, 3);
     rig.now = 30 * SECOND;
-    let verdict = rig.record(Class::Ignored);
+    let verdict = rig.record(OutcomeClass::Ignored);
     assert_eq!((verdict.samples, verdict.errors), (0, 0), "an age of 30 s is out");
 }
 
 #[test]
 fn r3_a_clock_that_goes_back_does_not_go_behind_a_timer_or_an_operator() {
     let mut rig = Rig::tmdb(|_| {});
-    rig.force(Force::Sleep);
+    rig.force(BreakerCommand::Sleep);
     rig.at(10 * SECOND);
-    assert_eq!(rig.state(), State::HalfOpen);
+    assert_eq!(rig.state(), BreakerState::HalfOpen);
     rig.now = SECOND;
     let probe = rig.acquire().expect("a probe");
     assert_eq!(probe.granted_at, Time(10 * SECOND), "before the state began it would count as late");
     rig.now = 20 * SECOND;
-    rig.force(Force::Offline);
+    rig.force(BreakerCommand::Offline);
     rig.now = 0;
-    assert_eq!(rig.acquire().expect_err("offline").judged_at, Time(20 * SECOND));
+    assert_eq!(rig.acquire().expect_err("offline").checked_at, Time(20 * SECOND));
 }
 
 #[test]
 fn r65_what_an_operator_does_during_an_attempt_is_no_attempt() {
     let mut rig = Rig::tmdb(|breaker| breaker.auto_recover = Nanos::from_secs(900));
-    rig.force(Force::CacheOnly);
+    rig.force(BreakerCommand::CacheOnly);
     rig.at(900 * SECOND);
-    assert_eq!(rig.state(), State::Sleep);
-    rig.force(Force::HalfOpen);
-    rig.record(Class::Server);
-    assert_eq!(rig.state(), State::Sleep, "the operator's probe failed, not that of the attempt");
+    assert_eq!(rig.state(), BreakerState::Sleep);
+    rig.force(BreakerCommand::HalfOpen);
+    rig.record(OutcomeClass::Server);
+    assert_eq!(rig.state(), BreakerState::Sleep, "the operator's probe failed, not that of the attempt");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn r79_a_consecutive_breaker_tests_one_at_a_time_whatever_the_five_states_would_
     let mut breaker = Breaker::of(BreakerKind::Consecutive);
     breaker.probe_concurrency = 3;
     let mut rig = Rig::new(&PolicyDraft { breaker, ..PolicyDraft::default() });
-    rig.force(Force::HalfOpen);
+    rig.force(BreakerCommand::HalfOpen);
     assert_eq!(rig.concurrency(), Some(1));
     assert!(rig.acquire().is_ok());
     assert_eq!(rig.refused(), (Reason::Concurrency, None));
@@ -53,12 +53,12 @@ fn r133_a_lost_probe_of_the_background_does_not_wedge_the_background() {
     let breaker = Breaker::of(BreakerKind::Fsm);
     let draft = PolicyDraft { concurrency_background: Some(1), breaker, ..PolicyDraft::default() };
     let mut rig = Rig::new(&draft);
-    rig.force(Force::HalfOpen);
-    let lost = rig.ask(1, Priority::Background).expect("a probe");
+    rig.force(BreakerCommand::HalfOpen);
+    let lost = rig.request(1, Priority::Background).expect("a probe");
     rig.now = 60 * SECOND - 1;
-    assert!(rig.ask(1, Priority::Background).is_err());
+    assert!(rig.request(1, Priority::Background).is_err());
     rig.now = 60 * SECOND;
-    assert!(rig.ask(1, Priority::Background).is_ok(), "the lost one is written off");
+    assert!(rig.request(1, Priority::Background).is_ok(), "the lost one is written off");
     assert_eq!(rig.refused(), (Reason::Concurrency, None));
     decide::release(&mut rig.m, 0, &lost);
     assert_eq!(rig.refused(), (Reason::Concurrency, None), "and gives no room when it comes back after all");
@@ -69,7 +69,7 @@ fn r74_a_factor_next_to_one_and_a_huge_attempt_are_computed_at_once() {
     let mut backoff = policy::Backoff::default();
     (backoff.factor, backoff.cap) = (1_000_001, Nanos(u64::MAX >> 3));
     let mut rig = Rig::new(&PolicyDraft { backoff, ..PolicyDraft::default() });
-    let report = Report { attempt: Some(u32::MAX), ..Report::new(Class::Net) };
+    let report = Report { attempt: Some(u32::MAX), ..Report::new(OutcomeClass::Net) };
     let started = std::time::Instant::now();
     assert!(rig.report(None, &report).advice.ceiling > backoff.base);
     assert!(started.elapsed().as_secs() < 5, "four thousand million steps would take a minute");
@@ -81,11 +81,11 @@ fn r62_r1_a_recovery_to_the_rate_of_the_probes_loses_nothing() {
     let mut breaker = Breaker::of(BreakerKind::Fsm);
     (breaker.probe_rate, breaker.s_probe_ok) = (policy::PerSecond::whole(5), 1);
     let mut rig = Rig::new(&PolicyDraft { rules: &[bucket(10, 10)], breaker, ..PolicyDraft::default() });
-    rig.force(Force::HalfOpen);
-    rig.ask(5, Priority::User).map(|probe| decide::release(&mut rig.m, 0, &probe)).expect("a probe");
+    rig.force(BreakerCommand::HalfOpen);
+    rig.request(5, Priority::User).map(|probe| decide::release(&mut rig.m, 0, &probe)).expect("a probe");
     rig.now = 1;
-    rig.record(Class::Ok);
-    assert_eq!((rig.state(), rig.rate()), (State::Normal, 5000));
+    rig.record(OutcomeClass::Ok);
+    assert_eq!((rig.state(), rig.rate()), (BreakerState::Normal, 5000));
     assert_eq!(rig.refused(), (Reason::Rate, Some(SECOND / 5 - 1)));
 }
 
@@ -95,8 +95,8 @@ fn r62_many_steps_of_a_ramp_at_once_change_as_many_words_as_one() {
     let mut rig = Rig::tmdb(|breaker| {
         (breaker.ramp_factor, breaker.ramp_every, breaker.s_probe_ok) = (1_001_000, Nanos(SECOND), 1);
     });
-    rig.force(Force::HalfOpen);
-    rig.record(Class::Ok);
+    rig.force(BreakerCommand::HalfOpen);
+    rig.record(OutcomeClass::Ok);
     rig.at(700 * SECOND);
     let steps = (0..700).fold(17_000_000_000_u128, |rate, _| rate * 1001 / 1000);
     assert_eq!(u128::from(rig.rate()), steps / 1_000_000);
@@ -116,21 +116,21 @@ fn r110_another_rate_is_in_force_at_once_in_every_state() {
     let rules = [bucket(35, 35)];
     let draft =
         |breaker| PolicyDraft { concurrency: Some(4), rules: &rules, breaker, ..PolicyDraft::default() };
-    rig.force(Force::HalfOpen);
+    rig.force(BreakerCommand::HalfOpen);
     assert_eq!(rig.rate(), 3000);
     rig.change(&draft(patched(35, 2)));
     assert_eq!(rig.rate(), 2000);
-    rig.force(Force::Throttle);
-    rig.force(Force::Offline);
+    rig.force(BreakerCommand::Throttle);
+    rig.force(BreakerCommand::Offline);
     rig.change(&draft(patched(2, 3)));
-    rig.force(Force::Online);
+    rig.force(BreakerCommand::Online);
     assert_eq!(rig.rate(), 2000, "never above the full rate");
 }
 
 #[test]
 fn r3_r73_a_gate_that_was_seen_open_is_not_passed_before_its_time() {
     let mut rig = Rig::tmdb(|_| {});
-    rig.retry_after(Class::Throttled, 2 * SECOND);
+    rig.retry_after(OutcomeClass::Throttled, 2 * SECOND);
     rig.at(3 * SECOND);
     rig.now = SECOND;
     assert_eq!(rig.acquire().expect("open").granted_at, Time(3 * SECOND));
@@ -142,7 +142,7 @@ fn r56_making_room_for_an_outcome_is_not_running_empty() {
     breaker.sleep_after = Nanos(SECOND);
     let window = policy::OutcomeWindow { max_count: 1, min_samples: 1, ..policy::OutcomeWindow::default() };
     let mut rig = Rig::new(&PolicyDraft { window, breaker, ..PolicyDraft::default() });
-    rig.records(Class::Server, 2);
-    rig.after(SECOND).record(Class::Server);
-    assert_eq!(rig.news().last(), Some(&(SECOND, State::Sleep, Cause::SustainedErrors)));
+    rig.records(OutcomeClass::Server, 2);
+    rig.after(SECOND).record(OutcomeClass::Server);
+    assert_eq!(rig.news().last(), Some(&(SECOND, BreakerState::Sleep, TransitionCause::SustainedErrors)));
 }

@@ -10,12 +10,12 @@ pub mod retries;
 pub mod states;
 pub mod window;
 
-use shmlimit_kernel::breaker::{self, Cause, Force, State};
+use shmlimit_kernel::breaker::{self, BreakerCommand, BreakerState, TransitionCause};
 use shmlimit_kernel::decide::{self, Verdict};
-use shmlimit_kernel::outcome::{self, Class, Report};
+use shmlimit_kernel::health_state::{Health, HealthStateView};
+use shmlimit_kernel::log_context::{Known, Recent};
+use shmlimit_kernel::outcome::{self, OutcomeClass, Report};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
-use shmlimit_kernel::scene::{Known, Recent};
-use shmlimit_kernel::sheet::{Health, SheetView};
 use shmlimit_kernel::*;
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -30,7 +30,7 @@ pub struct Rig {
 }
 
 /// A state change: when, to what, why.
-pub type News = (u64, State, Cause);
+pub type News = (u64, BreakerState, TransitionCause);
 
 impl Rig {
     pub fn new(draft: &PolicyDraft<'_>) -> Rig {
@@ -55,12 +55,12 @@ impl Rig {
         Rig::new(&PolicyDraft { breaker, ..PolicyDraft::default() })
     }
 
-    pub fn ask(&mut self, cost: u64, priority: Priority) -> Result<Ticket, Refusal> {
-        decide::acquire(&mut self.m, 0, &Ask::requests(cost, priority), Time(self.now))
+    pub fn request(&mut self, cost: u64, priority: Priority) -> Result<Ticket, Refusal> {
+        decide::acquire(&mut self.m, 0, &AcquireRequest::requests(cost, priority), Time(self.now))
     }
 
     pub fn acquire(&mut self) -> Result<Ticket, Refusal> {
-        self.ask(1, Priority::User)
+        self.request(1, Priority::User)
     }
 
     /// Why an acquire is refused, and for how long.
@@ -74,20 +74,20 @@ impl Rig {
     }
 
     /// An outcome without a grant.
-    pub fn record(&mut self, class: Class) -> Verdict {
+    pub fn record(&mut self, class: OutcomeClass) -> Verdict {
         self.report(None, &Report::new(class))
     }
 
-    pub fn records(&mut self, class: Class, times: usize) -> Verdict {
+    pub fn records(&mut self, class: OutcomeClass, times: usize) -> Verdict {
         (0..times).map(|_| self.record(class)).last().expect("at least one")
     }
 
     /// An outcome with a Retry-After.
-    pub fn retry_after(&mut self, class: Class, wait: u64) -> Verdict {
+    pub fn retry_after(&mut self, class: OutcomeClass, wait: u64) -> Verdict {
         self.report(None, &Report { retry_after: Some(Nanos(wait)), ..Report::new(class) })
     }
 
-    pub fn force(&mut self, what: Force) {
+    pub fn force(&mut self, what: BreakerCommand) {
         assert!(decide::force(&mut self.m, what, Time(self.now)));
     }
 
@@ -106,7 +106,7 @@ impl Rig {
         self.m.health()
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> BreakerState {
         self.health().state()
     }
 

@@ -45,7 +45,7 @@ impl Tokens {
         self.set(self.at(now) - i128::from(cost) * TOKEN, now);
     }
 
-    pub fn judge(&self, cost: u64, background: bool, now: u64) -> Room {
+    pub fn check(&self, cost: u64, background: bool, now: u64) -> Room {
         let kept = if background { self.kept() } else { 0 };
         // R6: above a capacity that the state reduced, a full bucket is enough; above what is configured nothing is.
         let needed = if cost + kept <= self.capacity {

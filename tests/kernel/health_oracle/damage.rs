@@ -1,13 +1,13 @@
-//! Any words at all in sheet, terms and policy: an answer in bounded steps, and no panic.
+//! Any words at all in health state, terms and policy: an answer in bounded steps, and no panic.
 
 use proptest::prelude::*;
-use shmlimit_kernel::breaker::{Force, HOT_WORDS};
-use shmlimit_kernel::outcome::{self, Class, Report};
+use shmlimit_kernel::breaker::{BreakerCommand, EFFECTIVE_WORDS};
+use shmlimit_kernel::health_state::{HEALTH_STATE_HEAD_WORDS, PAUSE_AT};
+use shmlimit_kernel::log_context::{Known, Recent};
+use shmlimit_kernel::outcome::{self, OutcomeClass, Report};
 use shmlimit_kernel::pace::{self, Observation};
 use shmlimit_kernel::pause::{self, PAUSE_WORDS, Pausing};
 use shmlimit_kernel::policy::{POLICY_WORDS, PolicyWords};
-use shmlimit_kernel::scene::{Known, Recent};
-use shmlimit_kernel::sheet::{PAUSE_AT, SHEET_HEAD_WORDS};
 use shmlimit_kernel::*;
 
 fn word() -> impl Strategy<Value = u64> {
@@ -28,34 +28,34 @@ proptest! {
     #[test]
     fn any_words_are_decided_on(
         policy in prop::collection::vec(word(), POLICY_WORDS),
-        hot in prop::collection::vec(word(), HOT_WORDS),
-        sheet in prop::collection::vec(word(), SHEET_HEAD_WORDS),
+        effective in prop::collection::vec(word(), EFFECTIVE_WORDS),
+        health_state in prop::collection::vec(word(), HEALTH_STATE_HEAD_WORDS),
         pause in prop::collection::vec(word(), PAUSE_WORDS),
         core in [word(), word()],
         now in word(),
         (cost, state, kind) in (word(), 0u64..6, 0u64..3),
         numbers in [word(), word(), word()],
-        class in prop::sample::select(vec![Class::Ok, Class::Throttled, Class::Server, Class::Net, Class::Ignored]),
+        class in prop::sample::select(vec![OutcomeClass::Ok, OutcomeClass::Throttled, OutcomeClass::Server, OutcomeClass::Net, OutcomeClass::Ignored]),
     ) {
         let mut policy: [u64; POLICY_WORDS] = policy.try_into().unwrap();
         // Kind and network errors share a word of the breaker; most states and kinds must be met.
         policy[15] = kind;
-        let mut m = LocalMemory::from_words(policy, hot.try_into().unwrap());
-        for (at, word) in sheet.iter().enumerate() {
-            m.set_sheet(at, [*word]);
+        let mut m = LocalMemory::from_words(policy, effective.try_into().unwrap());
+        for (at, word) in health_state.iter().enumerate() {
+            m.set_health_state(at, [*word]);
         }
         let pause: [u64; PAUSE_WORDS] = pause.try_into().unwrap();
-        m.set_sheet(PAUSE_AT, pause);
-        m.set_sheet(0, [state | sheet[0] & !0xffff_ffff]);
+        m.set_health_state(PAUSE_AT, pause);
+        m.set_health_state(0, [state | health_state[0] & !0xffff_ffff]);
         m.set_core(Core::from_words(core));
         m.set_held(0, Held { total: 3, background: 1 });
         let now = Time(now);
-        let ask = Ask { cost: [cost, 1, 0, 0], priority: Priority::User };
+        let request = AcquireRequest { cost: [cost, 1, 0, 0], priority: Priority::User };
         decide::is_settled(&m, now);
-        decide::judge(&m, &ask, now);
+        decide::check(&m, &request, now);
         decide::tick(&mut m, now);
         outcome::counted(&m, now);
-        let ticket = decide::acquire(&mut m, 0, &ask, now).ok();
+        let ticket = decide::acquire(&mut m, 0, &request, now).ok();
         let report = Report {
             retry_after: Some(Nanos(numbers[0])), attempt: Some(numbers[1] as u32), latency: Some(Nanos(numbers[2])),
             actual: Some(numbers.into_iter().chain([0]).collect::<Vec<_>>().try_into().unwrap()),
@@ -76,11 +76,11 @@ proptest! {
         let asked = Pausing { length: Some(Nanos(numbers[2])), pid: 1, program: [7; 16], reason: "x" };
         decide::pause(&mut m, &asked, now);
         decide::resume(&mut m, now);
-        m.set_sheet(PAUSE_AT, pause);
-        for what in Force::ALL {
+        m.set_health_state(PAUSE_AT, pause);
+        for what in BreakerCommand::ALL {
             decide::force(&mut m, what, now);
             decide::tick(&mut m, Time(u64::MAX));
-            if let Ok(ticket) = decide::acquire(&mut m, 0, &Ask::one(Priority::Background), now) {
+            if let Ok(ticket) = decide::acquire(&mut m, 0, &AcquireRequest::one(Priority::Background), now) {
                 decide::cancel(&mut m, 0, &ticket, now);
             }
         }
@@ -88,6 +88,6 @@ proptest! {
         if let Some(pause) = Recent::since(&m, known).ended {
             pause.reason_text();
         }
-        decide::reap(&mut m, 0);
+        decide::reclaim(&mut m, 0);
     }
 }

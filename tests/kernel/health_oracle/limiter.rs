@@ -3,9 +3,9 @@
 use super::bucket::Room;
 use super::machine::{Flight, Machine};
 use super::policy::Numbers;
-use shmlimit_kernel::backoff::Source;
-use shmlimit_kernel::breaker::State;
-use shmlimit_kernel::outcome::Class;
+use shmlimit_kernel::backoff::WaitSource;
+use shmlimit_kernel::breaker::BreakerState;
+use shmlimit_kernel::outcome::OutcomeClass;
 use shmlimit_kernel::policy::BreakerKind;
 use shmlimit_kernel::{Priority, Reason};
 
@@ -13,7 +13,7 @@ use shmlimit_kernel::{Priority, Reason};
 pub type Refused = (Reason, Option<u8>, Option<u64>);
 
 /// What a recorded outcome came to: samples, errors, 429s in a row; source, ceiling, drawn, retry; gate.
-pub type Recorded = (u32, u64, u32, Option<Source>, u64, bool, bool, bool);
+pub type Advice = (u32, u64, u32, Option<WaitSource>, u64, bool, bool, bool);
 
 impl Machine {
     pub fn now(&self, t: u64) -> u64 {
@@ -29,12 +29,12 @@ impl Machine {
     }
 
     /// What stands in the way; to be asked after `prepare`.
-    fn judge(&self, cost: u64, priority: Priority, now: u64) -> Option<Refused> {
+    fn check(&self, cost: u64, priority: Priority, now: u64) -> Option<Refused> {
         let background = priority == Priority::Background;
         let mut rate: Option<(u8, Room, u64)> = None;
         if cost > 0 {
             for (i, bucket) in self.buckets.iter().enumerate() {
-                let room = bucket.judge(cost, background, now);
+                let room = bucket.check(cost, background, now);
                 let wait = match room {
                     Room::Now => continue,
                     Room::At(time) => time,
@@ -53,9 +53,9 @@ impl Machine {
         }
         let auto = self.numbers.breaker.auto_recover.0;
         match self.state {
-            State::Sleep => return Some((Reason::Sleep, None, self.until)),
-            State::Open => return Some((Reason::Open, None, self.until)),
-            State::CacheOnly => {
+            BreakerState::Sleep => return Some((Reason::Sleep, None, self.until)),
+            BreakerState::Open => return Some((Reason::Open, None, self.until)),
+            BreakerState::CacheOnly => {
                 let until = (auto > 0).then(|| self.cache_only_until(auto));
                 return Some((Reason::CacheOnly, None, until));
             }
@@ -84,7 +84,7 @@ impl Machine {
 
     pub fn acquire(&mut self, id: usize, cost: u64, priority: Priority, now: u64) -> Result<(), Refused> {
         self.prepare(now);
-        if let Some(refused) = self.judge(cost, priority, now) {
+        if let Some(refused) = self.check(cost, priority, now) {
             return Err(refused);
         }
         if cost > 0 {
@@ -96,7 +96,7 @@ impl Machine {
             if let Some(pace) = &mut self.pace {
                 pace.admit(now);
             }
-            if self.state == State::HalfOpen {
+            if self.state == BreakerState::HalfOpen {
                 self.sent(now);
             }
             self.seen = now;
@@ -116,16 +116,16 @@ impl Machine {
 
     pub fn record(
         &mut self,
-        class: Class,
+        class: OutcomeClass,
         retry_after: Option<u64>,
         attempt: Option<u32>,
         priority: Priority,
         granted: Option<u64>,
         now: u64,
-    ) -> Recorded {
+    ) -> Advice {
         let backoff = self.numbers.backoff;
         self.seen = now;
-        let target = matches!(class, Class::Throttled | Class::Server | Class::Net);
+        let target = matches!(class, OutcomeClass::Throttled | OutcomeClass::Server | OutcomeClass::Net);
         let wait = retry_after
             .filter(|_| target)
             .map(|said| said.max(backoff.min_sleep.0).min(backoff.retry_after_max.0));
@@ -134,11 +134,11 @@ impl Machine {
             self.gate = gate.max(now + wait);
         }
         match class {
-            Class::Ok => self.run = 0,
-            Class::Ignored => {}
+            OutcomeClass::Ok => self.run = 0,
+            OutcomeClass::Ignored => {}
             _ => self.run += 1,
         }
-        let counts = class != Class::Ignored && (class != Class::Net || self.numbers.count_net);
+        let counts = class != OutcomeClass::Ignored && (class != OutcomeClass::Net || self.numbers.count_net);
         let (samples, errors, consec429) = if counts && !self.is_late(granted) {
             self.evaluate(class, wait, now)
         } else {
@@ -153,10 +153,10 @@ impl Machine {
         let background = priority == Priority::Background;
         let retry = n <= if background { backoff.retries_background } else { backoff.retries_user };
         let (source, ceiling, drawn) = match wait {
-            Some(wait) => (Source::RetryAfter, wait, false),
+            Some(wait) => (WaitSource::RetryAfter, wait, false),
             None => {
                 let ceiling = Numbers::grown(backoff.base.0, backoff.factor, n, backoff.cap.0);
-                (Source::Backoff, ceiling, self.numbers.jitter)
+                (WaitSource::Backoff, ceiling, self.numbers.jitter)
             }
         };
         (samples, errors, consec429, Some(source), ceiling, drawn, retry, closed)

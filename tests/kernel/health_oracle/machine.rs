@@ -3,8 +3,8 @@
 use super::bucket::Tokens;
 use super::pace::Pace;
 use super::policy::{Numbers, SECOND};
-use shmlimit_kernel::breaker::{Cause, Force, State};
-use shmlimit_kernel::outcome::Class;
+use shmlimit_kernel::breaker::{BreakerCommand, BreakerState, TransitionCause};
+use shmlimit_kernel::outcome::OutcomeClass;
 use shmlimit_kernel::policy::BreakerKind;
 
 /// A call in flight.
@@ -21,7 +21,7 @@ pub struct Machine {
     pub numbers: Numbers,
     /// The latest time anything changed at.
     pub seen: u64,
-    pub state: State,
+    pub state: BreakerState,
     since: u64,
     /// End of Sleep or Open; nothing = no timer (R63).
     pub until: Option<u64>,
@@ -33,7 +33,7 @@ pub struct Machine {
     pub ramp_at: Option<u64>,
     /// The rate that the ramp began with, and the steps it has made since.
     ramp_from: (u64, u32),
-    pub outcomes: Vec<(u64, Class)>,
+    pub outcomes: Vec<(u64, OutcomeClass)>,
     pub consec429: u32,
     successes: u32,
     agreed: u32,
@@ -48,7 +48,7 @@ pub struct Machine {
     pub flights: Vec<Flight>,
     pub buckets: Vec<Tokens>,
     pub pace: Option<Pace>,
-    pub news: Vec<(u64, State, State, Cause)>,
+    pub news: Vec<(u64, BreakerState, BreakerState, TransitionCause)>,
     /// How often the first bucket changed its rate since that was last asked.
     pub changes: u32,
 }
@@ -66,7 +66,7 @@ impl Machine {
             buckets,
             numbers,
             seen: 0,
-            state: State::Normal,
+            state: BreakerState::Normal,
             since: 0,
             until: None,
             attempt: false,
@@ -91,10 +91,10 @@ impl Machine {
     }
 
     pub fn blocked(&self) -> bool {
-        matches!(self.state, State::Sleep | State::CacheOnly | State::Open)
+        matches!(self.state, BreakerState::Sleep | BreakerState::CacheOnly | BreakerState::Open)
     }
 
-    /// The rate in force.
+    /// The rate effective.
     pub fn current_rate(&self) -> u64 {
         self.rate.unwrap_or(self.numbers.rate_base())
     }
@@ -102,9 +102,9 @@ impl Machine {
     pub fn concurrency(&self) -> Option<u32> {
         let base = self.numbers.concurrency;
         match (self.state, self.numbers.kind) {
-            (State::Throttle, _) => base.map(|most| (most / 2).max(1)),
-            (State::HalfOpen, BreakerKind::Consecutive) => Some(1),
-            (State::HalfOpen, _) => {
+            (BreakerState::Throttle, _) => base.map(|most| (most / 2).max(1)),
+            (BreakerState::HalfOpen, BreakerKind::Consecutive) => Some(1),
+            (BreakerState::HalfOpen, _) => {
                 let probes = self.numbers.breaker.probe_concurrency;
                 Some(base.map_or(probes, |most| most.min(probes)))
             }
@@ -113,17 +113,18 @@ impl Machine {
     }
 
     /// Entries that count (R42).
-    pub fn window(&self, now: u64) -> Vec<Class> {
+    pub fn window(&self, now: u64) -> Vec<OutcomeClass> {
         let numbers = &self.numbers.window;
-        let young = |(at, _): &&(u64, Class)| now.saturating_sub(*at) < numbers.max_age.0;
-        let mut newest: Vec<Class> = self.outcomes.iter().filter(young).map(|(_, class)| *class).collect();
+        let young = |(at, _): &&(u64, OutcomeClass)| now.saturating_sub(*at) < numbers.max_age.0;
+        let mut newest: Vec<OutcomeClass> =
+            self.outcomes.iter().filter(young).map(|(_, class)| *class).collect();
         newest.drain(..newest.len().saturating_sub(numbers.max_count as usize));
         newest
     }
 
     pub fn counted(&self, now: u64) -> (u32, u64) {
         let window = self.window(now);
-        (window.len() as u32, window.iter().filter(|class| **class != Class::Ok).count() as u64)
+        (window.len() as u32, window.iter().filter(|class| **class != OutcomeClass::Ok).count() as u64)
     }
 
     fn reaches(&self, part: u32, now: u64) -> bool {
@@ -146,19 +147,20 @@ impl Machine {
         self.paused = self.paused.filter(|until| *until > now);
         loop {
             match self.state {
-                State::Sleep | State::Open if self.until.is_some_and(|until| until <= now) => {
-                    let open = self.state == State::Open;
-                    let cause = if open { Cause::ResetTimeout } else { Cause::SleepExpired };
-                    self.enter(State::HalfOpen, cause, self.until.unwrap());
+                BreakerState::Sleep | BreakerState::Open if self.until.is_some_and(|until| until <= now) => {
+                    let open = self.state == BreakerState::Open;
+                    let cause =
+                        if open { TransitionCause::ResetTimeout } else { TransitionCause::SleepExpired };
+                    self.enter(BreakerState::HalfOpen, cause, self.until.unwrap());
                 }
-                State::CacheOnly
+                BreakerState::CacheOnly
                     if breaker.auto_recover.0 > 0 && self.since + breaker.auto_recover.0 <= now =>
                 {
                     let at = self.since + breaker.auto_recover.0;
-                    self.enter(State::Sleep, Cause::AutoRecover, at);
+                    self.enter(BreakerState::Sleep, TransitionCause::AutoRecover, at);
                     (self.attempt, self.until) = (true, Some(at + breaker.sleep_min.0));
                 }
-                State::Normal if self.ramp_at.is_some_and(|at| at <= now) => {
+                BreakerState::Normal if self.ramp_at.is_some_and(|at| at <= now) => {
                     let at = self.ramp_at.unwrap();
                     let base = self.numbers.rate_base();
                     self.ramp_from.1 += 1;
@@ -173,7 +175,7 @@ impl Machine {
             }
             acted = true;
         }
-        if self.state == State::HalfOpen && now >= self.probe_at + breaker.probe_timeout.0 {
+        if self.state == BreakerState::HalfOpen && now >= self.probe_at + breaker.probe_timeout.0 {
             let live = self.flights.iter().filter(|flight| !flight.written_off).count() as u32;
             if live >= self.concurrency().unwrap() {
                 self.flights.iter_mut().for_each(|flight| flight.written_off = true);
@@ -201,21 +203,21 @@ impl Machine {
         }
     }
 
-    fn enter(&mut self, to: State, cause: Cause, at: u64) {
+    fn enter(&mut self, to: BreakerState, cause: TransitionCause, at: u64) {
         if self.state != to {
             self.news.push((at, self.state, to, cause));
         }
         (self.state, self.since, self.until, self.ramp_at) = (to, at, None, None);
         (self.agreed, self.successes) = (0, 0);
         self.flights.iter_mut().for_each(|flight| flight.written_off = false);
-        let by_itself = matches!(cause, Cause::AutoRecover | Cause::SleepExpired);
+        let by_itself = matches!(cause, TransitionCause::AutoRecover | TransitionCause::SleepExpired);
         self.attempt &= by_itself;
         match to {
-            State::Normal => {
+            BreakerState::Normal => {
                 (self.sleeps, self.failures, self.rate) = (0, 0, None);
                 // R62: only what recovered by itself ramps.
                 let start = self.numbers.throttle_rate();
-                if cause == Cause::ProbeOk
+                if cause == TransitionCause::ProbeOk
                     && self.numbers.kind == BreakerKind::Fsm
                     && start < self.numbers.rate_base()
                 {
@@ -224,8 +226,8 @@ impl Machine {
                     self.ramp_at = Some(at + self.numbers.breaker.ramp_every.0);
                 }
             }
-            State::Throttle => self.rate = Some(self.numbers.throttle_rate()),
-            State::HalfOpen => {
+            BreakerState::Throttle => self.rate = Some(self.numbers.throttle_rate()),
+            BreakerState::HalfOpen => {
                 // R60, of the five states.
                 if self.numbers.kind == BreakerKind::Fsm {
                     self.outcomes.clear();
@@ -242,13 +244,13 @@ impl Machine {
     }
 
     /// R57, R141.
-    fn sleep(&mut self, cause: Cause, wait: Option<u64>, now: u64) {
+    fn sleep(&mut self, cause: TransitionCause, wait: Option<u64>, now: u64) {
         let breaker = self.numbers.breaker;
         let often = breaker.cache_only_after > 0 && self.sleeps >= breaker.cache_only_after;
-        if often && cause != Cause::Forced {
-            return self.enter(State::CacheOnly, cause, now);
+        if often && cause != TransitionCause::Forced {
+            return self.enter(BreakerState::CacheOnly, cause, now);
         }
-        self.enter(State::Sleep, cause, now);
+        self.enter(BreakerState::Sleep, cause, now);
         self.sleeps += 1;
         let most = breaker.sleep_max.0;
         let cooldown = Numbers::grown(breaker.sleep_min.0, breaker.cooldown_factor, self.sleeps, most);
@@ -256,10 +258,10 @@ impl Machine {
     }
 
     /// An outcome that counts. Returns samples, errors and 429s in a row as they were judged.
-    pub fn evaluate(&mut self, class: Class, wait: Option<u64>, now: u64) -> (u32, u64, u32) {
+    pub fn evaluate(&mut self, class: OutcomeClass, wait: Option<u64>, now: u64) -> (u32, u64, u32) {
         let was_empty = self.window(now).is_empty();
         self.outcomes.push((now, class));
-        self.consec429 = if class == Class::Throttled { self.consec429 + 1 } else { 0 };
+        self.consec429 = if class == OutcomeClass::Throttled { self.consec429 + 1 } else { 0 };
         let (samples, errors) = self.counted(now);
         let evaluated = (samples, errors, self.consec429);
         match self.numbers.kind {
@@ -270,37 +272,45 @@ impl Machine {
         evaluated
     }
 
-    fn five_states(&mut self, class: Class, wait: Option<u64>, was_empty: bool, now: u64) {
+    fn five_states(&mut self, class: OutcomeClass, wait: Option<u64>, was_empty: bool, now: u64) {
         let breaker = self.numbers.breaker;
-        self.successes += u32::from(class == Class::Ok);
+        self.successes += u32::from(class == OutcomeClass::Ok);
         self.sustained = match self.sustained {
             _ if !self.reaches(breaker.p_sleep, now) => None,
             Some(first) if !was_empty => Some(first),
             _ => Some(now),
         };
         let agrees = match self.state {
-            State::Normal => self.reaches(breaker.p_throttle, now),
-            State::Throttle => self.successes >= breaker.s_recover && self.is_below(breaker.p_recover, now),
+            BreakerState::Normal => self.reaches(breaker.p_throttle, now),
+            BreakerState::Throttle => {
+                self.successes >= breaker.s_recover && self.is_below(breaker.p_recover, now)
+            }
             _ => false,
         };
         self.agreed = if agrees { self.agreed + 1 } else { 0 };
         let confirmed = self.agreed >= breaker.hysteresis;
         let lasted = self.sustained.is_some_and(|first| now.saturating_sub(first) >= breaker.sleep_after.0);
         match self.state {
-            State::Normal if self.consec429 >= breaker.n_throttle => {
-                self.enter(State::Throttle, Cause::Consec429, now);
+            BreakerState::Normal if self.consec429 >= breaker.n_throttle => {
+                self.enter(BreakerState::Throttle, TransitionCause::Consec429, now);
             }
-            State::Normal if confirmed => self.enter(State::Throttle, Cause::ErrorRatio, now),
-            State::Throttle if self.consec429 >= breaker.n_cacheonly => {
-                self.sleep(Cause::Consec429, wait, now);
+            BreakerState::Normal if confirmed => {
+                self.enter(BreakerState::Throttle, TransitionCause::ErrorRatio, now)
             }
-            State::Throttle if lasted => self.sleep(Cause::SustainedErrors, wait, now),
-            State::Throttle if confirmed => self.enter(State::HalfOpen, Cause::SuccessWindowOk, now),
-            State::HalfOpen if class == Class::Ok => self.probed(now),
-            State::HalfOpen if self.attempt => self.enter(State::CacheOnly, Cause::ProbeFailed, now),
-            State::HalfOpen => self.sleep(Cause::ProbeFailed, wait, now),
+            BreakerState::Throttle if self.consec429 >= breaker.n_cacheonly => {
+                self.sleep(TransitionCause::Consec429, wait, now);
+            }
+            BreakerState::Throttle if lasted => self.sleep(TransitionCause::SustainedErrors, wait, now),
+            BreakerState::Throttle if confirmed => {
+                self.enter(BreakerState::HalfOpen, TransitionCause::SuccessWindowOk, now)
+            }
+            BreakerState::HalfOpen if class == OutcomeClass::Ok => self.probed(now),
+            BreakerState::HalfOpen if self.attempt => {
+                self.enter(BreakerState::CacheOnly, TransitionCause::ProbeFailed, now)
+            }
+            BreakerState::HalfOpen => self.sleep(TransitionCause::ProbeFailed, wait, now),
             // R59: longer, never shorter.
-            State::Sleep => {
+            BreakerState::Sleep => {
                 if let (Some(until), Some(wait)) = (self.until, wait) {
                     self.until = Some(until.max(now + wait));
                 }
@@ -313,81 +323,86 @@ impl Machine {
     fn probed(&mut self, now: u64) {
         let breaker = self.numbers.breaker;
         if self.successes >= breaker.s_probe_ok && self.is_below(breaker.p_recover, now) {
-            self.enter(State::Normal, Cause::ProbeOk, now);
+            self.enter(BreakerState::Normal, TransitionCause::ProbeOk, now);
         }
     }
 
-    fn consecutive(&mut self, class: Class, now: u64) {
+    fn consecutive(&mut self, class: OutcomeClass, now: u64) {
         let breaker = self.numbers.breaker;
-        let fine = class == Class::Ok;
+        let fine = class == OutcomeClass::Ok;
         match self.state {
-            State::Normal => {
+            BreakerState::Normal => {
                 self.failures = if fine { 0 } else { self.failures + 1 };
                 if self.failures >= breaker.failure_threshold {
-                    self.open(Cause::ConsecutiveFailures, now);
+                    self.open(TransitionCause::ConsecutiveFailures, now);
                 }
             }
-            State::HalfOpen if fine => {
+            BreakerState::HalfOpen if fine => {
                 self.successes += 1;
                 if self.successes >= breaker.required_successes {
-                    self.enter(State::Normal, Cause::ProbeOk, now);
+                    self.enter(BreakerState::Normal, TransitionCause::ProbeOk, now);
                 }
             }
-            State::HalfOpen => {
+            BreakerState::HalfOpen => {
                 self.failures += 1;
-                self.open(Cause::ProbeFailed, now);
+                self.open(TransitionCause::ProbeFailed, now);
             }
             _ => {}
         }
     }
 
-    fn open(&mut self, cause: Cause, now: u64) {
-        self.enter(State::Open, cause, now);
+    fn open(&mut self, cause: TransitionCause, now: u64) {
+        self.enter(BreakerState::Open, cause, now);
         self.until = Some(now + self.numbers.breaker.reset_timeout.0);
     }
 
     /// Whether an outcome granted then is of the current state (R140).
     pub fn is_late(&self, granted: Option<u64>) -> bool {
-        self.state == State::HalfOpen && granted.is_some_and(|granted| granted < self.since)
+        self.state == BreakerState::HalfOpen && granted.is_some_and(|granted| granted < self.since)
     }
 
-    pub fn force(&mut self, what: Force, now: u64) {
+    pub fn force(&mut self, what: BreakerCommand, now: u64) {
         match what {
-            Force::Normal | Force::Closed => {
-                self.enter(State::Normal, Cause::Forced, now);
+            BreakerCommand::Normal | BreakerCommand::Closed => {
+                self.enter(BreakerState::Normal, TransitionCause::Forced, now);
                 self.outcomes.clear();
                 (self.consec429, self.sustained) = (0, None);
             }
-            Force::Throttle => self.enter(State::Throttle, Cause::Forced, now),
-            Force::Sleep => self.sleep(Cause::Forced, None, now),
-            Force::HalfOpen => self.enter(State::HalfOpen, Cause::Forced, now),
-            Force::CacheOnly => self.enter(State::CacheOnly, Cause::Forced, now),
-            Force::Open => self.open(Cause::Forced, now),
-            Force::Offline => {
+            BreakerCommand::Throttle => self.enter(BreakerState::Throttle, TransitionCause::Forced, now),
+            BreakerCommand::Sleep => self.sleep(TransitionCause::Forced, None, now),
+            BreakerCommand::HalfOpen => self.enter(BreakerState::HalfOpen, TransitionCause::Forced, now),
+            BreakerCommand::CacheOnly => self.enter(BreakerState::CacheOnly, TransitionCause::Forced, now),
+            BreakerCommand::Open => self.open(TransitionCause::Forced, now),
+            BreakerCommand::Offline => {
                 let fsm = self.numbers.kind == BreakerKind::Fsm;
-                self.enter(if fsm { State::Sleep } else { State::Open }, Cause::Forced, now);
+                self.enter(
+                    if fsm { BreakerState::Sleep } else { BreakerState::Open },
+                    TransitionCause::Forced,
+                    now,
+                );
             }
-            Force::Online => {
-                let offline = matches!(self.state, State::Sleep | State::Open) && self.until.is_none();
-                if offline || self.state == State::CacheOnly {
-                    self.enter(State::HalfOpen, Cause::Forced, now);
+            BreakerCommand::Online => {
+                let offline =
+                    matches!(self.state, BreakerState::Sleep | BreakerState::Open) && self.until.is_none();
+                if offline || self.state == BreakerState::CacheOnly {
+                    self.enter(BreakerState::HalfOpen, TransitionCause::Forced, now);
                 }
             }
-            Force::ClearGate => {
+            BreakerCommand::ClearGate => {
                 self.gate = 0;
                 if let Some(pace) = &mut self.pace {
                     pace.forget();
                 }
             }
         }
-        if what != Force::ClearGate {
+        if what != BreakerCommand::ClearGate {
             self.seen = self.seen.max(now);
         }
     }
 
     /// The end of a Sleep as it is reported: not before the gate opens (R57).
     pub fn eta(&self) -> Option<u64> {
-        self.until.filter(|_| self.state == State::Sleep).map(|until| until.max(self.gate))
+        self.until.filter(|_| self.state == BreakerState::Sleep).map(|until| until.max(self.gate))
     }
 
     /// When CacheOnly tries to recover by itself.
@@ -408,11 +423,11 @@ impl Machine {
         let probe = self.numbers.breaker.probe_rate.0;
         self.rate = match (self.state, old) {
             (_, None) => None,
-            (State::HalfOpen, Some(rate)) => {
+            (BreakerState::HalfOpen, Some(rate)) => {
                 Some(probe.min(if rate > old_throttle { base } else { throttle }))
             }
-            (State::Normal, Some(rate)) if rate >= base => None,
-            (State::Normal, Some(rate)) => Some(rate),
+            (BreakerState::Normal, Some(rate)) if rate >= base => None,
+            (BreakerState::Normal, Some(rate)) => Some(rate),
             (_, Some(rate)) if rate == old_throttle => Some(throttle),
             (_, Some(rate)) => Some(rate.min(base)),
         };

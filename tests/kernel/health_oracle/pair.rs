@@ -4,13 +4,13 @@ use super::limiter::Refused;
 use super::machine::Machine;
 use super::policy::{Numbers, SECOND, TOKEN, WINDOWS};
 use super::strategy::{Op, Patch, Step};
-use shmlimit_kernel::breaker::{self, State};
-use shmlimit_kernel::outcome::{self, Class, Report};
+use shmlimit_kernel::breaker::{self, BreakerState};
+use shmlimit_kernel::health_state::HealthStateView;
+use shmlimit_kernel::log_context::{Known, Recent};
+use shmlimit_kernel::outcome::{self, OutcomeClass, Report};
 use shmlimit_kernel::pace::{self, Observation};
 use shmlimit_kernel::pause::{self, Pausing};
 use shmlimit_kernel::policy::{BreakerKind, PerSecond, PolicyWords};
-use shmlimit_kernel::scene::{Known, Recent};
-use shmlimit_kernel::sheet::SheetView;
 use shmlimit_kernel::*;
 use std::fmt::Debug;
 
@@ -45,7 +45,7 @@ impl Pair {
             machine.ramp_at,
             Some(machine.gate),
             machine.paused.filter(|until| *until < u64::MAX),
-            (machine.state == State::CacheOnly && auto > 0).then(|| machine.cache_only_until(auto)),
+            (machine.state == BreakerState::CacheOnly && auto > 0).then(|| machine.cache_only_until(auto)),
         ];
         let next = timers.into_iter().flatten().filter(|at| *at > self.t).min();
         match *step {
@@ -151,13 +151,13 @@ impl Pair {
     }
 
     fn acquire(&mut self, cost: u64, priority: Priority, now: u64) -> Outcome {
-        let ask = Ask::requests(cost, priority);
+        let request = AcquireRequest::requests(cost, priority);
         let id = self.next;
         self.next += 1;
         let wanted = self.oracle.acquire(id, cost, priority, now);
         let mut ticked = self.kernel.clone();
         decide::tick(&mut ticked, Time(self.t));
-        let got = decide::acquire(&mut self.kernel, 0, &ask, Time(self.t));
+        let got = decide::acquire(&mut self.kernel, 0, &request, Time(self.t));
         let answer = match got {
             Ok(_) => Ok(()),
             Err(refusal) => Err((refusal.reason, refusal.rule, refusal.retry_at.map(|at| at.0))),
@@ -180,17 +180,17 @@ impl Pair {
                 if self.oracle.pace.is_none() {
                     same("a refusal changes timers only", self.kernel == ticked, true)?;
                 }
-                same("judged", decide::judge(&self.kernel, &ask, Time(self.t)), Some(refusal))?;
-                self.tight(&ask, answer.unwrap_err())?;
+                same("judged", decide::check(&self.kernel, &request, Time(self.t)), Some(refusal))?;
+                self.tight(&request, answer.unwrap_err())?;
             }
         }
         Ok(())
     }
 
     /// R4: a nanosecond earlier it is refused, and then it passes that layer.
-    fn tight(&self, ask: &Ask, (reason, rule, at): Refused) -> Outcome {
+    fn tight(&self, request: &AcquireRequest, (reason, rule, at): Refused) -> Outcome {
         let Some(at) = at else { return Ok(()) };
-        let again = |t: u64| decide::acquire(&mut self.kernel.clone(), 0, ask, Time(t));
+        let again = |t: u64| decide::acquire(&mut self.kernel.clone(), 0, request, Time(t));
         let then = again(at).err().map(|refusal| (refusal.reason, refusal.rule));
         same("still in the way", then == Some((reason, rule)), false)?;
         // What headers taught may become easier on the way.
@@ -202,7 +202,7 @@ impl Pair {
     fn record(
         &mut self,
         call: Option<usize>,
-        class: Class,
+        class: OutcomeClass,
         (retry_after, attempt): (Option<u64>, Option<u32>),
         known: bool,
         actual: Option<u64>,
@@ -326,7 +326,8 @@ impl Pair {
         let now = self.oracle.now(now);
         same("state", health.state(), self.oracle.state)?;
         same("gate", health.gate_until.0, self.oracle.gate)?;
-        let eta = breaker::eta(&health, &kernel.breaker_policy()).filter(|_| health.state() == State::Sleep);
+        let eta =
+            breaker::eta(&health, &kernel.breaker_policy()).filter(|_| health.state() == BreakerState::Sleep);
         same("eta", eta.map(|eta| eta.0), self.oracle.eta())?;
         let paused = pause::paused(kernel, Time(now)).map(|pause| (pause.until.0, pause.reason_text()));
         let wanted = self.oracle.paused.filter(|until| *until > now);
@@ -335,7 +336,7 @@ impl Pair {
         same("concurrency", breaker::concurrency(kernel), self.oracle.concurrency())?;
         same("in flight", kernel.core().in_flight as usize, self.oracle.flights.len())?;
         same("window", outcome::counted(kernel, Time(now)), self.oracle.counted(now))?;
-        same("in force", breaker::is_in_force(kernel, &self.policy, Time(now)), true)?;
+        same("in force", breaker::is_effective(kernel, &self.policy, Time(now)), true)?;
         same("sane", decide::sane(kernel), true)?;
         if self.oracle.numbers.kind == BreakerKind::Fsm {
             same("rate", breaker::rate(kernel).0, self.oracle.shown_rate())?;

@@ -2,8 +2,8 @@
 
 use super::policy::{BucketNumbers, Numbers, PaceNumbers, SECOND};
 use proptest::prelude::*;
-use shmlimit_kernel::breaker::Force;
-use shmlimit_kernel::outcome::Class;
+use shmlimit_kernel::breaker::BreakerCommand;
+use shmlimit_kernel::outcome::OutcomeClass;
 use shmlimit_kernel::policy::{Backoff, Breaker, BreakerKind, OutcomeWindow, PerSecond};
 use shmlimit_kernel::{Nanos, Priority};
 
@@ -43,7 +43,7 @@ pub enum Op {
     },
     Record {
         call: Option<usize>,
-        class: Class,
+        class: OutcomeClass,
         retry_after: Option<u64>,
         attempt: Option<u32>,
         known: bool,
@@ -51,7 +51,7 @@ pub enum Op {
     },
     Release(usize),
     Cancel(usize),
-    Force(Force),
+    Force(BreakerCommand),
     /// For that long, or until resumed.
     Pause(Option<u64>),
     Resume,
@@ -69,13 +69,13 @@ pub fn priority() -> impl Strategy<Value = Priority> {
     prop_oneof![2 => Just(Priority::Background), 2 => Just(Priority::User), 1 => Just(Priority::Webhook)]
 }
 
-fn class() -> impl Strategy<Value = Class> {
+fn class() -> impl Strategy<Value = OutcomeClass> {
     prop_oneof![
-        6 => Just(Class::Ok),
-        3 => Just(Class::Throttled),
-        2 => Just(Class::Server),
-        2 => Just(Class::Net),
-        1 => Just(Class::Ignored),
+        6 => Just(OutcomeClass::Ok),
+        3 => Just(OutcomeClass::Throttled),
+        2 => Just(OutcomeClass::Server),
+        2 => Just(OutcomeClass::Net),
+        1 => Just(OutcomeClass::Ignored),
     ]
 }
 
@@ -147,7 +147,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         10 => record(),
         1 => (0usize..8).prop_map(Op::Release),
         1 => (0usize..8).prop_map(Op::Cancel),
-        1 => prop::sample::select(&Force::ALL[..]).prop_map(Op::Force),
+        1 => prop::sample::select(&BreakerCommand::ALL[..]).prop_map(Op::Force),
         1 => prop::option::weighted(0.7, ends()).prop_map(Op::Pause),
         1 => Just(Op::Resume),
         1 => patch().prop_map(Op::Patch),

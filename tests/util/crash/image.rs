@@ -4,7 +4,7 @@ use super::{CONCURRENCY, NAME, builder};
 use crate::util::directory;
 use memmap2::Mmap;
 use shmlimit::{AcquireError, Policy, Reason, Request};
-use shmlimit_kernel::sheet::{LEDGER_AT, OUTCOMES_AT};
+use shmlimit_kernel::health_state::{LEDGER_AT, OUTCOMES_AT};
 use shmlimit_segment::layout::{self, slot};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -92,21 +92,21 @@ impl Image {
 
     /// The states of the rules.
     pub fn rules(&self) -> Vec<u64> {
-        self.range(layout::RULES..layout::HOT)
+        self.range(layout::RULES..layout::EFFECTIVE)
     }
 
-    /// What is in force: permits, attention, terms of the rules.
-    pub fn hot(&self) -> Vec<u64> {
-        self.range(layout::HOT..layout::POLICY)
+    /// What is effective: permits, attention, terms of the rules.
+    pub fn effective(&self) -> Vec<u64> {
+        self.range(layout::EFFECTIVE..layout::POLICY)
     }
 
     /// Breaker, gate, tallies, pace, transitions.
-    pub fn sheet(&self) -> Vec<u64> {
-        self.range(layout::SHEET..layout::JOURNAL)
+    pub fn health_state(&self) -> Vec<u64> {
+        self.range(layout::HEALTH_STATE..layout::JOURNAL)
     }
 
     /// Recent outcomes and admissions.
-    pub fn rings(&self) -> Vec<u64> {
+    pub fn wakes(&self) -> Vec<u64> {
         self.range(layout::RINGS..layout::WORDS)
     }
 
@@ -184,9 +184,9 @@ impl Image {
         places
     }
 
-    /// How often the bell of a place has been rung.
-    pub fn bell(&self, place: usize) -> u32 {
-        self.entry(place, layout::BELL) as u32
+    /// How often the wake word of a place has been rung.
+    pub fn wake_word(&self, place: usize) -> u32 {
+        self.entry(place, layout::WAKE_WORD) as u32
     }
 
     /// What a newcomer finds if everybody in this picture is dead: attaches to a copy, leaves it, and reads. Its own
@@ -214,7 +214,7 @@ impl Image {
         );
         assert!(u64::from(after.in_flight()) <= CONCURRENCY, "more permits than there are");
         if self.is_whole() {
-            // What the dead have counted is in the ledger as soon as they are buried.
+            // What the dead have counted is in the ledger as soon as they are reclaimed.
             assert_eq!(after.counted(), self.counted(), "counts are lost, or counted twice");
         }
         let is_trace = |word: &usize| {

@@ -53,7 +53,7 @@ pub fn usual_policy() -> Policy {
 pub fn builder(directory: &Path) -> Builder {
     let bounds = Bounds {
         lock: Duration::from_secs(5),
-        reap: Duration::ZERO,
+        reclaim: Duration::ZERO,
         place: Duration::from_secs(3600),
         ..Bounds::default()
     };

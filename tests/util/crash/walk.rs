@@ -19,7 +19,7 @@ impl Walk {
         &self.committed[0]
     }
 
-    /// After the whole operation, with what it does besides changing the state: bells, tallies.
+    /// After the whole operation, with what it does besides changing the state: wake words, tallies.
     pub fn last(&self) -> &Image {
         &self.last
     }
@@ -69,9 +69,9 @@ pub fn walk_where(
             camera.take(&mut now);
             pictures += 1;
             // Who is woken earlier looks in vain, and sleeps on.
-            let rings = (0..WAITERS).any(|place| now.bell(place) != last.bell(place));
+            let wakes = (0..WAITERS).any(|place| now.wake_word(place) != last.wake_word(place));
             assert!(
-                !rings || (now.is_whole() && now.lock_owner().is_none()),
+                !wakes || (now.is_whole() && now.lock_owner().is_none()),
                 "{role}: a ring before the change"
             );
             let commits = now.is_whole() && !last.is_whole();

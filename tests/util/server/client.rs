@@ -5,7 +5,7 @@ use super::{Server, mix};
 use crate::util::boot_time;
 use crate::util::crash::actor::{self, Actor, hear, say};
 use crate::util::crash::builder;
-use shmlimit::{AcquireError, Force, Grant, Limiter, Recorded, Request, Transition};
+use shmlimit::{AcquireError, Advice, BreakerCommand, Grant, Limiter, Request, Transition};
 use std::path::Path;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub fn start_at(directory: &Path, port: u16) -> Actor {
 }
 
 /// Says something to a client and waits for what it answers.
-pub fn ask(client: &mut Actor, line: &str) -> String {
+pub fn request(client: &mut Actor, line: &str) -> String {
     client.say(line);
     client.hear()
 }
@@ -90,7 +90,7 @@ impl<'l> Client<'l> {
                 "dropped".to_owned()
             }
             "force" => {
-                let what = Force::parse(rest).expect(rest);
+                let what = BreakerCommand::parse(rest).expect(rest);
                 transitions(&self.limiter.force(what).unwrap())
             }
             "state" => self.limiter.snapshot().unwrap().condition.state_name.to_owned(),
@@ -153,7 +153,7 @@ impl<'l> Client<'l> {
     }
 }
 
-fn in_words(before: u64, recorded: &Recorded) -> String {
+fn in_words(before: u64, recorded: &Advice) -> String {
     format!("{before} {} {}", recorded.class.as_str(), transitions(&recorded.transitions))
 }
 

@@ -56,8 +56,8 @@ fn talk(host: &str, port: u16, path: &str) -> Result<End, NetError> {
     // Slow answers are in time, those that never come are not.
     let patience = if path.starts_with("/slow") { Duration::from_secs(10) } else { PATIENCE };
     stream.set_read_timeout(Some(patience)).map_err(|_| NetError::Connection)?;
-    let ask = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    stream.write_all(ask.as_bytes()).map_err(|_| NetError::Connection)?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).map_err(|_| NetError::Connection)?;
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).map_err(|error| match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => NetError::ReadTimeout,

@@ -153,7 +153,7 @@ fn storage(facts: &DirectoryFacts) -> Finding {
         )
         .advice("delete some files there, or choose another directory with --dir");
     }
-    match facts.try_out() {
+    match facts.self_test() {
         Ok(()) => {}
         Err(Error::Liveness { problem, remedy, .. }) => {
             let message = format!("living processes cannot be told from exited ones: {problem}");

@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use crate::platform::{self, texts};
 use shmlimit::DirectoryFacts;
-use shmlimit::paths::{GATE, LimiterName};
+use shmlimit::paths::{CREATION_LOCK, LimiterName};
 use std::fs::Metadata;
 use std::path::Path;
 use std::time::Duration;
@@ -56,15 +56,16 @@ pub fn are_all_ours(directory: &Path) -> bool {
 /// A user who can write the gate can keep others from making limiters, and have a limiter that was deleted by hand start
 /// used up or from an older state. A user who cannot open it can make none.
 fn gate(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
-    let Ok(gate) = std::fs::symlink_metadata(facts.path.join(GATE)) else { return };
+    let Ok(gate) = std::fs::symlink_metadata(facts.path.join(CREATION_LOCK)) else { return };
     if !gate.is_file() {
         findings.push(
-            Finding::bad(CHECK, GATE, "is not a regular file, so no limiter can be made or removed")
-                .advice(format!("remove it: {}", texts::remove_file(&facts.path.join(GATE)))),
+            Finding::bad(CHECK, CREATION_LOCK, "is not a regular file, so no limiter can be made or removed")
+                .advice(format!("remove it: {}", texts::remove_file(&facts.path.join(CREATION_LOCK)))),
         );
-    } else if let Ok(Some(misfit)) = facts.misfit(GATE) {
-        let finding = Finding::warn(CHECK, GATE, misfit).advice("put it right: shmlimit doctor --fix");
-        findings.push(finding.repaired(fix, || match facts.tighten(GATE) {
+    } else if let Ok(Some(permission_mismatch)) = facts.permission_mismatch(CREATION_LOCK) {
+        let finding = Finding::warn(CHECK, CREATION_LOCK, permission_mismatch)
+            .advice("put it right: shmlimit doctor --fix");
+        findings.push(finding.repaired(fix, || match facts.fix_permissions(CREATION_LOCK) {
             Ok(Some(access)) => Ok(format!("now {access}")),
             Ok(None) => Err("it is not ours".to_owned()),
             Err(error) => Err(error.to_string()),
@@ -81,7 +82,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 fn is_one_of_ours(name: &str) -> bool {
-    name == GATE || LimiterName::of_file(name).is_some() || LimiterName::is_note(name)
+    name == CREATION_LOCK || LimiterName::of_file(name).is_some() || LimiterName::is_note(name)
 }
 
 /// `.shmlimit-PID-TIME.tmp`, or `.gone`; a replacement that was killed leaves `.shmlimit-0-HASH.tmp`.

@@ -7,7 +7,8 @@ use crate::platform::{self, texts};
 use crate::ui::limiter::{condition, warnings};
 use crate::ui::{suggestion, time};
 use shmlimit::{
-    Algorithm, Attached, Cause, Condition, DirectoryFacts, Error, Examination, Nanos, State, Storage,
+    Algorithm, Attached, BreakerState, Condition, DirectoryFacts, Error, Inspection, Nanos, Storage,
+    TransitionCause,
 };
 use shmlimit_kernel::policy::BreakerKind;
 use std::time::Duration;
@@ -23,7 +24,7 @@ const CLOCK_SET: Duration = Duration::from_secs(60);
 const MANY_PARTICIPANTS: usize = 480;
 
 pub fn check(place: &Place, facts: &DirectoryFacts, name: &str, fix: bool, findings: &mut Vec<Finding>) {
-    let look = || open::builder(place, name).ignore_environment().examine();
+    let look = || open::builder(place, name).ignore_environment().inspect();
     let mut seen = look();
     if let Err(error @ Error::UnsafeFile { .. }) = &seen {
         let finding = refused(name, error).repaired(fix, || tightened(facts, name));
@@ -52,7 +53,7 @@ pub fn check(place: &Place, facts: &DirectoryFacts, name: &str, fix: bool, findi
     }
 }
 
-fn healthy(seen: &Examination) -> String {
+fn healthy(seen: &Inspection) -> String {
     let alive: Vec<&Attached> = seen.attached.iter().filter(|one| one.alive).collect();
     let users = match alive.len() {
         0 => "nobody uses it".to_owned(),
@@ -87,7 +88,7 @@ fn refused(name: &str, error: &Error) -> Finding {
 }
 
 fn tightened(facts: &DirectoryFacts, name: &str) -> Result<String, String> {
-    match facts.tighten(&format!("{name}.shm")) {
+    match facts.fix_permissions(&format!("{name}.shm")) {
         Ok(Some(access)) => Ok(format!("now {access}")),
         Ok(None) => Err("it is not a segment of this user's".to_owned()),
         Err(error) => Err(error.to_string()),
@@ -95,14 +96,14 @@ fn tightened(facts: &DirectoryFacts, name: &str) -> Result<String, String> {
 }
 
 /// Other permissions than those it was made with: others read who uses it, or members of the group cannot.
-fn permissions(facts: &DirectoryFacts, name: &str, seen: &Examination, fix: bool) -> Option<Finding> {
-    let message = facts.misfit(&format!("{name}.shm")).ok()??;
+fn permissions(facts: &DirectoryFacts, name: &str, seen: &Inspection, fix: bool) -> Option<Finding> {
+    let message = facts.permission_mismatch(&format!("{name}.shm")).ok()??;
     let advice = format!("put it right: shmlimit doctor --fix (as {})", seen.owner.name());
     Some(Finding::warn(CHECK, name, message).advice(advice).repaired(fix, || tightened(facts, name)))
 }
 
 /// Living processes that do not go on.
-fn stuck(name: &str, seen: &Examination, findings: &mut Vec<Finding>) {
+fn stuck(name: &str, seen: &Inspection, findings: &mut Vec<Finding>) {
     if let Some(lock) = seen.lock.as_ref().filter(|lock| lock.alive) {
         findings.push(
             Finding::bad(
@@ -149,7 +150,7 @@ fn stuck(name: &str, seen: &Examination, findings: &mut Vec<Finding>) {
 }
 
 /// What exited processes left. The next caller repairs it; opening the limiter and reclaiming does so now.
-fn left_over(place: &Place, name: &str, seen: &Examination, fix: bool) -> Option<Finding> {
+fn left_over(place: &Place, name: &str, seen: &Inspection, fix: bool) -> Option<Finding> {
     let (level, message) = trouble(seen)?;
     let repairable = seen.lock.as_ref().is_none_or(|lock| !lock.alive);
     let finding = match level {
@@ -159,7 +160,7 @@ fn left_over(place: &Place, name: &str, seen: &Examination, fix: bool) -> Option
     let finding = finding.advice("comes right with its next use; now: shmlimit doctor --fix");
     Some(finding.repaired(fix && repairable, || {
         match open::builder(place, name).operator().ignore_environment().open_existing() {
-            Ok(limiter) => match limiter.bury_the_dead().map_err(|error| error.to_string())? {
+            Ok(limiter) => match limiter.reclaim_dead().map_err(|error| error.to_string())? {
                 0 => Ok("put right".to_owned()),
                 1 => Ok("put right, 1 place freed".to_owned()),
                 many => Ok(format!("put right, {many} places freed")),
@@ -171,7 +172,7 @@ fn left_over(place: &Place, name: &str, seen: &Examination, fix: bool) -> Option
     }))
 }
 
-fn trouble(seen: &Examination) -> Option<(Level, String)> {
+fn trouble(seen: &Inspection) -> Option<(Level, String)> {
     let dead: Vec<&Attached> = seen.attached.iter().filter(|one| !one.alive).collect();
     let permits = dead.iter().map(|one| one.held).sum::<u32>() + seen.lost_permits;
     let waiters = dead.iter().map(|one| one.waiting).sum::<usize>() + seen.lost_waiters;
@@ -246,7 +247,7 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
             Finding::warn(CHECK, name, format!("an operator put it offline {since} ago: no call is made"))
                 .advice(format!("end that: {}", force("online"))),
         );
-    } else if now.breaker == BreakerKind::Fsm && now.state == State::CacheOnly && now.eta.is_none() {
+    } else if now.breaker == BreakerKind::Fsm && now.state == BreakerState::CacheOnly && now.eta.is_none() {
         findings.push(
             Finding::warn(
                 CHECK,
@@ -259,7 +260,10 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
                 suggestion::operand(name)
             )),
         );
-    } else if now.cause == Some(Cause::Forced) && now.state != State::Normal && now.state_for > DAY {
+    } else if now.cause == Some(TransitionCause::Forced)
+        && now.state != BreakerState::Normal
+        && now.state_for > DAY
+    {
         findings.push(
             Finding::warn(CHECK, name, format!("an operator put it to {} {since} ago", now.state_name))
                 .advice(format!("end that: {}", force("normal"))),
@@ -272,7 +276,7 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
 }
 
 /// A pause that does not end by itself may have been forgotten.
-fn paused(name: &str, seen: &Examination) -> Option<Finding> {
+fn paused(name: &str, seen: &Inspection) -> Option<Finding> {
     let pause = seen.paused.as_ref().filter(|pause| pause.ends_in.is_none())?;
     let message = format!("paused without an end by {}: calls wait", condition::paused_by(pause));
     Some(
@@ -282,7 +286,7 @@ fn paused(name: &str, seen: &Examination) -> Option<Finding> {
 }
 
 /// What a rule has seen should last as long as its period (R134).
-fn volatile(facts: &DirectoryFacts, name: &str, seen: &Examination) -> Option<Finding> {
+fn volatile(facts: &DirectoryFacts, name: &str, seen: &Inspection) -> Option<Finding> {
     let long = seen.policy.as_ref()?.rules().iter().any(|rule| rule.period >= HOUR);
     (facts.storage == Storage::Memory && long).then(|| {
         Finding::warn(CHECK, name, "has a rule of an hour or more, and is lost when the machine boots")

@@ -189,7 +189,7 @@ fn answer(
     before: Option<&Policy>,
 ) -> Result<ExitCode, Failure> {
     if args.offline {
-        limiter.force(shmlimit::Force::Offline)?;
+        limiter.force(shmlimit::BreakerCommand::Offline)?;
     }
     let policy = limiter.policy()?;
     let before = before.filter(|before| **before != policy);
@@ -386,7 +386,7 @@ fn check_shared(place: &Place, limiter: &Limiter, group: Option<Account>) -> Res
     let Some(group) = group else { return Ok(()) };
     let facts = Limiter::directory_facts(Some(limiter.directory()), place.allow_network_fs)?;
     let file_name = shmlimit::paths::LimiterName::new(limiter.name())?.file_name();
-    match facts.shared_with == Some(group) && facts.misfit(&file_name)?.is_none() {
+    match facts.shared_with == Some(group) && facts.permission_mismatch(&file_name)?.is_none() {
         true => Ok(()),
         false => Err(Failure::Usage(format!(
             "limiter {:?} exists and is not shared with that group; share it with: {}",

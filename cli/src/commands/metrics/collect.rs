@@ -78,7 +78,7 @@ fn definitions() -> Vec<Family> {
         ("samples", Gauge, "Outcomes that count now."),
         ("in_flight", Gauge, "Permits that are out."),
         ("in_flight_background", Gauge, "Permits that are out to background calls."),
-        ("held_by_dead", Gauge, "Permits whose holder has died: free for whoever asks."),
+        ("held_by_exited", Gauge, "Permits whose holder has died: free for whoever asks."),
         ("participants", Gauge, "Processes that are attached, without the one that measures."),
         ("queue_length", Gauge, "Calls that wait, by priority."),
         ("queue_oldest_seconds", Gauge, "How long the call has waited that waits longest; 0 if none does."),
@@ -171,7 +171,7 @@ fn budget(collector: &mut Collector, snapshot: &Snapshot) {
     }
     collector.whole("in_flight", snapshot.in_flight);
     collector.whole("in_flight_background", snapshot.in_flight_background);
-    collector.whole("held_by_dead", snapshot.held_by_dead);
+    collector.whole("held_by_exited", snapshot.held_by_exited);
     collector.whole("participants", snapshot.participants.len() as u64);
     for priority in [Priority::Webhook, Priority::User, Priority::Background] {
         let waiting = snapshot.queue.iter().filter(|one| one.priority == priority).count();

@@ -9,7 +9,7 @@ use crate::platform::{self, ChildExit, Stream, texts};
 use crate::record_channel;
 use crate::ui::failure::Failure;
 use crate::ui::output;
-use shmlimit::{Grant, Limiter, State};
+use shmlimit::{BreakerState, Grant, Limiter};
 use shmlimit_kernel::policy::BreakerKind;
 use std::io::{self, ErrorKind, PipeWriter};
 use std::process::{Command, Stdio};
@@ -126,7 +126,7 @@ impl Attempt<'_> {
     /// (R146). Any other exit code may mean anything. The grant tells a probe from a call granted before the probing
     /// began (R140).
     fn is_probe_that_ended_well(&self, end: &ChildExit) -> bool {
-        let is_normal = || self.limiter.state().is_ok_and(|state| state == State::Normal);
+        let is_normal = || self.limiter.state().is_ok_and(|state| state == BreakerState::Normal);
         self.is_plain() && end.code() == Some(0) && !is_normal()
     }
 
@@ -140,7 +140,7 @@ impl Attempt<'_> {
         let text = |pipe: &Option<PipeText>| pipe.as_ref().map(|pipe| pipe.text().to_vec());
         let (status, recorded) = (text(&monitor.status), text(&monitor.recorded));
         if let Some(message) = recorded.and_then(|text| record_channel::last_message(&text, self.limiter)) {
-            return Verdict::Recorded(message);
+            return Verdict::Advice(message);
         }
         let exit = self.exits().zip(end.code()).and_then(|(exits, code)| exits.outcome_of(code));
         Verdict::new(&String::from_utf8_lossy(&status.unwrap_or_default()), found, exit)

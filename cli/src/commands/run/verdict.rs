@@ -3,7 +3,7 @@
 use super::parsed_outcome::ParsedOutcome;
 use crate::record_channel::RecordMessage;
 use shmlimit::headers::response;
-use shmlimit::{Error, Grant, Source};
+use shmlimit::{Error, Grant, WaitSource};
 use std::time::Duration;
 
 /// How the call ended, as far as that is known.
@@ -12,7 +12,7 @@ pub enum Verdict {
     /// So, and with these headers.
     Parsed(ParsedOutcome, Vec<(String, String)>),
     /// The command has recorded it.
-    Recorded(RecordMessage),
+    Advice(RecordMessage),
     /// There is no information.
     Unknown,
 }
@@ -22,7 +22,7 @@ pub enum Verdict {
 pub struct Retry {
     pub why: String,
     pub wait: Duration,
-    pub source: Source,
+    pub source: WaitSource,
 }
 
 impl Verdict {
@@ -56,7 +56,7 @@ impl Verdict {
     ) -> Result<Option<Retry>, Error> {
         match self {
             Verdict::Unknown => grant.release().map(|()| None),
-            Verdict::Recorded(RecordMessage { code, wait }) => {
+            Verdict::Advice(RecordMessage { code, wait }) => {
                 grant.release()?;
                 Ok(wait.map(|(wait, source)| Retry { why: code, wait, source }))
             }

@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use shmlimit::Nanos;
 use shmlimit::headers::Reading;
-use shmlimit_kernel::breaker::State;
+use shmlimit_kernel::breaker::BreakerState;
+use shmlimit_kernel::health_state;
 use shmlimit_kernel::policy::BreakerKind;
-use shmlimit_kernel::sheet;
 
 /// The answer to an operation.
 #[derive(Debug, Serialize)]
@@ -30,11 +30,11 @@ pub struct Transition {
     pub reason: &'static str,
     /// For the summary and the plot.
     #[serde(skip)]
-    pub state: State,
+    pub state: BreakerState,
 }
 
 impl Transition {
-    pub fn of(it: &sheet::Transition, kind: BreakerKind) -> Transition {
+    pub fn of(it: &health_state::Transition, kind: BreakerKind) -> Transition {
         Transition {
             t: it.at.0,
             from: it.from.as_str(kind),
@@ -58,7 +58,7 @@ pub struct Fsm {
 #[serde(untagged)]
 pub enum Answer {
     Acquired(Acquired),
-    Recorded(Recorded),
+    Advice(Advice),
     InFlight { in_flight: u32 },
     Set { key: String },
     HeaderAnswer(HeaderAnswer),
@@ -107,7 +107,7 @@ impl Unavailable {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Recorded {
+pub struct Advice {
     pub class: &'static str,
     pub samples: u32,
     pub err_rate: f64,

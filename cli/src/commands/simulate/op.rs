@@ -4,8 +4,8 @@ use super::fields::{self, Fields};
 use serde_json::Value;
 use shmlimit::Priority;
 use shmlimit::config::nearest;
-use shmlimit_kernel::breaker::Force;
-use shmlimit_kernel::outcome::Class;
+use shmlimit_kernel::breaker::BreakerCommand;
+use shmlimit_kernel::outcome::OutcomeClass;
 use shmlimit_kernel::pause::{PAUSE_REASON_BYTES, is_showable};
 
 /// Most tries of one `acquire`: a line must not run for hours.
@@ -32,7 +32,7 @@ pub enum What {
     Record(Record),
     Release,
     Cancel,
-    Force(Force),
+    Force(BreakerCommand),
     Pause {
         length: Option<u64>,
         reason: String,
@@ -54,7 +54,7 @@ pub enum What {
 
 #[derive(Debug, PartialEq)]
 pub struct Record {
-    pub class: Class,
+    pub class: OutcomeClass,
     pub retry_after: Option<String>,
     pub attempt: Option<u32>,
     pub priority: Priority,
@@ -154,10 +154,10 @@ fn record(fields: &mut Fields) -> Result<Record, String> {
         (None, None) => return Err("status: missing; give status or error".to_owned()),
         (Some(status), None) => u16::try_from(status)
             .ok()
-            .and_then(Class::of_status)
+            .and_then(OutcomeClass::of_status)
             .ok_or_else(|| format!("status = {status}: must be from 100 to 599"))?,
         (None, Some(error)) => match error.as_str() {
-            "connect_timeout" | "read_timeout" | "dns" | "connection" => Class::Net,
+            "connect_timeout" | "read_timeout" | "dns" | "connection" => OutcomeClass::Net,
             _ => {
                 return Err(format!(
                     "error = {error:?}: must be connect_timeout, read_timeout, dns or connection"
@@ -176,8 +176,8 @@ fn record(fields: &mut Fields) -> Result<Record, String> {
 
 fn force(fields: &mut Fields) -> Result<What, String> {
     let state = fields.text("state")?.ok_or("state: missing")?;
-    let names = || Force::ALL.map(Force::as_str).join(", ");
-    let force = Force::parse(&state)
+    let names = || BreakerCommand::ALL.map(BreakerCommand::as_str).join(", ");
+    let force = BreakerCommand::parse(&state)
         .ok_or_else(|| format!("state = {state:?}: no such state; there are: {}", names()))?;
     Ok(What::Force(force))
 }
@@ -268,7 +268,7 @@ mod tests {
         );
         let op = read(br#"{"op":"record","status":503,"t":7,"prio":"user","attempt":null}"#).unwrap();
         let record = Record {
-            class: Class::Server,
+            class: OutcomeClass::Server,
             retry_after: None,
             attempt: None,
             priority: Priority::User,

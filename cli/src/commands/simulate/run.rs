@@ -2,7 +2,7 @@
 
 use super::fields::with_setting;
 use super::line::{
-    Acquired, Answer, Fsm, HeaderAnswer, Line, Pace, Recorded, Transition, Unavailable, Window, reading_json,
+    Acquired, Advice, Answer, Fsm, HeaderAnswer, Line, Pace, Transition, Unavailable, Window, reading_json,
 };
 use super::op::{Cost, Op, Record, What};
 
@@ -10,15 +10,15 @@ use super::tickets::Tickets;
 use serde_json::{Map, Value};
 use shmlimit::headers::{self, PARSERS, Parser};
 use shmlimit::{Algorithm, Policy, Reason};
-use shmlimit_kernel::breaker::{self, State};
+use shmlimit_kernel::breaker::{self, BreakerState};
+use shmlimit_kernel::health_state::{HealthStateView, TRANSITIONS};
 use shmlimit_kernel::outcome::Report;
 use shmlimit_kernel::pace::{self, Observation};
 use shmlimit_kernel::pause::Pausing;
 use shmlimit_kernel::policy::{Adaptive, BreakerKind, PolicyWords};
 use shmlimit_kernel::random::Random;
 use shmlimit_kernel::rule::{self, RuleContext};
-use shmlimit_kernel::sheet::{SheetView, TRANSITIONS};
-use shmlimit_kernel::{Ask, LocalMemory, MAX_UNITS, Nanos, Refusal, Ticket, Time, View, decide};
+use shmlimit_kernel::{AcquireRequest, LocalMemory, MAX_UNITS, Nanos, Refusal, Ticket, Time, View, decide};
 
 /// All calls are one participant's.
 const SLOT: usize = 0;
@@ -35,7 +35,7 @@ pub struct Run {
 /// The result of an operation: its line, and more for the summary and the plot.
 pub struct Step {
     pub line: Line,
-    pub state: State,
+    pub state: BreakerState,
     /// Calls granted, and why the last one was refused, if it was; peeks are no calls.
     pub granted: u64,
     pub refused: Option<&'static str>,
@@ -44,11 +44,11 @@ pub struct Step {
 
 /// An operation that makes sense for this limiter.
 enum Plan {
-    Acquire { ask: Ask, units: [bool; MAX_UNITS], tries: Option<u64> },
+    Acquire { ask: AcquireRequest, units: [bool; MAX_UNITS], tries: Option<u64> },
     Record { report: Report<'static>, retry_after: Option<String> },
     Release,
     Cancel,
-    Force(breaker::Force),
+    Force(breaker::BreakerCommand),
     Pause { length: Option<u64>, reason: String },
     Resume,
     Set { key: String, policy: Box<Policy> },
@@ -91,7 +91,7 @@ impl Run {
                 fsm: None,
                 answer: Answer::Nothing {},
             },
-            state: State::Normal,
+            state: BreakerState::Normal,
             granted: 0,
             refused: None,
             in_flight: 0,
@@ -127,7 +127,7 @@ impl Run {
         Ok(match what {
             What::Acquire { cost, priority, tries } => {
                 let (cost, units) = self.cost(&cost)?;
-                Plan::Acquire { ask: Ask { cost, priority }, units, tries }
+                Plan::Acquire { ask: AcquireRequest { cost, priority }, units, tries }
             }
             What::Record(Record { class, retry_after, attempt, priority, cost }) => {
                 let actual = cost.map(|cost| self.cost(&cost)).transpose()?.map(|(cost, _)| cost);
@@ -194,7 +194,7 @@ impl Run {
         let now = self.clock;
         match plan {
             Plan::Acquire { ask, units, tries } => Answer::Acquired(self.acquire(&ask, units, tries, step)),
-            Plan::Record { report, retry_after } => Answer::Recorded(self.record(report, retry_after)),
+            Plan::Record { report, retry_after } => Answer::Advice(self.record(report, retry_after)),
             Plan::Release => {
                 if let Some(ending) = self.tickets.oldest() {
                     decide::release(&mut self.memory, SLOT, &ending.ticket);
@@ -233,7 +233,7 @@ impl Run {
 
     fn acquire(
         &mut self,
-        ask: &Ask,
+        ask: &AcquireRequest,
         units: [bool; MAX_UNITS],
         tries: Option<u64>,
         step: &mut Step,
@@ -306,7 +306,7 @@ impl Run {
         Some(name.to_string())
     }
 
-    fn record(&mut self, report: Report<'_>, retry_after: Option<String>) -> Recorded {
+    fn record(&mut self, report: Report<'_>, retry_after: Option<String>) -> Advice {
         let now = self.clock;
         let wall = self.memory.wall(now);
         let ending = self.tickets.oldest();
@@ -326,7 +326,7 @@ impl Run {
             self.random = random;
         }
         let samples = f64::from(verdict.samples);
-        Recorded {
+        Advice {
             class: report.class.as_str(),
             samples: verdict.samples,
             err_rate: if verdict.samples == 0 { 0.0 } else { verdict.errors as f64 / samples },
@@ -380,7 +380,7 @@ impl Run {
         step.line.state = step.state.as_str(kind);
         step.in_flight = self.memory.core().in_flight;
         step.line.fsm = (kind == BreakerKind::Fsm).then(|| {
-            let end = Some(step.state).filter(|state| *state == State::Sleep);
+            let end = Some(step.state).filter(|state| *state == BreakerState::Sleep);
             let end = end.and_then(|_| breaker::eta(&health, &self.memory.breaker_policy()));
             Fsm {
                 rate: match breaker::rate_of_rule(&self.memory) {

@@ -2,7 +2,7 @@
 
 use super::human::time;
 use super::run::Step;
-use shmlimit_kernel::breaker::State;
+use shmlimit_kernel::breaker::BreakerState;
 use shmlimit_kernel::policy::BreakerKind;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ pub struct Summary {
     last: u64,
     spans: StateSpans,
     /// How long it was in each state, in the order in which they came.
-    states: Vec<(State, u64)>,
+    states: Vec<(BreakerState, u64)>,
 }
 
 impl Summary {
@@ -74,13 +74,13 @@ impl fmt::Display for Summary {
 /// Where the last stretch began, and in which state.
 #[derive(Default)]
 pub struct StateSpans {
-    state: State,
+    state: BreakerState,
     since: Option<u64>,
 }
 
 impl StateSpans {
     /// Gives the stretches that the step adds: state, from, to. Time starts with the first step.
-    pub fn add(&mut self, step: &Step, mut each: impl FnMut(State, u64, u64)) {
+    pub fn add(&mut self, step: &Step, mut each: impl FnMut(BreakerState, u64, u64)) {
         let mut since = self.since.unwrap_or(step.line.t);
         for transition in &step.line.transitions {
             // A timer may have been due before the last operation, but is never seen to be.

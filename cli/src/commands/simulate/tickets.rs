@@ -75,10 +75,10 @@ impl Tickets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shmlimit_kernel::{Ask, LocalMemory, Policy, PolicyDraft, Priority, decide};
+    use shmlimit_kernel::{AcquireRequest, LocalMemory, Policy, PolicyDraft, Priority, decide};
 
     fn ticket(memory: &mut LocalMemory, priority: Priority, at: u64) -> Ticket {
-        let ticket = decide::acquire(memory, 0, &Ask::one(priority), Time(at)).unwrap();
+        let ticket = decide::acquire(memory, 0, &AcquireRequest::one(priority), Time(at)).unwrap();
         decide::release(memory, 0, &ticket);
         ticket
     }

@@ -200,11 +200,11 @@ fn shares(mut users: Vec<User>, counts: &VecDeque<Counted>) -> Vec<User> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shmlimit::{Limiter, Request, config::Choice};
+    use shmlimit::{Limiter, Request, config::ConfigSource};
 
     fn limiter(place: &tempfile::TempDir) -> Limiter {
-        let choice = Choice::default().setting("rate", "1000/day");
-        Limiter::builder("web").directory(place.path()).choose(choice).open().unwrap()
+        let choice = ConfigSource::default().setting("rate", "1000/day");
+        Limiter::builder("web").directory(place.path()).config(choice).open().unwrap()
     }
 
     fn see(model: &mut Model, secs: u64, limiter: &Limiter) {

@@ -5,7 +5,7 @@ use crate::ui::layout::{self, Part, ScreenStyle};
 use crate::ui::limiter::warnings;
 use crate::ui::suggestion;
 use crate::ui::time::{format_age, format_remaining, format_wait};
-use shmlimit::{Cause, Counts, PauseSnapshot, Snapshot, State};
+use shmlimit::{BreakerState, Counts, PauseSnapshot, Snapshot, TransitionCause};
 use shmlimit_kernel::policy::BreakerKind;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub fn paused_by(pause: &PauseSnapshot) -> String {
 /// The breaker's state, since when and why; nothing while all is as it was made.
 pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let now = &snapshot.condition;
-    if now.breaker == BreakerKind::None || (now.cause.is_none() && now.state == State::Normal) {
+    if now.breaker == BreakerKind::None || (now.cause.is_none() && now.state == BreakerState::Normal) {
         return;
     }
     let mut words = now.state_name.to_owned();
@@ -47,9 +47,9 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: 
         words += &format!(" for {}: {} ({})", format_age(now.state_for), cause_text(cause), cause.as_str());
     }
     let left = match now.state {
-        State::Normal => 1.0,
-        State::Throttle | State::HalfOpen => 0.1,
-        State::Sleep | State::CacheOnly | State::Open => 0.0,
+        BreakerState::Normal => 1.0,
+        BreakerState::Throttle | BreakerState::HalfOpen => 0.1,
+        BreakerState::Sleep | BreakerState::CacheOnly | BreakerState::Open => 0.0,
     };
     let mut parts = vec![Part::Level(left, words)];
     if now.breaker == BreakerKind::Fsm && now.rate > 0.0 {
@@ -63,9 +63,9 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: 
     // A state that does not end by itself needs an operator to end it.
     let way_out = match now.state {
         _ if now.offline => "online",
-        State::CacheOnly => "online",
-        State::Sleep => "normal",
-        State::Open => "closed",
+        BreakerState::CacheOnly => "online",
+        BreakerState::Sleep => "normal",
+        BreakerState::Open => "closed",
         _ => return,
     };
     if now.offline || now.eta.is_none() {
@@ -78,19 +78,19 @@ pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: 
     }
 }
 
-pub const fn cause_text(cause: Cause) -> &'static str {
+pub const fn cause_text(cause: TransitionCause) -> &'static str {
     match cause {
-        Cause::Forced => "an operator said so",
-        Cause::Consec429 => "too many 429 in a row",
-        Cause::ErrorRatio => "too many errors",
-        Cause::SustainedErrors => "too many errors for too long",
-        Cause::SuccessWindowOk => "calls succeed again",
-        Cause::SleepExpired => "slept long enough",
-        Cause::ProbeOk => "probes succeeded",
-        Cause::ProbeFailed => "a probe failed",
-        Cause::AutoRecover => "tries to recover by itself",
-        Cause::ConsecutiveFailures => "too many failures in a row",
-        Cause::ResetTimeout => "was open long enough",
+        TransitionCause::Forced => "an operator said so",
+        TransitionCause::Consec429 => "too many 429 in a row",
+        TransitionCause::ErrorRatio => "too many errors",
+        TransitionCause::SustainedErrors => "too many errors for too long",
+        TransitionCause::SuccessWindowOk => "calls succeed again",
+        TransitionCause::SleepExpired => "slept long enough",
+        TransitionCause::ProbeOk => "probes succeeded",
+        TransitionCause::ProbeFailed => "a probe failed",
+        TransitionCause::AutoRecover => "tries to recover by itself",
+        TransitionCause::ConsecutiveFailures => "too many failures in a row",
+        TransitionCause::ResetTimeout => "was open long enough",
     }
 }
 

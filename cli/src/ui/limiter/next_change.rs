@@ -1,7 +1,7 @@
 //! The next change that a limiter makes by itself.
 
 use crate::ui::time::format_remaining;
-use shmlimit::{RuleSnapshot, Snapshot, State};
+use shmlimit::{BreakerState, RuleSnapshot, Snapshot};
 use std::time::Duration;
 
 /// What changes next, and in how long.
@@ -40,8 +40,8 @@ impl Change {
         let gate = now.gate.as_ref().map(|gate| Change { what: What::GateOpens, within: gate.opens_in });
         let state = now.timer.map(|within| Change {
             what: match now.state {
-                State::Normal => What::RateRises,
-                State::CacheOnly => What::Sleep,
+                BreakerState::Normal => What::RateRises,
+                BreakerState::CacheOnly => What::Sleep,
                 _ => What::HalfOpen,
             },
             within,

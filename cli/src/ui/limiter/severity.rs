@@ -1,6 +1,6 @@
 //! The condition of a limiter in one word, and its severity.
 
-use shmlimit::{Snapshot, State};
+use shmlimit::{BreakerState, Snapshot};
 
 /// How bad the condition of a limiter is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +34,7 @@ pub fn assess(snapshot: &Snapshot) -> (&'static str, Severity) {
         _ if snapshot.paused.is_some() && !snapshot.policy.is_passthrough() => ("paused", Severity::Blocked),
         state if state.blocks().is_some() => (now.state_name, Severity::Blocked),
         _ if now.gate.is_some() => ("gate closed", Severity::Blocked),
-        State::Throttle | State::HalfOpen => (now.state_name, Severity::Slow),
+        BreakerState::Throttle | BreakerState::HalfOpen => (now.state_name, Severity::Slow),
         _ if snapshot.policy.is_passthrough() => ("passthrough", Severity::Normal),
         _ if used_up => ("used up", Severity::Slow),
         _ if permits_out => ("permits out", Severity::Slow),
@@ -44,5 +44,5 @@ pub fn assess(snapshot: &Snapshot) -> (&'static str, Severity) {
 
 /// Permits that a caller can get. Those that exited processes hold count as free.
 pub fn free_permits(snapshot: &Snapshot, most: u32) -> u32 {
-    most.saturating_sub(snapshot.in_flight.saturating_sub(snapshot.held_by_dead))
+    most.saturating_sub(snapshot.in_flight.saturating_sub(snapshot.held_by_exited))
 }

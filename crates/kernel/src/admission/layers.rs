@@ -1,11 +1,11 @@
 //! What may be in the way besides rules and permits: a pause, the breaker's state, the gate, the pace.
 
-use crate::ask::{Block, Reason};
 use crate::breaker;
+use crate::health_state::{HealthStateMemory, HealthStateView};
 use crate::pace;
 use crate::pause;
-use crate::sheet::{SheetMemory, SheetView};
-use crate::state::{Memory, State, View};
+use crate::request::{Block, Reason};
+use crate::state::{BreakerState, Memory, View};
 use crate::time::Time;
 
 /// The layers that need attention, as they are now.
@@ -79,7 +79,7 @@ pub(crate) struct Opening {
 
 /// When pause, breaker, gate and pace let a call go behind `calls` others; nothing = the breaker does not know.
 pub(crate) fn opening<V: View>(v: &V, calls: u32, now: Time) -> Option<Opening> {
-    if now < v.attention() || v.is_passthrough() {
+    if now < v.next_check() || v.is_passthrough() {
         return Some(Opening { at: now, open_ended: false });
     }
     let layers = Layers::of(v, now);
@@ -96,17 +96,17 @@ pub(crate) fn refused_without_end<V: View>(v: &V, now: Time) -> Option<Reason> {
 /// Whether nothing is to be done at this time besides judging: no timer is due, and no pace to be judged anew.
 #[inline]
 pub fn is_settled<V: View>(v: &V, now: Time) -> bool {
-    now.max(v.core().latest) < v.attention() || is_settled_with_attention(v, now.max(v.core().latest))
+    now.max(v.core().latest) < v.next_check() || is_settled_with_next_check(v, now.max(v.core().latest))
 }
 
 #[cold]
-fn is_settled_with_attention<V: View>(v: &V, now: Time) -> bool {
+fn is_settled_with_next_check<V: View>(v: &V, now: Time) -> bool {
     let health = v.health();
     let due = breaker::due(&health, &v.breaker_policy());
     let until = pause::paused_until(v);
     // An open gate that is over still asks for attention, which the next transaction puts right.
     due.is_none_or(|due| due > now)
-        && health.state() != State::HalfOpen
+        && health.state() != BreakerState::HalfOpen
         && (health.state().blocks().is_some() || health.gate_until > now || until > now)
         // One whose time is over is to be noted.
         && (until == Time::ZERO || until > now)
@@ -121,7 +121,7 @@ pub(super) fn admitted<M: Memory>(m: &mut M, now: Time) {
         pace::admitted(m, now);
     }
     let mut health = m.health();
-    if health.state() == State::HalfOpen {
+    if health.state() == BreakerState::HalfOpen {
         health.probe_until = now.plus(m.breaker_policy().probe_timeout);
         if health.unanswered == 0 {
             health.unanswered = now.0.saturating_add(1);

@@ -7,9 +7,9 @@ mod layers;
 pub use layers::is_settled;
 pub(crate) use layers::{opening, refused_without_end};
 
-use super::ask::{Ask, Priority, Reason, Refusal};
 use super::breaker;
 use super::pace;
+use super::request::{AcquireRequest, Priority, Reason, Refusal};
 use super::rule::{self, RuleContext, When};
 use super::state::{Charge, Core, General, Held, Memory, RuleState, View};
 use super::ticket::Ticket;
@@ -53,7 +53,7 @@ impl Wait {
         };
         let rules = Some(self.until).filter(|until| *until != NEVER);
         let ready_at = rules.zip(layers.open_at(now)).map(|(rules, open)| rules.max(open));
-        Refusal { reason, rule, retry_at, ready_at, gate: layers.gate, judged_at: now }
+        Refusal { reason, rule, retry_at, ready_at, gate: layers.gate, checked_at: now }
     }
 }
 
@@ -78,14 +78,14 @@ pub(crate) fn permit_free_behind<V: View>(v: &V, priority: Priority, calls: u32,
 #[inline(always)]
 pub(crate) fn prepare<M: Memory>(m: &mut M, now: Time) -> Time {
     let now = now.max(m.core().latest);
-    if now >= m.attention() {
-        prepare_with_attention(m, now);
+    if now >= m.next_check() {
+        prepare_with_next_check(m, now);
     }
     now
 }
 
 #[cold]
-fn prepare_with_attention<M: Memory>(m: &mut M, now: Time) {
+fn prepare_with_next_check<M: Memory>(m: &mut M, now: Time) {
     breaker::tick(m, now);
     if let Some(adaptive) = m.adaptive_policy() {
         pace::evaluate(m, &adaptive, now);
@@ -98,23 +98,23 @@ fn prepare_with_attention<M: Memory>(m: &mut M, now: Time) {
 pub(crate) fn charge_all<M: Memory>(
     m: &mut M,
     slot: usize,
-    ask: &Ask,
+    request: &AcquireRequest,
     leave_reserve: bool,
     now: Time,
 ) -> Result<Ticket, Refusal> {
     let (general, core) = (m.general(), m.core());
-    let background = ask.priority.is_background();
-    let watched = now >= m.attention();
+    let background = request.priority.is_background();
+    let watched = now >= m.next_check();
     let layers = if watched { Layers::of(m, now) } else { Layers::none(now) };
     let mut ticket = Ticket {
         granted_at: now,
-        cost: ask.cost,
+        cost: request.cost,
         permit: Held::default(),
         delay: Nanos::ZERO,
         charges: [Charge::default(); MAX_RULES],
     };
     let pass = watched && m.is_passthrough();
-    if ask.is_peek() {
+    if request.is_peek() {
         return match layers.block {
             Some(_) if !pass => Err(Wait::none(now).refusal(&layers, true, now)),
             _ => Ok(ticket),
@@ -122,7 +122,7 @@ pub(crate) fn charge_all<M: Memory>(
     }
     let free = permit_free(&general, &core, background);
     let rules = Rules { count: general.rules, leave_reserve: background && leave_reserve, pass };
-    charge_rules(m, &rules, ask, free, &layers, &mut ticket)?;
+    charge_rules(m, &rules, request, free, &layers, &mut ticket)?;
     ticket.permit = take_permit(m, slot, core, background, now);
     if watched {
         layers::admitted(m, now);
@@ -168,7 +168,7 @@ struct Rules {
 fn charge_rules<M: Memory>(
     m: &mut M,
     rules: &Rules,
-    ask: &Ask,
+    request: &AcquireRequest,
     permit_free: bool,
     layers: &Layers,
     ticket: &mut Ticket,
@@ -181,7 +181,7 @@ fn charge_rules<M: Memory>(
     let mut wait = Wait::none(now);
     for i in 0..rules.count.min(MAX_RULES) {
         let at = RuleContext::of(m, i, now);
-        let cost = ask.cost[at.terms.unit()];
+        let cost = request.cost[at.terms.unit()];
         // Of damaged terms it is not known either what they count.
         if cost == 0 && at.terms.kind().is_some() {
             continue;
@@ -213,7 +213,7 @@ fn charge_rules<M: Memory>(
             m.set_rule(i, states[i]);
         } else if charged[i] {
             let at = RuleContext::of(m, i, now);
-            let cost = ask.cost[at.terms.unit()];
+            let cost = request.cost[at.terms.unit()];
             rule::store(m, &at, cost, (states[i], ticket.charges[i]));
         }
     }
@@ -225,7 +225,7 @@ fn charge_rules<M: Memory>(
 fn until<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> Time {
     match rule::earliest(v, at, state, cost, leave_reserve) {
         When::Now => at.now,
-        When::At(time) if at.rule == 0 && time >= v.attention() => {
+        When::At(time) if at.rule == 0 && time >= v.next_check() => {
             breaker::admitted_at(v, at.now, state, (cost, leave_reserve), time)
         }
         When::At(time) => time,
@@ -235,23 +235,23 @@ fn until<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_re
 
 /// What [`acquire`] would refuse, without taking anything. Without the lock, ask [`is_settled`] first.
 #[inline(always)]
-pub fn judge<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
+pub fn check<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Option<Refusal> {
     let (general, core) = (v.general(), v.core());
     let now = now.max(core.latest);
-    let background = ask.priority.is_background();
-    let watched = now >= v.attention();
+    let background = request.priority.is_background();
+    let watched = now >= v.next_check();
     let layers = if watched { Layers::of(v, now) } else { Layers::none(now) };
     if watched && v.is_passthrough() {
         return None;
     }
-    if ask.is_peek() {
+    if request.is_peek() {
         return layers.block.map(|_| Wait::none(now).refusal(&layers, true, now));
     }
     let free = permit_free(&general, &core, background);
     let mut wait = Wait::none(now);
     for rule in 0..general.rules.min(MAX_RULES) {
         let at = RuleContext::of(v, rule, now);
-        let cost = ask.cost[at.terms.unit()];
+        let cost = request.cost[at.terms.unit()];
         if cost > 0 {
             let until = until(v, &at, v.rule(rule), cost, background);
             wait = if until > now { wait.with(rule, until) } else { wait };

@@ -1,36 +1,36 @@
 //! Closed, open, half open: what an outcome leads to (R78, R79).
 
 use super::enter::enter;
-use crate::outcome::Class;
+use crate::health_state::Health;
+use crate::outcome::OutcomeClass;
 use crate::policy::Breaker;
-use crate::sheet::Health;
-use crate::state::{Cause, Memory, State};
+use crate::state::{BreakerState, Memory, TransitionCause};
 use crate::time::Time;
 
 pub(super) fn evaluate<M: Memory>(
     m: &mut M,
     health: &mut Health,
     breaker: &Breaker,
-    class: Class,
+    class: OutcomeClass,
     now: Time,
 ) {
     match (health.state(), class) {
-        (State::Normal, Class::Ok) => health.failures = 0,
-        (State::Normal, _) => {
+        (BreakerState::Normal, OutcomeClass::Ok) => health.failures = 0,
+        (BreakerState::Normal, _) => {
             health.failures = health.failures.saturating_add(1);
             if health.failures >= breaker.failure_threshold {
-                open(m, health, breaker, Cause::ConsecutiveFailures, now);
+                open(m, health, breaker, TransitionCause::ConsecutiveFailures, now);
             }
         }
-        (State::HalfOpen, Class::Ok) => {
+        (BreakerState::HalfOpen, OutcomeClass::Ok) => {
             health.successes = health.successes.saturating_add(1);
             if health.successes >= breaker.required_successes {
-                enter(m, health, State::Normal, Cause::ProbeOk, now);
+                enter(m, health, BreakerState::Normal, TransitionCause::ProbeOk, now);
             }
         }
-        (State::HalfOpen, _) => {
+        (BreakerState::HalfOpen, _) => {
             health.failures = health.failures.saturating_add(1);
-            open(m, health, breaker, Cause::ProbeFailed, now);
+            open(m, health, breaker, TransitionCause::ProbeFailed, now);
         }
         // Late: nothing moves.
         _ => {}
@@ -38,7 +38,13 @@ pub(super) fn evaluate<M: Memory>(
 }
 
 /// Opens, for the whole time.
-pub(super) fn open<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, cause: Cause, now: Time) {
-    enter(m, health, State::Open, cause, now);
+pub(super) fn open<M: Memory>(
+    m: &mut M,
+    health: &mut Health,
+    breaker: &Breaker,
+    cause: TransitionCause,
+    now: Time,
+) {
+    enter(m, health, BreakerState::Open, cause, now);
     health.until = now.plus(breaker.reset_timeout);
 }

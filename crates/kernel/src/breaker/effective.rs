@@ -1,20 +1,20 @@
 //! What a state means for decisions: the rate and capacity of the first rule, and the permits (R54, R60, R62).
 //!
 //! The words that decisions read ("hot") are the policy's, except for these: `General` has the permits of the state, and
-//! the first rule, if it is a token bucket, the rate of the state. They are put in force when a state begins, and the
+//! the first rule, if it is a token bucket, the rate of the state. They are put effective when a state begins, and the
 //! first rule's tokens carried over: kept, and clipped to the new capacity.
 
-use super::timers::next_attention;
+use super::timers::compute_next_check;
 use crate::MAX_RULES;
+use crate::health_state::{Health, HealthStateMemory, HealthStateView};
 use crate::policy::{Algorithm, Breaker, BreakerKind, FirstRule, PerSecond, Policy, PolicyWords};
 use crate::rule::{self, RuleContext};
-use crate::sheet::{Health, SheetMemory, SheetView};
-use crate::state::{General, Held, Memory, State, View};
+use crate::state::{BreakerState, General, Held, Memory, View};
 use crate::terms::{TERMS_WORDS, Terms};
 use crate::time::{Nanos, Time};
 
-/// How many words decisions read of what is in force: general (2), queueing, attention, zero, then the rules' terms.
-pub const HOT_WORDS: usize = TERMS_AT + MAX_RULES * TERMS_WORDS;
+/// How many words decisions read of what is effective: general (2), queueing, attention, zero, then the rules' terms.
+pub const EFFECTIVE_WORDS: usize = TERMS_AT + MAX_RULES * TERMS_WORDS;
 const TERMS_AT: usize = 8;
 
 /// Where among them the terms of rule `rule` are.
@@ -24,10 +24,10 @@ pub const fn terms_range(rule: usize) -> std::ops::Range<usize> {
     start..start.saturating_add(TERMS_WORDS)
 }
 
-/// What is in force when a limiter is made.
-pub fn hot_words(policy: &Policy) -> [u64; HOT_WORDS] {
+/// What is effective when a limiter is made.
+pub fn effective_words(policy: &Policy) -> [u64; EFFECTIVE_WORDS] {
     let encoded = policy.encode();
-    let mut words = [0; HOT_WORDS];
+    let mut words = [0; EFFECTIVE_WORDS];
     let mut put = |at: usize, values: &[u64]| words[at..at + values.len()].copy_from_slice(values);
     put(0, &general(policy).to_words());
     put(2, &[policy.queueing().to_word()]);
@@ -40,12 +40,12 @@ pub fn hot_words(policy: &Policy) -> [u64; HOT_WORDS] {
     words
 }
 
-/// Puts a policy in force, whose words are in place already, in the breaker's present state. The rules' states are the
+/// Puts a policy effective, whose words are in place already, in the breaker's present state. The rules' states are the
 /// caller's to carry over.
 pub(crate) fn install<M: Memory>(m: &mut M, policy: &Policy) {
     let health = m.health();
     m.set_general(general(policy));
-    put_permits_in_force(m, &health);
+    apply_permits(m, &health);
     m.set_queueing(policy.queueing());
     for (i, terms) in Terms::all(policy).enumerate() {
         let terms = if i == 0 { first_terms(m, health.rate).unwrap_or(terms) } else { terms };
@@ -53,17 +53,17 @@ pub(crate) fn install<M: Memory>(m: &mut M, policy: &Policy) {
     }
 }
 
-/// Whether what is in force is what the policy and the breaker's state make.
-pub fn is_in_force<V: View>(v: &V, policy: &Policy, now: Time) -> bool {
+/// Whether what is effective is what the policy and the breaker's state make.
+pub fn is_effective<V: View>(v: &V, policy: &Policy, now: Time) -> bool {
     let health = v.health();
     // A gate that is about to open may count as open already for one whose clock is a little ahead.
-    let attention = next_attention(v, &health, now.plus(A_MOMENT));
+    let next_check = compute_next_check(v, &health, now.plus(A_MOMENT));
     let terms = |(i, terms): (usize, Terms)| {
         let wanted = if i == 0 { first_terms(v, health.rate).unwrap_or(terms) } else { terms };
         v.terms(i) == wanted
     };
     // Looking when nothing is there to be seen (a gate that has opened since) costs time only.
-    (v.attention() == attention || v.attention() == Time::ZERO)
+    (v.next_check() == next_check || v.next_check() == Time::ZERO)
         && v.general() == permits(v, &health, general(policy))
         && v.queueing() == policy.queueing()
         && Terms::all(policy).enumerate().all(terms)
@@ -111,12 +111,12 @@ pub(super) fn carried_over<W: PolicyWords>(words: &W, health: &Health, old: &Pol
     match health.state() {
         _ if health.rate.0 == 0 => PerSecond(0),
         // What it was before the probing is gone; most often it was that of Throttle.
-        State::HalfOpen => {
+        BreakerState::HalfOpen => {
             let before = if health.rate > old_throttle { base } else { throttle };
             words.breaker_policy().probe_rate.min(before)
         }
-        State::Normal if health.rate >= base => PerSecond(0),
-        State::Normal => health.rate,
+        BreakerState::Normal if health.rate >= base => PerSecond(0),
+        BreakerState::Normal => health.rate,
         _ if health.rate == old_throttle => throttle,
         _ => health.rate.min(base),
     }
@@ -128,11 +128,11 @@ pub(super) fn rate<W: PolicyWords>(words: &W, health: &Health) -> PerSecond {
 }
 
 /// How many calls may be in flight in a state; nothing = any number.
-pub(super) fn concurrency<W: PolicyWords>(words: &W, state: State) -> Option<u32> {
+pub(super) fn concurrency<W: PolicyWords>(words: &W, state: BreakerState) -> Option<u32> {
     let base = Some(words.permits().0).filter(|most| *most > 0);
     match state {
-        State::Throttle => base.map(|most| (most / 2).max(1)),
-        State::HalfOpen => {
+        BreakerState::Throttle => base.map(|most| (most / 2).max(1)),
+        BreakerState::HalfOpen => {
             let breaker = words.breaker_policy();
             // "One test request at a time" (R79); the number is the five states'.
             let many = breaker.kind() == BreakerKind::Fsm;
@@ -159,15 +159,15 @@ pub(super) fn first_terms<W: PolicyWords>(words: &W, rate: PerSecond) -> Option<
     Some(Terms::driven(&first, rate, u64::try_from(burst).unwrap_or(u64::MAX).max(1)))
 }
 
-/// Puts in force what the state in `health` means, from `at` on.
-pub(super) fn put_in_force<M: Memory>(m: &mut M, health: &Health, at: Time) {
-    put_permits_in_force(m, health);
-    put_rates_in_force(m, [(health.rate, at)]);
+/// Puts effective what the state in `health` means, from `at` on.
+pub(super) fn apply_effective<M: Memory>(m: &mut M, health: &Health, at: Time) {
+    apply_permits(m, health);
+    apply_rates(m, [(health.rate, at)]);
 }
 
-/// Puts a rate in force after the other, each from its time on: tokens are what they would be if each had been put in
+/// Puts a rate effective after the other, each from its time on: tokens are what they would be if each had been put in
 /// force when it was due. Stored once, because a transaction has room for so many changes only.
-pub(super) fn put_rates_in_force<M: Memory>(m: &mut M, rates: impl IntoIterator<Item = (PerSecond, Time)>) {
+pub(super) fn apply_rates<M: Memory>(m: &mut M, rates: impl IntoIterator<Item = (PerSecond, Time)>) {
     let (latest, before) = (m.core().latest, m.terms(0));
     let (mut terms, mut state) = (before, m.rule(0));
     let mut last = Time::ZERO;
@@ -187,7 +187,7 @@ pub(super) fn put_rates_in_force<M: Memory>(m: &mut M, rates: impl IntoIterator<
     }
 }
 
-fn put_permits_in_force<M: Memory>(m: &mut M, health: &Health) {
+fn apply_permits<M: Memory>(m: &mut M, health: &Health) {
     let before = m.general();
     let (_, background) = m.permits();
     let background = Some(background).filter(|most| *most > 0 && m.has_priorities());
@@ -209,7 +209,7 @@ fn permits<W: PolicyWords>(words: &W, health: &Health, general: General) -> Gene
 
 /// Writes off probes that have not reported back in time, so that others can be sent (R133).
 pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker, now: Time) {
-    if health.state() != State::HalfOpen {
+    if health.state() != BreakerState::HalfOpen {
         return;
     }
     let core = m.core();
@@ -217,13 +217,13 @@ pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Bre
     let before = health.written_off;
     health.written_off =
         Held { total: before.total.min(out.total), background: before.background.min(out.background) };
-    let probes = concurrency(m, State::HalfOpen).unwrap_or(1);
+    let probes = concurrency(m, BreakerState::HalfOpen).unwrap_or(1);
     if out.total - health.written_off.total >= probes && now >= health.probe_until {
         (health.written_off, health.written_at) = (out, now);
         health.probe_until = now.plus(breaker.probe_timeout);
     }
     if health.written_off != before {
-        put_permits_in_force(m, health);
+        apply_permits(m, health);
     }
 }
 
@@ -232,13 +232,13 @@ pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Bre
 #[inline(never)]
 pub(crate) fn came_back<M: Memory>(m: &mut M, permit: Held, granted_at: Time) {
     let mut health = m.health();
-    if health.state() == State::HalfOpen && granted_at < health.written_at {
+    if health.state() == BreakerState::HalfOpen && granted_at < health.written_at {
         let Held { total, background } = health.written_off;
         health.written_off = Held {
             total: total.saturating_sub(permit.total),
             background: background.saturating_sub(permit.background),
         };
         m.set_health(&health);
-        put_permits_in_force(m, &health);
+        apply_permits(m, &health);
     }
 }

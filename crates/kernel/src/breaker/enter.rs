@@ -1,15 +1,23 @@
 //! The breaker goes over to another state.
 
-use super::effective::{put_in_force, rate, throttle_rate};
+use super::effective::{apply_effective, rate, throttle_rate};
 use super::ramp::ramp_start;
+use crate::health_state::HealthStateMemory;
 use crate::outcome;
 use crate::policy::BreakerKind;
-use crate::sheet::SheetMemory;
-use crate::state::{ATTEMPT, Cause, Health, Held, Memory, OFFLINE, RAMPING, State, Transition};
+use crate::state::{
+    ATTEMPT, BreakerState, Health, Held, Memory, OFFLINE, RAMPING, Transition, TransitionCause,
+};
 use crate::time::Time;
 
 /// Goes over to a state. Stores everything but the health itself, which is the caller's to store.
-pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause: Cause, at: Time) {
+pub(super) fn enter<M: Memory>(
+    m: &mut M,
+    health: &mut Health,
+    to: BreakerState,
+    cause: TransitionCause,
+    at: Time,
+) {
     let from = health.state();
     if from != to {
         m.set_transition(health.transitions, &Transition { at, from, to, cause });
@@ -23,13 +31,13 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
     (health.agreed, health.successes, health.unanswered) = (0, 0, 0);
     (health.written_off, health.written_at) = (Held::default(), Time::ZERO);
     // Only the way from CacheOnly over Sleep to HalfOpen, timer after timer, is an attempt (R65).
-    if cause != Cause::SleepExpired {
+    if cause != TransitionCause::SleepExpired {
         health.flag(ATTEMPT, false);
     }
     match to {
-        State::Normal => {
+        BreakerState::Normal => {
             (health.sleeps, health.failures) = (0, 0);
-            let by_probes = breaker.kind() == BreakerKind::Fsm && cause == Cause::ProbeOk;
+            let by_probes = breaker.kind() == BreakerKind::Fsm && cause == TransitionCause::ProbeOk;
             let start = ramp_start(m).filter(|_| by_probes);
             health.rate = start.unwrap_or_default();
             if let Some(start) = start {
@@ -38,8 +46,8 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
                 health.until = at.plus(breaker.ramp_every);
             }
         }
-        State::Throttle => health.rate = throttle_rate(m),
-        State::HalfOpen => {
+        BreakerState::Throttle => health.rate = throttle_rate(m),
+        BreakerState::HalfOpen => {
             // Errors from before would keep the ratio up (R60). The other breaker goes by counts: its window tells the
             // error rate of the latest outcomes, whatever its state (R42).
             if breaker.kind() == BreakerKind::Fsm {
@@ -52,7 +60,7 @@ pub(super) fn enter<M: Memory>(m: &mut M, health: &mut Health, to: State, cause:
             health.rate = breaker.probe_rate.min(before);
             health.probe_until = at.plus(breaker.probe_timeout);
         }
-        State::Sleep | State::CacheOnly | State::Open => {}
+        BreakerState::Sleep | BreakerState::CacheOnly | BreakerState::Open => {}
     }
-    put_in_force(m, health, at);
+    apply_effective(m, health, at);
 }

@@ -2,10 +2,10 @@
 
 use super::enter::enter;
 use crate::growth::grown;
-use crate::outcome::{self, Class};
+use crate::health_state::{ATTEMPT, Health, OFFLINE};
+use crate::outcome::{self, OutcomeClass};
 use crate::policy::Breaker;
-use crate::sheet::{ATTEMPT, Health, OFFLINE};
-use crate::state::{Cause, Memory, State};
+use crate::state::{BreakerState, Memory, TransitionCause};
 use crate::time::{Nanos, Time};
 
 /// Judges the window after an outcome was added to it. `was_empty`: it had run empty before.
@@ -13,14 +13,14 @@ pub(super) fn evaluate<M: Memory>(
     m: &mut M,
     health: &mut Health,
     breaker: &Breaker,
-    class: Class,
+    class: OutcomeClass,
     wait: Option<Nanos>,
     was_empty: bool,
     now: Time,
 ) {
     let min_samples = m.window_policy().min_samples;
     // While Normal nobody asks for them.
-    if class == Class::Ok && health.state() != State::Normal {
+    if class == OutcomeClass::Ok && health.state() != BreakerState::Normal {
         health.successes = health.successes.saturating_add(1);
     }
     // "For five minutes" means at every evaluation since then; an empty window breaks it (R56).
@@ -31,50 +31,50 @@ pub(super) fn evaluate<M: Memory>(
         health.sustained = now.0.saturating_add(1);
     }
     match health.state() {
-        State::Normal => {
+        BreakerState::Normal => {
             let too_many = outcome::is_at_least(health, breaker.p_throttle, min_samples);
             let confirmed = agrees(health, breaker, too_many);
             if health.consec429 >= breaker.n_throttle {
-                enter(m, health, State::Throttle, Cause::Consec429, now);
+                enter(m, health, BreakerState::Throttle, TransitionCause::Consec429, now);
             } else if confirmed {
-                enter(m, health, State::Throttle, Cause::ErrorRatio, now);
+                enter(m, health, BreakerState::Throttle, TransitionCause::ErrorRatio, now);
             }
         }
-        State::Throttle => {
+        BreakerState::Throttle => {
             let well = health.successes >= breaker.s_recover && outcome::is_below(health, breaker.p_recover);
             let confirmed = agrees(health, breaker, well);
             let sustained =
                 health.sustained != 0 && now.since(Time(health.sustained - 1)) >= breaker.sleep_after;
             if health.consec429 >= breaker.n_cacheonly {
-                sleep(m, health, breaker, Cause::Consec429, wait, now);
+                sleep(m, health, breaker, TransitionCause::Consec429, wait, now);
             } else if sustained {
-                sleep(m, health, breaker, Cause::SustainedErrors, wait, now);
+                sleep(m, health, breaker, TransitionCause::SustainedErrors, wait, now);
             } else if confirmed {
-                enter(m, health, State::HalfOpen, Cause::SuccessWindowOk, now);
+                enter(m, health, BreakerState::HalfOpen, TransitionCause::SuccessWindowOk, now);
             }
         }
-        State::HalfOpen if class != Class::Ok => {
+        BreakerState::HalfOpen if class != OutcomeClass::Ok => {
             if health.has(ATTEMPT) {
-                enter(m, health, State::CacheOnly, Cause::ProbeFailed, now);
+                enter(m, health, BreakerState::CacheOnly, TransitionCause::ProbeFailed, now);
             } else {
-                sleep(m, health, breaker, Cause::ProbeFailed, wait, now);
+                sleep(m, health, breaker, TransitionCause::ProbeFailed, wait, now);
             }
         }
-        State::HalfOpen => {
+        BreakerState::HalfOpen => {
             let well = outcome::is_below(health, breaker.p_recover);
             if health.successes >= breaker.s_probe_ok && well {
-                enter(m, health, State::Normal, Cause::ProbeOk, now);
+                enter(m, health, BreakerState::Normal, TransitionCause::ProbeOk, now);
             }
         }
         // Late: nothing moves, but a longer Retry-After puts the end off (R59).
-        State::Sleep => {
+        BreakerState::Sleep => {
             if let Some(wait) = wait
                 && !health.has(OFFLINE)
             {
                 health.until = health.until.max(now.plus(wait));
             }
         }
-        State::CacheOnly | State::Open => {}
+        BreakerState::CacheOnly | BreakerState::Open => {}
     }
 }
 
@@ -89,15 +89,15 @@ pub(super) fn sleep<M: Memory>(
     m: &mut M,
     health: &mut Health,
     breaker: &Breaker,
-    cause: Cause,
+    cause: TransitionCause,
     wait: Option<Nanos>,
     now: Time,
 ) {
     let limit = breaker.cache_only_after;
-    if limit > 0 && health.sleeps >= limit && cause != Cause::Forced {
-        return enter(m, health, State::CacheOnly, cause, now);
+    if limit > 0 && health.sleeps >= limit && cause != TransitionCause::Forced {
+        return enter(m, health, BreakerState::CacheOnly, cause, now);
     }
-    enter(m, health, State::Sleep, cause, now);
+    enter(m, health, BreakerState::Sleep, cause, now);
     health.sleeps = health.sleeps.saturating_add(1);
     let cooldown = cooldown(breaker, health.sleeps);
     health.until = now.plus(cooldown.max(wait.unwrap_or_default()));

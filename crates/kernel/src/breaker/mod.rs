@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Nothing here waits: timers are looked at whenever anything is asked, and act at the time they were due. What a state
-//! means for decisions (rate, permits) is put in force when it begins, so that deciding does not look at the state at
+//! means for decisions (rate, permits) is put effective when it begins, so that deciding does not look at the state at
 //! all while it is Normal or Throttle.
 
 mod consecutive;
@@ -23,18 +23,18 @@ mod ramp;
 mod tick;
 mod timers;
 
-pub use super::state::{Cause, State};
-pub use effective::{HOT_WORDS, hot_words, is_in_force, terms_range};
+pub use super::state::{BreakerState, TransitionCause};
+pub use effective::{EFFECTIVE_WORDS, effective_words, is_effective, terms_range};
 pub(super) use effective::{came_back, install};
-pub use operator::{Force, clear_gate, force};
+pub use operator::{BreakerCommand, clear_gate, force};
 pub(super) use ramp::admitted_at;
 pub(super) use tick::tick;
 pub(super) use timers::{attend, block};
 pub use timers::{due, eta};
 
-use super::outcome::{self, Class, Report};
+use super::health_state::{HealthStateMemory, HealthStateView};
+use super::outcome::{self, OutcomeClass, Report};
 use super::policy::{BreakerKind, PerSecond, Policy};
-use super::sheet::{SheetMemory, SheetView};
 use super::state::{Health, Memory, RAMPING, Transition, View};
 use super::time::{Nanos, Time};
 
@@ -48,9 +48,10 @@ pub(super) fn record<M: Memory>(
 ) -> Evaluated {
     let breaker = m.breaker_policy();
     let class = report.class;
-    let counts = class != Class::Ignored && (class != Class::Net || breaker.counts_network_errors());
+    let counts =
+        class != OutcomeClass::Ignored && (class != OutcomeClass::Net || breaker.counts_network_errors());
     // Granted before the probing began, it says nothing about now (R140).
-    let probing = health.state() == State::HalfOpen;
+    let probing = health.state() == BreakerState::HalfOpen;
     let late = probing && report.granted_at.is_some_and(|granted| granted < health.since);
     if !counts || late {
         outcome::age(m, health, now);
@@ -58,7 +59,7 @@ pub(super) fn record<M: Memory>(
     }
     health.unanswered = 0;
     let was_empty = outcome::push(m, health, class, now);
-    health.consec429 = if class == Class::Throttled { health.consec429.saturating_add(1) } else { 0 };
+    health.consec429 = if class == OutcomeClass::Throttled { health.consec429.saturating_add(1) } else { 0 };
     let evaluated = Evaluated::of(health);
     match breaker.kind() {
         BreakerKind::None => {}
@@ -82,13 +83,13 @@ impl Evaluated {
     }
 }
 
-/// The rate in force, in units per second: nothing while every call is blocked (for people; see `effective`).
+/// The rate effective, in units per second: nothing while every call is blocked (for people; see `effective`).
 pub fn rate<V: View>(v: &V) -> PerSecond {
     let health = v.health();
     if health.state().blocks().is_some() { PerSecond(0) } else { effective::rate(v, &health) }
 }
 
-/// The rate in force as the first rule has it, units a period, if it is that rule's own: billionths of a unit per second
+/// The rate effective as the first rule has it, units a period, if it is that rule's own: billionths of a unit per second
 /// are not always enough to say it.
 pub fn rate_of_rule<V: View>(v: &V) -> Option<(u64, Nanos)> {
     let is_own = v.breaker_policy().rate_base.0 == 0 && rate(v) == effective::base_rate(v);
@@ -108,10 +109,10 @@ pub(super) fn adopt<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time)
         // Its states mean nothing to the other kind. The gate and the counts stay.
         let from = health.state();
         let Health { gate_until, run, oldest, mut transitions, .. } = health;
-        if from != State::Normal {
+        if from != BreakerState::Normal {
             m.set_transition(
                 transitions,
-                &Transition { at: now, from, to: State::Normal, cause: Cause::Forced },
+                &Transition { at: now, from, to: BreakerState::Normal, cause: TransitionCause::Forced },
             );
             transitions = transitions.wrapping_add(1);
         }

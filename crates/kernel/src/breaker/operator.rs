@@ -4,17 +4,17 @@ use super::enter::enter;
 use super::tick::tick;
 use super::timers::attend;
 use super::{consecutive, fsm};
+use crate::health_state::{GateNote, HealthStateMemory, HealthStateView, OFFLINE};
 use crate::outcome;
 use crate::pace;
 use crate::policy::BreakerKind;
-use crate::sheet::{GateNote, OFFLINE, SheetMemory, SheetView};
-use crate::state::{Cause, Core, Memory, State};
+use crate::state::{BreakerState, Core, Memory, TransitionCause};
 use crate::time::Time;
 
 crate::named_enum! {
     /// What an operator may say.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum Force {
+    pub enum BreakerCommand {
         /// Full rate; counters and window start anew.
         Normal => "normal",
         /// Half the rate.
@@ -25,9 +25,9 @@ crate::named_enum! {
         HalfOpen => "half_open",
         /// No call until further notice.
         CacheOnly => "cache_only",
-        /// No call until [`Force::Online`]: Sleep, or open, without a timer.
+        /// No call until [`BreakerCommand::Online`]: Sleep, or open, without a timer.
         Offline => "offline",
-        /// Ends [`Force::Offline`] and CacheOnly, by probing.
+        /// Ends [`BreakerCommand::Offline`] and CacheOnly, by probing.
         Online => "online",
         /// Of a consecutive breaker: as `Normal`.
         Closed => "closed",
@@ -44,19 +44,24 @@ crate::named_enum! {
     fn named;
 }
 
-impl Force {
+impl BreakerCommand {
     /// The word of that name; `half-open` is as good as `half_open`.
-    pub fn parse(text: &str) -> Option<Force> {
-        Force::named(&text.replace('-', "_"))
+    pub fn parse(text: &str) -> Option<BreakerCommand> {
+        BreakerCommand::named(&text.replace('-', "_"))
     }
 
     /// Whether a breaker of that kind knows it.
     pub const fn fits(self, kind: BreakerKind) -> bool {
         match self {
-            Force::ClearGate => true,
-            Force::HalfOpen | Force::Offline | Force::Online => !matches!(kind, BreakerKind::None),
-            Force::Closed | Force::Open => matches!(kind, BreakerKind::Consecutive),
-            Force::Normal | Force::Throttle | Force::Sleep | Force::CacheOnly => {
+            BreakerCommand::ClearGate => true,
+            BreakerCommand::HalfOpen | BreakerCommand::Offline | BreakerCommand::Online => {
+                !matches!(kind, BreakerKind::None)
+            }
+            BreakerCommand::Closed | BreakerCommand::Open => matches!(kind, BreakerKind::Consecutive),
+            BreakerCommand::Normal
+            | BreakerCommand::Throttle
+            | BreakerCommand::Sleep
+            | BreakerCommand::CacheOnly => {
                 matches!(kind, BreakerKind::Fsm)
             }
         }
@@ -64,7 +69,7 @@ impl Force {
 }
 
 /// Does what an operator says; `false`, and nothing happens, if this limiter's breaker does not know it.
-pub fn force<M: Memory>(m: &mut M, what: Force, now: Time) -> bool {
+pub fn force<M: Memory>(m: &mut M, what: BreakerCommand, now: Time) -> bool {
     let now = now.max(m.core().latest);
     let breaker = m.breaker_policy();
     if !what.fits(breaker.kind()) {
@@ -73,29 +78,36 @@ pub fn force<M: Memory>(m: &mut M, what: Force, now: Time) -> bool {
     tick(m, now);
     let mut health = m.health();
     match what {
-        Force::ClearGate => {
+        BreakerCommand::ClearGate => {
             clear_gate(m, now);
             return true;
         }
-        Force::Normal | Force::Closed => {
-            enter(m, &mut health, State::Normal, Cause::Forced, now);
+        BreakerCommand::Normal | BreakerCommand::Closed => {
+            enter(m, &mut health, BreakerState::Normal, TransitionCause::Forced, now);
             outcome::clear(&mut health);
             (health.consec429, health.sustained) = (0, 0);
         }
-        Force::Throttle => enter(m, &mut health, State::Throttle, Cause::Forced, now),
-        Force::Sleep => fsm::sleep(m, &mut health, &breaker, Cause::Forced, None, now),
-        Force::HalfOpen => enter(m, &mut health, State::HalfOpen, Cause::Forced, now),
-        Force::CacheOnly => enter(m, &mut health, State::CacheOnly, Cause::Forced, now),
-        Force::Open => consecutive::open(m, &mut health, &breaker, Cause::Forced, now),
-        Force::Offline => {
-            let to = if breaker.kind() == BreakerKind::Fsm { State::Sleep } else { State::Open };
-            enter(m, &mut health, to, Cause::Forced, now);
+        BreakerCommand::Throttle => {
+            enter(m, &mut health, BreakerState::Throttle, TransitionCause::Forced, now)
+        }
+        BreakerCommand::Sleep => fsm::sleep(m, &mut health, &breaker, TransitionCause::Forced, None, now),
+        BreakerCommand::HalfOpen => {
+            enter(m, &mut health, BreakerState::HalfOpen, TransitionCause::Forced, now)
+        }
+        BreakerCommand::CacheOnly => {
+            enter(m, &mut health, BreakerState::CacheOnly, TransitionCause::Forced, now)
+        }
+        BreakerCommand::Open => consecutive::open(m, &mut health, &breaker, TransitionCause::Forced, now),
+        BreakerCommand::Offline => {
+            let to =
+                if breaker.kind() == BreakerKind::Fsm { BreakerState::Sleep } else { BreakerState::Open };
+            enter(m, &mut health, to, TransitionCause::Forced, now);
             health.flag(OFFLINE, true);
         }
-        Force::Online if health.has(OFFLINE) || health.state() == State::CacheOnly => {
-            enter(m, &mut health, State::HalfOpen, Cause::Forced, now);
+        BreakerCommand::Online if health.has(OFFLINE) || health.state() == BreakerState::CacheOnly => {
+            enter(m, &mut health, BreakerState::HalfOpen, TransitionCause::Forced, now);
         }
-        Force::Online => {}
+        BreakerCommand::Online => {}
     }
     let core = m.core();
     m.set_core(Core { latest: now, ..core });

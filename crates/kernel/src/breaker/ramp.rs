@@ -1,11 +1,11 @@
 //! The ramp: after probes succeeded, the rate rises step by step to the full one (R62).
 
-use super::effective::{base_rate, first_terms, put_rates_in_force, rate, throttle_rate};
+use super::effective::{apply_rates, base_rate, first_terms, rate, throttle_rate};
 use crate::growth::{exponent, grown};
+use crate::health_state::{Health, HealthStateMemory, HealthStateView, RAMPING};
 use crate::policy::{Breaker, LEAST_RAMP_FACTOR, PerSecond, PolicyWords};
 use crate::rule::{self, RuleContext, When};
-use crate::sheet::{Health, RAMPING, SheetMemory, SheetView};
-use crate::state::{Memory, RuleState, State, View};
+use crate::state::{BreakerState, Memory, RuleState, View};
 use crate::time::{Nanos, Time};
 
 /// The rate that Normal begins with after probes succeeded: that of Throttle, if it is less than all.
@@ -63,7 +63,7 @@ pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker,
         m.set_ramp_from(ramp.start);
     }
     let mut steps = std::iter::from_fn(|| ramp.step_until(now));
-    put_rates_in_force(m, steps.by_ref());
+    apply_rates(m, steps.by_ref());
     // Where no rule is driven, the rate rises all the same.
     steps.for_each(drop);
     let done = ramp.is_done();
@@ -86,7 +86,7 @@ pub(crate) fn admitted_at<V: View>(
     mut ready: Time,
 ) -> Time {
     let health = v.health();
-    if health.state() != State::Normal || !health.has(RAMPING) {
+    if health.state() != BreakerState::Normal || !health.has(RAMPING) {
         return ready;
     }
     let mut ramp = Ramp::of(v, &health, &v.breaker_policy());

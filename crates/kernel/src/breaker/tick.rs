@@ -4,15 +4,15 @@ use super::effective::write_off;
 use super::enter::enter;
 use super::ramp::ramp;
 use super::timers::{attend, due};
+use crate::health_state::{HealthStateMemory, HealthStateView};
 use crate::pause;
-use crate::sheet::{SheetMemory, SheetView};
-use crate::state::{ATTEMPT, Cause, Core, Memory, State};
+use crate::state::{ATTEMPT, BreakerState, Core, Memory, TransitionCause};
 use crate::time::Time;
 
 /// Does what timers that are due want done, each at its own time, and says again when attention is needed.
 #[inline(always)]
 pub(crate) fn tick<M: Memory>(m: &mut M, now: Time) {
-    if now >= m.attention() {
+    if now >= m.next_check() {
         run_timers(m, now);
     }
 }
@@ -25,21 +25,23 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
     // Each round leaves a state, or raises the rate as far as it is due; both come to an end.
     while let Some(at) = due(&health, &breaker).filter(|due| *due <= now) {
         match health.state() {
-            State::Normal => ramp(m, &mut health, &breaker, now),
-            State::CacheOnly => {
-                enter(m, &mut health, State::Sleep, Cause::AutoRecover, at);
+            BreakerState::Normal => ramp(m, &mut health, &breaker, now),
+            BreakerState::CacheOnly => {
+                enter(m, &mut health, BreakerState::Sleep, TransitionCause::AutoRecover, at);
                 health.flag(ATTEMPT, true);
                 health.until = at.plus(breaker.sleep_min);
             }
-            State::Open => enter(m, &mut health, State::HalfOpen, Cause::ResetTimeout, at),
-            _ => enter(m, &mut health, State::HalfOpen, Cause::SleepExpired, at),
+            BreakerState::Open => {
+                enter(m, &mut health, BreakerState::HalfOpen, TransitionCause::ResetTimeout, at)
+            }
+            _ => enter(m, &mut health, BreakerState::HalfOpen, TransitionCause::SleepExpired, at),
         }
     }
     write_off(m, &mut health, &breaker, now);
     let resumed = pause::expire(m, now);
-    let watched = m.attention();
+    let watched = m.next_check();
     attend(m, &health, now);
-    if health != before || resumed || m.attention() != watched {
+    if health != before || resumed || m.next_check() != watched {
         // What happens next must not be before what a timer just did, nor before a gate that was seen open (R3).
         let core = m.core();
         m.set_core(Core { latest: now.max(core.latest), ..core });

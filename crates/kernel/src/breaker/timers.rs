@@ -1,9 +1,9 @@
 //! When the timer of a state is due, what blocks every call until then, and when attention is needed next.
 
-use crate::ask::{Block, Reason};
 use crate::pause;
 use crate::policy::Breaker;
-use crate::state::{Health, Memory, OFFLINE, RAMPING, State, View};
+use crate::request::{Block, Reason};
+use crate::state::{BreakerState, Health, Memory, OFFLINE, RAMPING, View};
 use crate::time::{Nanos, Time};
 
 /// The state, if it blocks every call; else the gate, if it is closed. To be asked after [`tick`](super::tick).
@@ -18,11 +18,11 @@ pub(crate) fn block(health: &Health, breaker: &Breaker, now: Time) -> Option<Blo
 /// When the state's timer is due, if it has one.
 pub fn due(health: &Health, breaker: &Breaker) -> Option<Time> {
     match health.state() {
-        State::Sleep | State::Open if !health.has(OFFLINE) => Some(health.until),
-        State::CacheOnly if breaker.auto_recover > Nanos::ZERO => {
+        BreakerState::Sleep | BreakerState::Open if !health.has(OFFLINE) => Some(health.until),
+        BreakerState::CacheOnly if breaker.auto_recover > Nanos::ZERO => {
             Some(health.since.plus(breaker.auto_recover))
         }
-        State::Normal if health.has(RAMPING) => Some(health.until),
+        BreakerState::Normal if health.has(RAMPING) => Some(health.until),
         _ => None,
     }
 }
@@ -31,16 +31,16 @@ pub fn due(health: &Health, breaker: &Breaker) -> Option<Time> {
 /// which may be later: until then no call is made (R57).
 pub fn eta(health: &Health, breaker: &Breaker) -> Option<Time> {
     let due = due(health, breaker);
-    if health.state() == State::Sleep { due.map(|due| due.max(health.gate_until)) } else { due }
+    if health.state() == BreakerState::Sleep { due.map(|due| due.max(health.gate_until)) } else { due }
 }
 
 /// Says when attention is needed next.
 pub(crate) fn attend<M: Memory>(m: &mut M, health: &Health, now: Time) {
-    m.set_attention(next_attention(m, health, now));
+    m.set_next_check(compute_next_check(m, health, now));
 }
 
-pub(super) fn next_attention<V: View>(v: &V, health: &Health, now: Time) -> Time {
-    let at_once = matches!(health.state(), State::HalfOpen)
+pub(super) fn compute_next_check<V: View>(v: &V, health: &Health, now: Time) -> Time {
+    let at_once = matches!(health.state(), BreakerState::HalfOpen)
         || health.state().blocks().is_some()
         || health.gate_until > now
         || pause::paused_until(v) > now

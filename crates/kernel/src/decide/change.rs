@@ -2,11 +2,13 @@
 
 use crate::MAX_RULES;
 use crate::breaker;
+use crate::health_state::{HEALTH_STATE_HEAD_WORDS, HealthStateView, PAUSE_AT};
 use crate::pause;
 use crate::policy::Policy;
 use crate::rule::{self, Absence, Counted, RuleContext};
-use crate::sheet::{PAUSE_AT, SHEET_HEAD_WORDS, SheetView};
-use crate::state::{Core, Memory, PAUSE_WORDS, Pause, Pausing, Places, RuleState, View, WAITERS, Waiting};
+use crate::state::{
+    Core, Memory, PAUSE_WORDS, Pause, Pausing, PlaceSet, RuleState, View, WAITERS, WaiterCounts,
+};
 use crate::terms::Terms;
 use crate::time::Time;
 
@@ -16,11 +18,11 @@ use crate::time::Time;
 #[cold]
 pub fn reset<M: Memory>(m: &mut M, policy: Option<&Policy>, now: Time) {
     for group in 0..WAITERS / 64 {
-        m.set_places(group, Places::default());
+        m.set_places(group, PlaceSet::default());
     }
-    m.set_waiting(Waiting::default());
+    m.set_waiting(WaiterCounts::default());
     m.set_core(Core { latest: now, in_flight: 0, in_flight_background: 0 });
-    m.set_sheet(0, [0; SHEET_HEAD_WORDS]);
+    m.set_health_state(0, [0; HEALTH_STATE_HEAD_WORDS]);
     pause::keep_if_sane(m, now);
     if let Some(policy) = policy {
         breaker::install(m, policy);
@@ -123,7 +125,7 @@ fn change_pause<M: Memory>(
     let before = m.pause();
     let core = m.core();
     m.set_core(Core { latest: now, ..core });
-    m.set_sheet(PAUSE_AT, bytemuck::cast::<_, [u64; PAUSE_WORDS]>(change(&before, now)));
+    m.set_health_state(PAUSE_AT, bytemuck::cast::<_, [u64; PAUSE_WORDS]>(change(&before, now)));
     let health = m.health();
     breaker::attend(m, &health, now);
     Some(before).filter(|pause| pause.is_on(now))

@@ -1,9 +1,9 @@
-//! How a call ends, as far as permits and charges go: released, cancelled, settled, or reaped with its process.
+//! How a call ends, as far as permits and charges go: released, cancelled, settled, or reclaimed with its process.
 
 use crate::breaker;
+use crate::health_state::HealthStateView;
 use crate::queue;
 use crate::rule::{self, Charged, RuleContext};
-use crate::sheet::SheetView;
 use crate::state::{Core, Held, Memory};
 use crate::ticket::Ticket;
 use crate::time::Time;
@@ -20,7 +20,7 @@ pub fn release<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket) {
 /// Takes a call back that was never sent: its permit and what the rules can still give back (R129).
 pub fn cancel<M: Memory>(m: &mut M, slot: usize, ticket: &Ticket, now: Time) {
     super::tick(m, now);
-    // Whoever holds no permit was reaped or reset meanwhile, and its charges with it.
+    // Whoever holds no permit was reclaimed or reset meanwhile, and its charges with it.
     if ticket.permit.total > 0 && return_permits(m, slot, ticket.permit) {
         settle_rules(m, ticket, [0; MAX_UNITS], now);
         breaker::came_back(m, ticket.permit, ticket.granted_at);
@@ -75,22 +75,22 @@ fn return_permits<M: Memory>(m: &mut M, slot: usize, back: Held) -> bool {
 
 /// What was given back for a participant that is gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reaped {
+pub struct Reclaimed {
     /// Its permits.
     pub held: Held,
     /// How many of its calls waited.
     pub waited: usize,
 }
 
-impl Reaped {
+impl Reclaimed {
     /// Whether it had nothing.
     pub fn is_nothing(self) -> bool {
-        self == Reaped::default()
+        self == Reclaimed::default()
     }
 }
 
 /// Gives back all permits of a participant that is gone, and takes its calls out of the queue (R113, R131).
-pub fn reap<M: Memory>(m: &mut M, slot: usize) -> Reaped {
+pub fn reclaim<M: Memory>(m: &mut M, slot: usize) -> Reclaimed {
     let held = m.held(slot);
     if held != Held::default() {
         return_permits(m, slot, held);
@@ -100,5 +100,5 @@ pub fn reap<M: Memory>(m: &mut M, slot: usize) -> Reaped {
             breaker::came_back(m, held, m.held_since(slot));
         }
     }
-    Reaped { held, waited: queue::abandon(m, |standing| standing.slot() == slot) }
+    Reclaimed { held, waited: queue::abandon(m, |entry_head| entry_head.slot() == slot) }
 }

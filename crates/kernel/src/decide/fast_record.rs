@@ -1,7 +1,7 @@
 //! Recording that a call ended well while all is well: what happens most, and so has a short way.
 
-use crate::outcome::{self, Class};
-use crate::sheet::{SheetMemory, SheetView};
+use crate::health_state::{HealthStateMemory, HealthStateView};
+use crate::outcome::{self, OutcomeClass};
 use crate::state::{Core, Held, Memory};
 use crate::ticket::Ticket;
 use crate::time::{Nanos, Time};
@@ -20,14 +20,14 @@ pub fn record_success_fast<M: Memory>(
     let now = now.max(core.latest);
     let calm = m.calm()?;
     let held = m.held(slot);
-    if now >= m.attention() || !m.waiting().is_empty() || m.has_written_off() {
+    if now >= m.next_check() || !m.waiting().is_empty() || m.has_written_off() {
         return None;
     }
     if ticket.permit.total == 0 || held.total < ticket.permit.total {
         return None;
     }
     let (oldest, samples) = outcome::make_room(m, calm, now)?;
-    m.set_outcome(oldest.wrapping_add(samples), outcome::entry(Class::Ok, now));
+    m.set_outcome(oldest.wrapping_add(samples), outcome::entry(OutcomeClass::Ok, now));
     m.set_calm(oldest, samples + 1);
     m.add_ok();
     if let Some(latency) = latency {

@@ -9,18 +9,18 @@ mod fast_record;
 mod report;
 mod single_bucket;
 
-pub use super::admission::{is_settled, judge};
-pub use super::breaker::{Force, force};
+pub use super::admission::{check, is_settled};
+pub use super::breaker::{BreakerCommand, force};
 pub use change::{catch_up, counted, patch, pause, reset, resume, sane};
-pub use end::{Reaped, cancel, reap, release, settle};
+pub use end::{Reclaimed, cancel, reclaim, release, settle};
 pub use fast_record::record_success_fast;
 pub use report::{Verdict, observe, record};
 pub use single_bucket::{acquire_single_bucket, judge_single_bucket};
 
 use super::admission;
-use super::ask::{Ask, Priority, Refusal};
 use super::breaker;
 use super::queue;
+use super::request::{AcquireRequest, Priority, Refusal};
 use super::rule::{self, RuleContext};
 use super::state::{Memory, View};
 use super::ticket::Ticket;
@@ -35,15 +35,20 @@ pub fn tick<M: Memory>(m: &mut M, now: Time) {
 
 /// Asks for a call on behalf of the participant in `slot`: everything is charged, or nothing (R38, R130).
 #[inline(always)]
-pub fn acquire<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Result<Ticket, Refusal> {
+pub fn acquire<M: Memory>(
+    m: &mut M,
+    slot: usize,
+    request: &AcquireRequest,
+    now: Time,
+) -> Result<Ticket, Refusal> {
     let now = admission::prepare(m, now);
-    let waited_for = !m.waiting().is_empty() && !ask.is_peek();
-    if waited_for && let Some(refusal) = queue::no_overtaking(m, ask, now) {
+    let waited_for = !m.waiting().is_empty() && !request.is_peek();
+    if waited_for && let Some(refusal) = queue::no_overtaking(m, request, now) {
         return Err(refusal);
     }
-    let ticket = admission::charge_all(m, slot, ask, true, now)?;
+    let ticket = admission::charge_all(m, slot, request, true, now)?;
     if waited_for {
-        queue::settle_share(m, ask);
+        queue::settle_share(m, request);
     }
     Ok(ticket)
 }

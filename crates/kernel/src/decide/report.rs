@@ -1,11 +1,11 @@
 //! Hearing how calls ended, and what response headers say.
 
-use crate::backoff::{self, Advice};
+use crate::backoff::{self, BackoffAdvice};
 use crate::breaker;
+use crate::health_state::{HealthStateMemory, HealthStateView};
 use crate::ledger;
-use crate::outcome::{self, Class, Report, Reporter};
+use crate::outcome::{self, OutcomeClass, Report, Reporter};
 use crate::pace::{self, Observation};
-use crate::sheet::{SheetMemory, SheetView};
 use crate::state::{Core, GateNote, Memory};
 use crate::ticket::Ticket;
 use crate::time::{Nanos, Time};
@@ -20,7 +20,7 @@ pub struct Verdict {
     /// Successive 429.
     pub consec429: u32,
     /// What the caller should do.
-    pub advice: Advice,
+    pub advice: BackoffAdvice,
     /// How long the caller should wait, drawn with the bits of the report where the policy says so (R74).
     pub wait: Nanos,
     /// Whether it closed the gate, or closed it for longer (R73).
@@ -86,8 +86,8 @@ fn judge_outcome<M: Memory>(
         health.gate_until = before.max(now.plus(wait));
     }
     health.run = match report.class {
-        Class::Ok => 0,
-        Class::Ignored => health.run,
+        OutcomeClass::Ok => 0,
+        OutcomeClass::Ignored => health.run,
         _ => health.run.saturating_add(1),
     };
     let evaluated = breaker::record(m, &mut health, report, wait, now);
@@ -137,7 +137,7 @@ mod tests {
         let mut m = fresh();
         let (code, retry_after) = (Some(429), Some(Nanos::from_secs(30)));
         let throttled =
-            Report { code, retry_after, reporter: Some(REPORTER), ..Report::new(Class::Throttled) };
+            Report { code, retry_after, reporter: Some(REPORTER), ..Report::new(OutcomeClass::Throttled) };
         let verdict = record(&mut m, 0, None, &throttled, Time(5));
         assert_eq!((verdict.wait, verdict.closed_gate), (Nanos::from_secs(30), true));
         assert_eq!(m.gate_note(), GateNote { at: Time(5), pid: 7, program: REPORTER.program });
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn r74_a_wait_is_drawn_with_the_random_bits_of_the_report() {
         let waits = [0, u64::MAX].map(|random| {
-            let failed = Report { random, attempt: Some(1), ..Report::new(Class::Server) };
+            let failed = Report { random, attempt: Some(1), ..Report::new(OutcomeClass::Server) };
             record(&mut fresh(), 0, None, &failed, Time(0)).wait
         });
         assert_eq!(waits, [Nanos::ZERO, Nanos::from_millis(1500)]);

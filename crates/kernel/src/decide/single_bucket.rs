@@ -1,7 +1,7 @@
 //! The fast path of a limiter with one rule that is a bucket.
 
 use crate::admission::{permit_free, take_permit};
-use crate::ask::{Ask, Reason, Refusal};
+use crate::request::{AcquireRequest, Reason, Refusal};
 use crate::rule::{Bucket, RateAlgorithm, RuleContext, When};
 use crate::state::{Memory, View};
 use crate::ticket::Taken;
@@ -10,16 +10,21 @@ use crate::time::Time;
 /// [`acquire`](super::acquire) for the usual case: a limiter of one rule, a bucket, that counts this call as one, and admits it. Nothing
 /// in any other, and nothing is taken. Short enough to be inlined, which makes it several times as fast.
 #[inline(always)]
-pub fn acquire_single_bucket<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: Time) -> Option<Taken> {
+pub fn acquire_single_bucket<M: Memory>(
+    m: &mut M,
+    slot: usize,
+    request: &AcquireRequest,
+    now: Time,
+) -> Option<Taken> {
     let (general, core) = (m.general(), m.core());
-    let background = ask.priority.is_background();
+    let background = request.priority.is_background();
     if general.rules != 1 || !m.waiting().is_empty() || !permit_free(&general, &core, background) {
         return None;
     }
     let now = now.max(core.latest);
     let (state, at) = (m.rule(0), RuleContext::of(m, 0, now));
     // A constant cost: a multiplication that is not needed would take all registers.
-    if now >= m.attention() || !at.terms.is_plain_bucket() || ask.cost[at.terms.unit()] != 1 {
+    if now >= m.next_check() || !at.terms.is_plain_bucket() || request.cost[at.terms.unit()] != 1 {
         return None;
     }
     let (state, charge) = Bucket::admit(m, &at, state, 1, background)?;
@@ -28,30 +33,30 @@ pub fn acquire_single_bucket<M: Memory>(m: &mut M, slot: usize, ask: &Ask, now: 
     Some(Taken { granted_at: now, permit, charge })
 }
 
-/// [`judge`](super::judge) for the usual refusal: by a limiter of one rule that counts this call, or for want of a permit. Nothing in
+/// [`check`](super::judge) for the usual refusal: by a limiter of one rule that counts this call, or for want of a permit. Nothing in
 /// any other case. Short, because whoever is refused asks again and again.
 #[inline(always)]
-pub fn judge_single_bucket<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
+pub fn judge_single_bucket<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Option<Refusal> {
     let general = v.general();
     if general.rules != 1 {
         return None;
     }
-    let background = ask.priority.is_background();
+    let background = request.priority.is_background();
     let core = v.core();
     let now = now.max(core.latest);
     let free = permit_free(&general, &core, background);
-    let (state, at, attention) = (v.rule(0), RuleContext::of(v, 0, now), v.attention());
+    let (state, at, next_check) = (v.rule(0), RuleContext::of(v, 0, now), v.next_check());
     // A constant cost: a multiplication that is not needed would take all registers.
-    if now >= attention || !at.terms.is_plain_bucket() || ask.cost[at.terms.unit()] != 1 {
+    if now >= next_check || !at.terms.is_plain_bucket() || request.cost[at.terms.unit()] != 1 {
         return None;
     }
     let until = match Bucket::earliest(v, &at, state, 1, background) {
-        When::At(time) if time < attention => time,
+        When::At(time) if time < next_check => time,
         When::Now if !free => now,
         _ => return None,
     };
     // What `Wait::refusal` says if nothing else is in the way.
     let (reason, rule, retry_at) =
         if free { (Reason::Rate, Some(0), Some(until)) } else { (Reason::Concurrency, None, None) };
-    Some(Refusal { reason, rule, retry_at, ready_at: Some(until), gate: now, judged_at: now })
+    Some(Refusal { reason, rule, retry_at, ready_at: Some(until), gate: now, checked_at: now })
 }

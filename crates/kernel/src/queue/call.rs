@@ -1,36 +1,36 @@
 //! A call that wants to wait: what it says when it comes, and what it is told.
 
-use crate::ask::{Ask, Priority, Refusal};
+use crate::request::{AcquireRequest, Priority, Refusal};
 use crate::state::View;
 use crate::ticket::Ticket;
 use crate::time::Time;
 
 /// Who wants to wait, and for what.
 #[derive(Clone, Copy, Debug)]
-pub struct Newcomer {
-    /// The attachment that waits, see [`Standing::owner`](crate::state::Standing::owner).
+pub struct NewWaiter {
+    /// The attachment that waits, see [`EntryHead::owner`](crate::state::Standing::owner).
     pub owner: u64,
     /// With whom it shares its turns.
     pub group: u64,
     /// What it asks for.
-    pub ask: Ask,
+    pub request: AcquireRequest,
     /// Gives up then; the end of time if never.
     pub deadline: Time,
     /// Whether it sleeps where a ring wakes it.
-    pub can_be_rung: bool,
+    pub can_be_woken: bool,
 }
 
-impl Newcomer {
+impl NewWaiter {
     /// As it stands in the queue: where there are no priorities, all are equal (R102).
-    pub(super) fn classed<V: View>(&self, v: &V) -> Newcomer {
-        let priority = if v.queueing().priorities { self.ask.priority } else { Priority::Background };
-        Newcomer { ask: Ask { priority, ..self.ask }, ..*self }
+    pub(super) fn classed<V: View>(&self, v: &V) -> NewWaiter {
+        let priority = if v.queueing().priorities { self.request.priority } else { Priority::Background };
+        NewWaiter { request: AcquireRequest { priority, ..self.request }, ..*self }
     }
 }
 
 /// A place in the queue, as the one who waits there remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
+pub struct QueueTicket {
     /// Where its entry is.
     pub place: usize,
     /// Tells it from others that have been there before or come after it.
@@ -44,11 +44,11 @@ pub struct Wait {
 
 /// What became of a call that may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum QueueOutcome {
     /// It may be made.
     Granted(Ticket),
     /// Not yet.
-    Waiting(Wait),
+    Waiting(QueueTicket),
     /// It has left the queue, or never entered it: why not, and until when.
     Refused(Refusal),
     /// Its entry is gone; whoever still wants to wait enters anew. (The state was lost, or the entry's owner is not who
@@ -59,7 +59,7 @@ pub enum Outcome {
 /// Who is to be woken after the change is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "somebody sleeps who should not"]
-pub enum Ring {
+pub enum Wake {
     /// Nobody's time came nearer.
     Nobody,
     /// The one at this place.

@@ -1,12 +1,12 @@
 //! GcraWindow over the queue: what is ahead of a call, and who is first.
 
 use super::{
-    EACH_WAITER, FORSAKEN, GRACE, LONGEST_BOUND, LONGEST_SLEEP, SHORTEST_BOUND, UNRUNG_BOUND, USUAL_SLEEP,
+    EACH_WAITER, GRACE, LONGEST_BOUND, LONGEST_SLEEP, SHORTEST_BOUND, STALE_AFTER, UNWOKEN_BOUND, USUAL_SLEEP,
 };
-use crate::ask::Priority;
 use crate::policy::{Fairness, WHOLE_SHARE};
+use crate::request::Priority;
 use crate::rule::{self, RuleContext, When};
-use crate::state::{Entry, Places, Standing, View, WAITERS, Waiting};
+use crate::state::{Entry, EntryHead, PlaceSet, View, WAITERS, WaiterCounts};
 use crate::time::{Nanos, Time};
 use crate::{MAX_RULES, MAX_UNITS};
 
@@ -31,8 +31,8 @@ impl Rank {
     }
 
     #[inline]
-    fn of(standing: &Standing) -> Rank {
-        Rank::new(standing.priority(), standing.tag, standing.number)
+    fn of(entry_head: &EntryHead) -> Rank {
+        Rank::new(entry_head.priority(), entry_head.tag, entry_head.number)
     }
 }
 
@@ -61,7 +61,7 @@ impl Needs {
         self.add(entry.cost, 1);
         if could_use_permit(v, entry, now) {
             self.permits = self.permits.saturating_add(1);
-            self.background += u32::from(entry.standing.priority().is_background());
+            self.background += u32::from(entry.entry_head.priority().is_background());
         }
     }
 }
@@ -71,7 +71,7 @@ impl Needs {
 pub(super) struct Found {
     pub(super) place: usize,
     pub(super) rank: Rank,
-    pub(super) standing: Standing,
+    pub(super) entry_head: EntryHead,
 }
 
 impl Found {
@@ -84,7 +84,7 @@ impl Found {
 /// What a pass over the queue found, seen from one call.
 pub(super) struct Survey {
     /// How many wait, the call itself included if it does.
-    pub(super) waiting: Waiting,
+    pub(super) waiting: WaiterCounts,
     /// What those ahead need who are expected to look in time.
     pub(super) ahead: Needs,
     /// What will go before it if the groups that wait now go on waiting; at least `ahead`.
@@ -98,7 +98,7 @@ pub(super) struct Survey {
     /// A place that nobody has.
     pub(super) free: Option<usize>,
     /// A place whose owner has not looked for so long that it may be taken.
-    pub(super) forsaken: Option<usize>,
+    pub(super) stale: Option<usize>,
     /// Whether anybody else is late.
     pub(super) late: bool,
     /// The background call that is owed its share.
@@ -115,22 +115,22 @@ pub(super) struct Subject {
 }
 
 /// Whether it is late. Sooner or later the dead are, too.
-pub fn is_late(standing: &Standing, now: Time) -> bool {
-    !is_expected(standing, now)
+pub fn is_late(entry_head: &EntryHead, now: Time) -> bool {
+    !is_expected(entry_head, now)
 }
 
 /// Whether its deadline is so long over that it cannot be served any more: its owner is stopped, or could not leave.
-pub fn has_given_up(standing: &Standing, now: Time) -> bool {
-    standing.deadline.plus(GRACE) < now
+pub fn has_given_up(entry_head: &EntryHead, now: Time) -> bool {
+    entry_head.deadline.plus(GRACE) < now
 }
 
 /// Whether it will look, or is on its way: its appointment is not long over, not further ahead than anybody sleeps,
 /// and it has not given up.
 #[inline]
-pub(super) fn is_expected(standing: &Standing, now: Time) -> bool {
-    let late = now > standing.wake_at.plus(GRACE);
-    let damaged = standing.wake_at > now.plus(LONGEST_SLEEP).plus(GRACE);
-    !late && !damaged && standing.deadline >= now
+pub(super) fn is_expected(entry_head: &EntryHead, now: Time) -> bool {
+    let late = now > entry_head.wake_at.plus(GRACE);
+    let damaged = entry_head.wake_at > now.plus(LONGEST_SLEEP).plus(GRACE);
+    !late && !damaged && entry_head.deadline >= now
 }
 
 /// All places that are taken.
@@ -146,9 +146,9 @@ pub(super) fn first_of_background<V: View>(v: &V, now: Time) -> Option<Found> {
         return None;
     }
     taken(v)
-        .map(|place| (place, v.standing(place)))
-        .filter(|(_, standing)| standing.priority().is_background() && is_expected(standing, now))
-        .map(|(place, standing)| Found { place, rank: Rank::of(&standing), standing })
+        .map(|place| (place, v.entry_head(place)))
+        .filter(|(_, entry_head)| entry_head.priority().is_background() && is_expected(entry_head, now))
+        .map(|(place, entry_head)| Found { place, rank: Rank::of(&entry_head), entry_head })
         .min_by_key(|found| found.rank)
 }
 
@@ -168,14 +168,14 @@ fn owed<V: View>(v: &V, now: Time) -> Option<Found> {
 pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
     let owed = owed(v, now);
     let mut survey = Survey {
-        waiting: Waiting::default(),
+        waiting: WaiterCounts::default(),
         ahead: Needs::default(),
         expected: [0; MAX_UNITS],
         next_tag: None,
         last_tag: 0,
         groups: 1,
         free: None,
-        forsaken: None,
+        stale: None,
         late: false,
         owed: owed.map(|found| found.place),
     };
@@ -193,25 +193,25 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
             survey.free = Some(64 * block + places.0.trailing_ones() as usize);
         }
         for place in places.map(|place| 64 * block + place) {
-            let standing = v.standing(place);
-            let priority = standing.priority();
+            let entry_head = v.entry_head(place);
+            let priority = entry_head.priority();
             survey.waiting = survey.waiting.plus(priority);
             if Some(place) == subject.place {
                 continue;
             }
             let found = match owed {
                 Some(owed) if owed.place == place => owed,
-                _ => Found { place, rank: Rank::of(&standing), standing },
+                _ => Found { place, rank: Rank::of(&entry_head), entry_head },
             };
             let same = priority == subject.priority;
             if same {
-                survey.next_tag = Some(survey.next_tag.map_or(standing.tag, |tag| tag.min(standing.tag)));
-                survey.last_tag = survey.last_tag.max(standing.tag);
+                survey.next_tag = Some(survey.next_tag.map_or(entry_head.tag, |tag| tag.min(entry_head.tag)));
+                survey.last_tag = survey.last_tag.max(entry_head.tag);
             }
-            if !is_expected(&standing, now) {
+            if !is_expected(&entry_head, now) {
                 survey.late = true;
-                if standing.wake_at.plus(FORSAKEN) < now {
-                    survey.forsaken = Some(place);
+                if entry_head.wake_at.plus(STALE_AFTER) < now {
+                    survey.stale = Some(place);
                 }
                 continue;
             }
@@ -221,7 +221,7 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
             if found.rank < rank {
                 let entry = v.entry(place);
                 survey.ahead.add_entry(v, &entry, now);
-                if !same || standing.group == subject.group || standing.tag == rank.tag {
+                if !same || entry_head.group == subject.group || entry_head.tag == rank.tag {
                     once.add(entry.cost, 1);
                 }
             }
@@ -229,14 +229,14 @@ pub(super) fn survey<V: View>(v: &V, subject: &Subject, now: Time) -> Survey {
     }
     let mut expected = once;
     for first in
-        groups.firsts().map(|place| v.entry(place)).filter(|entry| entry.standing.group != subject.group)
+        groups.firsts().map(|place| v.entry(place)).filter(|entry| entry.entry_head.group != subject.group)
     {
         survey.groups += 1;
-        let standing = first.standing;
-        if Rank::of(&standing) < rank && v.queueing().fairness == Fairness::Process {
+        let entry_head = first.entry_head;
+        if Rank::of(&entry_head) < rank && v.queueing().fairness == Fairness::Process {
             // Those with the very same tag are counted above, each for itself.
             let turns =
-                rank.tag.saturating_sub(standing.tag).div_ceil(first.weight.max(1)).min(WAITERS as u64);
+                rank.tag.saturating_sub(entry_head.tag).div_ceil(first.weight.max(1)).min(WAITERS as u64);
             expected.add(first.cost, turns);
         }
     }
@@ -259,16 +259,16 @@ impl Groups {
     }
 
     fn note<V: View>(&mut self, v: &V, found: &Found) {
-        let start = (found.standing.group ^ found.standing.group >> 32) as usize;
+        let start = (found.entry_head.group ^ found.entry_head.group >> 32) as usize;
         for i in 0..self.size {
             let cell = &mut self.places[start.wrapping_add(i) % self.size];
             let Some(other) = usize::from(*cell).checked_sub(1) else {
                 *cell = found.place as u16 + 1;
                 return;
             };
-            let other = v.standing(other);
-            if other.group == found.standing.group {
-                if Rank::of(&found.standing) < Rank::of(&other) {
+            let other = v.entry_head(other);
+            if other.group == found.entry_head.group {
+                if Rank::of(&found.entry_head) < Rank::of(&other) {
                     *cell = found.place as u16 + 1;
                 }
                 return;
@@ -285,11 +285,11 @@ impl Groups {
 pub(super) fn first_after<V: View>(v: &V, after: Option<Rank>, now: Time) -> Option<Found> {
     let owed = owed(v, now);
     taken(v)
-        .map(|place| (place, v.standing(place)))
-        .filter(|(_, standing)| is_expected(standing, now))
-        .map(|(place, standing)| match owed {
+        .map(|place| (place, v.entry_head(place)))
+        .filter(|(_, entry_head)| is_expected(entry_head, now))
+        .map(|(place, entry_head)| match owed {
             Some(owed) if owed.place == place => owed,
-            _ => Found { place, rank: Rank::of(&standing), standing },
+            _ => Found { place, rank: Rank::of(&entry_head), entry_head },
         })
         .filter(|found| after.is_none_or(|after| found.rank > after))
         .min_by_key(|found| found.rank)
@@ -299,7 +299,7 @@ pub(super) fn first_after<V: View>(v: &V, after: Option<Rank>, now: Time) -> Opt
 pub fn in_order<V: View>(v: &V, now: Time) -> Vec<(usize, Entry)> {
     let owed = owed(v, now).map(|found| found.place);
     let mut entries: Vec<(usize, Entry)> = taken(v).map(|place| (place, v.entry(place))).collect();
-    entries.sort_by_key(|(place, entry)| (Some(*place) != owed, Rank::of(&entry.standing)));
+    entries.sort_by_key(|(place, entry)| (Some(*place) != owed, Rank::of(&entry.entry_head)));
     entries
 }
 
@@ -307,7 +307,7 @@ pub fn in_order<V: View>(v: &V, now: Time) -> Vec<(usize, Entry)> {
 /// waits for the rate waits for it too, and nobody else can want its permit; so it is asked only where calls differ.
 fn could_use_permit<V: View>(v: &V, entry: &Entry, now: Time) -> bool {
     let general = v.general();
-    let background = entry.standing.priority().is_background();
+    let background = entry.entry_head.priority().is_background();
     let admits = |rule: usize| {
         let at = RuleContext::of(v, rule, now);
         let cost = entry.cost[at.terms.unit()];
@@ -318,23 +318,23 @@ fn could_use_permit<V: View>(v: &V, entry: &Entry, now: Time) -> bool {
 
 /// Until when one may sleep if nobody can know its time: the longer the more are ahead, and the more wait at all, so
 /// that many sleepers cost little.
-pub(super) fn bound(now: Time, ahead: u32, waiting: Waiting, can_be_rung: bool) -> Time {
-    let first = if can_be_rung { SHORTEST_BOUND } else { UNRUNG_BOUND };
+pub(super) fn bound(now: Time, ahead: u32, waiting: WaiterCounts, can_be_woken: bool) -> Time {
+    let first = if can_be_woken { SHORTEST_BOUND } else { UNWOKEN_BOUND };
     let longest = LONGEST_BOUND.0.max(crowd(waiting).0).min(LONGEST_SLEEP.0);
     now.plus(Nanos(first.0.saturating_mul(u64::from(ahead) + 1).min(longest)))
 }
 
 /// The longest sleep of those who know their time.
-pub(super) fn longest_sleep(waiting: Waiting) -> Nanos {
+pub(super) fn longest_sleep(waiting: WaiterCounts) -> Nanos {
     Nanos(USUAL_SLEEP.0.max(crowd(waiting).0).min(LONGEST_SLEEP.0))
 }
 
-fn crowd(waiting: Waiting) -> Nanos {
+fn crowd(waiting: WaiterCounts) -> Nanos {
     Nanos(waiting.total() as u64 * EACH_WAITER.0)
 }
 
 /// Places in the queue: a bit for each.
-pub type Marked = [Places; WAITERS / 64];
+pub type Marked = [PlaceSet; WAITERS / 64];
 
 /// All who wait.
 pub fn all<V: View>(v: &V) -> Marked {
@@ -344,7 +344,7 @@ pub fn all<V: View>(v: &V) -> Marked {
 /// Those of them who give up before a time.
 pub fn giving_up_before<V: View>(v: &V, time: Time) -> Marked {
     std::array::from_fn(|block| {
-        let gives_up = |place: &usize| v.standing(64 * block + place).deadline < time;
-        Places(v.places(block).filter(gives_up).fold(0, |marked, place| marked | 1 << place))
+        let gives_up = |place: &usize| v.entry_head(64 * block + place).deadline < time;
+        PlaceSet(v.places(block).filter(gives_up).fold(0, |marked, place| marked | 1 << place))
     })
 }

@@ -1,120 +1,124 @@
 //! Entering the queue, looking whether it is one's turn, leaving, and who is to be rung after a change.
 
-use super::call::{Newcomer, Outcome, Ring, Wait};
-use super::judge::{judge, judge_behind};
+use super::call::{NewWaiter, QueueOutcome, QueueTicket, Wake};
+use super::check::{check, check_behind};
 use super::survey::{
     Needs, Rank, Subject, Survey, first_after, first_of_background, has_given_up, survey, taken,
 };
-use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_RING, WEIGHTS};
+use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_WAKE, WEIGHTS};
 use crate::MAX_RULES;
 use crate::admission;
-use crate::ask::{Ask, Priority, Reason, Refusal};
 use crate::policy::{Fairness, WHOLE_SHARE};
-use crate::state::{Entry, Memory, Progress, Standing, Turn, View, WAITERS, Waiting, slot_of};
+use crate::request::{AcquireRequest, Priority, Reason, Refusal};
+use crate::state::{Entry, EntryHead, Memory, Progress, Turn, View, WAITERS, WaiterCounts, slot_of};
 use crate::time::{Nanos, Time};
 
 /// Asks, and enters the queue if the call must wait. In an empty queue this is [`decide::acquire`](crate::decide::acquire).
-pub fn enter<M: Memory>(m: &mut M, who: &Newcomer, now: Time) -> (Outcome, Ring) {
+pub fn enter<M: Memory>(m: &mut M, who: &NewWaiter, now: Time) -> (QueueOutcome, Wake) {
     let now = admission::prepare(m, now);
     let who = &who.classed(m);
-    let priority = who.ask.priority;
+    let priority = who.request.priority;
     // Who was stopped until long after its deadline has given up meanwhile (R132).
     let in_time = now <= who.deadline.plus(GRACE);
     if in_time
-        && (m.waiting().is_empty() || who.ask.is_peek())
-        && let Ok(ticket) = admission::charge_all(m, slot_of(who.owner), &who.ask, true, now)
+        && (m.waiting().is_empty() || who.request.is_peek())
+        && let Ok(ticket) = admission::charge_all(m, slot_of(who.owner), &who.request, true, now)
     {
-        return (Outcome::Granted(ticket), Ring::Nobody);
+        return (QueueOutcome::Granted(ticket), Wake::Nobody);
     }
     let progress = m.progress();
     let clock = progress.clocks[priority as usize];
-    let number = Standing::number(progress.arrivals, who.can_be_rung, priority);
-    let weight = weight(m, &who.ask);
+    let number = EntryHead::number(progress.arrivals, who.can_be_woken, priority);
+    let weight = weight(m, &who.request);
     let fifo = m.queueing().fairness == Fairness::Fifo;
     let (turn, end) = turn_of(m, who.group, priority);
     let rank = if fifo { Rank::last_of(priority) } else { Rank::new(priority, clock.max(end), number) };
     let found = survey(m, &Subject { place: None, priority, group: who.group, rank }, now);
     // Behind everybody, also those who came while turns were fair.
     let tag = if fifo { clock.max(found.last_tag) } else { clock.max(end) };
-    let judged = judge(m, &who.ask, &found, false, now);
+    let checked = check(m, &who.request, &found, false, now);
     let key = Turn::places(who.group, priority).0;
     if in_time
-        && judged.is_now()
-        && let Ok(ticket) = admission::charge_all(m, slot_of(who.owner), &who.ask, true, now)
+        && checked.is_now()
+        && let Ok(ticket) = admission::charge_all(m, slot_of(who.owner), &who.request, true, now)
     {
         if !found.waiting.is_empty() {
-            move_on(m, &who.ask, &found, tag, weight);
+            move_on(m, &who.request, &found, tag, weight);
             if !fifo {
                 m.set_turn(turn, Turn { key, end: tag.saturating_add(weight) });
             }
         }
-        return (Outcome::Granted(ticket), Ring::Nobody);
+        return (QueueOutcome::Granted(ticket), Wake::Nobody);
     }
-    if let Some(refusal) = judged.hopeless(m, &who.ask, who.deadline, now) {
-        return (Outcome::Refused(refusal), Ring::Nobody);
+    if let Some(refusal) = checked.hopeless(m, &who.request, who.deadline, now) {
+        return (QueueOutcome::Refused(refusal), Wake::Nobody);
     }
-    let Some(place) = found.free.or(found.forsaken) else {
-        let refusal = judged.refusal(m, &who.ask, now);
+    let Some(place) = found.free.or(found.stale) else {
+        let refusal = checked.refusal(m, &who.request, now);
         return (
-            Outcome::Refused(Refusal { reason: Reason::QueueFull, rule: None, ..refusal }),
-            Ring::Nobody,
+            QueueOutcome::Refused(Refusal { reason: Reason::QueueFull, rule: None, ..refusal }),
+            Wake::Nobody,
         );
     };
-    let until = judged.appointment(&found, who, now);
-    let standing =
-        Standing { owner: who.owner, number, tag, wake_at: until, deadline: who.deadline, group: who.group };
-    let forsaken = m.standing(place).priority();
-    m.set_entry(place, &Entry { standing, cost: who.ask.cost, weight, since: now });
+    let until = checked.appointment(&found, who, now);
+    let entry_head =
+        EntryHead { owner: who.owner, number, tag, wake_at: until, deadline: who.deadline, group: who.group };
+    let stale = m.entry_head(place).priority();
+    m.set_entry(place, &Entry { entry_head, cost: who.request.cost, weight, since: now });
     let mut places = m.places(place / 64);
     places.0 |= 1 << (place % 64);
     m.set_places(place / 64, places);
     let waiting = match found.free {
         Some(_) => found.waiting,
-        None => found.waiting.minus(forsaken),
+        None => found.waiting.minus(stale),
     };
     m.set_waiting(waiting.plus(priority));
     m.set_progress(Progress { arrivals: progress.arrivals.wrapping_add(1), ..progress });
     if !fifo {
         m.set_turn(turn, Turn { key, end: tag.saturating_add(weight) });
     }
-    (Outcome::Waiting(Wait { place, number, until, doubts: judged.doubts(&found) }), Ring::Nobody)
+    (
+        QueueOutcome::Waiting(QueueTicket { place, number, until, doubts: checked.doubts(&found) }),
+        Wake::Nobody,
+    )
 }
 
 /// One who waits looks whether it is its turn.
-pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcome, Ring) {
+pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> (QueueOutcome, Wake) {
     let now = admission::prepare(m, now);
-    let Some(entry) = entry_of(m, owner, wait) else { return (Outcome::Gone, Ring::Nobody) };
-    let Entry { standing, weight, .. } = entry;
-    let ask = entry.ask();
-    let rank = Rank::new(ask.priority, standing.tag, standing.number);
-    let subject = Subject { place: Some(wait.place), priority: ask.priority, group: standing.group, rank };
+    let Some(entry) = entry_of(m, owner, wait) else { return (QueueOutcome::Gone, Wake::Nobody) };
+    let Entry { entry_head, weight, .. } = entry;
+    let request = entry.request();
+    let rank = Rank::new(request.priority, entry_head.tag, entry_head.number);
+    let subject =
+        Subject { place: Some(wait.place), priority: request.priority, group: entry_head.group, rank };
     let found = survey(m, &subject, now);
     m.set_waiting(found.waiting);
     let owed = found.owed == Some(wait.place);
-    let judged = judge(m, &ask, &found, owed, now);
+    let checked = check(m, &request, &found, owed, now);
     // A moment after the deadline is noise. One that was stopped until long after it has given up meanwhile (R132).
-    if judged.is_now()
-        && !has_given_up(&standing, now)
-        && let Ok(ticket) = admission::charge_all(m, slot_of(owner), &ask, !owed, now)
+    if checked.is_now()
+        && !has_given_up(&entry_head, now)
+        && let Ok(ticket) = admission::charge_all(m, slot_of(owner), &request, !owed, now)
     {
         clear(m, wait.place);
-        m.set_waiting(found.waiting.minus(ask.priority));
-        move_on(m, &ask, &found, standing.tag, weight);
-        return (Outcome::Granted(ticket), changed(m, now));
+        m.set_waiting(found.waiting.minus(request.priority));
+        move_on(m, &request, &found, entry_head.tag, weight);
+        return (QueueOutcome::Granted(ticket), changed(m, now));
     }
-    if let Some(refusal) = judged.hopeless(m, &ask, standing.deadline, now) {
-        return (Outcome::Refused(refusal), leave(m, owner, wait, now));
+    if let Some(refusal) = checked.hopeless(m, &request, entry_head.deadline, now) {
+        return (QueueOutcome::Refused(refusal), leave(m, owner, wait, now));
     }
-    let who = Newcomer {
+    let who = NewWaiter {
         owner,
-        group: standing.group,
-        ask,
-        deadline: standing.deadline,
-        can_be_rung: standing.can_be_rung(),
+        group: entry_head.group,
+        request,
+        deadline: entry_head.deadline,
+        can_be_woken: entry_head.can_be_woken(),
     };
-    let until = judged.appointment(&found, &who, now);
+    let until = checked.appointment(&found, &who, now);
     // Who comes a little too late again and again would be passed over for ever: it is waited for as long as it was late.
-    let lateness = now.since(standing.wake_at);
+    let lateness = now.since(entry_head.wake_at);
     let expected_at = if lateness > GRACE && lateness <= LONGEST_WAIT_FOR_LATE {
         until.plus(lateness).min(now.plus(LONGEST_SLEEP))
     } else {
@@ -122,15 +126,15 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> (Outcom
     };
     m.set_wake_at(wait.place, expected_at);
     // Those far behind looked for the dead when they came; since then that is for those in front.
-    let doubts = found.ahead.calls < IN_FRONT && judged.doubts(&found);
-    (Outcome::Waiting(Wait { until, doubts, ..*wait }), Ring::Nobody)
+    let doubts = found.ahead.calls < IN_FRONT && checked.doubts(&found);
+    (QueueOutcome::Waiting(QueueTicket { until, doubts, ..*wait }), Wake::Nobody)
 }
 
 /// One who waits gives up.
-pub fn leave<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> Ring {
-    let Some(entry) = entry_of(m, owner, wait) else { return Ring::Nobody };
+pub fn leave<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> Wake {
+    let Some(entry) = entry_of(m, owner, wait) else { return Wake::Nobody };
     clear(m, wait.place);
-    let waiting = m.waiting().minus(entry.standing.priority());
+    let waiting = m.waiting().minus(entry.entry_head.priority());
     m.set_waiting(waiting);
     forget_turn(m, &entry);
     changed(m, now)
@@ -138,14 +142,14 @@ pub fn leave<M: Memory>(m: &mut M, owner: u64, wait: &Wait, now: Time) -> Ring {
 
 /// Removes whatever waits for participants that are gone. Says how many calls that were; the caller then asks who is
 /// to be rung.
-pub fn abandon<M: Memory>(m: &mut M, is_gone: impl Fn(&Standing) -> bool) -> usize {
+pub fn abandon<M: Memory>(m: &mut M, is_gone: impl Fn(&EntryHead) -> bool) -> usize {
     let mut gone = 0;
-    let mut waiting = Waiting::default();
+    let mut waiting = WaiterCounts::default();
     for block in 0..WAITERS / 64 {
         let mut left = m.places(block);
         for place in m.places(block) {
             let entry = m.entry(64 * block + place);
-            if is_gone(&entry.standing) {
+            if is_gone(&entry.entry_head) {
                 left.0 &= !(1 << place);
                 gone += 1;
                 // Others of its group move up. That may write many words, and a transaction has room for few: where a
@@ -155,7 +159,7 @@ pub fn abandon<M: Memory>(m: &mut M, is_gone: impl Fn(&Standing) -> bool) -> usi
                     forget_turn(m, &entry);
                 }
             } else {
-                waiting = waiting.plus(entry.standing.priority());
+                waiting = waiting.plus(entry.entry_head.priority());
             }
         }
         m.set_places(block, left);
@@ -165,9 +169,9 @@ pub fn abandon<M: Memory>(m: &mut M, is_gone: impl Fn(&Standing) -> bool) -> usi
 }
 
 /// Who is to be rung after something was given back, or somebody ahead has gone.
-pub fn changed<M: Memory>(m: &mut M, now: Time) -> Ring {
+pub fn changed<M: Memory>(m: &mut M, now: Time) -> Wake {
     if m.waiting().is_empty() {
-        return Ring::Nobody;
+        return Wake::Nobody;
     }
     let now = now.max(m.core().latest);
     // Where all calls need the same, nobody can go before the first. Else another unit may have become free.
@@ -176,42 +180,42 @@ pub fn changed<M: Memory>(m: &mut M, now: Time) -> Ring {
     for _ in 0..depth {
         let Some(found) = first_after(m, after, now) else { break };
         let entry = m.entry(found.place);
-        let judged = judge_behind(m, &entry.ask(), &ahead, ahead.cost, found.is_owed(), now);
-        let asleep = found.standing.wake_at > now.plus(NOT_WORTH_A_RING) && found.standing.can_be_rung();
-        let nearer = match judged.time {
-            Some(time) => judged.permit && time.plus(NOT_WORTH_A_RING) < found.standing.wake_at,
+        let checked = check_behind(m, &entry.request(), &ahead, ahead.cost, found.is_owed(), now);
+        let asleep = found.entry_head.wake_at > now.plus(NOT_WORTH_A_WAKE) && found.entry_head.can_be_woken();
+        let nearer = match checked.time {
+            Some(time) => checked.permit && time.plus(NOT_WORTH_A_WAKE) < found.entry_head.wake_at,
             None => true,
         };
         if asleep && nearer {
             m.set_wake_at(found.place, now);
-            return Ring::One(found.place);
+            return Wake::One(found.place);
         }
         ahead.add_entry(m, &entry, now);
         after = Some(found.rank);
     }
-    Ring::Nobody
+    Wake::Nobody
 }
 
 /// What [`decide::acquire`](crate::decide::acquire) must refuse because others wait: who does not wait overtakes nobody of its priority or
 /// above.
-pub fn no_overtaking<V: View>(v: &V, ask: &Ask, now: Time) -> Option<Refusal> {
-    let priority = ask.priority;
+pub fn no_overtaking<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Option<Refusal> {
+    let priority = request.priority;
     let subject = Subject { place: None, priority, group: 0, rank: Rank::last_of(priority) };
-    let judged = judge(v, ask, &survey(v, &subject, now), false, now);
-    if judged.is_now() { None } else { Some(judged.refusal(v, ask, now)) }
+    let checked = check(v, request, &survey(v, &subject, now), false, now);
+    if checked.is_now() { None } else { Some(checked.refusal(v, request, now)) }
 }
 
 /// Keeps account of what the background is owed, after a call was granted while others wait.
-pub(crate) fn settle_share<M: Memory>(m: &mut M, ask: &Ask) {
+pub(crate) fn settle_share<M: Memory>(m: &mut M, request: &AcquireRequest) {
     let share = m.queueing().background_share;
     if share == 0 {
         return;
     }
     let mut progress = m.progress();
-    let weight = weight(m, ask);
+    let weight = weight(m, request);
     progress.owed = if m.waiting().of(Priority::Background) == 0 {
         0
-    } else if ask.priority.is_background() {
+    } else if request.priority.is_background() {
         progress.owed.saturating_sub(weight.saturating_mul(u64::from(WHOLE_SHARE - share)))
     } else if first_of_background(m, m.core().latest).is_some() {
         progress.owed.saturating_add(weight.saturating_mul(u64::from(share)))
@@ -236,20 +240,20 @@ const ABSENT: u64 = 4;
 ///
 /// A newcomer's turn is not before the turns of those who wait. And newcomers who come on and on do not put those off
 /// for ever: each grant moves the clock on by its share, or rather less ([`ABSENT`]).
-fn move_on<M: Memory>(m: &mut M, ask: &Ask, found: &Survey, tag: u64, weight: u64) {
+fn move_on<M: Memory>(m: &mut M, request: &AcquireRequest, found: &Survey, tag: u64, weight: u64) {
     let mut progress = m.progress();
-    let clock = &mut progress.clocks[ask.priority as usize];
+    let clock = &mut progress.clocks[request.priority as usize];
     let reached = found.next_tag.map_or(tag, |next| next.min(tag));
     *clock = clock.saturating_add(weight / found.groups.saturating_mul(ABSENT)).max(reached);
     m.set_progress(progress);
-    settle_share(m, ask);
+    settle_share(m, request);
 }
 
 /// How long a call counts on the clock of its priority: the time that it takes of the slowest rule's budget.
-fn weight<V: View>(v: &V, ask: &Ask) -> u64 {
+fn weight<V: View>(v: &V, request: &AcquireRequest) -> u64 {
     let time = |rule| {
         let terms = v.terms(rule);
-        terms.step().times(ask.cost[terms.unit()], terms.den()).ceil()
+        terms.step().times(request.cost[terms.unit()], terms.den()).ceil()
     };
     let longest = (0..v.general().rules.min(MAX_RULES)).map(time).max().unwrap_or(0);
     longest.clamp(*WEIGHTS.start(), *WEIGHTS.end())
@@ -274,23 +278,23 @@ fn forget_turn<M: Memory>(m: &mut M, left: &Entry) {
     if m.queueing().fairness == Fairness::Fifo {
         return;
     }
-    let Standing { group, number, .. } = left.standing;
-    let priority = left.standing.priority();
-    let is_later = |standing: &Standing| {
-        standing.group == group && standing.priority() == priority && standing.number > number
+    let EntryHead { group, number, .. } = left.entry_head;
+    let priority = left.entry_head.priority();
+    let is_later = |entry_head: &EntryHead| {
+        entry_head.group == group && entry_head.priority() == priority && entry_head.number > number
     };
     // All or none: else those that did not move would stand behind newcomers of their own group. A group so large pays
     // for the turn.
-    let later = taken(m).filter(|place| is_later(&m.standing(*place))).count();
+    let later = taken(m).filter(|place| is_later(&m.entry_head(*place))).count();
     if m.room() < later + ROOM_FOR_THE_REST {
         return;
     }
     for block in 0..WAITERS / 64 {
         for place in m.places(block) {
             let place = 64 * block + place;
-            let standing = m.standing(place);
-            if is_later(&standing) {
-                m.set_tag(place, standing.tag.saturating_sub(left.weight));
+            let entry_head = m.entry_head(place);
+            if is_later(&entry_head) {
+                m.set_tag(place, entry_head.tag.saturating_sub(left.weight));
             }
         }
     }
@@ -301,10 +305,10 @@ fn forget_turn<M: Memory>(m: &mut M, left: &Entry) {
     }
 }
 
-fn entry_of<V: View>(v: &V, owner: u64, wait: &Wait) -> Option<Entry> {
+fn entry_of<V: View>(v: &V, owner: u64, wait: &QueueTicket) -> Option<Entry> {
     let there = wait.place < WAITERS && v.places(wait.place / 64).0 >> (wait.place % 64) & 1 == 1;
     let entry = v.entry(wait.place);
-    (there && entry.standing.owner == owner && entry.standing.number == wait.number).then_some(entry)
+    (there && entry.entry_head.owner == owner && entry.entry_head.number == wait.number).then_some(entry)
 }
 
 fn clear<M: Memory>(m: &mut M, place: usize) {

@@ -48,7 +48,7 @@ pub struct RuleContext {
 }
 
 impl RuleContext {
-    /// Rule `rule` of `v`, as it is in force.
+    /// Rule `rule` of `v`, as it is effective.
     #[inline(always)]
     pub fn of<V: View>(v: &V, rule: usize, now: Time) -> RuleContext {
         RuleContext { rule, terms: v.terms(rule), now }

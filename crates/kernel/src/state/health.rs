@@ -1,8 +1,8 @@
 //! How calls ended, the state of the breaker that follows from it, and what response headers said, as stored.
 
 use super::common::Held;
-use crate::ask::Reason;
 use crate::policy::{BreakerKind, PerSecond};
+use crate::request::Reason;
 use crate::time::{Nanos, Time};
 use bytemuck::{Pod, Zeroable};
 
@@ -10,7 +10,7 @@ crate::named_enum! {
     /// The breaker's state. The numbers are stored and never change.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[repr(u8)]
-    pub enum State {
+    pub enum BreakerState {
         /// All is well; of a consecutive breaker: closed.
         #[default]
         Normal = 0 => "normal",
@@ -32,11 +32,11 @@ crate::named_enum! {
     const fn name;
 }
 
-impl State {
+impl BreakerState {
     /// The name everywhere outside of Rust, with a breaker of that kind.
     pub const fn as_str(self, kind: BreakerKind) -> &'static str {
         match (self, kind) {
-            (State::Normal, BreakerKind::Consecutive) => "closed",
+            (BreakerState::Normal, BreakerKind::Consecutive) => "closed",
             _ => self.name(),
         }
     }
@@ -45,10 +45,10 @@ impl State {
     #[inline]
     pub const fn blocks(self) -> Option<Reason> {
         match self {
-            State::Sleep => Some(Reason::Sleep),
-            State::CacheOnly => Some(Reason::CacheOnly),
-            State::Open => Some(Reason::Open),
-            State::Normal | State::Throttle | State::HalfOpen => None,
+            BreakerState::Sleep => Some(Reason::Sleep),
+            BreakerState::CacheOnly => Some(Reason::CacheOnly),
+            BreakerState::Open => Some(Reason::Open),
+            BreakerState::Normal | BreakerState::Throttle | BreakerState::HalfOpen => None,
         }
     }
 }
@@ -57,7 +57,7 @@ crate::named_enum! {
     /// Why a state changed (R115). The numbers are stored and never change.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[repr(u8)]
-    pub enum Cause {
+    pub enum TransitionCause {
         /// An operator said so.
         Forced = 0 => "forced",
         /// Too many 429 in a row.
@@ -91,7 +91,7 @@ crate::named_enum! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Health {
-    /// A [`State`].
+    /// A [`BreakerState`].
     pub state: u32,
     /// [`OFFLINE`], [`ATTEMPT`], [`RAMPING`].
     pub flags: u32,
@@ -99,7 +99,7 @@ pub struct Health {
     pub since: Time,
     /// When its timer is due, if it has one.
     pub until: Time,
-    /// The rate in force where nothing is blocked; 0 = the full one.
+    /// The rate effective where nothing is blocked; 0 = the full one.
     pub rate: PerSecond,
     /// No call before this, whatever the state (R73).
     pub gate_until: Time,
@@ -146,8 +146,8 @@ pub const RAMPING: u32 = 4;
 impl Health {
     /// Its state.
     #[inline]
-    pub fn state(&self) -> State {
-        State::from_code(self.state)
+    pub fn state(&self) -> BreakerState {
+        BreakerState::from_code(self.state)
     }
 
     /// Whether a flag is set.
@@ -252,9 +252,9 @@ pub struct Transition {
     /// When; of a timer, when it was due.
     pub at: Time,
     /// From which state.
-    pub from: State,
+    pub from: BreakerState,
     /// To which.
-    pub to: State,
+    pub to: BreakerState,
     /// Why.
-    pub cause: Cause,
+    pub cause: TransitionCause,
 }

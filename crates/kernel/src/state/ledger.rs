@@ -13,7 +13,7 @@ pub const CODES: usize = 64;
 pub const USUAL: u16 = 200;
 
 /// Counts that outlive every process. Those who are attached count in their own slots; what they counted is added here
-/// when they leave, or are buried.
+/// when they leave, or are reclaimed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Ledger {

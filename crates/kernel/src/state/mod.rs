@@ -12,13 +12,13 @@ mod view;
 pub use common::{CORE_WORDS, Charge, Core, GENERAL_WORDS, General, Held, RULE_WORDS, RuleState, UNKNOWN};
 pub(crate) use health::bucket;
 pub use health::{
-    ATTEMPT, Cause, GateNote, Health, LATENCY_BOUNDS, OFFLINE, Pace, RAMPING, Sight, State, Tallies,
-    Transition,
+    ATTEMPT, BreakerState, GateNote, Health, LATENCY_BOUNDS, OFFLINE, Pace, RAMPING, Sight, Tallies,
+    Transition, TransitionCause,
 };
 pub use ledger::{CODES, LEDGER_WORDS, Ledger, USUAL};
 pub(crate) use pause::OPEN_ENDED;
 pub use pause::{LONGEST_PAUSE, PAUSE_REASON_BYTES, PAUSE_WORDS, Pause, Pausing, is_showable};
 pub(crate) use queue::slot_of;
-pub use queue::{ENTRY_WORDS, PROGRESS_WORDS, STANDING_WORDS, TURN_WINDOW, TURN_WORDS, TURNS, WAITERS};
-pub use queue::{Entry, Places, Progress, Standing, Turn, Waiting};
+pub use queue::{ENTRY_HEAD_WORDS, ENTRY_WORDS, PROGRESS_WORDS, TURN_WINDOW, TURN_WORDS, TURNS, WAITERS};
+pub use queue::{Entry, EntryHead, PlaceSet, Progress, Turn, WaiterCounts};
 pub use view::{Memory, View};

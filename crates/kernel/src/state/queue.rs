@@ -1,7 +1,7 @@
 //! What the queue stores, as plain words.
 
 use crate::MAX_UNITS;
-use crate::ask::{Ask, Priority};
+use crate::request::{AcquireRequest, Priority};
 use crate::time::Time;
 use bytemuck::{Pod, Zeroable};
 
@@ -14,9 +14,9 @@ pub const TURN_WINDOW: usize = if cfg!(loom) { 1 } else { 8 };
 
 /// How many wait, by priority: three counts of 16 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waiting(pub u64);
+pub struct WaiterCounts(pub u64);
 
-impl Waiting {
+impl WaiterCounts {
     /// Whether nobody waits.
     #[inline(always)]
     pub const fn is_empty(self) -> bool {
@@ -36,15 +36,15 @@ impl Waiting {
     }
 
     #[inline]
-    pub(crate) fn plus(self, priority: Priority) -> Waiting {
-        Waiting(self.0.wrapping_add(1 << (16 * priority as u32)))
+    pub(crate) fn plus(self, priority: Priority) -> WaiterCounts {
+        WaiterCounts(self.0.wrapping_add(1 << (16 * priority as u32)))
     }
 
     #[inline]
-    pub(crate) fn minus(self, priority: Priority) -> Waiting {
+    pub(crate) fn minus(self, priority: Priority) -> WaiterCounts {
         match self.of(priority) {
             0 => self,
-            _ => Waiting(self.0.wrapping_sub(1 << (16 * priority as u32))),
+            _ => WaiterCounts(self.0.wrapping_sub(1 << (16 * priority as u32))),
         }
     }
 }
@@ -66,9 +66,9 @@ pub const PROGRESS_WORDS: usize = 5;
 
 /// Which of 64 places are taken, a bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Places(pub u64);
+pub struct PlaceSet(pub u64);
 
-impl Iterator for Places {
+impl Iterator for PlaceSet {
     type Item = usize;
 
     /// The next place that is taken, from 0 on.
@@ -83,7 +83,7 @@ impl Iterator for Places {
 /// What the order rests on: the beginning of an [`Entry`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub struct Standing {
+pub struct EntryHead {
     /// The attachment that waits: its slot + 2 in the low half, its generation in the high half.
     pub owner: u64,
     /// Arrival in the upper bits, then whether it can be rung, then the priority in two bits.
@@ -98,17 +98,17 @@ pub struct Standing {
     pub group: u64,
 }
 
-/// How many words [`Standing`] takes.
-pub const STANDING_WORDS: usize = 6;
+/// How many words [`EntryHead`] takes.
+pub const ENTRY_HEAD_WORDS: usize = 6;
 
 const PRIORITY_BITS: u64 = 0b011;
 const CAN_BE_RUNG: u64 = 0b100;
 const ARRIVAL_SHIFT: u32 = 3;
 
-impl Standing {
+impl EntryHead {
     #[inline]
-    pub(crate) fn number(arrival: u64, can_be_rung: bool, priority: Priority) -> u64 {
-        arrival << ARRIVAL_SHIFT | if can_be_rung { CAN_BE_RUNG } else { 0 } | priority as u64
+    pub(crate) fn number(arrival: u64, can_be_woken: bool, priority: Priority) -> u64 {
+        arrival << ARRIVAL_SHIFT | if can_be_woken { CAN_BE_RUNG } else { 0 } | priority as u64
     }
 
     /// Its priority; any word has one.
@@ -129,7 +129,7 @@ impl Standing {
 
     /// Whether it sleeps where a ring wakes it.
     #[inline]
-    pub fn can_be_rung(&self) -> bool {
+    pub fn can_be_woken(&self) -> bool {
         self.number & CAN_BE_RUNG != 0
     }
 
@@ -140,7 +140,7 @@ impl Standing {
     }
 }
 
-/// The slot in an owner's badge.
+/// The slot in an owner's attachment id.
 #[inline]
 pub(crate) fn slot_of(owner: u64) -> usize {
     (owner as u32 as usize).wrapping_sub(2)
@@ -151,7 +151,7 @@ pub(crate) fn slot_of(owner: u64) -> usize {
 #[repr(C)]
 pub struct Entry {
     /// What the order rests on.
-    pub standing: Standing,
+    pub entry_head: EntryHead,
     /// How much of each unit it needs.
     pub cost: [u64; MAX_UNITS],
     /// How long it counts on the clock of its priority.
@@ -161,13 +161,13 @@ pub struct Entry {
 }
 
 /// How many words [`Entry`] takes.
-pub const ENTRY_WORDS: usize = STANDING_WORDS + MAX_UNITS + 2;
+pub const ENTRY_WORDS: usize = ENTRY_HEAD_WORDS + MAX_UNITS + 2;
 
 impl Entry {
     /// What it asks for.
     #[inline]
-    pub fn ask(&self) -> Ask {
-        Ask { cost: self.cost, priority: self.standing.priority() }
+    pub fn request(&self) -> AcquireRequest {
+        AcquireRequest { cost: self.cost, priority: self.entry_head.priority() }
     }
 }
 

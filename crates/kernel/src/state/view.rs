@@ -1,7 +1,7 @@
 //! The kernel's only access to a limiter: reading its words, and changing them.
 
 use super::common::{Core, General, Held, RuleState};
-use super::queue::{Entry, Places, Progress, Standing, Turn, Waiting};
+use super::queue::{Entry, EntryHead, PlaceSet, Progress, Turn, WaiterCounts};
 use crate::policy::{PolicyWords, Queueing};
 use crate::terms::Terms;
 use crate::time::Time;
@@ -11,12 +11,12 @@ use crate::time::Time;
 /// Each call gives a copy. The kernel decides on the copies and reads nothing twice, so that words which
 /// change under its hands (a damaged segment) cannot make it contradict itself.
 pub trait View: PolicyWords {
-    /// What is in force besides the rules.
+    /// What is effective besides the rules.
     fn general(&self) -> General;
     /// Before this time nothing but rules, permits and the queue need be looked at: no breaker, gate or pace is in the
     /// way, and no timer of theirs is due.
-    fn attention(&self) -> Time;
-    /// The terms in force of rule `rule`, which is below `general().rules`.
+    fn next_check(&self) -> Time;
+    /// The terms effective of rule `rule`, which is below `general().rules`.
     fn terms(&self, rule: usize) -> Terms;
     /// The common state.
     fn core(&self) -> Core;
@@ -30,21 +30,21 @@ pub trait View: PolicyWords {
         Time::ZERO
     }
     /// How many wait.
-    fn waiting(&self) -> Waiting;
+    fn waiting(&self) -> WaiterCounts;
     /// How those who wait are served.
     fn queueing(&self) -> Queueing;
     /// How far the queue has come.
     fn progress(&self) -> Progress;
     /// Which places of the queue are taken: 64 of them, from `64 * block` on.
-    fn places(&self, block: usize) -> Places;
+    fn places(&self, block: usize) -> PlaceSet;
     /// What the order rests on, of the entry at `place`.
-    fn standing(&self, place: usize) -> Standing;
+    fn entry_head(&self, place: usize) -> EntryHead;
     /// The entry at `place`.
     fn entry(&self, place: usize) -> Entry;
     /// What a group's turns have come to.
     fn turn(&self, index: usize) -> Turn;
-    /// Words of the state of breaker, gate and pace; see [`super::sheet`].
-    fn sheet<const N: usize>(&self, at: usize) -> [u64; N];
+    /// Words of the state of breaker, gate and pace; see [`super::health_state`].
+    fn health_state<const N: usize>(&self, at: usize) -> [u64; N];
     /// A word of the logs.
     fn log(&self, index: usize) -> u64;
     /// Nanoseconds since the Unix epoch at a time on the limiter's clock.
@@ -61,16 +61,16 @@ pub trait View: PolicyWords {
 
 /// Changing a limiter. All changes of one operation take effect together or not at all.
 pub trait Memory: View {
-    /// Puts other general numbers in force.
+    /// Puts other general numbers effective.
     fn set_general(&mut self, general: General);
     /// Stores when attention is needed.
-    fn set_attention(&mut self, attention: Time);
-    /// Puts other terms of rule `rule` in force.
+    fn set_next_check(&mut self, next_check: Time);
+    /// Puts other terms of rule `rule` effective.
     fn set_terms(&mut self, rule: usize, terms: Terms);
     /// Stores how those who wait are served.
     fn set_queueing(&mut self, queueing: Queueing);
     /// Stores words of the state of breaker, gate and pace.
-    fn set_sheet<const N: usize>(&mut self, at: usize, words: [u64; N]);
+    fn set_health_state<const N: usize>(&mut self, at: usize, words: [u64; N]);
     /// Stores a word of the logs.
     fn set_log(&mut self, index: usize, word: u64);
     /// Stores the common state.
@@ -80,11 +80,11 @@ pub trait Memory: View {
     /// Stores the permits of the participant in `slot`.
     fn set_held(&mut self, slot: usize, held: Held);
     /// Stores how many wait.
-    fn set_waiting(&mut self, waiting: Waiting);
+    fn set_waiting(&mut self, waiting: WaiterCounts);
     /// Stores how far the queue has come.
     fn set_progress(&mut self, progress: Progress);
     /// Stores which places are taken.
-    fn set_places(&mut self, block: usize, places: Places);
+    fn set_places(&mut self, block: usize, places: PlaceSet);
     /// Stores an entry.
     fn set_entry(&mut self, place: usize, entry: &Entry);
     /// Stores when an entry will look again by itself.

@@ -10,7 +10,7 @@ pub struct Bounds {
     /// How long one and the same acquisition of the lock may last before its holder counts as stopped.
     pub stall: Duration,
     /// How often the dead are looked for, at most, while permits are short.
-    pub reap: Duration,
+    pub reclaim: Duration,
     /// How often it is checked that the file is still in its place.
     pub place: Duration,
     /// What people are told who this is; zeros: the program's own name.
@@ -36,7 +36,7 @@ impl Default for Bounds {
         Bounds {
             lock: Duration::from_secs(1),
             stall: Duration::from_secs(1),
-            reap: Duration::from_millis(10),
+            reclaim: Duration::from_millis(10),
             place: Duration::from_secs(1),
             program: [0; 16],
             role: Role::Participant,

@@ -2,18 +2,18 @@
 
 use super::Segment;
 use super::bounds::Role;
-use super::process_state::{self, Member};
-use crate::directory::creation_lock::GATE_PATIENCE;
+use super::process_state::{self, Attachment};
+use crate::directory::creation_lock::CREATION_LOCK_TIMEOUT;
 use crate::directory::self_test;
 use crate::directory::users::{self, Generation, Place};
 use crate::error::Error;
 use crate::journal::{self, Begun, Transaction};
 use crate::layout::{self, COMMON_SLOTS, SLOTS, header};
 use crate::lock::{Claim, Deadline};
-use crate::paths::GATE;
+use crate::paths::CREATION_LOCK;
 use crate::sanity;
 use crate::slots::{self, Identity};
-use crate::sys::{self, Clock, Hold, Pulse};
+use crate::sys::{self, Clock, Hold, LivenessLock};
 use crate::wall_clock;
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::time::Time;
@@ -25,8 +25,8 @@ impl Segment {
     /// Becomes a participant, once per process, whichever thread comes first. `probe` is a description of the file that
     /// holds no lock, if there is one at hand.
     #[cold]
-    pub(crate) fn join(&self, deadline: &Deadline, probe: Option<File>) -> Result<Member, Error> {
-        let state = self.presence.word(process_state::STATE);
+    pub(crate) fn join(&self, deadline: &Deadline, probe: Option<File>) -> Result<Attachment, Error> {
+        let state = self.process_state.word(process_state::STATE);
         loop {
             match state.compare_exchange(
                 process_state::ABSENT,
@@ -39,16 +39,16 @@ impl Segment {
                     return Err(self.busy_attaching());
                 }
                 Err(process_state::ATTACHING) => std::thread::sleep(Duration::from_micros(50)),
-                Err(badge) => return Ok(self.member_of(badge)),
+                Err(attachment_id) => return Ok(self.attachment_of(attachment_id)),
             }
         }
         let joined = probe.map_or_else(|| self.reopen(), Ok).and_then(|probe| {
-            let member = self.enter(deadline, &probe)?;
+            let attachment = self.enter(deadline, &probe)?;
             self.backing.keep(probe);
-            Ok(member)
+            Ok(attachment)
         });
-        let badge = joined.as_ref().map_or(process_state::ABSENT, |member| member.badge);
-        state.store(badge, Ordering::Release);
+        let attachment_id = joined.as_ref().map_or(process_state::ABSENT, |attachment| attachment.id);
+        state.store(attachment_id, Ordering::Release);
         joined
     }
 
@@ -60,12 +60,12 @@ impl Segment {
         is_done: impl Fn() -> bool,
         work: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let at_work = self.presence.word(process_state::AT_WORK);
+        let at_work = self.process_state.word(process_state::AT_WORK);
         let started = std::time::Instant::now();
         let free = || at_work.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let mut mine = free();
         // As long as the one at work may wait for the gate and for a lock.
-        let longest = self.bounds.lock.saturating_add(GATE_PATIENCE);
+        let longest = self.bounds.lock.saturating_add(CREATION_LOCK_TIMEOUT);
         while !mine && !is_done() && started.elapsed() < longest {
             std::thread::sleep(Duration::from_millis(5));
             mine = free();
@@ -77,21 +77,21 @@ impl Segment {
         done
     }
 
-    fn enter(&self, deadline: &Deadline, probe: &File) -> Result<Member, Error> {
+    fn enter(&self, deadline: &Deadline, probe: &File) -> Result<Attachment, Error> {
         let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
         let boot = sys::boot_id().map_err(Error::io("find the boot identity for", self.path()))?;
         // Without the lock first: what cannot be used is left as it is, to the byte (P4).
         if let Some(Err(problem)) = journal::read(&self.words, sanity::policy) {
             return Err(self.damaged(problem));
         }
-        let (slot, pulse) = self.find_slot(probe)?;
+        let (slot, liveness_lock) = self.find_slot(probe)?;
         let attendance = self.attend(slot);
         // A newcomer that has found no file before this moment may not have seen that this process attends.
         if !self.backing.is_in_place() {
             return Err(self.gone());
         }
-        let begun = Transaction::begin(&self.words, &self.backing, slot, Claim::Newcomer, deadline);
-        let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held))?;
+        let begun = Transaction::begin(&self.words, &self.backing, slot, Claim::NewWaiter, deadline);
+        let Begun { mut tx, found, taken_over } = begun.map_err(|held| self.busy(held))?;
         let mark = tx.load(layout::RETIRED);
         if layout::is_retired(mark) {
             return Err(self.gone());
@@ -103,7 +103,7 @@ impl Segment {
             wall_clock::rebase(&mut tx, boot, raw, wall);
         }
         let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
-        if let Some((dead, _)) = robbed {
+        if let Some((dead, _)) = taken_over {
             slots::leave(&mut tx, dead);
         }
         let policy = sanity::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
@@ -115,7 +115,7 @@ impl Segment {
         let program =
             Some(self.bounds.program).filter(|name| *name != [0; 16]).unwrap_or_else(sys::program_name);
         let identity = Identity { pid: sys::process_id(), program };
-        if slots::bury_predecessor(&mut tx, slot) {
+        if slots::reclaim_predecessor(&mut tx, slot) {
             self.commit(&mut tx)?;
         }
         slots::forget_counts(&self.words, slot);
@@ -126,12 +126,12 @@ impl Segment {
             self.say_reset();
         }
         for (i, word) in clock.to_words().into_iter().enumerate() {
-            self.presence.word(process_state::CLOCK + i).store(word, Ordering::Relaxed);
+            self.process_state.word(process_state::CLOCK + i).store(word, Ordering::Relaxed);
         }
-        self.presence.word(process_state::CHECKED).store(raw, Ordering::Relaxed);
-        drop(self.presence.pulse().put(pulse));
-        drop(attendance.and_then(|attendance| self.presence.attendance().put(attendance)));
-        Ok(Member { slot, badge: u64::from(generation) << 32 | (slot as u64 + 2), clock })
+        self.process_state.word(process_state::CHECKED).store(raw, Ordering::Relaxed);
+        drop(self.process_state.liveness_lock().put(liveness_lock));
+        drop(attendance.and_then(|attendance| self.process_state.attendance().put(attendance)));
+        Ok(Attachment { slot, id: u64::from(generation) << 32 | (slot as u64 + 2), clock })
     }
 
     /// Whether a participant besides `slot` lives: then this is the boot it lives in, whatever identity a container was
@@ -146,11 +146,11 @@ impl Segment {
     }
 
     /// A slot nobody owns; failing that, one whose owner is dead. Inherited slots are freed by processes that need permits.
-    fn find_slot(&self, probe: &File) -> Result<(usize, Pulse), Error> {
+    fn find_slot(&self, probe: &File) -> Result<(usize, LivenessLock), Error> {
         let hold = |slot: usize| {
-            let hold = Pulse::hold(self.reopen()?, slot as u32, probe);
+            let hold = LivenessLock::hold(self.reopen()?, slot as u32, probe);
             match hold.map_err(Error::io("lock a slot of", self.path()))? {
-                Hold::Held(pulse) => Ok(Some(pulse)),
+                Hold::Held(liveness_lock) => Ok(Some(liveness_lock)),
                 Hold::Taken => Ok(None),
                 Hold::Lost => Err(self_test::locks_are_lost(self.path(), probe)),
             }
@@ -160,13 +160,13 @@ impl Segment {
         let last = if self.bounds.role == Role::Participant { COMMON_SLOTS } else { SLOTS };
         let around = || (0..COMMON_SLOTS).map(|i| (start + i) % COMMON_SLOTS).chain(COMMON_SLOTS..last);
         for slot in around().filter(|slot| !slots::is_owned(&self.words, *slot)) {
-            if let Some(pulse) = hold(slot)? {
-                return Ok((slot, pulse));
+            if let Some(liveness_lock) = hold(slot)? {
+                return Ok((slot, liveness_lock));
             }
         }
         for slot in around().filter(|slot| slots::inherited(&self.words, *slot) == 0) {
-            if let Some(pulse) = hold(slot)? {
-                return Ok((slot, pulse));
+            if let Some(liveness_lock) = hold(slot)? {
+                return Ok((slot, liveness_lock));
             }
         }
         Err(Error::SlotsFull { path: self.path().to_owned(), limit: last })
@@ -178,28 +178,28 @@ impl Segment {
     /// is confirmed that the file is in its place: then a newcomer sees this process, or this process sees that the file is
     /// gone. Where the gate cannot be opened, or the system has no such locks, the process is seen by other means or not at
     /// all.
-    pub(crate) fn attend(&self, slot: usize) -> Option<Pulse> {
-        let gate = self.open_gate()?;
+    pub(crate) fn attend(&self, slot: usize) -> Option<LivenessLock> {
+        let gate = self.open_creation_lock()?;
         let file_name = self.backing.file_name()?;
         let Generation(generation) = users::generation(&gate, file_name).unwrap_or(Generation(0));
-        self.presence.word(process_state::GENERATION).store(generation, Ordering::Relaxed);
+        self.process_state.word(process_state::GENERATION).store(generation, Ordering::Relaxed);
         users::attend(gate, file_name, Place::of(self.words.load(header::GENERATION), slot)).ok()?
     }
 
     /// Attends from now on as a participant that holds no permits, or not at all if that cannot be done.
     pub(crate) fn attend_without_permits(&self) {
         let idle = || {
-            let gate = self.open_gate()?;
+            let gate = self.open_creation_lock()?;
             users::attend(gate, self.backing.file_name()?, Place::WITHOUT_PERMITS).ok()?
         };
         match idle() {
-            Some(idle) => drop(self.presence.attendance().put(idle)),
+            Some(idle) => drop(self.process_state.attendance().put(idle)),
             None => self.stop_attending(),
         }
     }
 
-    fn open_gate(&self) -> Option<File> {
-        let gate = self.backing.open_beside(GATE).ok()?;
+    fn open_creation_lock(&self) -> Option<File> {
+        let gate = self.backing.open_beside(CREATION_LOCK).ok()?;
         sys::facts(&gate).ok().filter(|facts| facts.regular)?;
         Some(gate)
     }
@@ -207,12 +207,12 @@ impl Segment {
     /// Whether the segment is of that generation of its name. A process that could not read the generation when it became
     /// a participant, or has not become one since it was forked, does not know, and must not continue the state.
     pub(crate) fn is_of(&self, generation: Generation) -> bool {
-        let mine = self.presence.word(process_state::GENERATION).load(Ordering::Relaxed);
+        let mine = self.process_state.word(process_state::GENERATION).load(Ordering::Relaxed);
         mine != 0 && Generation(mine) == generation
     }
 
     /// Attends no more.
     pub(crate) fn stop_attending(&self) {
-        drop(self.presence.attendance().take());
+        drop(self.process_state.attendance().take());
     }
 }

@@ -64,7 +64,7 @@ impl Segment {
         // The acquisition's number alone is not unique: it repeats after a million acquisitions.
         let which = u64::from(held.acquisition) ^ self.words.load(layout::VERSION).rotate_left(32);
         let [known, since] =
-            [process_state::HOLDER, process_state::HOLDER_SINCE].map(|word| self.presence.word(word));
+            [process_state::HOLDER, process_state::HOLDER_SINCE].map(|word| self.process_state.word(word));
         if known.load(Ordering::Relaxed) != which {
             let seen = u64::try_from(held.stood_still.as_nanos()).unwrap_or(u64::MAX);
             since.store(now.saturating_sub(seen), Ordering::Relaxed);

@@ -21,9 +21,9 @@ use crate::sys::{self, Clock, ForkWords};
 use crate::wall_clock;
 use crate::words::Words;
 use bounds::{Bounds, Role};
-use process_state::{Grave, Member};
+use process_state::{Attachment, FileRelease};
 use shmlimit_kernel::policy::Policy;
-use shmlimit_kernel::queue::{self, Ring};
+use shmlimit_kernel::queue::{self, Wake};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::time::Time;
 use shmlimit_kernel::{Reason, Refusal};
@@ -38,23 +38,30 @@ pub type Tx<'a> = Transaction<'a, Backing>;
 pub struct Segment {
     pub(crate) words: Words,
     pub(crate) backing: Backing,
-    pub(crate) presence: ForkWords,
+    pub(crate) process_state: ForkWords,
     pub(crate) bounds: Bounds,
-    /// `bounds.place` and `bounds.reap` in nanoseconds, ready for the fast path.
+    /// `bounds.place` and `bounds.reclaim` in nanoseconds, ready for the fast path.
     place_bound: u64,
-    pub(crate) reap_bound: u64,
-    pub(crate) grave: Grave,
+    pub(crate) reclaim_bound: u64,
+    pub(crate) file_release: FileRelease,
 }
 
 impl Segment {
     /// Takes a verified segment and becomes a participant, or an observer.
     pub fn attach(verified: Verified, bounds: Bounds) -> Result<Segment, Error> {
         let Verified { words, backing, file } = verified;
-        let presence = ForkWords::new().map_err(Error::io("prepare memory for", backing.path()))?;
+        let process_state = ForkWords::new().map_err(Error::io("prepare memory for", backing.path()))?;
         let nanos = |bound: Duration| u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
-        let (place_bound, reap_bound) = (nanos(bounds.place), nanos(bounds.reap));
-        let segment =
-            Segment { words, backing, presence, bounds, place_bound, reap_bound, grave: Grave::default() };
+        let (place_bound, reclaim_bound) = (nanos(bounds.place), nanos(bounds.reclaim));
+        let segment = Segment {
+            words,
+            backing,
+            process_state,
+            bounds,
+            place_bound,
+            reclaim_bound,
+            file_release: FileRelease::default(),
+        };
         match bounds.role {
             Role::Observer => segment.observe(&file)?,
             _ => drop(segment.join(&segment.deadline(), Some(file))?),
@@ -73,14 +80,14 @@ impl Segment {
         &self.words
     }
 
-    /// The policy in force.
+    /// The policy effective.
     pub fn policy(&self) -> Result<Policy, Error> {
         match journal::read(&self.words, sanity::policy) {
             Some(policy) => policy.map_err(|problem| self.damaged(problem)),
             None => {
                 let deadline = self.deadline();
-                let member = self.member_within(&deadline)?;
-                let policy = self.transact(&member, &deadline, |tx, _| sanity::policy(tx.words()))?;
+                let attachment = self.attachment_within(&deadline)?;
+                let policy = self.transact(&attachment, &deadline, |tx, _| sanity::policy(tx.words()))?;
                 policy.map_err(|problem| self.damaged(problem))
             }
         }
@@ -88,69 +95,69 @@ impl Segment {
 
     /// This process's place; a new process (after a fork) gets one here.
     #[inline(always)]
-    pub fn member(&self) -> Result<Member, Box<Error>> {
-        self.member_within(&self.deadline())
+    pub fn attachment(&self) -> Result<Attachment, Box<Error>> {
+        self.attachment_within(&self.deadline())
     }
 
-    /// [`member`](Self::member) for a call that goes on after it, and may wait for all of it as long as `deadline` says.
+    /// [`attachment`](Self::member) for a call that goes on after it, and may wait for all of it as long as `deadline` says.
     #[inline(always)]
-    pub fn member_within(&self, deadline: &Deadline) -> Result<Member, Box<Error>> {
+    pub fn attachment_within(&self, deadline: &Deadline) -> Result<Attachment, Box<Error>> {
         match self.present() {
-            Some(member) => Ok(member),
+            Some(attachment) => Ok(attachment),
             None => self.join(deadline, None).map_err(Box::new),
         }
     }
 
     /// This process's place, if it has one.
     #[inline(always)]
-    pub fn present(&self) -> Option<Member> {
-        let badge = self.presence.word(process_state::STATE).load(Ordering::Acquire);
-        if badge > process_state::ATTACHING { Some(self.member_of(badge)) } else { None }
+    pub fn present(&self) -> Option<Attachment> {
+        let attachment_id = self.process_state.word(process_state::STATE).load(Ordering::Acquire);
+        if attachment_id > process_state::ATTACHING { Some(self.attachment_of(attachment_id)) } else { None }
     }
 
-    /// Whether `badge` is this process's present attachment. A grant from before a fork belongs to the parent.
+    /// Whether `attachment_id` is this process's present attachment. A grant from before a fork belongs to the parent.
     #[inline]
-    pub fn is_present(&self, badge: u64) -> bool {
-        self.presence.word(process_state::STATE).load(Ordering::Acquire) == badge
+    pub fn is_present(&self, attachment_id: u64) -> bool {
+        self.process_state.word(process_state::STATE).load(Ordering::Acquire) == attachment_id
     }
 
     #[inline(always)]
-    pub(crate) fn member_of(&self, badge: u64) -> Member {
-        let word = |i| self.presence.word(i).load(Ordering::Relaxed);
+    pub(crate) fn attachment_of(&self, attachment_id: u64) -> Attachment {
+        let word = |i| self.process_state.word(i).load(Ordering::Relaxed);
         let clock = Clock::from_words([word(process_state::CLOCK), word(process_state::CLOCK + 1)]);
-        Member { slot: (badge as u32 as usize).wrapping_sub(2), badge, clock }
+        Attachment { slot: (attachment_id as u32 as usize).wrapping_sub(2), id: attachment_id, clock }
     }
 
     /// Does `work` under the lock, with the time on the limiter's clock; the state is whole and sane. What `work`
     /// does not commit is undone.
     pub fn transact<R>(
         &self,
-        member: &Member,
+        attachment: &Attachment,
         deadline: &Deadline,
         work: impl Fn(&mut Tx<'_>, Time) -> R,
     ) -> Result<R, Box<Error>> {
-        match self.begin_at_once(member, member.clock.now()) {
+        match self.begin_at_once(attachment, attachment.clock.now()) {
             Some((mut tx, now)) => Ok(work(&mut tx, now)),
-            None => self.transact_slowly(member, Claim::Participant, deadline, &work),
+            None => self.transact_slowly(attachment, Claim::Participant, deadline, &work),
         }
     }
 
     /// The lock and the time, if nothing is in the way. `raw` is what the clock says, read before the
     /// lock, which is then held shorter. Else nothing, and [`transact`](Self::transact) finds out.
     #[inline(always)]
-    pub fn begin_at_once(&self, member: &Member, raw: u64) -> Option<(Tx<'_>, Time)> {
+    pub fn begin_at_once(&self, attachment: &Attachment, raw: u64) -> Option<(Tx<'_>, Time)> {
         if self.is_place_due(raw) {
             return None;
         }
         // After a short wait the time read before is a little old; the kernel takes the latest committed one if later.
-        let key =
-            lock::try_acquire(&self.words, member.slot).or_else(|| lock::spin(&self.words, member.slot))?;
+        let key = lock::try_acquire(&self.words, attachment.slot)
+            .or_else(|| lock::spin(&self.words, attachment.slot))?;
         let tx = Transaction::under(&self.words, &self.backing, key);
         let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
         if tx.is_whole()
             && tx.load(layout::RETIRED) == layout::LIVE
             && sanity::is_sane(&tx, Found::Whole, now)
-            && slots::are_counted(&tx, member.slot)
+            && slots::are_counted(&tx, attachment.slot)
         {
             Some((tx, now))
         } else {
@@ -167,7 +174,7 @@ impl Segment {
     /// Whether it is time to look if the file is still in its place.
     #[inline(always)]
     pub fn is_place_due(&self, raw: u64) -> bool {
-        raw.wrapping_sub(self.presence.word(process_state::CHECKED).load(Ordering::Relaxed))
+        raw.wrapping_sub(self.process_state.word(process_state::CHECKED).load(Ordering::Relaxed))
             > self.place_bound
     }
 
@@ -181,7 +188,7 @@ impl Segment {
     /// looked at either. Of the refusal it is a hint: nothing rests on it.
     #[inline(always)]
     pub fn expects_refusal(&self, raw: u64) -> bool {
-        raw < self.presence.word(process_state::REFUSED_UNTIL).load(Ordering::Relaxed)
+        raw < self.process_state.word(process_state::REFUSED_UNTIL).load(Ordering::Relaxed)
     }
 
     /// Remembers until when a refusal probably lasts: its own time, or, for want of a permit, until the dead are to be
@@ -189,26 +196,29 @@ impl Segment {
     #[inline(always)]
     pub fn expect_refusal(&self, raw: u64, refusal: &Refusal) -> bool {
         let until = match (refusal.reason, refusal.retry_at) {
-            (Reason::Concurrency, _) => self.dead_due_at(),
-            (_, Some(at)) => raw.saturating_add(at.since(refusal.judged_at).0),
+            (Reason::Concurrency, _) => self.reclaim_due_at(),
+            (_, Some(at)) => raw.saturating_add(at.since(refusal.checked_at).0),
             // Nobody else is refused because this one never can be served.
             (_, None) => return true,
         };
-        let placed = self.presence.word(process_state::CHECKED).load(Ordering::Relaxed);
+        let placed = self.process_state.word(process_state::CHECKED).load(Ordering::Relaxed);
         let until_placed = until.min(placed.saturating_add(self.place_bound));
-        self.presence.word(process_state::REFUSED_UNTIL).store(until_placed, Ordering::Relaxed);
+        self.process_state.word(process_state::REFUSED_UNTIL).store(until_placed, Ordering::Relaxed);
         raw < until
     }
 
     /// Whether it is time to look for the dead.
     #[inline(always)]
-    pub fn are_dead_due(&self, raw: u64) -> bool {
-        raw >= self.dead_due_at()
+    pub fn is_reclaim_due(&self, raw: u64) -> bool {
+        raw >= self.reclaim_due_at()
     }
 
     #[inline(always)]
-    fn dead_due_at(&self) -> u64 {
-        self.presence.word(process_state::REAPED).load(Ordering::Relaxed).saturating_add(self.reap_bound)
+    fn reclaim_due_at(&self) -> u64 {
+        self.process_state
+            .word(process_state::RECLAIMED_AT)
+            .load(Ordering::Relaxed)
+            .saturating_add(self.reclaim_bound)
     }
 
     /// One look at a committed state without the lock, if nothing is in the way. Its place is the caller's to look at.
@@ -224,25 +234,25 @@ impl Segment {
     #[inline(always)]
     pub fn transact_untimed<R>(
         &self,
-        member: &Member,
+        attachment: &Attachment,
         deadline: &Deadline,
         work: impl Fn(&mut Tx<'_>) -> R,
     ) -> Result<R, Box<Error>> {
-        if let Some(key) =
-            lock::try_acquire(&self.words, member.slot).or_else(|| lock::spin(&self.words, member.slot))
+        if let Some(key) = lock::try_acquire(&self.words, attachment.slot)
+            .or_else(|| lock::spin(&self.words, attachment.slot))
         {
             let mut tx = Transaction::under(&self.words, &self.backing, key);
             if tx.is_whole() && tx.load(layout::RETIRED) == layout::LIVE {
                 return Ok(work(&mut tx));
             }
         }
-        self.transact_slowly(member, Claim::Participant, deadline, &|tx: &mut Tx<'_>, _| work(tx))
+        self.transact_slowly(attachment, Claim::Participant, deadline, &|tx: &mut Tx<'_>, _| work(tx))
     }
 
     /// The time on the limiter's clock.
     #[inline]
-    pub fn now(&self, member: &Member) -> Time {
-        Time(member.clock.now().wrapping_add(self.words.load(layout::CLOCK_OFFSET)))
+    pub fn now(&self, attachment: &Attachment) -> Time {
+        Time(attachment.clock.now().wrapping_add(self.words.load(layout::CLOCK_OFFSET)))
     }
 
     /// Makes a transaction's changes last.
@@ -260,11 +270,11 @@ impl Segment {
     /// A look at one committed state without the lock; with it, where that fails.
     pub fn look<R>(&self, look: impl Fn(&Reader<'_>) -> R) -> Result<R, Error> {
         if let Some(seen) = journal::read(&self.words, |words| look(&Reader(words.cells()))) {
-            return self.unless_buried(seen);
+            return self.unless_released(seen);
         }
         let deadline = self.deadline();
-        let member = self.member_within(&deadline)?;
-        Ok(self.transact(&member, &deadline, |tx, _| look(&Reader(tx.cells())))?)
+        let attachment = self.attachment_within(&deadline)?;
+        Ok(self.transact(&attachment, &deadline, |tx, _| look(&Reader(tx.cells())))?)
     }
 
     pub(crate) fn reopen(&self) -> Result<std::fs::File, Error> {
@@ -281,7 +291,7 @@ impl Segment {
 
     #[cold]
     pub(crate) fn check_place(&self, raw: u64) -> Result<(), Error> {
-        self.presence.word(process_state::CHECKED).store(raw, Ordering::Relaxed);
+        self.process_state.word(process_state::CHECKED).store(raw, Ordering::Relaxed);
         if self.backing.is_in_place() { Ok(()) } else { Err(self.gone()) }
     }
 
@@ -304,14 +314,14 @@ impl Drop for Segment {
     /// Leaves the segment: permits back, slot free. What cannot be given back here is found by the others. Only
     /// here, where no other thread can be in a transaction under the slot that is given up.
     fn drop(&mut self) {
-        let Some(member) = self.present() else { return };
-        let left = self.transact(&member, &self.deadline(), |tx, now| {
-            slots::leave(tx, member.slot);
-            let ring = queue::changed(tx, now);
+        let Some(attachment) = self.present() else { return };
+        let left = self.transact(&attachment, &self.deadline(), |tx, now| {
+            slots::leave(tx, attachment.slot);
+            let wake = queue::changed(tx, now);
             wall_clock::settle_wall(tx, now, sys::wall_now());
-            tx.commit().map_or(Ring::Nobody, |()| ring)
+            tx.commit().map_or(Wake::Nobody, |()| wake)
         });
-        self.ring_last(left.unwrap_or(Ring::Nobody));
+        self.wake_last(left.unwrap_or(Wake::Nobody));
     }
 }
 

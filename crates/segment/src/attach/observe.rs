@@ -38,10 +38,10 @@ impl Segment {
     /// How this process reads the limiter's clock. Attaches a participant first; an observer does not attach.
     pub fn clock(&self) -> Result<Clock, Error> {
         if !self.is_observed() {
-            return Ok(self.member()?.clock);
+            return Ok(self.attachment()?.clock);
         }
-        let word = |i: usize| self.presence.word(process_state::CLOCK + i);
-        let observes = self.presence.word(process_state::OBSERVES);
+        let word = |i: usize| self.process_state.word(process_state::CLOCK + i);
+        let observes = self.process_state.word(process_state::OBSERVES);
         if observes.load(Ordering::Acquire) != 0 {
             return Ok(Clock::from_words([word(0).load(Ordering::Relaxed), word(1).load(Ordering::Relaxed)]));
         }

@@ -5,9 +5,9 @@ use super::wake::Wakeups;
 use crate::error::Error;
 use crate::{layout, sanity};
 use shmlimit_kernel::decide;
+use shmlimit_kernel::log_context::LogContext;
+use shmlimit_kernel::log_context::Recent;
 use shmlimit_kernel::policy::Policy;
-use shmlimit_kernel::scene::Recent;
-use shmlimit_kernel::scene::Scene;
 use std::path::Path;
 
 /// What a change of the policy did.
@@ -19,15 +19,15 @@ pub struct Changed {
     /// What timers that were due and another kind of breaker did.
     pub news: Recent,
     /// How the limiter is doing after it.
-    pub scene: Scene,
+    pub log_context: LogContext,
 }
 
 impl Segment {
-    /// Puts another policy in force, made from the one there is; the rules keep what they have seen (R110).
+    /// Puts another policy effective, made from the one there is; the rules keep what they have seen (R110).
     pub fn change_policy(&self, change: impl Fn(&Policy) -> Result<Policy, Error>) -> Result<Changed, Error> {
         let deadline = self.deadline();
-        let member = self.member_within(&deadline)?;
-        let ((before, policy, scene), news) = self.change(&member, &deadline, |tx, now| {
+        let attachment = self.attachment_within(&deadline)?;
+        let ((before, policy, log_context), news) = self.change(&attachment, &deadline, |tx, now| {
             let old = sanity::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
             let policy = change(&old)?.keeping_logs_of(&old);
             let encoded = policy.encode();
@@ -40,9 +40,9 @@ impl Segment {
                 let epoch = tx.load(layout::POLICY_EPOCH);
                 tx.write(layout::POLICY_EPOCH, epoch.wrapping_add(1));
             }
-            Ok(((old, policy, Scene::of(tx, now)), Wakeups::each(self.sleepers())))
+            Ok(((old, policy, LogContext::of(tx, now)), Wakeups::each(self.sleepers())))
         })?;
-        Ok(Changed { before, policy, news, scene })
+        Ok(Changed { before, policy, news, log_context })
     }
 
     /// Whether a hot change could get from the policy there is to this one.

@@ -7,22 +7,22 @@ use std::sync::atomic::AtomicU32;
 
 /// This process's place in a segment.
 #[derive(Debug, Clone, Copy)]
-pub struct Member {
+pub struct Attachment {
     /// Its slot.
     pub slot: usize,
     /// Tells this attachment from every other one, also across a fork.
-    pub badge: u64,
+    pub id: u64,
     /// How this process reads the common clock.
     pub clock: Clock,
 }
 
-/// [`ABSENT`], [`ATTACHING`], or the member's badge.
+/// [`ABSENT`], [`ATTACHING`], or the member's attachment id.
 pub(crate) const STATE: usize = 0;
 pub(crate) const CLOCK: usize = 1;
 /// When it was last checked that the file is in its place.
 pub(crate) const CHECKED: usize = 3;
 /// When the dead were last looked for.
-pub(crate) const REAPED: usize = 4;
+pub(crate) const RECLAIMED_AT: usize = 4;
 /// Until when the last refusal lasts.
 pub(crate) const REFUSED_UNTIL: usize = 5;
 /// Whether a thread is at what [`Segment::one_for_all`](super::Segment::one_for_all) does.
@@ -44,11 +44,11 @@ pub(crate) const ATTACHING: u64 = 1;
 
 /// Whether a tombstone has replaced a segment in memory.
 #[derive(Debug, Default)]
-pub(crate) struct Grave(pub(crate) AtomicU32);
+pub(crate) struct FileRelease(pub(crate) AtomicU32);
 
-impl Grave {
+impl FileRelease {
     pub(crate) const IN_USE: u32 = 0;
     /// A thread is about to map the tombstone.
-    pub(crate) const DUG: u32 = 1;
+    pub(crate) const RELEASING: u32 = 1;
     pub(crate) const CLOSED: u32 = 2;
 }

@@ -7,12 +7,12 @@ use crate::file::seed::Seed;
 use crate::layout::SLOTS;
 use crate::layout::{slot, slot_base};
 use crate::paths::{LimiterName, Place};
-use shmlimit_kernel::outcome::{Class, Report};
+use shmlimit_kernel::health_state::{HealthStateView, RAMPING};
+use shmlimit_kernel::outcome::{OutcomeClass, Report};
 use shmlimit_kernel::policy::{
     AdaptiveDraft, Algorithm, Breaker, BreakerKind, LEAST_RAMP_FACTOR, PaceWindowDraft, PerSecond,
     PolicyDraft, RuleDraft, WindowKind,
 };
-use shmlimit_kernel::sheet::{RAMPING, SheetView};
 use shmlimit_kernel::state::{Held, Memory, View};
 use shmlimit_kernel::time::Nanos;
 use shmlimit_kernel::{LocalMemory, decide, rule};
@@ -40,34 +40,34 @@ pub fn attach_again(directory: &tempfile::TempDir) -> Segment {
 
 /// A slot without a living owner that holds permits, and its books.
 fn dead_with_permits(segment: &Segment, permits: u32) -> usize {
-    let dead = (segment.member().unwrap().slot + 1) % SLOTS;
+    let dead = (segment.attachment().unwrap().slot + 1) % SLOTS;
     let held = Held { total: permits, background: permits }.to_word();
     segment.words.store(slot_base(dead) + slot::HELD, held);
     segment.words.store(layout::CORE + 1, held);
     dead
 }
 
-/// The undertaker must not wait for the lock of the very one it buries: nobody else could rob it meanwhile.
+/// The reclaimer must not wait for the lock of the very one it reclaims: nobody else could take over it meanwhile.
 #[test]
-fn r113_one_who_died_with_permits_and_the_lock_is_buried_at_once() {
+fn r113_one_who_died_with_permits_and_the_lock_is_reclaimed_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
-    let member = segment.member().unwrap();
+    let attachment = segment.attachment().unwrap();
     let dead = dead_with_permits(&segment, 1);
     segment.words.store(slot_base(dead) + slot::STATE, 1);
     segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
 
-    let _ = segment.bury(&member, dead, &Deadline::within(Duration::ZERO)).unwrap();
+    let _ = segment.reclaim_slot(&attachment, dead, &Deadline::within(Duration::ZERO)).unwrap();
     assert!(!slots::is_owned(&segment.words, dead));
     assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
 }
 
-/// Nobody can feel pulses of a file that is gone, so nobody could take the lock of its last owner either.
+/// Nobody can feel liveness locks of a file that is gone, so nobody could take the lock of its last owner either.
 #[test]
 fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_nothing_to_have() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
-    let dead = (segment.member().unwrap().slot + 1) % SLOTS;
+    let dead = (segment.attachment().unwrap().slot + 1) % SLOTS;
     let whole = segment.seed().unwrap();
     segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
     segment.words.store(layout::VERSION, 7);
@@ -98,7 +98,7 @@ fn a_deleted_segment_whose_owner_died_leaves_nothing_to_have_of_calendar_windows
     let seed = segment.seed().unwrap();
     let [until, count, ..] = seed.rule(0).0;
     let left = window.period.0 - sys::wall_now() % window.period.0;
-    let ends_in = until - segment.now(&segment.member().unwrap()).0;
+    let ends_in = until - segment.now(&segment.attachment().unwrap()).0;
     assert!(ends_in.abs_diff(left) < 60_000_000_000, "the window that is used up is the one of now");
     assert_eq!(count, 10);
 }
@@ -108,13 +108,13 @@ fn a_deleted_segment_whose_owner_died_leaves_nothing_to_have_of_calendar_windows
 fn p2_a_caller_without_any_patience_robs_the_dead_too() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
-    let member = segment.member().unwrap();
-    let dead = (member.slot + 1) % SLOTS;
+    let attachment = segment.attachment().unwrap();
+    let dead = (attachment.slot + 1) % SLOTS;
     segment.words.lock().store((dead as u32 + 1) << 20, Ordering::Relaxed);
-    segment.transact(&member, &Deadline::within(Duration::ZERO), |_, _| ()).unwrap();
+    segment.transact(&attachment, &Deadline::within(Duration::ZERO), |_, _| ()).unwrap();
 
-    segment.words.lock().store((member.slot as u32 + 1) << 20, Ordering::Relaxed);
-    let busy = segment.transact(&member, &Deadline::within(Duration::ZERO), |_, _| ()).unwrap_err();
+    segment.words.lock().store((attachment.slot as u32 + 1) << 20, Ordering::Relaxed);
+    let busy = segment.transact(&attachment, &Deadline::within(Duration::ZERO), |_, _| ()).unwrap_err();
     assert!(matches!(*busy, Error::Busy { .. }), "the living are not robbed: {busy}");
     segment.words.lock().store(0, Ordering::Relaxed);
 }
@@ -128,7 +128,7 @@ fn r136_a_participant_does_not_inherit_the_counts_of_its_predecessor() {
         segment.words.store(slot_base(slot) + slot::REFUSED, 1);
     }
     let other = attach_again(&directory);
-    let newcomer = slots::participant(&other.words, other.member().unwrap().slot).unwrap();
+    let newcomer = slots::participant(&other.words, other.attachment().unwrap().slot).unwrap();
     assert_eq!((newcomer.granted, newcomer.refused), (0, 0));
 }
 
@@ -137,23 +137,23 @@ fn r136_a_participant_does_not_inherit_the_counts_of_its_predecessor() {
 fn p3_permits_in_a_slot_whose_mark_was_damaged_come_back() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
-    let member = segment.member().unwrap();
+    let attachment = segment.attachment().unwrap();
     dead_with_permits(&segment, 3);
-    assert!(segment.reap(&member, &Deadline::within(Duration::ZERO)).unwrap());
+    assert!(segment.reclaim(&attachment, &Deadline::within(Duration::ZERO)).unwrap());
     assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
 }
 
-/// R132: who has no time left is refused now, though the dead cannot be buried before a living one goes on.
+/// R132: who has no time left is refused now, though the dead cannot be reclaimed before a living one goes on.
 #[test]
 fn r132_looking_for_the_dead_takes_no_longer_than_the_caller_has() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
-    let member = segment.member().unwrap();
+    let attachment = segment.attachment().unwrap();
     let dead = dead_with_permits(&segment, 1);
     segment.words.store(slot_base(dead) + slot::STATE, 1);
     // Another thread of this process, as far as anybody can tell.
-    segment.words.lock().store((member.slot as u32 + 1) << 20, Ordering::Relaxed);
-    match segment.reap(&member, &Deadline::within(Duration::ZERO)) {
+    segment.words.lock().store((attachment.slot as u32 + 1) << 20, Ordering::Relaxed);
+    match segment.reclaim(&attachment, &Deadline::within(Duration::ZERO)) {
         Err(Error::Busy { waited, pid, .. }) => {
             assert_eq!((waited, pid), (Duration::ZERO, std::process::id()))
         }
@@ -168,16 +168,16 @@ fn r132_looking_for_the_dead_takes_no_longer_than_the_caller_has() {
 fn r135_another_boot_identity_is_no_reboot_while_others_live() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
-    let member = segment.member().unwrap();
+    let attachment = segment.attachment().unwrap();
     let day = 86_400_000_000_000;
     segment.words.store(layout::BOOT, !segment.words.load(layout::BOOT));
     for wall in [layout::ANCHOR_WALL, layout::LATEST_WALL] {
         segment.words.store(wall, segment.words.load(wall) - day);
     }
-    let before = segment.now(&member);
+    let before = segment.now(&attachment);
 
     let again = attach_again(&directory);
-    assert!(segment.now(&member).since(before).0 < day / 2, "a day was given away");
+    assert!(segment.now(&attachment).since(before).0 < day / 2, "a day was given away");
     drop(again);
 
     // After a reboot the machine's clock begins anew.
@@ -187,7 +187,7 @@ fn r135_another_boot_identity_is_no_reboot_while_others_live() {
         segment.words.store(wall, segment.words.load(wall) - day);
     }
     let again = attach_again(&directory);
-    assert!(segment.now(&again.member().unwrap()).0 >= before + day, "the time it was off has passed");
+    assert!(segment.now(&again.attachment().unwrap()).0 >= before + day, "the time it was off has passed");
 }
 
 /// A breaker that has just recovered, and raises the rate in the smallest steps there may be: about 700 of them.
@@ -199,8 +199,8 @@ fn with_a_slow_ramp() -> Policy {
 }
 
 fn recover_by_a_probe(m: &mut impl Memory, now: Time) {
-    assert!(decide::force(m, decide::Force::HalfOpen, now));
-    decide::record(m, 0, None, &Report::new(Class::Ok), now);
+    assert!(decide::force(m, decide::BreakerCommand::HalfOpen, now));
+    decide::record(m, 0, None, &Report::new(OutcomeClass::Ok), now);
     assert!(m.health().has(RAMPING));
 }
 
@@ -211,10 +211,10 @@ const A_YEAR: Nanos = Nanos::from_secs(365 * 86_400);
 fn r62_a_ramp_that_nobody_looked_at_for_long_is_one_transaction() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
-    let member = segment.member().unwrap();
+    let attachment = segment.attachment().unwrap();
     segment.change_policy(|_| Ok(with_a_slow_ramp())).unwrap();
     let transact = |work: &dyn Fn(&mut Tx<'_>, Time)| {
-        let done = segment.transact(&member, &segment.deadline(), |tx, now| {
+        let done = segment.transact(&attachment, &segment.deadline(), |tx, now| {
             work(tx, now);
             segment.commit(tx)
         });
@@ -291,10 +291,10 @@ fn longest_policy(salt: u64) -> Policy {
 fn r110_a_change_of_nearly_all_of_a_long_policy_is_one_transaction() {
     let directory = tempfile::tempdir().unwrap();
     let limiter = make(&directory, longest_policy(1));
-    let member = limiter.member().unwrap();
+    let attachment = limiter.attachment().unwrap();
     for _ in 0..3 {
-        let recorded = limiter.transact(&member, &limiter.deadline(), |tx, now| {
-            decide::force(tx, decide::Force::Sleep, now);
+        let recorded = limiter.transact(&attachment, &limiter.deadline(), |tx, now| {
+            decide::force(tx, decide::BreakerCommand::Sleep, now);
             limiter.commit(tx)
         });
         recorded.unwrap().unwrap();

@@ -1,13 +1,13 @@
 //! Changes and the calls that wait for them: one transaction, then waking those it concerns; sleeping until woken.
 
-use super::process_state::Member;
+use super::process_state::Attachment;
 use super::{Segment, Tx};
 use crate::error::Error;
 use crate::layout::{self, CLOCK_OFFSET, PLACES};
 use crate::lock::Deadline;
 use crate::wake_word;
-use shmlimit_kernel::queue::{self, Places, Ring, WAITERS, Waiting};
-use shmlimit_kernel::scene::{Known, Recent};
+use shmlimit_kernel::log_context::{Known, Recent};
+use shmlimit_kernel::queue::{self, PlaceSet, WAITERS, WaiterCounts, Wake};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::time::Time;
 use std::time::Duration;
@@ -19,23 +19,23 @@ pub(crate) type Sleepers = queue::Marked;
 #[derive(Clone, Copy)]
 pub struct Wakeups {
     /// The first whose time came nearer; it wakes the next.
-    first: Ring,
+    first: Wake,
     /// All of these: the change concerns each of them.
     each: Option<Sleepers>,
 }
 
 impl Wakeups {
     /// No call.
-    pub const NONE: Wakeups = Wakeups::first(Ring::Nobody);
+    pub const NONE: Wakeups = Wakeups::first(Wake::Nobody);
 
     /// The first call whose time came nearer; it wakes the next.
-    pub const fn first(first: Ring) -> Wakeups {
+    pub const fn first(first: Wake) -> Wakeups {
         Wakeups { first, each: None }
     }
 
     /// Each of these calls.
     pub const fn each(each: Sleepers) -> Wakeups {
-        Wakeups { first: Ring::Nobody, each: Some(each) }
+        Wakeups { first: Wake::Nobody, each: Some(each) }
     }
 
     /// Also each of these calls.
@@ -48,33 +48,33 @@ impl Wakeups {
 impl Segment {
     /// Who is to be rung for a change made in `tx`. To be asked before the commit, and rung after the lock is free.
     #[inline(always)]
-    pub fn after_change(&self, tx: &mut Tx<'_>, member: &Member) -> Ring {
-        if tx.waiting().is_empty() { Ring::Nobody } else { self.after_change_with_waiters(tx, member) }
+    pub fn after_change(&self, tx: &mut Tx<'_>, attachment: &Attachment) -> Wake {
+        if tx.waiting().is_empty() { Wake::Nobody } else { self.after_change_with_waiters(tx, attachment) }
     }
 
     #[cold]
-    fn after_change_with_waiters(&self, tx: &mut Tx<'_>, member: &Member) -> Ring {
-        let now = Time(member.clock.now().wrapping_add(tx.load(CLOCK_OFFSET)));
+    fn after_change_with_waiters(&self, tx: &mut Tx<'_>, attachment: &Attachment) -> Wake {
+        let now = Time(attachment.clock.now().wrapping_add(tx.load(CLOCK_OFFSET)));
         queue::changed(tx, now)
     }
 
     /// Rings whoever [`after_change`](Self::after_change) or the kernel named. If nobody slept there, its owner may be
-    /// dead; then it is buried, and the next one rung.
+    /// dead; then it is reclaimed, and the next one rung.
     #[inline(always)]
-    pub fn ring_within(&self, member: &Member, ring: Ring, deadline: &Deadline) {
-        if let Ring::One(place) = ring
-            && !wake_word::ring(&self.words, &self.backing, place)
+    pub fn wake_within(&self, attachment: &Attachment, wake: Wake, deadline: &Deadline) {
+        if let Wake::One(place) = wake
+            && !wake_word::wake(&self.words, &self.backing, place)
         {
-            self.ring_behind(member, place, deadline);
+            self.wake_behind(attachment, place, deadline);
         }
     }
 
     /// Wakes the calls that a change names. The lock must be free.
-    pub fn wake(&self, member: &Member, wakeups: Wakeups, deadline: &Deadline) {
+    pub fn wake(&self, attachment: &Attachment, wakeups: Wakeups, deadline: &Deadline) {
         if let Some(each) = wakeups.each {
-            self.ring_all(each);
+            self.wake_all(each);
         }
-        self.ring_within(member, wakeups.first, deadline);
+        self.wake_within(attachment, wakeups.first, deadline);
     }
 
     /// Changes the state in one transaction: runs `work`, commits, and wakes the calls that it names. Returns what `work`
@@ -82,54 +82,54 @@ impl Segment {
     /// the change.
     pub fn change<T>(
         &self,
-        member: &Member,
+        attachment: &Attachment,
         deadline: &Deadline,
         work: impl Fn(&mut Tx<'_>, Time) -> Result<(T, Wakeups), Box<Error>>,
     ) -> Result<(T, Recent), Box<Error>> {
-        let (value, wakeups, news) = self.transact(member, deadline, |tx, now| {
+        let (value, wakeups, news) = self.transact(attachment, deadline, |tx, now| {
             let known = Known::of(tx);
             let (value, wakeups) = work(tx, now)?;
             let news = Recent::since(tx, known);
             self.commit(tx).map(|()| (value, wakeups, news))
         })??;
-        self.wake(member, wakeups, deadline);
+        self.wake(attachment, wakeups, deadline);
         Ok((value, news))
     }
 
-    /// Rings on the way out, when this process is no participant any more and may bury nobody.
-    pub(crate) fn ring_last(&self, ring: Ring) {
-        if let Ring::One(place) = ring {
-            wake_word::ring(&self.words, &self.backing, place);
+    /// Rings on the way out, when this process is no participant any more and may reclaim nobody.
+    pub(crate) fn wake_last(&self, wake: Wake) {
+        if let Wake::One(place) = wake {
+            wake_word::wake(&self.words, &self.backing, place);
         }
     }
 
     /// Who is in the queue now.
     pub fn sleepers(&self) -> Sleepers {
-        self.words.load_array::<{ WAITERS / 64 }>(PLACES).map(Places)
+        self.words.load_array::<{ WAITERS / 64 }>(PLACES).map(PlaceSet)
     }
 
     /// Rings everybody who was in the queue: something happened that concerns them all.
     #[cold]
-    pub fn ring_all(&self, sleepers: Sleepers) {
+    pub fn wake_all(&self, sleepers: Sleepers) {
         for (block, places) in sleepers.into_iter().enumerate() {
             for place in places {
-                wake_word::ring(&self.words, &self.backing, 64 * block + place);
+                wake_word::wake(&self.words, &self.backing, 64 * block + place);
             }
         }
     }
 
     /// How many wait; a hint, because it is read without the lock.
     #[inline(always)]
-    pub fn waiting(&self) -> Waiting {
-        Waiting(self.words.load(layout::WAITING))
+    pub fn waiting(&self) -> WaiterCounts {
+        WaiterCounts(self.words.load(layout::WAITING))
     }
 
-    /// Reads the bell of a place, under the lock.
+    /// Reads the wake word of a place, under the lock.
     pub fn hear(&self, place: usize) -> u32 {
         wake_word::hear(&self.words, place)
     }
 
-    /// Sleeps until the bell of a place is rung, for `limit` at most.
+    /// Sleeps until the wake word of a place is rung, for `limit` at most.
     pub fn sleep(&self, place: usize, heard: u32, limit: Duration) {
         wake_word::sleep(&self.words, &self.backing, place, heard, limit);
     }

@@ -5,7 +5,7 @@
 
 use super::Directory;
 use crate::error::Error;
-use crate::paths::GATE;
+use crate::paths::CREATION_LOCK;
 use crate::sys;
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long to wait for somebody who is making or removing a limiter.
-pub(crate) const GATE_PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const CREATION_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a process has that is let through the gate.
 #[derive(Debug)]
@@ -21,32 +21,32 @@ pub struct Passage {
     /// The directory.
     pub(crate) directory: File,
     /// The gate, which it has locked.
-    pub(crate) gate: File,
+    pub(crate) creation_lock: File,
     /// The path of the directory, for people.
     pub(crate) path: PathBuf,
 }
 
 impl Directory {
     /// Runs `work` while holding the gate, so that limiters are made and removed one at a time.
-    pub fn through_gate<R>(&self, work: impl FnOnce(&Passage) -> Result<R, Error>) -> Result<R, Error> {
+    pub fn with_creation_lock<R>(&self, work: impl FnOnce(&Passage) -> Result<R, Error>) -> Result<R, Error> {
         let directory = self.handle()?;
-        let gate = sys::open_or_create_at(&directory, GATE, self.shared_with)
-            .map_err(Error::io("open", self.path.join(GATE)))?;
-        self.pass(directory, gate, work)
+        let creation_lock = sys::open_or_create_at(&directory, CREATION_LOCK, self.shared_with)
+            .map_err(Error::io("open", self.path.join(CREATION_LOCK)))?;
+        self.pass(directory, creation_lock, work)
     }
 
     /// The same, without creating the gate. Where there is none, no limiter is being made or removed: `work` does not run
     /// and the answer is `None`.
-    pub(crate) fn through_existing_gate<R>(
+    pub(crate) fn with_existing_creation_lock<R>(
         &self,
         work: impl FnOnce(&Passage) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         let directory = self.handle()?;
-        match sys::open_file_at(&directory, GATE) {
+        match sys::open_file_at(&directory, CREATION_LOCK) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             opened => {
-                let gate = opened.map_err(Error::io("open", self.path.join(GATE)))?;
-                self.pass(directory, gate, work).map(Some)
+                let creation_lock = opened.map_err(Error::io("open", self.path.join(CREATION_LOCK)))?;
+                self.pass(directory, creation_lock, work).map(Some)
             }
         }
     }
@@ -54,22 +54,22 @@ impl Directory {
     fn pass<R>(
         &self,
         directory: File,
-        gate: File,
+        creation_lock: File,
         work: impl FnOnce(&Passage) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let path = self.path.join(GATE);
-        self.check_file(&path, &sys::facts(&gate).map_err(Error::io("examine", &path))?)?;
-        let patience = Instant::now() + GATE_PATIENCE;
-        while !sys::try_lock_gate(&gate).map_err(Error::io("lock", &path))? {
+        let path = self.path.join(CREATION_LOCK);
+        self.check_file(&path, &sys::facts(&creation_lock).map_err(Error::io("examine", &path))?)?;
+        let patience = Instant::now() + CREATION_LOCK_TIMEOUT;
+        while !sys::try_lock_creation(&creation_lock).map_err(Error::io("lock", &path))? {
             if Instant::now() >= patience {
                 return Err(Error::io("lock", &path)(io::ErrorKind::WouldBlock.into()));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        let passage = Passage { directory, gate, path: self.path.clone() };
+        let passage = Passage { directory, creation_lock, path: self.path.clone() };
         let result = work(&passage);
         // Explicitly: a child forked meanwhile shares the lock and would keep it.
-        sys::unlock_gate(&passage.gate);
+        sys::unlock_creation(&passage.creation_lock);
         result
     }
 }

@@ -9,7 +9,7 @@ pub use users::{Before, Generation};
 
 use crate::error::Error;
 use crate::layout;
-use crate::paths::{GATE, Place};
+use crate::paths::{CREATION_LOCK, Place};
 use crate::sys::{self, Account, Distrust, FileFacts, FileSystem};
 use std::fs::File;
 use std::io::{self, Read};
@@ -103,7 +103,7 @@ impl Directory {
         {
             return Err(Error::NetworkFileSystem { path, kind });
         }
-        let (facts, shared_with) = examine(&path, &handle, place.chosen)?;
+        let (facts, shared_with) = inspect(&path, &handle, place.chosen)?;
         let (owner, open_to_me) = (facts.access.owner(), facts.access.directory_is_open_to_me(shared_with));
         Ok(Directory {
             path,
@@ -130,7 +130,7 @@ impl Directory {
     /// somebody else may have put another in its place meanwhile.
     pub fn handle(&self) -> Result<File, Error> {
         let handle = sys::open_directory(&self.path).map_err(Error::io("open", &self.path))?;
-        examine(&self.path, &handle, self.chosen)?;
+        inspect(&self.path, &handle, self.chosen)?;
         Ok(handle)
     }
 
@@ -153,13 +153,13 @@ impl Directory {
 
     /// A gate from before the directory was shared would keep its members from making limiters.
     fn share_gate(&self, handle: &File) -> Result<(), Error> {
-        let path = self.path.join(GATE);
-        let gate = match sys::open_file_at(handle, GATE) {
+        let path = self.path.join(CREATION_LOCK);
+        let creation_lock = match sys::open_file_at(handle, CREATION_LOCK) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             opened => opened.map_err(Error::io("open", &path))?,
         };
-        self.check_file(&path, &sys::facts(&gate).map_err(Error::io("examine", &path))?)?;
-        sys::give_access(&gate, self.owner, self.shared_with)
+        self.check_file(&path, &sys::facts(&creation_lock).map_err(Error::io("examine", &path))?)?;
+        sys::give_access(&creation_lock, self.owner, self.shared_with)
             .map_err(Error::io("change the permissions of", &path))
     }
 
@@ -172,13 +172,13 @@ impl Directory {
 
     /// Gives a file here the permissions it would be made with, if it is a regular file with one name that
     /// belongs to this user or to the directory's owner. Returns them, for people, if that changed anything.
-    pub fn tighten(&self, file_name: &str) -> Result<Option<String>, Error> {
+    pub fn fix_permissions(&self, file_name: &str) -> Result<Option<String>, Error> {
         let path = self.path.join(file_name);
         let file = sys::open_file_at(&self.handle()?, file_name).map_err(Error::io("open", &path))?;
         let facts = sys::facts(&file).map_err(Error::io("examine", &path))?;
         let ours = facts.access.is_mine() || facts.access.owner() == self.owner;
-        let wrong = facts.access.misfit(self.owner, self.shared_with).is_some();
-        let segment = file_name == GATE || begins_with_magic(&file);
+        let wrong = facts.access.permission_mismatch(self.owner, self.shared_with).is_some();
+        let segment = file_name == CREATION_LOCK || begins_with_magic(&file);
         if !wrong || !facts.regular || facts.links != 1 || !ours || !segment {
             return Ok(None);
         }
@@ -189,10 +189,10 @@ impl Directory {
     }
 
     /// How the permissions of a file here differ from those it would be made with.
-    pub fn misfit(&self, file_name: &str) -> Result<Option<String>, Error> {
+    pub fn permission_mismatch(&self, file_name: &str) -> Result<Option<String>, Error> {
         let facts = sys::facts_at(&self.handle()?, file_name);
         let facts = facts.map_err(Error::io("examine", self.path.join(file_name)))?;
-        Ok(facts.access.misfit(self.owner, self.shared_with))
+        Ok(facts.access.permission_mismatch(self.owner, self.shared_with))
     }
 
     /// Whether a file here is one that a segment may be: ours, with one name, closed to others (P5).
@@ -233,7 +233,7 @@ fn unsuited(path: &Path) -> Option<String> {
 }
 
 /// What a directory is and whom it is shared with, or why it is not to be trusted.
-fn examine(path: &Path, handle: &File, chosen: bool) -> Result<(FileFacts, Option<Account>), Error> {
+fn inspect(path: &Path, handle: &File, chosen: bool) -> Result<(FileFacts, Option<Account>), Error> {
     let facts = sys::facts(handle).map_err(Error::io("examine", path))?;
     let shared_with = facts.access.trusted(chosen).map_err(|distrust| distrusted(path, distrust))?;
     Ok((facts, shared_with))
@@ -323,11 +323,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let place = [Place::chosen(home.path())];
         let mut directory = Directory::find(&place, Allowances::default()).unwrap();
-        directory.through_gate(|_| Ok(())).unwrap();
+        directory.with_creation_lock(|_| Ok(())).unwrap();
         let group = Account::from(nix::unistd::getegid().as_raw());
         directory.share_with(group).unwrap();
-        let gate = sys::facts_at(&directory.handle().unwrap(), GATE).unwrap();
-        assert_eq!(gate.access.misfit(gate.access.owner(), Some(group)), None);
+        let creation_lock = sys::facts_at(&directory.handle().unwrap(), CREATION_LOCK).unwrap();
+        assert_eq!(creation_lock.access.permission_mismatch(creation_lock.access.owner(), Some(group)), None);
     }
 
     #[cfg(unix)]

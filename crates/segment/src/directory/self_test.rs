@@ -3,7 +3,7 @@
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::layout;
-use crate::sys::{self, FileSystem, Hold, Pulse, SharedMap, TakenPulse};
+use crate::sys::{self, FileSystem, Hold, LivenessLock, SharedMap, TakenLivenessLock};
 use crate::words::Words;
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ impl Directory {
     /// Makes a file as large as a segment, maps it twice, and looks whether what is written through one mapping is seen
     /// through the other. Then takes a liveness lock as a participant does, and looks whether other descriptions see it.
     /// Leaves nothing behind, unless it is killed: then a temporary file, as killed makers of limiters do.
-    pub fn try_out(&self) -> Result<(), Error> {
+    pub fn self_test(&self) -> Result<(), Error> {
         let handle = self.handle()?;
         let name = format!(".shmlimit-{}-{:x}.tmp", sys::process_id(), sys::wall_now());
         let failed = |action| Error::io(action, self.path());
@@ -65,10 +65,10 @@ fn maps_are_shared(handle: &File, name: &str) -> io::Result<()> {
 fn locks_are_seen(handle: &File, name: &str) -> io::Result<bool> {
     let open = || sys::open_file_at(handle, name);
     let probe = open()?;
-    let Hold::Held(held) = Pulse::hold(open()?, 0, &probe)? else { return Ok(false) };
-    let seen = sys::pulse_is_held(&probe, 0)? && TakenPulse::take(open()?, 0)?.is_none();
+    let Hold::Held(held) = LivenessLock::hold(open()?, 0, &probe)? else { return Ok(false) };
+    let seen = sys::liveness_lock_is_held(&probe, 0)? && TakenLivenessLock::take(open()?, 0)?.is_none();
     drop(held);
-    match seen && !sys::pulse_is_held(&probe, 0)? && TakenPulse::take(open()?, 0)?.is_some() {
+    match seen && !sys::liveness_lock_is_held(&probe, 0)? && TakenLivenessLock::take(open()?, 0)?.is_some() {
         true => Ok(true),
         false => Err(io::Error::other("a lock that one holds is not seen by another, or does not go back")),
     }

@@ -1,6 +1,6 @@
 //! Who has a limiter open, known by its name: what is left of a segment when its file was deleted by hand.
 //!
-//! Every participant holds a shared lock of one byte of the file gate ([`sys::Pulse::attend`]). The gate is the same file
+//! Every participant holds a shared lock of one byte of the creation lock ([`sys::LivenessLock::attend`]). The gate is the same file
 //! whatever the path, the user or the pid namespace. So a newcomer that finds no segment learns there whether programs still
 //! use a deleted one, and a user of its successor whether a program still holds permits of it (`file/inherited.rs`).
 //!
@@ -9,7 +9,7 @@
 //! that are known to hold no permit of a deleted segment, and have not gone over to its successor yet.
 //!
 //! A limiter that was removed on purpose starts afresh all the same. Removing leaves a *note* for that, an empty file
-//! `.NAME.removed`, if programs still have the limiter open. All steps are done under the file gate:
+//! `.NAME.removed`, if programs still have the limiter open. All steps are done under the creation lock:
 //!
 //! ```text
 //! remove     mark the segment removed ── write the note ── take the segment's name away
@@ -34,8 +34,8 @@
 use super::Directory;
 use super::creation_lock::Passage;
 use crate::error::Error;
-use crate::paths::{GATE, LimiterName};
-use crate::sys::{self, Pulse};
+use crate::paths::{CREATION_LOCK, LimiterName};
+use crate::sys::{self, LivenessLock};
 use std::fs::File;
 use std::io;
 
@@ -52,7 +52,7 @@ pub enum Before {
 
 impl Before {
     /// Asks the gate; to be called where there is no segment of that name.
-    pub(crate) fn ask(passage: &Passage, name: &LimiterName) -> Result<Before, Error> {
+    pub(crate) fn kernel_request(passage: &Passage, name: &LimiterName) -> Result<Before, Error> {
         let note = name.note_name();
         match sys::facts_at(&passage.directory, &note) {
             // What else lies there says nothing.
@@ -111,34 +111,39 @@ fn first_byte(file_name: &str) -> u64 {
 }
 
 /// Attends at a place of a limiter's name, for as long as this process's memory lives.
-pub(crate) fn attend(gate: File, file_name: &str, Place(byte): Place) -> io::Result<Option<Pulse>> {
-    Pulse::attend(gate, first_byte(file_name) + byte)
+pub(crate) fn attend(
+    creation_lock: File,
+    file_name: &str,
+    Place(byte): Place,
+) -> io::Result<Option<LivenessLock>> {
+    LivenessLock::attend(creation_lock, first_byte(file_name) + byte)
 }
 
 /// Whether the gate tells that a holder of permits of a deleted segment still has them. `word` is what the slot says,
 /// `generation` that of the segment which the slot is in.
-pub(crate) fn is_held(gate: &File, file_name: &str, generation: u64, word: u64) -> io::Result<bool> {
+pub(crate) fn is_held(creation_lock: &File, file_name: &str, generation: u64, word: u64) -> io::Result<bool> {
     let first = first_byte(file_name);
     if word != ANY_OLDER {
         let byte = first + word.wrapping_sub(1) % SLOT_BYTES;
-        return sys::is_attended(gate, byte..byte + 1);
+        return sys::is_attended(creation_lock, byte..byte + 1);
     }
     // No newer generation has participants while this one is in its place.
     let own = first + block(generation);
-    Ok(sys::is_attended(gate, first..own)?
-        || sys::is_attended(gate, own + GENERATION_BYTES..first + SLOT_BYTES)?)
+    Ok(sys::is_attended(creation_lock, first..own)?
+        || sys::is_attended(creation_lock, own + GENERATION_BYTES..first + SLOT_BYTES)?)
 }
 
 impl Passage {
     /// The generation of a limiter's name.
     pub(crate) fn generation(&self, name: &LimiterName) -> Result<Generation, Error> {
-        generation(&self.gate, &name.file_name()).map_err(Error::io("read", self.path.join(GATE)))
+        generation(&self.creation_lock, &name.file_name())
+            .map_err(Error::io("read", self.path.join(CREATION_LOCK)))
     }
 
     /// The generation of the segment that gets the name next.
     pub(crate) fn next_generation(&self, name: &LimiterName) -> Result<u64, Error> {
-        let next = sys::next_generation(&self.gate, number(&name.file_name()));
-        next.map_err(Error::io("read", self.path.join(GATE)))
+        let next = sys::next_generation(&self.creation_lock, number(&name.file_name()));
+        next.map_err(Error::io("read", self.path.join(CREATION_LOCK)))
     }
 }
 
@@ -147,14 +152,14 @@ impl Passage {
 pub struct Generation(pub(crate) u64);
 
 /// The generation of a limiter's name; it may be read without the creation lock.
-pub(crate) fn generation(gate: &File, file_name: &str) -> io::Result<Generation> {
-    sys::generation(gate, number(file_name)).map(Generation)
+pub(crate) fn generation(creation_lock: &File, file_name: &str) -> io::Result<Generation> {
+    sys::generation(creation_lock, number(file_name)).map(Generation)
 }
 
 fn is_attended(passage: &Passage, name: &LimiterName) -> Result<bool, Error> {
     let first = first_byte(&name.file_name());
-    let attended = sys::is_attended(&passage.gate, first..first + NAME_BYTES);
-    attended.map_err(Error::io("examine locks of", passage.path.join(GATE)))
+    let attended = sys::is_attended(&passage.creation_lock, first..first + NAME_BYTES);
+    attended.map_err(Error::io("examine locks of", passage.path.join(CREATION_LOCK)))
 }
 
 /// Notes that a limiter is removed on purpose, if programs have it open. Where that cannot be done, on a full disk for
@@ -176,8 +181,8 @@ pub(crate) fn note_removal(
 /// What must be done before a segment gets that name: from now on no older one is continued. A note that the last one was
 /// removed is taken away.
 pub(crate) fn announce(passage: &Passage, name: &LimiterName, next: u64) -> Result<(), Error> {
-    let begun = sys::begin_generation(&passage.gate, number(&name.file_name()), next);
-    begun.map_err(Error::io("write", passage.path.join(GATE)))?;
+    let begun = sys::begin_generation(&passage.creation_lock, number(&name.file_name()), next);
+    begun.map_err(Error::io("write", passage.path.join(CREATION_LOCK)))?;
     let note = name.note_name();
     match sys::facts_at(&passage.directory, &note) {
         Ok(facts) if facts.regular => sys::unlink_at(&passage.directory, &note)
@@ -203,9 +208,9 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn the_gate_never_gets_larger_than_a_segment() {
-        let gate = tempfile::tempfile().unwrap();
-        sys::begin_generation(&gate, u64::MAX, 1).unwrap();
-        assert!(gate.metadata().unwrap().len() < crate::layout::SIZE as u64);
+        let creation_lock = tempfile::tempfile().unwrap();
+        sys::begin_generation(&creation_lock, u64::MAX, 1).unwrap();
+        assert!(creation_lock.metadata().unwrap().len() < crate::layout::SIZE as u64);
     }
 
     /// Two generations share a block with a probability of one in two million, also where clocks tick in milliseconds.

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::lock::Os;
 use crate::sync::AtomicU32;
-use crate::sys::{self, Clock, FileFacts, Meeting, SharedMap, Spare, TakenPulse};
+use crate::sys::{self, Clock, FileFacts, Parker, SharedMap, Spare, TakenLivenessLock};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct Backing {
     path: PathBuf,
     device: u64,
     inode: u64,
-    meeting: Meeting,
+    parker: Parker,
     spare: Spare,
 }
 
@@ -37,7 +37,7 @@ impl Backing {
             path,
             device: facts.dev,
             inode: facts.ino,
-            meeting: Meeting::new(facts, map),
+            parker: Parker::new(facts, map),
             spare: Spare::default(),
         }
     }
@@ -114,7 +114,8 @@ impl Backing {
         match probe {
             Probe::Fresh(file) => self.is_seen_alive(file, slot),
             Probe::Spare => {
-                let held = self.spare.pulse_is_held(slot as u32).ok_or(io::ErrorKind::PermissionDenied);
+                let held =
+                    self.spare.liveness_lock_is_held(slot as u32).ok_or(io::ErrorKind::PermissionDenied);
                 held.map_err(|kind| Error::io("examine locks of", &self.path)(kind.into()))
             }
         }
@@ -122,29 +123,29 @@ impl Backing {
 
     /// Whether the owner of a slot lives, as seen through `file`.
     pub fn is_seen_alive(&self, file: &File, slot: usize) -> Result<bool, Error> {
-        sys::pulse_is_held(file, slot as u32).map_err(Error::io("examine locks of", &self.path))
+        sys::liveness_lock_is_held(file, slot as u32).map_err(Error::io("examine locks of", &self.path))
     }
 }
 
 impl Os for Backing {
-    type Pulse = TakenPulse;
+    type LivenessLock = TakenLivenessLock;
 
     fn sleep(&self, word: &AtomicU32, expected: u32, limit: Duration) {
-        self.meeting.wait(word, expected, limit);
+        self.parker.wait(word, expected, limit);
     }
 
     fn sleep_in_time(&self, word: &AtomicU32, expected: u32, limit: Duration) {
-        self.meeting.wait_in_time(word, expected, limit);
+        self.parker.wait_in_time(word, expected, limit);
     }
 
     fn wake(&self, word: &AtomicU32) -> bool {
-        self.meeting.wake(word)
+        self.parker.wake(word)
     }
 
-    fn take_pulse(&self, slot: usize) -> Option<TakenPulse> {
+    fn take_liveness_lock(&self, slot: usize) -> Option<TakenLivenessLock> {
         // An error is no proof of death; the caller then waits as for a living owner.
         match self.probe().ok()? {
-            Probe::Fresh(file) => TakenPulse::take(file, slot as u32).ok()?,
+            Probe::Fresh(file) => TakenLivenessLock::take(file, slot as u32).ok()?,
             Probe::Spare => self.spare.take(slot as u32),
         }
     }

@@ -89,10 +89,10 @@ pub fn create_with(
     seed: impl FnOnce(Before, Generation) -> Result<Option<Seed>, Error>,
 ) -> Result<Creation, Error> {
     let file_name = name.file_name();
-    directory.through_gate(|passage| match sys::facts_at(&passage.directory, &file_name) {
+    directory.with_creation_lock(|passage| match sys::facts_at(&passage.directory, &file_name) {
         Ok(_) => Ok(Creation::There),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            match seed(Before::ask(passage, name)?, passage.generation(name)?)? {
+            match seed(Before::kernel_request(passage, name)?, passage.generation(name)?)? {
                 Some(seed) => make(directory, passage, name, &seed),
                 None => Ok(Creation::Unwanted),
             }
@@ -110,7 +110,7 @@ pub fn replace(
 ) -> Result<(), Error> {
     let file_name = name.file_name();
     let path = directory.path().join(&file_name);
-    directory.through_gate(|passage| {
+    directory.with_creation_lock(|passage| {
         // All that can fail for want of room or permission first: until then nothing has happened to the old one.
         let next = passage.next_generation(name)?;
         let new = prepare(directory, &passage.directory, &path, seed, next)?;
@@ -128,7 +128,7 @@ pub fn remove(
     retire: impl FnOnce() -> Result<bool, Error>,
 ) -> Result<bool, Error> {
     let file_name = name.file_name();
-    directory.through_gate(|passage| {
+    directory.with_creation_lock(|passage| {
         if !retire()? {
             return Ok(false);
         }
@@ -145,7 +145,7 @@ pub fn remove(
 /// policy of one that was to be replaced lives on where no other is wanted.
 pub fn clear_retired(directory: &Directory, name: &LimiterName, wanted: Option<Policy>) -> Result<(), Error> {
     let file_name = name.file_name();
-    directory.through_gate(|passage| {
+    directory.with_creation_lock(|passage| {
         let Some(old) =
             open(directory, name)?.filter(|old| layout::is_retired(old.words.load(layout::RETIRED)))
         else {

@@ -9,10 +9,10 @@ use crate::sanity;
 use crate::sys::{self, Clock};
 use crate::words::Words;
 use shmlimit_kernel::decide;
+use shmlimit_kernel::health_state::{HEALTH_STATE_WORDS, PAUSE_AT};
 use shmlimit_kernel::memory::{LocalMemory, Past};
 use shmlimit_kernel::pause::PAUSE_WORDS;
 use shmlimit_kernel::policy::Policy;
-use shmlimit_kernel::sheet::{PAUSE_AT, SHEET_WORDS};
 use shmlimit_kernel::state::{Memory, View};
 use shmlimit_kernel::time::Time;
 use std::io;
@@ -63,7 +63,7 @@ impl Seed {
 
     /// Goes on where a segment was deleted under its users; `Err` says what is wrong with its policy.
     ///
-    /// Without the lock: if its owner is dead, nobody can prove it any more, because pulses are felt through the
+    /// Without the lock: if its owner is dead, nobody can prove it any more, because liveness locks are felt through the
     /// file's name. What such an owner left half done is lost, and nothing is handed out in its place.
     pub fn after(words: &Words, clock: Clock) -> Result<Seed, String> {
         let clock_offset = words.load(layout::CLOCK_OFFSET);
@@ -77,7 +77,8 @@ impl Seed {
         let epoch = words.load(layout::ANCHOR_WALL).wrapping_sub(words.load(layout::ANCHOR_TIME));
         let mut empty = LocalMemory::starting_at(&policy, epoch);
         // A pause that makes sense goes on (R148).
-        empty.set_sheet(PAUSE_AT, words.load_array::<PAUSE_WORDS>(layout::sheet_word(PAUSE_AT)));
+        empty
+            .set_health_state(PAUSE_AT, words.load_array::<PAUSE_WORDS>(layout::health_state_word(PAUSE_AT)));
         decide::reset(&mut empty, Some(&policy), Time(clock.now().wrapping_add(clock_offset)));
         // What a transaction leaves half done is about the permits of its owner, who is dead.
         let inherited = inherited::from(words);
@@ -99,8 +100,8 @@ fn past(words: &Words) -> Past {
     let load = |word| cells.at_any(word).load(Ordering::Relaxed);
     Past {
         rules: std::array::from_fn(|i| Reader(cells).rule(i)),
-        hot: cells.load_array(layout::HOT),
-        sheet: (0..SHEET_WORDS).map(|at| cells.load(layout::sheet_word(at))).collect(),
+        effective: cells.load_array(layout::EFFECTIVE),
+        health_state: (0..HEALTH_STATE_WORDS).map(|at| cells.load(layout::health_state_word(at))).collect(),
         logs: (layout::WORDS..cells.count()).map(load).collect(),
     }
 }
@@ -132,13 +133,13 @@ pub(crate) fn fill(words: &Words, seed: &Seed, generation: u64) -> io::Result<()
             words.cells().at_any(word).store(value, Ordering::Relaxed);
         }
     };
-    let Past { rules, hot, sheet, logs } = &seed.past;
+    let Past { rules, effective, health_state, logs } = &seed.past;
     put(layout::RULES, &mut rules.iter().flat_map(|state| inverted(state.0)));
-    put(layout::HOT, &mut hot.iter().copied());
+    put(layout::EFFECTIVE, &mut effective.iter().copied());
     put(layout::POLICY, &mut policy.into_iter());
     put(layout::WORDS, &mut logs.iter().copied());
-    for (at, word) in sheet.iter().enumerate() {
-        words.store(layout::sheet_word(at), *word);
+    for (at, word) in health_state.iter().enumerate() {
+        words.store(layout::health_state_word(at), *word);
     }
     words.store(layout::POLICY_CHECKSUM, layout::checksum(policy));
     Ok(())

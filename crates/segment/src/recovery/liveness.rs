@@ -5,14 +5,14 @@ use crate::directory::users;
 use crate::error::Error;
 use crate::file::backing::{Backing, Probe};
 use crate::layout::header;
-use crate::paths::GATE;
+use crate::paths::CREATION_LOCK;
 use crate::slots;
 use crate::words::Words;
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
 
-/// The file gate, opened when it is needed first, to ask for the holders of inherited permits.
+/// The creation lock, opened when it is needed first, to ask for the holders of inherited permits.
 pub struct Gate<'s> {
     backing: &'s Backing,
     words: &'s Words,
@@ -28,11 +28,11 @@ impl<'s> Gate<'s> {
     /// Whether the holder of an inherited slot still has its permits; `None` if the slot is not inherited.
     pub fn is_held(&self, slot: usize) -> Option<bool> {
         let word = slots::inherited(self.words, slot);
-        (word != 0).then(|| match self.file.get_or_init(|| self.backing.open_beside(GATE)) {
-            Ok(gate) => {
+        (word != 0).then(|| match self.file.get_or_init(|| self.backing.open_beside(CREATION_LOCK)) {
+            Ok(creation_lock) => {
                 let (name, own) = (self.backing.file_name(), self.words.load(header::GENERATION));
                 // A holder that cannot be asked for counts as alive.
-                name.is_none_or(|name| users::is_held(gate, name, own, word).unwrap_or(true))
+                name.is_none_or(|name| users::is_held(creation_lock, name, own, word).unwrap_or(true))
             }
             // Deleted too: nobody can be seen there any more.
             Err(error) => error.kind() != io::ErrorKind::NotFound,
@@ -44,12 +44,12 @@ impl<'s> Gate<'s> {
 pub(crate) struct Liveness<'s> {
     backing: &'s Backing,
     probe: Probe,
-    gate: Gate<'s>,
+    creation_lock: Gate<'s>,
 }
 
 impl Liveness<'_> {
     pub(crate) fn is_alive(&self, slot: usize) -> Result<bool, Error> {
-        self.gate.is_held(slot).map_or_else(|| self.backing.is_alive(&self.probe, slot), Ok)
+        self.creation_lock.is_held(slot).map_or_else(|| self.backing.is_alive(&self.probe, slot), Ok)
     }
 }
 
@@ -58,7 +58,7 @@ impl Segment {
         Ok(Liveness {
             backing: &self.backing,
             probe: self.probe()?,
-            gate: Gate::new(&self.backing, &self.words),
+            creation_lock: Gate::new(&self.backing, &self.words),
         })
     }
 }

@@ -7,7 +7,7 @@
 pub(crate) mod liveness;
 mod reclaim;
 
-use crate::attach::process_state::Member;
+use crate::attach::process_state::Attachment;
 use crate::attach::{Segment, Tx};
 use crate::error::Error;
 use crate::journal::{Begun, Found, Transaction};
@@ -21,35 +21,36 @@ impl Segment {
     #[inline(never)]
     pub(crate) fn transact_slowly<R>(
         &self,
-        member: &Member,
+        attachment: &Attachment,
         claim: Claim,
         deadline: &Deadline,
         work: &impl Fn(&mut Tx<'_>, Time) -> R,
     ) -> Result<R, Box<Error>> {
-        let raw = member.clock.now();
+        let raw = attachment.clock.now();
         let place_due = self.is_place_due(raw);
         if place_due {
             self.check_place(raw)?;
         }
         let mut mended = false;
         loop {
-            let begun = Transaction::begin(&self.words, &self.backing, member.slot, claim, deadline);
-            let Begun { mut tx, found, robbed } = begun.map_err(|held| self.busy(held))?;
+            let begun = Transaction::begin(&self.words, &self.backing, attachment.slot, claim, deadline);
+            let Begun { mut tx, found, taken_over } = begun.map_err(|held| self.busy(held))?;
             let mark = tx.load(layout::RETIRED);
             if layout::is_retired(mark) {
                 return Err(self.gone().into());
             }
-            let now = wall_clock::revive(&mut tx, member.clock.now(), sys::wall_now());
-            // Its pulse is kept until the transaction has ended.
-            let (robbed, _pulse) = robbed.map_or((None, None), |(dead, pulse)| (Some(dead), Some(pulse)));
-            let died = robbed.is_some() || found != Found::Whole;
-            if let Some(dead) = robbed {
+            let now = wall_clock::revive(&mut tx, attachment.clock.now(), sys::wall_now());
+            // Its liveness lock is kept until the transaction has ended.
+            let (taken_over, _liveness_lock) =
+                taken_over.map_or((None, None), |(dead, liveness_lock)| (Some(dead), Some(liveness_lock)));
+            let died = taken_over.is_some() || found != Found::Whole;
+            if let Some(dead) = taken_over {
                 slots::leave(&mut tx, dead);
             }
-            let sane =
-                mended || mark == layout::LIVE && self.is_sane(member, &tx, found, now, place_due, died)?;
+            let sane = mended
+                || mark == layout::LIVE && self.is_sane(attachment, &tx, found, now, place_due, died)?;
             // Once: where somebody scribbles on and on, decisions are made on what there is.
-            if mended || (robbed.is_none() && sane) {
+            if mended || (taken_over.is_none() && sane) {
                 if place_due && wall_clock::follow_wall(&mut tx, now, sys::wall_now()) {
                     self.commit(&mut tx)?;
                 }
@@ -66,7 +67,7 @@ impl Segment {
                 self.say_reset();
             }
             // It may have died between a change and a ring, so whom it owed one is not known.
-            self.ring_all(sleepers);
+            self.wake_all(sleepers);
         }
     }
 
@@ -75,7 +76,7 @@ impl Segment {
     /// middle of something also what all the others hold.
     fn is_sane(
         &self,
-        member: &Member,
+        attachment: &Attachment,
         tx: &Tx<'_>,
         found: Found,
         now: Time,
@@ -83,7 +84,7 @@ impl Segment {
         died: bool,
     ) -> Result<bool, Error> {
         if !due && !died {
-            return Ok(sanity::is_sane(tx, found, now) && slots::are_counted(tx, member.slot));
+            return Ok(sanity::is_sane(tx, found, now) && slots::are_counted(tx, attachment.slot));
         }
         let policy = sanity::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
         Ok(match died {

@@ -17,8 +17,8 @@ impl Segment {
     /// open.
     pub fn retire(&self) -> Result<(), Error> {
         let deadline = self.deadline();
-        let member = self.member_within(&deadline)?;
-        self.transact(&member, &deadline, |tx, _| {
+        let attachment = self.attachment_within(&deadline)?;
+        self.transact(&attachment, &deadline, |tx, _| {
             tx.write(layout::RETIRED, layout::REPLACED);
             self.commit(tx)
         })??;
@@ -34,10 +34,10 @@ impl Segment {
         if !self.words.are_deleted() {
             return false;
         }
-        let Some(member) = self.present() else { return false };
+        let Some(attachment) = self.present() else { return false };
         let deadline = self.deadline();
         let begun =
-            Transaction::begin(&self.words, &self.backing, member.slot, Claim::Participant, &deadline);
+            Transaction::begin(&self.words, &self.backing, attachment.slot, Claim::Participant, &deadline);
         match begun {
             Ok(Begun { mut tx, .. }) if tx.load(layout::RETIRED) == layout::LIVE => {
                 tx.write(layout::RETIRED, layout::HANDED_OVER);
@@ -67,8 +67,8 @@ impl Segment {
     /// no such limiter. Says whether it was marked.
     pub fn retire_for_good(&self, may: impl Fn() -> Result<bool, Error>) -> Result<bool, Error> {
         let deadline = self.deadline();
-        let member = self.member_within(&deadline)?;
-        self.transact(&member, &deadline, |tx, _| {
+        let attachment = self.attachment_within(&deadline)?;
+        self.transact(&attachment, &deadline, |tx, _| {
             // Under the lock nobody can become a participant.
             let marked = may()?;
             if marked {

@@ -25,7 +25,7 @@ impl Segment {
     /// Permits of this process could not be returned, because the segment is gone.
     #[cold]
     pub fn returned_too_late(&self, permits: u32) {
-        let out = self.presence.word(process_state::OUT);
+        let out = self.process_state.word(process_state::OUT);
         out.fetch_sub(u64::from(permits), Ordering::AcqRel);
         self.freeze();
         self.let_go();
@@ -34,10 +34,12 @@ impl Segment {
     /// This process has gone over to a successor of this segment: it attends here for as long as it holds permits.
     pub fn has_successor(&self) {
         self.freeze();
-        let held = self.present().map_or(0, |member| slots::held(&self.words, member.slot).total);
+        let held = self.present().map_or(0, |attachment| slots::held(&self.words, attachment.slot).total);
         match self.words.load(layout::RETIRED) {
             layout::HANDED_OVER => {
-                self.presence.word(process_state::OUT).fetch_add(MOVED.cast_unsigned(), Ordering::AcqRel);
+                self.process_state
+                    .word(process_state::OUT)
+                    .fetch_add(MOVED.cast_unsigned(), Ordering::AcqRel);
                 self.let_go();
             }
             // It could not be marked, so permits are still returned here: they count until this handle is closed.
@@ -49,13 +51,13 @@ impl Segment {
 
     /// Counts what this process holds of a segment that was handed over, once: it changes no more.
     fn freeze(&self) {
-        let Some(member) = self.present() else { return };
+        let Some(attachment) = self.present() else { return };
         let held = journal::read(&self.words, |words| {
             let marked = words.load(layout::RETIRED) == layout::HANDED_OVER;
-            marked.then(|| slots::held(words, member.slot).total)
+            marked.then(|| slots::held(words, attachment.slot).total)
         });
         let Some(Some(held)) = held else { return };
-        let out = self.presence.word(process_state::OUT);
+        let out = self.process_state.word(process_state::OUT);
         let _ = out.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
             let is_frozen = flags_and_count(word).0 & FROZEN != 0;
             (!is_frozen).then(|| word.wrapping_add(FROZEN.cast_unsigned() + u64::from(held)))
@@ -64,7 +66,7 @@ impl Segment {
 
     /// Says at the gate that this process holds no permits here, if that is so.
     fn let_go(&self) {
-        let out = || flags_and_count(self.presence.word(process_state::OUT).load(Ordering::Acquire));
+        let out = || flags_and_count(self.process_state.word(process_state::OUT).load(Ordering::Acquire));
         let (flags, count) = out();
         if flags & FROZEN == 0 || count > 0 {
             return;

@@ -6,9 +6,9 @@
 //! released in the file itself, through a second mapping. docs/design.md has the whole argument.
 
 use crate::attach::Segment;
-use crate::attach::process_state::{self, Grave};
+use crate::attach::process_state::{self, FileRelease};
 use crate::error::Error;
-use crate::layout::{self, BELL, CLOCK_OFFSET, RETIRED, VERSION, entry_base};
+use crate::layout::{self, CLOCK_OFFSET, RETIRED, VERSION, WAKE_WORD, entry_base};
 use crate::{lock, wake_word};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,30 +25,35 @@ const PAUSE: Duration = Duration::from_millis(1);
 impl Segment {
     /// Releases the file of a retired segment that has a successor. If that is not possible now, at least its resident
     /// memory is released. The call may be repeated.
-    pub fn bury_itself(&self) {
-        let Grave(state) = &self.grave;
-        let dug = state.compare_exchange(Grave::IN_USE, Grave::DUG, Ordering::SeqCst, Ordering::Relaxed);
+    pub fn release_file(&self) {
+        let FileRelease(state) = &self.file_release;
+        let dug = state.compare_exchange(
+            FileRelease::IN_USE,
+            FileRelease::RELEASING,
+            Ordering::SeqCst,
+            Ordering::Relaxed,
+        );
         if dug.is_err() {
             return;
         }
         let closed = match self.present() {
-            Some(member) => self.lay_stone_as(member.slot),
+            Some(attachment) => self.lay_stone_as(attachment.slot),
             None => self.lay_stone_as_nobody(),
         };
         if closed {
-            drop(self.presence.pulse().take());
+            drop(self.process_state.liveness_lock().take());
             self.backing.forget();
         } else {
             // Not for a tombstone: its pages would become zeros.
             self.words.forget_pages();
         }
-        state.store(if closed { Grave::CLOSED } else { Grave::IN_USE }, Ordering::SeqCst);
+        state.store(if closed { FileRelease::CLOSED } else { FileRelease::IN_USE }, Ordering::SeqCst);
     }
 
     /// The result of a read without the lock, unless part of it may come from a tombstone.
-    pub fn unless_buried<R>(&self, seen: R) -> Result<R, Error> {
-        match self.grave.0.load(Ordering::SeqCst) {
-            Grave::IN_USE => Ok(seen),
+    pub fn unless_released<R>(&self, seen: R) -> Result<R, Error> {
+        match self.file_release.0.load(Ordering::SeqCst) {
+            FileRelease::IN_USE => Ok(seen),
             _ => Err(self.gone()),
         }
     }
@@ -75,7 +80,7 @@ impl Segment {
     /// Replaces the segment for a process without a slot in it, such as a forked child or an observer. Such a process
     /// holds no permits there, and takes the lock only after it has become a participant, which is blocked meanwhile.
     fn lay_stone_as_nobody(&self) -> bool {
-        let state = self.presence.word(process_state::STATE);
+        let state = self.process_state.word(process_state::STATE);
         let absent = (process_state::ABSENT, process_state::ATTACHING);
         if state.compare_exchange(absent.0, absent.1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return false;
@@ -92,13 +97,13 @@ impl Segment {
             (CLOCK_OFFSET, self.words.load(CLOCK_OFFSET)),
             (RETIRED, layout::REPLACED),
         ];
-        // A thread that has read its bell under the lock but does not sleep yet must find another value in it.
+        // A thread that has read its wake word under the lock but does not sleep yet must find another value in it.
         for (block, places) in self.sleepers().into_iter().enumerate() {
             stone.extend(places.map(|place| {
                 let place = 64 * block + place;
                 let rung = wake_word::hear(&self.words, place).wrapping_add(1);
-                // The bell may be either half of the word.
-                (entry_base(place) + BELL, u64::from(rung) << 32 | u64::from(rung))
+                // The wake word may be either half of the word.
+                (entry_base(place) + WAKE_WORD, u64::from(rung) << 32 | u64::from(rung))
             }));
         }
         self.words.replace(&stone).ok()

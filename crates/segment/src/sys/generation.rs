@@ -1,4 +1,4 @@
-//! The generation of a limiter's name: a word of the file gate that changes whenever a segment gets the name.
+//! The generation of a limiter's name: a word of the creation lock that changes whenever a segment gets the name.
 //!
 //! The word is chosen by the hash of the name. The file stays as small as the smallest segment, whatever the names, and a
 //! file system that leaves holes keeps one block for each name. Two names that share a word change it for each other.
@@ -17,20 +17,20 @@ use std::os::windows::fs::FileExt;
 /// is left alone, because a process that has the gate locked on Windows has its first byte to itself.
 const WORDS: u64 = 1 << 15;
 
-pub fn generation(gate: &File, number: u64) -> io::Result<u64> {
+pub fn generation(creation_lock: &File, number: u64) -> io::Result<u64> {
     let mut word = [0; 8];
     // Of an aligned word that was written at once, a part is never read.
-    let length = read_at(gate, &mut word, at(number))?;
+    let length = read_at(creation_lock, &mut word, at(number))?;
     Ok(if length == word.len() { u64::from_ne_bytes(word) } else { 0 })
 }
 
 /// The wall clock makes the number another one than any of a gate that was deleted.
-pub fn next_generation(gate: &File, number: u64) -> io::Result<u64> {
-    Ok(generation(gate, number)?.wrapping_add(1).max(wall_now()).max(1))
+pub fn next_generation(creation_lock: &File, number: u64) -> io::Result<u64> {
+    Ok(generation(creation_lock, number)?.wrapping_add(1).max(wall_now()).max(1))
 }
 
-pub fn begin_generation(gate: &File, number: u64, next: u64) -> io::Result<()> {
-    match write_at(gate, &next.to_ne_bytes(), at(number))? {
+pub fn begin_generation(creation_lock: &File, number: u64, next: u64) -> io::Result<()> {
+    match write_at(creation_lock, &next.to_ne_bytes(), at(number))? {
         8 => Ok(()),
         _ => Err(io::ErrorKind::WriteZero.into()),
     }
@@ -41,55 +41,55 @@ const fn at(number: u64) -> u64 {
 }
 
 #[cfg(unix)]
-fn read_at(gate: &File, word: &mut [u8], at: u64) -> io::Result<usize> {
-    gate.read_at(word, at)
+fn read_at(creation_lock: &File, word: &mut [u8], at: u64) -> io::Result<usize> {
+    creation_lock.read_at(word, at)
 }
 
 #[cfg(unix)]
-fn write_at(gate: &File, word: &[u8], at: u64) -> io::Result<usize> {
-    gate.write_at(word, at)
+fn write_at(creation_lock: &File, word: &[u8], at: u64) -> io::Result<usize> {
+    creation_lock.write_at(word, at)
 }
 
 #[cfg(windows)]
-fn read_at(gate: &File, word: &mut [u8], at: u64) -> io::Result<usize> {
-    gate.seek_read(word, at)
+fn read_at(creation_lock: &File, word: &mut [u8], at: u64) -> io::Result<usize> {
+    creation_lock.seek_read(word, at)
 }
 
 #[cfg(windows)]
-fn write_at(gate: &File, word: &[u8], at: u64) -> io::Result<usize> {
-    gate.seek_write(word, at)
+fn write_at(creation_lock: &File, word: &[u8], at: u64) -> io::Result<usize> {
+    creation_lock.seek_write(word, at)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn begin(gate: &File, number: u64) {
-        begin_generation(gate, number, next_generation(gate, number).unwrap()).unwrap();
+    fn begin(creation_lock: &File, number: u64) {
+        begin_generation(creation_lock, number, next_generation(creation_lock, number).unwrap()).unwrap();
     }
 
     #[test]
     fn a_generation_is_never_zero_and_never_the_same_again() {
-        let gate = tempfile::tempfile().unwrap();
-        let mut last = generation(&gate, 7).unwrap();
+        let creation_lock = tempfile::tempfile().unwrap();
+        let mut last = generation(&creation_lock, 7).unwrap();
         assert_eq!(last, 0, "none has begun");
         for _ in 0..100 {
-            begin(&gate, 7);
-            let next = generation(&gate, 7).unwrap();
+            begin(&creation_lock, 7);
+            let next = generation(&creation_lock, 7).unwrap();
             assert!(next > last);
             last = next;
         }
         // Whatever somebody has written there.
-        write_at(&gate, &u64::MAX.to_ne_bytes(), at(7)).unwrap();
-        begin(&gate, 7);
-        assert!(![0, u64::MAX].contains(&generation(&gate, 7).unwrap()));
+        write_at(&creation_lock, &u64::MAX.to_ne_bytes(), at(7)).unwrap();
+        begin(&creation_lock, 7);
+        assert!(![0, u64::MAX].contains(&generation(&creation_lock, 7).unwrap()));
     }
 
     #[test]
     fn names_have_words_of_their_own_in_a_small_file() {
-        let gate = tempfile::tempfile().unwrap();
-        begin(&gate, WORDS - 2);
-        assert_eq!(generation(&gate, 0).unwrap(), 0);
-        assert_eq!(gate.metadata().unwrap().len(), WORDS * 8);
+        let creation_lock = tempfile::tempfile().unwrap();
+        begin(&creation_lock, WORDS - 2);
+        assert_eq!(generation(&creation_lock, 0).unwrap(), 0);
+        assert_eq!(creation_lock.metadata().unwrap().len(), WORDS * 8);
     }
 }

@@ -21,34 +21,34 @@
 //!   a second mapping of the file; when that is dropped, the first refers to the file no more, and its pages must not be
 //!   forgotten. `Unsupported` where the system cannot. `is_of_deleted_file` is true only if the file is known to have no
 //!   name any more.
-//! - [`Meeting`]: where those meet who map the same file, to wait for each other at one of its words. `wait` sleeps
+//! - [`Parker`]: where those meet who map the same file, to wait for each other at one of its words. `wait` sleeps
 //!   while `word` holds `expected`, at most `timeout`; also returns early for no reason. `wait_in_time`: the same, as
 //!   little late as the system can, and without lasting effect on the thread. `wake` wakes one sleeper of any process;
 //!   says whether there was one.
 //! - [`ForkWords`]: words that are 0 when new and 0 again in every forked child, however it was forked. Its
-//!   [`PulseCell`]s keep [`Pulse`]s under the same rule.
+//!   [`LivenessCell`]s keep [`LivenessLock`]s under the same rule.
 //!
 //! **Liveness**: a byte lock for each slot, which the system gives back on any death of its holder. Each needs an open
 //! file description of its own (open the file again, a duplicate will not do).
-//! - [`Pulse`]: `hold` takes the lock of `slot` for as long as this process's memory lives ([`Hold`]). Closing descriptors
+//! - [`LivenessLock`]: `hold` takes the lock of `slot` for as long as this process's memory lives ([`Hold`]). Closing descriptors
 //!   does not lose it, a forked child does not inherit it, dropping gives it back. That this is true in the file system at
 //!   hand is looked at through `probe`, a third description of the file.
-//! - [`TakenPulse`]: the same lock for a short time, by somebody who believes the slot's owner dead. Dropping gives
+//! - [`TakenLivenessLock`]: the same lock for a short time, by somebody who believes the slot's owner dead. Dropping gives
 //!   it back even if a child forked meanwhile shares the description.
 //! - [`Spare`]: a description of a file for a process that may lose the right to open it again. `keep` gives it one that
-//!   holds no lock; a process that cannot change its user does not keep it. `pulse_is_held`, `take` and `links` (how many
+//!   holds no lock; a process that cannot change its user does not keep it. `liveness_lock_is_held`, `take` and `links` (how many
 //!   names the file has) do without opening what the others do; `None` if there is nothing to do it with. `forget`
 //!   closes it, unless a thread holds a lock through it. Of no use to a forked child, nor after something else has closed
 //!   it, and then it says so.
-//! - `Pulse::attend` takes a shared lock of one place of the gate, below 2^60, for as long as this process's memory lives.
+//! - `LivenessLock::attend` takes a shared lock of one place of the gate, below 2^60, for as long as this process's memory lives.
 //!   [`is_attended`] says whether any process holds one of these places, also a process that cannot be seen otherwise. It
 //!   may say so wrongly while another process asks. Where the system has no such locks, nobody attends.
-//! - [`try_lock_gate`], [`unlock_gate`]: the lock under which limiters are made and removed, one at a time. It does not
+//! - [`try_lock_creation`], [`unlock_creation`]: the lock under which limiters are made and removed, one at a time. It does not
 //!   meet those of `attend`.
 //! - [`begin_generation`] gives the limiter of that number its [`next_generation`], a number that the gate keeps and that
 //!   never comes back; the caller has the gate locked from one to the other. [`generation`] reads it without that; 0 if none
 //!   has begun. Another limiter may share it.
-//! - [`pulse_is_held`]: whether anybody but this very `file` description has the lock of `slot`.
+//! - [`liveness_lock_is_held`]: whether anybody but this very `file` description has the lock of `slot`.
 //!
 //! **Files**: names are looked up in an open directory, symbolic links are never followed in the last component,
 //! descriptors are never inherited by other programs.
@@ -59,7 +59,7 @@
 //! - [`unnamed_file`]: a new file with that access, of `len` zero bytes that have room on the disk *now*. A file that this
 //!   process must not make so large is an error (`FileTooLarge`), and never a signal.
 //!   [`UnnamedFile::link`] gives it a name, whole and at once, or fails with `AlreadyExists`. Without `link` nothing
-//!   is left behind. [`UnnamedFile::keeps_locks`]: whether a [`Pulse`] can be held in the file system it is in.
+//!   is left behind. [`UnnamedFile::keeps_locks`]: whether a [`LivenessLock`] can be held in the file system it is in.
 //! - [`remove_at`]: the same for a file that is not to come back; a mapping of it does not look deleted by hand.
 //! - [`is_deleted_in_use`]: whether a process that can be looked at has a file mapped that was deleted at a path.
 //! - [`unlink_at`]: takes a file's name away, at once and also while others use it. The file goes when the last of them
@@ -71,7 +71,7 @@
 //! - [`Access`], of a file or a directory: `owner`, `is_mine`; `trusted` says whom a directory is shared with, or why
 //!   nobody should keep limiters there (P5), with stricter rules for one that was not `chosen` by anybody;
 //!   `directory_is_open_to_me` whether a trusted one can be used by this user; `danger` why a file is not to be used in
-//!   a directory of that owner which is shared so (P5); `misfit` how its permissions differ from those it would be made
+//!   a directory of that owner which is shared so (P5); `permission_mismatch` how its permissions differ from those it would be made
 //!   with there.
 //! - [`make_directory`] (private), [`share_directory`], [`give_access`] (what a file is made with in a directory of that owner): as
 //!   they say.
@@ -128,13 +128,13 @@ pub use platform::open_to_anybody;
 #[cfg(feature = "tool")]
 pub use platform::tool;
 pub use platform::{
-    Access, Clock, ForkWords, MISSING, Meeting, Pulse, REPLACES_IN_TWO_STEPS, SharedMap, TakenPulse,
-    UnnamedFile, boot_id, default_directories, facts, facts_at, file_system, former_directories, give_access,
-    is_attended, is_deleted_in_use, make_directory, open_directory, open_file_at, open_or_create_at,
-    process_id, program_name, pulse_is_held, remove_at, share_directory, try_lock_gate, unlink_at,
-    unlock_gate, unnamed_file, wall_now, why_closed,
+    Access, Clock, ForkWords, LivenessLock, MISSING, Parker, REPLACES_IN_TWO_STEPS, SharedMap,
+    TakenLivenessLock, UnnamedFile, boot_id, default_directories, facts, facts_at, file_system,
+    former_directories, give_access, is_attended, is_deleted_in_use, liveness_lock_is_held, make_directory,
+    open_directory, open_file_at, open_or_create_at, process_id, program_name, remove_at, share_directory,
+    try_lock_creation, unlink_at, unlock_creation, unnamed_file, wall_now, why_closed,
 };
-pub use platform::{Account, FIRST_PULSE};
+pub use platform::{Account, FIRST_LIVENESS_BYTE};
 
 /// What the checks at opening want to know about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,7 +179,7 @@ pub enum FileSystem {
     Volatile,
     /// Other machines may see it, so neither a mapping nor a byte lock can be trusted there. Holds its name.
     Network(&'static str),
-    /// On this machine, but known to lose the lock of a [`Pulse`]. Holds its name.
+    /// On this machine, but known to lose the lock of a [`LivenessLock`]. Holds its name.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "elsewhere no file system loses locks"))]
     Lossy(&'static str),
 }
@@ -189,7 +189,7 @@ pub enum FileSystem {
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "elsewhere no file system loses locks"))]
 pub enum Hold {
     /// It is held, and other descriptions see that.
-    Held(Pulse),
+    Held(LivenessLock),
     /// Another process has it.
     Taken,
     /// The file system has lost it: no process can be seen to live there.

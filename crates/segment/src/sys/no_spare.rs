@@ -1,6 +1,6 @@
 //! No spare descriptor, for platforms on which a process does not change its user, or cannot open a limiter at all.
 
-use super::TakenPulse;
+use super::TakenLivenessLock;
 use std::fs::File;
 
 /// An empty spare; see the contract in `sys`.
@@ -16,11 +16,11 @@ impl Spare {
         None
     }
 
-    pub fn pulse_is_held(&self, _slot: u32) -> Option<bool> {
+    pub fn liveness_lock_is_held(&self, _slot: u32) -> Option<bool> {
         None
     }
 
-    pub fn take(&self, _slot: u32) -> Option<TakenPulse> {
+    pub fn take(&self, _slot: u32) -> Option<TakenLivenessLock> {
         None
     }
 }

@@ -46,12 +46,12 @@ macro_rules! impossible {
 impossible! {
     #[derive(Clone, Copy, PartialEq, Eq)] pub Account
     #[derive(Clone, Copy, PartialEq, Eq)] pub Access
-    #[derive(Clone, Copy)] pub Meeting
+    #[derive(Clone, Copy)] pub Parker
     pub ForkWords
-    pub Pulse
-    pub PulseCell
+    pub LivenessLock
+    pub LivenessCell
     pub SharedMap
-    pub TakenPulse
+    pub TakenLivenessLock
     pub UnnamedFile
 }
 
@@ -132,8 +132,8 @@ impl SharedMap {
     }
 }
 
-impl Meeting {
-    pub fn new(_facts: &FileFacts, map: &SharedMap) -> Meeting {
+impl Parker {
+    pub fn new(_facts: &FileFacts, map: &SharedMap) -> Parker {
         match map.0 {}
     }
 
@@ -159,52 +159,52 @@ impl ForkWords {
         match self.0 {}
     }
 
-    pub fn pulse(&self) -> &PulseCell {
+    pub fn liveness_lock(&self) -> &LivenessCell {
         match self.0 {}
     }
 
-    pub fn attendance(&self) -> &PulseCell {
-        match self.0 {}
-    }
-}
-
-impl PulseCell {
-    pub fn take(&self) -> Option<Pulse> {
-        match self.0 {}
-    }
-
-    pub fn put(&self, _pulse: Pulse) -> Option<Pulse> {
+    pub fn attendance(&self) -> &LivenessCell {
         match self.0 {}
     }
 }
 
-/// Where pulses would be, as on every system.
-pub const FIRST_PULSE: i64 = 1 << 62;
+impl LivenessCell {
+    pub fn take(&self) -> Option<LivenessLock> {
+        match self.0 {}
+    }
 
-impl Pulse {
+    pub fn put(&self, _liveness_lock: LivenessLock) -> Option<LivenessLock> {
+        match self.0 {}
+    }
+}
+
+/// Where liveness locks would be, as on every system.
+pub const FIRST_LIVENESS_BYTE: i64 = 1 << 62;
+
+impl LivenessLock {
     pub fn hold(_fresh: File, _slot: u32, _probe: &File) -> io::Result<Hold> {
         unsupported()
     }
 
-    pub fn attend(_gate: File, _place: u64) -> io::Result<Option<Pulse>> {
+    pub fn attend(_gate: File, _place: u64) -> io::Result<Option<LivenessLock>> {
         unsupported()
     }
 }
 
 /// Giving back is dropping, as everywhere.
-impl Drop for Pulse {
+impl Drop for LivenessLock {
     fn drop(&mut self) {
         match self.0 {}
     }
 }
 
-impl TakenPulse {
-    pub fn take(_fresh: File, _slot: u32) -> io::Result<Option<TakenPulse>> {
+impl TakenLivenessLock {
+    pub fn take(_fresh: File, _slot: u32) -> io::Result<Option<TakenLivenessLock>> {
         unsupported()
     }
 }
 
-impl Drop for TakenPulse {
+impl Drop for TakenLivenessLock {
     fn drop(&mut self) {
         match self.0 {}
     }
@@ -214,13 +214,13 @@ pub fn is_attended(_gate: &File, _places: std::ops::Range<u64>) -> io::Result<bo
     unsupported()
 }
 
-pub fn try_lock_gate(_gate: &File) -> io::Result<bool> {
+pub fn try_lock_creation(_gate: &File) -> io::Result<bool> {
     unsupported()
 }
 
-pub fn unlock_gate(_gate: &File) {}
+pub fn unlock_creation(_gate: &File) {}
 
-pub fn pulse_is_held(_file: &File, _slot: u32) -> io::Result<bool> {
+pub fn liveness_lock_is_held(_file: &File, _slot: u32) -> io::Result<bool> {
     unsupported()
 }
 
@@ -321,7 +321,7 @@ impl Access {
         match self.0 {}
     }
 
-    pub fn misfit(&self, _owner: Account, _shared_with: Option<Account>) -> Option<String> {
+    pub fn permission_mismatch(&self, _owner: Account, _shared_with: Option<Account>) -> Option<String> {
         match self.0 {}
     }
 }

@@ -9,7 +9,7 @@ use crate::lock::{Claim, Deadline};
 use crate::paths::{LimiterName, Place};
 use crate::sanity::is_sane;
 use shmlimit_kernel::policy::{Algorithm, BurstMode, Policy, PolicyDraft, RuleDraft};
-use shmlimit_kernel::{Ask, Priority};
+use shmlimit_kernel::{AcquireRequest, Priority};
 use std::time::Duration;
 
 const HOUR: u64 = 3_600_000_000_000;
@@ -114,8 +114,8 @@ impl Machine {
     /// Asks for so many calls. Says how many were granted.
     fn take(&mut self, calls: u64) -> usize {
         let granted = self.transact(|tx, now| {
-            let ask = Ask::one(Priority::User);
-            (0..calls).filter(|_| decide::acquire(tx, 0, &ask, now).is_ok()).count()
+            let kernel_request = AcquireRequest::one(Priority::User);
+            (0..calls).filter(|_| decide::acquire(tx, 0, &kernel_request, now).is_ok()).count()
         });
         self.granted.extend(std::iter::repeat_n(self.truth, granted));
         granted

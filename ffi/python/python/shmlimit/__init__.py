@@ -13,7 +13,7 @@ It lives in one memory-mapped file. There is no server: the processes themselves
 from ._acquiring import Acquiring
 from ._errors import Blocked, ConfigError, Error, Refused
 from ._limiter import Limiter, limiters
-from ._shmlimit import Grant, Recorded, __version__, layout_version, presets
+from ._shmlimit import Grant, Advice, __version__, layout_version, presets
 from ._snapshot import (
     Condition,
     Counts,
@@ -44,7 +44,7 @@ __all__ = [
     "PaceWindow",
     "Participant",
     "Pause",
-    "Recorded",
+    "Advice",
     "Refused",
     "Rule",
     "Snapshot",

@@ -31,7 +31,7 @@ from typing import (
 
 from ._errors import Refused
 from ._limiter import Limiter
-from ._shmlimit import Grant, Recorded
+from ._shmlimit import Grant, Advice
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -288,7 +288,7 @@ class Calls(Generic[Request, Response]):
         grant: Grant,
         latency: float,
         attempt: int,
-    ) -> Generator[Callable[[], Any], Any, Optional[Recorded]]:
+    ) -> Generator[Callable[[], Any], Any, Optional[Advice]]:
         """Tells everybody how the call ended. Its permit goes back now or with the end of the body."""
         status, headers = client.head(response)
         if not 100 <= status <= 599:
@@ -332,7 +332,7 @@ class Calls(Generic[Request, Response]):
         self,
         client: Client[Request, Response],
         request: Request,
-        recorded: Recorded,
+        recorded: Advice,
         attempt: int,
         ends: Optional[float],
     ) -> bool:
@@ -369,7 +369,7 @@ def _itself(value: _Value) -> _Value:
     return value
 
 
-def _record_failure(grant: Grant, failure: Failure, latency: float, attempt: int) -> Optional[Recorded]:
+def _record_failure(grant: Grant, failure: Failure, latency: float, attempt: int) -> Optional[Advice]:
     """Gives the permit back, and says what is known."""
     if failure.error is not None:
         return grant.record(error=failure.error, latency=latency, attempt=attempt)

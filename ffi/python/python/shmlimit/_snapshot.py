@@ -162,7 +162,7 @@ class Snapshot:
     concurrency_background: Optional[int]
     in_flight: int
     in_flight_background: int
-    held_by_dead: int
+    held_by_exited: int
     resets: int
     counts: Counts
     paused: Optional[Pause]

@@ -1,6 +1,6 @@
 //! Keeps a run of any length in a fixed number of equal time buckets: when the run grows, neighbours merge.
 
-use shmlimit_kernel::breaker::State;
+use shmlimit_kernel::breaker::BreakerState;
 
 /// Most buckets there are.
 pub const MOST: usize = 300;
@@ -12,14 +12,14 @@ pub struct Bucket {
     pub refused: u64,
     /// The most calls in flight, and how many at its end; nothing if nothing was seen.
     pub in_flight: Option<(u32, u32)>,
-    /// The rate in force at its end.
+    /// The rate effective at its end.
     pub rate: Option<f64>,
     /// How long in each state, in the order in which they came.
-    pub states: Vec<(State, u64)>,
+    pub states: Vec<(BreakerState, u64)>,
 }
 
 impl Bucket {
-    fn stay(&mut self, state: State, length: u64) {
+    fn stay(&mut self, state: BreakerState, length: u64) {
         match self.states.iter_mut().find(|(known, _)| *known == state) {
             Some((_, sum)) => *sum = sum.saturating_add(length),
             None => self.states.push((state, length)),
@@ -82,7 +82,7 @@ impl Buckets {
     }
 
     /// A stretch in one state.
-    pub fn stay(&mut self, state: State, from: u64, to: u64) {
+    pub fn stay(&mut self, state: BreakerState, from: u64, to: u64) {
         self.at(to).stay(state, 0);
         let mut from = from.max(self.origin);
         while from < to {
@@ -162,13 +162,13 @@ mod tests {
     #[test]
     fn a_stretch_is_shared_among_the_buckets_it_covers() {
         let mut buckets = Buckets::new(0);
-        buckets.stay(State::Normal, 0, 1_000_000);
-        buckets.stay(State::Sleep, 1_000_000, 3_000_000);
+        buckets.stay(BreakerState::Normal, 0, 1_000_000);
+        buckets.stay(BreakerState::Sleep, 1_000_000, 3_000_000);
         let length = |state| {
             let states = buckets.list.iter().flat_map(|bucket| &bucket.states);
             states.filter(|(known, _)| *known == state).map(|(_, length)| length).sum::<u64>()
         };
-        assert_eq!((length(State::Normal), length(State::Sleep)), (1_000_000, 2_000_000));
+        assert_eq!((length(BreakerState::Normal), length(BreakerState::Sleep)), (1_000_000, 2_000_000));
     }
 
     #[test]

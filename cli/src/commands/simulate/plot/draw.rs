@@ -3,7 +3,7 @@
 use super::super::human::{number, time};
 use super::axis::{marks, time_step};
 use super::buckets::{Bucket, Buckets};
-use shmlimit_kernel::breaker::State;
+use shmlimit_kernel::breaker::BreakerState;
 use shmlimit_kernel::policy::BreakerKind;
 use std::fmt::Write;
 
@@ -22,13 +22,13 @@ const GRANTED: &str = "#2f6f9f";
 const REFUSED: &str = "#d9822b";
 const LINE: &str = "#3d4b5c";
 
-const fn colour(state: State) -> &'static str {
+const fn colour(state: BreakerState) -> &'static str {
     match state {
-        State::Normal => "#8fc9a3",
-        State::Throttle => "#f2c84b",
-        State::Sleep | State::Open => "#c65b4a",
-        State::HalfOpen => "#74aede",
-        State::CacheOnly => "#9580c4",
+        BreakerState::Normal => "#8fc9a3",
+        BreakerState::Throttle => "#f2c84b",
+        BreakerState::Sleep | BreakerState::Open => "#c65b4a",
+        BreakerState::HalfOpen => "#74aede",
+        BreakerState::CacheOnly => "#9580c4",
     }
 }
 
@@ -187,8 +187,8 @@ impl Canvas<'_> {
     }
 
     /// Stretches of one state each: state, from, to, as places. Neighbours of one state are one.
-    fn spans(&self) -> Vec<(State, f64, f64)> {
-        let mut found: Vec<(State, f64, f64)> = Vec::new();
+    fn spans(&self) -> Vec<(BreakerState, f64, f64)> {
+        let mut found: Vec<(BreakerState, f64, f64)> = Vec::new();
         for (i, Bucket { states, .. }) in self.buckets.list.iter().enumerate() {
             let mut since = i as u64 * self.buckets.width;
             for (state, length) in states {
@@ -214,7 +214,7 @@ impl Canvas<'_> {
     /// Where it was not well, a tint behind a panel.
     fn tints(&mut self, y: f64, height: f64) {
         for (state, from, to) in self.spans() {
-            if state != State::Normal && to > from {
+            if state != BreakerState::Normal && to > from {
                 let (width, colour) = (to - from, colour(state));
                 self.put(format_args!(
                     "<rect x=\"{from:.2}\" y=\"{y}\" width=\"{width:.2}\" height=\"{height}\" fill=\"{colour}\" \
@@ -227,7 +227,7 @@ impl Canvas<'_> {
     fn strip(&mut self, y: f64, kind: BreakerKind) {
         self.heading(y, "state");
         let spans = self.spans();
-        let mut seen: Vec<State> = Vec::new();
+        let mut seen: Vec<BreakerState> = Vec::new();
         for (state, ..) in &spans {
             if !seen.contains(state) {
                 seen.push(*state);

@@ -26,7 +26,7 @@ fn held(epoch: u32) -> u32 {
 }
 
 impl Os for Virtual {
-    type Pulse = ();
+    type LivenessLock = ();
 
     fn sleep(&self, word: &AtomicU32, _: u32, limit: Duration) {
         self.now.set(self.now.get() + limit.as_nanos() as u64);
@@ -42,7 +42,7 @@ impl Os for Virtual {
         true
     }
 
-    fn take_pulse(&self, _: usize) -> Option<()> {
+    fn take_liveness_lock(&self, _: usize) -> Option<()> {
         None
     }
 
@@ -94,9 +94,9 @@ fn an_acquisition_that_stands_still_is_told_from_a_lock_that_changes_hands() {
 fn reclaiming_many_dead_participants_takes_one_patience_while_the_lock_is_held_in_pieces() {
     let directory = tempfile::tempdir().unwrap();
     let (segment, other) = (segment(&directory), attach_again(&directory));
-    let (member, holder) = (segment.member().unwrap(), other.member().unwrap());
+    let (attachment, holder) = (segment.attachment().unwrap(), other.attachment().unwrap());
     let one = Held { total: 1, background: 1 }.to_word();
-    let dead = || (0..SLOTS).filter(|slot| ![member.slot, holder.slot].contains(slot));
+    let dead = || (0..SLOTS).filter(|slot| ![attachment.slot, holder.slot].contains(slot));
     for slot in dead() {
         segment.words.store(slot_base(slot) + slot::STATE, 1);
         segment.words.store(slot_base(slot) + slot::HELD, one);
@@ -122,7 +122,7 @@ fn reclaiming_many_dead_participants_takes_one_patience_while_the_lock_is_held_i
         while lock::owner(segment.words.lock().load(Ordering::Relaxed)).is_none() {
             std::thread::yield_now();
         }
-        let _ = segment.reap(&member, &Deadline::within(Duration::from_millis(60)));
+        let _ = segment.reclaim(&attachment, &Deadline::within(Duration::from_millis(60)));
         done.store(true, Ordering::Relaxed);
         pieces.join().unwrap()
     });
@@ -134,10 +134,10 @@ fn reclaiming_many_dead_participants_takes_one_patience_while_the_lock_is_held_i
 fn slot_that_damage_has_given_an_owner_meanwhile_is_entered_all_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
-    let member = segment.member().unwrap();
-    let free = (member.slot + 1) % SLOTS;
+    let attachment = segment.attachment().unwrap();
+    let free = (attachment.slot + 1) % SLOTS;
     segment.words.store(slot_base(free) + slot::STATE, 5 << 32 | 1);
-    let entered = segment.transact(&member, &segment.deadline(), |tx, now| {
+    let entered = segment.transact(&attachment, &segment.deadline(), |tx, now| {
         let generation = slots::enter(tx, free, slots::Identity { pid: 1, program: [0; 16] }, now);
         segment.commit(tx).map(|()| generation)
     });
@@ -151,7 +151,7 @@ fn calls_with_little_time_each_find_out_together_that_a_holder_stands_still() {
     segment.bounds = crate::Bounds::default();
     let segment = segment;
     let held = |acquisition, stood_still| StillHeld {
-        by: segment.member().unwrap().slot,
+        by: segment.attachment().unwrap().slot,
         acquisition,
         stood_still,
         waited: Duration::from_millis(1),
@@ -163,7 +163,7 @@ fn calls_with_little_time_each_find_out_together_that_a_holder_stands_still() {
     let (moment, second) = (Duration::from_millis(1), Duration::from_secs(1));
     assert_eq!(stopped(held(1, moment)), (false, 0), "nobody is named");
     // As if this process had met it a second ago.
-    let since = segment.presence.word(process_state::HOLDER_SINCE);
+    let since = segment.process_state.word(process_state::HOLDER_SINCE);
     since.store(since.load(Ordering::Relaxed) - second.as_nanos() as u64, Ordering::Relaxed);
     assert_eq!(stopped(held(1, moment)), (true, std::process::id()));
     assert_eq!(stopped(held(2, moment)), (false, 0), "another acquisition: it goes on");

@@ -95,9 +95,9 @@ impl Access {
     pub fn trusted(&self, chosen: bool) -> Result<Option<Account>, Distrust> {
         let ours = self.uid == 0 || self.is_mine();
         // Root is rarely a member, but it is who shares directories; those of others it does not share.
-        let member = in_group(self.gid) || (effective_uid() == 0 && ours);
+        let attachment = in_group(self.gid) || (effective_uid() == 0 && ours);
         // Anybody can put a directory where a default is looked for, and share it with a group that everybody is in.
-        let shared = is_open_to_group(self.mode) && member && (chosen || ours);
+        let shared = is_open_to_group(self.mode) && attachment && (chosen || ours);
         if self.mode & OTHERS_WRITE != 0 {
             // In a directory such as /tmp nobody can rename what belongs to others. Elsewhere a new one would be no safer.
             let remedy = match self.is_mine() && self.mode & STICKY == 0 {
@@ -113,7 +113,7 @@ impl Access {
             ));
         }
         if is_open_to_group(self.mode) && !shared {
-            return Err(no_member(self.gid));
+            return Err(no_attachment(self.gid));
         }
         if self.mode & GROUP_WRITES != 0 && !shared {
             return Err(Distrust::new(
@@ -139,7 +139,7 @@ impl Access {
     }
 
     /// Permissions do not tell whose the directory is.
-    pub fn misfit(&self, _owner: Account, shared_with: Option<Account>) -> Option<String> {
+    pub fn permission_mismatch(&self, _owner: Account, shared_with: Option<Account>) -> Option<String> {
         let wanted = file_mode(shared_with);
         match shared_with {
             Some(group) if self.mode != wanted || self.gid != group.gid() => Some(format!(
@@ -199,7 +199,7 @@ pub(super) fn let_in(file: &File, shared_with: Option<Account>) -> io::Result<()
 /// A shared directory is closed to others as a rule, so they cannot even look at it from inside.
 pub fn why_closed(path: &Path) -> Option<Distrust> {
     let facts = std::fs::symlink_metadata(path).ok()?;
-    (facts.is_dir() && is_open_to_group(facts.mode())).then(|| no_member(facts.gid()))
+    (facts.is_dir() && is_open_to_group(facts.mode())).then(|| no_attachment(facts.gid()))
 }
 
 fn file_mode(shared_with: Option<Account>) -> u32 {
@@ -220,7 +220,7 @@ fn is_open_to_group(mode: u32) -> bool {
     mode & (SET_GROUP_ID | GROUP_WRITES) == SET_GROUP_ID | GROUP_WRITES
 }
 
-fn no_member(group: u32) -> Distrust {
+fn no_attachment(group: u32) -> Distrust {
     Distrust::new(
         format!("it is shared with group {group}, of which this user is no member"),
         "join the group and log in again, or choose another with --dir",

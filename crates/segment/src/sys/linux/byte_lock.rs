@@ -10,11 +10,11 @@ use nix::libc;
 use super::clock::Clock;
 
 /// Far past the end of any segment, where no other lock can meet ours, and still within a signed 64-bit offset.
-pub const FIRST_PULSE: i64 = 1 << 62;
+pub const FIRST_LIVENESS_BYTE: i64 = 1 << 62;
 
 /// Where the lock of a slot is.
 pub(super) fn pulse_byte(slot: u32) -> i64 {
-    FIRST_PULSE + i64::from(slot)
+    FIRST_LIVENESS_BYTE + i64::from(slot)
 }
 
 /// A number that two descriptions have in common only by chance: made from the moment, the process and an address of it.

@@ -127,7 +127,9 @@ mod tests {
         let told = facts(&file).unwrap();
         assert_eq!(told, facts_at(&dir, "second").unwrap());
         assert!(told.regular && !told.directory);
-        assert!(told.access.is_mine() && told.access.misfit(told.access.owner(), None).is_none());
+        assert!(
+            told.access.is_mine() && told.access.permission_mismatch(told.access.owner(), None).is_none()
+        );
         assert_eq!((told.links, told.len), (2, 5));
         let told = facts(&dir).unwrap();
         assert!(told.directory && !told.regular);
@@ -156,7 +158,10 @@ mod tests {
         let group = Account::from(nix::unistd::getegid().as_raw());
         open_or_create_at(&dir, "gate", Some(group)).unwrap().set_len(9).unwrap();
         let again = facts(&open_or_create_at(&dir, "gate", None).unwrap()).unwrap();
-        assert_eq!((again.access.misfit(again.access.owner(), Some(group)), again.len), (None, 9));
+        assert_eq!(
+            (again.access.permission_mismatch(again.access.owner(), Some(group)), again.len),
+            (None, 9)
+        );
         unlink_at(&dir, "gate").unwrap();
         assert_eq!(facts_at(&dir, "gate").unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(open_file_at(&dir, "gate").unwrap_err().kind(), io::ErrorKind::NotFound);

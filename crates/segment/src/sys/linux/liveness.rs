@@ -1,4 +1,4 @@
-//! The pulse: a byte lock of an open file description, kept alive by a mapping.
+//! The liveness lock: a byte lock of an open file description, kept alive by a mapping.
 //!
 //! The kernel gives the lock back when the last reference to the description goes. A mapping is such a reference,
 //! and with `MADV_DONTFORK` it goes exactly when this process's memory goes, whatever happens to descriptors or
@@ -31,7 +31,7 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap};
 /// Marks lie in the 2^61 bytes before the liveness locks.
 const FIRST_MARK: i64 = 1 << 61;
 
-/// Which limiters are open is told by the 2^60 bytes before the marks; see [`Pulse::attend`]. The gate itself is locked as a
+/// Which limiters are open is told by the 2^60 bytes before the marks; see [`LivenessLock::attend`]. The gate itself is locked as a
 /// whole by `flock`, which is of another kind and does not meet byte locks on a local file system.
 const FIRST_ATTENDANCE: i64 = 1 << 60;
 
@@ -40,49 +40,49 @@ const ONE_PAGE: NonZeroUsize = NonZeroUsize::new(1).unwrap();
 
 /// The lock of a slot for as long as this process's memory lives; see the contract.
 ///
-/// Kept across a possible fork, it belongs into a [`PulseCell`]: the child must not unmap what it never had.
+/// Kept across a possible fork, it belongs into a [`LivenessCell`]: the child must not unmap what it never had.
 #[derive(Debug)]
-pub struct Pulse {
+pub struct LivenessLock {
     page: NonNull<libc::c_void>,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and is never read or written.
-unsafe impl Send for Pulse {}
+unsafe impl Send for LivenessLock {}
 // SAFETY: as above.
-unsafe impl Sync for Pulse {}
+unsafe impl Sync for LivenessLock {}
 
-impl Pulse {
+impl LivenessLock {
     pub fn hold(fresh: File, slot: u32, probe: &File) -> io::Result<Hold> {
         if let FileSystem::Lossy(_) = file_system(probe)? {
             return Ok(Hold::Lost);
         }
-        let pulse = Pulse::mapped(&fresh)?;
+        let liveness_lock = LivenessLock::mapped(&fresh)?;
         if !try_lock(&fresh, pulse_byte(slot))? {
             return Ok(Hold::Taken);
         }
-        Ok(if outlives_its_descriptor(fresh, probe)? { Hold::Held(pulse) } else { Hold::Lost })
+        Ok(if outlives_its_descriptor(fresh, probe)? { Hold::Held(liveness_lock) } else { Hold::Lost })
     }
 
     /// Many may hold it, so it is shared. Whether it outlives its descriptor was looked at for the slot, in the same
     /// directory.
-    pub fn attend(gate: File, place: u64) -> io::Result<Option<Pulse>> {
-        if !has_own_locks(&gate)? {
+    pub fn attend(creation_lock: File, place: u64) -> io::Result<Option<LivenessLock>> {
+        if !has_own_locks(&creation_lock)? {
             return Ok(None);
         }
-        let pulse = Pulse::mapped(&gate)?;
-        fcntl(&gate, FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_RDLCK, attendance(place))))?;
-        Ok(Some(pulse))
+        let liveness_lock = LivenessLock::mapped(&creation_lock)?;
+        fcntl(&creation_lock, FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_RDLCK, attendance(place))))?;
+        Ok(Some(liveness_lock))
     }
 
     /// Keeps a description by a mapping. Mapped before locked, so that an error on the way leaves no lock and no second
     /// cleanup.
-    fn mapped(file: &File) -> io::Result<Pulse> {
+    fn mapped(file: &File) -> io::Result<LivenessLock> {
         // SAFETY: a new mapping at an address of the kernel's choice replaces nothing; PROT_NONE: nobody reads it.
         let page = unsafe { mmap(None, ONE_PAGE, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, file, 0) }?;
-        let pulse = Pulse { page };
+        let liveness_lock = LivenessLock { page };
         // SAFETY: the range is the mapping made above.
         unsafe { madvise(page, ONE_PAGE.get(), MmapAdvise::MADV_DONTFORK) }?;
-        Ok(pulse)
+        Ok(liveness_lock)
     }
 
     /// Gives up ownership; the word is never 0.
@@ -92,34 +92,34 @@ impl Pulse {
 
     /// # Safety
     /// `word` is 0, or came from `into_word` in this very process (not in a parent) and is used up here.
-    unsafe fn from_word(word: u64) -> Option<Pulse> {
-        NonNull::new(std::ptr::with_exposed_provenance_mut(word as usize)).map(|page| Pulse { page })
+    unsafe fn from_word(word: u64) -> Option<LivenessLock> {
+        NonNull::new(std::ptr::with_exposed_provenance_mut(word as usize)).map(|page| LivenessLock { page })
     }
 }
 
-impl Drop for Pulse {
+impl Drop for LivenessLock {
     fn drop(&mut self) {
         // SAFETY: `page` is the mapping of `hold`, which only this value may unmap, and nobody refers into it.
         let _ = unsafe { munmap(self.page, ONE_PAGE.get()) };
     }
 }
 
-/// A pulse in memory that a fork wipes: full in the process that put it there, empty in its children.
+/// A liveness lock in memory that a fork wipes: full in the process that put it there, empty in its children.
 ///
 /// Lives only in [`ForkWords`](super::memory::ForkWords), which is what makes it sound: the address in it was put
 /// there by `put` of this very process, or it is 0.
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct PulseCell(AtomicU64);
+pub struct LivenessCell(AtomicU64);
 
-impl PulseCell {
+impl LivenessCell {
     /// Returns what was in it before.
-    pub fn put(&self, pulse: Pulse) -> Option<Pulse> {
-        self.exchange(pulse.into_word())
+    pub fn put(&self, liveness_lock: LivenessLock) -> Option<LivenessLock> {
+        self.exchange(liveness_lock.into_word())
     }
 
     /// Leaves the cell empty.
-    pub fn take(&self) -> Option<Pulse> {
+    pub fn take(&self) -> Option<LivenessLock> {
         self.exchange(0)
     }
 
@@ -128,38 +128,38 @@ impl PulseCell {
         self.0.load(Ordering::Acquire) == 0
     }
 
-    fn exchange(&self, word: u64) -> Option<Pulse> {
+    fn exchange(&self, word: u64) -> Option<LivenessLock> {
         let before = self.0.swap(word, Ordering::AcqRel);
-        // SAFETY: only this function writes the cell, always the word of an owned pulse or 0; a fork wipes it; and
+        // SAFETY: only this function writes the cell, always the word of an owned liveness lock or 0; a fork wipes it; and
         // the swap hands each word to exactly one caller.
-        unsafe { Pulse::from_word(before) }
+        unsafe { LivenessLock::from_word(before) }
     }
 }
 
-pub fn pulse_is_held(file: &File, slot: u32) -> io::Result<bool> {
+pub fn liveness_lock_is_held(file: &File, slot: u32) -> io::Result<bool> {
     is_locked(file, pulse_byte(slot))
 }
 
-pub fn is_attended(gate: &File, places: Range<u64>) -> io::Result<bool> {
+pub fn is_attended(creation_lock: &File, places: Range<u64>) -> io::Result<bool> {
     // A length of zero would mean all bytes up to the end.
-    if places.is_empty() || !has_own_locks(gate)? {
+    if places.is_empty() || !has_own_locks(creation_lock)? {
         return Ok(false);
     }
     let length = (places.end - places.start).cast_signed();
     let lock = libc::flock { l_len: length, ..byte_lock(libc::F_WRLCK, attendance(places.start)) };
-    is_in_the_way(gate, lock)
+    is_in_the_way(creation_lock, lock)
 }
 
-pub fn try_lock_gate(gate: &File) -> io::Result<bool> {
-    match fs4::FileExt::try_lock(gate) {
+pub fn try_lock_creation(creation_lock: &File) -> io::Result<bool> {
+    match fs4::FileExt::try_lock(creation_lock) {
         Ok(()) => Ok(true),
         Err(fs4::TryLockError::WouldBlock) => Ok(false),
         Err(fs4::TryLockError::Error(error)) => Err(error),
     }
 }
 
-pub fn unlock_gate(gate: &File) {
-    let _ = fs4::FileExt::unlock(gate);
+pub fn unlock_creation(creation_lock: &File) {
+    let _ = fs4::FileExt::unlock(creation_lock);
 }
 
 fn attendance(place: u64) -> i64 {

@@ -10,7 +10,7 @@ use nix::sys::mman::{
     MRemapFlags, MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, mremap, munmap,
 };
 
-use super::liveness::PulseCell;
+use super::liveness::LivenessCell;
 
 /// A whole file, mapped shared; see the contract.
 ///
@@ -120,8 +120,8 @@ const FORK_PAGE: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 #[repr(C)]
 struct ForkPage {
     words: [AtomicU64; ForkWords::WORDS],
-    pulse: PulseCell,
-    attendance: PulseCell,
+    liveness_lock: LivenessCell,
+    attendance: LivenessCell,
 }
 
 const _: () = assert!(size_of::<ForkPage>() <= FORK_PAGE.get());
@@ -156,14 +156,14 @@ impl ForkWords {
         &self.page().words[index]
     }
 
-    /// A place for this process's pulse that a forked child finds empty.
+    /// A place for this process's liveness lock that a forked child finds empty.
     #[inline]
-    pub fn pulse(&self) -> &PulseCell {
-        &self.page().pulse
+    pub fn liveness_lock(&self) -> &LivenessCell {
+        &self.page().liveness_lock
     }
 
-    /// A place for what [`Pulse::attend`](super::liveness::Pulse::attend) gives, under the same rule.
-    pub fn attendance(&self) -> &PulseCell {
+    /// A place for what [`LivenessLock::attend`](super::liveness::Liveness lock::attend) gives, under the same rule.
+    pub fn attendance(&self) -> &LivenessCell {
         &self.page().attendance
     }
 
@@ -177,7 +177,7 @@ impl ForkWords {
 
 impl Drop for ForkWords {
     fn drop(&mut self) {
-        drop((self.pulse().take(), self.attendance().take()));
+        drop((self.liveness_lock().take(), self.attendance().take()));
         // SAFETY: `page` is the mapping of `new`, which nobody else unmaps, and no reference into it outlives `self`.
         // Unmapping one's own page cannot fail in a way that matters: the page would merely stay.
         let _ = unsafe { munmap(self.page.cast(), FORK_PAGE.get()) };

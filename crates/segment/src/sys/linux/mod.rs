@@ -35,17 +35,17 @@ pub use access::{
 };
 #[cfg(feature = "tool")]
 pub use baselines::hold_whole_file;
-pub use byte_lock::FIRST_PULSE;
+pub use byte_lock::FIRST_LIVENESS_BYTE;
 pub use clock::{Clock, wall_now};
 pub use file_system::file_system;
 pub use files::{
     facts, facts_at, is_deleted_in_use, open_directory, open_file_at, open_or_create_at, remove_at, unlink_at,
 };
-pub use liveness::{Pulse, is_attended, pulse_is_held, try_lock_gate, unlock_gate};
+pub use liveness::{LivenessLock, is_attended, liveness_lock_is_held, try_lock_creation, unlock_creation};
 pub use memory::{ForkWords, SharedMap};
 pub use names::{boot_id, process_id, program_name};
-pub use parker::Meeting;
-pub use spare::{Spare, TakenPulse};
+pub use parker::Parker;
+pub use spare::{Spare, TakenLivenessLock};
 pub use unnamed::{UnnamedFile, unnamed_file};
 
 /// For the command-line tool.

@@ -10,11 +10,11 @@ use crate::sys::FileFacts;
 
 /// Where processes meet; see the contract. The kernel knows by the file behind an address who waits at the same word.
 #[derive(Clone, Copy, Debug)]
-pub struct Meeting;
+pub struct Parker;
 
-impl Meeting {
-    pub fn new(_facts: &FileFacts, _map: &SharedMap) -> Meeting {
-        Meeting
+impl Parker {
+    pub fn new(_facts: &FileFacts, _map: &SharedMap) -> Parker {
+        Parker
     }
 
     pub fn wait(self, word: &AtomicU32, expected: u32, timeout: Duration) {

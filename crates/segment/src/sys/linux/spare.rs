@@ -65,7 +65,7 @@ impl Spare {
         (self.0.ours()?.0 == number).then_some(facts.links)
     }
 
-    pub fn pulse_is_held(&self, slot: u32) -> Option<bool> {
+    pub fn liveness_lock_is_held(&self, slot: u32) -> Option<bool> {
         let (number, _) = self.0.ours()?;
         let mut lock = byte_lock(libc::F_WRLCK, pulse_byte(slot));
         control(number, libc::F_OFD_GETLK, &mut lock).ok()?;
@@ -74,14 +74,14 @@ impl Spare {
     }
 
     /// One thread at a time: locks of one description do not exclude each other.
-    pub fn take(&self, slot: u32) -> Option<TakenPulse> {
+    pub fn take(&self, slot: u32) -> Option<TakenLivenessLock> {
         let taken = self.0.0.get()?.word(TAKEN);
         taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
         let locked = self.0.ours().is_some_and(|(number, _)| {
             control(number, libc::F_OFD_SETLK, &mut byte_lock(libc::F_WRLCK, pulse_byte(slot))).is_ok()
         });
         if locked && self.0.ours().is_some() {
-            return Some(TakenPulse { file: Through::Spare(self.clone()), slot });
+            return Some(TakenLivenessLock { file: Through::Spare(self.clone()), slot });
         }
         if locked {
             self.give_back(slot);
@@ -103,7 +103,7 @@ impl Spare {
 
 /// The lock of a slot whose owner seems dead, held through its descriptor for a short time; see the contract.
 #[derive(Debug)]
-pub struct TakenPulse {
+pub struct TakenLivenessLock {
     file: Through,
     slot: u32,
 }
@@ -115,13 +115,14 @@ enum Through {
     Spare(Spare),
 }
 
-impl TakenPulse {
-    pub fn take(fresh: File, slot: u32) -> io::Result<Option<TakenPulse>> {
-        Ok(try_lock(&fresh, pulse_byte(slot))?.then_some(TakenPulse { file: Through::Own(fresh), slot }))
+impl TakenLivenessLock {
+    pub fn take(fresh: File, slot: u32) -> io::Result<Option<TakenLivenessLock>> {
+        Ok(try_lock(&fresh, pulse_byte(slot))?
+            .then_some(TakenLivenessLock { file: Through::Own(fresh), slot }))
     }
 }
 
-impl Drop for TakenPulse {
+impl Drop for TakenLivenessLock {
     fn drop(&mut self) {
         // Closing is not enough: a child forked meanwhile has the same description and would keep the lock.
         match &self.file {
@@ -209,7 +210,7 @@ fn may_change_user() -> bool {
 mod tests {
     use super::*;
     use crate::sys::linux::testing::in_forked_child;
-    use crate::sys::pulse_is_held;
+    use crate::sys::liveness_lock_is_held;
     use std::os::fd::AsRawFd;
 
     fn file() -> (tempfile::NamedTempFile, impl Fn() -> File) {
@@ -227,20 +228,20 @@ mod tests {
     fn a_spare_descriptor_sees_locks_and_takes_those_that_are_free() {
         let (_named, open) = file();
         let spare = Spare::default();
-        assert_eq!((spare.pulse_is_held(3), spare.links()), (None, None));
+        assert_eq!((spare.liveness_lock_is_held(3), spare.links()), (None, None));
         spare.0.keep(open()).unwrap();
-        let held = TakenPulse::take(open(), 3).unwrap().unwrap();
+        let held = TakenLivenessLock::take(open(), 3).unwrap().unwrap();
         assert_eq!(
-            (spare.pulse_is_held(3), spare.pulse_is_held(4), spare.links()),
+            (spare.liveness_lock_is_held(3), spare.liveness_lock_is_held(4), spare.links()),
             (Some(true), Some(false), Some(1))
         );
         assert!(spare.take(3).is_none());
         drop(held);
         let taken = spare.take(3).unwrap();
-        assert!(pulse_is_held(&open(), 3).unwrap());
+        assert!(liveness_lock_is_held(&open(), 3).unwrap());
         assert!(spare.take(3).is_none() && spare.take(4).is_none(), "one thread at a time");
         drop(taken);
-        assert!(!pulse_is_held(&open(), 3).unwrap() && spare.take(4).is_some());
+        assert!(!liveness_lock_is_held(&open(), 3).unwrap() && spare.take(4).is_some());
     }
 
     #[test]
@@ -253,7 +254,7 @@ mod tests {
         // SAFETY: both numbers are open, and the first is the spare's own, which expects that.
         assert_eq!(unsafe { libc::dup2(other.as_raw_fd(), number) }, number);
         assert_eq!(
-            (spare.pulse_is_held(0), spare.links()),
+            (spare.liveness_lock_is_held(0), spare.links()),
             (None, None),
             "the same file, another description"
         );
@@ -268,9 +269,11 @@ mod tests {
         let (_named, open) = file();
         let spare = Spare::default();
         spare.0.keep(open()).unwrap();
-        assert!(spare.pulse_is_held(0).is_some());
+        assert!(spare.liveness_lock_is_held(0).is_some());
         assert_eq!(
-            in_forked_child(|| i32::from(spare.pulse_is_held(0).is_some() || spare.take(0).is_some())),
+            in_forked_child(|| i32::from(
+                spare.liveness_lock_is_held(0).is_some() || spare.take(0).is_some()
+            )),
             0
         );
     }

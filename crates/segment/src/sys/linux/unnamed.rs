@@ -12,7 +12,7 @@ use nix::unistd::linkat;
 
 use super::access::{Account, let_in};
 use super::files::{create_at, private, unlink_at};
-use super::liveness::Pulse;
+use super::liveness::LivenessLock;
 use crate::sys::Hold;
 
 /// Names tried before giving up; a collision needs a leftover of the same pid and nanosecond.
@@ -48,7 +48,7 @@ impl UnnamedFile {
     }
 
     pub fn keeps_locks(&self) -> io::Result<bool> {
-        Ok(!matches!(Pulse::hold(self.reopen()?, 0, &self.reopen()?)?, Hold::Lost))
+        Ok(!matches!(LivenessLock::hold(self.reopen()?, 0, &self.reopen()?)?, Hold::Lost))
     }
 
     /// Another description of the file, which nobody else can open.
@@ -208,7 +208,7 @@ mod tests {
             let told = facts(&file).unwrap();
             assert_eq!(told, facts_at(&dir, "segment").unwrap());
             assert_eq!(
-                (told.access.misfit(told.access.owner(), None), told.len, told.links),
+                (told.access.permission_mismatch(told.access.owner(), None), told.len, told.links),
                 (None, 8192, 1)
             );
             unlink_at(&dir, "segment").unwrap();

@@ -26,7 +26,7 @@ const OWNERS: [Account; 3] = [Account::OWNER_RIGHTS, Account::CREATOR_OWNER, Acc
 /// Read, write, execute, delete: all but changing the list itself.
 const USE: &str = "0x1301bf";
 /// All that can be done with a semaphore.
-const BELL_USE: &str = "0x1f0003";
+const WAKE_WORD_USE: &str = "0x1f0003";
 
 /// See the contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Access {
         Some(format!("others may write it ({} may)", stranger.name()))
     }
 
-    pub fn misfit(&self, owner: Account, shared_with: Option<Account>) -> Option<String> {
+    pub fn permission_mismatch(&self, owner: Account, shared_with: Option<Account>) -> Option<String> {
         let usable = |group| self.rights.given.iter().any(|right| right.who == group && right.changes);
         if let Some(group) = shared_with.filter(|group| !usable(*group)) {
             return Some(format!("is not shared with {}: members of the group cannot use it", group.name()));
@@ -117,11 +117,11 @@ impl Access {
     }
 
     /// The access of what users of a file wait for each other at: those may use it who may change the file.
-    pub(super) fn of_bells(&self) -> io::Result<Descriptor> {
+    pub(super) fn of_wake_words(&self) -> io::Result<Descriptor> {
         let mut who = vec![self.me, self.owner()];
         who.extend(self.rights.given.iter().filter(|right| right.changes).map(|right| right.who));
         who.retain(|who| !OWNERS.contains(who));
-        let entries: String = who.iter().map(|who| format!("(A;;{BELL_USE};;;{who})")).collect();
+        let entries: String = who.iter().map(|who| format!("(A;;{WAKE_WORD_USE};;;{who})")).collect();
         Descriptor::parse(&format!("D:{entries}"))
     }
 

@@ -1,4 +1,4 @@
-//! The pulse: a byte lock of an open file, which the system gives back when its handle is closed, and all handles of a
+//! The liveness lock: a byte lock of an open file, which the system gives back when its handle is closed, and all handles of a
 //! process are closed when it ends, however it ends.
 //!
 //! The bytes lie far past the end of the file: a lock keeps others from reading and writing its range, though never from
@@ -7,7 +7,7 @@
 //! only looks therefore asks for a *shared* lock: those who look at the same time do not take each other for the owner.
 //!
 //! A program that locks a whole file (a backup, say) locks these bytes too, and everybody would seem to live. So there is
-//! one byte that no pulse uses, the witness: where it cannot be had either, it is the file that is locked, and that is an
+//! one byte that no liveness lock uses, the witness: where it cannot be had either, it is the file that is locked, and that is an
 //! error. For the time being nobody can join then, and nobody counts as dead.
 
 use std::fs::File;
@@ -23,12 +23,12 @@ use super::native::patiently;
 use crate::sys::Hold;
 
 /// Far past the end of any segment, where no other lock can meet ours, and still within a signed 64-bit offset.
-pub const FIRST_PULSE: i64 = 1 << 62;
+pub const FIRST_LIVENESS_BYTE: i64 = 1 << 62;
 
-/// Before the first pulse.
-const WITNESS: u64 = FIRST_PULSE.cast_unsigned() - 1;
+/// Before the first liveness lock.
+const WITNESS: u64 = FIRST_LIVENESS_BYTE.cast_unsigned() - 1;
 
-/// Which limiters are open is told by 2^60 bytes of the gate, the same as on Linux; see [`Pulse::attend`].
+/// Which limiters are open is told by 2^60 bytes of the gate, the same as on Linux; see [`LivenessLock::attend`].
 const FIRST_ATTENDANCE: u64 = 1 << 60;
 
 /// How often to try to attend, a millisecond apart. A process that asks who attends has the lock to itself for less.
@@ -39,25 +39,25 @@ const GATE_BYTE: u64 = 0;
 
 /// The lock of a slot for as long as this process lives; see the contract.
 #[derive(Debug)]
-pub struct Pulse(#[expect(dead_code, reason = "its drop gives the lock back")] TakenPulse);
+pub struct LivenessLock(#[expect(dead_code, reason = "its drop gives the lock back")] TakenLivenessLock);
 
-impl Pulse {
+impl LivenessLock {
     /// The handle is kept, so no lock is lost by closing it; but other handles must see the lock.
     pub fn hold(fresh: File, slot: u32, probe: &File) -> io::Result<Hold> {
-        if !patiently(|| try_lock(&fresh, pulse(slot), Kind::Exclusive))? {
+        if !patiently(|| try_lock(&fresh, liveness_lock(slot), Kind::Exclusive))? {
             return Ok(Hold::Taken);
         }
-        let held = Pulse(TakenPulse { file: fresh, byte: pulse(slot) });
-        Ok(if pulse_is_held(probe, slot)? { Hold::Held(held) } else { Hold::Lost })
+        let held = LivenessLock(TakenLivenessLock { file: fresh, byte: liveness_lock(slot) });
+        Ok(if liveness_lock_is_held(probe, slot)? { Hold::Held(held) } else { Hold::Lost })
     }
 
     /// A mapped file cannot be deleted by hand, but it can be moved away, and it can be replaced and removed while this
     /// process is idle. `None` while another program has locked the whole gate.
-    pub fn attend(gate: File, place: u64) -> io::Result<Option<Pulse>> {
+    pub fn attend(creation_lock: File, place: u64) -> io::Result<Option<LivenessLock>> {
         let byte = attendance(place);
         for _ in 0..ATTEND_TRIES {
-            if try_lock_byte(&gate, byte, Kind::Shared)? {
-                return Ok(Some(Pulse(TakenPulse { file: gate, byte })));
+            if try_lock_byte(&creation_lock, byte, Kind::Shared)? {
+                return Ok(Some(LivenessLock(TakenLivenessLock { file: creation_lock, byte })));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -65,84 +65,84 @@ impl Pulse {
     }
 }
 
-/// A place for this process's pulse.
+/// A place for this process's liveness lock.
 #[derive(Debug, Default)]
-pub struct PulseCell(Mutex<Option<Pulse>>);
+pub struct LivenessCell(Mutex<Option<LivenessLock>>);
 
-impl PulseCell {
+impl LivenessCell {
     /// Returns what was in it before.
-    pub fn put(&self, pulse: Pulse) -> Option<Pulse> {
-        self.exchange(Some(pulse))
+    pub fn put(&self, liveness_lock: LivenessLock) -> Option<LivenessLock> {
+        self.exchange(Some(liveness_lock))
     }
 
     /// Leaves the cell empty.
-    pub fn take(&self) -> Option<Pulse> {
+    pub fn take(&self) -> Option<LivenessLock> {
         self.exchange(None)
     }
 
-    fn exchange(&self, pulse: Option<Pulse>) -> Option<Pulse> {
+    fn exchange(&self, liveness_lock: Option<LivenessLock>) -> Option<LivenessLock> {
         let mut cell = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        std::mem::replace(&mut *cell, pulse)
+        std::mem::replace(&mut *cell, liveness_lock)
     }
 }
 
 /// The lock of a slot whose owner seems dead, held for a short time; see the contract.
 #[derive(Debug)]
-pub struct TakenPulse {
+pub struct TakenLivenessLock {
     file: File,
     byte: u64,
 }
 
-impl TakenPulse {
-    pub fn take(fresh: File, slot: u32) -> io::Result<Option<TakenPulse>> {
-        let byte = pulse(slot);
-        Ok(try_lock(&fresh, byte, Kind::Exclusive)?.then_some(TakenPulse { file: fresh, byte }))
+impl TakenLivenessLock {
+    pub fn take(fresh: File, slot: u32) -> io::Result<Option<TakenLivenessLock>> {
+        let byte = liveness_lock(slot);
+        Ok(try_lock(&fresh, byte, Kind::Exclusive)?.then_some(TakenLivenessLock { file: fresh, byte }))
     }
 }
 
-impl Drop for TakenPulse {
+impl Drop for TakenLivenessLock {
     fn drop(&mut self) {
         // Closing is enough in the end, but the system does not say when that end is.
         unlock(&self.file, self.byte);
     }
 }
 
-pub fn pulse_is_held(file: &File, slot: u32) -> io::Result<bool> {
-    let free = try_lock(file, pulse(slot), Kind::Shared)?;
+pub fn liveness_lock_is_held(file: &File, slot: u32) -> io::Result<bool> {
+    let free = try_lock(file, liveness_lock(slot), Kind::Shared)?;
     if free {
-        unlock(file, pulse(slot));
+        unlock(file, liveness_lock(slot));
     }
     Ok(!free)
 }
 
 /// Those who attend share their locks, and only an exclusive one finds them. It is given back at once; a process that
 /// begins to attend meanwhile tries again.
-pub fn is_attended(gate: &File, places: Range<u64>) -> io::Result<bool> {
+pub fn is_attended(creation_lock: &File, places: Range<u64>) -> io::Result<bool> {
     if places.is_empty() {
         return Ok(false);
     }
     let bytes = attendance(places.start)..attendance(places.start) + (places.end - places.start);
-    let free = try_lock_bytes(gate, bytes.clone(), Kind::Exclusive)?;
+    let free = try_lock_bytes(creation_lock, bytes.clone(), Kind::Exclusive)?;
     if free {
-        unlock_bytes(gate, bytes)?;
+        unlock_bytes(creation_lock, bytes)?;
     }
     Ok(!free)
 }
 
-pub fn try_lock_gate(gate: &File) -> io::Result<bool> {
-    try_lock_byte(gate, GATE_BYTE, Kind::Exclusive)
+pub fn try_lock_creation(creation_lock: &File) -> io::Result<bool> {
+    try_lock_byte(creation_lock, GATE_BYTE, Kind::Exclusive)
 }
 
-pub fn unlock_gate(gate: &File) {
-    unlock(gate, GATE_BYTE);
+pub fn unlock_creation(creation_lock: &File) {
+    unlock(creation_lock, GATE_BYTE);
 }
 
 const fn attendance(place: u64) -> u64 {
     FIRST_ATTENDANCE | place & (FIRST_ATTENDANCE - 1)
 }
 
-const fn pulse(slot: u32) -> u64 {
-    FIRST_PULSE.cast_unsigned() + slot as u64
+const fn liveness_lock(slot: u32) -> u64 {
+    FIRST_LIVENESS_BYTE.cast_unsigned() + slot as u64
 }
 
 /// Whether it could be had; an error if somebody has the whole file.
@@ -172,9 +172,9 @@ mod tests {
         (path, move || File::options().read(true).write(true).open(&open).unwrap())
     }
 
-    fn hold(fresh: File, slot: u32, probe: &File) -> Option<Pulse> {
-        match Pulse::hold(fresh, slot, probe).unwrap() {
-            Hold::Held(pulse) => Some(pulse),
+    fn hold(fresh: File, slot: u32, probe: &File) -> Option<LivenessLock> {
+        match LivenessLock::hold(fresh, slot, probe).unwrap() {
+            Hold::Held(liveness_lock) => Some(liveness_lock),
             Hold::Taken => None,
             Hold::Lost => panic!("this file system loses locks"),
         }
@@ -183,72 +183,78 @@ mod tests {
     #[test]
     fn one_holds_a_slot_and_others_see_it() {
         let (_path, open) = file();
-        let pulse = hold(open(), 7, &open()).unwrap();
+        let liveness_lock = hold(open(), 7, &open()).unwrap();
         assert!(hold(open(), 7, &open()).is_none(), "held already");
-        assert!(TakenPulse::take(open(), 7).unwrap().is_none(), "its owner lives");
-        assert!(pulse_is_held(&open(), 7).unwrap() && !pulse_is_held(&open(), 8).unwrap());
-        drop(pulse);
-        assert!(!pulse_is_held(&open(), 7).unwrap());
-        assert!(TakenPulse::take(open(), 7).unwrap().is_some());
+        assert!(TakenLivenessLock::take(open(), 7).unwrap().is_none(), "its owner lives");
+        assert!(liveness_lock_is_held(&open(), 7).unwrap() && !liveness_lock_is_held(&open(), 8).unwrap());
+        drop(liveness_lock);
+        assert!(!liveness_lock_is_held(&open(), 7).unwrap());
+        assert!(TakenLivenessLock::take(open(), 7).unwrap().is_some());
     }
 
     #[test]
     fn those_who_look_do_not_take_each_other_for_the_owner() {
         let (_path, open) = file();
         let (one, other) = (open(), open());
-        assert!(try_lock(&one, pulse(3), Kind::Shared).unwrap(), "one is looking");
-        assert!(!pulse_is_held(&other, 3).unwrap());
-        unlock(&one, pulse(3));
+        assert!(try_lock(&one, liveness_lock(3), Kind::Shared).unwrap(), "one is looking");
+        assert!(!liveness_lock_is_held(&other, 3).unwrap());
+        unlock(&one, liveness_lock(3));
     }
 
     #[test]
-    fn those_who_find_a_pulse_held_do_not_take_each_other_for_one_who_has_the_whole_file() {
+    fn those_who_find_a_liveness_lock_held_do_not_take_each_other_for_one_who_has_the_whole_file() {
         let (_path, open) = file();
         let (one, other) = (open(), open());
-        let _pulse = hold(open(), 3, &open()).unwrap();
+        let _liveness_lock = hold(open(), 3, &open()).unwrap();
         assert!(try_lock_byte(&one, WITNESS, Kind::Shared).unwrap(), "one is looking");
-        assert!(pulse_is_held(&other, 3).unwrap());
+        assert!(liveness_lock_is_held(&other, 3).unwrap());
     }
 
     #[test]
-    fn a_lock_of_the_whole_file_is_no_pulse_and_is_told() {
+    fn a_lock_of_the_whole_file_is_no_liveness_lock_and_is_told() {
         let (_path, open) = file();
         let mine = hold(open(), 5, &open()).unwrap();
         drop(mine);
         let program = open();
         fs4::FileExt::try_lock(&program).unwrap();
         let kind = |error: io::Error| error.kind();
-        assert!(pulse_is_held(&open(), 0).is_err() && TakenPulse::take(open(), 0).is_err());
-        assert_eq!(Pulse::hold(open(), 0, &open()).map_err(kind).unwrap_err(), io::ErrorKind::ResourceBusy);
+        assert!(liveness_lock_is_held(&open(), 0).is_err() && TakenLivenessLock::take(open(), 0).is_err());
+        assert_eq!(
+            LivenessLock::hold(open(), 0, &open()).map_err(kind).unwrap_err(),
+            io::ErrorKind::ResourceBusy
+        );
         drop(program);
-        assert!(!pulse_is_held(&open(), 0).unwrap());
+        assert!(!liveness_lock_is_held(&open(), 0).unwrap());
     }
 
     #[test]
     fn many_attend_and_the_last_to_go_is_seen_to_go() {
         let (_path, open) = file();
-        let attend = |place| Pulse::attend(open(), place).unwrap().unwrap();
+        let attend = |place| LivenessLock::attend(open(), place).unwrap().unwrap();
         let last = (1 << 60) - 1;
-        let gate = open();
-        assert!(try_lock_gate(&gate).unwrap());
+        let creation_lock = open();
+        assert!(try_lock_creation(&creation_lock).unwrap());
         let (one, other, third) = (attend(7), attend(7), attend(last));
-        assert!(is_attended(&gate, 7..8).unwrap() && !is_attended(&gate, 8..9).unwrap());
-        assert!(is_attended(&gate, 0..last + 1).unwrap() && !is_attended(&gate, 8..last).unwrap());
-        assert!(!try_lock_gate(&open()).unwrap(), "one passes the gate");
-        unlock_gate(&gate);
-        assert!(try_lock_gate(&open()).unwrap(), "those who attend keep nobody from it");
+        assert!(is_attended(&creation_lock, 7..8).unwrap() && !is_attended(&creation_lock, 8..9).unwrap());
+        assert!(
+            is_attended(&creation_lock, 0..last + 1).unwrap()
+                && !is_attended(&creation_lock, 8..last).unwrap()
+        );
+        assert!(!try_lock_creation(&open()).unwrap(), "one passes the gate");
+        unlock_creation(&creation_lock);
+        assert!(try_lock_creation(&open()).unwrap(), "those who attend keep nobody from it");
         assert!(hold(open(), 7, &open()).is_some(), "attending takes no slot");
         drop(one);
-        assert!(is_attended(&gate, 7..8).unwrap());
+        assert!(is_attended(&creation_lock, 7..8).unwrap());
         drop((other, third));
-        assert!(!is_attended(&gate, 0..last + 1).unwrap());
+        assert!(!is_attended(&creation_lock, 0..last + 1).unwrap());
     }
 
     #[test]
-    fn pulses_keep_nobody_from_the_content() {
+    fn liveness_locks_keep_nobody_from_the_content() {
         use std::io::{Read, Write};
         let (_path, open) = file();
-        let _pulses: Vec<_> = (0..512).map(|slot| hold(open(), slot, &open()).unwrap()).collect();
+        let _liveness_locks: Vec<_> = (0..512).map(|slot| hold(open(), slot, &open()).unwrap()).collect();
         open().write_all(&[7; 8192]).unwrap();
         let map = super::super::memory::SharedMap::new(&open(), 8192).unwrap();
         // SAFETY: the address is a live, aligned word used only atomically.

@@ -9,7 +9,7 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use super::deferred_unlink::has_no_name;
 use super::files::facts;
-use super::liveness::PulseCell;
+use super::liveness::LivenessCell;
 
 /// A whole file, mapped shared; see the contract.
 ///
@@ -71,8 +71,8 @@ impl SharedMap {
 #[derive(Debug)]
 pub struct ForkWords {
     words: Box<[AtomicU64; ForkWords::WORDS]>,
-    pulse: PulseCell,
-    attendance: PulseCell,
+    liveness_lock: LivenessCell,
+    attendance: LivenessCell,
 }
 
 impl ForkWords {
@@ -80,7 +80,7 @@ impl ForkWords {
 
     pub fn new() -> io::Result<ForkWords> {
         let words = Box::new(std::array::from_fn(|_| AtomicU64::new(0)));
-        Ok(ForkWords { words, pulse: PulseCell::default(), attendance: PulseCell::default() })
+        Ok(ForkWords { words, liveness_lock: LivenessCell::default(), attendance: LivenessCell::default() })
     }
 
     /// `index` below `WORDS`; meant for constants, where the check costs nothing.
@@ -89,14 +89,14 @@ impl ForkWords {
         &self.words[index]
     }
 
-    /// A place for this process's pulse.
+    /// A place for this process's liveness lock.
     #[inline]
-    pub fn pulse(&self) -> &PulseCell {
-        &self.pulse
+    pub fn liveness_lock(&self) -> &LivenessCell {
+        &self.liveness_lock
     }
 
-    /// A place for what [`Pulse::attend`](super::liveness::Pulse::attend) gives.
-    pub fn attendance(&self) -> &PulseCell {
+    /// A place for what [`LivenessLock::attend`](super::liveness::Liveness lock::attend) gives.
+    pub fn attendance(&self) -> &LivenessCell {
         &self.attendance
     }
 }

@@ -39,11 +39,13 @@ pub use file_system::file_system;
 #[cfg(test)]
 pub use files::open_to_anybody;
 pub use files::{facts, facts_at, open_directory, open_file_at, open_or_create_at};
-pub use liveness::FIRST_PULSE;
-pub use liveness::{Pulse, TakenPulse, is_attended, pulse_is_held, try_lock_gate, unlock_gate};
+pub use liveness::FIRST_LIVENESS_BYTE;
+pub use liveness::{
+    LivenessLock, TakenLivenessLock, is_attended, liveness_lock_is_held, try_lock_creation, unlock_creation,
+};
 pub use memory::{ForkWords, SharedMap};
 pub use names::{boot_id, process_id, program_name};
-pub use parker::Meeting;
+pub use parker::Parker;
 pub use sid::Account;
 #[cfg(feature = "tool")]
 pub use tool::hold_whole_file;

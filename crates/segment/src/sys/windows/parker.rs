@@ -40,7 +40,7 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// See the contract.
 #[derive(Clone, Debug)]
-pub struct Meeting {
+pub struct Parker {
     device: u64,
     file: u64,
     base: usize,
@@ -48,26 +48,26 @@ pub struct Meeting {
     access: Option<Arc<Descriptor>>,
 }
 
-impl Meeting {
-    pub fn new(facts: &FileFacts, map: &SharedMap) -> Meeting {
-        Meeting {
+impl Parker {
+    pub fn new(facts: &FileFacts, map: &SharedMap) -> Parker {
+        Parker {
             device: facts.dev,
             file: facts.ino,
             base: map.base().addr().get(),
-            access: facts.access.of_bells().ok().map(Arc::new),
+            access: facts.access.of_wake_words().ok().map(Arc::new),
         }
     }
 
     pub fn wait(&self, word: &AtomicU32, expected: u32, timeout: Duration) {
-        let Ok(bell) = self.bell(word) else { return poll(word, expected, timeout) };
-        // The bell must be there before the look: a waker that comes later finds it.
+        let Ok(wake_word) = self.wake_word(word) else { return poll(word, expected, timeout) };
+        // The wake word must be there before the look: a waker that comes later finds it.
         fence(Ordering::SeqCst);
         if word.load(Ordering::Relaxed) == expected {
-            sleep(Some(&bell), timeout);
+            sleep(Some(&wake_word), timeout);
         }
     }
 
-    /// The timer of [`Meeting::wait`] is the best there is.
+    /// The timer of [`Parker::wait`] is the best there is.
     pub fn wait_in_time(&self, word: &AtomicU32, expected: u32, timeout: Duration) {
         self.wait(word, expected, timeout);
     }
@@ -76,17 +76,17 @@ impl Meeting {
         fence(Ordering::SeqCst);
         let name = self.name(word);
         // SAFETY: the name ends with a zero and is alive for the whole call; what comes back is ours alone.
-        let bell = unsafe { owned(OpenSemaphoreW(SEMAPHORE_MODIFY_STATE, 0, name.as_ptr())) };
+        let wake_word = unsafe { owned(OpenSemaphoreW(SEMAPHORE_MODIFY_STATE, 0, name.as_ptr())) };
         // One that cannot be counted up any more wakes whoever comes.
-        bell.is_ok_and(|bell| {
+        wake_word.is_ok_and(|wake_word| {
             // SAFETY: the handle is open for the whole call; nobody asks for the count before.
-            unsafe { ReleaseSemaphore(bell.as_raw_handle(), 1, std::ptr::null_mut()) };
+            unsafe { ReleaseSemaphore(wake_word.as_raw_handle(), 1, std::ptr::null_mut()) };
             true
         })
     }
 
     /// A semaphore that wakes one for each time it is counted up.
-    fn bell(&self, word: &AtomicU32) -> io::Result<OwnedHandle> {
+    fn wake_word(&self, word: &AtomicU32) -> io::Result<OwnedHandle> {
         let name = self.name(word);
         let attributes = self.access.as_deref().map(Descriptor::attributes);
         let attributes = attributes.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
@@ -110,11 +110,11 @@ fn poll(word: &AtomicU32, expected: u32, timeout: Duration) {
     }
 }
 
-/// Waits for the bell or the time, whichever comes first.
-fn sleep(bell: Option<&OwnedHandle>, timeout: Duration) {
+/// Waits for the wake word or the time, whichever comes first.
+fn sleep(wake_word: Option<&OwnedHandle>, timeout: Duration) {
     let timer = timer(timeout.min(LONGEST));
     let handles: Vec<HANDLE> =
-        bell.into_iter().chain(timer.as_ref().ok()).map(|handle| handle.as_raw_handle()).collect();
+        wake_word.into_iter().chain(timer.as_ref().ok()).map(|handle| handle.as_raw_handle()).collect();
     if handles.is_empty() {
         return std::thread::sleep(timeout.min(LOOK));
     }
@@ -147,13 +147,13 @@ mod tests {
     use crate::sys::facts;
     use std::time::Instant;
 
-    fn meetings() -> (tempfile::NamedTempFile, [(Meeting, SharedMap); 2]) {
+    fn parkers() -> (tempfile::NamedTempFile, [(Parker, SharedMap); 2]) {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(4096).unwrap();
         let meet = || {
             let again = file.reopen().unwrap();
             let map = SharedMap::new(&again, 4096).unwrap();
-            (Meeting::new(&facts(&again).unwrap(), &map), map)
+            (Parker::new(&facts(&again).unwrap(), &map), map)
         };
         let both = [meet(), meet()];
         (file, both)
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_sleeper_is_woken_through_another_mapping_of_its_word_and_no_other() {
-        let (_file, [(ours, our_map), (theirs, their_map)]) = meetings();
+        let (_file, [(ours, our_map), (theirs, their_map)]) = parkers();
         assert!(!ours.wake(word(&our_map, 1)), "nobody sleeps");
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| theirs.wait(word(&their_map, 1), 0, Duration::from_secs(60)));
@@ -181,32 +181,33 @@ mod tests {
 
     #[test]
     fn whoever_was_woken_before_going_to_sleep_does_not_sleep() {
-        let (_file, [(ours, our_map), (theirs, their_map)]) = meetings();
+        let (_file, [(ours, our_map), (theirs, their_map)]) = parkers();
         let word = word(&our_map, 1);
-        // Two are about to sleep: their bell is there, and they have looked at the word for the last time.
-        let (one, other) = (ours.bell(word).unwrap(), theirs.bell(self::word(&their_map, 1)).unwrap());
+        // Two are about to sleep: their wake word is there, and they have looked at the word for the last time.
+        let (one, other) =
+            (ours.wake_word(word).unwrap(), theirs.wake_word(self::word(&their_map, 1)).unwrap());
         assert!(ours.wake(word) && ours.wake(word));
         let started = Instant::now();
-        for bell in [one, other] {
-            sleep(Some(&bell), Duration::from_secs(60));
+        for wake_word in [one, other] {
+            sleep(Some(&wake_word), Duration::from_secs(60));
         }
         assert!(started.elapsed() < Duration::from_secs(30), "a wake-up was lost");
     }
 
     #[test]
-    fn a_bell_that_cannot_be_had_is_replaced_by_looking() {
-        let (_file, [(meeting, map), _]) = meetings();
+    fn a_wake_word_that_cannot_be_had_is_replaced_by_looking() {
+        let (_file, [(parker, map), _]) = parkers();
         let word = word(&map, 1);
         // A stranger's: the name is taken by something else.
-        let name = meeting.name(word);
+        let name = parker.name(word);
         // SAFETY: the name ends with a zero and is alive for the whole call; what comes back is ours alone.
         let stranger = unsafe {
             owned(windows_sys::Win32::System::Threading::CreateEventW(std::ptr::null(), 0, 0, name.as_ptr()))
         };
         let _stranger = stranger.unwrap();
-        assert!(meeting.bell(word).is_err() && !meeting.wake(word));
+        assert!(parker.wake_word(word).is_err() && !parker.wake(word));
         let started = Instant::now();
-        meeting.wait(word, 0, Duration::from_secs(60));
+        parker.wait(word, 0, Duration::from_secs(60));
         assert!(started.elapsed() < Duration::from_secs(30), "it slept although nobody could wake it");
     }
 
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn one_who_swallows_what_should_wake_us_makes_us_sleep_no_longer_than_we_meant_to() {
         const BOUND: Duration = Duration::from_millis(200);
-        let (_file, [(ours, our_map), (theirs, their_map)]) = meetings();
+        let (_file, [(ours, our_map), (theirs, their_map)]) = parkers();
         let word = word(&our_map, 1);
         // Made by the stranger first, and full after one.
         let name = theirs.name(self::word(&their_map, 1));
@@ -233,11 +234,11 @@ mod tests {
 
     #[test]
     fn a_word_that_changed_or_a_time_that_passed_ends_a_wait() {
-        let (_file, [(meeting, map), _]) = meetings();
+        let (_file, [(parker, map), _]) = parkers();
         word(&map, 0).store(1, Ordering::Relaxed);
-        meeting.wait(word(&map, 0), 0, Duration::MAX);
+        parker.wait(word(&map, 0), 0, Duration::MAX);
         let started = Instant::now();
-        meeting.wait(word(&map, 0), 1, Duration::from_millis(20));
+        parker.wait(word(&map, 0), 1, Duration::from_millis(20));
         assert!(started.elapsed() >= Duration::from_millis(19));
     }
 }

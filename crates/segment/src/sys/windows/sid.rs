@@ -147,13 +147,13 @@ impl Account {
     /// Whether this process has what is given to that group. A group that is in the token only to be denied things, as
     /// Administrators is without elevation, does not count.
     pub(super) fn includes_me(&self) -> bool {
-        let (sid, mut member) = (self.aligned(), 0);
-        // SAFETY: the identifier is well formed and `member` a live place for the answer; no token means this thread's.
+        let (sid, mut attachment) = (self.aligned(), 0);
+        // SAFETY: the identifier is well formed and `attachment` a live place for the answer; no token means this thread's.
         let asked = unsafe {
-            CheckTokenMembership(std::ptr::null_mut(), sid.as_ptr().cast_mut().cast(), &mut member)
+            CheckTokenMembership(std::ptr::null_mut(), sid.as_ptr().cast_mut().cast(), &mut attachment)
         };
         // Wine knows groups only.
-        asked != 0 && member != 0 || Account::me().is_ok_and(|me| me == *self)
+        asked != 0 && attachment != 0 || Account::me().is_ok_and(|me| me == *self)
     }
 
     /// Whether it is a group that nobody chooses the members of: one is in it by how one came to be on the machine

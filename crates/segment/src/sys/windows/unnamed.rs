@@ -85,7 +85,7 @@ impl UnnamedFile {
         &self.file
     }
 
-    /// The handle of a lock is kept here, so there is nothing to lose; `Pulse::hold` looks all the same.
+    /// The handle of a lock is kept here, so there is nothing to lose; `LivenessLock::hold` looks all the same.
     pub fn keeps_locks(&self) -> io::Result<bool> {
         Ok(true)
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sys::linux::memory::ForkWords;
-use crate::sys::linux::spare::TakenPulse;
+use crate::sys::linux::spare::TakenLivenessLock;
 use crate::sys::linux::testing::{
     Helper, as_helper, eventually, exit_code_of, helper_command, in_forked_child, raw_fork,
 };
@@ -28,9 +28,9 @@ fn reopen(file: &File) -> io::Result<File> {
         .open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-fn hold(file: &File, slot: u32) -> Option<Pulse> {
-    match Pulse::hold(reopen(file).unwrap(), slot, file).unwrap() {
-        Hold::Held(pulse) => Some(pulse),
+fn hold(file: &File, slot: u32) -> Option<LivenessLock> {
+    match LivenessLock::hold(reopen(file).unwrap(), slot, file).unwrap() {
+        Hold::Held(liveness_lock) => Some(liveness_lock),
         Hold::Taken => None,
         Hold::Lost => panic!("this file system loses locks"),
     }
@@ -38,17 +38,17 @@ fn hold(file: &File, slot: u32) -> Option<Pulse> {
 
 /// Freed *soon*: a process being forked by another test may have a copy of the descriptor until it executes.
 fn becomes_free(file: &File, slot: u32) -> bool {
-    eventually(|| !pulse_is_held(file, slot).unwrap())
+    eventually(|| !liveness_lock_is_held(file, slot).unwrap())
 }
 
 #[test]
-fn a_held_pulse_cannot_be_had_twice_and_drop_frees_it() {
+fn a_held_liveness_lock_cannot_be_had_twice_and_drop_frees_it() {
     let (_named, file) = segment();
-    let pulse = hold(&file, 3).unwrap();
-    assert!(pulse_is_held(&file, 3).unwrap());
+    let liveness_lock = hold(&file, 3).unwrap();
+    assert!(liveness_lock_is_held(&file, 3).unwrap());
     assert!(hold(&file, 3).is_none());
-    assert!(TakenPulse::take(reopen(&file).unwrap(), 3).unwrap().is_none());
-    drop(pulse);
+    assert!(TakenLivenessLock::take(reopen(&file).unwrap(), 3).unwrap().is_none());
+    drop(liveness_lock);
     assert!(becomes_free(&file, 3));
     assert!(eventually(|| hold(&file, 3).is_some()));
 }
@@ -58,26 +58,26 @@ fn slots_do_not_disturb_each_other() {
     let (_named, file) = segment();
     let _one = hold(&file, 0).unwrap();
     let _other = hold(&file, u32::MAX).unwrap();
-    assert!(pulse_is_held(&file, u32::MAX).unwrap());
-    assert!(!pulse_is_held(&file, 1).unwrap());
+    assert!(liveness_lock_is_held(&file, u32::MAX).unwrap());
+    assert!(!liveness_lock_is_held(&file, 1).unwrap());
 }
 
 #[test]
 fn a_reopened_file_is_the_same_inode_but_another_description() {
     let (_named, file) = segment();
     let own = reopen(&file).unwrap();
-    let taken = TakenPulse::take(own.try_clone().unwrap(), 0).unwrap().unwrap();
+    let taken = TakenLivenessLock::take(own.try_clone().unwrap(), 0).unwrap().unwrap();
     let copy = file.try_clone().unwrap();
-    assert!(pulse_is_held(&copy, 0).unwrap());
-    assert!(!pulse_is_held(&own, 0).unwrap(), "a description never conflicts with itself");
+    assert!(liveness_lock_is_held(&copy, 0).unwrap());
+    assert!(!liveness_lock_is_held(&own, 0).unwrap(), "a description never conflicts with itself");
     drop(taken);
 }
 
 #[test]
-fn a_forked_child_has_no_part_in_the_pulse() {
+fn a_forked_child_has_no_part_in_the_liveness_lock() {
     let (_named, file) = segment();
-    let pulse = hold(&file, 0).unwrap();
-    let page = pulse.page.as_ptr();
+    let liveness_lock = hold(&file, 0).unwrap();
+    let page = liveness_lock.page.as_ptr();
     let mapped = || {
         // SAFETY: msync of a PROT_NONE page touches no memory; it only says whether the range is mapped.
         i32::from(unsafe { libc::msync(page, 1, libc::MS_ASYNC) } == 0)
@@ -87,18 +87,18 @@ fn a_forked_child_has_no_part_in_the_pulse() {
 }
 
 #[test]
-fn a_taken_pulse_is_given_back_although_a_forked_child_shares_its_description() {
+fn a_taken_liveness_lock_is_given_back_although_a_forked_child_shares_its_description() {
     let (_named, file) = segment();
-    let taken = TakenPulse::take(reopen(&file).unwrap(), 0).unwrap().unwrap();
+    let taken = TakenLivenessLock::take(reopen(&file).unwrap(), 0).unwrap().unwrap();
     let child = raw_fork(|| {
         loop {
             // SAFETY: pause has no arguments and touches no memory.
             unsafe { libc::pause() };
         }
     });
-    assert!(pulse_is_held(&file, 0).unwrap());
+    assert!(liveness_lock_is_held(&file, 0).unwrap());
     drop(taken);
-    let free = !pulse_is_held(&file, 0).unwrap();
+    let free = !liveness_lock_is_held(&file, 0).unwrap();
     kill(child, Signal::SIGKILL).unwrap();
     exit_code_of(child);
     assert!(free);
@@ -108,25 +108,25 @@ fn a_taken_pulse_is_given_back_although_a_forked_child_shares_its_description() 
 fn a_cell_is_full_here_and_empty_in_a_child_and_gives_back_with_its_words() {
     let (_named, file) = segment();
     let words = ForkWords::new().unwrap();
-    assert!(words.pulse().is_empty() && words.pulse().take().is_none());
-    assert!(words.pulse().put(hold(&file, 0).unwrap()).is_none());
-    assert_eq!(in_forked_child(|| i32::from(!words.pulse().is_empty())), 0);
-    let first = words.pulse().put(hold(&file, 1).unwrap());
-    assert!(first.is_some() && pulse_is_held(&file, 0).unwrap());
+    assert!(words.liveness_lock().is_empty() && words.liveness_lock().take().is_none());
+    assert!(words.liveness_lock().put(hold(&file, 0).unwrap()).is_none());
+    assert_eq!(in_forked_child(|| i32::from(!words.liveness_lock().is_empty())), 0);
+    let first = words.liveness_lock().put(hold(&file, 1).unwrap());
+    assert!(first.is_some() && liveness_lock_is_held(&file, 0).unwrap());
     drop(first);
-    assert!(becomes_free(&file, 0) && pulse_is_held(&file, 1).unwrap());
+    assert!(becomes_free(&file, 0) && liveness_lock_is_held(&file, 1).unwrap());
     drop(words);
     assert!(becomes_free(&file, 1));
 }
 
 #[test]
-fn p2_the_pulse_survives_closing_every_descriptor_and_dies_with_its_owner_though_a_child_lives_on() {
+fn p2_the_liveness_lock_survives_closing_every_descriptor_and_dies_with_its_owner_though_a_child_lives_on() {
     let (named, file) = segment();
-    let mut command = helper_command(&[], "sys::linux::liveness::tests::helper_holds_a_pulse");
+    let mut command = helper_command(&[], "sys::linux::liveness::tests::helper_holds_a_liveness_lock");
     command.env("SHMLIMIT_TEST_FILE", named.path());
     let mut owner = Helper::start(command);
     let grandchild = Pid::from_raw(owner.answer().parse().unwrap());
-    assert!(pulse_is_held(&file, 7).unwrap(), "lost when the owner closed its descriptors");
+    assert!(liveness_lock_is_held(&file, 7).unwrap(), "lost when the owner closed its descriptors");
     owner.kill();
     let freed = becomes_free(&file, 7);
     let lives_on = kill(grandchild, None).is_ok();
@@ -136,11 +136,11 @@ fn p2_the_pulse_survives_closing_every_descriptor_and_dies_with_its_owner_though
 }
 
 #[test]
-fn helper_holds_a_pulse() {
+fn helper_holds_a_liveness_lock() {
     as_helper(|helper| {
         let path = std::env::var_os("SHMLIMIT_TEST_FILE").unwrap();
         let file = File::options().read(true).write(true).open(path).unwrap();
-        let _pulse = hold(&file, 7).unwrap();
+        let _liveness_lock = hold(&file, 7).unwrap();
         std::mem::forget(file);
         // SAFETY: this process is about to do nothing but answer and wait; no descriptor above 2 is used again.
         assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
@@ -165,7 +165,7 @@ fn is_kept_by_a_mapping(path: &std::path::Path) -> bool {
     // SAFETY: a new mapping at an address of the kernel's choice replaces nothing; PROT_NONE: nobody reads it.
     let page =
         unsafe { mmap(None, ONE_PAGE, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, &mapped, 0) }.unwrap();
-    let _pulse = Pulse { page };
+    let _liveness_lock = LivenessLock { page };
     outlives_its_descriptor(mapped, &open()).unwrap()
 }
 
@@ -206,7 +206,7 @@ fn a_lock_that_the_file_system_lost_is_noticed_whatever_the_file_system_is() {
 fn many_attend_and_the_last_to_go_is_seen_to_go() {
     const LAST: u64 = (1 << 60) - 1;
     let (_named, file) = segment();
-    let attend = |place| Pulse::attend(reopen(&file).unwrap(), place).unwrap().unwrap();
+    let attend = |place| LivenessLock::attend(reopen(&file).unwrap(), place).unwrap().unwrap();
     let is_attended = |file: &File, place: u64| is_attended(file, place..place + 1);
     let whole = reopen(&file).unwrap();
     fs4::FileExt::lock(&whole).unwrap();

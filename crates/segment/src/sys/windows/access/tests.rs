@@ -105,13 +105,18 @@ fn p5_files_of_strangers_and_files_open_to_strangers_are_refused() {
 #[test]
 fn permissions_that_files_are_not_made_with_are_told() {
     let private = access("O:MED:(A;;FA;;;SY)(A;;FA;;;ME)");
-    assert_eq!(private.misfit(me(), None), None);
-    assert!(private.misfit(me(), Some(account(TEAM))).unwrap().contains("members of the group cannot"));
+    assert_eq!(private.permission_mismatch(me(), None), None);
+    assert!(
+        private
+            .permission_mismatch(me(), Some(account(TEAM)))
+            .unwrap()
+            .contains("members of the group cannot")
+    );
     let read = access("O:MED:(A;;FA;;;ME)(A;;FR;;;WD)");
-    assert!(read.misfit(me(), None).unwrap().contains("open to"));
+    assert!(read.permission_mismatch(me(), None).unwrap().contains("open to"));
     let shared = access("O:MED:(A;;FA;;;ME)(A;;0x1301bf;;;TEAM)");
-    assert_eq!(shared.misfit(me(), Some(account(TEAM))), None);
-    assert!(shared.misfit(me(), None).is_some());
+    assert_eq!(shared.permission_mismatch(me(), Some(account(TEAM))), None);
+    assert!(shared.permission_mismatch(me(), None).is_some());
 }
 
 #[test]
@@ -123,9 +128,9 @@ fn what_we_make_is_trusted_and_shared_with_nobody_else() {
 }
 
 #[test]
-fn bells_are_for_those_who_may_change_the_file_and_nobody_else() {
-    let bells = access("O:BAD:(A;;FA;;;SY)(A;;0x1301bf;;;TEAM)(A;;FR;;;WD)").of_bells().unwrap();
-    let who: Vec<Account> = bells.given().iter().map(|right| right.who).collect();
+fn wake_words_are_for_those_who_may_change_the_file_and_nobody_else() {
+    let wake_words = access("O:BAD:(A;;FA;;;SY)(A;;0x1301bf;;;TEAM)(A;;FR;;;WD)").of_wake_words().unwrap();
+    let who: Vec<Account> = wake_words.given().iter().map(|right| right.who).collect();
     assert_eq!(who, [me(), Account::ADMINISTRATORS, Account::SYSTEM, account(TEAM)]);
 }
 
@@ -135,12 +140,15 @@ fn files_made_with_an_administrators_rights_stay_usable_by_their_maker_and_by_th
     let made = "O:BAD:AI(A;ID;FA;;;SY)(A;ID;FA;;;BA)(A;ID;FA;;;COLLEAGUE)(A;ID;0x1301bf;;;TEAM)";
     let (colleague, team) = (account(COLLEAGUE), Some(account(TEAM)));
     assert_eq!(access(made).danger(colleague, team), None);
-    assert_eq!(access(made).misfit(colleague, team), None, "it is as files are made there");
-    assert!(access(made).misfit(me(), team).is_some(), "elsewhere it is open to a stranger");
+    assert_eq!(access(made).permission_mismatch(colleague, team), None, "it is as files are made there");
+    assert!(access(made).permission_mismatch(me(), team).is_some(), "elsewhere it is open to a stranger");
     // As a member of the team makes it.
-    let member = made.replace("O:BA", "O:S-1-5-21-1-2-3-1002");
+    let attachment = made.replace("O:BA", "O:S-1-5-21-1-2-3-1002");
     assert_eq!(
-        (access(&member).danger(colleague, team), access(&member).misfit(colleague, team)),
+        (
+            access(&attachment).danger(colleague, team),
+            access(&attachment).permission_mismatch(colleague, team)
+        ),
         (None, None)
     );
     let repaired = list(&[Account::ADMINISTRATORS, colleague], team, "").unwrap().rights();

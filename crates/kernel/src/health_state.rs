@@ -17,20 +17,20 @@
 //! 2248..2264  pause        until when, since when, by which process, why (kernel/pause.rs)
 //! ```
 //!
-//! All zero is a fresh sheet, and any words are one: what is read is brought into range where it is used.
+//! All zero is a fresh health state, and any words are one: what is read is brought into range where it is used.
 
 use super::policy::{MAX_OUTCOMES, PerSecond};
-use super::state::{CODES, Cause, LEDGER_WORDS, Memory, PAUSE_WORDS, State, View, bucket};
+use super::state::{BreakerState, CODES, LEDGER_WORDS, Memory, PAUSE_WORDS, TransitionCause, View, bucket};
 use super::time::{Nanos, Time};
 
 pub use super::state::{
     ATTEMPT, GateNote, Health, LATENCY_BOUNDS, OFFLINE, Pace, Pause, RAMPING, Sight, Tallies, Transition,
 };
 
-/// How many words a sheet takes.
-pub const SHEET_WORDS: usize = PAUSE_AT + PAUSE_WORDS;
+/// How many words a health state takes.
+pub const HEALTH_STATE_WORDS: usize = PAUSE_AT + PAUSE_WORDS;
 /// How many of them come before the rings.
-pub const SHEET_HEAD_WORDS: usize = OUTCOMES_AT;
+pub const HEALTH_STATE_HEAD_WORDS: usize = OUTCOMES_AT;
 
 /// Where the breaker's state and the gate are.
 pub const HEALTH_AT: usize = 0;
@@ -76,11 +76,11 @@ pub const MAX_ADMISSIONS: usize = 1024;
 /// Transitions that are remembered.
 pub const TRANSITIONS: u64 = 12;
 
-/// Reading the sheet.
-pub trait SheetView: View {
+/// Reading the health state.
+pub trait HealthStateView: View {
     /// The breaker's state and the gate.
     fn health(&self) -> Health {
-        bytemuck::cast::<[u64; 16], _>(self.sheet(HEALTH_AT))
+        bytemuck::cast::<[u64; 16], _>(self.health_state(HEALTH_AT))
     }
 
     /// The outcome window (oldest, samples), if no failure is remembered and the state is Normal: then a success changes
@@ -89,9 +89,9 @@ pub trait SheetView: View {
     fn calm(&self) -> Option<(u32, u32)> {
         // Word by word: state and flags, sustained, 429 and successes, agreed and sleeps, run and failures, the window,
         // errors.
-        let [state] = self.sheet::<1>(HEALTH_AT);
-        let [sustained] = self.sheet::<1>(HEALTH_AT + 5);
-        let [throttled, agreed, run, window, errors] = self.sheet(HEALTH_AT + 7);
+        let [state] = self.health_state::<1>(HEALTH_AT);
+        let [sustained] = self.health_state::<1>(HEALTH_AT + 5);
+        let [throttled, agreed, run, window, errors] = self.health_state(HEALTH_AT + 7);
         let halves = |word: u64| bytemuck::cast::<u64, [u32; 2]>(word);
         let ([state, _], [agreed, _]) = (halves(state), halves(agreed));
         let calm = u64::from(state) | sustained | throttled | u64::from(agreed) | run | errors == 0;
@@ -102,137 +102,137 @@ pub trait SheetView: View {
     /// How many permits of probes were written off and are still out; a hint, the health has it all.
     #[inline(always)]
     fn has_written_off(&self) -> bool {
-        let [word] = self.sheet(WRITTEN_OFF_AT);
+        let [word] = self.health_state(WRITTEN_OFF_AT);
         word != 0
     }
 
     /// How calls ended.
     fn tallies(&self) -> Tallies {
-        bytemuck::cast::<[u64; 24], _>(self.sheet(TALLIES_AT))
+        bytemuck::cast::<[u64; 24], _>(self.health_state(TALLIES_AT))
     }
 
     /// Who closed the gate.
     fn gate_note(&self) -> GateNote {
-        bytemuck::cast::<[u64; 4], _>(self.sheet(GATE_NOTE_AT))
+        bytemuck::cast::<[u64; 4], _>(self.health_state(GATE_NOTE_AT))
     }
 
     /// The rate that a ramp began with: each step is computed from it, so that roundings do not add up (R62).
     fn ramp_from(&self) -> PerSecond {
-        let [rate] = self.sheet(RAMP_FROM_AT);
+        let [rate] = self.health_state(RAMP_FROM_AT);
         PerSecond(rate)
     }
 
     /// The latest pause, which may be over.
     fn pause(&self) -> Pause {
-        bytemuck::cast::<[u64; PAUSE_WORDS], _>(self.sheet(PAUSE_AT))
+        bytemuck::cast::<[u64; PAUSE_WORDS], _>(self.health_state(PAUSE_AT))
     }
 
     /// The pace.
     fn pace(&self) -> Pace {
-        bytemuck::cast::<[u64; 5], _>(self.sheet(PACE_AT))
+        bytemuck::cast::<[u64; 5], _>(self.health_state(PACE_AT))
     }
 
     /// What headers said about a window.
     fn sight(&self, window: usize) -> Sight {
-        bytemuck::cast::<[u64; 4], _>(self.sheet(WINDOWS_AT + 4 * (window % 8)))
+        bytemuck::cast::<[u64; 4], _>(self.health_state(WINDOWS_AT + 4 * (window % 8)))
     }
 
     /// The transition of that number, which must be among the newest [`TRANSITIONS`].
     fn transition(&self, number: u64) -> Transition {
-        let [at, what] = self.sheet(TRANSITIONS_AT + 2 * (number % TRANSITIONS) as usize);
+        let [at, what] = self.health_state(TRANSITIONS_AT + 2 * (number % TRANSITIONS) as usize);
         Transition {
             at: Time(at),
-            from: State::from_code(u32::from(what as u8)),
-            to: State::from_code(u32::from((what >> 8) as u8)),
-            cause: Cause::from_code((what >> 16) as u8),
+            from: BreakerState::from_code(u32::from(what as u8)),
+            to: BreakerState::from_code(u32::from((what >> 8) as u8)),
+            cause: TransitionCause::from_code((what >> 16) as u8),
         }
     }
 
     /// An entry of the ring of outcomes.
     fn outcome(&self, index: u32) -> u64 {
-        let [word] = self.sheet(OUTCOMES_AT + (index % MAX_OUTCOMES) as usize);
+        let [word] = self.health_state(OUTCOMES_AT + (index % MAX_OUTCOMES) as usize);
         word
     }
 
     /// When the admission of that number was, which must be among the newest [`MAX_ADMISSIONS`].
     fn admission(&self, number: u64) -> Time {
-        let [time] = self.sheet(ADMISSIONS_AT + (number % MAX_ADMISSIONS as u64) as usize);
+        let [time] = self.health_state(ADMISSIONS_AT + (number % MAX_ADMISSIONS as u64) as usize);
         Time(time)
     }
 }
 
-impl<V: View> SheetView for V {}
+impl<V: View> HealthStateView for V {}
 
-/// Changing the sheet.
-pub trait SheetMemory: Memory {
+/// Changing the health state.
+pub trait HealthStateMemory: Memory {
     /// Stores the breaker's state and the gate.
     fn set_health(&mut self, health: &Health) {
-        self.set_sheet(HEALTH_AT, bytemuck::cast::<_, [u64; 16]>(*health));
+        self.set_health_state(HEALTH_AT, bytemuck::cast::<_, [u64; 16]>(*health));
     }
 
     /// Stores the outcome window alone.
     #[inline(always)]
     fn set_calm(&mut self, oldest: u32, samples: u32) {
-        self.set_sheet(HEALTH_AT + 10, [bytemuck::cast::<[u32; 2], u64>([oldest, samples])]);
+        self.set_health_state(HEALTH_AT + 10, [bytemuck::cast::<[u32; 2], u64>([oldest, samples])]);
     }
 
     /// Counts a call that ended well.
     #[inline(always)]
     fn add_ok(&mut self) {
-        let [ok] = self.sheet(TALLIES_AT);
-        self.set_sheet(TALLIES_AT, [u64::wrapping_add(ok, 1)]);
+        let [ok] = self.health_state(TALLIES_AT);
+        self.set_health_state(TALLIES_AT, [u64::wrapping_add(ok, 1)]);
     }
 
     /// Counts how long a call took.
     fn add_latency(&mut self, latency: Nanos) {
         let (sum, count) = (TALLIES_AT + LATENCY_SUM_AT, TALLIES_AT + LATENCY_AT + bucket(latency));
         for (word, more) in [(sum, latency.0), (count, 1)] {
-            let [before] = self.sheet(word);
-            self.set_sheet(word, [u64::wrapping_add(before, more)]);
+            let [before] = self.health_state(word);
+            self.set_health_state(word, [u64::wrapping_add(before, more)]);
         }
     }
 
     /// Stores how calls ended.
     fn set_tallies(&mut self, tallies: &Tallies) {
-        self.set_sheet(TALLIES_AT, bytemuck::cast::<_, [u64; 24]>(*tallies));
+        self.set_health_state(TALLIES_AT, bytemuck::cast::<_, [u64; 24]>(*tallies));
     }
 
     /// Stores who closed the gate.
     fn set_gate_note(&mut self, note: &GateNote) {
-        self.set_sheet(GATE_NOTE_AT, bytemuck::cast::<_, [u64; 4]>(*note));
+        self.set_health_state(GATE_NOTE_AT, bytemuck::cast::<_, [u64; 4]>(*note));
     }
 
     /// Stores the rate that a ramp begins with.
     fn set_ramp_from(&mut self, rate: PerSecond) {
-        self.set_sheet(RAMP_FROM_AT, [rate.0]);
+        self.set_health_state(RAMP_FROM_AT, [rate.0]);
     }
 
     /// Stores the pace.
     fn set_pace(&mut self, pace: &Pace) {
-        self.set_sheet(PACE_AT, bytemuck::cast::<_, [u64; 5]>(*pace));
+        self.set_health_state(PACE_AT, bytemuck::cast::<_, [u64; 5]>(*pace));
     }
 
     /// Stores what headers said about a window.
     fn set_sight(&mut self, window: usize, sight: &Sight) {
-        self.set_sheet(WINDOWS_AT + 4 * (window % 8), bytemuck::cast::<_, [u64; 4]>(*sight));
+        self.set_health_state(WINDOWS_AT + 4 * (window % 8), bytemuck::cast::<_, [u64; 4]>(*sight));
     }
 
     /// Stores a transition under its number.
     fn set_transition(&mut self, number: u64, transition: &Transition) {
         let Transition { at, from, to, cause } = *transition;
         let what = from as u64 | (to as u64) << 8 | (cause as u64) << 16;
-        self.set_sheet(TRANSITIONS_AT + 2 * (number % TRANSITIONS) as usize, [at.0, what]);
+        self.set_health_state(TRANSITIONS_AT + 2 * (number % TRANSITIONS) as usize, [at.0, what]);
     }
 
     /// Stores an entry of the ring of outcomes.
     fn set_outcome(&mut self, index: u32, word: u64) {
-        self.set_sheet(OUTCOMES_AT + (index % MAX_OUTCOMES) as usize, [word]);
+        self.set_health_state(OUTCOMES_AT + (index % MAX_OUTCOMES) as usize, [word]);
     }
 
     /// Stores when an admission was.
     fn set_admission(&mut self, number: u64, at: Time) {
-        self.set_sheet(ADMISSIONS_AT + (number % MAX_ADMISSIONS as u64) as usize, [at.0]);
+        self.set_health_state(ADMISSIONS_AT + (number % MAX_ADMISSIONS as u64) as usize, [at.0]);
     }
 }
 
-impl<M: Memory> SheetMemory for M {}
+impl<M: Memory> HealthStateMemory for M {}

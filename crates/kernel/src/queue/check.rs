@@ -1,17 +1,17 @@
 //! One call, judged together with what is ahead of it: whether it may go, when it may, and when to look again.
 
-use super::call::Newcomer;
+use super::call::NewWaiter;
 use super::survey::{Needs, Survey, bound, longest_sleep};
 use super::{LONGEST_SLEEP, SHORTEST_BOUND};
 use crate::admission;
-use crate::ask::{Ask, Reason, Refusal};
+use crate::request::{AcquireRequest, Reason, Refusal};
 use crate::rule::{self, RuleContext, When};
 use crate::state::View;
 use crate::time::{Nanos, Time};
 use crate::{MAX_RULES, MAX_UNITS};
 
 /// A call judged together with what is ahead of it.
-pub(super) struct Judged {
+pub(super) struct Checked {
     /// Whether permits suffice.
     pub(super) permit: bool,
     /// When the rules have room; nothing = never.
@@ -24,29 +24,35 @@ pub(super) struct Judged {
 }
 
 /// Judges a call that sees the queue like this.
-pub(super) fn judge<V: View>(v: &V, ask: &Ask, found: &Survey, owed: bool, now: Time) -> Judged {
-    judge_behind(v, ask, &found.ahead, found.expected, owed, now)
+pub(super) fn check<V: View>(
+    v: &V,
+    request: &AcquireRequest,
+    found: &Survey,
+    owed: bool,
+    now: Time,
+) -> Checked {
+    check_behind(v, request, &found.ahead, found.expected, owed, now)
 }
 
 /// Judges a call behind others.
-pub(super) fn judge_behind<V: View>(
+pub(super) fn check_behind<V: View>(
     v: &V,
-    ask: &Ask,
+    request: &AcquireRequest,
     ahead: &Needs,
     expected: [u64; MAX_UNITS],
     owed: bool,
     now: Time,
-) -> Judged {
-    let permit = admission::permit_free_behind(v, ask.priority, ahead.permits, ahead.background);
+) -> Checked {
+    let permit = admission::permit_free_behind(v, request.priority, ahead.permits, ahead.background);
     // A background call that is owed its share may use the reserve: else it would hold up all others until that is full.
-    let leave_reserve = ask.priority.is_background() && !owed;
-    let Known { time, paused } = time(v, ask, ahead.cost, ahead.calls, leave_reserve, now);
+    let leave_reserve = request.priority.is_background() && !owed;
+    let Known { time, paused } = time(v, request, ahead.cost, ahead.calls, leave_reserve, now);
     let expected = if expected == ahead.cost {
         time
     } else {
-        self::time(v, ask, expected, ahead.calls, leave_reserve, now).time
+        self::time(v, request, expected, ahead.calls, leave_reserve, now).time
     };
-    Judged { permit: permit && !paused, time, expected, paused, now }
+    Checked { permit: permit && !paused, time, expected, paused, now }
 }
 
 /// What is known about when a call may go.
@@ -64,7 +70,7 @@ impl Known {
 /// When a call may go behind others.
 fn time<V: View>(
     v: &V,
-    ask: &Ask,
+    request: &AcquireRequest,
     ahead: [u64; MAX_UNITS],
     calls: u32,
     leave_reserve: bool,
@@ -76,7 +82,7 @@ fn time<V: View>(
     for rule in 0..v.general().rules.min(MAX_RULES) {
         // What is refilled until the way is open is there by then.
         let at = RuleContext::of(v, rule, open);
-        let (cost, ahead) = (ask.cost[at.terms.unit()], ahead[at.terms.unit()]);
+        let (cost, ahead) = (request.cost[at.terms.unit()], ahead[at.terms.unit()]);
         if cost == 0 {
             continue;
         }
@@ -89,7 +95,7 @@ fn time<V: View>(
     Known { time: Some(time), paused }
 }
 
-impl Judged {
+impl Checked {
     /// Whether the dead should be looked for, because they may be in its way.
     pub(super) fn doubts(&self, found: &Survey) -> bool {
         !self.permit || found.late || found.ahead.calls > 0
@@ -101,8 +107,8 @@ impl Judged {
     }
 
     /// The layer in the way if the call were alone; that others are ahead, if it is only that.
-    pub(super) fn refusal<V: View>(&self, v: &V, ask: &Ask, now: Time) -> Refusal {
-        match admission::judge(v, ask, now) {
+    pub(super) fn refusal<V: View>(&self, v: &V, request: &AcquireRequest, now: Time) -> Refusal {
+        match admission::check(v, request, now) {
             Some(alone) => Refusal { ready_at: alone.ready_at.and(self.time), ..alone },
             None => Refusal {
                 reason: Reason::Queued,
@@ -110,18 +116,24 @@ impl Judged {
                 retry_at: self.time.filter(|_| self.permit),
                 ready_at: self.time,
                 gate: now,
-                judged_at: now,
+                checked_at: now,
             },
         }
     }
 
     /// The refusal of a call that can never go, or not before its deadline (R132).
-    pub(super) fn hopeless<V: View>(&self, v: &V, ask: &Ask, deadline: Time, now: Time) -> Option<Refusal> {
+    pub(super) fn hopeless<V: View>(
+        &self,
+        v: &V,
+        request: &AcquireRequest,
+        deadline: Time,
+        now: Time,
+    ) -> Option<Refusal> {
         let in_time = deadline > now && self.time.is_some_and(|time| time <= deadline);
         if in_time {
             return None;
         }
-        let refusal = self.refusal(v, ask, now);
+        let refusal = self.refusal(v, request, now);
         // A paused limiter keeps its calls waiting; one that the breaker refuses until further notice does not.
         let stopped = if self.time.is_none() { admission::refused_without_end(v, now) } else { None };
         Some(match stopped {
@@ -131,19 +143,19 @@ impl Judged {
     }
 
     /// When to look again.
-    pub(super) fn appointment(&self, found: &Survey, who: &Newcomer, now: Time) -> Time {
+    pub(super) fn appointment(&self, found: &Survey, who: &NewWaiter, now: Time) -> Time {
         let (time, expected) = (self.time.unwrap_or(now), self.expected.unwrap_or(now));
         let calls = found.ahead.calls;
         // Now, and yet not granted: only damaged words do that, and nobody should spin for them.
         let until = if self.paused {
             // Whoever resumes the limiter rings; who cannot be rung looks a few times a second.
-            match who.can_be_rung {
+            match who.can_be_woken {
                 true => now.plus(LONGEST_SLEEP),
                 false => bound(now, u32::MAX, found.waiting, false),
             }
         } else if !self.permit || time <= now {
-            time.max(bound(now, calls, found.waiting, who.can_be_rung))
-        } else if who.can_be_rung {
+            time.max(bound(now, calls, found.waiting, who.can_be_woken))
+        } else if who.can_be_woken {
             // If whoever should ring dies first, not much later than it could have gone.
             let behind = Nanos(SHORTEST_BOUND.0.saturating_mul(u64::from(calls) + 1));
             expected.min(time.plus(behind))

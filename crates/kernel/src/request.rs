@@ -87,24 +87,24 @@ impl Reason {
 
 /// What a caller wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct AcquireRequest {
     /// How much of each unit, by the unit's index. All zero is a peek: it takes nothing, not even a permit.
     pub cost: [u64; MAX_UNITS],
     /// For whom.
     pub priority: Priority,
 }
 
-impl Ask {
+impl AcquireRequest {
     /// One request.
     #[inline]
-    pub const fn one(priority: Priority) -> Ask {
-        Ask::requests(1, priority)
+    pub const fn one(priority: Priority) -> AcquireRequest {
+        AcquireRequest::requests(1, priority)
     }
 
     /// That many requests.
     #[inline]
-    pub const fn requests(cost: u64, priority: Priority) -> Ask {
-        Ask { cost: [cost, 0, 0, 0], priority }
+    pub const fn requests(cost: u64, priority: Priority) -> AcquireRequest {
+        AcquireRequest { cost: [cost, 0, 0, 0], priority }
     }
 
     #[inline]
@@ -134,17 +134,17 @@ pub struct Refusal {
     /// Before this no layer that knows its time would let it pass; a deadline before it cannot be met (R132).
     /// Nothing = never.
     pub ready_at: Option<Time>,
-    /// When the gate of a Retry-After opens; not after `judged_at` = it is open.
+    /// When the gate of a Retry-After opens; not after `checked_at` = it is open.
     pub gate: Time,
     /// The limiter's time of this judgement.
-    pub judged_at: Time,
+    pub checked_at: Time,
 }
 
 impl Refusal {
     /// How long until `retry_at`.
     #[inline]
     pub fn retry_after(&self) -> Option<Nanos> {
-        self.retry_at.map(|at| at.since(self.judged_at))
+        self.retry_at.map(|at| at.since(self.checked_at))
     }
 
     /// When what blocks every call ends: `retry_at`, but of a Sleep not before the gate opens (R57).

@@ -2,12 +2,12 @@
 
 use super::policy::same;
 use super::{SHMLIMIT_SEGMENT_PROGRAM_LENGTH, SHMLIMIT_SEGMENT_WINDOWS, byte};
+use shmlimit_kernel::health_state::{
+    self, GateNote, HEALTH_STATE_HEAD_WORDS, Health, MAX_ADMISSIONS, Pace, Sight, Tallies,
+};
 use shmlimit_kernel::ledger::Ledger;
 use shmlimit_kernel::pause::{PAUSE_REASON_BYTES, PAUSE_WORDS, Pause};
 use shmlimit_kernel::policy::MAX_OUTCOMES;
-use shmlimit_kernel::sheet::{
-    self, GateNote, Health, MAX_ADMISSIONS, Pace, SHEET_HEAD_WORDS, Sight, Tallies,
-};
 use std::mem::{offset_of, size_of};
 
 /// Transitions that are remembered.
@@ -32,7 +32,7 @@ pub struct shmlimit_segment_health {
     pub since: u64,
     /// Limiter time at which its timer is due, if it has one. Whoever next uses the limiter lets it act.
     pub until: u64,
-    /// The rate in force, in billionths of a unit a second; 0 = the full one.
+    /// The rate effective, in billionths of a unit a second; 0 = the full one.
     pub rate: u64,
     /// The gate: no call before this limiter time.
     pub gate_until: u64,
@@ -203,7 +203,7 @@ pub struct shmlimit_segment_pause {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(non_camel_case_types)]
-pub struct shmlimit_segment_sheet {
+pub struct shmlimit_segment_health_state {
     /// The breaker's state and the gate.
     pub health: shmlimit_segment_health,
     /// How calls ended.
@@ -237,27 +237,27 @@ const _: () = {
     assert!(size_of::<shmlimit_segment_pause>() == byte(PAUSE_WORDS));
     assert!(SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH == PAUSE_REASON_BYTES);
     let pause = super::SHMLIMIT_SEGMENT_PAUSE_AT - super::SHMLIMIT_SEGMENT_OUTCOMES_AT;
-    assert!(pause == byte(sheet::PAUSE_AT - sheet::OUTCOMES_AT));
+    assert!(pause == byte(health_state::PAUSE_AT - health_state::OUTCOMES_AT));
 
-    assert!(SHMLIMIT_SEGMENT_TRANSITIONS as u64 == sheet::TRANSITIONS);
-    assert!(SHMLIMIT_SEGMENT_LATENCIES == sheet::LATENCY_BOUNDS.len() + 1);
+    assert!(SHMLIMIT_SEGMENT_TRANSITIONS as u64 == health_state::TRANSITIONS);
+    assert!(SHMLIMIT_SEGMENT_LATENCIES == health_state::LATENCY_BOUNDS.len() + 1);
     assert!(super::SHMLIMIT_SEGMENT_OUTCOMES == MAX_OUTCOMES as usize);
     assert!(super::SHMLIMIT_SEGMENT_ADMISSIONS == MAX_ADMISSIONS);
-    let rings = super::SHMLIMIT_SEGMENT_ADMISSIONS_AT - super::SHMLIMIT_SEGMENT_OUTCOMES_AT;
-    assert!(rings == byte(sheet::ADMISSIONS_AT - sheet::OUTCOMES_AT));
+    let wakes = super::SHMLIMIT_SEGMENT_ADMISSIONS_AT - super::SHMLIMIT_SEGMENT_OUTCOMES_AT;
+    assert!(wakes == byte(health_state::ADMISSIONS_AT - health_state::OUTCOMES_AT));
     let ledger = super::SHMLIMIT_SEGMENT_LEDGER_AT - super::SHMLIMIT_SEGMENT_OUTCOMES_AT;
-    assert!(ledger == byte(sheet::LEDGER_AT - sheet::OUTCOMES_AT));
+    assert!(ledger == byte(health_state::LEDGER_AT - health_state::OUTCOMES_AT));
     let codes = super::SHMLIMIT_SEGMENT_CODES_AT - super::SHMLIMIT_SEGMENT_OUTCOMES_AT;
-    assert!(codes == byte(sheet::CODES_AT - sheet::OUTCOMES_AT));
+    assert!(codes == byte(health_state::CODES_AT - health_state::OUTCOMES_AT));
     assert!(super::SHMLIMIT_SEGMENT_CODES == shmlimit_kernel::ledger::CODES);
 
-    type Ours = shmlimit_segment_sheet;
-    assert!(offset_of!(Ours, health) == byte(sheet::HEALTH_AT));
-    assert!(offset_of!(Ours, tallies) == byte(sheet::TALLIES_AT));
-    assert!(offset_of!(Ours, gate_note) == byte(sheet::GATE_NOTE_AT));
-    assert!(offset_of!(Ours, ramp_from) == byte(sheet::RAMP_FROM_AT));
-    assert!(offset_of!(Ours, pace) == byte(sheet::PACE_AT));
-    assert!(offset_of!(Ours, sights) == byte(sheet::WINDOWS_AT));
-    assert!(offset_of!(Ours, transitions) == byte(sheet::TRANSITIONS_AT));
-    assert!(size_of::<Ours>() == byte(SHEET_HEAD_WORDS));
+    type Ours = shmlimit_segment_health_state;
+    assert!(offset_of!(Ours, health) == byte(health_state::HEALTH_AT));
+    assert!(offset_of!(Ours, tallies) == byte(health_state::TALLIES_AT));
+    assert!(offset_of!(Ours, gate_note) == byte(health_state::GATE_NOTE_AT));
+    assert!(offset_of!(Ours, ramp_from) == byte(health_state::RAMP_FROM_AT));
+    assert!(offset_of!(Ours, pace) == byte(health_state::PACE_AT));
+    assert!(offset_of!(Ours, sights) == byte(health_state::WINDOWS_AT));
+    assert!(offset_of!(Ours, transitions) == byte(health_state::TRANSITIONS_AT));
+    assert!(size_of::<Ours>() == byte(HEALTH_STATE_HEAD_WORDS));
 };

@@ -1,19 +1,19 @@
 //! How a limiter is doing, in the few words of a log line (R114).
 
 use super::breaker;
+use super::health_state::{HealthStateView, PAUSE_AT, TRANSITIONS};
 use super::outcome;
 use super::policy::{BreakerKind, PerSecond};
-use super::sheet::{PAUSE_AT, SheetView, TRANSITIONS};
-use super::state::{Cause, Pause, State, Transition, View};
+use super::state::{BreakerState, Pause, Transition, TransitionCause, View};
 use super::time::{Nanos, Time};
 
 /// A limiter at one moment, for a log line.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene {
+pub struct LogContext {
     /// The kind of breaker, which names its states.
     pub kind: BreakerKind,
     /// Its state.
-    pub state: State,
+    pub state: BreakerState,
     /// How long until it ends by itself; of a Sleep, until calls are made again. Nothing if it does not.
     pub timer: Option<Nanos>,
     /// Successive 429.
@@ -22,7 +22,7 @@ pub struct Scene {
     pub samples: u32,
     /// Errors among them.
     pub errors: u64,
-    /// The rate in force; nothing while every call is blocked.
+    /// The rate effective; nothing while every call is blocked.
     pub rate: PerSecond,
     /// Most calls in flight in this state; nothing = any number.
     pub concurrency: Option<u32>,
@@ -30,13 +30,13 @@ pub struct Scene {
     pub gate: Option<Nanos>,
 }
 
-impl Scene {
+impl LogContext {
     /// What there is to see.
-    pub fn of<V: View>(v: &V, now: Time) -> Scene {
+    pub fn of<V: View>(v: &V, now: Time) -> LogContext {
         let now = now.max(v.core().latest);
         let (health, policy) = (v.health(), v.breaker_policy());
         let (samples, errors) = outcome::counted(v, now);
-        Scene {
+        LogContext {
             kind: policy.kind(),
             state: health.state(),
             timer: breaker::eta(&health, &policy).map(|due| due.since(now)),
@@ -62,7 +62,7 @@ pub struct Known {
 impl Known {
     /// Reads the state before the operation.
     pub fn of<V: View>(v: &V) -> Known {
-        let [paused_until] = v.sheet(PAUSE_AT);
+        let [paused_until] = v.health_state(PAUSE_AT);
         Known { transitions: v.health().transitions, paused: paused_until != 0 }
     }
 }
@@ -71,7 +71,7 @@ impl Known {
 #[derive(Clone, Copy, Debug)]
 pub struct Recent {
     /// The condition of the limiter after the transitions, if there are any.
-    pub scene: Option<Scene>,
+    pub log_context: Option<LogContext>,
     /// The pause that ended.
     pub ended: Option<Pause>,
     list: [Transition; TRANSITIONS as usize],
@@ -81,13 +81,18 @@ pub struct Recent {
 impl Recent {
     /// The transitions since `known`; only the newest if there are very many.
     pub fn since<V: View>(v: &V, known: Known) -> Recent {
-        let nothing =
-            Transition { at: Time::ZERO, from: State::Normal, to: State::Normal, cause: Cause::Forced };
-        let mut recent = Recent { scene: None, ended: None, list: [nothing; TRANSITIONS as usize], count: 0 };
+        let nothing = Transition {
+            at: Time::ZERO,
+            from: BreakerState::Normal,
+            to: BreakerState::Normal,
+            cause: TransitionCause::Forced,
+        };
+        let mut recent =
+            Recent { log_context: None, ended: None, list: [nothing; TRANSITIONS as usize], count: 0 };
         let all = v.health().transitions;
         recent.ended = known.paused.then(|| v.pause()).filter(|pause| pause.until == Time::ZERO);
         if all != known.transitions || recent.ended.is_some() {
-            recent.scene = Some(Scene::of(v, v.core().latest));
+            recent.log_context = Some(LogContext::of(v, v.core().latest));
             let first = all.saturating_sub(TRANSITIONS).max(known.transitions.min(all));
             for number in first..all {
                 recent.list[recent.count] = v.transition(number);
