@@ -747,6 +747,12 @@ typedef struct shmlimit_pause_options {
 } shmlimit_pause_options;
 
 /**
+ * A call that waits, moved on by its program: a number that is never 0 and never given twice. After a fork the child's
+ * copy is a call of its own, which is not in the queue yet.
+ */
+typedef uint64_t shmlimit_pending;
+
+/**
  * One rule at one moment.
  */
 typedef struct shmlimit_rule_snapshot {
@@ -1186,12 +1192,6 @@ typedef struct shmlimit_snapshot {
     uint32_t pause_pid;
 } shmlimit_snapshot;
 
-/**
- * A call that waits, moved on by its program: a number that is never 0 and never given twice. After a fork the child's
- * copy is a call of its own, which is not in the queue yet.
- */
-typedef uint64_t shmlimit_pending;
-
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -1297,7 +1297,7 @@ int32_t shmlimit_count_cache(const struct shmlimit_limiter *limiter,
                              int32_t hit);
 
 /**
- * The configuration in force, as the text of a configuration file. Free it with shmlimit_text_free(); NULL after a failure.
+ * The configuration effective, as the text of a configuration file. Free it with shmlimit_text_free(); NULL after a failure.
  */
 int32_t shmlimit_config(const struct shmlimit_limiter *limiter,
                         char **text);
@@ -1371,6 +1371,31 @@ int32_t shmlimit_pause(const struct shmlimit_limiter *limiter,
 int32_t shmlimit_resume(const struct shmlimit_limiter *limiter, int32_t *was_paused);
 
 /**
+ * Begins to wait for a call, without waiting: for programs with an event loop of their own. Nothing is asked before the
+ * first shmlimit_pending_step(), but a timeout runs from here. The request's `stop` does not matter here.
+ */
+int32_t shmlimit_enqueue(const struct shmlimit_limiter *limiter,
+                         const struct shmlimit_request *request,
+                         shmlimit_pending *wait);
+
+/**
+ * Asks, or looks whether it is this call's turn. SHMLIMIT_SLEEP: let `*sleep_ns` nanoseconds pass, then step again. Any
+ * other number ends the wait: SHMLIMIT_OK with a grant, SHMLIMIT_REFUSED, or a failure (but one of the arguments, such as
+ * SHMLIMIT_NULL_POINTER, leaves it as it was). `answer` may be NULL.
+ *
+ * Nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first in the queue.
+ */
+int32_t shmlimit_pending_step(shmlimit_pending wait,
+                              uint64_t *sleep_ns,
+                              shmlimit_grant *grant,
+                              struct shmlimit_answer *answer);
+
+/**
+ * Gives up waiting: leaves the queue at once. Only for a wait whose last step was SHMLIMIT_SLEEP, or that had none.
+ */
+int32_t shmlimit_pending_end(shmlimit_pending wait);
+
+/**
  * Everything there is to see of a limiter, for people and dashboards. Free it with shmlimit_snapshot_free(); `*snapshot` is
  * NULL after a failure.
  */
@@ -1398,31 +1423,6 @@ uint32_t shmlimit_layout_version(void);
  * How many bytes every segment of that layout has; one with sliding logs is longer.
  */
 uint64_t shmlimit_segment_size(void);
-
-/**
- * Begins to wait for a call, without waiting: for programs with an event loop of their own. Nothing is asked before the
- * first shmlimit_pending_step(), but a timeout runs from here. The request's `stop` does not matter here.
- */
-int32_t shmlimit_enqueue(const struct shmlimit_limiter *limiter,
-                            const struct shmlimit_request *request,
-                            shmlimit_pending *wait);
-
-/**
- * Asks, or looks whether it is this call's turn. SHMLIMIT_SLEEP: let `*sleep_ns` nanoseconds pass, then step again. Any
- * other number ends the wait: SHMLIMIT_OK with a grant, SHMLIMIT_REFUSED, or a failure (but one of the arguments, such as
- * SHMLIMIT_NULL_POINTER, leaves it as it was). `answer` may be NULL.
- *
- * Nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first in the queue.
- */
-int32_t shmlimit_pending_step(shmlimit_pending wait,
-                           uint64_t *sleep_ns,
-                           shmlimit_grant *grant,
-                           struct shmlimit_answer *answer);
-
-/**
- * Gives up waiting: leaves the queue at once. Only for a wait whose last step was SHMLIMIT_SLEEP, or that had none.
- */
-int32_t shmlimit_pending_end(shmlimit_pending wait);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -109,7 +109,7 @@
 #define SHMLIMIT_SEGMENT_RULE_STATES_AT 320
 
 /**
- * Where what is in force is.
+ * Where what is effective is.
  */
 #define SHMLIMIT_SEGMENT_EFFECTIVE_AT 576
 
@@ -119,7 +119,7 @@
 #define SHMLIMIT_SEGMENT_POLICY_AT 1152
 
 /**
- * Where the sheet is.
+ * Where the health state is.
  */
 #define SHMLIMIT_SEGMENT_HEALTH_STATE_AT 3200
 
@@ -439,6 +439,22 @@
 #define SHMLIMIT_SEGMENT_RETIRED_REMOVED 3
 
 /**
+ * Transitions that are remembered.
+ */
+#define SHMLIMIT_SEGMENT_TRANSITIONS 12
+
+/**
+ * Latencies are counted by so many bounds: up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000,
+ * 30000, 60000 milliseconds, and longer.
+ */
+#define SHMLIMIT_SEGMENT_LATENCIES 16
+
+/**
+ * Most bytes of the reason of a pause.
+ */
+#define SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH 64
+
+/**
  * The participant in slot S lives as long as somebody holds the lock on the byte at this offset + S: ask with
  * `fcntl(fd, F_OFD_GETLK, ...)` for a write lock of one byte, and never take one. Not so if the slot is `inherited`.
  */
@@ -458,22 +474,6 @@
  * Most windows that headers tell about.
  */
 #define SHMLIMIT_SEGMENT_WINDOWS 8
-
-/**
- * Transitions that are remembered.
- */
-#define SHMLIMIT_SEGMENT_TRANSITIONS 12
-
-/**
- * Latencies are counted by so many bounds: up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000,
- * 30000, 60000 milliseconds, and longer.
- */
-#define SHMLIMIT_SEGMENT_LATENCIES 16
-
-/**
- * Most bytes of the reason of a pause.
- */
-#define SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH 64
 
 /**
  * Written once, before the file has its name.
@@ -606,7 +606,7 @@ typedef struct shmlimit_segment_effective {
     /**
      * Before this limiter time no pause, breaker, gate or pace is in the way.
      */
-    uint64_t attention;
+    uint64_t next_check;
     /**
      * Zero.
      */
@@ -988,7 +988,7 @@ typedef struct shmlimit_segment_health {
      */
     uint64_t until;
     /**
-     * The rate in force, in billionths of a unit a second; 0 = the full one.
+     * The rate effective, in billionths of a unit a second; 0 = the full one.
      */
     uint64_t rate;
     /**
@@ -1352,7 +1352,7 @@ typedef struct shmlimit_segment_turn {
 } shmlimit_segment_turn;
 
 /**
- * A call that waits. Transactions only, except for its bell.
+ * A call that waits. Transactions only, except for its wake word.
  */
 typedef struct shmlimit_segment_entry {
     /**
@@ -1402,7 +1402,7 @@ typedef struct shmlimit_segment_entry {
     /**
      * A futex on which it sleeps, rung by others.
      */
-    uint32_t bell;
+    uint32_t wake_word;
     /**
      * Not used.
      */
@@ -1488,7 +1488,7 @@ typedef struct shmlimit_segment_pause {
  * 2. Check magic, byte order, layout version, hash and checksum. If one differs, nothing below holds. The structs are those of a
  *    little-endian machine; on any other the byte order never compares equal.
  * 3. Others change the words at any time, so every access is an atomic load: 64 bits at an address that 8 divides
- *    (memory_order_relaxed will do), or 32 bits for the lock and the bells. A plain read through the struct is a data
+ *    (memory_order_relaxed will do), or 32 bits for the lock and the wake words. A plain read through the struct is a data
  *    race. Copy what you need out of the mapping, and read the copy:
  *    - load `version` (memory_order_acquire); if it is odd, a transaction is under way: begin again;
  *    - copy the words you need (memory_order_relaxed);
@@ -1500,7 +1500,7 @@ typedef struct shmlimit_segment_pause {
  * 4. Nothing in the copy is to be trusted further than that: bring counts and indices into range before you use them.
  *
  * Who writes what: the header nobody, once the file has its name. Everything marked "transactions only": the process
- * that holds the lock, between an odd and an even version. The lock and the bells: anybody, they are futexes. The counts
+ * that holds the lock, between an odd and an even version. The lock and the wake words: anybody, they are futexes. The counts
  * at a slot's end: its owner, without a lock and outside of transactions, so they may be ahead of the rest.
  *
  * A reader never writes, and takes no lock of any kind: neither a word of the file nor a byte lock on it. Programs that
@@ -1567,9 +1567,9 @@ typedef struct shmlimit_segment {
      */
     struct shmlimit_segment_rule_state rule_states[SHMLIMIT_SEGMENT_RULES];
     /**
-     * What is in force.
+     * What is effective.
      */
-    struct shmlimit_segment_effective hot;
+    struct shmlimit_segment_effective effective;
     /**
      * What was configured.
      */
@@ -1577,7 +1577,7 @@ typedef struct shmlimit_segment {
     /**
      * How the server is doing.
      */
-    struct shmlimit_segment_health_state sheet;
+    struct shmlimit_segment_health_state health_state;
     /**
      * What the transaction under way has changed.
      */
@@ -1599,11 +1599,11 @@ typedef struct shmlimit_segment {
      */
     struct shmlimit_segment_entry entries[SHMLIMIT_SEGMENT_ENTRIES];
     /**
-     * Ring of the newest outcomes: limiter time << 2 | class. See `sheet.health.oldest`.
+     * Ring of the newest outcomes: limiter time << 2 | class. See `health_state.health.oldest`.
      */
     uint64_t outcomes[SHMLIMIT_SEGMENT_OUTCOMES];
     /**
-     * Ring of the newest admissions: limiter times. See `sheet.pace.admitted`.
+     * Ring of the newest admissions: limiter times. See `health_state.pace.admitted`.
      */
     uint64_t admissions[SHMLIMIT_SEGMENT_ADMISSIONS];
     /**
@@ -1613,7 +1613,7 @@ typedef struct shmlimit_segment {
     /**
      * How calls ended: code << 48 | count. A code is an HTTP status, or 1 connect_timeout, 2 read_timeout, 3 dns,
      * 4 connection; 0 with a count: all that found no place. Status 200 is not among them: it is what remains of
-     * `sheet.tallies.ok`.
+     * `health_state.tallies.ok`.
      */
     uint64_t codes[SHMLIMIT_SEGMENT_CODES];
     /**
@@ -1675,7 +1675,7 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, unused_counts, 2, 6);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, concurrency, 8, 4);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, concurrency_background, 12, 4);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, queueing, 16, 8);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, attention, 24, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, next_check, 24, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, unused, 32, 32);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_effective, terms, 64, 512);
 
@@ -1901,7 +1901,7 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_entry, cost, 48, 32);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_entry, weight, 80, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_entry, since, 88, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_entry, unused, 96, 24);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_entry, bell, 120, 4);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_entry, wake_word, 120, 4);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_entry, wake_word_unused, 124, 4);
 
 SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment) == 294912);
@@ -1919,9 +1919,9 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, retired, 184, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, core_unused, 192, 64);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, origin, 256, 64);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, rule_states, 320, 256);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, hot, 576, 576);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, effective, 576, 576);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, policy, 1152, 2048);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, sheet, 3200, 896);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, health_state, 3200, 896);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, journal, 4096, 8192);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, slots, 12288, 65536);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment, queue, 77824, 256);

@@ -37,7 +37,7 @@
 //! use std::time::Duration;
 //!
 //! // A limit of your own, where there is no preset: 2 an hour. The same in one line with the feature `config`:
-//! // Limiter::builder("mine").config(Choice::default().setting("rate", "2/h"))
+//! // Limiter::builder("mine").config(ConfigSource::default().setting("rate", "2/h"))
 //! let rule = RuleDraft::new(Algorithm::SlidingLog, 2, Nanos::from_secs(3600));
 //! let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() })?;
 //! let limiter = Limiter::builder("mine").directory(directory.path()).policy(policy).open()?;

@@ -16,20 +16,20 @@
 //! # Ok::<(), shmlimit::config::ConfigError>(())
 //! ```
 
-mod choice;
 mod near;
 mod page;
 mod read;
 mod set;
+mod source;
 mod write;
 
 pub use crate::quantity::{Rate, amount, duration, rate, share};
 pub use crate::settings::{KeyInfo, Kind, keys};
-pub use choice::ConfigSource;
 pub use near::nearest;
 #[doc(hidden)]
 pub use page::reference;
 pub use set::{set, update};
+pub use source::ConfigSource;
 pub use write::to_toml;
 
 use crate::Error;

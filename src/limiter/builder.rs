@@ -78,9 +78,9 @@ impl Builder {
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let directory = tempfile::tempdir()?;
-    /// use shmlimit::{Limiter, config::Choice};
+    /// use shmlimit::{Limiter, config::ConfigSource};
     ///
-    /// let choice = Choice::default().setting("rate", "10/s").setting("concurrency", "2");
+    /// let choice = ConfigSource::default().setting("rate", "10/s").setting("concurrency", "2");
     /// let limiter = Limiter::builder("api").directory(directory.path()).config(choice).open()?;
     /// assert_eq!(limiter.policy()?.concurrency(), Some(2));
     /// # Ok(()) }
@@ -157,7 +157,7 @@ impl Builder {
     /// # let directory = tempfile::tempdir()?;
     /// # shmlimit::Limiter::builder("tmdb").directory(directory.path()).open()?;
     /// let limiter = shmlimit::Limiter::builder("tmdb").directory(directory.path()).operator().open_existing()?;
-    /// limiter.force(shmlimit::Force::ClearGate)?;
+    /// limiter.force(shmlimit::BreakerCommand::ClearGate)?;
     /// # Ok(()) }
     /// ```
     #[must_use]

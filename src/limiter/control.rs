@@ -87,11 +87,11 @@ impl Limiter {
     /// (R66, R142). Returns what that changed. [`Error::NoSuchState`] if its breaker does not have that state.
     ///
     /// ```no_run
-    /// # use shmlimit::{Force, Limiter};
+    /// # use shmlimit::{BreakerCommand, Limiter};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let limiter = Limiter::open("tmdb")?;
-    /// limiter.force(Force::Offline)?; // nobody calls …
-    /// limiter.force(Force::Online)?; // … until now, and then probes first
+    /// limiter.force(BreakerCommand::Offline)?; // nobody calls …
+    /// limiter.force(BreakerCommand::Online)?; // … until now, and then probes first
     /// # Ok(()) }
     /// ```
     pub fn force(&self, what: BreakerCommand) -> Result<Vec<Transition>, Error> {

@@ -104,9 +104,9 @@ impl Builder {
     /// # let directory = tempfile::tempdir()?;
     /// # use shmlimit::Limiter;
     /// let tmdb = Limiter::builder("tmdb").directory(directory.path());
-    /// assert!(tmdb.clone().examine()?.is_none());
+    /// assert!(tmdb.clone().inspect()?.is_none());
     /// let handle = tmdb.clone().open()?;
-    /// assert!(tmdb.examine()?.is_some_and(|seen| seen.attached.len() == 1 && !seen.unsound));
+    /// assert!(tmdb.inspect()?.is_some_and(|seen| seen.attached.len() == 1 && !seen.unsound));
     /// # drop(handle);
     /// # Ok(()) }
     /// ```

@@ -1,13 +1,13 @@
 //! The methods of a limiter that are called often: asking for a call, and recording how one ended.
 
+use crate::advice::Advice;
 use crate::arguments::Asked;
 use crate::errors;
 use crate::grant::Grant;
 use crate::limiter::Limiter;
 use crate::method::{self, Arguments, Method, politely};
 use crate::outcome::Ended;
-use crate::recorded::Advice;
-use crate::waiting::Waiting;
+use crate::pending::Waiting;
 use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::prelude::*;
 use shmlimit::{OwnedGrant, Request};

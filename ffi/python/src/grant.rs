@@ -1,10 +1,10 @@
 //! The right to make one call, as a context manager.
 
+use crate::advice::Advice;
 use crate::errors;
 use crate::limiter::Limiter;
 use crate::method::{self, Arguments, Method, politely};
 use crate::outcome::Ended;
-use crate::recorded::Advice;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use shmlimit::OwnedGrant;

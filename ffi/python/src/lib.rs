@@ -4,6 +4,7 @@
 //! must be fast, and what waits without the interpreter's lock.
 
 mod acquire;
+mod advice;
 mod arguments;
 mod errors;
 mod grant;
@@ -11,9 +12,8 @@ mod limiter;
 mod method;
 mod names;
 mod outcome;
-mod recorded;
+mod pending;
 mod snapshot;
-mod waiting;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -44,13 +44,13 @@ mod _shmlimit {
     use std::path::PathBuf;
 
     #[pymodule_export]
+    use super::advice::Advice;
+    #[pymodule_export]
     use super::grant::Grant;
     #[pymodule_export]
     use super::limiter::Limiter;
     #[pymodule_export]
-    use super::recorded::Advice;
-    #[pymodule_export]
-    use super::waiting::Waiting;
+    use super::pending::Waiting;
 
     /// The names of the limiters in a directory (default: the usual one).
     #[pyfunction]

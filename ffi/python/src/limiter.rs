@@ -1,8 +1,8 @@
 //! The handle.
 
+use crate::advice;
 use crate::arguments::{pause_length, setting, unknown, word, wrong_type};
 use crate::errors;
-use crate::recorded;
 use crate::snapshot;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -180,8 +180,8 @@ impl Limiter {
         let text = word("state", state)?;
         let force = BreakerCommand::parse(&text)
             .ok_or_else(|| unknown("state", &text, &BreakerCommand::ALL.map(BreakerCommand::as_str)))?;
-        let changed = self.using(py, |handle| Ok(recorded::changes(&handle.force(force)?, Some(handle))))?;
-        recorded::as_objects(py, &changed)
+        let changed = self.using(py, |handle| Ok(advice::changes(&handle.force(force)?, Some(handle))))?;
+        advice::as_objects(py, &changed)
     }
 
     /// Stops all calls for a while, in all processes that share the limiter: calls that wait keep waiting, and new ones join

@@ -24,7 +24,7 @@ fn tool() -> &'static Path {
         let this = std::env::current_exe().unwrap();
         let profile = this.parent().and_then(Path::parent).unwrap();
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "shmlimit", "--bin", "shmlimit", "--target-dir"]);
+        build.args(["build", "--quiet", "--package", "shmlimit-cli", "--bin", "shmlimit", "--target-dir"]);
         build.arg(profile.parent().unwrap()).current_dir(root());
         if profile.ends_with("release") {
             build.arg("--release");

@@ -97,7 +97,7 @@ pub fn tool() -> PathBuf {
     // target/PROFILE/deps/test
     let profile = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "shmlimit", "--bin", "shmlimit", "--target-dir"]);
+    cargo.args(["build", "--quiet", "--package", "shmlimit-cli", "--bin", "shmlimit", "--target-dir"]);
     cargo.arg(profile.parent().unwrap()).current_dir(root());
     if profile.ends_with("release") {
         cargo.arg("--release");

@@ -89,7 +89,7 @@ pub fn walk_where(
             let found = now.recovered(permits).only(&counts);
             assert!(
                 found == *wanted,
-                "{role}: a kill after {steps} instructions (version {}) leaves neither before nor after: {}",
+                "{role}: a kill after {steps} instructions (version {}, lock {lock:#x}) leaves neither before nor after: {}",
                 now.word(VERSION),
                 found.differences(wanted)
             );

@@ -9,9 +9,9 @@ use shmlimit_kernel::{Algorithm, Policy};
 /// A preset, the text of a file, single settings: any of them. Where it is empty, a limiter is used as it is.
 ///
 /// ```
-/// use shmlimit::config::Choice;
+/// use shmlimit::config::ConfigSource;
 ///
-/// let choice = Choice::default().preset("tmdb").setting("rate", "20/s").setting("breaker.p_throttle", "0.3");
+/// let choice = ConfigSource::default().preset("tmdb").setting("rate", "20/s").setting("breaker.p_throttle", "0.3");
 /// let policy = choice.policy("tmdb-test")?;
 /// assert_eq!((policy.rules()[0].limit, policy.concurrency()), (20, Some(4)));
 /// # Ok::<(), shmlimit::config::ConfigError>(())
