@@ -70,8 +70,8 @@
 //!
 //! # Features
 //!
-//! `config` reads limiter files in TOML; `cli`, the default, is the command-line tool and brings `config`. A library
-//! user takes `default-features = false`, with `config` or without.
+//! `config` reads limiter files in TOML and single settings as text. No feature is on by default. The command-line tool
+//! is the package `shmlimit-cli`.
 //!
 //! # Platforms
 //!

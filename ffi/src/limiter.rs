@@ -247,7 +247,7 @@ pub unsafe extern "C-unwind" fn shmlimit_count_cache(limiter: *const shmlimit_li
     })
 }
 
-/// The configuration effective, as the text of a configuration file. Free it with shmlimit_text_free(); NULL after a failure.
+/// The effective configuration, as the text of a configuration file. Free it with shmlimit_text_free(); NULL after a failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_config(
     limiter: *const shmlimit_limiter,

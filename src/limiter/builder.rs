@@ -297,7 +297,7 @@ impl Builder {
         if self.environment { Ok(Patch::patched(policy)?) } else { Ok(*policy) }
     }
 
-    /// The operator's hot patch (R110): what the environment says is put effective for all, logged by the process that did
+    /// The operator's hot patch (R110): what the environment says is applied for all, logged by the process that did
     /// it, and returned.
     fn patch(&self, segment: &Segment) -> Result<Vec<Change>, Error> {
         let there = segment.policy()?;

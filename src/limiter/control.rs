@@ -133,7 +133,7 @@ impl Limiter {
 }
 
 impl LimiterSegment {
-    /// Puts another policy effective, made from the one there is.
+    /// Applies another policy, made from the one there is.
     pub(super) fn change_policy(
         &self,
         change: impl Fn(&Policy) -> Result<Policy, Error>,

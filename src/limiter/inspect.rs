@@ -36,7 +36,7 @@ pub struct Inspection {
     pub owner: Account,
     /// How long ago it was made.
     pub age: Duration,
-    /// The policy effective. `None` while it is being changed, also by one who died.
+    /// The effective policy. `None` while it is being changed, also by one who died.
     pub policy: Option<Policy>,
     /// Replaced or removed, but its file is still there: somebody was killed meanwhile. Opening it puts that right.
     pub retired: bool,

@@ -144,7 +144,7 @@ impl Limiter {
         self.shared.directory.note.as_deref()
     }
 
-    /// The policy effective.
+    /// The effective policy.
     pub fn policy(&self) -> Result<Policy, Error> {
         self.follow(|link| link.segment.policy())
     }
@@ -155,7 +155,7 @@ impl Limiter {
         Some(name.as_str().to_owned())
     }
 
-    /// Puts another policy effective for all processes at once: tokens are kept, and clipped to a smaller capacity
+    /// Applies another policy for all processes at once: tokens are kept, and clipped to a smaller capacity
     /// (R110). Units cannot change while a limiter is used.
     pub fn set_policy(&self, policy: &Policy) -> Result<(), Error> {
         self.follow(|link| link.change_policy(|_| Ok(*policy)).map(drop))

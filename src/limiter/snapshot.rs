@@ -29,7 +29,7 @@ pub struct Snapshot {
     pub name: String,
     /// The directory it lives in.
     pub directory: PathBuf,
-    /// The policy effective.
+    /// The effective policy.
     pub policy: Policy,
     /// Its rules, in order.
     pub rules: Vec<RuleSnapshot>,

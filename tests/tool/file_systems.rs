@@ -182,6 +182,19 @@ fn where_the_default_directory_is_on_overlayfs_limiters_live_in_memory_and_every
 
 /// A container as `docker run` makes it: the whole root is on overlayfs, `/dev/shm` is in memory.
 #[test]
+fn doctor_names_limiters_in_the_default_directories_of_earlier_versions() {
+    with_own_mounts(|_| {
+        mount(Some("none"), "/var/tmp", Some("tmpfs"), MsFlags::empty(), Some("mode=1777"))?;
+        let former = format!("/var/tmp/anivault-{}", nix::unistd::geteuid());
+        assert!(shmlimit::paths::former_defaults().contains(&former.clone().into()), "{former}");
+        says(&["doctor"], 0, &["not there yet"]);
+        says(&["--dir", &former, "init", "old", "--rate", "1/s"], 0, &[]);
+        says(&["doctor"], 0, &[&former, "no program finds", "old", "earlier versions"]);
+        Ok(())
+    });
+}
+
+#[test]
 fn with_one_permit_commands_never_overlap_in_a_root_on_overlayfs() {
     with_own_mounts(|place| {
         let root = private(place, "root");

@@ -237,7 +237,7 @@ fn r115_what_four_processes_race_for_is_logged_once() {
     assert_eq!(logged.iter().filter(|line| line.ends_with("sleep_expired")).count(), 10);
 }
 
-/// Variables of the environment are put effective when a limiter is opened: that a sleep is over may be found then.
+/// Variables of the environment are applied when a limiter is opened: that a sleep is over may be found then.
 #[test]
 fn r115_a_change_that_the_environment_finds_is_logged() {
     let home = home("api", &NERVOUS.replace("\"50ms\"", "\"1ms\""));

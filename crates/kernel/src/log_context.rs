@@ -22,7 +22,7 @@ pub struct LogContext {
     pub samples: u32,
     /// Errors among them.
     pub errors: u64,
-    /// The rate effective; nothing while every call is blocked.
+    /// The effective rate; nothing while every call is blocked.
     pub rate: PerSecond,
     /// Most calls in flight in this state; nothing = any number.
     pub concurrency: Option<u32>,

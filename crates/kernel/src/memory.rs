@@ -106,7 +106,7 @@ impl LocalMemory {
         }
     }
 
-    /// Puts another policy effective; the rules keep what they have seen (R110).
+    /// Applies another policy; the rules keep what they have seen (R110).
     pub fn change_policy(&mut self, old: &Policy, new: &Policy, now: Time) {
         decide::tick(self, now);
         self.policy = new.encode();

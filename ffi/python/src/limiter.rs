@@ -154,7 +154,7 @@ impl Limiter {
         self.inner().is_none()
     }
 
-    /// The policy effective, as the text of a configuration file.
+    /// The effective policy, as the text of a configuration file.
     #[getter]
     fn config(&self, py: Python<'_>) -> PyResult<String> {
         self.using(py, |handle| Ok(config::to_toml(&handle.policy()?)))

@@ -32,7 +32,7 @@ pub struct shmlimit_segment_health {
     pub since: u64,
     /// Limiter time at which its timer is due, if it has one. Whoever next uses the limiter lets it act.
     pub until: u64,
-    /// The rate effective, in billionths of a unit a second; 0 = the full one.
+    /// The effective rate, in billionths of a unit a second; 0 = the full one.
     pub rate: u64,
     /// The gate: no call before this limiter time.
     pub gate_until: u64,

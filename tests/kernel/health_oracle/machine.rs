@@ -94,7 +94,7 @@ impl Machine {
         matches!(self.state, BreakerState::Sleep | BreakerState::CacheOnly | BreakerState::Open)
     }
 
-    /// The rate effective.
+    /// The effective rate.
     pub fn current_rate(&self) -> u64 {
         self.rate.unwrap_or(self.numbers.rate_base())
     }

@@ -5,7 +5,7 @@ use super::finding::Finding;
 use crate::open;
 use crate::options::Place;
 use crate::platform::{self, texts};
-use shmlimit::{DirectoryFacts, Error, Limiter, Storage};
+use shmlimit::{DirectoryFacts, Error, Limiter, Storage, paths};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,7 @@ const LITTLE: u64 = 2 << 20;
 
 /// The directory, if there is one that can be used.
 pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<DirectoryFacts> {
+    findings.extend(paths::former_defaults().iter().filter_map(|former| left_behind(former)));
     let look = || Limiter::directory_facts(place.dir.as_deref(), place.allow_network_fs);
     let mut facts = look();
     if let Err(error) = &facts {
@@ -49,6 +50,17 @@ pub fn check(place: &Place, fix: bool, findings: &mut Vec<Finding>) -> Option<Di
     findings.extend(parents(&facts.path));
     findings.push(storage(&facts));
     Some(facts)
+}
+
+/// Limiters in a directory that earlier versions used by default.
+fn left_behind(former: &Path) -> Option<Finding> {
+    let names = Limiter::list(Some(former)).ok()?.names;
+    let found = format!("has limiters that no program finds without --dir: {}", names.join(", "));
+    (!names.is_empty()).then(|| {
+        Finding::warn(CHECK, former.display().to_string(), found).advice(
+            "earlier versions kept limiters there; remove the directory once no program of such a version runs",
+        )
+    })
 }
 
 /// How the directory was chosen.

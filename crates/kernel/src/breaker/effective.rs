@@ -1,7 +1,7 @@
 //! What a state means for decisions: the rate and capacity of the first rule, and the permits (R54, R60, R62).
 //!
 //! The words that decisions read ("hot") are the policy's, except for these: `General` has the permits of the state, and
-//! the first rule, if it is a token bucket, the rate of the state. They are put effective when a state begins, and the
+//! the first rule, if it is a token bucket, the rate of the state. They are applied when a state begins, and the
 //! first rule's tokens carried over: kept, and clipped to the new capacity.
 
 use super::timers::compute_next_check;
@@ -40,7 +40,7 @@ pub fn effective_words(policy: &Policy) -> [u64; EFFECTIVE_WORDS] {
     words
 }
 
-/// Puts a policy effective, whose words are in place already, in the breaker's present state. The rules' states are the
+/// Applies a policy, whose words are in place already, in the breaker's present state. The rules' states are the
 /// caller's to carry over.
 pub(crate) fn install<M: Memory>(m: &mut M, policy: &Policy) {
     let health = m.health();

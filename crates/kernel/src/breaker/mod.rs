@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Nothing here waits: timers are looked at whenever anything is asked, and act at the time they were due. What a state
-//! means for decisions (rate, permits) is put effective when it begins, so that deciding does not look at the state at
+//! means for decisions (rate, permits) is applied when it begins, so that deciding does not look at the state at
 //! all while it is Normal or Throttle.
 
 mod consecutive;
@@ -83,13 +83,13 @@ impl Evaluated {
     }
 }
 
-/// The rate effective, in units per second: nothing while every call is blocked (for people; see `effective`).
+/// The effective rate, in units per second: nothing while every call is blocked (for people; see `effective`).
 pub fn rate<V: View>(v: &V) -> PerSecond {
     let health = v.health();
     if health.state().blocks().is_some() { PerSecond(0) } else { effective::rate(v, &health) }
 }
 
-/// The rate effective as the first rule has it, units a period, if it is that rule's own: billionths of a unit per second
+/// The effective rate as the first rule has it, units a period, if it is that rule's own: billionths of a unit per second
 /// are not always enough to say it.
 pub fn rate_of_rule<V: View>(v: &V) -> Option<(u64, Nanos)> {
     let is_own = v.breaker_policy().rate_base.0 == 0 && rate(v) == effective::base_rate(v);

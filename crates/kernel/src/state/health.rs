@@ -99,7 +99,7 @@ pub struct Health {
     pub since: Time,
     /// When its timer is due, if it has one.
     pub until: Time,
-    /// The rate effective where nothing is blocked; 0 = the full one.
+    /// The effective rate where nothing is blocked; 0 = the full one.
     pub rate: PerSecond,
     /// No call before this, whatever the state (R73).
     pub gate_until: Time,

@@ -16,7 +16,7 @@ pub trait View: PolicyWords {
     /// Before this time nothing but rules, permits and the queue need be looked at: no breaker, gate or pace is in the
     /// way, and no timer of theirs is due.
     fn next_check(&self) -> Time;
-    /// The terms effective of rule `rule`, which is below `general().rules`.
+    /// The effective terms of rule `rule`, which is below `general().rules`.
     fn terms(&self, rule: usize) -> Terms;
     /// The common state.
     fn core(&self) -> Core;

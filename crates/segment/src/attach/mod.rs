@@ -80,7 +80,7 @@ impl Segment {
         &self.words
     }
 
-    /// The policy effective.
+    /// The effective policy.
     pub fn policy(&self) -> Result<Policy, Error> {
         match journal::read(&self.words, sanity::policy) {
             Some(policy) => policy.map_err(|problem| self.damaged(problem)),

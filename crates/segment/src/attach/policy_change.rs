@@ -23,7 +23,7 @@ pub struct Changed {
 }
 
 impl Segment {
-    /// Puts another policy effective, made from the one there is; the rules keep what they have seen (R110).
+    /// Applies another policy, made from the one there is; the rules keep what they have seen (R110).
     pub fn change_policy(&self, change: impl Fn(&Policy) -> Result<Policy, Error>) -> Result<Changed, Error> {
         let deadline = self.deadline();
         let attachment = self.attachment_within(&deadline)?;

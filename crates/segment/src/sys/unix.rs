@@ -6,7 +6,7 @@
 #[cfg(feature = "tool")]
 compile_error!(
     "shmlimit: the command-line tool is for Linux and Windows, where limiters can be shared. On this Unix build the \
-     library alone: --no-default-features --features config (docs/platforms.md)."
+     library alone: cargo build --package shmlimit (docs/platforms.md)."
 );
 
 use std::convert::Infallible;

@@ -12,7 +12,7 @@ pub struct Bucket {
     pub refused: u64,
     /// The most calls in flight, and how many at its end; nothing if nothing was seen.
     pub in_flight: Option<(u32, u32)>,
-    /// The rate effective at its end.
+    /// The effective rate at its end.
     pub rate: Option<f64>,
     /// How long in each state, in the order in which they came.
     pub states: Vec<(BreakerState, u64)>,

@@ -1,4 +1,4 @@
-//! A picture of a run: calls granted and refused, the breaker's state, calls in flight, and the rate effective.
+//! A picture of a run: calls granted and refused, the breaker's state, calls in flight, and the effective rate.
 
 mod axis;
 mod buckets;
