@@ -82,7 +82,7 @@ fn place(machine: &Machine, died: bool) -> (usize, Claim) {
     if died {
         std::mem::forget(machine.take_liveness_lock(0).expect("its owner is dead"));
     }
-    if died { (0, Claim::NewWaiter) } else { (1, Claim::Participant) }
+    if died { (0, Claim::Attaching) } else { (1, Claim::Participant) }
 }
 
 #[test]

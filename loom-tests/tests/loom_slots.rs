@@ -64,7 +64,7 @@ fn participate(machine: &Machine, index: usize) -> u32 {
 /// A process that comes while slot 1 may have lost its owner: it takes the liveness lock first, then the slot.
 fn come(machine: &Machine) -> Option<u32> {
     let liveness_lock = machine.take_liveness_lock(1)?;
-    let mut begun = machine.begin(1, Claim::NewWaiter);
+    let mut begun = machine.begin(1, Claim::Attaching);
     let inherited = begun.tx.held(1).total;
     if slots::reclaim_predecessor(&mut begun.tx, 1) {
         begun.tx.commit().unwrap();
@@ -145,7 +145,7 @@ fn r113_a_newcomer_may_die_in_the_place_of_a_dead_one() {
             let Some(liveness_lock) = came else { return false };
             std::mem::forget(liveness_lock);
             newcomer.kills(machine, 1, || {
-                let mut begun = machine.begin(1, Claim::NewWaiter);
+                let mut begun = machine.begin(1, Claim::Attaching);
                 if slots::reclaim_predecessor(&mut begun.tx, 1) {
                     begun.tx.commit().unwrap();
                 }

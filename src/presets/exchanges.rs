@@ -6,7 +6,9 @@ use shmlimit_kernel::{Algorithm, Nanos, PolicyDraft, RuleDraft};
 
 const TEN_SECONDS: Nanos = Nanos::from_secs(10);
 
-pub(super) const BINANCE: Preset = Preset {
+pub(super) const ALL: &[Preset] = &[BINANCE, UPBIT];
+
+const BINANCE: Preset = Preset {
     name: "binance",
     about: "Binance spot: weight by the minute, orders by 10 seconds and by the day, paced by X-MBX-* headers",
     source: "2024-11-15, the exchange's help pages: weight 6000 a minute and address; 50 orders in 10 s and 160000 a \
@@ -39,7 +41,7 @@ pub(super) const BINANCE: Preset = Preset {
     },
 };
 
-pub(super) const UPBIT: Preset = Preset {
+const UPBIT: Preset = Preset {
     name: "upbit",
     about: "Upbit: the groups default and order by the second, paced by Remaining-Req",
     source: "2026-10-07, the exchange's documentation: group default 30 a second; group order 12 a second since \

@@ -6,7 +6,10 @@ use shmlimit_kernel::{Algorithm, Nanos, PolicyDraft, RuleDraft};
 
 const PER_KEY: &str = "The limit is per API key: programs with different keys need different limiters.";
 
-pub(super) const TMDB: Preset = Preset {
+pub(super) const ALL: &[Preset] =
+    &[TMDB, TMDB_LEGACY, TVDB, FANART, FANART_PERSONAL, MUSICBRAINZ, OMDB_FREE, OMDB_PAID, LOCAL];
+
+const TMDB: Preset = Preset {
     name: "tmdb",
     about: "The Movie Database: 35 a second, 35 at once, 4 in flight, with the five-state breaker",
     source: "2024-04: no official limit since 2019-12-16; some 40 to 50 a second are tolerated, by the provider's own \
@@ -21,7 +24,7 @@ pub(super) const TMDB: Preset = Preset {
     },
 };
 
-pub(super) const TMDB_LEGACY: Preset = Preset {
+const TMDB_LEGACY: Preset = Preset {
     name: "tmdb-legacy",
     about: "The Movie Database as it was until 2019: 40 in any 10 seconds",
     source: "The official limit until 2019-12-16, when it was switched off.",
@@ -35,7 +38,7 @@ pub(super) const TMDB_LEGACY: Preset = Preset {
     },
 };
 
-pub(super) const TVDB: Preset = Preset {
+const TVDB: Preset = Preset {
     name: "tvdb",
     about: "TheTVDB: 10 a second, 50 at once of which 40 for high priorities, never above 100 in 10 seconds",
     source: "2026-05: the provider publishes no limit; 100 in 10 s is an unofficial ceiling.",
@@ -46,7 +49,7 @@ pub(super) const TVDB: Preset = Preset {
     },
 };
 
-pub(super) const FANART: Preset = Preset {
+const FANART: Preset = Preset {
     name: "fanart",
     about: "fanart.tv with a project key: 1 a second, 5 at once of which 4 for high priorities",
     source: "The provider's 10 a second for project keys, as the sliding window; the rate is a courtesy far below.",
@@ -57,7 +60,7 @@ pub(super) const FANART: Preset = Preset {
     },
 };
 
-pub(super) const FANART_PERSONAL: Preset = Preset {
+const FANART_PERSONAL: Preset = Preset {
     name: "fanart-personal",
     about: "fanart.tv with a personal key: 2 a second, 10 at once of which 8 for high priorities",
     source: "The provider's 20 a second for personal keys, as the sliding window; the rate is a courtesy far below.",
@@ -68,7 +71,7 @@ pub(super) const FANART_PERSONAL: Preset = Preset {
     },
 };
 
-pub(super) const MUSICBRAINZ: Preset = Preset {
+const MUSICBRAINZ: Preset = Preset {
     name: "musicbrainz",
     about: "MusicBrainz: one a second, one at a time, no priorities",
     source: "The official limit: one request a second. A bucket of one is exactly that, so it needs no second rule.",
@@ -84,7 +87,7 @@ pub(super) const MUSICBRAINZ: Preset = Preset {
     },
 };
 
-pub(super) const OMDB_FREE: Preset = Preset {
+const OMDB_FREE: Preset = Preset {
     name: "omdb-free",
     about: "OMDb with a free key: 1000 each UTC day",
     source: "2026-06: the provider's limit for free keys; the count starts anew at midnight UTC.",
@@ -92,7 +95,7 @@ pub(super) const OMDB_FREE: Preset = Preset {
     draft: PolicyDraft { rules: &[named("day", Algorithm::FixedWindow, 1000, DAY)], ..cautious("omdb") },
 };
 
-pub(super) const OMDB_PAID: Preset = Preset {
+const OMDB_PAID: Preset = Preset {
     name: "omdb-paid",
     about: "OMDb with a paid key: 100000 each UTC day",
     source: "2026-06: the limit of the lowest paid level; higher ones have more.",
@@ -100,7 +103,7 @@ pub(super) const OMDB_PAID: Preset = Preset {
     draft: PolicyDraft { rules: &[named("day", Algorithm::FixedWindow, 100_000, DAY)], ..cautious("omdb") },
 };
 
-pub(super) const LOCAL: Preset = Preset {
+const LOCAL: Preset = Preset {
     name: "local",
     about: "A service on the own network: 1000 a second, 10000 at once of which 9000 for high priorities",
     source: "No provider: a rate that a service at home bears.",

@@ -30,40 +30,37 @@ impl Preset {
     }
 }
 
-static ALL: [Preset; 14] = [
-    media::TMDB,
-    media::TMDB_LEGACY,
-    media::TVDB,
-    media::FANART,
-    media::FANART_PERSONAL,
-    media::MUSICBRAINZ,
-    media::OMDB_FREE,
-    media::OMDB_PAID,
-    media::LOCAL,
-    exchanges::BINANCE,
-    exchanges::UPBIT,
-    services::GITHUB,
-    services::OPENAI,
-    services::ANTHROPIC,
-];
+const GROUPS: [&[Preset]; 3] = [media::ALL, exchanges::ALL, services::ALL];
+const COUNT: usize = media::ALL.len() + exchanges::ALL.len() + services::ALL.len();
+static ALL: [Preset; COUNT] = joined();
 
 /// The names of all presets.
-pub const NAMES: [&str; 14] = [
-    "tmdb",
-    "tmdb-legacy",
-    "tvdb",
-    "fanart",
-    "fanart-personal",
-    "musicbrainz",
-    "omdb-free",
-    "omdb-paid",
-    "local",
-    "binance",
-    "upbit",
-    "github",
-    "openai",
-    "anthropic",
-];
+pub const NAMES: [&str; COUNT] = names();
+
+const fn joined() -> [Preset; COUNT] {
+    let mut all = [media::ALL[0]; COUNT];
+    let (mut group, mut i, mut n) = (0, 0, 0);
+    while group < GROUPS.len() {
+        if i < GROUPS[group].len() {
+            all[n] = GROUPS[group][i];
+            (i, n) = (i + 1, n + 1);
+        } else {
+            (group, i) = (group + 1, 0);
+        }
+    }
+    all
+}
+
+const fn names() -> [&'static str; COUNT] {
+    let all = joined();
+    let mut names = [""; COUNT];
+    let mut n = 0;
+    while n < COUNT {
+        names[n] = all[n].name;
+        n += 1;
+    }
+    names
+}
 
 /// All presets, in the order of their names' table.
 pub fn all() -> &'static [Preset] {

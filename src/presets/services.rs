@@ -4,7 +4,9 @@ use super::{HOUR, MINUTE, Preset, adaptive, named, window};
 use shmlimit_kernel::policy::{HeaderFormat, WindowKind};
 use shmlimit_kernel::{Algorithm, PolicyDraft, RuleDraft};
 
-pub(super) const GITHUB: Preset = Preset {
+pub(super) const ALL: &[Preset] = &[GITHUB, OPENAI, ANTHROPIC];
+
+const GITHUB: Preset = Preset {
     name: "github",
     about: "GitHub's REST API with a user's token: 5000 in any hour, paced by x-ratelimit-*",
     source: "2025-10, the provider's documentation: 5000 an hour for a user; apps of an enterprise have up to 15000.",
@@ -21,7 +23,7 @@ pub(super) const GITHUB: Preset = Preset {
     },
 };
 
-pub(super) const OPENAI: Preset = Preset {
+const OPENAI: Preset = Preset {
     name: "openai",
     about: "OpenAI: 500 requests and 30000 tokens a minute, paced by x-ratelimit-*-requests and -tokens",
     source: "2025: the first tier of the GPT-4o family, the lowest that pays. Limits depend on model and tier, and \
@@ -34,7 +36,7 @@ pub(super) const OPENAI: Preset = Preset {
     draft: model("openai", HeaderFormat::OpenAi, &OPENAI_RULES, &OPENAI_WINDOWS),
 };
 
-pub(super) const ANTHROPIC: Preset = Preset {
+const ANTHROPIC: Preset = Preset {
     name: "anthropic",
     about: "Anthropic: 50 requests and 30000 tokens a minute, paced by anthropic-ratelimit-*",
     source: "2025: the first tier of the Claude Sonnet 4 family, input tokens. Limits depend on model and tier: set \

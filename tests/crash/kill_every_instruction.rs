@@ -117,17 +117,17 @@ fn assert_refused(limiter: &Limiter, reason: Reason) {
 }
 
 /// A limiter that another participant holds a permit of: books that are wrong by one cannot hide at zero.
-struct LogContext {
+struct Fixture {
     directory: TempDir,
     _bystander: Actor,
 }
 
-impl LogContext {
-    fn new() -> LogContext {
+impl Fixture {
+    fn new() -> Fixture {
         let directory = directory();
         drop(builder(directory.path()).policy(usual_policy()).create().unwrap());
         let _bystander = Actor::start(ACTOR, "bystander", directory.path());
-        LogContext { directory, _bystander }
+        Fixture { directory, _bystander }
     }
 
     fn path(&self) -> &Path {
@@ -137,7 +137,7 @@ impl LogContext {
 
 /// Walks through an operation that is one transaction.
 fn one_transaction(role: &str, permits: bool) -> Walk {
-    let walk = walk(ACTOR, role, LogContext::new().path(), permits);
+    let walk = walk(ACTOR, role, Fixture::new().path(), permits);
     assert_eq!(walk.committed.len(), 2, "{role} is one transaction");
     walk
 }
@@ -155,7 +155,7 @@ fn p1_try_acquire_granted_is_before_or_after_and_stays_charged() {
 fn p1_try_acquire_denied_changes_nothing() {
     for (role, permits) in [("denied for rate", false), ("denied for concurrency", true)] {
         assert_eq!(
-            walk(ACTOR, role, LogContext::new().path(), permits).committed.len(),
+            walk(ACTOR, role, Fixture::new().path(), permits).committed.len(),
             1,
             "{role} commits nothing"
         );
@@ -216,9 +216,9 @@ fn die_in_a_grant(directory: &Path, entries: u64) -> usize {
 
 #[test]
 fn p1_recovery_by_a_newcomer_can_be_killed_too() {
-    let log_context = LogContext::new();
-    let dead = die_in_a_grant(log_context.path(), 4);
-    let walk = walk(ACTOR, "attach", log_context.path(), true);
+    let fixture = Fixture::new();
+    let dead = die_in_a_grant(fixture.path(), 4);
+    let walk = walk(ACTOR, "attach", fixture.path(), true);
     assert_eq!(walk.committed.len(), 2, "undoing is no change, burying and entering are one");
     assert!(walk.before().is_owned(dead) && !walk.after().is_owned(dead));
     assert_eq!((walk.before().held(dead), walk.after().in_flight()), (1, 1));
@@ -226,11 +226,11 @@ fn p1_recovery_by_a_newcomer_can_be_killed_too() {
 
 #[test]
 fn p1_recovery_by_a_participant_can_be_killed_too() {
-    let log_context = LogContext::new();
+    let fixture = Fixture::new();
     // Attached before the other one dies, so that it finds the lock held when it asks.
-    let participant = Tracee::start(ACTOR, "acquire", log_context.path());
-    let dead = die_in_a_grant(log_context.path(), 3);
-    let walk = walk_on(participant, "acquire from a dead holder", log_context.path(), true);
+    let participant = Tracee::start(ACTOR, "acquire", fixture.path());
+    let dead = die_in_a_grant(fixture.path(), 3);
+    let walk = walk_on(participant, "acquire from a dead holder", fixture.path(), true);
     assert_eq!(walk.committed.len(), 3, "undoing is no change; burying is one, the grant another");
     assert!(walk.before().is_owned(dead) && !walk.committed[1].is_owned(dead));
     assert_eq!((walk.committed[1].in_flight(), walk.after().in_flight()), (1, 2));
@@ -238,11 +238,11 @@ fn p1_recovery_by_a_participant_can_be_killed_too() {
 
 #[test]
 fn p1_reaping_the_dead_can_be_killed_too() {
-    let log_context = LogContext::new();
-    let holder = Actor::start(ACTOR, "holder", log_context.path());
-    let participant = Tracee::start(ACTOR, "acquire", log_context.path());
+    let fixture = Fixture::new();
+    let holder = Actor::start(ACTOR, "holder", fixture.path());
+    let participant = Tracee::start(ACTOR, "acquire", fixture.path());
     drop(holder);
-    let walk = walk_on(participant, "acquire what a dead one holds", log_context.path(), true);
+    let walk = walk_on(participant, "acquire what a dead one holds", fixture.path(), true);
     assert_eq!(walk.committed.len(), 3, "burying is one change, the grant another");
     let in_flight: Vec<u32> = walk.committed.iter().map(Image::in_flight).collect();
     assert_eq!(in_flight, [4, 1, 2]);
@@ -296,10 +296,10 @@ fn p1_create_makes_a_whole_segment_or_none() {
 
 #[test]
 fn p1_replace_leaves_the_old_limiter_or_the_new_one() {
-    let log_context = LogContext::new();
+    let fixture = Fixture::new();
     let (old, new) = (usual_policy(), policy(20, 10));
     let mut seen = vec![Some(old)];
-    walk_files("replace", log_context.path(), |image| {
+    walk_files("replace", fixture.path(), |image| {
         let there = image.map(|image| image.reopened().expect("a segment that is there can be used"));
         if seen.last() != Some(&there) {
             seen.push(there);

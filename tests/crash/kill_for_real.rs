@@ -161,7 +161,7 @@ fn places() -> usize {
 const FURTHER: u64 = 10;
 
 /// A limiter with two peers, and what the test has seen there.
-struct LogContext {
+struct Fixture {
     directory: tempfile::TempDir,
     file: File,
     limiter: Limiter,
@@ -174,15 +174,15 @@ struct LogContext {
     noise: Vec<Duration>,
 }
 
-impl LogContext {
-    fn new() -> LogContext {
+impl Fixture {
+    fn new() -> Fixture {
         let directory = fresh();
         let file = image::open(directory.path());
         let limiter = builder(directory.path()).open_existing().unwrap();
         let peers = [(); 2].map(|()| Actor::start(ACTOR, "peer", directory.path()));
         let now = Image::of(directory.path());
         let slots = peers.each_ref().map(|peer| now.slot_of(peer.pid.as_raw() as u32).unwrap());
-        LogContext { directory, file, limiter, peers, slots, kills: 0, stalls: Vec::new(), noise: Vec::new() }
+        Fixture { directory, file, limiter, peers, slots, kills: 0, stalls: Vec::new(), noise: Vec::new() }
     }
 
     /// Kills a victim while the peers contend, and sees to it that they go on and everything is accounted for.
@@ -242,21 +242,21 @@ impl LogContext {
 
 #[test]
 fn p1_p2_after_a_real_kill_at_any_place_survivors_go_on_and_the_books_balance() {
-    let mut log_context = LogContext::new();
+    let mut fixture = Fixture::new();
     for role in ["acquire", "release", "cancel", "record", "set policy", "denied", "detach"] {
         let length = {
-            let mut tracee = Tracee::start(ACTOR, role, log_context.directory.path());
+            let mut tracee = Tracee::start(ACTOR, role, fixture.directory.path());
             (1..).find(|_| tracee.step() == Step::Done).unwrap()
         };
         let stride = (length / places()).max(1);
         for place in (stride / 2..length).step_by(stride) {
-            let mut victim = Tracee::start(ACTOR, role, log_context.directory.path());
+            let mut victim = Tracee::start(ACTOR, role, fixture.directory.path());
             // The way may be a little shorter this time: then it dies just after it.
             (0..place).find(|_| victim.step() == Step::Done);
-            log_context.kill(victim, &format!("{role}, killed after {place} of {length} instructions"));
+            fixture.kill(victim, &format!("{role}, killed after {place} of {length} instructions"));
         }
     }
-    log_context.report();
+    fixture.report();
 }
 
 /// Kills the actor of a role at every border of a system call, each time a new one.
@@ -277,10 +277,10 @@ fn kill_at_every_system_call(
 
 #[test]
 fn p1_p2_a_newcomer_killed_at_any_system_call_takes_nothing_with_it() {
-    let mut log_context = LogContext::new();
-    let path = log_context.directory.path().to_owned();
-    kill_at_every_system_call("attach", || path.clone(), |victim, what| log_context.kill(victim, what));
-    assert!(log_context.kills > 10);
+    let mut fixture = Fixture::new();
+    let path = fixture.directory.path().to_owned();
+    kill_at_every_system_call("attach", || path.clone(), |victim, what| fixture.kill(victim, what));
+    assert!(fixture.kills > 10);
 }
 
 #[test]

@@ -194,18 +194,18 @@ fn play(role: &str, directory: &Path) {
 }
 
 /// A limiter that another participant holds a permit of; of a probing one nobody does, because it would be the probe.
-struct LogContext {
+struct Fixture {
     directory: TempDir,
     _bystander: Option<Actor>,
 }
 
-impl LogContext {
-    fn new(role: &str, policy: Policy) -> LogContext {
+impl Fixture {
+    fn new(role: &str, policy: Policy) -> Fixture {
         let directory = directory();
         drop(builder(directory.path()).policy(policy).create().unwrap());
         let alone = matches!(role, "probe" | "wake up");
         let _bystander = (!alone).then(|| Actor::start(ACTOR, "bystander", directory.path()));
-        LogContext { directory, _bystander }
+        Fixture { directory, _bystander }
     }
 
     fn limiter(&self) -> Limiter {
@@ -214,52 +214,52 @@ impl LogContext {
 }
 
 /// Walks through an operation that is one transaction; gives the log context back as it was left.
-fn one_transaction(role: &str) -> (Walk, LogContext) {
-    let log_context = LogContext::new(role, draft_of_the_scene(role));
-    let walk = walk(ACTOR, role, log_context.directory.path(), false);
+fn one_transaction(role: &str) -> (Walk, Fixture) {
+    let fixture = Fixture::new(role, draft_of_the_scene(role));
+    let walk = walk(ACTOR, role, fixture.directory.path(), false);
     assert_eq!(walk.committed.len(), 2, "{role} is one transaction");
     // Both would be reset if what is effective were not what policy and state make, and then be equal all the same.
     for image in [walk.before(), walk.after()] {
         assert_eq!(image.recovered(false).word(RESETS), Some(0), "{role}: recovery found damage");
     }
-    (walk, log_context)
+    (walk, fixture)
 }
 
 #[test]
 fn p1_recording_success_is_before_or_after() {
-    let (walk, _log_context) = one_transaction("record ok");
+    let (walk, _fixture) = one_transaction("record ok");
     assert_eq!(walk.before().in_flight(), walk.after().in_flight() + 1);
-    assert_ne!(walk.before().wakes(), walk.after().wakes(), "the outcome is remembered");
+    assert_ne!(walk.before().rings(), walk.after().rings(), "the outcome is remembered");
     assert_eq!(walk.before().effective(), walk.after().effective(), "nothing else is in force");
 }
 
 #[test]
 fn p1_recording_the_429_that_closes_the_gate_is_before_or_after() {
-    let (walk, log_context) = one_transaction("record gate");
+    let (walk, fixture) = one_transaction("record gate");
     assert_eq!(walk.before().in_flight(), walk.after().in_flight() + 1);
     assert_ne!(
         walk.before().effective(),
         walk.after().effective(),
         "calls must look at the gate from now on"
     );
-    let gate = log_context.limiter().snapshot().unwrap().condition.gate.expect("the gate is closed");
+    let gate = fixture.limiter().snapshot().unwrap().condition.gate.expect("the gate is closed");
     assert!(gate.opens_in.as_secs() > 3000 && gate.pid != 0);
 }
 
 #[test]
 fn p1_recording_the_outcome_that_throttles_is_before_or_after_and_puts_other_terms_in_force() {
-    let (walk, log_context) = one_transaction("record throttle");
+    let (walk, fixture) = one_transaction("record throttle");
     let terms = |effective: Vec<u64>| effective[8..16].to_vec();
     assert_ne!(terms(walk.before().effective()), terms(walk.after().effective()), "half the rate");
     assert_ne!(walk.before().rules(), walk.after().rules(), "in another currency");
     assert_ne!(walk.before().health_state(), walk.after().health_state());
-    let condition = log_context.limiter().snapshot().unwrap().condition;
+    let condition = fixture.limiter().snapshot().unwrap().condition;
     assert_eq!((condition.state, condition.transitions.len()), (BreakerState::Throttle, 1));
 }
 
 #[test]
 fn p1_recording_with_settlement_is_before_or_after() {
-    let (walk, _log_context) = one_transaction("record settled");
+    let (walk, _fixture) = one_transaction("record settled");
     let (before, after) = (walk.before().rules(), walk.after().rules());
     assert_eq!(before[..4], after[..4], "the requests cost what was asked for");
     assert_ne!(before[4..8], after[4..8], "of the tokens some came back");
@@ -268,8 +268,8 @@ fn p1_recording_with_settlement_is_before_or_after() {
 
 #[test]
 fn p1_recording_the_outcome_that_leads_to_sleep_is_before_or_after() {
-    let (_, log_context) = one_transaction("record sleep");
-    assert_eq!(log_context.limiter().snapshot().unwrap().condition.transitions[1].0.to, BreakerState::Sleep);
+    let (_, fixture) = one_transaction("record sleep");
+    assert_eq!(fixture.limiter().snapshot().unwrap().condition.transitions[1].0.to, BreakerState::Sleep);
 }
 
 #[test]
@@ -279,32 +279,32 @@ fn p1_forcing_is_before_or_after() {
         assert_ne!(walk.before().health_state(), walk.after().health_state(), "{role}");
         assert_eq!(walk.after().effective()[3] == 0, blocked, "{role}: whether calls look at the breaker");
     }
-    let (walk, log_context) = one_transaction("force clear_gate");
+    let (walk, fixture) = one_transaction("force clear_gate");
     assert_ne!(walk.before().health_state(), walk.after().health_state());
-    assert!(log_context.limiter().snapshot().unwrap().condition.gate.is_none());
+    assert!(fixture.limiter().snapshot().unwrap().condition.gate.is_none());
 }
 
 #[test]
 fn p1_r148_pausing_and_resuming_are_before_or_after() {
     for (role, reason) in [("pause", Some("why")), ("pause again", Some("second")), ("resume", None)] {
-        let (walk, log_context) = one_transaction(role);
-        assert_ne!(walk.before().wakes(), walk.after().wakes(), "{role}: the words of the pause");
+        let (walk, fixture) = one_transaction(role);
+        assert_ne!(walk.before().rings(), walk.after().rings(), "{role}: the words of the pause");
         assert_eq!(
             walk.after().effective()[3] == 0,
             reason.is_some(),
             "{role}: whether calls look at the pause"
         );
-        let paused = log_context.limiter().snapshot().unwrap().paused;
+        let paused = fixture.limiter().snapshot().unwrap().paused;
         assert_eq!(paused.and_then(|pause| pause.reason).as_deref(), reason, "{role}");
     }
 }
 
 #[test]
 fn p1_r148_the_end_of_a_pause_noted_by_a_call_is_before_or_after() {
-    let (walk, log_context) = one_transaction("pause over");
+    let (walk, fixture) = one_transaction("pause over");
     assert_eq!(walk.before().in_flight() + 1, walk.after().in_flight());
     assert_eq!(walk.after().effective()[3], u64::MAX, "later calls need not look");
-    assert!(log_context.limiter().snapshot().unwrap().paused.is_none());
+    assert!(fixture.limiter().snapshot().unwrap().paused.is_none());
 }
 
 #[test]
@@ -319,10 +319,10 @@ fn p1_changing_any_setting_is_before_or_after() {
 
 #[test]
 fn p1_a_timer_that_acts_in_a_call_is_before_or_after() {
-    let (walk, log_context) = one_transaction("wake up");
+    let (walk, fixture) = one_transaction("wake up");
     assert_eq!((walk.before().in_flight(), walk.after().in_flight()), (0, 1));
     assert_ne!(walk.before().effective(), walk.after().effective(), "the rate of probes is in force");
-    assert_eq!(log_context.limiter().snapshot().unwrap().condition.state, BreakerState::HalfOpen);
+    assert_eq!(fixture.limiter().snapshot().unwrap().condition.state, BreakerState::HalfOpen);
 }
 
 #[test]

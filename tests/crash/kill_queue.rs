@@ -170,19 +170,19 @@ fn reason(decided: Result<Grant<'_>, AcquireError>) -> Reason {
 }
 
 /// A limiter without a free permit: one is a bystander's, the others belong to the one under the microscope.
-struct LogContext {
+struct Fixture {
     directory: TempDir,
     _bystander: Actor,
     tracee: Tracee,
 }
 
-impl LogContext {
-    fn new(role: &str) -> LogContext {
+impl Fixture {
+    fn new(role: &str) -> Fixture {
         let directory = directory();
         drop(builder(directory.path()).policy(usual_policy()).create().unwrap());
         let _bystander = Actor::start(ACTOR, "bystander", directory.path());
         let tracee = Tracee::start(ACTOR, role, directory.path());
-        LogContext { directory, _bystander, tracee }
+        Fixture { directory, _bystander, tracee }
     }
 
     fn path(&self) -> &Path {
@@ -237,36 +237,36 @@ fn rung(walk: &Walk) -> usize {
 
 #[test]
 fn p1_r131_entering_an_empty_queue_is_before_or_after() {
-    let walk = LogContext::new("enter").walk("enter");
+    let walk = Fixture::new("enter").walk("enter");
     assert_eq!(counts(&walk), [(0, 0), (1, 1)]);
     assert_eq!(walk.before().rules(), walk.after().rules(), "who waits has not been charged");
 }
 
 #[test]
 fn p1_r131_entering_behind_others_is_before_or_after() {
-    let log_context = LogContext::new("enter");
-    let _others = log_context.waiters("background user webhook");
-    let walk = log_context.walk("enter behind others");
+    let fixture = Fixture::new("enter");
+    let _others = fixture.waiters("background user webhook");
+    let walk = fixture.walk("enter behind others");
     assert_eq!(counts(&walk), [(3, 3), (4, 4)]);
 }
 
 #[test]
 fn p1_r131_passing_over_the_late_is_before_or_after() {
-    let mut log_context = LogContext::new("enter past the late");
-    let _others = log_context.waiters("background user");
-    log_context.tracee.run_to_mark();
-    image::appoint(log_context.path(), boot_time() - 1_000_000_000);
-    let walk = walk_on(log_context.tracee, "enter past the late", log_context.directory.path(), true);
+    let mut fixture = Fixture::new("enter past the late");
+    let _others = fixture.waiters("background user");
+    fixture.tracee.run_to_mark();
+    image::appoint(fixture.path(), boot_time() - 1_000_000_000);
+    let walk = walk_on(fixture.tracee, "enter past the late", fixture.directory.path(), true);
     assert_eq!(counts(&walk), [(2, 2), (2, 2)], "they keep their places");
     assert_eq!(walk.before().in_flight() + 1, walk.after().in_flight());
 }
 
 #[test]
 fn p1_r131_a_look_that_books_again_is_before_or_after() {
-    let log_context = LogContext::new("look in vain");
-    let _others = log_context.waiters("background user");
-    let slot = slot_of(&log_context.image(), &log_context.tracee.actor);
-    let walk = log_context.walk("look in vain");
+    let fixture = Fixture::new("look in vain");
+    let _others = fixture.waiters("background user");
+    let slot = slot_of(&fixture.image(), &fixture.tracee.actor);
+    let walk = fixture.walk("look in vain");
     assert_eq!(counts(&walk), [(3, 3), (3, 3)]);
     let wake_at = |image: &Image| image.entry(image.places_of(slot)[0], entry::WAKE_AT);
     assert_ne!(wake_at(walk.before()), wake_at(walk.after()));
@@ -274,12 +274,12 @@ fn p1_r131_a_look_that_books_again_is_before_or_after() {
 
 #[test]
 fn p1_r131_a_look_that_is_granted_is_before_or_after_and_rings_the_next() {
-    let mut log_context = LogContext::new("look and go");
-    let others = log_context.waiters("background user");
-    log_context.appoint();
-    log_context.tracee.run_to_mark();
-    let next = log_context.image().places_of(slot_of(&log_context.image(), &others));
-    let walk = log_context.walk("look and go");
+    let mut fixture = Fixture::new("look and go");
+    let others = fixture.waiters("background user");
+    fixture.appoint();
+    fixture.tracee.run_to_mark();
+    let next = fixture.image().places_of(slot_of(&fixture.image(), &others));
+    let walk = fixture.walk("look and go");
     assert_eq!(counts(&walk), [(3, 3), (2, 2)]);
     assert_eq!(walk.before().in_flight() + 1, walk.after().in_flight());
     let rung = rung(&walk);
@@ -289,10 +289,10 @@ fn p1_r131_a_look_that_is_granted_is_before_or_after_and_rings_the_next() {
 
 #[test]
 fn p1_r131_leaving_is_before_or_after_and_later_calls_of_the_group_move_up() {
-    let log_context = LogContext::new("leave");
-    let _others = log_context.waiters("background webhook");
-    let slot = slot_of(&log_context.image(), &log_context.tracee.actor);
-    let walk = log_context.walk("leave");
+    let fixture = Fixture::new("leave");
+    let _others = fixture.waiters("background webhook");
+    let slot = slot_of(&fixture.image(), &fixture.tracee.actor);
+    let walk = fixture.walk("leave");
     assert_eq!(counts(&walk), [(6, 6), (5, 5)]);
     let tags = |image: &Image| -> Vec<u64> {
         image.places_of(slot).into_iter().map(|place| image.entry(place, entry::TAG)).collect()
@@ -302,9 +302,9 @@ fn p1_r131_leaving_is_before_or_after_and_later_calls_of_the_group_move_up() {
 
 #[test]
 fn p1_r132_a_time_out_is_before_or_after() {
-    let log_context = LogContext::new("time out");
-    let _others = log_context.waiters("background user");
-    assert_eq!(counts(&log_context.walk("time out")), [(4, 4), (3, 3)]);
+    let fixture = Fixture::new("time out");
+    let _others = fixture.waiters("background user");
+    assert_eq!(counts(&fixture.walk("time out")), [(4, 4), (3, 3)]);
 }
 
 #[test]
@@ -312,9 +312,9 @@ fn p1_r132_a_whole_wait_in_vain_is_before_or_after_at_each_of_its_changes() {
     // Steps are slow, so its time may be over before it looks, and one of the others takes it out. Where the machine is
     // slow as well, it may be over before it enters: then there is nothing to see, and it tries again.
     let entered = (0..10).any(|_| {
-        let log_context = LogContext::new("wait in vain");
-        let _others = log_context.waiters("background user");
-        let mut counts = counts(&log_context.walk("wait in vain"));
+        let fixture = Fixture::new("wait in vain");
+        let _others = fixture.waiters("background user");
+        let mut counts = counts(&fixture.walk("wait in vain"));
         counts.dedup();
         assert!([&[(2, 2)][..], &[(2, 2), (3, 3), (2, 2)]].contains(&&counts[..]), "{counts:?}");
         counts.len() == 3
@@ -325,9 +325,9 @@ fn p1_r132_a_whole_wait_in_vain_is_before_or_after_at_each_of_its_changes() {
 #[test]
 fn p1_r131_giving_back_while_others_wait_is_before_or_after_and_rings_the_first() {
     for role in ["release", "cancel"] {
-        let log_context = LogContext::new(role);
-        let _others = log_context.waiters("background user");
-        let walk = log_context.walk(role);
+        let fixture = Fixture::new(role);
+        let _others = fixture.waiters("background user");
+        let walk = fixture.walk(role);
         assert_eq!(counts(&walk), [(2, 2), (2, 2)]);
         assert_eq!(walk.before().in_flight(), walk.after().in_flight() + 1);
         let rung = rung(&walk);
@@ -338,29 +338,29 @@ fn p1_r131_giving_back_while_others_wait_is_before_or_after_and_rings_the_first(
 
 #[test]
 fn p1_r131_detaching_with_calls_in_the_queue_is_before_or_after() {
-    let log_context = LogContext::new("detach");
-    let _others = log_context.waiters("background user");
-    let walk = log_context.walk("detach with calls in the queue");
+    let fixture = Fixture::new("detach");
+    let _others = fixture.waiters("background user");
+    let walk = fixture.walk("detach with calls in the queue");
     assert_eq!(counts(&walk), [(4, 4), (2, 2)]);
     rung(&walk);
 }
 
 #[test]
 fn p1_r131_burying_one_who_waited_many_times_is_before_or_after() {
-    let log_context = LogContext::new("bury");
-    let mut dead = log_context.waiters("background user user webhook user");
-    let others = log_context.waiters("background user");
-    let slots = (slot_of(&log_context.image(), &dead), slot_of(&log_context.image(), &others));
+    let fixture = Fixture::new("bury");
+    let mut dead = fixture.waiters("background user user webhook user");
+    let others = fixture.waiters("background user");
+    let slots = (slot_of(&fixture.image(), &dead), slot_of(&fixture.image(), &others));
     dead.kill();
-    for place in log_context.image().places_of(slots.0) {
-        image::store(log_context.path(), layout::entry_base(place) + entry::WAKE_AT, 1);
+    for place in fixture.image().places_of(slots.0) {
+        image::store(fixture.path(), layout::entry_base(place) + entry::WAKE_AT, 1);
     }
-    let others = log_context.image().places_of(slots.1);
+    let others = fixture.image().places_of(slots.1);
     for place in &others {
         let soon = boot_time() + 900_000_000;
-        image::store(log_context.path(), layout::entry_base(*place) + entry::WAKE_AT, soon);
+        image::store(fixture.path(), layout::entry_base(*place) + entry::WAKE_AT, soon);
     }
-    let walk = walk_on(log_context.tracee, "bury", log_context.directory.path(), true);
+    let walk = walk_on(fixture.tracee, "bury", fixture.directory.path(), true);
     assert_eq!(counts(&walk), [(7, 7), (2, 2)], "all at once");
     assert_eq!(walk.after().places_of(slots.1), others);
     assert!(walk.before().is_owned(slots.0) && !walk.after().is_owned(slots.0));
@@ -368,9 +368,9 @@ fn p1_r131_burying_one_who_waited_many_times_is_before_or_after() {
 
 #[test]
 fn p1_r110_another_policy_while_others_wait_is_before_or_after_and_rings_all() {
-    let log_context = LogContext::new("set policy");
-    let _others = log_context.waiters("background user webhook");
-    let walk = log_context.walk("set policy");
+    let fixture = Fixture::new("set policy");
+    let _others = fixture.waiters("background user webhook");
+    let walk = fixture.walk("set policy");
     assert_eq!(counts(&walk), [(3, 3), (3, 3)]);
     assert_ne!(walk.before().policy(), walk.after().policy());
     let (before, after) = (walk.before(), walk.last());
@@ -379,11 +379,11 @@ fn p1_r110_another_policy_while_others_wait_is_before_or_after_and_rings_all() {
 
 #[test]
 fn p1_p3_starting_afresh_while_others_wait_is_before_or_after_and_rings_all() {
-    let log_context = LogContext::new("reset");
-    let _others = log_context.waiters("background user webhook");
-    log_context.appoint();
-    image::store(log_context.path(), CORE + 1, u64::MAX);
-    let before = log_context.image();
+    let fixture = Fixture::new("reset");
+    let _others = fixture.waiters("background user webhook");
+    fixture.appoint();
+    image::store(fixture.path(), CORE + 1, u64::MAX);
+    let before = fixture.image();
     // A newcomer starts afresh too, at another time: what depends on that cannot be compared.
     let timeless = |word: usize| {
         word == WAITING
@@ -391,8 +391,8 @@ fn p1_p3_starting_afresh_while_others_wait_is_before_or_after_and_rings_all() {
             || word == CORE + 1
             || (layout::PROGRESS..layout::WORDS).contains(&word)
     };
-    let path = log_context.directory.path();
-    let walk = walk_where(log_context.tracee, "reset", path, false, timeless);
+    let path = fixture.directory.path();
+    let walk = walk_where(fixture.tracee, "reset", path, false, timeless);
     let after = walk.last();
     assert_eq!((after.waiting(), after.taken().len(), after.in_flight()), (0, 0, CONCURRENCY as u32));
     assert_eq!(after.word(RESETS), 1);

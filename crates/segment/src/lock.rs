@@ -62,7 +62,7 @@ pub enum Claim {
     /// A participant: a lock held in its name is held by another thread of its process.
     Participant,
     /// One who holds the liveness lock of this slot but has not entered it yet: a lock held in its name is a dead one's.
-    NewWaiter,
+    Attaching,
     /// A participant that holds the liveness lock of this other slot: a lock held in its name is a dead one's, and nobody
     /// but this one can take over it.
     Reclaimer(usize),
@@ -73,7 +73,7 @@ impl Claim {
     fn has_liveness_lock_of(self, by: usize, slot: usize) -> bool {
         match self {
             Claim::Participant => false,
-            Claim::NewWaiter => by == slot,
+            Claim::Attaching => by == slot,
             Claim::Reclaimer(dead) => by == dead,
         }
     }

@@ -7,7 +7,7 @@ use crate::util::wait_until;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, gettid};
-use shmlimit_segment::layout::SLOTS;
+use shmlimit_segment::layout::COMMON_SLOTS;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
@@ -79,13 +79,13 @@ impl Actor {
     /// Starts an actor, which is the test with this path, and waits until it is set up.
     pub fn start(test: &str, role: &str, directory: &Path) -> Actor {
         // Process ids choose slots; a newcomer of the test must not want the slot of a dead actor.
-        let mine = std::process::id() as usize % SLOTS;
+        let mine = std::process::id() as usize % COMMON_SLOTS;
         loop {
             let mut actor = Actor::launch(test, role, directory);
             let said = actor.hear();
             let tid = said.strip_prefix("ready ").and_then(|tid| tid.parse().ok());
             actor.tid = Pid::from_raw(tid.unwrap_or_else(|| panic!("an actor said {said:?}")));
-            if actor.pid.as_raw() as usize % SLOTS != mine {
+            if actor.pid.as_raw() as usize % COMMON_SLOTS != mine {
                 return actor;
             }
         }

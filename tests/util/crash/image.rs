@@ -106,7 +106,7 @@ impl Image {
     }
 
     /// Recent outcomes and admissions.
-    pub fn wakes(&self) -> Vec<u64> {
+    pub fn rings(&self) -> Vec<u64> {
         self.range(layout::RINGS..layout::WORDS)
     }
 

@@ -90,7 +90,7 @@ impl Segment {
         if !self.backing.is_in_place() {
             return Err(self.gone());
         }
-        let begun = Transaction::begin(&self.words, &self.backing, slot, Claim::NewWaiter, deadline);
+        let begun = Transaction::begin(&self.words, &self.backing, slot, Claim::Attaching, deadline);
         let Begun { mut tx, found, taken_over } = begun.map_err(|held| self.busy(held))?;
         let mark = tx.load(layout::RETIRED);
         if layout::is_retired(mark) {
