@@ -147,7 +147,7 @@ fn r131_a_look_without_the_lock_finds_no_permit_between_two_owners() {
         let reader = spawn(&machine, |machine| {
             let refused = journal::read_once(machine.words.cells(), |cells| {
                 let view = Reader(cells);
-                let alone = decide::judge(&view, &ASK, at(0));
+                let alone = decide::check(&view, &ASK, at(0));
                 alone.is_some()
                     || !view.waiting().is_empty() && queue::no_overtaking(&view, &ASK, at(0)).is_some()
             });
