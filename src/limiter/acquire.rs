@@ -12,7 +12,7 @@ const STOP_ASKED: Duration = Duration::from_millis(100);
 impl Limiter {
     /// Asks once and never waits, except for the lock of the segment: a second at most, or as long as the request's
     /// timeout says. If other processes held it in turn all that time, the call is refused ([`Reason::Busy`](crate::Reason)).
-    /// [`Error::Busy`] means that one of them has held it for a second without going on.
+    /// [`Error::Busy`](crate::Error::Busy) means that one of them has held it for a second without going on.
     ///
     /// ```
     /// # use shmlimit::{AcquireError, Limiter, Policy, PolicyDraft, Reason, Request};

@@ -233,7 +233,7 @@ fn until<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_re
     }
 }
 
-/// What [`acquire`] would refuse, without taking anything. Without the lock, ask [`is_settled`] first.
+/// What [`decide::acquire`](crate::decide::acquire) would refuse, without taking anything. Without the lock, ask [`is_settled`] first.
 #[inline(always)]
 pub fn check<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Option<Refusal> {
     let (general, core) = (v.general(), v.core());

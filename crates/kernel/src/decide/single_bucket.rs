@@ -33,7 +33,7 @@ pub fn acquire_single_bucket<M: Memory>(
     Some(Taken { granted_at: now, permit, charge })
 }
 
-/// [`check`](super::judge) for the usual refusal: by a limiter of one rule that counts this call, or for want of a permit. Nothing in
+/// [`check`](super::check) for the usual refusal: by a limiter of one rule that counts this call, or for want of a permit. Nothing in
 /// any other case. Short, because whoever is refused asks again and again.
 #[inline(always)]
 pub fn judge_single_bucket<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Option<Refusal> {

@@ -8,7 +8,7 @@ use crate::time::Time;
 /// Who wants to wait, and for what.
 #[derive(Clone, Copy, Debug)]
 pub struct NewWaiter {
-    /// The attachment that waits, see [`EntryHead::owner`](crate::state::Standing::owner).
+    /// The attachment that waits, see [`EntryHead::owner`](crate::state::EntryHead::owner).
     pub owner: u64,
     /// With whom it shares its turns.
     pub group: u64,

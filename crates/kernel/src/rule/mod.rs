@@ -162,7 +162,7 @@ pub fn counted<V: View>(v: &V, at: &RuleContext) -> Counted {
     words.map_or(Counted::default(), |words| calendar::counted(v.rule(at.rule), words))
 }
 
-/// A rule that follows the calendar learns that the machine was off; see [`calendar::catch_up`].
+/// A rule that follows the calendar learns that the machine was off; see `calendar::catch_up`.
 pub fn catch_up<M: Memory>(m: &mut M, at: &RuleContext, absence: Absence, before: Counted) {
     if let Some(words) = with_algorithm!(at, A => A::CALENDAR, None) {
         calendar::catch_up(m, at, words, absence, before);

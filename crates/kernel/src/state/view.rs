@@ -43,7 +43,7 @@ pub trait View: PolicyWords {
     fn entry(&self, place: usize) -> Entry;
     /// What a group's turns have come to.
     fn turn(&self, index: usize) -> Turn;
-    /// Words of the state of breaker, gate and pace; see [`super::health_state`].
+    /// Words of the state of breaker, gate and pace; see [`crate::health_state`].
     fn health_state<const N: usize>(&self, at: usize) -> [u64; N];
     /// A word of the logs.
     fn log(&self, index: usize) -> u64;

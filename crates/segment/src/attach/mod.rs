@@ -99,7 +99,7 @@ impl Segment {
         self.attachment_within(&self.deadline())
     }
 
-    /// [`attachment`](Self::member) for a call that goes on after it, and may wait for all of it as long as `deadline` says.
+    /// [`attachment`](Self::attachment) for a call that goes on after it, and may wait for all of it as long as `deadline` says.
     #[inline(always)]
     pub fn attachment_within(&self, deadline: &Deadline) -> Result<Attachment, Box<Error>> {
         match self.present() {

@@ -26,7 +26,7 @@
 //!   little late as the system can, and without lasting effect on the thread. `wake` wakes one sleeper of any process;
 //!   says whether there was one.
 //! - [`ForkWords`]: words that are 0 when new and 0 again in every forked child, however it was forked. Its
-//!   [`LivenessCell`]s keep [`LivenessLock`]s under the same rule.
+//!   `LivenessCell`s keep [`LivenessLock`]s under the same rule.
 //!
 //! **Liveness**: a byte lock for each slot, which the system gives back on any death of its holder. Each needs an open
 //! file description of its own (open the file again, a duplicate will not do).

@@ -40,7 +40,7 @@ const ONE_PAGE: NonZeroUsize = NonZeroUsize::new(1).unwrap();
 
 /// The lock of a slot for as long as this process's memory lives; see the contract.
 ///
-/// Kept across a possible fork, it belongs into a [`LivenessCell`]: the child must not unmap what it never had.
+/// Kept across a possible fork, it belongs into a `LivenessCell`: the child must not unmap what it never had.
 #[derive(Debug)]
 pub struct LivenessLock {
     page: NonNull<libc::c_void>,

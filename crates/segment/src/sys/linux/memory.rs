@@ -162,7 +162,7 @@ impl ForkWords {
         &self.page().liveness_lock
     }
 
-    /// A place for what [`LivenessLock::attend`](super::liveness::Liveness lock::attend) gives, under the same rule.
+    /// A place for what `LivenessLock::attend` gives, under the same rule.
     pub fn attendance(&self) -> &LivenessCell {
         &self.page().attendance
     }

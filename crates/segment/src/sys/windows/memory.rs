@@ -95,7 +95,7 @@ impl ForkWords {
         &self.liveness_lock
     }
 
-    /// A place for what [`LivenessLock::attend`](super::liveness::Liveness lock::attend) gives.
+    /// A place for what `LivenessLock::attend` gives.
     pub fn attendance(&self) -> &LivenessCell {
         &self.attendance
     }
