@@ -1297,7 +1297,7 @@ int32_t shmlimit_count_cache(const struct shmlimit_limiter *limiter,
                              int32_t hit);
 
 /**
- * The configuration effective, as the text of a configuration file. Free it with shmlimit_text_free(); NULL after a failure.
+ * The effective configuration, as the text of a configuration file. Free it with shmlimit_text_free(); NULL after a failure.
  */
 int32_t shmlimit_config(const struct shmlimit_limiter *limiter,
                         char **text);

@@ -988,7 +988,7 @@ typedef struct shmlimit_segment_health {
      */
     uint64_t until;
     /**
-     * The rate effective, in billionths of a unit a second; 0 = the full one.
+     * The effective rate, in billionths of a unit a second; 0 = the full one.
      */
     uint64_t rate;
     /**
