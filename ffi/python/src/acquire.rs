@@ -7,7 +7,7 @@ use crate::grant::Grant;
 use crate::limiter::Limiter;
 use crate::method::{self, Arguments, Method, politely};
 use crate::outcome::Ended;
-use crate::pending::Waiting;
+use crate::pending::PendingAcquire;
 use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::prelude::*;
 use shmlimit::{OwnedGrant, Request};
@@ -113,7 +113,7 @@ impl Method for Begin {
     const NAME: &'static CStr = c"_begin";
     const DOC: &'static CStr =
         c"_begin($self, /, *, cost=None, priority=None, timeout=None, deadline=None)\n--\n\n\
-        A Grant if it can be had at once, else a Waiting that is to be stepped on.";
+        A Grant if it can be had at once, else a PendingAcquire that is to be stepped on.";
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -125,7 +125,7 @@ impl Method for Begin {
         }
         let handle = this.get().handle(py)?;
         match handle.enqueue(&request) {
-            Ok(waiting) => Ok(Bound::new(py, Waiting::new(this, waiting))?.into_any()),
+            Ok(waiting) => Ok(Bound::new(py, PendingAcquire::new(this, waiting))?.into_any()),
             Err(error) => Err(errors::not_acquired(py, &handle, &error)),
         }
     }

@@ -50,7 +50,7 @@ mod _shmlimit {
     #[pymodule_export]
     use super::limiter::Limiter;
     #[pymodule_export]
-    use super::pending::Waiting;
+    use super::pending::PendingAcquire;
 
     /// The names of the limiters in a directory (default: the usual one).
     #[pyfunction]

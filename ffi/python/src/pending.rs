@@ -11,15 +11,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A call in the queue. Whoever has the clock steps it on; letting go of it leaves the queue.
 #[pyclass(frozen, module = "shmlimit._shmlimit")]
-pub struct Waiting {
+pub struct PendingAcquire {
     inner: Mutex<Option<shmlimit::PendingAcquire>>,
     limiter: Py<Limiter>,
 }
 
-impl Waiting {
+impl PendingAcquire {
     /// A call that has not asked yet.
-    pub fn new(limiter: &Bound<'_, Limiter>, waiting: shmlimit::PendingAcquire) -> Waiting {
-        Waiting { inner: Mutex::new(Some(waiting)), limiter: limiter.clone().unbind() }
+    pub fn new(limiter: &Bound<'_, Limiter>, waiting: shmlimit::PendingAcquire) -> PendingAcquire {
+        PendingAcquire { inner: Mutex::new(Some(waiting)), limiter: limiter.clone().unbind() }
     }
 
     fn inner(&self) -> MutexGuard<'_, Option<shmlimit::PendingAcquire>> {
@@ -28,7 +28,7 @@ impl Waiting {
 }
 
 #[pymethods]
-impl Waiting {
+impl PendingAcquire {
     /// Looks whether it is this call's turn: the grant, or seconds to let pass before looking again.
     fn step<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let limiter = self.limiter.bind(py);

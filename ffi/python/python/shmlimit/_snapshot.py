@@ -203,13 +203,14 @@ def _make(kind: Type[_T], document: Mapping[str, Any], **given: Any) -> _T:
     values: Dict[str, Any] = {}
     for one in fields(kind):  # type: ignore[arg-type]
         name = one.name
-        time = (name[:-4] if name.endswith("_for") else name) + "_ns"
+        stored = _DOCUMENT_NAMES.get(name, name)
         if name in given:
             values[name] = given[name]
-        elif time in document:
-            values[name] = None if document[time] is None else document[time] / 1e9
+        elif stored in document:
+            values[name] = document[stored]
         else:
-            values[name] = document[_DOCUMENT_NAMES.get(name, name)]
+            time = document[(name[:-4] if name.endswith("_for") else name) + "_ns"]
+            values[name] = None if time is None else time / 1e9
     return kind(**values)
 
 
