@@ -132,8 +132,8 @@ int main(int count, char **arguments)
         if (now_ns() > late)
             fail("its state keeps changing, or whoever changed it is stopped or dead");
     const struct shmlimit_segment_policy *policy = &now->policy;
-    const struct shmlimit_segment_health *health = &now->sheet.health;
-    const struct shmlimit_segment_tallies *outcomes = &now->sheet.tallies;
+    const struct shmlimit_segment_health *health = &now->health_state.health;
+    const struct shmlimit_segment_tallies *outcomes = &now->health_state.tallies;
     if (policy->checksum != checksum(policy, policy->unused_words))
         fail("its configuration is damaged");
 
