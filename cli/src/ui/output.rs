@@ -110,3 +110,13 @@ impl Paint {
         if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_paint_writes_no_escape_sequence() {
+        assert_eq!(Paint::PLAIN.bold("x"), "x");
+    }
+}
