@@ -1,4 +1,4 @@
-//! Slots change hands: a newcomer in the place of a dead one, while others take over it or give back its permits.
+//! Slots change hands: a newcomer in the place of a dead one, while others take it over or give back its permits.
 #![cfg(loom)]
 
 use shmlimit_kernel::state::{Held, Memory, View};
@@ -118,7 +118,7 @@ fn r113_a_newcomer_in_a_dead_ones_place_gives_back_its_permits_once() {
 
 #[test]
 fn r113_a_reclaimer_is_not_blocked_by_the_process_it_reclaims() {
-    one_dies("slots, undertaker and thief", Some(2), |cut| {
+    one_dies("slots, reclaimer and new owner", Some(2), |cut| {
         let machine = prepare();
         let victim = dies_taking_a_permit(&machine, cut);
         let reclaimer = spawn(&machine, |machine| reclaim_slot(machine, 2));

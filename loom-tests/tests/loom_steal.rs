@@ -1,4 +1,4 @@
-//! Robbing the dead: the owner dies at any point, and what it had half done is undone by exactly one survivor.
+//! Taking over from a dead owner: the owner dies at any point, and what it had half done is undone by exactly one survivor.
 #![cfg(loom)]
 
 use shmlimit_loom_tests::explore::{Cut, living, one_dies, spawn, two_die};
@@ -42,7 +42,7 @@ fn check(machine: &Machine, survivors: &[Visit]) {
     assert_eq!(machine.words.load(VERSION) % 2, 0, "nobody closed the transaction");
     let all = survivors.len() as u64;
     assert!(a == all && undone <= 1 || a == all + 10 && undone == 0, "{a} {survivors:?}");
-    assert!(survivors.iter().filter(|visit| visit.taken_over.is_some()).count() <= 1, "robbed twice");
+    assert!(survivors.iter().filter(|visit| visit.taken_over.is_some()).count() <= 1, "taken over twice");
 }
 
 fn victim(machine: &Arc<Machine>, cut: &Cut, slot: usize) -> loom::thread::JoinHandle<bool> {
@@ -61,7 +61,7 @@ fn p1_one_survivor_undoes_what_the_dead_left_half_done() {
         let victim = victim(&machine, cut, 1);
         let survivor = visit(&machine, 0, 1);
         let died = victim.join().unwrap();
-        assert!(died || survivor == Visit::default(), "the living are not robbed");
+        assert!(died || survivor == Visit::default(), "nothing is taken over from a living process");
         check(&machine, &[survivor]);
     });
 }
@@ -74,7 +74,7 @@ fn p1_of_two_thieves_one_robs() {
         let other = spawn(&machine, |machine| visit(machine, 2, 1));
         let survivors = [visit(&machine, 0, 1), other.join().unwrap()];
         let died = victim.join().unwrap();
-        assert!(died || survivors == [Visit::default(); 2], "the living are not robbed");
+        assert!(died || survivors == [Visit::default(); 2], "nothing is taken over from a living process");
         check(&machine, &survivors);
     });
 }
@@ -92,8 +92,8 @@ fn p1_recovery_may_die_too() {
         let first = visit(&machine, 0, 1);
         let [owner_died, thief_died] = thief.join().unwrap();
         let taken_over = [first, visit(&machine, 0, 1)].map(|visit| visit.taken_over);
-        assert!(owner_died || !taken_over.contains(&Some(1)), "the living are not robbed");
-        assert!(thief_died || !taken_over.contains(&Some(2)), "the living are not robbed");
+        assert!(owner_died || !taken_over.contains(&Some(1)), "nothing is taken over from a living process");
+        assert!(thief_died || !taken_over.contains(&Some(2)), "nothing is taken over from a living process");
         let (a, b) = both(&machine.words);
         assert!(a == b && (a == 2 || a == 12), "{a} {b}");
     });

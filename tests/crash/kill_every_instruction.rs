@@ -219,7 +219,7 @@ fn p1_recovery_by_a_newcomer_can_be_killed_too() {
     let fixture = Fixture::new();
     let dead = die_in_a_grant(fixture.path(), 4);
     let walk = walk(ACTOR, "attach", fixture.path(), true);
-    assert_eq!(walk.committed.len(), 2, "undoing is no change, burying and entering are one");
+    assert_eq!(walk.committed.len(), 2, "undoing is no change, reclaiming and entering are one");
     assert!(walk.before().is_owned(dead) && !walk.after().is_owned(dead));
     assert_eq!((walk.before().held(dead), walk.after().in_flight()), (1, 1));
 }
@@ -231,7 +231,7 @@ fn p1_recovery_by_a_participant_can_be_killed_too() {
     let participant = Tracee::start(ACTOR, "acquire", fixture.path());
     let dead = die_in_a_grant(fixture.path(), 3);
     let walk = walk_on(participant, "acquire from a dead holder", fixture.path(), true);
-    assert_eq!(walk.committed.len(), 3, "undoing is no change; burying is one, the grant another");
+    assert_eq!(walk.committed.len(), 3, "undoing is no change; reclaiming is one, the grant another");
     assert!(walk.before().is_owned(dead) && !walk.committed[1].is_owned(dead));
     assert_eq!((walk.committed[1].in_flight(), walk.after().in_flight()), (1, 2));
 }
@@ -243,7 +243,7 @@ fn p1_reaping_the_dead_can_be_killed_too() {
     let participant = Tracee::start(ACTOR, "acquire", fixture.path());
     drop(holder);
     let walk = walk_on(participant, "acquire what a dead one holds", fixture.path(), true);
-    assert_eq!(walk.committed.len(), 3, "burying is one change, the grant another");
+    assert_eq!(walk.committed.len(), 3, "reclaiming is one change, the grant another");
     let in_flight: Vec<u32> = walk.committed.iter().map(Image::in_flight).collect();
     assert_eq!(in_flight, [4, 1, 2]);
 }

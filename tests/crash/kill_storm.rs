@@ -330,7 +330,11 @@ fn p2_a_stopped_lock_holder_makes_others_busy_and_all_go_on_when_it_does() {
     let busy = format!("busy {}", holder.actor.pid);
     // By the lock bound, and by a deadline before it.
     for how in ["try", "wait", "try"] {
-        assert_eq!(tell(&mut askers, how), [&*busy; 3], "{how}: a living holder is named, never robbed");
+        assert_eq!(
+            tell(&mut askers, how),
+            [&*busy; 3],
+            "{how}: a living holder is named, and keeps the lock"
+        );
     }
     holder.run_to_mark();
     for asker in &mut askers {
@@ -361,7 +365,11 @@ fn p2_a_stopped_permit_holder_keeps_its_permits_until_it_goes_on() {
     let status = waitpid(holder.pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
     assert!(matches!(status, WaitStatus::Stopped(..)));
     for how in ["try", "wait", "try"] {
-        assert_eq!(tell(&mut askers, how), ["concurrency"; 3], "{how}: the living are not robbed");
+        assert_eq!(
+            tell(&mut askers, how),
+            ["concurrency"; 3],
+            "{how}: nothing is taken over from a living process"
+        );
     }
     let image = Image::of(&directory.path().join("limiters"));
     assert_eq!(u64::from(image.held(image.slot_of(holder.pid.as_raw() as u32).unwrap())), CONCURRENCY);

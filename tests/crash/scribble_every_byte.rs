@@ -197,7 +197,12 @@ fn p3_a_lock_word_that_names_a_living_process_is_busy_and_one_that_names_nobody_
     for nobody in [(fixture.slot + 1) % layout::SLOTS, layout::SLOTS, 2000] {
         fixture.restore_all();
         lock(nobody);
-        fixture.limiter.try_acquire(&Request::new()).expect("a dead holder is robbed").release().unwrap();
+        fixture
+            .limiter
+            .try_acquire(&Request::new())
+            .expect("the lock of a dead holder is taken over")
+            .release()
+            .unwrap();
     }
 }
 

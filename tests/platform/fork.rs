@@ -256,7 +256,7 @@ fn p6_a_daemon_that_closes_every_descriptor_keeps_working() {
         // Numbers that used to be ours now mean other files.
         let _others: Vec<_> = (0..8).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
         assert_eq!(drain(&limiter), 2);
-        // Robbing the dead must work too: its child takes a permit and is killed.
+        // Taking over from a dead process must work too: its child takes a permit and is killed.
         drop(limiter.snapshot().unwrap());
         let seen = limiter.snapshot().unwrap();
         assert_eq!((seen.in_flight, seen.participants.len()), (2, 2));

@@ -64,7 +64,7 @@ pub enum Claim {
     /// One who holds the liveness lock of this slot but has not entered it yet: a lock held in its name is a dead one's.
     Attaching,
     /// A participant that holds the liveness lock of this other slot: a lock held in its name is a dead one's, and nobody
-    /// but this one can take over it.
+    /// but this one can take it over.
     Reclaimer(usize),
 }
 

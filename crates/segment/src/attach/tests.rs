@@ -47,7 +47,7 @@ fn dead_with_permits(segment: &Segment, permits: u32) -> usize {
     dead
 }
 
-/// The reclaimer must not wait for the lock of the very one it reclaims: nobody else could take over it meanwhile.
+/// The reclaimer must not wait for the lock of the very one it reclaims: nobody else could take it over meanwhile.
 #[test]
 fn r113_one_who_died_with_permits_and_the_lock_is_reclaimed_at_once() {
     let directory = tempfile::tempdir().unwrap();
@@ -115,7 +115,7 @@ fn p2_a_caller_without_any_patience_robs_the_dead_too() {
 
     segment.words.lock().store((attachment.slot as u32 + 1) << 20, Ordering::Relaxed);
     let busy = segment.transact(&attachment, &Deadline::within(Duration::ZERO), |_, _| ()).unwrap_err();
-    assert!(matches!(*busy, Error::Busy { .. }), "the living are not robbed: {busy}");
+    assert!(matches!(*busy, Error::Busy { .. }), "nothing is taken over from a living process: {busy}");
     segment.words.lock().store(0, Ordering::Relaxed);
 }
 
