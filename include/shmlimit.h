@@ -1376,7 +1376,7 @@ int32_t shmlimit_resume(const struct shmlimit_limiter *limiter, int32_t *was_pau
  */
 int32_t shmlimit_enqueue(const struct shmlimit_limiter *limiter,
                          const struct shmlimit_request *request,
-                         shmlimit_pending *wait);
+                         shmlimit_pending *pending);
 
 /**
  * Asks, or looks whether it is this call's turn. SHMLIMIT_SLEEP: let `*sleep_ns` nanoseconds pass, then step again. Any
@@ -1385,7 +1385,7 @@ int32_t shmlimit_enqueue(const struct shmlimit_limiter *limiter,
  *
  * Nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first in the queue.
  */
-int32_t shmlimit_pending_step(shmlimit_pending wait,
+int32_t shmlimit_pending_step(shmlimit_pending pending,
                               uint64_t *sleep_ns,
                               shmlimit_grant *grant,
                               struct shmlimit_answer *answer);
@@ -1393,7 +1393,7 @@ int32_t shmlimit_pending_step(shmlimit_pending wait,
 /**
  * Gives up waiting: leaves the queue at once. Only for a wait whose last step was SHMLIMIT_SLEEP, or that had none.
  */
-int32_t shmlimit_pending_end(shmlimit_pending wait);
+int32_t shmlimit_pending_end(shmlimit_pending pending);
 
 /**
  * Everything there is to see of a limiter, for people and dashboards. Free it with shmlimit_snapshot_free(); `*snapshot` is

@@ -67,11 +67,10 @@ pub fn most_per_period(policy: &Policy, i: usize) -> Option<u64> {
         None => u128::from(rule.limit),
     };
     let (limit, burst) = (u128::from(rule.limit), u128::from(rule.burst));
-    let most = match rule.algorithm {
-        Algorithm::SlidingLog => limit,
-        Algorithm::FixedWindow | Algorithm::SlidingCounter => 2 * limit,
-        _ if rule.burst_mode == BurstMode::FixedWindow => 2 * burst + limit,
-        _ => burst + refilled,
+    let most = match rule.algorithm.limits_per_period() {
+        Some(limits) => u128::from(limits) * limit,
+        None if rule.burst_mode == BurstMode::FixedWindow => 2 * burst + limit,
+        None => burst + refilled,
     };
     Some(u64::try_from(most).unwrap_or(u64::MAX))
 }

@@ -222,7 +222,7 @@ impl Patch {
         let (mut before, mut after) = (Settings::of(before), Settings::of(after));
         let change = |entry: &Entry| {
             let text =
-                |of: &mut Settings| of.field(entry.key.key, 0).and_then(|field| field.text(entry.key.kind));
+                |of: &mut Settings| (entry.key.field)(of, 0).and_then(|field| field.text(entry.key.kind));
             let (before, after) = (text(&mut before), text(&mut after)?);
             (before.as_ref() != Some(&after)).then(|| Change {
                 variable: entry.variable.clone(),
@@ -239,10 +239,9 @@ impl Patch {
     fn check(&self) -> Result<(), EnvError> {
         // Fast enough for any capacity.
         let bucket = RuleSettings {
-            algorithm: Algorithm::TokenBucket,
             limit: Some(1_000_000),
             period: Some(Nanos::from_secs(1)),
-            ..RuleSettings::default()
+            ..RuleSettings::new(Algorithm::TokenBucket)
         };
         for entry in &self.entries {
             let mut settings = Settings { rules: vec![bucket.clone()], ..Settings::default() };

@@ -90,6 +90,8 @@ pub mod presets;
 // Without files only what the environment and descriptions need is used of these two.
 #[cfg_attr(not(feature = "config"), allow(dead_code))]
 mod quantity;
+#[cfg_attr(not(feature = "config"), allow(dead_code))]
+mod rate;
 #[cfg_attr(not(feature = "config"), allow(dead_code, unused_imports))]
 mod settings;
 
@@ -112,8 +114,9 @@ pub use shmlimit_segment::{Error, paths};
 
 /// The parts of a [`Policy`]: drafts to build it from, and what it is made of.
 pub mod policy {
+    pub use crate::headers::HeaderFormat;
     pub use shmlimit_kernel::policy::{
-        Adaptive, AdaptiveDraft, Backoff, Breaker, BreakerKind, BurstFrom, BurstMode, HeaderFormat, Jitter,
+        Adaptive, AdaptiveDraft, Backoff, Breaker, BreakerKind, BurstFrom, BurstMode, HeaderCode, Jitter,
         Key, MAX_AMOUNT, Name, OutcomeWindow, PaceWindow, PaceWindowDraft, PerSecond, Queueing, REQUESTS,
         Rule, WindowKind,
     };

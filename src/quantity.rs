@@ -1,4 +1,4 @@
-//! Durations, rates and parts as people write them, read and written exactly: no number passes through a float.
+//! Durations, amounts and shares as people write them, read and written exactly: no number passes through a float.
 
 use shmlimit_kernel::Nanos;
 use shmlimit_kernel::policy::WHOLE_SHARE;
@@ -53,15 +53,6 @@ const MULTIPLES: [(&str, u64); 14] = [
 
 /// A share is counted in parts of `10^-SHARE_DIGITS`.
 const SHARE_DIGITS: usize = 6;
-
-/// So many units per period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
-    /// Units.
-    pub limit: u64,
-    /// The period.
-    pub period: Nanos,
-}
 
 /// Reads a duration: `250ms`, `30s`, `1.5h`, `1h30m`, `1d`, or a plain number of seconds.
 ///
@@ -129,30 +120,6 @@ pub fn amount(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads a rate: `35/s`, `1000/day`, `40/10s`, `10k/h`, `35 per second`.
-///
-/// ```
-/// use shmlimit::{Nanos, config::{Rate, rate}};
-/// assert_eq!(rate("40/10s"), Ok(Rate { limit: 40, period: Nanos::from_secs(10) }));
-/// assert_eq!(rate("1000/day"), Ok(Rate { limit: 1000, period: Nanos::from_secs(86_400) }));
-/// ```
-pub fn rate(text: &str) -> Result<Rate, String> {
-    let wanted = || "must be a whole number per time, such as 35/s, 1000/day or 40/10s".to_owned();
-    let (limit, period) = text.split_once('/').or_else(|| text.split_once(" per ")).ok_or_else(wanted)?;
-    let period = period.trim();
-    let limit =
-        amount(limit).map_err(|problem| if problem.contains("too large") { problem } else { wanted() })?;
-    let period = match unit_size(period) {
-        Some(size) => Nanos(size),
-        None if period.ends_with(|c: char| c.is_ascii_digit()) => return Err(wanted()),
-        None => duration(period).map_err(|_| wanted())?,
-    };
-    match (limit, period.0) {
-        (0, _) | (_, 0) => Err("must be more than nothing".into()),
-        _ => Ok(Rate { limit, period }),
-    }
-}
-
 /// Reads a part of the whole, from 0 to 1, in millionths.
 ///
 /// ```
@@ -161,36 +128,27 @@ pub fn rate(text: &str) -> Result<Rate, String> {
 /// assert!(share("0.1234567").is_err() && share("1.5").is_err());
 /// ```
 pub fn share(text: &str) -> Result<u64, String> {
-    let wanted = || "must be a number from 0 to 1, such as 0.1".to_owned();
-    let (whole, frac) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if (whole.is_empty() && frac.is_empty()) || !digits(whole) || !digits(frac) {
-        return Err(wanted());
-    }
-    let frac = frac.trim_end_matches('0');
-    let parts = match (whole.trim_start_matches('0'), frac.len()) {
-        ("", 0) => 0,
-        ("1", 0) => WHOLE_SHARE,
-        ("", 1..=SHARE_DIGITS) => format!("{frac:0<SHARE_DIGITS$}").parse().map_err(|_| wanted())?,
-        ("", _) => return Err(format!("has more than {SHARE_DIGITS} digits after the point")),
-        _ => return Err(wanted()),
-    };
-    Ok(u64::from(parts))
+    const WANTED: &str = "a number from 0 to 1, such as 0.1";
+    let parts = decimal(text, SHARE_DIGITS, WANTED)?;
+    if parts <= u64::from(WHOLE_SHARE) { Ok(parts) } else { Err(format!("must be {WANTED}")) }
 }
 
 /// Reads a decimal as a whole number of parts of `10^-digits`; `wanted` says what it should have been.
 pub(crate) fn decimal(text: &str, digits: usize, wanted: &str) -> Result<u64, String> {
-    let (whole, frac) = text.split_once('.').unwrap_or((text, ""));
-    let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if (whole.is_empty() && frac.is_empty()) || !all_digits(whole) || !all_digits(frac) {
-        return Err(format!("must be {wanted}"));
-    }
-    let frac = frac.trim_end_matches('0');
+    let (whole, frac) = split(text).ok_or_else(|| format!("must be {wanted}"))?;
     if frac.len() > digits {
         return Err(format!("has more than {digits} digits after the point; must be {wanted}"));
     }
     let parts = format!("{whole}{frac:0<digits$}");
     parts.parse().map_err(|_| format!("is too large; must be {wanted}"))
+}
+
+/// The digits of a decimal before and after the point, without the zeros at its end.
+fn split(number: &str) -> Option<(&str, &str)> {
+    let (whole, frac) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = !(whole.is_empty() && frac.is_empty()) && digits(whole) && digits(frac);
+    is_number.then(|| (whole, frac.trim_end_matches('0')))
 }
 
 /// A number of parts of `10^-digits` as people write it.
@@ -203,18 +161,14 @@ pub(crate) fn span(nanos: Nanos) -> String {
     duration_text(u128::from(nanos.0))
 }
 
-fn unit_size(unit: &str) -> Option<u64> {
+/// The length of a unit of time in nanoseconds.
+pub(crate) fn unit_size(unit: &str) -> Option<u64> {
     UNITS.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size)
 }
 
 /// `number * size`, exactly, or why not.
 fn decimal_times(number: &str, size: u64) -> Result<u64, String> {
-    let (whole, frac) = number.split_once('.').unwrap_or((number, ""));
-    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if (whole.is_empty() && frac.is_empty()) || !digits(whole) || !digits(frac) {
-        return Err(not_a_duration());
-    }
-    let frac = frac.trim_end_matches('0');
+    let (whole, frac) = split(number).ok_or_else(not_a_duration)?;
     let scale = u32::try_from(frac.len()).ok().and_then(|len| 10_u128.checked_pow(len));
     let scale = scale.filter(|scale| *scale <= u128::from(u64::MAX)).ok_or_else(too_fine)?;
     let parse =
@@ -318,26 +272,5 @@ mod tests {
             assert!(share(text).is_err_and(|why| why.contains("from 0 to 1")), "{text}");
         }
         assert!(share("0.0000001").is_err_and(|why| why.contains("more than 6 digits")));
-    }
-
-    #[test]
-    fn rates_are_read_as_people_write_them() {
-        for (text, limit, seconds) in [
-            ("35/s", 35, 1),
-            ("1000/day", 1000, 86_400),
-            ("5000/h", 5000, 3_600),
-            ("40/10s", 40, 10),
-            ("1 / min", 1, 60),
-            ("35 per second", 35, 1),
-            ("10k/day", 10_000, 86_400),
-            ("2/2weeks", 2, 2 * 604_800),
-        ] {
-            assert_eq!(rate(text), Ok(Rate { limit, period: Nanos::from_secs(seconds) }), "{text}");
-        }
-        for text in
-            ["35", "35/", "/s", "0/s", "5/0s", "-1/s", "1.5/s", "NaN/s", "5/10", "5/fortnight", "1/s/s"]
-        {
-            assert!(rate(text).is_err(), "{text}");
-        }
     }
 }

@@ -1,12 +1,11 @@
 //! `shmlimit`: rate limits for shell scripts, and a view of the programs that use them.
 //!
-//! Modules use each other in one direction: `main`, `commands`, what commands share (`open`, `poller`, `settings`, …),
+//! Modules use each other in one direction: `main`, `commands`, what commands share (`open`, `poller`, `setting_changes`, …),
 //! `options`, `ui`, `platform`.
 
 #![forbid(unsafe_code)]
 
 mod bench;
-mod command;
 mod commands;
 mod demo;
 mod log;
@@ -15,18 +14,19 @@ mod options;
 mod platform;
 mod poller;
 mod record_channel;
-mod settings;
+mod setting_changes;
 mod supervisor;
 mod ui;
+mod verb_trait;
 mod wait_notice;
 
 use clap::{CommandFactory, Parser};
-use command::Tool;
 use commands::{VERBS, Verb};
 use options::Place;
 use std::process::ExitCode;
 use ui::failure::{EXIT_CODES, Failure, USAGE};
 use ui::{output, suggestion};
+use verb_trait::Tool;
 
 /// One rate limit for every program on this machine.
 ///

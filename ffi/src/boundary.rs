@@ -4,6 +4,7 @@
 use crate::code::{self, *};
 use crate::guard::{Cancellation, caught, guard};
 use shmlimit::{AcquireError, Error};
+use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 
@@ -58,23 +59,58 @@ fn without_nul(text: &str) -> CString {
     CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }
 
-/// Texts for C that live as long as what they belong to.
+/// Texts and lists for C that live as long as what they belong to.
 #[derive(Default)]
-pub(crate) struct Texts(Vec<CString>);
+pub(crate) struct Owned {
+    texts: Vec<CString>,
+    lists: Vec<Box<dyn Any>>,
+}
 
-impl Texts {
+impl Owned {
     /// Keeps a text. Its address stays until all of them go.
-    pub(crate) fn add(&mut self, text: &str) -> *const c_char {
+    pub(crate) fn text(&mut self, text: &str) -> *const c_char {
         let text = without_nul(text);
         let at = text.as_ptr();
-        self.0.push(text);
+        self.texts.push(text);
         at
+    }
+
+    /// Keeps a list: where it is, and how long it is.
+    pub(crate) fn list<T: 'static>(&mut self, values: Vec<T>) -> (*const T, usize) {
+        let values = values.into_boxed_slice();
+        let list = (values.as_ptr(), values.len());
+        self.lists.push(Box::new(values));
+        list
+    }
+
+    /// Keeps a list, of which C gets pointers to its elements, so that these can grow at their ends.
+    pub(crate) fn pointers<T: 'static>(&mut self, values: Vec<T>) -> (*const *const T, usize) {
+        let (first, count) = self.list(values);
+        self.list((0..count).map(|i| first.wrapping_add(i)).collect())
     }
 }
 
-/// Runs the body of a function that returns a number: [`SHMLIMIT_OK`] or another answer, or the failure's.
+/// What a function that succeeds returns: nothing, which is [`SHMLIMIT_OK`], or another answer.
+pub(crate) trait Answer {
+    /// Its number.
+    fn number(self) -> i32;
+}
+
+impl Answer for () {
+    fn number(self) -> i32 {
+        SHMLIMIT_OK
+    }
+}
+
+impl Answer for i32 {
+    fn number(self) -> i32 {
+        self
+    }
+}
+
+/// Runs the body of a function that returns a number: that of its answer, or the failure's.
 #[inline(always)]
-pub(crate) fn call(work: impl FnOnce() -> Result<i32, Failure> + Copy) -> i32 {
+pub(crate) fn call<A: Answer>(work: impl FnOnce() -> Result<A, Failure> + Copy) -> i32 {
     let cancellation = Cancellation::off();
     let code = answer(work);
     cancellation.restore();
@@ -82,9 +118,9 @@ pub(crate) fn call(work: impl FnOnce() -> Result<i32, Failure> + Copy) -> i32 {
 }
 
 #[inline(never)]
-fn answer(work: impl FnOnce() -> Result<i32, Failure>) -> i32 {
+fn answer<A: Answer>(work: impl FnOnce() -> Result<A, Failure>) -> i32 {
     match caught(None, || Some(work())) {
-        Some(Ok(code)) => code,
+        Some(Ok(answer)) => answer.number(),
         Some(Err(failure)) => caught(SHMLIMIT_PANICKED, || remember(failure)),
         None => {
             let message = "a bug in shmlimit: a panic was stopped at the border to C; please report it";
@@ -146,7 +182,7 @@ mod tests {
     #[test]
     fn a_panic_ends_at_the_border() {
         assert_eq!(guard(-1, || panic!("inside")), -1);
-        assert_eq!(call(|| panic!("inside")), SHMLIMIT_PANICKED);
+        assert_eq!(call(|| -> Result<i32, Failure> { panic!("inside") }), SHMLIMIT_PANICKED);
         assert!(last_error().contains("report"));
     }
 
@@ -157,7 +193,7 @@ mod tests {
 
     #[test]
     fn words_belong_to_the_thread_that_failed_and_may_hold_anything() {
-        assert_eq!(call(|| Err(Failure::new(SHMLIMIT_BAD_VALUE, "a\0b"))), SHMLIMIT_BAD_VALUE);
+        assert_eq!(call(|| Err::<(), _>(Failure::new(SHMLIMIT_BAD_VALUE, "a\0b"))), SHMLIMIT_BAD_VALUE);
         assert_eq!(last_error(), "a\u{fffd}b");
         std::thread::spawn(|| assert_eq!(last_error(), "")).join().unwrap();
         assert_eq!(call(|| Ok(SHMLIMIT_OK)), SHMLIMIT_OK);

@@ -3,17 +3,16 @@
 use crate::boundary::{Failure, answered, call};
 use crate::code::{SHMLIMIT_GRANT_DONE, SHMLIMIT_OK, SHMLIMIT_REFUSED, SHMLIMIT_STOPPED, SHMLIMIT_TOO_MANY};
 use crate::guard::guard;
+use crate::handle_table::Table;
 use crate::input::{Growing, Out, Slot};
 use crate::limiter::{self, shmlimit_limiter};
 use crate::request::{Asked, shmlimit_request};
-use crate::table::Table;
 use shmlimit::{Error, OwnedGrant, Reason, Refusal, Request};
 use std::ffi::{CStr, c_char};
 use std::time::Duration;
 
 /// The right to make one call: a number that is never 0 and never given twice. It holds a permit until it is released,
 /// cancelled or recorded. It belongs to the process that got it: after a fork the child's copy gives nothing back.
-#[allow(non_camel_case_types)]
 pub type shmlimit_grant = u64;
 
 /// A time that nobody knows, or that never comes.
@@ -80,7 +79,6 @@ pub extern "C-unwind" fn shmlimit_reason_name(reason: u32) -> *const c_char {
 /// What a limiter said to a request. Set `size`; the rest is filled in.
 #[derive(Clone, Copy)]
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_answer {
     /// sizeof(shmlimit_answer).
     pub size: usize,
@@ -227,17 +225,11 @@ pub unsafe extern "C-unwind" fn shmlimit_acquire(
 /// it ended, shmlimit_record() is better.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn shmlimit_release(grant: shmlimit_grant) -> i32 {
-    call(|| {
-        end(grant, OwnedGrant::try_release)?;
-        Ok(SHMLIMIT_OK)
-    })
+    call(|| end(grant, OwnedGrant::try_release))
 }
 
 /// The call was never sent: gives the permit back, and to every rule what it can still take back.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn shmlimit_cancel(grant: shmlimit_grant) -> i32 {
-    call(|| {
-        end(grant, OwnedGrant::try_cancel)?;
-        Ok(SHMLIMIT_OK)
-    })
+    call(|| end(grant, OwnedGrant::try_cancel))
 }

@@ -3,14 +3,32 @@
 //! Nothing here is used by the library itself. The assertions at the end of each file compare every place with the one
 //! the library uses, so the header cannot say anything else.
 
+/// Asserts that fields of ours are where the library has them: at the same offsets in a struct of its own.
+macro_rules! same {
+    ($ours:ty, $theirs:ty: $($field:ident)*) => {
+        $(assert!(offset_of!($ours, $field) == offset_of!($theirs, $field));)*
+        assert!(size_of::<$ours>() == size_of::<$theirs>());
+    };
+}
+/// Asserts that fields of ours are at these bytes.
+macro_rules! at_bytes {
+    ($ours:ty: $($field:ident $at:expr,)*) => { $(assert!(offset_of!($ours, $field) == $at);)* };
+}
+/// Asserts that fields of ours begin at these words of the library's layout, counted from word `from`.
+macro_rules! at_words {
+    ($ours:ty, from $from:expr; $($field:ident $word:expr,)*) => {
+        $(assert!(offset_of!($ours, $field) == byte($word - $from));)*
+    };
+}
+
 mod codes;
 mod health_state;
-mod people;
+mod participants;
 mod policy;
 
 pub use codes::*;
 pub use health_state::*;
-pub use people::*;
+pub use participants::*;
 pub use policy::*;
 
 use ::shmlimit_segment::layout;
@@ -93,8 +111,6 @@ pub const SHMLIMIT_SEGMENT_LOGS_AT: usize = 0x48000;
 
 /// Written once, before the file has its name.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_header {
     /// SHMLIMIT_SEGMENT_MAGIC.
     pub magic: u64,
@@ -118,8 +134,6 @@ pub struct shmlimit_segment_header {
 
 /// Where the limiter's clock comes from. Transactions only.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_origin {
     /// Identity of the boot that the clock belongs to.
     pub boot: [u64; 2],
@@ -137,8 +151,6 @@ pub struct shmlimit_segment_origin {
 
 /// What a rule has seen. Transactions only.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_rule_state {
     /// The algorithm's business, stored inverted: zeros are not a fresh rule. Not stable between versions of the library.
     pub words: [u64; 3],
@@ -148,8 +160,6 @@ pub struct shmlimit_segment_rule_state {
 
 /// What decisions read: the policy as the breaker's state makes it. Transactions only.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_effective {
     /// Rules not in use: SHMLIMIT_SEGMENT_RULES less those of the policy.
     pub spare_rules: u8,
@@ -173,8 +183,6 @@ pub struct shmlimit_segment_effective {
 
 /// One word that the transaction under way has changed. The lock holder only.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_journal_entry {
     /// Which word, from the start of the file.
     pub word: u64,
@@ -211,8 +219,6 @@ pub struct shmlimit_segment_journal_entry {
 ///
 /// Times are the limiter's, in nanoseconds: CLOCK_BOOTTIME + clock_offset, in the initial time namespace.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment {
     /// What kind of file this is.
     pub header: shmlimit_segment_header,
@@ -298,80 +304,40 @@ const _: () = {
 
 /// Header, origin, rule states, what is effective.
 const _: () = {
-    type Header = shmlimit_segment_header;
-    assert!(size_of::<Header>() == byte(layout::header::WORDS));
-    assert!(offset_of!(Header, magic) == byte(layout::header::MAGIC));
-    assert!(offset_of!(Header, byte_order) == byte(layout::header::FORMAT));
-    assert!(offset_of!(Header, layout_version) == byte(layout::header::FORMAT) + 4);
-    assert!(offset_of!(Header, hash) == byte(layout::header::HASH));
-    assert!(offset_of!(Header, size) == byte(layout::header::SIZE));
-    assert!(offset_of!(Header, created) == byte(layout::header::CREATED));
-    assert!(offset_of!(Header, generation) == byte(layout::header::GENERATION));
-    assert!(offset_of!(Header, checksum) == byte(layout::header::CHECKSUM));
-
-    type Origin = shmlimit_segment_origin;
-    let origin = SHMLIMIT_SEGMENT_ORIGIN_AT;
-    assert!(origin + offset_of!(Origin, boot) == byte(layout::BOOT));
-    assert!(origin + offset_of!(Origin, anchor_time) == byte(layout::ANCHOR_TIME));
-    assert!(origin + offset_of!(Origin, anchor_wall) == byte(layout::ANCHOR_WALL));
-    assert!(origin + offset_of!(Origin, policy_epoch) == byte(layout::POLICY_EPOCH));
-    assert!(origin + offset_of!(Origin, resets) == byte(layout::RESETS));
-
+    use layout::header::*;
+    assert!(size_of::<shmlimit_segment_header>() == byte(WORDS));
+    assert!(offset_of!(shmlimit_segment_header, layout_version) == byte(FORMAT) + 4);
+    at_words!(shmlimit_segment_header, from 0; magic MAGIC, byte_order FORMAT, hash HASH, size SIZE, created CREATED,
+        generation GENERATION, checksum CHECKSUM,);
+    at_words!(shmlimit_segment_origin, from SHMLIMIT_SEGMENT_ORIGIN_AT / 8; boot layout::BOOT,
+        anchor_time layout::ANCHOR_TIME, anchor_wall layout::ANCHOR_WALL, policy_epoch layout::POLICY_EPOCH,
+        resets layout::RESETS,);
     assert!(size_of::<shmlimit_segment_rule_state>() == byte(state::RULE_WORDS));
-    assert!(offset_of!(shmlimit_segment_rule_state, since) == byte(state::RULE_WORDS - 1));
-
-    type Hot = shmlimit_segment_effective;
-    assert!(size_of::<Hot>() == byte(breaker::EFFECTIVE_WORDS));
-    assert!(offset_of!(Hot, concurrency) == byte(1) && offset_of!(Hot, queueing) == byte(2));
-    assert!(offset_of!(Hot, next_check) == byte(3));
-    assert!(offset_of!(Hot, terms) == byte(breaker::terms_range(0).start));
+    at_words!(shmlimit_segment_rule_state, from 0; since state::RULE_WORDS - 1,);
+    assert!(size_of::<shmlimit_segment_effective>() == byte(breaker::EFFECTIVE_WORDS));
+    at_words!(shmlimit_segment_effective, from 0; concurrency 1, queueing 2, next_check 3,
+        terms breaker::terms_range(0).start,);
     assert!(size_of::<[u64; 8]>() == byte(terms::TERMS_WORDS));
 };
 
-/// The whole.
+/// The whole: where the header says, and where the library has it.
 const _: () = {
     type All = shmlimit_segment;
-    assert!(offset_of!(All, header) == SHMLIMIT_SEGMENT_HEADER_AT);
-    assert!(offset_of!(All, lock) == SHMLIMIT_SEGMENT_LOCK_AT);
-    assert!(offset_of!(All, lock) == byte(layout::LOCK));
-    assert!(offset_of!(All, version) == SHMLIMIT_SEGMENT_VERSION_AT);
-    assert!(offset_of!(All, version) == byte(layout::VERSION));
-    assert!(offset_of!(All, journal_length) == byte(layout::JOURNAL_LEN));
-    assert!(offset_of!(All, waiting) == byte(layout::WAITING));
-    assert!(offset_of!(All, latest) == byte(layout::CORE));
-    assert!(offset_of!(All, in_flight) == byte(layout::CORE + 1));
-    assert!(offset_of!(All, latest) == byte(layout::CORE) + offset_of!(state::Core, latest));
-    assert!(offset_of!(All, in_flight) == byte(layout::CORE) + offset_of!(state::Core, in_flight));
-    let background = offset_of!(state::Core, in_flight_background);
-    assert!(offset_of!(All, in_flight_background) == byte(layout::CORE) + background);
-    assert!(offset_of!(All, clock_offset) == byte(layout::CLOCK_OFFSET));
-    assert!(offset_of!(All, retired) == byte(layout::RETIRED));
-    assert!(offset_of!(All, origin) == SHMLIMIT_SEGMENT_ORIGIN_AT);
-    assert!(offset_of!(All, rule_states) == SHMLIMIT_SEGMENT_RULE_STATES_AT);
-    assert!(offset_of!(All, rule_states) == byte(layout::RULES));
-    assert!(offset_of!(All, effective) == SHMLIMIT_SEGMENT_EFFECTIVE_AT);
-    assert!(offset_of!(All, effective) == byte(layout::EFFECTIVE));
-    assert!(offset_of!(All, policy) == SHMLIMIT_SEGMENT_POLICY_AT);
-    assert!(offset_of!(All, policy) == byte(layout::POLICY));
-    assert!(offset_of!(All, health_state) == SHMLIMIT_SEGMENT_HEALTH_STATE_AT);
-    assert!(offset_of!(All, health_state) == byte(layout::HEALTH_STATE));
-    assert!(offset_of!(All, journal) == SHMLIMIT_SEGMENT_JOURNAL_AT);
-    assert!(offset_of!(All, journal) == byte(layout::JOURNAL));
-    assert!(offset_of!(All, slots) == SHMLIMIT_SEGMENT_SLOTS_AT);
-    assert!(offset_of!(All, slots) == byte(layout::SLOT_TABLE));
-    assert!(offset_of!(All, queue) == SHMLIMIT_SEGMENT_QUEUE_AT);
-    assert!(offset_of!(All, queue) == byte(layout::PROGRESS));
-    assert!(offset_of!(All, turns) == SHMLIMIT_SEGMENT_TURNS_AT);
-    assert!(offset_of!(All, turns) == byte(layout::TURN_TABLE));
-    assert!(offset_of!(All, entries) == SHMLIMIT_SEGMENT_ENTRIES_AT);
-    assert!(offset_of!(All, entries) == byte(layout::ENTRY_TABLE));
-    assert!(offset_of!(All, outcomes) == SHMLIMIT_SEGMENT_OUTCOMES_AT);
-    assert!(offset_of!(All, outcomes) == byte(layout::RINGS));
-    assert!(offset_of!(All, admissions) == SHMLIMIT_SEGMENT_ADMISSIONS_AT);
-    assert!(offset_of!(All, ledger) == SHMLIMIT_SEGMENT_LEDGER_AT);
-    assert!(offset_of!(All, codes) == SHMLIMIT_SEGMENT_CODES_AT);
-    assert!(offset_of!(All, pause) == SHMLIMIT_SEGMENT_PAUSE_AT);
-    assert!(offset_of!(All, wall) == SHMLIMIT_SEGMENT_WALL_AT);
-    assert!(offset_of!(All, wall) == byte(layout::LATEST_TIME));
+    at_bytes!(All: header SHMLIMIT_SEGMENT_HEADER_AT, lock SHMLIMIT_SEGMENT_LOCK_AT, version SHMLIMIT_SEGMENT_VERSION_AT,
+        origin SHMLIMIT_SEGMENT_ORIGIN_AT, rule_states SHMLIMIT_SEGMENT_RULE_STATES_AT,
+        effective SHMLIMIT_SEGMENT_EFFECTIVE_AT, policy SHMLIMIT_SEGMENT_POLICY_AT,
+        health_state SHMLIMIT_SEGMENT_HEALTH_STATE_AT, journal SHMLIMIT_SEGMENT_JOURNAL_AT,
+        slots SHMLIMIT_SEGMENT_SLOTS_AT, queue SHMLIMIT_SEGMENT_QUEUE_AT, turns SHMLIMIT_SEGMENT_TURNS_AT,
+        entries SHMLIMIT_SEGMENT_ENTRIES_AT, outcomes SHMLIMIT_SEGMENT_OUTCOMES_AT,
+        admissions SHMLIMIT_SEGMENT_ADMISSIONS_AT, ledger SHMLIMIT_SEGMENT_LEDGER_AT, codes SHMLIMIT_SEGMENT_CODES_AT,
+        pause SHMLIMIT_SEGMENT_PAUSE_AT, wall SHMLIMIT_SEGMENT_WALL_AT,);
+    at_words!(All, from 0; lock layout::LOCK, version layout::VERSION, journal_length layout::JOURNAL_LEN,
+        waiting layout::WAITING, latest layout::CORE, in_flight layout::CORE + 1, clock_offset layout::CLOCK_OFFSET,
+        retired layout::RETIRED, rule_states layout::RULES, effective layout::EFFECTIVE, policy layout::POLICY,
+        health_state layout::HEALTH_STATE, journal layout::JOURNAL, slots layout::SLOT_TABLE, queue layout::PROGRESS,
+        turns layout::TURN_TABLE, entries layout::ENTRY_TABLE, outcomes layout::RINGS, wall layout::LATEST_TIME,);
+    let core = byte(layout::CORE);
+    at_bytes!(All: latest core + offset_of!(state::Core, latest), in_flight core + offset_of!(state::Core, in_flight),
+        in_flight_background core + offset_of!(state::Core, in_flight_background),);
     assert!(size_of::<[u64; 24]>() == byte(layout::WALL_WORDS));
 };

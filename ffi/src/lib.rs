@@ -11,15 +11,18 @@
 //! | following pointers that C hands over | `input` |
 //! | the layout of a segment, for those who read one without the library | `layout` |
 //! | handles that can be checked | `table`, on the atomics of `sync` |
-//! | functions, by what they are about | `limiter`, `request`, `grant`, `wait`, `outcome`, `pause`, `snapshot`, `listing`, `version` |
+//! | functions, by what they are about | `limiter`, `request`, `grant`, `pending`, `outcome`, `pause`, `snapshot`, `listing`, `version` |
 
 // What callers must keep is said once, in the conventions of the header, and not at every function.
 #![allow(clippy::missing_safety_doc)]
+// Types have the names that C programs use.
+#![allow(non_camel_case_types)]
 
 mod boundary;
 mod code;
 mod grant;
 mod guard;
+mod handle_table;
 mod input;
 pub mod layout;
 mod limiter;
@@ -29,8 +32,6 @@ mod pause;
 mod pending;
 mod request;
 mod snapshot;
-mod sync;
-mod table;
 mod version;
 
 pub use boundary::{shmlimit_last_errno, shmlimit_last_error};
@@ -44,3 +45,27 @@ pub use pending::*;
 pub use request::*;
 pub use snapshot::*;
 pub use version::*;
+
+/// What the table of handles is made of. The models in `loom-tests` compile the table with loom's in place of these.
+mod sync {
+    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+    /// A place that is reached by pointer, for a moment that a model can see.
+    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(crate) const fn new(value: T) -> UnsafeCell<T> {
+            UnsafeCell(std::cell::UnsafeCell::new(value))
+        }
+
+        #[inline(always)]
+        pub(crate) fn with<R>(&self, look: impl FnOnce(*const T) -> R) -> R {
+            look(self.0.get())
+        }
+
+        #[inline(always)]
+        pub(crate) fn with_mut<R>(&self, change: impl FnOnce(*mut T) -> R) -> R {
+            change(self.0.get())
+        }
+    }
+}

@@ -1,17 +1,14 @@
 //! Opening and closing limiters, and what an operator does to them.
 
 use crate::boundary::{Failure, call};
-use crate::code::{
-    SHMLIMIT_BAD_VALUE, SHMLIMIT_CLOSED, SHMLIMIT_NO_SUCH_STATE, SHMLIMIT_OK, SHMLIMIT_TOO_MANY,
-};
+use crate::code::{SHMLIMIT_BAD_VALUE, SHMLIMIT_CLOSED, SHMLIMIT_NO_SUCH_STATE, SHMLIMIT_TOO_MANY};
+use crate::handle_table::{InUse, Table};
 use crate::input::{self, Growing, Slot};
-use crate::table::{InUse, Table};
 use shmlimit::config::ConfigSource;
 use shmlimit::{Account, BreakerCommand, Builder, Limiter};
 use std::ffi::{CString, c_char};
 
 /// A limiter that is open. Not a pointer to anything you can read.
-#[allow(non_camel_case_types)]
 pub struct shmlimit_limiter {
     _private: [u8; 0],
 }
@@ -29,7 +26,6 @@ pub(crate) fn limiter(handle: *const shmlimit_limiter) -> Result<InUse<'static, 
 /// One setting: a key of docs/configuration.md and its value, or "rate" ("35/s"), "burst", "algorithm" of the one rule.
 #[derive(Clone, Copy)]
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_setting {
     /// Such as "concurrency" or "breaker.p_throttle".
     pub key: *const c_char,
@@ -57,7 +53,6 @@ pub const SHMLIMIT_OPEN_SHARE: u32 = 32;
 /// opened (SHMLIMIT_CONFIG_MISMATCH).
 #[derive(Clone, Copy)]
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_options {
     /// sizeof(shmlimit_options).
     pub size: usize,
@@ -186,7 +181,7 @@ pub unsafe extern "C-unwind" fn shmlimit_open(
         let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many limiters are open in this process");
         let number = LIMITERS.insert(opened).map_err(too_many)?;
         place.write(std::ptr::without_provenance_mut(number as usize));
-        Ok(SHMLIMIT_OK)
+        Ok(())
     })
 }
 
@@ -195,7 +190,7 @@ pub unsafe extern "C-unwind" fn shmlimit_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_close(limiter: *mut shmlimit_limiter) -> i32 {
     call(|| match limiter.is_null() || LIMITERS.close(limiter.addr() as u64) {
-        true => Ok(SHMLIMIT_OK),
+        true => Ok(()),
         false => Err(Failure::new(SHMLIMIT_CLOSED, "the limiter is closed already, or never was open")),
     })
 }
@@ -217,7 +212,7 @@ pub unsafe extern "C-unwind" fn shmlimit_force(
             Failure::new(SHMLIMIT_NO_SUCH_STATE, message)
         })?;
         limiter.force(force)?;
-        Ok(SHMLIMIT_OK)
+        Ok(())
     })
 }
 
@@ -233,7 +228,7 @@ pub unsafe extern "C-unwind" fn shmlimit_set(
     call(|| {
         let limiter = self::limiter(limiter)?;
         limiter.set(input::text("key", key)?, input::text("value", value)?)?;
-        Ok(SHMLIMIT_OK)
+        Ok(())
     })
 }
 
@@ -241,10 +236,7 @@ pub unsafe extern "C-unwind" fn shmlimit_set(
 /// by it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_count_cache(limiter: *const shmlimit_limiter, hit: i32) -> i32 {
-    call(|| {
-        self::limiter(limiter)?.count_cache(hit != 0)?;
-        Ok(SHMLIMIT_OK)
-    })
+    call(|| Ok(self::limiter(limiter)?.count_cache(hit != 0)?))
 }
 
 /// The effective configuration, as the text of a configuration file. Free it with shmlimit_text_free(); NULL after a failure.
@@ -257,7 +249,7 @@ pub unsafe extern "C-unwind" fn shmlimit_config(
         let place = Slot::new("text", text, std::ptr::null_mut())?;
         let policy = self::limiter(limiter)?.policy()?;
         place.write(CString::new(shmlimit::config::to_toml(&policy)).unwrap_or_default().into_raw());
-        Ok(SHMLIMIT_OK)
+        Ok(())
     })
 }
 
@@ -274,7 +266,7 @@ pub unsafe extern "C-unwind" fn shmlimit_environment_changes(
         let limiter = self::limiter(limiter)?;
         let lines: Vec<String> = limiter.environment_changes().iter().map(ToString::to_string).collect();
         place.write(CString::new(lines.join("\n")).unwrap_or_default().into_raw());
-        Ok(SHMLIMIT_OK)
+        Ok(())
     })
 }
 

@@ -1,7 +1,6 @@
 //! Which limiters and presets there are.
 
-use crate::boundary::{Texts, call};
-use crate::code::SHMLIMIT_OK;
+use crate::boundary::{Owned, call};
 use crate::guard::guard;
 use crate::input::{self, Slot};
 use shmlimit::{Limiter, presets};
@@ -10,7 +9,6 @@ use std::path::Path;
 
 /// Names. Freed with everything in it by shmlimit_names_free().
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_names {
     /// sizeof(shmlimit_names) of the library.
     pub size: usize,
@@ -26,21 +24,16 @@ pub struct shmlimit_names {
 #[repr(C)]
 struct Kept {
     shown: shmlimit_names,
-    _names: Box<[*const c_char]>,
-    _texts: Texts,
+    _owned: Owned,
 }
 
 fn keep<'n>(directory: Option<&Path>, names: impl Iterator<Item = &'n str>) -> *const shmlimit_names {
-    let mut texts = Texts::default();
-    let names: Box<[*const c_char]> = names.map(|name| texts.add(name)).collect();
-    let directory = directory.map_or(std::ptr::null(), |path| texts.add(&path.to_string_lossy()));
-    let shown = shmlimit_names {
-        size: size_of::<shmlimit_names>(),
-        directory,
-        names: names.as_ptr(),
-        count: names.len(),
-    };
-    Box::into_raw(Box::new(Kept { shown, _names: names, _texts: texts })).cast_const().cast()
+    let mut owned = Owned::default();
+    let directory = directory.map_or(std::ptr::null(), |path| owned.text(&path.to_string_lossy()));
+    let names = names.map(|name| owned.text(name)).collect();
+    let (names, count) = owned.list(names);
+    let shown = shmlimit_names { size: size_of::<shmlimit_names>(), directory, names, count };
+    Box::into_raw(Box::new(Kept { shown, _owned: owned })).cast_const().cast()
 }
 
 /// The limiters in a directory; NULL = the usual one. Free them with shmlimit_names_free(); `*names` is NULL after a failure.
@@ -54,7 +47,7 @@ pub unsafe extern "C-unwind" fn shmlimit_list(
         let directory = input::text_or_none("directory", directory)?;
         let listing = Limiter::list(directory.map(Path::new))?;
         place.write(keep(Some(&listing.directory), listing.names.iter().map(String::as_str)));
-        Ok(SHMLIMIT_OK)
+        Ok(())
     })
 }
 
@@ -64,7 +57,7 @@ pub unsafe extern "C-unwind" fn shmlimit_presets(names: *mut *const shmlimit_nam
     call(|| {
         let place = Slot::new("names", names, std::ptr::null())?;
         place.write(keep(None, presets::NAMES.into_iter()));
-        Ok(SHMLIMIT_OK)
+        Ok(())
     })
 }
 

@@ -1,7 +1,7 @@
 //! Telling a limiter how a call ended.
 
 use crate::boundary::{Failure, call};
-use crate::code::{SHMLIMIT_BAD_VALUE, SHMLIMIT_NULL_POINTER, SHMLIMIT_OK};
+use crate::code::{SHMLIMIT_BAD_VALUE, SHMLIMIT_NULL_POINTER};
 use crate::grant::{self, nanos, shmlimit_grant};
 use crate::guard::guard;
 use crate::input::{self, Growing, Out};
@@ -25,7 +25,6 @@ pub const SHMLIMIT_ERROR_CONNECTION: u32 = 4;
 /// One response header.
 #[derive(Clone, Copy)]
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_header {
     /// Such as "Retry-After"; in any case.
     pub name: *const c_char,
@@ -36,7 +35,6 @@ pub struct shmlimit_header {
 /// How a call ended: a status or an error, and what else is known.
 #[derive(Clone, Copy)]
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_outcome {
     /// sizeof(shmlimit_outcome).
     pub size: usize,
@@ -92,7 +90,6 @@ pub const SHMLIMIT_SOURCE_BACKOFF: u32 = 2;
 /// What a limiter made of an outcome, and what to do now. Set `size`; the rest is filled in.
 #[derive(Clone, Copy)]
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_advice {
     /// sizeof(shmlimit_advice).
     pub size: usize,
@@ -304,7 +301,7 @@ pub unsafe extern "C-unwind" fn shmlimit_record(
         if let Some(recorded) = recorded {
             place.write(&shmlimit_advice::from(&recorded));
         }
-        Ok(SHMLIMIT_OK)
+        Ok(())
     })
 }
 
@@ -321,6 +318,6 @@ pub unsafe extern "C-unwind" fn shmlimit_record_call(
         let headers = ended.all_headers();
         let recorded = limiter::limiter(limiter)?.record(&ended.outcome(&headers))?;
         place.write(&shmlimit_advice::from(&recorded));
-        Ok(SHMLIMIT_OK)
+        Ok(())
     })
 }

@@ -1,7 +1,6 @@
 //! Pausing and resuming a limiter.
 
 use crate::boundary::call;
-use crate::code::SHMLIMIT_OK;
 use crate::input::{self, Growing};
 use crate::limiter::{limiter, shmlimit_limiter};
 use shmlimit::PauseRequest;
@@ -11,7 +10,6 @@ use std::time::Duration;
 /// How to pause a limiter. All zero but `size`: until shmlimit_resume(), without a reason.
 #[derive(Clone, Copy)]
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_pause_options {
     /// sizeof(shmlimit_pause_options).
     pub size: usize,
@@ -49,7 +47,7 @@ pub unsafe extern "C-unwind" fn shmlimit_pause(
             }
         }
         limiter.pause(&request)?;
-        Ok(SHMLIMIT_OK)
+        Ok(())
     })
 }
 
@@ -67,6 +65,6 @@ pub unsafe extern "C-unwind" fn shmlimit_resume(
         if let Some(place) = place {
             place.write(i32::from(ended.is_some()));
         }
-        Ok(SHMLIMIT_OK)
+        Ok(())
     })
 }

@@ -3,20 +3,19 @@
 use crate::boundary::{Failure, answered, call};
 use crate::code::{SHMLIMIT_OK, SHMLIMIT_PENDING_DONE, SHMLIMIT_SLEEP, SHMLIMIT_TOO_MANY};
 use crate::grant::{Reply, nanos, shmlimit_answer, shmlimit_grant};
+use crate::handle_table::Table;
 use crate::input::Slot;
 use crate::limiter::{self, shmlimit_limiter};
 use crate::request::{Asked, shmlimit_request};
-use crate::table::Table;
 use shmlimit::{PendingAcquire, Request, Step};
 use std::sync::Mutex;
 
 /// A call that waits, moved on by its program: a number that is never 0 and never given twice. After a fork the child's
 /// copy is a call of its own, which is not in the queue yet.
-#[allow(non_camel_case_types)]
 pub type shmlimit_pending = u64;
 
 /// Nothing inside while a step is under way.
-static WAITS: Table<Mutex<Option<PendingAcquire>>> = Table::new(3);
+static PENDING: Table<Mutex<Option<PendingAcquire>>> = Table::new(3);
 
 fn done() -> Failure {
     let message = "the wait is over already, never was one, or another thread steps it at this moment";
@@ -29,10 +28,10 @@ fn done() -> Failure {
 pub unsafe extern "C-unwind" fn shmlimit_enqueue(
     limiter: *const shmlimit_limiter,
     request: *const shmlimit_request,
-    wait: *mut shmlimit_pending,
+    pending: *mut shmlimit_pending,
 ) -> i32 {
     call(|| {
-        let place = Slot::new("wait", wait, 0)?;
+        let place = Slot::new("pending", pending, 0)?;
         let asked = Asked::read(request)?;
         let request = asked.as_ref().map_or(Request::new(), Asked::request);
         let waiting = match answered(limiter::limiter(limiter)?.enqueue(&request))? {
@@ -41,7 +40,7 @@ pub unsafe extern "C-unwind" fn shmlimit_enqueue(
             Err(_) => return Err(done()),
         };
         let too_many = |_| Failure::new(SHMLIMIT_TOO_MANY, "too many calls wait in this process");
-        place.write(WAITS.insert(Mutex::new(Some(waiting))).map_err(too_many)?);
+        place.write(PENDING.insert(Mutex::new(Some(waiting))).map_err(too_many)?);
         Ok(SHMLIMIT_OK)
     })
 }
@@ -53,7 +52,7 @@ pub unsafe extern "C-unwind" fn shmlimit_enqueue(
 /// Nobody can be woken from outside: that a permit came back is noticed within 2 ms by the first in the queue.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_pending_step(
-    wait: shmlimit_pending,
+    pending: shmlimit_pending,
     sleep_ns: *mut u64,
     grant: *mut shmlimit_grant,
     answer: *mut shmlimit_answer,
@@ -62,7 +61,7 @@ pub unsafe extern "C-unwind" fn shmlimit_pending_step(
         let (sleep, reply) = (Slot::new("sleep_ns", sleep_ns, 0), Reply::new(grant, answer));
         let (sleep, reply) = (sleep?, reply?);
         let stepped = {
-            let cell = WAITS.get(wait).ok_or_else(done)?;
+            let cell = PENDING.get(pending).ok_or_else(done)?;
             let mut inside = cell.try_lock().map_err(|_| done())?;
             match answered(inside.take().ok_or_else(done)?.step()) {
                 Ok(Ok(Step::Sleep(waiting, time))) => {
@@ -75,13 +74,13 @@ pub unsafe extern "C-unwind" fn shmlimit_pending_step(
                 Err(failure) => Err(failure),
             }
         };
-        WAITS.close(wait);
+        PENDING.close(pending);
         stepped
     })
 }
 
 /// Gives up waiting: leaves the queue at once. Only for a wait whose last step was SHMLIMIT_SLEEP, or that had none.
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn shmlimit_pending_end(wait: shmlimit_pending) -> i32 {
-    call(|| if WAITS.close(wait) { Ok(SHMLIMIT_OK) } else { Err(done()) })
+pub extern "C-unwind" fn shmlimit_pending_end(pending: shmlimit_pending) -> i32 {
+    call(|| if PENDING.close(pending) { Ok(SHMLIMIT_OK) } else { Err(done()) })
 }

@@ -19,7 +19,6 @@ pub const SHMLIMIT_PRIORITY_WEBHOOK: u32 = 3;
 /// How much of a unit.
 #[derive(Clone, Copy)]
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_cost {
     /// The unit, such as "requests" or "tokens".
     pub unit: *const c_char,
@@ -30,7 +29,6 @@ pub struct shmlimit_cost {
 /// A call that wants to be made. All zero but `size`: one request, for the background, waiting as long as it takes.
 #[derive(Clone, Copy)]
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_request {
     /// sizeof(shmlimit_request).
     pub size: usize,

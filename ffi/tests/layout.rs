@@ -1,9 +1,10 @@
 //! What the header's structs say of a segment is what the library put there, also where several numbers share a word.
 
+use shmlimit::headers::HeaderFormat;
 use shmlimit::{Algorithm, Fairness, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
 use shmlimit_ffi::layout::*;
 use shmlimit_kernel::policy::{
-    AdaptiveDraft, Backoff, Breaker, BreakerKind, HeaderFormat, Jitter, PaceWindowDraft, WindowKind,
+    AdaptiveDraft, Backoff, Breaker, BreakerKind, Jitter, PaceWindowDraft, WindowKind,
 };
 
 fn segment(directory: &std::path::Path) -> Box<shmlimit_segment> {
@@ -20,7 +21,7 @@ fn a_policy_reads_the_same_through_the_header() {
         PaceWindowDraft { name: "two", limit: 8, interval: Nanos::from_secs(60), kind: WindowKind::Sliding },
     ];
     let adaptive = AdaptiveDraft {
-        parser: Some(HeaderFormat::Upbit),
+        parser: Some(HeaderFormat::Upbit.code()),
         threshold: 123_456,
         history: 40,
         min_samples: 4,

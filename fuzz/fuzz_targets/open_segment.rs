@@ -3,11 +3,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use shmlimit::{BreakerCommand, Limiter, Outcome, Request};
-use shmlimit_segment::{Bounds, Role, layout};
+use shmlimit_segment::{AttachOptions, Role, layout};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-const BOUNDS: Bounds = Bounds {
+const BOUNDS: AttachOptions = AttachOptions {
     lock: Duration::from_millis(1),
     stall: Duration::from_secs(1),
     reclaim: Duration::from_secs(1),

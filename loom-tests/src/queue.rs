@@ -106,7 +106,7 @@ fn look(machine: &Machine, slot: usize, at: Option<Place>, deadline: Time, now: 
         }
     };
     let heard = match outcome {
-        QueueOutcome::Waiting(wait) => wake_word::hear(&machine.words, wait.place),
+        QueueOutcome::Waiting(wait) => wake_word::read(&machine.words, wait.place),
         _ => 0,
     };
     begun.tx.commit().unwrap();
@@ -143,7 +143,7 @@ pub fn stand(machine: &Machine, slot: usize, deadline: Option<Time>, now: Time) 
         (QueueOutcome::Waiting(wait), heard) => Place { wait, heard },
         // A dead one reads nothing.
         _ if is_dead() => {
-            Place { wait: QueueTicket { place: 0, number: 0, until: now, doubts: false }, heard: 0 }
+            Place { wait: QueueTicket { place: 0, number: 0, until: now, suspects_dead: false }, heard: 0 }
         }
         other => panic!("need not wait: {other:?}"),
     }
@@ -159,7 +159,7 @@ pub fn look_until_granted(machine: &Machine, slot: usize, at: Option<Place>, now
             QueueOutcome::Granted(ticket) => return Some(ticket),
             QueueOutcome::Waiting(wait) => {
                 at = Some(Place { wait, heard });
-                if wait.doubts && reclaim_slot(machine, slot, now) {
+                if wait.suspects_dead && reclaim_slot(machine, slot, now) {
                     continue;
                 }
                 wake_word::sleep(&machine.words, machine, wait.place, heard, FOR_EVER);

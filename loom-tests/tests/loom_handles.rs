@@ -13,11 +13,11 @@ mod sync {
     pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
 
-#[path = "../../ffi/src/table.rs"]
+#[path = "../../ffi/src/handle_table.rs"]
 #[allow(missing_docs)]
-mod table;
+mod handle_table;
 
-use table::Table;
+use handle_table::Table;
 
 /// A value whose memory loom watches: made, read and ended in an order that all agree on, and ended once.
 struct Watched {

@@ -3,7 +3,7 @@
 
 use shmlimit_loom_tests::explore::{killed, living, one_dies, spawn, two_die};
 use shmlimit_loom_tests::machine::Machine;
-use shmlimit_loom_tests::pair::{A, B, add, both};
+use shmlimit_loom_tests::{A, B, add, both};
 use shmlimit_segment::journal;
 use shmlimit_segment::lock::{Claim, Os};
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 
 use shmlimit_loom_tests::explore::{living, one_dies, spawn};
 use shmlimit_loom_tests::machine::{FOR_EVER, Machine, taken_over_slot};
-use shmlimit_loom_tests::pair::{A, B, add, both};
+use shmlimit_loom_tests::{A, B, add, both};
 use shmlimit_segment::lock::{self, Claim, Deadline, StillHeld};
 use std::time::Duration;
 
@@ -56,8 +56,8 @@ fn a_sleep_that_ends_early_robs_nobody_who_lives() {
 }
 
 #[test]
-fn impatience_ends_in_a_name_and_never_in_the_lock() {
-    living("lock, impatient", None, || {
+fn a_timeout_names_the_holder_and_never_takes_the_lock() {
+    living("lock, timed_out", None, || {
         let machine = Machine::new(&[A], &[0, 1]);
         let other = spawn(&machine, |machine| raise_under_lock(machine, 1));
         match lock::acquire(

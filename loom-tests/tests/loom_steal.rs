@@ -3,7 +3,7 @@
 
 use shmlimit_loom_tests::explore::{Cut, living, one_dies, spawn, two_die};
 use shmlimit_loom_tests::machine::{Machine, taken_over_slot};
-use shmlimit_loom_tests::pair::{A, B, add, both};
+use shmlimit_loom_tests::{A, B, add, both};
 use shmlimit_segment::journal::Found;
 use shmlimit_segment::layout::VERSION;
 use shmlimit_segment::lock::Claim;

@@ -16,27 +16,28 @@
 //! # Ok::<(), shmlimit::config::ConfigError>(())
 //! ```
 
-mod near;
 mod page;
 mod read;
 mod set;
 mod source;
+mod suggestion;
 mod write;
 
-pub use crate::quantity::{Rate, amount, duration, rate, share};
+pub use crate::quantity::{amount, duration, share};
+pub use crate::rate::{Rate, rate};
 pub use crate::settings::{KeyInfo, Kind, keys};
-pub use near::nearest;
 #[doc(hidden)]
 pub use page::reference;
 pub use set::{set, update};
 pub use source::ConfigSource;
+pub use suggestion::nearest;
 pub use write::to_toml;
 
 use crate::Error;
 use crate::presets;
 use crate::settings::{RuleSettings, Settings};
 use shmlimit_kernel::policy::{Breaker, BreakerKind, BurstFrom};
-use shmlimit_kernel::{Algorithm, Fairness, Policy, PolicyError};
+use shmlimit_kernel::{Algorithm, Fairness, Policy, PolicyError, RuleDraft};
 
 /// Why a configuration is refused. Every message names the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -216,9 +217,10 @@ impl Config {
     pub fn with(self, overrides: &Overrides) -> Result<Config, ConfigError> {
         let Overrides { rate, burst, algorithm, concurrency, fairness, background_share } = *overrides;
         let mut settings = self.settings;
-        settings.fairness = fairness.unwrap_or(settings.fairness);
-        settings.background_share = background_share.unwrap_or(settings.background_share);
-        settings.concurrency = concurrency.or(settings.concurrency);
+        let draft = &mut settings.draft;
+        draft.fairness = fairness.unwrap_or(draft.fairness);
+        draft.background_share = background_share.unwrap_or(draft.background_share);
+        draft.concurrency = concurrency.or(draft.concurrency);
         let setting = match overrides {
             Overrides { rate: Some(_), .. } => "--rate",
             Overrides { burst: Some(_), .. } => "--burst",
@@ -227,28 +229,28 @@ impl Config {
         };
         let driven = settings.kind == BreakerKind::Fsm;
         if settings.rules.is_empty() && rate.is_some() {
-            let algorithm = Algorithm::TokenBucket;
-            settings.rules.push(RuleSettings { algorithm, ..RuleSettings::default() });
+            settings.rules.push(RuleSettings::new(Algorithm::TokenBucket));
         }
         let [rule] = settings.rules.as_mut_slice() else {
             return Err(ConfigError::NotOneRule { setting, rules: settings.rules.len() });
         };
         if let Some(rate) = rate {
-            let chosen = algorithm.is_some() || burst.is_some() || driven || !rule.algorithm.has_burst();
+            let chosen =
+                algorithm.is_some() || burst.is_some() || driven || !rule.draft.algorithm.has_burst();
             if chosen {
                 (rule.limit, rule.period) = (Some(rate.limit), Some(rate.period));
-                (rule.burst, rule.tau) = (None, None);
+                (rule.draft.burst, rule.draft.tau) = (None, None);
             } else {
                 rule.within_rate(rate);
             }
             // A rate of the breaker's own would go before it.
-            settings.breaker.rate_base = Breaker::DEFAULT.rate_base;
+            settings.draft.breaker.rate_base = Breaker::DEFAULT.rate_base;
         }
         if let Some(algorithm) = algorithm {
             rule.count_by(algorithm);
         }
         if burst.is_some() {
-            (rule.burst, rule.tau, rule.burst_from) = (burst, None, BurstFrom::Given);
+            rule.draft = RuleDraft { burst, tau: None, burst_from: BurstFrom::Given, ..rule.draft };
         }
         Config::new(settings)
     }

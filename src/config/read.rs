@@ -100,7 +100,7 @@ fn list(settings: &mut Settings, value: &Value, path: &str) -> Result<(), Config
         let table = element.as_table().ok_or_else(|| bad(&place, &given(element), &written))?;
         section(settings, table, &format!("{place}."), &format!("{path}.N."), i)?;
         if let (Some(mode), Some(rule)) = (table.get("burst_mode"), settings.rules.get(i))
-            && rule.algorithm != Algorithm::Gcra
+            && rule.draft.algorithm != Algorithm::Gcra
         {
             return Err(bad(&format!("{place}.burst_mode"), &given(mode), "only gcra has a burst mode"));
         }

@@ -141,7 +141,7 @@ fn set_rate(
         });
     };
     let rule = &mut settings.rules[i];
-    if rule.algorithm == Algorithm::SlidingLog && limit > MAX_LOG {
+    if rule.draft.algorithm == Algorithm::SlidingLog && limit > MAX_LOG {
         let problem = format!(
             "a sliding_log counts at most {MAX_LOG} per period; start it afresh with another algorithm: shmlimit init NAME \
              --rate {value} --replace"
@@ -151,7 +151,7 @@ fn set_rate(
     rule.change_rate(Rate { limit, period });
     if i == 0 {
         // A rate of the breaker's own would go before it.
-        settings.breaker.rate_base = Breaker::DEFAULT.rate_base;
+        settings.draft.breaker.rate_base = Breaker::DEFAULT.rate_base;
     }
     Ok(settings.policy()?.keeping_logs_of(policy))
 }

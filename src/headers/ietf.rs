@@ -1,6 +1,6 @@
 //! The IETF's `RateLimit` headers, in the three forms that drafts gave them (R97).
 
-use super::list::{Attachment, members};
+use super::list::{Member, members};
 use super::number::number;
 use super::windows::{MOST_WINDOWS, Windows};
 use super::{Header, Parser, Reading};
@@ -50,11 +50,11 @@ impl Found {
     fn read(name: &str, value: &str) -> Option<Found> {
         let mut found = Found::default();
         if name.eq_ignore_ascii_case("ratelimit-limit") {
-            members(value)?.enumerate().for_each(|(i, attachment)| found.limit(attachment, i == 0));
+            members(value)?.enumerate().for_each(|(i, member)| found.limit(member, i == 0));
         } else if name.eq_ignore_ascii_case("ratelimit-policy") {
-            members(value)?.for_each(|attachment| found.policy(attachment));
+            members(value)?.for_each(|member| found.policy(member));
         } else if name.eq_ignore_ascii_case("ratelimit") {
-            members(value)?.for_each(|attachment| found.state(attachment));
+            members(value)?.for_each(|member| found.state(member));
         } else if name.eq_ignore_ascii_case("ratelimit-remaining") {
             found.unnamed("remaining", number_of(value)?);
         } else if name.eq_ignore_ascii_case("ratelimit-reset") {
@@ -65,10 +65,10 @@ impl Found {
 
     /// A member of `RateLimit-Limit`, `100` in `100, 100;w=60`: the first is the limit, those with a window are
     /// policies, and more without one are from headers that were joined.
-    fn limit(&mut self, attachment: Attachment<'_>, first: bool) {
-        let Some(units) = number(attachment.item()) else { return };
-        let quota = Quota { units, window: parameters(attachment).window };
-        let is_policy = attachment.parameters().any(|(key, _)| key.eq_ignore_ascii_case("w"));
+    fn limit(&mut self, member: Member<'_>, first: bool) {
+        let Some(units) = number(member.item()) else { return };
+        let quota = Quota { units, window: parameters(member).window };
+        let is_policy = member.parameters().any(|(key, _)| key.eq_ignore_ascii_case("w"));
         if first || !is_policy {
             self.unnamed.restrict(Reading { limit: Some(units), ..Reading::default() });
         }
@@ -76,22 +76,22 @@ impl Found {
     }
 
     /// A member of `RateLimit-Policy`: `"p";q=100;w=60`, or `100;w=60` as before names.
-    fn policy(&mut self, attachment: Attachment<'_>) {
-        let Reading { limit, window, .. } = parameters(attachment);
-        if let Some(units) = number(attachment.item()) {
+    fn policy(&mut self, member: Member<'_>) {
+        let Reading { limit, window, .. } = parameters(member);
+        if let Some(units) = number(member.item()) {
             self.quota(Quota { units, window });
-        } else if let Some(name) = attachment.name() {
+        } else if let Some(name) = member.name() {
             self.named.add(&name, Reading { limit, window, ..Reading::default() });
         }
     }
 
     /// A member of `RateLimit`: `"p";r=50;t=30`, or `remaining=50` as before names.
-    fn state(&mut self, attachment: Attachment<'_>) {
-        let item = attachment.item();
+    fn state(&mut self, member: Member<'_>) {
+        let item = member.item();
         if let Some((key, value)) = item.split_once('=').filter(|_| !item.starts_with('"')) {
             self.unnamed(key.trim_end(), value);
-        } else if let Some(name) = attachment.name() {
-            let Reading { remaining, reset_after, .. } = parameters(attachment);
+        } else if let Some(name) = member.name() {
+            let Reading { remaining, reset_after, .. } = parameters(member);
             self.named.add(&name, Reading { remaining, reset_after, ..Reading::default() });
         }
     }
@@ -142,9 +142,9 @@ fn number_of(value: &str) -> Option<&str> {
 }
 
 /// The parameters that we know, whichever header they belong to; malformed ones are ignored.
-fn parameters(attachment: Attachment<'_>) -> Reading {
+fn parameters(member: Member<'_>) -> Reading {
     let mut reading = Reading::default();
-    for (key, value) in attachment.parameters() {
+    for (key, value) in member.parameters() {
         let mut more = Reading::default();
         match key {
             "q" | "Q" => more.limit = number(value),

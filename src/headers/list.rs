@@ -7,20 +7,20 @@ use super::number::trim;
 use super::windows::LONGEST_NAME;
 
 /// The members of a list, or `None` if a quote does not end.
-pub(super) fn members(value: &str) -> Option<impl Iterator<Item = Attachment<'_>>> {
+pub(super) fn members(value: &str) -> Option<impl Iterator<Item = Member<'_>>> {
     if !quotes_end(value) {
         return None;
     }
     // Empty members are passed over, as in lists of HTTP.
-    let members = pieces(value, b',').map(trim).filter(|attachment| !attachment.is_empty());
-    Some(members.map(Attachment))
+    let members = pieces(value, b',').map(trim).filter(|member| !member.is_empty());
+    Some(members.map(Member))
 }
 
 /// One member: what it is, and its parameters.
 #[derive(Clone, Copy)]
-pub(super) struct Attachment<'v>(&'v str);
+pub(super) struct Member<'v>(&'v str);
 
-impl<'v> Attachment<'v> {
+impl<'v> Member<'v> {
     /// The member without its parameters.
     pub(super) fn item(self) -> &'v str {
         trim(pieces(self.0, b';').next().unwrap_or_default())
@@ -112,10 +112,10 @@ mod tests {
     use super::*;
 
     fn items(value: &str) -> Vec<&str> {
-        members(value).unwrap().map(Attachment::item).collect()
+        members(value).unwrap().map(Member::item).collect()
     }
 
-    fn first(value: &str) -> Attachment<'_> {
+    fn first(value: &str) -> Member<'_> {
         members(value).unwrap().next().unwrap()
     }
 

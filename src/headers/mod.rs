@@ -13,7 +13,6 @@ mod ietf;
 mod list;
 mod llm;
 mod number;
-mod response;
 mod retry_after;
 mod upbit;
 mod windows;
@@ -22,12 +21,13 @@ mod xratelimit;
 pub use binance::Binance;
 pub use ietf::Ietf;
 pub use llm::{Anthropic, OpenAi};
-pub use response::response;
 pub use retry_after::{retry_after, retry_after_in};
 pub use upbit::Upbit;
 pub use xratelimit::{GitHub, XRateLimit};
 
+use shmlimit_kernel::policy::HeaderCode;
 use shmlimit_kernel::time::Nanos;
+use std::num::NonZeroU8;
 
 /// What response headers said about one window of a limit; only what they said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Reading {
 /// One response header as it came: name and value. Any text will do, and a name may come more than once.
 pub type Header<'h> = (&'h str, &'h str);
 
-/// Reads one provider's headers. A new provider is a new implementation of this, and nothing else (R100).
+/// Reads one provider's headers. A new provider is a new implementation of this and a variant of [`HeaderFormat`] (R100).
 pub trait Parser: Sync {
     /// The windows that the headers tell of, sorted by name, each name once, at most 64 of them.
     ///
@@ -55,8 +55,68 @@ pub trait Parser: Sync {
     fn parse(&self, headers: &[Header<'_>], wall_now: u64) -> Vec<(String, Reading)>;
 }
 
+shmlimit_kernel::named_enum! {
+    /// Whose headers they are. The codes are stored in limiters and never change their meaning.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[repr(u8)]
+    pub enum HeaderFormat {
+        /// `X-MBX-USED-WEIGHT-1M` and the like (R95).
+        Binance = 1 => "binance",
+        /// `Remaining-Req` (R96).
+        Upbit = 2 => "upbit",
+        /// `RateLimit` in the IETF's drafts (R97).
+        Ietf = 3 => "ietf",
+        /// `X-RateLimit-*` (R98).
+        XRateLimit = 4 => "xratelimit",
+        /// GitHub's `x-ratelimit-*` (R138).
+        GitHub = 5 => "github",
+        /// OpenAI's `x-ratelimit-*-requests` and `-tokens` (R138).
+        OpenAi = 6 => "openai",
+        /// `anthropic-ratelimit-*` (R138).
+        Anthropic = 7 => "anthropic",
+    }
+    /// All of them.
+    pub const ALL;
+    /// The name in configuration files.
+    pub const fn as_str;
+    /// The format of that name.
+    pub fn parse;
+    /// The names in configuration files, in the order of the variants.
+    pub const NAMES;
+    /// The format stored as `code`.
+    const fn from_code(u8);
+}
+
+impl HeaderFormat {
+    /// What reads these headers.
+    pub const fn parser(self) -> &'static dyn Parser {
+        match self {
+            HeaderFormat::Binance => &Binance,
+            HeaderFormat::Upbit => &Upbit,
+            HeaderFormat::Ietf => &Ietf,
+            HeaderFormat::XRateLimit => &XRateLimit,
+            HeaderFormat::GitHub => &GitHub,
+            HeaderFormat::OpenAi => &OpenAi,
+            HeaderFormat::Anthropic => &Anthropic,
+        }
+    }
+
+    /// The format of a stored code; `None` if this version does not know it.
+    pub fn of(code: HeaderCode) -> Option<HeaderFormat> {
+        HeaderFormat::from_code(code.0.get())
+    }
+
+    /// The code that a policy stores.
+    pub const fn code(self) -> HeaderCode {
+        match NonZeroU8::new(self as u8) {
+            Some(code) => HeaderCode(code),
+            None => unreachable!(),
+        }
+    }
+}
+
 /// The names of all parsers.
-pub const PARSERS: [&str; 7] = ["binance", "upbit", "ietf", "xratelimit", "github", "openai", "anthropic"];
+pub const PARSERS: [&str; HeaderFormat::NAMES.len()] = HeaderFormat::NAMES;
 
 /// The parser of that name; `None` if there is none.
 ///
@@ -67,16 +127,29 @@ pub const PARSERS: [&str; 7] = ["binance", "upbit", "ietf", "xratelimit", "githu
 /// assert_eq!(parsed[0].1.used, Some(42));
 /// ```
 pub fn parser(name: &str) -> Option<&'static dyn Parser> {
-    Some(match name {
-        "binance" => &Binance,
-        "upbit" => &Upbit,
-        "ietf" => &Ietf,
-        "xratelimit" => &XRateLimit,
-        "github" => &GitHub,
-        "openai" => &OpenAi,
-        "anthropic" => &Anthropic,
-        _ => return None,
-    })
+    HeaderFormat::parse(name).map(HeaderFormat::parser)
+}
+
+/// The status and the headers of the last response in the text of response heads, as servers and `curl -D` write them.
+/// After redirects there are several. Lines that are no headers are ignored (R94).
+///
+/// ```
+/// use shmlimit::headers::response;
+///
+/// let text = "HTTP/1.1 301 Moved\r\nLocation: /x\r\n\r\nHTTP/2 429\r\nretry-after: 7\r\n\r\n";
+/// assert_eq!(response(text), (Some(429), vec![("retry-after", "7")]));
+/// ```
+pub fn response(text: &str) -> (Option<u16>, Vec<Header<'_>>) {
+    let (mut status, mut headers) = (None, Vec::new());
+    for line in text.lines().map(str::trim_end) {
+        if line.starts_with("HTTP/") {
+            status = line.split_whitespace().nth(1).and_then(|code| code.parse().ok());
+            headers.clear();
+        } else if let Some((name, value)) = line.split_once(':') {
+            headers.push((name.trim(), value.trim()));
+        }
+    }
+    (status, headers)
 }
 
 /// What follows `prefix` in a header's name, whatever the case of either (R94).
@@ -116,6 +189,15 @@ mod tests {
             assert_eq!(parsed.len(), 1, "{name}");
             assert_eq!(parsed[0].0, window, "{name}");
         }
+    }
+
+    #[test]
+    fn the_last_response_of_a_dump_counts() {
+        let dump =
+            "HTTP/1.1 301 Moved\r\nLocation: /x\r\n\r\nHTTP/2 429\r\nretry-after: 7\r\nnonsense\r\n\r\n";
+        assert_eq!(response(dump), (Some(429), vec![("retry-after", "7")]));
+        assert_eq!(response("HTTP/1.1 abc"), (None, vec![]));
+        assert_eq!(response(""), (None, vec![]));
     }
 
     #[test]

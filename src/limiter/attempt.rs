@@ -133,7 +133,7 @@ impl LimiterSegment {
     ) -> Option<Refusal> {
         let segment = &self.segment;
         let refusal = segment
-            .look_at_once(raw, |view, now| decide::judge_single_bucket(view, kernel_request, now))??;
+            .look_at_once(raw, |view, now| decide::check_single_bucket(view, kernel_request, now))??;
         if refusal.reason == Reason::Concurrency && segment.is_reclaim_due(raw) {
             return None;
         }
@@ -191,10 +191,6 @@ impl LimiterSegment {
         match decided {
             Ok(ticket) if committed => {
                 slots::tally(segment.words(), attachment.slot, slot::GRANTED);
-                if !segment.waiting().is_empty() {
-                    // The request's own deadline is not known here. What cannot be done in a moment can wait.
-                    self.reclaim_dead_waiters(attachment, &Deadline::within(SLEEP));
-                }
                 Some(Ok(Grant::new(self, attachment.id, ticket)))
             }
             Err(refusal) if segment.expect_refusal(raw, &refusal) => {

@@ -11,10 +11,10 @@ use shmlimit_kernel::Policy;
 use shmlimit_segment::Error;
 use shmlimit_segment::directory::{Allowances, Before, Directory};
 use shmlimit_segment::file::create::{self, Creation};
-use shmlimit_segment::file::{self, Seed};
+use shmlimit_segment::file::{self, InitialState};
 use shmlimit_segment::paths::{self, LimiterName};
 use shmlimit_segment::sys::Account;
-use shmlimit_segment::{Bounds, Role, Segment};
+use shmlimit_segment::{AttachOptions, Role, Segment};
 use std::path::PathBuf;
 
 /// How often a limiter that keeps changing under our hands is opened again before giving up.
@@ -35,12 +35,12 @@ pub struct Builder {
     network: bool,
     environment: bool,
     look_only: bool,
-    pub(super) bounds: Bounds,
+    pub(super) bounds: AttachOptions,
 }
 
 impl Builder {
     pub(super) fn new(name: &str) -> Builder {
-        let bounds = Bounds::default();
+        let bounds = AttachOptions::default();
         Builder {
             name: name.to_owned(),
             directory: None,
@@ -169,8 +169,8 @@ impl Builder {
     /// Other bounds than the usual, for tests that cannot wait a second.
     #[doc(hidden)]
     #[must_use]
-    pub fn bounds(mut self, bounds: Bounds) -> Builder {
-        self.bounds = Bounds { role: self.bounds.role, ..bounds };
+    pub fn bounds(mut self, bounds: AttachOptions) -> Builder {
+        self.bounds = AttachOptions { role: self.bounds.role, ..bounds };
         self
     }
 
@@ -248,7 +248,7 @@ impl Builder {
     /// Makes the limiter afresh in place of the one there may be; its users go over to the new one within a second.
     pub fn replace(self) -> Result<Limiter, Error> {
         let (name, directory) = self.place(true)?;
-        let seed = Seed::fresh(self.made_from(&name, &directory)?);
+        let seed = InitialState::fresh(self.made_from(&name, &directory)?);
         let mut old = None;
         let replaced = create::replace(&directory, &name, &seed, || {
             match open_once(&directory, &name, self.bounds.as_operator()) {
@@ -261,7 +261,7 @@ impl Builder {
                 Err(error) => Err(error),
             }
         });
-        // Only now: before, they would find nothing to go over to, and crowd at the gate.
+        // Only now: before, they would find no successor, and all wait for the creation lock.
         if let Some(old) = old {
             old.wake_all(old.sleepers());
         }
@@ -341,7 +341,7 @@ fn until_settled(open: impl Fn() -> Result<Limiter, Error>) -> Result<Limiter, E
 pub(super) fn open_once(
     directory: &Directory,
     name: &LimiterName,
-    bounds: Bounds,
+    bounds: AttachOptions,
 ) -> Result<Option<Segment>, Error> {
     let Some(verified) = file::open(directory, name)? else { return Ok(None) };
     if bounds.role == Role::Observer && verified.needs_repair()? {
@@ -360,7 +360,7 @@ pub(super) fn open_once(
 fn settle(
     directory: &Directory,
     name: &LimiterName,
-    bounds: Bounds,
+    bounds: AttachOptions,
     make: Option<Policy>,
 ) -> Result<Segment, Error> {
     settle_noting(directory, name, bounds, make, &mut false)
@@ -370,7 +370,7 @@ fn settle(
 fn settle_noting(
     directory: &Directory,
     name: &LimiterName,
-    bounds: Bounds,
+    bounds: AttachOptions,
     make: Option<Policy>,
     used_up: &mut bool,
 ) -> Result<Segment, Error> {
@@ -402,7 +402,7 @@ fn settle_noting(
 pub(super) fn successor(
     directory: &Directory,
     name: &LimiterName,
-    bounds: Bounds,
+    bounds: AttachOptions,
     old: &Segment,
     make: bool,
 ) -> Result<LimiterSegment, Error> {

@@ -51,58 +51,26 @@ impl Value {
     }
 }
 
-impl From<bool> for Value {
-    fn from(value: bool) -> Value {
-        Value::Bool(value)
-    }
+macro_rules! from {
+    ($($type:ty: $value:ident => $document:expr;)*) => {$(
+        impl From<$type> for Value {
+            fn from($value: $type) -> Value {
+                $document
+            }
+        }
+    )*};
 }
 
-impl From<u32> for Value {
-    fn from(value: u32) -> Value {
-        Value::Integer(value.into())
-    }
-}
-
-impl From<u64> for Value {
-    fn from(value: u64) -> Value {
-        Value::Integer(value)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(value: f64) -> Value {
-        Value::Float(value)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(value: &str) -> Value {
-        Value::Text(value.to_owned())
-    }
-}
-
-impl From<&String> for Value {
-    fn from(value: &String) -> Value {
-        Value::Text(value.clone())
-    }
-}
-
-impl From<String> for Value {
-    fn from(value: String) -> Value {
-        Value::Text(value)
-    }
-}
-
-impl From<Duration> for Value {
-    fn from(value: Duration) -> Value {
-        Value::Integer(u64::try_from(value.as_nanos()).unwrap_or(u64::MAX))
-    }
-}
-
-impl From<Document> for Value {
-    fn from(value: Document) -> Value {
-        Value::Object(value)
-    }
+from! {
+    bool: value => Value::Bool(value);
+    u32: value => Value::Integer(value.into());
+    u64: value => Value::Integer(value);
+    f64: value => Value::Float(value);
+    &str: value => Value::Text(value.to_owned());
+    &String: value => Value::Text(value.clone());
+    String: value => Value::Text(value);
+    Duration: value => Value::Integer(super::nanos(value));
+    Document: value => Value::Object(value);
 }
 
 impl<T: Into<Value>> From<Option<T>> for Value {

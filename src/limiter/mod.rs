@@ -5,8 +5,6 @@ mod attempt;
 mod builder;
 mod condition;
 mod control;
-#[cfg(test)]
-mod damage_tests;
 mod directory_facts;
 mod document;
 mod events;
@@ -22,6 +20,8 @@ mod remove;
 mod request;
 mod segment_chain;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod waiter;
 
 pub use builder::Builder;
@@ -46,7 +46,7 @@ use shmlimit_kernel::policy::PolicyWords;
 use shmlimit_segment::Error;
 use shmlimit_segment::directory::Directory;
 use shmlimit_segment::paths::LimiterName;
-use shmlimit_segment::{Bounds, Segment};
+use shmlimit_segment::{AttachOptions, Segment};
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -68,7 +68,7 @@ pub struct Limiter {
 struct Shared {
     name: LimiterName,
     directory: Directory,
-    bounds: Bounds,
+    bounds: AttachOptions,
     chain: SegmentChain,
     group: Option<Group>,
     /// Whether it is made again when it was deleted.
@@ -109,7 +109,7 @@ impl Limiter {
     fn new(
         name: LimiterName,
         directory: Directory,
-        bounds: Bounds,
+        bounds: AttachOptions,
         segment: Segment,
         group: Option<Group>,
         makes: bool,

@@ -4,7 +4,8 @@ use super::Limiter;
 use super::condition::ratio;
 use super::events;
 use super::segment_chain::LimiterSegment;
-use crate::headers::{self, Header, Reading};
+use crate::headers::{self, Header, HeaderFormat, Reading};
+use shmlimit_kernel::backoff::Random;
 use shmlimit_kernel::backoff::WaitSource;
 use shmlimit_kernel::decide::{self, Verdict};
 use shmlimit_kernel::health_state::{Health, HealthStateView, Transition};
@@ -14,7 +15,6 @@ use shmlimit_kernel::outcome::{OutcomeClass, Report, Reporter};
 use shmlimit_kernel::pace::Observation;
 use shmlimit_kernel::policy::PolicyWords;
 use shmlimit_kernel::queue;
-use shmlimit_kernel::random::Random;
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Nanos, Priority, Ticket};
 use shmlimit_segment::Error;
@@ -352,7 +352,7 @@ impl LimiterSegment {
         }
         let wall = sys::wall_now();
         let format = self.segment.look(|view| view.adaptive_policy().and_then(|adaptive| adaptive.parser))?;
-        let parser = format.and_then(|format| headers::parser(format.as_str()));
+        let parser = format.and_then(HeaderFormat::of).map(HeaderFormat::parser);
         Ok((wall, parser.map(|parser| parser.parse(headers, wall)).unwrap_or_default()))
     }
 

@@ -71,10 +71,11 @@ impl LimiterSegment {
             let wake = segment.after_change(tx, &attachment);
             segment.commit(tx).map(|()| wake)
         });
-        let ended = released
-            .and_then(|committed| committed)
-            .map(|wake| segment.wake_within(&attachment, wake, &deadline));
-        self.unless_too_late(ticket, ended)
+        match released {
+            Ok(Ok(wake)) => segment.wake_within(&attachment, wake, &deadline),
+            Ok(Err(error)) | Err(error) => return self.unless_too_late(ticket, error),
+        }
+        Ok(())
     }
 
     /// Takes a grant back as if it had not been made, unless it is from before a fork.
@@ -87,7 +88,7 @@ impl LimiterSegment {
             decide::cancel(tx, attachment.slot, ticket, now);
             Ok(((), Wakeups::first(self.segment.after_change(tx, &attachment))))
         });
-        self.unless_too_late(ticket, cancelled.map(drop))
+        cancelled.map(drop).or_else(|error| self.unless_too_late(ticket, error))
     }
 
     /// Changes the state in one transaction ([`Segment::change`]), and logs what happened by the way.
@@ -117,17 +118,15 @@ impl LimiterSegment {
         }
     }
 
-    /// The end of giving a permit back. Where the segment has gone meanwhile, its successor counts the permit until this
+    /// The error of giving a permit back, if it is one. Where the segment has gone meanwhile, its successor counts the permit until this
     /// process says that it is back.
-    #[inline(always)]
-    fn unless_too_late(&self, ticket: &Ticket, ended: Result<(), Box<Error>>) -> Result<(), Box<Error>> {
-        match ended {
-            Err(error) if matches!(*error, Error::Unsettled { .. }) => {
-                self.segment.returned_too_late(ticket.permit.total);
-                Ok(())
-            }
-            ended => ended,
+    #[cold]
+    fn unless_too_late(&self, ticket: &Ticket, error: Box<Error>) -> Result<(), Box<Error>> {
+        if !matches!(*error, Error::Unsettled { .. }) {
+            return Err(error);
         }
+        self.segment.returned_too_late(ticket.permit.total);
+        Ok(())
     }
 }
 

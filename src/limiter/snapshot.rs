@@ -11,7 +11,7 @@ use shmlimit_kernel::health_state::HealthStateView;
 use shmlimit_kernel::ledger::{self, Ledger};
 use shmlimit_kernel::log_context::Recent;
 use shmlimit_kernel::policy::WHOLE_SHARE;
-use shmlimit_kernel::rule::{self, RuleContext, When};
+use shmlimit_kernel::rule::{self, Need, RuleContext, When};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Policy, Priority, Time, decide, queue};
 use shmlimit_segment::Error;
@@ -171,7 +171,8 @@ impl Snapshot {
             let left = |i| {
                 let (at, state) = (RuleContext::of(view, i, now), view.rule(i));
                 let left = [false, true].map(|reserve| rule::available(view, &at, state, reserve));
-                let when = |cost| match rule::earliest(view, &at, state, cost, false) {
+                let when = |cost| match rule::earliest(view, &at, state, Need { cost, leave_reserve: false })
+                {
                     When::At(then) => Some(Duration::from_nanos(then.since(now).0)),
                     When::Now | When::Never => None,
                 };

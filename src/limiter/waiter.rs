@@ -156,7 +156,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
                 QueueOutcome::Waiting(wait) => {
                     self.place = Some(Place { link, attachment_id: attachment.id, wait });
                     let looked_at = segment.now(&attachment);
-                    if wait.doubts && link.reclaim_dead_if_due(&attachment, &deadline)? {
+                    if wait.suspects_dead && link.reclaim_dead_if_due(&attachment, &deadline)? {
                         continue;
                     }
                     let limit = Duration::from_nanos(wait.until.since(looked_at).0);

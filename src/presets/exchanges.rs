@@ -1,7 +1,8 @@
 //! Exchanges, whose response headers set the pace (R103).
 
 use super::{DAY, MINUTE, Preset, SECOND, adaptive, named, window};
-use shmlimit_kernel::policy::{HeaderFormat, WindowKind};
+use crate::headers::HeaderFormat;
+use shmlimit_kernel::policy::WindowKind;
 use shmlimit_kernel::{Algorithm, Nanos, PolicyDraft, RuleDraft};
 
 const TEN_SECONDS: Nanos = Nanos::from_secs(10);

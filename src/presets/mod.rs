@@ -4,7 +4,8 @@ mod exchanges;
 mod media;
 mod services;
 
-use shmlimit_kernel::policy::{AdaptiveDraft, HeaderFormat, PaceWindowDraft, WindowKind};
+use crate::headers::HeaderFormat;
+use shmlimit_kernel::policy::{AdaptiveDraft, PaceWindowDraft, WindowKind};
 use shmlimit_kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
 
 /// One ready-made policy.
@@ -99,7 +100,7 @@ const fn adaptive(
     parser: HeaderFormat,
     windows: &'static [PaceWindowDraft<'static>],
 ) -> AdaptiveDraft<'static> {
-    AdaptiveDraft { parser: Some(parser), windows, ..AdaptiveDraft::DEFAULT }
+    AdaptiveDraft { parser: Some(parser.code()), windows, ..AdaptiveDraft::DEFAULT }
 }
 
 /// Every preset with its source and notes, in Markdown: what `docs/presets.md` holds between its marks.

@@ -1,7 +1,8 @@
 //! GitHub and providers of language models, whose response headers set the pace (R138).
 
 use super::{HOUR, MINUTE, Preset, adaptive, named, window};
-use shmlimit_kernel::policy::{HeaderFormat, WindowKind};
+use crate::headers::HeaderFormat;
+use shmlimit_kernel::policy::WindowKind;
 use shmlimit_kernel::{Algorithm, PolicyDraft, RuleDraft};
 
 pub(super) const ALL: &[Preset] = &[GITHUB, OPENAI, ANTHROPIC];

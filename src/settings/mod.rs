@@ -1,41 +1,37 @@
 //! A configuration as it was written, owned: what files, single settings and the environment change, one key at a time.
 //!
-//! There is one table of keys ([`keys()`]) and one place that knows which key means which field (`field.rs`). Reading
-//! files, hot patches, descriptions, written files and the documentation all go through these two.
+//! There is one table of keys ([`keys()`]), which also says what each of them sets. Reading files, hot patches,
+//! descriptions, written files and the documentation all go through it.
 
 mod field;
-mod given;
 mod keys;
+mod kind;
 mod rule;
+mod value;
 
-pub(crate) use given::Given;
-pub use keys::{KeyInfo, Kind, keys};
+pub use keys::{KeyInfo, keys};
+pub use kind::Kind;
 pub(crate) use rule::RuleSettings;
+pub(crate) use value::Given;
 
 use shmlimit_kernel::policy::{
-    AdaptiveDraft, Backoff, Breaker, BreakerKind, BurstFrom, HeaderFormat, Jitter, Key, OutcomeWindow,
-    PaceWindowDraft, WindowKind,
+    AdaptiveDraft, BreakerKind, BurstFrom, Jitter, Key, PaceWindow, PaceWindowDraft, WindowKind,
 };
-use shmlimit_kernel::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
+use shmlimit_kernel::{Algorithm, Nanos, Policy, PolicyDraft, PolicyError, RuleDraft};
 
 /// What was written, not yet judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub epoch_ns: u64,
     pub provider: Option<String>,
-    pub concurrency: Option<u64>,
-    pub concurrency_background: Option<u64>,
-    pub fairness: Fairness,
-    /// In millionths.
-    pub background_share: u64,
-    pub count_network_errors: bool,
     pub mode: Mode,
-    pub priorities: bool,
-    pub window: OutcomeWindow,
+    /// The kind of [`PolicyDraft::breaker`].
     pub kind: BreakerKind,
-    pub breaker: Breaker,
-    pub backoff: Backoff,
+    pub count_network_errors: bool,
+    /// The jitter of [`PolicyDraft::backoff`].
     pub jitter: Jitter,
+    /// Everything else at the top. Its names and lists are those of the other fields.
+    pub draft: PolicyDraft<'static>,
     pub adaptive: Option<AdaptiveSettings>,
     pub rules: Vec<RuleSettings>,
 }
@@ -53,13 +49,10 @@ shmlimit_kernel::named_enum! {
     pub(crate) const NAMES;
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AdaptiveSettings {
-    pub parser: Option<HeaderFormat>,
-    pub threshold: u32,
-    pub history: u32,
-    pub min_samples: u32,
-    pub short_window: Nanos,
+    /// Everything but the windows.
+    pub draft: AdaptiveDraft<'static>,
     pub windows: Vec<WindowSettings>,
 }
 
@@ -70,14 +63,6 @@ pub(crate) struct WindowSettings {
     pub limit: Option<u64>,
     pub interval: Option<Nanos>,
     pub kind: WindowKind,
-}
-
-impl Default for AdaptiveSettings {
-    fn default() -> Self {
-        let AdaptiveDraft { parser, threshold, history, min_samples, short_window, .. } =
-            AdaptiveDraft::DEFAULT;
-        AdaptiveSettings { parser, threshold, history, min_samples, short_window, windows: Vec::new() }
-    }
 }
 
 impl Default for WindowSettings {
@@ -91,18 +76,11 @@ impl Default for Settings {
         Settings {
             epoch_ns: 0,
             provider: None,
-            concurrency: None,
-            concurrency_background: None,
-            fairness: Fairness::Process,
-            background_share: 0,
-            count_network_errors: true,
             mode: Mode::Enforce,
-            priorities: true,
-            window: OutcomeWindow::DEFAULT,
             kind: BreakerKind::None,
-            breaker: Breaker::DEFAULT,
-            backoff: Backoff::DEFAULT,
+            count_network_errors: true,
             jitter: Jitter::Full,
+            draft: PolicyDraft::DEFAULT,
             adaptive: None,
             rules: Vec::new(),
         }
@@ -118,33 +96,24 @@ impl Settings {
         Settings {
             epoch_ns: 0,
             provider: Some(policy.provider().as_str().to_owned()),
-            concurrency: policy.concurrency().map(u64::from),
-            concurrency_background: policy.concurrency_background().map(u64::from),
-            fairness: queueing.fairness,
-            background_share: u64::from(queueing.background_share),
-            count_network_errors: policy.breaker().counts_network_errors(),
             mode: if policy.is_passthrough() { Mode::Passthrough } else { Mode::Enforce },
-            priorities: queueing.priorities,
-            window: policy.window(),
             kind: policy.breaker().kind(),
-            breaker: policy.breaker(),
-            backoff: policy.backoff(),
+            count_network_errors: policy.breaker().counts_network_errors(),
             jitter: policy.backoff().jitter(),
+            draft: PolicyDraft {
+                concurrency: policy.concurrency().map(u64::from),
+                concurrency_background: policy.concurrency_background().map(u64::from),
+                fairness: queueing.fairness,
+                background_share: u64::from(queueing.background_share),
+                priorities: queueing.priorities,
+                window: policy.window(),
+                breaker: policy.breaker(),
+                backoff: policy.backoff(),
+                ..PolicyDraft::DEFAULT
+            },
             adaptive: policy.adaptive().map(|adaptive| AdaptiveSettings {
-                parser: adaptive.parser,
-                threshold: adaptive.threshold,
-                history: adaptive.history,
-                min_samples: adaptive.min_samples,
-                short_window: adaptive.short_window,
-                windows: adaptive
-                    .windows()
-                    .map(|window| WindowSettings {
-                        name: Some(window.name.as_str().to_owned()),
-                        limit: Some(window.limit),
-                        interval: Some(window.interval),
-                        kind: window.kind,
-                    })
-                    .collect(),
+                draft: adaptive.draft(&[]),
+                windows: adaptive.windows().map(WindowSettings::of).collect(),
             }),
             rules: policy.rules().iter().map(rule).collect(),
         }
@@ -155,26 +124,18 @@ impl Settings {
         let rules: Vec<RuleDraft<'_>> = self.rules.iter().map(RuleSettings::draft).collect();
         let windows = self.adaptive.iter().flat_map(|adaptive| &adaptive.windows).enumerate();
         let windows = windows.map(|(i, window)| window.draft(i)).collect::<Result<Vec<_>, _>>()?;
+        let PolicyDraft { breaker, backoff, .. } = self.draft;
         Policy::new(&PolicyDraft {
-            provider: self.provider.as_deref().unwrap_or(PolicyDraft::DEFAULT.provider),
-            concurrency: self.concurrency,
-            concurrency_background: self.concurrency_background,
-            fairness: self.fairness,
-            background_share: self.background_share,
-            rules: &rules,
-            priorities: self.priorities,
+            provider: self.provider.as_deref().unwrap_or(self.draft.provider),
             passthrough: self.mode == Mode::Passthrough,
-            window: self.window,
-            breaker: self.breaker.with_kind(self.kind).with_network_errors(self.count_network_errors),
-            backoff: self.backoff.with_jitter(self.jitter),
-            adaptive: self.adaptive.as_ref().map(|adaptive| AdaptiveDraft {
-                parser: adaptive.parser,
-                threshold: adaptive.threshold,
-                history: adaptive.history,
-                min_samples: adaptive.min_samples,
-                short_window: adaptive.short_window,
-                windows: &windows,
-            }),
+            breaker: breaker.with_kind(self.kind).with_network_errors(self.count_network_errors),
+            backoff: backoff.with_jitter(self.jitter),
+            adaptive: self
+                .adaptive
+                .as_ref()
+                .map(|adaptive| AdaptiveDraft { windows: &windows, ..adaptive.draft }),
+            rules: &rules,
+            ..self.draft
         })
     }
 
@@ -182,7 +143,7 @@ impl Settings {
     /// value; the key is the caller's to name.
     pub fn assign(&mut self, key: &KeyInfo, i: usize, given: &Given<'_>) -> Result<(), String> {
         let value = key.kind.read(given)?;
-        match self.field(key.key, i) {
+        match (key.field)(self, i) {
             Some(field) => field.put(value).map_err(|()| format!("must be {}", key.kind.range())),
             None => Err("is not a setting of this limiter".to_owned()),
         }
@@ -199,8 +160,10 @@ impl Settings {
                     rule.change_limit(limit);
                 }
             }
-            (Some(rule), "rules.N.burst") => (rule.tau, rule.burst_from) = (None, BurstFrom::Given),
-            (Some(rule), "rules.N.tau") if rule.algorithm == Algorithm::Gcra => rule.burst = None,
+            (Some(rule), "rules.N.burst") => {
+                (rule.draft.tau, rule.draft.burst_from) = (None, BurstFrom::Given);
+            }
+            (Some(rule), "rules.N.tau") if rule.draft.algorithm == Algorithm::Gcra => rule.draft.burst = None,
             _ => {}
         }
         Ok(())
@@ -217,7 +180,7 @@ impl Settings {
             all.extend((0..count).flat_map(of_list));
         }
         let written = |(key, i): (&'static KeyInfo, usize)| {
-            let text = self.field(key.key, i)?.text(key.kind)?;
+            let text = (key.field)(self, i)?.text(key.kind)?;
             Some((key, i, text))
         };
         all.into_iter().filter_map(written).collect()
@@ -225,6 +188,15 @@ impl Settings {
 }
 
 impl WindowSettings {
+    fn of(window: &PaceWindow) -> WindowSettings {
+        WindowSettings {
+            name: Some(window.name.as_str().to_owned()),
+            limit: Some(window.limit),
+            interval: Some(window.interval),
+            kind: window.kind,
+        }
+    }
+
     fn draft(&self, i: usize) -> Result<PaceWindowDraft<'_>, PolicyError> {
         let absent = |name| PolicyError::Conflict {
             key: Key { within: Some(("adaptive.windows", i)), name },

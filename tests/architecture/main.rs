@@ -5,6 +5,7 @@
 
 mod cycles;
 mod lexer;
+mod named_files;
 mod rules;
 
 use cycles::Crate;

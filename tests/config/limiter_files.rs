@@ -1,8 +1,9 @@
 //! The format of configuration files.
 
 use shmlimit::config::{Config, ConfigError};
+use shmlimit::headers::HeaderFormat;
 use shmlimit::{Algorithm, Error, Fairness, Nanos, PolicyError};
-use shmlimit_kernel::policy::{BreakerKind, HeaderFormat, Jitter, PerSecond};
+use shmlimit_kernel::policy::{BreakerKind, Jitter, PerSecond};
 
 fn policy(text: &str) -> shmlimit::Policy {
     *Config::from_toml(text).unwrap_or_else(|error| panic!("{text}: {error}")).policy()
@@ -185,12 +186,12 @@ fn r104_tables_merge_key_by_key_and_lists_replace() {
     let faster = policy("preset = 'binance'\n[adaptive]\nthreshold = 0.9").adaptive().copied().unwrap();
     assert_eq!(
         (faster.parser, faster.threshold, faster.windows().count()),
-        (Some(HeaderFormat::Binance), 900_000, 3)
+        (Some(HeaderFormat::Binance.code()), 900_000, 3)
     );
     let windows =
         "preset = 'binance'\n[[adaptive.windows]]\nname = 'REQUEST_WEIGHT:1M'\nlimit = 1200\ninterval = 60";
     let replaced = policy(windows).adaptive().copied().unwrap();
-    assert_eq!(replaced.parser, Some(HeaderFormat::Binance));
+    assert_eq!(replaced.parser, Some(HeaderFormat::Binance.code()));
     assert_eq!(replaced.windows().map(|window| window.limit).collect::<Vec<_>>(), [1200]);
 }
 

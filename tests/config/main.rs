@@ -6,5 +6,6 @@ mod hostile_headers;
 mod hostile_limiter_files;
 mod limiter_files;
 mod presets;
+mod retry_after;
 mod settings;
 mod written_files;

@@ -1,7 +1,8 @@
 //! Every preset's numbers, against the requirement that says them.
 
+use shmlimit::headers::HeaderFormat;
 use shmlimit::{Algorithm, Nanos, Policy, presets};
-use shmlimit_kernel::policy::{BreakerKind, HeaderFormat, Jitter, PerSecond, WindowKind};
+use shmlimit_kernel::policy::{BreakerKind, Jitter, PerSecond, WindowKind};
 
 const SECOND: Nanos = Nanos::from_secs(1);
 const MINUTE: Nanos = Nanos::from_secs(60);
@@ -109,7 +110,7 @@ fn r103_binance_has_fixed_windows_of_weight_and_orders() {
     let ten = Nanos::from_secs(10);
     assert_eq!(rules(&binance), [fixed(6000, MINUTE), fixed(50, ten), fixed(160_000, DAY)]);
     assert_eq!(binance.rules().iter().map(|rule| rule.unit).collect::<Vec<_>>(), [1, 2, 2]);
-    assert_eq!(binance.adaptive().unwrap().parser, Some(HeaderFormat::Binance));
+    assert_eq!(binance.adaptive().unwrap().parser, Some(HeaderFormat::Binance.code()));
     let expected =
         [("REQUEST_WEIGHT:1M", 6000, MINUTE), ("ORDERS:10S", 50, ten), ("ORDERS:1D", 160_000, DAY)];
     let expected = expected.map(|(name, limit, length)| (name.to_owned(), limit, length, WindowKind::Fixed));
@@ -119,7 +120,7 @@ fn r103_binance_has_fixed_windows_of_weight_and_orders() {
 #[test]
 fn r103_upbit_has_sliding_windows_of_its_groups() {
     let upbit = policy("upbit");
-    assert_eq!(upbit.adaptive().unwrap().parser, Some(HeaderFormat::Upbit));
+    assert_eq!(upbit.adaptive().unwrap().parser, Some(HeaderFormat::Upbit.code()));
     let expected = [("default:sec", 30), ("order:sec", 12)];
     let expected = expected.map(|(name, limit)| (name.to_owned(), limit, SECOND, WindowKind::Sliding));
     assert_eq!(windows(&upbit), expected);
@@ -133,7 +134,7 @@ fn r138_github_is_5000_an_hour_by_its_headers() {
     let github = policy("github");
     let hour = Nanos::from_secs(3600);
     assert_eq!(rules(&github), [(Algorithm::SlidingLog, 5000, hour, 5000, 0)]);
-    assert_eq!(github.adaptive().unwrap().parser, Some(HeaderFormat::GitHub));
+    assert_eq!(github.adaptive().unwrap().parser, Some(HeaderFormat::GitHub.code()));
     assert_eq!(windows(&github), [("core".to_owned(), 5000, hour, WindowKind::Fixed)]);
 }
 
@@ -146,7 +147,7 @@ fn r138_language_models_count_requests_and_tokens_a_minute() {
         assert_eq!(units(&preset), ["requests", "tokens"], "{name}");
         let bucket = |limit| (Algorithm::TokenBucket, limit, MINUTE, limit, 0);
         assert_eq!(rules(&preset), [bucket(requests), bucket(tokens)], "{name}");
-        assert_eq!(preset.adaptive().unwrap().parser, Some(parser), "{name}");
+        assert_eq!(preset.adaptive().unwrap().parser, Some(parser.code()), "{name}");
         let window = |name: &str, limit| (name.to_owned(), limit, MINUTE, WindowKind::Fixed);
         assert_eq!(windows(&preset), [window("requests", requests), window("tokens", tokens)], "{name}");
     }

@@ -2,11 +2,12 @@
 
 use proptest::prelude::*;
 use shmlimit::config::{self, Config};
+use shmlimit::headers::HeaderFormat;
 use shmlimit::{Algorithm, Fairness, Nanos, Policy, PolicyDraft, RuleDraft, describe, presets};
 use shmlimit_kernel::BurstMode;
 use shmlimit_kernel::policy::{
-    AdaptiveDraft, Backoff, Breaker, BreakerKind, HeaderFormat, Jitter, OutcomeWindow, PaceWindowDraft,
-    PerSecond, WindowKind,
+    AdaptiveDraft, Backoff, Breaker, BreakerKind, Jitter, OutcomeWindow, PaceWindowDraft, PerSecond,
+    WindowKind,
 };
 
 #[test]
@@ -119,7 +120,7 @@ proptest! {
             window: OutcomeWindow { max_age: window.0, max_count: window.1, min_samples: window.2 },
             breaker, backoff,
             adaptive: adaptive.map(|(parser, threshold, history, samples, short_window)| AdaptiveDraft {
-                parser: HeaderFormat::ALL.get(parser).copied(), threshold, history,
+                parser: HeaderFormat::ALL.get(parser).map(|format| format.code()), threshold, history,
                 min_samples: samples.min(history), short_window, windows: &windows,
             }),
         });

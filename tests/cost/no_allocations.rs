@@ -3,7 +3,7 @@
 use shmlimit::{
     AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft,
 };
-use shmlimit_segment::Bounds;
+use shmlimit_segment::AttachOptions;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
@@ -63,7 +63,7 @@ fn allocator_calls(mut work: impl FnMut()) -> u64 {
 /// A limiter that looks after the dead and the file's place only in the first decisions.
 fn limiter(directory: &tempfile::TempDir, rules: &[RuleDraft<'_>], concurrency: Option<u64>) -> Limiter {
     let policy = Policy::new(&PolicyDraft { concurrency, rules, ..PolicyDraft::default() }).unwrap();
-    let bounds = Bounds { place: HOUR, reclaim: HOUR, ..Bounds::default() };
+    let bounds = AttachOptions { place: HOUR, reclaim: HOUR, ..AttachOptions::default() };
     Limiter::builder("counted").directory(directory.path()).policy(policy).bounds(bounds).open().unwrap()
 }
 

@@ -3,7 +3,7 @@
 //! A helper (this very program, started again) gets ready, tells its thread, and is traced while it decides. The
 //! helper marks the beginning and end of each stretch by a system call that nothing else makes.
 
-use crate::util::again::again;
+use crate::util::respawn::again;
 use nix::libc;
 use nix::sys::ptrace;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -12,7 +12,7 @@ use nix::unistd::{Pid, getppid, gettid};
 use shmlimit::{
     AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft,
 };
-use shmlimit_segment::Bounds;
+use shmlimit_segment::AttachOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -48,7 +48,7 @@ fn limiter(directory: &Path, work: &str, place: Duration) -> Limiter {
         _ => (plenty, Some(1)),
     };
     let policy = Policy::new(&PolicyDraft { concurrency, rules: &[rule], ..PolicyDraft::default() }).unwrap();
-    let bounds = Bounds { place, reclaim: HOUR, ..Bounds::default() };
+    let bounds = AttachOptions { place, reclaim: HOUR, ..AttachOptions::default() };
     Limiter::builder("traced").directory(directory).policy(policy).bounds(bounds).open().unwrap()
 }
 
@@ -293,7 +293,7 @@ const CALLS_A_CHECK: u64 = 6;
 
 #[test]
 fn with_the_usual_bounds_only_the_file_is_checked_at_most_once_a_second() {
-    if let Some(seen) = watch(GRANTED, Bounds::default().place) {
+    if let Some(seen) = watch(GRANTED, AttachOptions::default().place) {
         let most = (seen.seconds + 1) * CALLS_A_CHECK;
         assert!(seen.by_decisions.len() as u64 <= most, "{:?}", seen.by_decisions);
     }

@@ -1,5 +1,5 @@
 //! What a limiter knows of its server, and its logs, outlive the file and the boot; what is damaged is noticed by the
-//! next who attaches. (Buckets alone: `places.rs`.)
+//! next who attaches. (Buckets alone: `failing_storage.rs`.)
 
 use crate::util;
 use crate::util::{builder, drain, raw, segment_path, take};

@@ -52,7 +52,7 @@ impl Settings {
     }
 }
 
-/// A rate that is another when it is halved; the second rule's algorithm is the log context's.
+/// A rate that is another when it is halved; the second rule has the algorithm that the case names.
 fn settings(breaker: Breaker, algorithm: Algorithm) -> Settings {
     let minute = Nanos::from_secs(60);
     let requests = RuleDraft::new(Algorithm::TokenBucket, 6000, minute);
@@ -75,7 +75,7 @@ fn slow() -> Breaker {
     Breaker::of(BreakerKind::Fsm)
 }
 
-fn draft_of_the_scene(role: &str) -> Policy {
+fn draft_for(role: &str) -> Policy {
     match role {
         "record ok" | "record gate" | "record settled" | "force sleep" | "force normal" => {
             with_breaker(slow(), Algorithm::Gcra)
@@ -213,9 +213,9 @@ impl Fixture {
     }
 }
 
-/// Walks through an operation that is one transaction; gives the log context back as it was left.
+/// Walks through an operation that is one transaction; gives the case back as it was left.
 fn one_transaction(role: &str) -> (Walk, Fixture) {
-    let fixture = Fixture::new(role, draft_of_the_scene(role));
+    let fixture = Fixture::new(role, draft_for(role));
     let walk = walk(ACTOR, role, fixture.directory.path(), false);
     assert_eq!(walk.committed.len(), 2, "{role} is one transaction");
     // Both would be reset if what is effective were not what policy and state make, and then be equal all the same.

@@ -10,7 +10,7 @@ use crate::util::crash::image::{self, Image, entry};
 use crate::util::crash::ptrace::Tracee;
 use crate::util::crash::walk::{Walk, walk_on, walk_where};
 use crate::util::crash::{CONCURRENCY, builder, policy, usual_policy};
-use crate::util::queued::{poll, queued};
+use crate::util::polled_calls::{poll, queued};
 use crate::util::{boot_time, directory, wait_until};
 use shmlimit::{AcquireError, Grant, Limiter, Priority, Reason, Request};
 use shmlimit_segment::layout::{self, CORE, RESETS, WAITING};
@@ -132,7 +132,7 @@ fn play(role: &str, directory: &Path) {
             ready();
             marked(&mut || drop(limiter.take()));
         }
-        "bury" => {
+        "reclaim" => {
             ready();
             marked(&mut || assert_eq!(reason(here.try_acquire(&one)), Reason::Concurrency));
         }
@@ -347,7 +347,7 @@ fn p1_r131_detaching_with_calls_in_the_queue_is_before_or_after() {
 
 #[test]
 fn p1_r131_burying_one_who_waited_many_times_is_before_or_after() {
-    let fixture = Fixture::new("bury");
+    let fixture = Fixture::new("reclaim");
     let mut dead = fixture.waiters("background user user webhook user");
     let others = fixture.waiters("background user");
     let slots = (slot_of(&fixture.image(), &dead), slot_of(&fixture.image(), &others));
@@ -360,7 +360,7 @@ fn p1_r131_burying_one_who_waited_many_times_is_before_or_after() {
         let soon = boot_time() + 900_000_000;
         image::store(fixture.path(), layout::entry_base(*place) + entry::WAKE_AT, soon);
     }
-    let walk = walk_on(fixture.tracee, "bury", fixture.directory.path(), true);
+    let walk = walk_on(fixture.tracee, "reclaim", fixture.directory.path(), true);
     assert_eq!(counts(&walk), [(7, 7), (2, 2)], "all at once");
     assert_eq!(walk.after().places_of(slots.1), others);
     assert!(walk.before().is_owned(slots.0) && !walk.after().is_owned(slots.0));

@@ -9,13 +9,13 @@ use crate::util::crash::image::{self, Image};
 use crate::util::crash::ptrace::{Step, Tracee};
 use crate::util::crash::storm::{self, Entry, Rule};
 use crate::util::crash::{CONCURRENCY, NAME, WATCHDOG};
-use crate::util::queued::{poll, queued};
+use crate::util::polled_calls::{poll, queued};
 use crate::util::{boot_time, directory, wait_until};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use shmlimit::{AcquireError, BreakerCommand, Error, Grant, Limiter, Outcome, Priority, Reason, Request};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
-use shmlimit_segment::Bounds;
+use shmlimit_segment::AttachOptions;
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -26,8 +26,9 @@ use std::time::{Duration, Instant};
 const WORKERS: usize = 8;
 /// Shorter than the usual second, so that tests need not wait for it.
 const LOCK_BOUND: Duration = Duration::from_millis(100);
-const BUCKET: Rule = Rule { limit: 4000, burst: 100, period: 1_000_000_000 };
-const GCRA: Rule = Rule { limit: 3000, burst: 300, period: 1_000_000_000 };
+/// Rates that the workers use up, with bursts so small that a few calls too many are noticed.
+const BUCKET: Rule = Rule { limit: 1200, burst: 12, period: 1_000_000_000 };
+const GCRA: Rule = Rule { limit: 1000, burst: 20, period: 1_000_000_000 };
 /// Kills that must be survived for each second of the storm: fewer would be no storm.
 const KILLS_A_SECOND: u64 = 2;
 
@@ -95,9 +96,10 @@ fn request(limiter: &Limiter) {
 
 fn open(directory: &Path) -> Limiter {
     let rules = [BUCKET.draft(shmlimit::Algorithm::TokenBucket), GCRA.draft(shmlimit::Algorithm::Gcra)];
-    // Half the rate, half the permits and back again, but never a probe: one that is stopped is written off in time, and
-    // then more permits are out than there are.
+    // Half the rate, half the permits and back again when a worker says so, and for long enough that the whole rate is
+    // used up. Never a probe: one that is stopped is written off in time, and then more permits are out than there are.
     let mut breaker = Breaker::of(BreakerKind::Fsm);
+    (breaker.p_throttle, breaker.p_sleep) = (1_000_000, 1_000_000);
     breaker.s_recover = 1_000_000;
     let policy = shmlimit::Policy::new(&shmlimit::PolicyDraft {
         provider: "storm",
@@ -108,7 +110,7 @@ fn open(directory: &Path) -> Limiter {
         ..Default::default()
     });
     // A place apart from the logs: the limiter's directory holds limiters.
-    let bounds = Bounds { lock: LOCK_BOUND, stall: LOCK_BOUND, ..Bounds::default() };
+    let bounds = AttachOptions { lock: LOCK_BOUND, stall: LOCK_BOUND, ..AttachOptions::default() };
     let builder = Limiter::builder(NAME).directory(directory.join("limiters")).bounds(bounds);
     let builder = builder.policy(policy.unwrap());
     loop {
@@ -130,7 +132,7 @@ fn work(limiter: &Limiter, mut log: File) {
                 if random.below(4) == 0 {
                     std::thread::sleep(Duration::from_micros(random.below(300)));
                 }
-                let cancel = random.below(8) == 0;
+                let cancel = random.below(3) == 0;
                 log.write_all(&Entry::Ending { at: boot_time(), cancel }.to_bytes()).unwrap();
                 let ended = match random.below(4) {
                     _ if cancel => grant.cancel(),
@@ -139,7 +141,7 @@ fn work(limiter: &Limiter, mut log: File) {
                     _ => grant.release(),
                 };
                 expect_busy_at_worst(ended.map_err(AcquireError::from));
-                if random.below(64) == 0 {
+                if random.below(256) == 0 {
                     let force = [BreakerCommand::Throttle, BreakerCommand::Normal, BreakerCommand::ClearGate]
                         [random.below(3) as usize];
                     expect_busy_at_worst(limiter.force(force).map(drop).map_err(AcquireError::from));

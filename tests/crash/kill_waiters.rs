@@ -9,7 +9,7 @@ use crate::util::crash::actor::{self, Actor, mark, ready};
 use crate::util::crash::image::{self, Image, entry};
 use crate::util::crash::ptrace::{Step, Tracee};
 use crate::util::crash::{WATCHDOG, builder, fast_policy, report};
-use crate::util::queued::{poll, queued};
+use crate::util::polled_calls::{poll, queued};
 use crate::util::{boot_time, directory, wait_until};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use shmlimit::{AcquireError, Grant, Limiter, Reason, Request};

@@ -3,7 +3,11 @@
 
 #[cfg(target_os = "linux")]
 mod chaos;
+mod corrupt_every_byte;
+mod corrupt_queue;
+mod corruption;
 mod health_lasts;
+mod invalid_lock_words;
 #[cfg(target_os = "linux")]
 mod kill_every_instruction;
 #[cfg(target_os = "linux")]
@@ -16,9 +20,5 @@ mod kill_queue;
 mod kill_storm;
 #[cfg(target_os = "linux")]
 mod kill_waiters;
-mod odd_lock_words;
-mod scribble;
-mod scribble_every_byte;
-mod scribble_queue;
 #[path = "../util/mod.rs"]
 mod util;

@@ -141,7 +141,7 @@ impl Pair {
     }
 
     /// Buckets and logs do not know the wall clock. What windows do when it is set is not in this oracle: see the tests
-    /// of `segment/recover.rs`.
+    /// of `wall_clock.rs`.
     fn set_wall(&mut self, thousandths: i64) {
         use Algorithm::{LeakyBucket, SlidingLog};
         if self.oracles.iter().any(|oracle| !matches!(oracle.rule.algorithm, LeakyBucket | SlidingLog)) {

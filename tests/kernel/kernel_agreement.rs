@@ -62,7 +62,7 @@ proptest! {
         let (mut short, before) = (long.clone(), long.clone());
         let request = AcquireRequest::requests(cost, priority);
         let judged = decide::check(&long, &request, Time(now));
-        let checked_fast = decide::judge_single_bucket(&long, &request, Time(now));
+        let checked_fast = decide::check_single_bucket(&long, &request, Time(now));
         let by_long = decide::acquire(&mut long, 0, &request, Time(now));
         let by_short = decide::acquire_single_bucket(&mut short, 0, &request, Time(now));
         prop_assert_eq!(judged, by_long.err());

@@ -2,8 +2,8 @@
 //! against slow oracles.
 
 mod algorithms;
+mod algorithms_edge_cases;
 mod algorithms_log;
-mod algorithms_odd;
 mod algorithms_oracle;
 mod health;
 mod health_oracle;
@@ -11,5 +11,4 @@ mod kernel_agreement;
 mod kernel_oracle;
 mod rational;
 mod record_agreement;
-mod retry_after;
 mod rule_oracle;

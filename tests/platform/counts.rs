@@ -41,7 +41,7 @@ fn r116_counts_of_the_killed_are_kept_and_counted_once() {
             Running::start(command(&[], concat!(module_path!(), "::role_to_be_killed"), directory.path()));
         assert_eq!(child.hear(), "used");
         child.kill();
-        assert_eq!(watcher.snapshot().unwrap().counts.granted, 2 * killed, "dead, not buried");
+        assert_eq!(watcher.snapshot().unwrap().counts.granted, 2 * killed, "dead, not reclaimed");
         // Newcomers may take the slot of the dead, and must not inherit its counts.
         drop(open(directory.path()));
         assert_eq!(watcher.snapshot().unwrap().counts.granted, 2 * killed);

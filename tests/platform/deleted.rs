@@ -1,10 +1,10 @@
 //! Segments that are deleted by hand or removed while handles are open: one successor, which knows what was spent. Orders
 //! of several such ends are in `deleted_orders.rs`, users that are hard to see in `deleted_seen.rs`.
 
-use crate::util::again::in_own_process;
+use crate::util::respawn::in_own_process;
 use crate::util::{NAME, builder, counted, directory, drain, segment_path, take};
 use shmlimit::{Error, Limiter, Request};
-use shmlimit_segment::Bounds;
+use shmlimit_segment::AttachOptions;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn limiter_whose_file_was_renamed_is_not_continued_beside_the_others() {
         let home = directory();
         let policy = counted(LIMIT as u64, permits);
         let first = builder(home.path()).policy(policy).create().unwrap();
-        let unaware = Bounds { place: Duration::from_secs(3600), ..Bounds::default() };
+        let unaware = AttachOptions { place: Duration::from_secs(3600), ..AttachOptions::default() };
         let second = builder(home.path()).bounds(unaware).open_existing().unwrap();
         std::fs::rename(segment_path(home.path()), home.path().join("moved")).unwrap();
         let held = second.try_acquire(&Request::new()).unwrap();

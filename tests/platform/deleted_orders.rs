@@ -2,8 +2,8 @@
 //! unless it was started afresh on purpose or no process that used it is left.
 
 use crate::actors::{Action, Actor, LIMIT};
-use crate::util::again::in_own_process;
 use crate::util::mounts::{bind, with_own_mounts};
+use crate::util::respawn::in_own_process;
 use crate::util::{builder, counted, directory, segment_path, take};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};

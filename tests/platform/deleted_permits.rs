@@ -1,6 +1,6 @@
 //! Permits of a segment that was deleted by hand count in its successor until their holder returns them or ends.
 
-use crate::util::again::in_own_process;
+use crate::util::respawn::in_own_process;
 use crate::util::{builder, children, directory, forks, permits, segment_path};
 use children::Running;
 use shmlimit::{AcquireError, Limiter, Outcome, Reason, Request};

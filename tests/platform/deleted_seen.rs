@@ -1,8 +1,8 @@
 //! A newcomer that finds its limiter deleted sees the users it still has: by another path, in another process, of another
 //! user or pid namespace.
 
-use crate::util::again::in_own_process;
 use crate::util::mounts::{bind, with_own_mounts};
+use crate::util::respawn::in_own_process;
 use crate::util::{builder, children, counted, directory, drain, forks, segment_path};
 use children::Running;
 use shmlimit::Limiter;

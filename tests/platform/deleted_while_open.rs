@@ -1,7 +1,7 @@
 //! Limiters whose files are moved away, replaced or removed while programs have them open, where files in use cannot be
 //! deleted as well as where they can. `deleted.rs` has what only Linux can show.
 
-use crate::util::again::in_own_process;
+use crate::util::respawn::in_own_process;
 use crate::util::{NAME, builder, counted, directory, drain, segment_path, take_away};
 use shmlimit::{Error, Limiter};
 use std::path::Path;

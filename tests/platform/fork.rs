@@ -3,8 +3,8 @@
 //! The rules here refill once an hour, so that within a test the number of grants is exact.
 
 use crate::util;
-use crate::util::again::in_own_process;
 use crate::util::forks::{Pipe, cloned, exit_code, forked, kill_now};
+use crate::util::respawn::in_own_process;
 use crate::util::{Watchdog, builder, counted, drain, eventually, permits, take};
 use nix::libc;
 use shmlimit::{AcquireError, Limiter, Request};

@@ -2,7 +2,7 @@
 //!
 //! The test runs in its own process, because the count is that of the whole process.
 
-use crate::util::again::in_own_process;
+use crate::util::respawn::in_own_process;
 use crate::util::{builder, counted, directory, permits, segment_path};
 use shmlimit::{Error, Limiter, Request};
 use std::path::Path;

@@ -13,6 +13,7 @@ mod deleted_permits;
 mod deleted_seen;
 #[cfg(any(windows, target_os = "linux"))]
 mod deleted_while_open;
+mod failing_storage;
 mod files_in_the_way;
 #[cfg(target_os = "linux")]
 mod fork;
@@ -23,7 +24,6 @@ mod mapped_twice;
 mod namespaces;
 mod observer;
 mod paused;
-mod places;
 mod processes;
 mod refuses_foreign_files;
 #[cfg(target_os = "linux")]

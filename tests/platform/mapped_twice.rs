@@ -4,14 +4,14 @@
 use crate::util;
 use crate::util::{counted, permits};
 use shmlimit::{Builder, Request};
-use shmlimit_segment::Bounds;
+use shmlimit_segment::AttachOptions;
 use std::cell::UnsafeCell;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// With the usual bounds: with those of the other tests no call would go the fast way.
 fn builder(directory: &Path) -> Builder {
-    util::builder(directory).bounds(Bounds::default())
+    util::builder(directory).bounds(AttachOptions::default())
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::util::{
     NAME, Random, Watchdog, counted, directory, drain, eventually, permits, segment_path, take,
 };
 use shmlimit::{Algorithm, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
-use shmlimit_segment::{Bounds, layout};
+use shmlimit_segment::{AttachOptions, layout};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn start(name: &str, directory: &Path) -> Running {
     Running::start(command(&[], &format!("{}::{name}", module_path!()), directory))
 }
 
-/// As programs open it. (Bounds of nothing would have the file looked at in every call; and Wine keeps for good what was
+/// As programs open it. (AttachOptions of nothing would have the file looked at in every call; and Wine keeps for good what was
 /// opened and closed again as long as anybody has a lock on the file.)
 fn open(directory: &Path) -> Limiter {
     Limiter::builder(NAME).directory(directory).open_existing().unwrap()
@@ -31,7 +31,7 @@ fn open(directory: &Path) -> Limiter {
 
 /// For one who looks for the dead whenever it is refused.
 fn watchful(directory: &Path, policy: Policy) -> Limiter {
-    let bounds = Bounds { reclaim: Duration::ZERO, ..Bounds::default() };
+    let bounds = AttachOptions { reclaim: Duration::ZERO, ..AttachOptions::default() };
     Limiter::builder(NAME).directory(directory).bounds(bounds).policy(policy).create().unwrap()
 }
 

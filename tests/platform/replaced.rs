@@ -1,7 +1,7 @@
 //! Segments that are replaced again and again while handles are open: there is always a limiter to be found, and nothing is
 //! kept of those that are gone.
 
-use crate::util::again::in_own_process;
+use crate::util::respawn::in_own_process;
 use crate::util::{NAME, builder, counted, directory, drain, segment_path, take};
 use shmlimit::{AcquireError, Error, Limiter, Request};
 use std::path::Path;

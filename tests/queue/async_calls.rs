@@ -1,7 +1,7 @@
 //! `acquire_async` on tokio, on smol, and polled by hand: the same queue, no thread of ours, and a dropped future
 //! leaves at once.
 
-use crate::util::again::again;
+use crate::util::respawn::again;
 use shmlimit::{
     AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft,
 };

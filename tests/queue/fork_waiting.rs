@@ -1,9 +1,9 @@
 //! P6 for those who wait: a place in the queue belongs to the process that took it.
 
 use crate::util;
-use crate::util::again::in_own_process;
 use crate::util::forks::{Pipe, exit_code, forked, kill_now};
-use crate::util::queued::{poll, queued};
+use crate::util::polled_calls::{poll, queued};
+use crate::util::respawn::in_own_process;
 use crate::util::{Watchdog, builder, eventually, permits};
 use shmlimit::{AcquireError, Limiter, Reason, Request};
 use std::cell::Cell;

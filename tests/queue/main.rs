@@ -13,5 +13,5 @@ mod queue_oracle;
 #[path = "../util/mod.rs"]
 mod util;
 mod waiting_by_steps;
-mod waiting_odd;
+mod waiting_edge_cases;
 mod wakeups;

@@ -1,7 +1,7 @@
 //! How often waiting calls look whether it is their turn, in virtual time: threads that come again and again, wake a
 //! little late as real ones do, and are rung when the kernel says so.
 //!
-//! What is counted here cannot depend on the machine; `benches/waiting.rs` measures the same with real processes.
+//! What is counted here cannot depend on the machine; `benches/waiting` measures the same with real processes.
 
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, RuleDraft};
 use shmlimit_kernel::queue::{NewWaiter, QueueOutcome, QueueTicket, Wake, enter, look};

@@ -1,9 +1,9 @@
 //! Recording outcomes where something else happens meanwhile: the limiter is replaced, timers are due, and how waits are
 //! drawn (R119).
 
-use crate::util::again::in_own_process;
 use crate::util::crash::builder;
 use crate::util::forks::{exit_code, forked};
+use crate::util::respawn::in_own_process;
 use crate::util::server::policies::{breaker, limiter, roomy};
 use crate::util::wait_until;
 use shmlimit::{BreakerCommand, Nanos, Outcome, Request, WaitSource};

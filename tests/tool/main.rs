@@ -13,11 +13,13 @@ mod bad_input;
 mod bench;
 #[cfg(unix)] // programs that are scripts for sh, with any name
 mod characters;
+mod common;
 mod completions;
 #[cfg(target_os = "linux")] // elsewhere a file in use cannot be deleted, or nothing is shared
 mod deleted;
 #[cfg(unix)] // looks for processes in /proc, kills by signals, needs tmux
 mod demo;
+mod demo_and_bench;
 mod demo_anywhere;
 #[cfg(target_os = "linux")]
 mod docs;
@@ -45,6 +47,8 @@ mod operator;
 mod pause;
 #[cfg(target_os = "linux")]
 mod readme_commands;
+#[cfg(unix)] // Windows deletes no file that is used
+mod recreated_after_deletion;
 #[cfg(unix)] // what is suggested is pasted into sh
 mod remedies;
 mod rm;
@@ -62,7 +66,6 @@ mod run_streams;
 mod run_windows;
 #[cfg(target_os = "linux")]
 mod shell;
-mod shows;
 mod slots_full;
 mod status;
 mod texts;
@@ -71,9 +74,6 @@ mod top;
 mod turns;
 mod typos;
 mod update;
-#[cfg(unix)] // Windows deletes no file that is used
-mod used_up;
-mod verbs;
 mod waiting;
 #[cfg(unix)] // ptys and signals
 mod waiting_signals;

@@ -2,7 +2,7 @@
 
 use crate::util::crash::NAME;
 use crate::util::crash::actor::Actor;
-use crate::util::queued::{poll, queued};
+use crate::util::polled_calls::{poll, queued};
 use crate::util::server::client::{request, start};
 use crate::util::server::policies::{breaker, limiter, roomy};
 use crate::util::server::{Answer, Server};

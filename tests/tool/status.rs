@@ -3,7 +3,7 @@
 use crate::cli::commands;
 use crate::cli::queue::{Holder, start_waiting};
 #[cfg(unix)]
-use crate::cli::window::Window;
+use crate::cli::tmux::Window;
 use crate::cli::{Home, binary};
 use crate::texts::regex_of;
 use std::io::{BufRead, BufReader};

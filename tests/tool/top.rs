@@ -1,7 +1,7 @@
 //! `top` in a real terminal (tmux): what is shown, what can be typed, and how it leaves the terminal.
 
 use crate::cli::Home;
-use crate::cli::window::Window;
+use crate::cli::tmux::Window;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

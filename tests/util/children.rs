@@ -2,7 +2,7 @@
 //!
 //! A role is an ordinary test that does nothing unless it was started as a child; its words travel on stdout.
 
-use super::again::again;
+use super::respawn::again;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};

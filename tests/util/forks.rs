@@ -1,7 +1,7 @@
 //! Forked children, and children of another user: what only a Unix has.
 
-use super::again::program;
 use super::children::ROLE;
+use super::respawn::program;
 use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};

@@ -2,7 +2,6 @@
 
 #![allow(dead_code, unused_imports, unused_macros, reason = "each test program uses its part")]
 
-pub mod again;
 pub mod children;
 #[cfg(target_os = "linux")]
 pub mod crash;
@@ -10,15 +9,16 @@ pub mod crash;
 pub mod forks;
 #[cfg(target_os = "linux")]
 pub mod mounts;
-pub mod queued;
+pub mod polled_calls;
 pub mod raw;
+pub mod respawn;
 #[cfg(target_os = "linux")]
 pub mod server;
 #[cfg(windows)]
 pub mod windows;
 
 use shmlimit::{AcquireError, Algorithm, Builder, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
-use shmlimit_segment::Bounds;
+use shmlimit_segment::AttachOptions;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -45,14 +45,14 @@ pub fn permits(count: u64) -> Policy {
     Policy::new(&PolicyDraft { concurrency: Some(count), ..PolicyDraft::default() }).unwrap()
 }
 
-/// Bounds that a test can wait for: the place is looked at each time, the dead at each want.
-pub fn quick() -> Bounds {
-    Bounds {
+/// AttachOptions that a test can wait for: the place is looked at each time, the dead at each want.
+pub fn quick() -> AttachOptions {
+    AttachOptions {
         lock: Duration::from_millis(200),
         stall: Duration::from_millis(200),
         reclaim: Duration::ZERO,
         place: Duration::ZERO,
-        ..Bounds::default()
+        ..AttachOptions::default()
     }
 }
 

@@ -10,10 +10,10 @@ mod report;
 mod startup;
 mod waiting;
 
-use crate::command::{Command, Example, Tool};
 use crate::supervisor::Supervisor;
 use crate::ui::failure::Failure;
 use crate::ui::output::{self, Paint};
+use crate::verb_trait::{Command, Example, Tool};
 use report::Row;
 use std::io;
 use std::process::{self, ExitCode};
@@ -108,29 +108,26 @@ impl Command for Bench {
     const USES_DIRECTORY: bool = false;
 
     fn run(&self, _tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(self)
-    }
-}
-
-fn run(args: &Bench) -> Result<ExitCode, Failure> {
-    match args.act_as.split_first() {
-        Some((role, words)) if role == "load" => {
-            load::work(words)?;
-            return Ok(ExitCode::SUCCESS);
+        match self.act_as.split_first() {
+            Some((role, words)) if role == "load" => {
+                load::work(words)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Some((role, words)) if role == "caller" => return waiting::work(words),
+            Some((role, _)) => return Err(Failure::Usage(format!("nobody acts as {role:?}"))),
+            None => {}
         }
-        Some((role, words)) if role == "caller" => return waiting::work(words),
-        Some((role, _)) => return Err(Failure::Usage(format!("nobody acts as {role:?}"))),
-        None => {}
+        let effort = if self.quick { QUICK } else { THOROUGH };
+        let bench = BenchDirectory { supervisor: Supervisor::start()? };
+        let mut listener = Listener { json: self.json, paint: Paint::for_stdout(), missed: 0 };
+        listener.machine(self.quick)?;
+        listener.part("one process", decisions::measure(effort, &bench)?)?;
+        listener.part("several processes at once", contended::measure(effort, &bench)?)?;
+        listener.part("coming and going", startup::measure(effort, &bench)?)?;
+        listener
+            .part("eight processes that wait for 1000 calls a second", waiting::measure(effort, &bench)?)?;
+        Ok(if self.check && listener.missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
-    let effort = if args.quick { QUICK } else { THOROUGH };
-    let bench = BenchDirectory { supervisor: Supervisor::start()? };
-    let mut listener = Listener { json: args.json, paint: Paint::for_stdout(), missed: 0 };
-    listener.machine(args.quick)?;
-    listener.part("one process", decisions::measure(effort, &bench)?)?;
-    listener.part("several processes at once", contended::measure(effort, &bench)?)?;
-    listener.part("coming and going", startup::measure(effort, &bench)?)?;
-    listener.part("eight processes that wait for 1000 calls a second", waiting::measure(effort, &bench)?)?;
-    Ok(if args.check && listener.missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The processes of the benchmark's own could not do their work.

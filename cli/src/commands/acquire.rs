@@ -1,14 +1,13 @@
 //! `acquire`: takes one call's cost from the budget. The permit ends with this process.
 
-use crate::command::{Command, Example, Names, Tool};
-use crate::options::{Place, RequestOptions, parse_duration};
+use crate::options::{RequestOptions, parse_duration};
 use crate::ui::failure::{EXIT_CODES, Failure};
+use crate::ui::json::{Json, object};
 use crate::ui::limiter::refusal;
 use crate::ui::output;
-use crate::ui::time::nanos;
+use crate::verb_trait::{Command, Example, Names, Tool};
 use crate::{open, wait_notice};
-use serde::Serialize;
-use shmlimit::{AcquireError, Limiter, Priority, Reason, Refusal, Snapshot};
+use shmlimit::{AcquireError, Priority, Reason, Refusal, Snapshot};
 use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -39,97 +38,67 @@ impl Command for Acquire {
     const NAMES: Names = Names::LimitersAndPresets;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(tool.place, self)
-    }
-}
-
-fn run(place: &Place, args: &Acquire) -> Result<ExitCode, Failure> {
-    let limiter = open::for_requests(place, &args.name, &args.options)?;
-    let mut request = open::request(&args.options);
-    if let Some(timeout) = args.timeout {
-        request = request.timeout(timeout);
-    }
-    let asked = Instant::now();
-    let answer =
-        if args.now { limiter.try_acquire(&request) } else { wait_notice::acquire(&limiter, &request) };
-    let refusal = match answer {
-        Ok(grant) => {
-            // The caller calls when we end: where a leaky bucket spaces calls evenly, that is later (R25).
-            let delay = if args.now { grant.delay() } else { Duration::ZERO };
-            std::thread::sleep(grant.delay().saturating_sub(delay));
-            let waited = asked.elapsed();
-            grant.release()?;
-            if args.json {
-                let snapshot = limiter.snapshot()?;
-                output::json(&Line {
-                    delay_ns: nanos(delay),
-                    ..Line::new(&snapshot, &args.options, waited)
-                })?;
+        let limiter = open::for_requests(tool.place, &self.name, &self.options)?;
+        let mut request = open::request(&self.options);
+        if let Some(timeout) = self.timeout {
+            request = request.timeout(timeout);
+        }
+        let asked = Instant::now();
+        let answer =
+            if self.now { limiter.try_acquire(&request) } else { wait_notice::acquire(&limiter, &request) };
+        let refusal = match answer {
+            Ok(grant) => {
+                // The caller calls when we end: where a leaky bucket spaces calls evenly, that is later (R25).
+                let delay = if self.now { grant.delay() } else { Duration::ZERO };
+                std::thread::sleep(grant.delay().saturating_sub(delay));
+                let waited = asked.elapsed();
+                grant.release()?;
+                if self.json {
+                    let snapshot = limiter.snapshot()?;
+                    output::json(&line(&snapshot, &self.options, (delay, waited), None))?;
+                }
+                return Ok(ExitCode::SUCCESS);
             }
-            return Ok(ExitCode::SUCCESS);
-        }
-        Err(AcquireError::Refused(refusal)) if args.json => refusal,
-        Err(error) => return Err(refusal::failure(&limiter, error, args.options.refused)),
-    };
-    let waited = asked.elapsed();
-    let snapshot = limiter.snapshot()?;
-    let line = Line::new(&snapshot, &args.options, waited).refused(&limiter, &snapshot, &refusal);
-    match output::json(&line) {
-        // The reader is gone, and the call is refused all the same: success would be taken for a grant.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-        written => written?,
-    }
-    Ok(ExitCode::from(refusal::exit_code(&refusal, args.options.refused)))
-}
-
-/// `--json`. The keys are those of `simulate`, and a contract: docs/json.md.
-#[derive(Serialize)]
-struct Line<'s> {
-    name: &'s str,
-    allowed: bool,
-    remaining: Option<u64>,
-    retry_after_ns: Option<u64>,
-    ready_after_ns: Option<u64>,
-    reason: Option<&'static str>,
-    rule: Option<String>,
-    message: Option<String>,
-    delay_ns: u64,
-    waited_ns: u64,
-    state: &'static str,
-}
-
-impl<'s> Line<'s> {
-    /// A grant, with what is left at this moment.
-    fn new(snapshot: &'s Snapshot, options: &RequestOptions, waited: Duration) -> Line<'s> {
-        Line {
-            name: &snapshot.name,
-            allowed: true,
-            remaining: remaining(snapshot, options),
-            retry_after_ns: Some(0),
-            ready_after_ns: Some(0),
-            reason: None,
-            rule: None,
-            message: None,
-            delay_ns: 0,
-            waited_ns: nanos(waited),
-            state: snapshot.condition.state_name,
-        }
-    }
-
-    fn refused(self, limiter: &Limiter, snapshot: &Snapshot, refusal: &Refusal) -> Line<'s> {
-        let rule = match refusal.reason() {
-            Reason::Adaptive => snapshot.condition.pace.as_ref().and_then(|pace| pace.bottleneck.clone()),
-            _ => refusal.rule().and_then(|i| snapshot.rules.get(i)).map(|rule| rule.name.clone()),
+            Err(AcquireError::Refused(refusal)) if self.json => refusal,
+            Err(error) => return Err(refusal::failure(&limiter, error, self.options.refused)),
         };
-        Line {
-            allowed: false,
-            retry_after_ns: refusal.retry_after().map(nanos),
-            ready_after_ns: refusal.ready_after().map(nanos),
-            reason: Some(refusal.reason().as_str()),
-            rule,
-            message: Some(refusal::to_text(limiter, refusal)),
-            ..self
+        let waited = asked.elapsed();
+        let snapshot = limiter.snapshot()?;
+        let message = refusal::to_text(&limiter, &refusal);
+        let line = line(&snapshot, &self.options, (Duration::ZERO, waited), Some((&refusal, message)));
+        match output::json(&line) {
+            // The reader is gone, and the call is refused all the same: success would be taken for a grant.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            written => written?,
         }
+        Ok(ExitCode::from(refusal::exit_code(&refusal, self.options.refused)))
+    }
+}
+
+/// `--json`: a grant with what is left at this moment, or a refusal and its message. The keys are those of `simulate`.
+fn line(
+    snapshot: &Snapshot,
+    options: &RequestOptions,
+    (delay, waited): (Duration, Duration),
+    refused: Option<(&Refusal, String)>,
+) -> Json {
+    let (refusal, message) = refused.unzip();
+    let rule = refusal.and_then(|refusal| match refusal.reason() {
+        Reason::Adaptive => snapshot.condition.pace.as_ref()?.bottleneck.clone(),
+        _ => Some(snapshot.rules.get(refusal.rule()?)?.name.clone()),
+    });
+    object! {
+        "name": &snapshot.name,
+        "allowed": refusal.is_none(),
+        "remaining": remaining(snapshot, options),
+        "retry_after_ns": refusal.map_or(Some(Duration::ZERO), Refusal::retry_after),
+        "ready_after_ns": refusal.map_or(Some(Duration::ZERO), Refusal::ready_after),
+        "reason": refusal.map(|refusal| refusal.reason().as_str()),
+        "rule": rule,
+        "message": message,
+        "delay_ns": delay,
+        "waited_ns": waited,
+        "state": snapshot.condition.state_name,
     }
 }
 

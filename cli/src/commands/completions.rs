@@ -1,10 +1,10 @@
 //! `completions`: writes scripts with which a shell completes verbs, options and names of limiters.
 
-use crate::command::{Command, Example, Names, Tool};
 use crate::open;
 use crate::options::Place;
 use crate::ui::failure::Failure;
 use crate::ui::output;
+use crate::verb_trait::{Command, Example, Names, Tool};
 use clap::ArgAction;
 use clap_complete::Shell;
 use shmlimit::{Limiter, config, presets};
@@ -43,21 +43,17 @@ impl Command for Completions {
     const USES_DIRECTORY: bool = false;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(tool, self)
+        let text = match (&self.names, self.shell.as_deref()) {
+            (Some(which), _) if which == KEYS => keys(tool.place, self.of.as_deref()),
+            (Some(which), _) => names(tool.place, which),
+            (None, Some("zsh")) => zsh(tool),
+            (None, Some("fish")) => plain(tool, Shell::Fish) + &fish_names(tool),
+            (None, Some("powershell")) => powershell(tool),
+            _ => plain(tool, Shell::Bash) + &bash_names(tool),
+        };
+        output::text(&text)?;
+        Ok(ExitCode::SUCCESS)
     }
-}
-
-fn run(tool: &Tool<'_>, args: &Completions) -> Result<ExitCode, Failure> {
-    let text = match (&args.names, args.shell.as_deref()) {
-        (Some(which), _) if which == KEYS => keys(tool.place, args.of.as_deref()),
-        (Some(which), _) => names(tool.place, which),
-        (None, Some("zsh")) => zsh(tool),
-        (None, Some("fish")) => plain(tool, Shell::Fish) + &fish_names(tool),
-        (None, Some("powershell")) => powershell(tool),
-        _ => plain(tool, Shell::Bash) + &bash_names(tool),
-    };
-    output::text(&text)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 fn names(place: &Place, which: &str) -> String {

@@ -1,12 +1,11 @@
 //! `force`: puts the breaker of a limiter into a state.
 
-use crate::command::{Command, Example, Names, Tool};
 use crate::open;
-use crate::options::{Place, must_be_one_of, parse_minutes};
+use crate::options::{must_be_one_of, parse_minutes};
 use crate::ui::failure::Failure;
-use crate::ui::limiter::json::Json;
+use crate::ui::json::object;
 use crate::ui::{output, suggestion, time};
-use serde::Serialize;
+use crate::verb_trait::{Command, Example, Names, Tool};
 use shmlimit::Condition;
 use shmlimit_kernel::policy::BreakerKind;
 use std::process::ExitCode;
@@ -49,34 +48,30 @@ impl Command for Force {
     const NAMES: Names = Names::LimitersAndPresets;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(tool.place, self)
+        if self.auto_recover.is_some() && self.state != shmlimit::BreakerCommand::CacheOnly {
+            let message = format!(
+                "--auto-recover is for cache_only; to change it alone: shmlimit set {} breaker.auto_recover 15m",
+                suggestion::operand(&self.name)
+            );
+            return Err(Failure::Usage(message));
+        }
+        let limiter = open::as_operator(tool.place, &self.name)?;
+        // A limiter without such a breaker is refused as a whole.
+        let fits = self.state.fits(limiter.policy()?.breaker().kind());
+        if let Some(period) = self.auto_recover.filter(|_| fits) {
+            limiter.set("breaker.auto_recover", &format!("{}ns", period.as_nanos()))?;
+        }
+        limiter.force(self.state)?;
+        let condition = limiter.snapshot()?.condition;
+        if self.json {
+            let line = object! { "name": limiter.name(), "forced": self.state.as_str() };
+            output::json(&line.and(condition.document()))?;
+        } else {
+            let how = to_text(&suggestion::operand(limiter.name()), self.state, &condition);
+            output::line(&format!("{}: {}", limiter.name(), suggestion::with_directory(&how)))?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
-}
-
-fn run(place: &Place, args: &Force) -> Result<ExitCode, Failure> {
-    if args.auto_recover.is_some() && args.state != shmlimit::BreakerCommand::CacheOnly {
-        let message = format!(
-            "--auto-recover is for cache_only; to change it alone: shmlimit set {} breaker.auto_recover 15m",
-            suggestion::operand(&args.name)
-        );
-        return Err(Failure::Usage(message));
-    }
-    let limiter = open::as_operator(place, &args.name)?;
-    // A limiter without such a breaker is refused as a whole.
-    let fits = args.state.fits(limiter.policy()?.breaker().kind());
-    if let Some(period) = args.auto_recover.filter(|_| fits) {
-        limiter.set("breaker.auto_recover", &format!("{}ns", period.as_nanos()))?;
-    }
-    limiter.force(args.state)?;
-    let condition = limiter.snapshot()?.condition;
-    if args.json {
-        let (name, forced) = (limiter.name(), args.state.as_str());
-        output::json(&Line { name, forced, condition: Json(condition.document()) })?;
-    } else {
-        let how = to_text(&suggestion::operand(limiter.name()), args.state, &condition);
-        output::line(&format!("{}: {}", limiter.name(), suggestion::with_directory(&how)))?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// The condition from now on. It names the gate too, because an operator who forces the state may not think of it.
@@ -108,15 +103,6 @@ fn to_text(name: &str, forced: shmlimit::BreakerCommand, now: &Condition) -> Str
         BreakerKind::None => gate,
         _ => format!("{}{how}{asleep}, {gate}{refused}", now.state_name),
     }
-}
-
-/// `--json`. The keys are a contract: docs/json.md.
-#[derive(Serialize)]
-struct Line<'l> {
-    name: &'l str,
-    forced: &'static str,
-    #[serde(flatten)]
-    condition: Json,
 }
 
 fn force(text: &str) -> Result<shmlimit::BreakerCommand, String> {

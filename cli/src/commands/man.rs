@@ -1,9 +1,9 @@
 //! `man`: writes the manual pages, made from the texts of --help.
 
-use crate::command::{Command, Example, Tool, VerbInfo};
 use crate::options::VARIABLES;
 use crate::ui::failure::Failure;
 use crate::ui::output;
+use crate::verb_trait::{Command, Example, Tool, VerbInfo};
 use shmlimit::config::nearest;
 use shmlimit::environment;
 use std::io;
@@ -27,18 +27,14 @@ impl Command for Man {
     const USES_DIRECTORY: bool = false;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(tool, self)
+        let command = pages((tool.arguments)());
+        match (&self.to, &self.verb) {
+            (Some(directory), _) => write_all(tool.verbs, &command, directory)?,
+            (None, None) => output::text(&page(tool.verbs, &command)?)?,
+            (None, Some(verb)) => output::text(&page(tool.verbs, find(&command, verb)?)?)?,
+        }
+        Ok(ExitCode::SUCCESS)
     }
-}
-
-fn run(tool: &Tool<'_>, args: &Man) -> Result<ExitCode, Failure> {
-    let command = pages((tool.arguments)());
-    match (&args.to, &args.verb) {
-        (Some(directory), _) => write_all(tool.verbs, &command, directory)?,
-        (None, None) => output::text(&page(tool.verbs, &command)?)?,
-        (None, Some(verb)) => output::text(&page(tool.verbs, find(&command, verb)?)?)?,
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// The command with everything in it that clap adds when it is used, but without the verb `help`.

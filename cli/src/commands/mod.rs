@@ -17,8 +17,8 @@ mod simulate;
 mod status;
 mod top;
 
-use crate::command::{Command, Tool, VerbInfo};
 use crate::ui::failure::Failure;
+use crate::verb_trait::{Command, Tool, VerbInfo};
 use crate::{bench, demo};
 use clap::Subcommand;
 use std::process::ExitCode;

@@ -1,14 +1,13 @@
 //! `pause` and `resume`: stop all calls of a limiter for a while, and let them continue (R148).
 
-use crate::command::{Command, Example, Names, Tool};
 use crate::open;
-use crate::options::{Place, parse_duration};
+use crate::options::parse_duration;
 use crate::ui::escape::printable;
 use crate::ui::failure::Failure;
-use crate::ui::limiter::json::Json;
+use crate::ui::json::{Json, object};
 use crate::ui::time::{format_age, format_wait};
 use crate::ui::{output, suggestion};
-use serde::Serialize;
+use crate::verb_trait::{Command, Example, Names, Tool};
 use shmlimit::{Limiter, PauseRequest, PauseSnapshot};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -72,82 +71,77 @@ impl Command for Pause {
     const NAMES: Names = Names::LimitersAndPresets;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        pause(tool.place, self)
+        let limiter = open::as_user(tool.place, &self.name)?;
+        let mut request = PauseRequest::new();
+        if let Some(length) = self.length {
+            request = request.lasting(length);
+        }
+        if let Some(reason) = &self.reason {
+            request = request.reason(reason);
+        }
+        let done = limiter.pause(&request)?;
+        let (name, waiting) = (limiter.name(), waiting(&limiter)?);
+        if self.json {
+            output::json(&object! {
+                "name": name,
+                "paused": json(&done.pause),
+                "replaced": done.replaced.as_ref().map(json),
+                "waiting": waiting as u64,
+            })?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let length = match done.pause.ends_in {
+            Some(left) => format!("for {}", format_wait(left)),
+            None => "until it is resumed".to_owned(),
+        };
+        let before = match &done.replaced {
+            Some(before) => format!(
+                "; this replaces the pause that {} ({}) began {} ago",
+                printable(&before.program),
+                before.pid,
+                format_age(before.paused_for)
+            ),
+            None => String::new(),
+        };
+        let passes = if limiter.policy()?.is_passthrough() {
+            "; its mode is passthrough, so calls go all the same"
+        } else {
+            ""
+        };
+        let waiting = calls_wait(waiting);
+        let way_out = suggestion::with_directory(&format!("shmlimit resume {}", suggestion::operand(name)));
+        output::line(&format!("{name}: paused {length}{before}{passes}; {waiting}; end it with: {way_out}"))?;
+        Ok(ExitCode::SUCCESS)
     }
-}
-
-fn pause(place: &Place, args: &Pause) -> Result<ExitCode, Failure> {
-    let limiter = open::as_user(place, &args.name)?;
-    let mut request = PauseRequest::new();
-    if let Some(length) = args.length {
-        request = request.lasting(length);
-    }
-    if let Some(reason) = &args.reason {
-        request = request.reason(reason);
-    }
-    let done = limiter.pause(&request)?;
-    let (name, waiting) = (limiter.name(), waiting(&limiter)?);
-    if args.json {
-        let replaced = done.replaced.as_ref().map(json);
-        let line = PausedLine { name, paused: json(&done.pause), replaced, waiting };
-        output::json(&line)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let length = match done.pause.ends_in {
-        Some(left) => format!("for {}", format_wait(left)),
-        None => "until it is resumed".to_owned(),
-    };
-    let before = match &done.replaced {
-        Some(before) => format!(
-            "; this replaces the pause that {} ({}) began {} ago",
-            printable(&before.program),
-            before.pid,
-            format_age(before.paused_for)
-        ),
-        None => String::new(),
-    };
-    let passes = if limiter.policy()?.is_passthrough() {
-        "; its mode is passthrough, so calls go all the same"
-    } else {
-        ""
-    };
-    let waiting = calls_wait(waiting);
-    let way_out = suggestion::with_directory(&format!("shmlimit resume {}", suggestion::operand(name)));
-    output::line(&format!("{name}: paused {length}{before}{passes}; {waiting}; end it with: {way_out}"))?;
-    Ok(ExitCode::SUCCESS)
 }
 
 impl Command for Resume {
     const EXAMPLES: &'static [Example] = &[("Let waiting calls go on:", "shmlimit resume api")];
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        resume(tool.place, self)
-    }
-}
-
-fn resume(place: &Place, args: &Resume) -> Result<ExitCode, Failure> {
-    let limiter =
-        open::existing_as_user(place, &args.name)?.ok_or_else(|| open::unknown_limiter(place, &args.name))?;
-    // Before it is resumed: the calls that waited go at once, or soon.
-    let (name, waiting) = (limiter.name(), waiting(&limiter)?);
-    let ended = limiter.resume()?;
-    if args.json {
-        let line = ResumedLine { name, ended: ended.as_ref().map(json), waiting };
-        output::json(&line)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    output::line(&match &ended {
-        Some(ended) => {
-            let waited = match waiting {
-                0 => "no call waited".to_owned(),
-                1 => "1 call waited".to_owned(),
-                many => format!("{many} calls waited"),
-            };
-            format!("{name}: resumed after {}; {waited}", format_age(ended.paused_for))
+        let limiter = open::existing_as_user(tool.place, &self.name)?
+            .ok_or_else(|| open::unknown_limiter(tool.place, &self.name))?;
+        // Before it is resumed: the calls that waited go at once, or soon.
+        let (name, waiting) = (limiter.name(), waiting(&limiter)?);
+        let ended = limiter.resume()?;
+        if self.json {
+            let ended = ended.as_ref().map(json);
+            output::json(&object! { "name": name, "ended": ended, "waiting": waiting as u64 })?;
+            return Ok(ExitCode::SUCCESS);
         }
-        None => format!("{name}: is not paused"),
-    })?;
-    Ok(ExitCode::SUCCESS)
+        output::line(&match &ended {
+            Some(ended) => {
+                let waited = match waiting {
+                    0 => "no call waited".to_owned(),
+                    1 => "1 call waited".to_owned(),
+                    many => format!("{many} calls waited"),
+                };
+                format!("{name}: resumed after {}; {waited}", format_age(ended.paused_for))
+            }
+            None => format!("{name}: is not paused"),
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 fn json(pause: &PauseSnapshot) -> Json {
@@ -164,19 +158,4 @@ fn calls_wait(count: usize) -> String {
         1 => "1 call waits".to_owned(),
         many => format!("{many} calls wait"),
     }
-}
-
-#[derive(Serialize)]
-struct PausedLine<'l> {
-    name: &'l str,
-    paused: Json,
-    replaced: Option<Json>,
-    waiting: usize,
-}
-
-#[derive(Serialize)]
-struct ResumedLine<'l> {
-    name: &'l str,
-    ended: Option<Json>,
-    waiting: usize,
 }

@@ -1,14 +1,13 @@
 //! `presets`: lists ready-made limiters, or writes one as a configuration file.
 
-use crate::command::{Command, Example, Names, Tool};
+use crate::setting_changes;
 use crate::ui::failure::Failure;
+use crate::ui::json::{self, Json, object};
 use crate::ui::layout::{self, ScreenStyle};
 use crate::ui::output;
-use serde::Serialize;
+use crate::verb_trait::{Command, Example, Names, Tool};
 use shmlimit::config::{nearest, to_toml};
-use shmlimit::describe;
 use shmlimit::presets::{self, Preset};
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 const PRESETS_HELP: &str = "\
@@ -34,32 +33,29 @@ impl Command for Presets {
     const USES_DIRECTORY: bool = false;
 
     fn run(&self, _tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(self)
-    }
-}
-
-fn run(args: &Presets) -> Result<ExitCode, Failure> {
-    match &args.name {
-        Some(name) if args.json => output::json(&Line::of(find(name)?)?)?,
-        Some(name) => output::text(&file(find(name)?)?)?,
-        None if args.json => {
-            for preset in presets::all() {
-                output::json(&Line::of(preset)?)?;
+        match &self.name {
+            Some(name) if self.json => output::json(&line(find(name)?)?)?,
+            Some(name) => output::text(&file(find(name)?)?)?,
+            None if self.json => {
+                for preset in presets::all() {
+                    output::json(&line(preset)?)?;
+                }
+            }
+            None => {
+                let width = presets::NAMES.iter().map(|name| name.len()).max().unwrap_or(0);
+                let screen = ScreenStyle::for_stdout();
+                // A pipe has any width.
+                let room =
+                    if screen.cuts { screen.width.saturating_sub(width + 2).max(24) } else { usize::MAX };
+                for preset in presets::all() {
+                    let about: Vec<String> = layout::wrap(preset.about, room).collect();
+                    let next = format!("\n{:width$}  ", "");
+                    output::line(&format!("{:width$}  {}", preset.name, about.join(&next)))?;
+                }
             }
         }
-        None => {
-            let width = presets::NAMES.iter().map(|name| name.len()).max().unwrap_or(0);
-            let screen = ScreenStyle::for_stdout();
-            // A pipe has any width.
-            let room = if screen.cuts { screen.width.saturating_sub(width + 2).max(24) } else { usize::MAX };
-            for preset in presets::all() {
-                let about: Vec<String> = layout::wrap(preset.about, room).collect();
-                let next = format!("\n{:width$}  ", "");
-                output::line(&format!("{:width$}  {}", preset.name, about.join(&next)))?;
-            }
-        }
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn find(name: &str) -> Result<&'static Preset, Failure> {
@@ -82,20 +78,12 @@ fn file(preset: &Preset) -> Result<String, Failure> {
     Ok(text + "\n" + &to_toml(&policy))
 }
 
-#[derive(Serialize)]
-struct Line<'p> {
-    name: &'p str,
-    about: &'p str,
-    source: &'p str,
-    notes: &'p [&'p str],
-    settings: BTreeMap<String, String>,
-}
-
-impl Line<'_> {
-    fn of(preset: &Preset) -> Result<Line<'_>, Failure> {
-        let policy = preset.policy().map_err(shmlimit::Error::from)?;
-        let settings = describe::settings(&policy).into_iter().collect();
-        let Preset { name, about, source, notes, .. } = *preset;
-        Ok(Line { name, about, source, notes, settings })
-    }
+fn line(preset: &Preset) -> Result<Json, Failure> {
+    Ok(object! {
+        "name": preset.name,
+        "about": preset.about,
+        "source": preset.source,
+        "notes": json::list(preset.notes.iter().copied()),
+        "settings": setting_changes::to_json(&preset.policy().map_err(shmlimit::Error::from)?),
+    })
 }

@@ -1,13 +1,12 @@
 //! `record`: tells the limiter how a call ended, for callers that hold no grant.
 
-use crate::command::{Command, Example, Names, Tool};
 use crate::options::{ENV_ATTEMPT, ENV_LIMITER, Place, parse_duration, parse_priority};
 use crate::ui::failure::Failure;
-use crate::ui::output;
-use crate::ui::time::{self, nanos};
+use crate::ui::json::{self, Json, object};
+use crate::ui::{output, time};
+use crate::verb_trait::{Command, Example, Names, Tool};
 use crate::{open, record_channel};
 use clap::ValueEnum;
-use serde::Serialize;
 use shmlimit::config;
 use shmlimit::headers::{self, response};
 use shmlimit::{Advice, Limiter, Nanos, NetError, Outcome, OutcomeClass, OutcomeCode, Priority, Transition};
@@ -94,55 +93,52 @@ impl Command for Record {
     const NAMES: Names = Names::LimitersAndPresets;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(tool.place, self)
-    }
-}
-
-fn run(place: &Place, args: &Record) -> Result<ExitCode, Failure> {
-    let name = args.name.clone().or_else(|| std::env::var(ENV_LIMITER).ok().filter(|name| !name.is_empty()));
-    let Some(name) = name else {
-        let message = "say which limiter: shmlimit record NAME … ($SHMLIMIT_LIMITER is not set: this is not inside of \
+        let name =
+            self.name.clone().or_else(|| std::env::var(ENV_LIMITER).ok().filter(|name| !name.is_empty()));
+        let Some(name) = name else {
+            let message = "say which limiter: shmlimit record NAME … ($SHMLIMIT_LIMITER is not set: this is not inside of \
                        shmlimit run)";
-        return Err(Failure::Usage(message.to_owned()));
-    };
-    let text = args.headers.as_deref().map(read).transpose()?.unwrap_or_default();
-    let (said, mut headers) = response(&text);
-    headers.extend(args.header.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-    headers.extend(args.retry_after.iter().map(|value| ("Retry-After", value.as_str())));
-    let (outcome, code) = match (args.error, args.status.or(said), args.cache) {
-        (Some(error), _, _) => (Outcome::error(error), OutcomeCode::Error(error)),
-        (None, Some(status), _) => (Outcome::http(status, &headers), OutcomeCode::Status(status)),
-        (None, None, Some(cache)) if headers.is_empty() => return count(place, args, &name, cache),
-        (None, None, _) => {
-            let message =
-                "say how the call ended: --status CODE, --error KIND, or --headers FILE with a status line";
             return Err(Failure::Usage(message.to_owned()));
+        };
+        let text = self.headers.as_deref().map(read).transpose()?.unwrap_or_default();
+        let (said, mut headers) = response(&text);
+        headers.extend(self.header.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        headers.extend(self.retry_after.iter().map(|value| ("Retry-After", value.as_str())));
+        let (outcome, code) = match (self.error, self.status.or(said), self.cache) {
+            (Some(error), _, _) => (Outcome::error(error), OutcomeCode::Error(error)),
+            (None, Some(status), _) => (Outcome::http(status, &headers), OutcomeCode::Status(status)),
+            (None, None, Some(cache)) if headers.is_empty() => return count(tool.place, self, &name, cache),
+            (None, None, _) => {
+                let message = "say how the call ended: --status CODE, --error KIND, or --headers FILE with a status line";
+                return Err(Failure::Usage(message.to_owned()));
+            }
+        };
+        let mut outcome = outcome.priority(self.priority);
+        if let Some(attempt) = self.attempt.or_else(|| attempt_of(&name)) {
+            outcome = outcome.attempt(attempt);
         }
-    };
-    let mut outcome = outcome.priority(args.priority);
-    if let Some(attempt) = args.attempt.or_else(|| attempt_of(&name)) {
-        outcome = outcome.attempt(attempt);
+        if let Some(latency) = self.latency {
+            outcome = outcome.latency(latency);
+        }
+        let limiter = open::as_operator(tool.place, &name)?;
+        let recorded = limiter.record(&outcome)?;
+        record_channel::send(&limiter, code, &recorded);
+        if self.retry_after.is_some() && !self.quiet && !recorded.class.is_backoff_target() {
+            output::remark("note: --retry-after counts with a 429 or 5xx only, and was not used");
+        }
+        if let Some(cache) = self.cache {
+            limiter.count_cache(cache == Cache::Hit)?;
+        }
+        let state = limiter.snapshot()?.condition.state_name;
+        if self.json {
+            let mut line = line(limiter.name(), &recorded, state);
+            line.0.extend(self.cache.map(|cache| ("cache".into(), cache.as_str().into())));
+            output::json(&line)?;
+        } else if !self.quiet {
+            output::line(&format!("{}: {}", limiter.name(), to_text(&recorded, state)))?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
-    if let Some(latency) = args.latency {
-        outcome = outcome.latency(latency);
-    }
-    let limiter = open::as_operator(place, &name)?;
-    let recorded = limiter.record(&outcome)?;
-    record_channel::send(&limiter, code, &recorded);
-    if args.retry_after.is_some() && !args.quiet && !recorded.class.is_backoff_target() {
-        output::remark("note: --retry-after counts with a 429 or 5xx only, and was not used");
-    }
-    if let Some(cache) = args.cache {
-        limiter.count_cache(cache == Cache::Hit)?;
-    }
-    let state = limiter.snapshot()?.condition.state_name;
-    if args.json {
-        let line = Line::new(limiter.name(), &recorded, state);
-        output::json(&Line { cache: args.cache.map(Cache::as_str), ..line })?;
-    } else if !args.quiet {
-        output::line(&format!("{}: {}", limiter.name(), to_text(&recorded, state)))?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Which attempt the `run` around this one makes, if it makes it for that limiter.
@@ -157,7 +153,7 @@ fn count(place: &Place, args: &Record, name: &str, cache: Cache) -> Result<ExitC
     limiter.count_cache(cache == Cache::Hit)?;
     let cache = cache.as_str();
     if args.json {
-        output::json(&serde_json::json!({ "name": limiter.name(), "cache": cache }))?;
+        output::json(&object! { "cache": cache, "name": limiter.name() })?;
     } else if !args.quiet {
         output::line(&format!("{}: cache {cache} counted", limiter.name()))?;
     }
@@ -193,39 +189,19 @@ fn to_text(recorded: &Advice, state: &str) -> String {
 }
 
 /// `--json`. The keys are those of `simulate`.
-#[derive(Serialize)]
-struct Line<'l> {
-    name: &'l str,
-    class: &'static str,
-    samples: u32,
-    err_rate: f64,
-    consec429: u32,
-    sleep_source: Option<&'static str>,
-    sleep_max_ns: u64,
-    sleep_ns: u64,
-    retry: bool,
-    state: &'static str,
-    transitions: Vec<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache: Option<&'static str>,
-}
-
-impl Line<'_> {
-    fn new<'l>(name: &'l str, recorded: &Advice, state: &'static str) -> Line<'l> {
-        Line {
-            name,
-            class: recorded.class.as_str(),
-            samples: recorded.samples,
-            err_rate: recorded.error_ratio,
-            consec429: recorded.consec429,
-            sleep_source: recorded.wait_source.map(|source| source.as_str()),
-            sleep_max_ns: nanos(recorded.wait_at_most),
-            sleep_ns: nanos(recorded.wait),
-            retry: recorded.retry,
-            state,
-            transitions: recorded.transitions.iter().map(|transition| transition.cause.as_str()).collect(),
-            cache: None,
-        }
+fn line(name: &str, recorded: &Advice, state: &str) -> Json {
+    object! {
+        "name": name,
+        "class": recorded.class.as_str(),
+        "samples": recorded.samples,
+        "err_rate": recorded.error_ratio,
+        "consec429": recorded.consec429,
+        "sleep_source": recorded.wait_source.map(|source| source.as_str()),
+        "sleep_max_ns": recorded.wait_at_most,
+        "sleep_ns": recorded.wait,
+        "retry": recorded.retry,
+        "state": state,
+        "transitions": json::list(recorded.transitions.iter().map(|transition| transition.cause.as_str())),
     }
 }
 

@@ -1,11 +1,11 @@
 //! `rm`: removes limiters.
 
-use crate::command::{Command, Example, Tool};
 use crate::open;
 use crate::options::Place;
 use crate::ui::failure::{Failure, REFUSED};
+use crate::ui::json::{self, Json, object};
 use crate::ui::{escape, output, suggestion};
-use serde::Serialize;
+use crate::verb_trait::{Command, Example, Tool};
 use shmlimit::{Error, Removal};
 use std::process::ExitCode;
 
@@ -28,18 +28,10 @@ pub struct Rm {
     pub json: bool,
 }
 
-/// One line of `--json`. The keys are a contract.
-#[derive(Serialize)]
-struct Line<'n> {
-    name: &'n str,
-    removed: bool,
-    users: Vec<User>,
-}
-
-#[derive(Serialize)]
-struct User {
-    pid: u32,
-    program: String,
+/// One line of `--json`.
+fn line(name: &str, removed: bool, users: Vec<(u32, String)>) -> Json {
+    let users = users.into_iter().map(|(pid, program)| object! { "pid": pid, "program": program });
+    object! { "name": name, "removed": removed, "users": json::list(users) }
 }
 
 /// How many users of a limiter are named.
@@ -48,22 +40,18 @@ const NAMED: usize = 5;
 impl Command for Rm {
     const EXAMPLES: &'static [Example] = &[("Remove a limiter that nobody uses:", "shmlimit rm api")];
 
+    /// All that can be removed, and the code of the last that cannot.
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(tool.place, self)
-    }
-}
-
-/// All that can be removed, and the code of the last that cannot.
-fn run(place: &Place, args: &Rm) -> Result<ExitCode, Failure> {
-    let mut code = ExitCode::SUCCESS;
-    for name in &args.names {
-        match remove(place, args, name) {
-            Ok(()) => {}
-            Err(Failure::Io(error)) => return Err(Failure::Io(error)),
-            Err(failure) => code = failure.report(),
+        let mut code = ExitCode::SUCCESS;
+        for name in &self.names {
+            match remove(tool.place, self, name) {
+                Ok(()) => {}
+                Err(Failure::Io(error)) => return Err(Failure::Io(error)),
+                Err(failure) => code = failure.report(),
+            }
         }
+        Ok(code)
     }
-    Ok(code)
 }
 
 fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
@@ -78,7 +66,7 @@ fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
     };
     let users = match removal {
         Removal::Removed if args.json => {
-            return Ok(output::json(&Line { name, removed: true, users: Vec::new() })?);
+            return Ok(output::json(&line(name, true, Vec::new()))?);
         }
         Removal::Removed => return Ok(output::line(&format!("{name}: removed"))?),
         Removal::InUse(users) => users,
@@ -86,8 +74,7 @@ fn remove(place: &Place, args: &Rm, name: &str) -> Result<(), Failure> {
     };
     let message = in_use(name, &users);
     if args.json {
-        let users = users.into_iter().map(|(pid, program)| User { pid, program }).collect();
-        output::json(&Line { name, removed: false, users })?;
+        output::json(&line(name, false, users))?;
     }
     Err(Failure::Refused(message, REFUSED))
 }

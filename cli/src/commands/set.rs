@@ -1,11 +1,10 @@
 //! `set`: changes one setting of a limiter in use.
 
-use crate::command::{Command, Example, Names, Tool};
-use crate::options::Place;
 use crate::ui::failure::Failure;
+use crate::ui::json::{self, object};
 use crate::ui::output;
-use crate::{open, settings};
-use serde::Serialize;
+use crate::verb_trait::{Command, Example, Names, Tool};
+use crate::{open, setting_changes};
 use shmlimit::describe;
 use std::process::ExitCode;
 
@@ -41,29 +40,20 @@ impl Command for Set {
     const NAMES: Names = Names::LimitersAndPresets;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(tool.place, self)
+        let limiter = open::as_operator(tool.place, &self.name)?;
+        let before = limiter.policy()?;
+        let after = limiter
+            .set(&self.key, &self.value)
+            .map_err(|error| setting_changes::explained(&self.name, error))?;
+        if self.json {
+            let changes = json::list(setting_changes::changes(&before, &after));
+            output::json(&object! { "name": limiter.name(), "changes": changes })?;
+        } else {
+            let changed = describe::changes(&before, &after);
+            let changed = if changed.is_empty() { "unchanged".to_owned() } else { changed };
+            output::line(&format!("{}: {changed}", limiter.name()))?;
+        }
+        setting_changes::remark_effects(limiter.name(), &self.key, &before, &after);
+        Ok(ExitCode::SUCCESS)
     }
-}
-
-fn run(place: &Place, args: &Set) -> Result<ExitCode, Failure> {
-    let limiter = open::as_operator(place, &args.name)?;
-    let before = limiter.policy()?;
-    let after =
-        limiter.set(&args.key, &args.value).map_err(|error| settings::explained(&args.name, error))?;
-    if args.json {
-        output::json(&Line { name: limiter.name(), changes: settings::changes(&before, &after) })?;
-    } else {
-        let changed = describe::changes(&before, &after);
-        let changed = if changed.is_empty() { "unchanged".to_owned() } else { changed };
-        output::line(&format!("{}: {changed}", limiter.name()))?;
-    }
-    settings::remark_effects(limiter.name(), &args.key, &before, &after);
-    Ok(ExitCode::SUCCESS)
-}
-
-/// `--json`. The keys are a contract: docs/json.md.
-#[derive(Serialize)]
-struct Line<'l> {
-    name: &'l str,
-    changes: Vec<settings::Change>,
 }

@@ -7,9 +7,9 @@ mod scenario;
 mod server;
 mod view;
 
-use crate::command::{Command, Example, Tool};
 use crate::ui::failure::Failure;
 use crate::ui::output::{self, Paint};
+use crate::verb_trait::{Command, Example, Tool};
 use crate::{platform, supervisor};
 use clients::{CLIENTS, ClientArgs, Half, Kind, LIMITER, RetryStyle};
 use platform::Event;
@@ -40,7 +40,7 @@ pub struct Demo {
     /// One JSON object at the end, and nothing else
     #[arg(long, conflicts_with = "plain")]
     pub json: bool,
-    /// How long both halves take together; the last log context takes 2 more
+    /// How long both halves take together; the last part takes 2 more
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=600), value_name = "NUMBER")]
     pub seconds: u64,
     /// Calls a second that the server allows, and that each program wants, from 5 to 50
@@ -76,21 +76,17 @@ impl Command for Demo {
     const USES_DIRECTORY: bool = false;
 
     fn run(&self, _tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(self)
-    }
-}
-
-fn run(args: &Demo) -> Result<ExitCode, Failure> {
-    match args.act_as.split_first() {
-        Some((role, words)) if role == "caretaker" => return supervisor::run(words),
-        Some((role, words)) if role == "program" => return client::run(words),
-        Some((role, _)) => return Err(Failure::Usage(format!("nobody acts as {role:?}"))),
-        None => {}
-    }
-    match run_halves(args) {
-        Ok(code) => Ok(code),
-        Err(End::Asked(event)) => Ok(platform::exit_by(event)),
-        Err(End::Failed(failure)) => Err(failure),
+        match self.act_as.split_first() {
+            Some((role, words)) if role == "caretaker" => return supervisor::run(words),
+            Some((role, words)) if role == "program" => return client::run(words),
+            Some((role, _)) => return Err(Failure::Usage(format!("nobody acts as {role:?}"))),
+            None => {}
+        }
+        match run_halves(self) {
+            Ok(code) => Ok(code),
+            Err(End::Asked(event)) => Ok(platform::exit_by(event)),
+            Err(End::Failed(failure)) => Err(failure),
+        }
     }
 }
 

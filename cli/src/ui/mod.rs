@@ -2,6 +2,7 @@
 
 pub mod escape;
 pub mod failure;
+pub mod json;
 pub mod layout;
 pub mod limiter;
 pub mod output;

@@ -1,8 +1,8 @@
 //! Writes to standard output and standard error. A reader that goes away is not a failure; colours are for terminals.
 
 use crate::platform;
+use crate::ui::json::Json;
 use crate::ui::{escape, suggestion};
-use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,12 +20,12 @@ pub fn line(line: &str) -> io::Result<()> {
 }
 
 /// Writes one line of JSON. What it can hold, verb by verb: docs/json.md.
-pub fn json(object: &impl Serialize) -> io::Result<()> {
+pub fn json(object: &Json) -> io::Result<()> {
     line(&to_json(object)?)
 }
 
 /// An object as one line of JSON that is safe to show.
-pub fn to_json(object: &impl Serialize) -> io::Result<String> {
+pub fn to_json(object: &Json) -> io::Result<String> {
     Ok(escape::json(serde_json::to_string(object).map_err(io::Error::from)?))
 }
 

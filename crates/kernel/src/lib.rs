@@ -7,18 +7,19 @@
 //!
 //! ```text
 //! memory                a limiter in private memory, for tests and simulation
-//! decide, log context         the entry points; how a limiter is doing, for a log line
+//! decide, log_context   the entry points; how a limiter is doing, for a log line
 //! queue                 whose turn it is
 //! admission             whether one call may go now: breaker, gate, pace, permits and rules together
 //! breaker, backoff      what an outcome leads to: for all callers, and for its own
-//! outcome               the window of recent outcomes
+//! gate                  closed for as long as Retry-After said
+//! outcome               the window of recent outcomes, and what a report of one says
 //! pace, pause, ledger   the gap that headers taught; an operator's pause; counts for people
-//! rule, ticket          the algorithms; a grant as its caller holds it
-//! health state                 where the state of health, pace, pause and ledger lies, word by word
-//! state                 what is stored, and the traits that read and write it
+//! rule                  the algorithms
+//! health_state          where the state of health, pace, pause and ledger lies, word by word
+//! state                 what is stored, and the traits that read and write it; a grant as its caller holds it
 //! terms, growth         a rule as its decisions need it; geometric growth
-//! policy, ask           configuration; what callers ask for and are told
-//! time, span, random, named_enum
+//! policy, request       configuration; what callers ask for and are told
+//! time, span, named_enum
 //! ```
 #![forbid(unsafe_code)]
 
@@ -26,6 +27,7 @@ mod admission;
 pub mod backoff;
 pub mod breaker;
 pub mod decide;
+mod gate;
 mod growth;
 pub mod health_state;
 pub mod ledger;
@@ -37,7 +39,6 @@ pub mod pace;
 pub mod pause;
 pub mod policy;
 pub mod queue;
-pub mod random;
 pub mod request;
 pub mod rule;
 pub mod span;
@@ -45,7 +46,6 @@ pub mod state;
 pub mod terms;
 #[cfg(test)]
 mod tests;
-pub mod ticket;
 pub mod time;
 
 pub use memory::LocalMemory;
@@ -53,9 +53,8 @@ pub use policy::{
     Algorithm, BurstMode, Fairness, Name, Policy, PolicyDraft, PolicyError, Queueing, Rule, RuleDraft,
 };
 pub use request::{AcquireRequest, Priority, Reason, Refusal};
-pub use state::{Core, General, Held, Memory, RuleState, View};
+pub use state::{Core, General, Held, Memory, RuleState, Ticket, View};
 pub use terms::Terms;
-pub use ticket::Ticket;
 pub use time::{Nanos, Time};
 
 /// Most rules one limiter may have (R137).

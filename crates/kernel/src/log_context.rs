@@ -1,6 +1,7 @@
 //! How a limiter is doing, in the few words of a log line (R114).
 
 use super::breaker;
+use super::gate;
 use super::health_state::{HealthStateView, PAUSE_AT, TRANSITIONS};
 use super::outcome;
 use super::policy::{BreakerKind, PerSecond};
@@ -45,7 +46,7 @@ impl LogContext {
             errors,
             rate: breaker::rate(v),
             concurrency: breaker::concurrency(v),
-            gate: (health.gate_until > now).then(|| health.gate_until.since(now)),
+            gate: gate::is_closed(&health, now).then(|| health.gate_until.since(now)),
         }
     }
 }

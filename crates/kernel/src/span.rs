@@ -4,6 +4,7 @@
 //! nanoseconds. All times of one rule are multiples of 1/den ns with one `den` (the limit over what it shares
 //! with the period), so a sum needs a carry, never a division, and nothing drifts.
 
+use bytemuck::{Pod, Zeroable};
 use std::cmp::Ordering;
 
 /// Above this no configured length of time may go (146 years), so that a time plus a length fits a word.
@@ -12,7 +13,8 @@ pub const MAX_SPAN: u64 = 1 << 62;
 /// `whole + frac/den` nanoseconds; `den` belongs to the rule.
 ///
 /// The order is that of the values as long as `frac < den`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
 pub struct Span {
     /// Whole nanoseconds.
     pub whole: u64,

@@ -9,10 +9,10 @@
 //! 0x00c0       8  (zero)
 //! 0x0100       8  origin    transactions only (boot, wall anchor, policy epoch, resets)
 //! 0x0140      32  rules     transactions only; four words a rule, eight rules; all but the last of each are stored inverted
-//! 0x0240      72  hot       transactions only; what decisions read: permits, when attention is needed, the rules' terms,
-//!                           all as the breaker's state makes them (kernel/breaker/drive.rs)
+//! 0x0240      72  effective transactions only; what decisions read: permits, when the next check is due, the rules' terms,
+//!                           all as the breaker's state makes them (kernel/breaker/effective.rs)
 //! 0x0480     256  policy    transactions only; the policy as it was configured, and its checksum
-//! 0x0c80     112  health state     transactions only: breaker, gate, tallies, pace (kernel/health state.rs)
+//! 0x0c80     112  health state     transactions only: breaker, gate, tallies, pace (kernel/health_state.rs)
 //! 0x1000    1024  journal   the lock holder: 512 pairs (word index, old value)
 //! 0x3000    8192  slots     512 slots of 16 words: the first eight in transactions only, the others (`tally`)
 //!                           by the participant itself, relaxed, outside the journal
@@ -147,7 +147,7 @@ pub const WAKE_WORD: usize = 15;
 pub const RINGS: usize = ENTRY_TABLE + WAITERS * ENTRY_STRIDE;
 /// A wall clock before this was never set: 2025, when there was no limiter yet.
 pub const UNSET_BEFORE: u64 = 1_735_689_600_000_000_000;
-/// First word of the section about the wall clock (`wall.rs`). Limiter time of the reading of the wall clock that puts the
+/// First word of the section about the wall clock (`wall_clock.rs`). Limiter time of the reading of the wall clock that puts the
 /// present latest; zero if the clock was not set yet.
 pub const LATEST_TIME: usize = RINGS + HEALTH_STATE_WORDS - HEALTH_STATE_HEAD_WORDS;
 /// Wall time of that reading.
@@ -200,7 +200,7 @@ pub mod slot {
     /// Program name, sixteen bytes, for people only.
     pub const PROGRAM: usize = 5;
     /// Zero for a process that is attached here. Otherwise the slot stands for permits of a deleted segment, and this says
-    /// where the gate tells whether their holder still has them: see `directory/users.rs`.
+    /// where the creation lock tells whether their holder still has them: see `directory/users.rs`.
     pub const INHERITED: usize = 7;
     /// First word that the participant itself writes, outside the journal.
     pub const TALLY: usize = 8;
@@ -349,7 +349,7 @@ mod tests {
         for word in [WAITING, PROGRESS, PLACES, TURN_TABLE, entry_base(0), entry_base(WAITERS - 1) + 11] {
             assert!(is_journaled(word, WORDS), "word {word}");
         }
-        assert!(!is_journaled(entry_base(5) + WAKE_WORD, WORDS), "bells are outside the journal");
+        assert!(!is_journaled(entry_base(5) + WAKE_WORD, WORDS), "wake words are outside the journal");
         assert!(!is_journaled(slot_base(3) + slot::GRANTED, WORDS), "tallies are outside the journal");
     }
 

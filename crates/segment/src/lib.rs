@@ -48,11 +48,11 @@ mod wall_clock;
 
 #[cfg(not(loom))]
 pub use {
-    attach::bounds::{Bounds, Role},
+    attach::options::{AttachOptions, Role},
     attach::policy_change::Changed,
     attach::process_state::Attachment,
     attach::wake::Wakeups,
     attach::{Segment, Tx, program_name},
     error::Error,
-    recovery::liveness::Gate,
+    recovery::liveness::InheritedHolders,
 };

@@ -85,7 +85,7 @@ impl Claim {
 /// call that never waits reads no clock for it.
 #[derive(Debug)]
 pub struct Deadline {
-    patience: Duration,
+    limit: Duration,
     /// When the first wait began, by [`Os::now`].
     began: Cell<Option<u64>>,
 }
@@ -93,8 +93,8 @@ pub struct Deadline {
 impl Deadline {
     /// That much time, from the first wait on.
     #[inline]
-    pub const fn within(patience: Duration) -> Deadline {
-        Deadline { patience, began: Cell::new(None) }
+    pub const fn within(limit: Duration) -> Deadline {
+        Deadline { limit, began: Cell::new(None) }
     }
 
     /// How much of it has passed at `now`; the first time this is asked, nothing has.
@@ -106,7 +106,7 @@ impl Deadline {
 
     /// Whether the time is over; it begins to run here, if it did not before.
     pub fn is_over<O: Os>(&self, os: &O) -> bool {
-        self.waited(os.now()) >= self.patience
+        self.waited(os.now()) >= self.limit
     }
 }
 
@@ -215,14 +215,14 @@ pub fn acquire<O: Os>(
         }
         let now = os.now();
         let waited = deadline.waited(now);
-        let impatient = waited >= deadline.patience;
+        let timed_out = waited >= deadline.limit;
         let acquisition = word & !WAITERS;
         if seen.0 != acquisition {
             seen = (acquisition, now);
         }
         // The same acquisition as before the sleep: is its owner still there? One who has no time to sleep asks at
         // once, or those who never have time would not get past a dead owner at all.
-        if (slept_on == Some(word) || impatient)
+        if (slept_on == Some(word) || timed_out)
             && let Some(liveness_lock) = os.take_liveness_lock(by)
         {
             // With the liveness lock in hand nobody else can take over or enter this slot, so an unchanged word is a dead one's, and
@@ -232,7 +232,7 @@ pub fn acquire<O: Os>(
             }
             continue;
         }
-        if impatient {
+        if timed_out {
             let stood_still = Duration::from_nanos(now.saturating_sub(seen.1));
             return Err(StillHeld { by, acquisition, stood_still, waited });
         }
@@ -240,7 +240,7 @@ pub fn acquire<O: Os>(
         if word == sleeping
             || lock.compare_exchange(word, sleeping, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
-            os.sleep(lock, sleeping, SLEEP.min(deadline.patience.saturating_sub(waited)));
+            os.sleep(lock, sleeping, SLEEP.min(deadline.limit.saturating_sub(waited)));
             slept_on = Some(sleeping);
         }
     }

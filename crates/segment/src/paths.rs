@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::sys;
 use std::path::{Path, PathBuf};
 
-/// The gate for making and removing segments; never deleted.
+/// The creation lock for making and removing segments; never deleted.
 pub const CREATION_LOCK: &str = "ratelimit.lock";
 const SUFFIX: &str = ".shm";
 const NOTE: &str = ".removed";

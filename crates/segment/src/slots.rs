@@ -9,10 +9,10 @@
 //! free       owned      one who holds its liveness lock, in a transaction
 //! owned      free       its owner leaving; or one who has taken its liveness lock (the owner is dead), in a transaction
 //! (new file) inherited  the maker of the segment, for permits of a deleted one
-//! inherited  free       one who has taken its liveness lock, when the gate says that the holder has no permit any more
+//! inherited  free       one who has taken its liveness lock, when the creation lock says that the holder has no permit any more
 //! ```
 //!
-//! Nobody holds the liveness lock of an inherited slot, so it is asked for at the gate (`directory/users.rs`).
+//! Nobody holds the liveness lock of an inherited slot, so it is asked for in the creation lock (`directory/users.rs`).
 
 use super::journal::Transaction;
 use super::layout::{SLOT_WORDS, SLOTS, slot, slot_base};
@@ -72,7 +72,7 @@ pub fn is_owned(words: &Words, slot: usize) -> bool {
     words.load(slot_base(slot) + slot::STATE) & OWNED != 0
 }
 
-/// Where the gate tells of the holder, if the slot stands for permits of a deleted segment; else zero.
+/// Where the creation lock tells of the holder, if the slot stands for permits of a deleted segment; else zero.
 pub fn inherited(words: &Words, slot: usize) -> u64 {
     words.load(slot_base(slot) + slot::INHERITED)
 }

@@ -71,24 +71,24 @@ pub mod killable {
     }
 
     macro_rules! killable {
-        ($name:ident, $int:ty, $gate:expr) => {
+        ($name:ident, $int:ty, $dependency:expr) => {
             /// loom's atomic, for as long as the calling thread lives.
             #[derive(Debug)]
             pub struct $name {
                 cell: loom::sync::atomic::$name,
-                gate: Option<loom::sync::Condvar>,
+                dependency: Option<loom::sync::Condvar>,
             }
 
             impl $name {
                 /// A new atomic.
                 pub fn new(value: $int) -> Self {
-                    Self { cell: loom::sync::atomic::$name::new(value), gate: $gate }
+                    Self { cell: loom::sync::atomic::$name::new(value), dependency: $dependency }
                 }
 
                 fn reached(&self) -> bool {
                     let reached = reaches();
-                    if let (true, Some(gate)) = (reached, &self.gate) {
-                        gate.notify_all();
+                    if let (true, Some(dependency)) = (reached, &self.dependency) {
+                        dependency.notify_all();
                     }
                     reached
                 }
@@ -150,7 +150,7 @@ pub mod killable {
     }
 
     // loom 0.7 takes a load and another thread's later store for independent if that thread has itself loaded the word
-    // in between, and then never tries them the other way round. A gate makes all accesses to a word depend on each
+    // in between, and then never tries them the other way round. A dependency (a condition variable) makes all accesses to a word depend on each
     // other; unlike a second atomic or a mutex it orders nothing in the model's memory. The 64-bit words need none: they
     // are changed under the lock, and a model in which the reader comes last sees every value they ever had.
     killable!(AtomicU32, u32, Some(loom::sync::Condvar::new()));

@@ -3,7 +3,7 @@
 //! ```text
 //! owner                                          the process that changes the state
 //! takes the lock, finds that it must wait
-//! reads its wake word (`hear`)
+//! reads its wake word (`read`)
 //! gives the lock back                            takes the lock, changes the state
 //! sleeps while the word is as it was (`sleep`)   gives the lock back
 //!                                                changes the word, wakes the owner (`wake`)
@@ -19,13 +19,13 @@ use crate::sync::Ordering;
 use std::time::Duration;
 
 /// Reads a wake word, under the lock. The result goes to [`sleep`].
-pub fn hear(words: &Words, place: usize) -> u32 {
+pub fn read(words: &Words, place: usize) -> u32 {
     words.wake_word(place).load(Ordering::Relaxed)
 }
 
-/// Sleeps until the wake word changes after [`hear`], for `limit` at most.
-pub fn sleep<O: Os>(words: &Words, os: &O, place: usize, heard: u32, limit: Duration) {
-    os.sleep_in_time(words.wake_word(place), heard, limit);
+/// Sleeps until the wake word changes after [`read`], for `limit` at most.
+pub fn sleep<O: Os>(words: &Words, os: &O, place: usize, seen: u32, limit: Duration) {
+    os.sleep_in_time(words.wake_word(place), seen, limit);
 }
 
 /// Wakes the owner of an entry. Call it after the transaction that brought its turn nearer has given the lock back. Says

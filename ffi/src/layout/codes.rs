@@ -1,9 +1,10 @@
 //! The numbers that a segment stores for kinds of things. They never change their meaning.
 
 use ::shmlimit_segment::layout;
+use shmlimit::headers::HeaderFormat;
 use shmlimit::{Algorithm, BreakerState, OutcomeClass, Priority, TransitionCause};
 use shmlimit_kernel::health_state;
-use shmlimit_kernel::policy::{Breaker, BreakerKind, HeaderFormat};
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
 
 /// All is well; of a consecutive breaker: closed.
 pub const SHMLIMIT_SEGMENT_STATE_NORMAL: u32 = 0;
@@ -115,58 +116,40 @@ pub const SHMLIMIT_SEGMENT_RETIRED_HANDED_OVER: u64 = 2;
 /// `retired`: removed on purpose; nothing comes next until somebody makes it.
 pub const SHMLIMIT_SEGMENT_RETIRED_REMOVED: u64 = 3;
 
+/// Asserts that numbers of the header are those of the library's variants.
+macro_rules! codes {
+    ($kind:ident: $($number:ident $variant:ident,)*) => { $(assert!($number == $kind::$variant as u32);)* };
+}
+
 const _: () = {
-    assert!(SHMLIMIT_SEGMENT_STATE_NORMAL == BreakerState::Normal as u32);
-    assert!(SHMLIMIT_SEGMENT_STATE_THROTTLE == BreakerState::Throttle as u32);
-    assert!(SHMLIMIT_SEGMENT_STATE_SLEEP == BreakerState::Sleep as u32);
-    assert!(SHMLIMIT_SEGMENT_STATE_HALF_OPEN == BreakerState::HalfOpen as u32);
-    assert!(SHMLIMIT_SEGMENT_STATE_CACHE_ONLY == BreakerState::CacheOnly as u32);
-    assert!(SHMLIMIT_SEGMENT_STATE_OPEN == BreakerState::Open as u32);
+    codes!(BreakerState: SHMLIMIT_SEGMENT_STATE_NORMAL Normal, SHMLIMIT_SEGMENT_STATE_THROTTLE Throttle,
+        SHMLIMIT_SEGMENT_STATE_SLEEP Sleep, SHMLIMIT_SEGMENT_STATE_HALF_OPEN HalfOpen,
+        SHMLIMIT_SEGMENT_STATE_CACHE_ONLY CacheOnly, SHMLIMIT_SEGMENT_STATE_OPEN Open,);
 
     assert!(SHMLIMIT_SEGMENT_HEALTH_OFFLINE == health_state::OFFLINE);
     assert!(SHMLIMIT_SEGMENT_HEALTH_ATTEMPT == health_state::ATTEMPT);
     assert!(SHMLIMIT_SEGMENT_HEALTH_RAMPING == health_state::RAMPING);
-
-    assert!(SHMLIMIT_SEGMENT_CAUSE_FORCED == TransitionCause::Forced as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_CONSEC_429 == TransitionCause::Consec429 as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_ERROR_RATIO == TransitionCause::ErrorRatio as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_SUSTAINED_ERRORS == TransitionCause::SustainedErrors as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_SUCCESS_WINDOW_OK == TransitionCause::SuccessWindowOk as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_SLEEP_EXPIRED == TransitionCause::SleepExpired as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_PROBE_OK == TransitionCause::ProbeOk as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_PROBE_FAILED == TransitionCause::ProbeFailed as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_AUTO_RECOVER == TransitionCause::AutoRecover as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_CONSECUTIVE_FAILURES == TransitionCause::ConsecutiveFailures as u32);
-    assert!(SHMLIMIT_SEGMENT_CAUSE_RESET_TIMEOUT == TransitionCause::ResetTimeout as u32);
-
-    assert!(SHMLIMIT_SEGMENT_BREAKER_NONE == BreakerKind::None as u32);
-    assert!(SHMLIMIT_SEGMENT_BREAKER_FSM == BreakerKind::Fsm as u32);
-    assert!(SHMLIMIT_SEGMENT_BREAKER_CONSECUTIVE == BreakerKind::Consecutive as u32);
+    codes!(TransitionCause: SHMLIMIT_SEGMENT_CAUSE_FORCED Forced, SHMLIMIT_SEGMENT_CAUSE_CONSEC_429 Consec429,
+        SHMLIMIT_SEGMENT_CAUSE_ERROR_RATIO ErrorRatio, SHMLIMIT_SEGMENT_CAUSE_SUSTAINED_ERRORS SustainedErrors,
+        SHMLIMIT_SEGMENT_CAUSE_SUCCESS_WINDOW_OK SuccessWindowOk, SHMLIMIT_SEGMENT_CAUSE_SLEEP_EXPIRED SleepExpired,
+        SHMLIMIT_SEGMENT_CAUSE_PROBE_OK ProbeOk, SHMLIMIT_SEGMENT_CAUSE_PROBE_FAILED ProbeFailed,
+        SHMLIMIT_SEGMENT_CAUSE_AUTO_RECOVER AutoRecover,
+        SHMLIMIT_SEGMENT_CAUSE_CONSECUTIVE_FAILURES ConsecutiveFailures,
+        SHMLIMIT_SEGMENT_CAUSE_RESET_TIMEOUT ResetTimeout,);
+    codes!(BreakerKind: SHMLIMIT_SEGMENT_BREAKER_NONE None, SHMLIMIT_SEGMENT_BREAKER_FSM Fsm,
+        SHMLIMIT_SEGMENT_BREAKER_CONSECUTIVE Consecutive,);
     assert!(matches!(Breaker::of(BreakerKind::Fsm).kind(), BreakerKind::Fsm));
-
-    assert!(SHMLIMIT_SEGMENT_ALGORITHM_TOKEN_BUCKET == Algorithm::TokenBucket as u32);
-    assert!(SHMLIMIT_SEGMENT_ALGORITHM_GCRA == Algorithm::Gcra as u32);
-    assert!(SHMLIMIT_SEGMENT_ALGORITHM_LEAKY_BUCKET == Algorithm::LeakyBucket as u32);
-    assert!(SHMLIMIT_SEGMENT_ALGORITHM_FIXED_WINDOW == Algorithm::FixedWindow as u32);
-    assert!(SHMLIMIT_SEGMENT_ALGORITHM_SLIDING_LOG == Algorithm::SlidingLog as u32);
-    assert!(SHMLIMIT_SEGMENT_ALGORITHM_SLIDING_COUNTER == Algorithm::SlidingCounter as u32);
-
-    assert!(SHMLIMIT_SEGMENT_PRIORITY_BACKGROUND == Priority::Background as u32);
-    assert!(SHMLIMIT_SEGMENT_PRIORITY_USER == Priority::User as u32);
-    assert!(SHMLIMIT_SEGMENT_PRIORITY_WEBHOOK == Priority::Webhook as u32);
-
-    assert!(SHMLIMIT_SEGMENT_CLASS_OK == OutcomeClass::Ok as u32);
-    assert!(SHMLIMIT_SEGMENT_CLASS_THROTTLED == OutcomeClass::Throttled as u32);
-    assert!(SHMLIMIT_SEGMENT_CLASS_SERVER == OutcomeClass::Server as u32);
-    assert!(SHMLIMIT_SEGMENT_CLASS_NET == OutcomeClass::Net as u32);
-
-    assert!(SHMLIMIT_SEGMENT_HEADERS_BINANCE == HeaderFormat::Binance as u32);
-    assert!(SHMLIMIT_SEGMENT_HEADERS_UPBIT == HeaderFormat::Upbit as u32);
-    assert!(SHMLIMIT_SEGMENT_HEADERS_IETF == HeaderFormat::Ietf as u32);
-    assert!(SHMLIMIT_SEGMENT_HEADERS_XRATELIMIT == HeaderFormat::XRateLimit as u32);
-    assert!(SHMLIMIT_SEGMENT_HEADERS_GITHUB == HeaderFormat::GitHub as u32);
-    assert!(SHMLIMIT_SEGMENT_HEADERS_OPENAI == HeaderFormat::OpenAi as u32);
-    assert!(SHMLIMIT_SEGMENT_HEADERS_ANTHROPIC == HeaderFormat::Anthropic as u32);
+    codes!(Algorithm: SHMLIMIT_SEGMENT_ALGORITHM_TOKEN_BUCKET TokenBucket, SHMLIMIT_SEGMENT_ALGORITHM_GCRA Gcra,
+        SHMLIMIT_SEGMENT_ALGORITHM_LEAKY_BUCKET LeakyBucket, SHMLIMIT_SEGMENT_ALGORITHM_FIXED_WINDOW FixedWindow,
+        SHMLIMIT_SEGMENT_ALGORITHM_SLIDING_LOG SlidingLog, SHMLIMIT_SEGMENT_ALGORITHM_SLIDING_COUNTER SlidingCounter,);
+    codes!(Priority: SHMLIMIT_SEGMENT_PRIORITY_BACKGROUND Background, SHMLIMIT_SEGMENT_PRIORITY_USER User,
+        SHMLIMIT_SEGMENT_PRIORITY_WEBHOOK Webhook,);
+    codes!(OutcomeClass: SHMLIMIT_SEGMENT_CLASS_OK Ok, SHMLIMIT_SEGMENT_CLASS_THROTTLED Throttled,
+        SHMLIMIT_SEGMENT_CLASS_SERVER Server, SHMLIMIT_SEGMENT_CLASS_NET Net,);
+    codes!(HeaderFormat: SHMLIMIT_SEGMENT_HEADERS_BINANCE Binance, SHMLIMIT_SEGMENT_HEADERS_UPBIT Upbit,
+        SHMLIMIT_SEGMENT_HEADERS_IETF Ietf, SHMLIMIT_SEGMENT_HEADERS_XRATELIMIT XRateLimit,
+        SHMLIMIT_SEGMENT_HEADERS_GITHUB GitHub, SHMLIMIT_SEGMENT_HEADERS_OPENAI OpenAi,
+        SHMLIMIT_SEGMENT_HEADERS_ANTHROPIC Anthropic,);
 
     assert!(SHMLIMIT_SEGMENT_LIVE == layout::LIVE);
     assert!(SHMLIMIT_SEGMENT_RETIRED_REPLACED == layout::REPLACED);

@@ -1,7 +1,6 @@
 //! How the server is doing: breaker, gate, counts, pace.
 
-use super::policy::same;
-use super::{SHMLIMIT_SEGMENT_PROGRAM_LENGTH, SHMLIMIT_SEGMENT_WINDOWS, byte};
+use super::*;
 use shmlimit_kernel::health_state::{
     self, GateNote, HEALTH_STATE_HEAD_WORDS, Health, MAX_ADMISSIONS, Pace, Sight, Tallies,
 };
@@ -21,8 +20,6 @@ pub const SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH: usize = 64;
 
 /// The breaker's state and the gate.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_health {
     /// SHMLIMIT_SEGMENT_STATE_...
     pub state: u32,
@@ -73,8 +70,6 @@ pub struct shmlimit_segment_health {
 
 /// How calls ended since the limiter was made.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_tallies {
     /// Well.
     pub ok: u64,
@@ -96,8 +91,6 @@ pub struct shmlimit_segment_tallies {
 
 /// What is counted for people only. Those who are attached count in their slots; that is added here when they leave.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_ledger {
     /// Calls granted to those who have left.
     pub granted: u64,
@@ -119,8 +112,6 @@ pub struct shmlimit_segment_ledger {
 
 /// Who closed the gate last.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_gate_note {
     /// Limiter time.
     pub at: u64,
@@ -132,8 +123,6 @@ pub struct shmlimit_segment_gate_note {
 
 /// The gap between calls that response headers taught.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_pace {
     /// The smallest gap between calls; nanoseconds.
     pub interval: u64,
@@ -149,8 +138,6 @@ pub struct shmlimit_segment_pace {
 
 /// What headers last said about a window of the policy.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_sight {
     /// Its limit in the lower 62 bits; bit 63: headers said it, bit 62: its reset was not believed.
     pub limit: u64,
@@ -164,8 +151,6 @@ pub struct shmlimit_segment_sight {
 
 /// A change of the breaker's state; number N is at N % SHMLIMIT_SEGMENT_TRANSITIONS.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_transition {
     /// Limiter time.
     pub at: u64,
@@ -181,8 +166,6 @@ pub struct shmlimit_segment_transition {
 
 /// The latest pause of the limiter. Transactions only.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_pause {
     /// Limiter time at which it ends: 0 = it is over, UINT64_MAX = when the limiter is resumed. A limiter is paused
     /// while this is later than now.
@@ -201,8 +184,6 @@ pub struct shmlimit_segment_pause {
 
 /// How the server is doing. Transactions only.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_health_state {
     /// The breaker's state and the gate.
     pub health: shmlimit_segment_health,
@@ -236,28 +217,21 @@ const _: () = {
     same!(shmlimit_segment_pause, Pause: until since pid program reason);
     assert!(size_of::<shmlimit_segment_pause>() == byte(PAUSE_WORDS));
     assert!(SHMLIMIT_SEGMENT_PAUSE_REASON_LENGTH == PAUSE_REASON_BYTES);
-    let pause = super::SHMLIMIT_SEGMENT_PAUSE_AT - super::SHMLIMIT_SEGMENT_OUTCOMES_AT;
-    assert!(pause == byte(health_state::PAUSE_AT - health_state::OUTCOMES_AT));
 
     assert!(SHMLIMIT_SEGMENT_TRANSITIONS as u64 == health_state::TRANSITIONS);
     assert!(SHMLIMIT_SEGMENT_LATENCIES == health_state::LATENCY_BOUNDS.len() + 1);
-    assert!(super::SHMLIMIT_SEGMENT_OUTCOMES == MAX_OUTCOMES as usize);
-    assert!(super::SHMLIMIT_SEGMENT_ADMISSIONS == MAX_ADMISSIONS);
-    let wakes = super::SHMLIMIT_SEGMENT_ADMISSIONS_AT - super::SHMLIMIT_SEGMENT_OUTCOMES_AT;
-    assert!(wakes == byte(health_state::ADMISSIONS_AT - health_state::OUTCOMES_AT));
-    let ledger = super::SHMLIMIT_SEGMENT_LEDGER_AT - super::SHMLIMIT_SEGMENT_OUTCOMES_AT;
-    assert!(ledger == byte(health_state::LEDGER_AT - health_state::OUTCOMES_AT));
-    let codes = super::SHMLIMIT_SEGMENT_CODES_AT - super::SHMLIMIT_SEGMENT_OUTCOMES_AT;
-    assert!(codes == byte(health_state::CODES_AT - health_state::OUTCOMES_AT));
-    assert!(super::SHMLIMIT_SEGMENT_CODES == shmlimit_kernel::ledger::CODES);
+    assert!(SHMLIMIT_SEGMENT_OUTCOMES == MAX_OUTCOMES as usize);
+    assert!(SHMLIMIT_SEGMENT_ADMISSIONS == MAX_ADMISSIONS);
+    assert!(SHMLIMIT_SEGMENT_CODES == shmlimit_kernel::ledger::CODES);
 
-    type Ours = shmlimit_segment_health_state;
-    assert!(offset_of!(Ours, health) == byte(health_state::HEALTH_AT));
-    assert!(offset_of!(Ours, tallies) == byte(health_state::TALLIES_AT));
-    assert!(offset_of!(Ours, gate_note) == byte(health_state::GATE_NOTE_AT));
-    assert!(offset_of!(Ours, ramp_from) == byte(health_state::RAMP_FROM_AT));
-    assert!(offset_of!(Ours, pace) == byte(health_state::PACE_AT));
-    assert!(offset_of!(Ours, sights) == byte(health_state::WINDOWS_AT));
-    assert!(offset_of!(Ours, transitions) == byte(health_state::TRANSITIONS_AT));
-    assert!(size_of::<Ours>() == byte(HEALTH_STATE_HEAD_WORDS));
+    let rings = SHMLIMIT_SEGMENT_OUTCOMES_AT - byte(health_state::OUTCOMES_AT);
+    assert!(SHMLIMIT_SEGMENT_ADMISSIONS_AT == rings + byte(health_state::ADMISSIONS_AT));
+    assert!(SHMLIMIT_SEGMENT_LEDGER_AT == rings + byte(health_state::LEDGER_AT));
+    assert!(SHMLIMIT_SEGMENT_CODES_AT == rings + byte(health_state::CODES_AT));
+    assert!(SHMLIMIT_SEGMENT_PAUSE_AT == rings + byte(health_state::PAUSE_AT));
+
+    at_words!(shmlimit_segment_health_state, from 0; health health_state::HEALTH_AT, tallies health_state::TALLIES_AT,
+        gate_note health_state::GATE_NOTE_AT, ramp_from health_state::RAMP_FROM_AT, pace health_state::PACE_AT,
+        sights health_state::WINDOWS_AT, transitions health_state::TRANSITIONS_AT,);
+    assert!(size_of::<shmlimit_segment_health_state>() == byte(HEALTH_STATE_HEAD_WORDS));
 };

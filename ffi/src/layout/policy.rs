@@ -2,7 +2,9 @@
 
 use super::{SHMLIMIT_SEGMENT_RULES, SHMLIMIT_SEGMENT_UNITS, byte};
 use ::shmlimit_segment::layout;
-use shmlimit_kernel::policy::{Backoff, Breaker, MAX_WINDOWS, NAME_LEN, OutcomeWindow, POLICY_WORDS, words};
+use shmlimit_kernel::policy::{
+    Backoff, Breaker, MAX_WINDOWS, NAME_LEN, OutcomeWindow, POLICY_WORDS, encoding,
+};
 use std::mem::{offset_of, size_of};
 
 /// Bytes of a name, zero-padded; without a zero if it is that long.
@@ -12,8 +14,6 @@ pub const SHMLIMIT_SEGMENT_WINDOWS: usize = 8;
 
 /// How those who wait are served.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_queueing {
     /// SHMLIMIT_SEGMENT_QUEUEING_... flags.
     pub flags: u32,
@@ -23,8 +23,6 @@ pub struct shmlimit_segment_queueing {
 
 /// Which outcomes count.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_outcome_window {
     /// An outcome of exactly this age is out; nanoseconds.
     pub max_age: u64,
@@ -36,8 +34,6 @@ pub struct shmlimit_segment_outcome_window {
 
 /// The breaker's numbers: nanoseconds, billionths a second for rates, millionths for parts and factors.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_breaker {
     /// The full rate; 0 = what the first rule allows.
     pub rate_base: u64,
@@ -93,8 +89,6 @@ pub struct shmlimit_segment_breaker {
 
 /// How long to wait after a failed call; nanoseconds.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_backoff {
     /// The ceiling of the first wait.
     pub base: u64,
@@ -116,8 +110,6 @@ pub struct shmlimit_segment_backoff {
 
 /// How response headers set the pace.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_adaptive {
     /// 1 if they do; else all of this is zero.
     pub on: u8,
@@ -139,8 +131,6 @@ pub struct shmlimit_segment_adaptive {
 
 /// One rule.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_rule {
     /// Its name.
     pub name: [u8; SHMLIMIT_SEGMENT_NAME_LENGTH],
@@ -168,8 +158,6 @@ pub struct shmlimit_segment_rule {
 
 /// One window of the provider's, that headers tell about.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_window {
     /// Its name.
     pub name: [u8; SHMLIMIT_SEGMENT_NAME_LENGTH],
@@ -183,8 +171,6 @@ pub struct shmlimit_segment_window {
 
 /// The policy as it was configured. Transactions only.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_policy {
     /// Rules in use.
     pub rule_count: u8,
@@ -224,15 +210,6 @@ pub struct shmlimit_segment_policy {
     pub checksum: u64,
 }
 
-/// That a field of ours is where the library has it.
-macro_rules! same {
-    ($ours:ty, $theirs:ty: $($field:ident)*) => {
-        $(assert!(offset_of!($ours, $field) == offset_of!($theirs, $field));)*
-        assert!(size_of::<$ours>() == size_of::<$theirs>());
-    };
-}
-pub(super) use same;
-
 const _: () = {
     assert!(SHMLIMIT_SEGMENT_NAME_LENGTH == NAME_LEN && SHMLIMIT_SEGMENT_WINDOWS == MAX_WINDOWS);
     same!(shmlimit_segment_outcome_window, OutcomeWindow: max_age max_count min_samples);
@@ -243,19 +220,10 @@ const _: () = {
     same!(shmlimit_segment_backoff, Backoff: base cap min_sleep retry_after_max factor retries_user
         retries_background);
 
-    assert!(size_of::<shmlimit_segment_rule>() == byte(words::RULE_POLICY_WORDS));
-    type Ours = shmlimit_segment_policy;
-    assert!(offset_of!(Ours, concurrency) == byte(1));
-    assert!(offset_of!(Ours, queueing) == byte(words::QUEUEING_AT));
-    assert!(offset_of!(Ours, outcome_window) == byte(words::WINDOW_AT));
-    assert!(offset_of!(Ours, breaker) == byte(words::BREAKER_AT));
-    assert!(offset_of!(Ours, backoff) == byte(words::BACKOFF_AT));
-    assert!(offset_of!(Ours, adaptive) == byte(words::ADAPTIVE_AT));
-    assert!(offset_of!(Ours, provider) == byte(words::PROVIDER_AT));
-    assert!(offset_of!(Ours, units) == byte(words::UNITS_AT));
-    assert!(offset_of!(Ours, rules) == byte(words::RULES_AT));
-    assert!(offset_of!(Ours, windows) == byte(words::PACE_WINDOWS_AT));
-    assert!(offset_of!(Ours, unused_words) == byte(POLICY_WORDS));
-    assert!(offset_of!(Ours, checksum) == byte(layout::POLICY_CHECKSUM - layout::POLICY));
-    assert!(size_of::<Ours>() == byte(layout::HEALTH_STATE - layout::POLICY));
+    assert!(size_of::<shmlimit_segment_rule>() == byte(encoding::RULE_POLICY_WORDS));
+    at_words!(shmlimit_segment_policy, from 0; concurrency 1, queueing encoding::QUEUEING_AT, outcome_window encoding::WINDOW_AT,
+        breaker encoding::BREAKER_AT, backoff encoding::BACKOFF_AT, adaptive encoding::ADAPTIVE_AT, provider encoding::PROVIDER_AT,
+        units encoding::UNITS_AT, rules encoding::RULES_AT, windows encoding::PACE_WINDOWS_AT, unused_words POLICY_WORDS,);
+    at_words!(shmlimit_segment_policy, from layout::POLICY; checksum layout::POLICY_CHECKSUM,);
+    assert!(size_of::<shmlimit_segment_policy>() == byte(layout::HEALTH_STATE - layout::POLICY));
 };

@@ -1,4 +1,4 @@
-//! Dates of every form. That another reader agrees is tested in `tests/kernel/retry_after.rs`.
+//! Dates of every form. That another reader agrees is tested in `tests/config/retry_after.rs`.
 
 use super::*;
 

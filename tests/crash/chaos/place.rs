@@ -2,7 +2,7 @@
 
 use super::worker::{CONCURRENCY, PREFIX};
 use crate::util::Random;
-use crate::util::again::again;
+use crate::util::respawn::again;
 use crate::util::{boot_time, directory};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};

@@ -4,8 +4,8 @@
 
 pub mod adaptive;
 pub mod consecutive;
-pub mod found;
 pub mod permits;
+pub mod regressions;
 pub mod retries;
 pub mod states;
 pub mod window;

@@ -1,9 +1,9 @@
 //! Retry-After, the gate, backoff (R67 to R77, R142).
 
 use super::*;
+use shmlimit_kernel::backoff::Random;
 use shmlimit_kernel::backoff::{BackoffAdvice, WaitSource};
 use shmlimit_kernel::policy::{Backoff, Jitter};
-use shmlimit_kernel::random::Random;
 
 fn ceilings(backoff: Backoff) -> Vec<u64> {
     let mut rig = Rig::new(&PolicyDraft { backoff, ..PolicyDraft::default() });

@@ -4,9 +4,9 @@
 //! every permission check and would hide a missing one.
 
 use super::{every_open, portrait, refused_as_unsafe, with_segment};
-use crate::util::again::in_own_process;
 use crate::util::children::{self, Running};
 use crate::util::forks::{self, UNPRIVILEGED, is_root};
+use crate::util::respawn::in_own_process;
 use crate::util::{self, NAME, builder, counted, permits, segment_path};
 use nix::sys::stat::{Mode, SFlag, mknod};
 use nix::unistd::{Uid, chown, mkfifo};

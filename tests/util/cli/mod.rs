@@ -4,9 +4,9 @@
 
 pub mod commands;
 pub mod queue;
-pub mod web;
 #[cfg(unix)] // tmux
-pub mod window;
+pub mod tmux;
+pub mod web;
 
 use assert_cmd::Command;
 use std::io::{BufRead, BufReader};

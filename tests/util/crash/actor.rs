@@ -2,7 +2,7 @@
 
 use super::WATCHDOG;
 use super::image::Image;
-use crate::util::again::again;
+use crate::util::respawn::again;
 use crate::util::wait_until;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};

@@ -7,7 +7,7 @@ pub mod storm;
 pub mod walk;
 
 use shmlimit::{Algorithm, Builder, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
-use shmlimit_segment::Bounds;
+use shmlimit_segment::AttachOptions;
 use std::path::Path;
 use std::time::Duration;
 
@@ -51,11 +51,11 @@ pub fn usual_policy() -> Policy {
 /// How the tests open the limiter: the dead are looked for at once, and the file's place is never checked, so that
 /// an operation takes the same way each time.
 pub fn builder(directory: &Path) -> Builder {
-    let bounds = Bounds {
+    let bounds = AttachOptions {
         lock: Duration::from_secs(5),
         reclaim: Duration::ZERO,
         place: Duration::from_secs(3600),
-        ..Bounds::default()
+        ..AttachOptions::default()
     };
     Limiter::builder(NAME).directory(directory).bounds(bounds)
 }

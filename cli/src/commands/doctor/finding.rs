@@ -2,13 +2,12 @@
 
 use crate::ui::escape::printable;
 use crate::ui::failure::Failure;
+use crate::ui::json::{Json, object};
 use crate::ui::output::{self, Paint};
 use crate::ui::suggestion;
-use serde::Serialize;
 
 /// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// As it should be.
     Ok,
@@ -19,7 +18,7 @@ pub enum Level {
 }
 
 /// One finding. The keys of `--json` are a contract.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Finding {
     /// What was looked at: directory, storage, clock, environment, files or limiter.
     pub check: &'static str,
@@ -85,6 +84,22 @@ impl Finding {
         self.level == Level::Warn && !self.fixed
     }
 
+    fn to_json(&self) -> Json {
+        let level = match self.level {
+            Level::Ok => "ok",
+            Level::Warn => "warn",
+            Level::Bad => "bad",
+        };
+        object! {
+            "check": self.check,
+            "level": level,
+            "subject": &self.subject,
+            "message": &self.message,
+            "advice": self.advice.as_ref(),
+            "fixed": self.fixed,
+        }
+    }
+
     fn text(&self, paint: Paint) -> String {
         let level = match (self.fixed, self.level) {
             (true, _) => paint.level(1.0, "fixed"),
@@ -103,7 +118,7 @@ pub fn write(findings: &[Finding], json: bool) -> Result<(), Failure> {
     let paint = Paint::for_stdout();
     for finding in findings {
         if json {
-            output::json(finding)?;
+            output::json(&finding.to_json())?;
         } else {
             output::line(&finding.text(paint))?;
         }

@@ -7,10 +7,9 @@ mod files;
 mod finding;
 mod limiter;
 
-use crate::command::{Command, Example, Tool};
 use crate::open;
-use crate::options::Place;
 use crate::ui::failure::Failure;
+use crate::verb_trait::{Command, Example, Tool};
 use finding::Finding;
 use shmlimit::Limiter;
 use std::process::ExitCode;
@@ -39,35 +38,31 @@ impl Command for Doctor {
     const EXAMPLES: &'static [Example] = &[("Look, then repair:", "shmlimit doctor\nshmlimit doctor --fix")];
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(tool.place, self)
-    }
-}
-
-fn run(place: &Place, args: &Doctor) -> Result<ExitCode, Failure> {
-    let mut findings = vec![clock::check()];
-    findings.extend(environment::check());
-    match directory::check(place, args.fix, &mut findings) {
-        Some(facts) => {
-            let names = Limiter::list(Some(&facts.path)).map(|listing| listing.names).unwrap_or_default();
-            if let Some(missing) = args.names.iter().find(|name| !names.contains(name)) {
-                shmlimit::paths::LimiterName::new(missing)?;
-                return Err(open::unknown_limiter(place, missing));
+        let mut findings = vec![clock::check()];
+        findings.extend(environment::check());
+        match directory::check(tool.place, self.fix, &mut findings) {
+            Some(facts) => {
+                let names = Limiter::list(Some(&facts.path)).map(|listing| listing.names).unwrap_or_default();
+                if let Some(missing) = self.names.iter().find(|name| !names.contains(name)) {
+                    shmlimit::paths::LimiterName::new(missing)?;
+                    return Err(open::unknown_limiter(tool.place, missing));
+                }
+                if self.names.is_empty() {
+                    files::check(&facts, self.fix, &mut findings);
+                }
+                for name in if self.names.is_empty() { &names } else { &self.names } {
+                    limiter::check(tool.place, &facts, name, self.fix, &mut findings);
+                }
             }
-            if args.names.is_empty() {
-                files::check(&facts, args.fix, &mut findings);
-            }
-            for name in if args.names.is_empty() { &names } else { &args.names } {
-                limiter::check(place, &facts, name, args.fix, &mut findings);
-            }
-        }
-        None => {
-            // The directory's own trouble is the answer, if it has any.
-            let missing = args.names.first().filter(|_| !findings.iter().any(Finding::is_bad));
-            if let Some(missing) = missing {
-                return Err(open::unknown_limiter(place, missing));
+            None => {
+                // The directory's own trouble is the answer, if it has any.
+                let missing = self.names.first().filter(|_| !findings.iter().any(Finding::is_bad));
+                if let Some(missing) = missing {
+                    return Err(open::unknown_limiter(tool.place, missing));
+                }
             }
         }
+        finding::write(&findings, self.json)?;
+        Ok(if findings.iter().any(Finding::is_bad) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
-    finding::write(&findings, args.json)?;
-    Ok(if findings.iter().any(Finding::is_bad) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

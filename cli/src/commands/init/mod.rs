@@ -1,17 +1,16 @@
 //! `init`: creates a limiter, or checks that the existing one has the same settings.
 
-use crate::command::{Command, Example, Names, Tool};
 use crate::options::{Place, must_be_one_of, parse_minutes};
 use crate::platform::texts;
 use crate::ui::failure::Failure;
+use crate::ui::json::{self, Json, object};
 use crate::ui::limiter::policy as policy_text;
 use crate::ui::{output, suggestion};
-use crate::{open, settings};
-use serde::Serialize;
+use crate::verb_trait::{Command, Example, Names, Tool};
+use crate::{open, setting_changes};
 use shmlimit::config::{self, Overrides, Rate};
 use shmlimit::{Account, Algorithm, Error, Fairness, Limiter, Nanos, Policy, describe, presets};
 use shmlimit_kernel::policy::{BreakerKind, Rule};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -117,56 +116,53 @@ impl Command for Init {
     const NAMES: Names = Names::LimitersAndPresets;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(tool.place, self)
-    }
-}
-
-fn run(place: &Place, args: &Init) -> Result<ExitCode, Failure> {
-    let group = args.shared_with.as_deref().map(find_group).transpose()?;
-    let existing = match args.is_by_flags() {
-        _ if args.replace => None,
-        true => open::existing_ignoring_environment(place, &args.name)?,
-        false => open::existing_as_operator(place, &args.name)?,
-    };
-    let before = existing.as_ref().map(Limiter::policy).transpose()?;
-    let changes_named = args.update && args.is_by_flags();
-    if let (true, Some(limiter), Some(before)) = (changes_named, &existing, &before) {
-        check_breaker(args, Some(before))?;
-        check_shared(place, limiter, group)?;
-        update(args, limiter)?;
-        return answer(args, limiter, InitResult::There, Some(before));
-    }
-    let (policy, by_environment) = requested::policy(args)?.unzip();
-    check_breaker(args, policy.as_ref())?;
-    let (limiter, how) = if args.replace {
-        let policy = match policy {
-            Some(policy) => policy,
-            None => match open::observer(place, &args.name)? {
-                Some(limiter) => limiter.policy()?,
-                None => return Err(nothing_to_limit(&args.name)),
-            },
+        let group = self.shared_with.as_deref().map(find_group).transpose()?;
+        let existing = match self.is_by_flags() {
+            _ if self.replace => None,
+            true => open::existing_ignoring_environment(tool.place, &self.name)?,
+            false => open::existing_as_operator(tool.place, &self.name)?,
         };
-        let mut builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
-        if let Some(group) = group {
-            builder = builder.shared_with(group);
+        let before = existing.as_ref().map(Limiter::policy).transpose()?;
+        let changes_named = self.update && self.is_by_flags();
+        if let (true, Some(limiter), Some(before)) = (changes_named, &existing, &before) {
+            check_breaker(self, Some(before))?;
+            check_shared(tool.place, limiter, group)?;
+            update(self, limiter)?;
+            return answer(self, limiter, InitResult::There, Some(before));
         }
-        (builder.replace()?, InitResult::Afresh)
-    } else {
-        match existing {
-            Some(limiter) => {
-                check_shared(place, &limiter, group)?;
-                (adopt(place, args, limiter, policy)?, InitResult::There)
+        let (policy, by_environment) = requested::policy(self)?.unzip();
+        check_breaker(self, policy.as_ref())?;
+        let (limiter, how) = if self.replace {
+            let policy = match policy {
+                Some(policy) => policy,
+                None => match open::observer(tool.place, &self.name)? {
+                    Some(limiter) => limiter.policy()?,
+                    None => return Err(nothing_to_limit(&self.name)),
+                },
+            };
+            let mut builder =
+                open::builder(tool.place, &self.name).operator().policy(policy).ignore_environment();
+            if let Some(group) = group {
+                builder = builder.shared_with(group);
             }
-            None => (create(place, args, policy, group)?, InitResult::Made),
+            (builder.replace()?, InitResult::Afresh)
+        } else {
+            match existing {
+                Some(limiter) => {
+                    check_shared(tool.place, &limiter, group)?;
+                    (adopt(tool.place, self, limiter, policy)?, InitResult::There)
+                }
+                None => (create(tool.place, self, policy, group)?, InitResult::Made),
+            }
+        };
+        // Of one that was there it has been said.
+        if !matches!(how, InitResult::There) {
+            open::remark_note(limiter.directory_note());
+            open::remark_used_up(&limiter);
+            open::remark_environment(&self.name, &by_environment.unwrap_or_default());
         }
-    };
-    // Of one that was there it has been said.
-    if !matches!(how, InitResult::There) {
-        open::remark_note(limiter.directory_note());
-        open::remark_used_up(&limiter);
-        open::remark_environment(&args.name, &by_environment.unwrap_or_default());
+        answer(self, &limiter, how, before.as_ref().filter(|_| self.update))
     }
-    answer(args, &limiter, how, before.as_ref().filter(|_| args.update))
 }
 
 /// Changes the settings that were given one by one.
@@ -176,7 +172,7 @@ fn update(args: &Init, limiter: &Limiter) -> Result<(), Failure> {
     }
     if !args.overrides().is_empty() {
         let updated = limiter.update(&args.overrides());
-        updated.map_err(|error| settings::explained(&args.name, error))?;
+        updated.map_err(|error| setting_changes::explained(&args.name, error))?;
     }
     Ok(())
 }
@@ -196,7 +192,7 @@ fn answer(
     let how = if before.is_some() { InitResult::Updated } else { how };
     report(args, limiter, how, before, &policy)?;
     if let Some(before) = before {
-        settings::remark_effects(limiter.name(), "", before, &policy);
+        setting_changes::remark_effects(limiter.name(), "", before, &policy);
     }
     if limiter.is_volatile() && policy.rules().iter().any(|rule| rule.period >= LONG) {
         output::remark(&format!(
@@ -218,8 +214,7 @@ fn answer(
 }
 
 /// How a limiter came to be there.
-#[derive(Clone, Copy, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy)]
 enum InitResult {
     Made,
     Afresh,
@@ -227,40 +222,19 @@ enum InitResult {
     There,
 }
 
-/// `--json`. The keys are a contract: docs/json.md.
-#[derive(Serialize)]
-struct Line<'l> {
-    name: &'l str,
-    directory: String,
-    how: InitResult,
-    offline: bool,
-    rules: Vec<Allowed>,
-    settings: BTreeMap<String, String>,
-    changes: Vec<settings::Change>,
-}
-
-/// What one rule lets through.
-#[derive(Serialize)]
-struct Allowed {
-    name: String,
-    unit: String,
-    algorithm: &'static str,
-    limit: u64,
-    period_ns: u64,
-    burst: u64,
-    most_per_period: u64,
-}
-
-fn allowed(policy: &Policy) -> Vec<Allowed> {
+/// What each rule lets through.
+fn allowed(policy: &Policy) -> Vec<Json> {
     let units: Vec<_> = policy.units().collect();
-    let rule = |(i, rule): (usize, &Rule)| Allowed {
-        name: rule.name.as_str().to_owned(),
-        unit: units[usize::from(rule.unit)].as_str().to_owned(),
-        algorithm: rule.algorithm.as_str(),
-        limit: rule.limit,
-        period_ns: rule.period.0,
-        burst: rule.burst,
-        most_per_period: describe::most_per_period(policy, i).unwrap_or(u64::MAX),
+    let rule = |(i, rule): (usize, &Rule)| {
+        object! {
+            "name": rule.name.as_str(),
+            "unit": units[usize::from(rule.unit)].as_str(),
+            "algorithm": rule.algorithm.as_str(),
+            "limit": rule.limit,
+            "period_ns": rule.period.0,
+            "burst": rule.burst,
+            "most_per_period": describe::most_per_period(policy, i).unwrap_or(u64::MAX),
+        }
     };
     policy.rules().iter().enumerate().map(rule).collect()
 }
@@ -273,19 +247,24 @@ fn report(
     policy: &Policy,
 ) -> Result<(), Failure> {
     let (name, directory) = (limiter.name(), limiter.directory().display().to_string());
-    if args.json {
-        let offline = limiter.snapshot()?.condition.offline;
-        let settings = describe::settings(policy).into_iter().collect();
-        let rules = allowed(policy);
-        let changes = before.map(|before| settings::changes(before, policy)).unwrap_or_default();
-        return Ok(output::json(&Line { name, directory, how, offline, rules, settings, changes })?);
-    }
-    let how = match how {
-        InitResult::Made => "made",
-        InitResult::Afresh => "made afresh",
-        InitResult::Updated => "updated",
-        InitResult::There => "there already",
+    let (key, how) = match how {
+        InitResult::Made => ("made", "made"),
+        InitResult::Afresh => ("afresh", "made afresh"),
+        InitResult::Updated => ("updated", "updated"),
+        InitResult::There => ("there", "there already"),
     };
+    if args.json {
+        let line = object! {
+            "name": name,
+            "directory": directory,
+            "how": key,
+            "offline": limiter.snapshot()?.condition.offline,
+            "rules": json::list(allowed(policy)),
+            "settings": setting_changes::to_json(policy),
+            "changes": json::list(before.map(|before| setting_changes::changes(before, policy)).unwrap_or_default()),
+        };
+        return Ok(output::json(&line)?);
+    }
     let changed = before.map(|before| format!("{}; now ", describe::changes(before, policy)));
     let changed = changed.unwrap_or_default();
     Ok(output::line(&format!("{name}: {how} in {directory}: {changed}{}", policy_text::summary(policy)))?)

@@ -1,4 +1,4 @@
-//! Bounds how many connections are served at a time, and chooses which one to close for a new one.
+//! Limits how many connections are served at a time, and chooses which one to close for a new one.
 //!
 //! A client that connects and sends or reads nothing must not block others. A new connection always gets a place: if all are
 //! taken, the oldest connection that still sends its request is closed, else the oldest that still reads its answer. A

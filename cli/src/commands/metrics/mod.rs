@@ -1,9 +1,9 @@
 //! `metrics`: writes counts and histograms for dashboards to standard output, into a file or over HTTP. The counts live
-//! in the segments and survives every process, this one included.
+//! in the segments and survive every process, this one included.
 
-mod collect;
 mod connections;
-mod family;
+mod data_model;
+mod definitions;
 mod hosts;
 mod http;
 mod ndjson;
@@ -11,13 +11,13 @@ mod replace;
 mod serve;
 mod text;
 
-use crate::command::{Command, Example, Tool};
 use crate::open;
 use crate::options::{Place, parse_duration};
 use crate::platform::Stop;
 use crate::ui::failure::Failure;
 use crate::ui::output;
-use collect::Observed;
+use crate::verb_trait::{Command, Example, Tool};
+use definitions::Observed;
 use serve::Listen;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -75,46 +75,44 @@ impl Command for Metrics {
     const EXAMPLES: &'static [Example] = &[("Prometheus text:", "shmlimit metrics")];
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(tool.place, self)
-    }
-}
-
-fn run(place: &Place, args: &Metrics) -> Result<ExitCode, Failure> {
-    if let Some(listen) = &args.listen {
-        if args.format == Some(Format::Ndjson) {
-            return Err(Failure::Usage("--listen speaks prometheus and openmetrics, not ndjson".to_owned()));
+        if let Some(listen) = &self.listen {
+            if self.format == Some(Format::Ndjson) {
+                return Err(Failure::Usage(
+                    "--listen speaks prometheus and openmetrics, not ndjson".to_owned(),
+                ));
+            }
+            return serve::run(tool.place, self.name.as_deref(), listen, &self.allow_host);
         }
-        return serve::run(place, args.name.as_deref(), listen, &args.allow_host);
-    }
-    let path = args.output.as_deref().filter(|path| *path != Path::new("-"));
-    let Some(every) = args.every else {
-        let seen = observe(place, args)?;
-        write(&render(&seen, args)?, path)?;
-        return Ok(report(seen));
-    };
-    let stop = Stop::on_signals()?;
-    let mut complaints = Complaints::default();
-    loop {
-        let put = observe(place, args).and_then(|seen| {
-            complaints.complain(&seen);
-            write(&render(&seen, args)?, path)
-        });
-        match put {
-            // The reader of standard output is gone.
-            Err(failure @ Failure::Io(_)) if path.is_none() => return Err(failure),
-            // A full disk may have room again.
-            Err(failure) => complaints.once(failure.to_string()),
-            Ok(()) => {}
-        }
-        if stop.within(every) {
-            return Ok(ExitCode::SUCCESS);
+        let path = self.output.as_deref().filter(|path| *path != Path::new("-"));
+        let Some(every) = self.every else {
+            let seen = observe(tool.place, self)?;
+            write(&render(&seen, self)?, path)?;
+            return Ok(report(seen));
+        };
+        let stop = Stop::on_signals()?;
+        let mut complaints = Complaints::default();
+        loop {
+            let put = observe(tool.place, self).and_then(|seen| {
+                complaints.complain(&seen);
+                write(&render(&seen, self)?, path)
+            });
+            match put {
+                // The reader of standard output is gone.
+                Err(failure @ Failure::Io(_)) if path.is_none() => return Err(failure),
+                // A full disk may have room again.
+                Err(failure) => complaints.once(failure.to_string()),
+                Ok(()) => {}
+            }
+            if stop.within(every) {
+                return Ok(ExitCode::SUCCESS);
+            }
         }
     }
 }
 
 /// All limiters, or the one that is asked for, which must be there.
 fn observe(place: &Place, args: &Metrics) -> Result<Vec<Observed>, Failure> {
-    let seen = collect::observe(place, args.name.as_deref())?;
+    let seen = definitions::observe(place, args.name.as_deref())?;
     match &args.name {
         Some(name) if seen.is_empty() => Err(open::unknown_limiter(place, name)),
         _ => Ok(seen),
@@ -127,7 +125,7 @@ fn render(seen: &[Observed], args: &Metrics) -> Result<String, Failure> {
         if args.json { Format::Ndjson } else { args.format.unwrap_or(Format::Text(Standard::Prometheus)) };
     match format {
         Format::Ndjson => ndjson::write(seen, now),
-        Format::Text(standard) => Ok(text::write(&collect::families(seen, now), standard)),
+        Format::Text(standard) => Ok(text::write(&definitions::families(seen, now), standard)),
     }
 }
 

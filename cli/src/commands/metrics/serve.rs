@@ -1,7 +1,7 @@
 //! `--listen`: a small HTTP server. Each scrape reads the limiters again, so they may come and go.
 
-use super::collect;
 use super::connections::{Connection, Connections, Phase};
+use super::definitions;
 use super::hosts::{Hosts, without_port};
 use super::http::{self, Answer, Bad, Request};
 use super::text::{self, Standard};
@@ -154,11 +154,11 @@ impl Server {
     fn metrics(&self, accept: &str) -> Answer {
         let seen = {
             let _one_at_a_time = self.looking.lock();
-            collect::observe(&self.place, self.name.as_deref())
+            definitions::observe(&self.place, self.name.as_deref())
         };
         match seen {
             Ok(seen) => {
-                let families = collect::families(&seen, SystemTime::now());
+                let families = definitions::families(&seen, SystemTime::now());
                 let (standard, content_type) = match wants_openmetrics(accept) {
                     true => (Standard::OpenMetrics, OPENMETRICS),
                     false => (Standard::Prometheus, PROMETHEUS),

@@ -1,7 +1,7 @@
 //! Writes families as text: in the Prometheus format (0.0.4) and by the OpenMetrics standard (1.0). They differ in how
 //! counters are declared, in units, and in the end.
 
-use super::family::{Family, Kind, PREFIX, Sample, Value, cumulative};
+use super::data_model::{Family, Kind, PREFIX, Sample, Value, cumulative};
 use crate::ui::escape::is_unsafe;
 use std::fmt::{self, Write};
 

@@ -7,12 +7,12 @@ mod output_monitor;
 mod parsed_outcome;
 mod verdict;
 
-use crate::command::{Command, Example, Names, Tool};
-use crate::options::{Place, RequestOptions, parse_duration};
+use crate::options::{RequestOptions, parse_duration};
 use crate::platform::{ChildExit, Stream, texts};
 use crate::ui::failure::{EXIT_CODES, Failure};
 use crate::ui::limiter::refusal;
 use crate::ui::{output, time};
+use crate::verb_trait::{Command, Example, Names, Tool};
 use crate::{open, wait_notice};
 use attempt::Attempt;
 use clap::ValueEnum;
@@ -99,57 +99,60 @@ impl Command for Run {
     const NAMES: Names = Names::LimitersAndPresets;
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(tool.place, self)
-    }
-}
-
-fn run(place: &Place, args: &Run) -> Result<ExitCode, Failure> {
-    if args.quiet {
-        output::silence_remarks();
-    }
-    let command = args.command.first().unwrap_or_else(|| unreachable!("clap requires one"));
-    let limiter = open::for_command(place, &args.name, &args.options, command)?;
-    let retries =
-        args.retries.map(|most| most.map_or_else(|| usual_retries(&limiter, args.options.priority), Ok));
-    let retries = retries.transpose()?.unwrap_or(0);
-    let mut monitor = monitor(args)?;
-    let mut time_left = TimeLeft(args.timeout);
-    let mut last: Option<ChildExit> = None;
-    for number in 1.. {
-        let mut request = open::request(&args.options);
-        if let Some(left) = time_left.0 {
-            request = request.timeout(left);
+        if self.quiet {
+            output::silence_remarks();
         }
-        let asked = Instant::now();
-        let grant = match (wait_notice::acquire(&limiter, &request), last.take()) {
-            (Ok(grant), _) => grant,
-            (Err(error), None) => return Err(refusal::failure(&limiter, error, args.options.refused)),
-            // The command has run, and its code is the answer.
-            (Err(error), Some(end)) => {
-                refusal::failure(&limiter, error, args.options.refused).report();
+        let command = self.command.first().unwrap_or_else(|| unreachable!("clap requires one"));
+        let limiter = open::for_command(tool.place, &self.name, &self.options, command)?;
+        let retries =
+            self.retries.map(|most| most.map_or_else(|| usual_retries(&limiter, self.options.priority), Ok));
+        let retries = retries.transpose()?.unwrap_or(0);
+        let mut monitor = monitor(self)?;
+        let mut time_left = TimeLeft(self.timeout);
+        let mut last: Option<ChildExit> = None;
+        for number in 1.. {
+            let mut request = open::request(&self.options);
+            if let Some(left) = time_left.0 {
+                request = request.timeout(left);
+            }
+            let asked = Instant::now();
+            let grant = match (wait_notice::acquire(&limiter, &request), last.take()) {
+                (Ok(grant), _) => grant,
+                (Err(error), None) => return Err(refusal::failure(&limiter, error, self.options.refused)),
+                // The command has run, and its code is the answer.
+                (Err(error), Some(end)) => {
+                    refusal::failure(&limiter, error, self.options.refused).report();
+                    return finish(monitor, end);
+                }
+            };
+            // A leaky bucket sends calls out evenly (R25).
+            sleep(grant.delay(), &mut monitor)?;
+            time_left.spend(asked.elapsed());
+            let attempt = Attempt {
+                place: tool.place,
+                args: self,
+                limiter: &limiter,
+                number,
+                is_last: number > retries,
+            };
+            let (end, again) = attempt.make(grant, &mut monitor)?;
+            let Some(Retry { why, wait, source }) = again else { return finish(monitor, end) };
+            let message =
+                format!("{}: attempt {number} of {}: {why}", limiter.name(), u64::from(retries) + 1);
+            let time = time::format_wait(wait);
+            if !time_left.is_enough_for(wait) {
+                output::remark(&format!(
+                    "{message}; not again: the wait of {time} is longer than --timeout allows"
+                ));
                 return finish(monitor, end);
             }
-        };
-        // A leaky bucket sends calls out evenly (R25).
-        sleep(grant.delay(), &mut monitor)?;
-        time_left.spend(asked.elapsed());
-        let attempt = Attempt { place, args, limiter: &limiter, number, is_last: number > retries };
-        let (end, again) = attempt.make(grant, &mut monitor)?;
-        let Some(Retry { why, wait, source }) = again else { return finish(monitor, end) };
-        let message = format!("{}: attempt {number} of {}: {why}", limiter.name(), u64::from(retries) + 1);
-        let time = time::format_wait(wait);
-        if !time_left.is_enough_for(wait) {
-            output::remark(&format!(
-                "{message}; not again: the wait of {time} is longer than --timeout allows"
-            ));
-            return finish(monitor, end);
+            output::remark(&format!("{message}; again in {time} ({})", source.as_str()));
+            sleep(wait, &mut monitor)?;
+            time_left.spend(wait);
+            last = Some(end);
         }
-        output::remark(&format!("{message}; again in {time} ({})", source.as_str()));
-        sleep(wait, &mut monitor)?;
-        time_left.spend(wait);
-        last = Some(end);
+        unreachable!("attempts are counted, and the last one returns")
     }
-    unreachable!("attempts are counted, and the last one returns")
 }
 
 /// How much longer may be waited, if not for any time.

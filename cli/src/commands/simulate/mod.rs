@@ -2,24 +2,23 @@
 
 mod fields;
 mod human;
-mod line;
-mod lines;
+mod input;
 mod op;
 mod plot;
+mod result_line;
 mod run;
 mod summary;
 mod tickets;
 
-use crate::command::{Command, Example, Tool};
 use crate::options::read_config;
 use crate::ui::failure::Failure;
+use crate::ui::json::Json;
 use crate::ui::output;
-use line::BadLine;
-use lines::Line;
+use crate::verb_trait::{Command, Example, Tool};
+use input::Line;
 use op::BadOp;
 use plot::Plot;
 use run::{Run, Step};
-use serde::Serialize;
 use shmlimit::config::Config;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -66,38 +65,34 @@ impl Command for Simulate {
     const USES_DIRECTORY: bool = false;
 
     fn run(&self, _tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(self)
-    }
-}
-
-fn run(args: &Simulate) -> Result<ExitCode, Failure> {
-    let config = config(&args.config)?;
-    let mut run = Run::new(config.policy(), config.epoch_ns(), args.seed);
-    let mut watch = StepObservers {
-        plot: args.plot.as_ref().map(|_| Plot::new(run.kind(), title(args, &config))),
-        summary: args.summary.then(|| Summary::new(run.kind())),
-    };
-    // Before anything is run: an answer of an hour must not be lost to a file that cannot be written.
-    let plot = args.plot.as_deref().map(|path| Ok::<_, Failure>((path, created(path)?))).transpose()?;
-    let played = match args.script.as_deref().filter(|path| *path != Path::new("-")) {
-        None => execute(&mut io::stdin().lock(), &mut run, &mut watch),
-        Some(path) => {
-            let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-            execute(&mut BufReader::new(file), &mut run, &mut watch)
+        let config = config(&self.config)?;
+        let mut run = Run::new(config.policy(), config.epoch_ns(), self.seed);
+        let mut watch = StepObservers {
+            plot: self.plot.as_ref().map(|_| Plot::new(run.kind(), title(self, &config))),
+            summary: self.summary.then(|| Summary::new(run.kind())),
+        };
+        // Before anything is run: an answer of an hour must not be lost to a file that cannot be written.
+        let plot = self.plot.as_deref().map(|path| Ok::<_, Failure>((path, created(path)?))).transpose()?;
+        let played = match self.script.as_deref().filter(|path| *path != Path::new("-")) {
+            None => execute(&mut io::stdin().lock(), &mut run, &mut watch),
+            Some(path) => {
+                let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+                execute(&mut BufReader::new(file), &mut run, &mut watch)
+            }
+        };
+        // A reader that goes away ends the run, and leaves what there is to be shown.
+        if !matches!(&played, Ok(_) | Err(Failure::Io(_))) {
+            return played.map(|_| ExitCode::SUCCESS);
         }
-    };
-    // A reader that goes away ends the run, and leaves what there is to be shown.
-    if !matches!(&played, Ok(_) | Err(Failure::Io(_))) {
-        return played.map(|_| ExitCode::SUCCESS);
+        if let (Some((path, mut file)), Some(plot)) = (plot, &watch.plot) {
+            file.write_all(plot.svg().as_bytes())
+                .map_err(|error| Failure::Usage(format!("cannot write {}: {error}", path.display())))?;
+        }
+        if let Some(summary) = &watch.summary {
+            let _ = io::stderr().write_all(summary.to_string().as_bytes());
+        }
+        Ok(if played? > 0 { ExitCode::from(BAD_OPS) } else { ExitCode::SUCCESS })
     }
-    if let (Some((path, mut file)), Some(plot)) = (plot, &watch.plot) {
-        file.write_all(plot.svg().as_bytes())
-            .map_err(|error| Failure::Usage(format!("cannot write {}: {error}", path.display())))?;
-    }
-    if let Some(summary) = &watch.summary {
-        let _ = io::stderr().write_all(summary.to_string().as_bytes());
-    }
-    Ok(if played? > 0 { ExitCode::from(BAD_OPS) } else { ExitCode::SUCCESS })
 }
 
 fn config(path: &Path) -> Result<Config, Failure> {
@@ -145,14 +140,14 @@ fn execute(script: &mut impl BufRead, run: &mut Run, watch: &mut StepObservers) 
     let (mut i, mut bad) = (0, 0);
     let mut buffer = Vec::new();
     loop {
-        let line = lines::next(script, &mut buffer)
+        let line = input::next(script, &mut buffer)
             .map_err(|error| Failure::Usage(format!("cannot read the script: {error}")))?;
         let read = match line {
             Line::End => return Ok(bad),
             Line::Text(text) if text.trim_ascii().is_empty() => continue,
             Line::Text(text) => op::read(text),
             Line::TooLong => {
-                let message = format!("the line is longer than {} bytes", lines::LONGEST_LINE);
+                let message = format!("the line is longer than {} bytes", input::LONGEST_LINE);
                 Err(BadOp { op: None, message })
             }
         };
@@ -163,11 +158,11 @@ fn execute(script: &mut impl BufRead, run: &mut Run, watch: &mut StepObservers) 
         match stepped {
             Ok(step) => {
                 watch.add(&step);
-                put(&mut out, &step.line)?;
+                put(&mut out, &step.line.into_json())?;
             }
             Err(BadOp { op, message }) => {
                 bad += 1;
-                put(&mut out, &BadLine::new(i, op.as_deref(), &message))?;
+                put(&mut out, &result_line::bad_op(i, op, message))?;
             }
         }
         i += 1;
@@ -175,7 +170,7 @@ fn execute(script: &mut impl BufRead, run: &mut Run, watch: &mut StepObservers) 
 }
 
 /// Writes a line and flushes it: the program that feeds the script may wait for it.
-fn put(out: &mut impl Write, line: &impl Serialize) -> Result<(), Failure> {
+fn put(out: &mut impl Write, line: &Json) -> Result<(), Failure> {
     writeln!(out, "{}", output::to_json(line)?)?;
     Ok(out.flush()?)
 }

@@ -1,24 +1,22 @@
 //! Runs operations on one limiter in private memory, under a virtual clock.
 
 use super::fields::with_setting;
-use super::line::{
-    Acquired, Advice, Answer, Fsm, HeaderAnswer, Line, Pace, Transition, Unavailable, Window, reading_json,
-};
 use super::op::{Cost, Op, Record, What};
-
+use super::result_line::{self, Fsm, Line};
 use super::tickets::Tickets;
-use serde_json::{Map, Value};
-use shmlimit::headers::{self, PARSERS, Parser};
+use crate::ui::json::{self, Json, object};
+use shmlimit::headers::{self, HeaderFormat, PARSERS, Parser};
 use shmlimit::{Algorithm, Policy, Reason};
+use shmlimit_kernel::backoff::Random;
 use shmlimit_kernel::breaker::{self, BreakerState};
 use shmlimit_kernel::health_state::{HealthStateView, TRANSITIONS};
 use shmlimit_kernel::outcome::Report;
 use shmlimit_kernel::pace::{self, Observation};
 use shmlimit_kernel::pause::Pausing;
 use shmlimit_kernel::policy::{Adaptive, BreakerKind, PolicyWords};
-use shmlimit_kernel::random::Random;
 use shmlimit_kernel::rule::{self, RuleContext};
 use shmlimit_kernel::{AcquireRequest, LocalMemory, MAX_UNITS, Nanos, Refusal, Ticket, Time, View, decide};
+use std::collections::BTreeMap;
 
 /// All calls are one participant's.
 const SLOT: usize = 0;
@@ -35,7 +33,6 @@ pub struct Run {
 /// The result of an operation: its line, and more for the summary and the plot.
 pub struct Step {
     pub line: Line,
-    pub state: BreakerState,
     /// Calls granted, and why the last one was refused, if it was; peeks are no calls.
     pub granted: u64,
     pub refused: Option<&'static str>,
@@ -86,12 +83,12 @@ impl Run {
                 i,
                 t: clock.0,
                 op: name,
-                state: "",
+                state: BreakerState::Normal,
+                kind: self.kind(),
                 transitions: Vec::new(),
                 fsm: None,
-                answer: Answer::Nothing {},
+                answer: object! {},
             },
-            state: BreakerState::Normal,
             granted: 0,
             refused: None,
             in_flight: 0,
@@ -149,8 +146,11 @@ impl Run {
                 Plan::Set { key, policy }
             }
             What::Headers { headers, parser } => {
-                let configured =
-                    self.policy.adaptive().and_then(|adaptive| adaptive.parser).map(|parser| parser.as_str());
+                let configured = self
+                    .policy
+                    .adaptive()
+                    .and_then(|it| HeaderFormat::of(it.parser?))
+                    .map(HeaderFormat::as_str);
                 let name =
                     parser.as_deref().or(configured).ok_or("parser: missing, and no [adaptive] names one")?;
                 let parser = headers::parser(name).ok_or_else(|| {
@@ -190,44 +190,44 @@ impl Run {
         ))
     }
 
-    fn execute_plan(&mut self, plan: Plan, step: &mut Step) -> Answer {
+    fn execute_plan(&mut self, plan: Plan, step: &mut Step) -> Json {
         let now = self.clock;
         match plan {
-            Plan::Acquire { ask, units, tries } => Answer::Acquired(self.acquire(&ask, units, tries, step)),
-            Plan::Record { report, retry_after } => Answer::Advice(self.record(report, retry_after)),
+            Plan::Acquire { ask, units, tries } => self.acquire(&ask, units, tries, step),
+            Plan::Record { report, retry_after } => self.record(report, retry_after),
             Plan::Release => {
                 if let Some(ending) = self.tickets.oldest() {
                     decide::release(&mut self.memory, SLOT, &ending.ticket);
                 }
-                Answer::InFlight { in_flight: self.memory.core().in_flight }
+                object! { "in_flight": self.memory.core().in_flight }
             }
             Plan::Cancel => {
                 if let Some(ticket) = self.tickets.latest() {
                     decide::cancel(&mut self.memory, SLOT, &ticket, now);
                 }
-                Answer::InFlight { in_flight: self.memory.core().in_flight }
+                object! { "in_flight": self.memory.core().in_flight }
             }
             Plan::Force(force) => {
                 decide::force(&mut self.memory, force, now);
-                Answer::Nothing {}
+                object! {}
             }
             Plan::Pause { length, reason } => {
                 let length = length.map(Nanos);
                 let asked = Pausing { length, pid: 0, program: [0; 16], reason: &reason };
                 decide::pause(&mut self.memory, &asked, now);
-                Answer::Nothing {}
+                object! {}
             }
             Plan::Resume => {
                 decide::resume(&mut self.memory, now);
-                Answer::Nothing {}
+                object! {}
             }
             Plan::Set { key, policy } => {
                 self.memory.change_policy(&self.policy, &policy, now);
                 self.policy = *policy;
-                Answer::Set { key }
+                object! { "key": key }
             }
-            Plan::Headers { headers, parser } => Answer::HeaderAnswer(self.apply_headers(&headers, parser)),
-            Plan::Nothing => Answer::Nothing {},
+            Plan::Headers { headers, parser } => self.apply_headers(&headers, parser),
+            Plan::Nothing => object! {},
         }
     }
 
@@ -237,11 +237,11 @@ impl Run {
         units: [bool; MAX_UNITS],
         tries: Option<u64>,
         step: &mut Step,
-    ) -> Acquired {
+    ) -> Json {
         let now = self.clock;
         let is_peek = ask.cost == [0; MAX_UNITS];
         let delay = self.delay(units);
-        let (mut last, mut admitted) = (None, 0);
+        let (mut last, mut admitted) = (None, 0_u64);
         for _ in 0..tries.unwrap_or(1) {
             match decide::acquire(&mut self.memory, SLOT, ask, now) {
                 Ok(ticket) => {
@@ -270,19 +270,21 @@ impl Run {
         // A peek is held back by nothing, but may ask how long a call would be.
         let asks = is_peek && !self.policy.is_passthrough();
         let held_back = granted.map(|ticket| if asks { delay.unwrap_or(0) } else { ticket.delay.0 });
-        Acquired {
-            allowed: granted.is_some(),
-            remaining,
-            retry_after_ns,
-            reason: refusal.map(|refusal| refusal.reason.as_str()),
-            rule: refusal.and_then(|refusal| self.blocking(&refusal)),
-            admitted: tries.map(|_| admitted),
-            delay_ns: delay.and(held_back),
-            error: open.map(|refusal| {
-                let failures = self.memory.health().failures;
-                Unavailable::new(self.policy.provider().as_str(), failures, refusal.retry_after())
-            }),
-        }
+        let mut answer = object! {
+            "allowed": granted.is_some(),
+            "remaining": remaining,
+            "retry_after_ns": retry_after_ns,
+            "reason": refusal.map(|refusal| refusal.reason.as_str()),
+            "rule": refusal.and_then(|refusal| self.blocking(&refusal)),
+        };
+        let error = open.map(|refusal| {
+            let failures = self.memory.health().failures;
+            result_line::unavailable(self.policy.provider().as_str(), failures, refusal.retry_after())
+        });
+        answer.0.extend(tries.map(|_| ("admitted".into(), admitted.into())));
+        answer.0.extend(delay.and(held_back).map(|delay| ("delay_ns".into(), delay.into())));
+        answer.0.extend(error.map(|error| ("error".into(), error.into())));
+        answer
     }
 
     /// How long leaky buckets of these units hold a call back now; nothing if there is none.
@@ -306,7 +308,7 @@ impl Run {
         Some(name.to_string())
     }
 
-    fn record(&mut self, report: Report<'_>, retry_after: Option<String>) -> Advice {
+    fn record(&mut self, report: Report<'_>, retry_after: Option<String>) -> Json {
         let now = self.clock;
         let wall = self.memory.wall(now);
         let ending = self.tickets.oldest();
@@ -326,19 +328,19 @@ impl Run {
             self.random = random;
         }
         let samples = f64::from(verdict.samples);
-        Advice {
-            class: report.class.as_str(),
-            samples: verdict.samples,
-            err_rate: if verdict.samples == 0 { 0.0 } else { verdict.errors as f64 / samples },
-            consec429: verdict.consec429,
-            sleep_source: advice.source.map(|source| source.as_str()),
-            sleep_max_ns: advice.ceiling.0,
-            sleep_ns: verdict.wait.0,
-            retry: advice.retry,
+        object! {
+            "class": report.class.as_str(),
+            "samples": verdict.samples,
+            "err_rate": if verdict.samples == 0 { 0.0 } else { verdict.errors as f64 / samples },
+            "consec429": verdict.consec429,
+            "sleep_source": advice.source.map(|source| source.as_str()),
+            "sleep_max_ns": advice.ceiling.0,
+            "sleep_ns": verdict.wait.0,
+            "retry": advice.retry,
         }
     }
 
-    fn apply_headers(&mut self, headers: &[(String, String)], parser: &dyn Parser) -> HeaderAnswer {
+    fn apply_headers(&mut self, headers: &[(String, String)], parser: &dyn Parser) -> Json {
         let now = self.clock;
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let readings = parser.parse(&headers, self.memory.wall(now));
@@ -348,24 +350,28 @@ impl Run {
             Some(Observation { limit, remaining, used, reset_after })
         };
         decide::observe(&mut self.memory, observed, now);
-        let parsed = readings.iter().map(|(name, reading)| (name.clone(), reading_json(reading))).collect();
-        HeaderAnswer { parsed, pace: self.policy.adaptive().map(|adaptive| self.pace(adaptive)) }
+        let parsed: BTreeMap<_, _> =
+            readings.iter().map(|(name, reading)| (name.clone(), result_line::reading(reading))).collect();
+        let answer = object! { "parsed": json::map(parsed) };
+        match self.policy.adaptive() {
+            Some(adaptive) => answer.and(self.pace(adaptive).0),
+            None => answer,
+        }
     }
 
-    fn pace(&self, adaptive: &Adaptive) -> Pace {
+    fn pace(&self, adaptive: &Adaptive) -> Json {
         let pace = self.memory.pace();
         let bottleneck = usize::try_from(pace.bottleneck).ok().and_then(|number| number.checked_sub(1));
         let window = |(i, window): (usize, _)| {
             let status = pace::status(&self.memory, i, window, self.clock);
-            let shown = serde_json::to_value(Window::new(status.limit, status.remaining));
-            (window.name.to_string(), shown.unwrap_or(Value::Null))
+            (window.name.to_string(), result_line::window(status.limit, status.remaining))
         };
-        Pace {
-            interval_ns: pace.interval.0,
-            bottleneck: bottleneck
-                .and_then(|index| adaptive.windows().nth(index))
-                .map(|window| window.name.to_string()),
-            windows: adaptive.windows().enumerate().map(window).collect::<Map<_, _>>(),
+        let bottleneck = bottleneck.and_then(|index| adaptive.windows().nth(index));
+        let windows: BTreeMap<_, _> = adaptive.windows().enumerate().map(window).collect();
+        object! {
+            "interval_ns": pace.interval.0,
+            "bottleneck": bottleneck.map(|window| window.name.to_string()),
+            "windows": json::map(windows),
         }
     }
 
@@ -374,13 +380,12 @@ impl Run {
         let (health, kind) = (self.memory.health(), self.kind());
         // A line makes a few at most: CacheOnly ends in HalfOpen however long the clock is moved, and there it stays.
         let first = before.max(health.transitions.saturating_sub(TRANSITIONS));
-        let transition = |number| Transition::of(&self.memory.transition(number), kind);
-        step.line.transitions = (first..health.transitions).map(transition).collect();
-        step.state = health.state();
-        step.line.state = step.state.as_str(kind);
+        step.line.transitions =
+            (first..health.transitions).map(|number| self.memory.transition(number)).collect();
+        step.line.state = health.state();
         step.in_flight = self.memory.core().in_flight;
         step.line.fsm = (kind == BreakerKind::Fsm).then(|| {
-            let end = Some(step.state).filter(|state| *state == BreakerState::Sleep);
+            let end = Some(step.line.state).filter(|state| *state == BreakerState::Sleep);
             let end = end.and_then(|_| breaker::eta(&health, &self.memory.breaker_policy()));
             Fsm {
                 rate: match breaker::rate_of_rule(&self.memory) {

@@ -84,11 +84,11 @@ impl StateSpans {
         let mut since = self.since.unwrap_or(step.line.t);
         for transition in &step.line.transitions {
             // A timer may have been due before the last operation, but is never seen to be.
-            let at = transition.t.max(since);
+            let at = transition.at.0.max(since);
             each(self.state, since, at);
-            (self.state, since) = (transition.state, at);
+            (self.state, since) = (transition.to, at);
         }
-        self.state = step.state;
+        self.state = step.line.state;
         each(self.state, since, step.line.t);
         self.since = Some(step.line.t);
     }

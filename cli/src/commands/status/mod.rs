@@ -1,16 +1,17 @@
 //! `status`: shows limiters, what is left of their budgets, and the programs that use them.
 
-mod json;
 mod watch;
 
-use crate::command::{Command, Example, Tool};
 use crate::open;
 use crate::options::{Place, is_bare_number, parse_duration};
 use crate::poller::{Poller, without_observer};
 use crate::ui::failure::Failure;
+use crate::ui::json::{self, Json, object};
 use crate::ui::layout::ScreenStyle;
-use crate::ui::limiter::overview;
+use crate::ui::limiter::next_change::Change;
+use crate::ui::limiter::{overview, warnings};
 use crate::ui::output;
+use crate::verb_trait::{Command, Example, Tool};
 use shmlimit::{Limiter, Snapshot, paths};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -48,38 +49,35 @@ impl Command for Status {
     const EXAMPLES: &'static [Example] = &[("For programs:", "shmlimit status api --json")];
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(tool.place, self)
-    }
-}
-
-fn run(place: &Place, args: &Status) -> Result<ExitCode, Failure> {
-    if let Some(often) = &args.watch {
-        let (every, name) = interval(often, args.name.as_deref())?;
-        return watch(place, args, every, name);
-    }
-    if let Some(name) = &args.name {
-        let limiter = open::observer(place, name)?.ok_or_else(|| open::unknown_limiter(place, name))?;
-        let text = match args.toml {
-            true => shmlimit::config::to_toml(&limiter.policy()?),
-            false => show(&limiter, args)?,
-        };
-        output::text(&text)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let names = match Limiter::list(place.dir.as_deref()) {
-        Ok(listing) => {
-            if listing.names.is_empty() {
-                open::remark_note(listing.note.as_deref());
-            }
-            listing.names
+        if let Some(often) = &self.watch {
+            let (every, name) = interval(often, self.name.as_deref())?;
+            return watch(tool.place, self, every, name);
         }
-        Err(error) if open::is_missing(&error) => Vec::new(),
-        Err(error) => return Err(error.into()),
-    };
-    if names.is_empty() && !args.json {
-        output::line(&hint(place))?;
+        if let Some(name) = &self.name {
+            let limiter =
+                open::observer(tool.place, name)?.ok_or_else(|| open::unknown_limiter(tool.place, name))?;
+            let text = match self.toml {
+                true => shmlimit::config::to_toml(&limiter.policy()?),
+                false => show(&limiter, self)?,
+            };
+            output::text(&text)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let names = match Limiter::list(tool.place.dir.as_deref()) {
+            Ok(listing) => {
+                if listing.names.is_empty() {
+                    open::remark_note(listing.note.as_deref());
+                }
+                listing.names
+            }
+            Err(error) if open::is_missing(&error) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        if names.is_empty() && !self.json {
+            output::line(&hint(tool.place))?;
+        }
+        show_all(tool.place, self, &names)
     }
-    show_all(place, args, &names)
 }
 
 /// `--watch NAME` is what people type: what is no time and could be a name is one.
@@ -143,8 +141,20 @@ fn show(limiter: &Limiter, args: &Status) -> Result<String, Failure> {
     }
 }
 
+/// The first key of the snapshot's document that follows `next_change` and `warnings`.
+const AFTER: &str = "fairness";
+
+/// One line of `--json`: the snapshot's document, with what the tool derives from it. The keys are a contract:
+/// docs/status-json.md.
 fn json(snapshot: &Snapshot) -> Result<String, Failure> {
-    Ok(output::to_json(&json::Line::from(snapshot))? + "\n")
+    let mut document = snapshot.document();
+    let place = document.iter().position(|(name, _)| name == AFTER).unwrap_or(document.len());
+    let after = document.split_off(place);
+    let derived = object! {
+        "next_change": Change::of(snapshot).as_ref().map(Change::to_json),
+        "warnings": json::list(warnings::of(&snapshot.name, &snapshot.condition)),
+    };
+    Ok(output::to_json(&Json(document).and(derived.0).and(after))? + "\n")
 }
 
 fn hint(place: &Place) -> String {

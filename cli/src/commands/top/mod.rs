@@ -11,12 +11,12 @@ mod model;
 mod terminal;
 mod theme;
 
-use crate::command::{Command, Example, Tool};
 use crate::open;
 use crate::options::Place;
 use crate::platform::{self, Event, texts};
 use crate::poller::Poller;
 use crate::ui::failure::Failure;
+use crate::verb_trait::{Command, Example, Tool};
 use events::TopEvent;
 use input::{App, KeyAction};
 use model::Model;
@@ -41,27 +41,23 @@ impl Command for Top {
     const EXAMPLES: &'static [Example] = &[("Watch all limiters:", "shmlimit top")];
 
     fn run(&self, tool: &Tool<'_>) -> Result<ExitCode, Failure> {
-        run(tool.place, self)
-    }
-}
-
-fn run(place: &Place, args: &Top) -> Result<ExitCode, Failure> {
-    let dumb = !platform::supports_escapes();
-    if !std::io::stdout().is_terminal() || dumb {
-        let what = if dumb { texts::NO_CURSOR } else { "a terminal on standard output" };
-        let message = format!("top needs {what}; for pipes and files there is: shmlimit status --watch");
-        return Err(Failure::Usage(message));
-    }
-    if let Some(name) = &args.name {
-        open::observer(place, name)?.ok_or_else(|| open::unknown_limiter(place, name))?;
-    }
-    let events = events::listen()?;
-    let mut screen = Screen::enter()?;
-    let ended = watch(place, args, &events, &mut screen);
-    drop(screen);
-    match ended? {
-        None => Ok(ExitCode::SUCCESS),
-        Some(event) => Ok(platform::exit_by(event)),
+        let dumb = !platform::supports_escapes();
+        if !std::io::stdout().is_terminal() || dumb {
+            let what = if dumb { texts::NO_CURSOR } else { "a terminal on standard output" };
+            let message = format!("top needs {what}; for pipes and files there is: shmlimit status --watch");
+            return Err(Failure::Usage(message));
+        }
+        if let Some(name) = &self.name {
+            open::observer(tool.place, name)?.ok_or_else(|| open::unknown_limiter(tool.place, name))?;
+        }
+        let events = events::listen()?;
+        let mut screen = Screen::enter()?;
+        let ended = watch(tool.place, self, &events, &mut screen);
+        drop(screen);
+        match ended? {
+            None => Ok(ExitCode::SUCCESS),
+            Some(event) => Ok(platform::exit_by(event)),
+        }
     }
 }
 

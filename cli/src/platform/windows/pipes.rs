@@ -8,7 +8,7 @@ use std::os::windows::io::AsHandle;
 use std::process::Command;
 use std::time::Duration;
 
-pub use shmlimit_segment::sys::tool::Inlet as PipeSource;
+pub use shmlimit_segment::sys::tool::PipeSource;
 
 /// The system cannot tell whether there is room to write, so there always is: a slow reader holds up this process too.
 /// Nothing is lost by that. Console events arrive on a thread of their own, and at the command itself.

@@ -1,7 +1,6 @@
 //! Texts and JSON about one limiter, for all commands that show limiters.
 
 pub mod condition;
-pub mod json;
 pub mod next_change;
 pub mod overview;
 pub mod policy;

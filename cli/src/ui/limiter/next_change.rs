@@ -1,5 +1,6 @@
 //! The next change that a limiter makes by itself.
 
+use crate::ui::json::{Json, object};
 use crate::ui::time::format_remaining;
 use shmlimit::{BreakerState, RuleSnapshot, Snapshot};
 use std::time::Duration;
@@ -70,6 +71,20 @@ impl Change {
     /// Whether it is worth showing: a rule that is full again within a second is not.
     pub fn is_news(&self) -> bool {
         !matches!(self.what, What::Full(_)) || self.within > Duration::from_secs(1)
+    }
+
+    /// `next_change` of `status --json`.
+    pub fn to_json(&self) -> Json {
+        let (what, rule) = match &self.what {
+            What::PauseEnds => ("pause_ends", None),
+            What::GateOpens => ("gate_opens", None),
+            What::HalfOpen => ("half_open", None),
+            What::Sleep => ("sleep", None),
+            What::RateRises => ("rate_rises", None),
+            What::NextUnit(rule, _) => ("next_unit", Some(rule)),
+            What::Full(rule) => ("full", Some(rule)),
+        };
+        object! { "what": what, "in_ns": self.within, "rule": rule }
     }
 
     /// Such as `half_open in 12s`.

@@ -31,9 +31,9 @@ fn allowance(policy: &Policy, i: usize) -> Option<String> {
     let (period, short) = period_names(rule.period);
     let (algorithm, limit, burst) = (rule.algorithm.as_str(), rule.limit, rule.burst);
     let counted = match rule.algorithm {
-        Algorithm::SlidingLog => algorithm.to_owned(),
         Algorithm::FixedWindow => format!("{algorithm}: {limit} in each of the UTC clock"),
         Algorithm::SlidingCounter => format!("{algorithm}: {limit} if calls come evenly"),
+        _ if !rule.algorithm.has_burst() => algorithm.to_owned(),
         _ if rule.burst_mode == BurstMode::FixedWindow => {
             format!("{algorithm}: {limit}/{short} and {burst} more in each of the UTC clock")
         }

@@ -1,9 +1,9 @@
 //! Warnings about a limiter that works. `status`, `top` and `doctor` show the same texts.
 
+use crate::ui::json::object;
 use crate::ui::suggestion;
-use crate::ui::time::{format_age, nanos};
-use serde::Serialize;
-use shmlimit::Condition;
+use crate::ui::time::format_age;
+use shmlimit::{Condition, Value};
 use shmlimit_kernel::policy::BreakerKind;
 use std::time::Duration;
 
@@ -11,16 +11,22 @@ use std::time::Duration;
 const UNANSWERED: Duration = Duration::from_secs(60);
 
 /// One warning. The keys are a contract: docs/status-json.md.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The kind of warning, for programs.
     pub warning: &'static str,
     /// How long the condition has lasted.
-    pub for_ns: u64,
+    pub lasted: Duration,
     /// What is wrong.
     pub message: String,
     /// What to do.
     pub advice: String,
+}
+
+impl From<Warning> for Value {
+    fn from(Warning { warning, lasted, message, advice }: Warning) -> Value {
+        object! { "warning": warning, "for_ns": lasted, "message": message, "advice": advice }.into()
+    }
 }
 
 /// The warnings about a limiter of that name.
@@ -34,7 +40,7 @@ fn unanswered(name: &str, breaker: BreakerKind, time: Option<Duration>) -> Optio
     let state = if breaker == BreakerKind::Consecutive { "closed" } else { "normal" };
     Some(Warning {
         warning: "unanswered_probes",
-        for_ns: nanos(time),
+        lasted: time,
         message: format!(
             "half open, and no success or failure was reported for {}: only reported outcomes end that state",
             format_age(time)

@@ -1,6 +1,7 @@
 //! What may be in the way besides rules and permits: a pause, the breaker's state, the gate, the pace.
 
 use crate::breaker;
+use crate::gate;
 use crate::health_state::{HealthStateMemory, HealthStateView};
 use crate::pace;
 use crate::pause;
@@ -107,7 +108,7 @@ fn is_settled_with_next_check<V: View>(v: &V, now: Time) -> bool {
     // An open gate that is over still asks for attention, which the next transaction puts right.
     due.is_none_or(|due| due > now)
         && health.state() != BreakerState::HalfOpen
-        && (health.state().blocks().is_some() || health.gate_until > now || until > now)
+        && (health.state().blocks().is_some() || gate::is_closed(&health, now) || until > now)
         // One whose time is over is to be noted.
         && (until == Time::ZERO || until > now)
         && !v.is_adaptive()

@@ -10,9 +10,9 @@ pub(crate) use layers::{opening, refused_without_end};
 use super::breaker;
 use super::pace;
 use super::request::{AcquireRequest, Priority, Reason, Refusal};
-use super::rule::{self, RuleContext, When};
+use super::rule::{self, Need, RuleContext, When};
+use super::state::Ticket;
 use super::state::{Charge, Core, General, Held, Memory, RuleState, View};
-use super::ticket::Ticket;
 use super::time::{Nanos, Time};
 use super::{MAX_PERMITS, MAX_RULES};
 use layers::Layers;
@@ -65,12 +65,7 @@ pub(crate) fn permit_free(general: &General, core: &Core, background: bool) -> b
 
 /// Whether a permit is free if `calls`, some of them for the background, get theirs before.
 pub(crate) fn permit_free_behind<V: View>(v: &V, priority: Priority, calls: u32, background: u32) -> bool {
-    let core = v.core();
-    let core = Core {
-        in_flight: core.in_flight.saturating_add(calls),
-        in_flight_background: core.in_flight_background.saturating_add(background),
-        ..core
-    };
+    let core = v.core().taken(Held { total: calls, background });
     permit_free(&v.general(), &core, priority.is_background())
 }
 
@@ -139,19 +134,9 @@ pub(crate) fn take_permit<M: Memory>(
     now: Time,
 ) -> Held {
     let permit = Held { total: 1, background: u32::from(background) };
-    m.set_core(Core {
-        latest: now,
-        in_flight: core.in_flight.saturating_add(permit.total),
-        in_flight_background: core.in_flight_background.saturating_add(permit.background),
-    });
+    m.set_core(Core { latest: now, ..core }.taken(permit));
     let held = m.held(slot);
-    m.set_held(
-        slot,
-        Held {
-            total: held.total.saturating_add(permit.total),
-            background: held.background.saturating_add(permit.background),
-        },
-    );
+    m.set_held(slot, held.plus(permit));
     permit
 }
 
@@ -187,7 +172,8 @@ fn charge_rules<M: Memory>(
             continue;
         }
         let state = m.rule(i);
-        match rule::admit(m, &at, state, cost, rules.leave_reserve) {
+        let need = Need { cost, leave_reserve: rules.leave_reserve };
+        match rule::admit(m, &at, state, need) {
             Some((after, charge)) => {
                 (states[i], ticket.charges[i]) = (after, charge);
                 charged[i] = true;
@@ -195,7 +181,7 @@ fn charge_rules<M: Memory>(
                 ticket.delay = ticket.delay.max(rule::delay(&at, state));
             }
             None => {
-                let until = match until(m, &at, state, cost, rules.leave_reserve) {
+                let until = match until(m, &at, state, need) {
                     // The two differ only on damaged words. "Refused, but now" would be no refusal to the caller.
                     time if time <= now => NEVER,
                     later => later,
@@ -220,13 +206,13 @@ fn charge_rules<M: Memory>(
     Ok(())
 }
 
-/// When a rule admits a cost; [`NEVER`] if it does not at all.
+/// When a rule admits a call; [`NEVER`] if it does not at all.
 #[inline]
-fn until<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> Time {
-    match rule::earliest(v, at, state, cost, leave_reserve) {
+fn until<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Time {
+    match rule::earliest(v, at, state, need) {
         When::Now => at.now,
         When::At(time) if at.rule == 0 && time >= v.next_check() => {
-            breaker::admitted_at(v, at.now, state, (cost, leave_reserve), time)
+            breaker::admitted_at(v, at.now, state, need, time)
         }
         When::At(time) => time,
         When::Never => NEVER,
@@ -253,7 +239,7 @@ pub fn check<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Option<Refu
         let at = RuleContext::of(v, rule, now);
         let cost = request.cost[at.terms.unit()];
         if cost > 0 {
-            let until = until(v, &at, v.rule(rule), cost, background);
+            let until = until(v, &at, v.rule(rule), Need { cost, leave_reserve: background });
             wait = if until > now { wait.with(rule, until) } else { wait };
         }
     }

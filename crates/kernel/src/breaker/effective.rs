@@ -13,7 +13,7 @@ use crate::state::{BreakerState, General, Held, Memory, View};
 use crate::terms::{TERMS_WORDS, Terms};
 use crate::time::{Nanos, Time};
 
-/// How many words decisions read of what is effective: general (2), queueing, attention, zero, then the rules' terms.
+/// How many words decisions read of what is effective: general (2), queueing, next check, zero, then the rules' terms.
 pub const EFFECTIVE_WORDS: usize = TERMS_AT + MAX_RULES * TERMS_WORDS;
 const TERMS_AT: usize = 8;
 
@@ -159,14 +159,14 @@ pub(super) fn first_terms<W: PolicyWords>(words: &W, rate: PerSecond) -> Option<
     Some(Terms::driven(&first, rate, u64::try_from(burst).unwrap_or(u64::MAX).max(1)))
 }
 
-/// Puts effective what the state in `health` means, from `at` on.
+/// Makes effective what the state in `health` means, from `at` on.
 pub(super) fn apply_effective<M: Memory>(m: &mut M, health: &Health, at: Time) {
     apply_permits(m, health);
     apply_rates(m, [(health.rate, at)]);
 }
 
-/// Puts a rate effective after the other, each from its time on: tokens are what they would be if each had been put in
-/// force when it was due. Stored once, because a transaction has room for so many changes only.
+/// Makes one rate effective after the other, each from its time on: tokens are what they would be if each had been
+/// made effective when it was due. Stored once, because a transaction has room for so many changes only.
 pub(super) fn apply_rates<M: Memory>(m: &mut M, rates: impl IntoIterator<Item = (PerSecond, Time)>) {
     let (latest, before) = (m.core().latest, m.terms(0));
     let (mut terms, mut state) = (before, m.rule(0));
@@ -233,11 +233,7 @@ pub(super) fn write_off<M: Memory>(m: &mut M, health: &mut Health, breaker: &Bre
 pub(crate) fn came_back<M: Memory>(m: &mut M, permit: Held, granted_at: Time) {
     let mut health = m.health();
     if health.state() == BreakerState::HalfOpen && granted_at < health.written_at {
-        let Held { total, background } = health.written_off;
-        health.written_off = Held {
-            total: total.saturating_sub(permit.total),
-            background: background.saturating_sub(permit.background),
-        };
+        health.written_off = health.written_off.minus(permit);
         m.set_health(&health);
         apply_permits(m, &health);
     }

@@ -29,7 +29,7 @@ pub(super) use effective::{came_back, install};
 pub use operator::{BreakerCommand, clear_gate, force};
 pub(super) use ramp::admitted_at;
 pub(super) use tick::tick;
-pub(super) use timers::{attend, block};
+pub(super) use timers::{block, schedule_check};
 pub use timers::{due, eta};
 
 use super::health_state::{HealthStateMemory, HealthStateView};

@@ -2,9 +2,10 @@
 
 use super::enter::enter;
 use super::tick::tick;
-use super::timers::attend;
+use super::timers::schedule_check;
 use super::{consecutive, fsm};
-use crate::health_state::{GateNote, HealthStateMemory, HealthStateView, OFFLINE};
+use crate::gate;
+use crate::health_state::{HealthStateMemory, HealthStateView, OFFLINE};
 use crate::outcome;
 use crate::pace;
 use crate::policy::BreakerKind;
@@ -112,7 +113,7 @@ pub fn force<M: Memory>(m: &mut M, what: BreakerCommand, now: Time) -> bool {
     let core = m.core();
     m.set_core(Core { latest: now, ..core });
     m.set_health(&health);
-    attend(m, &health, now);
+    schedule_check(m, &health, now);
     true
 }
 
@@ -121,9 +122,6 @@ pub fn clear_gate<M: Memory>(m: &mut M, now: Time) {
     if m.is_adaptive() {
         pace::clear(m);
     }
-    let mut health = m.health();
-    health.gate_until = Time::ZERO;
-    m.set_health(&health);
-    m.set_gate_note(&GateNote::default());
-    attend(m, &health, now.max(m.core().latest));
+    let health = gate::open(m);
+    schedule_check(m, &health, now.max(m.core().latest));
 }

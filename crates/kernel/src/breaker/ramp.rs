@@ -4,7 +4,7 @@ use super::effective::{apply_rates, base_rate, first_terms, rate, throttle_rate}
 use crate::growth::{exponent, grown};
 use crate::health_state::{Health, HealthStateMemory, HealthStateView, RAMPING};
 use crate::policy::{Breaker, LEAST_RAMP_FACTOR, PerSecond, PolicyWords};
-use crate::rule::{self, RuleContext, When};
+use crate::rule::{self, Need, RuleContext, When};
 use crate::state::{BreakerState, Memory, RuleState, View};
 use crate::time::{Nanos, Time};
 
@@ -78,13 +78,7 @@ pub(super) fn ramp<M: Memory>(m: &mut M, health: &mut Health, breaker: &Breaker,
 /// full bucket, and a call that leaves the reserve alone, may have to wait for longer.
 #[cold]
 #[inline(never)]
-pub(crate) fn admitted_at<V: View>(
-    v: &V,
-    now: Time,
-    state: RuleState,
-    (cost, leave_reserve): (u64, bool),
-    mut ready: Time,
-) -> Time {
+pub(crate) fn admitted_at<V: View>(v: &V, now: Time, state: RuleState, need: Need, mut ready: Time) -> Time {
     let health = v.health();
     if health.state() != BreakerState::Normal || !health.has(RAMPING) {
         return ready;
@@ -96,7 +90,7 @@ pub(crate) fn admitted_at<V: View>(
         let old = at.terms;
         at = RuleContext { terms, now: due.max(at.now), ..at };
         state = rule::rescaled(&at, &old, state);
-        ready = match rule::earliest(v, &at, state, cost, leave_reserve) {
+        ready = match rule::earliest(v, &at, state, need) {
             When::Now => at.now,
             When::At(time) => time,
             When::Never => break,

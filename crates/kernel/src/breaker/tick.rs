@@ -3,7 +3,7 @@
 use super::effective::write_off;
 use super::enter::enter;
 use super::ramp::ramp;
-use super::timers::{attend, due};
+use super::timers::{due, schedule_check};
 use crate::health_state::{HealthStateMemory, HealthStateView};
 use crate::pause;
 use crate::state::{ATTEMPT, BreakerState, Core, Memory, TransitionCause};
@@ -40,7 +40,7 @@ fn run_timers<M: Memory>(m: &mut M, now: Time) {
     write_off(m, &mut health, &breaker, now);
     let resumed = pause::expire(m, now);
     let watched = m.next_check();
-    attend(m, &health, now);
+    schedule_check(m, &health, now);
     if health != before || resumed || m.next_check() != watched {
         // What happens next must not be before what a timer just did, nor before a gate that was seen open (R3).
         let core = m.core();

@@ -1,8 +1,9 @@
 //! When the timer of a state is due, what blocks every call until then, and when attention is needed next.
 
+use crate::gate;
 use crate::pause;
 use crate::policy::Breaker;
-use crate::request::{Block, Reason};
+use crate::request::Block;
 use crate::state::{BreakerState, Health, Memory, OFFLINE, RAMPING, View};
 use crate::time::{Nanos, Time};
 
@@ -11,8 +12,7 @@ pub(crate) fn block(health: &Health, breaker: &Breaker, now: Time) -> Option<Blo
     if let Some(reason) = health.state().blocks() {
         return Some(Block { reason, until: due(health, breaker) });
     }
-    let closed = health.gate_until > now;
-    closed.then_some(Block { reason: Reason::RetryAfter, until: Some(health.gate_until) })
+    gate::block(health, now)
 }
 
 /// When the state's timer is due, if it has one.
@@ -35,14 +35,14 @@ pub fn eta(health: &Health, breaker: &Breaker) -> Option<Time> {
 }
 
 /// Says when attention is needed next.
-pub(crate) fn attend<M: Memory>(m: &mut M, health: &Health, now: Time) {
+pub(crate) fn schedule_check<M: Memory>(m: &mut M, health: &Health, now: Time) {
     m.set_next_check(compute_next_check(m, health, now));
 }
 
 pub(super) fn compute_next_check<V: View>(v: &V, health: &Health, now: Time) -> Time {
     let at_once = matches!(health.state(), BreakerState::HalfOpen)
         || health.state().blocks().is_some()
-        || health.gate_until > now
+        || gate::is_closed(health, now)
         || pause::paused_until(v) > now
         || v.is_passthrough()
         || v.is_adaptive();

@@ -33,7 +33,7 @@ pub fn reset<M: Memory>(m: &mut M, policy: Option<&Policy>, now: Time) {
         rule::forget(m, &at);
     }
     let health = m.health();
-    breaker::attend(m, &health, now);
+    breaker::schedule_check(m, &health, now);
 }
 
 /// Carries the state over from one policy to another (R110). The caller has let timers act under the old one, and
@@ -62,7 +62,7 @@ pub fn patch<M: Memory>(m: &mut M, old: &Policy, new: &Policy, now: Time) {
         }
     }
     let health = m.health();
-    breaker::attend(m, &health, now);
+    breaker::schedule_check(m, &health, now);
 }
 
 /// The index that rule `i` of `new` has in `old`.
@@ -127,6 +127,6 @@ fn change_pause<M: Memory>(
     m.set_core(Core { latest: now, ..core });
     m.set_health_state(PAUSE_AT, bytemuck::cast::<_, [u64; PAUSE_WORDS]>(change(&before, now)));
     let health = m.health();
-    breaker::attend(m, &health, now);
+    breaker::schedule_check(m, &health, now);
     Some(before).filter(|pause| pause.is_on(now))
 }

@@ -4,26 +4,24 @@
 //! writes only if something changes, so a refusal takes nothing (R5).
 
 mod change;
-mod end;
-mod fast_record;
-mod report;
+mod record;
+mod release;
 mod single_bucket;
 
 pub use super::admission::{check, is_settled};
 pub use super::breaker::{BreakerCommand, force};
 pub use change::{catch_up, counted, patch, pause, reset, resume, sane};
-pub use end::{Reclaimed, cancel, reclaim, release, settle};
-pub use fast_record::record_success_fast;
-pub use report::{Verdict, observe, record};
-pub use single_bucket::{acquire_single_bucket, judge_single_bucket};
+pub use record::{Verdict, observe, record, record_success_fast};
+pub use release::{Reclaimed, cancel, reclaim, release, settle};
+pub use single_bucket::{acquire_single_bucket, check_single_bucket};
 
 use super::admission;
 use super::breaker;
 use super::queue;
 use super::request::{AcquireRequest, Priority, Refusal};
 use super::rule::{self, RuleContext};
-use super::state::{Memory, View};
-use super::ticket::Ticket;
+
+use super::state::{Memory, Ticket, View};
 use super::time::Time;
 use super::{MAX_RULES, MAX_UNITS};
 

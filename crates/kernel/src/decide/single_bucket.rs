@@ -2,9 +2,9 @@
 
 use crate::admission::{permit_free, take_permit};
 use crate::request::{AcquireRequest, Reason, Refusal};
-use crate::rule::{Bucket, RateAlgorithm, RuleContext, When};
+use crate::rule::{Bucket, Need, RateAlgorithm, RuleContext, When};
+use crate::state::Taken;
 use crate::state::{Memory, View};
-use crate::ticket::Taken;
 use crate::time::Time;
 
 /// [`acquire`](super::acquire) for the usual case: a limiter of one rule, a bucket, that counts this call as one, and admits it. Nothing
@@ -27,7 +27,7 @@ pub fn acquire_single_bucket<M: Memory>(
     if now >= m.next_check() || !at.terms.is_plain_bucket() || request.cost[at.terms.unit()] != 1 {
         return None;
     }
-    let (state, charge) = Bucket::admit(m, &at, state, 1, background)?;
+    let (state, charge) = Bucket::admit(m, &at, state, Need { cost: 1, leave_reserve: background })?;
     m.set_rule(0, state);
     let permit = take_permit(m, slot, core, background, now);
     Some(Taken { granted_at: now, permit, charge })
@@ -36,7 +36,7 @@ pub fn acquire_single_bucket<M: Memory>(
 /// [`check`](super::check) for the usual refusal: by a limiter of one rule that counts this call, or for want of a permit. Nothing in
 /// any other case. Short, because whoever is refused asks again and again.
 #[inline(always)]
-pub fn judge_single_bucket<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Option<Refusal> {
+pub fn check_single_bucket<V: View>(v: &V, request: &AcquireRequest, now: Time) -> Option<Refusal> {
     let general = v.general();
     if general.rules != 1 {
         return None;
@@ -50,7 +50,7 @@ pub fn judge_single_bucket<V: View>(v: &V, request: &AcquireRequest, now: Time) 
     if now >= next_check || !at.terms.is_plain_bucket() || request.cost[at.terms.unit()] != 1 {
         return None;
     }
-    let until = match Bucket::earliest(v, &at, state, 1, background) {
+    let until = match Bucket::earliest(v, &at, state, Need { cost: 1, leave_reserve: background }) {
         When::At(time) if time < next_check => time,
         When::Now if !free => now,
         _ => return None,

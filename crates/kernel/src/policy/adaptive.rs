@@ -6,41 +6,16 @@ use super::name::{NAME_WORDS, Name};
 use super::{MAX_AMOUNT, named, within};
 use crate::span::MAX_SPAN;
 use crate::time::Nanos;
+use std::num::NonZeroU8;
 
 /// Most windows that headers may tell about.
 pub const MAX_WINDOWS: usize = 8;
 /// Most gaps between calls that are remembered.
 pub const MAX_HISTORY: u32 = 1000;
 
-crate::named_enum! {
-    /// Whose headers they are. The numbers are stored and never change.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    #[repr(u8)]
-    pub enum HeaderFormat {
-        /// `X-MBX-USED-WEIGHT-1M` and the like (R95).
-        Binance = 1 => "binance",
-        /// `Remaining-Req` (R96).
-        Upbit = 2 => "upbit",
-        /// `RateLimit` in the IETF's drafts (R97).
-        Ietf = 3 => "ietf",
-        /// `X-RateLimit-*` (R98).
-        XRateLimit = 4 => "xratelimit",
-        /// GitHub's `x-ratelimit-*` (R138).
-        GitHub = 5 => "github",
-        /// OpenAI's `x-ratelimit-*-requests` and `-tokens` (R138).
-        OpenAi = 6 => "openai",
-        /// `anthropic-ratelimit-*` (R138).
-        Anthropic = 7 => "anthropic",
-    }
-    /// All of them.
-    pub const ALL;
-    /// The name in configuration files.
-    pub const fn as_str;
-    /// The format of that name.
-    pub fn parse;
-    /// The names in configuration files, in the order of the variants.
-    pub const NAMES;
-}
+/// The stored code of a header format. Which codes there are is up to the library that reads headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HeaderCode(pub NonZeroU8);
 
 crate::named_enum! {
     /// How a provider's window goes on.
@@ -76,7 +51,7 @@ pub struct PaceWindowDraft<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdaptiveDraft<'a> {
     /// Whose headers; nothing = told with each response.
-    pub parser: Option<HeaderFormat>,
+    pub parser: Option<HeaderCode>,
     /// From this use on the pace is slowed, in millionths.
     pub threshold: u32,
     /// How many gaps between calls are averaged.
@@ -124,7 +99,7 @@ pub struct PaceWindow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Adaptive {
     /// Whose headers; nothing = told with each response.
-    pub parser: Option<HeaderFormat>,
+    pub parser: Option<HeaderCode>,
     /// From this use on the pace is slowed, in millionths.
     pub threshold: u32,
     /// How many gaps between calls are averaged.
@@ -173,6 +148,12 @@ impl Adaptive {
         Ok(Adaptive { parser, threshold, history, min_samples, short_window, windows })
     }
 
+    /// This as a user would write it, with `windows`.
+    pub fn draft<'a>(&self, windows: &'a [PaceWindowDraft<'a>]) -> AdaptiveDraft<'a> {
+        let Adaptive { parser, threshold, history, min_samples, short_window, .. } = *self;
+        AdaptiveDraft { parser, threshold, history, min_samples, short_window, windows }
+    }
+
     /// The windows, in order.
     pub fn windows(&self) -> impl Iterator<Item = &PaceWindow> + '_ {
         self.windows.iter().flatten()
@@ -198,7 +179,7 @@ impl Adaptive {
             })
         });
         Some(Adaptive {
-            parser: HeaderFormat::ALL.into_iter().find(|format| *format as u8 == (head >> 8) as u8),
+            parser: NonZeroU8::new((head >> 8) as u8).map(HeaderCode),
             threshold: (head >> 32) as u32,
             history: (samples as u32).clamp(1, MAX_HISTORY),
             min_samples: (samples >> 32) as u32,
@@ -209,7 +190,7 @@ impl Adaptive {
 
     pub(super) fn to_words(self) -> ([u64; ADAPTIVE_WORDS], [[u64; PACE_WINDOW_WORDS]; MAX_WINDOWS]) {
         let count = self.windows().count() as u64;
-        let parser = self.parser.map_or(0, |format| format as u64);
+        let parser = self.parser.map_or(0, |code| u64::from(code.0.get()));
         let head = 1 | parser << 8 | count << 16 | u64::from(self.threshold) << 32;
         let samples = u64::from(self.history) | u64::from(self.min_samples) << 32;
         let windows = self.windows.map(|window| match window {

@@ -1,17 +1,18 @@
 //! Validated configuration the kernel runs on: plain data of fixed size.
 
 mod adaptive;
+#[doc(hidden)]
+pub mod encoding;
 mod error;
 mod health;
 mod name;
 mod queueing;
 mod rule;
-#[doc(hidden)]
-pub mod words;
 
 pub use adaptive::{
-    Adaptive, AdaptiveDraft, HeaderFormat, MAX_HISTORY, MAX_WINDOWS, PaceWindow, PaceWindowDraft, WindowKind,
+    Adaptive, AdaptiveDraft, HeaderCode, MAX_HISTORY, MAX_WINDOWS, PaceWindow, PaceWindowDraft, WindowKind,
 };
+pub use encoding::{FirstRule, POLICY_WORDS, PolicyWords};
 pub use error::{Key, PolicyError};
 #[cfg(not(loom))]
 pub use error::{decimal_text, duration_text};
@@ -21,7 +22,6 @@ pub use health::{
 pub use name::{NAME_LEN, NAME_WORDS, Name};
 pub use queueing::{Fairness, Queueing, WHOLE_SHARE};
 pub use rule::{Algorithm, AlgorithmKind, BurstFrom, BurstMode, Rule, RuleDraft};
-pub use words::{FirstRule, POLICY_WORDS, PolicyWords};
 
 use super::time::Nanos;
 use super::{MAX_PERMITS, MAX_RULES, MAX_UNITS};

@@ -54,6 +54,15 @@ impl Algorithm {
     pub const fn has_burst(self) -> bool {
         matches!(self, Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket)
     }
+
+    /// How many times its limit it can admit in one period; `None` if that depends on the burst.
+    pub const fn limits_per_period(self) -> Option<u64> {
+        match self {
+            Algorithm::SlidingLog => Some(1),
+            Algorithm::FixedWindow | Algorithm::SlidingCounter => Some(2),
+            Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => None,
+        }
+    }
 }
 
 /// Which implementation counts for a rule: algorithms that share their arithmetic share one.

@@ -1,8 +1,8 @@
 //! A call that wants to wait: what it says when it comes, and what it is told.
 
 use crate::request::{AcquireRequest, Priority, Refusal};
+use crate::state::Ticket;
 use crate::state::View;
-use crate::ticket::Ticket;
 use crate::time::Time;
 
 /// Who wants to wait, and for what.
@@ -22,7 +22,7 @@ pub struct NewWaiter {
 
 impl NewWaiter {
     /// As it stands in the queue: where there are no priorities, all are equal (R102).
-    pub(super) fn classed<V: View>(&self, v: &V) -> NewWaiter {
+    pub(super) fn with_effective_priority<V: View>(&self, v: &V) -> NewWaiter {
         let priority = if v.queueing().priorities { self.request.priority } else { Priority::Background };
         NewWaiter { request: AcquireRequest { priority, ..self.request }, ..*self }
     }
@@ -39,7 +39,7 @@ pub struct QueueTicket {
     pub until: Time,
     /// Whether its owner should look for the dead: it is near its turn, and somebody is ahead or late, or permits are
     /// short.
-    pub doubts: bool,
+    pub suspects_dead: bool,
 }
 
 /// What became of a call that may wait.

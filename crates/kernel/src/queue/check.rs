@@ -1,11 +1,11 @@
 //! One call, judged together with what is ahead of it: whether it may go, when it may, and when to look again.
 
 use super::call::NewWaiter;
-use super::survey::{Needs, Survey, bound, longest_sleep};
+use super::order::{Needs, Survey, bound, longest_sleep};
 use super::{LONGEST_SLEEP, SHORTEST_BOUND};
 use crate::admission;
 use crate::request::{AcquireRequest, Reason, Refusal};
-use crate::rule::{self, RuleContext, When};
+use crate::rule::{self, Need, RuleContext, When};
 use crate::state::View;
 use crate::time::{Nanos, Time};
 use crate::{MAX_RULES, MAX_UNITS};
@@ -86,7 +86,7 @@ fn time<V: View>(
         if cost == 0 {
             continue;
         }
-        match rule::earliest_behind(v, &at, v.rule(rule), ahead, cost, leave_reserve) {
+        match rule::earliest_behind(v, &at, v.rule(rule), ahead, Need { cost, leave_reserve }) {
             When::Now => {}
             When::At(at) => time = time.max(at),
             When::Never => return Known::NEVER,
@@ -97,7 +97,7 @@ fn time<V: View>(
 
 impl Checked {
     /// Whether the dead should be looked for, because they may be in its way.
-    pub(super) fn doubts(&self, found: &Survey) -> bool {
+    pub(super) fn suspects_dead(&self, found: &Survey) -> bool {
         !self.permit || found.late || found.ahead.calls > 0
     }
 

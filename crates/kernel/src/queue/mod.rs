@@ -22,7 +22,7 @@
 
 mod call;
 mod check;
-mod survey;
+mod order;
 mod wait;
 
 pub use super::state::{
@@ -30,7 +30,7 @@ pub use super::state::{
 };
 pub use super::state::{Entry, EntryHead, PlaceSet, Progress, Turn, WaiterCounts};
 pub use call::{NewWaiter, QueueOutcome, QueueTicket, Wake};
-pub use survey::{Marked, all, giving_up_before, has_given_up, in_order, is_late};
+pub use order::{Marked, all, giving_up_before, has_given_up, in_order, is_late};
 pub(crate) use wait::settle_share;
 pub use wait::{abandon, changed, enter, leave, look, no_overtaking};
 

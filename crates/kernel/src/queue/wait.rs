@@ -2,7 +2,7 @@
 
 use super::call::{NewWaiter, QueueOutcome, QueueTicket, Wake};
 use super::check::{check, check_behind};
-use super::survey::{
+use super::order::{
     Needs, Rank, Subject, Survey, first_after, first_of_background, has_given_up, survey, taken,
 };
 use super::{GRACE, LONGEST_SLEEP, NOT_WORTH_A_WAKE, WEIGHTS};
@@ -16,7 +16,7 @@ use crate::time::{Nanos, Time};
 /// Asks, and enters the queue if the call must wait. In an empty queue this is [`decide::acquire`](crate::decide::acquire).
 pub fn enter<M: Memory>(m: &mut M, who: &NewWaiter, now: Time) -> (QueueOutcome, Wake) {
     let now = admission::prepare(m, now);
-    let who = &who.classed(m);
+    let who = &who.with_effective_priority(m);
     let priority = who.request.priority;
     // Who was stopped until long after its deadline has given up meanwhile (R132).
     let in_time = now <= who.deadline.plus(GRACE);
@@ -78,7 +78,12 @@ pub fn enter<M: Memory>(m: &mut M, who: &NewWaiter, now: Time) -> (QueueOutcome,
         m.set_turn(turn, Turn { key, end: tag.saturating_add(weight) });
     }
     (
-        QueueOutcome::Waiting(QueueTicket { place, number, until, doubts: checked.doubts(&found) }),
+        QueueOutcome::Waiting(QueueTicket {
+            place,
+            number,
+            until,
+            suspects_dead: checked.suspects_dead(&found),
+        }),
         Wake::Nobody,
     )
 }
@@ -126,8 +131,8 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> 
     };
     m.set_wake_at(wait.place, expected_at);
     // Those far behind looked for the dead when they came; since then that is for those in front.
-    let doubts = found.ahead.calls < IN_FRONT && checked.doubts(&found);
-    (QueueOutcome::Waiting(QueueTicket { until, doubts, ..*wait }), Wake::Nobody)
+    let suspects_dead = found.ahead.calls < IN_FRONT && checked.suspects_dead(&found);
+    (QueueOutcome::Waiting(QueueTicket { until, suspects_dead, ..*wait }), Wake::Nobody)
 }
 
 /// One who waits gives up.

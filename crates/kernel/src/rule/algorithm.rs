@@ -3,6 +3,7 @@
 use crate::state::{Charge, Memory, RuleState, View};
 use crate::terms::Terms;
 use crate::time::Time;
+use bytemuck::Pod;
 
 /// When a rule will admit a cost if nothing else is charged meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,18 @@ impl When {
     }
 }
 
+/// What a call needs of one rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// How many units.
+    pub cost: u64,
+    /// Whether it must leave the reserve alone (R107).
+    pub leave_reserve: bool,
+}
+
+/// A state with a cost taken, and what to remember for taking that back.
+pub type Charging = (RuleState, Charge);
+
 /// A charge as its ticket remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charged {
@@ -35,6 +48,23 @@ pub struct Charged {
     /// Nothing was charged after this.
     pub last: Time,
 }
+
+/// The words of a state with the names that an algorithm gives them.
+pub(super) trait StateWords: Pod {
+    /// From the stored words.
+    #[inline(always)]
+    fn read(state: RuleState) -> Self {
+        bytemuck::cast(state.0)
+    }
+
+    /// The words to store.
+    #[inline(always)]
+    fn write(self) -> RuleState {
+        RuleState(bytemuck::cast(self))
+    }
+}
+
+impl<S: Pod> StateWords for S {}
 
 /// Which rule, by which terms, and when.
 #[derive(Clone, Copy, Debug)]
@@ -83,35 +113,22 @@ pub trait RateAlgorithm {
     /// Where the state keeps its calendar window, if the algorithm has one.
     const CALENDAR: Option<CalendarWords> = None;
 
-    /// When `cost` is admitted; `leave_reserve` for callers who must leave the reserve (R107).
-    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> When;
-    /// When `cost` is admitted if `ahead` is taken before it, each part as soon as it is admitted. "Now" is exact; a
+    /// When `need` is admitted.
+    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> When;
+    /// When `need` is admitted if `ahead` is taken before it, each part as soon as it is admitted. "Now" is exact; a
     /// later time may be too early, never too late. A cost that is admitted at some time behind nothing is so behind
     /// anything.
-    fn earliest_behind<V: View>(
-        v: &V,
-        at: &RuleContext,
-        state: RuleState,
-        ahead: u64,
-        cost: u64,
-        leave_reserve: bool,
-    ) -> When;
+    fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead: u64, need: Need) -> When;
     /// [`RateAlgorithm::charge`] if [`RateAlgorithm::earliest`] is now.
     #[inline]
-    fn admit<V: View>(
-        v: &V,
-        at: &RuleContext,
-        state: RuleState,
-        cost: u64,
-        leave_reserve: bool,
-    ) -> Option<(RuleState, Charge)> {
-        match Self::earliest(v, at, state, cost, leave_reserve) {
-            When::Now => Some(Self::charge(v, at, state, cost)),
+    fn admit<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Option<Charging> {
+        match Self::earliest(v, at, state, need) {
+            When::Now => Some(Self::charge(v, at, state, need.cost)),
             When::At(_) | When::Never => None,
         }
     }
     /// The state with `cost` taken, admitted or not; to be stored by [`RateAlgorithm::store`].
-    fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> (RuleState, Charge);
+    fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> Charging;
     /// Whole units still to be had.
     fn available<V: View>(v: &V, at: &RuleContext, state: RuleState, leave_reserve: bool) -> u64;
     /// Whether stored words can be a state of this rule; `at.now` is the last time anything was charged.
@@ -125,7 +142,7 @@ pub trait RateAlgorithm {
 
     /// Stores what [`RateAlgorithm::charge`] gave for `cost` at this very time.
     #[inline(always)]
-    fn store<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: (RuleState, Charge)) {
+    fn store<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: Charging) {
         let _ = cost;
         m.set_rule(at.rule, charged.0);
     }
@@ -137,5 +154,10 @@ pub trait RateAlgorithm {
     /// Carries `state`, from under the terms `old`, over to changed terms of the same kind (R110): what was to be had is
     /// kept, clipped to the new capacity, and rounded down; a larger capacity is no gift. GCRA, a leaky bucket and windows
     /// keep what was used instead. Unchanged terms give the unchanged state.
-    fn rescale<M: Memory>(m: &mut M, at: &RuleContext, old: &Terms, state: RuleState);
+    ///
+    /// By default counts stay as they are: with another limit, what is to be had is that limit less what was used in this
+    /// window, which is what the window is there to bound. Of windows of another length nothing is known.
+    fn rescale<M: Memory>(m: &mut M, at: &RuleContext, old: &Terms, state: RuleState) {
+        if old.period() == at.terms.period() { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
+    }
 }

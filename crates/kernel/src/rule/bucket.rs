@@ -41,11 +41,12 @@
 //! when the bucket is full, and moves `at` further ahead than tau: up to [`Terms::overdraft`] times tau. That is then how
 //! long a charge may be given back, and what ticks are chosen for.
 
-use super::algorithm::{Charged, RateAlgorithm, RuleContext, When};
+use super::algorithm::{Charged, Charging, Need, RateAlgorithm, RuleContext, StateWords, When};
 use crate::span::{MAX_SPAN, Span};
 use crate::state::{Charge, Memory, RuleState, UNKNOWN, View};
 use crate::terms::Terms;
 use crate::time::{Nanos, Time};
+use bytemuck::{Pod, Zeroable};
 
 /// The arithmetic that token bucket, GCRA and leaky bucket share.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +59,8 @@ const QUARTER_TURN: u32 = u64::BITS - 2;
 const HALF_TURN: u128 = 1 << (u64::BITS - 1);
 
 /// The state's words.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 struct BucketState {
     at: Span,
     /// In ticks; goes round.
@@ -68,17 +70,6 @@ struct BucketState {
 }
 
 impl BucketState {
-    #[inline]
-    const fn read(state: RuleState) -> BucketState {
-        let [whole, frac, back, since] = state.0;
-        BucketState { at: Span { whole, frac }, back, since: Time(since) }
-    }
-
-    #[inline]
-    const fn write(self) -> RuleState {
-        RuleState([self.at.whole, self.at.frac, self.back, self.since.0])
-    }
-
     /// How far `at` is ahead of now. A bucket that is full again counts as just full.
     #[inline]
     const fn debt(self, now: Time) -> Span {
@@ -120,15 +111,14 @@ fn coarse_ticks(time: Span, den: u64, tick: u32) -> u64 {
 impl RateAlgorithm for Bucket {
     // max(now, at) + c·T - now <= room, solved for now: at - (room - c·T) <= now.
     #[inline(always)]
-    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> When {
-        let RuleContext { terms, now, .. } = at;
+    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> When {
+        let (RuleContext { terms, now, .. }, Need { cost, leave_reserve }) = (at, need);
         let den = terms.den();
         let (at, room) = (BucketState::read(state).at, terms.room(leave_reserve));
         let needed = terms.step().times(cost, den);
         if room < needed {
             // A reduced capacity has room for one at least.
-            let full =
-                if cost > 1 && terms.overdraft() > 0 { full(v, at, cost, leave_reserve) } else { None };
+            let full = if cost > 1 && terms.overdraft() > 0 { full(v, at, need) } else { None };
             return full.map_or(When::Never, |full| When::at(full, *now));
         }
         // Rounded up once, at the end: the fractions together are more than -1 ns and less than 2 ns.
@@ -139,20 +129,13 @@ impl RateAlgorithm for Bucket {
     }
 
     // Taken one after the other, the sum may be more than fits at once: max(now, at) + (ahead + c)·T - room.
-    fn earliest_behind<V: View>(
-        v: &V,
-        at: &RuleContext,
-        state: RuleState,
-        ahead: u64,
-        cost: u64,
-        leave_reserve: bool,
-    ) -> When {
-        let RuleContext { terms, now, .. } = at;
+    fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead: u64, need: Need) -> When {
+        let (RuleContext { terms, now, .. }, Need { cost, leave_reserve }) = (at, need);
         let (den, room) = (terms.den(), terms.room(leave_reserve));
         if terms.step().times(cost, den) > room {
             // It waits until the bucket is full again after what is ahead.
             let at = BucketState::read(state).after(terms, *now, ahead).at;
-            let full = if terms.overdraft() > 0 { full(v, at, cost, leave_reserve) } else { None };
+            let full = if terms.overdraft() > 0 { full(v, at, need) } else { None };
             return full.map_or(When::Never, |full| When::at(full, *now));
         }
         let words = BucketState::read(state).after(terms, *now, ahead.saturating_add(cost));
@@ -161,24 +144,18 @@ impl RateAlgorithm for Bucket {
 
     // The same with the sum that is stored anyway: max(now, at) + c·T <= now + room.
     #[inline(always)]
-    fn admit<V: View>(
-        v: &V,
-        at: &RuleContext,
-        state: RuleState,
-        cost: u64,
-        leave_reserve: bool,
-    ) -> Option<(RuleState, Charge)> {
-        let RuleContext { terms, now, rule } = at;
-        let room = terms.room(leave_reserve);
+    fn admit<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Option<Charging> {
+        let (RuleContext { terms, now, rule }, cost) = (at, need.cost);
+        let room = terms.room(need.leave_reserve);
         let words = BucketState::read(state).after(terms, *now, cost);
         if words.at > (Span { whole: now.0.saturating_add(room.whole), frac: room.frac }) {
             let overdraws = cost > 1 && terms.overdraft() > 0;
-            return if overdraws { overdraw(v, *rule, *now, state, cost, leave_reserve) } else { None };
+            return if overdraws { overdraw(v, *rule, *now, state, need) } else { None };
         }
         Some((words.write(), words.mark(terms)))
     }
 
-    fn charge<V: View>(_: &V, at: &RuleContext, state: RuleState, cost: u64) -> (RuleState, Charge) {
+    fn charge<V: View>(_: &V, at: &RuleContext, state: RuleState, cost: u64) -> Charging {
         let RuleContext { terms, now, .. } = at;
         let mut words = BucketState::read(state).after(terms, *now, cost);
         // Only a settlement can come to this; admitted costs stay within tau, or what overdraws it.
@@ -275,10 +252,10 @@ impl Bucket {
 /// what is configured, too (R6). The reserve makes no difference: while the bucket is full nobody wants it.
 #[cold]
 #[inline(never)]
-fn full<V: View>(v: &V, at: Span, cost: u64, leave_reserve: bool) -> Option<Time> {
+fn full<V: View>(v: &V, at: Span, need: Need) -> Option<Time> {
     let first = v.first_rule()?;
-    let reserve = if leave_reserve { first.reserve } else { 0 };
-    let fits = cost.saturating_add(reserve) <= first.burst;
+    let reserve = if need.leave_reserve { first.reserve } else { 0 };
+    let fits = need.cost.saturating_add(reserve) <= first.burst;
     fits.then_some(Time(at.ceil()))
 }
 
@@ -286,17 +263,10 @@ fn full<V: View>(v: &V, at: Span, cost: u64, leave_reserve: bool) -> Option<Time
 /// these need not be in memory for it.
 #[cold]
 #[inline(never)]
-fn overdraw<V: View>(
-    v: &V,
-    rule: usize,
-    now: Time,
-    state: RuleState,
-    cost: u64,
-    leave_reserve: bool,
-) -> Option<(RuleState, Charge)> {
+fn overdraw<V: View>(v: &V, rule: usize, now: Time, state: RuleState, need: Need) -> Option<Charging> {
     let at = RuleContext::of(v, rule, now);
-    match Bucket::earliest(v, &at, state, cost, leave_reserve) {
-        When::Now => Some(Bucket::charge(v, &at, state, cost)),
+    match Bucket::earliest(v, &at, state, need) {
+        When::Now => Some(Bucket::charge(v, &at, state, need.cost)),
         When::At(_) | When::Never => None,
     }
 }

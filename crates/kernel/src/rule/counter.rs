@@ -4,17 +4,20 @@
 //! Admitted is what keeps floor(prev * (period - elapsed) / period) + curr + cost within the limit, exactly (R35). While
 //! nothing is charged that sum never grows, not at a boundary either: so there is a first moment at which a cost fits.
 
-use super::algorithm::{CalendarWords, Charged, RateAlgorithm, RuleContext, When, Window};
+use super::algorithm::{
+    CalendarWords, Charged, Charging, Need, RateAlgorithm, RuleContext, StateWords, When, Window,
+};
 use super::calendar::{Calendar, Step, is_near};
 use crate::state::{Charge, Memory, RuleState, UNKNOWN, View};
-use crate::terms::Terms;
 use crate::time::Time;
+use bytemuck::{Pod, Zeroable};
 
 /// A count for this calendar window, and one for the window before.
 #[derive(Clone, Copy, Debug)]
 pub struct SlidingCounter;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 struct SlidingCounterState {
     /// When this window ends.
     until: Time,
@@ -26,17 +29,6 @@ struct SlidingCounterState {
 }
 
 impl SlidingCounterState {
-    #[inline]
-    const fn read(state: RuleState) -> SlidingCounterState {
-        let [until, curr, prev, since] = state.0;
-        SlidingCounterState { until: Time(until), curr, prev, since: Time(since) }
-    }
-
-    #[inline]
-    const fn write(self) -> RuleState {
-        RuleState([self.until.0, self.curr, self.prev, self.since.0])
-    }
-
     /// As they are in the window of `at.now`; a window that was not the one just before counts nothing.
     #[inline]
     fn at<V: View>(v: &V, at: &RuleContext, state: RuleState) -> (SlidingCounterState, Calendar) {
@@ -81,17 +73,17 @@ fn first_within(prev: u64, most: u64, period: u64) -> Option<u64> {
 impl RateAlgorithm for SlidingCounter {
     const CALENDAR: Option<CalendarWords> = Some(CalendarWords { until: 0, before: Some(2) });
 
-    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> When {
-        let room = at.terms.limit(leave_reserve);
-        if cost > room {
+    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> When {
+        let room = at.terms.limit(need.leave_reserve);
+        if need.cost > room {
             return When::Never;
         }
         let (words, calendar) = SlidingCounterState::at(v, at, state);
         let period = at.terms.period().0;
-        if words.weighted(period, calendar.elapsed) <= room - cost {
+        let most = room - need.cost;
+        if words.weighted(period, calendar.elapsed) <= most {
             return When::Now;
         }
-        let most = room - cost;
         let this = most.checked_sub(words.curr).and_then(|most| first_within(words.prev, most, period));
         if let Some(elapsed) = this {
             return When::At(calendar.time(v, 0, elapsed));
@@ -105,20 +97,13 @@ impl RateAlgorithm for SlidingCounter {
     // As if each window took all it holds, whatever the weight of the one before: what is ahead is then gone soonest.
     // Taking less of it earlier never helps, because a unit weighs no more in the window after its own than if it is
     // still to come.
-    fn earliest_behind<V: View>(
-        v: &V,
-        at: &RuleContext,
-        state: RuleState,
-        ahead: u64,
-        cost: u64,
-        leave_reserve: bool,
-    ) -> When {
-        let (limit, room) = (at.terms.limit(false).max(1), at.terms.limit(leave_reserve));
-        if cost > room {
+    fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead: u64, need: Need) -> When {
+        let (limit, room) = (at.terms.limit(false).max(1), at.terms.limit(need.leave_reserve));
+        if need.cost > room {
             return When::Never;
         }
         let (words, calendar) = SlidingCounterState::at(v, at, state);
-        let (period, most) = (at.terms.period().0, room - cost);
+        let (period, most) = (at.terms.period().0, room - need.cost);
         if words.weighted(period, calendar.elapsed).saturating_add(ahead) <= most {
             return When::Now;
         }
@@ -143,7 +128,7 @@ impl RateAlgorithm for SlidingCounter {
         }
     }
 
-    fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> (RuleState, Charge) {
+    fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> Charging {
         let (words, _) = SlidingCounterState::at(v, at, state);
         let words = SlidingCounterState { curr: words.curr.saturating_add(cost), ..words };
         (words.write(), Charge(words.until.0))
@@ -180,11 +165,6 @@ impl RateAlgorithm for SlidingCounter {
             at.rule,
             SlidingCounterState { until, curr: at.terms.limit(false), prev: 0, since: Time(0) }.write(),
         );
-    }
-
-    // Counts stay as they are under another limit, as those of fixed windows do.
-    fn rescale<M: Memory>(m: &mut M, at: &RuleContext, old: &Terms, state: RuleState) {
-        if old.period() == at.terms.period() { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
     }
 
     // What a report says of it (R37).

@@ -7,12 +7,15 @@
 //! The promised time is kept in whole nanoseconds, rounded up. Pacing starts from a whole `now` each time, so no decision
 //! differs and nothing drifts; only settlements on top of each other are each rounded up.
 
-use super::algorithm::{CalendarWords, Charged, RateAlgorithm, RuleContext, When, Window};
+use super::algorithm::{
+    CalendarWords, Charged, Charging, Need, RateAlgorithm, RuleContext, StateWords, When, Window,
+};
 use super::calendar::{Calendar, Step, is_near};
 use crate::span::MAX_SPAN;
 use crate::state::{Charge, Memory, RuleState, UNKNOWN, View};
 use crate::terms::Terms;
 use crate::time::{Nanos, Time};
+use bytemuck::{Pod, Zeroable};
 
 /// Free passes, then pacing.
 #[derive(Clone, Copy, Debug)]
@@ -24,30 +27,20 @@ const PACED: Charge = Charge(u64::MAX);
 /// When to look again where that may be at once.
 const SOON: u64 = 1_000_000;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 struct GcraWindowState {
     /// The theoretical arrival time of the next paced call.
     tat: Time,
     /// When the window ends.
     until: Time,
-    /// GcraWindow used in that window.
+    /// Passes used in that window.
     used: u64,
     /// Charges made before this are not refunded any more.
     since: Time,
 }
 
 impl GcraWindowState {
-    #[inline]
-    const fn read(state: RuleState) -> GcraWindowState {
-        let [tat, until, used, since] = state.0;
-        GcraWindowState { tat: Time(tat), until: Time(until), used, since: Time(since) }
-    }
-
-    #[inline]
-    const fn write(self) -> RuleState {
-        RuleState([self.tat.0, self.until.0, self.used, self.since.0])
-    }
-
     /// As they are in the window of `at.now`.
     #[inline]
     fn at<V: View>(v: &V, at: &RuleContext, state: RuleState) -> (GcraWindowState, Calendar) {
@@ -64,7 +57,7 @@ impl GcraWindowState {
 
     /// With `cost` taken from passes if they suffice for a caller who may use `passes` of them.
     #[inline]
-    fn after(self, at: &RuleContext, cost: u64, passes: u64) -> (RuleState, Charge) {
+    fn after(self, at: &RuleContext, cost: u64, passes: u64) -> Charging {
         let used = self.used.saturating_add(cost);
         if used <= passes {
             return (GcraWindowState { used, ..self }.write(), Charge(self.until.0));
@@ -90,52 +83,39 @@ fn furthest(at: &RuleContext) -> Time {
 impl RateAlgorithm for GcraWindow {
     const CALENDAR: Option<CalendarWords> = Some(CalendarWords { until: 1, before: None });
 
-    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> When {
-        Self::earliest_behind(v, at, state, 0, cost, leave_reserve)
+    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> When {
+        Self::earliest_behind(v, at, state, 0, need)
     }
 
     // Now it goes if passes suffice for all, or for those ahead while it goes by pacing itself. Else one of those ahead
     // goes by pacing, or waits; into which calls the sum ahead falls is not known, so more than that is not certain.
-    fn earliest_behind<V: View>(
-        v: &V,
-        at: &RuleContext,
-        state: RuleState,
-        ahead: u64,
-        cost: u64,
-        leave_reserve: bool,
-    ) -> When {
-        let passes = at.terms.limit(leave_reserve);
-        if cost > passes {
+    fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead: u64, need: Need) -> When {
+        let passes = at.terms.limit(need.leave_reserve);
+        if need.cost > passes {
             return When::Never;
         }
         let (words, calendar) = GcraWindowState::at(v, at, state);
         let before = words.used.saturating_add(ahead);
         let paced = words.tat <= at.now && (ahead == 0 || before <= at.terms.limit(false));
-        if before <= passes - cost || paced {
+        if before <= passes - need.cost || paced {
             return When::Now;
         }
-        // If one ahead goes by pacing now, the next does so T later. GcraWindow that are too few for those ahead may still do
+        // If one ahead goes by pacing now, the next does so T later. Passes that are too few for those ahead may still do
         // for this one: so look soon, but not at once.
         let step = length(&at.terms, 1).0.max(1);
-        let soon = if words.used <= passes - cost { step.min(SOON) } else { step };
+        let soon = if words.used <= passes - need.cost { step.min(SOON) } else { step };
         let paced = if words.tat <= at.now { at.now.plus(Nanos(soon)) } else { words.tat };
         When::At(paced.min(calendar.time(v, 1, 0)))
     }
 
-    fn admit<V: View>(
-        v: &V,
-        at: &RuleContext,
-        state: RuleState,
-        cost: u64,
-        leave_reserve: bool,
-    ) -> Option<(RuleState, Charge)> {
-        let passes = at.terms.limit(leave_reserve);
+    fn admit<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Option<Charging> {
+        let passes = at.terms.limit(need.leave_reserve);
         let (words, _) = GcraWindowState::at(v, at, state);
-        let admitted = words.used.saturating_add(cost) <= passes || words.tat <= at.now;
-        (admitted && cost <= passes).then(|| words.after(at, cost, passes))
+        let admitted = words.used.saturating_add(need.cost) <= passes || words.tat <= at.now;
+        (admitted && need.cost <= passes).then(|| words.after(at, need.cost, passes))
     }
 
-    fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> (RuleState, Charge) {
+    fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> Charging {
         GcraWindowState::at(v, at, state).0.after(at, cost, at.terms.limit(false))
     }
 

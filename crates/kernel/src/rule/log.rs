@@ -8,11 +8,12 @@
 //! are still young; then the newest run takes what comes, at the later time: units count for longer than they should,
 //! never for less.
 
-use super::algorithm::{Charged, RateAlgorithm, RuleContext, When};
+use super::algorithm::{Charged, Charging, Need, RateAlgorithm, RuleContext, StateWords, When};
 use super::ring::{Ring, Stretch};
 use crate::state::{Charge, Memory, RuleState, UNKNOWN, View};
 use crate::terms::Terms;
 use crate::time::{Nanos, Time};
+use bytemuck::{Pod, Zeroable};
 
 /// Every unit with its time.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +24,8 @@ const MOST: u64 = 1 << 62;
 /// How many runs one refund looks at for being empty.
 const POPS: usize = 64;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 struct SlidingLogState {
     stretch: Stretch,
     /// What the runs of the stretch come to.
@@ -33,17 +35,6 @@ struct SlidingLogState {
 }
 
 impl SlidingLogState {
-    #[inline]
-    const fn read(state: RuleState) -> SlidingLogState {
-        let [first, next, total, since] = state.0;
-        SlidingLogState { stretch: Stretch { first, next }, total, since: Time(since) }
-    }
-
-    #[inline]
-    const fn write(self) -> RuleState {
-        RuleState([self.stretch.first, self.stretch.next, self.total, self.since.0])
-    }
-
     /// Without the runs that are too old by now.
     #[inline]
     fn live<V: View>(v: &V, at: &RuleContext, ring: &Ring, state: RuleState) -> SlidingLogState {
@@ -69,7 +60,7 @@ impl SlidingLogState {
         len > 0 && (len >= ring.runs() || ring.time(v, self.stretch.last()) == now)
     }
 
-    fn charge<V: View>(self, v: &V, ring: &Ring, now: Time, cost: u64) -> (RuleState, Charge) {
+    fn charge<V: View>(self, v: &V, ring: &Ring, now: Time, cost: u64) -> Charging {
         let Stretch { first, next } = self.stretch;
         let next = if self.grows(v, ring, now) { next } else { next.wrapping_add(1) };
         let added = cost.min(MOST.saturating_sub(self.total));
@@ -84,14 +75,14 @@ impl SlidingLogState {
 }
 
 impl RateAlgorithm for SlidingLog {
-    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> When {
-        let room = at.terms.limit(leave_reserve);
-        if cost > room {
+    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> When {
+        let room = at.terms.limit(need.leave_reserve);
+        if need.cost > room {
             return When::Never;
         }
         let ring = Ring::of(&at.terms);
         let words = SlidingLogState::live(v, at, &ring, state);
-        match words.total.saturating_sub(room - cost) {
+        match words.total.saturating_sub(room - need.cost) {
             0 => When::Now,
             k => When::At(words.time_without(v, at, &ring, k)),
         }
@@ -99,21 +90,14 @@ impl RateAlgorithm for SlidingLog {
 
     // A unit is admitted when the one `limit` before it is too old: those ahead come in rounds of `limit`, one period
     // after the other, each at the times of the round before.
-    fn earliest_behind<V: View>(
-        v: &V,
-        at: &RuleContext,
-        state: RuleState,
-        ahead: u64,
-        cost: u64,
-        leave_reserve: bool,
-    ) -> When {
-        let (limit, room) = (at.terms.limit(false).max(1), at.terms.limit(leave_reserve));
-        if cost > room {
+    fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead: u64, need: Need) -> When {
+        let (limit, room) = (at.terms.limit(false).max(1), at.terms.limit(need.leave_reserve));
+        if need.cost > room {
             return When::Never;
         }
         let ring = Ring::of(&at.terms);
         let words = SlidingLogState::live(v, at, &ring, state);
-        let k = words.total.saturating_add(ahead).saturating_sub(room - cost);
+        let k = words.total.saturating_add(ahead).saturating_sub(room - need.cost);
         if k == 0 {
             return When::Now;
         }
@@ -126,20 +110,14 @@ impl RateAlgorithm for SlidingLog {
         }
     }
 
-    fn admit<V: View>(
-        v: &V,
-        at: &RuleContext,
-        state: RuleState,
-        cost: u64,
-        leave_reserve: bool,
-    ) -> Option<(RuleState, Charge)> {
-        let left = at.terms.limit(leave_reserve).checked_sub(cost)?;
+    fn admit<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Option<Charging> {
+        let left = at.terms.limit(need.leave_reserve).checked_sub(need.cost)?;
         let ring = Ring::of(&at.terms);
         let words = SlidingLogState::live(v, at, &ring, state);
-        (words.total <= left).then(|| words.charge(v, &ring, at.now, cost))
+        (words.total <= left).then(|| words.charge(v, &ring, at.now, need.cost))
     }
 
-    fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> (RuleState, Charge) {
+    fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> Charging {
         let ring = Ring::of(&at.terms);
         SlidingLogState::live(v, at, &ring, state).charge(v, &ring, at.now, cost)
     }
@@ -162,7 +140,7 @@ impl RateAlgorithm for SlidingLog {
             && (stretch.len() == 0 || ordered())
     }
 
-    fn store<M: Memory>(m: &mut M, at: &RuleContext, _: u64, (state, charge): (RuleState, Charge)) {
+    fn store<M: Memory>(m: &mut M, at: &RuleContext, _: u64, (state, charge): Charging) {
         let ring = Ring::of(&at.terms);
         let (before, after) =
             (SlidingLogState::read(m.rule(at.rule)).stretch, SlidingLogState::read(state).stretch);

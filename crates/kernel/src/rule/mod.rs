@@ -13,7 +13,7 @@ mod ring;
 mod window;
 
 pub use super::state::Charge;
-pub use algorithm::{Charged, RateAlgorithm, RuleContext, When, Window};
+pub use algorithm::{Charged, Charging, Need, RateAlgorithm, RuleContext, When, Window};
 pub use bucket::Bucket;
 pub use calendar::{Absence, Counted};
 pub use counter::SlidingCounter;
@@ -57,71 +57,44 @@ macro_rules! with_algorithm {
 
 /// See [`RateAlgorithm::earliest`].
 #[inline(always)]
-pub fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> When {
+pub fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> When {
     if at.terms.is_bucket() {
-        return Bucket::earliest(v, at, state, cost, leave_reserve);
+        return Bucket::earliest(v, at, state, need);
     }
-    earliest_of_others(v, at.rule, at.now, state, cost, leave_reserve)
+    earliest_of_others(v, at.rule, at.now, state, need)
 }
 
 // Kept apart, as `admit_others`, and told which rule rather than its terms: else these would be kept in memory for it,
 // in every round of a loop that has no use for it.
 #[inline(never)]
-fn earliest_of_others<V: View>(
-    v: &V,
-    rule: usize,
-    now: Time,
-    state: RuleState,
-    cost: u64,
-    leave_reserve: bool,
-) -> When {
+fn earliest_of_others<V: View>(v: &V, rule: usize, now: Time, state: RuleState, need: Need) -> When {
     let at = &RuleContext::of(v, rule, now);
-    with_algorithm!(at, A => A::earliest(v, at, state, cost, leave_reserve), When::Never)
+    with_algorithm!(at, A => A::earliest(v, at, state, need), When::Never)
 }
 
 /// See [`RateAlgorithm::earliest_behind`].
-pub fn earliest_behind<V: View>(
-    v: &V,
-    at: &RuleContext,
-    state: RuleState,
-    ahead: u64,
-    cost: u64,
-    leave_reserve: bool,
-) -> When {
-    with_algorithm!(at, A => A::earliest_behind(v, at, state, ahead, cost, leave_reserve), When::Never)
+pub fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead: u64, need: Need) -> When {
+    with_algorithm!(at, A => A::earliest_behind(v, at, state, ahead, need), When::Never)
 }
 
 /// See [`RateAlgorithm::admit`].
 #[inline(always)]
-pub fn admit<V: View>(
-    v: &V,
-    at: &RuleContext,
-    state: RuleState,
-    cost: u64,
-    leave_reserve: bool,
-) -> Option<(RuleState, Charge)> {
+pub fn admit<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> Option<Charging> {
     if at.terms.is_bucket() {
-        return Bucket::admit(v, at, state, cost, leave_reserve);
+        return Bucket::admit(v, at, state, need);
     }
-    admit_others(v, at.rule, at.now, state, cost, leave_reserve)
+    admit_others(v, at.rule, at.now, state, need)
 }
 
 #[inline(never)]
-fn admit_others<V: View>(
-    v: &V,
-    rule: usize,
-    now: Time,
-    state: RuleState,
-    cost: u64,
-    leave_reserve: bool,
-) -> Option<(RuleState, Charge)> {
+fn admit_others<V: View>(v: &V, rule: usize, now: Time, state: RuleState, need: Need) -> Option<Charging> {
     let at = &RuleContext::of(v, rule, now);
-    with_algorithm!(at, A => A::admit(v, at, state, cost, leave_reserve), None)
+    with_algorithm!(at, A => A::admit(v, at, state, need), None)
 }
 
 /// See [`RateAlgorithm::store`].
 #[inline(never)]
-pub fn store<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: (RuleState, Charge)) {
+pub fn store<M: Memory>(m: &mut M, at: &RuleContext, cost: u64, charged: Charging) {
     with_algorithm!(at, A => A::store(m, at, cost, charged), ());
 }
 

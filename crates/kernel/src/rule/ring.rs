@@ -13,6 +13,7 @@
 use crate::state::{Memory, View};
 use crate::terms::Terms;
 use crate::time::Time;
+use bytemuck::{Pod, Zeroable};
 
 /// Binary logarithm of how many blocks make one of the next height.
 const FANOUT: u32 = 4;
@@ -29,7 +30,8 @@ pub(super) struct Ring {
 }
 
 /// A stretch of runs, from `first` up to but not including `next`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
 pub(super) struct Stretch {
     pub(super) first: u64,
     pub(super) next: u64,

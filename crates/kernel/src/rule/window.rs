@@ -2,38 +2,31 @@
 //!
 //! The known flaw is kept: around a boundary twice the limit may pass in less than a window.
 
-use super::algorithm::{CalendarWords, Charged, RateAlgorithm, RuleContext, When, Window};
+use super::algorithm::{
+    CalendarWords, Charged, Charging, Need, RateAlgorithm, RuleContext, StateWords, When, Window,
+};
 use super::calendar::{Calendar, Step, is_near};
 use crate::state::{Charge, Memory, RuleState, UNKNOWN, View};
-use crate::terms::Terms;
 use crate::time::Time;
+use bytemuck::{Pod, Zeroable};
 
 /// A count for each calendar window.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedWindow;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 struct FixedWindowState {
     /// When the window ends.
     until: Time,
     /// Above the limit only by settlement.
     count: u64,
+    unused: u64,
     /// Charges made before this are not refunded any more.
     since: Time,
 }
 
 impl FixedWindowState {
-    #[inline]
-    const fn read(state: RuleState) -> FixedWindowState {
-        let [until, count, _, since] = state.0;
-        FixedWindowState { until: Time(until), count, since: Time(since) }
-    }
-
-    #[inline]
-    const fn write(self) -> RuleState {
-        RuleState([self.until.0, self.count, 0, self.since.0])
-    }
-
     /// As they are in the window of `at.now`.
     #[inline]
     fn at<V: View>(v: &V, at: &RuleContext, state: RuleState) -> (FixedWindowState, Calendar) {
@@ -53,39 +46,32 @@ impl RateAlgorithm for FixedWindow {
     const CALENDAR: Option<CalendarWords> = Some(CalendarWords { until: 0, before: None });
 
     #[inline]
-    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64, leave_reserve: bool) -> When {
-        let limit = at.terms.limit(leave_reserve);
-        if cost > limit {
+    fn earliest<V: View>(v: &V, at: &RuleContext, state: RuleState, need: Need) -> When {
+        let limit = at.terms.limit(need.leave_reserve);
+        if need.cost > limit {
             return When::Never;
         }
         let (words, calendar) = FixedWindowState::at(v, at, state);
-        if words.count <= limit - cost { When::Now } else { When::At(calendar.time(v, 1, 0)) }
+        if words.count <= limit - need.cost { When::Now } else { When::At(calendar.time(v, 1, 0)) }
     }
 
     // What is ahead fills this window and then whole ones; those ahead may use the reserve, so that is never too late.
-    fn earliest_behind<V: View>(
-        v: &V,
-        at: &RuleContext,
-        state: RuleState,
-        ahead: u64,
-        cost: u64,
-        leave_reserve: bool,
-    ) -> When {
-        let (limit, room) = (at.terms.limit(false).max(1), at.terms.limit(leave_reserve));
-        if cost > room {
+    fn earliest_behind<V: View>(v: &V, at: &RuleContext, state: RuleState, ahead: u64, need: Need) -> When {
+        let (limit, room) = (at.terms.limit(false).max(1), at.terms.limit(need.leave_reserve));
+        if need.cost > room {
             return When::Never;
         }
         let (words, calendar) = FixedWindowState::at(v, at, state);
-        if words.count.saturating_add(ahead) <= room - cost {
+        if words.count.saturating_add(ahead) <= room - need.cost {
             return When::Now;
         }
         let rest = ahead.saturating_sub(limit.saturating_sub(words.count));
-        let more = rest.saturating_sub(room - cost).div_ceil(limit);
+        let more = rest.saturating_sub(room - need.cost).div_ceil(limit);
         When::At(calendar.time(v, more.saturating_add(1), 0))
     }
 
     #[inline]
-    fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> (RuleState, Charge) {
+    fn charge<V: View>(v: &V, at: &RuleContext, state: RuleState, cost: u64) -> Charging {
         let (words, _) = FixedWindowState::at(v, at, state);
         let words = FixedWindowState { count: words.count.saturating_add(cost), ..words };
         (words.write(), Charge(words.until.0))
@@ -112,13 +98,10 @@ impl RateAlgorithm for FixedWindow {
 
     fn empty<M: Memory>(m: &mut M, at: &RuleContext) {
         let until = Calendar::fresh(m, at).until;
-        m.set_rule(at.rule, FixedWindowState { until, count: at.terms.limit(false), since: Time(0) }.write());
-    }
-
-    // The count stays as it is: with another limit, what is to be had is that limit less what was used in this window,
-    // which is what the window is there to bound. Of windows of another length nothing is known.
-    fn rescale<M: Memory>(m: &mut M, at: &RuleContext, old: &Terms, state: RuleState) {
-        if old.period() == at.terms.period() { m.set_rule(at.rule, state) } else { Self::empty(m, at) }
+        m.set_rule(
+            at.rule,
+            FixedWindowState { until, count: at.terms.limit(false), ..FixedWindowState::zeroed() }.write(),
+        );
     }
 
     // What a report says of it (R29).

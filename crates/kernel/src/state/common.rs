@@ -1,6 +1,8 @@
 //! The state that every operation reads: the latest time, permits, the state of each rule, and the general numbers.
 
-use crate::time::Time;
+use crate::request::AcquireRequest;
+use crate::time::{Nanos, Time};
+use crate::{MAX_RULES, MAX_UNITS};
 use bytemuck::{Pod, Zeroable};
 
 /// What every operation reads and every grant changes.
@@ -62,6 +64,26 @@ pub struct Held {
 }
 
 impl Core {
+    /// With these permits out, too.
+    #[inline(always)]
+    pub(crate) fn taken(self, permits: Held) -> Core {
+        Core {
+            in_flight: self.in_flight.saturating_add(permits.total),
+            in_flight_background: self.in_flight_background.saturating_add(permits.background),
+            ..self
+        }
+    }
+
+    /// With these permits back.
+    #[inline(always)]
+    pub(crate) fn given_back(self, permits: Held) -> Core {
+        Core {
+            in_flight: self.in_flight.saturating_sub(permits.total),
+            in_flight_background: self.in_flight_background.saturating_sub(permits.background),
+            ..self
+        }
+    }
+
     /// From stored words.
     #[inline]
     pub fn from_words(words: [u64; CORE_WORDS]) -> Core {
@@ -80,6 +102,24 @@ impl Core {
 }
 
 impl Held {
+    /// The sum; saturates.
+    #[inline(always)]
+    pub(crate) fn plus(self, other: Held) -> Held {
+        Held {
+            total: self.total.saturating_add(other.total),
+            background: self.background.saturating_add(other.background),
+        }
+    }
+
+    /// The difference; saturates.
+    #[inline(always)]
+    pub(crate) fn minus(self, other: Held) -> Held {
+        Held {
+            total: self.total.saturating_sub(other.total),
+            background: self.background.saturating_sub(other.background),
+        }
+    }
+
     /// From a stored word.
     #[inline]
     pub fn from_word(word: u64) -> Held {
@@ -146,5 +186,38 @@ impl General {
             u64::from(self.concurrency.unwrap_or(crate::MAX_PERMITS))
                 | u64::from(self.concurrency_background.unwrap_or(NO_BOUND)) << 32,
         ]
+    }
+}
+
+/// A grant, as much of it as is needed to take it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// When it was granted, by the limiter's time.
+    pub granted_at: Time,
+    /// What was charged.
+    pub cost: [u64; MAX_UNITS],
+    /// The permit it holds: one, or none for a peek. A whole word, because a ticket is copied on the fast path.
+    pub permit: Held,
+    /// How long from `granted_at` a leaky bucket wants the call held back, so that calls go out evenly (R25).
+    pub delay: Nanos,
+    pub(crate) charges: [Charge; MAX_RULES],
+}
+
+/// A ticket of [`acquire_single_bucket`](crate::decide::acquire_single_bucket), as much of it as is not known from the ask: a whole one is made where it will stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    pub(crate) granted_at: Time,
+    pub(crate) permit: Held,
+    pub(crate) charge: Charge,
+}
+
+impl Taken {
+    /// The ticket for what was asked.
+    #[inline(always)]
+    pub fn ticket(self, request: &AcquireRequest) -> Ticket {
+        let mut charges = [Charge::default(); MAX_RULES];
+        charges[0] = self.charge;
+        let Taken { granted_at, permit, .. } = self;
+        Ticket { granted_at, cost: request.cost, permit, delay: Nanos::ZERO, charges }
     }
 }

@@ -9,7 +9,9 @@ mod pause;
 mod queue;
 mod view;
 
-pub use common::{CORE_WORDS, Charge, Core, GENERAL_WORDS, General, Held, RULE_WORDS, RuleState, UNKNOWN};
+pub use common::{
+    CORE_WORDS, Charge, Core, GENERAL_WORDS, General, Held, RULE_WORDS, RuleState, Taken, Ticket, UNKNOWN,
+};
 pub(crate) use health::bucket;
 pub use health::{
     ATTEMPT, BreakerState, GateNote, Health, LATENCY_BOUNDS, OFFLINE, Pace, RAMPING, Sight, Tallies,

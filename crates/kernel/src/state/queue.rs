@@ -102,13 +102,13 @@ pub struct EntryHead {
 pub const ENTRY_HEAD_WORDS: usize = 6;
 
 const PRIORITY_BITS: u64 = 0b011;
-const CAN_BE_RUNG: u64 = 0b100;
+const CAN_BE_WOKEN: u64 = 0b100;
 const ARRIVAL_SHIFT: u32 = 3;
 
 impl EntryHead {
     #[inline]
     pub(crate) fn number(arrival: u64, can_be_woken: bool, priority: Priority) -> u64 {
-        arrival << ARRIVAL_SHIFT | if can_be_woken { CAN_BE_RUNG } else { 0 } | priority as u64
+        arrival << ARRIVAL_SHIFT | if can_be_woken { CAN_BE_WOKEN } else { 0 } | priority as u64
     }
 
     /// Its priority; any word has one.
@@ -130,7 +130,7 @@ impl EntryHead {
     /// Whether it sleeps where a ring wakes it.
     #[inline]
     pub fn can_be_woken(&self) -> bool {
-        self.number & CAN_BE_RUNG != 0
+        self.number & CAN_BE_WOKEN != 0
     }
 
     /// The slot of its owner; any word gives one, which may not exist.

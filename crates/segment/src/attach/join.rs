@@ -1,7 +1,7 @@
 //! Becoming a participant: once per process, and once more in a forked child.
 
 use super::Segment;
-use super::bounds::Role;
+use super::options::Role;
 use super::process_state::{self, Attachment};
 use crate::directory::creation_lock::CREATION_LOCK_TIMEOUT;
 use crate::directory::self_test;
@@ -64,7 +64,7 @@ impl Segment {
         let started = std::time::Instant::now();
         let free = || at_work.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let mut mine = free();
-        // As long as the one at work may wait for the gate and for a lock.
+        // As long as the one at work may wait for the creation lock and for a lock.
         let longest = self.bounds.lock.saturating_add(CREATION_LOCK_TIMEOUT);
         while !mine && !is_done() && started.elapsed() < longest {
             std::thread::sleep(Duration::from_millis(5));
@@ -114,7 +114,7 @@ impl Segment {
         wall_clock::settle_wall(&mut tx, now, wall);
         let program =
             Some(self.bounds.program).filter(|name| *name != [0; 16]).unwrap_or_else(sys::program_name);
-        let identity = Identity { pid: sys::process_id(), program };
+        let identity = Identity { pid: std::process::id(), program };
         if slots::reclaim_predecessor(&mut tx, slot) {
             self.commit(&mut tx)?;
         }
@@ -156,7 +156,7 @@ impl Segment {
             }
         };
         // Everybody starts elsewhere, so that many who come at once do not queue for the same slot.
-        let start = sys::process_id() as usize;
+        let start = std::process::id() as usize;
         let last = if self.bounds.role == Role::Participant { COMMON_SLOTS } else { SLOTS };
         let around = || (0..COMMON_SLOTS).map(|i| (start + i) % COMMON_SLOTS).chain(COMMON_SLOTS..last);
         for slot in around().filter(|slot| !slots::is_owned(&self.words, *slot)) {
@@ -174,23 +174,23 @@ impl Segment {
 }
 
 impl Segment {
-    /// Says at the gate that the owner of a slot has the limiter open, and reads the generation there. To be called before it
+    /// Says in the creation lock that the owner of a slot has the limiter open, and reads the generation there. To be called before it
     /// is confirmed that the file is in its place: then a newcomer sees this process, or this process sees that the file is
-    /// gone. Where the gate cannot be opened, or the system has no such locks, the process is seen by other means or not at
+    /// gone. Where the creation lock cannot be opened, or the system has no such locks, the process is seen by other means or not at
     /// all.
     pub(crate) fn attend(&self, slot: usize) -> Option<LivenessLock> {
-        let gate = self.open_creation_lock()?;
+        let creation_lock = self.open_creation_lock()?;
         let file_name = self.backing.file_name()?;
-        let Generation(generation) = users::generation(&gate, file_name).unwrap_or(Generation(0));
+        let Generation(generation) = users::generation(&creation_lock, file_name).unwrap_or(Generation(0));
         self.process_state.word(process_state::GENERATION).store(generation, Ordering::Relaxed);
-        users::attend(gate, file_name, Place::of(self.words.load(header::GENERATION), slot)).ok()?
+        users::attend(creation_lock, file_name, Place::of(self.words.load(header::GENERATION), slot)).ok()?
     }
 
     /// Attends from now on as a participant that holds no permits, or not at all if that cannot be done.
     pub(crate) fn attend_without_permits(&self) {
         let idle = || {
-            let gate = self.open_creation_lock()?;
-            users::attend(gate, self.backing.file_name()?, Place::WITHOUT_PERMITS).ok()?
+            let creation_lock = self.open_creation_lock()?;
+            users::attend(creation_lock, self.backing.file_name()?, Place::WITHOUT_PERMITS).ok()?
         };
         match idle() {
             Some(idle) => drop(self.process_state.attendance().put(idle)),
@@ -199,9 +199,9 @@ impl Segment {
     }
 
     fn open_creation_lock(&self) -> Option<File> {
-        let gate = self.backing.open_beside(CREATION_LOCK).ok()?;
-        sys::facts(&gate).ok().filter(|facts| facts.regular)?;
-        Some(gate)
+        let creation_lock = self.backing.open_beside(CREATION_LOCK).ok()?;
+        sys::facts(&creation_lock).ok().filter(|facts| facts.regular)?;
+        Some(creation_lock)
     }
 
     /// Whether the segment is of that generation of its name. A process that could not read the generation when it became

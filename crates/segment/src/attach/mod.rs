@@ -1,9 +1,9 @@
 //! A segment as one process uses it: its place among the participants, and its transactions.
 
-pub(crate) mod bounds;
 mod join;
 mod lock_wait;
 mod observe;
+pub(crate) mod options;
 pub(crate) mod policy_change;
 pub(crate) mod process_state;
 pub(crate) mod wake;
@@ -20,7 +20,7 @@ use crate::slots;
 use crate::sys::{self, Clock, ForkWords};
 use crate::wall_clock;
 use crate::words::Words;
-use bounds::{Bounds, Role};
+use options::{AttachOptions, Role};
 use process_state::{Attachment, FileRelease};
 use shmlimit_kernel::policy::Policy;
 use shmlimit_kernel::queue::{self, Wake};
@@ -39,7 +39,7 @@ pub struct Segment {
     pub(crate) words: Words,
     pub(crate) backing: Backing,
     pub(crate) process_state: ForkWords,
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: AttachOptions,
     /// `bounds.place` and `bounds.reclaim` in nanoseconds, ready for the fast path.
     place_bound: u64,
     pub(crate) reclaim_bound: u64,
@@ -48,7 +48,7 @@ pub struct Segment {
 
 impl Segment {
     /// Takes a verified segment and becomes a participant, or an observer.
-    pub fn attach(verified: Verified, bounds: Bounds) -> Result<Segment, Error> {
+    pub fn attach(verified: Verified, bounds: AttachOptions) -> Result<Segment, Error> {
         let Verified { words, backing, file } = verified;
         let process_state = ForkWords::new().map_err(Error::io("prepare memory for", backing.path()))?;
         let nanos = |bound: Duration| u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
@@ -96,7 +96,11 @@ impl Segment {
     /// This process's place; a new process (after a fork) gets one here.
     #[inline(always)]
     pub fn attachment(&self) -> Result<Attachment, Box<Error>> {
-        self.attachment_within(&self.deadline())
+        // A deadline only where it is needed: one on the stack costs every release a few instructions.
+        match self.present() {
+            Some(attachment) => Ok(attachment),
+            None => self.join(&self.deadline(), None).map_err(Box::new),
+        }
     }
 
     /// [`attachment`](Self::attachment) for a call that goes on after it, and may wait for all of it as long as `deadline` says.

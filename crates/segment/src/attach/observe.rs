@@ -1,7 +1,7 @@
 //! Observers: read a segment without a slot and without the lock, and change nothing in it.
 
 use super::Segment;
-use super::bounds::{Bounds, Role};
+use super::options::{AttachOptions, Role};
 use super::process_state;
 use crate::directory::self_test;
 use crate::error::Error;
@@ -82,9 +82,9 @@ fn discover(path: &Path) -> Result<Clock, Error> {
     Clock::discover().map_err(Error::io("read the clock for", path))
 }
 
-impl Bounds {
+impl AttachOptions {
     /// The same, for an observer that acts as an operator for a moment.
-    pub fn as_operator(self) -> Bounds {
-        Bounds { role: Role::Operator, ..self }
+    pub fn as_operator(self) -> AttachOptions {
+        AttachOptions { role: Role::Operator, ..self }
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::directory::{Allowances, Directory};
 use crate::file::create;
-use crate::file::seed::Seed;
+use crate::file::initial_state::InitialState;
 use crate::layout::SLOTS;
 use crate::layout::{slot, slot_base};
 use crate::paths::{LimiterName, Place};
@@ -27,7 +27,8 @@ fn make(directory: &tempfile::TempDir, policy: Policy) -> Segment {
     let directory = Directory::find(&[place], Allowances::default()).unwrap();
     let name = LimiterName::new("tmdb").unwrap();
     assert!(create::create(&directory, &name, policy, Duration::ZERO).unwrap());
-    let bounds = Bounds { lock: Duration::from_millis(200), stall: Duration::ZERO, ..Bounds::default() };
+    let bounds =
+        AttachOptions { lock: Duration::from_millis(200), stall: Duration::ZERO, ..AttachOptions::default() };
     Segment::attach(crate::file::open(&directory, &name).unwrap().unwrap(), bounds).unwrap()
 }
 
@@ -35,7 +36,7 @@ pub fn attach_again(directory: &tempfile::TempDir) -> Segment {
     let place = Place::chosen(directory.path());
     let place = Directory::find(&[place], Allowances::default()).unwrap();
     let verified = crate::file::open(&place, &LimiterName::new("tmdb").unwrap()).unwrap().unwrap();
-    Segment::attach(verified, Bounds::default()).unwrap()
+    Segment::attach(verified, AttachOptions::default()).unwrap()
 }
 
 /// A slot without a living owner that holds permits, and its books.
@@ -76,7 +77,7 @@ fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_not
     let seed = segment.seed().unwrap();
     assert_eq!(seed.policy, whole.policy);
     let now = Time(Clock::discover().unwrap().now());
-    let left = |seed: &Seed| {
+    let left = |seed: &InitialState| {
         let memory = LocalMemory::new(&seed.policy);
         rule::available(&memory, &rule::RuleContext::of(&memory, 0, now), seed.rule(0), false)
     };

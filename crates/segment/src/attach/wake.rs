@@ -126,7 +126,7 @@ impl Segment {
 
     /// Reads the wake word of a place, under the lock.
     pub fn hear(&self, place: usize) -> u32 {
-        wake_word::hear(&self.words, place)
+        wake_word::read(&self.words, place)
     }
 
     /// Sleeps until the wake word of a place is rung, for `limit` at most.

@@ -1,6 +1,6 @@
 //! The creation lock: limiters of a directory are created, replaced and removed one at a time.
 //!
-//! It is a lock of the file `ratelimit.lock`, the *gate*. The file stays in the directory for good. Other bytes of the same
+//! It is a lock of the file `ratelimit.lock`. The file stays in the directory for good. Other bytes of the same
 //! file say which processes use which limiter (`users.rs`).
 
 use super::Directory;
@@ -15,19 +15,19 @@ use std::time::{Duration, Instant};
 /// How long to wait for somebody who is making or removing a limiter.
 pub(crate) const CREATION_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a process has that is let through the gate.
+/// What a process has that holds the creation lock.
 #[derive(Debug)]
 pub struct Passage {
     /// The directory.
     pub(crate) directory: File,
-    /// The gate, which it has locked.
+    /// The creation lock, which it has locked.
     pub(crate) creation_lock: File,
     /// The path of the directory, for people.
     pub(crate) path: PathBuf,
 }
 
 impl Directory {
-    /// Runs `work` while holding the gate, so that limiters are made and removed one at a time.
+    /// Runs `work` while holding the creation lock, so that limiters are made and removed one at a time.
     pub fn with_creation_lock<R>(&self, work: impl FnOnce(&Passage) -> Result<R, Error>) -> Result<R, Error> {
         let directory = self.handle()?;
         let creation_lock = sys::open_or_create_at(&directory, CREATION_LOCK, self.shared_with)
@@ -35,7 +35,7 @@ impl Directory {
         self.pass(directory, creation_lock, work)
     }
 
-    /// The same, without creating the gate. Where there is none, no limiter is being made or removed: `work` does not run
+    /// The same, without creating the creation lock. Where there is none, no limiter is being made or removed: `work` does not run
     /// and the answer is `None`.
     pub(crate) fn with_existing_creation_lock<R>(
         &self,

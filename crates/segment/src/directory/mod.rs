@@ -148,11 +148,11 @@ impl Directory {
         let handle = self.handle()?;
         sys::share_directory(&handle, group).map_err(Error::io("share", &self.path))?;
         self.shared_with = Some(group);
-        self.share_gate(&handle)
+        self.share_creation_lock(&handle)
     }
 
-    /// A gate from before the directory was shared would keep its members from making limiters.
-    fn share_gate(&self, handle: &File) -> Result<(), Error> {
+    /// A creation lock from before the directory was shared would keep its members from making limiters.
+    fn share_creation_lock(&self, handle: &File) -> Result<(), Error> {
         let path = self.path.join(CREATION_LOCK);
         let creation_lock = match sys::open_file_at(handle, CREATION_LOCK) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -319,7 +319,7 @@ mod tests {
     /// Wine has no lists with groups in them.
     #[cfg(unix)]
     #[test]
-    fn sharing_a_directory_shares_the_gate_it_has() {
+    fn sharing_a_directory_shares_its_creation_lock() {
         let home = tempfile::tempdir().unwrap();
         let place = [Place::chosen(home.path())];
         let mut directory = Directory::find(&place, Allowances::default()).unwrap();

@@ -15,7 +15,7 @@ impl Directory {
     /// Leaves nothing behind, unless it is killed: then a temporary file, as killed makers of limiters do.
     pub fn self_test(&self) -> Result<(), Error> {
         let handle = self.handle()?;
-        let name = format!(".shmlimit-{}-{:x}.tmp", sys::process_id(), sys::wall_now());
+        let name = format!(".shmlimit-{}-{:x}.tmp", std::process::id(), sys::wall_now());
         let failed = |action| Error::io(action, self.path());
         let file = sys::unnamed_file(&handle, self.shared_with(), layout::SIZE as u64)
             .map_err(failed("make a file in"))?;

@@ -1,6 +1,6 @@
 //! Who has a limiter open, known by its name: what is left of a segment when its file was deleted by hand.
 //!
-//! Every participant holds a shared lock of one byte of the creation lock ([`sys::LivenessLock::attend`]). The gate is the same file
+//! Every participant holds a shared lock of one byte of the creation lock ([`sys::LivenessLock::attend`]). The creation lock is the same file
 //! whatever the path, the user or the pid namespace. So a newcomer that finds no segment learns there whether programs still
 //! use a deleted one, and a user of its successor whether a program still holds permits of it (`file/inherited.rs`).
 //!
@@ -26,7 +26,7 @@
 //!
 //! A note never lies beside a segment that was made after it.
 //!
-//! The *generation* is a number in the gate that is another one for each segment that gets the name. A participant reads it
+//! The *generation* is a number in the creation lock that is another one for each segment that gets the name. A participant reads it
 //! before it confirms that its segment is in its place. Where its segment is gone, and the number is still the same, no other
 //! segment was made since: the state it has is the newest, and may be continued. Where the number differs, somebody made
 //! a segment meanwhile, perhaps without knowing of this one, and what was spent there is not known if it is gone too.
@@ -51,8 +51,8 @@ pub enum Before {
 }
 
 impl Before {
-    /// Asks the gate; to be called where there is no segment of that name.
-    pub(crate) fn kernel_request(passage: &Passage, name: &LimiterName) -> Result<Before, Error> {
+    /// Asks the creation lock; to be called where there is no segment of that name.
+    pub(crate) fn of(passage: &Passage, name: &LimiterName) -> Result<Before, Error> {
         let note = name.note_name();
         match sys::facts_at(&passage.directory, &note) {
             // What else lies there says nothing.
@@ -65,11 +65,11 @@ impl Before {
     }
 }
 
-/// A byte of a limiter's name in the gate, counted from the first.
+/// A byte of a limiter's name in the creation lock, counted from the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place(u64);
 
-/// How many bytes a name has in the gate.
+/// How many bytes a name has in the creation lock.
 const NAME_BYTES: u64 = 1 << 32;
 /// How many of these are for slots.
 const SLOT_BYTES: u64 = NAME_BYTES / 2;
@@ -119,7 +119,7 @@ pub(crate) fn attend(
     LivenessLock::attend(creation_lock, first_byte(file_name) + byte)
 }
 
-/// Whether the gate tells that a holder of permits of a deleted segment still has them. `word` is what the slot says,
+/// Whether the creation lock tells that a holder of permits of a deleted segment still has them. `word` is what the slot says,
 /// `generation` that of the segment which the slot is in.
 pub(crate) fn is_held(creation_lock: &File, file_name: &str, generation: u64, word: u64) -> io::Result<bool> {
     let first = first_byte(file_name);
@@ -204,10 +204,10 @@ mod tests {
     use super::*;
     use crate::layout::SLOTS;
 
-    /// So that a process that may make a segment may also write the gate, whatever its limits are.
+    /// So that a process that may make a segment may also write the creation lock, whatever its limits are.
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_gate_never_gets_larger_than_a_segment() {
+    fn the_creation_lock_never_gets_larger_than_a_segment() {
         let creation_lock = tempfile::tempfile().unwrap();
         sys::begin_generation(&creation_lock, u64::MAX, 1).unwrap();
         assert!(creation_lock.metadata().unwrap().len() < crate::layout::SIZE as u64);

@@ -1,7 +1,7 @@
 //! Creates, replaces and removes the file of a limiter: it appears whole or not at all.
 
+use super::initial_state::{InitialState, fill};
 use super::open;
-use super::seed::{Seed, fill};
 use crate::directory::creation_lock::Passage;
 use crate::directory::users::{self, Before, Generation};
 use crate::directory::{Directory, self_test};
@@ -53,7 +53,7 @@ pub fn create_noting(
     let path = directory.path().join(name.file_name());
     let began = Instant::now();
     let is_missing = path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    // Users that are not seen at the gate: they could not open it, or it was deleted too.
+    // Users that are not seen in the creation lock: they could not open it, or it was deleted too.
     let mapped = is_missing && sys::is_deleted_in_use(&path);
     // One that is seen once may be on its way out: it opened the file just before that was removed.
     let mut seen = 0;
@@ -65,9 +65,9 @@ pub fn create_noting(
             let in_use = (before == Before::InUse || seen > 1 || mapped) && before != Before::Removed;
             starts_used_up = in_use && late;
             match in_use {
-                true if late => Seed::used_up(policy, place).map(Some),
+                true if late => InitialState::used_up(policy, place).map(Some),
                 true => Ok(None),
-                false => Ok(Some(Seed::fresh(policy))),
+                false => Ok(Some(InitialState::fresh(policy))),
             }
         })?;
         match created {
@@ -86,13 +86,13 @@ pub fn create_noting(
 pub fn create_with(
     directory: &Directory,
     name: &LimiterName,
-    seed: impl FnOnce(Before, Generation) -> Result<Option<Seed>, Error>,
+    seed: impl FnOnce(Before, Generation) -> Result<Option<InitialState>, Error>,
 ) -> Result<Creation, Error> {
     let file_name = name.file_name();
     directory.with_creation_lock(|passage| match sys::facts_at(&passage.directory, &file_name) {
         Ok(_) => Ok(Creation::There),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            match seed(Before::kernel_request(passage, name)?, passage.generation(name)?)? {
+            match seed(Before::of(passage, name)?, passage.generation(name)?)? {
                 Some(seed) => make(directory, passage, name, &seed),
                 None => Ok(Creation::Unwanted),
             }
@@ -105,7 +105,7 @@ pub fn create_with(
 pub fn replace(
     directory: &Directory,
     name: &LimiterName,
-    seed: &Seed,
+    seed: &InitialState,
     retire: impl FnOnce() -> Result<(), Error>,
 ) -> Result<(), Error> {
     let file_name = name.file_name();
@@ -157,7 +157,7 @@ pub fn clear_retired(directory: &Directory, name: &LimiterName, wanted: Option<P
         match wanted.or(policy) {
             Some(policy) => {
                 let next = passage.next_generation(name)?;
-                let new = prepare(directory, &passage.directory, &path, &Seed::fresh(policy), next)?;
+                let new = prepare(directory, &passage.directory, &path, &InitialState::fresh(policy), next)?;
                 users::announce(passage, name, next)?;
                 new.replace(&passage.directory, &file_name).map_err(Error::io("replace", &path))
             }
@@ -173,7 +173,7 @@ fn make(
     directory: &Directory,
     passage: &Passage,
     name: &LimiterName,
-    seed: &Seed,
+    seed: &InitialState,
 ) -> Result<Creation, Error> {
     let file_name = name.file_name();
     let path = directory.path().join(&file_name);
@@ -192,7 +192,7 @@ fn prepare(
     directory: &Directory,
     handle: &File,
     path: &Path,
-    seed: &Seed,
+    seed: &InitialState,
     generation: u64,
 ) -> Result<UnnamedFile, Error> {
     let make_error = || Error::io("make", path);

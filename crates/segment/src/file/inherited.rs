@@ -1,11 +1,11 @@
 //! Permits of a segment that was deleted by hand: its successor counts them until their holders return them or exit.
 //!
 //! The successor starts with a slot for each holder, a copy of the old one, which says where that process attends at the
-//! gate (`directory/users.rs`). A successor that is made by a process which cannot reach the deleted segment has one slot instead:
+//! creation lock (`directory/users.rs`). A successor that is made by a process which cannot reach the deleted segment has one slot instead:
 //! it holds all permits there are, for as long as any participant of an older generation attends.
 //!
 //! ```text
-//! holder                                         the gate says that its permits are out
+//! holder                                         the creation lock says that its permits are out
 //! has them in a deleted segment                  yes: it attends as the owner of its slot there
 //! goes over to the successor                     yes, while it holds any
 //! returns the last of them                       no: it attends no more, or without permits if it has not gone over
@@ -37,7 +37,7 @@ pub(crate) struct Inherited {
     held_since: u64,
     pid: u64,
     program: [u64; 2],
-    /// Where the gate tells whether they are still held.
+    /// Where the creation lock tells whether they are still held.
     word: u64,
 }
 

@@ -6,10 +6,10 @@
 pub(crate) mod backing;
 pub mod create;
 pub(crate) mod inherited;
-pub(crate) mod seed;
+pub(crate) mod initial_state;
 
 pub use backing::Backing;
-pub use seed::Seed;
+pub use initial_state::InitialState;
 
 use crate::directory::{Directory, begins_with_magic};
 use crate::error::Error;
@@ -93,7 +93,7 @@ const DAMAGED: &str = "remove it with: REMOVE, and make it again";
 const OTHER_VERSION: &str = "use one version of shmlimit, or remove it with: REMOVE, and make it again";
 
 /// Whether there is a file of that name once nobody makes, replaces or removes one. Where replacing takes two steps, a
-/// single look may come between them. Creates nothing: a process that replaces has created the gate before.
+/// single look may come between them. Creates nothing: a process that replaces has created the creation lock before.
 pub fn is_there(directory: &Directory, name: &LimiterName) -> Result<bool, Error> {
     let file_name = name.file_name();
     if !sys::REPLACES_IN_TWO_STEPS {

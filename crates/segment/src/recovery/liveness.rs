@@ -13,16 +13,16 @@ use std::fs::File;
 use std::io;
 
 /// The creation lock, opened when it is needed first, to ask for the holders of inherited permits.
-pub struct Gate<'s> {
+pub struct InheritedHolders<'s> {
     backing: &'s Backing,
     words: &'s Words,
     file: OnceCell<io::Result<File>>,
 }
 
-impl<'s> Gate<'s> {
-    /// The gate of a segment.
-    pub fn new(backing: &'s Backing, words: &'s Words) -> Gate<'s> {
-        Gate { backing, words, file: OnceCell::new() }
+impl<'s> InheritedHolders<'s> {
+    /// Those of a segment.
+    pub fn new(backing: &'s Backing, words: &'s Words) -> InheritedHolders<'s> {
+        InheritedHolders { backing, words, file: OnceCell::new() }
     }
 
     /// Whether the holder of an inherited slot still has its permits; `None` if the slot is not inherited.
@@ -44,7 +44,7 @@ impl<'s> Gate<'s> {
 pub(crate) struct Liveness<'s> {
     backing: &'s Backing,
     probe: Probe,
-    creation_lock: Gate<'s>,
+    creation_lock: InheritedHolders<'s>,
 }
 
 impl Liveness<'_> {
@@ -58,7 +58,7 @@ impl Segment {
         Ok(Liveness {
             backing: &self.backing,
             probe: self.probe()?,
-            creation_lock: Gate::new(&self.backing, &self.words),
+            creation_lock: InheritedHolders::new(&self.backing, &self.words),
         })
     }
 }

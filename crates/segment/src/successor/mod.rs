@@ -6,7 +6,7 @@ mod release_file;
 use crate::attach::Segment;
 use crate::directory::users::Generation;
 use crate::error::Error;
-use crate::file::seed::Seed;
+use crate::file::initial_state::InitialState;
 use crate::journal::{Begun, Transaction};
 use crate::layout;
 use crate::lock::Claim;
@@ -52,15 +52,15 @@ impl Segment {
     /// used since is not known: then nothing is left to be had. That is so if a successor was made from it, or if another
     /// segment had its name since, made by a process that could not see this one. To be called under the creation lock,
     /// with the generation that the name has there, so that one successor is made.
-    pub fn succession(&self, generation: Generation) -> Result<Seed, Error> {
+    pub fn succession(&self, generation: Generation) -> Result<InitialState, Error> {
         let newest = self.hand_over() && self.is_of(generation);
         let seed = self.seed()?;
-        if newest { Ok(seed) } else { Seed::used_up(seed.policy, self.bounds.place) }
+        if newest { Ok(seed) } else { InitialState::used_up(seed.policy, self.bounds.place) }
     }
 
-    pub(crate) fn seed(&self) -> Result<Seed, Error> {
+    pub(crate) fn seed(&self) -> Result<InitialState, Error> {
         let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
-        Seed::after(&self.words, clock).map_err(|problem| self.damaged(problem))
+        InitialState::after(&self.words, clock).map_err(|problem| self.damaged(problem))
     }
 
     /// Marks it as removed, if `may` says so of the others who are attached: whoever still uses it is told that there is

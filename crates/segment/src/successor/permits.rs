@@ -64,7 +64,7 @@ impl Segment {
         });
     }
 
-    /// Says at the gate that this process holds no permits here, if that is so.
+    /// Says in the creation lock that this process holds no permits here, if that is so.
     fn let_go(&self) {
         let out = || flags_and_count(self.process_state.word(process_state::OUT).load(Ordering::Acquire));
         let (flags, count) = out();

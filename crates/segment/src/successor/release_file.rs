@@ -101,7 +101,7 @@ impl Segment {
         for (block, places) in self.sleepers().into_iter().enumerate() {
             stone.extend(places.map(|place| {
                 let place = 64 * block + place;
-                let rung = wake_word::hear(&self.words, place).wrapping_add(1);
+                let rung = wake_word::read(&self.words, place).wrapping_add(1);
                 // The wake word may be either half of the word.
                 (entry_base(place) + WAKE_WORD, u64::from(rung) << 32 | u64::from(rung))
             }));

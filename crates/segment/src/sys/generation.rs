@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::os::windows::fs::FileExt;
 
 /// How many words there are: 256 KiB, less than a segment, so a process that may make one may write all of them. The first
-/// is left alone, because a process that has the gate locked on Windows has its first byte to itself.
+/// is left alone, because a process that has the creation lock locked on Windows has its first byte to itself.
 const WORDS: u64 = 1 << 15;
 
 pub fn generation(creation_lock: &File, number: u64) -> io::Result<u64> {
@@ -24,7 +24,7 @@ pub fn generation(creation_lock: &File, number: u64) -> io::Result<u64> {
     Ok(if length == word.len() { u64::from_ne_bytes(word) } else { 0 })
 }
 
-/// The wall clock makes the number another one than any of a gate that was deleted.
+/// The wall clock makes the number another one than any of a creation lock that was deleted.
 pub fn next_generation(creation_lock: &File, number: u64) -> io::Result<u64> {
     Ok(generation(creation_lock, number)?.wrapping_add(1).max(wall_now()).max(1))
 }

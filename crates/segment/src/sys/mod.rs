@@ -1,8 +1,8 @@
-//! What shmlimit needs from the operating system: one contract, one file per platform.
+//! What shmlimit needs from the operating system: one contract, one folder for each platform.
 //!
 //! Every promise below is made on every platform on which a limiter can be opened. Where a platform cannot keep one,
 //! its [`MISSING`] says which, and opening is an error that repeats it, never a weaker imitation. How a promise is kept
-//! is told in the platform's file.
+//! is told in the platform's folder.
 //!
 //! **Time**
 //! - [`Clock`]: one clock for all processes of the machine. `discover` finds out how this process must read it;
@@ -40,13 +40,13 @@
 //!   names the file has) do without opening what the others do; `None` if there is nothing to do it with. `forget`
 //!   closes it, unless a thread holds a lock through it. Of no use to a forked child, nor after something else has closed
 //!   it, and then it says so.
-//! - `LivenessLock::attend` takes a shared lock of one place of the gate, below 2^60, for as long as this process's memory lives.
+//! - `LivenessLock::attend` takes a shared lock of one place of the creation lock, below 2^60, for as long as this process's memory lives.
 //!   [`is_attended`] says whether any process holds one of these places, also a process that cannot be seen otherwise. It
 //!   may say so wrongly while another process asks. Where the system has no such locks, nobody attends.
 //! - [`try_lock_creation`], [`unlock_creation`]: the lock under which limiters are made and removed, one at a time. It does not
 //!   meet those of `attend`.
-//! - [`begin_generation`] gives the limiter of that number its [`next_generation`], a number that the gate keeps and that
-//!   never comes back; the caller has the gate locked from one to the other. [`generation`] reads it without that; 0 if none
+//! - [`begin_generation`] gives the limiter of that number its [`next_generation`], a number that the creation lock keeps and that
+//!   never comes back; the caller has the creation lock locked from one to the other. [`generation`] reads it without that; 0 if none
 //!   has begun. Another limiter may share it.
 //! - [`liveness_lock_is_held`]: whether anybody but this very `file` description has the lock of `slot`.
 //!
@@ -79,7 +79,7 @@
 //!   limiters live if no directory is named, best first ([`DefaultDirectory`]). [`former_directories`]: where earlier versions
 //!   kept them by default.
 //!
-//! **Names**: [`process_id`] (a system call: never on the fast path), [`program_name`] (at most 15 bytes and zeros).
+//! **Names**: [`program_name`] (at most 15 bytes and zeros).
 //!
 //! **The command-line tool** has a contract of its own (`platform` there); [`tool`] is what of it needs `unsafe`, and has
 //! other functions on each platform. [`baselines`] are simpler designs to measure limiters against; `hold_whole_file`
@@ -131,7 +131,7 @@ pub use platform::{
     Access, Clock, ForkWords, LivenessLock, MISSING, Parker, REPLACES_IN_TWO_STEPS, SharedMap,
     TakenLivenessLock, UnnamedFile, boot_id, default_directories, facts, facts_at, file_system,
     former_directories, give_access, is_attended, is_deleted_in_use, liveness_lock_is_held, make_directory,
-    open_directory, open_file_at, open_or_create_at, process_id, program_name, remove_at, share_directory,
+    open_directory, open_file_at, open_or_create_at, program_name, remove_at, share_directory,
     try_lock_creation, unlink_at, unlock_creation, unnamed_file, wall_now, why_closed,
 };
 pub use platform::{Account, FIRST_LIVENESS_BYTE};

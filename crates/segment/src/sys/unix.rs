@@ -33,26 +33,141 @@ fn unsupported<T>() -> io::Result<T> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Types of the contract without any value.
+/// Types of the contract without any value, and their methods, which nothing can call.
 macro_rules! impossible {
-    ($($(#[$traits:meta])? $visibility:vis $name:ident)*) => { $(
+    ($($(#[$traits:meta])? $name:ident {
+        $($visibility:vis fn $method:ident($this:ident: $receiver:ty $(, $arg:ident: $type:ty)*) $(-> $result:ty)?;)*
+    })*) => { $(
         /// Cannot be had on this system; see the contract.
         #[derive(Debug)]
         $(#[$traits])?
-        $visibility struct $name(Infallible);
+        pub struct $name(Infallible);
+
+        impl $name {
+            $($visibility fn $method($this: $receiver $(, $arg: $type)*) $(-> $result)? {
+                match $this.0 {}
+            })*
+        }
     )* };
 }
 
 impossible! {
-    #[derive(Clone, Copy, PartialEq, Eq)] pub Account
-    #[derive(Clone, Copy, PartialEq, Eq)] pub Access
-    #[derive(Clone, Copy)] pub Parker
-    pub ForkWords
-    pub LivenessLock
-    pub LivenessCell
-    pub SharedMap
-    pub TakenLivenessLock
-    pub UnnamedFile
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    Account {
+        pub fn name(self: &Self) -> String;
+    }
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    Access {
+        pub fn owner(self: &Self) -> Account;
+        pub fn is_mine(self: &Self) -> bool;
+        pub fn directory_is_open_to_me(self: &Self, _shared_with: Option<Account>) -> bool;
+        pub fn trusted(self: &Self, _chosen: bool) -> Result<Option<Account>, Distrust>;
+        pub fn danger(self: &Self, _owner: Account, _shared_with: Option<Account>) -> Option<String>;
+        pub fn permission_mismatch(self: &Self, _owner: Account, _shared_with: Option<Account>) -> Option<String>;
+    }
+    #[derive(Clone, Copy)]
+    Parker {
+        pub fn wait(self: Self, _word: &AtomicU32, _expected: u32, _timeout: Duration);
+        pub fn wait_in_time(self: Self, _word: &AtomicU32, _expected: u32, _timeout: Duration);
+        pub fn wake(self: Self, _word: &AtomicU32) -> bool;
+    }
+    ForkWords {
+        pub fn word(self: &Self, _index: usize) -> &AtomicU64;
+        pub fn liveness_lock(self: &Self) -> &LivenessCell;
+        pub fn attendance(self: &Self) -> &LivenessCell;
+    }
+    LivenessLock {}
+    LivenessCell {
+        pub fn take(self: &Self) -> Option<LivenessLock>;
+        pub fn put(self: &Self, _liveness_lock: LivenessLock) -> Option<LivenessLock>;
+    }
+    SharedMap {
+        pub fn base(self: &Self) -> NonNull<u64>;
+        pub(crate) fn len(self: &Self) -> usize;
+        pub fn forget_pages(self: &Self);
+        pub fn replace(self: &Self, _words: &[(usize, u64)]) -> io::Result<SharedMap>;
+        pub fn is_of_deleted_file(self: &Self) -> bool;
+    }
+    TakenLivenessLock {}
+    UnnamedFile {
+        pub fn file(self: &Self) -> &File;
+        pub fn keeps_locks(self: &Self) -> io::Result<bool>;
+        pub fn link(self: Self, _dir: &File, _name: &str) -> io::Result<()>;
+        pub fn replace(self: Self, _dir: &File, _name: &str) -> io::Result<()>;
+    }
+}
+
+/// Functions of the contract that fail, those of a type among them.
+macro_rules! unsupported {
+    ($($(impl $owner:ident)? { $(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)* })*) => {
+        $(unsupported!(@ $($owner)? { $(pub fn $name($($arg: $type),*) -> io::Result<$result> { unsupported() })* });)*
+    };
+    (@ { $($functions:item)* }) => { $($functions)* };
+    (@ $owner:ident { $($functions:item)* }) => { impl $owner { $($functions)* } };
+}
+
+unsupported! {
+    {
+        fn boot_id() -> [u64; 2];
+        fn is_attended(_creation_lock: &File, _places: std::ops::Range<u64>) -> bool;
+        fn try_lock_creation(_creation_lock: &File) -> bool;
+        fn liveness_lock_is_held(_file: &File, _slot: u32) -> bool;
+        fn facts(_file: &File) -> FileFacts;
+        fn facts_at(_dir: &File, _name: &str) -> FileFacts;
+        fn open_directory(_path: &Path) -> File;
+        fn open_file_at(_dir: &File, _name: &str) -> File;
+        fn open_or_create_at(_dir: &File, _name: &str, _shared_with: Option<Account>) -> File;
+        fn remove_at(_dir: &File, _name: &str) -> ();
+        fn unlink_at(_dir: &File, _name: &str) -> ();
+        fn unnamed_file(_dir: &File, _shared_with: Option<Account>, _len: u64) -> UnnamedFile;
+        fn file_system(_file: &File) -> FileSystem;
+        fn make_directory(_path: &Path) -> ();
+        fn share_directory(_handle: &File, _group: Account) -> ();
+        fn give_access(_file: &File, _owner: Account, _shared_with: Option<Account>) -> ();
+    }
+    impl Account { fn group(_name: &str) -> Option<Account>; }
+    impl Clock { fn discover() -> Clock; }
+    impl ForkWords { fn new() -> ForkWords; }
+    impl LivenessLock {
+        fn hold(_fresh: File, _slot: u32, _probe: &File) -> Hold;
+        fn attend(_creation_lock: File, _place: u64) -> Option<LivenessLock>;
+    }
+    impl SharedMap { fn new(_file: &File, _len: usize) -> SharedMap; }
+    impl TakenLivenessLock { fn take(_fresh: File, _slot: u32) -> Option<TakenLivenessLock>; }
+}
+
+/// Where liveness locks would be, as on every system.
+pub const FIRST_LIVENESS_BYTE: i64 = 1 << 62;
+
+/// Giving back is dropping, as everywhere.
+impl Drop for LivenessLock {
+    fn drop(&mut self) {
+        match self.0 {}
+    }
+}
+
+impl Drop for TakenLivenessLock {
+    fn drop(&mut self) {
+        match self.0 {}
+    }
+}
+
+impl Parker {
+    pub fn new(_facts: &FileFacts, map: &SharedMap) -> Parker {
+        match map.0 {}
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {}
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {}
+    }
 }
 
 /// Nobody learns the time from it, because `discover` fails.
@@ -60,10 +175,6 @@ impossible! {
 pub struct Clock;
 
 impl Clock {
-    pub fn discover() -> io::Result<Clock> {
-        unsupported()
-    }
-
     pub fn now(&self) -> u64 {
         self.correct(Clock::read())
     }
@@ -94,242 +205,14 @@ pub fn wall_now() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-pub fn boot_id() -> io::Result<[u64; 2]> {
-    unsupported()
-}
-
-pub fn process_id() -> u32 {
-    std::process::id()
-}
-
 pub fn program_name() -> [u8; 16] {
     [0; 16]
 }
 
-impl SharedMap {
-    pub fn new(_file: &File, _len: usize) -> io::Result<SharedMap> {
-        unsupported()
-    }
-
-    pub fn base(&self) -> NonNull<u64> {
-        match self.0 {}
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        match self.0 {}
-    }
-
-    pub fn forget_pages(&self) {
-        match self.0 {}
-    }
-
-    pub fn replace(&self, _words: &[(usize, u64)]) -> io::Result<SharedMap> {
-        match self.0 {}
-    }
-
-    pub fn is_of_deleted_file(&self) -> bool {
-        match self.0 {}
-    }
-}
-
-impl Parker {
-    pub fn new(_facts: &FileFacts, map: &SharedMap) -> Parker {
-        match map.0 {}
-    }
-
-    pub fn wait(self, _word: &AtomicU32, _expected: u32, _timeout: Duration) {
-        match self.0 {}
-    }
-
-    pub fn wait_in_time(self, _word: &AtomicU32, _expected: u32, _timeout: Duration) {
-        match self.0 {}
-    }
-
-    pub fn wake(self, _word: &AtomicU32) -> bool {
-        match self.0 {}
-    }
-}
-
-impl ForkWords {
-    pub fn new() -> io::Result<ForkWords> {
-        unsupported()
-    }
-
-    pub fn word(&self, _index: usize) -> &AtomicU64 {
-        match self.0 {}
-    }
-
-    pub fn liveness_lock(&self) -> &LivenessCell {
-        match self.0 {}
-    }
-
-    pub fn attendance(&self) -> &LivenessCell {
-        match self.0 {}
-    }
-}
-
-impl LivenessCell {
-    pub fn take(&self) -> Option<LivenessLock> {
-        match self.0 {}
-    }
-
-    pub fn put(&self, _liveness_lock: LivenessLock) -> Option<LivenessLock> {
-        match self.0 {}
-    }
-}
-
-/// Where liveness locks would be, as on every system.
-pub const FIRST_LIVENESS_BYTE: i64 = 1 << 62;
-
-impl LivenessLock {
-    pub fn hold(_fresh: File, _slot: u32, _probe: &File) -> io::Result<Hold> {
-        unsupported()
-    }
-
-    pub fn attend(_gate: File, _place: u64) -> io::Result<Option<LivenessLock>> {
-        unsupported()
-    }
-}
-
-/// Giving back is dropping, as everywhere.
-impl Drop for LivenessLock {
-    fn drop(&mut self) {
-        match self.0 {}
-    }
-}
-
-impl TakenLivenessLock {
-    pub fn take(_fresh: File, _slot: u32) -> io::Result<Option<TakenLivenessLock>> {
-        unsupported()
-    }
-}
-
-impl Drop for TakenLivenessLock {
-    fn drop(&mut self) {
-        match self.0 {}
-    }
-}
-
-pub fn is_attended(_gate: &File, _places: std::ops::Range<u64>) -> io::Result<bool> {
-    unsupported()
-}
-
-pub fn try_lock_creation(_gate: &File) -> io::Result<bool> {
-    unsupported()
-}
-
-pub fn unlock_creation(_gate: &File) {}
-
-pub fn liveness_lock_is_held(_file: &File, _slot: u32) -> io::Result<bool> {
-    unsupported()
-}
-
-pub fn facts(_file: &File) -> io::Result<FileFacts> {
-    unsupported()
-}
-
-pub fn facts_at(_dir: &File, _name: &str) -> io::Result<FileFacts> {
-    unsupported()
-}
-
-pub fn open_directory(_path: &Path) -> io::Result<File> {
-    unsupported()
-}
-
-pub fn open_file_at(_dir: &File, _name: &str) -> io::Result<File> {
-    unsupported()
-}
-
-pub fn open_or_create_at(_dir: &File, _name: &str, _shared_with: Option<Account>) -> io::Result<File> {
-    unsupported()
-}
-
-pub fn remove_at(_dir: &File, _name: &str) -> io::Result<()> {
-    unsupported()
-}
+pub fn unlock_creation(_creation_lock: &File) {}
 
 pub fn is_deleted_in_use(_path: &Path) -> bool {
     false
-}
-
-pub fn unlink_at(_dir: &File, _name: &str) -> io::Result<()> {
-    unsupported()
-}
-
-pub fn unnamed_file(_dir: &File, _shared_with: Option<Account>, _len: u64) -> io::Result<UnnamedFile> {
-    unsupported()
-}
-
-impl UnnamedFile {
-    pub fn file(&self) -> &File {
-        match self.0 {}
-    }
-
-    pub fn keeps_locks(&self) -> io::Result<bool> {
-        match self.0 {}
-    }
-
-    pub fn link(self, _dir: &File, _name: &str) -> io::Result<()> {
-        match self.0 {}
-    }
-
-    pub fn replace(self, _dir: &File, _name: &str) -> io::Result<()> {
-        match self.0 {}
-    }
-}
-
-pub fn file_system(_file: &File) -> io::Result<FileSystem> {
-    unsupported()
-}
-
-impl Account {
-    /// No group can share a limiter here; see the contract.
-    pub fn group(_name: &str) -> io::Result<Option<Account>> {
-        unsupported()
-    }
-
-    /// Its name.
-    pub fn name(&self) -> String {
-        match self.0 {}
-    }
-}
-
-impl fmt::Display for Account {
-    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {}
-    }
-}
-
-impl Access {
-    pub fn owner(&self) -> Account {
-        match self.0 {}
-    }
-
-    pub fn is_mine(&self) -> bool {
-        match self.0 {}
-    }
-
-    pub fn directory_is_open_to_me(&self, _shared_with: Option<Account>) -> bool {
-        match self.0 {}
-    }
-
-    pub fn trusted(&self, _chosen: bool) -> Result<Option<Account>, Distrust> {
-        match self.0 {}
-    }
-
-    pub fn danger(&self, _owner: Account, _shared_with: Option<Account>) -> Option<String> {
-        match self.0 {}
-    }
-
-    pub fn permission_mismatch(&self, _owner: Account, _shared_with: Option<Account>) -> Option<String> {
-        match self.0 {}
-    }
-}
-
-impl fmt::Display for Access {
-    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {}
-    }
 }
 
 pub fn former_directories() -> Vec<std::path::PathBuf> {
@@ -338,18 +221,6 @@ pub fn former_directories() -> Vec<std::path::PathBuf> {
 
 pub fn default_directories() -> Vec<DefaultDirectory> {
     Vec::new()
-}
-
-pub fn make_directory(_path: &Path) -> io::Result<()> {
-    unsupported()
-}
-
-pub fn share_directory(_handle: &File, _group: Account) -> io::Result<()> {
-    unsupported()
-}
-
-pub fn give_access(_file: &File, _owner: Account, _shared_with: Option<Account>) -> io::Result<()> {
-    unsupported()
 }
 
 pub fn why_closed(_path: &Path) -> Option<Distrust> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::directory::{Allowances, Directory};
 use crate::file::backing::Backing;
-use crate::file::{self, Verified, create, seed};
+use crate::file::{self, Verified, create, initial_state};
 use crate::journal::{Begun, Found};
 use crate::lock::{Claim, Deadline};
 use crate::paths::{LimiterName, Place};
@@ -60,7 +60,7 @@ impl Machine {
             Machine { _home: home, verified, truth, wrong_by, booted, boots: 1, granted: Vec::new() };
         let (wall, words) = (machine.wall(), &machine.verified.words);
         words.store(layout::LATEST_TIME, 0);
-        seed::set_clocks(words, HOUR, wall);
+        initial_state::set_clocks(words, HOUR, wall);
         words.store(layout::CLOCK_OFFSET, 0);
         words.store(layout::BOOT, 1);
         machine.attach();

@@ -91,7 +91,7 @@ fn an_acquisition_that_stands_still_is_told_from_a_lock_that_changes_hands() {
 /// The lock is held in pieces by a process that lives, each as long as it takes until somebody sleeps for it and 10 ms
 /// more. With a patience for each of the 511 dead ones a call would wait 511 times.
 #[test]
-fn reclaiming_many_dead_participants_takes_one_patience_while_the_lock_is_held_in_pieces() {
+fn reclaiming_many_dead_participants_takes_one_time_limit_while_the_lock_is_held_in_pieces() {
     let directory = tempfile::tempdir().unwrap();
     let (segment, other) = (segment(&directory), attach_again(&directory));
     let (attachment, holder) = (segment.attachment().unwrap(), other.attachment().unwrap());
@@ -148,7 +148,7 @@ fn slot_that_damage_has_given_an_owner_meanwhile_is_entered_all_the_same() {
 fn calls_with_little_time_each_find_out_together_that_a_holder_stands_still() {
     let directory = tempfile::tempdir().unwrap();
     let mut segment = segment(&directory);
-    segment.bounds = crate::Bounds::default();
+    segment.bounds = crate::AttachOptions::default();
     let segment = segment;
     let held = |acquisition, stood_still| StillHeld {
         by: segment.attachment().unwrap().slot,

@@ -13,7 +13,7 @@ use super::clock::Clock;
 pub const FIRST_LIVENESS_BYTE: i64 = 1 << 62;
 
 /// Where the lock of a slot is.
-pub(super) fn pulse_byte(slot: u32) -> i64 {
+pub(super) fn liveness_byte(slot: u32) -> i64 {
     FIRST_LIVENESS_BYTE + i64::from(slot)
 }
 

@@ -121,9 +121,9 @@ mod tests {
     #[test]
     fn facts_tell_what_a_file_is() {
         let (path, dir) = directory();
-        let file = open_or_create_at(&dir, "gate", None).unwrap();
+        let file = open_or_create_at(&dir, "lock", None).unwrap();
         file.set_len(5).unwrap();
-        std::fs::hard_link(path.path().join("gate"), path.path().join("second")).unwrap();
+        std::fs::hard_link(path.path().join("lock"), path.path().join("second")).unwrap();
         let told = facts(&file).unwrap();
         assert_eq!(told, facts_at(&dir, "second").unwrap());
         assert!(told.regular && !told.directory);
@@ -156,14 +156,14 @@ mod tests {
     fn opening_what_exists_keeps_its_mode_and_content() {
         let (_path, dir) = directory();
         let group = Account::from(nix::unistd::getegid().as_raw());
-        open_or_create_at(&dir, "gate", Some(group)).unwrap().set_len(9).unwrap();
-        let again = facts(&open_or_create_at(&dir, "gate", None).unwrap()).unwrap();
+        open_or_create_at(&dir, "lock", Some(group)).unwrap().set_len(9).unwrap();
+        let again = facts(&open_or_create_at(&dir, "lock", None).unwrap()).unwrap();
         assert_eq!(
             (again.access.permission_mismatch(again.access.owner(), Some(group)), again.len),
             (None, 9)
         );
-        unlink_at(&dir, "gate").unwrap();
-        assert_eq!(facts_at(&dir, "gate").unwrap_err().kind(), io::ErrorKind::NotFound);
-        assert_eq!(open_file_at(&dir, "gate").unwrap_err().kind(), io::ErrorKind::NotFound);
+        unlink_at(&dir, "lock").unwrap();
+        assert_eq!(facts_at(&dir, "lock").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(open_file_at(&dir, "lock").unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

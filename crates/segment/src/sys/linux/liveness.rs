@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::byte_lock::{byte_lock, is_in_the_way, is_locked, number_for, pulse_byte, try_lock};
+use super::byte_lock::{byte_lock, is_in_the_way, is_locked, liveness_byte, number_for, try_lock};
 use super::file_system::file_system;
 use crate::sys::{FileSystem, Hold};
 use nix::fcntl::{FcntlArg, fcntl};
@@ -31,7 +31,7 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap};
 /// Marks lie in the 2^61 bytes before the liveness locks.
 const FIRST_MARK: i64 = 1 << 61;
 
-/// Which limiters are open is told by the 2^60 bytes before the marks; see [`LivenessLock::attend`]. The gate itself is locked as a
+/// Which limiters are open is told by the 2^60 bytes before the marks; see [`LivenessLock::attend`]. The creation lock as a whole is locked as a
 /// whole by `flock`, which is of another kind and does not meet byte locks on a local file system.
 const FIRST_ATTENDANCE: i64 = 1 << 60;
 
@@ -57,7 +57,7 @@ impl LivenessLock {
             return Ok(Hold::Lost);
         }
         let liveness_lock = LivenessLock::mapped(&fresh)?;
-        if !try_lock(&fresh, pulse_byte(slot))? {
+        if !try_lock(&fresh, liveness_byte(slot))? {
             return Ok(Hold::Taken);
         }
         Ok(if outlives_its_descriptor(fresh, probe)? { Hold::Held(liveness_lock) } else { Hold::Lost })
@@ -137,7 +137,7 @@ impl LivenessCell {
 }
 
 pub fn liveness_lock_is_held(file: &File, slot: u32) -> io::Result<bool> {
-    is_locked(file, pulse_byte(slot))
+    is_locked(file, liveness_byte(slot))
 }
 
 pub fn is_attended(creation_lock: &File, places: Range<u64>) -> io::Result<bool> {
@@ -167,7 +167,7 @@ fn attendance(place: u64) -> i64 {
 }
 
 /// Whether `flock` and byte locks are of two kinds: NFS makes byte locks of both, and one that attends would keep all
-/// others from the gate.
+/// others from the creation lock.
 fn has_own_locks(file: &File) -> io::Result<bool> {
     Ok(matches!(file_system(file)?, FileSystem::Local | FileSystem::Volatile))
 }

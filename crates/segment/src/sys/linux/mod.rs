@@ -2,7 +2,7 @@
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!(
-    "shmlimit: pulses are byte locks at offset 2^62 and times are 64-bit timespecs; a 32-bit Linux offers neither \
+    "shmlimit: liveness locks are byte locks at offset 2^62 and times are 64-bit timespecs; a 32-bit Linux offers neither \
      through its plain system calls. Supported: 64-bit Linux."
 );
 
@@ -15,12 +15,12 @@ mod child;
 mod clock;
 mod file_system;
 mod files;
+mod identity;
 mod liveness;
 mod memory;
-mod names;
 mod parker;
-mod spare;
-mod unnamed;
+mod spare_descriptor;
+mod unnamed_file;
 
 /// Nothing: limiters can be shared here.
 pub const MISSING: Option<&str> = None;
@@ -41,12 +41,12 @@ pub use file_system::file_system;
 pub use files::{
     facts, facts_at, is_deleted_in_use, open_directory, open_file_at, open_or_create_at, remove_at, unlink_at,
 };
+pub use identity::{boot_id, program_name};
 pub use liveness::{LivenessLock, is_attended, liveness_lock_is_held, try_lock_creation, unlock_creation};
 pub use memory::{ForkWords, SharedMap};
-pub use names::{boot_id, process_id, program_name};
 pub use parker::Parker;
-pub use spare::{Spare, TakenLivenessLock};
-pub use unnamed::{UnnamedFile, unnamed_file};
+pub use spare_descriptor::{Spare, TakenLivenessLock};
+pub use unnamed_file::{UnnamedFile, unnamed_file};
 
 /// For the command-line tool.
 #[cfg(feature = "tool")]

@@ -55,7 +55,7 @@ pub(super) fn exit_code_of(child: Pid) -> i32 {
 }
 
 /// This test program, to be run as the helper `test`, behind `wrapper` (such as `unshare`) and an emulator if it takes one
-/// (as in tests/common/again.rs, which this folder cannot use).
+/// (as in tests/util/respawn.rs, which this folder cannot use).
 pub(super) fn helper_command(wrapper: &[&str], test: &str) -> Command {
     let runner = std::env::var("SHMLIMIT_TEST_RUNNER").unwrap_or_default();
     let program = std::env::current_exe().unwrap();

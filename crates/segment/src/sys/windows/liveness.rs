@@ -28,14 +28,14 @@ pub const FIRST_LIVENESS_BYTE: i64 = 1 << 62;
 /// Before the first liveness lock.
 const WITNESS: u64 = FIRST_LIVENESS_BYTE.cast_unsigned() - 1;
 
-/// Which limiters are open is told by 2^60 bytes of the gate, the same as on Linux; see [`LivenessLock::attend`].
+/// Which limiters are open is told by 2^60 bytes of the creation lock, the same as on Linux; see [`LivenessLock::attend`].
 const FIRST_ATTENDANCE: u64 = 1 << 60;
 
 /// How often to try to attend, a millisecond apart. A process that asks who attends has the lock to itself for less.
 const ATTEND_TRIES: u32 = 50;
 
-/// The byte that a process locks to pass the gate. Not the whole file: that would meet the locks of those who attend.
-const GATE_BYTE: u64 = 0;
+/// The byte that a process locks to hold the creation lock. Not the whole file: that would meet the locks of those who attend.
+const CREATION_BYTE: u64 = 0;
 
 /// The lock of a slot for as long as this process lives; see the contract.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl LivenessLock {
     }
 
     /// A mapped file cannot be deleted by hand, but it can be moved away, and it can be replaced and removed while this
-    /// process is idle. `None` while another program has locked the whole gate.
+    /// process is idle. `None` while another program has locked the whole file of the creation lock.
     pub fn attend(creation_lock: File, place: u64) -> io::Result<Option<LivenessLock>> {
         let byte = attendance(place);
         for _ in 0..ATTEND_TRIES {
@@ -130,11 +130,11 @@ pub fn is_attended(creation_lock: &File, places: Range<u64>) -> io::Result<bool>
 }
 
 pub fn try_lock_creation(creation_lock: &File) -> io::Result<bool> {
-    try_lock_byte(creation_lock, GATE_BYTE, Kind::Exclusive)
+    try_lock_byte(creation_lock, CREATION_BYTE, Kind::Exclusive)
 }
 
 pub fn unlock_creation(creation_lock: &File) {
-    unlock(creation_lock, GATE_BYTE);
+    unlock(creation_lock, CREATION_BYTE);
 }
 
 const fn attendance(place: u64) -> u64 {
@@ -240,7 +240,7 @@ mod tests {
             is_attended(&creation_lock, 0..last + 1).unwrap()
                 && !is_attended(&creation_lock, 8..last).unwrap()
         );
-        assert!(!try_lock_creation(&open()).unwrap(), "one passes the gate");
+        assert!(!try_lock_creation(&open()).unwrap(), "one holds the creation lock");
         unlock_creation(&creation_lock);
         assert!(try_lock_creation(&open()).unwrap(), "those who attend keep nobody from it");
         assert!(hold(open(), 7, &open()).is_some(), "attending takes no slot");

@@ -15,15 +15,15 @@ mod clock;
 mod deferred_unlink;
 mod file_system;
 mod files;
+mod identity;
 mod liveness;
 mod memory;
-mod names;
 mod native;
 mod parker;
 mod sid;
 #[cfg(feature = "tool")]
 pub mod tool;
-mod unnamed;
+mod unnamed_file;
 
 /// Nothing: limiters can be shared here.
 pub const MISSING: Option<&str> = None;
@@ -39,14 +39,14 @@ pub use file_system::file_system;
 #[cfg(test)]
 pub use files::open_to_anybody;
 pub use files::{facts, facts_at, open_directory, open_file_at, open_or_create_at};
+pub use identity::{boot_id, program_name};
 pub use liveness::FIRST_LIVENESS_BYTE;
 pub use liveness::{
     LivenessLock, TakenLivenessLock, is_attended, liveness_lock_is_held, try_lock_creation, unlock_creation,
 };
 pub use memory::{ForkWords, SharedMap};
-pub use names::{boot_id, process_id, program_name};
 pub use parker::Parker;
 pub use sid::Account;
 #[cfg(feature = "tool")]
 pub use tool::hold_whole_file;
-pub use unnamed::{UnnamedFile, unnamed_file};
+pub use unnamed_file::{UnnamedFile, unnamed_file};

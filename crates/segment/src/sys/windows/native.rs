@@ -20,7 +20,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 pub(super) const SHARE_ALL: u32 = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
 
 /// How long to put up with a scanner, an indexer or a backup that has a file to itself.
-const PATIENCE: Duration = Duration::from_millis(500);
+const IN_USE_LIMIT: Duration = Duration::from_millis(500);
 /// From here on a longer path must say that it is to be taken literally; the system's limit is 260 with a file name.
 const LONG_PATH: usize = 240;
 
@@ -78,7 +78,7 @@ pub(super) fn patiently<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Re
     loop {
         match attempt() {
             Err(error) if is_in_use(&error) => {
-                if started.elapsed() >= PATIENCE {
+                if started.elapsed() >= IN_USE_LIMIT {
                     return Err(io::Error::new(
                         io::ErrorKind::ResourceBusy,
                         format!("another program has had it to itself for half a second ({error})"),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sys::linux::memory::ForkWords;
-use crate::sys::linux::spare::TakenLivenessLock;
+use crate::sys::linux::spare_descriptor::TakenLivenessLock;
 use crate::sys::linux::testing::{
     Helper, as_helper, eventually, exit_code_of, helper_command, in_forked_child, raw_fork,
 };
@@ -132,7 +132,7 @@ fn p2_the_liveness_lock_survives_closing_every_descriptor_and_dies_with_its_owne
     let lives_on = kill(grandchild, None).is_ok();
     kill(grandchild, Signal::SIGKILL).unwrap();
     assert!(lives_on, "the claim needs a living grandchild");
-    assert!(freed, "the grandchild kept the pulse of a dead owner");
+    assert!(freed, "the grandchild kept the liveness lock of a dead owner");
 }
 
 #[test]

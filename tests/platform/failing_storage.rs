@@ -6,7 +6,7 @@ use crate::util::children::{self, Running};
 use crate::util::raw::{self, Raw, lock_word_of};
 use crate::util::{NAME, builder, counted, drain, permits, quick, segment_path, take, take_away};
 use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, Removal, Request, RuleDraft};
-use shmlimit_segment::{Bounds, layout};
+use shmlimit_segment::{AttachOptions, layout};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -111,7 +111,7 @@ fn a_deleted_segment_grants_nothing_more_once_one_of_its_users_has_noticed() {
     let directory = util::directory();
     let watchful = builder(directory.path()).policy(counted(10, None)).create().unwrap();
     // This one would not look for an hour.
-    let hour = Bounds { place: Duration::from_secs(3600), ..Bounds::default() };
+    let hour = AttachOptions { place: Duration::from_secs(3600), ..AttachOptions::default() };
     let sleepy = builder(directory.path()).bounds(hour).open_existing().unwrap();
     assert!(take(&sleepy));
     take_away(&segment_path(directory.path()));
@@ -122,7 +122,7 @@ fn a_deleted_segment_grants_nothing_more_once_one_of_its_users_has_noticed() {
 #[test]
 fn a_deleted_segment_is_noticed_by_one_who_is_only_refused() {
     let directory = util::directory();
-    let bounds = Bounds { place: Duration::from_millis(2), ..quick() };
+    let bounds = AttachOptions { place: Duration::from_millis(2), ..quick() };
     let limiter = builder(directory.path()).bounds(bounds).policy(counted(1, None)).create().unwrap();
     assert!(take(&limiter));
     // Refusals that need neither lock nor look at the place, for as long as the bound says.
@@ -151,7 +151,7 @@ fn a_recreated_segment_is_followed() {
 fn a_replaced_segment_is_followed_at_once() {
     let directory = util::directory();
     // Not even looking at the place: the mark in the old segment is enough.
-    let blind = Bounds { place: std::time::Duration::from_secs(3600), ..quick() };
+    let blind = AttachOptions { place: std::time::Duration::from_secs(3600), ..quick() };
     let running = builder(directory.path()).policy(counted(10, None)).bounds(blind).create().unwrap();
     let grant = running.try_acquire(&Request::new()).unwrap();
     let fresh = builder(directory.path()).policy(counted(3, None)).replace().unwrap();

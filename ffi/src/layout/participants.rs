@@ -14,8 +14,6 @@ pub const SHMLIMIT_SEGMENT_PROGRAM_LENGTH: usize = 16;
 
 /// One attached process. Transactions only, except for the last three counts: those its owner writes at any time.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_slot {
     /// 1 while somebody owns the slot, dead or alive; else 0.
     pub owned: u32,
@@ -48,8 +46,6 @@ pub struct shmlimit_segment_slot {
 
 /// How far the queue has come. Transactions only.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_queue {
     /// Calls that ever came to wait.
     pub arrivals: u64,
@@ -67,8 +63,6 @@ pub struct shmlimit_segment_queue {
 
 /// Where a group's last turn ended. Transactions only.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_turn {
     /// Group and priority, mixed.
     pub key: u64,
@@ -78,8 +72,6 @@ pub struct shmlimit_segment_turn {
 
 /// A call that waits. Transactions only, except for its wake word.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_segment_entry {
     /// Slot + 2 of who waits.
     pub owner: u32,
@@ -115,43 +107,29 @@ const _: () = {
     type Slot = shmlimit_segment_slot;
     use layout::slot;
     assert!(size_of::<Slot>() == byte(layout::SLOT_WORDS));
-    assert!(
-        offset_of!(Slot, owned) == byte(slot::STATE) && offset_of!(Slot, generation) == byte(slot::STATE) + 4
-    );
-    assert!(offset_of!(Slot, held) == byte(slot::HELD) + offset_of!(Held, total));
-    assert!(offset_of!(Slot, held_background) == byte(slot::HELD) + offset_of!(Held, background));
-    assert!(offset_of!(Slot, since) == byte(slot::SINCE));
-    assert!(offset_of!(Slot, held_since) == byte(slot::HELD_SINCE));
-    assert!(offset_of!(Slot, pid) == byte(slot::PID) && offset_of!(Slot, program) == byte(slot::PROGRAM));
-    assert!(offset_of!(Slot, granted) == byte(slot::GRANTED));
-    assert!(offset_of!(Slot, refused) == byte(slot::REFUSED));
-    assert!(offset_of!(Slot, inherited) == byte(slot::INHERITED));
-    assert!(offset_of!(Slot, looked) == byte(slot::LOOKED));
+    at_words!(Slot, from 0; owned slot::STATE, since slot::SINCE, held_since slot::HELD_SINCE, pid slot::PID,
+        program slot::PROGRAM, granted slot::GRANTED, refused slot::REFUSED, inherited slot::INHERITED,
+        looked slot::LOOKED,);
+    let held = byte(slot::HELD);
+    at_bytes!(Slot: generation byte(slot::STATE) + 4, held held + offset_of!(Held, total),
+        held_background held + offset_of!(Held, background),);
 
     type Queue = shmlimit_segment_queue;
-    assert!(offset_of!(Queue, arrivals) == offset_of!(Progress, arrivals));
-    assert!(offset_of!(Queue, owed) == offset_of!(Progress, owed));
-    assert!(offset_of!(Queue, clocks) == offset_of!(Progress, clocks));
-    assert!(offset_of!(Queue, places) == byte(layout::PLACES - layout::PROGRESS));
+    at_bytes!(Queue: arrivals offset_of!(Progress, arrivals), owed offset_of!(Progress, owed),
+        clocks offset_of!(Progress, clocks),);
+    at_words!(Queue, from layout::PROGRESS; places layout::PLACES,);
     assert!(size_of::<[u64; 16]>() * 8 == WAITERS);
     assert!(size_of::<Queue>() == byte(layout::TURN_TABLE - layout::PROGRESS));
 
     assert!(size_of::<shmlimit_segment_turn>() == byte(TURN_WORDS));
-    assert!(offset_of!(shmlimit_segment_turn, key) == offset_of!(Turn, key));
-    assert!(offset_of!(shmlimit_segment_turn, end) == offset_of!(Turn, end));
+    same!(shmlimit_segment_turn, Turn: key end);
 
     type Ours = shmlimit_segment_entry;
-    let entry_head = offset_of!(Entry, entry_head);
     assert!(size_of::<Ours>() == byte(layout::ENTRY_STRIDE));
-    assert!(offset_of!(Ours, owner) == entry_head + offset_of!(EntryHead, owner));
-    assert!(offset_of!(Ours, owner_generation) == entry_head + offset_of!(EntryHead, owner) + 4);
-    assert!(offset_of!(Ours, number) == entry_head + offset_of!(EntryHead, number));
-    assert!(offset_of!(Ours, tag) == entry_head + offset_of!(EntryHead, tag));
-    assert!(offset_of!(Ours, wake_at) == entry_head + offset_of!(EntryHead, wake_at));
-    assert!(offset_of!(Ours, deadline) == entry_head + offset_of!(EntryHead, deadline));
-    assert!(offset_of!(Ours, group) == entry_head + offset_of!(EntryHead, group));
-    assert!(offset_of!(Ours, cost) == offset_of!(Entry, cost));
-    assert!(offset_of!(Ours, weight) == offset_of!(Entry, weight));
-    assert!(offset_of!(Ours, since) == offset_of!(Entry, since));
-    assert!(offset_of!(Ours, wake_word) == byte(layout::WAKE_WORD));
+    let head = offset_of!(Entry, entry_head);
+    at_bytes!(Ours: owner head + offset_of!(EntryHead, owner), owner_generation head + offset_of!(EntryHead, owner) + 4,
+        number head + offset_of!(EntryHead, number), tag head + offset_of!(EntryHead, tag),
+        wake_at head + offset_of!(EntryHead, wake_at), deadline head + offset_of!(EntryHead, deadline),
+        group head + offset_of!(EntryHead, group), cost offset_of!(Entry, cost), weight offset_of!(Entry, weight),
+        since offset_of!(Entry, since), wake_word byte(layout::WAKE_WORD),);
 };

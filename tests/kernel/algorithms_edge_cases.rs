@@ -1,7 +1,7 @@
 //! What happens rarely: calls behind others, taken back calls, changed terms, a lost state, damaged words.
 
 use proptest::prelude::*;
-use shmlimit_kernel::rule::{self, Charge, Charged, RuleContext, When};
+use shmlimit_kernel::rule::{self, Charge, Charged, Need, RuleContext, When};
 use shmlimit_kernel::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -65,7 +65,7 @@ proptest! {
         let ahead: Vec<u64> = if rule.algorithm == Algorithm::Gcra { vec![1; ahead.len()] } else { ahead };
         let ahead: Vec<u64> = ahead.into_iter().filter(|cost| *cost <= rule.limit).collect();
         let at = RuleContext::of(&m, 0, Time(now));
-        let said = rule::earliest_behind(&m, &at, m.rule(0), ahead.iter().sum(), cost, background);
+        let said = rule::earliest_behind(&m, &at, m.rule(0), ahead.iter().sum(), Need { cost, leave_reserve: background });
         let priority = if background { Priority::Background } else { Priority::User };
         let mut clock = now;
         let calls = ahead.iter().map(|cost| AcquireRequest::requests(*cost, Priority::User));
@@ -210,7 +210,7 @@ proptest! {
         decide::check(&m, &request, now);
         left(&m, now.0);
         let at = RuleContext::of(&m, 0, now);
-        rule::earliest_behind(&m, &at, m.rule(0), times[2], cost, reserve);
+        rule::earliest_behind(&m, &at, m.rule(0), times[2], Need { cost, leave_reserve: reserve });
         rule::window(&m, &at, m.rule(0));
         if let Ok(ticket) = decide::acquire(&mut m, 0, &request, now) {
             decide::settle(&mut m, &ticket, [times[2]; 4], now);

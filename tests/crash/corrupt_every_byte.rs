@@ -14,10 +14,10 @@
 //! - every byte of control and journal × all 255 other values × try_acquire (snapshot: three values), on an image that
 //!   a dead holder left in the middle of its longest transaction (version odd, journal full of entries).
 //!
-//! The queue is in `scribble_queue.rs`. Sampled with a printed seed: rings, logs, the slots of others, several bytes at a time, files of nothing but noise, and a process
+//! The queue is in `corrupt_queue.rs`. Sampled with a printed seed: rings, logs, the slots of others, several bytes at a time, files of nothing but noise, and a process
 //! that scribbles while threads work. A hang ends the program through the watchdog; a panic names byte and value.
 
-use crate::scribble::*;
+use crate::corruption::*;
 use crate::util;
 use crate::util::children::{self, Running};
 use crate::util::raw::{Raw, lock_word_of};

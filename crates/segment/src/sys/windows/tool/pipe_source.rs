@@ -38,7 +38,7 @@ struct Flight {
 
 /// The end of a pipe that is read.
 #[derive(Debug)]
-pub struct Inlet {
+pub struct PipeSource {
     pipe: OwnedHandle,
     done: OwnedHandle,
     /// Ours, but for what the system writes while a read is under way.
@@ -47,11 +47,11 @@ pub struct Inlet {
 }
 
 // SAFETY: the pointer is the only one to what it points to, and the system does not care which thread asks.
-unsafe impl Send for Inlet {}
+unsafe impl Send for PipeSource {}
 
-impl Inlet {
+impl PipeSource {
     /// A new pipe, and the end that is written to. No program inherits either.
-    pub fn new() -> io::Result<(Inlet, PipeWriter)> {
+    pub fn new() -> io::Result<(PipeSource, PipeWriter)> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = wide(&format!(r"\\.\pipe\{NAME}{}-{number}", std::process::id()));
@@ -67,7 +67,7 @@ impl Inlet {
         // SAFETY: neither attributes nor a name; it is ours alone.
         let done = unsafe { owned(CreateEventW(null(), 1, 0, null())) }?;
         let flight = Box::new(Flight { overlapped: OVERLAPPED::default(), bytes: [0; READ_AT_ONCE] });
-        let mut inlet = Inlet { pipe, done, flight: Box::into_raw(flight), under_way: false };
+        let mut inlet = PipeSource { pipe, done, flight: Box::into_raw(flight), under_way: false };
         inlet.begin()?;
         Ok((inlet, writer.into()))
     }
@@ -141,7 +141,7 @@ impl Inlet {
     }
 }
 
-impl Drop for Inlet {
+impl Drop for PipeSource {
     fn drop(&mut self) {
         if self.under_way {
             // SAFETY: the place is that of the read under way. If it is done meanwhile there is nothing to call off.

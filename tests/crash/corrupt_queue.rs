@@ -7,11 +7,11 @@
 //! they are late. Sampled with a printed seed: all other turns and entries, and queues of nothing but noise.
 
 use crate::util;
-use crate::util::queued::{poll, queued};
+use crate::util::polled_calls::{poll, queued};
 use crate::util::raw::Raw;
 use crate::util::{NAME, Random, Watchdog, segment_path};
 use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Priority, Request, RuleDraft};
-use shmlimit_segment::{Bounds, layout};
+use shmlimit_segment::{AttachOptions, layout};
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -26,8 +26,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What anybody may be held up by something that only seems to wait: the longest sleep, and ample time to run.
 const ENDS: Duration = Duration::from_secs(60);
 
-fn bounds(reclaim: Duration) -> Bounds {
-    Bounds { lock: Duration::from_millis(1), reclaim, place: Duration::from_secs(3600), ..Bounds::default() }
+fn bounds(reclaim: Duration) -> AttachOptions {
+    AttachOptions {
+        lock: Duration::from_millis(1),
+        reclaim,
+        place: Duration::from_secs(3600),
+        ..AttachOptions::default()
+    }
 }
 
 /// Two permits, both algorithms, a share for the background: everything that the queue reads.
@@ -194,7 +199,7 @@ impl Fixture {
     }
 }
 
-/// How many bytes lie between those that are tried: as in `scribble_every_byte.rs`, and for the same reason.
+/// How many bytes lie between those that are tried: as in `corrupt_every_byte.rs`, and for the same reason.
 const STRIDE: usize = if cfg!(windows) { 61 } else { 1 };
 
 /// Tries every byte and value, half of the bytes on each core, after `set` has had its way with those who wait.

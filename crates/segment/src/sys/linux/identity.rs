@@ -27,10 +27,6 @@ pub fn program_name() -> [u8; 16] {
     name
 }
 
-pub fn process_id() -> u32 {
-    std::process::id()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

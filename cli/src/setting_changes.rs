@@ -1,10 +1,10 @@
 //! Explains changes of settings: their effects, and why one is refused. For `set` and `init --update`.
 
 use crate::ui::failure::Failure;
+use crate::ui::json::{self, Json, object};
 use crate::ui::{output, suggestion};
-use serde::Serialize;
 use shmlimit::config::ConfigError;
-use shmlimit::{Algorithm, Error, Policy, describe};
+use shmlimit::{Algorithm, Error, Policy, Value, describe};
 use shmlimit_kernel::policy::{BreakerKind, Rule};
 use std::collections::BTreeMap;
 
@@ -67,15 +67,13 @@ fn are_alike(one: Algorithm, other: Algorithm) -> bool {
     one == other || one.has_burst() && other.has_burst()
 }
 
-#[derive(Serialize)]
-pub struct Change {
-    key: String,
-    was: Option<String>,
-    is: Option<String>,
+/// All settings by their keys, in order.
+pub fn to_json(policy: &Policy) -> Value {
+    json::map(describe::settings(policy).into_iter().collect::<BTreeMap<_, _>>())
 }
 
 /// Every setting that differs; one may be there only before, or only after.
-pub fn changes(before: &Policy, after: &Policy) -> Vec<Change> {
+pub fn changes(before: &Policy, after: &Policy) -> Vec<Json> {
     let mut values: BTreeMap<String, (Option<String>, Option<String>)> = BTreeMap::new();
     for (key, value) in describe::settings(before) {
         values.entry(key).or_default().0 = Some(value);
@@ -84,5 +82,5 @@ pub fn changes(before: &Policy, after: &Policy) -> Vec<Change> {
         values.entry(key).or_default().1 = Some(value);
     }
     let differ = values.into_iter().filter(|(_, (was, is))| was != is);
-    differ.map(|(key, (was, is))| Change { key, was, is }).collect()
+    differ.map(|(key, (was, is))| object! { "key": key, "was": was, "is": is }).collect()
 }

@@ -1,6 +1,6 @@
-//! Collects the metrics of limiters. A metric is a line of `all` and an `add` below.
+//! Defines every metric and collects its samples. A metric is a line of [`definitions`] and an `add` below.
 
-use super::family::{Family, Kind, Sample, Value};
+use super::data_model::{Family, Kind, Sample, Value};
 use crate::open;
 use crate::options::Place;
 use crate::poller::without_observer;

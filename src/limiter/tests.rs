@@ -1,9 +1,9 @@
 //! Tests of damage under attached handles: zeroing any words never grants more than was left.
 
 use super::*;
+use shmlimit_kernel::backoff::Random;
 use shmlimit_kernel::breaker::{BreakerCommand, terms_range};
 use shmlimit_kernel::policy::{Algorithm, Breaker, BreakerKind, BurstMode, PolicyDraft, RuleDraft};
-use shmlimit_kernel::random::Random;
 use shmlimit_kernel::time::Nanos;
 use shmlimit_segment::layout;
 use shmlimit_segment::words::Words;
@@ -75,7 +75,7 @@ impl Fixture {
 
     fn used(policy: Policy, place: Duration, used: u64, kernel_request: fn() -> Request<'static>) -> Fixture {
         let directory = tempfile::tempdir().unwrap();
-        let bounds = Bounds { lock: Duration::from_millis(1), place, ..Bounds::default() };
+        let bounds = AttachOptions { lock: Duration::from_millis(1), place, ..AttachOptions::default() };
         let limiter =
             Limiter::builder("api").directory(directory.path()).policy(policy).bounds(bounds).create();
         let limiter = limiter.unwrap();
@@ -269,7 +269,7 @@ fn log_whose_room_was_zeroed_admits_nothing() {
 fn permits_of_other_participants_are_counted_again_when_the_place_is_looked_at() {
     let draft = PolicyDraft { concurrency: Some(LIMIT), ..PolicyDraft::default() };
     let fixture = Fixture::new(Policy::new(&draft).unwrap(), Duration::ZERO);
-    let bounds = Bounds { place: Duration::ZERO, ..Bounds::default() };
+    let bounds = AttachOptions { place: Duration::ZERO, ..AttachOptions::default() };
     let place = fixture.directory.path();
     let other = Limiter::builder("api").directory(place).bounds(bounds).open_existing().unwrap();
     words(&fixture.limiter)[layout::CORE + 1].store(0, Ordering::Relaxed);

@@ -34,7 +34,7 @@ pub fn program(wrapper: &[&str], path: &Path, test: &str) -> Command {
 macro_rules! in_own_process {
     () => {
         fn here() {}
-        if $crate::util::again::ran_in_own_process(std::any::type_name_of_val(&here)) {
+        if $crate::util::respawn::ran_in_own_process(std::any::type_name_of_val(&here)) {
             return;
         }
     };

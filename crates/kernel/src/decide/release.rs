@@ -4,8 +4,8 @@ use crate::breaker;
 use crate::health_state::HealthStateView;
 use crate::queue;
 use crate::rule::{self, Charged, RuleContext};
+use crate::state::Ticket;
 use crate::state::{Core, Held, Memory};
-use crate::ticket::Ticket;
 use crate::time::Time;
 use crate::{MAX_RULES, MAX_UNITS};
 
@@ -58,18 +58,8 @@ fn return_permits<M: Memory>(m: &mut M, slot: usize, back: Held) -> bool {
         return false;
     }
     let core = m.core();
-    m.set_core(Core {
-        in_flight: core.in_flight.saturating_sub(back.total),
-        in_flight_background: core.in_flight_background.saturating_sub(back.background),
-        ..core
-    });
-    m.set_held(
-        slot,
-        Held {
-            total: held.total.saturating_sub(back.total),
-            background: held.background.saturating_sub(back.background),
-        },
-    );
+    m.set_core(core.given_back(back));
+    m.set_held(slot, held.minus(back));
     true
 }
 

@@ -1,15 +1,15 @@
-//! The structs of a snapshot, as C sees them.
+//! The structs of a snapshot, as C sees them, and how they are filled.
 
-use crate::boundary::Texts;
+use crate::boundary::Owned;
 use crate::grant::{nanos, nanos_or_never};
-use crate::request::shmlimit_cost;
-use shmlimit::{Condition, Snapshot};
-use shmlimit_kernel::policy::BreakerKind;
+use crate::request::{
+    SHMLIMIT_PRIORITY_BACKGROUND, SHMLIMIT_PRIORITY_USER, SHMLIMIT_PRIORITY_WEBHOOK, shmlimit_cost,
+};
+use shmlimit::{Priority, Snapshot, WaiterSnapshot};
 use std::ffi::c_char;
 
 /// One rule at one moment.
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_rule_snapshot {
     /// Its name.
     pub name: *const c_char,
@@ -33,7 +33,6 @@ pub struct shmlimit_rule_snapshot {
 
 /// One attached process at one moment.
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_participant_snapshot {
     /// Program name.
     pub program: *const c_char,
@@ -55,7 +54,6 @@ pub struct shmlimit_participant_snapshot {
 
 /// One waiting call at one moment.
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_waiter_snapshot {
     /// Program name of who waits.
     pub program: *const c_char,
@@ -83,7 +81,6 @@ pub struct shmlimit_waiter_snapshot {
 
 /// What headers said of one window of the provider's.
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_window_snapshot {
     /// Its name.
     pub name: *const c_char,
@@ -97,7 +94,6 @@ pub struct shmlimit_window_snapshot {
 
 /// A change of the breaker's state.
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_transition {
     /// From which state.
     pub from: *const c_char,
@@ -111,7 +107,6 @@ pub struct shmlimit_transition {
 
 /// How often calls ended with one code.
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_code_count {
     /// The HTTP status, or the name of an error: "200", "connect_timeout".
     pub code: *const c_char,
@@ -122,7 +117,6 @@ pub struct shmlimit_code_count {
 /// A limiter at one moment. Made by shmlimit_snapshot_take(), and freed with everything in it by shmlimit_snapshot_free().
 /// Its lists are lists of pointers, so that all of these structs can grow at their ends.
 #[repr(C)]
-#[allow(non_camel_case_types)]
 pub struct shmlimit_snapshot {
     /// sizeof(shmlimit_snapshot) of the library.
     pub size: usize,
@@ -249,26 +243,73 @@ pub struct shmlimit_snapshot {
     pub pause_pid: u32,
 }
 
-/// Everything but the lists.
-pub(super) fn shown(snapshot: &Snapshot, condition: &Condition, texts: &mut Texts) -> shmlimit_snapshot {
+/// A snapshot for C. Its texts and lists are kept in `owned`.
+pub(super) fn shown(snapshot: &Snapshot, owned: &mut Owned) -> shmlimit_snapshot {
     let none = std::ptr::null();
+    let condition = &snapshot.condition;
     let (policy, counts, pause) = (&snapshot.policy, &snapshot.counts, snapshot.paused.as_ref());
     let (gate, pace, outcomes) = (condition.gate.as_ref(), condition.pace.as_ref(), &condition.outcomes);
+    let rules = snapshot.rules.iter().zip(policy.rules());
+    let rules = rules.map(|(rule, settings)| shmlimit_rule_snapshot {
+        name: owned.text(&rule.name),
+        unit: owned.text(&rule.unit),
+        algorithm: owned.text(rule.algorithm),
+        limit: rule.limit,
+        period_ns: nanos(rule.period),
+        capacity: rule.capacity,
+        reserve: settings.reserve,
+        remaining: rule.remaining,
+        remaining_background: rule.remaining_background,
+    });
+    let rules = rules.collect();
+    let (rules, rule_count) = owned.pointers(rules);
+    let participants = snapshot.participants.iter().map(|one| shmlimit_participant_snapshot {
+        program: owned.text(&one.program),
+        attached_for_ns: nanos(one.attached_for),
+        held_for_ns: nanos_or_never(one.held_for),
+        granted: one.granted,
+        refused: one.refused,
+        looked: one.looked,
+        pid: one.pid,
+        held: one.held,
+    });
+    let participants = participants.collect();
+    let (participants, participant_count) = owned.pointers(participants);
+    let waiters = snapshot.queue.iter().map(|one| waiter(one, owned)).collect();
+    let (waiters, waiter_count) = owned.pointers(waiters);
+    let windows = pace.iter().flat_map(|pace| &pace.windows).map(|window| shmlimit_window_snapshot {
+        name: owned.text(&window.name),
+        limit: window.limit,
+        remaining: window.remaining,
+        resets_in_ns: nanos_or_never(window.resets_in),
+    });
+    let windows = windows.collect();
+    let (windows, window_count) = owned.pointers(windows);
+    let transitions = condition.transitions.iter().map(|(transition, ago)| shmlimit_transition {
+        from: owned.text(transition.from.as_str(condition.breaker)),
+        to: owned.text(transition.to.as_str(condition.breaker)),
+        reason: owned.text(transition.cause.as_str()),
+        ago_ns: nanos(*ago),
+    });
+    let transitions = transitions.collect();
+    let (transitions, transition_count) = owned.pointers(transitions);
+    let codes = counts.codes.iter();
+    let codes = codes
+        .map(|(code, count)| shmlimit_code_count { code: owned.text(&code.to_string()), count: *count })
+        .collect();
+    let (codes, code_count) = owned.pointers(codes);
     shmlimit_snapshot {
         size: size_of::<shmlimit_snapshot>(),
-        name: texts.add(&snapshot.name),
-        directory: texts.add(&snapshot.directory.to_string_lossy()),
-        provider: texts.add(policy.provider().as_str()),
-        breaker: texts.add(match condition.breaker {
-            BreakerKind::None => "none",
-            kind => kind.as_str(),
-        }),
-        state: texts.add(condition.state_name),
-        reason: condition.cause.map_or(none, |cause| texts.add(cause.as_str())),
-        gate_program: gate.map_or(none, |gate| texts.add(&gate.program)),
+        name: owned.text(&snapshot.name),
+        directory: owned.text(&snapshot.directory.to_string_lossy()),
+        provider: owned.text(policy.provider().as_str()),
+        breaker: owned.text(condition.breaker.as_str()),
+        state: owned.text(condition.state_name),
+        reason: condition.cause.map_or(none, |cause| owned.text(cause.as_str())),
+        gate_program: gate.map_or(none, |gate| owned.text(&gate.program)),
         pace_bottleneck: pace
             .and_then(|pace| pace.bottleneck.as_ref())
-            .map_or(none, |window| texts.add(window)),
+            .map_or(none, |window| owned.text(window)),
         state_for_ns: nanos(condition.state_for),
         eta_ns: nanos_or_never(condition.eta),
         gate_opens_in_ns: gate.map_or(0, |gate| nanos(gate.opens_in)),
@@ -296,16 +337,16 @@ pub(super) fn shown(snapshot: &Snapshot, condition: &Condition, texts: &mut Text
         failures: condition.failures,
         gate_pid: gate.map_or(0, |gate| gate.pid),
         reserved: 0,
-        rules: none.cast(),
-        rule_count: 0,
-        participants: none.cast(),
-        participant_count: 0,
-        waiters: none.cast(),
-        waiter_count: 0,
-        windows: none.cast(),
-        window_count: 0,
-        transitions: none.cast(),
-        transition_count: 0,
+        rules,
+        rule_count,
+        participants,
+        participant_count,
+        waiters,
+        waiter_count,
+        windows,
+        window_count,
+        transitions,
+        transition_count,
         granted: counts.granted,
         refused: counts.refused,
         looked: counts.looked,
@@ -313,13 +354,36 @@ pub(super) fn shown(snapshot: &Snapshot, condition: &Condition, texts: &mut Text
         cache_misses: counts.cache_misses,
         sleep: counts.sleep,
         sleep_sum_ns: counts.sleep_sum,
-        codes: none.cast(),
-        code_count: 0,
-        pause_program: pause.map_or(none, |pause| texts.add(&pause.program)),
-        pause_reason: pause.and_then(|pause| pause.reason.as_ref()).map_or(none, |reason| texts.add(reason)),
+        codes,
+        code_count,
+        pause_program: pause.map_or(none, |pause| owned.text(&pause.program)),
+        pause_reason: pause.and_then(|pause| pause.reason.as_ref()).map_or(none, |reason| owned.text(reason)),
         paused_for_ns: pause.map_or(0, |pause| nanos(pause.paused_for)),
         pause_ends_in_ns: pause.map_or(0, |pause| nanos_or_never(pause.ends_in)),
         paused: u32::from(pause.is_some()),
         pause_pid: pause.map_or(0, |pause| pause.pid),
+    }
+}
+
+fn waiter(one: &WaiterSnapshot, owned: &mut Owned) -> shmlimit_waiter_snapshot {
+    let cost = |(unit, amount): &(String, u64)| shmlimit_cost { unit: owned.text(unit), amount: *amount };
+    let costs = one.cost.iter().map(cost).collect();
+    let (costs, cost_count) = owned.list(costs);
+    shmlimit_waiter_snapshot {
+        program: owned.text(&one.program),
+        costs,
+        cost_count,
+        group: one.group,
+        waited_for_ns: nanos(one.waited_for),
+        looks_in_ns: nanos(one.looks_in),
+        gives_up_in_ns: nanos_or_never(one.gives_up_in),
+        pid: one.pid,
+        priority: match one.priority {
+            Priority::Background => SHMLIMIT_PRIORITY_BACKGROUND,
+            Priority::User => SHMLIMIT_PRIORITY_USER,
+            Priority::Webhook => SHMLIMIT_PRIORITY_WEBHOOK,
+        },
+        late: u32::from(one.late),
+        reserved: 0,
     }
 }

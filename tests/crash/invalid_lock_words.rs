@@ -1,10 +1,10 @@
 //! P3: a lock word that is scribbled on while two handles are at work. No panic, no overflow (this is a debug build), and
-//! every call ends in bounded time. Single words before single calls are in `scribble_every_byte.rs`.
+//! every call ends in bounded time. Single words before single calls are in `corrupt_every_byte.rs`.
 
 use crate::util::raw::{Raw, lock_word_of};
 use crate::util::{NAME, Random, Watchdog, counted, directory, segment_path};
 use shmlimit::{Limiter, Request};
-use shmlimit_segment::{Bounds, layout};
+use shmlimit_segment::{AttachOptions, layout};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,16 +15,16 @@ const PATIENCE: Duration = Duration::from_millis(2);
 const BOUNDED: Duration = Duration::from_secs(5);
 
 /// Calls of each handle, and half as many newcomers. With 2000 under Wine, opening the file failed with "Too many open
-/// files". `limiter/damage.rs` tells what was measured of that; the cause is inferred.
+/// files". `limiter/tests.rs` tells what was measured of that; the cause is inferred.
 const ROUNDS: usize = if cfg!(windows) { 100 } else { 2000 };
 
 fn open(directory: &Path) -> Result<Limiter, shmlimit::Error> {
-    let bounds = Bounds {
+    let bounds = AttachOptions {
         lock: PATIENCE,
         stall: PATIENCE,
         reclaim: Duration::ZERO,
         place: Duration::from_millis(1),
-        ..Bounds::default()
+        ..AttachOptions::default()
     };
     Limiter::builder(NAME).directory(directory).bounds(bounds).open_existing()
 }

@@ -1,4 +1,4 @@
-//! A policy as words, as it was configured. What decisions run on is derived from it: see `kernel/force.rs`.
+//! A policy as words, as it was configured. What decisions run on is derived from it: see `breaker/effective.rs`.
 //!
 //! ```text
 //! word
@@ -21,8 +21,8 @@ use super::adaptive::{Adaptive, MAX_WINDOWS, PACE_WINDOW_WORDS, PaceWindowDraft}
 use super::health::{BACKOFF_WORDS, BREAKER_WORDS};
 use super::name::{NAME_WORDS, Name};
 use super::{
-    AdaptiveDraft, Algorithm, Backoff, Breaker, BurstFrom, BurstMode, OutcomeWindow, Policy, PolicyDraft,
-    PolicyError, Queueing, Rule, RuleDraft, WindowKind,
+    Algorithm, Backoff, Breaker, BurstFrom, BurstMode, OutcomeWindow, Policy, PolicyDraft, PolicyError,
+    Queueing, Rule, RuleDraft, WindowKind,
 };
 use crate::time::Nanos;
 use crate::{MAX_RULES, MAX_UNITS};
@@ -256,14 +256,7 @@ impl Policy {
             window: words.window_policy(),
             breaker: words.breaker_policy(),
             backoff: words.backoff_policy(),
-            adaptive: adaptive.as_ref().map(|adaptive| AdaptiveDraft {
-                parser: adaptive.parser,
-                threshold: adaptive.threshold,
-                history: adaptive.history,
-                min_samples: adaptive.min_samples,
-                short_window: adaptive.short_window,
-                windows: &windows[..count],
-            }),
+            adaptive: adaptive.as_ref().map(|adaptive| adaptive.draft(&windows[..count])),
         })?;
         match policy.encode().iter().zip(words).position(|(ours, theirs)| ours != theirs) {
             None => Ok(policy),

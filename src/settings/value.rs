@@ -1,6 +1,6 @@
 //! One value as somebody gave it, and what it is for a kind of key.
 
-use super::keys::Kind;
+use super::kind::Kind;
 use crate::quantity;
 
 /// What was given, by the form in which it was.

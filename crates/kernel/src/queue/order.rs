@@ -1,11 +1,11 @@
-//! GcraWindow over the queue: what is ahead of a call, and who is first.
+//! Passes over the queue: what is ahead of a call, and who is first.
 
 use super::{
     EACH_WAITER, GRACE, LONGEST_BOUND, LONGEST_SLEEP, SHORTEST_BOUND, STALE_AFTER, UNWOKEN_BOUND, USUAL_SLEEP,
 };
 use crate::policy::{Fairness, WHOLE_SHARE};
 use crate::request::Priority;
-use crate::rule::{self, RuleContext, When};
+use crate::rule::{self, Need, RuleContext, When};
 use crate::state::{Entry, EntryHead, PlaceSet, View, WAITERS, WaiterCounts};
 use crate::time::{Nanos, Time};
 use crate::{MAX_RULES, MAX_UNITS};
@@ -307,11 +307,11 @@ pub fn in_order<V: View>(v: &V, now: Time) -> Vec<(usize, Entry)> {
 /// waits for the rate waits for it too, and nobody else can want its permit; so it is asked only where calls differ.
 fn could_use_permit<V: View>(v: &V, entry: &Entry, now: Time) -> bool {
     let general = v.general();
-    let background = entry.entry_head.priority().is_background();
+    let leave_reserve = entry.entry_head.priority().is_background();
     let admits = |rule: usize| {
         let at = RuleContext::of(v, rule, now);
         let cost = entry.cost[at.terms.unit()];
-        cost == 0 || rule::earliest(v, &at, v.rule(rule), cost, background) == When::Now
+        cost == 0 || rule::earliest(v, &at, v.rule(rule), Need { cost, leave_reserve }) == When::Now
     };
     general.units <= 1 || (0..general.rules.min(MAX_RULES)).all(admits)
 }
@@ -320,16 +320,16 @@ fn could_use_permit<V: View>(v: &V, entry: &Entry, now: Time) -> bool {
 /// that many sleepers cost little.
 pub(super) fn bound(now: Time, ahead: u32, waiting: WaiterCounts, can_be_woken: bool) -> Time {
     let first = if can_be_woken { SHORTEST_BOUND } else { UNWOKEN_BOUND };
-    let longest = LONGEST_BOUND.0.max(crowd(waiting).0).min(LONGEST_SLEEP.0);
+    let longest = LONGEST_BOUND.0.max(sleep_shared_by_all(waiting).0).min(LONGEST_SLEEP.0);
     now.plus(Nanos(first.0.saturating_mul(u64::from(ahead) + 1).min(longest)))
 }
 
 /// The longest sleep of those who know their time.
 pub(super) fn longest_sleep(waiting: WaiterCounts) -> Nanos {
-    Nanos(USUAL_SLEEP.0.max(crowd(waiting).0).min(LONGEST_SLEEP.0))
+    Nanos(USUAL_SLEEP.0.max(sleep_shared_by_all(waiting).0).min(LONGEST_SLEEP.0))
 }
 
-fn crowd(waiting: WaiterCounts) -> Nanos {
+fn sleep_shared_by_all(waiting: WaiterCounts) -> Nanos {
     Nanos(waiting.total() as u64 * EACH_WAITER.0)
 }
 

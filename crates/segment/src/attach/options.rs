@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How a segment is used: how long things may take before they are given up or looked into, and under which name.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct AttachOptions {
     /// How long one call waits for the lock while living processes hold it.
     pub lock: Duration,
     /// How long one and the same acquisition of the lock may last before its holder counts as stopped.
@@ -31,9 +31,9 @@ pub enum Role {
     Observer,
 }
 
-impl Default for Bounds {
-    fn default() -> Bounds {
-        Bounds {
+impl Default for AttachOptions {
+    fn default() -> AttachOptions {
+        AttachOptions {
             lock: Duration::from_secs(1),
             stall: Duration::from_secs(1),
             reclaim: Duration::from_millis(10),

@@ -19,7 +19,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use nix::unistd::{Whence, getresgid, getresuid, lseek};
 
-use super::byte_lock::{byte_lock, number_for, pulse_byte, try_lock};
+use super::byte_lock::{byte_lock, liveness_byte, number_for, try_lock};
 use super::files::{facts, facts_from};
 use super::memory::ForkWords;
 use crate::sys::FileFacts;
@@ -67,7 +67,7 @@ impl Spare {
 
     pub fn liveness_lock_is_held(&self, slot: u32) -> Option<bool> {
         let (number, _) = self.0.ours()?;
-        let mut lock = byte_lock(libc::F_WRLCK, pulse_byte(slot));
+        let mut lock = byte_lock(libc::F_WRLCK, liveness_byte(slot));
         control(number, libc::F_OFD_GETLK, &mut lock).ok()?;
         self.0.ours()?;
         Some(libc::c_int::from(lock.l_type) != libc::F_UNLCK)
@@ -78,7 +78,7 @@ impl Spare {
         let taken = self.0.0.get()?.word(TAKEN);
         taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
         let locked = self.0.ours().is_some_and(|(number, _)| {
-            control(number, libc::F_OFD_SETLK, &mut byte_lock(libc::F_WRLCK, pulse_byte(slot))).is_ok()
+            control(number, libc::F_OFD_SETLK, &mut byte_lock(libc::F_WRLCK, liveness_byte(slot))).is_ok()
         });
         if locked && self.0.ours().is_some() {
             return Some(TakenLivenessLock { file: Through::Spare(self.clone()), slot });
@@ -95,7 +95,7 @@ impl Spare {
     fn give_back(&self, slot: u32) {
         let Some(words) = self.0.0.get() else { return };
         if let Some((number, _)) = self.0.ours() {
-            let _ = control(number, libc::F_OFD_SETLK, &mut byte_lock(libc::F_UNLCK, pulse_byte(slot)));
+            let _ = control(number, libc::F_OFD_SETLK, &mut byte_lock(libc::F_UNLCK, liveness_byte(slot)));
         }
         words.word(TAKEN).store(0, Ordering::Release);
     }
@@ -117,7 +117,7 @@ enum Through {
 
 impl TakenLivenessLock {
     pub fn take(fresh: File, slot: u32) -> io::Result<Option<TakenLivenessLock>> {
-        Ok(try_lock(&fresh, pulse_byte(slot))?
+        Ok(try_lock(&fresh, liveness_byte(slot))?
             .then_some(TakenLivenessLock { file: Through::Own(fresh), slot }))
     }
 }
@@ -127,7 +127,8 @@ impl Drop for TakenLivenessLock {
         // Closing is not enough: a child forked meanwhile has the same description and would keep the lock.
         match &self.file {
             Through::Own(file) => {
-                let _ = fcntl(file, FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_UNLCK, pulse_byte(self.slot))));
+                let _ =
+                    fcntl(file, FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_UNLCK, liveness_byte(self.slot))));
             }
             Through::Spare(spare) => spare.give_back(self.slot),
         }

@@ -2,11 +2,10 @@
 
 use crate::util::raw::Raw;
 use crate::util::{self, NAME, segment_path};
+use shmlimit::headers::HeaderFormat;
 use shmlimit::{Algorithm, BreakerCommand, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
-use shmlimit_kernel::policy::{
-    AdaptiveDraft, Breaker, BreakerKind, HeaderFormat, PaceWindowDraft, WindowKind,
-};
-use shmlimit_segment::{Bounds, layout};
+use shmlimit_kernel::policy::{AdaptiveDraft, Breaker, BreakerKind, PaceWindowDraft, WindowKind};
+use shmlimit_segment::{AttachOptions, layout};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -22,7 +21,7 @@ pub const BITS: [u8; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 255];
 pub const TIMEOUT: Duration = Duration::from_micros(200);
 
 /// The lock is given up soon; the place is looked at only when a call must.
-pub const BOUNDS: Bounds = Bounds {
+pub const BOUNDS: AttachOptions = AttachOptions {
     lock: Duration::from_micros(200),
     stall: Duration::from_micros(200),
     reclaim: Duration::from_secs(3600),
@@ -132,7 +131,7 @@ pub fn watched() -> Policy {
         interval: Nanos::from_secs(60),
         kind: WindowKind::Sliding,
     };
-    let parser = Some(HeaderFormat::XRateLimit);
+    let parser = Some(HeaderFormat::XRateLimit.code());
     let adaptive = Some(AdaptiveDraft { parser, windows: &[window], ..AdaptiveDraft::default() });
     let concurrency = Some(40);
     Policy::new(&PolicyDraft { concurrency, rules: &rules, breaker, adaptive, ..PolicyDraft::default() })

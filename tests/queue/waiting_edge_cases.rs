@@ -1,11 +1,11 @@
 //! Waiting calls in odd circumstances: clocks set back, limiters replaced, the lock out of reach, crowds that die.
 
 use crate::util::children::{self, Running};
-use crate::util::queued::{Queued, poll, queued};
+use crate::util::polled_calls::{Queued, poll, queued};
 use crate::util::raw::Raw;
 use crate::util::{builder, directory, eventually, permits, segment_path};
 use shmlimit::{AcquireError, Algorithm, Error, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft};
-use shmlimit_segment::{Bounds, layout};
+use shmlimit_segment::{AttachOptions, layout};
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -162,7 +162,7 @@ fn held_by_the_living(raw: &Raw) -> u64 {
 fn caller_whose_time_ends_while_a_living_process_holds_the_lock_is_refused_as_busy() {
     let directory = directory();
     let path = segment_path(directory.path());
-    let bounds = Bounds { place: Duration::from_secs(3600), ..Bounds::default() };
+    let bounds = AttachOptions { place: Duration::from_secs(3600), ..AttachOptions::default() };
     let limiter = builder(directory.path()).bounds(bounds).policy(permits(1)).open().unwrap();
     let raw = Raw::map(&path);
     let (lock, held) = (raw.word(layout::LOCK), held_by_the_living(&raw));
@@ -220,7 +220,7 @@ fn holder_that_has_not_gone_on_for_a_second_is_an_error_and_never_the_caller_is_
 fn call_without_a_deadline_goes_on_waiting_while_the_lock_changes_hands() {
     let directory = directory();
     let path = segment_path(directory.path());
-    let bounds = Bounds { lock: MOMENT, stall: Duration::from_secs(3600), ..Bounds::default() };
+    let bounds = AttachOptions { lock: MOMENT, stall: Duration::from_secs(3600), ..AttachOptions::default() };
     let limiter = builder(directory.path()).bounds(bounds).policy(permits(1)).open().unwrap();
     let raw = Raw::map(&path);
     raw.word(layout::LOCK).store(held_by_the_living(&raw), Ordering::Relaxed);

@@ -22,14 +22,14 @@ use std::time::Duration;
 
 /// What a new segment starts with.
 #[derive(Debug, Clone)]
-pub struct Seed {
+pub struct InitialState {
     /// Its policy.
     pub policy: Policy,
     /// What it has seen already: nothing, unless it continues a segment that was deleted under its users.
     past: Past,
     /// The clock that refers to, as an offset to the machine's.
     clock_offset: u64,
-    /// What is known of the wall clock: see `wall.rs`.
+    /// What is known of the wall clock: see `wall_clock.rs`.
     wall: [u64; layout::WALL_WORDS],
     /// The latest time in what it has seen, if that is not over yet.
     latest: u64,
@@ -37,19 +37,19 @@ pub struct Seed {
     inherited: Vec<Inherited>,
 }
 
-impl Seed {
+impl InitialState {
     /// A fresh limiter: full buckets.
-    pub fn fresh(policy: Policy) -> Seed {
+    pub fn fresh(policy: Policy) -> InitialState {
         let past = LocalMemory::new(&policy).into_past();
         let wall = [0; layout::WALL_WORDS];
-        Seed { policy, past, clock_offset: 0, wall, latest: 0, inherited: Vec::new() }
+        InitialState { policy, past, clock_offset: 0, wall, latest: 0, inherited: Vec::new() }
     }
 
     /// A limiter of which others may still use an older segment, for as long as `place` at most: nothing is left to be had
     /// until then, and from then on it fills as an empty one does. All permits count as out for as long as one of them may
     /// hold any.
-    pub fn used_up(policy: Policy, place: Duration) -> Result<Seed, Error> {
-        let fresh = Seed::fresh(policy);
+    pub fn used_up(policy: Policy, place: Duration) -> Result<InitialState, Error> {
+        let fresh = InitialState::fresh(policy);
         let now = Clock::discover().map_err(Error::io("read the clock for", Path::new("a limiter")))?.now();
         let mut empty = LocalMemory::starting_at(&policy, sys::wall_now().wrapping_sub(now));
         let place = u64::try_from(place.as_nanos()).unwrap_or(u64::MAX);
@@ -58,19 +58,19 @@ impl Seed {
         // A log with entries after the latest decision would be taken for damage, and so would a decision far ahead.
         let latest = if place < sanity::SKEW { latest } else { 0 };
         let inherited = Inherited::unknown(&policy, Time(now)).into_iter().collect();
-        Ok(Seed { past: empty.into_past(), latest, inherited, ..fresh })
+        Ok(InitialState { past: empty.into_past(), latest, inherited, ..fresh })
     }
 
     /// Goes on where a segment was deleted under its users; `Err` says what is wrong with its policy.
     ///
     /// Without the lock: if its owner is dead, nobody can prove it any more, because liveness locks are felt through the
     /// file's name. What such an owner left half done is lost, and nothing is handed out in its place.
-    pub fn after(words: &Words, clock: Clock) -> Result<Seed, String> {
+    pub fn after(words: &Words, clock: Clock) -> Result<InitialState, String> {
         let clock_offset = words.load(layout::CLOCK_OFFSET);
         let wall = words.load_array(layout::LATEST_TIME);
         let read = |words: &Words| (sanity::policy(words), past(words), inherited::from(words));
         if let Some((policy, past, inherited)) = journal::read(words, read) {
-            return Ok(Seed { policy: policy?, past, clock_offset, wall, latest: 0, inherited });
+            return Ok(InitialState { policy: policy?, past, clock_offset, wall, latest: 0, inherited });
         }
         let policy = sanity::policy(words)?;
         // Which calendar window is used up depends on the wall clock.
@@ -82,12 +82,12 @@ impl Seed {
         decide::reset(&mut empty, Some(&policy), Time(clock.now().wrapping_add(clock_offset)));
         // What a transaction leaves half done is about the permits of its owner, who is dead.
         let inherited = inherited::from(words);
-        Ok(Seed { policy, past: empty.into_past(), clock_offset, wall, latest: 0, inherited })
+        Ok(InitialState { policy, past: empty.into_past(), clock_offset, wall, latest: 0, inherited })
     }
 }
 
 #[cfg(test)]
-impl Seed {
+impl InitialState {
     /// What one of its rules has seen.
     pub(crate) fn rule(&self, rule: usize) -> shmlimit_kernel::RuleState {
         self.past.rules[rule]
@@ -107,7 +107,7 @@ fn past(words: &Words) -> Past {
 }
 
 /// Writes a whole segment into a file that nobody else can see yet.
-pub(crate) fn fill(words: &Words, seed: &Seed, generation: u64) -> io::Result<()> {
+pub(crate) fn fill(words: &Words, seed: &InitialState, generation: u64) -> io::Result<()> {
     let now = Clock::discover()?.now().wrapping_add(seed.clock_offset);
     words.store(header::MAGIC, layout::MAGIC);
     words.store(header::FORMAT, u64::from(layout::LAYOUT_VERSION) << 32 | u64::from(layout::BYTE_ORDER));
