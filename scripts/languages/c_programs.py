@@ -47,21 +47,31 @@ def environment():
     return kept
 
 
-def ran(program, command, url, named=str, patience=300):
-    """Nothing, or what went wrong. `named` is what the program calls a directory, `patience` are seconds."""
+def output(command, seconds, **options):
+    """The exit code of a command and all that it printed. Raises `subprocess.TimeoutExpired` after `seconds`.
+
+    The output goes to a file. The end of a pipe would come only when every process that inherited it has ended, and the
+    first program under Wine leaves services behind that live as long as any other program does."""
+    with tempfile.TemporaryFile("w+", errors="replace") as printed:
+        done = subprocess.run([str(word) for word in command], env=environment() | options.pop("env", {}), stdout=printed,
+                              stderr=subprocess.STDOUT, timeout=seconds, **options)
+        printed.seek(0)
+        return done.returncode, printed.read()
+
+
+def ran(program, command, url, named=str, seconds=300):
+    """Nothing, or what went wrong. `named` is what the program calls a directory, `seconds` how long it may take."""
     # An input that stays open, for the event loop; the others read to its end.
     read, write = os.pipe()
     if program.source.stem != "event_loop":
         os.close(write)
     with tempfile.TemporaryDirectory() as directory:
         try:
-            done = subprocess.run([*command, *program.arguments(named(directory), url)], env=environment(), stdin=read,
-                                  capture_output=True, text=True, timeout=patience)
-            said = done.stdout + done.stderr
-            wrong = done.returncode != 0 or (program.source.stem == "worker" and '"ok": 6' not in said)
-            return f"exit code {done.returncode}\n{said}" if wrong else None
+            code, printed = output([*command, *program.arguments(named(directory), url)], seconds, stdin=read)
+            wrong = code != 0 or (program.source.stem == "worker" and '"ok": 6' not in printed)
+            return f"exit code {code}\n{printed}" if wrong else None
         except subprocess.TimeoutExpired:
-            return "does not end"
+            return f"still runs after {seconds} s"
         finally:
             os.close(read)
             if program.source.stem == "event_loop":
