@@ -14,6 +14,72 @@
 #include "shmlimit.h"
 
 /**
+ * "token_bucket" in configuration files.
+ */
+#define SHMLIMIT_SEGMENT_ALGORITHM_TOKEN_BUCKET 1
+
+/**
+ * "gcra" in configuration files.
+ */
+#define SHMLIMIT_SEGMENT_ALGORITHM_GCRA 2
+
+/**
+ * "leaky_bucket" in configuration files.
+ */
+#define SHMLIMIT_SEGMENT_ALGORITHM_LEAKY_BUCKET 3
+
+/**
+ * "fixed_window" in configuration files.
+ */
+#define SHMLIMIT_SEGMENT_ALGORITHM_FIXED_WINDOW 4
+
+/**
+ * "sliding_log" in configuration files.
+ */
+#define SHMLIMIT_SEGMENT_ALGORITHM_SLIDING_LOG 5
+
+/**
+ * "sliding_counter" in configuration files.
+ */
+#define SHMLIMIT_SEGMENT_ALGORITHM_SLIDING_COUNTER 6
+
+/**
+ * "binance" in configuration files.
+ */
+#define SHMLIMIT_SEGMENT_HEADERS_BINANCE 1
+
+/**
+ * "upbit" in configuration files.
+ */
+#define SHMLIMIT_SEGMENT_HEADERS_UPBIT 2
+
+/**
+ * "ietf" in configuration files.
+ */
+#define SHMLIMIT_SEGMENT_HEADERS_IETF 3
+
+/**
+ * "xratelimit" in configuration files.
+ */
+#define SHMLIMIT_SEGMENT_HEADERS_XRATELIMIT 4
+
+/**
+ * "github" in configuration files.
+ */
+#define SHMLIMIT_SEGMENT_HEADERS_GITHUB 5
+
+/**
+ * "openai" in configuration files.
+ */
+#define SHMLIMIT_SEGMENT_HEADERS_OPENAI 6
+
+/**
+ * "anthropic" in configuration files.
+ */
+#define SHMLIMIT_SEGMENT_HEADERS_ANTHROPIC 7
+
+
+/**
  * First word of every segment: the bytes "SHMLIMIT".
  */
 #define SHMLIMIT_SEGMENT_MAGIC 6073470549693909075ull
@@ -304,36 +370,6 @@
 #define SHMLIMIT_SEGMENT_BREAKER_CONSECUTIVE 2
 
 /**
- * A bucket of tokens that fills at a steady rate.
- */
-#define SHMLIMIT_SEGMENT_ALGORITHM_TOKEN_BUCKET 1
-
-/**
- * The generic cell rate algorithm.
- */
-#define SHMLIMIT_SEGMENT_ALGORITHM_GCRA 2
-
-/**
- * A bucket that leaks at a steady rate.
- */
-#define SHMLIMIT_SEGMENT_ALGORITHM_LEAKY_BUCKET 3
-
-/**
- * So many in each calendar window.
- */
-#define SHMLIMIT_SEGMENT_ALGORITHM_FIXED_WINDOW 4
-
-/**
- * So many in any window, each one remembered.
- */
-#define SHMLIMIT_SEGMENT_ALGORITHM_SLIDING_LOG 5
-
-/**
- * Two calendar windows, the older one weighted.
- */
-#define SHMLIMIT_SEGMENT_ALGORITHM_SLIDING_COUNTER 6
-
-/**
  * Work nobody waits for.
  */
 #define SHMLIMIT_SEGMENT_PRIORITY_BACKGROUND 0
@@ -382,41 +418,6 @@
  * Which headers they are is told with each response.
  */
 #define SHMLIMIT_SEGMENT_HEADERS_ANY 0
-
-/**
- * X-MBX-USED-WEIGHT-1M and the like.
- */
-#define SHMLIMIT_SEGMENT_HEADERS_BINANCE 1
-
-/**
- * Remaining-Req.
- */
-#define SHMLIMIT_SEGMENT_HEADERS_UPBIT 2
-
-/**
- * RateLimit in the IETF's drafts.
- */
-#define SHMLIMIT_SEGMENT_HEADERS_IETF 3
-
-/**
- * X-RateLimit-*.
- */
-#define SHMLIMIT_SEGMENT_HEADERS_XRATELIMIT 4
-
-/**
- * GitHub's.
- */
-#define SHMLIMIT_SEGMENT_HEADERS_GITHUB 5
-
-/**
- * OpenAI's.
- */
-#define SHMLIMIT_SEGMENT_HEADERS_OPENAI 6
-
-/**
- * Anthropic's.
- */
-#define SHMLIMIT_SEGMENT_HEADERS_ANTHROPIC 7
 
 /**
  * `retired`: it is in use. Not zero, so that zeros are never taken for an idle limiter.

@@ -5,6 +5,8 @@
 
 mod layout_facts;
 
+use shmlimit::Algorithm;
+use shmlimit::headers::HeaderFormat;
 use std::path::{Path, PathBuf};
 
 fn crate_directory() -> &'static Path {
@@ -31,6 +33,9 @@ impl Header {
     fn generated(&self) -> String {
         let mut config = cbindgen::Config::from_file(crate_directory().join(self.config)).unwrap();
         config.export.exclude = names(|file| is_layout(file) != self.is_layout);
+        if self.is_layout {
+            config.after_includes = Some(stored_codes());
+        }
         let bindings = cbindgen::Builder::new().with_crate(crate_directory()).with_config(config).generate();
         let mut header = Vec::new();
         bindings.unwrap().write(&mut header);
@@ -42,6 +47,17 @@ impl Header {
         let (before, end) = header.split_at(header.rfind("#endif").unwrap());
         format!("{before}{}\n{end}", layout_facts::assertions())
     }
+}
+
+/// The codes of algorithms and header formats. They come from the library's enums, so that a new one needs no line here.
+fn stored_codes() -> String {
+    let algorithms = Algorithm::ALL.iter().map(|one| ("ALGORITHM", one.as_str(), *one as u8));
+    let formats = HeaderFormat::ALL.iter().map(|one| ("HEADERS", one.as_str(), *one as u8));
+    let define = |(kind, name, code): (&str, &str, u8)| {
+        let constant = format!("SHMLIMIT_SEGMENT_{kind}_{}", name.to_uppercase());
+        format!("/**\n * {name:?} in configuration files.\n */\n#define {constant} {code}\n")
+    };
+    algorithms.chain(formats).map(|code| format!("\n{}", define(code))).collect()
 }
 
 /// Whether a source file describes the layout of a segment.

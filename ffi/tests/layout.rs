@@ -67,7 +67,7 @@ fn a_policy_reads_the_same_through_the_header() {
         (1, 2_000_000, 5)
     );
     let taught = &stored.adaptive;
-    assert_eq!((taught.on, u32::from(taught.parser)), (1, SHMLIMIT_SEGMENT_HEADERS_UPBIT));
+    assert_eq!((taught.on, u32::from(taught.parser)), (1, HeaderFormat::Upbit as u32));
     assert_eq!((taught.window_count, taught.threshold), (2, 123_456));
     assert_eq!((taught.history, taught.min_samples, taught.short_window), (40, 4, 77));
     let [one, two, ..] = &stored.windows;
@@ -76,7 +76,7 @@ fn a_policy_reads_the_same_through_the_header() {
     assert_eq!(name(&stored.provider), "somebody");
     assert_eq!([&stored.units[0], &stored.units[1]].map(|unit| name(unit)), ["requests", "tokens"]);
     let [_, second, ..] = &stored.rules;
-    assert_eq!((u32::from(second.algorithm), second.unit), (SHMLIMIT_SEGMENT_ALGORITHM_FIXED_WINDOW, 1));
+    assert_eq!((u32::from(second.algorithm), second.unit), (Algorithm::FixedWindow as u32, 1));
     assert_eq!((second.limit, second.period, second.window_bursts), (11, 3_000_000_000, 0));
 
     let slot = all.slots.iter().find(|slot| slot.owned == 1).expect("this test has opened it");

@@ -1,8 +1,10 @@
 //! The numbers that a segment stores for kinds of things. They never change their meaning.
+//!
+//! The numbers of algorithms and header formats are not here: `tests/header.rs` writes them into the C header from the
+//! library's own enums.
 
 use ::shmlimit_segment::layout;
-use shmlimit::headers::HeaderFormat;
-use shmlimit::{Algorithm, BreakerState, OutcomeClass, Priority, TransitionCause};
+use shmlimit::{BreakerState, OutcomeClass, Priority, TransitionCause};
 use shmlimit_kernel::health_state;
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 
@@ -56,19 +58,6 @@ pub const SHMLIMIT_SEGMENT_BREAKER_FSM: u32 = 1;
 /// Closed, open, half open.
 pub const SHMLIMIT_SEGMENT_BREAKER_CONSECUTIVE: u32 = 2;
 
-/// A bucket of tokens that fills at a steady rate.
-pub const SHMLIMIT_SEGMENT_ALGORITHM_TOKEN_BUCKET: u32 = 1;
-/// The generic cell rate algorithm.
-pub const SHMLIMIT_SEGMENT_ALGORITHM_GCRA: u32 = 2;
-/// A bucket that leaks at a steady rate.
-pub const SHMLIMIT_SEGMENT_ALGORITHM_LEAKY_BUCKET: u32 = 3;
-/// So many in each calendar window.
-pub const SHMLIMIT_SEGMENT_ALGORITHM_FIXED_WINDOW: u32 = 4;
-/// So many in any window, each one remembered.
-pub const SHMLIMIT_SEGMENT_ALGORITHM_SLIDING_LOG: u32 = 5;
-/// Two calendar windows, the older one weighted.
-pub const SHMLIMIT_SEGMENT_ALGORITHM_SLIDING_COUNTER: u32 = 6;
-
 /// Work nobody waits for.
 pub const SHMLIMIT_SEGMENT_PRIORITY_BACKGROUND: u32 = 0;
 /// Somebody waits.
@@ -92,20 +81,6 @@ pub const SHMLIMIT_SEGMENT_CLASS_NET: u32 = 3;
 
 /// Which headers they are is told with each response.
 pub const SHMLIMIT_SEGMENT_HEADERS_ANY: u32 = 0;
-/// X-MBX-USED-WEIGHT-1M and the like.
-pub const SHMLIMIT_SEGMENT_HEADERS_BINANCE: u32 = 1;
-/// Remaining-Req.
-pub const SHMLIMIT_SEGMENT_HEADERS_UPBIT: u32 = 2;
-/// RateLimit in the IETF's drafts.
-pub const SHMLIMIT_SEGMENT_HEADERS_IETF: u32 = 3;
-/// X-RateLimit-*.
-pub const SHMLIMIT_SEGMENT_HEADERS_XRATELIMIT: u32 = 4;
-/// GitHub's.
-pub const SHMLIMIT_SEGMENT_HEADERS_GITHUB: u32 = 5;
-/// OpenAI's.
-pub const SHMLIMIT_SEGMENT_HEADERS_OPENAI: u32 = 6;
-/// Anthropic's.
-pub const SHMLIMIT_SEGMENT_HEADERS_ANTHROPIC: u32 = 7;
 
 /// `retired`: it is in use. Not zero, so that zeros are never taken for an idle limiter.
 pub const SHMLIMIT_SEGMENT_LIVE: u64 = 1163282764;
@@ -139,17 +114,10 @@ const _: () = {
     codes!(BreakerKind: SHMLIMIT_SEGMENT_BREAKER_NONE None, SHMLIMIT_SEGMENT_BREAKER_FSM Fsm,
         SHMLIMIT_SEGMENT_BREAKER_CONSECUTIVE Consecutive,);
     assert!(matches!(Breaker::of(BreakerKind::Fsm).kind(), BreakerKind::Fsm));
-    codes!(Algorithm: SHMLIMIT_SEGMENT_ALGORITHM_TOKEN_BUCKET TokenBucket, SHMLIMIT_SEGMENT_ALGORITHM_GCRA Gcra,
-        SHMLIMIT_SEGMENT_ALGORITHM_LEAKY_BUCKET LeakyBucket, SHMLIMIT_SEGMENT_ALGORITHM_FIXED_WINDOW FixedWindow,
-        SHMLIMIT_SEGMENT_ALGORITHM_SLIDING_LOG SlidingLog, SHMLIMIT_SEGMENT_ALGORITHM_SLIDING_COUNTER SlidingCounter,);
     codes!(Priority: SHMLIMIT_SEGMENT_PRIORITY_BACKGROUND Background, SHMLIMIT_SEGMENT_PRIORITY_USER User,
         SHMLIMIT_SEGMENT_PRIORITY_WEBHOOK Webhook,);
     codes!(OutcomeClass: SHMLIMIT_SEGMENT_CLASS_OK Ok, SHMLIMIT_SEGMENT_CLASS_THROTTLED Throttled,
         SHMLIMIT_SEGMENT_CLASS_SERVER Server, SHMLIMIT_SEGMENT_CLASS_NET Net,);
-    codes!(HeaderFormat: SHMLIMIT_SEGMENT_HEADERS_BINANCE Binance, SHMLIMIT_SEGMENT_HEADERS_UPBIT Upbit,
-        SHMLIMIT_SEGMENT_HEADERS_IETF Ietf, SHMLIMIT_SEGMENT_HEADERS_XRATELIMIT XRateLimit,
-        SHMLIMIT_SEGMENT_HEADERS_GITHUB GitHub, SHMLIMIT_SEGMENT_HEADERS_OPENAI OpenAi,
-        SHMLIMIT_SEGMENT_HEADERS_ANTHROPIC Anthropic,);
 
     assert!(SHMLIMIT_SEGMENT_LIVE == layout::LIVE);
     assert!(SHMLIMIT_SEGMENT_RETIRED_REPLACED == layout::REPLACED);
