@@ -48,9 +48,7 @@ pub struct Init {
     /// How many calls may be in flight [default: any number]
     #[arg(long, value_parser = parse_amount, allow_hyphen_values = true, value_name = "NUMBER")]
     concurrency: Option<u64>,
-    /// How the rate is counted: token_bucket, gcra, leaky_bucket, fixed_window, sliding_log or sliding_counter
-    /// [default: sliding_log; above 100000 per period, with --burst and with the five-state breaker token_bucket]
-    #[arg(long, value_parser = parse_algorithm)]
+    #[arg(long, value_parser = parse_algorithm, help = algorithm_help())]
     algorithm: Option<Algorithm>,
     /// Whose turn it is among equal priorities: process (each process or group gets the same) or fifo (first come,
     /// first served) [default: process]
@@ -107,6 +105,16 @@ impl Init {
 
 /// A rule of this period or more is worth keeping over a reboot.
 const LONG: Nanos = Nanos::from_secs(3600);
+
+/// The help of `--algorithm`, with every algorithm that the library has.
+fn algorithm_help() -> String {
+    let (last, others) = Algorithm::NAMES.split_last().unwrap_or((&"", &[]));
+    format!(
+        "How the rate is counted: {} or {last} [default: sliding_log; above 100000 per period, with --burst and with the \
+         five-state breaker token_bucket]",
+        others.join(", ")
+    )
+}
 
 impl Command for Init {
     const EXAMPLES: &'static [Example] = &[
