@@ -15,7 +15,7 @@
 //! Whoever needs a permit of the successor asks for the holders as it asks for dead participants (`recovery/reclaim.rs`). Permits that a
 //! holder returns one after the other come back together, with the last.
 
-use crate::directory::users::{self, Place};
+use crate::directory::users::{self, UserByte};
 use crate::layout::{self, COMMON_SLOTS, SLOTS, header, slot, slot_base};
 use crate::slots::{self, OWNED};
 use crate::words::Words;
@@ -68,7 +68,7 @@ pub(crate) fn from(words: &Words) -> Vec<Inherited> {
                 pid: word(slot::PID),
                 program: words.load_array(slot_base(index) + slot::PROGRAM),
                 word: match slots::inherited(words, index) {
-                    0 => Place::of(generation, index).to_word(),
+                    0 => UserByte::of(generation, index).to_word(),
                     before => before,
                 },
             }
