@@ -154,7 +154,7 @@ fn a_newcomer_finds_nothing_to_spend_after_segment_and_creation_lock_were_delete
     assert_eq!((drain(&new), drain(&old)), (0, 0));
 }
 
-/// A new gate has other generations, so the handle cannot prove that its state is the newest.
+/// A new creation lock has other generations, so the handle cannot prove that its state is the newest.
 #[test]
 fn an_idle_handle_brings_back_nothing_after_segment_and_creation_lock_were_deleted_twice() {
     in_own_process!();

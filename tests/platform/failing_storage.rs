@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Making a limiter in a place with room for the gate and little more.
+/// Making a limiter in a place with room for the creation lock and little more.
 fn refuses_a_full_place(path: &Path) {
     for _ in 0..3 {
         let error = builder(path).policy(permits(1)).open().unwrap_err();
@@ -23,7 +23,7 @@ fn refuses_a_full_place(path: &Path) {
         );
         assert!(error.to_string().contains("free some space"), "{error}");
         let names: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(names, ["ratelimit.lock"], "only the gate, which is never deleted");
+        assert_eq!(names, ["ratelimit.lock"], "only the creation lock, which is never deleted");
     }
 }
 
@@ -63,7 +63,7 @@ fn a_limit_on_file_sizes_is_a_typed_error_and_ends_nobody() {
     limited.finish();
     let names: Vec<_> =
         fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["ratelimit.lock"], "only the gate, which is never deleted");
+    assert_eq!(names, ["ratelimit.lock"], "only the creation lock, which is never deleted");
 }
 
 #[cfg(target_os = "linux")]

@@ -61,7 +61,7 @@ fn unsafe_files_are_refused() {
     }
 }
 
-/// P5 for the gate: making a limiter must not follow or trust it either.
+/// P5 for the creation lock: making a limiter must not follow or trust it either.
 fn unsafe_creation_locks_are_refused() {
     type Put = fn(&Path);
     let puts: [(&str, Put); 4] = [

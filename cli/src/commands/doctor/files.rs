@@ -53,7 +53,7 @@ pub fn are_all_ours(directory: &Path) -> bool {
     !names.is_empty() && names.iter().all(|name| is_one_of_ours(name) || is_temporary(name))
 }
 
-/// A user who can write the gate can keep others from making limiters, and have a limiter that was deleted by hand start
+/// A user who can write the creation lock can keep others from making limiters, and have a limiter that was deleted by hand start
 /// used up or from an older state. A user who cannot open it can make none.
 fn creation_lock(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
     let Ok(file) = std::fs::symlink_metadata(facts.path.join(CREATION_LOCK)) else { return };

@@ -86,7 +86,7 @@ impl Segment {
         }
         let (slot, liveness_lock) = self.find_slot(probe)?;
         let user_lock = self.register_user(slot);
-        // A newcomer that has found no file before this moment may not have seen that this process attends.
+        // A newcomer that has found no file before this moment may not have seen that this process is registered.
         if !self.backing.is_in_place() {
             return Err(self.gone());
         }
@@ -193,7 +193,7 @@ impl Segment {
         .ok()?
     }
 
-    /// Attends from now on as a participant that holds no permits, or not at all if that cannot be done.
+    /// Is registered from now on as a participant that holds no permits, or not at all if that cannot be done.
     pub(crate) fn register_user_without_permits(&self) {
         let idle = || {
             let creation_lock = self.open_creation_lock()?;
@@ -218,7 +218,7 @@ impl Segment {
         mine != 0 && Generation(mine) == generation
     }
 
-    /// Attends no more.
+    /// Is registered no more.
     pub(crate) fn unregister_user(&self) {
         drop(self.process_state.user_lock().take());
     }

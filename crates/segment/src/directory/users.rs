@@ -5,7 +5,7 @@
 //! use a deleted one, and a user of its successor whether a program still holds permits of it (`file/inherited.rs`).
 //!
 //! Each name has 2^32 bytes, chosen by its hash. The first half has a block of 1024 for each generation (below), chosen by
-//! its hash, and in it a byte for each slot: there its owner attends. The first byte of the second half is for participants
+//! its hash, and in it a byte for each slot: there its owner is registered. The first byte of the second half is for participants
 //! that are known to hold no permit of a deleted segment, and have not gone over to its successor yet.
 //!
 //! A limiter that was removed on purpose starts afresh all the same. Removing leaves a *note* for that, an empty file
@@ -81,10 +81,10 @@ const NAMES: u64 = (1 << 60) / NAME_BYTES;
 const ANY_OLDER: u64 = u64::MAX;
 
 impl UserByte {
-    /// Where participants attend that are known to hold no permit of a deleted segment.
+    /// Where participants are registered that are known to hold no permit of a deleted segment.
     pub(crate) const WITHOUT_PERMITS: UserByte = UserByte(SLOT_BYTES);
 
-    /// Where the owner of a slot attends.
+    /// Where the owner of a slot is registered.
     pub(crate) fn of(generation: u64, slot: usize) -> UserByte {
         UserByte(block(generation) + slot as u64 % GENERATION_BYTES)
     }
@@ -110,7 +110,7 @@ fn first_byte(file_name: &str) -> u64 {
     number(file_name) % NAMES * NAME_BYTES
 }
 
-/// Attends at a place of a limiter's name, for as long as this process's memory lives.
+/// Registers a user at a byte of a limiter's name, for as long as this process's memory lives.
 pub(crate) fn register_user(
     creation_lock: File,
     file_name: &str,

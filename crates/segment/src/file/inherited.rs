@@ -1,14 +1,14 @@
 //! Permits of a segment that was deleted by hand: its successor counts them until their holders return them or exit.
 //!
-//! The successor starts with a slot for each holder, a copy of the old one, which says where that process attends at the
+//! The successor starts with a slot for each holder, a copy of the old one, which says where that process is registered in the
 //! creation lock (`directory/users.rs`). A successor that is made by a process which cannot reach the deleted segment has one slot instead:
-//! it holds all permits there are, for as long as any participant of an older generation attends.
+//! it holds all permits there are, for as long as any participant of an older generation is registered.
 //!
 //! ```text
 //! holder                                         the creation lock says that its permits are out
-//! has them in a deleted segment                  yes: it attends as the owner of its slot there
+//! has them in a deleted segment                  yes: it is registered as the owner of its slot there
 //! goes over to the successor                     yes, while it holds any
-//! returns the last of them                       no: it attends no more, or without permits if it has not gone over
+//! returns the last of them                       no: it is registered no more, or without permits if it has not gone over
 //! exits, or is killed                            no
 //! ```
 //!

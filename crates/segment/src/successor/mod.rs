@@ -74,7 +74,7 @@ impl Segment {
             if marked {
                 tx.write(layout::RETIRED, layout::REMOVED);
                 self.commit(tx)?;
-                // So that only others are found attending.
+                // So that only others are found registered.
                 self.unregister_user();
             }
             Ok(marked)

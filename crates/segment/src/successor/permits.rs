@@ -31,7 +31,7 @@ impl Segment {
         self.let_go();
     }
 
-    /// This process has gone over to a successor of this segment: it attends here for as long as it holds permits.
+    /// This process has gone over to a successor of this segment: it is registered here for as long as it holds permits.
     pub fn has_successor(&self) {
         self.freeze();
         let held = self.present().map_or(0, |attachment| slots::held(&self.words, attachment.slot).total);

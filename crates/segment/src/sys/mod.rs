@@ -42,7 +42,7 @@
 //!   it, and then it says so.
 //! - `LivenessLock::register_user` takes a shared lock of one place of the creation lock, below 2^60, for as long as this process's memory lives.
 //!   [`has_users`] says whether any process holds one of these places, also a process that cannot be seen otherwise. It
-//!   may say so wrongly while another process asks. Where the system has no such locks, nobody attends.
+//!   may say so wrongly while another process asks. Where the system has no such locks, nobody is registered.
 //! - [`try_lock_creation`], [`unlock_creation`]: the lock under which limiters are made and removed, one at a time. It does not
 //!   meet those of `register_user`.
 //! - [`begin_generation`] gives the limiter of that number its [`next_generation`], a number that the creation lock keeps and that

@@ -166,7 +166,7 @@ fn user_byte(place: u64) -> i64 {
     FIRST_USER_BYTE | place.cast_signed() & (FIRST_USER_BYTE - 1)
 }
 
-/// Whether `flock` and byte locks are of two kinds: NFS makes byte locks of both, and one that attends would keep all
+/// Whether `flock` and byte locks are of two kinds: NFS makes byte locks of both, and one that is registered would keep all
 /// others from the creation lock.
 fn has_own_locks(file: &File) -> io::Result<bool> {
     Ok(matches!(file_system(file)?, FileSystem::Local | FileSystem::Volatile))

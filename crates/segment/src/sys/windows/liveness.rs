@@ -31,10 +31,10 @@ const WHOLE_FILE_PROBE: u64 = FIRST_LIVENESS_BYTE.cast_unsigned() - 1;
 /// Which limiters are open is told by 2^60 bytes of the creation lock, the same as on Linux; see [`LivenessLock::register_user`].
 const FIRST_USER_BYTE: u64 = 1 << 60;
 
-/// How often to try to attend, a millisecond apart. A process that asks who attends has the lock to itself for less.
+/// How often to try to register, a millisecond apart. A process that asks who is registered has the lock to itself for less.
 const REGISTER_TRIES: u32 = 50;
 
-/// The byte that a process locks to hold the creation lock. Not the whole file: that would meet the locks of those who attend.
+/// The byte that a process locks to hold the creation lock. Not the whole file: that would meet the locks of registered users.
 const CREATION_BYTE: u64 = 0;
 
 /// The lock of a slot for as long as this process lives; see the contract.
@@ -115,8 +115,8 @@ pub fn liveness_lock_is_held(file: &File, slot: u32) -> io::Result<bool> {
     Ok(!free)
 }
 
-/// Those who attend share their locks, and only an exclusive one finds them. It is given back at once; a process that
-/// begins to attend meanwhile tries again.
+/// Registered users share their locks, and only an exclusive one finds them. It is given back at once; a process that
+/// registers meanwhile tries again.
 pub fn has_users(creation_lock: &File, places: Range<u64>) -> io::Result<bool> {
     if places.is_empty() {
         return Ok(false);
@@ -241,8 +241,8 @@ mod tests {
         );
         assert!(!try_lock_creation(&open()).unwrap(), "one holds the creation lock");
         unlock_creation(&creation_lock);
-        assert!(try_lock_creation(&open()).unwrap(), "those who attend keep nobody from it");
-        assert!(hold(open(), 7, &open()).is_some(), "attending takes no slot");
+        assert!(try_lock_creation(&open()).unwrap(), "registered users keep nobody from it");
+        assert!(hold(open(), 7, &open()).is_some(), "a registered user takes no slot");
         drop(one);
         assert!(has_users(&creation_lock, 7..8).unwrap());
         drop((other, third));

@@ -211,7 +211,7 @@ fn many_attend_and_the_last_to_go_is_seen_to_go() {
     let whole = reopen(&file).unwrap();
     fs4::FileExt::lock(&whole).unwrap();
     let (one, other, third) = (register_user(7), register_user(7), register_user(LAST));
-    assert!(hold(&file, 7).is_some(), "attending takes no slot");
+    assert!(hold(&file, 7).is_some(), "a registered user takes no slot");
     let child = in_forked_child(|| i32::from(!has_users(&reopen(&file).unwrap(), 7).unwrap()));
     assert_eq!(child, 0);
     drop(one);
