@@ -1148,7 +1148,7 @@ typedef struct shmlimit_segment_pace {
 /**
  * What headers last said about a window of the policy.
  */
-typedef struct shmlimit_segment_sight {
+typedef struct shmlimit_segment_observed_window {
     /**
      * Its limit in the lower 62 bits; bit 63: headers said it, bit 62: its reset was not believed.
      */
@@ -1165,7 +1165,7 @@ typedef struct shmlimit_segment_sight {
      * One more than the limiter time at which that was said; 0 = never.
      */
     uint64_t seen;
-} shmlimit_segment_sight;
+} shmlimit_segment_observed_window;
 
 /**
  * A change of the breaker's state; number N is at N % SHMLIMIT_SEGMENT_TRANSITIONS.
@@ -1228,7 +1228,7 @@ typedef struct shmlimit_segment_health_state {
     /**
      * What headers said about each window.
      */
-    struct shmlimit_segment_sight sights[SHMLIMIT_SEGMENT_WINDOWS];
+    struct shmlimit_segment_observed_window observed_windows[SHMLIMIT_SEGMENT_WINDOWS];
     /**
      * The newest changes of state.
      */
@@ -1827,11 +1827,11 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pace, admitted, 16, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pace, bottleneck, 24, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_pace, doubted, 32, 8);
 
-SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_sight) == 32);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sight, limit, 0, 8);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sight, remaining, 8, 8);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sight, reset_at, 16, 8);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_sight, seen, 24, 8);
+SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_observed_window) == 32);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_observed_window, limit, 0, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_observed_window, remaining, 8, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_observed_window, reset_at, 16, 8);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_observed_window, seen, 24, 8);
 
 SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_transition) == 16);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_transition, at, 0, 8);
@@ -1856,7 +1856,7 @@ SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, ramp_from, 352, 8);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, unused_note, 360, 24);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, pace, 384, 40);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, unused_pace, 424, 24);
-SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, sights, 448, 256);
+SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, observed_windows, 448, 256);
 SHMLIMIT_SEGMENT_FIELD(shmlimit_segment_health_state, transitions, 704, 192);
 
 SHMLIMIT_STATIC_ASSERT(sizeof(struct shmlimit_segment_journal_entry) == 16);

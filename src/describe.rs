@@ -78,8 +78,9 @@ pub fn most_per_period(policy: &Policy, i: usize) -> Option<u64> {
 /// The rate that `breaker.rate_base` gives a rule in place of its own, if it does.
 fn rate_base(policy: &Policy, i: usize) -> Option<PerSecond> {
     let (rule, breaker) = (policy.rules().get(i)?, policy.breaker());
-    let driven = i == 0 && rule.algorithm == Algorithm::TokenBucket && breaker.kind() == BreakerKind::Fsm;
-    Some(breaker.rate_base).filter(|rate| driven && rate.0 > 0)
+    let breaker_sets_rate =
+        i == 0 && rule.algorithm == Algorithm::TokenBucket && breaker.kind() == BreakerKind::Fsm;
+    Some(breaker.rate_base).filter(|rate| breaker_sets_rate && rate.0 > 0)
 }
 
 /// The same as people write it: `5/s`.

@@ -56,11 +56,11 @@ fn cost(want: Want, processes: usize, threads: usize, length: Duration) -> (f64,
     let start = |_| Worker::start(&["sleeper", path, &threads.to_string()]);
     let mut workers: Vec<Worker> = (0..processes).map(start).collect();
     for worker in &mut workers {
-        worker.hear();
+        worker.receive();
     }
     let waiting = || limiter.snapshot().expect("a snapshot").queue.len();
-    let patience = clock() + 20_000_000_000;
-    while waiting() < processes * threads && clock() < patience {
+    let timeout = clock() + 20_000_000_000;
+    while waiting() < processes * threads && clock() < timeout {
         std::thread::sleep(Duration::from_millis(20));
     }
     let spent = || workers.iter().map(|worker| processor_time(worker.id())).sum::<u64>();

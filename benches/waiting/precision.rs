@@ -52,7 +52,7 @@ impl Timer {
 }
 
 /// How long after the moment at which the rate allows it a call goes.
-fn appointment(limiter: &Limiter) -> Option<u64> {
+fn lateness_at_wake_time(limiter: &Limiter) -> Option<u64> {
     let before = clock();
     let Err(AcquireError::Refused(refusal)) = limiter.try_acquire(&Request::new()) else { return None };
     let due = before + refusal.retry_after()?.as_nanos() as u64;
@@ -73,11 +73,11 @@ pub fn work(directory: &str) {
             at
         } else {
             println!("listening");
-            workers::hear();
+            workers::receive();
             clock()
         };
         println!("{at}");
-        told = workers::hear();
+        told = workers::receive();
     }
 }
 
@@ -87,27 +87,27 @@ fn wakes(rounds: usize) -> [Vec<f64>; 2] {
     let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() });
     let limiter = limiter(place.path(), "permit", policy.expect("a valid policy"));
     let mut worker = Worker::start(&["rung", place.path().to_str().expect("a path that is text")]);
-    worker.hear();
+    worker.receive();
     let asleep = Duration::from_millis(1);
     let mut found = [Vec::new(), Vec::new()];
     for _ in 0..rounds {
         let grant = limiter.acquire(&Request::new()).expect("a grant");
-        worker.tell("acquire");
+        worker.send("acquire");
         while limiter.snapshot().expect("a snapshot").queue.is_empty() {
             std::thread::yield_now();
         }
         std::thread::sleep(asleep);
         let released = clock();
         grant.release().expect("given back");
-        found[0].push(worker.hear_numbers()[0] - released as f64);
-        worker.tell("byte");
-        worker.hear();
+        found[0].push(worker.receive_numbers()[0] - released as f64);
+        worker.send("byte");
+        worker.receive();
         std::thread::sleep(asleep);
         let written = clock();
-        worker.tell("");
-        found[1].push(worker.hear_numbers()[0] - written as f64);
+        worker.send("");
+        found[1].push(worker.receive_numbers()[0] - written as f64);
     }
-    worker.tell("end");
+    worker.send("end");
     found
 }
 
@@ -125,9 +125,9 @@ pub fn measure(effort: Effort) -> Findings {
         }
         // The timers took so long that there is room again: once to use it up, once to wait.
         drop(limiter.try_acquire(&Request::new()));
-        late[TIMERS.len()].extend(appointment(&limiter).map(|late| late as f64));
+        late[TIMERS.len()].extend(lateness_at_wake_time(&limiter).map(|late| late as f64));
     }
-    let [rung, byte] = wakes(rounds);
+    let [woken, byte] = wakes(rounds);
     let ratio = |ours: &[f64], theirs: &[f64]| median(ours) / median(theirs).max(1.0);
     let goal = |name, measured| Target { name, measured, bound: Bound::AtMost(1.5), required: false };
     let mut findings = Findings {
@@ -136,13 +136,13 @@ pub fn measure(effort: Effort) -> Findings {
                 "late: acquire / futex with slack 1 ns",
                 ratio(&late[TIMERS.len()], &late[TIMERS.len() - 1]),
             ),
-            goal("release to grant / a byte through a pipe", ratio(&rung, &byte)),
+            goal("release to grant / a byte through a pipe", ratio(&woken, &byte)),
         ],
         ..Findings::default()
     };
     let names = TIMERS.iter().map(|timer| timer.name).chain(["acquire at its appointment"]);
     let lines = names.zip(late).map(|(name, late)| (format!("{name}: late"), late)).chain([
-        ("release in one process to grant in another".to_owned(), rung),
+        ("release in one process to grant in another".to_owned(), woken),
         ("a byte through a pipe to another process".to_owned(), byte),
     ]);
     for (name, values) in lines {

@@ -94,13 +94,13 @@ fn round(threads: &[usize], way: &str, seconds: f64) -> Outcome {
         |threads: &usize| Worker::start(&["caller", path, &threads.to_string(), &seconds.to_string(), way]);
     let mut workers: Vec<Worker> = threads.iter().map(start).collect();
     for worker in &mut workers {
-        worker.hear();
+        worker.receive();
     }
     let now = clock().to_string();
     for worker in &mut workers {
-        worker.tell(&now);
+        worker.send(&now);
     }
-    let told: Vec<Vec<f64>> = workers.iter_mut().map(Worker::hear_numbers).collect();
+    let told: Vec<Vec<f64>> = workers.iter_mut().map(Worker::receive_numbers).collect();
     let sum = |column: usize| told.iter().map(|numbers| numbers[column]).sum::<f64>();
     let squares: f64 = told.iter().map(|numbers| numbers[0] * numbers[0]).sum();
     Outcome {

@@ -23,21 +23,21 @@ impl Worker {
     }
 
     /// The next line that it says.
-    pub fn hear(&mut self) -> String {
+    pub fn receive(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line from a worker");
         line.trim().to_owned()
     }
 
     /// The numbers in the next line that it says.
-    pub fn hear_numbers(&mut self) -> Vec<f64> {
-        let line = self.hear();
+    pub fn receive_numbers(&mut self) -> Vec<f64> {
+        let line = self.receive();
         let numbers: Result<_, _> = line.split_whitespace().map(str::parse).collect();
         numbers.unwrap_or_else(|_| panic!("a worker said {line:?}"))
     }
 
     /// Says a line to it.
-    pub fn tell(&mut self, line: &str) {
+    pub fn send(&mut self, line: &str) {
         let input = self.child.stdin.as_mut().expect("piped");
         writeln!(input, "{line}").and_then(|()| input.flush()).expect("a listening worker");
     }
@@ -59,11 +59,11 @@ impl Drop for Worker {
 /// A worker says that it is ready, and hears the word.
 pub fn ready() -> String {
     println!("ready");
-    hear()
+    receive()
 }
 
 /// A worker hears a line.
-pub fn hear() -> String {
+pub fn receive() -> String {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).expect("a line from the benchmark");
     line.trim().to_owned()

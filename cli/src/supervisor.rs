@@ -88,7 +88,7 @@ fn private_directory() -> Result<PathBuf, Failure> {
 
 fn start(tool: &Path, directory: &Path) -> io::Result<Child> {
     let mut command = Command::new(tool);
-    command.args(["demo", "--act-as", "caretaker"]).arg(directory);
+    command.args(["demo", "--act-as", "supervisor"]).arg(directory);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = platform::spawn_group_leader(command)?;
     // From here on it ignores the signals that end the programs.

@@ -6,7 +6,7 @@ use crate::guard::guard;
 use crate::handle_table::Table;
 use crate::input::{Growing, Out, Slot};
 use crate::limiter::{self, shmlimit_limiter};
-use crate::request::{Asked, shmlimit_request};
+use crate::request::{ParsedRequest, shmlimit_request};
 use shmlimit::{Error, OwnedGrant, Reason, Refusal, Request};
 use std::ffi::{CStr, c_char};
 use std::time::Duration;
@@ -182,8 +182,8 @@ pub unsafe extern "C-unwind" fn shmlimit_try_acquire(
 ) -> i32 {
     call(|| {
         let reply = Reply::new(grant, answer)?;
-        let asked = Asked::read(request)?;
-        let request = asked.as_ref().map_or(Request::new(), Asked::request);
+        let asked = ParsedRequest::read(request)?;
+        let request = asked.as_ref().map_or(Request::new(), ParsedRequest::request);
         let limiter = limiter::limiter(limiter)?;
         match answered(limiter.try_acquire(&request))? {
             Ok(grant) => reply.granted(grant.into_owned()),
@@ -204,8 +204,8 @@ pub unsafe extern "C-unwind" fn shmlimit_acquire(
 ) -> i32 {
     call(|| {
         let reply = Reply::new(grant, answer)?;
-        let asked = Asked::read(request)?;
-        let request = asked.as_ref().map_or(Request::new(), Asked::request);
+        let asked = ParsedRequest::read(request)?;
+        let request = asked.as_ref().map_or(Request::new(), ParsedRequest::request);
         let limiter = limiter::limiter(limiter)?;
         let acquired = match &asked {
             Some(asked) if asked.can_be_stopped() => {

@@ -102,21 +102,21 @@ impl shmlimit_options {
         if let Some(group) = input::text_or_none("shmlimit_options.group", self.group)? {
             builder = builder.group(group);
         }
-        let mut choice = ConfigSource::default();
+        let mut source = ConfigSource::default();
         if let Some(preset) = input::text_or_none("shmlimit_options.preset", self.preset)? {
-            choice = choice.preset(preset);
+            source = source.preset(preset);
         }
         if let Some(config) = input::text_or_none("shmlimit_options.config", self.config)? {
-            choice = choice.text(config);
+            source = source.text(config);
         }
         let what = "shmlimit_options.settings";
         for setting in input::list(what, self.settings, self.setting_count, MOST_SETTINGS)? {
-            choice = choice.setting(
+            source = source.setting(
                 input::text("shmlimit_options.settings[].key", setting.key)?,
                 input::text("shmlimit_options.settings[].value", setting.value)?,
             );
         }
-        builder = builder.config(choice);
+        builder = builder.config(source);
         if let Some(account) = self.account()? {
             builder = builder.shared_with(account);
         }

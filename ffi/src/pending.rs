@@ -6,7 +6,7 @@ use crate::grant::{Reply, nanos, shmlimit_answer, shmlimit_grant};
 use crate::handle_table::Table;
 use crate::input::Slot;
 use crate::limiter::{self, shmlimit_limiter};
-use crate::request::{Asked, shmlimit_request};
+use crate::request::{ParsedRequest, shmlimit_request};
 use shmlimit::{PendingAcquire, Request, Step};
 use std::sync::Mutex;
 
@@ -32,8 +32,8 @@ pub unsafe extern "C-unwind" fn shmlimit_enqueue(
 ) -> i32 {
     call(|| {
         let place = Slot::new("pending", pending, 0)?;
-        let asked = Asked::read(request)?;
-        let request = asked.as_ref().map_or(Request::new(), Asked::request);
+        let asked = ParsedRequest::read(request)?;
+        let request = asked.as_ref().map_or(Request::new(), ParsedRequest::request);
         let waiting = match answered(limiter::limiter(limiter)?.enqueue(&request))? {
             Ok(waiting) => waiting,
             // Nothing was asked yet, so nobody can have refused.

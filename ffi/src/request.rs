@@ -61,7 +61,7 @@ unsafe impl Growing for shmlimit_request {
 const MOST_COSTS: usize = 64;
 
 /// What is asked for, with its texts checked.
-pub(crate) struct Asked<'c> {
+pub(crate) struct ParsedRequest<'c> {
     costs: Vec<(&'c str, u64)>,
     priority: Priority,
     timeout: Option<Duration>,
@@ -70,15 +70,15 @@ pub(crate) struct Asked<'c> {
     context: *mut c_void,
 }
 
-impl<'c> Asked<'c> {
+impl<'c> ParsedRequest<'c> {
     /// Nothing given: one request for the background.
-    pub(crate) fn read(request: *const shmlimit_request) -> Result<Option<Asked<'c>>, Failure> {
+    pub(crate) fn read(request: *const shmlimit_request) -> Result<Option<ParsedRequest<'c>>, Failure> {
         let Some(given) = input::growing(request)? else { return Ok(None) };
         if given.reserved != 0 {
             return Err(Failure::new(SHMLIMIT_BAD_VALUE, "shmlimit_request.reserved must be 0"));
         }
         let later = |ns: u64| SystemTime::UNIX_EPOCH + Duration::from_nanos(ns);
-        Ok(Some(Asked {
+        Ok(Some(ParsedRequest {
             costs: costs(
                 "shmlimit_request.costs",
                 "shmlimit_request.costs[].unit",

@@ -20,7 +20,7 @@ use shmlimit_segment::wake_word;
 use std::sync::Arc;
 
 /// What everybody asks for.
-pub const ASK: AcquireRequest = AcquireRequest::one(Priority::User);
+pub const REQUEST: AcquireRequest = AcquireRequest::one(Priority::User);
 
 /// So many milliseconds after the models begin.
 pub fn at(milliseconds: u64) -> Time {
@@ -32,7 +32,7 @@ pub fn at(milliseconds: u64) -> Time {
 pub struct Place {
     /// The place.
     pub wait: QueueTicket,
-    heard: u32,
+    wake_value: u32,
 }
 
 /// What transactions on the queue may change, in models of two entries at most.
@@ -101,18 +101,18 @@ fn look(machine: &Machine, slot: usize, at: Option<Place>, deadline: Time, now: 
         Some(at) => queue::look(&mut begun.tx, attachment_id(slot), &at.wait, now),
         None => {
             let owner = attachment_id(slot);
-            let who = NewWaiter { owner, group: owner, request: ASK, deadline, can_be_woken: true };
+            let who = NewWaiter { owner, group: owner, request: REQUEST, deadline, can_be_woken: true };
             queue::enter(&mut begun.tx, &who, now)
         }
     };
-    let heard = match outcome {
+    let wake_value = match outcome {
         QueueOutcome::Waiting(wait) => wake_word::read(&machine.words, wait.place),
         _ => 0,
     };
     begun.tx.commit().unwrap();
     drop(begun);
     wake(machine, to_wake);
-    (outcome, heard)
+    (outcome, wake_value)
 }
 
 /// Frees the slot of the dead one, if there is one. Says whether that had anything.
@@ -138,13 +138,14 @@ pub fn take(machine: &Machine, slot: usize, now: Time) -> Ticket {
 }
 
 /// Enters the queue behind all others.
-pub fn stand(machine: &Machine, slot: usize, deadline: Option<Time>, now: Time) -> Place {
+pub fn enter_queue(machine: &Machine, slot: usize, deadline: Option<Time>, now: Time) -> Place {
     match look(machine, slot, None, deadline.unwrap_or(Time(u64::MAX)), now) {
-        (QueueOutcome::Waiting(wait), heard) => Place { wait, heard },
+        (QueueOutcome::Waiting(wait), wake_value) => Place { wait, wake_value },
         // A dead one reads nothing.
-        _ if is_dead() => {
-            Place { wait: QueueTicket { place: 0, number: 0, until: now, suspects_dead: false }, heard: 0 }
-        }
+        _ if is_dead() => Place {
+            wait: QueueTicket { place: 0, number: 0, until: now, suspects_dead: false },
+            wake_value: 0,
+        },
         other => panic!("need not wait: {other:?}"),
     }
 }
@@ -154,15 +155,15 @@ pub fn stand(machine: &Machine, slot: usize, deadline: Option<Time>, now: Time) 
 pub fn look_until_granted(machine: &Machine, slot: usize, at: Option<Place>, now: Time) -> Option<Ticket> {
     let mut at = at;
     loop {
-        let (outcome, heard) = look(machine, slot, at, Time(u64::MAX), now);
+        let (outcome, wake_value) = look(machine, slot, at, Time(u64::MAX), now);
         match outcome {
             QueueOutcome::Granted(ticket) => return Some(ticket),
             QueueOutcome::Waiting(wait) => {
-                at = Some(Place { wait, heard });
+                at = Some(Place { wait, wake_value });
                 if wait.suspects_dead && reclaim_slot(machine, slot, now) {
                     continue;
                 }
-                wake_word::sleep(&machine.words, machine, wait.place, heard, FOR_EVER);
+                wake_word::sleep(&machine.words, machine, wait.place, wake_value, FOR_EVER);
             }
             QueueOutcome::Refused(_) => return None,
             QueueOutcome::Gone => at = None,
@@ -175,7 +176,7 @@ pub fn look_until_granted(machine: &Machine, slot: usize, at: Option<Place>, now
 
 /// Sleeps until it is rung; then as [`look_until_granted`].
 pub fn sleep_until_granted(machine: &Machine, slot: usize, at: Place, now: Time) -> Option<Ticket> {
-    wake_word::sleep(&machine.words, machine, at.wait.place, at.heard, FOR_EVER);
+    wake_word::sleep(&machine.words, machine, at.wait.place, at.wake_value, FOR_EVER);
     look_until_granted(machine, slot, Some(at), now)
 }
 

@@ -68,7 +68,7 @@ fn a_reader_sees_nothing_of_a_transaction_that_is_dropped() {
 }
 
 #[test]
-fn p1_a_reader_sees_nothing_of_what_the_dead_left_half_done() {
+fn p1_a_reader_sees_nothing_of_what_a_dead_writer_left_half_done() {
     one_dies("journal, writer dies", None, |cut| {
         let machine = Machine::new(&[A, B], &[0]);
         let dying = killed(&machine, cut, 0, |machine| change(machine, 0, 10));
@@ -104,13 +104,13 @@ fn p1_a_reader_sees_nothing_of_recovery() {
 
 #[test]
 fn p1_a_reader_sees_nothing_of_recovery_that_dies() {
-    two_die("journal, writer and recovery die", Some(2), |writer, thief| {
+    two_die("journal, writer and recovery die", Some(2), |writer, recoverer| {
         let machine = Machine::new(&[A, B], &[0, 1]);
         beside(&machine, 1, &[0, 10], || {
             let died = killed(&machine, writer, 0, |machine| change(machine, 0, 10)).join().unwrap();
             let (slot, claim) = place(&machine, died);
             let recovery = move |machine: &Arc<Machine>| drop(machine.begin(slot, claim));
-            let died_too = killed(&machine, thief, slot, recovery).join().unwrap();
+            let died_too = killed(&machine, recoverer, slot, recovery).join().unwrap();
             let (slot, claim) =
                 if died_too && slot == 0 { place(&machine, true) } else { (2, Claim::Participant) };
             drop(machine.begin(slot, claim));

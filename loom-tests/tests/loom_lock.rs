@@ -51,7 +51,7 @@ fn three_threads_exclude_each_other_and_no_sleeper_is_forgotten() {
 }
 
 #[test]
-fn a_sleep_that_ends_early_robs_nobody_who_lives() {
+fn a_sleep_that_ends_early_takes_over_from_no_living_holder() {
     living("lock, short sleeps", Some(2), || threads_exclude_each_other(&[0, 1, 2], 2));
 }
 

@@ -6,8 +6,8 @@ use shmlimit_kernel::{View, decide};
 use shmlimit_loom_tests::explore::{living, spawn};
 use shmlimit_loom_tests::machine::Machine;
 use shmlimit_loom_tests::queue::{
-    ASK, Place, at, check, give_back, give_back_having, leave, look_once, look_until_granted, machine,
-    sleep_until_granted, stand, take,
+    Place, REQUEST, at, check, enter_queue, give_back, give_back_having, leave, look_once,
+    look_until_granted, machine, sleep_until_granted, take,
 };
 use shmlimit_segment::journal;
 use shmlimit_segment::memory::Reader;
@@ -50,7 +50,7 @@ fn r131_who_looks_in_vain_at_its_own_time_is_woken_all_the_same() {
     living("queue, one looks", Some(4), || {
         let machine = machine(1);
         let ticket = take(&machine, 1, at(0));
-        let place = stand(&machine, 0, None, at(0));
+        let place = enter_queue(&machine, 0, None, at(0));
         let holder = spawn(&machine, move |machine| give_back(machine, 1, &ticket, at(20)));
         look_until_granted(&machine, 0, Some(place), at(20)).expect("it waits for ever");
         holder.join().unwrap();
@@ -63,7 +63,7 @@ fn two_wait_for_one(name: &str, preemptions: usize, first_by_timer: bool, millis
     living(name, Some(preemptions), move || {
         let machine = machine(1);
         let ticket = take(&machine, 0, at(0));
-        let (first, second) = (stand(&machine, 1, None, at(0)), stand(&machine, 2, None, at(0)));
+        let (first, second) = (enter_queue(&machine, 1, None, at(0)), enter_queue(&machine, 2, None, at(0)));
         look_once(&machine, 1, first, at(20));
         let inside = Inside::default();
         let (one, two) = (inside.clone(), inside);
@@ -92,9 +92,10 @@ fn r131_two_permits_that_come_back_wake_two() {
     living("queue, two permits", Some(2), || {
         let machine = machine(2);
         let tickets = [take(&machine, 0, at(0)), take(&machine, 0, at(0))];
-        let waiters = [1, 2].map(|slot| (slot, stand(&machine, slot, None, at(0)))).map(|(slot, place)| {
-            spawn(&machine, move |machine| sleep_until_granted(machine, slot, place, at(0)).is_some())
-        });
+        let waiters =
+            [1, 2].map(|slot| (slot, enter_queue(&machine, slot, None, at(0)))).map(|(slot, place)| {
+                spawn(&machine, move |machine| sleep_until_granted(machine, slot, place, at(0)).is_some())
+            });
         tickets.iter().for_each(|ticket| give_back(&machine, 0, ticket, at(0)));
         assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()), "it waits for ever");
         check(&machine, [0, 1, 1]);
@@ -106,7 +107,7 @@ fn r131_who_leaves_while_it_is_woken_loses_no_permit_for_the_next() {
     living("queue, the first leaves", Some(3), || {
         let machine = machine(1);
         let ticket = take(&machine, 0, at(0));
-        let (first, second) = (stand(&machine, 1, None, at(0)), stand(&machine, 2, None, at(0)));
+        let (first, second) = (enter_queue(&machine, 1, None, at(0)), enter_queue(&machine, 2, None, at(0)));
         let leaver = spawn(&machine, move |machine| leave(machine, 1, first, at(0)));
         let next = spawn(&machine, move |machine| sleep_until_granted(machine, 2, second, at(0)).is_some());
         give_back(&machine, 0, &ticket, at(0));
@@ -121,8 +122,8 @@ fn r132_who_gives_up_at_its_deadline_has_the_permit_or_the_next_has() {
     living("queue, the first gives up", Some(3), || {
         let machine = machine(1);
         let ticket = take(&machine, 0, at(0));
-        let first = stand(&machine, 1, Some(at(10)), at(0));
-        let second = stand(&machine, 2, None, at(0));
+        let first = enter_queue(&machine, 1, Some(at(10)), at(0));
+        let second = enter_queue(&machine, 2, None, at(0));
         let leaver = spawn(&machine, move |machine| match look_once(machine, 1, first, at(10)) {
             QueueOutcome::Granted(ticket) => give_back(machine, 1, &ticket, at(10)),
             QueueOutcome::Refused(_) => {}
@@ -143,13 +144,13 @@ fn r131_a_look_without_the_lock_finds_no_permit_between_two_owners() {
     living("queue, denial without the lock", Some(2), || {
         let machine = machine(1);
         let ticket = take(&machine, 1, at(0));
-        let place = stand(&machine, 2, None, at(0));
+        let place = enter_queue(&machine, 2, None, at(0));
         let reader = spawn(&machine, |machine| {
             let refused = journal::read_once(machine.words.cells(), |cells| {
                 let view = Reader(cells);
-                let alone = decide::check(&view, &ASK, at(0));
+                let alone = decide::check(&view, &REQUEST, at(0));
                 alone.is_some()
-                    || !view.waiting().is_empty() && queue::no_overtaking(&view, &ASK, at(0)).is_some()
+                    || !view.waiting().is_empty() && queue::no_overtaking(&view, &REQUEST, at(0)).is_some()
             });
             assert_ne!(refused, Some(false), "it would have overtaken");
         });

@@ -6,13 +6,13 @@ use shmlimit_kernel::queue::QueueOutcome;
 use shmlimit_loom_tests::explore::{killed, living, one_dies, spawn};
 use shmlimit_loom_tests::machine::Machine;
 use shmlimit_loom_tests::queue::{
-    Place, at, check, give_back, leave, look_once, look_until_granted, machine_with_killable, reclaim_dead,
-    sleep_until_granted, stand, take, trace_of, words,
+    Place, at, check, enter_queue, give_back, leave, look_once, look_until_granted, machine_with_killable,
+    reclaim_dead, sleep_until_granted, take, trace_of, words,
 };
 use std::sync::{Arc, Mutex};
 
 #[test]
-fn r131_a_dead_ringer_costs_the_sleeper_its_bound_and_no_more() {
+fn r131_a_dead_waker_costs_the_sleeper_its_bound_and_no_more() {
     one_dies("queue, the ringer dies", Some(2), |cut| {
         let machine = machine_with_killable(1, 1);
         let ticket = take(&machine, 1, at(0));
@@ -29,7 +29,7 @@ fn the_first_dies(name: &str, ends: fn(&Machine, Place)) {
     one_dies(name, Some(1), move |cut| {
         let machine = machine_with_killable(1, 1);
         let ticket = take(&machine, 0, at(0));
-        let (first, second) = (stand(&machine, 1, None, at(0)), stand(&machine, 2, None, at(0)));
+        let (first, second) = (enter_queue(&machine, 1, None, at(0)), enter_queue(&machine, 2, None, at(0)));
         let dying = killed(&machine, cut, 1, move |machine| ends(machine, first));
         let next = spawn(&machine, move |machine| sleep_until_granted(machine, 2, second, at(0)).is_some());
         give_back(&machine, 0, &ticket, at(0));
@@ -112,7 +112,7 @@ fn p1_r131_a_death_in_entering_looking_or_leaving() {
         "queue, enter, look, leave",
         prepare,
         &[
-            |machine, own| own.place = Some(stand(machine, 1, None, at(0))),
+            |machine, own| own.place = Some(enter_queue(machine, 1, None, at(0))),
             |machine, own| _ = own.place.map(|place| look_once(machine, 1, place, at(20))),
             |machine, own| _ = own.place.map(|place| leave(machine, 1, place, at(20))),
         ],
@@ -125,8 +125,8 @@ fn p1_r131_a_death_in_taking_ones_turn_or_giving_back() {
     let prepare = || {
         let machine = machine_with_killable(2, 1);
         let tickets = [take(&machine, 2, at(0)), take(&machine, 2, at(0))];
-        let place = Some(stand(&machine, 1, None, at(0)));
-        stand(&machine, 0, None, at(0));
+        let place = Some(enter_queue(&machine, 1, None, at(0)));
+        enter_queue(&machine, 0, None, at(0));
         tickets.iter().for_each(|ticket| give_back(&machine, 2, ticket, at(0)));
         (machine, Own { place, ticket: None })
     };

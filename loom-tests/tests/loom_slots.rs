@@ -97,8 +97,8 @@ fn check(machine: &Machine, expected: &[u32]) {
 }
 
 #[test]
-fn r113_a_newcomer_in_a_dead_ones_place_gives_back_its_permits_once() {
-    one_dies("slots, newcomer and thief", Some(2), |cut| {
+fn r113_a_newcomer_in_a_dead_process_slot_gives_back_its_permits_once() {
+    one_dies("slots, newcomer and reclaimer", Some(2), |cut| {
         let machine = prepare();
         let victim = dies_taking_a_permit(&machine, cut);
         let newcomer = spawn(&machine, |machine| come(machine));
@@ -134,7 +134,7 @@ fn r113_a_reclaimer_is_not_blocked_by_the_process_it_reclaims() {
 }
 
 #[test]
-fn r113_a_newcomer_may_die_in_the_place_of_a_dead_one() {
+fn r113_a_newcomer_may_die_in_the_slot_of_a_dead_process() {
     two_die("slots, the newcomer dies too", Some(1), |owner, newcomer| {
         let machine = prepare();
         dies_taking_a_permit(&machine, owner).join().unwrap();

@@ -227,7 +227,7 @@ impl Config {
             Overrides { algorithm: Some(_), .. } => "--algorithm",
             _ => return Config::new(settings),
         };
-        let driven = settings.kind == BreakerKind::Fsm;
+        let breaker_sets_rate = settings.kind == BreakerKind::Fsm;
         if settings.rules.is_empty() && rate.is_some() {
             settings.rules.push(RuleSettings::new(Algorithm::TokenBucket));
         }
@@ -235,8 +235,10 @@ impl Config {
             return Err(ConfigError::NotOneRule { setting, rules: settings.rules.len() });
         };
         if let Some(rate) = rate {
-            let chosen =
-                algorithm.is_some() || burst.is_some() || driven || !rule.draft.algorithm.has_burst();
+            let chosen = algorithm.is_some()
+                || burst.is_some()
+                || breaker_sets_rate
+                || !rule.draft.algorithm.has_burst();
             if chosen {
                 (rule.limit, rule.period) = (Some(rate.limit), Some(rate.period));
                 (rule.draft.burst, rule.draft.tau) = (None, None);

@@ -118,22 +118,22 @@ mod tests {
 
     #[test]
     fn single_settings_go_on_top_in_any_order() {
-        let choice =
+        let source =
             ConfigSource::default().setting("burst", "7").setting("concurrency", "2").setting("rate", "5/s");
-        let policy = choice.policy("own").unwrap();
+        let policy = source.policy("own").unwrap();
         assert_eq!((policy.rules()[0].limit, policy.rules()[0].burst), (5, 7));
         assert_eq!(policy.concurrency(), Some(2));
     }
 
     #[test]
     fn keys_that_cannot_change_later_can_be_chosen_at_the_start() {
-        let choice = ConfigSource::default().preset("tmdb").setting("rules.0.algorithm", "gcra");
-        assert_eq!(choice.policy("x").unwrap().rules()[0].algorithm, Algorithm::Gcra);
+        let source = ConfigSource::default().preset("tmdb").setting("rules.0.algorithm", "gcra");
+        assert_eq!(source.policy("x").unwrap().rules()[0].algorithm, Algorithm::Gcra);
     }
 
     #[test]
     fn what_makes_no_sense_is_refused_with_its_key() {
-        let refused = |choice: ConfigSource| choice.policy("own").unwrap_err().to_string();
+        let refused = |source: ConfigSource| source.policy("own").unwrap_err().to_string();
         assert!(refused(ConfigSource::default().setting("rate", "fast")).starts_with("rate"));
         assert!(refused(ConfigSource::default().setting("burst", "-1")).starts_with("burst"));
         assert!(refused(ConfigSource::default().setting("concurency", "4")).contains("concurrency"));

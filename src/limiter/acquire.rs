@@ -3,11 +3,11 @@
 use super::Limiter;
 use super::grant::{AcquireError, Grant};
 use super::request::Request;
-use super::waiter::{SOON, Step, Waiter};
+use super::waiter::{LOCK_RETRY_DELAY, Step, Waiter};
 use std::time::{Duration, Instant};
 
 /// Who may be called off is asked at least this often.
-const STOP_ASKED: Duration = Duration::from_millis(100);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Limiter {
     /// Asks once and never waits, except for the lock of the segment: a second at most, or as long as the request's
@@ -57,7 +57,9 @@ impl Limiter {
         loop {
             match waiter.step()? {
                 Step::Done(grant) => return Ok(grant),
-                Step::Sleep { link, place, heard, limit } => link.segment.sleep(place, heard, limit),
+                Step::Sleep { link, place, wake_value, limit } => {
+                    link.segment.sleep(place, wake_value, limit)
+                }
                 Step::Again => {}
             }
         }
@@ -91,16 +93,16 @@ impl Limiter {
                 Step::Done(grant) => return Ok(Some(grant)),
                 Step::Again if stop() => return Ok(None),
                 Step::Again => {}
-                Step::Sleep { link, place, heard, limit } => {
+                Step::Sleep { link, place, wake_value, limit } => {
                     let began = Instant::now();
                     // Asking is no reason to look: only its time or its wake word is.
                     loop {
                         let left = limit.saturating_sub(began.elapsed());
-                        link.segment.sleep(place, heard, left.min(STOP_ASKED));
+                        link.segment.sleep(place, wake_value, left.min(STOP_CHECK_INTERVAL));
                         if stop() {
                             return Ok(None);
                         }
-                        if left <= STOP_ASKED || link.segment.hear(place) != heard {
+                        if left <= STOP_CHECK_INTERVAL || link.segment.read_wake_word(place) != wake_value {
                             break;
                         }
                     }
@@ -150,7 +152,7 @@ impl Limiter {
             match waiter.step()? {
                 Step::Done(grant) => return Ok(grant),
                 Step::Sleep { limit, .. } => sleep(limit).await,
-                Step::Again => sleep(SOON).await,
+                Step::Again => sleep(LOCK_RETRY_DELAY).await,
             }
         }
     }

@@ -17,7 +17,7 @@ use super::grant::{AcquireError, Grant, Refusal};
 use super::request::Request;
 use super::segment_chain::LimiterSegment;
 use super::waiter;
-use shmlimit_kernel::log_context::{Known, Recent};
+use shmlimit_kernel::log_context::{LogBaseline, RecentEvents};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{AcquireRequest, Nanos, Reason, Time, decide};
 use shmlimit_segment::layout::slot;
@@ -80,10 +80,10 @@ impl Limiter {
     #[inline(never)]
     fn attempt_locked(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
         let longest = self.shared.bounds.lock;
-        let patience = request
-            .patience(SystemTime::now)
-            .map_or(longest, |left| waiter::at_least_a_moment(left).min(longest));
-        let deadline = Deadline::within(patience);
+        let time_left = request
+            .time_left(SystemTime::now)
+            .map_or(longest, |left| waiter::at_least_grace(left).min(longest));
+        let deadline = Deadline::within(time_left);
         let decided = self.follow(|link| match link.decide(request, &deadline) {
             Err(AcquireError::Failed(error)) => Err(*error),
             decided => Ok(decided),
@@ -160,7 +160,7 @@ impl LimiterSegment {
             return None;
         }
         slots::tally(segment.words(), attachment.slot, slot::REFUSED);
-        self.tell_refusal(&refusal);
+        self.log_refusal(&refusal);
         Some(refusal.into())
     }
 
@@ -180,13 +180,13 @@ impl LimiterSegment {
             return None;
         }
         let watched = now >= tx.next_check();
-        let known = watched.then(|| Known::of(&tx));
+        let known = watched.then(|| LogBaseline::of(&tx));
         let decided = decide::acquire(&mut tx, attachment.slot, kernel_request, now);
-        let news = known.map(|known| Recent::since(&tx, known));
+        let recent = known.map(|known| RecentEvents::since(&tx, known));
         let committed = tx.commit().is_ok();
         tx.end();
-        if let Some(news) = news.filter(|_| committed) {
-            events::news(self.name(), &news);
+        if let Some(recent) = recent.filter(|_| committed) {
+            events::log_recent(self.name(), &recent);
         }
         match decided {
             Ok(ticket) if committed => {
@@ -195,7 +195,7 @@ impl LimiterSegment {
             }
             Err(refusal) if segment.expect_refusal(raw, &refusal) => {
                 slots::tally(segment.words(), attachment.slot, slot::REFUSED);
-                self.tell_refusal(&refusal);
+                self.log_refusal(&refusal);
                 Some(Err(AcquireError::Refused(refusal.into())))
             }
             _ => None,
@@ -250,7 +250,7 @@ impl LimiterSegment {
             return self.decide(request, deadline);
         }
         slots::tally(segment.words(), attachment.slot, slot::REFUSED);
-        self.tell_refusal(&refusal);
+        self.log_refusal(&refusal);
         Err(AcquireError::Refused(refusal.into()))
     }
 
@@ -293,7 +293,7 @@ impl LimiterSegment {
             gate: checked_at,
             checked_at,
         };
-        self.tell_refusal(&refusal);
+        self.log_refusal(&refusal);
         AcquireError::Refused(refusal.into())
     }
 }

@@ -9,7 +9,7 @@ use crate::environment::{Change, Patch};
 use crate::presets;
 use shmlimit_kernel::Policy;
 use shmlimit_segment::Error;
-use shmlimit_segment::directory::{Allowances, Before, Directory};
+use shmlimit_segment::directory::{Allowances, Directory, PreviousLimiter};
 use shmlimit_segment::file::create::{self, Creation};
 use shmlimit_segment::file::{self, InitialState};
 use shmlimit_segment::paths::{self, LimiterName};
@@ -29,12 +29,12 @@ pub struct Builder {
     directory: Option<PathBuf>,
     policy: Option<Policy>,
     #[cfg(feature = "config")]
-    choice: crate::config::ConfigSource,
+    source: crate::config::ConfigSource,
     shared_with: Option<Account>,
     group: Option<String>,
     network: bool,
     environment: bool,
-    look_only: bool,
+    observer: bool,
     pub(super) bounds: AttachOptions,
 }
 
@@ -46,12 +46,12 @@ impl Builder {
             directory: None,
             policy: None,
             #[cfg(feature = "config")]
-            choice: Default::default(),
+            source: Default::default(),
             shared_with: None,
             group: None,
             network: false,
             environment: true,
-            look_only: false,
+            observer: false,
             bounds,
         }
     }
@@ -87,8 +87,8 @@ impl Builder {
     /// ```
     #[cfg(feature = "config")]
     #[must_use]
-    pub fn config(mut self, choice: crate::config::ConfigSource) -> Builder {
-        self.choice = choice;
+    pub fn config(mut self, source: crate::config::ConfigSource) -> Builder {
+        self.source = source;
         self
     }
 
@@ -146,7 +146,7 @@ impl Builder {
     #[must_use]
     pub fn observer(mut self) -> Builder {
         self.bounds.role = Role::Observer;
-        Builder { look_only: true, ..self.ignore_environment() }
+        Builder { observer: true, ..self.ignore_environment() }
     }
 
     /// Opens the limiter to administer it: to change, force, record, pause or remove. Eight of the 512 slots are kept for
@@ -215,8 +215,7 @@ impl Builder {
         let (name, directory) = self.place(false)?;
         let segment = settle(&directory, &name, self.bounds, None)?;
         let changes = self.patch(&segment)?;
-        let limiter =
-            Limiter::new(name, directory, self.bounds, segment, self.turns_with(), !self.look_only)?;
+        let limiter = Limiter::new(name, directory, self.bounds, segment, self.turns_with(), !self.observer)?;
         Ok(limiter.after_changes(changes))
     }
 
@@ -286,8 +285,8 @@ impl Builder {
     /// The policy that the limiter must have, if one was named.
     fn wanted(&self) -> Result<Option<Policy>, Error> {
         #[cfg(feature = "config")]
-        if self.policy.is_none() && !self.choice.is_empty() {
-            return Ok(Some(self.choice.policy(&self.name)?));
+        if self.policy.is_none() && !self.source.is_empty() {
+            return Ok(Some(self.source.policy(&self.name)?));
         }
         Ok(self.policy)
     }
@@ -414,7 +413,7 @@ pub(super) fn successor(
         }
         let created = create::create_with(directory, name, |before, generation| match before {
             // A later segment than the old one was.
-            Before::Removed => Ok(None),
+            PreviousLimiter::Removed => Ok(None),
             _ => old.succession(generation).map(Some),
         })?;
         if created == Creation::Unwanted {

@@ -146,7 +146,7 @@ impl LimiterSegment {
     fn force(&self, what: BreakerCommand) -> Result<Vec<Transition>, Error> {
         let deadline = self.segment.deadline();
         let attachment = self.segment.attachment_within(&deadline)?;
-        let ((done, log_context), news) = self.change(&attachment, &deadline, |tx, now| {
+        let ((done, log_context), recent) = self.change(&attachment, &deadline, |tx, now| {
             let kind = tx.breaker_policy().kind();
             let done = if decide::force(tx, what, now) { Ok(()) } else { Err(kind) };
             // Seldom, and often meant for all of them: nobody should find out by its own time, also not behind one who
@@ -155,7 +155,7 @@ impl LimiterSegment {
         })?;
         done.map_err(|kind| self.no_such_state(what, kind))?;
         events::forced(self.name(), what, &log_context);
-        Ok(news.iter().copied().collect())
+        Ok(recent.iter().copied().collect())
     }
 
     fn no_such_state(&self, what: BreakerCommand, kind: BreakerKind) -> Error {

@@ -7,7 +7,7 @@ use shmlimit_kernel::breaker::BreakerCommand;
 use shmlimit_kernel::decide::Verdict;
 use shmlimit_kernel::health_state::Transition;
 use shmlimit_kernel::log_context::LogContext;
-use shmlimit_kernel::log_context::Recent;
+use shmlimit_kernel::log_context::RecentEvents;
 use shmlimit_kernel::outcome::OutcomeClass;
 use shmlimit_kernel::pause::Pause;
 use shmlimit_kernel::policy::PerSecond;
@@ -21,7 +21,7 @@ use tracing::Level;
 const TARGET: &str = "shmlimit";
 
 /// One line with all keys of R114, and more of its own. `sleep` is how long the caller, or everybody, will wait.
-macro_rules! say {
+macro_rules! log_event {
     ($level:ident, $name:expr, $log_context:expr, $sleep:expr, $event:literal $(, $($more:tt)+)?) => {{
         let log_context: &LogContext = $log_context;
         tracing::$level!(
@@ -41,16 +41,16 @@ macro_rules! say {
 }
 
 /// What an operation changed by the way, each once: by the process that did it (R115).
-pub(super) fn news(name: &str, news: &Recent) {
-    if let Some(log_context) = &news.log_context {
-        each_transition(name, news, log_context);
-        each_end(name, news, log_context);
+pub(super) fn log_recent(name: &str, recent: &RecentEvents) {
+    if let Some(log_context) = &recent.log_context {
+        each_transition(name, recent, log_context);
+        each_end(name, recent, log_context);
     }
 }
 
 /// A pause whose time was over.
-fn each_end(name: &str, news: &Recent, log_context: &LogContext) {
-    if let Some(pause) = &news.ended {
+fn each_end(name: &str, recent: &RecentEvents, log_context: &LogContext) {
+    if let Some(pause) = &recent.ended {
         resumed(name, pause, None, log_context);
     }
 }
@@ -59,7 +59,7 @@ fn each_end(name: &str, news: &Recent, log_context: &LogContext) {
 pub(super) fn paused(name: &str, pause: &Pause, now: Time, log_context: &LogContext) {
     let length = pause.ends_at().map(|end| end.since(now));
     let (by, pid, reason) = (program_name(&pause.program), pause.pid as u32, reason_of(pause));
-    say!(info, name, log_context, length, "paused", by, pid, reason);
+    log_event!(info, name, log_context, length, "paused", by, pid, reason);
 }
 
 /// A pause is over: an operator resumed the limiter, or, if `who` is `None`, the pause expired. `reason` is that of the pause.
@@ -69,18 +69,18 @@ pub(super) fn resumed(name: &str, pause: &Pause, who: Option<(u32, &str)>, log_c
         Some((pid, program)) => (pid, program, "operator"),
         None => (pause.pid as u32, &*pauser, "expired"),
     };
-    say!(info, name, log_context, None, "resumed", by, pid, reason = reason_of(pause), cause);
+    log_event!(info, name, log_context, None, "resumed", by, pid, reason = reason_of(pause), cause);
 }
 
 fn reason_of(pause: &Pause) -> String {
     Some(pause.reason_text()).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned())
 }
 
-fn each_transition(name: &str, news: &Recent, log_context: &LogContext) {
-    for Transition { from, to, cause, .. } in news.iter() {
+fn each_transition(name: &str, recent: &RecentEvents, log_context: &LogContext) {
+    for Transition { from, to, cause, .. } in recent.iter() {
         let log_context = LogContext { state: *to, ..*log_context };
         let (from, to) = (from.as_str(log_context.kind), to.as_str(log_context.kind));
-        say!(
+        log_event!(
             info,
             name,
             &log_context,
@@ -94,10 +94,10 @@ fn each_transition(name: &str, news: &Recent, log_context: &LogContext) {
 }
 
 /// The same after an outcome, with what it was judged by: what it led to may have forgotten that.
-pub(super) fn transitions_after(name: &str, news: &Recent, verdict: &Verdict) {
-    if let Some(log_context) = &news.log_context {
-        each_transition(name, news, &checked(log_context, verdict));
-        each_end(name, news, log_context);
+pub(super) fn transitions_after(name: &str, recent: &RecentEvents, verdict: &Verdict) {
+    if let Some(log_context) = &recent.log_context {
+        each_transition(name, recent, &checked(log_context, verdict));
+        each_end(name, recent, log_context);
     }
 }
 
@@ -111,33 +111,33 @@ pub(super) fn log_context_of<V: View>(v: &V, class: OutcomeClass, now: Time) -> 
 pub(super) fn backoff(name: &str, code: impl fmt::Display, verdict: &Verdict, log_context: &LogContext) {
     let log_context = checked(log_context, verdict);
     let retry = verdict.advice.retry;
-    say!(info, name, &log_context, Some(verdict.wait), "backoff", code = %code, retry);
+    log_event!(info, name, &log_context, Some(verdict.wait), "backoff", code = %code, retry);
     if verdict.closed_gate {
-        say!(warn, name, &log_context, log_context.gate, "gate_closed", code = %code);
+        log_event!(warn, name, &log_context, log_context.gate, "gate_closed", code = %code);
     }
 }
 
 /// An operator said so.
 pub(super) fn forced(name: &str, what: BreakerCommand, log_context: &LogContext) {
     match what {
-        BreakerCommand::ClearGate => say!(info, name, log_context, None, "gate_cleared"),
-        _ => say!(info, name, log_context, log_context.timer, "forced", what = what.as_str()),
+        BreakerCommand::ClearGate => log_event!(info, name, log_context, None, "gate_cleared"),
+        _ => log_event!(info, name, log_context, log_context.timer, "forced", what = what.as_str()),
     }
 }
 
 /// Another policy is effective.
 pub(super) fn changed(name: &str, changed: &Changed) {
-    news(name, &changed.news);
+    log_recent(name, &changed.recent);
     if changed.before != changed.policy {
-        say!(info, name, &changed.log_context, None, "policy_changed", changes = %Changes(changed));
+        log_event!(info, name, &changed.log_context, None, "policy_changed", changes = %Changes(changed));
     }
 }
 
 /// The same by variables of the environment.
 pub(super) fn patched(name: &str, changed: &Changed) {
-    news(name, &changed.news);
+    log_recent(name, &changed.recent);
     if changed.before != changed.policy {
-        say!(warn, name, &changed.log_context, None, "environment", changes = %Changes(changed));
+        log_event!(warn, name, &changed.log_context, None, "environment", changes = %Changes(changed));
     }
 }
 
@@ -165,7 +165,7 @@ pub(super) fn wants_refusals() -> bool {
 /// A call was refused.
 pub(super) fn refused(name: &str, refusal: &Refusal, log_context: &LogContext) {
     let wait = refusal.retry_at.map(|at| at.since(refusal.checked_at));
-    say!(debug, name, log_context, wait, "refused", reason = refusal.reason.as_str());
+    log_event!(debug, name, log_context, wait, "refused", reason = refusal.reason.as_str());
 }
 
 fn checked(log_context: &LogContext, verdict: &Verdict) -> LogContext {

@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 
 /// How long a lock must be held by one and the same acquisition before that is worth a word: as long as callers wait for
 /// it. A holder that merely waits for a processor needs less, also on a machine with too much to do.
-const LONG: Duration = Duration::from_secs(1);
+const STUCK_AFTER: Duration = Duration::from_secs(1);
 /// Between two looks.
-const PAUSE: Duration = Duration::from_millis(5);
+const READ_INTERVAL: Duration = Duration::from_millis(5);
 /// How often a limiter that is changed all the time is looked at.
-const LOOKS: u32 = 20;
+const READ_TRIES: u32 = 20;
 
 /// A limiter's file as it is, seen without becoming a participant.
 #[derive(Debug, Clone)]
@@ -142,27 +142,27 @@ impl Inspection {
         let lock = holder(verified, &lives)?;
         let now = Time(clock.now().wrapping_add(words.load(layout::CLOCK_OFFSET)));
         let other_boot = words.load_array(layout::BOOT) != boot;
-        let sight = (0..LOOKS).find_map(|look| {
+        let contents = (0..READ_TRIES).find_map(|look| {
             if look > 0 {
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(READ_INTERVAL);
             }
-            journal::read(words, |words| Sight::of(words, now))
+            journal::read(words, |words| Contents::of(words, now))
         });
         let unfinished =
-            sight.is_none() && lock.as_ref().map_or_else(|| is_abandoned(words), |lock| !lock.alive);
-        let whole = sight.is_some();
-        let sight = match sight {
-            Some(sight) => sight,
+            contents.is_none() && lock.as_ref().map_or_else(|| is_abandoned(words), |lock| !lock.alive);
+        let whole = contents.is_some();
+        let contents = match contents {
+            Some(contents) => contents,
             // Nobody is at it any more; what is half done is not looked at too closely.
-            None if unfinished => Sight::of(words, now),
-            None => Sight {
+            None if unfinished => Contents::of(words, now),
+            None => Contents {
                 policy: Err(String::new()),
                 lost_permits: 0,
                 waiters: Vec::new(),
-                ..Sight::of(words, now)
+                ..Contents::of(words, now)
             },
         };
-        let policy = match sight.policy {
+        let policy = match contents.policy {
             Err(problem) if whole => return Err(Error::Damaged { path, problem }),
             policy => policy.ok(),
         };
@@ -179,7 +179,7 @@ impl Inspection {
                     alive,
                     held: one.held.total,
                     held_for: one.held_since.map(|since| Duration::from_nanos(now.since(since).0)),
-                    waiting: sight.waiters.iter().filter(|slot| **slot == Some(one.slot)).count(),
+                    waiting: contents.waiters.iter().filter(|slot| **slot == Some(one.slot)).count(),
                 });
             }
         }
@@ -192,25 +192,25 @@ impl Inspection {
             other_boot,
             unfinished,
             // A clock that has begun anew with the machine is put right, and no damage.
-            unsound: whole && !other_boot && !sight.sound,
+            unsound: whole && !other_boot && !contents.sound,
             lock,
             resets: words.load(layout::RESETS),
             attached,
-            lost_permits: sight.lost_permits,
-            lost_waiters: sight.waiters.iter().filter(|slot| slot.is_none()).count(),
+            lost_permits: contents.lost_permits,
+            lost_waiters: contents.waiters.iter().filter(|slot| slot.is_none()).count(),
             wall_clock_set_by: Duration::from_nanos(if other_boot || !whole {
                 0
             } else {
-                sight.wall_clock_set_by
+                contents.wall_clock_set_by
             }),
-            paused: sight.paused.filter(|_| whole),
-            condition: whole.then_some(sight.condition),
+            paused: contents.paused.filter(|_| whole),
+            condition: whole.then_some(contents.condition),
         })
     }
 }
 
 /// What must be seen in one moment to fit together.
-struct Sight {
+struct Contents {
     policy: Result<Policy, String>,
     sound: bool,
     lost_permits: u32,
@@ -221,8 +221,8 @@ struct Sight {
     condition: Condition,
 }
 
-impl Sight {
-    fn of(words: &Words, now: Time) -> Sight {
+impl Contents {
+    fn of(words: &Words, now: Time) -> Contents {
         let view = Reader(words.cells());
         let policy = sanity::policy(words);
         let is_sound = |policy| sanity::is_sound(&view, policy, Found::Whole, now);
@@ -233,7 +233,7 @@ impl Sight {
             slots::is_entered(words, entry_head.owner).then(|| entry_head.slot())
         };
         let later = now.max(view.core().latest);
-        Sight {
+        Contents {
             sound: policy.as_ref().is_ok_and(is_sound),
             lost_permits: unowned.map(|slot| slots::held(words, slot).total).fold(0, u32::saturating_add),
             waiters: (0..WAITERS / 64).flat_map(places).map(owner).collect(),
@@ -252,7 +252,7 @@ fn is_abandoned(words: &Words) -> bool {
         (free, words.load(layout::VERSION))
     };
     let first = look();
-    std::thread::sleep(PAUSE);
+    std::thread::sleep(READ_INTERVAL);
     first.0 && first.1 & 1 != 0 && look() == first
 }
 
@@ -271,8 +271,8 @@ fn holder(
     let alive = || Ok::<bool, Error>(first.0 < SLOTS && lives(first.0)?);
     let began = Instant::now();
     let mut lives_on = alive()?;
-    while lives_on && began.elapsed() < LONG {
-        std::thread::sleep(PAUSE);
+    while lives_on && began.elapsed() < STUCK_AFTER {
+        std::thread::sleep(READ_INTERVAL);
         lives_on = alive()?;
         if look() != Some(first) {
             return Ok(None);

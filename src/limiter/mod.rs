@@ -53,7 +53,7 @@ use std::time::Duration;
 use waiter::Group;
 
 /// How often one call follows a limiter that is replaced again and again.
-const MOVES: usize = 4;
+const MAX_SUCCESSORS: usize = 4;
 
 /// A named budget, shared with every process that opens the same name in the same directory.
 ///
@@ -72,7 +72,7 @@ struct Shared {
     chain: SegmentChain,
     group: Option<Group>,
     /// Whether it is made again when it was deleted.
-    makes: bool,
+    recreates: bool,
     /// What variables of the environment changed when it was opened.
     environment: OnceLock<Vec<Change>>,
     /// Whether it was made with nothing to give when it was opened.
@@ -112,14 +112,14 @@ impl Limiter {
         bounds: AttachOptions,
         segment: Segment,
         group: Option<Group>,
-        makes: bool,
+        recreates: bool,
     ) -> Result<Limiter, Error> {
         let mut first = LimiterSegment::new(name.clone(), segment)?;
-        let shared = Arc::new_cyclic(|home| {
-            first.home = Weak::clone(home);
+        let shared = Arc::new_cyclic(|shared| {
+            first.shared = Weak::clone(shared);
             let (environment, made_used_up) = (OnceLock::new(), OnceLock::new());
             let chain = SegmentChain::new(first);
-            Shared { name, directory, bounds, chain, group, makes, environment, made_used_up }
+            Shared { name, directory, bounds, chain, group, recreates, environment, made_used_up }
         });
         Ok(Limiter { shared })
     }
@@ -197,20 +197,21 @@ impl Limiter {
     #[cold]
     fn follow<'l, R>(&'l self, work: impl Fn(&'l LimiterSegment) -> Result<R, Error>) -> Result<R, Error> {
         let mut link = self.newest();
-        for _ in 0..MOVES {
+        for _ in 0..MAX_SUCCESSORS {
             match work(link) {
                 Err(Error::Unsettled { .. }) => {
                     // Where a thousand threads wait, each would attach, and most would find no slot or no lock.
-                    let has_moved = || !std::ptr::eq(link, self.newest());
-                    let moved = link.segment.one_for_all(has_moved, || {
-                        let Shared { name, directory, bounds, makes, .. } = &*self.shared;
-                        let successor = builder::successor(directory, name, *bounds, &link.segment, *makes)?;
+                    let is_followed = || !std::ptr::eq(link, self.newest());
+                    let followed = link.segment.run_on_one_thread(is_followed, || {
+                        let Shared { name, directory, bounds, recreates, .. } = &*self.shared;
+                        let successor =
+                            builder::successor(directory, name, *bounds, &link.segment, *recreates)?;
                         self.shared.chain.succeed(link, successor);
                         Ok(())
                     });
                     // Another thread may have done it meanwhile, and let go of the old one.
-                    if !has_moved() {
-                        moved?;
+                    if !is_followed() {
+                        followed?;
                     }
                     link = self.newest();
                 }

@@ -10,7 +10,7 @@ use shmlimit_kernel::backoff::WaitSource;
 use shmlimit_kernel::decide::{self, Verdict};
 use shmlimit_kernel::health_state::{Health, HealthStateView, Transition};
 use shmlimit_kernel::ledger;
-use shmlimit_kernel::log_context::Recent;
+use shmlimit_kernel::log_context::RecentEvents;
 use shmlimit_kernel::outcome::{OutcomeClass, Report, Reporter};
 use shmlimit_kernel::pace::Observation;
 use shmlimit_kernel::policy::PolicyWords;
@@ -173,7 +173,7 @@ impl<'o> Outcome<'o> {
 
     /// Whether it is nothing but the usual success, which cost what was asked for.
     #[inline]
-    fn is_fine(&self) -> bool {
+    fn is_plain_success(&self) -> bool {
         matches!(self.end, End::Status(ledger::USUAL)) && self.actual.is_empty()
     }
 
@@ -239,7 +239,7 @@ pub struct Advice {
 
 impl Advice {
     /// What is said of a success while all is well.
-    const fn fine(samples: u32) -> Advice {
+    const fn success(samples: u32) -> Advice {
         Advice {
             class: OutcomeClass::Ok,
             samples,
@@ -266,7 +266,7 @@ impl LimiterSegment {
     ) -> Result<Advice, Error> {
         match self.record(Some((attachment_id, ticket)), outcome) {
             Err(error) if matches!(*error, Error::Unsettled { .. }) => {
-                let Some(shared) = self.home.upgrade() else { return Err(*error) };
+                let Some(shared) = self.shared.upgrade() else { return Err(*error) };
                 let priority = outcome.priority.unwrap_or(priority_of(ticket));
                 let recorded =
                     Limiter { shared }.record(&Outcome { actual: &[], ..outcome.priority(priority) })?;
@@ -288,17 +288,17 @@ impl LimiterSegment {
         outcome: &Outcome<'_>,
     ) -> Result<Advice, Box<Error>> {
         if let Some((attachment_id, ticket)) = grant
-            && outcome.is_fine()
-            && let Some(samples) = self.record_fine(attachment_id, ticket, outcome)
+            && outcome.is_plain_success()
+            && let Some(samples) = self.record_success_fast(attachment_id, ticket, outcome)
         {
-            return Ok(Advice::fine(samples));
+            return Ok(Advice::success(samples));
         }
-        self.record_at_length(grant, outcome)
+        self.record_full(grant, outcome)
     }
 
     /// The short way of [`decide::record_success_fast`], if nothing is in the way.
     #[inline(always)]
-    fn record_fine(&self, attachment_id: u64, ticket: &Ticket, outcome: &Outcome<'_>) -> Option<u32> {
+    fn record_success_fast(&self, attachment_id: u64, ticket: &Ticket, outcome: &Outcome<'_>) -> Option<u32> {
         let attachment = self.segment.present().filter(|attachment| attachment.id == attachment_id)?;
         let (mut tx, now) = self.segment.begin_at_once(&attachment, attachment.clock.now())?;
         // A Retry-After says nothing where all went well; and where headers set the pace, all needs attention.
@@ -311,7 +311,7 @@ impl LimiterSegment {
 
     /// Records how a call ended: of a grant, unless that is from before a fork, or of one nobody here granted.
     #[inline(never)]
-    fn record_at_length(
+    fn record_full(
         &self,
         grant: Option<(u64, &Ticket)>,
         outcome: &Outcome<'_>,
@@ -328,7 +328,7 @@ impl LimiterSegment {
             readings.iter().map(|(window, said)| (window.as_str(), observed(said))).collect();
         let report = outcome.report(self, ticket, grant.map(|(_, ticket)| ticket), wall)?;
         let report = Report { readings: &readings, ..report };
-        let ((verdict, log_context), news) = segment.change(&attachment, &deadline, |tx, now| {
+        let ((verdict, log_context), recent) = segment.change(&attachment, &deadline, |tx, now| {
             let before = tx.health();
             let mut report = report;
             report.reporter = Some(reporter(tx, &attachment));
@@ -341,8 +341,8 @@ impl LimiterSegment {
         if let Some(log_context) = log_context {
             events::backoff(self.name(), outcome.end.code(), &verdict, &log_context);
         }
-        events::transitions_after(self.name(), &news, &verdict);
-        Ok(recorded(report.class, &verdict, &news))
+        events::transitions_after(self.name(), &recent, &verdict);
+        Ok(recorded(report.class, &verdict, &recent))
     }
 
     /// What headers say about the server's limits, if the limiter is configured for them, and the wall time of that.
@@ -373,7 +373,7 @@ impl LimiterSegment {
     }
 }
 
-fn recorded(class: OutcomeClass, verdict: &Verdict, news: &Recent) -> Advice {
+fn recorded(class: OutcomeClass, verdict: &Verdict, recent: &RecentEvents) -> Advice {
     let duration = |nanos: Nanos| Duration::from_nanos(nanos.0);
     Advice {
         class,
@@ -384,7 +384,7 @@ fn recorded(class: OutcomeClass, verdict: &Verdict, news: &Recent) -> Advice {
         wait_at_most: duration(verdict.advice.ceiling),
         wait_source: verdict.advice.source,
         retry: verdict.advice.retry,
-        transitions: news.iter().copied().collect(),
+        transitions: recent.iter().copied().collect(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A attachment id that no process has.
-const NOBODY: u64 = u64::MAX;
+const NO_ATTACHMENT: u64 = u64::MAX;
 
 /// A [`Grant`](crate::Grant) that borrows nothing, made by [`Grant::into_owned`](crate::Grant::into_owned). The limiter
 /// stays open as long as it lives.
@@ -17,7 +17,7 @@ const NOBODY: u64 = u64::MAX;
 #[must_use = "dropping a grant gives its permit back at once"]
 pub struct OwnedGrant {
     /// Always there: whoever made this had borrowed it.
-    home: Option<Arc<Shared>>,
+    shared: Option<Arc<Shared>>,
     /// Which segment of the limiter: a replaced one stays until the handle goes.
     number: usize,
     attachment_id: u64,
@@ -28,8 +28,8 @@ pub struct OwnedGrant {
 
 impl OwnedGrant {
     pub(super) fn new(link: &LimiterSegment, attachment_id: u64, ticket: Ticket) -> OwnedGrant {
-        let home = link.home.upgrade();
-        OwnedGrant { home, number: link.number, attachment_id, ticket, done: false }
+        let shared = link.shared.upgrade();
+        OwnedGrant { shared, number: link.number, attachment_id, ticket, done: false }
     }
 
     /// The call is over: gives the permit back. Dropping does the same but cannot report a failure.
@@ -76,7 +76,7 @@ impl OwnedGrant {
             return Ok(None);
         }
         // As after a fork: when the call was granted is known (R140), and nothing is given back.
-        self.link().map(|link| link.record_call(NOBODY, &self.ticket, outcome)).transpose()
+        self.link().map(|link| link.record_call(NO_ATTACHMENT, &self.ticket, outcome)).transpose()
     }
 
     /// Whether it was released, cancelled or recorded.
@@ -90,7 +90,7 @@ impl OwnedGrant {
     }
 
     pub(super) fn link(&self) -> Option<&LimiterSegment> {
-        self.home.as_ref()?.chain.at(self.number)
+        self.shared.as_ref()?.chain.at(self.number)
     }
 
     /// Ends it, unless it is over already, or that fails.

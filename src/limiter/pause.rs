@@ -169,8 +169,8 @@ impl LimiterSegment {
             let pause = tx.pause();
             // Wake the calls whose deadline ends before the pause does: they are refused (R132). The others wake when the
             // pause ends. If that is earlier than the end of the previous pause, wake the first; it wakes the next.
-            let hopeless = pause.ends_at().map(|end| queue::giving_up_before(tx, end));
-            let wakeups = Wakeups::first(segment.after_change(tx, &attachment)).and_each(hopeless);
+            let past_deadline = pause.ends_at().map(|end| queue::giving_up_before(tx, end));
+            let wakeups = Wakeups::first(segment.after_change(tx, &attachment)).and_each(past_deadline);
             Ok(((pause, replaced, now, LogContext::of(tx, now)), wakeups))
         })?;
         events::paused(self.name(), &pause, now, &log_context);
@@ -184,7 +184,7 @@ impl LimiterSegment {
         let segment = &self.segment;
         let deadline = segment.deadline();
         let attachment = segment.attachment_within(&deadline)?;
-        let ((ended, who, now, log_context), mut news) =
+        let ((ended, who, now, log_context), mut recent) =
             segment.change(&attachment, &deadline, |tx, now| {
                 // A pause that has expired ended by itself, not by this call.
                 decide::tick(tx, now);
@@ -195,9 +195,9 @@ impl LimiterSegment {
             })?;
         if ended.is_some() {
             // The line below says that an operator ended it.
-            news.ended = None;
+            recent.ended = None;
         }
-        events::news(self.name(), &news);
+        events::log_recent(self.name(), &recent);
         if let Some(ended) = &ended {
             let (pid, program) = who;
             events::resumed(self.name(), ended, Some((pid as u32, &program_name(&program))), &log_context);

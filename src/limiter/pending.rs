@@ -16,12 +16,12 @@ pub struct PendingAcquire {
     limiter: Limiter,
     request: OwnedRequest,
     deadline: Option<u64>,
-    place: Option<Stand>,
+    place: Option<QueuePosition>,
 }
 
 /// A [`Place`] that borrows nothing.
 #[derive(Debug)]
-struct Stand {
+struct QueuePosition {
     number: usize,
     attachment_id: u64,
     wait: QueueTicket,
@@ -78,7 +78,7 @@ impl PendingAcquire {
         }
         let mut waiter = self.waiter(&limiter, &request);
         let step = waiter.step()?;
-        self.place = waiter.take_place().map(|Place { link, attachment_id, wait }| Stand {
+        self.place = waiter.take_place().map(|Place { link, attachment_id, wait }| QueuePosition {
             number: link.number,
             attachment_id,
             wait,
@@ -86,13 +86,13 @@ impl PendingAcquire {
         Ok(match step {
             waiter::Step::Done(grant) => Step::Granted(grant.into_owned()),
             waiter::Step::Sleep { limit, .. } => Step::Sleep(self, limit),
-            waiter::Step::Again => Step::Sleep(self, waiter::SOON),
+            waiter::Step::Again => Step::Sleep(self, waiter::LOCK_RETRY_DELAY),
         })
     }
 
     /// The borrowing form of this; it takes the place along.
     fn waiter<'l, 'r>(&mut self, limiter: &'l Limiter, request: &'r Request<'r>) -> Waiter<'l, 'r> {
-        let place = self.place.take().and_then(|Stand { number, attachment_id, wait }| {
+        let place = self.place.take().and_then(|QueuePosition { number, attachment_id, wait }| {
             Some(Place { link: limiter.shared.chain.at(number)?, attachment_id, wait })
         });
         Waiter::resumed(limiter, request, self.deadline, place)

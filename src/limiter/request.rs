@@ -85,7 +85,7 @@ impl<'u> Request<'u> {
     }
 
     /// How long it may wait if it asks now; nothing if as long as it takes.
-    pub(super) fn patience(&self, now: impl FnOnce() -> SystemTime) -> Option<Duration> {
+    pub(super) fn time_left(&self, now: impl FnOnce() -> SystemTime) -> Option<Duration> {
         let left = self.deadline.map(|deadline| deadline.duration_since(now()).unwrap_or(Duration::ZERO));
         match (self.timeout, left) {
             (Some(timeout), Some(left)) => Some(timeout.min(left)),
@@ -157,18 +157,18 @@ mod tests {
     fn r132_of_timeout_and_deadline_the_earlier_counts() {
         let (short, long) = (Duration::from_secs(1), Duration::from_secs(2));
         let request = Request::new;
-        assert_eq!(request().patience(|| NOW), None);
-        assert_eq!(request().timeout(short).patience(|| NOW), Some(short));
-        assert_eq!(request().deadline(NOW + long).patience(|| NOW), Some(long));
-        assert_eq!(request().timeout(short).deadline(NOW + long).patience(|| NOW), Some(short));
-        assert_eq!(request().timeout(long).deadline(NOW + short).patience(|| NOW), Some(short));
+        assert_eq!(request().time_left(|| NOW), None);
+        assert_eq!(request().timeout(short).time_left(|| NOW), Some(short));
+        assert_eq!(request().deadline(NOW + long).time_left(|| NOW), Some(long));
+        assert_eq!(request().timeout(short).deadline(NOW + long).time_left(|| NOW), Some(short));
+        assert_eq!(request().timeout(long).deadline(NOW + short).time_left(|| NOW), Some(short));
     }
 
     #[test]
     fn r132_a_deadline_is_judged_when_it_is_asked_for_and_a_past_one_leaves_no_time() {
         let request = Request::new().deadline(NOW + YEAR);
-        assert_eq!(request.patience(|| NOW), Some(YEAR));
-        assert_eq!(request.patience(|| NOW + YEAR / 2), Some(YEAR - YEAR / 2));
-        assert_eq!(request.patience(|| NOW + 2 * YEAR), Some(Duration::ZERO));
+        assert_eq!(request.time_left(|| NOW), Some(YEAR));
+        assert_eq!(request.time_left(|| NOW + YEAR / 2), Some(YEAR - YEAR / 2));
+        assert_eq!(request.time_left(|| NOW + 2 * YEAR), Some(Duration::ZERO));
     }
 }

@@ -8,7 +8,7 @@ use super::Shared;
 use super::events;
 use super::request::{Request, unknown_unit};
 use shmlimit_kernel::log_context::LogContext;
-use shmlimit_kernel::log_context::Recent;
+use shmlimit_kernel::log_context::RecentEvents;
 use shmlimit_kernel::policy::Name;
 use shmlimit_kernel::{AcquireRequest, Ticket, Time, decide};
 use shmlimit_segment::lock::Deadline;
@@ -26,7 +26,7 @@ pub struct LimiterSegment {
     /// How many were there before it.
     pub(super) number: usize,
     /// The handle that this belongs to, for grants that outlive the borrow of it.
-    pub(super) home: Weak<Shared>,
+    pub(super) shared: Weak<Shared>,
 }
 
 impl fmt::Debug for LimiterSegment {
@@ -38,7 +38,7 @@ impl fmt::Debug for LimiterSegment {
 impl LimiterSegment {
     pub(super) fn new(name: LimiterName, segment: Segment) -> Result<LimiterSegment, Error> {
         let units = segment.policy()?.units().collect();
-        Ok(LimiterSegment { segment, name, units, number: 0, home: Weak::new() })
+        Ok(LimiterSegment { segment, name, units, number: 0, shared: Weak::new() })
     }
 
     /// The limiter's name.
@@ -73,7 +73,7 @@ impl LimiterSegment {
         });
         match released {
             Ok(Ok(wake)) => segment.wake_within(&attachment, wake, &deadline),
-            Ok(Err(error)) | Err(error) => return self.unless_too_late(ticket, error),
+            Ok(Err(error)) | Err(error) => return self.accept_late_return(ticket, error),
         }
         Ok(())
     }
@@ -88,7 +88,7 @@ impl LimiterSegment {
             decide::cancel(tx, attachment.slot, ticket, now);
             Ok(((), Wakeups::first(self.segment.after_change(tx, &attachment))))
         });
-        cancelled.map(drop).or_else(|error| self.unless_too_late(ticket, error))
+        cancelled.map(drop).or_else(|error| self.accept_late_return(ticket, error))
     }
 
     /// Changes the state in one transaction ([`Segment::change`]), and logs what happened by the way.
@@ -97,22 +97,22 @@ impl LimiterSegment {
         attachment: &Attachment,
         deadline: &Deadline,
         work: impl Fn(&mut Tx<'_>, Time) -> Result<(T, Wakeups), Box<Error>>,
-    ) -> Result<(T, Recent), Box<Error>> {
+    ) -> Result<(T, RecentEvents), Box<Error>> {
         let changed = self.segment.change(attachment, deadline, work)?;
-        events::news(self.name(), &changed.1);
+        events::log_recent(self.name(), &changed.1);
         Ok(changed)
     }
 
     /// A refusal, for those who want to know all of them. Not one that only repeats a refusal which lasts.
     #[inline(always)]
-    pub(super) fn tell_refusal(&self, refusal: &shmlimit_kernel::Refusal) {
+    pub(super) fn log_refusal(&self, refusal: &shmlimit_kernel::Refusal) {
         if events::wants_refusals() {
-            self.say_refusal(refusal);
+            self.write_refusal_log(refusal);
         }
     }
 
     #[cold]
-    fn say_refusal(&self, refusal: &shmlimit_kernel::Refusal) {
+    fn write_refusal_log(&self, refusal: &shmlimit_kernel::Refusal) {
         if let Ok(log_context) = self.segment.look(|view| LogContext::of(view, refusal.checked_at)) {
             events::refused(self.name(), refusal, &log_context);
         }
@@ -121,7 +121,7 @@ impl LimiterSegment {
     /// The error of giving a permit back, if it is one. Where the segment has gone meanwhile, its successor counts the permit until this
     /// process says that it is back.
     #[cold]
-    fn unless_too_late(&self, ticket: &Ticket, error: Box<Error>) -> Result<(), Box<Error>> {
+    fn accept_late_return(&self, ticket: &Ticket, error: Box<Error>) -> Result<(), Box<Error>> {
         if !matches!(*error, Error::Unsettled { .. }) {
             return Err(error);
         }
@@ -171,7 +171,7 @@ impl SegmentChain {
     /// Adds the successor of a link, unless another thread was faster.
     pub(super) fn succeed(&self, old: &LimiterSegment, mut successor: LimiterSegment) {
         let number = old.number + 1;
-        (successor.number, successor.home) = (number, Weak::clone(&old.home));
+        (successor.number, successor.shared) = (number, Weak::clone(&old.shared));
         let block = number.ilog2() as usize;
         let links = self.later[block].get_or_init(|| (0..1 << block).map(|_| OnceLock::new()).collect());
         // The segment of the slower thread is dropped, which detaches it.

@@ -9,7 +9,7 @@ use super::pause::PauseSnapshot;
 use super::segment_chain::LimiterSegment;
 use shmlimit_kernel::health_state::HealthStateView;
 use shmlimit_kernel::ledger::{self, Ledger};
-use shmlimit_kernel::log_context::Recent;
+use shmlimit_kernel::log_context::RecentEvents;
 use shmlimit_kernel::policy::WHOLE_SHARE;
 use shmlimit_kernel::rule::{self, Need, RuleContext, When};
 use shmlimit_kernel::state::View;
@@ -156,12 +156,12 @@ impl Snapshot {
         segment.confirm(&clock)?;
         // What is shown should not be what was due to end a while ago.
         if !segment.look(|view| decide::is_settled(view, segment.now_by(&clock)))? {
-            let news = match segment.is_observed() {
+            let recent = match segment.is_observed() {
                 true => limiter.as_operator(tick)?,
                 false => Some(tick(segment)?),
             };
-            if let Some(news) = news {
-                events::news(link.name(), &news);
+            if let Some(recent) = recent {
+                events::log_recent(link.name(), &recent);
             }
         }
         let policy = segment.policy()?;
@@ -334,14 +334,14 @@ impl Snapshot {
 }
 
 /// Lets timers act that are due.
-fn tick(segment: &Segment) -> Result<Recent, Error> {
+fn tick(segment: &Segment) -> Result<RecentEvents, Error> {
     let deadline = segment.deadline();
     let attachment = segment.attachment_within(&deadline)?;
-    let (_, news) = segment.change(&attachment, &deadline, |tx, now| {
+    let (_, recent) = segment.change(&attachment, &deadline, |tx, now| {
         decide::tick(tx, now);
         Ok(((), Wakeups::NONE))
     })?;
-    Ok(news)
+    Ok(recent)
 }
 
 /// What those who have left counted, and those who have not.

@@ -33,18 +33,18 @@ pub(super) struct Place<'l> {
 pub(super) enum Step<'l> {
     /// It may be made.
     Done(Grant<'l>),
-    /// Not yet: sleep for `limit`, or until the wake word of `place` in `link` shows something else than `heard`.
-    Sleep { link: &'l LimiterSegment, place: usize, heard: u32, limit: Duration },
+    /// Not yet: sleep for `limit`, or until the wake word of `place` in `link` shows something else than `wake_value`.
+    Sleep { link: &'l LimiterSegment, place: usize, wake_value: u32, limit: Duration },
     /// The lock of the segment was not free: step again.
     Again,
 }
 
 /// When to step again where the lock was not free.
-pub(super) const SOON: Duration = Duration::from_millis(1);
+pub(super) const LOCK_RETRY_DELAY: Duration = Duration::from_millis(1);
 
 /// For how long a call waits for the lock that has `left` until its deadline. A call without any time waits for a holder
 /// that is merely busy all the same: as a rule it is then told, and leaves the queue.
-pub(super) fn at_least_a_moment(left: Duration) -> Duration {
+pub(super) fn at_least_grace(left: Duration) -> Duration {
     left.max(Duration::from_nanos(queue::GRACE.0))
 }
 
@@ -58,7 +58,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
         let link = limiter.newest();
         let raw = link.segment.attachment()?.clock.now();
         let deadline =
-            request.patience(SystemTime::now).map(|patience| raw.saturating_add(super::nanos(patience)));
+            request.time_left(SystemTime::now).map(|time_left| raw.saturating_add(super::nanos(time_left)));
         Ok(Waiter { limiter, request, deadline, can_be_woken, place: None })
     }
 
@@ -85,7 +85,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
     /// Looks once: enters the queue, or looks whether it is this call's turn.
     pub(super) fn step(&mut self) -> Result<Step<'l>, AcquireError> {
         let limiter = self.limiter;
-        for _ in 0..super::MOVES {
+        for _ in 0..super::MAX_SUCCESSORS {
             let link = limiter.newest();
             match self.step_in(link) {
                 Err(AcquireError::Failed(error)) if matches!(*error, Error::Unsettled { .. }) => {
@@ -93,15 +93,15 @@ impl<'l, 'r> Waiter<'l, 'r> {
                     self.place = None;
                     limiter.follow(|link| link.segment.confirm(&link.segment.attachment()?.clock))?;
                 }
-                stepped => return self.unless_busy(stepped),
+                stepped => return self.retry_while_busy(stepped),
             }
         }
         let stepped = self.step_in(limiter.newest());
-        self.unless_busy(stepped)
+        self.retry_while_busy(stepped)
     }
 
     /// Who finds the lock in use goes on waiting for it while there is time, and is refused then.
-    fn unless_busy(&self, stepped: Result<Step<'l>, AcquireError>) -> Result<Step<'l>, AcquireError> {
+    fn retry_while_busy(&self, stepped: Result<Step<'l>, AcquireError>) -> Result<Step<'l>, AcquireError> {
         match stepped {
             Err(AcquireError::Failed(error)) if matches!(*error, Error::Busy { stopped: false, .. }) => {
                 let link = self.limiter.newest();
@@ -132,7 +132,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
             self.place = None;
         }
         loop {
-            let (outcome, heard) = self.look(link, &kernel_request, &attachment, &deadline)?;
+            let (outcome, wake_value) = self.look(link, &kernel_request, &attachment, &deadline)?;
             match outcome {
                 QueueOutcome::Granted(ticket) => {
                     self.place = None;
@@ -148,7 +148,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
                         continue;
                     }
                     slots::tally(segment.words(), attachment.slot, slot::REFUSED);
-                    link.tell_refusal(&refusal);
+                    link.log_refusal(&refusal);
                     return Err(refusal.into());
                 }
                 // The state was lost, or somebody took it out because its time was over. Entering anew ends both.
@@ -160,7 +160,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
                         continue;
                     }
                     let limit = Duration::from_nanos(wait.until.since(looked_at).0);
-                    return Ok(Step::Sleep { link, place: wait.place, heard, limit });
+                    return Ok(Step::Sleep { link, place: wait.place, wake_value, limit });
                 }
             }
         }
@@ -196,11 +196,11 @@ impl<'l, 'r> Waiter<'l, 'r> {
                     queue::enter(tx, &newcomer, now)
                 }
             };
-            let heard = match outcome {
-                QueueOutcome::Waiting(wait) => segment.hear(wait.place),
+            let wake_value = match outcome {
+                QueueOutcome::Waiting(wait) => segment.read_wake_word(wait.place),
                 _ => 0,
             };
-            Ok(((outcome, heard), Wakeups::first(wake)))
+            Ok(((outcome, wake_value), Wakeups::first(wake)))
         })?;
         Ok(looked)
     }
@@ -210,9 +210,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
         let longest = self.limiter.shared.bounds.lock;
         let left =
             self.deadline.zip(attachment).map(|(at, attachment)| at.saturating_sub(attachment.clock.now()));
-        Deadline::within(
-            left.map_or(longest, |left| at_least_a_moment(Duration::from_nanos(left)).min(longest)),
-        )
+        Deadline::within(left.map_or(longest, |left| at_least_grace(Duration::from_nanos(left)).min(longest)))
     }
 }
 

@@ -50,13 +50,13 @@ impl RuleSettings {
     pub fn draft(&self) -> RuleDraft<'_> {
         let has_burst = self.draft.algorithm.has_burst();
         let (limit, period) = if has_burst { BUCKET } else { WINDOW };
-        let said_nothing = has_burst && self.limit.is_none() && self.draft.tau.is_none();
+        let is_unspecified = has_burst && self.limit.is_none() && self.draft.tau.is_none();
         RuleDraft {
             name: self.name.as_deref(),
             unit: self.unit.as_deref(),
             limit: self.limit.unwrap_or(limit),
             period: self.period.unwrap_or(period),
-            burst: self.draft.burst.or(said_nothing.then_some(BUCKET_BURST)),
+            burst: self.draft.burst.or(is_unspecified.then_some(BUCKET_BURST)),
             burst_from: if self.draft.burst.is_none() { BurstFrom::Limit } else { self.draft.burst_from },
             burst_mode: self.burst_mode.unwrap_or_default(),
             ..self.draft

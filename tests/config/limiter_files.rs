@@ -127,8 +127,8 @@ fn r9_a_bucket_of_which_nothing_is_said_holds_ten_and_gains_one_a_second() {
     let said_nothing = policy("[[rules]]\nalgorithm = 'token_bucket'");
     let rule = said_nothing.rules()[0];
     assert_eq!((rule.limit, rule.period, rule.burst), (1, Nanos::from_secs(1), 10));
-    let said_limit = policy("[[rules]]\nalgorithm = 'token_bucket'\nlimit = 7");
-    assert_eq!(said_limit.rules()[0].burst, 7);
+    let limit_only = policy("[[rules]]\nalgorithm = 'token_bucket'\nlimit = 7");
+    assert_eq!(limit_only.rules()[0].burst, 7);
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn another(key: &str, kind: Kind) -> &'static str {
 }
 
 #[test]
-fn r110_every_hot_key_changes_what_it_names_and_nothing_else() {
+fn r110_every_changeable_key_changes_what_it_names_and_nothing_else() {
     let before = full();
     for info in keys().iter().filter(|info| info.changeable) {
         let key = info.key.replace(".N.", ".0.");
@@ -69,7 +69,7 @@ fn back(key: &str) -> Option<bool> {
 }
 
 #[test]
-fn r144_a_key_that_cannot_be_changed_hot_says_the_way_out() {
+fn r144_a_key_that_cannot_be_changed_in_use_says_the_way_out() {
     for info in keys().iter().filter(|info| !info.changeable) {
         let key = info.key.replace(".N.", ".0.");
         let error = config::set(&full(), &key, another(info.key, info.kind)).unwrap_err();

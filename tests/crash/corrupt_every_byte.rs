@@ -236,7 +236,7 @@ fn p3_any_lock_word_is_answered_by_every_call() {
 }
 
 #[test]
-fn p3_a_process_that_scribbles_while_threads_work() {
+fn p3_a_process_that_writes_garbage_while_threads_work() {
     let _watchdog = Watchdog::new("the scribbler", Duration::from_secs(600));
     let fixture = Fixture::new();
     let mut scribbler = Running::start(children::command(
@@ -244,7 +244,7 @@ fn p3_a_process_that_scribbles_while_threads_work() {
         concat!(module_path!(), "::role_that_scribbles"),
         fixture.directory.path(),
     ));
-    assert_eq!(scribbler.hear(), "scribbling");
+    assert_eq!(scribbler.receive(), "scribbling");
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -270,7 +270,7 @@ fn role_that_scribbles() {
     let Some(directory) = children::role("role_that_scribbles") else { return };
     let mut random = Random::seeded("the scribbler");
     let path = segment_path(&directory);
-    children::say("scribbling");
+    children::send("scribbling");
     loop {
         // Anew now and then: a scribbled mark of retirement gives the limiter another file.
         let sized = std::fs::metadata(&path).is_ok_and(|file| file.len() >= layout::SIZE as u64);

@@ -22,7 +22,7 @@ const WAITERS: usize = 1024;
 const WAKE_AT: usize = 3;
 const ENTRY_WORDS: usize = 12;
 const TIMEOUT: Duration = Duration::from_micros(20);
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 /// What anybody may be held up by something that only seems to wait: the longest sleep, and ample time to run.
 const ENDS: Duration = Duration::from_secs(60);
 
@@ -132,7 +132,7 @@ impl Fixture {
     }
 
     /// From now on those who wait will look then.
-    fn appoint(&mut self, at: u64) {
+    fn set_wake_time(&mut self, at: u64) {
         for place in taken(&self.raw) {
             self.image[layout::entry_base(place) + WAKE_AT] = at;
         }
@@ -211,7 +211,7 @@ fn every_byte(appointment: fn() -> u64, often: &[Call]) {
                 let mut fixture = Fixture::new();
                 for byte in fixture.bytes().into_iter().skip(core).step_by(cores * STRIDE) {
                     // Anew for each byte: time goes on.
-                    fixture.appoint(appointment());
+                    fixture.set_wake_time(appointment());
                     for call in often {
                         (1..=255).for_each(|flip| fixture.try_one(*call, byte, flip));
                     }
@@ -258,7 +258,7 @@ fn p3_damage_anywhere_in_the_queue_sampled() {
     let mut fixture = Fixture::new();
     for round in 0..4000 / STRIDE {
         if round % 100 == 0 {
-            fixture.appoint(now() + 900_000_000);
+            fixture.set_wake_time(now() + 900_000_000);
         }
         let call = OFTEN[round % OFTEN.len()];
         let spots: Vec<(usize, u64)> = (0..1 + random.index(40))
@@ -282,7 +282,7 @@ fn p3_damage_anywhere_in_the_queue_sampled() {
 fn gets_through(limiter: &Limiter, raw: &Raw, what: &str) -> Duration {
     let started = Instant::now();
     let grant = loop {
-        match limiter.acquire(&Request::new().timeout(PATIENCE)) {
+        match limiter.acquire(&Request::new().timeout(WAIT_TIMEOUT)) {
             Ok(grant) => break grant,
             Err(AcquireError::Refused(_)) if started.elapsed() < ENDS => {}
             Err(error) => panic!("{what}: {error}"),
@@ -337,7 +337,7 @@ fn p3_a_queue_full_of_phantoms_soon_has_room() {
             raw.word(base + WAKE_AT).store(now(), Ordering::Relaxed);
         }
         raw.word(layout::WAITING).store(waiting, Ordering::Relaxed);
-        let request = Request::new().timeout(PATIENCE);
+        let request = Request::new().timeout(WAIT_TIMEOUT);
         let awake = Cell::new(false);
         assert!(
             util::eventually(|| poll(&mut queued(limiter, &request, &awake)).is_pending()),

@@ -67,7 +67,7 @@ fn r142_a_deleted_limiter_goes_on_with_its_gate() {
 }
 
 #[test]
-fn a_deleted_limiter_goes_on_with_its_breaker_and_what_that_put_in_force() {
+fn a_deleted_limiter_goes_on_with_its_breaker_and_effective_limits() {
     let directory = util::directory();
     let limiter = with_log(directory.path());
     limiter.record(&Outcome::http(429, &[])).unwrap();
@@ -102,7 +102,7 @@ fn replacing_starts_afresh() {
 }
 
 #[test]
-fn p3_whatever_is_damaged_of_what_is_in_force_is_noticed_by_the_next_who_attaches() {
+fn p3_whatever_is_damaged_of_the_effective_limits_is_noticed_by_the_next_attachment() {
     // General (2), queueing, attention; the terms of both rules.
     let words = (0..4).chain(8..24);
     for word in words {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_millis(2);
+const WAIT_TIMEOUT: Duration = Duration::from_millis(2);
 /// Far more than a call with that patience needs on a busy machine, and far less than a call that waits for each of 512
 /// slots anew.
 const BOUNDED: Duration = Duration::from_secs(5);
@@ -20,8 +20,8 @@ const ROUNDS: usize = if cfg!(windows) { 100 } else { 2000 };
 
 fn open(directory: &Path) -> Result<Limiter, shmlimit::Error> {
     let bounds = AttachOptions {
-        lock: PATIENCE,
-        stall: PATIENCE,
+        lock: WAIT_TIMEOUT,
+        stall: WAIT_TIMEOUT,
         reclaim: Duration::ZERO,
         place: Duration::from_millis(1),
         ..AttachOptions::default()
@@ -47,7 +47,7 @@ fn odd_word(random: &mut Random, living: &[usize]) -> u64 {
 }
 
 #[test]
-fn p3_calls_of_two_handles_end_in_time_while_the_lock_word_is_scribbled_on() {
+fn p3_calls_of_two_handles_end_in_time_while_the_lock_word_is_overwritten() {
     let _watchdog = Watchdog::new("the scribbled lock word", Duration::from_secs(600));
     let home = directory();
     drop(
@@ -74,7 +74,7 @@ fn p3_calls_of_two_handles_end_in_time_while_the_lock_word_is_scribbled_on() {
         let mut workers = Vec::new();
         for handle in &handles {
             workers.push(scope.spawn(|| {
-                let request = Request::new().timeout(PATIENCE);
+                let request = Request::new().timeout(WAIT_TIMEOUT);
                 for round in 0..ROUNDS {
                     timed("try_acquire", &|| drop(handle.try_acquire(&request).map(|grant| grant.cancel())));
                     timed("acquire", &|| drop(handle.acquire(&request).map(|grant| grant.release())));

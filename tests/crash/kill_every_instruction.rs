@@ -5,7 +5,7 @@
 //! state, word for word. What pictures cannot show (locks of the operating system, sleepers) is in
 //! `kill_for_real.rs`; the operations of those who wait are in `kill_queue.rs`.
 
-use crate::util::crash::actor::{self, Actor, mark, ready};
+use crate::util::crash::child_process::{self, ChildProcess, mark, ready};
 use crate::util::crash::image::{self, Image};
 use crate::util::crash::ptrace::{Step, Tracee};
 use crate::util::crash::walk::{Walk, walk, walk_on};
@@ -17,18 +17,18 @@ use std::path::Path;
 use tempfile::TempDir;
 
 /// The test that is an actor when it is started as one.
-const ACTOR: &str = concat!(module_path!(), "::actor");
+const CHILD_PROCESS: &str = concat!(module_path!(), "::child_process");
 
 /// Not a claim: here the actors of the other tests begin.
 #[test]
-fn actor() {
-    if let Some((role, directory)) = actor::role() {
-        play(&role, &directory);
-        actor::hear();
+fn child_process() {
+    if let Some((role, directory)) = child_process::role() {
+        run_role(&role, &directory);
+        child_process::receive();
     }
 }
 
-fn play(role: &str, directory: &Path) {
+fn run_role(role: &str, directory: &Path) {
     let open = || builder(directory).open_existing().unwrap();
     let marked = |work: &mut dyn FnMut()| {
         ready();
@@ -42,7 +42,7 @@ fn play(role: &str, directory: &Path) {
             let limiter = open();
             let _one = limiter.try_acquire(&one).unwrap();
             ready();
-            actor::hear();
+            child_process::receive();
         }
         "granted" => {
             let limiter = open();
@@ -50,19 +50,19 @@ fn play(role: &str, directory: &Path) {
             let mut grant = None;
             marked(&mut || grant = limiter.try_acquire(&one).ok());
             assert!(grant.is_some());
-            actor::hear();
+            child_process::receive();
         }
         "denied for rate" => {
             let limiter = open();
             let _all = limiter.try_acquire(&Request::new().cost("requests", 49)).unwrap();
             marked(&mut || assert_refused(&limiter, Reason::Rate));
-            actor::hear();
+            child_process::receive();
         }
         "denied for concurrency" => {
             let limiter = open();
             let _all: Vec<_> = (1..CONCURRENCY).map(|_| limiter.try_acquire(&one).unwrap()).collect();
             marked(&mut || assert_refused(&limiter, Reason::Concurrency));
-            actor::hear();
+            child_process::receive();
         }
         "release" | "cancel" => {
             let limiter = open();
@@ -73,7 +73,7 @@ fn play(role: &str, directory: &Path) {
                 (_, Some(grant)) => grant.cancel().unwrap(),
                 (_, None) => panic!("no grant"),
             });
-            actor::hear();
+            child_process::receive();
         }
         "detach" => {
             let mut limiter = Some(open());
@@ -84,13 +84,13 @@ fn play(role: &str, directory: &Path) {
         "attach" => {
             let mut limiter = None;
             marked(&mut || limiter = Some(open()));
-            actor::hear();
+            child_process::receive();
         }
         "set policy" => {
             let limiter = open();
             let _grant = limiter.try_acquire(&one).unwrap();
             marked(&mut || limiter.set_policy(&policy(20, 10)).unwrap());
-            actor::hear();
+            child_process::receive();
         }
         "holder" => {
             let limiter = open();
@@ -101,7 +101,7 @@ fn play(role: &str, directory: &Path) {
             let limiter = open();
             let mut grant = None;
             marked(&mut || grant = Some(limiter.try_acquire(&one).unwrap()));
-            actor::hear();
+            child_process::receive();
         }
         "create" => marked(&mut || drop(builder(directory).policy(usual_policy()).create().unwrap())),
         "replace" => marked(&mut || drop(builder(directory).policy(policy(20, 10)).replace().unwrap())),
@@ -119,14 +119,14 @@ fn assert_refused(limiter: &Limiter, reason: Reason) {
 /// A limiter that another participant holds a permit of: books that are wrong by one cannot hide at zero.
 struct Fixture {
     directory: TempDir,
-    _bystander: Actor,
+    _bystander: ChildProcess,
 }
 
 impl Fixture {
     fn new() -> Fixture {
         let directory = directory();
         drop(builder(directory.path()).policy(usual_policy()).create().unwrap());
-        let _bystander = Actor::start(ACTOR, "bystander", directory.path());
+        let _bystander = ChildProcess::start(CHILD_PROCESS, "bystander", directory.path());
         Fixture { directory, _bystander }
     }
 
@@ -137,7 +137,7 @@ impl Fixture {
 
 /// Walks through an operation that is one transaction.
 fn one_transaction(role: &str, permits: bool) -> Walk {
-    let walk = walk(ACTOR, role, Fixture::new().path(), permits);
+    let walk = walk(CHILD_PROCESS, role, Fixture::new().path(), permits);
     assert_eq!(walk.committed.len(), 2, "{role} is one transaction");
     walk
 }
@@ -155,7 +155,7 @@ fn p1_try_acquire_granted_is_before_or_after_and_stays_charged() {
 fn p1_try_acquire_denied_changes_nothing() {
     for (role, permits) in [("denied for rate", false), ("denied for concurrency", true)] {
         assert_eq!(
-            walk(ACTOR, role, Fixture::new().path(), permits).committed.len(),
+            walk(CHILD_PROCESS, role, Fixture::new().path(), permits).committed.len(),
             1,
             "{role} commits nothing"
         );
@@ -198,7 +198,7 @@ fn p1_set_policy_is_before_or_after() {
 /// Leaves a segment whose lock holder died in the middle of a grant, after `entries` words had been journaled.
 fn die_in_a_grant(directory: &Path, entries: u64) -> usize {
     let file = image::open(directory);
-    let mut victim = Tracee::start(ACTOR, "granted", directory);
+    let mut victim = Tracee::start(CHILD_PROCESS, "granted", directory);
     let mut now = Image::blank();
     loop {
         assert_eq!(victim.step(), Step::Inside, "the grant ended before it had journaled {entries} words");
@@ -218,7 +218,7 @@ fn die_in_a_grant(directory: &Path, entries: u64) -> usize {
 fn p1_recovery_by_a_newcomer_can_be_killed_too() {
     let fixture = Fixture::new();
     let dead = die_in_a_grant(fixture.path(), 4);
-    let walk = walk(ACTOR, "attach", fixture.path(), true);
+    let walk = walk(CHILD_PROCESS, "attach", fixture.path(), true);
     assert_eq!(walk.committed.len(), 2, "undoing is no change, reclaiming and entering are one");
     assert!(walk.before().is_owned(dead) && !walk.after().is_owned(dead));
     assert_eq!((walk.before().held(dead), walk.after().in_flight()), (1, 1));
@@ -228,7 +228,7 @@ fn p1_recovery_by_a_newcomer_can_be_killed_too() {
 fn p1_recovery_by_a_participant_can_be_killed_too() {
     let fixture = Fixture::new();
     // Attached before the other one dies, so that it finds the lock held when it asks.
-    let participant = Tracee::start(ACTOR, "acquire", fixture.path());
+    let participant = Tracee::start(CHILD_PROCESS, "acquire", fixture.path());
     let dead = die_in_a_grant(fixture.path(), 3);
     let walk = walk_on(participant, "acquire from a dead holder", fixture.path(), true);
     assert_eq!(walk.committed.len(), 3, "undoing is no change; reclaiming is one, the grant another");
@@ -237,10 +237,10 @@ fn p1_recovery_by_a_participant_can_be_killed_too() {
 }
 
 #[test]
-fn p1_reaping_the_dead_can_be_killed_too() {
+fn p1_a_reclaimer_can_be_killed_too() {
     let fixture = Fixture::new();
-    let holder = Actor::start(ACTOR, "holder", fixture.path());
-    let participant = Tracee::start(ACTOR, "acquire", fixture.path());
+    let holder = ChildProcess::start(CHILD_PROCESS, "holder", fixture.path());
+    let participant = Tracee::start(CHILD_PROCESS, "acquire", fixture.path());
     drop(holder);
     let walk = walk_on(participant, "acquire what a dead one holds", fixture.path(), true);
     assert_eq!(walk.committed.len(), 3, "reclaiming is one change, the grant another");
@@ -251,7 +251,7 @@ fn p1_reaping_the_dead_can_be_killed_too() {
 /// Steps through an operation that makes files, and shows every new picture of the directory to `look`: the names in
 /// it, and the segment if there is one.
 fn walk_files(role: &str, directory: &Path, mut look: impl FnMut(Option<&Image>)) {
-    let mut tracee = Tracee::start(ACTOR, role, directory);
+    let mut tracee = Tracee::start(CHILD_PROCESS, role, directory);
     let path = directory.join(format!("{NAME}.shm"));
     let (mut steps, mut pictures) = (0, 0);
     let mut last: Option<Option<Image>> = None;

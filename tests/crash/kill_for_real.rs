@@ -3,7 +3,7 @@
 //! Two processes hold permits and contend for the lock; a third is killed after every so many instructions of an
 //! operation. The two must go on, the dead one's permits must come back, and the books must balance.
 
-use crate::util::crash::actor::{self, Actor, mark, ready};
+use crate::util::crash::child_process::{self, ChildProcess, mark, ready};
 use crate::util::crash::image::{self, Image};
 use crate::util::crash::ptrace::{Step, Tracee};
 use crate::util::crash::{NAME, builder, fast_policy, fast_policy_of, report, usual_policy};
@@ -19,24 +19,24 @@ use std::time::{Duration, Instant};
 const PERMITS: u64 = 6;
 
 /// The test that is an actor when it is started as one.
-const ACTOR: &str = concat!(module_path!(), "::actor");
+const CHILD_PROCESS: &str = concat!(module_path!(), "::child_process");
 
 /// Not a claim: here the actors of the other tests begin.
 #[test]
-fn actor() {
-    if let Some((role, directory)) = actor::role() {
-        play(&role, &directory);
+fn child_process() {
+    if let Some((role, directory)) = child_process::role() {
+        run_role(&role, &directory);
     }
 }
 
-fn play(role: &str, directory: &Path) {
+fn run_role(role: &str, directory: &Path) {
     let one = Request::new();
     let marked = |work: &mut dyn FnMut()| {
         ready();
         mark();
         work();
         mark();
-        actor::hear();
+        child_process::receive();
     };
     let open = || builder(directory).open_existing().unwrap();
     match role {
@@ -92,10 +92,10 @@ fn play(role: &str, directory: &Path) {
             ready();
             mark();
             match limiter.try_acquire(&one) {
-                Ok(_) => actor::say("granted"),
-                Err(error) => actor::say(&format!("{error}")),
+                Ok(_) => child_process::send("granted"),
+                Err(error) => child_process::send(&format!("{error}")),
             }
-            actor::hear();
+            child_process::receive();
         }
         "waiter" => {
             ready();
@@ -103,8 +103,8 @@ fn play(role: &str, directory: &Path) {
                 let grant = limiter.acquire(&one).unwrap();
                 let at = boot_time();
                 drop(grant);
-                actor::say(&format!("granted {at}"));
-                actor::hear();
+                child_process::send(&format!("granted {at}"));
+                child_process::receive();
             }
         }
         other => panic!("no such role: {other}"),
@@ -116,17 +116,17 @@ fn contend(limiter: &Limiter) {
     let _kept = limiter.try_acquire(&Request::new()).unwrap();
     ready();
     let (tell, told) = channel();
-    std::thread::spawn(move || while tell.send(actor::hear()).is_ok() {});
+    std::thread::spawn(move || while tell.send(child_process::receive()).is_ok() {});
     loop {
         while told.try_recv() == Err(TryRecvError::Empty) {
             match limiter.try_acquire(&Request::new()) {
                 Ok(grant) => grant.release().unwrap(),
-                Err(error) => return actor::say(&format!("{error}")),
+                Err(error) => return child_process::send(&format!("{error}")),
             }
             // Leaves the processor to the tracer; nothing waits for this.
             std::thread::sleep(Duration::from_micros(20));
         }
-        actor::say("idle");
+        child_process::send("idle");
         told.recv().unwrap();
     }
 }
@@ -165,7 +165,7 @@ struct Fixture {
     directory: tempfile::TempDir,
     file: File,
     limiter: Limiter,
-    peers: [Actor; 2],
+    peers: [ChildProcess; 2],
     slots: [usize; 2],
     kills: usize,
     /// How long both peers waited after the lock's owner was killed.
@@ -179,7 +179,7 @@ impl Fixture {
         let directory = fresh();
         let file = image::open(directory.path());
         let limiter = builder(directory.path()).open_existing().unwrap();
-        let peers = [(); 2].map(|()| Actor::start(ACTOR, "peer", directory.path()));
+        let peers = [(); 2].map(|()| ChildProcess::start(CHILD_PROCESS, "peer", directory.path()));
         let now = Image::of(directory.path());
         let slots = peers.each_ref().map(|peer| now.slot_of(peer.pid.as_raw() as u32).unwrap());
         Fixture { directory, file, limiter, peers, slots, kills: 0, stalls: Vec::new(), noise: Vec::new() }
@@ -188,10 +188,10 @@ impl Fixture {
     /// Kills a victim while the peers contend, and sees to it that they go on and everything is accounted for.
     fn kill(&mut self, victim: Tracee, what: &str) {
         // Only now: a process that is stepped through never wins a race for the lock.
-        self.peers.iter_mut().for_each(|peer| peer.say("go"));
+        self.peers.iter_mut().for_each(|peer| peer.send("go"));
         let mut now = Image::blank();
         now.take(&self.file);
-        let slot = now.slot_of(victim.actor.pid.as_raw() as u32);
+        let slot = now.slot_of(victim.child_process.pid.as_raw() as u32);
         // A newcomer has the lock before its slot says whose it is.
         let owned = now.lock_owner().is_some_and(|owner| !self.slots.contains(&owner));
         if owned {
@@ -207,8 +207,8 @@ impl Fixture {
         if owned { &mut self.stalls } else { &mut self.noise }.push(killed.elapsed());
         self.wait_for_grants(FURTHER);
         for peer in &mut self.peers {
-            peer.say("pause");
-            assert_eq!(peer.hear(), "idle");
+            peer.send("pause");
+            assert_eq!(peer.receive(), "idle");
         }
         assert_eq!(free_permits(&self.limiter), PERMITS - 2, "{what}");
         now.take(&self.file);
@@ -245,12 +245,12 @@ fn p1_p2_after_a_real_kill_at_any_place_survivors_go_on_and_the_books_balance() 
     let mut fixture = Fixture::new();
     for role in ["acquire", "release", "cancel", "record", "set policy", "denied", "detach"] {
         let length = {
-            let mut tracee = Tracee::start(ACTOR, role, fixture.directory.path());
+            let mut tracee = Tracee::start(CHILD_PROCESS, role, fixture.directory.path());
             (1..).find(|_| tracee.step() == Step::Done).unwrap()
         };
         let stride = (length / places()).max(1);
         for place in (stride / 2..length).step_by(stride) {
-            let mut victim = Tracee::start(ACTOR, role, fixture.directory.path());
+            let mut victim = Tracee::start(CHILD_PROCESS, role, fixture.directory.path());
             // The way may be a little shorter this time: then it dies just after it.
             (0..place).find(|_| victim.step() == Step::Done);
             fixture.kill(victim, &format!("{role}, killed after {place} of {length} instructions"));
@@ -266,7 +266,7 @@ fn kill_at_every_system_call(
     mut kill: impl FnMut(Tracee, &str),
 ) {
     for place in 1.. {
-        let mut victim = Tracee::start(ACTOR, role, &directory());
+        let mut victim = Tracee::start(CHILD_PROCESS, role, &directory());
         if (0..place).any(|_| victim.run_to_system_call() == Step::Done) {
             println!("{role}: killed at {} borders of system calls", place - 1);
             return;
@@ -323,13 +323,13 @@ fn p1_whoever_is_killed_at_a_system_call_of_create_or_replace_leaves_a_place_to_
 #[test]
 fn p2_one_killed_in_its_sleep_on_the_lock_or_for_a_permit_is_not_missed() {
     let directory = fresh();
-    let mut holder = Tracee::start(ACTOR, "holder", directory.path());
-    let mut asker = Actor::start(ACTOR, "waiter", directory.path());
+    let mut holder = Tracee::start(CHILD_PROCESS, "holder", directory.path());
+    let mut asker = ChildProcess::start(CHILD_PROCESS, "waiter", directory.path());
     let mut now = Image::blank();
     let file = image::open(directory.path());
     // The first sleeps for a permit, and dies there.
-    let mut sleeper = Actor::start(ACTOR, "waiter", directory.path());
-    sleeper.say("go");
+    let mut sleeper = ChildProcess::start(CHILD_PROCESS, "waiter", directory.path());
+    sleeper.send("go");
     now.take(&file);
     let slot = now.slot_of(sleeper.pid.as_raw() as u32).unwrap();
     wait_until("it waits for a permit", || {
@@ -339,36 +339,36 @@ fn p2_one_killed_in_its_sleep_on_the_lock_or_for_a_permit_is_not_missed() {
     sleeper.kill();
     // The second sleeps on the lock, and dies there.
     step_into_the_lock(&mut holder, directory.path());
-    let mut sleeper = Actor::launch(ACTOR, "late", directory.path());
+    let mut sleeper = ChildProcess::launch(CHILD_PROCESS, "late", directory.path());
     wait_until("it sleeps on the lock", || {
         now.take(&file);
         now.has_sleeper()
     });
     sleeper.kill();
     holder.run_to_mark();
-    asker.say("go");
-    assert!(asker.hear().starts_with("granted"), "one permit was released");
+    asker.send("go");
+    assert!(asker.receive().starts_with("granted"), "one permit was released");
 }
 
 #[test]
-fn p2_a_waiter_gets_the_permits_of_the_dead() {
+fn p2_a_waiter_gets_the_permits_of_a_killed_process() {
     let directory = fresh();
-    let mut waiter = Actor::start(ACTOR, "waiter", directory.path());
+    let mut waiter = ChildProcess::start(CHILD_PROCESS, "waiter", directory.path());
     let waiting = image::open(directory.path());
     let mut now = Image::blank();
     let mut waits = Vec::new();
     for _ in 0..places().min(20) {
-        let holder = Tracee::start(ACTOR, "holder", directory.path());
+        let holder = Tracee::start(CHILD_PROCESS, "holder", directory.path());
         now.take(&waiting);
         let slot = now.slot_of(waiter.pid.as_raw() as u32).unwrap();
-        waiter.say("go");
+        waiter.send("go");
         wait_until("the waiter waits", || {
             now.take(&waiting);
             now.places_of(slot).len() == 1
         });
         let killed = boot_time();
         holder.kill();
-        let said = waiter.hear();
+        let said = waiter.receive();
         let granted: u64 = said.strip_prefix("granted ").expect(&said).parse().unwrap();
         waits.push(Duration::from_nanos(granted.saturating_sub(killed)));
     }
@@ -380,7 +380,7 @@ fn step_into_the_lock(tracee: &mut Tracee, directory: &Path) -> usize {
     let file = image::open(directory);
     let mut now = Image::blank();
     now.take(&file);
-    let slot = now.slot_of(tracee.actor.pid.as_raw() as u32).unwrap();
+    let slot = now.slot_of(tracee.child_process.pid.as_raw() as u32).unwrap();
     while now.lock_owner() != Some(slot) {
         assert_eq!(tracee.step(), Step::Inside, "the operation never took the lock");
         now.take(&file);
@@ -389,14 +389,14 @@ fn step_into_the_lock(tracee: &mut Tracee, directory: &Path) -> usize {
 }
 
 #[test]
-fn p2_a_participant_that_dies_with_permits_and_lock_between_refusal_and_reaping_stalls_nobody() {
+fn p2_a_participant_that_dies_with_permits_and_lock_between_refusal_and_reclaiming_stalls_nobody() {
     let directory = fresh();
     let file = image::open(directory.path());
-    let mut holder = Tracee::start(ACTOR, "holder", directory.path());
-    let mut asker = Tracee::start(ACTOR, "asker", directory.path());
+    let mut holder = Tracee::start(CHILD_PROCESS, "holder", directory.path());
+    let mut asker = Tracee::start(CHILD_PROCESS, "asker", directory.path());
     let mut now = Image::blank();
     now.take(&file);
-    let slot = now.slot_of(asker.actor.pid.as_raw() as u32).unwrap();
+    let slot = now.slot_of(asker.child_process.pid.as_raw() as u32).unwrap();
     // It asks twice: the short way, and at length. After that it looks for the dead.
     for _ in 0..2 {
         for inside in [true, false] {
@@ -410,5 +410,5 @@ fn p2_a_participant_that_dies_with_permits_and_lock_between_refusal_and_reaping_
     step_into_the_lock(&mut holder, directory.path());
     holder.kill();
     asker.let_go();
-    assert_eq!(asker.actor.hear(), "granted");
+    assert_eq!(asker.child_process.receive(), "granted");
 }

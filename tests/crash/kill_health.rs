@@ -4,7 +4,7 @@
 //! sliding log counts. Recovery must also find that what is effective is what policy and state make: a newcomer that finds
 //! otherwise starts empty, which the pictures show.
 
-use crate::util::crash::actor::{self, Actor, mark, ready};
+use crate::util::crash::child_process::{self, ChildProcess, mark, ready};
 use crate::util::crash::walk::{Walk, walk};
 use crate::util::crash::{CONCURRENCY, builder};
 use crate::util::directory;
@@ -19,14 +19,14 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// The test that is an actor when it is started as one.
-const ACTOR: &str = concat!(module_path!(), "::actor");
+const CHILD_PROCESS: &str = concat!(module_path!(), "::child_process");
 
 /// Not a claim: here the actors of the other tests begin.
 #[test]
-fn actor() {
-    if let Some((role, directory)) = actor::role() {
-        play(&role, &directory);
-        actor::hear();
+fn child_process() {
+    if let Some((role, directory)) = child_process::role() {
+        run_role(&role, &directory);
+        child_process::receive();
     }
 }
 
@@ -85,14 +85,14 @@ fn draft_for(role: &str) -> Policy {
     }
 }
 
-fn play(role: &str, directory: &Path) {
+fn run_role(role: &str, directory: &Path) {
     let limiter = builder(directory).open_existing().unwrap();
     let marked = |work: &mut dyn FnMut()| {
         ready();
         mark();
         work();
         mark();
-        actor::hear();
+        child_process::receive();
     };
     let take = || limiter.try_acquire(&Request::new()).unwrap();
     let both = Request::new().cost("requests", 1).cost("tokens", 7);
@@ -101,7 +101,7 @@ fn play(role: &str, directory: &Path) {
         "bystander" => {
             let _one = take();
             ready();
-            actor::hear();
+            child_process::receive();
         }
         "record ok" => {
             let mut grant = Some(take());
@@ -196,7 +196,7 @@ fn play(role: &str, directory: &Path) {
 /// A limiter that another participant holds a permit of; of a probing one nobody does, because it would be the probe.
 struct Fixture {
     directory: TempDir,
-    _bystander: Option<Actor>,
+    _bystander: Option<ChildProcess>,
 }
 
 impl Fixture {
@@ -204,7 +204,7 @@ impl Fixture {
         let directory = directory();
         drop(builder(directory.path()).policy(policy).create().unwrap());
         let alone = matches!(role, "probe" | "wake up");
-        let _bystander = (!alone).then(|| Actor::start(ACTOR, "bystander", directory.path()));
+        let _bystander = (!alone).then(|| ChildProcess::start(CHILD_PROCESS, "bystander", directory.path()));
         Fixture { directory, _bystander }
     }
 
@@ -216,7 +216,7 @@ impl Fixture {
 /// Walks through an operation that is one transaction; gives the case back as it was left.
 fn one_transaction(role: &str) -> (Walk, Fixture) {
     let fixture = Fixture::new(role, draft_for(role));
-    let walk = walk(ACTOR, role, fixture.directory.path(), false);
+    let walk = walk(CHILD_PROCESS, role, fixture.directory.path(), false);
     assert_eq!(walk.committed.len(), 2, "{role} is one transaction");
     // Both would be reset if what is effective were not what policy and state make, and then be equal all the same.
     for image in [walk.before(), walk.after()] {
@@ -247,7 +247,7 @@ fn p1_recording_the_429_that_closes_the_gate_is_before_or_after() {
 }
 
 #[test]
-fn p1_recording_the_outcome_that_throttles_is_before_or_after_and_puts_other_terms_in_force() {
+fn p1_recording_the_outcome_that_throttles_is_before_or_after_and_makes_other_terms_effective() {
     let (walk, fixture) = one_transaction("record throttle");
     let terms = |effective: Vec<u64>| effective[8..16].to_vec();
     assert_ne!(terms(walk.before().effective()), terms(walk.after().effective()), "half the rate");

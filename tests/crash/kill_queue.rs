@@ -4,8 +4,8 @@
 //! As in `kill_every_instruction.rs`. The other waiters are real processes, stopped in their sleep, so that nobody but
 //! the one under the microscope changes anything.
 
-use crate::util::crash::actor::stop_in_its_sleep;
-use crate::util::crash::actor::{self, Actor, mark, ready};
+use crate::util::crash::child_process::stop_in_its_sleep;
+use crate::util::crash::child_process::{self, ChildProcess, mark, ready};
 use crate::util::crash::image::{self, Image, entry};
 use crate::util::crash::ptrace::Tracee;
 use crate::util::crash::walk::{Walk, walk_on, walk_where};
@@ -21,18 +21,18 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// The test that is an actor when it is started as one.
-const ACTOR: &str = concat!(module_path!(), "::actor");
+const CHILD_PROCESS: &str = concat!(module_path!(), "::child_process");
 
 /// Not a claim: here the actors of the other tests begin.
 #[test]
-fn actor() {
-    if let Some((role, directory)) = actor::role() {
-        play(&role, &directory);
-        actor::hear();
+fn child_process() {
+    if let Some((role, directory)) = child_process::role() {
+        run_role(&role, &directory);
+        child_process::receive();
     }
 }
 
-fn play(role: &str, directory: &Path) {
+fn run_role(role: &str, directory: &Path) {
     let mut limiter = Some(builder(directory).open_existing().unwrap());
     if let Some(priorities) = role.strip_prefix("waiters ") {
         return wait_with(limiter.as_ref().unwrap(), priorities);
@@ -43,7 +43,7 @@ fn play(role: &str, directory: &Path) {
     if role == "bystander" {
         let _one = take();
         ready();
-        actor::hear();
+        child_process::receive();
     }
     // All that the bystander left. From here on everybody has to wait.
     let mut held: Vec<_> = (1..CONCURRENCY).map(|_| take()).collect();
@@ -51,7 +51,7 @@ fn play(role: &str, directory: &Path) {
         mark();
         work();
         mark();
-        actor::hear();
+        child_process::receive();
     };
     let awake = Cell::new(false);
     let first = Request::new().priority(Priority::Webhook);
@@ -158,7 +158,7 @@ fn wait_with(limiter: &Limiter, priorities: &str) {
             scope.spawn(move || drop(limiter.acquire(&Request::new().priority(priority))));
         }
         ready();
-        actor::hear();
+        child_process::receive();
     });
 }
 
@@ -172,7 +172,7 @@ fn reason(decided: Result<Grant<'_>, AcquireError>) -> Reason {
 /// A limiter without a free permit: one is a bystander's, the others belong to the one under the microscope.
 struct Fixture {
     directory: TempDir,
-    _bystander: Actor,
+    _bystander: ChildProcess,
     tracee: Tracee,
 }
 
@@ -180,8 +180,8 @@ impl Fixture {
     fn new(role: &str) -> Fixture {
         let directory = directory();
         drop(builder(directory.path()).policy(usual_policy()).create().unwrap());
-        let _bystander = Actor::start(ACTOR, "bystander", directory.path());
-        let tracee = Tracee::start(ACTOR, role, directory.path());
+        let _bystander = ChildProcess::start(CHILD_PROCESS, "bystander", directory.path());
+        let tracee = Tracee::start(CHILD_PROCESS, role, directory.path());
         Fixture { directory, _bystander, tracee }
     }
 
@@ -194,28 +194,28 @@ impl Fixture {
     }
 
     /// A process whose threads wait, stopped in their sleep.
-    fn waiters(&self, priorities: &str) -> Actor {
+    fn waiters(&self, priorities: &str) -> ChildProcess {
         let before = self.image().waiting();
-        let actor = Actor::start(ACTOR, &format!("waiters {priorities}"), self.path());
+        let child_process = ChildProcess::start(CHILD_PROCESS, &format!("waiters {priorities}"), self.path());
         let wanted = before + priorities.split(' ').count() as u64;
         wait_until("all wait", || self.image().waiting() == wanted);
-        stop_in_its_sleep(&actor, self.path());
-        actor
+        stop_in_its_sleep(&child_process, self.path());
+        child_process
     }
 
     /// Everybody is expected to look soon: nobody is late, whatever the machine has been doing.
-    fn appoint(&self) {
-        image::appoint(self.path(), boot_time() + 900_000_000);
+    fn set_wake_time(&self) {
+        image::set_wake_time(self.path(), boot_time() + 900_000_000);
     }
 
     fn walk(self, role: &str) -> Walk {
-        self.appoint();
+        self.set_wake_time();
         walk_on(self.tracee, role, self.directory.path(), true)
     }
 }
 
-fn slot_of(image: &Image, actor: &Actor) -> usize {
-    image.slot_of(actor.pid.as_raw() as u32).unwrap()
+fn slot_of(image: &Image, child_process: &ChildProcess) -> usize {
+    image.slot_of(child_process.pid.as_raw() as u32).unwrap()
 }
 
 fn counts(walk: &Walk) -> Vec<(u64, usize)> {
@@ -223,16 +223,16 @@ fn counts(walk: &Walk) -> Vec<(u64, usize)> {
 }
 
 /// Exactly one of those who waited before is rung, and nobody else; says which.
-fn rung(walk: &Walk) -> usize {
+fn woken(walk: &Walk) -> usize {
     let (before, after) = (walk.before(), walk.last());
-    let rung: Vec<usize> = before
+    let woken: Vec<usize> = before
         .taken()
         .into_iter()
         .filter(|place| before.wake_word(*place) != after.wake_word(*place))
         .collect();
-    assert_eq!(rung.len(), 1, "one is rung");
-    assert_eq!(before.wake_word(rung[0]) + 1, after.wake_word(rung[0]), "once");
-    rung[0]
+    assert_eq!(woken.len(), 1, "one is rung");
+    assert_eq!(before.wake_word(woken[0]) + 1, after.wake_word(woken[0]), "once");
+    woken[0]
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn p1_r131_passing_over_the_late_is_before_or_after() {
     let mut fixture = Fixture::new("enter past the late");
     let _others = fixture.waiters("background user");
     fixture.tracee.run_to_mark();
-    image::appoint(fixture.path(), boot_time() - 1_000_000_000);
+    image::set_wake_time(fixture.path(), boot_time() - 1_000_000_000);
     let walk = walk_on(fixture.tracee, "enter past the late", fixture.directory.path(), true);
     assert_eq!(counts(&walk), [(2, 2), (2, 2)], "they keep their places");
     assert_eq!(walk.before().in_flight() + 1, walk.after().in_flight());
@@ -265,7 +265,7 @@ fn p1_r131_passing_over_the_late_is_before_or_after() {
 fn p1_r131_a_look_that_books_again_is_before_or_after() {
     let fixture = Fixture::new("look in vain");
     let _others = fixture.waiters("background user");
-    let slot = slot_of(&fixture.image(), &fixture.tracee.actor);
+    let slot = slot_of(&fixture.image(), &fixture.tracee.child_process);
     let walk = fixture.walk("look in vain");
     assert_eq!(counts(&walk), [(3, 3), (3, 3)]);
     let wake_at = |image: &Image| image.entry(image.places_of(slot)[0], entry::WAKE_AT);
@@ -273,25 +273,25 @@ fn p1_r131_a_look_that_books_again_is_before_or_after() {
 }
 
 #[test]
-fn p1_r131_a_look_that_is_granted_is_before_or_after_and_rings_the_next() {
+fn p1_r131_a_look_that_is_granted_is_before_or_after_and_wakes_the_next() {
     let mut fixture = Fixture::new("look and go");
     let others = fixture.waiters("background user");
-    fixture.appoint();
+    fixture.set_wake_time();
     fixture.tracee.run_to_mark();
     let next = fixture.image().places_of(slot_of(&fixture.image(), &others));
     let walk = fixture.walk("look and go");
     assert_eq!(counts(&walk), [(3, 3), (2, 2)]);
     assert_eq!(walk.before().in_flight() + 1, walk.after().in_flight());
-    let rung = rung(&walk);
-    assert!(next.contains(&rung));
-    assert_eq!(walk.after().entry(rung, entry::NUMBER) & 3, Priority::User as u64, "in order of priority");
+    let woken = woken(&walk);
+    assert!(next.contains(&woken));
+    assert_eq!(walk.after().entry(woken, entry::NUMBER) & 3, Priority::User as u64, "in order of priority");
 }
 
 #[test]
 fn p1_r131_leaving_is_before_or_after_and_later_calls_of_the_group_move_up() {
     let fixture = Fixture::new("leave");
     let _others = fixture.waiters("background webhook");
-    let slot = slot_of(&fixture.image(), &fixture.tracee.actor);
+    let slot = slot_of(&fixture.image(), &fixture.tracee.child_process);
     let walk = fixture.walk("leave");
     assert_eq!(counts(&walk), [(6, 6), (5, 5)]);
     let tags = |image: &Image| -> Vec<u64> {
@@ -323,16 +323,16 @@ fn p1_r132_a_whole_wait_in_vain_is_before_or_after_at_each_of_its_changes() {
 }
 
 #[test]
-fn p1_r131_giving_back_while_others_wait_is_before_or_after_and_rings_the_first() {
+fn p1_r131_giving_back_while_others_wait_is_before_or_after_and_wakes_the_first() {
     for role in ["release", "cancel"] {
         let fixture = Fixture::new(role);
         let _others = fixture.waiters("background user");
         let walk = fixture.walk(role);
         assert_eq!(counts(&walk), [(2, 2), (2, 2)]);
         assert_eq!(walk.before().in_flight(), walk.after().in_flight() + 1);
-        let rung = rung(&walk);
-        assert_eq!(walk.after().entry(rung, entry::NUMBER) & 3, Priority::User as u64);
-        assert!(walk.after().entry(rung, entry::WAKE_AT) < walk.before().entry(rung, entry::WAKE_AT));
+        let woken = woken(&walk);
+        assert_eq!(walk.after().entry(woken, entry::NUMBER) & 3, Priority::User as u64);
+        assert!(walk.after().entry(woken, entry::WAKE_AT) < walk.before().entry(woken, entry::WAKE_AT));
     }
 }
 
@@ -342,11 +342,11 @@ fn p1_r131_detaching_with_calls_in_the_queue_is_before_or_after() {
     let _others = fixture.waiters("background user");
     let walk = fixture.walk("detach with calls in the queue");
     assert_eq!(counts(&walk), [(4, 4), (2, 2)]);
-    rung(&walk);
+    woken(&walk);
 }
 
 #[test]
-fn p1_r131_burying_one_who_waited_many_times_is_before_or_after() {
+fn p1_r131_reclaiming_a_process_that_waited_many_times_is_before_or_after() {
     let fixture = Fixture::new("reclaim");
     let mut dead = fixture.waiters("background user user webhook user");
     let others = fixture.waiters("background user");
@@ -367,7 +367,7 @@ fn p1_r131_burying_one_who_waited_many_times_is_before_or_after() {
 }
 
 #[test]
-fn p1_r110_another_policy_while_others_wait_is_before_or_after_and_rings_all() {
+fn p1_r110_another_policy_while_others_wait_is_before_or_after_and_wakes_all() {
     let fixture = Fixture::new("set policy");
     let _others = fixture.waiters("background user webhook");
     let walk = fixture.walk("set policy");
@@ -378,10 +378,10 @@ fn p1_r110_another_policy_while_others_wait_is_before_or_after_and_rings_all() {
 }
 
 #[test]
-fn p1_p3_starting_afresh_while_others_wait_is_before_or_after_and_rings_all() {
+fn p1_p3_starting_afresh_while_others_wait_is_before_or_after_and_wakes_all() {
     let fixture = Fixture::new("reset");
     let _others = fixture.waiters("background user webhook");
-    fixture.appoint();
+    fixture.set_wake_time();
     image::store(fixture.path(), CORE + 1, u64::MAX);
     let before = fixture.image();
     // A newcomer starts afresh too, at another time: what depends on that cannot be compared.

@@ -4,7 +4,7 @@
 //! call. The limiter's books are not asked: from the logs alone no window may hold more grants than its rules allow.
 
 use crate::util::Random;
-use crate::util::crash::actor::{self, Actor, mark, ready};
+use crate::util::crash::child_process::{self, ChildProcess, mark, ready};
 use crate::util::crash::image::{self, Image};
 use crate::util::crash::ptrace::{Step, Tracee};
 use crate::util::crash::storm::{self, Entry, Rule};
@@ -33,12 +33,12 @@ const GCRA: Rule = Rule { limit: 1000, burst: 20, period: 1_000_000_000 };
 const KILLS_A_SECOND: u64 = 2;
 
 /// The test that is an actor when it is started as one.
-const ACTOR: &str = concat!(module_path!(), "::actor");
+const CHILD_PROCESS: &str = concat!(module_path!(), "::child_process");
 
 /// Not a claim: here the workers of the storm begin.
 #[test]
-fn actor() {
-    let Some((role, directory)) = actor::role() else { return };
+fn child_process() {
+    let Some((role, directory)) = child_process::role() else { return };
     match role.as_str() {
         "worker" => {
             let path = directory.join(format!("log-{}", std::process::id()));
@@ -53,7 +53,7 @@ fn actor() {
             mark();
             all.pop().unwrap().release().unwrap();
             mark();
-            actor::hear();
+            child_process::receive();
         }
         "permit holder" => {
             let limiter = open(&directory);
@@ -61,8 +61,8 @@ fn actor() {
                 (0..CONCURRENCY).map(|_| limiter.try_acquire(&Request::new()).unwrap()).collect();
             ready();
             drop(all);
-            actor::say("released");
-            actor::hear();
+            child_process::send("released");
+            child_process::receive();
         }
         "asker" => request(&open(&directory)),
         other => panic!("no such role: {other}"),
@@ -74,7 +74,7 @@ fn request(limiter: &Limiter) {
     ready();
     let timeout = Request::new().timeout(Duration::from_millis(50));
     loop {
-        let answer = match actor::hear().as_str() {
+        let answer = match child_process::receive().as_str() {
             "try" => limiter.try_acquire(&Request::new()),
             _ => limiter.acquire(&timeout),
         };
@@ -90,7 +90,7 @@ fn request(limiter: &Limiter) {
                 error => error.to_string(),
             },
         };
-        actor::say(&said);
+        child_process::send(&said);
     }
 }
 
@@ -192,9 +192,9 @@ struct Deeds {
     stops: Vec<(u64, u64)>,
 }
 
-fn rage(directory: &Path, duration: Duration, random: &mut Random) -> Deeds {
-    let start = || Actor::launch(ACTOR, "worker", directory);
-    let mut workers: Vec<Actor> = (0..WORKERS).map(|_| start()).collect();
+fn kill_at_random(directory: &Path, duration: Duration, random: &mut Random) -> Deeds {
+    let start = || ChildProcess::launch(CHILD_PROCESS, "worker", directory);
+    let mut workers: Vec<ChildProcess> = (0..WORKERS).map(|_| start()).collect();
     let mut stopped: Vec<(usize, u64)> = Vec::new();
     let mut deeds = Deeds::default();
     let (mut grants, mut progress) = (0, Instant::now());
@@ -202,7 +202,7 @@ fn rage(directory: &Path, duration: Duration, random: &mut Random) -> Deeds {
     while started.elapsed() < duration {
         // The pace of the storm, not a synchronisation.
         std::thread::sleep(Duration::from_micros(1000 + random.below(30_000)));
-        assert!(!workers.iter_mut().any(Actor::has_ended), "a worker failed, see above");
+        assert!(!workers.iter_mut().any(ChildProcess::has_ended), "a worker failed, see above");
         let victim = random.below(WORKERS as u64) as usize;
         match random.below(3) {
             // Not all at once: a stopped worker may keep a permit, and who should go on then?
@@ -252,7 +252,7 @@ fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_nobody_stalls() {
     println!("seed {seed} (SHMLIMIT_STORM_SEED), {seconds} s, {WORKERS} workers");
     let directory = directory();
     drop(open(directory.path()));
-    let deeds = rage(directory.path(), Duration::from_secs(seconds), &mut Random(seed));
+    let deeds = kill_at_random(directory.path(), Duration::from_secs(seconds), &mut Random(seed));
     // Everybody is dead now; a newcomer can have all permits, and has to reclaim their holders for it.
     let limiter = open(directory.path());
     // Some of them may have left it throttled, or with the gate closed.
@@ -300,11 +300,11 @@ fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_nobody_stalls() {
 
 /// A process that stands in the critical section.
 fn stopped_in_the_lock(directory: &Path) -> Tracee {
-    let mut holder = Tracee::start(ACTOR, "holder", directory);
+    let mut holder = Tracee::start(CHILD_PROCESS, "holder", directory);
     let file = image::open(&directory.join("limiters"));
     let mut now = Image::blank();
     now.take(&file);
-    let slot = now.slot_of(holder.actor.pid.as_raw() as u32).unwrap();
+    let slot = now.slot_of(holder.child_process.pid.as_raw() as u32).unwrap();
     while now.lock_owner() != Some(slot) {
         assert_eq!(holder.step(), Step::Inside, "the operation never took the lock");
         now.take(&file);
@@ -312,63 +312,68 @@ fn stopped_in_the_lock(directory: &Path) -> Tracee {
     holder
 }
 
-fn tell(askers: &mut [Actor], how: &str) -> Vec<String> {
-    askers.iter_mut().for_each(|asker| asker.say(how));
-    askers.iter_mut().map(Actor::hear).collect()
+fn tell(callers: &mut [ChildProcess], how: &str) -> Vec<String> {
+    callers.iter_mut().for_each(|asker| asker.send(how));
+    callers.iter_mut().map(ChildProcess::receive).collect()
 }
 
-fn askers(directory: &Path) -> Vec<Actor> {
+fn callers(directory: &Path) -> Vec<ChildProcess> {
     drop(open(directory));
-    let mut askers: Vec<Actor> = (0..3).map(|_| Actor::start(ACTOR, "asker", directory)).collect();
-    askers.iter_mut().for_each(|asker| asker.say("go"));
-    askers
+    let mut callers: Vec<ChildProcess> =
+        (0..3).map(|_| ChildProcess::start(CHILD_PROCESS, "asker", directory)).collect();
+    callers.iter_mut().for_each(|asker| asker.send("go"));
+    callers
 }
 
 #[test]
 fn p2_a_stopped_lock_holder_makes_others_busy_and_all_go_on_when_it_does() {
     let directory = directory();
-    let mut askers = askers(directory.path());
+    let mut callers = callers(directory.path());
     let mut holder = stopped_in_the_lock(directory.path());
-    let busy = format!("busy {}", holder.actor.pid);
+    let busy = format!("busy {}", holder.child_process.pid);
     // By the lock bound, and by a deadline before it.
     for how in ["try", "wait", "try"] {
         assert_eq!(
-            tell(&mut askers, how),
+            tell(&mut callers, how),
             [&*busy; 3],
             "{how}: a living holder is named, and keeps the lock"
         );
     }
     holder.run_to_mark();
-    for asker in &mut askers {
-        asker.say("try");
-        assert_eq!(asker.hear(), "granted");
+    for asker in &mut callers {
+        asker.send("try");
+        assert_eq!(asker.receive(), "granted");
     }
 }
 
 #[test]
 fn p2_a_lock_holder_killed_while_stopped_is_taken_over_at_once() {
     let directory = directory();
-    let mut askers = askers(directory.path());
+    let mut callers = callers(directory.path());
     let holder = stopped_in_the_lock(directory.path());
-    assert_eq!(tell(&mut askers[..1], "try"), [format!("busy {}", holder.actor.pid)]);
+    assert_eq!(tell(&mut callers[..1], "try"), [format!("busy {}", holder.child_process.pid)]);
     holder.kill();
-    for asker in &mut askers {
-        asker.say("try");
-        assert_eq!(asker.hear(), "granted", "within the lock bound: nobody else holds the lock or a permit");
+    for asker in &mut callers {
+        asker.send("try");
+        assert_eq!(
+            asker.receive(),
+            "granted",
+            "within the lock bound: nobody else holds the lock or a permit"
+        );
     }
 }
 
 #[test]
 fn p2_a_stopped_permit_holder_keeps_its_permits_until_it_goes_on() {
     let directory = directory();
-    let mut askers = askers(directory.path());
-    let mut holder = Actor::start(ACTOR, "permit holder", directory.path());
+    let mut callers = callers(directory.path());
+    let mut holder = ChildProcess::start(CHILD_PROCESS, "permit holder", directory.path());
     holder.signal(Signal::SIGSTOP);
     let status = waitpid(holder.pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
     assert!(matches!(status, WaitStatus::Stopped(..)));
     for how in ["try", "wait", "try"] {
         assert_eq!(
-            tell(&mut askers, how),
+            tell(&mut callers, how),
             ["concurrency"; 3],
             "{how}: nothing is taken over from a living process"
         );
@@ -376,13 +381,13 @@ fn p2_a_stopped_permit_holder_keeps_its_permits_until_it_goes_on() {
     let image = Image::of(&directory.path().join("limiters"));
     assert_eq!(u64::from(image.held(image.slot_of(holder.pid.as_raw() as u32).unwrap())), CONCURRENCY);
     holder.signal(Signal::SIGCONT);
-    holder.say("go");
-    assert_eq!(holder.hear(), "released");
-    assert_eq!(tell(&mut askers, "try"), ["granted"; 3]);
+    holder.send("go");
+    assert_eq!(holder.receive(), "released");
+    assert_eq!(tell(&mut callers, "try"), ["granted"; 3]);
 }
 
 #[test]
-fn the_judge_of_windows_can_tell_one_grant_too_many() {
+fn the_window_check_notices_one_grant_too_many() {
     let rule = Rule { limit: 10, burst: 3, period: 1_000_000_000 };
     let call = |ms: u64| storm::Call {
         before: ms * 1_000_000,

@@ -4,8 +4,8 @@
 //! There is one permit, so each of the others can go on only when the one before has given it back. Times are printed,
 //! not judged; `scripts/proofs/stalls` repeats this often enough to tell something from them.
 
-use crate::util::crash::actor::stop_in_its_sleep;
-use crate::util::crash::actor::{self, Actor, mark, ready};
+use crate::util::crash::child_process::stop_in_its_sleep;
+use crate::util::crash::child_process::{self, ChildProcess, mark, ready};
 use crate::util::crash::image::{self, Image, entry};
 use crate::util::crash::ptrace::{Step, Tracee};
 use crate::util::crash::{WATCHDOG, builder, fast_policy, report};
@@ -26,21 +26,21 @@ fn rounds() -> usize {
 }
 
 /// The test that is an actor when it is started as one.
-const ACTOR: &str = concat!(module_path!(), "::actor");
+const CHILD_PROCESS: &str = concat!(module_path!(), "::child_process");
 
 /// Not a claim: here the actors of the other tests begin.
 #[test]
-fn actor() {
-    if let Some((role, directory)) = actor::role() {
+fn child_process() {
+    if let Some((role, directory)) = child_process::role() {
         // Whoever started the tests in the background may have had them ignore it.
         // SAFETY: the default disposition runs no code of ours.
         unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.unwrap();
-        play(&role, &directory);
-        actor::hear();
+        run_role(&role, &directory);
+        child_process::receive();
     }
 }
 
-fn play(role: &str, directory: &Path) {
+fn run_role(role: &str, directory: &Path) {
     let limiter = builder(directory).open_existing().unwrap();
     let one = Request::new();
     match role {
@@ -50,7 +50,7 @@ fn play(role: &str, directory: &Path) {
             let at = boot_time();
             assert_eq!(limiter.snapshot().unwrap().in_flight, 1, "the limit is one");
             grant.release().unwrap();
-            actor::say(&format!("granted {at}"));
+            child_process::send(&format!("granted {at}"));
         }
         "crowd" => {
             std::thread::scope(|scope| {
@@ -104,12 +104,12 @@ fn fresh() -> (TempDir, Limiter) {
 }
 
 /// Processes that wait for the permit, in this order.
-fn line_up(directory: &Path, count: usize) -> Vec<Actor> {
+fn line_up(directory: &Path, count: usize) -> Vec<ChildProcess> {
     let before = Image::of(directory).waiting();
     (1..=count as u64)
         .map(|nth| {
-            let mut waiter = Actor::start(ACTOR, "waiter", directory);
-            waiter.say("go");
+            let mut waiter = ChildProcess::start(CHILD_PROCESS, "waiter", directory);
+            waiter.send("go");
             wait_until("it waits", || Image::of(directory).waiting() == before + nth);
             waiter
         })
@@ -117,16 +117,16 @@ fn line_up(directory: &Path, count: usize) -> Vec<Actor> {
 }
 
 /// The place of one who waits once.
-fn place_of(directory: &Path, actor: &Actor) -> usize {
+fn place_of(directory: &Path, child_process: &ChildProcess) -> usize {
     let now = Image::of(directory);
-    let places = now.places_of(now.slot_of(actor.pid.as_raw() as u32).unwrap());
+    let places = now.places_of(now.slot_of(child_process.pid.as_raw() as u32).unwrap());
     assert_eq!(places.len(), 1);
     places[0]
 }
 
 /// Waits until all of them have been granted what they wait for; says when.
-fn go_on(survivors: &mut [Actor]) -> Vec<u64> {
-    let said = survivors.iter_mut().map(Actor::hear);
+fn go_on(survivors: &mut [ChildProcess]) -> Vec<u64> {
+    let said = survivors.iter_mut().map(ChildProcess::receive);
     said.map(|said| said.strip_prefix("granted ").expect(&said).parse().unwrap()).collect()
 }
 
@@ -149,7 +149,7 @@ fn nothing_is_lost(directory: &Path, limiter: &Limiter) {
 
 /// What happens to a line of waiters; what is left of it must go on. The one permit is held until it is dropped; says
 /// from when on somebody could go.
-type Deed = fn(&Path, Grant<'_>, &mut Vec<Actor>) -> u64;
+type Deed = fn(&Path, Grant<'_>, &mut Vec<ChildProcess>) -> u64;
 
 fn give_back(held: Grant<'_>) -> u64 {
     let at = boot_time();
@@ -237,7 +237,7 @@ fn p2_r131_the_one_just_woken_may_be_killed_before_it_looks() {
         let place = place_of(directory, &head);
         let wake_word = Image::of(directory).wake_word(place);
         // However slow this machine: nobody has to be passed over at this moment.
-        image::appoint(directory, boot_time() + 900_000_000);
+        image::set_wake_time(directory, boot_time() + 900_000_000);
         let began = give_back(held);
         assert_eq!(Image::of(directory).wake_word(place), wake_word + 1, "it is rung");
         head.kill();
@@ -290,10 +290,10 @@ fn p2_r131_who_was_stopped_keeps_its_place_and_is_served_before_those_behind_it(
 }
 
 #[test]
-fn p2_r137_a_queue_full_of_the_dead_soon_has_room() {
+fn p2_r137_a_queue_full_of_killed_waiters_soon_has_room() {
     let (directory, limiter) = fresh();
     let held = limiter.try_acquire(&Request::new()).unwrap();
-    let mut multitude = Actor::start(ACTOR, "multitude", directory.path());
+    let mut multitude = ChildProcess::start(CHILD_PROCESS, "multitude", directory.path());
     let refused_for = |timeout| match limiter.acquire(&Request::new().timeout(timeout)) {
         Err(AcquireError::Refused(refusal)) => refusal.reason(),
         other => panic!("{other:?}"),
@@ -325,9 +325,9 @@ fn step_until(tracee: &mut Tracee, directory: &Path, mut shows: impl FnMut(&Imag
 fn waker_killed(after: usize, stalls: &mut Stalls) -> bool {
     let (directory, limiter) = fresh();
     let path = directory.path();
-    let mut waker = Tracee::start(ACTOR, "releaser", path);
+    let mut waker = Tracee::start(CHILD_PROCESS, "releaser", path);
     let mut line = line_up(path, WAITERS);
-    let slot = Image::of(path).slot_of(waker.actor.pid.as_raw() as u32).unwrap();
+    let slot = Image::of(path).slot_of(waker.child_process.pid.as_raw() as u32).unwrap();
     assert!(step_until(&mut waker, path, |now| now.is_whole() && now.held(slot) == 0));
     // From here on somebody could go; and may, by its own appointment, before the kill.
     let began = boot_time();
@@ -341,7 +341,7 @@ fn waker_killed(after: usize, stalls: &mut Stalls) -> bool {
 }
 
 #[test]
-fn p2_r131_one_killed_between_its_change_and_the_ring_is_not_waited_for() {
+fn p2_r131_one_killed_between_its_change_and_the_wake_up_is_not_waited_for() {
     // To the end, and more densely with more rounds.
     let stride = (24 / rounds()).max(1);
     let mut stalls = Stalls::default();
@@ -352,15 +352,15 @@ fn p2_r131_one_killed_between_its_change_and_the_ring_is_not_waited_for() {
 }
 
 #[test]
-fn p2_r131_one_killed_at_the_door_of_the_system_call_that_rings_is_not_waited_for() {
+fn p2_r131_one_killed_at_the_system_call_that_wakes_is_not_waited_for() {
     let mut stalls = Stalls::default();
     for _ in 0..rounds() {
         let (directory, limiter) = fresh();
         let path = directory.path();
-        let mut waker = Tracee::start(ACTOR, "releaser", path);
+        let mut waker = Tracee::start(CHILD_PROCESS, "releaser", path);
         let mut line = line_up(path, WAITERS);
         // At full speed, so that the others sleep on: nothing but a ring would tell them.
-        let slot = Image::of(path).slot_of(waker.actor.pid.as_raw() as u32).unwrap();
+        let slot = Image::of(path).slot_of(waker.child_process.pid.as_raw() as u32).unwrap();
         while Image::of(path).held(slot) != 0 {
             assert_eq!(waker.run_to_system_call(), Step::Inside, "it makes no system call");
         }
@@ -379,10 +379,10 @@ fn p2_r131_one_killed_in_the_middle_of_its_look_is_not_waited_for() {
         let (directory, limiter) = fresh();
         let path = directory.path();
         let held = limiter.try_acquire(&Request::new()).unwrap();
-        let mut head = Tracee::start(ACTOR, "looker", path);
+        let mut head = Tracee::start(CHILD_PROCESS, "looker", path);
         let mut line = line_up(path, WAITERS - 1);
         drop(held);
-        let slot = Image::of(path).slot_of(head.actor.pid.as_raw() as u32).unwrap();
+        let slot = Image::of(path).slot_of(head.child_process.pid.as_raw() as u32).unwrap();
         // Until it holds the lock, and then until some words are journaled.
         step_until(&mut head, path, |now| {
             let journaled = if now.is_whole() { 0 } else { now.word(shmlimit_segment::layout::JOURNAL_LEN) };
@@ -401,13 +401,13 @@ fn goes_away(role: &str, calls: u64) {
     let (directory, limiter) = fresh();
     let path = directory.path();
     let held = limiter.try_acquire(&Request::new()).unwrap();
-    let mut actor = Actor::start(ACTOR, role, path);
+    let mut child_process = ChildProcess::start(CHILD_PROCESS, role, path);
     wait_until("its threads wait", || Image::of(path).waiting() == calls);
     let mut line = line_up(path, 2);
-    actor.say("go");
+    child_process.send("go");
     wait_until("it is another program, or none", || {
-        let name = std::fs::read_to_string(format!("/proc/{}/comm", actor.pid));
-        actor.has_ended() || name.is_ok_and(|name| name.trim() == "sleep")
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", child_process.pid));
+        child_process.has_ended() || name.is_ok_and(|name| name.trim() == "sleep")
     });
     drop(held);
     go_on(&mut line);

@@ -40,7 +40,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn r130_the_short_way_the_long_way_and_the_judgement_agree(
+    fn r130_the_fast_path_the_slow_path_and_the_check_agree(
         policy in policy().prop_filter_map("no such policy", |policy| policy),
         now in prop_oneof![0..1_000_000_u64, any::<u64>().prop_map(|n| n >> 2)],
         behind in 0..1_000_u64,

@@ -144,7 +144,7 @@ proptest! {
 
     /// R110: what was to be had is kept, clipped to the capacity, never more; of GCRA, what was used.
     #[test]
-    fn r110_a_hot_patch_keeps_what_is_left(old in rule(), new in rule(), taken in 0u64..40, wait in 0u64..2_000) {
+    fn r110_a_policy_changed_in_use_keeps_what_is_left(old in rule(), new in rule(), taken in 0u64..40, wait in 0u64..2_000) {
         let (old, new) = (RuleDraft { unit: None, reserve: 0, name: Some("r"), ..old }, RuleDraft { unit: None, reserve: 0, name: Some("r"), ..new });
         let (was, will) = (policy(&[old]), policy(&[new]));
         let mut m = LocalMemory::new(&was);

@@ -3,7 +3,7 @@
 //!
 //! How soon the full rate is back depends on the machine: that is for `scripts/languages/one-limiter --kill`.
 
-use crate::judge::{Budget, SECOND, median, recovery};
+use crate::budget_check::{Budget, SECOND, median, recovery};
 use crate::programs::{KINDS, METHODS, Program, setting, start};
 use crate::util::crash::WATCHDOG;
 use crate::util::server::policies::limiter;

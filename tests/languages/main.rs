@@ -2,9 +2,9 @@
 
 #![cfg(target_os = "linux")]
 
+mod budget_check;
 #[path = "../util/cli/mod.rs"]
 mod cli;
-mod judge;
 mod killed;
 mod leaks;
 mod programs;

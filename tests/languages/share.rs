@@ -4,7 +4,7 @@
 //! How equal the shares are depends on the machine: that is for `scripts/languages/one-limiter`, which runs longer, repeats, and
 //! takes the middle.
 
-use crate::judge::{Budget, SECOND, jain, median, worst};
+use crate::budget_check::{Budget, SECOND, jain, median, worst};
 use crate::programs::{KINDS, METHODS, Program, setting, start};
 use crate::util::server::policies::limiter;
 use crate::util::server::{Answer, Seen, Server};

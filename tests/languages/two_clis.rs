@@ -62,12 +62,12 @@ type Run = fn(&Path, &Server, usize, u64);
 fn library(directory: &Path, server: &Server, programs: usize, seconds: u64) {
     let mut clients: Vec<_> = (0..programs).map(|_| start(directory, server)).collect();
     for (i, client) in clients.iter_mut().enumerate() {
-        client.say(&format!("flood {} /{i}", seconds * 1000));
+        client.send(&format!("flood {} /{i}", seconds * 1000));
     }
     // They answer when they are done, which is later than actors have to.
     std::thread::sleep(Duration::from_secs(seconds));
     for client in &mut clients {
-        assert!(client.hear().starts_with("called "));
+        assert!(client.receive().starts_with("called "));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is counted for people survives whoever counted it (R116).
 
-use crate::util::children::{Running, command, role, say, told_to_go_on};
+use crate::util::children::{Running, command, role, send, wait_for_go_on};
 use shmlimit::{Algorithm, Limiter, Nanos, NetError, Outcome, Policy, PolicyDraft, Request, RuleDraft};
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn r116_counts_of_the_killed_are_kept_and_counted_once() {
     for killed in 1..=4 {
         let mut child =
             Running::start(command(&[], concat!(module_path!(), "::role_to_be_killed"), directory.path()));
-        assert_eq!(child.hear(), "used");
+        assert_eq!(child.receive(), "used");
         child.kill();
         assert_eq!(watcher.snapshot().unwrap().counts.granted, 2 * killed, "dead, not reclaimed");
         // Newcomers may take the slot of the dead, and must not inherit its counts.
@@ -53,8 +53,8 @@ fn role_to_be_killed() {
     let Some(directory) = role("role_to_be_killed") else { return };
     let limiter = open(&directory);
     use_up(&limiter, 2);
-    say("used");
-    told_to_go_on();
+    send("used");
+    wait_for_go_on();
 }
 
 const ROUNDS: usize = 300;

@@ -142,7 +142,7 @@ fn a_note_beside_a_segment_is_gone_when_that_is_replaced() {
 }
 
 #[test]
-fn a_newcomer_finds_nothing_to_spend_after_segment_and_gate_were_deleted_together() {
+fn a_newcomer_finds_nothing_to_spend_after_segment_and_creation_lock_were_deleted_together() {
     in_own_process!();
     let home = directory();
     let policy = counted(LIMIT as u64, None);
@@ -154,9 +154,9 @@ fn a_newcomer_finds_nothing_to_spend_after_segment_and_gate_were_deleted_togethe
     assert_eq!((drain(&new), drain(&old)), (0, 0));
 }
 
-/// A new gate has other generations, so the handle cannot prove that its state is the newest.
+/// A new creation lock has other generations, so the handle cannot prove that its state is the newest.
 #[test]
-fn an_idle_handle_brings_back_nothing_after_segment_and_gate_were_deleted_twice() {
+fn an_idle_handle_brings_back_nothing_after_segment_and_creation_lock_were_deleted_twice() {
     in_own_process!();
     let home = directory();
     let policy = counted(LIMIT as u64, None);

@@ -1,7 +1,7 @@
 //! Deleting, removing, replacing, opening, forking and killing in any order: a limiter never grants more than its limit,
 //! unless it was started afresh on purpose or no process that used it is left.
 
-use crate::actors::{Action, Actor, LIMIT};
+use crate::participants::{Action, LIMIT, Participant};
 use crate::util::mounts::{bind, with_own_mounts};
 use crate::util::respawn::in_own_process;
 use crate::util::{builder, counted, directory, segment_path, take};
@@ -17,7 +17,7 @@ fn policy() -> Policy {
 }
 
 /// Two actors in this process, two in children.
-const ACTORS: usize = 4;
+const PARTICIPANTS: usize = 4;
 const HERE: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
@@ -32,32 +32,37 @@ enum Event {
 }
 
 /// What happens to one limiter, and how much was granted since it was last allowed to start afresh.
-struct Story {
+struct Scenario {
     directories: [PathBuf; 2],
-    actors: Vec<Actor>,
+    participants: Vec<Participant>,
     /// Which actors use the limiter: a forked child does when it has used the handle it inherited.
-    uses: [bool; ACTORS],
+    uses: [bool; PARTICIPANTS],
     granted: usize,
 }
 
-impl Story {
-    fn new(directories: [&Path; 2]) -> Story {
+impl Scenario {
+    fn new(directories: [&Path; 2]) -> Scenario {
         let directories = directories.map(Path::to_owned);
-        let actor = |index| match index {
-            0..HERE => Actor::here(&directories[index % 2], policy()),
-            _ => Actor::forked(&directories[index % 2], policy(), None),
+        let participant = |index| match index {
+            0..HERE => Participant::here(&directories[index % 2], policy()),
+            _ => Participant::forked(&directories[index % 2], policy(), None),
         };
-        Story { actors: (0..ACTORS).map(actor).collect(), uses: [false; ACTORS], granted: 0, directories }
+        Scenario {
+            participants: (0..PARTICIPANTS).map(participant).collect(),
+            uses: [false; PARTICIPANTS],
+            granted: 0,
+            directories,
+        }
     }
 
-    fn happen(&mut self, event: Event) {
+    fn apply(&mut self, event: Event) {
         match event {
             Event::Delete => drop(std::fs::remove_file(segment_path(&self.directories[0]))),
-            Event::Act(actor, action) => self.act(actor, action),
-            Event::Fork(actor, parent) => self.fork(actor, parent),
-            Event::Kill(actor, action, step) => {
-                self.actors[actor].kill_in(action, step);
-                self.fork(actor, None);
+            Event::Act(participant, action) => self.perform(participant, action),
+            Event::Fork(participant, parent) => self.fork(participant, parent),
+            Event::Kill(participant, action, step) => {
+                self.participants[participant].kill_in(action, step);
+                self.fork(participant, None);
                 // It may have done so.
                 if matches!(action, Action::Replace | Action::Remove(_)) {
                     self.granted = 0;
@@ -69,60 +74,63 @@ impl Story {
         }
     }
 
-    fn act(&mut self, actor: usize, action: Action) {
-        let done = self.actors[actor].act(action);
+    fn perform(&mut self, participant: usize, action: Action) {
+        let done = self.participants[participant].perform(action);
         match action {
             Action::Take(_) => {
                 self.granted += done;
-                self.uses[actor] |= done > 0;
+                self.uses[participant] |= done > 0;
             }
-            Action::Open | Action::Init => self.uses[actor] |= done > 0,
-            Action::Replace => (self.uses[actor], self.granted) = (true, 0),
+            Action::Open | Action::Init => self.uses[participant] |= done > 0,
+            Action::Replace => (self.uses[participant], self.granted) = (true, 0),
             Action::Remove(_) if done > 0 => self.granted = 0,
             Action::Remove(_) => {}
-            Action::Close => self.uses[actor] = false,
+            Action::Close => self.uses[participant] = false,
         }
     }
 
-    fn fork(&mut self, actor: usize, parent: Option<usize>) {
-        let directory = &self.directories[actor % 2];
-        self.actors[actor] = Actor::forked(directory, policy(), parent.map(|parent| &self.actors[parent]));
-        self.uses[actor] = false;
+    fn fork(&mut self, participant: usize, parent: Option<usize>) {
+        let directory = &self.directories[participant % 2];
+        self.participants[participant] =
+            Participant::forked(directory, policy(), parent.map(|parent| &self.participants[parent]));
+        self.uses[participant] = false;
     }
 }
 
 /// Tells a story to its end, when the file is deleted once more and every actor asks for all there is.
 fn check(directories: [&Path; 2], events: &[Event]) -> Result<(), TestCaseError> {
-    let mut story = Story::new(directories);
-    let all = (0..ACTORS).map(|actor| Event::Act(actor, Action::Take(LIMIT as u8)));
+    let mut scenario = Scenario::new(directories);
+    let all = (0..PARTICIPANTS).map(|participant| Event::Act(participant, Action::Take(LIMIT as u8)));
     for event in events.iter().copied().chain([Event::Delete]).chain(all) {
-        story.happen(event);
-        prop_assert!(story.granted <= LIMIT, "{} granted at {event:?}", story.granted);
+        scenario.apply(event);
+        prop_assert!(scenario.granted <= LIMIT, "{} granted at {event:?}", scenario.granted);
     }
     Ok(())
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
-    let actor = 0..ACTORS;
-    let child = HERE..ACTORS;
+    let participant = 0..PARTICIPANTS;
+    let child = HERE..PARTICIPANTS;
     let making =
         prop_oneof![Just(Action::Open), Just(Action::Init), Just(Action::Replace), Just(Action::Remove(1))];
     let killed_in = prop_oneof![(1..6_u8).prop_map(Action::Take), making];
-    let act = |action| (actor.clone(), action).prop_map(|(actor, action)| Event::Act(actor, action));
+    let perform = |action| {
+        (participant.clone(), action).prop_map(|(participant, action)| Event::Act(participant, action))
+    };
     let event = prop_oneof![
-        5 => act((1..6_u8).prop_map(Action::Take).boxed()),
+        5 => perform((1..6_u8).prop_map(Action::Take).boxed()),
         4 => Just(Event::Delete),
-        3 => act(Just(Action::Open).boxed()),
-        1 => act(Just(Action::Init).boxed()),
-        2 => act(Just(Action::Replace).boxed()),
-        2 => act((0..2_u8).prop_map(Action::Remove).boxed()),
-        1 => act(Just(Action::Close).boxed()),
-        1 => (child.clone(), prop::option::of(0..HERE)).prop_map(|(actor, from)| Event::Fork(actor, from)),
+        3 => perform(Just(Action::Open).boxed()),
+        1 => perform(Just(Action::Init).boxed()),
+        2 => perform(Just(Action::Replace).boxed()),
+        2 => perform((0..2_u8).prop_map(Action::Remove).boxed()),
+        1 => perform(Just(Action::Close).boxed()),
+        1 => (child.clone(), prop::option::of(0..HERE)).prop_map(|(participant, from)| Event::Fork(participant, from)),
         2 => (child, killed_in, 0..8_usize)
-            .prop_map(|(actor, action, step)| Event::Kill(actor, action, step)),
+            .prop_map(|(participant, action, step)| Event::Kill(participant, action, step)),
     ];
     // It is open from the beginning.
-    (actor.clone(), prop::collection::vec(event, 1..24)).prop_map(|(first, mut events)| {
+    (participant.clone(), prop::collection::vec(event, 1..24)).prop_map(|(first, mut events)| {
         events.insert(0, Event::Act(first, Action::Open));
         events
     })
@@ -196,7 +204,7 @@ fn spend_with_time(killed_at: Option<usize>) {
     let idle = builder(home.path()).policy(policy).create().unwrap();
     std::fs::remove_file(segment_path(home.path())).unwrap();
     if let Some(step) = killed_at {
-        Actor::forked(home.path(), policy, None).kill_in(Action::Open, step);
+        Participant::forked(home.path(), policy, None).kill_in(Action::Open, step);
     }
     let newcomer = builder(home.path()).policy(policy).open().unwrap();
     // When each was granted at the earliest and at the latest.

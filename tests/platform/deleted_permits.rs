@@ -32,7 +32,7 @@ fn becomes_free(limiter: &Limiter) {
 fn holder(directory: &Path) -> Running {
     let mut holder =
         Running::start(children::command(&[], concat!(module_path!(), "::role_of_a_holder"), directory));
-    assert_eq!(holder.hear(), "holds");
+    assert_eq!(holder.receive(), "holds");
     holder
 }
 
@@ -41,11 +41,11 @@ fn role_of_a_holder() {
     let Some(directory) = children::role("role_of_a_holder") else { return };
     let limiter = builder(&directory).open_existing().unwrap();
     let grant = limiter.acquire(&Request::new()).unwrap();
-    children::say("holds");
-    children::told_to_go_on();
+    children::send("holds");
+    children::wait_for_go_on();
     grant.release().unwrap();
-    children::say("has returned it");
-    children::told_to_go_on();
+    children::send("has returned it");
+    children::wait_for_go_on();
 }
 
 /// How a holder ends that has not gone over to the successor.
@@ -57,7 +57,7 @@ fn ends() -> [fn(Running) -> Option<Running>; 2] {
         },
         |mut holder| {
             holder.go_on();
-            assert_eq!(holder.hear(), "has returned it");
+            assert_eq!(holder.receive(), "has returned it");
             Some(holder)
         },
     ]
@@ -169,19 +169,19 @@ fn a_forked_child_inherits_no_permit_and_keeps_none_alive() {
     let grant = limiter.try_acquire(&Request::new()).unwrap();
     let (told, says) = (forks::Pipe::new(), forks::Pipe::new());
     let child = forks::forked(|| {
-        says.say(u8::from(is_free(&limiter)));
-        told.hear();
-        says.say(u8::from(is_free(&limiter)));
-        told.hear();
+        says.send(u8::from(is_free(&limiter)));
+        told.receive();
+        says.send(u8::from(is_free(&limiter)));
+        told.receive();
         becomes_free(&limiter);
         0
     });
-    assert_eq!(says.hear(), 0, "the parent has it");
+    assert_eq!(says.receive(), 0, "the parent has it");
     delete(home.path());
-    told.say(0);
-    assert_eq!(says.hear(), 0, "the child has handed over, and the parent still has it");
+    told.send(0);
+    assert_eq!(says.receive(), 0, "the child has handed over, and the parent still has it");
     grant.release().unwrap();
-    told.say(0);
+    told.send(0);
     assert_eq!(forks::exit_code(child), 0);
 }
 
@@ -194,17 +194,17 @@ fn a_killed_parent_frees_its_permit_though_its_child_lives() {
     let parent = forks::forked(|| {
         let _grant = limiter.try_acquire(&Request::new()).unwrap();
         let _child = forks::forked(|| {
-            says.say(1);
-            i32::from(told.hear())
+            says.send(1);
+            i32::from(told.receive())
         });
-        i32::from(told.hear())
+        i32::from(told.receive())
     });
-    assert_eq!(says.hear(), 1);
+    assert_eq!(says.receive(), 1);
     delete(home.path());
     assert!(!is_free(&limiter));
     forks::kill_now(parent);
     becomes_free(&limiter);
-    told.say(0);
+    told.send(0);
 }
 
 #[test]

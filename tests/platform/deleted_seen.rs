@@ -57,15 +57,15 @@ fn a_forked_child_that_uses_a_deleted_limiter_is_seen_after_its_parent_has_left(
         let (ready, end) = (forks::Pipe::new(), forks::Pipe::new());
         let child = forks::forked(|| {
             let drained = drain(&limiter);
-            ready.say(drained as u8);
-            i32::from(end.hear())
+            ready.send(drained as u8);
+            i32::from(end.receive())
         });
-        assert_eq!(usize::from(ready.hear()), LIMIT);
+        assert_eq!(usize::from(ready.receive()), LIMIT);
         drop(limiter);
         delete(here);
         assert_eq!(drain(&builder(there).policy(policy).create().unwrap()), 0, "the child has it open");
         delete(here);
-        end.say(0);
+        end.send(0);
         assert_eq!(forks::exit_code(child), 0);
         assert_eq!(drain(&builder(there).policy(policy).create().unwrap()), LIMIT, "nobody has it open");
     });
@@ -76,7 +76,7 @@ fn newcomer_gets(directory: &Path, newcomer: Command, old: &Limiter) -> String {
     assert_eq!(drain(old), LIMIT);
     delete(directory);
     let mut newcomer = Running::start(newcomer);
-    let got = newcomer.hear();
+    let got = newcomer.receive();
     newcomer.go_on();
     newcomer.finish();
     got
@@ -118,8 +118,8 @@ fn a_newcomer_sees_users_of_another_user() {
 fn role_of_a_newcomer() {
     let Some(directory) = children::role("role_of_a_newcomer") else { return };
     let limiter = builder(&directory).policy(counted(LIMIT as u64, None)).create().unwrap();
-    children::say(&drain(&limiter).to_string());
-    children::told_to_go_on();
+    children::send(&drain(&limiter).to_string());
+    children::wait_for_go_on();
 }
 
 #[test]
@@ -137,14 +137,14 @@ fn other_processes_bring_a_deleted_limiter_back_as_it_was() {
         concat!(module_path!(), "::role_that_drains_when_told"),
         home.path(),
     ));
-    assert_eq!((idle.hear(), busy.hear()), ("ready".to_owned(), "ready".to_owned()));
+    assert_eq!((idle.receive(), busy.receive()), ("ready".to_owned(), "ready".to_owned()));
     delete(home.path());
     let new = builder(home.path()).policy(policy).create().unwrap();
     assert_eq!(drain(&new), 0, "two programs have it open and may have spent it");
     delete(home.path());
     for process in [&mut idle, &mut busy] {
         process.go_on();
-        assert_eq!(process.hear(), "0");
+        assert_eq!(process.receive(), "0");
     }
     idle.finish();
     busy.finish();
@@ -155,7 +155,7 @@ fn role_that_drains_when_told() {
     let Some(directory) = children::role("role_that_drains_when_told") else { return };
     let limiter = builder(&directory).policy(counted(LIMIT as u64, None)).open().unwrap();
     drain(&limiter);
-    children::say("ready");
-    children::told_to_go_on();
-    children::say(&drain(&limiter).to_string());
+    children::send("ready");
+    children::wait_for_go_on();
+    children::send(&drain(&limiter).to_string());
 }

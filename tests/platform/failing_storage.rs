@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Making a limiter in a place with room for the gate and little more.
+/// Making a limiter in a place with room for the creation lock and little more.
 fn refuses_a_full_place(path: &Path) {
     for _ in 0..3 {
         let error = builder(path).policy(permits(1)).open().unwrap_err();
@@ -23,7 +23,7 @@ fn refuses_a_full_place(path: &Path) {
         );
         assert!(error.to_string().contains("free some space"), "{error}");
         let names: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(names, ["ratelimit.lock"], "only the gate, which is never deleted");
+        assert_eq!(names, ["ratelimit.lock"], "only the creation lock, which is never deleted");
     }
 }
 
@@ -58,12 +58,12 @@ fn a_limit_on_file_sizes_is_a_typed_error_and_ends_nobody() {
         concat!(module_path!(), "::role_with_small_files"),
         directory.path(),
     ));
-    let said = limited.hear();
+    let said = limited.receive();
     assert!(said.contains("raise the limit on the size of files"), "{said}");
     limited.finish();
     let names: Vec<_> =
         fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["ratelimit.lock"], "only the gate, which is never deleted");
+    assert_eq!(names, ["ratelimit.lock"], "only the creation lock, which is never deleted");
 }
 
 #[cfg(target_os = "linux")]
@@ -79,7 +79,7 @@ fn role_with_small_files() {
         "{error:?}"
     );
     assert!(Limiter::directory_facts(Some(&directory), false).unwrap().self_test().is_err());
-    children::say(&error.to_string());
+    children::send(&error.to_string());
     setrlimit(Resource::RLIMIT_FSIZE, size, size).unwrap();
     builder(&directory).policy(permits(1)).open().unwrap().directory();
     fs::remove_file(segment_path(&directory)).unwrap();
@@ -244,7 +244,7 @@ fn full_slots_name_the_limit_and_dead_slots_are_used_again() {
         concat!(module_path!(), "::role_that_takes_every_slot"),
         directory.path(),
     ));
-    assert_eq!(crowd.hear(), "4");
+    assert_eq!(crowd.receive(), "4");
     crowd.kill();
     let late = builder(directory.path()).open_existing().expect("the slot of a dead participant");
     assert_eq!(drain(&late), 4);
@@ -295,8 +295,8 @@ fn role_that_takes_every_slot() {
     let Some(directory) = children::role("role_that_takes_every_slot") else { return };
     let handles: Vec<_> =
         (1..layout::COMMON_SLOTS).map(|_| builder(&directory).open_existing().unwrap()).collect();
-    children::say(&drain(&handles[0]).to_string());
-    children::told_to_go_on();
+    children::send(&drain(&handles[0]).to_string());
+    children::wait_for_go_on();
 }
 
 /// A segment with 7 of 10 charged, closed, as another boot left it, `off` ns before now by the wall clock.
@@ -358,10 +358,10 @@ fn r110_another_process_sees_a_changed_policy_at_once_and_units_cannot_change() 
         concat!(module_path!(), "::role_that_counts_twice"),
         directory.path(),
     ));
-    assert_eq!(other.hear(), "2");
+    assert_eq!(other.receive(), "2");
     limiter.set_policy(&counted(3, None)).unwrap();
     other.go_on();
-    assert_eq!(other.hear(), "3", "eight were left, clipped to three");
+    assert_eq!(other.receive(), "3", "eight were left, clipped to three");
     other.finish();
     let tokens =
         RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::Gcra, 1, Nanos::from_secs(1)) };
@@ -374,9 +374,9 @@ fn r110_another_process_sees_a_changed_policy_at_once_and_units_cannot_change() 
 fn role_that_counts_twice() {
     let Some(directory) = children::role("role_that_counts_twice") else { return };
     let limiter = builder(&directory).open_existing().unwrap();
-    children::say(&(0..2).filter(|_| take(&limiter)).count().to_string());
-    assert!(children::told_to_go_on());
-    children::say(&drain(&limiter).to_string());
+    children::send(&(0..2).filter(|_| take(&limiter)).count().to_string());
+    assert!(children::wait_for_go_on());
+    children::send(&drain(&limiter).to_string());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Other programs that have our files open or locked: backups, scanners, somebody who is making a limiter and does not get
 //! done. What goes away by itself is waited for, for a bounded time; what does not is told, with the file.
 
-use crate::util::children::{Running, command, role, say, told_to_go_on};
+use crate::util::children::{Running, command, role, send, wait_for_go_on};
 use crate::util::{builder, directory, permits, segment_path, take};
 use fs4::FileExt;
 use shmlimit::{Error, Limiter};
@@ -17,7 +17,7 @@ fn locker(file: &Path) -> Running {
 
 fn in_role(name: &str, file: &Path) -> Running {
     let mut locker = Running::start(command(&[], &format!("{}::{name}", module_path!()), file));
-    assert_eq!(locker.hear(), "locked");
+    assert_eq!(locker.receive(), "locked");
     locker
 }
 
@@ -26,21 +26,21 @@ fn role_that_locks() {
     let Some(path) = role("role_that_locks") else { return };
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).unwrap();
     FileExt::try_lock(&file).unwrap();
-    say("locked");
-    told_to_go_on();
+    send("locked");
+    wait_for_go_on();
 }
 
 /// What a process does that makes or removes a limiter, and does not get done.
 #[test]
 fn role_that_keeps_the_gate() {
     let Some(path) = role("role_that_keeps_the_gate") else { return };
-    let gate = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let creation_lock = OpenOptions::new().read(true).write(true).open(path).unwrap();
     #[cfg(windows)]
-    crate::util::windows::lock_first_byte(&gate);
+    crate::util::windows::lock_first_byte(&creation_lock);
     #[cfg(not(windows))]
-    FileExt::try_lock(&gate).unwrap();
-    say("locked");
-    told_to_go_on();
+    FileExt::try_lock(&creation_lock).unwrap();
+    send("locked");
+    wait_for_go_on();
 }
 
 fn kind_of(error: &Error) -> Option<ErrorKind> {
@@ -51,12 +51,12 @@ fn kind_of(error: &Error) -> Option<ErrorKind> {
 }
 
 #[test]
-fn a_gate_that_somebody_keeps_stops_only_who_makes_or_removes() {
+fn a_creation_lock_that_is_held_stops_only_creation_and_removal() {
     let directory = directory();
     let limiter = builder(directory.path()).policy(permits(2)).create().unwrap();
     let mut holder =
         Running::start(command(&[], concat!(module_path!(), "::role_that_holds"), directory.path()));
-    assert_eq!(holder.hear(), "true");
+    assert_eq!(holder.receive(), "true");
     let locker = in_role("role_that_keeps_the_gate", &directory.path().join("ratelimit.lock"));
     // Those who are there go on, others come, and the dead are told from the living.
     let other = builder(directory.path()).open_existing().unwrap();
@@ -78,14 +78,14 @@ fn a_gate_that_somebody_keeps_stops_only_who_makes_or_removes() {
 fn role_that_holds() {
     let Some(directory) = role("role_that_holds") else { return };
     let limiter = builder(&directory).open_existing().unwrap();
-    say(&take(&limiter).to_string());
-    told_to_go_on();
+    send(&take(&limiter).to_string());
+    wait_for_go_on();
 }
 
 /// On Windows such a lock covers the liveness locks too; elsewhere it is another kind of lock. In no case may the living be taken
 /// for dead, or somebody hang.
 #[test]
-fn a_segment_that_somebody_locks_as_a_whole_robs_nobody() {
+fn a_segment_that_somebody_locks_as_a_whole_is_not_taken_over() {
     let directory = directory();
     let path = segment_path(directory.path());
     drop(builder(directory.path()).policy(permits(1)).create().unwrap());
@@ -161,7 +161,7 @@ mod files_that_somebody_has_to_himself {
 
     /// Elsewhere such a lock is that of a process which makes a limiter.
     #[test]
-    fn gate_that_is_locked_as_a_whole_keeps_nobody_from_opening_a_limiter() {
+    fn creation_lock_that_is_locked_as_a_whole_keeps_nobody_from_opening_a_limiter() {
         let (directory, _) = closed();
         let locker = locker(&directory.path().join("ratelimit.lock"));
         let limiter = builder(directory.path()).open_existing().unwrap();

@@ -47,12 +47,12 @@ fn p6_a_forked_child_attaches_by_itself_with_a_slot_of_its_own() {
             let (ready, go) = (Pipe::new(), Pipe::new());
             let body = || {
                 let granted = take(&limiter);
-                ready.say(granted.into());
-                go.hear();
+                ready.send(granted.into());
+                go.receive();
                 0
             };
             let child = started(raw, body);
-            assert_eq!(ready.hear(), 1);
+            assert_eq!(ready.receive(), 1);
             let seen = limiter.snapshot().unwrap();
             let mut pids: Vec<u32> = seen.participants.iter().map(|p| p.pid).collect();
             pids.sort_unstable();
@@ -61,12 +61,12 @@ fn p6_a_forked_child_attaches_by_itself_with_a_slot_of_its_own() {
             assert_eq!(pids, expected, "two participants, each with its own slot");
             assert!(seen.participants.iter().all(|p| p.held == 1), "{seen:?}");
             assert_eq!(seen.in_flight, 2);
-            go.say(0);
+            go.send(0);
             assert_eq!(exit_code(child), 0);
             // Ended without a word: `_exit` runs no destructor.
             assert!(builder(directory.path()).open_existing().is_ok());
             assert!(eventually(|| limiter.snapshot().unwrap().participants.len() == 1));
-            reap_by_want(&limiter, 10);
+            reclaim_on_demand(&limiter, 10);
             assert_eq!(in_flight(&limiter), 1);
         }
     });
@@ -74,7 +74,7 @@ fn p6_a_forked_child_attaches_by_itself_with_a_slot_of_its_own() {
 
 /// Makes permits short, so that the dead are looked for, without spending the rule: a call that costs nothing but a
 /// permit does not exist, so the policy is changed for a moment.
-fn reap_by_want(limiter: &Limiter, burst: u64) {
+fn reclaim_on_demand(limiter: &Limiter, burst: u64) {
     limiter.set_policy(&counted(burst, Some(1))).unwrap();
     let _ = limiter.try_acquire(&Request::new()).map(|grant| grant.cancel());
     limiter.set_policy(&counted(burst, Some(10))).unwrap();
@@ -183,19 +183,19 @@ fn p6_permits_of_a_killed_parent_come_back_although_its_idle_child_lives_on() {
         let own = builder(directory.path()).open_existing().unwrap();
         assert_eq!(drain(&own), 3);
         forked(|| {
-            ready.say(1);
-            go.hear().into()
+            ready.send(1);
+            go.receive().into()
         });
         loop {
             std::thread::park();
         }
     });
-    assert_eq!(ready.hear(), 1);
+    assert_eq!(ready.receive(), 1);
     assert!(!take(&limiter), "all permits are out, and their holder lives");
     kill_now(parent);
     assert!(eventually(|| take(&limiter)), "the permits of the killed parent never came back");
     assert_eq!(drain(&limiter), 2);
-    go.say(0);
+    go.send(0);
 }
 
 #[test]
@@ -208,13 +208,13 @@ fn p6_permits_of_a_killed_child_come_back_and_the_parents_stay() {
         {
             let ready = Pipe::new();
             let body = || {
-                ready.say(drain(&limiter) as u8);
+                ready.send(drain(&limiter) as u8);
                 loop {
                     std::thread::park();
                 }
             };
             let child = started(raw, body);
-            assert_eq!(ready.hear(), 3);
+            assert_eq!(ready.receive(), 3);
             assert!(!take(&limiter));
             kill_now(child);
             let grants: Vec<_> = (0..3).map(|_| limiter.try_acquire(&Request::new()).unwrap()).collect();
@@ -232,12 +232,12 @@ fn p6_exec_gives_everything_back() {
     let ready = Pipe::new();
     let child = forked(|| {
         assert_eq!(drain(&limiter), 2);
-        ready.say(1);
+        ready.send(1);
         // The process lives on, but as another program that has nothing of ours.
         let arguments = [c"sleep", c"1000"];
         nix::unistd::execvp(arguments[0], &arguments).map_or(9, |_| 0)
     });
-    assert_eq!(ready.hear(), 1);
+    assert_eq!(ready.receive(), 1);
     assert!(eventually(|| take(&limiter)), "a program that replaced the holder kept its permits");
     let comm = std::fs::read_to_string(format!("/proc/{child}/comm")).unwrap();
     assert_eq!(comm.trim(), "sleep", "the process itself is still there");
@@ -329,16 +329,16 @@ fn p6_forked_processes_together_are_granted_exactly_what_the_rule_allows() {
     let workers: Vec<_> = (0..8)
         .map(|_| {
             forked(|| {
-                start.hear();
+                start.receive();
                 while take(&limiter) {
-                    granted.say(1);
+                    granted.send(1);
                 }
                 0
             })
         })
         .collect();
-    (0..8).for_each(|_| start.say(0));
+    (0..8).for_each(|_| start.send(0));
     workers.into_iter().for_each(|worker| assert_eq!(exit_code(worker), 0));
-    granted.say(0);
-    assert_eq!(std::iter::repeat_with(|| granted.hear()).take_while(|said| *said == 1).count(), 500);
+    granted.send(0);
+    assert_eq!(std::iter::repeat_with(|| granted.receive()).take_while(|said| *said == 1).count(), 500);
 }

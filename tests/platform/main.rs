@@ -1,7 +1,5 @@
 //! Files, directories, processes and namespaces as the operating system provides them.
 
-#[cfg(target_os = "linux")]
-mod actors;
 mod counts;
 #[cfg(target_os = "linux")]
 mod deleted;
@@ -23,6 +21,8 @@ mod mapped_twice;
 #[cfg(target_os = "linux")]
 mod namespaces;
 mod observer;
+#[cfg(target_os = "linux")]
+mod participants;
 mod paused;
 mod processes;
 mod refuses_foreign_files;

@@ -33,7 +33,7 @@ fn a_process_in_another_pid_namespace_shares_the_limiter_and_its_death_is_seen()
         directory.path(),
     ));
     // Its pid there is small and may be that of somebody else here: nothing rests on it.
-    assert_eq!(other.hear(), "2");
+    assert_eq!(other.receive(), "2");
     assert!(!take(&limiter), "its holder is alive, though its pid means nothing here");
     assert_eq!(limiter.snapshot().unwrap().participants.len(), 2);
     other.kill();
@@ -53,16 +53,16 @@ fn a_death_out_here_is_seen_inside_another_pid_namespace() {
         concat!(module_path!(), "::role_that_takes_all"),
         directory.path(),
     ));
-    assert_eq!(holder.hear(), "2");
+    assert_eq!(holder.receive(), "2");
     let mut inside = Running::start(children::command(
         &PID,
         concat!(module_path!(), "::role_that_asks_again"),
         directory.path(),
     ));
-    assert_eq!(inside.hear(), "false");
+    assert_eq!(inside.receive(), "false");
     holder.kill();
     inside.go_on();
-    assert_eq!(inside.hear(), "true");
+    assert_eq!(inside.receive(), "true");
     inside.finish();
     drop(limiter);
 }
@@ -80,7 +80,7 @@ fn a_process_in_another_time_namespace_reads_the_same_clock() {
         concat!(module_path!(), "::role_that_takes_all"),
         directory.path(),
     ));
-    assert_eq!(ahead.hear(), "3", "eleven days ahead it must not find the bucket refilled");
+    assert_eq!(ahead.receive(), "3", "eleven days ahead it must not find the bucket refilled");
     assert_eq!(drain(&limiter), 0);
     let seen = limiter.snapshot().unwrap();
     assert_eq!(seen.resets, 0, "its times looked damaged");
@@ -100,7 +100,7 @@ fn a_limiter_made_in_another_time_namespace_works_out_here() {
         concat!(module_path!(), "::role_that_makes_one"),
         directory.path(),
     ));
-    assert_eq!(maker.hear(), "1");
+    assert_eq!(maker.receive(), "1");
     let limiter = builder(directory.path()).open_existing().unwrap();
     assert_eq!(drain(&limiter), 4);
     assert_eq!(limiter.snapshot().unwrap().resets, 0);
@@ -112,23 +112,23 @@ fn a_limiter_made_in_another_time_namespace_works_out_here() {
 fn role_that_takes_all() {
     let Some(directory) = children::role("role_that_takes_all") else { return };
     let limiter = builder(&directory).open_existing().unwrap();
-    children::say(&drain(&limiter).to_string());
-    children::told_to_go_on();
+    children::send(&drain(&limiter).to_string());
+    children::wait_for_go_on();
 }
 
 #[test]
 fn role_that_asks_again() {
     let Some(directory) = children::role("role_that_asks_again") else { return };
     let limiter = builder(&directory).open_existing().unwrap();
-    children::say(&take(&limiter).to_string());
-    assert!(children::told_to_go_on());
-    children::say(&eventually(|| take(&limiter)).to_string());
+    children::send(&take(&limiter).to_string());
+    assert!(children::wait_for_go_on());
+    children::send(&eventually(|| take(&limiter)).to_string());
 }
 
 #[test]
 fn role_that_makes_one() {
     let Some(directory) = children::role("role_that_makes_one") else { return };
     let limiter = builder(&directory).policy(counted(5, None)).create().unwrap();
-    children::say(&usize::from(take(&limiter)).to_string());
-    children::told_to_go_on();
+    children::send(&usize::from(take(&limiter)).to_string());
+    children::wait_for_go_on();
 }

@@ -29,33 +29,33 @@ fn told_while_waiting(
         }
         let before = wake_words(raw);
         work();
-        let rung = wake_words(raw) != before;
-        (call.join().unwrap(), rung)
+        let woken = wake_words(raw) != before;
+        (call.join().unwrap(), woken)
     })
 }
 
 #[test]
-fn r148_a_resume_rings_the_first_that_waits() {
+fn r148_a_resume_wakes_the_first_that_waits() {
     let home = directory();
     let limiter = builder(home.path()).policy(permits(4)).create().unwrap();
     let raw = Raw::map(&segment_path(home.path()));
     limiter.pause(&PauseRequest::new()).unwrap();
-    let (told, rung) =
+    let (told, woken) =
         told_while_waiting(&limiter, &raw, &Request::new(), || assert!(limiter.resume().unwrap().is_some()));
     told.unwrap();
-    assert!(rung, "else it would look up to a second later");
+    assert!(woken, "else it would look up to a second later");
 }
 
 #[test]
-fn r148_a_pause_with_a_known_end_rings_calls_whose_deadline_is_earlier() {
+fn r148_a_pause_with_a_known_end_wakes_calls_whose_deadline_is_earlier() {
     let home = directory();
     let limiter = builder(home.path()).policy(permits(1)).create().unwrap();
     let raw = Raw::map(&segment_path(home.path()));
     let _held = limiter.try_acquire(&Request::new()).unwrap();
     let request = Request::new().timeout(Duration::from_secs(60));
     let hour = PauseRequest::new().lasting(Duration::from_secs(3600));
-    let (told, rung) = told_while_waiting(&limiter, &raw, &request, || drop(limiter.pause(&hour).unwrap()));
+    let (told, woken) = told_while_waiting(&limiter, &raw, &request, || drop(limiter.pause(&hour).unwrap()));
     let Err(AcquireError::Refused(refusal)) = told else { panic!("{told:?}") };
     assert_eq!(refusal.reason(), Reason::Paused);
-    assert!(rung, "it is told at once (R132)");
+    assert!(woken, "it is told at once (R132)");
 }

@@ -4,7 +4,7 @@
 //! What single steps can show of every instruction is in the tests that need ptrace; here is what the operating system
 //! itself must do: give locks back on death, wake others, keep the file.
 
-use crate::util::children::{Running, command, role, say, told_to_go_on};
+use crate::util::children::{Running, command, role, send, wait_for_go_on};
 use crate::util::raw::Raw;
 use crate::util::{
     NAME, Random, Watchdog, counted, directory, drain, eventually, permits, segment_path, take,
@@ -43,9 +43,9 @@ fn r131_two_and_four_processes_together_are_granted_exactly_what_the_rule_allows
         let limiter = watchful(directory.path(), counted(burst, None));
         let mut workers: Vec<_> =
             (0..processes).map(|_| start("role_that_drains", directory.path())).collect();
-        workers.iter_mut().for_each(|worker| assert_eq!(worker.hear(), "ready"));
+        workers.iter_mut().for_each(|worker| assert_eq!(worker.receive(), "ready"));
         workers.iter_mut().for_each(Running::go_on);
-        let granted: Vec<u64> = workers.iter_mut().map(|worker| worker.hear().parse().unwrap()).collect();
+        let granted: Vec<u64> = workers.iter_mut().map(|worker| worker.receive().parse().unwrap()).collect();
         assert_eq!(granted.iter().sum::<u64>(), burst, "{granted:?}");
         assert_eq!(drain(&limiter), 0);
         println!("{processes} processes: {granted:?}");
@@ -57,11 +57,11 @@ fn r131_two_and_four_processes_together_are_granted_exactly_what_the_rule_allows
 fn role_that_drains() {
     let Some(directory) = role("role_that_drains") else { return };
     let limiter = open(&directory);
-    say("ready");
-    assert!(told_to_go_on());
+    send("ready");
+    assert!(wait_for_go_on());
     let call = || limiter.try_acquire(&Request::new()).map(|grant| grant.release().unwrap());
-    say(&(0..).take_while(|_| call().is_ok()).count().to_string());
-    told_to_go_on();
+    send(&(0..).take_while(|_| call().is_ok()).count().to_string());
+    wait_for_go_on();
 }
 
 /// Where each thread of a victim notes, after every call that was granted, how many were: what it was told before it died.
@@ -87,14 +87,14 @@ fn p1_p2_a_killed_lock_holder_is_taken_over_and_no_grant_is_forgotten_nor_made_u
     let told = || (0..THREADS).map(|thread| ledger.word(thread).load(Ordering::Relaxed)).sum::<u64>();
     let raw = Raw::map(&segment_path(directory.path()));
     let mut survivor = start("role_that_goes_on", directory.path());
-    assert_eq!(survivor.hear(), "ready");
+    assert_eq!(survivor.receive(), "ready");
     let (mut kills, mut holders, mut halves, mut wasted) = (0, 0, 0, 0);
     let mut charged = 0;
     while holders < WANTED || kills < ROUNDS {
         assert!(kills < 5 * ROUNDS, "{holders} of {kills} were killed while they held the lock");
         (0..THREADS).for_each(|thread| ledger.word(thread).store(0, Ordering::Relaxed));
         let mut victim = start("role_of_a_victim", directory.path());
-        assert_eq!(victim.hear(), "ready");
+        assert_eq!(victim.receive(), "ready");
         assert!(eventually(|| told() > 0));
         (0..random.index(50_000)).for_each(|_| std::hint::spin_loop());
         victim.kill();
@@ -105,7 +105,7 @@ fn p1_p2_a_killed_lock_holder_is_taken_over_and_no_grant_is_forgotten_nor_made_u
         let told = told();
         // Another process first: it must take the lock from the dead, within the bound; else it says what went wrong.
         survivor.go_on();
-        assert_eq!(survivor.hear(), "granted", "after {kills} kills");
+        assert_eq!(survivor.receive(), "granted", "after {kills} kills");
         charged += 1;
         let seen = limiter.snapshot().unwrap();
         let by_the_victim = LIMIT - seen.rules[0].remaining - charged;
@@ -133,7 +133,7 @@ fn role_of_a_victim() {
     let Some(directory) = role("role_of_a_victim") else { return };
     let ledger = Raw::map(&directory.join(LEDGER));
     let limiter = open(&directory);
-    say("ready");
+    send("ready");
     let work = |thread| {
         loop {
             let Ok(grant) = limiter.try_acquire(&Request::new()) else { continue };
@@ -156,12 +156,12 @@ fn role_of_a_victim() {
 fn role_that_goes_on() {
     let Some(directory) = role("role_that_goes_on") else { return };
     let limiter = open(&directory);
-    say("ready");
-    while told_to_go_on() {
+    send("ready");
+    while wait_for_go_on() {
         // Given back before it is told: the other counts permits then.
         match limiter.try_acquire(&Request::new()).map(drop) {
-            Ok(()) => say("granted"),
-            Err(error) => say(&format!("{error}")),
+            Ok(()) => send("granted"),
+            Err(error) => send(&format!("{error}")),
         }
     }
 }
@@ -172,12 +172,12 @@ fn r131_the_head_of_the_queue_is_killed_and_the_next_is_served() {
     let directory = directory();
     let limiter = watchful(directory.path(), permits(1));
     let mut next = start("role_that_waits", directory.path());
-    assert_eq!(next.hear(), "ready");
+    assert_eq!(next.receive(), "ready");
     let queue = || limiter.snapshot().unwrap().queue.iter().map(|one| one.pid).collect::<Vec<_>>();
     for round in 0..ROUNDS {
         let permit = limiter.try_acquire(&Request::new()).unwrap();
         let mut head = start("role_that_waits", directory.path());
-        assert_eq!(head.hear(), "ready");
+        assert_eq!(head.receive(), "ready");
         head.go_on();
         assert!(eventually(|| queue().len() == 1), "round {round}");
         next.go_on();
@@ -186,9 +186,9 @@ fn r131_the_head_of_the_queue_is_killed_and_the_next_is_served() {
         head.kill();
         permit.release().unwrap();
         // Nobody but the one that sleeps can find out that the first is dead.
-        assert_eq!(next.hear(), "granted", "round {round}");
+        assert_eq!(next.receive(), "granted", "round {round}");
         next.go_on();
-        assert_eq!(next.hear(), "given back", "round {round}");
+        assert_eq!(next.receive(), "given back", "round {round}");
     }
     assert!(queue().is_empty());
     next.finish();
@@ -198,13 +198,13 @@ fn r131_the_head_of_the_queue_is_killed_and_the_next_is_served() {
 fn role_that_waits() {
     let Some(directory) = role("role_that_waits") else { return };
     let limiter = open(&directory);
-    say("ready");
-    while told_to_go_on() {
+    send("ready");
+    while wait_for_go_on() {
         let grant = limiter.acquire(&Request::new()).unwrap();
-        say("granted");
-        told_to_go_on();
+        send("granted");
+        wait_for_go_on();
         grant.release().unwrap();
-        say("given back");
+        send("given back");
     }
 }
 
@@ -218,7 +218,11 @@ fn r131_permits_of_killed_processes_come_back_and_never_too_many_are_out() {
     for round in 0..ROUNDS {
         let mut holder = start("role_that_holds", directory.path());
         let mut other = start("role_that_takes_and_gives", directory.path());
-        assert_eq!((holder.hear(), other.hear()), ("2".to_owned(), "ready".to_owned()), "round {round}");
+        assert_eq!(
+            (holder.receive(), other.receive()),
+            ("2".to_owned(), "ready".to_owned()),
+            "round {round}"
+        );
         for _ in 0..random.index(200) {
             let held: Vec<_> =
                 (0..PERMITS).map_while(|_| limiter.try_acquire(&Request::new()).ok()).collect();
@@ -248,15 +252,15 @@ fn r131_permits_of_killed_processes_come_back_and_never_too_many_are_out() {
 fn role_that_holds() {
     let Some(directory) = role("role_that_holds") else { return };
     let limiter = open(&directory);
-    say(&(0..2).filter(|_| take(&limiter)).count().to_string());
-    told_to_go_on();
+    send(&(0..2).filter(|_| take(&limiter)).count().to_string());
+    wait_for_go_on();
 }
 
 #[test]
 fn role_that_takes_and_gives() {
     let Some(directory) = role("role_that_takes_and_gives") else { return };
     let limiter = open(&directory);
-    say("ready");
+    send("ready");
     loop {
         let held: Vec<_> = (0..3).map_while(|_| limiter.try_acquire(&Request::new()).ok()).collect();
         drop(held);
@@ -270,7 +274,7 @@ fn what_was_charged_is_still_charged_when_all_have_gone() {
     drop(watchful(directory.path(), counted(10, Some(4))));
     for killed in [false, true] {
         let mut one = start("role_that_holds", directory.path());
-        assert_eq!(one.hear(), "2");
+        assert_eq!(one.receive(), "2");
         if killed { one.kill() } else { one.finish() }
     }
     let raw = Raw::map(&segment_path(directory.path()));

@@ -131,7 +131,7 @@ fn r131_a_clock_that_jumps_by_hours_gives_nobody_too_much_and_serves_all() {
 }
 
 #[test]
-fn r131_the_dead_are_taken_out_and_those_behind_move_up() {
+fn r131_exited_waiters_are_taken_out_and_those_behind_move_up() {
     let mut machine = Machine::with_rate(100, 1);
     for i in 0..30u64 {
         machine.add(once(i % 3, USER), 0);

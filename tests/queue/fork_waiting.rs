@@ -100,13 +100,13 @@ fn p6_r131_a_child_may_wait_behind_its_parent_and_be_killed_there() {
     let child = forked(|| {
         let mut own = queued(&limiter, &request, &awake);
         assert!(poll(&mut own).is_pending());
-        ready.say(1);
+        ready.send(1);
         std::mem::forget(own);
         loop {
             std::thread::park();
         }
     });
-    assert_eq!(ready.hear(), 1);
+    assert_eq!(ready.receive(), 1);
     assert_eq!(waiting(&limiter), [me(), child.as_raw() as u32]);
     kill_now(child);
     assert_eq!(waiting(&limiter), [me()], "the dead are not listed");
@@ -135,19 +135,19 @@ fn p6_r131_the_place_of_a_killed_parent_is_found_although_its_child_has_a_copy_o
         let mut call = queued(&own, &request, &awake);
         assert!(poll(&mut call).is_pending());
         forked(|| {
-            ready.say(1);
-            go.hear().into()
+            ready.send(1);
+            go.receive().into()
         });
         std::mem::forget(call);
         loop {
             std::thread::park();
         }
     });
-    assert_eq!(ready.hear(), 1);
+    assert_eq!(ready.receive(), 1);
     assert_eq!(waiting(&limiter), [parent.as_raw() as u32]);
     kill_now(parent);
     drop(held);
     drop(limiter.acquire(&request).unwrap());
     assert!(waiting(&limiter).is_empty());
-    go.say(0);
+    go.send(0);
 }

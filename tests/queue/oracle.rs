@@ -231,7 +231,7 @@ impl Oracle {
                 return Wake::One(w.wait.place);
             }
         }
-        Wake::Nobody
+        Wake::None
     }
 
     pub fn agrees(&self, m: &LocalMemory, now: u64) -> Result<(), TestCaseError> {

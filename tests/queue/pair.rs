@@ -118,7 +118,7 @@ impl Pair {
         AcquireRequest { cost: [cost[0].max(u64::from(tokens == 0)), tokens, 0, 0], priority }
     }
 
-    pub fn appointment(&self, w: &Waiter, verdict: Verdict, until: u64) -> Result<(), TestCaseError> {
+    pub fn check_next_look(&self, w: &Waiter, verdict: Verdict, until: u64) -> Result<(), TestCaseError> {
         let (now, time) = (self.now, verdict.time.expect("refused else"));
         prop_assert!(until > now && until <= now + SECOND && until <= w.deadline);
         let latest = (now + SECOND).min(w.deadline);
@@ -161,7 +161,7 @@ impl Pair {
             can_be_woken: w.can_be_woken,
         };
         let (outcome, wake) = kernel::enter(&mut self.m, &newcomer, Time(self.now));
-        prop_assert_eq!(wake, Wake::Nobody);
+        prop_assert_eq!(wake, Wake::None);
         let goes = verdict.permit && verdict.time == Some(self.now);
         let in_time = w.deadline > self.now && verdict.time.is_some_and(|time| time <= w.deadline);
         let alone = self.oracle.waiters.is_empty();
@@ -181,7 +181,7 @@ impl Pair {
             }
             QueueOutcome::Waiting(wait) => {
                 prop_assert!(!goes && in_time, "{verdict:?}");
-                self.appointment(&w, verdict, wait.until.0)?;
+                self.check_next_look(&w, verdict, wait.until.0)?;
                 (w.wait, w.wake_at) = (wait, wait.until.0);
                 self.oracle.waiters.push(w);
                 self.oracle.arrivals += 1;
@@ -215,13 +215,13 @@ impl Pair {
             }
             QueueOutcome::Waiting(wait) => {
                 prop_assert!(!goes && in_time, "{verdict:?}");
-                self.appointment(&w, verdict, wait.until.0)?;
+                self.check_next_look(&w, verdict, wait.until.0)?;
                 let mine = self.oracle.waiters.iter_mut().find(|w| w.arrival == arrival).expect("waits");
                 let late = self.now.saturating_sub(w.wake_at);
                 let waited_for = if late > GRACE && late <= 25 * MS { late } else { 0 };
                 mine.wait = wait;
                 mine.wake_at = (wait.until.0 + waited_for).min(self.now + 5 * SECOND);
-                prop_assert_eq!(wake, Wake::Nobody);
+                prop_assert_eq!(wake, Wake::None);
             }
             QueueOutcome::Gone => prop_assert!(false, "its place is gone"),
         }

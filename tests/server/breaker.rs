@@ -1,7 +1,7 @@
 //! The breaker with real processes and a real server (R120, R121, R122, R133, R139, R140): what one process sees of the
 //! server, all of them heed.
 
-use crate::util::crash::actor::Actor;
+use crate::util::crash::child_process::ChildProcess;
 use crate::util::server::client::{request, start, start_at};
 use crate::util::server::policies::{breaker, limiter, roomy};
 use crate::util::server::{Answer, Deaf, Server};
@@ -31,7 +31,7 @@ fn fail(server: &Server, path: &str, status: u16, times: usize) {
 }
 
 /// Five 429 in a row: asleep, and after a moment probing.
-fn to_half_open(client: &mut Actor, server: &Server, limiter: &Limiter) {
+fn to_half_open(client: &mut ChildProcess, server: &Server, limiter: &Limiter) {
     fail(server, "/bad", 429, 5);
     let said: Vec<String> = (0..5).map(|_| request(client, "call /bad")).collect();
     assert_eq!(led_to(&said[2]), "429 normal>throttle(consec_429)");
@@ -96,7 +96,7 @@ fn r121_one_bad_probe_of_three_leads_to_sleep_and_404_to_nothing() {
 }
 
 /// Ten good calls, then errors of one kind until it throttles.
-fn calls_until_throttle(client: &mut Actor, bad: &str, class: &str) -> usize {
+fn calls_until_throttle(client: &mut ChildProcess, bad: &str, class: &str) -> usize {
     for _ in 0..10 {
         assert_eq!(led_to(&request(client, "call /a")), "ok -");
     }
@@ -165,8 +165,8 @@ fn r122_404_never_throttles_and_r139_network_errors_need_not() {
 fn probing(
     probe_timeout: Nanos,
     server: &Server,
-    probes: impl FnOnce(&Path) -> Vec<Actor>,
-) -> (tempfile::TempDir, Limiter, Vec<Actor>) {
+    probes: impl FnOnce(&Path) -> Vec<ChildProcess>,
+) -> (tempfile::TempDir, Limiter, Vec<ChildProcess>) {
     let policy = |probe_timeout| {
         roomy(|breaker| {
             brisk(breaker);
@@ -192,19 +192,19 @@ fn r60_one_probe_at_a_time_among_eight_who_hammer() {
     let before = server.seen().len();
     // The probe is out, so nobody else has one, however often it asks.
     for client in &mut clients[1..] {
-        client.say("hammer 2000 /a");
+        client.send("hammer 2000 /a");
     }
     for client in &mut clients[1..] {
-        assert_eq!(client.hear(), "called 0");
+        assert_eq!(client.receive(), "called 0");
     }
     assert_eq!(server.seen().len(), before, "the server was left alone");
     // And now each wants one, without end: the server sees one at a time.
     assert_eq!(request(&mut clients[0], "drop"), "dropped");
     server.plan("/slow", std::iter::repeat_n(Answer::Slow(std::time::Duration::from_millis(20), 200), 5));
     for client in &mut clients {
-        client.say("call /slow");
+        client.send("call /slow");
     }
-    let said: Vec<String> = clients.iter_mut().map(Actor::hear).collect();
+    let said: Vec<String> = clients.iter_mut().map(ChildProcess::receive).collect();
     let probed = said.iter().filter(|said| led_to(said) == "ok half_open>normal(probe_ok)").count();
     assert_eq!(probed, 1, "{said:?}");
     let seen = server.seen_at("/slow");

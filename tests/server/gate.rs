@@ -1,7 +1,7 @@
 //! Retry-After with real processes and a real server (R73, R118, R132, R142): one 429 holds everybody, for as long as
 //! the server said, and no longer than an operator wants.
 
-use crate::util::crash::{self, actor::Actor};
+use crate::util::crash::{self, child_process::ChildProcess};
 use crate::util::server::client::{request, start};
 use crate::util::server::policies::{breaker, limiter, roomy};
 use crate::util::server::{Answer, Server};
@@ -21,14 +21,14 @@ fn recorded_at(said: &str) -> u64 {
 }
 
 /// So many clients.
-fn clients<const N: usize>(directory: &std::path::Path, server: &Server) -> [Actor; N] {
+fn clients<const N: usize>(directory: &std::path::Path, server: &Server) -> [ChildProcess; N] {
     std::array::from_fn(|_| start(directory, server))
 }
 
 /// Lets them all ask, and waits until all of them wait.
-fn line_up(limiter: &Limiter, waiters: &mut [Actor], line: &str) {
+fn line_up(limiter: &Limiter, waiters: &mut [ChildProcess], line: &str) {
     for (i, waiter) in waiters.iter_mut().enumerate() {
-        waiter.say(line);
+        waiter.send(line);
         wait_until("it waits", || limiter.snapshot().unwrap().queue.len() == i + 1);
     }
 }
@@ -56,9 +56,9 @@ fn r118_after_retry_after_2_nobody_calls_for_2_seconds_and_then_all_succeed() {
     assert_eq!(request(first, "get /a"), "429");
     let closed = recorded_at(&request(first, "record"));
     assert_eq!(limiter.snapshot().unwrap().condition.state_name, "normal", "the state is as it was");
-    first.say("call /a");
+    first.send("call /a");
     for client in &mut all {
-        assert!(client.hear().ends_with(" ok -"));
+        assert!(client.receive().ends_with(" ok -"));
     }
     let seen = server.seen();
     assert_eq!(seen.len(), 5);
@@ -175,7 +175,7 @@ fn r142_clear_gate_lets_those_go_who_wait_for_it() {
     assert_eq!(server.seen().len(), 0);
     limiter.force(BreakerCommand::ClearGate).unwrap();
     for client in &mut all {
-        assert!(client.hear().ends_with(" ok -"));
+        assert!(client.receive().ends_with(" ok -"));
     }
     assert_eq!(server.seen().len(), 4);
 }
@@ -215,7 +215,7 @@ fn r132_who_waits_is_told_at_once_that_the_gate_has_closed_until_after_its_deadl
         assert_eq!(request(first, "get /a"), "429");
         let closed = recorded_at(&request(first, "record"));
         for client in others {
-            let said = client.hear();
+            let said = client.receive();
             assert!(said.starts_with("refused retry_after "), "{said}");
         }
         boot_time() - closed

@@ -13,10 +13,10 @@ fn r113_the_server_never_sees_more_calls_at_once_than_there_are_permits() {
     let (directory, limiter) = limiter(breaker(100_000, Some(2), |_| {}));
     let mut clients = [(); 5].map(|()| start(directory.path(), &server));
     for (i, client) in clients.iter_mut().enumerate() {
-        client.say(&format!("flood 700 /{}", if i < 2 { "slow" } else { "a" }));
+        client.send(&format!("flood 700 /{}", if i < 2 { "slow" } else { "a" }));
     }
     for client in &mut clients {
-        let said = client.hear();
+        let said = client.receive();
         assert_ne!(said, "called 0", "everybody has its turn");
     }
     assert_eq!(server.most_at_once(), 2);
@@ -25,7 +25,7 @@ fn r113_the_server_never_sees_more_calls_at_once_than_there_are_permits() {
 }
 
 #[test]
-fn r113_permits_of_the_dead_come_back_to_those_who_wait_and_a_dead_waiter_is_skipped() {
+fn r113_permits_of_exited_processes_come_back_to_waiters_and_an_exited_waiter_is_skipped() {
     let server = Server::start();
     let (directory, limiter) = limiter(breaker(100_000, Some(2), |_| {}));
     let mut clients = [(); 5].map(|()| start(directory.path(), &server)).into_iter();
@@ -33,11 +33,11 @@ fn r113_permits_of_the_dead_come_back_to_those_who_wait_and_a_dead_waiter_is_ski
     server.plan("/slow", [(); 2].map(|()| Answer::Hang));
     for holder in &mut holders {
         assert_eq!(request(holder, "try"), "granted");
-        holder.say("get /slow");
+        holder.send("get /slow");
     }
     let mut waiters: Vec<_> = clients.collect();
     for (i, waiter) in waiters.iter_mut().enumerate() {
-        waiter.say("call /a");
+        waiter.send("call /a");
         wait_until("it waits", || limiter.snapshot().unwrap().queue.len() == i + 1);
     }
     wait_until("both are in the middle of a call", || server.seen().len() == 2);
@@ -47,7 +47,7 @@ fn r113_permits_of_the_dead_come_back_to_those_who_wait_and_a_dead_waiter_is_ski
         holder.signal(Signal::SIGKILL);
     }
     for waiter in &mut waiters {
-        assert!(waiter.hear().ends_with(" ok -"));
+        assert!(waiter.receive().ends_with(" ok -"));
     }
     assert_eq!(server.seen_at("/a").len(), 2);
     let condition = limiter.snapshot().unwrap().condition;

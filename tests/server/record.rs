@@ -69,7 +69,7 @@ fn r140_a_late_outcome_is_late_also_in_a_forked_child() {
 
 /// A lower full rate holds also for one that was derived from the old one (R110).
 #[test]
-fn r110_a_lower_rate_is_in_force_in_every_state() {
+fn r110_a_lower_rate_is_effective_in_every_state() {
     for (state, most) in [
         (BreakerCommand::Normal, 2.0),
         (BreakerCommand::Throttle, 2.0),

@@ -3,8 +3,8 @@
 //!
 //! A few seconds here; `scripts/proofs/soak` is the same for as long as one likes.
 
-use crate::util::crash::actor::Actor;
 use crate::util::crash::builder;
+use crate::util::crash::child_process::ChildProcess;
 use crate::util::server::Server;
 use crate::util::server::client::start;
 use crate::util::{directory, wait_until};
@@ -47,8 +47,8 @@ struct Use {
 }
 
 impl Use {
-    fn of(actor: &Actor) -> Use {
-        let proc = Path::new("/proc").join(actor.pid.to_string());
+    fn of(child_process: &ChildProcess) -> Use {
+        let proc = Path::new("/proc").join(child_process.pid.to_string());
         let status = std::fs::read_to_string(proc.join("status")).unwrap();
         let number = |key: &str| {
             let line = status.lines().find(|line| line.starts_with(key)).unwrap();
@@ -69,9 +69,15 @@ fn size_of(directory: &Path) -> u64 {
 }
 
 /// One round: all work, some die meanwhile, an operator interferes. Says how many calls were granted.
-fn round(n: u64, directory: &Path, server: &Server, limiter: &Limiter, clients: &mut Vec<Actor>) -> u64 {
+fn round(
+    n: u64,
+    directory: &Path,
+    server: &Server,
+    limiter: &Limiter,
+    clients: &mut Vec<ChildProcess>,
+) -> u64 {
     for (i, client) in clients.iter_mut().enumerate() {
-        client.say(&format!("mix {ROUND} {}", n * 100 + i as u64));
+        client.send(&format!("mix {ROUND} {}", n * 100 + i as u64));
     }
     match n % 8 {
         1 => drop(limiter.force(BreakerCommand::CacheOnly).unwrap()),
@@ -88,8 +94,8 @@ fn round(n: u64, directory: &Path, server: &Server, limiter: &Limiter, clients: 
         dead.signal(Signal::SIGKILL);
         drop(dead);
     }
-    let granted = |client: &mut Actor| -> u64 {
-        let said = client.hear();
+    let granted = |client: &mut ChildProcess| -> u64 {
+        let said = client.receive();
         said.split(' ').next().and_then(|granted| granted.parse().ok()).expect(&said)
     };
     let granted = clients.iter_mut().map(granted).sum();
@@ -104,7 +110,8 @@ fn r124_nothing_grows_and_calls_go_on() {
     let seconds = std::env::var("SHMLIMIT_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
     let (length, directory, server) = (Duration::from_secs(seconds), directory(), Server::start());
     let limiter = builder(directory.path()).policy(policy(500, 4)).create().unwrap();
-    let mut clients: Vec<Actor> = (0..LASTING + KILLABLE).map(|_| start(directory.path(), &server)).collect();
+    let mut clients: Vec<ChildProcess> =
+        (0..LASTING + KILLABLE).map(|_| start(directory.path(), &server)).collect();
     let started = Instant::now();
     let (mut rounds, mut calls, mut reported) = (0, 0, Duration::ZERO);
     let mut first = None;

@@ -1,6 +1,6 @@
 //! The answer to `acquire`, field by field; `release`, `cancel`, `advance`, and the clock.
 
-use super::{MS, SECOND, Trial, keys, play, times};
+use super::{MS, SECOND, Simulation, keys, simulate, times};
 use serde_json::{Value, json};
 
 /// Ten a second, three at once, one of them kept for high priorities.
@@ -25,7 +25,7 @@ const UNBOUND: &str = r#"
 
 #[test]
 fn a_grant_field_by_field() {
-    let lines = play(SMALL, r#"{"op":"acquire"}"#);
+    let lines = simulate(SMALL, r#"{"op":"acquire"}"#);
     let expected = json!({
         "i": 0, "t": 0, "op": "acquire", "state": "normal", "transitions": [],
         "allowed": true, "remaining": 1, "retry_after_ns": 0, "reason": null, "rule": null,
@@ -42,7 +42,7 @@ fn r107_the_background_leaves_the_reserve_and_remaining_is_for_who_asks() {
         {"op":"release"}
         {"op":"acquire","t":100000000,"priority":"user"}
     "#;
-    let lines = play(SMALL, script.trim());
+    let lines = simulate(SMALL, script.trim());
     let refused = json!({
         "i": 0, "t": 0, "op": "acquire", "state": "normal", "transitions": [],
         "allowed": false, "remaining": 0, "retry_after_ns": 100 * MS, "reason": "rate", "rule": "small", "admitted": 2,
@@ -61,14 +61,14 @@ fn r107_the_background_leaves_the_reserve_and_remaining_is_for_who_asks() {
 #[test]
 fn r4_who_comes_back_exactly_then_is_admitted_and_not_before() {
     let config = "[[rules]]\nalgorithm = \"gcra\"\nlimit = 3\nperiod = \"1s\"\nburst = 1\n";
-    let lines = play(config, "{\"op\":\"acquire\"}\n{\"op\":\"acquire\"}");
+    let lines = simulate(config, "{\"op\":\"acquire\"}\n{\"op\":\"acquire\"}");
     let wait = lines[1]["retry_after_ns"].as_u64().unwrap();
     assert_eq!(wait, 333_333_334);
     let again = format!(
         "{{\"op\":\"acquire\"}}\n{{\"op\":\"acquire\",\"t\":{}}}\n{{\"op\":\"acquire\",\"t\":{wait}}}",
         wait - 1
     );
-    let lines = play(config, &again);
+    let lines = simulate(config, &again);
     assert_eq!((&lines[1]["allowed"], &lines[2]["allowed"]), (&json!(false), &json!(true)));
     assert_eq!(lines[1]["rule"], "gcra", "a rule without a name is called by its algorithm");
 }
@@ -81,7 +81,7 @@ fn r6_a_peek_takes_nothing_and_no_slot() {
         {"op":"release"}
         {"op":"acquire","cost":0,"priority":"user"}
     "#;
-    let lines = play(SMALL, script.trim());
+    let lines = simulate(SMALL, script.trim());
     assert_eq!((&lines[0]["allowed"], &lines[0]["remaining"]), (&json!(true), &json!(2)));
     assert_eq!((&lines[1]["admitted"], &lines[1]["remaining"]), (&json!(3), &json!(2)));
     assert_eq!(lines[2]["in_flight"], 0);
@@ -92,7 +92,7 @@ fn r6_a_peek_takes_nothing_and_no_slot() {
 fn r6_a_cost_above_the_capacity_is_never_granted() {
     let script = "{\"op\":\"acquire\",\"cost\":3}\n{\"op\":\"acquire\",\"cost\":3,\"priority\":\"user\"}\n\
                   {\"op\":\"acquire\",\"cost\":18446744073709551615,\"priority\":\"user\"}";
-    let lines = play(SMALL, script);
+    let lines = simulate(SMALL, script);
     assert_eq!(
         (&lines[0]["reason"], &lines[0]["retry_after_ns"]),
         (&json!("cost_exceeds_limit"), &Value::Null)
@@ -104,7 +104,7 @@ fn r6_a_cost_above_the_capacity_is_never_granted() {
 
 #[test]
 fn without_rules_nothing_remains_to_be_counted() {
-    let lines = play("", "{\"op\":\"acquire\",\"n\":5000}\n{\"op\":\"release\"}");
+    let lines = simulate("", "{\"op\":\"acquire\",\"n\":5000}\n{\"op\":\"release\"}");
     assert_eq!((&lines[0]["allowed"], &lines[0]["remaining"]), (&json!(true), &Value::Null));
     assert_eq!((&lines[0]["admitted"], &lines[1]["in_flight"]), (&json!(5000), &json!(4999)));
 }
@@ -114,7 +114,7 @@ fn without_concurrency_any_number_is_in_flight() {
     // More than a segment has permits, and more than are remembered one by one.
     let mut script = times(5, r#"{"op":"acquire","n":20000,"t":0}"#).replace("20000", "4000");
     script += &times(70, r#"{"op":"acquire","cost":0}"#);
-    let lines = play(UNBOUND, &script);
+    let lines = simulate(UNBOUND, &script);
     assert_eq!(lines[4]["admitted"], 4000);
     assert_eq!(lines[4]["remaining"], 0);
 }
@@ -123,9 +123,9 @@ fn without_concurrency_any_number_is_in_flight() {
 fn calls_beyond_those_remembered_still_end() {
     let script = "{\"op\":\"acquire\",\"n\":100000}\n{\"op\":\"release\"}\n{\"op\":\"cancel\"}\n\
                   {\"op\":\"record\",\"status\":200,\"cost\":7}\n{\"op\":\"release\"}";
-    let lines = play("concurrency_background = 4096", script);
+    let lines = simulate("concurrency_background = 4096", script);
     assert_eq!(lines[0]["admitted"], 4096);
-    let lines = play("", script);
+    let lines = simulate("", script);
     assert_eq!(lines[0]["admitted"], 100_000);
     let in_flight: Vec<_> = [1, 2, 4].map(|i: usize| lines[i]["in_flight"].as_u64().unwrap()).into();
     assert_eq!(in_flight, [99_999, 99_998, 99_996]);
@@ -137,7 +137,7 @@ fn r3_time_never_goes_back() {
         "{{\"op\":\"acquire\",\"t\":{SECOND}}}\n{{\"op\":\"acquire\",\"t\":5}}\n{{\"op\":\"advance\",\"t\":7}}\n\
          {{\"op\":\"advance\",\"ns\":3}}\n{{\"op\":\"acquire\"}}\n{{\"op\":\"advance\",\"ns\":0}}"
     );
-    let lines = play(SMALL, &script);
+    let lines = simulate(SMALL, &script);
     let times: Vec<_> = lines.iter().map(|line| line["t"].as_u64().unwrap()).collect();
     assert_eq!(times, [SECOND, SECOND, SECOND, SECOND + 3, SECOND + 3, SECOND + 3]);
     assert_eq!(keys(&lines[2]), ["i", "op", "state", "t", "transitions"]);
@@ -147,14 +147,15 @@ fn r3_time_never_goes_back() {
 fn r3_a_refusal_moves_the_clock_too() {
     let script = "{\"op\":\"acquire\",\"n\":3,\"priority\":\"user\"}\n\
                   {\"op\":\"acquire\",\"t\":50000000}\n{\"op\":\"acquire\",\"t\":1}";
-    let lines = play(SMALL, script);
+    let lines = simulate(SMALL, script);
     assert_eq!((&lines[1]["allowed"], &lines[2]["t"]), (&json!(false), &json!(50 * MS)));
 }
 
 #[test]
 fn the_clock_goes_on_for_a_century_and_ends_without_harm() {
     let late = 4_000_000_000_000_000_000_u64;
-    let lines = play(SMALL, &format!("{{\"op\":\"acquire\",\"t\":{late},\"n\":9,\"priority\":\"user\"}}"));
+    let lines =
+        simulate(SMALL, &format!("{{\"op\":\"acquire\",\"t\":{late},\"n\":9,\"priority\":\"user\"}}"));
     assert_eq!((&lines[0]["admitted"], &lines[0]["reason"]), (&json!(3), &json!("concurrency")));
     let end = u64::MAX;
     let script = format!(
@@ -163,10 +164,10 @@ fn the_clock_goes_on_for_a_century_and_ends_without_harm() {
     );
     for config in [SMALL, super::TMDB, "epoch_ns = 9000000000000000000\n[breaker]\nkind = \"consecutive\"\n"]
     {
-        let played = Trial::new(config).play_with(&[], script.clone());
-        assert_eq!((played.code, played.lines.len()), (1, 5));
-        assert_eq!((&played.lines[0]["t"], &played.lines[4]["t"]), (&json!(end), &json!(end)));
-        assert_eq!(played.lines[1]["error"]["error"], "bad_op", "there is no time behind the last");
+        let output = Simulation::new(config).run_with(&[], script.clone());
+        assert_eq!((output.code, output.lines.len()), (1, 5));
+        assert_eq!((&output.lines[0]["t"], &output.lines[4]["t"]), (&json!(end), &json!(end)));
+        assert_eq!(output.lines[1]["error"]["error"], "bad_op", "there is no time behind the last");
     }
 }
 
@@ -183,7 +184,7 @@ fn r129_cancel_undoes_the_latest_and_a_record_ends_the_oldest() {
         {"op":"acquire","cost":1,"priority":"user"}
         {"op":"acquire","cost":1,"t":100000000,"priority":"user"}
     "#;
-    let lines = play(SMALL, script.trim());
+    let lines = simulate(SMALL, script.trim());
     let cancelled =
         json!({"i": 2, "t": 0, "op": "cancel", "state": "normal", "transitions": [], "in_flight": 1});
     assert_eq!(lines[2], cancelled);
@@ -218,7 +219,7 @@ fn r128_costs_by_unit() {
         {"op":"acquire","cost":{"tokens":0,"requests":0}}
         {"op":"acquire","cost":{"tokens":1001}}
     "#;
-    let lines = play(config, script.trim());
+    let lines = simulate(config, script.trim());
     assert_eq!(lines[0]["remaining"], 59, "the smallest of the units asked for");
     assert_eq!((&lines[1]["reason"], &lines[1]["rule"]), (&json!("rate"), &json!("tpm")));
     assert_eq!(lines[1]["retry_after_ns"], 48 * SECOND);
@@ -248,14 +249,14 @@ fn r39_the_rule_named_is_the_one_that_waits_longest_and_the_first_of_equals() {
         limit = 1
         period = "5s"
     "#;
-    let lines = play(config, "{\"op\":\"acquire\",\"n\":2}");
+    let lines = simulate(config, "{\"op\":\"acquire\",\"n\":2}");
     assert_eq!((&lines[0]["rule"], &lines[0]["retry_after_ns"]), (&json!("b"), &json!(5 * SECOND)));
 }
 
 #[test]
 fn r41_passthrough_never_refuses_and_still_counts() {
     let config = format!("mode = \"passthrough\"\n{SMALL}");
-    let lines = play(&config, "{\"op\":\"acquire\",\"n\":10}\n{\"op\":\"acquire\",\"cost\":0}");
+    let lines = simulate(&config, "{\"op\":\"acquire\",\"n\":10}\n{\"op\":\"acquire\",\"cost\":0}");
     assert_eq!((&lines[0]["allowed"], &lines[0]["admitted"]), (&json!(true), &json!(10)));
     assert_eq!(lines[1]["remaining"], 0);
 }
@@ -263,6 +264,6 @@ fn r41_passthrough_never_refuses_and_still_counts() {
 #[test]
 fn r41_passthrough_holds_nothing_back_and_a_peek_says_so() {
     let config = "mode = 'passthrough'\n[[rules]]\nalgorithm = 'leaky_bucket'\nlimit = 2\nperiod = '1s'";
-    let lines = play(config, "{\"op\":\"acquire\",\"n\":3}\n{\"op\":\"acquire\",\"cost\":0}");
+    let lines = simulate(config, "{\"op\":\"acquire\",\"n\":3}\n{\"op\":\"acquire\",\"cost\":0}");
     assert_eq!((&lines[0]["delay_ns"], &lines[1]["delay_ns"]), (&json!(0), &json!(0)));
 }

@@ -1,6 +1,6 @@
 //! `headers`: what they say, and the pace that follows from it.
 
-use super::{MINUTE, SECOND, keys, play, times};
+use super::{MINUTE, SECOND, keys, simulate, times};
 use serde_json::{Value, json};
 
 const BINANCE: &str = r#"
@@ -19,7 +19,7 @@ fn used(t: u64, weight: u64) -> String {
 
 #[test]
 fn r95_headers_field_by_field() {
-    let lines = play(BINANCE, &used(10 * SECOND, 700));
+    let lines = simulate(BINANCE, &used(10 * SECOND, 700));
     let expected = json!({
         "i": 0, "t": 10 * SECOND, "op": "headers", "state": "normal", "transitions": [],
         "parsed": {"REQUEST_WEIGHT:1M": {"used": 700}},
@@ -34,7 +34,7 @@ fn without_adaptive_headers_are_read_and_nothing_follows() {
     let script = "{\"op\":\"headers\",\"parser\":\"upbit\",\"headers\":[[\"Remaining-Req\",\"group=default; min=598; sec=9\"]]}\n\
                   {\"op\":\"headers\",\"parser\":\"ietf\",\"headers\":{\"RateLimit-Policy\":\"\\\"p\\\";q=100;w=60\",\"ratelimit\":\"\\\"p\\\";r=7;t=30\"}}\n\
                   {\"op\":\"headers\",\"parser\":\"xratelimit\",\"headers\":{\"Content-Type\":\"text/html\"}}";
-    let lines = play("", script);
+    let lines = simulate("", script);
     assert_eq!(keys(&lines[0]), ["i", "op", "parsed", "state", "t", "transitions"]);
     assert_eq!(
         (&lines[0]["parsed"]["default:sec"]["remaining"], &lines[0]["parsed"]["default:min"]["remaining"]),
@@ -50,7 +50,7 @@ fn without_adaptive_headers_are_read_and_nothing_follows() {
 #[test]
 fn r98_resets_that_are_points_in_time_use_the_wall_clock() {
     let script = "{\"op\":\"headers\",\"parser\":\"xratelimit\",\"t\":500000000,\"headers\":{\"X-RateLimit-Remaining\":\"3\",\"X-RateLimit-Reset\":\"1700000010\"}}";
-    let lines = play("epoch_ns = 1700000000000000000", script);
+    let lines = simulate("epoch_ns = 1700000000000000000", script);
     assert_eq!(lines[0]["parsed"]["default"]["reset_after_s"], 9.5);
 }
 
@@ -62,7 +62,7 @@ fn r90_the_interval_is_a_gap_between_admissions() {
         + &request(10 * SECOND)
         + &request(10 * SECOND + 1)
         + &request(10 * SECOND + 100_000_000);
-    let lines = play(BINANCE, &script);
+    let lines = simulate(BINANCE, &script);
     assert_eq!(lines[2]["allowed"], true, "the last admission is long ago");
     assert_eq!((&lines[3]["reason"], &lines[3]["rule"]), (&json!("adaptive"), &json!("REQUEST_WEIGHT:1M")));
     assert_eq!(lines[3]["retry_after_ns"], 99_999_999);
@@ -71,7 +71,7 @@ fn r90_the_interval_is_a_gap_between_admissions() {
 
 #[test]
 fn r83_the_threshold_is_reached_at_half() {
-    let lines = play(BINANCE, &(used(0, 599) + &used(1, 600)));
+    let lines = simulate(BINANCE, &(used(0, 599) + &used(1, 600)));
     assert_eq!((&lines[0]["interval_ns"], &lines[0]["bottleneck"]), (&json!(0), &Value::Null));
     // 59.999999999 s left for 600.
     assert_eq!(lines[1]["interval_ns"], 100_000_000);
@@ -83,7 +83,7 @@ fn r127_responses_out_of_order_do_not_relax_the_pace() {
         + &used(10 * SECOND, 600)
         + &used(10 * SECOND + 499_999_999, 600)
         + &used(10 * SECOND + 500_000_000, 600);
-    let lines = play(BINANCE, &script);
+    let lines = simulate(BINANCE, &script);
     let intervals: Vec<_> = lines.iter().map(|line| line["interval_ns"].as_u64().unwrap()).collect();
     // 50 s for 100 are half a second each, and hold for half a second.
     assert_eq!(intervals, [500_000_000, 500_000_000, 500_000_000, 82_500_000]);
@@ -96,7 +96,7 @@ fn r91_a_fixed_window_is_unused_after_its_end() {
         + &format!("{{\"op\":\"acquire\",\"t\":{}}}\n", MINUTE - 1)
         + &format!("{{\"op\":\"acquire\",\"t\":{MINUTE}}}\n")
         + "{\"op\":\"headers\",\"headers\":{}}";
-    let lines = play(BINANCE, &script);
+    let lines = simulate(BINANCE, &script);
     assert_eq!(lines[0]["interval_ns"], 50 * SECOND, "nothing is left until the end");
     assert_eq!((&lines[1]["retry_after_ns"], &lines[2]["allowed"]), (&json!(50 * SECOND), &json!(true)));
     assert_eq!((&lines[3]["allowed"], &lines[4]["allowed"]), (&json!(false), &json!(true)));
@@ -111,9 +111,9 @@ fn r87_who_is_slow_enough_need_not_be_slowed() {
     // Eleven calls two seconds apart: 20 more fit into 40 s, and 200 are left.
     let calls: String =
         (0..11).map(|i| format!("{{\"op\":\"acquire\",\"t\":{}}}\n", 2 * i * SECOND)).collect();
-    let lines = play(BINANCE, &(calls.clone() + &used(20 * SECOND, 1000)));
+    let lines = simulate(BINANCE, &(calls.clone() + &used(20 * SECOND, 1000)));
     assert_eq!(lines[11]["interval_ns"], 0);
-    let lines = play(BINANCE, &(calls + &used(20 * SECOND, 1190)));
+    let lines = simulate(BINANCE, &(calls + &used(20 * SECOND, 1190)));
     assert_eq!(lines[11]["interval_ns"], 4 * SECOND);
 }
 
@@ -138,7 +138,7 @@ fn r86_r88_short_windows_and_the_bottleneck() {
             "{{\"op\":\"headers\",\"headers\":{{\"remaining-req\":\"group=default; min={min}; sec={sec}\"}}}}\n"
         )
     };
-    let lines = play(config, &(said(590, 5) + &said(60, 9)));
+    let lines = simulate(config, &(said(590, 5) + &said(60, 9)));
     assert_eq!(
         (&lines[0]["interval_ns"], &lines[0]["bottleneck"]),
         (&json!(SECOND / 2), &json!("default:sec"))
@@ -150,7 +150,7 @@ fn r86_r88_short_windows_and_the_bottleneck() {
 #[test]
 fn r94_what_cannot_be_read_leaves_everything_as_it_was() {
     let bad = "{\"op\":\"headers\",\"headers\":{\"X-MBX-USED-WEIGHT-1M\":\"many\",\"x-mbx-used-weight-9Q\":\"5\"}}\n";
-    let lines = play(BINANCE, &(used(0, 900) + &times(2, bad.trim())));
+    let lines = simulate(BINANCE, &(used(0, 900) + &times(2, bad.trim())));
     assert_eq!((&lines[1]["parsed"], &lines[1]["windows"]), (&json!({}), &lines[0]["windows"]));
     assert_eq!(lines[2]["interval_ns"], lines[0]["interval_ns"]);
 }
@@ -163,7 +163,7 @@ fn r94_a_limit_that_headers_taught_survives_headers_without_one() {
     };
     let patch = "{\"op\":\"set\",\"key\":\"adaptive.windows.0.limit\",\"value\":600}\n";
     let limits = |script: &str| {
-        let lines = play(&config, script);
+        let lines = simulate(&config, script);
         lines.iter().filter_map(|line| line["windows"]["default"]["limit"].as_u64()).collect::<Vec<_>>()
     };
     let taught = said("\"X-RateLimit-Limit\":\"50\",") + &said("") + &said("\"X-RateLimit-Limit\":\"many\",");
@@ -181,7 +181,7 @@ fn of_pace_and_rate_the_longer_is_named_and_the_rate_on_a_tie() {
     for (period, reason, rule) in
         [("99ms", "adaptive", "REQUEST_WEIGHT:1M"), ("100ms", "rate", "r"), ("101ms", "rate", "r")]
     {
-        let lines = play(&config(period), &script);
+        let lines = simulate(&config(period), &script);
         assert_eq!((&lines[2]["reason"], &lines[2]["rule"]), (&json!(reason), &json!(rule)), "{period}");
     }
 }

@@ -1,12 +1,12 @@
 //! The five states as scripts: what moves them, when, and why.
 
-use super::{MINUTE, MS, SECOND, TMDB, keys, moves, play, times, transitions};
+use super::{MINUTE, MS, SECOND, TMDB, keys, moves, simulate, times, transitions};
 use serde_json::{Value, json};
 
 const OK: &str = r#"{"op":"record","status":200}"#;
 const E429: &str = r#"{"op":"record","status":429}"#;
 const E500: &str = r#"{"op":"record","status":500}"#;
-const ASK: &str = r#"{"op":"acquire"}"#;
+const ACQUIRE: &str = r#"{"op":"acquire"}"#;
 
 fn at(t: u64, line: &str) -> String {
     format!("{},\"t\":{t}}}\n", line.trim_end_matches('}'))
@@ -28,20 +28,20 @@ fn fsm(line: &Value) -> (f64, Option<u64>, u64) {
 #[test]
 fn every_line_says_rate_concurrency_and_eta() {
     let script = "{\"op\":\"acquire\"}\n{\"op\":\"release\"}\n{\"op\":\"advance\",\"ns\":0}\n{\"op\":\"force\",\"state\":\"normal\"}";
-    for line in play(TMDB, script) {
+    for line in simulate(TMDB, script) {
         assert_eq!(fsm(&line), (35.0, Some(4), 0), "{line}");
     }
     let unlimited = "[breaker]\nkind = \"fsm\"\n";
-    let line = &play(unlimited, &status(0))[0];
+    let line = &simulate(unlimited, &status(0))[0];
     assert_eq!(keys(line), ["concurrency", "eta_ns", "i", "op", "rate", "state", "t", "transitions"]);
     assert_eq!(fsm(line), (35.0, None, 0), "35 where no rule says otherwise");
-    let line = &play("", &status(0))[0];
+    let line = &simulate("", &status(0))[0];
     assert_eq!(keys(line), ["i", "op", "state", "t", "transitions"]);
 }
 
 #[test]
 fn r51_r54_three_429_throttle_at_half_the_rate() {
-    let lines = play(TMDB, &(times(3, E429) + &times(40, ASK)));
+    let lines = simulate(TMDB, &(times(3, E429) + &times(40, ACQUIRE)));
     assert_eq!(moves(&lines), ["normal>throttle consec_429 @0"]);
     assert_eq!(
         lines[2]["transitions"][0],
@@ -56,7 +56,7 @@ fn r51_r54_three_429_throttle_at_half_the_rate() {
 fn r54_the_throttled_rate_is_never_below_five_nor_above_the_full_one() {
     for (base, throttled) in [("35.0", 17.0), ("100.0", 50.0), ("8.0", 5.0), ("4.0", 4.0), ("11.9", 5.0)] {
         let config = format!("{TMDB}[breaker]\nrate_base = {base}\n");
-        let lines = play(&config, &force("throttle"));
+        let lines = simulate(&config, &force("throttle"));
         assert_eq!(fsm(&lines[0]).0, throttled, "{base}");
     }
 }
@@ -69,7 +69,7 @@ fn the_rate_of_a_rule_is_said_as_exactly_as_it_is_kept() {
         )
     };
     for (limit, period) in [(7, 3), (1000, 86_400), (35, 1)] {
-        let lines = play(&rule(limit, period), &(status(0) + &force("sleep")));
+        let lines = simulate(&rule(limit, period), &(status(0) + &force("sleep")));
         // Nearly: the reader of these tests may be wrong in the last place.
         let (said, is) = (fsm(&lines[0]).0, f64::from(limit) / f64::from(period));
         assert!((said - is).abs() < 1e-15, "{said} is not {is}");
@@ -79,7 +79,7 @@ fn the_rate_of_a_rule_is_said_as_exactly_as_it_is_kept() {
 
 #[test]
 fn r120_eleven_errors_of_fifty_throttle() {
-    let lines = play(TMDB, &(times(39, OK) + &times(11, E500)));
+    let lines = simulate(TMDB, &(times(39, OK) + &times(11, E500)));
     assert_eq!(lines[48]["transitions"], json!([]), "10 of 49 is one evaluation, and two must agree");
     assert_eq!(lines[48]["err_rate"], 10.0 / 49.0);
     assert_eq!(moves(&lines), ["normal>throttle error_ratio @0"]);
@@ -91,7 +91,7 @@ fn r120_eleven_errors_of_fifty_throttle() {
 fn r52_equality_counts_and_a_success_may_confirm() {
     // 2 of 10 is 20 %, then 2 of 11 is not, then 3 of 12 is, and 3 of 13 confirms.
     let script = times(8, OK) + &times(2, E500) + &times(1, OK) + &times(1, E500) + &times(1, OK);
-    let lines = play(TMDB, &script);
+    let lines = simulate(TMDB, &script);
     assert_eq!(lines[9]["err_rate"], 0.2);
     assert_eq!(transitions(&lines[..12]), []);
     assert_eq!(lines[12]["state"], "throttle", "R53: an evaluation in between starts it over");
@@ -100,10 +100,10 @@ fn r52_equality_counts_and_a_success_may_confirm() {
 
 #[test]
 fn r47_a_few_outcomes_are_no_ratio() {
-    let lines = play(TMDB, &times(9, E500));
+    let lines = simulate(TMDB, &times(9, E500));
     assert_eq!(moves(&lines), [""; 0]);
     assert_eq!(lines[8]["err_rate"], 1.0);
-    let lines = play(TMDB, &times(11, E500));
+    let lines = simulate(TMDB, &times(11, E500));
     assert_eq!(moves(&lines), ["normal>throttle error_ratio @0"]);
     assert_eq!(lines[9]["state"], "normal", "the tenth is the first evaluation");
 }
@@ -115,7 +115,7 @@ fn r55_ten_successes_and_a_low_ratio_end_throttle() {
     script += &(at(31 * SECOND, OK) + &times(8, OK));
     script += &times(1, OK);
     script += &times(1, OK);
-    let lines = play(TMDB, &script);
+    let lines = simulate(TMDB, &script);
     assert_eq!(lines[12]["state"], "throttle", "the tenth success is the first evaluation that is well");
     assert_eq!(lines[13]["transitions"][0]["reason"], "success_window_ok");
     assert_eq!(fsm(&lines[13]), (3.0, Some(1), 0));
@@ -127,19 +127,19 @@ fn r55_errors_do_not_reset_the_successes() {
     script += &(times(8, OK) + &times(1, E500));
     // 9 ok and an error are 10 %, which is not below; with more it is.
     script += &times(2, OK);
-    let lines = play(TMDB, &script);
+    let lines = simulate(TMDB, &script);
     assert_eq!(lines[13]["state"], "throttle");
     assert_eq!(lines[14]["state"], "half_open");
 }
 
 #[test]
 fn r56_the_fifth_429_puts_to_sleep_whatever_came_between_states() {
-    let lines = play(TMDB, &times(5, E429));
+    let lines = simulate(TMDB, &times(5, E429));
     assert_eq!(moves(&lines), ["normal>throttle consec_429 @0", "throttle>sleep consec_429 @0"]);
     assert_eq!((&lines[4]["state"], &lines[4]["consec429"]), (&json!("sleep"), &json!(5)));
     assert_eq!(fsm(&lines[4]), (0.0, Some(4), 2 * SECOND));
     let broken = times(4, E429) + &times(1, OK) + &times(4, E429);
-    assert_eq!(moves(&play(TMDB, &broken)).len(), 1, "a success in between starts the run over");
+    assert_eq!(moves(&simulate(TMDB, &broken)).len(), 1, "a success in between starts the run over");
 }
 
 /// An error every second, from a time on, for so many seconds.
@@ -149,7 +149,7 @@ fn failing(from: u64, seconds: u64) -> String {
 
 #[test]
 fn r56_errors_for_five_minutes_put_to_sleep() {
-    let lines = play(TMDB, &failing(0, 320));
+    let lines = simulate(TMDB, &failing(0, 320));
     // The tenth is the first evaluation, at 9 s.
     assert_eq!(
         moves(&lines),
@@ -167,12 +167,13 @@ fn r56_errors_for_five_minutes_put_to_sleep() {
 #[test]
 fn r56_a_window_that_ran_empty_starts_the_five_minutes_over() {
     let script = failing(0, 200) + &failing(231 * SECOND, 299);
-    let lines = play(TMDB, &script);
+    let lines = simulate(TMDB, &script);
     assert_eq!(moves(&lines).len(), 1, "{:?}", moves(&lines));
     // Nine more to be enough samples again, and five minutes from then.
     let script = failing(0, 200) + &failing(231 * SECOND, 9 + 300);
     assert!(
-        moves(&play(TMDB, &script))[1].contains(&format!("sustained_errors @{}", (231 + 9 + 300) * SECOND))
+        moves(&simulate(TMDB, &script))[1]
+            .contains(&format!("sustained_errors @{}", (231 + 9 + 300) * SECOND))
     );
 }
 
@@ -189,7 +190,7 @@ fn r57_cooldown_doubles_and_caps() {
         expected.push(format!("half_open>sleep probe_failed @{t}"));
         cooldown = (2 * cooldown).min(300 * SECOND);
     }
-    let lines = play(TMDB, &script);
+    let lines = simulate(TMDB, &script);
     assert_eq!(moves(&lines)[2..], expected);
     assert_eq!(lines.last().unwrap()["eta_ns"], 300 * SECOND);
 }
@@ -197,7 +198,7 @@ fn r57_cooldown_doubles_and_caps() {
 #[test]
 fn r57_a_longer_retry_after_is_the_longer_sleep() {
     let longer = r#"{"op":"record","status":429,"retry_after":"400"}"#;
-    let lines = play(TMDB, &(times(4, E429) + &times(1, longer) + &status(400 * SECOND)));
+    let lines = simulate(TMDB, &(times(4, E429) + &times(1, longer) + &status(400 * SECOND)));
     assert_eq!(lines[4]["eta_ns"], 400 * SECOND, "the cap is the cooldown's, not the server's");
     assert_eq!(moves(&lines)[2], format!("sleep>half_open sleep_expired @{}", 400 * SECOND));
 }
@@ -205,11 +206,11 @@ fn r57_a_longer_retry_after_is_the_longer_sleep() {
 #[test]
 fn r58_sleep_blocks_all_and_ends_by_itself_at_its_time() {
     let script = times(5, E429)
-        + ASK
+        + ACQUIRE
         + "\n{\"op\":\"acquire\",\"priority\":\"webhook\"}\n{\"op\":\"acquire\",\"cost\":0}\n"
-        + &at(2 * SECOND - 1, ASK)
+        + &at(2 * SECOND - 1, ACQUIRE)
         + &status(MINUTE);
-    let lines = play(TMDB, &script);
+    let lines = simulate(TMDB, &script);
     for line in &lines[5..8] {
         assert_eq!((&line["allowed"], &line["reason"]), (&json!(false), &json!("sleep")), "{line}");
         assert_eq!((&line["retry_after_ns"], &line["rule"]), (&json!(2 * SECOND), &Value::Null));
@@ -225,7 +226,7 @@ fn r59_late_outcomes_do_not_move_a_sleeper_but_a_longer_retry_after_does() {
     script += &at(SECOND, r#"{"op":"record","status":503,"retry_after":"10"}"#);
     script += &at(SECOND, r#"{"op":"record","status":503,"retry_after":"3"}"#);
     script += &status(2 * SECOND);
-    let lines = play(TMDB, &script);
+    let lines = simulate(TMDB, &script);
     let eta: Vec<_> = lines[4..].iter().map(|line| line["eta_ns"].as_u64().unwrap() / SECOND).collect();
     assert_eq!(eta, [2, 2, 2, 2, 10, 10, 9]);
     assert_eq!(moves(&lines).len(), 2);
@@ -233,8 +234,8 @@ fn r59_late_outcomes_do_not_move_a_sleeper_but_a_longer_retry_after_does() {
 
 #[test]
 fn r60_half_open_probes_one_at_a_time_with_a_clear_window() {
-    let script = times(5, E429) + &at(2 * SECOND, ASK) + ASK + "\n" + OK + "\n" + ASK;
-    let lines = play(TMDB, &script);
+    let script = times(5, E429) + &at(2 * SECOND, ACQUIRE) + ACQUIRE + "\n" + OK + "\n" + ACQUIRE;
+    let lines = simulate(TMDB, &script);
     assert_eq!(
         (&lines[5]["allowed"], &lines[5]["transitions"][0]["to"]),
         (&json!(true), &json!("half_open"))
@@ -247,8 +248,8 @@ fn r60_half_open_probes_one_at_a_time_with_a_clear_window() {
 
 #[test]
 fn r121_five_of_five_probes_succeed() {
-    let script = times(5, E429) + &status(2 * SECOND) + &times(5, OK) + ASK;
-    let lines = play(TMDB, &script);
+    let script = times(5, E429) + &status(2 * SECOND) + &times(5, OK) + ACQUIRE;
+    let lines = simulate(TMDB, &script);
     assert_eq!(lines[9]["state"], "half_open");
     assert_eq!(lines[10]["transitions"][0]["reason"], "probe_ok");
     assert_eq!(fsm(&lines[10]), (17.0, Some(4), 0), "R62: the ramp starts at the throttled rate");
@@ -259,12 +260,12 @@ fn r121_five_of_five_probes_succeed() {
 fn r121_one_failure_in_three_probes_is_enough() {
     for bad in [E429, E500, r#"{"op":"record","error":"dns"}"#] {
         let script = times(5, E429) + &status(2 * SECOND) + &times(2, OK) + bad;
-        let lines = play(TMDB, &script);
+        let lines = simulate(TMDB, &script);
         assert_eq!(lines[8]["transitions"][0]["reason"], "probe_failed");
         assert_eq!(fsm(&lines[8]), (0.0, Some(4), 4 * SECOND));
     }
     let script = times(5, E429) + &status(2 * SECOND) + &times(20, r#"{"op":"record","status":404}"#);
-    assert_eq!(play(TMDB, &script).last().unwrap()["state"], "half_open", "R61: 404 is neither");
+    assert_eq!(simulate(TMDB, &script).last().unwrap()["state"], "half_open", "R61: 404 is neither");
 }
 
 #[test]
@@ -272,7 +273,7 @@ fn r62_the_ramp_rises_by_a_tenth_every_five_minutes() {
     let mut script = force("half_open") + &times(5, OK);
     script +=
         &(1..=9).map(|i| status(i * 5 * MINUTE) + &status((i + 1) * 5 * MINUTE - 1)).collect::<String>();
-    let lines = play(TMDB, &script);
+    let lines = simulate(TMDB, &script);
     let rates: Vec<_> = lines[5..].iter().map(|line| line["rate"].as_f64().unwrap()).collect();
     let steps = [17.0, 18.7, 20.57, 22.627, 24.8897, 27.37867, 30.116537, 33.128_190_7, 35.0, 35.0];
     for (i, rate) in rates.iter().enumerate() {
@@ -286,15 +287,16 @@ fn r62_the_ramp_rises_by_a_tenth_every_five_minutes() {
 fn r62_throttle_ends_the_ramp() {
     let script =
         force("half_open") + &times(5, OK) + &status(5 * MINUTE) + &times(3, E429) + &status(60 * MINUTE);
-    let lines = play(TMDB, &script);
+    let lines = simulate(TMDB, &script);
     assert_eq!((fsm(&lines[6]).0, fsm(&lines[9]).0), (18.7, 17.0));
     assert_eq!((&lines[10]["state"], fsm(&lines[10]).0), (&json!("throttle"), 17.0));
 }
 
 #[test]
 fn r63_offline_has_no_end_but_online() {
-    let script = force("offline") + ASK + "\n" + &status(1000 * MINUTE) + &force("online") + &force("online");
-    let lines = play(TMDB, &script);
+    let script =
+        force("offline") + ACQUIRE + "\n" + &status(1000 * MINUTE) + &force("online") + &force("online");
+    let lines = simulate(TMDB, &script);
     assert_eq!((&lines[0]["state"], fsm(&lines[0])), (&json!("sleep"), (0.0, Some(4), 0)));
     assert_eq!((&lines[1]["reason"], &lines[1]["retry_after_ns"]), (&json!("sleep"), &Value::Null));
     assert_eq!(lines[2]["state"], "sleep");
@@ -303,8 +305,8 @@ fn r63_offline_has_no_end_but_online() {
 
 #[test]
 fn r64_cache_only_waits_for_the_operator() {
-    let script = force("cache_only") + ASK + "\n" + &status(1000 * MINUTE) + &force("online");
-    let lines = play(TMDB, &script);
+    let script = force("cache_only") + ACQUIRE + "\n" + &status(1000 * MINUTE) + &force("online");
+    let lines = simulate(TMDB, &script);
     assert_eq!((&lines[1]["reason"], &lines[1]["retry_after_ns"]), (&json!("cache_only"), &Value::Null));
     assert_eq!((fsm(&lines[2]).0, &lines[2]["state"]), (0.0, &json!("cache_only")));
     assert_eq!(lines[3]["state"], "half_open");
@@ -315,7 +317,7 @@ fn r65_auto_recover_tries_every_quarter_of_an_hour() {
     let config = format!("{TMDB}[breaker]\nauto_recover = \"15m\"\n");
     let q = 15 * MINUTE;
     let script = force("cache_only") + &at(q + 2 * SECOND, E500) + &status(3 * q) + &times(5, OK);
-    let lines = play(&config, &script);
+    let lines = simulate(&config, &script);
     assert_eq!(
         moves(&lines),
         [
@@ -335,7 +337,7 @@ fn r66_an_operator_moves_it_anywhere_and_normal_starts_anew() {
     let states = ["throttle", "sleep", "half_open", "cache_only", "normal"];
     for from in states {
         for to in states {
-            let lines = play(TMDB, &(force(from) + &force(to)));
+            let lines = simulate(TMDB, &(force(from) + &force(to)));
             assert_eq!(lines[1]["state"], to);
             let moved = lines[1]["transitions"].as_array().unwrap();
             assert_eq!(moved.len(), usize::from(from != to), "{from} to {to}");
@@ -343,7 +345,7 @@ fn r66_an_operator_moves_it_anywhere_and_normal_starts_anew() {
         }
     }
     let script = times(5, E429) + &force("normal") + OK + "\n" + &times(5, E429);
-    let lines = play(TMDB, &script);
+    let lines = simulate(TMDB, &script);
     assert_eq!(fsm(&lines[5]), (35.0, Some(4), 0));
     assert_eq!(lines[6]["samples"], 1, "the window is cleared");
     assert_eq!(lines.last().unwrap()["eta_ns"], 2 * SECOND, "and so are the cooldowns");
@@ -354,10 +356,10 @@ fn r122_rising_network_errors_throttle_and_404_never() {
     let errors =
         ["dns", "connect_timeout"].map(|kind| format!("{{\"op\":\"record\",\"error\":\"{kind}\"}}\n"));
     let script = times(20, OK) + &errors.concat().repeat(3);
-    assert_eq!(moves(&play(TMDB, &script)), ["normal>throttle error_ratio @0"]);
-    assert_eq!(moves(&play(TMDB, &times(500, r#"{"op":"record","status":404}"#))), [""; 0]);
+    assert_eq!(moves(&simulate(TMDB, &script)), ["normal>throttle error_ratio @0"]);
+    assert_eq!(moves(&simulate(TMDB, &times(500, r#"{"op":"record","status":404}"#))), [""; 0]);
     let ignoring = format!("count_network_errors = false\n{TMDB}");
-    let lines = play(&ignoring, &script);
+    let lines = simulate(&ignoring, &script);
     assert_eq!(moves(&lines), [""; 0], "R139");
     assert_eq!(
         (&lines[25]["class"], &lines[25]["samples"], &lines[25]["retry"]),
@@ -367,21 +369,22 @@ fn r122_rising_network_errors_throttle_and_404_never() {
 
 #[test]
 fn r133_a_probe_that_never_reports_is_written_off() {
-    let script = force("half_open") + ASK + "\n" + &at(MINUTE - 1, ASK) + &at(MINUTE, ASK);
-    let lines = play(TMDB, &script);
+    let script = force("half_open") + ACQUIRE + "\n" + &at(MINUTE - 1, ACQUIRE) + &at(MINUTE, ACQUIRE);
+    let lines = simulate(TMDB, &script);
     assert_eq!((&lines[2]["reason"], &lines[3]["allowed"]), (&json!("concurrency"), &json!(true)));
 }
 
 #[test]
 fn r133_the_permit_of_a_probe_written_off_returns() {
     let free = "{\"op\":\"release\"}\n";
-    let script = force("half_open") + ASK + "\n" + &at(MINUTE, ASK) + ASK + "\n" + free + ASK;
-    let lines = play(TMDB, &script);
+    let script = force("half_open") + ACQUIRE + "\n" + &at(MINUTE, ACQUIRE) + ACQUIRE + "\n" + free + ACQUIRE;
+    let lines = simulate(TMDB, &script);
     assert_eq!((&lines[3]["reason"], &lines[4]["in_flight"]), (&json!("concurrency"), &json!(0)));
     assert_eq!(lines[5]["allowed"], true);
     // Nor is it missing for ever once all is well again.
-    let script = force("half_open") + ASK + "\n" + &at(MINUTE, ASK) + OK + "\n" + ASK + "\n" + ASK;
-    let lines = play("concurrency = 1\n[breaker]\nkind = \"fsm\"\ns_probe_ok = 1\n", &script);
+    let script =
+        force("half_open") + ACQUIRE + "\n" + &at(MINUTE, ACQUIRE) + OK + "\n" + ACQUIRE + "\n" + ACQUIRE;
+    let lines = simulate("concurrency = 1\n[breaker]\nkind = \"fsm\"\ns_probe_ok = 1\n", &script);
     assert_eq!((&lines[3]["state"], &lines[4]["allowed"]), (&json!("normal"), &json!(true)));
     assert_eq!(lines[5]["reason"], "concurrency");
 }
@@ -389,15 +392,15 @@ fn r133_the_permit_of_a_probe_written_off_returns() {
 #[test]
 fn r140_without_a_grant_an_outcome_counts_as_a_probe() {
     // Granted long before, and still the failure of a probe.
-    let script = format!("{ASK}\n{}{}", times(5, E429), at(2 * SECOND, E500));
-    assert_eq!(moves(&play(TMDB, &script))[3], format!("half_open>sleep probe_failed @{}", 2 * SECOND));
+    let script = format!("{ACQUIRE}\n{}{}", times(5, E429), at(2 * SECOND, E500));
+    assert_eq!(moves(&simulate(TMDB, &script))[3], format!("half_open>sleep probe_failed @{}", 2 * SECOND));
 }
 
 #[test]
 fn r141_too_many_sleeps_lead_to_cache_only() {
     let config = format!("{TMDB}[breaker]\ncache_only_after = 2\n");
     let script = times(5, E429) + &at(2 * SECOND, E500) + &at(6 * SECOND, E500);
-    let lines = play(&config, &script);
+    let lines = simulate(&config, &script);
     assert_eq!(lines[5]["state"], "sleep");
     assert_eq!(moves(&lines)[5], format!("half_open>cache_only probe_failed @{}", 6 * SECOND));
 }
@@ -405,12 +408,13 @@ fn r141_too_many_sleeps_lead_to_cache_only() {
 #[test]
 fn the_first_layer_in_the_way_is_the_one_named() {
     // Sleep before the gate, the gate before permits, permits before the rate.
-    let mut script =
-        times(4, ASK) + &times(4, r#"{"op":"record","status":429,"retry_after":"1"}"#) + &times(4, ASK);
-    script += &(E429.to_owned() + "\n" + ASK + "\n");
-    script += &(force("normal") + ASK + "\n" + &force("clear_gate"));
+    let mut script = times(4, ACQUIRE)
+        + &times(4, r#"{"op":"record","status":429,"retry_after":"1"}"#)
+        + &times(4, ACQUIRE);
+    script += &(E429.to_owned() + "\n" + ACQUIRE + "\n");
+    script += &(force("normal") + ACQUIRE + "\n" + &force("clear_gate"));
     script += "{\"op\":\"acquire\",\"cost\":1,\"n\":9}\n{\"op\":\"acquire\",\"cost\":34}\n{\"op\":\"release\"}\n{\"op\":\"acquire\",\"cost\":34}";
-    let lines = play(TMDB, &script);
+    let lines = simulate(TMDB, &script);
     let reason = |i: usize| lines[i]["reason"].as_str().unwrap();
     assert_eq!([reason(8), reason(13), reason(15)], ["retry_after", "sleep", "retry_after"]);
     assert_eq!([reason(17), reason(18), reason(20)], ["concurrency", "concurrency", "rate"]);
@@ -421,6 +425,6 @@ fn tokens_are_clipped_and_grow_back_at_the_rate_of_the_state() {
     let script = force("throttle")
         + "{\"op\":\"acquire\",\"cost\":17}\n"
         + &format!("{{\"op\":\"acquire\",\"cost\":0,\"t\":{}}}", 500 * MS);
-    let lines = play(TMDB, &script);
+    let lines = simulate(TMDB, &script);
     assert_eq!((&lines[1]["remaining"], &lines[2]["remaining"]), (&json!(0), &json!(8)));
 }

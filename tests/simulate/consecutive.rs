@@ -1,6 +1,6 @@
 //! The consecutive breaker: closed, open, half open.
 
-use super::{MINUTE, SECOND, keys, moves, play, times};
+use super::{MINUTE, SECOND, keys, moves, simulate, times};
 use serde_json::{Value, json};
 
 const CONFIG: &str = "provider = \"tvdb\"\n[breaker]\nkind = \"consecutive\"\n";
@@ -18,7 +18,7 @@ fn r78_r79_five_failures_open_two_successes_close() {
         + &format!("{{\"op\":\"acquire\",\"t\":{}}}\n", 5 * MINUTE)
         + "{\"op\":\"acquire\"}\n"
         + &times(2, OK);
-    let lines = play(CONFIG, &script);
+    let lines = simulate(CONFIG, &script);
     assert_eq!(lines[0]["state"], "closed");
     assert_eq!(lines[13]["state"], "open");
     assert_eq!(lines[14]["allowed"], true);
@@ -45,7 +45,7 @@ fn r79_a_failed_test_opens_for_the_whole_time_again() {
     let script =
         times(5, BAD) + &at(6 * MINUTE, BAD) + &format!("{{\"op\":\"advance\",\"t\":{}}}", 20 * MINUTE);
     assert_eq!(
-        moves(&play(CONFIG, &script))[1..],
+        moves(&simulate(CONFIG, &script))[1..],
         [
             format!("open>half_open reset_timeout @{}", 5 * MINUTE),
             format!("half_open>open probe_failed @{}", 6 * MINUTE),
@@ -58,7 +58,7 @@ fn r79_a_failed_test_opens_for_the_whole_time_again() {
 fn r80_who_meets_an_open_breaker_is_told_what_and_how_long() {
     let script = times(5, BAD)
         + &format!("{{\"op\":\"acquire\",\"t\":{MINUTE}}}\n{{\"op\":\"acquire\",\"t\":{}}}\n", MINUTE + 1);
-    let lines = play(CONFIG, &script);
+    let lines = simulate(CONFIG, &script);
     let expected = json!({
         "i": 5, "t": MINUTE, "op": "acquire", "state": "open", "transitions": [],
         "allowed": false, "remaining": null, "retry_after_ns": 240 * SECOND, "reason": "open", "rule": null,
@@ -78,7 +78,7 @@ fn an_operator_opens_and_closes_it() {
             format!("{{\"op\":\"force\",\"state\":\"{state}\"}}\n{{\"op\":\"acquire\",\"cost\":0}}\n")
         })
         .concat();
-    let lines = play(CONFIG, &script);
+    let lines = simulate(CONFIG, &script);
     let states: Vec<_> = lines.iter().step_by(2).map(|line| line["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["open", "half_open", "closed", "open", "half_open"]);
     assert_eq!(

@@ -1,6 +1,6 @@
 //! What is no operation, what is no configuration, and what that changes: nothing.
 
-use super::{Trial, play};
+use super::{Simulation, simulate};
 use serde_json::{Value, json};
 
 const ONE: &str = "concurrency = 1\n[[rules]]\nalgorithm = \"token_bucket\"\nlimit = 1\nperiod = \"1s\"\n";
@@ -9,9 +9,9 @@ const ONE: &str = "concurrency = 1\n[[rules]]\nalgorithm = \"token_bucket\"\nlim
 fn a_bad_line_changes_nothing_and_the_run_goes_on() {
     let script = "{\"op\":\"acquire\",\"t\":5}\nnonsense\n{\"op\":\"acquire\",\"t\":2000000000,\"colour\":\"red\"}\n\n  \r\n\
                   {\"op\":\"release\"}\n";
-    let played = Trial::new(ONE).play_with(&[], script);
-    assert_eq!((played.code, played.err.as_str()), (1, ""));
-    let [granted, nonsense, field, release] = played.lines.as_slice() else { panic!("{:?}", played.lines) };
+    let output = Simulation::new(ONE).run_with(&[], script);
+    assert_eq!((output.code, output.err.as_str()), (1, ""));
+    let [granted, nonsense, field, release] = output.lines.as_slice() else { panic!("{:?}", output.lines) };
     assert_eq!(granted["allowed"], true);
     assert_eq!(super::keys(nonsense), ["error", "i", "op"]);
     assert_eq!(
@@ -85,9 +85,9 @@ fn every_kind_of_mistake_is_a_bad_op() {
     ];
     let status = "{\"op\":\"acquire\",\"cost\":0}\n";
     let script: String = bad.iter().map(|line| format!("{line}\n{status}")).collect();
-    let played = Trial::new(ONE).play_with(&[], script);
-    assert_eq!((played.code, played.lines.len()), (1, 2 * bad.len()));
-    for (i, (pair, line)) in played.lines.chunks(2).zip(bad).enumerate() {
+    let output = Simulation::new(ONE).run_with(&[], script);
+    assert_eq!((output.code, output.lines.len()), (1, 2 * bad.len()));
+    for (i, (pair, line)) in output.lines.chunks(2).zip(bad).enumerate() {
         assert_eq!(pair[0]["error"]["error"], "bad_op", "{line}: {}", pair[0]);
         assert_eq!(pair[0]["i"], 2 * i);
         assert!(!pair[0]["error"]["message"].as_str().unwrap().is_empty());
@@ -106,11 +106,11 @@ fn bytes_that_are_no_text_and_lines_without_end_are_survived() {
     script.extend(b"\n");
     script.extend(b"[".repeat(100_000));
     script.extend(b"\n{\"op\":\"release\"}");
-    let played = Trial::new(ONE).play_with(&[], script);
-    assert_eq!((played.code, played.lines.len()), (1, 5));
-    assert_eq!(played.lines[1]["allowed"], true);
-    assert!(played.lines[2]["error"]["message"].as_str().unwrap().contains("longer than"));
-    assert_eq!(played.lines[4]["in_flight"], 0, "the last line needs no end");
+    let output = Simulation::new(ONE).run_with(&[], script);
+    assert_eq!((output.code, output.lines.len()), (1, 5));
+    assert_eq!(output.lines[1]["allowed"], true);
+    assert!(output.lines[2]["error"]["message"].as_str().unwrap().contains("longer than"));
+    assert_eq!(output.lines[4]["in_flight"], 0, "the last line needs no end");
 }
 
 #[test]
@@ -123,55 +123,55 @@ fn a_bad_configuration_is_said_on_stderr_and_nothing_is_run() {
         "[[rules]]\nalgorithm = \"gcra\"\nlimit = 4\nperiod = \"8s\"\ntau = \"1s\"\n",
     ];
     for config in bad {
-        let played = Trial::new(config).play_with(&[], "{\"op\":\"acquire\"}\n");
-        assert_eq!((played.code, played.lines.len()), (2, 0), "{config}");
-        assert!(played.err.starts_with("shmlimit: ") && played.err.contains("c.toml"), "{}", played.err);
+        let output = Simulation::new(config).run_with(&[], "{\"op\":\"acquire\"}\n");
+        assert_eq!((output.code, output.lines.len()), (2, 0), "{config}");
+        assert!(output.err.starts_with("shmlimit: ") && output.err.contains("c.toml"), "{}", output.err);
     }
 }
 
 #[test]
 fn files_that_are_not_there_are_named() {
-    let self_test = Trial::new(ONE);
-    let played = self_test.play_with(&["--script", "/nowhere/ops.ndjson"], "");
-    assert_eq!((played.code, played.lines.len()), (2, 0));
-    assert!(played.err.contains("/nowhere/ops.ndjson"), "{}", played.err);
-    let played = self_test.play_with(&["--plot", "/nowhere/plot.svg"], "{\"op\":\"acquire\"}\n");
-    assert_eq!((played.code, played.lines.len()), (2, 0), "before anything is run");
-    std::fs::remove_file(self_test.path("c.toml")).unwrap();
-    let played = self_test.play_with(&[], "");
-    assert_eq!(played.code, 2);
-    assert!(played.err.contains("c.toml"), "{}", played.err);
+    let simulation = Simulation::new(ONE);
+    let output = simulation.run_with(&["--script", "/nowhere/ops.ndjson"], "");
+    assert_eq!((output.code, output.lines.len()), (2, 0));
+    assert!(output.err.contains("/nowhere/ops.ndjson"), "{}", output.err);
+    let output = simulation.run_with(&["--plot", "/nowhere/plot.svg"], "{\"op\":\"acquire\"}\n");
+    assert_eq!((output.code, output.lines.len()), (2, 0), "before anything is run");
+    std::fs::remove_file(simulation.path("c.toml")).unwrap();
+    let output = simulation.run_with(&[], "");
+    assert_eq!(output.code, 2);
+    assert!(output.err.contains("c.toml"), "{}", output.err);
 }
 
 #[test]
 fn a_script_comes_from_a_file_from_a_dash_or_from_nowhere() {
-    let self_test = Trial::new(ONE);
-    std::fs::write(self_test.path("ops"), "{\"op\":\"acquire\"}\n").unwrap();
-    let file = self_test.path("ops");
-    let from_file = self_test.play_with(&["--script", file.to_str().unwrap()], "");
-    let from_dash = self_test.play_with(&["--script", "-"], "{\"op\":\"acquire\"}\n");
+    let simulation = Simulation::new(ONE);
+    std::fs::write(simulation.path("ops"), "{\"op\":\"acquire\"}\n").unwrap();
+    let file = simulation.path("ops");
+    let from_file = simulation.run_with(&["--script", file.to_str().unwrap()], "");
+    let from_dash = simulation.run_with(&["--script", "-"], "{\"op\":\"acquire\"}\n");
     assert_eq!((from_file.code, &from_file.lines), (0, &from_dash.lines));
-    assert_eq!(from_file.lines, play(ONE, "{\"op\":\"acquire\"}\n"));
-    let nothing = self_test.play_with(&[], "");
+    assert_eq!(from_file.lines, simulate(ONE, "{\"op\":\"acquire\"}\n"));
+    let nothing = simulation.run_with(&[], "");
     assert_eq!((nothing.code, nothing.lines.len()), (0, 0));
 }
 
 #[test]
 fn the_summary_says_what_the_run_came_to() {
     let script = "{\"op\":\"acquire\",\"cost\":0}\n{\"op\":\"acquire\",\"n\":3}\n{\"op\":\"advance\",\"ns\":1500000000}\n";
-    let played = Trial::new(ONE).play_with(&["--summary"], script);
-    assert_eq!(played.code, 0);
+    let output = Simulation::new(ONE).run_with(&["--summary"], script);
+    assert_eq!(output.code, 0);
     assert!(
-        played.err.contains("granted      1\n") && played.err.contains("refused      1 (concurrency 1)\n")
+        output.err.contains("granted      1\n") && output.err.contains("refused      1 (concurrency 1)\n")
     );
-    assert!(played.err.contains("normal       1.5s\n"), "{}", played.err);
+    assert!(output.err.contains("normal       1.5s\n"), "{}", output.err);
 }
 
 #[test]
 fn a_cluster_means_nothing_to_one_caller_and_is_ignored() {
     let script = "{\"op\":\"acquire\",\"n\":2}\n";
     let cluster = format!("{ONE}[cluster]\nnodes = 3\npeers = [\"a\", \"b\"]\n");
-    assert_eq!(play(&cluster, script), play(ONE, script));
-    let none = Trial::new("cluster = 3\n").play_with(&[], script);
+    assert_eq!(simulate(&cluster, script), simulate(ONE, script));
+    let none = Simulation::new("cluster = 3\n").run_with(&[], script);
     assert_eq!((none.code, none.lines.len()), (2, 0), "that is no [cluster]");
 }

@@ -1,6 +1,6 @@
 //! The examples run, and show what they are there to show.
 
-use super::{Trial, moves};
+use super::{Simulation, moves};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 #[cfg(unix)]
@@ -15,9 +15,9 @@ fn read(name: &str) -> String {
 }
 
 fn run(config: &str, script: &str) -> Vec<Value> {
-    let played = Trial::new(&read(config)).play_with(&[], script);
-    assert_eq!((played.code, played.err.as_str()), (0, ""), "{config}");
-    played.lines
+    let output = Simulation::new(&read(config)).run_with(&[], script);
+    assert_eq!((output.code, output.err.as_str()), (0, ""), "{config}");
+    output.lines
 }
 
 fn admitted(lines: &[Value]) -> Vec<u64> {

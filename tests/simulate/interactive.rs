@@ -1,15 +1,15 @@
 //! A script that is written while it runs: every answer comes at once, and a reader may go away.
 
-use super::{TMDB, Trial};
+use super::{Simulation, TMDB};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
-fn start(self_test: &Trial) -> std::process::Child {
+fn start(simulation: &Simulation) -> std::process::Child {
     Command::new(assert_cmd::cargo::cargo_bin!("shmlimit"))
         .arg("simulate")
         .arg("--config")
-        .arg(self_test.path("c.toml"))
+        .arg(simulation.path("c.toml"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -19,8 +19,8 @@ fn start(self_test: &Trial) -> std::process::Child {
 
 #[test]
 fn each_line_is_answered_before_the_next_is_asked_for() {
-    let self_test = Trial::new(TMDB);
-    let mut child = start(&self_test);
+    let simulation = Simulation::new(TMDB);
+    let mut child = start(&simulation);
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     for i in 0..20 {
@@ -41,8 +41,8 @@ fn each_line_is_answered_before_the_next_is_asked_for() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
-    let self_test = Trial::new(TMDB);
-    let mut child = start(&self_test);
+    let simulation = Simulation::new(TMDB);
+    let mut child = start(&simulation);
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     writeln!(input, "{{\"op\":\"acquire\"}}").unwrap();

@@ -1,6 +1,6 @@
 //! R124: hours of traffic in seconds, in memory that does not grow.
 
-use super::{MS, SECOND, TMDB, Trial};
+use super::{MS, SECOND, Simulation, TMDB};
 use std::fmt::Write as _;
 
 /// Mixed traffic of three hours: calls of all priorities, answers good and bad, an outage each hour, hot patches.
@@ -40,12 +40,12 @@ fn r124_three_hours_of_mixed_traffic_take_no_memory() {
     use std::io::{BufRead, BufReader, Write};
     use std::process::{Command, Stdio};
     const CALLS: u64 = 3 * 3600 * 1000 / 90;
-    let self_test = Trial::new(TMDB);
+    let simulation = Simulation::new(TMDB);
     let mut child = Command::new(assert_cmd::cargo::cargo_bin!("shmlimit"))
         .args(["simulate", "--summary", "--plot"])
-        .arg(self_test.path("p.svg"))
+        .arg(simulation.path("p.svg"))
         .arg("--config")
-        .arg(self_test.path("c.toml"))
+        .arg(simulation.path("c.toml"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -84,8 +84,8 @@ fn r124_three_hours_of_mixed_traffic_take_no_memory() {
 
 #[test]
 fn the_same_script_gives_the_same_bytes() {
-    let self_test = Trial::new(TMDB);
-    let once = || self_test.command().write_stdin(ops(38_000, 3000)).output().unwrap().stdout;
+    let simulation = Simulation::new(TMDB);
+    let once = || simulation.command().write_stdin(ops(38_000, 3000)).output().unwrap().stdout;
     let first = once();
     assert!(first.len() > 100_000);
     assert!(first == once(), "two runs differ");

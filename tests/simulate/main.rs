@@ -30,22 +30,22 @@ const MINUTE: u64 = 60 * SECOND;
 const TMDB: &str = "preset = \"tmdb\"\n";
 
 /// What a run answered.
-struct Played {
+struct SimulationOutput {
     pub code: i32,
     pub lines: Vec<Value>,
     pub err: String,
 }
 
 /// A configuration in a file of its own, which goes away with it.
-struct Trial {
+struct Simulation {
     home: TempDir,
 }
 
-impl Trial {
-    pub fn new(config: &str) -> Trial {
+impl Simulation {
+    pub fn new(config: &str) -> Simulation {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("c.toml"), config).unwrap();
-        Trial { home }
+        Simulation { home }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -58,11 +58,11 @@ impl Trial {
         command
     }
 
-    pub fn play_with(&self, arguments: &[&str], script: impl Into<Vec<u8>>) -> Played {
+    pub fn run_with(&self, arguments: &[&str], script: impl Into<Vec<u8>>) -> SimulationOutput {
         let output = self.command().args(arguments).write_stdin(script).output().unwrap();
         let out = String::from_utf8(output.stdout).unwrap();
         let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
-        Played {
+        SimulationOutput {
             code: output.status.code().expect("ended by itself"),
             lines: out.lines().map(read).collect(),
             err: String::from_utf8(output.stderr).unwrap(),
@@ -71,15 +71,15 @@ impl Trial {
 }
 
 /// Runs a script that must be all right, and gives its answers.
-fn play(config: &str, script: &str) -> Vec<Value> {
-    let played = Trial::new(config).play_with(&[], script);
-    assert_eq!((played.code, played.err.as_str()), (0, ""), "{:?}", played.lines);
+fn simulate(config: &str, script: &str) -> Vec<Value> {
+    let output = Simulation::new(config).run_with(&[], script);
+    assert_eq!((output.code, output.err.as_str()), (0, ""), "{:?}", output.lines);
     let expected = script.lines().filter(|line| !line.trim().is_empty()).count();
-    assert_eq!(played.lines.len(), expected, "one line for each operation");
-    for (i, line) in played.lines.iter().enumerate() {
+    assert_eq!(output.lines.len(), expected, "one line for each operation");
+    for (i, line) in output.lines.iter().enumerate() {
         assert_eq!(line["i"], i, "{line}");
     }
-    played.lines
+    output.lines
 }
 
 /// The keys of an object, sorted.

@@ -1,6 +1,6 @@
 //! Pauses: no call until the pause ends or the limiter is resumed (R148).
 
-use super::{SECOND, Trial, keys, moves, play, times};
+use super::{SECOND, Simulation, keys, moves, simulate, times};
 use serde_json::{Value, json};
 
 const RATE: &str =
@@ -20,7 +20,7 @@ fn r148_a_timed_pause_refuses_until_exactly_its_end() {
            {{"op":"acquire","t":{SECOND}}}"#,
         SECOND - 1
     );
-    let lines = play(RATE, &script);
+    let lines = simulate(RATE, &script);
     assert_eq!(keys(&lines[0]), ["i", "op", "state", "t", "transitions"]);
     assert_eq!(answer(&lines[1]), (false, json!("paused"), json!(SECOND)));
     assert_eq!(answer(&lines[2]), (false, json!("paused"), json!(1)));
@@ -30,7 +30,7 @@ fn r148_a_timed_pause_refuses_until_exactly_its_end() {
 
 #[test]
 fn r148_a_pause_without_an_end_lasts_until_resume() {
-    let lines = play(
+    let lines = simulate(
         RATE,
         &format!(
             r#"{{"op":"pause"}}
@@ -53,7 +53,7 @@ fn r148_a_pause_without_an_end_lasts_until_resume() {
 fn r148_a_second_pause_replaces_the_first() {
     let pause = |length: u64| format!("{{\"op\":\"pause\",\"for_ns\":{length}}}\n");
     let acquire = "{\"op\":\"acquire\"}\n";
-    let lines = play(RATE, &[&pause(100), &pause(50), acquire, "{\"op\":\"pause\"}\n", acquire].concat());
+    let lines = simulate(RATE, &[&pause(100), &pause(50), acquire, "{\"op\":\"pause\"}\n", acquire].concat());
     assert_eq!(lines[2]["retry_after_ns"], 50, "also by a shorter one");
     assert_eq!(lines[4]["retry_after_ns"], Value::Null);
 }
@@ -70,7 +70,7 @@ fn r148_paused_is_the_first_layer_in_the_way() {
         {"op":"acquire","cost":2}
         {"op":"resume"}
         {"op":"acquire"}"#;
-    let lines = play(config, script);
+    let lines = simulate(config, script);
     assert_eq!(answer(&lines[4]), (false, json!("paused"), json!(7)));
     assert_eq!(
         answer(&lines[5]),
@@ -89,7 +89,7 @@ fn r148_outcomes_and_timers_go_on_while_paused() {
         + &times(5, r#"{"op":"record","status":500}"#)
         + &format!("{{\"op\":\"acquire\",\"t\":{}}}\n", 2 * SECOND)
         + "{\"op\":\"resume\"}\n{\"op\":\"acquire\"}\n";
-    let lines = play(config, &script);
+    let lines = simulate(config, &script);
     assert_eq!(lines[3]["in_flight"], 1);
     assert_eq!(answer(&lines[9]), (false, json!("paused"), Value::Null));
     let expected = ["closed>open consecutive_failures @0", "open>half_open reset_timeout @1000000000"];
@@ -100,7 +100,7 @@ fn r148_outcomes_and_timers_go_on_while_paused() {
 #[test]
 fn r148_passthrough_refuses_nothing_while_paused() {
     let config = format!("mode = \"passthrough\"\n{RATE}");
-    let lines = play(&config, "{\"op\":\"pause\"}\n{\"op\":\"acquire\",\"n\":9}\n");
+    let lines = simulate(&config, "{\"op\":\"pause\"}\n{\"op\":\"acquire\",\"n\":9}\n");
     assert_eq!((&lines[1]["allowed"], &lines[1]["admitted"]), (&json!(true), &json!(9)));
 }
 
@@ -116,17 +116,17 @@ fn r148_a_pause_that_makes_no_sense_is_a_bad_op() {
         &long,
     ];
     let script = bad.join("\n") + "\n{\"op\":\"acquire\"}\n";
-    let played = Trial::new(RATE).play_with(&[], script);
-    assert_eq!(played.code, 1);
-    for line in &played.lines[..bad.len()] {
+    let output = Simulation::new(RATE).run_with(&[], script);
+    assert_eq!(output.code, 1);
+    for line in &output.lines[..bad.len()] {
         assert_eq!(line["error"]["error"], "bad_op", "{line}");
     }
-    assert_eq!(played.lines[bad.len()]["allowed"], true, "nothing was paused");
+    assert_eq!(output.lines[bad.len()]["allowed"], true, "nothing was paused");
 }
 
 #[test]
 fn r148_the_summary_counts_what_a_pause_refused() {
     let script = "{\"op\":\"pause\"}\n{\"op\":\"acquire\"}\n{\"op\":\"acquire\"}\n";
-    let played = Trial::new(RATE).play_with(&["--summary"], script);
-    assert!(played.err.contains("refused      2 (paused 2)"), "{}", played.err);
+    let output = Simulation::new(RATE).run_with(&["--summary"], script);
+    assert!(output.err.contains("refused      2 (paused 2)"), "{}", output.err);
 }

@@ -1,13 +1,13 @@
 //! `--plot`: a picture that can be read, whatever the script.
 
-use super::{TMDB, Trial, times};
+use super::{Simulation, TMDB, times};
 
 /// The picture of a script, and its text.
 fn drawn(config: &str, script: &str) -> String {
-    let self_test = Trial::new(config);
-    let path = self_test.path("p.svg");
-    let played = self_test.play_with(&["--plot", path.to_str().unwrap()], script);
-    assert_eq!(played.code, 0, "{}", played.err);
+    let simulation = Simulation::new(config);
+    let path = simulation.path("p.svg");
+    let output = simulation.run_with(&["--plot", path.to_str().unwrap()], script);
+    assert_eq!(output.code, 0, "{}", output.err);
     std::fs::read_to_string(path).unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! The answer to `record`: classes, the outcome window, waits and retries.
 
-use super::{SECOND, TMDB, Trial, play, times};
+use super::{SECOND, Simulation, TMDB, simulate, times};
 use serde_json::{Value, json};
 
 const STEADY: &str = "[backoff]\njitter = \"none\"\n";
@@ -11,7 +11,7 @@ fn record(fields: &str) -> String {
 
 #[test]
 fn an_outcome_field_by_field() {
-    let lines = play(STEADY, &(record("\"status\":200") + &record("\"status\":500,\"t\":5")));
+    let lines = simulate(STEADY, &(record("\"status\":200") + &record("\"status\":500,\"t\":5")));
     let well = json!({
         "i": 0, "t": 0, "op": "record", "state": "normal", "transitions": [],
         "class": "ok", "samples": 1, "err_rate": 0.0, "consec429": 0,
@@ -23,7 +23,8 @@ fn an_outcome_field_by_field() {
         "sleep_source": "backoff", "sleep_max_ns": 1_500_000_000, "sleep_ns": 1_500_000_000, "retry": true,
     });
     assert_eq!(lines, [well, failed]);
-    let text = Trial::new(STEADY).command().write_stdin(record("\"status\":200")).output().unwrap().stdout;
+    let text =
+        Simulation::new(STEADY).command().write_stdin(record("\"status\":200")).output().unwrap().stdout;
     assert!(
         String::from_utf8(text).unwrap().contains("\"err_rate\":0.0,"),
         "a ratio is a float, also where it is whole"
@@ -49,7 +50,7 @@ fn r43_r45_classes() {
         ("\"error\":\"connection\"", "net"),
     ];
     let script: String = cases.iter().map(|(fields, _)| record(fields)).collect();
-    for (line, (fields, class)) in play("", &script).iter().zip(cases) {
+    for (line, (fields, class)) in simulate("", &script).iter().zip(cases) {
         assert_eq!(line["class"], class, "{fields}");
     }
 }
@@ -59,7 +60,7 @@ fn r44_other_4xx_change_nothing_and_see_the_window_as_it_is() {
     let mut script = record("\"status\":429") + &record("\"status\":429") + &record("\"status\":404");
     script += &record(&format!("\"status\":404,\"t\":{}", 30 * SECOND - 1));
     script += &record(&format!("\"status\":404,\"t\":{}", 30 * SECOND));
-    let lines = play(STEADY, &script);
+    let lines = simulate(STEADY, &script);
     let seen = |i: usize| (lines[i]["samples"].as_u64().unwrap(), lines[i]["consec429"].as_u64().unwrap());
     assert_eq!([seen(2), seen(3), seen(4)], [(2, 2), (2, 2), (0, 2)]);
     assert_eq!((&lines[2]["sleep_source"], &lines[2]["retry"]), (&Value::Null, &json!(false)));
@@ -72,7 +73,7 @@ fn r42_the_window_is_bounded_by_age_and_by_count() {
     script += &record(&format!("\"status\":200,\"t\":{}", 10 * SECOND - 1));
     script += &record(&format!("\"status\":200,\"t\":{}", 10 * SECOND));
     let config = "[window]\nmax_age = \"10s\"\nmax_count = 3\n";
-    let lines = play(config, &script);
+    let lines = simulate(config, &script);
     let seen: Vec<_> = lines
         .iter()
         .map(|line| (line["samples"].as_u64().unwrap(), line["err_rate"].as_f64().unwrap()))
@@ -86,17 +87,17 @@ fn r48_consec429_is_broken_by_anything_that_counts() {
         .map(|status| record(&format!("\"status\":{status}")))
         .concat()
         + &record("\"error\":\"dns\"");
-    let runs: Vec<_> = play("", &script).iter().map(|line| line["consec429"].as_u64().unwrap()).collect();
+    let runs: Vec<_> = simulate("", &script).iter().map(|line| line["consec429"].as_u64().unwrap()).collect();
     assert_eq!(runs, [1, 2, 2, 3, 0, 1, 0, 1, 0]);
 }
 
 #[test]
 fn r74_ceilings_grow_to_the_cap() {
-    let lines = play(STEADY, &times(7, "{\"op\":\"record\",\"status\":503}"));
+    let lines = simulate(STEADY, &times(7, "{\"op\":\"record\",\"status\":503}"));
     let ceilings: Vec<_> =
         lines.iter().map(|line| line["sleep_max_ns"].as_u64().unwrap() / 100_000_000).collect();
     assert_eq!(ceilings, [15, 30, 60, 120, 240, 300, 300]);
-    let lines = play(STEADY, &record("\"status\":503,\"attempt\":18446744073709551615"));
+    let lines = simulate(STEADY, &record("\"status\":503,\"attempt\":18446744073709551615"));
     assert_eq!(lines[0]["sleep_max_ns"], 30 * SECOND);
 }
 
@@ -112,7 +113,8 @@ fn r76_r77_retries_by_class_and_by_run() {
     script += &record("\"status\":200");
     script += &record("\"status\":404");
     script += &record("\"status\":503");
-    let retries: Vec<_> = play(STEADY, &script).iter().map(|line| line["retry"].as_bool().unwrap()).collect();
+    let retries: Vec<_> =
+        simulate(STEADY, &script).iter().map(|line| line["retry"].as_bool().unwrap()).collect();
     assert_eq!(retries, [true, false, false, true, false, false, false, false, true]);
 }
 
@@ -140,7 +142,7 @@ fn r69_to_r73_retry_after_in_all_its_forms() {
             record(&format!("\"status\":429,\"retry_after\":{text:?}")),
             "{\"op\":\"acquire\"}"
         );
-        let lines = play(config, &script);
+        let lines = simulate(config, &script);
         assert_eq!(
             (&lines[0]["sleep_source"], &lines[0]["sleep_ns"]),
             (&json!(source), &json!(wait)),
@@ -160,7 +162,7 @@ fn r118_retry_after_of_two_seconds_then_success() {
         2 * SECOND,
         record("\"status\":200"),
     );
-    let lines = play(TMDB, &script);
+    let lines = simulate(TMDB, &script);
     assert_eq!((&lines[2]["reason"], &lines[2]["retry_after_ns"]), (&json!("retry_after"), &json!(1)));
     assert_eq!(lines[2]["state"], "normal");
     assert_eq!((&lines[3]["allowed"], &lines[4]["class"]), (&json!(true), &json!("ok")));
@@ -173,7 +175,7 @@ fn r73_a_success_with_retry_after_closes_nothing_and_the_later_of_two_wins() {
         &(record("\"status\":503,\"retry_after\":\"9\"") + &record("\"status\":503,\"retry_after\":\"4\""));
     script +=
         "{\"op\":\"acquire\",\"cost\":0}\n{\"op\":\"force\",\"state\":\"clear_gate\"}\n{\"op\":\"acquire\"}";
-    let lines = play("", &script);
+    let lines = simulate("", &script);
     assert_eq!((&lines[0]["sleep_source"], &lines[1]["allowed"]), (&Value::Null, &json!(true)));
     assert_eq!(
         (&lines[4]["reason"], &lines[4]["retry_after_ns"]),
@@ -185,7 +187,7 @@ fn r73_a_success_with_retry_after_closes_nothing_and_the_later_of_two_wins() {
 #[test]
 fn r119_jitter_is_uniform_from_nothing_to_the_ceiling() {
     let count = 20_000;
-    let lines = play("", &times(count, "{\"op\":\"record\",\"status\":503,\"attempt\":1}"));
+    let lines = simulate("", &times(count, "{\"op\":\"record\",\"status\":503,\"attempt\":1}"));
     let ceiling = 1.5e9;
     let waits: Vec<f64> = lines.iter().map(|line| line["sleep_ns"].as_f64().unwrap()).collect();
     assert!(waits.iter().all(|wait| (0.0..=ceiling).contains(wait)));
@@ -199,9 +201,9 @@ fn r119_jitter_is_uniform_from_nothing_to_the_ceiling() {
 #[test]
 fn the_same_seed_gives_the_same_waits_and_another_one_others() {
     let script = times(50, "{\"op\":\"record\",\"status\":503,\"attempt\":1}");
-    let self_test = Trial::new("");
+    let simulation = Simulation::new("");
     let waits = |arguments: &[&str]| {
-        let lines = self_test.play_with(arguments, script.clone()).lines;
+        let lines = simulation.run_with(arguments, script.clone()).lines;
         lines.iter().map(|line| line["sleep_ns"].as_u64().unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(waits(&[]), waits(&["--seed", "0"]));

@@ -1,6 +1,6 @@
 //! A capacity that a state reduced: what it does to the reserve and to large costs (R6, R54).
 
-use super::{SECOND, play, times};
+use super::{SECOND, simulate, times};
 use serde_json::{Value, json};
 
 /// 10/s, burst 50, of which 40 are kept for high priorities.
@@ -47,7 +47,7 @@ fn r54_the_reserve_is_reduced_with_the_capacity() {
         + &request(0, 4, "background")
         + &request(0, 1, "background");
     let lines =
-        play(RESERVE, &(script + &request(0, 1, "user") + &request(86_400 * SECOND, 1, "background")));
+        simulate(RESERVE, &(script + &request(0, 1, "user") + &request(86_400 * SECOND, 1, "background")));
     assert_eq!(lines[2]["state"], "throttle");
     assert_eq!(answer(&lines[3]), granted(4));
     assert_eq!(answer(&lines[4]), granted(0));
@@ -59,17 +59,17 @@ fn r54_the_reserve_is_reduced_with_the_capacity() {
 #[test]
 fn r54_probes_of_the_background_find_room_beside_the_reserve() {
     // Half open: 3/s, 15 of 50, and so 12 of the 40. Of a capacity of 1 nothing is kept.
-    let lines = play(RESERVE, &(force("half_open") + &request(0, 1, "background")));
+    let lines = simulate(RESERVE, &(force("half_open") + &request(0, 1, "background")));
     assert_eq!(answer(&lines[1]), granted(2));
     let slow = format!("{RESERVE}probe_rate = 0.1\n");
-    let lines = play(&slow, &(force("half_open") + &request(0, 1, "background")));
+    let lines = simulate(&slow, &(force("half_open") + &request(0, 1, "background")));
     assert_eq!(answer(&lines[1]), granted(0));
     let all = RESERVE.replace("reserve = 40", "reserve = 50");
     let script = request(0, 1, "background")
         + &force("throttle")
         + &request(0, 1, "background")
         + &request(0, 1, "background");
-    let lines = play(&all, &script);
+    let lines = simulate(&all, &script);
     assert_eq!(lines[0]["reason"], "cost_exceeds_limit", "all is kept, as configured");
     assert_eq!(answer(&lines[2]), granted(0), "a reduced capacity leaves one unit at least");
     assert_eq!(answer(&lines[3]), (false, json!("rate"), json!(SECOND / 5), json!(0)));
@@ -82,7 +82,7 @@ fn r62_the_reserve_grows_with_the_ramp() {
     for step in 0..9_u64 {
         script += &format!("{{\"op\":\"acquire\",\"cost\":0,\"t\":{}}}\n", (300 * step + 299) * SECOND);
     }
-    let lines = play(RESERVE, &script);
+    let lines = simulate(RESERVE, &script);
     let left: Vec<u64> = lines[6..].iter().map(|line| line["remaining"].as_u64().unwrap()).collect();
     // 5/s and 25, then 1.1 times as much each: 27, 30, 33, 36, 40, 44, 48, 50, less four fifths of it.
     assert_eq!(left, [5, 6, 6, 7, 8, 8, 9, 10, 10]);
@@ -99,7 +99,7 @@ fn r6_a_cost_above_the_reduced_capacity_goes_when_the_bucket_is_full() {
         + &request(4 * SECOND, 1, "user")
         + &request(4 * SECOND + SECOND / 5, 1, "user")
         + &request(5 * SECOND, 51, "user");
-    let lines = play(RESERVE, &script);
+    let lines = simulate(RESERVE, &script);
     assert_eq!(answer(&lines[1]), granted(20));
     assert_eq!(answer(&lines[2]), (false, json!("rate"), json!(SECOND), json!(20)));
     assert_eq!(answer(&lines[3]), (false, json!("rate"), json!(1), json!(24)));
@@ -119,7 +119,7 @@ fn r6_a_large_cost_of_the_background_goes_when_the_bucket_is_full() {
         + &request(SECOND / 5, 10, "background")
         + &request(SECOND / 5, 11, "background")
         + &request(SECOND / 5, 1, "background");
-    let lines = play(RESERVE, &script);
+    let lines = simulate(RESERVE, &script);
     assert_eq!(answer(&lines[2]), (false, json!("rate"), json!(SECOND / 5), json!(4)));
     assert_eq!(answer(&lines[3]), granted(0));
     assert_eq!(lines[4]["reason"], "cost_exceeds_limit", "11 beside 40 never fit");
@@ -137,7 +137,7 @@ fn r6_debts_are_kept_when_the_state_changes_and_paid_back_by_a_cancel() {
         + &force("normal")
         + &request(0, 1, "user")
         + &request(0, 1, "background");
-    let lines = play(RESERVE, &script);
+    let lines = simulate(RESERVE, &script);
     assert_eq!(
         answer(&lines[3]),
         (false, json!("rate"), json!(26 * SECOND / 10), json!(0)),
@@ -148,7 +148,7 @@ fn r6_debts_are_kept_when_the_state_changes_and_paid_back_by_a_cancel() {
         + &request(1, 50, "user")
         + &format!("{{\"op\":\"cancel\",\"t\":{}}}\n", 6 * SECOND)
         + &request(6 * SECOND, 0, "user");
-    let lines = play(RESERVE, &script);
+    let lines = simulate(RESERVE, &script);
     assert_eq!(answer(&lines[3]), granted(25), "a call that was never made leaves a full bucket");
 }
 
@@ -157,13 +157,13 @@ fn r4_the_named_wait_of_a_large_cost_passes_in_every_state() {
     for state in ["normal", "throttle", "half_open"] {
         for cost in [16, 26, 48, 50] {
             let before = force(state) + &request(7, 3, "user") + "{\"op\":\"release\"}\n";
-            let lines = play(RESERVE, &(before.clone() + &request(7, cost, "user")));
+            let lines = simulate(RESERVE, &(before.clone() + &request(7, cost, "user")));
             let wait = lines[3]["retry_after_ns"].as_u64().unwrap();
             if wait == 0 {
                 assert!(state != "half_open" && cost < 48, "{state} {cost}");
                 continue;
             }
-            let lines = play(
+            let lines = simulate(
                 RESERVE,
                 &(before + &request(6 + wait, cost, "user") + &request(7 + wait, cost, "user")),
             );
@@ -188,7 +188,7 @@ fn r4_a_wait_that_a_ramp_step_interrupts_is_neither_too_short_nor_too_long() {
             + &request(taken_at, cost, priority)
             + &request(ready - 1, cost, priority)
             + &request(ready, cost, priority);
-        let lines = play(RESERVE, &script);
+        let lines = simulate(RESERVE, &script);
         assert_eq!(lines[6]["allowed"], true);
         assert_eq!(lines[7]["retry_after_ns"], ready - taken_at, "{priority}");
         assert_eq!([&lines[8]["allowed"], &lines[9]["allowed"]], [false, true], "{priority}");

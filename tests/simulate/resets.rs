@@ -1,6 +1,6 @@
 //! Windows reported by headers: implausible resets, and windows in which nothing is left (R84 to R92, R142).
 
-use super::{MINUTE, SECOND, play};
+use super::{MINUTE, SECOND, simulate};
 use serde_json::{Value, json};
 
 /// 2026-01-01T00:00:00Z, at the start of a day and so of all windows.
@@ -55,7 +55,7 @@ fn r90_nothing_goes_before_the_reset_of_a_window_in_which_nothing_is_left() {
         + &request(10 * SECOND - 1)
         + &request(10 * SECOND)
         + &request(10 * SECOND);
-    let lines = play(&orders, &script);
+    let lines = simulate(&orders, &script);
     assert_eq!(answer(&lines[2]), until("ORDERS:10S", 7 * SECOND));
     assert_eq!(answer(&lines[3]), until("ORDERS:10S", 2 * SECOND), "the last call was 7 s ago");
     assert_eq!(answer(&lines[4]), until("ORDERS:10S", 1));
@@ -63,7 +63,7 @@ fn r90_nothing_goes_before_the_reset_of_a_window_in_which_nothing_is_left() {
     // Without any call before, and for a long window.
     let weight = config("binance", &[("REQUEST_WEIGHT:1M", 1200, "60s", "fixed")]);
     let used = [("X-MBX-USED-WEIGHT-1M", "1300")];
-    let lines = play(
+    let lines = simulate(
         &weight,
         &(headers(10 * SECOND, &used) + &request(10 * SECOND) + &request(MINUTE - 1) + &request(MINUTE)),
     );
@@ -82,7 +82,7 @@ fn r127_a_late_answer_gives_nothing_back_to_a_window_in_which_nothing_is_left() 
         + &request(10 * SECOND - 1)
         + &used(10 * SECOND, "3")
         + &request(10 * SECOND);
-    let lines = play(&orders, &script);
+    let lines = simulate(&orders, &script);
     assert_eq!(answer(&lines[3]), until("ORDERS:10S", 2 * SECOND));
     assert_eq!(answer(&lines[4]), until("ORDERS:10S", 1));
     assert_eq!(answer(&lines[6]), GRANTED, "another window");
@@ -98,7 +98,7 @@ fn r132_the_wait_for_a_gap_ends_when_the_ratchet_lets_a_shorter_one_in() {
         + &request(8 * SECOND + 1)
         + &request(10 * SECOND - 1)
         + &request(10 * SECOND);
-    let lines = play(&orders, &script);
+    let lines = simulate(&orders, &script);
     assert_eq!(answer(&lines[2]), GRANTED);
     // Seven seconds after the last call would be 15 s; the window is over at 10 s.
     assert_eq!(answer(&lines[3]), until("ORDERS:10S", 2 * SECOND - 1));
@@ -109,7 +109,7 @@ fn r132_the_wait_for_a_gap_ends_when_the_ratchet_lets_a_shorter_one_in() {
 fn r90_while_something_is_left_the_gap_counts_from_the_last_call() {
     let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
     let used = [("X-MBX-ORDER-COUNT-10S", "49")];
-    let lines = play(
+    let lines = simulate(
         &orders,
         &(request(SECOND) + &headers(3 * SECOND, &used) + &request(8 * SECOND - 1) + &request(8 * SECOND)),
     );
@@ -117,7 +117,7 @@ fn r90_while_something_is_left_the_gap_counts_from_the_last_call() {
     assert_eq!(answer(&lines[3]), GRANTED);
     let sliding = config("upbit", &[("default:sec", 10, "1s", "sliding")]);
     let none = [("Remaining-Req", "group=default; min=1; sec=0")];
-    let lines = play(&sliding, &(headers(0, &none) + &request(0)));
+    let lines = simulate(&sliding, &(headers(0, &none) + &request(0)));
     assert_eq!(answer(&lines[1]), GRANTED, "a sliding window has no reset");
 }
 
@@ -138,7 +138,7 @@ fn r88_of_several_exhausted_windows_the_latest_reset_holds() {
         + &headers(59 * SECOND, &[("X-MBX-ORDER-COUNT-1D", "1000")])
         + &request(MINUTE)
         + &request(86_400 * SECOND);
-    let lines = play(&both, &script);
+    let lines = simulate(&both, &script);
     assert_eq!(answer(&lines[1]), until("REQUEST_WEIGHT:1M", 56 * SECOND));
     assert_eq!(answer(&lines[2]), until("REQUEST_WEIGHT:1M", SECOND));
     assert_eq!(answer(&lines[4]), until("ORDERS:1D", 86_340 * SECOND));
@@ -171,7 +171,7 @@ fn r142_an_absurd_reset_is_not_believed_whatever_its_unit() {
             + &request(600 * SECOND)
             + &request(3600 * SECOND - 1)
             + &request(3600 * SECOND);
-        let lines = play(&window, &script);
+        let lines = simulate(&window, &script);
         assert_eq!(lines[0]["windows"]["default"]["remaining"], 0, "{reset}: what remains still counts");
         assert_eq!(answer(&lines[1]), until("default", 3000 * SECOND), "{reset}: the hour of the clock");
         assert_eq!((answer(&lines[2]), answer(&lines[3])), (until("default", 1), GRANTED), "{reset}");
@@ -184,12 +184,12 @@ fn r142_an_absurd_reset_is_not_believed_whatever_its_unit() {
         ("7".to_owned(), 7),
     ] {
         let said = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", reset.as_str())];
-        let lines = play(&window, &(headers(600 * SECOND, &said) + &request(600 * SECOND)));
+        let lines = simulate(&window, &(headers(600 * SECOND, &said) + &request(600 * SECOND)));
         assert_eq!(answer(&lines[1]), until("default", wait * SECOND), "{reset}");
     }
     for past in ["0".to_owned(), format!("{}", now - 1)] {
         let said = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", past.as_str())];
-        let lines = play(&window, &(headers(600 * SECOND, &said) + &request(600 * SECOND)));
+        let lines = simulate(&window, &(headers(600 * SECOND, &said) + &request(600 * SECOND)));
         assert_eq!(answer(&lines[1]), GRANTED, "{past}: the window is over");
     }
 }
@@ -223,8 +223,10 @@ fn r142_no_family_of_headers_blocks_for_longer_than_its_window() {
     ];
     for (parser, name, said) in cases {
         let window = config(parser, &[(name, 60, "1h", "fixed")]);
-        let lines =
-            play(&window, &(headers(600 * SECOND, &said) + &request(600 * SECOND) + &request(3600 * SECOND)));
+        let lines = simulate(
+            &window,
+            &(headers(600 * SECOND, &said) + &request(600 * SECOND) + &request(3600 * SECOND)),
+        );
         assert_eq!(answer(&lines[1]), until(name, 3000 * SECOND), "{parser}");
         assert_eq!(answer(&lines[2]), GRANTED, "{parser}");
     }
@@ -241,7 +243,7 @@ fn r142_good_headers_replace_an_absurd_one_and_what_followed_from_it() {
         + &request(601 * SECOND)
         + &headers(602 * SECOND, &good)
         + &request(602 * SECOND);
-    let lines = play(&window, &script);
+    let lines = simulate(&window, &script);
     assert_eq!(answer(&lines[2]), until("default", 2999 * SECOND));
     assert_eq!(lines[3]["interval_ns"], 0, "no ratchet holds an absurd value");
     assert_eq!(answer(&lines[4]), GRANTED);
@@ -251,7 +253,7 @@ fn r142_good_headers_replace_an_absurd_one_and_what_followed_from_it() {
         + &headers(600 * SECOND, &absurd)
         + &headers(602 * SECOND, &without)
         + &request(603 * SECOND);
-    let lines = play(&window, &script);
+    let lines = simulate(&window, &script);
     assert_eq!((&lines[2]["interval_ns"], answer(&lines[3])), (&json!(0), GRANTED));
     // One that corrects the reset only.
     let sooner = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "30")];
@@ -260,7 +262,7 @@ fn r142_good_headers_replace_an_absurd_one_and_what_followed_from_it() {
         + &headers(602 * SECOND, &sooner)
         + &request(603 * SECOND)
         + &request(632 * SECOND);
-    let lines = play(&window, &script);
+    let lines = simulate(&window, &script);
     assert_eq!((answer(&lines[3]), answer(&lines[4])), (until("default", 29 * SECOND), GRANTED));
     // A gap that a believable header asked for is still held by the ratchet (R89).
     let tight = [("X-RateLimit-Remaining", "1"), ("X-RateLimit-Reset", "1000")];
@@ -270,7 +272,7 @@ fn r142_good_headers_replace_an_absurd_one_and_what_followed_from_it() {
             &absurd.map(|(name, value)| (name, if value == "0" { "40" } else { value })),
         )
         + &headers(602 * SECOND, &good);
-    let lines = play(&window, &script);
+    let lines = simulate(&window, &script);
     assert_eq!(
         [&lines[0]["interval_ns"], &lines[2]["interval_ns"]],
         [&json!(1000 * SECOND), &json!(1000 * SECOND)]
@@ -289,7 +291,7 @@ fn r142_clear_gate_ends_what_headers_taught() {
         + &headers(602 * SECOND, &[])
         + &headers(603 * SECOND, &none)
         + &request(603 * SECOND);
-    let lines = play(&window, &script);
+    let lines = simulate(&window, &script);
     assert_eq!(answer(&lines[2]), until("default", 2999 * SECOND));
     assert_eq!(answer(&lines[4]), GRANTED);
     assert_eq!(

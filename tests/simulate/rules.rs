@@ -1,9 +1,9 @@
 //! Every algorithm, by hand: what it admits, what remains, how long to wait.
 
-use super::{MINUTE, SECOND, play, times};
+use super::{MINUTE, SECOND, simulate, times};
 use serde_json::{Value, json};
 
-const ASK: &str = r#"{"op":"acquire"}"#;
+const ACQUIRE: &str = r#"{"op":"acquire"}"#;
 
 fn rule(algorithm: &str, rest: &str) -> String {
     format!("[[rules]]\nalgorithm = \"{algorithm}\"\n{rest}\n")
@@ -20,13 +20,13 @@ fn seen(line: &Value) -> (bool, u64, u64) {
 }
 
 fn all(config: &str, script: &str) -> Vec<(bool, u64, u64)> {
-    play(config, script).iter().map(seen).collect()
+    simulate(config, script).iter().map(seen).collect()
 }
 
 #[test]
 fn r12_token_bucket() {
     let config = rule("token_bucket", "limit = 2\nperiod = \"1s\"\nburst = 3");
-    let script = times(4, ASK) + &at(SECOND / 4) + &at(SECOND / 2) + &at(100 * SECOND);
+    let script = times(4, ACQUIRE) + &at(SECOND / 4) + &at(SECOND / 2) + &at(100 * SECOND);
     let expected = [
         (true, 2, 0),
         (true, 1, 0),
@@ -42,7 +42,7 @@ fn r12_token_bucket() {
 #[test]
 fn r16_gcra_four_per_eight_seconds() {
     let config = rule("gcra", "limit = 4\nperiod = \"8s\"");
-    let script = times(5, ASK) + &at(2 * SECOND - 1) + &at(2 * SECOND) + &at(2 * SECOND);
+    let script = times(5, ACQUIRE) + &at(2 * SECOND - 1) + &at(2 * SECOND) + &at(2 * SECOND);
     let expected = [
         (true, 3, 0),
         (true, 2, 0),
@@ -59,14 +59,14 @@ fn r16_gcra_four_per_eight_seconds() {
 #[test]
 fn r17_tau_instead_of_burst() {
     let config = rule("gcra", "limit = 1\nperiod = \"1s\"\ntau = \"2.5s\"");
-    assert_eq!(all(&config, &times(3, ASK)), [(true, 1, 0), (true, 0, 0), (false, 0, SECOND / 2)]);
+    assert_eq!(all(&config, &times(3, ACQUIRE)), [(true, 1, 0), (true, 0, 0), (false, 0, SECOND / 2)]);
 }
 
 #[test]
 fn r23_leaky_bucket_and_when_to_let_out() {
     let config = rule("leaky_bucket", "limit = 2\nperiod = \"1s\"\nburst = 3");
-    let script = times(4, ASK) + &at(SECOND / 2) + "{\"op\":\"acquire\",\"cost\":0}\n" + &at(10 * SECOND);
-    let lines = play(&config, &script);
+    let script = times(4, ACQUIRE) + &at(SECOND / 2) + "{\"op\":\"acquire\",\"cost\":0}\n" + &at(10 * SECOND);
+    let lines = simulate(&config, &script);
     let half = SECOND / 2;
     let expected = [
         (true, 2, 0),
@@ -81,14 +81,14 @@ fn r23_leaky_bucket_and_when_to_let_out() {
     let delays: Vec<_> = lines.iter().map(|line| line.get("delay_ns").and_then(Value::as_u64)).collect();
     let delay = |halves: u64| Some(halves * half);
     assert_eq!(delays, [delay(0), delay(1), delay(2), None, delay(2), delay(3), delay(0)]);
-    assert!(play(&rule("gcra", "limit = 1"), ASK)[0].get("delay_ns").is_none());
+    assert!(simulate(&rule("gcra", "limit = 1"), ACQUIRE)[0].get("delay_ns").is_none());
 }
 
 #[test]
 fn r125_a_leaky_bucket_loses_no_fraction() {
     let config = rule("leaky_bucket", "limit = 1\nperiod = \"2s\"\nburst = 5");
     let script = "{\"op\":\"acquire\",\"n\":5}\n{\"op\":\"acquire\",\"cost\":0,\"t\":3000000000}\n{\"op\":\"acquire\",\"cost\":0,\"t\":6000000000}";
-    let lines = play(&config, script);
+    let lines = simulate(&config, script);
     assert_eq!((&lines[1]["remaining"], &lines[2]["remaining"]), (&json!(1), &json!(3)));
 }
 
@@ -97,7 +97,7 @@ fn r28_fixed_window_follows_the_wall_clock() {
     let config =
         format!("epoch_ns = {}\n{}", 59 * SECOND, rule("fixed_window", "limit = 10\nperiod = \"60s\""));
     let script = "{\"op\":\"acquire\",\"n\":11}\n{\"op\":\"acquire\",\"n\":11,\"t\":1000000000}\n{\"op\":\"acquire\",\"t\":60999999999}";
-    let lines = play(&config, script);
+    let lines = simulate(&config, script);
     assert_eq!((&lines[0]["admitted"], &lines[0]["retry_after_ns"]), (&json!(10), &json!(SECOND)));
     assert_eq!(
         (&lines[1]["admitted"], &lines[1]["retry_after_ns"]),
@@ -136,13 +136,13 @@ fn r36_sliding_counter() {
     let config = rule("sliding_counter", "limit = 10\nperiod = \"60s\"");
     let prepare = "{\"op\":\"acquire\",\"n\":8}\n{\"op\":\"acquire\",\"cost\":0,\"t\":60000000000}\n";
     // Half of the window: 4 of 8 count, and three more.
-    let script = format!("{prepare}{{\"op\":\"acquire\",\"n\":3,\"t\":{}}}\n{}", 90 * SECOND, ASK);
-    let lines = play(&config, &script);
+    let script = format!("{prepare}{{\"op\":\"acquire\",\"n\":3,\"t\":{}}}\n{}", 90 * SECOND, ACQUIRE);
+    let lines = simulate(&config, &script);
     assert_eq!((&lines[1]["remaining"], &lines[2]["remaining"]), (&json!(2), &json!(3)));
     assert_eq!((&lines[3]["allowed"], &lines[3]["remaining"]), (&json!(true), &json!(2)));
     // A tenth: 7.2 of 8, and three more are 10.2.
     let script = format!("{prepare}{{\"op\":\"acquire\",\"n\":4,\"t\":{}}}\n", 66 * SECOND);
-    let lines = play(&config, &script);
+    let lines = simulate(&config, &script);
     assert_eq!((&lines[2]["admitted"], &lines[2]["remaining"]), (&json!(3), &json!(0)));
     // floor(8 * (60 - e) / 60) <= 6 first at e > 7.5 s.
     assert_eq!(lines[2]["retry_after_ns"], 1_500_000_001);
@@ -150,7 +150,7 @@ fn r36_sliding_counter() {
 
 #[test]
 fn r9_the_default_is_a_sliding_counter() {
-    let lines = play("[[rules]]\nlimit = 2\nperiod = \"60s\"\n", "{\"op\":\"acquire\",\"n\":3}");
+    let lines = simulate("[[rules]]\nlimit = 2\nperiod = \"60s\"\n", "{\"op\":\"acquire\",\"n\":3}");
     assert_eq!((&lines[0]["admitted"], &lines[0]["rule"]), (&json!(2), &json!("sliding_counter")));
 }
 
@@ -158,7 +158,7 @@ fn r9_the_default_is_a_sliding_counter() {
 fn r22_legacy_bursts_are_free_passes_of_each_minute() {
     let legacy = rule("gcra", "limit = 60\nperiod = \"60s\"\nburst = 3\nburst_mode = \"fixed_window\"");
     let script = "{\"op\":\"acquire\",\"n\":9}\n{\"op\":\"acquire\",\"n\":9,\"t\":1000000000}\n{\"op\":\"acquire\",\"n\":9,\"t\":60000000000}";
-    let lines = play(&legacy, script);
+    let lines = simulate(&legacy, script);
     // Three free, and one paced that moves the time of the next.
     assert_eq!((&lines[0]["admitted"], &lines[0]["retry_after_ns"]), (&json!(4), &json!(SECOND)));
     assert_eq!((&lines[1]["admitted"], &lines[2]["admitted"]), (&json!(1), &json!(4)));
@@ -171,7 +171,7 @@ fn r126_both_burst_modes_on_one_trace() {
         .map(|s| format!("{{\"op\":\"acquire\",\"n\":20,\"t\":{}}}\n", s * SECOND))
         .concat();
     let admitted = |config: &str| -> Vec<u64> {
-        play(config, &trace).iter().map(|line| line["admitted"].as_u64().unwrap()).collect()
+        simulate(config, &trace).iter().map(|line| line["admitted"].as_u64().unwrap()).collect()
     };
     assert_eq!(admitted(&rule("gcra", rest)), [10, 10, 10, 1, 1]);
     assert_eq!(admitted(&rule("gcra", &format!("{rest}\nburst_mode = \"fixed_window\""))), [11, 1, 1, 11, 1]);

@@ -1,9 +1,9 @@
 //! The length of a Sleep and its reported end (R57).
 
-use super::{SECOND, TMDB, play};
+use super::{SECOND, TMDB, simulate};
 use serde_json::{Value, json};
 
-const ASK: &str = r#"{"op":"acquire"}"#;
+const ACQUIRE: &str = r#"{"op":"acquire"}"#;
 
 fn at(t: u64, line: &str) -> String {
     format!("{},\"t\":{t}}}\n", line.trim_end_matches('}'))
@@ -22,9 +22,9 @@ fn r57_the_eta_of_a_sleep_includes_a_gate_that_lasts_longer() {
     let long = r#"{"op":"record","status":503,"retry_after":"60"}"#;
     let script = at(0, long)
         + &at(SECOND, "{\"op\":\"force\",\"state\":\"sleep\"}")
-        + &at(2 * SECOND, ASK)
-        + &at(3 * SECOND, ASK);
-    let lines = play(TMDB, &script);
+        + &at(2 * SECOND, ACQUIRE)
+        + &at(3 * SECOND, ACQUIRE);
+    let lines = simulate(TMDB, &script);
     let left: Vec<_> = lines.iter().map(|line| eta(line) / SECOND).collect();
     assert_eq!(left, [0, 59, 58, 0]);
     // The wait that a refusal names is that of the layer it names (R4).
@@ -34,7 +34,7 @@ fn r57_the_eta_of_a_sleep_includes_a_gate_that_lasts_longer() {
         (&json!("retry_after"), &json!(57 * SECOND))
     );
     let offline = at(0, long) + &force("offline");
-    assert_eq!(eta(&play(TMDB, &offline)[1]), 0, "nobody knows the end");
+    assert_eq!(eta(&simulate(TMDB, &offline)[1]), 0, "nobody knows the end");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn r57_cooldowns_grow_by_their_factor_however_small_they_are() {
     let config =
         format!("{TMDB}[breaker]\nsleep_min = \"1ns\"\nsleep_max = \"1h\"\ncooldown_factor = 1.25\n");
     let script: String = (0..30).map(|_| force("sleep")).collect();
-    let left: Vec<u64> = play(&config, &script).iter().map(eta).collect();
+    let left: Vec<u64> = simulate(&config, &script).iter().map(eta).collect();
     assert_eq!(left[..9], [1, 1, 1, 1, 2, 3, 3, 4, 5]);
     assert_eq!(left[29], 646, "1.25^29 = 646.2");
 }

@@ -100,7 +100,7 @@ fn status_shows_rules_permits_and_participants() {
 }
 
 #[test]
-fn permits_of_the_dead_do_not_look_lost() {
+fn permits_of_exited_processes_do_not_look_lost() {
     let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "1"]);
     let (mut child, _out, _) = home.start(&run("web", READY));
     assert_eq!(home.status("web")["held_by_exited"], 0);

@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Where the demo may leave things: it must not.
-struct Theatre(TempDir);
+struct DemoRun(TempDir);
 
-impl Theatre {
-    fn new() -> Theatre {
-        Theatre(tempfile::tempdir().unwrap())
+impl DemoRun {
+    fn new() -> DemoRun {
+        DemoRun(tempfile::tempdir().unwrap())
     }
 
     fn path(&self) -> &Path {
@@ -35,7 +35,7 @@ impl Theatre {
         command
     }
 
-    fn play(&self, arguments: &[&str]) -> Output {
+    fn run(&self, arguments: &[&str]) -> Output {
         self.demo(arguments).output().unwrap()
     }
 
@@ -94,8 +94,8 @@ fn without_figures(text: &str) -> String {
 
 #[test]
 fn in_lines_it_shows_429s_without_shmlimit_and_none_with_it() {
-    let theatre = Theatre::new();
-    let output = theatre.play(&["--plain", "--seconds", "2"]);
+    let demo_run = DemoRun::new();
+    let output = demo_run.run(&["--plain", "--seconds", "2"]);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{out}{err}");
     assert_eq!(err, "");
@@ -108,34 +108,34 @@ fn in_lines_it_shows_429s_without_shmlimit_and_none_with_it() {
     assert_eq!((calls_with, throttled_with), (ok_with, 0), "{out}");
     assert!(ok_with > 0, "{out}");
     assert!(out.contains("shmlimit init ") && out.contains("shmlimit run "), "{out}");
-    theatre.is_empty();
+    demo_run.is_empty();
 }
 
 #[test]
 fn what_is_said_in_lines_is_in_this_order() {
-    let theatre = Theatre::new();
+    let demo_run = DemoRun::new();
     // Whatever programs this machine has: with an empty path all four are the tool itself.
-    let output = theatre.demo(&["--plain", "--seconds", "2"]);
-    let output = without_programs(output, &theatre).output().unwrap();
+    let output = demo_run.demo(&["--plain", "--seconds", "2"]);
+    let output = without_programs(output, &demo_run).output().unwrap();
     let told = text(&output.stdout);
     // How many calls were under way differs.
     let told: String =
         told.lines().filter(|line| !line.starts_with("told")).map(|line| format!("{line}\n")).collect();
     insta::assert_snapshot!(without_figures(&told));
-    theatre.is_empty();
+    demo_run.is_empty();
 }
 
 /// Only the tool itself can be run, as if nothing else were installed.
-fn without_programs(command: Command, theatre: &Theatre) -> Command {
+fn without_programs(command: Command, demo_run: &DemoRun) -> Command {
     let mut bare = Command::new(binary());
-    bare.args(command.get_args().skip(2)).env("TMPDIR", theatre.path()).env("PATH", "/nowhere");
+    bare.args(command.get_args().skip(2)).env("TMPDIR", demo_run.path()).env("PATH", "/nowhere");
     bare
 }
 
 #[test]
 fn the_object_has_every_figure_and_says_that_the_promise_held() {
-    let theatre = Theatre::new();
-    let output = theatre.play(&["--json", "--seconds", "2", "--rate", "10/s"]);
+    let demo_run = DemoRun::new();
+    let output = demo_run.run(&["--json", "--seconds", "2", "--rate", "10/s"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout).lines().count(), 1);
     let object = json(&output);
@@ -158,17 +158,17 @@ fn the_object_has_every_figure_and_says_that_the_promise_held() {
     let told = &object["told"];
     assert_eq!(told["retry_after_ns"], 1_000_000_000_u64);
     assert_eq!(told["own_calls"], 0, "the one who was told waits: {object}");
-    theatre.is_empty();
+    demo_run.is_empty();
 }
 
 #[test]
 fn who_is_not_there_or_does_not_work_is_played_by_the_tool_which_says_so() {
-    let theatre = Theatre::new();
+    let demo_run = DemoRun::new();
     let bin = tempfile::tempdir().unwrap();
     let python = bin.path().join("python3");
     fs::write(&python, "#!/bin/sh\necho boom >&2\nexit 1\n").unwrap();
     fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut demo = without_programs(theatre.demo(&["--plain", "--seconds", "2"]), &theatre);
+    let mut demo = without_programs(demo_run.demo(&["--plain", "--seconds", "2"]), &demo_run);
     let output = demo.env("PATH", bin.path()).output().unwrap();
     let out = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{out}{}", text(&output.stderr));
@@ -176,37 +176,37 @@ fn who_is_not_there_or_does_not_work_is_played_by_the_tool_which_says_so() {
     for name in ["rust 1", "rust 2", "rust 3", "rust 4"] {
         assert!(out.lines().any(|line| line.starts_with(name)), "{name}: {out}");
     }
-    theatre.is_empty();
+    demo_run.is_empty();
 }
 
 #[test]
 fn settings_of_the_users_own_limiters_do_not_reach_the_demo() {
-    let theatre = Theatre::new();
+    let demo_run = DemoRun::new();
     let home = cli::Home::new();
-    let mut demo = theatre.demo(&["--json", "--seconds", "2"]);
+    let mut demo = demo_run.demo(&["--json", "--seconds", "2"]);
     demo.env("SHMLIMIT_DIR", home.path()).env("SHMLIMIT_BUCKET_CAP", "1000").env("SHMLIMIT_GROUP", "mine");
     demo.env("http_proxy", "http://127.0.0.1:9");
     let output = demo.output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(json(&output)["with"]["total"]["throttled"], 0);
     assert_eq!(home.names(), [""; 0]);
-    theatre.is_empty();
+    demo_run.is_empty();
 }
 
 #[test]
 fn a_rate_that_could_not_be_broken_is_refused() {
-    let theatre = Theatre::new();
+    let demo_run = DemoRun::new();
     for rate in ["0", "4/s", "51/s", "20/m", "many"] {
-        let output = theatre.play(&["--rate", rate]);
+        let output = demo_run.run(&["--rate", rate]);
         assert_eq!(output.status.code(), Some(2), "{rate}");
         assert!(text(&output.stderr).contains("from 5/s to 50/s"), "{rate}");
     }
-    theatre.is_empty();
+    demo_run.is_empty();
 }
 
 /// The demo under way, in the half of that word.
-fn started(theatre: &Theatre, half: &str) -> (Child, BufReader<ChildStdout>) {
-    let mut child = theatre
+fn started(demo_run: &DemoRun, half: &str) -> (Child, BufReader<ChildStdout>) {
+    let mut child = demo_run
         .demo(&["--plain", "--seconds", "60"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -224,20 +224,20 @@ fn started(theatre: &Theatre, half: &str) -> (Child, BufReader<ChildStdout>) {
 #[test]
 fn whichever_signal_ends_it_no_process_and_no_file_stays() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
-        let theatre = Theatre::new();
-        let (mut child, _out) = started(&theatre, "without");
-        assert!(theatre.processes().len() >= 5, "four programs and the demo: {:?}", theatre.processes());
-        assert_eq!(theatre.files().len(), 1);
+        let demo_run = DemoRun::new();
+        let (mut child, _out) = started(&demo_run, "without");
+        assert!(demo_run.processes().len() >= 5, "four programs and the demo: {:?}", demo_run.processes());
+        assert_eq!(demo_run.files().len(), 1);
         kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(signal as i32));
-        theatre.is_empty();
+        demo_run.is_empty();
     }
 }
 
 #[test]
 fn killed_while_its_programs_wait_for_the_limiter_it_leaves_nobody() {
-    let theatre = Theatre::new();
-    let mut child = theatre
+    let demo_run = DemoRun::new();
+    let mut child = demo_run
         .demo(&["--plain", "--seconds", "4"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -247,16 +247,16 @@ fn killed_while_its_programs_wait_for_the_limiter_it_leaves_nobody() {
     assert!(lines.any(|line| line.unwrap().starts_with("with ")), "the second half");
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).unwrap();
     child.wait().unwrap();
-    theatre.is_empty();
+    demo_run.is_empty();
 }
 
 #[test]
 fn a_reader_who_goes_away_ends_it_well() {
-    let theatre = Theatre::new();
-    let (mut child, out) = started(&theatre, "without");
+    let demo_run = DemoRun::new();
+    let (mut child, out) = started(&demo_run, "without");
     drop(out);
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    theatre.is_empty();
+    demo_run.is_empty();
 }
 
 /// A terminal of tmux, of that size.
@@ -265,10 +265,10 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn open(theatre: &Theatre, name: &str, columns: u32, rows: u32, command: &str) -> Terminal {
+    fn open(demo_run: &DemoRun, name: &str, columns: u32, rows: u32, command: &str) -> Terminal {
         let terminal = Terminal { socket: format!("shmlimit-{name}-{}", std::process::id()) };
         let shell =
-            format!("TMPDIR='{}' {command}; printf 'ended with %s' $?; exec cat", theatre.path().display());
+            format!("TMPDIR='{}' {command}; printf 'ended with %s' $?; exec cat", demo_run.path().display());
         let (columns, rows) = (columns.to_string(), rows.to_string());
         terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &columns, "-y", &rows, &shell]);
         terminal
@@ -306,9 +306,9 @@ impl Drop for Terminal {
 
 #[test]
 fn in_a_terminal_of_80_columns_and_24_lines_the_whole_show_is_on_one_screen() {
-    let theatre = Theatre::new();
+    let demo_run = DemoRun::new();
     let command = format!("'{}' demo --seconds 2", binary());
-    let terminal = Terminal::open(&theatre, "show", 80, 24, &command);
+    let terminal = Terminal::open(&demo_run, "show", 80, 24, &command);
     let during = terminal.wait_for(" s of 1.0");
     assert!(during.contains("together"), "{during}");
     let end = terminal.wait_for("ended with");
@@ -320,14 +320,14 @@ fn in_a_terminal_of_80_columns_and_24_lines_the_whole_show_is_on_one_screen() {
     let coloured = terminal.tmux(&["capture-pane", "-e", "-p"]);
     assert!(coloured.contains("\x1b[32m█") && coloured.contains("\x1b[31m▒"), "{coloured}");
     assert_eq!(terminal.tmux(&["display-message", "-p", "#{cursor_flag}"]).trim(), "1");
-    theatre.is_empty();
+    demo_run.is_empty();
 }
 
 #[test]
 fn a_small_terminal_stays_clean_and_no_color_is_heard() {
-    let theatre = Theatre::new();
+    let demo_run = DemoRun::new();
     let command = format!("NO_COLOR=1 '{}' demo --seconds 2", binary());
-    let terminal = Terminal::open(&theatre, "small", 50, 30, &command);
+    let terminal = Terminal::open(&demo_run, "small", 50, 30, &command);
     let end = terminal.wait_for("ended with");
     assert!(end.contains("ended with 0"), "{end}");
     for part in ["1 without", "2 shmlimit", "together"] {
@@ -335,25 +335,25 @@ fn a_small_terminal_stays_clean_and_no_color_is_heard() {
     }
     let coloured = terminal.tmux(&["capture-pane", "-e", "-p"]);
     assert!(!coloured.contains("\x1b["), "{coloured}");
-    theatre.is_empty();
+    demo_run.is_empty();
 }
 
 #[test]
 fn ctrl_c_in_a_terminal_gives_it_back_as_it_was() {
-    let theatre = Theatre::new();
+    let demo_run = DemoRun::new();
     let command = format!("'{}' demo --seconds 60", binary());
-    let terminal = Terminal::open(&theatre, "keys", 80, 24, &format!("trap : INT; {command}"));
+    let terminal = Terminal::open(&demo_run, "keys", 80, 24, &format!("trap : INT; {command}"));
     terminal.wait_for(" s of 30.0");
     terminal.tmux(&["send-keys", "C-c"]);
     terminal.wait_for("ended with 130");
     assert_eq!(terminal.tmux(&["display-message", "-p", "#{cursor_flag}"]).trim(), "1");
-    theatre.is_empty();
+    demo_run.is_empty();
 }
 
 #[test]
 fn ctrl_z_in_a_terminal_leaves_the_shell_its_cursor() {
-    let theatre = Theatre::new();
-    let terminal = Terminal::open(&theatre, "stop", 80, 24, "bash --norc -i");
+    let demo_run = DemoRun::new();
+    let terminal = Terminal::open(&demo_run, "stop", 80, 24, "bash --norc -i");
     terminal.tmux(&["send-keys", &format!("'{}' demo --seconds 60", binary()), "Enter"]);
     terminal.wait_for(" s of 30.0");
     terminal.tmux(&["send-keys", "C-z"]);
@@ -361,15 +361,15 @@ fn ctrl_z_in_a_terminal_leaves_the_shell_its_cursor() {
     assert_eq!(terminal.tmux(&["display-message", "-p", "#{cursor_flag}"]).trim(), "1");
     terminal.tmux(&["send-keys", "kill -TERM %1; fg; exit 7", "Enter"]);
     terminal.wait_for("ended with 7");
-    theatre.is_empty();
+    demo_run.is_empty();
 }
 
 #[test]
 fn what_clears_away_after_a_show_touches_nothing_if_started_by_hand() {
-    let theatre = Theatre::new();
-    let directory = theatre.path().join("mine");
+    let demo_run = DemoRun::new();
+    let directory = demo_run.path().join("mine");
     std::fs::create_dir(&directory).unwrap();
-    let output = theatre.demo(&["--act-as", "caretaker"]).arg(&directory).output().unwrap();
+    let output = demo_run.demo(&["--act-as", "supervisor"]).arg(&directory).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(directory.is_dir());
 }

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 /// Runs the tool where it must leave nothing, and waits until it has.
 #[track_caller]
-fn play(arguments: &[&str]) -> Output {
+fn run_tool(arguments: &[&str]) -> Output {
     let place = tempfile::tempdir().unwrap();
     let mut command = Command::new(binary());
     for name in ["TMPDIR", "TMP", "TEMP"] {
@@ -31,7 +31,7 @@ fn is_empty(place: &TempDir) {
 
 #[test]
 fn each_of_the_four_programs_of_the_demo_makes_calls_in_both_halves() {
-    let output = play(&["demo", "--json", "--seconds", "4", "--rate", "10/s"]);
+    let output = run_tool(&["demo", "--json", "--seconds", "4", "--rate", "10/s"]);
     let object: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&object["held"], &object["with"]["total"]["throttled"]), (&true.into(), &0.into()));
     assert!(object["without"]["total"]["throttled"].as_u64().unwrap() > 0, "{object}");
@@ -44,7 +44,7 @@ fn each_of_the_four_programs_of_the_demo_makes_calls_in_both_halves() {
 
 #[test]
 fn the_bench_measures_one_process_several_and_those_who_wait() {
-    let output = play(&["bench", "--quick", "--json"]);
+    let output = run_tool(&["bench", "--quick", "--json"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["bench"], "machine");

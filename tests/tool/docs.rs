@@ -39,11 +39,11 @@ fn every_link_and_every_anchor_leads_somewhere() {
         for link in page.links() {
             let (file, anchor) = link.split_once('#').unwrap_or((link.as_str(), ""));
             let path = if file.is_empty() { page.path.clone() } else { target(page, file) };
-            let mut say = |what: &str| wrong.push(format!("{}: {link}: {what}", page.path.display()));
+            let mut send = |what: &str| wrong.push(format!("{}: {link}: {what}", page.path.display()));
             match anchors.get(&path) {
-                _ if !root().join(&path).exists() => say("no such file"),
-                Some(known) if !anchor.is_empty() && !known.contains(anchor) => say("no such heading"),
-                None if !anchor.is_empty() => say("no headings are known there"),
+                _ if !root().join(&path).exists() => send("no such file"),
+                Some(known) if !anchor.is_empty() && !known.contains(anchor) => send("no such heading"),
+                None if !anchor.is_empty() => send("no headings are known there"),
                 _ => {}
             }
         }
@@ -165,7 +165,7 @@ fn every_verb_and_option_in_the_pages_is_the_real_ones() {
     let manual = Manual::read();
     let (mut wrong, mut checked) = (Vec::new(), 0);
     for page in pages(root()) {
-        let mut say = |problem: Option<String>, line: &str| {
+        let mut send = |problem: Option<String>, line: &str| {
             checked += 1;
             wrong.extend(problem.map(|problem| format!("{}: {problem}: {line}", page.path.display())));
         };
@@ -176,19 +176,19 @@ fn every_verb_and_option_in_the_pages_is_the_real_ones() {
             }
             for line in block.text.lines().filter(|line| !line.trim_start().starts_with('#')) {
                 for words in commands(line) {
-                    say(manual.problem(&words, strict), line);
+                    send(manual.problem(&words, strict), line);
                 }
             }
         }
         for span in page.spans() {
             for words in commands(&span) {
-                say(manual.problem(&words, span.starts_with("shmlimit ")), &span);
+                send(manual.problem(&words, span.starts_with("shmlimit ")), &span);
             }
             // `init --replace`: a verb without the name of the tool.
             let words: Vec<&str> = span.split_whitespace().collect();
             let is_verb = words.first().is_some_and(|word| !word.is_empty() && manual.0.contains_key(*word));
             if is_verb && words.len() > 1 {
-                say(manual.problem(&words, true), &span);
+                send(manual.problem(&words, true), &span);
             }
         }
     }

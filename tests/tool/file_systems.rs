@@ -94,7 +94,7 @@ fn shared(here: &Path, there: &Path) {
     assert!(take(&limiter));
     let mut other =
         Running::start(children::command(&[], concat!(module_path!(), "::role_that_takes_all"), there));
-    assert_eq!(other.hear(), "1");
+    assert_eq!(other.receive(), "1");
     assert!(!take(&limiter), "its holder lives");
     assert_eq!(limiter.snapshot().unwrap().participants.len(), 2);
     other.kill();
@@ -130,8 +130,8 @@ fn a_death_is_seen_in_memory_on_a_disk_and_through_bind_mounts() {
 fn role_that_takes_all() {
     let Some(directory) = children::role("role_that_takes_all") else { return };
     let limiter = builder(&directory).open_existing().unwrap();
-    children::say(&drain(&limiter).to_string());
-    children::told_to_go_on();
+    children::send(&drain(&limiter).to_string());
+    children::wait_for_go_on();
 }
 
 /// Runs the tool without a chosen directory.
@@ -259,16 +259,16 @@ fn a_process_that_gave_up_its_privileges_still_finds_exited_processes() {
         concat!(module_path!(), "::role_that_takes_all"),
         directory.path(),
     ));
-    assert_eq!(holder.hear(), "2");
+    assert_eq!(holder.receive(), "2");
     let mut other = Running::start(children::command(
         &[],
         concat!(module_path!(), "::role_without_privileges"),
         directory.path(),
     ));
-    assert_eq!(other.hear(), "false", "the permits are out");
+    assert_eq!(other.receive(), "false", "the permits are out");
     holder.kill();
     other.go_on();
-    assert_eq!(other.hear(), "true", "the holder of the permits is dead");
+    assert_eq!(other.receive(), "true", "the holder of the permits is dead");
     let doctor = tool(&["--dir", directory.path().to_str().unwrap(), "doctor"]);
     assert!(!String::from_utf8_lossy(&doctor.stdout).contains("cannot look"), "it can");
     // A process that died while it held the lock.
@@ -277,11 +277,11 @@ fn a_process_that_gave_up_its_privileges_still_finds_exited_processes() {
         (0..layout::SLOTS).find(|slot| raw.word(layout::slot_base(*slot)).load(Ordering::Relaxed) == 0);
     raw.word(layout::LOCK).store(lock_word_of(free.unwrap()).into(), Ordering::Relaxed);
     other.go_on();
-    assert_eq!(other.hear(), "true", "the holder of the lock is dead");
+    assert_eq!(other.receive(), "true", "the holder of the lock is dead");
     // The deletion of the file is noticed, and that its successor cannot be opened.
     fs::remove_file(segment_path(directory.path())).unwrap();
     other.go_on();
-    let said = other.hear();
+    let said = other.receive();
     assert!(said.contains("Permission denied"), "{said}");
     other.finish();
     drop(limiter);
@@ -292,14 +292,14 @@ fn role_without_privileges() {
     let Some(directory) = children::role("role_without_privileges") else { return };
     let limiter = builder(&directory).open_existing().unwrap();
     give_up_privileges();
-    children::say(&take(&limiter).to_string());
-    assert!(children::told_to_go_on());
-    children::say(&eventually(|| take(&limiter)).to_string());
+    children::send(&take(&limiter).to_string());
+    assert!(children::wait_for_go_on());
+    children::send(&eventually(|| take(&limiter)).to_string());
     assert!(limiter.snapshot().unwrap().participants.len() == 2);
-    assert!(children::told_to_go_on());
-    children::say(&take(&limiter).to_string());
-    assert!(children::told_to_go_on());
-    children::say(&limiter.try_acquire(&Request::new()).unwrap_err().to_string());
+    assert!(children::wait_for_go_on());
+    children::send(&take(&limiter).to_string());
+    assert!(children::wait_for_go_on());
+    children::send(&limiter.try_acquire(&Request::new()).unwrap_err().to_string());
 }
 
 /// A daemon that gives up its privileges and then closes all descriptors it did not open: it cannot find exited processes.
@@ -316,14 +316,14 @@ fn a_process_that_cannot_look_for_exited_processes_any_more_gets_an_error_that_s
         concat!(module_path!(), "::role_of_a_daemon"),
         directory.path(),
     ));
-    let said = daemon.hear();
+    let said = daemon.receive();
     assert!(said.contains("living processes cannot be told from exited ones"), "{said}");
     assert!(said.contains("open the limiter after giving up privileges"), "{said}");
     let place = directory.path().to_str().unwrap();
     says(&["--dir", place, "doctor"], 0, &["runs as 54321", "cannot look for exited processes"]);
     grant.release().unwrap();
     daemon.go_on();
-    assert_eq!(daemon.hear(), "true", "what needs no look at others works");
+    assert_eq!(daemon.receive(), "true", "what needs no look at others works");
     daemon.finish();
 }
 
@@ -334,7 +334,7 @@ fn role_of_a_daemon() {
     give_up_privileges();
     // SAFETY: no descriptor above 2 is used again by this process, and the library expects it.
     assert_eq!(unsafe { nix::libc::syscall(nix::libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
-    children::say(&limiter.try_acquire(&Request::new()).unwrap_err().to_string());
-    assert!(children::told_to_go_on());
-    children::say(&take(&limiter).to_string());
+    children::send(&limiter.try_acquire(&Request::new()).unwrap_err().to_string());
+    assert!(children::wait_for_go_on());
+    children::send(&take(&limiter).to_string());
 }

@@ -1,7 +1,7 @@
 //! What an operator says, with real processes (R66, R110, R142): those who wait hear of it at once.
 
 use crate::util::crash::NAME;
-use crate::util::crash::actor::Actor;
+use crate::util::crash::child_process::ChildProcess;
 use crate::util::polled_calls::{poll, queued};
 use crate::util::server::client::{request, start};
 use crate::util::server::policies::{breaker, limiter, roomy};
@@ -25,10 +25,10 @@ fn tool(directory: &Path, arguments: &[&str]) -> String {
 }
 
 /// Clients that wait for a call.
-fn line_up(directory: &Path, limiter: &Limiter, server: &Server, count: usize) -> Vec<Actor> {
+fn line_up(directory: &Path, limiter: &Limiter, server: &Server, count: usize) -> Vec<ChildProcess> {
     let waiting = |i| {
         let mut client = start(directory, server);
-        client.say("call /a");
+        client.send("call /a");
         wait_until("it waits", || limiter.snapshot().unwrap().queue.len() == i + 1);
         client
     };
@@ -46,7 +46,7 @@ fn drowsy(breaker: &mut Breaker) {
 }
 
 /// `hold` lets four clients wait, an operator says something, and they hear of it before they would have looked.
-fn is_told_at_once(hold: fn(&Limiter), say: &str, calls: usize, hears: fn(&str) -> bool) {
+fn is_told_at_once(hold: fn(&Limiter), send: &str, calls: usize, hears: fn(&str) -> bool) {
     let took = least(|| {
         let server = Server::start();
         let (directory, limiter) = limiter(roomy(drowsy));
@@ -54,17 +54,17 @@ fn is_told_at_once(hold: fn(&Limiter), say: &str, calls: usize, hears: fn(&str) 
         let mut waiters = line_up(directory.path(), &limiter, &server, 4);
         assert_eq!(server.seen().len(), 0, "nobody calls");
         let before = boot_time();
-        tool(directory.path(), &["force", NAME, say]);
+        tool(directory.path(), &["force", NAME, send]);
         for waiter in &mut waiters {
-            let said = waiter.hear();
-            assert!(hears(&said), "{say}: {said}");
+            let said = waiter.receive();
+            assert!(hears(&said), "{send}: {said}");
         }
         let took = boot_time() - before;
         assert_eq!(limiter.snapshot().unwrap().queue.len(), 0);
         assert_eq!(server.seen().len(), calls);
         took
     });
-    assert!(took < AT_ONCE, "{say}: they found out by themselves, after {took} ns");
+    assert!(took < AT_ONCE, "{send}: they found out by themselves, after {took} ns");
 }
 
 fn close_the_gate(limiter: &Limiter) {
@@ -112,11 +112,11 @@ fn r142_clear_gate_reaches_those_behind_a_future() {
         let mut future = queued(&limiter, &one, &awake);
         assert!(poll(&mut future).is_pending());
         let mut client = start(directory.path(), &server);
-        client.say("call /a");
+        client.send("call /a");
         wait_until("it waits", || limiter.snapshot().unwrap().queue.len() == 2);
         let before = boot_time();
         tool(directory.path(), &["force", NAME, "clear-gate"]);
-        assert!(client.hear().ends_with(" ok -"));
+        assert!(client.receive().ends_with(" ok -"));
         boot_time() - before
     });
     assert!(took < AT_ONCE, "it found out by itself, after {took} ns");
@@ -174,7 +174,7 @@ fn r110_a_higher_rate_lets_those_go_who_wait_for_it() {
         let before = boot_time();
         limiter.set_policy(&breaker(100_000, None, |_| {})).unwrap();
         for waiter in &mut waiters {
-            assert!(waiter.hear().ends_with(" ok -"));
+            assert!(waiter.receive().ends_with(" ok -"));
         }
         assert_eq!(limiter.snapshot().unwrap().condition.outcomes.ok, 3, "no counter is lost");
         boot_time() - before
@@ -197,10 +197,10 @@ fn r110_set_is_seen_by_every_process() {
     let mut clients = [(); 4].map(|()| start(directory.path(), &server));
     assert_eq!(request(&mut clients[0], "try"), "granted");
     assert!(request(&mut clients[1], "try").starts_with("refused concurrency "));
-    clients[2].say("acquire");
+    clients[2].send("acquire");
     wait_until("it waits", || limiter.snapshot().unwrap().queue.len() == 1);
     tool(directory.path(), &["set", NAME, "concurrency", "3"]);
-    assert_eq!(clients[2].hear(), "granted", "who waits hears of it");
+    assert_eq!(clients[2].receive(), "granted", "who waits hears of it");
     assert_eq!(request(&mut clients[1], "try"), "granted");
     assert!(request(&mut clients[3], "try").starts_with("refused concurrency "));
     tool(directory.path(), &["set", NAME, "concurrency", "1"]);

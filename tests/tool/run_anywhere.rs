@@ -80,11 +80,11 @@ fn r113_when_shmlimit_is_killed_its_permit_comes_back_and_the_command_ends_too()
     child.kill().unwrap();
     assert!(!child.wait().unwrap().success());
     home.tool(&["acquire", "one", "--timeout", "60s"]).succeeds();
-    let (say, said) = channel();
+    let (send, said) = channel();
     let reader = std::thread::spawn(move || {
         let mut rest = String::new();
         out.read_to_string(&mut rest).unwrap();
-        let _ = say.send(rest);
+        let _ = send.send(rest);
     });
     let rest = said.recv_timeout(Duration::from_secs(30));
     drop(stdin);

@@ -131,7 +131,7 @@ fn what_was_left_behind_by_the_command_is_passed_on_until_it_ends_but_holds_no_p
 }
 
 /// Nothing at a terminal takes so long, on any machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A terminal with an interactive shell in it.
 struct Terminal {
@@ -177,7 +177,7 @@ impl Terminal {
             }
             let mut news = [PollFd::new(self.keys.as_fd(), PollFlags::POLLIN)];
             let heard = poll(&mut news, PollTimeout::from(1000_u16)).unwrap();
-            assert!(began.elapsed() < PATIENCE, "no {wanted:?}: {}", self.screen);
+            assert!(began.elapsed() < WAIT_TIMEOUT, "no {wanted:?}: {}", self.screen);
             if heard == 0 {
                 continue;
             }

@@ -80,8 +80,8 @@ fn r118_a_script_that_is_told_to_come_again_in_2_seconds_holds_every_other_progr
     assert!(request(&mut program, "try").starts_with("refused retry_after "));
     // Both wait: a script, and a program with the library.
     let script = scripts.start("/a");
-    program.say("call /a");
-    assert!(program.hear().ends_with(" ok -"));
+    program.send("call /a");
+    assert!(program.receive().ends_with(" ok -"));
     assert_eq!(end_of(script)["class"], "ok");
     let seen = scripts.server.seen();
     assert_eq!(seen.len(), 3);

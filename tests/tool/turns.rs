@@ -44,12 +44,12 @@ impl Contest {
     /// Says how many of the first `grants` the many got. Before anybody gives the permit back, the other side is seen
     /// waiting, so that neither misses a turn because it was slow to come.
     fn turns_of_the_many(mut self, grants: usize) -> usize {
-        let (say, said) = channel();
+        let (send, said) = channel();
         let (tell, told) = channel();
         for (who, child) in self.many.iter_mut().enumerate() {
-            let (out, say) = (BufReader::new(child.stdout.take().unwrap()), say.clone());
+            let (out, send) = (BufReader::new(child.stdout.take().unwrap()), send.clone());
             std::thread::spawn(move || {
-                out.lines().map_while(Result::ok).try_for_each(|_| say.send(Some(who)))
+                out.lines().map_while(Result::ok).try_for_each(|_| send.send(Some(who)))
             });
         }
         let limiter = open(&self.home, "one");
@@ -57,7 +57,7 @@ impl Contest {
             loop {
                 let grant = limiter.acquire(&Request::new()).unwrap();
                 // The end of the test is the only reason why nobody listens.
-                if say.send(None).is_err() || told.recv().is_err() {
+                if send.send(None).is_err() || told.recv().is_err() {
                     return;
                 }
                 drop(grant);
@@ -163,8 +163,8 @@ fn order(fairness: &str) -> String {
     let log = home.path().join("log");
     let start = |who: &str| {
         let line = format!("echo {who}>>{}", log.display());
-        let say = script(&line);
-        start_waiting(&home, "one", &[&["run", "one", "--group", who, "--"][..], &say].concat(), &[])
+        let send = script(&line);
+        start_waiting(&home, "one", &[&["run", "one", "--group", who, "--"][..], &send].concat(), &[])
     };
     let all: Vec<Child> = ["a", "a", "a", "b", "b", "b"].map(start).into();
     holder.let_go();

@@ -18,7 +18,7 @@ pub fn role(name: &str) -> Option<PathBuf> {
 }
 
 /// A child's word to its parent.
-pub fn say(text: &str) {
+pub fn send(text: &str) {
     let mut out = std::io::stdout();
     // The test harness has begun a line of its own.
     write!(out, "\n{SAYS}{text}\n").unwrap();
@@ -26,7 +26,7 @@ pub fn say(text: &str) {
 }
 
 /// Waits until the parent says something or goes; whether it said something.
-pub fn told_to_go_on() -> bool {
+pub fn wait_for_go_on() -> bool {
     matches!(std::io::stdin().read(&mut [0]), Ok(1))
 }
 
@@ -53,7 +53,7 @@ impl Running {
     }
 
     /// Waits for its next word.
-    pub fn hear(&mut self) -> String {
+    pub fn receive(&mut self) -> String {
         let mut line = String::new();
         while self.output.read_line(&mut line).unwrap() > 0 {
             if let Some(said) = line.strip_prefix(SAYS) {

@@ -78,12 +78,12 @@ impl Pipe {
     }
 
     /// Sends one byte.
-    pub fn say(&self, byte: u8) {
+    pub fn send(&self, byte: u8) {
         nix::unistd::write(&self.write, &[byte]).unwrap();
     }
 
     /// Waits for one byte.
-    pub fn hear(&self) -> u8 {
+    pub fn receive(&self) -> u8 {
         let mut byte = [0];
         assert_eq!(nix::unistd::read(&self.read, &mut byte).unwrap(), 1);
         byte[0]

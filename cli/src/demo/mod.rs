@@ -77,14 +77,14 @@ impl Command for Demo {
 
     fn run(&self, _tool: &Tool<'_>) -> Result<ExitCode, Failure> {
         match self.act_as.split_first() {
-            Some((role, words)) if role == "caretaker" => return supervisor::run(words),
+            Some((role, words)) if role == "supervisor" => return supervisor::run(words),
             Some((role, words)) if role == "program" => return client::run(words),
             Some((role, _)) => return Err(Failure::Usage(format!("nobody acts as {role:?}"))),
             None => {}
         }
         match run_halves(self) {
             Ok(code) => Ok(code),
-            Err(End::Asked(event)) => Ok(platform::exit_by(event)),
+            Err(End::ExitRequested(event)) => Ok(platform::exit_by(event)),
             Err(End::Failed(failure)) => Err(failure),
         }
     }
@@ -92,7 +92,7 @@ impl Command for Demo {
 
 /// Why the demo ends before its time.
 enum End {
-    Asked(Event),
+    ExitRequested(Event),
     Failed(Failure),
 }
 
@@ -230,7 +230,7 @@ fn tick(
     reporter: &mut Reporter,
 ) -> Result<(), End> {
     if let Some(event) = scenario.exit_request() {
-        return Err(End::Asked(event));
+        return Err(End::ExitRequested(event));
     }
     results.counts = [Half::Without, Half::With].map(|half| server.counts(half));
     results.probe = server.probe();

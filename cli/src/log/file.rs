@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a writer waits for another.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often the name may turn out to be another file's by now.
 const TRIES: usize = 100;
 
@@ -39,7 +39,7 @@ impl Bounded {
 
     /// Writes one line, whole.
     pub fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LOCK_TIMEOUT;
         for _ in 0..TRIES {
             let file = match self.file.take() {
                 Some(file) => file,

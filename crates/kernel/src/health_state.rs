@@ -24,7 +24,8 @@ use super::state::{BreakerState, CODES, LEDGER_WORDS, Memory, PAUSE_WORDS, Trans
 use super::time::{Nanos, Time};
 
 pub use super::state::{
-    ATTEMPT, GateNote, Health, LATENCY_BOUNDS, OFFLINE, Pace, Pause, RAMPING, Sight, Tallies, Transition,
+    ATTEMPT, GateNote, Health, LATENCY_BOUNDS, OFFLINE, ObservedWindow, Pace, Pause, RAMPING, Tallies,
+    Transition,
 };
 
 /// How many words a health state takes.
@@ -37,7 +38,7 @@ pub const HEALTH_AT: usize = 0;
 const WRITTEN_OFF_AT: usize = HEALTH_AT + 13;
 const _: () = {
     assert!(std::mem::offset_of!(Health, written_off) == 8 * WRITTEN_OFF_AT);
-    // Where `calm` looks.
+    // Where `healthy_window` looks.
     assert!(
         std::mem::offset_of!(Health, sustained) == 8 * 5 && std::mem::offset_of!(Health, consec429) == 8 * 7
     );
@@ -86,7 +87,7 @@ pub trait HealthStateView: View {
     /// The outcome window (oldest, samples), if no failure is remembered and the state is Normal: then a success changes
     /// nothing but the window.
     #[inline(always)]
-    fn calm(&self) -> Option<(u32, u32)> {
+    fn healthy_window(&self) -> Option<(u32, u32)> {
         // Word by word: state and flags, sustained, 429 and successes, agreed and sleeps, run and failures, the window,
         // errors.
         let [state] = self.health_state::<1>(HEALTH_AT);
@@ -94,9 +95,9 @@ pub trait HealthStateView: View {
         let [throttled, agreed, run, window, errors] = self.health_state(HEALTH_AT + 7);
         let halves = |word: u64| bytemuck::cast::<u64, [u32; 2]>(word);
         let ([state, _], [agreed, _]) = (halves(state), halves(agreed));
-        let calm = u64::from(state) | sustained | throttled | u64::from(agreed) | run | errors == 0;
+        let healthy = u64::from(state) | sustained | throttled | u64::from(agreed) | run | errors == 0;
         let [oldest, samples] = halves(window);
-        if calm { Some((oldest, samples)) } else { None }
+        if healthy { Some((oldest, samples)) } else { None }
     }
 
     /// How many permits of probes were written off and are still out; a hint, the health has it all.
@@ -133,7 +134,7 @@ pub trait HealthStateView: View {
     }
 
     /// What headers said about a window.
-    fn sight(&self, window: usize) -> Sight {
+    fn observed_window(&self, window: usize) -> ObservedWindow {
         bytemuck::cast::<[u64; 4], _>(self.health_state(WINDOWS_AT + 4 * (window % 8)))
     }
 
@@ -172,7 +173,7 @@ pub trait HealthStateMemory: Memory {
 
     /// Stores the outcome window alone.
     #[inline(always)]
-    fn set_calm(&mut self, oldest: u32, samples: u32) {
+    fn set_healthy_window(&mut self, oldest: u32, samples: u32) {
         self.set_health_state(HEALTH_AT + 10, [bytemuck::cast::<[u32; 2], u64>([oldest, samples])]);
     }
 
@@ -213,8 +214,8 @@ pub trait HealthStateMemory: Memory {
     }
 
     /// Stores what headers said about a window.
-    fn set_sight(&mut self, window: usize, sight: &Sight) {
-        self.set_health_state(WINDOWS_AT + 4 * (window % 8), bytemuck::cast::<_, [u64; 4]>(*sight));
+    fn set_observed_window(&mut self, window: usize, observed_window: &ObservedWindow) {
+        self.set_health_state(WINDOWS_AT + 4 * (window % 8), bytemuck::cast::<_, [u64; 4]>(*observed_window));
     }
 
     /// Stores a transition under its number.

@@ -53,24 +53,24 @@ impl LogContext {
 
 /// The state before an operation, to find out afterwards what is new.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct LogBaseline {
     /// How many transitions there were.
     pub transitions: u64,
     /// Whether a pause was in effect, or was over but not yet marked so.
     pub paused: bool,
 }
 
-impl Known {
+impl LogBaseline {
     /// Reads the state before the operation.
-    pub fn of<V: View>(v: &V) -> Known {
+    pub fn of<V: View>(v: &V) -> LogBaseline {
         let [paused_until] = v.health_state(PAUSE_AT);
-        Known { transitions: v.health().transitions, paused: paused_until != 0 }
+        LogBaseline { transitions: v.health().transitions, paused: paused_until != 0 }
     }
 }
 
 /// The changes of one operation that are logged: transitions, and a pause that expired.
 #[derive(Clone, Copy, Debug)]
-pub struct Recent {
+pub struct RecentEvents {
     /// The condition of the limiter after the transitions, if there are any.
     pub log_context: Option<LogContext>,
     /// The pause that ended.
@@ -79,9 +79,9 @@ pub struct Recent {
     count: usize,
 }
 
-impl Recent {
+impl RecentEvents {
     /// The transitions since `known`; only the newest if there are very many.
-    pub fn since<V: View>(v: &V, known: Known) -> Recent {
+    pub fn since<V: View>(v: &V, known: LogBaseline) -> RecentEvents {
         let nothing = Transition {
             at: Time::ZERO,
             from: BreakerState::Normal,
@@ -89,7 +89,7 @@ impl Recent {
             cause: TransitionCause::Forced,
         };
         let mut recent =
-            Recent { log_context: None, ended: None, list: [nothing; TRANSITIONS as usize], count: 0 };
+            RecentEvents { log_context: None, ended: None, list: [nothing; TRANSITIONS as usize], count: 0 };
         let all = v.health().transitions;
         recent.ended = known.paused.then(|| v.pause()).filter(|pause| pause.until == Time::ZERO);
         if all != known.transitions || recent.ended.is_some() {

@@ -40,7 +40,7 @@ pub struct LocalMemory {
 
 /// What a limiter has seen and what is effective, without those who use it just now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Past {
+pub struct SavedState {
     /// The rules' states.
     pub rules: [RuleState; MAX_RULES],
     /// What is effective.
@@ -53,8 +53,8 @@ pub struct Past {
 
 impl LocalMemory {
     /// What it has seen.
-    pub fn into_past(self) -> Past {
-        Past {
+    pub fn into_saved_state(self) -> SavedState {
+        SavedState {
             rules: self.rules,
             effective: self.effective,
             health_state: self.health_state,

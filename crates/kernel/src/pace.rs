@@ -7,13 +7,13 @@
 //! computed from the clock holds (R84). What the header says remains still counts until then. So nothing that was learned
 //! holds longer than a window's length.
 
-use super::health_state::{HealthStateMemory, HealthStateView, MAX_ADMISSIONS, Pace, Sight};
+use super::health_state::{HealthStateMemory, HealthStateView, MAX_ADMISSIONS, ObservedWindow, Pace};
 use super::policy::{Adaptive, MAX_WINDOWS, MILLION, PaceWindow, WindowKind};
 use super::state::{Memory, View};
 use super::time::{Nanos, Time};
 
 /// Marks a stored limit that headers taught, not the configuration.
-const TAUGHT: u64 = 1 << 63;
+const FROM_HEADERS: u64 = 1 << 63;
 /// Marks the limit of a window whose reset was not believed.
 const DOUBTED: u64 = 1 << 62;
 /// The bits of a stored limit that are the limit.
@@ -48,23 +48,24 @@ pub(super) fn observe<M: Memory>(
     m: &mut M,
     index: usize,
     window: &PaceWindow,
-    said: &Observation,
+    observation: &Observation,
     now: Time,
 ) {
     // A limit that headers taught stays known when later ones do not repeat it, or say it malformed (R92, R94). One that
     // is the configuration's does not: it may have been patched since (R110).
-    let said_limit = said.limit.filter(|limit| *limit > 0).map(|limit| limit.min(LIMIT) | TAUGHT);
-    let before = Some(m.sight(index).limit & !DOUBTED).filter(|limit| limit & TAUGHT != 0);
-    let known = said_limit.or(before).unwrap_or(window.limit.min(LIMIT));
+    let header_limit =
+        observation.limit.filter(|limit| *limit > 0).map(|limit| limit.min(LIMIT) | FROM_HEADERS);
+    let before = Some(m.observed_window(index).limit & !DOUBTED).filter(|limit| limit & FROM_HEADERS != 0);
+    let known = header_limit.or(before).unwrap_or(window.limit.min(LIMIT));
     let used_up = |used| (known & LIMIT).saturating_sub(used);
-    let Some(remaining) = said.remaining.or(said.used.map(used_up)) else { return };
-    let believed = said.reset_after.filter(|after| *after <= window.interval);
+    let Some(remaining) = observation.remaining.or(observation.used.map(used_up)) else { return };
+    let believed = observation.reset_after.filter(|after| *after <= window.interval);
     let named = believed.map(|after| now.plus(after));
-    let absurd = believed != said.reset_after;
+    let absurd = believed != observation.reset_after;
     let seen = now.0.saturating_add(1);
-    let sight = match exhausted_until(m, index, window, now).filter(|_| remaining > 0) {
+    let observed_window = match exhausted_until(m, index, window, now).filter(|_| remaining > 0) {
         // Answers may come out of order, and a late one does not give back what its window no longer has (R92, R127).
-        Some(reset) => Sight {
+        Some(reset) => ObservedWindow {
             limit: known,
             remaining: 0,
             reset_at: named.map_or(reset, |named| named.min(reset)),
@@ -73,10 +74,10 @@ pub(super) fn observe<M: Memory>(
         None => {
             let boundary = || now.plus(Nanos(window.interval.0 - m.wall(now) % window.interval.0.max(1)));
             let limit = if absurd { known | DOUBTED } else { known };
-            Sight { limit, remaining, reset_at: named.unwrap_or_else(boundary), seen }
+            ObservedWindow { limit, remaining, reset_at: named.unwrap_or_else(boundary), seen }
         }
     };
-    m.set_sight(index, &sight);
+    m.set_observed_window(index, &observed_window);
     // A header without an absurd reset replaces one that had it, and the gap that followed from it: the ratchet is there
     // for answers that come late, not for absurd ones.
     let pace = m.pace();
@@ -88,7 +89,7 @@ pub(super) fn observe<M: Memory>(
 /// When a fixed window in which nothing is left starts anew, if headers said so credibly.
 fn exhausted_until<V: View>(v: &V, index: usize, window: &PaceWindow, now: Time) -> Option<Time> {
     let WindowStatus { remaining, reset_at, .. } = status(v, index, window, now);
-    reset_at.filter(|_| remaining == 0 && v.sight(index).limit & DOUBTED == 0)
+    reset_at.filter(|_| remaining == 0 && v.observed_window(index).limit & DOUBTED == 0)
 }
 
 /// Forgets all that headers taught (R142). When calls were admitted is our own knowledge, and stays.
@@ -96,28 +97,28 @@ pub(super) fn clear<M: Memory>(m: &mut M) {
     let pace = m.pace();
     m.set_pace(&Pace { admitted: pace.admitted, ..Pace::default() });
     for index in 0..MAX_WINDOWS {
-        m.set_sight(index, &Sight::default());
+        m.set_observed_window(index, &ObservedWindow::default());
     }
 }
 
 /// A window as it is now: after its end it is unused until headers say otherwise (R91).
 pub fn status<V: View>(v: &V, index: usize, window: &PaceWindow, now: Time) -> WindowStatus {
-    let sight = v.sight(index);
-    let seen_at = Time(sight.seen.saturating_sub(1));
+    let observed_window = v.observed_window(index);
+    let seen_at = Time(observed_window.seen.saturating_sub(1));
     // Later than this only a damaged word says.
-    let reset_at = sight.reset_at.min(seen_at.plus(window.interval));
+    let reset_at = observed_window.reset_at.min(seen_at.plus(window.interval));
     let over = match window.kind {
         WindowKind::Fixed => now >= reset_at,
         WindowKind::Sliding => now.since(seen_at) > window.interval,
     };
-    if sight.seen == 0 || over {
-        let limit = if sight.seen == 0 { window.limit } else { sight.limit & LIMIT };
+    if observed_window.seen == 0 || over {
+        let limit = if observed_window.seen == 0 { window.limit } else { observed_window.limit & LIMIT };
         return WindowStatus { limit, remaining: limit, reset_at: None };
     }
     let fixed = window.kind == WindowKind::Fixed;
     WindowStatus {
-        limit: sight.limit & LIMIT,
-        remaining: sight.remaining,
+        limit: observed_window.limit & LIMIT,
+        remaining: observed_window.remaining,
         reset_at: fixed.then_some(reset_at),
     }
 }
@@ -125,7 +126,7 @@ pub fn status<V: View>(v: &V, index: usize, window: &PaceWindow, now: Time) -> W
 /// Evaluates all windows, and moves the gap if the ratchet lets it (R88, R89).
 pub(super) fn evaluate<M: Memory>(m: &mut M, adaptive: &Adaptive, now: Time) {
     let (longest, bottleneck) = longest_gap(m, adaptive, now);
-    let is_doubted = |window: u64| m.sight(window as usize).limit & DOUBTED != 0;
+    let is_doubted = |window: u64| m.observed_window(window as usize).limit & DOUBTED != 0;
     let doubted = if bottleneck.checked_sub(1).is_some_and(is_doubted) { bottleneck } else { 0 };
     let longest_window = adaptive.windows().map(|window| window.interval).max().unwrap_or(Nanos::ZERO);
     let pace = m.pace();

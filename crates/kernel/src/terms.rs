@@ -80,7 +80,7 @@ impl Terms {
 
     /// The first rule while a breaker drives it: another rate, and another capacity (R54). A reserve is reduced as the
     /// capacity is, rounded down, and leaves the background at least one unit.
-    pub fn driven(first: &FirstRule, rate: PerSecond, burst: u64) -> Terms {
+    pub fn effective(first: &FirstRule, rate: PerSecond, burst: u64) -> Terms {
         // T = 10^18 / rate, because a rate is in billionths a second.
         const SECOND: u64 = 1_000_000_000_000_000_000;
         let rate = rate.0.clamp(1, PerSecond::FASTEST.0);

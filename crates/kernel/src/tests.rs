@@ -172,7 +172,7 @@ fn r108_r145_background_has_its_own_bound_of_permits() {
 }
 
 #[test]
-fn r113_the_permits_of_the_dead_come_back_once() {
+fn r113_the_permits_of_an_exited_process_come_back_once() {
     let draft = PolicyDraft { concurrency: Some(2), ..PolicyDraft::default() };
     let mut m = LocalMemory::new(&Policy::new(&draft).expect("valid"));
     let request = AcquireRequest::one(Priority::Background);

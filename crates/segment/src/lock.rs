@@ -118,7 +118,7 @@ pub struct StillHeld {
     /// Which acquisition of the lock that is: the word without its waiters bit.
     pub acquisition: u32,
     /// For how long this very acquisition was seen.
-    pub stood_still: Duration,
+    pub unchanged_for: Duration,
     /// How long the call has waited, all its waits together.
     pub waited: Duration,
 }
@@ -233,8 +233,8 @@ pub fn acquire<O: Os>(
             continue;
         }
         if timed_out {
-            let stood_still = Duration::from_nanos(now.saturating_sub(seen.1));
-            return Err(StillHeld { by, acquisition, stood_still, waited });
+            let unchanged_for = Duration::from_nanos(now.saturating_sub(seen.1));
+            return Err(StillHeld { by, acquisition, unchanged_for, waited });
         }
         let sleeping = word | WAITERS;
         if word == sleeping

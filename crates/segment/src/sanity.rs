@@ -13,7 +13,7 @@ use shmlimit_kernel::{MAX_PERMITS, breaker, decide};
 pub(crate) const SKEW: u64 = 5_000_000_000;
 
 /// What a reset leaves of the journal to the transaction it is part of; what then is not mended is mended next time.
-const ROOM_FOR_THE_REST: usize = 96;
+const JOURNAL_RESERVE: usize = 96;
 
 /// The policy in a segment, checked; `Err` says what is wrong with it.
 pub fn policy(words: &Words) -> Result<Policy, String> {
@@ -68,7 +68,7 @@ pub fn reset<O: Os>(tx: &mut Transaction<'_, O>, now: Time) {
         if held.background <= held.total && in_flight.total.saturating_add(held.total) <= MAX_PERMITS {
             in_flight.total += held.total;
             in_flight.background += held.background;
-        } else if tx.room() > ROOM_FOR_THE_REST {
+        } else if tx.room() > JOURNAL_RESERVE {
             tx.set_held(slot, Held::default());
         }
     }

@@ -53,7 +53,7 @@ pub(crate) fn rebase<O: Os>(tx: &mut Transaction<'_, O>, boot: [u64; 2], raw_now
 
 /// The time on the limiter's clock. If the mark of a segment in use is gone, all that lies beside it may be gone, the
 /// clock's offset among them: then the clock goes on by the wall clock, as after a reboot. The state is to be reset.
-pub(crate) fn revive<O: Os>(tx: &mut Transaction<'_, O>, raw_now: u64, wall_now: u64) -> Time {
+pub(crate) fn restore_live_mark<O: Os>(tx: &mut Transaction<'_, O>, raw_now: u64, wall_now: u64) -> Time {
     let mark = tx.load(layout::RETIRED);
     if mark != layout::LIVE && !layout::is_retired(mark) {
         let boot = tx.words().load_array(layout::BOOT);

@@ -1,11 +1,11 @@
 //! The methods of a limiter that are called often: asking for a call, and recording how one ended.
 
 use crate::advice::Advice;
-use crate::arguments::Asked;
+use crate::arguments::ParsedRequest;
 use crate::errors;
 use crate::grant::Grant;
 use crate::limiter::Limiter;
-use crate::method::{self, Arguments, Method, politely};
+use crate::method::{self, Arguments, Method, detach_if_busy};
 use crate::outcome::Ended;
 use crate::pending::PendingAcquire;
 use pyo3::exceptions::{PyAttributeError, PyImportError};
@@ -29,7 +29,7 @@ impl Method for Acquire {
 
     #[inline]
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
-        let asked = Asked::read(arguments, true)?;
+        let asked = ParsedRequest::read(arguments, true)?;
         let request = asked.request();
         let grant = match this.get().at_once(this.py(), &request)? {
             Some(grant) => grant,
@@ -45,7 +45,7 @@ fn wait(this: &Bound<'_, Limiter>, request: &Request<'_>) -> PyResult<OwnedGrant
     let py = this.py();
     let handle = this.get().handle(py)?;
     // Signals are for the main thread. Another one, which may be left behind when the program ends, asks for nothing.
-    let hears_signals = match is_main_thread(py) {
+    let checks_signals = match is_main_thread(py) {
         // An interpreter that is ending has no modules any more.
         Err(error)
             if error.is_instance_of::<PyImportError>(py) || error.is_instance_of::<PyAttributeError>(py) =>
@@ -58,7 +58,7 @@ fn wait(this: &Bound<'_, Limiter>, request: &Request<'_>) -> PyResult<OwnedGrant
     let stop = || {
         // SAFETY: the main thread, which let go of Python's lock below, may take it back as long as there is an interpreter,
         // also in one that is ending.
-        raised = hears_signals
+        raised = checks_signals
             .then(|| unsafe { Python::attach_unchecked(|py| py.check_signals().err()) })
             .flatten();
         raised.is_some()
@@ -94,11 +94,12 @@ impl Method for TryAcquire {
     #[inline]
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = this.py();
-        let asked = Asked::read(arguments, false)?;
+        let asked = ParsedRequest::read(arguments, false)?;
         let request = asked.request();
         let handle = this.get().handle(py)?;
-        let tried =
-            politely(py, handle.is_busy(), || handle.try_acquire(&request).map(shmlimit::Grant::into_owned));
+        let tried = detach_if_busy(py, handle.is_busy(), || {
+            handle.try_acquire(&request).map(shmlimit::Grant::into_owned)
+        });
         match tried {
             Ok(grant) => Ok(Grant::new(this, grant)?.into_any()),
             Err(error) => Err(errors::not_acquired(py, &handle, &error)),
@@ -118,7 +119,7 @@ impl Method for Begin {
     #[inline]
     fn call<'py>(this: &Bound<'py, Limiter>, arguments: &Arguments<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = this.py();
-        let asked = Asked::read(arguments, true)?;
+        let asked = ParsedRequest::read(arguments, true)?;
         let request = asked.request();
         if let Some(grant) = this.get().at_once(py, &request)? {
             return Ok(Grant::new(this, grant)?.into_any());
@@ -145,7 +146,7 @@ impl Method for Record {
         let py = this.py();
         let ended = Ended::read(py, arguments, true)?;
         let handle = this.get().handle(py)?;
-        let recorded = politely(py, handle.is_busy(), || ended.with(|outcome| handle.record(outcome)))
+        let recorded = detach_if_busy(py, handle.is_busy(), || ended.with(|outcome| handle.record(outcome)))
             .map_err(|error| errors::raised(py, &error))?;
         Ok(Bound::new(py, Advice::new(recorded, Some(&handle)))?.into_any())
     }

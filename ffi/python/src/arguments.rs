@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 /// A call that wants to be made, with what it borrows in Rust.
 #[derive(Default)]
-pub struct Asked {
+pub struct ParsedRequest {
     requests: Option<u64>,
     units: Vec<(String, u64)>,
     priority: Priority,
@@ -18,16 +18,16 @@ pub struct Asked {
     deadline: Option<SystemTime>,
 }
 
-const ASKS: &[Key] = &[Key::Cost, Key::Priority];
-const WAITS: &[Key] = &[Key::Cost, Key::Priority, Key::Timeout, Key::Deadline];
+const TRY_ACQUIRE_KEYS: &[Key] = &[Key::Cost, Key::Priority];
+const ACQUIRE_KEYS: &[Key] = &[Key::Cost, Key::Priority, Key::Timeout, Key::Deadline];
 
-impl Asked {
+impl ParsedRequest {
     /// The keywords of `acquire` (`waits`), or those of `try_acquire`, which has no time.
     #[inline]
-    pub fn read(arguments: &Arguments<'_, '_>, waits: bool) -> PyResult<Asked> {
+    pub fn read(arguments: &Arguments<'_, '_>, waits: bool) -> PyResult<ParsedRequest> {
         arguments.at_most(0)?;
-        let mut asked = Asked::default();
-        arguments.keywords(if waits { WAITS } else { ASKS }, |key, value| {
+        let mut asked = ParsedRequest::default();
+        arguments.keywords(if waits { ACQUIRE_KEYS } else { TRY_ACQUIRE_KEYS }, |key, value| {
             match key {
                 Key::Cost => match cost(value)? {
                     Cost::Requests(count) => asked.requests = Some(count),

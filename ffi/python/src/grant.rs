@@ -3,7 +3,7 @@
 use crate::advice::Advice;
 use crate::errors;
 use crate::limiter::Limiter;
-use crate::method::{self, Arguments, Method, politely};
+use crate::method::{self, Arguments, Method, detach_if_busy};
 use crate::outcome::Ended;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -48,7 +48,7 @@ impl Grant {
         // A statement of its own: making an exception may let other threads run, which must not find this locked.
         let taken = self.inner().take();
         let Some(mut grant) = taken else { return Ok(None) };
-        match politely(py, grant.is_busy(), || how(&mut grant)) {
+        match detach_if_busy(py, grant.is_busy(), || how(&mut grant)) {
             Ok(ended) => Ok(Some(ended)),
             Err(error) => {
                 *self.inner() = Some(grant);
@@ -194,7 +194,7 @@ impl Method for Note {
         let ended = Ended::read(py, arguments, false)?;
         let taken = this.get().inner().take();
         let grant = taken.ok_or_else(|| errors::grant_done(py))?;
-        let noted = politely(py, grant.is_busy(), || ended.with(|outcome| grant.note(outcome)));
+        let noted = detach_if_busy(py, grant.is_busy(), || ended.with(|outcome| grant.note(outcome)));
         *this.get().inner() = Some(grant);
         let limiter = this.get().limiter.bind(py).get();
         match noted.map_err(|error| errors::raised(py, &error))? {

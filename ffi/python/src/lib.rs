@@ -21,15 +21,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Refuses every interpreter of a process but the first that comes. What is kept here, such as the classes of exceptions,
 /// belongs to one, and whoever takes Python's lock gets that of one.
-fn only_here(py: Python<'_>) -> PyResult<()> {
-    static HOME: AtomicI64 = AtomicI64::new(-1);
+fn refuse_subinterpreters(py: Python<'_>) -> PyResult<()> {
+    static INTERPRETER: AtomicI64 = AtomicI64::new(-1);
     // SAFETY: Python's lock is held, so that there is an interpreter.
     let here = unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) };
     if here < 0 {
         return Err(PyErr::fetch(py));
     }
-    match HOME.compare_exchange(-1, here, Ordering::Relaxed, Ordering::Relaxed) {
-        Err(home) if home != here => Err(PyImportError::new_err(
+    match INTERPRETER.compare_exchange(-1, here, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(first) if first != here => Err(PyImportError::new_err(
             "shmlimit is used by another interpreter of this process, and cannot be used by several",
         )),
         _ => Ok(()),
@@ -69,7 +69,7 @@ mod _shmlimit {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
-        super::only_here(py)?;
+        super::refuse_subinterpreters(py)?;
         super::errors::load(py)?;
         super::acquire::add_methods(py)?;
         super::grant::add_methods(py)?;

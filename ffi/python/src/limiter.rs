@@ -91,23 +91,23 @@ impl Limiter {
         if replace && !create {
             return Err(PyValueError::new_err("replace makes the limiter, which create=False forbids"));
         }
-        let mut choice = ConfigSource::default();
+        let mut source = ConfigSource::default();
         if let Some(preset) = preset {
-            choice = choice.preset(word("preset", preset)?);
+            source = source.preset(word("preset", preset)?);
         }
         if let Some(text) = config {
-            choice = choice.text(word("config", text)?);
+            source = source.text(word("config", text)?);
         }
         for (key, value) in [("rate", rate), ("burst", burst), ("concurrency", concurrency)] {
             if let Some(value) = value {
-                choice = choice.setting(key, setting(key, value)?);
+                source = source.setting(key, setting(key, value)?);
             }
         }
         for (key, value) in settings.map(single_settings).transpose()?.unwrap_or_default() {
-            choice = choice.setting(key, value);
+            source = source.setting(key, value);
         }
         let group = group.map(|group| word("group", group)).transpose()?;
-        let mut builder = shmlimit::Limiter::builder(&name).config(choice);
+        let mut builder = shmlimit::Limiter::builder(&name).config(source);
         if let Some(directory) = directory {
             builder = builder.directory(directory);
         }

@@ -192,6 +192,6 @@ fn raise(error: PyErr) -> *mut ffi::PyObject {
 
 /// Does something for which the lock of a segment is needed. Where somebody holds that, other threads go on meanwhile.
 #[inline]
-pub fn politely<R: Send>(py: Python<'_>, is_busy: bool, work: impl FnOnce() -> R + Send) -> R {
+pub fn detach_if_busy<R: Send>(py: Python<'_>, is_busy: bool, work: impl FnOnce() -> R + Send) -> R {
     if is_busy { py.detach(work) } else { work() }
 }

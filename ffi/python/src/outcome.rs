@@ -31,9 +31,9 @@ const KEYS: &[Key] =
     &[Key::Priority, Key::Status, Key::Error, Key::Headers, Key::Latency, Key::Attempt, Key::Cost];
 
 impl Ended {
-    /// The arguments of `record`; `asks_priority` where no grant tells for whom the call was made.
+    /// The arguments of `record`; `takes_priority` where no grant tells for whom the call was made.
     #[inline]
-    pub fn read(py: Python<'_>, arguments: &Arguments<'_, '_>, asks_priority: bool) -> PyResult<Ended> {
+    pub fn read(py: Python<'_>, arguments: &Arguments<'_, '_>, takes_priority: bool) -> PyResult<Ended> {
         let mut ended = Ended {
             end: End::Status(0),
             headers: Vec::new(),
@@ -47,7 +47,7 @@ impl Ended {
         if let Some(value) = arguments.first().filter(|value| !value.is_none()) {
             status = Some(status_of(&value)?);
         }
-        let takes = if asks_priority { KEYS } else { &KEYS[1..] };
+        let takes = if takes_priority { KEYS } else { &KEYS[1..] };
         arguments.keywords(takes, |key, value| {
             match key {
                 Key::Status if status.is_some() => {

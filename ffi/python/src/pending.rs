@@ -3,7 +3,7 @@
 use crate::errors;
 use crate::grant::Grant;
 use crate::limiter::Limiter;
-use crate::method::politely;
+use crate::method::detach_if_busy;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use shmlimit::Step;
@@ -35,7 +35,7 @@ impl PendingAcquire {
         let waiting = self.inner().take();
         let waiting = waiting.ok_or_else(|| PyRuntimeError::new_err("this call does not wait any more"))?;
         let handle = limiter.get().handle(py)?;
-        match politely(py, handle.is_busy(), || waiting.step()) {
+        match detach_if_busy(py, handle.is_busy(), || waiting.step()) {
             Ok(Step::Granted(grant)) => Ok(Grant::new(limiter, grant)?.into_any()),
             Ok(Step::Sleep(later, time)) => {
                 *self.inner() = Some(later);

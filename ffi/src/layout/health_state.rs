@@ -2,7 +2,7 @@
 
 use super::*;
 use shmlimit_kernel::health_state::{
-    self, GateNote, HEALTH_STATE_HEAD_WORDS, Health, MAX_ADMISSIONS, Pace, Sight, Tallies,
+    self, GateNote, HEALTH_STATE_HEAD_WORDS, Health, MAX_ADMISSIONS, ObservedWindow, Pace, Tallies,
 };
 use shmlimit_kernel::ledger::Ledger;
 use shmlimit_kernel::pause::{PAUSE_REASON_BYTES, PAUSE_WORDS, Pause};
@@ -138,7 +138,7 @@ pub struct shmlimit_segment_pace {
 
 /// What headers last said about a window of the policy.
 #[repr(C)]
-pub struct shmlimit_segment_sight {
+pub struct shmlimit_segment_observed_window {
     /// Its limit in the lower 62 bits; bit 63: headers said it, bit 62: its reset was not believed.
     pub limit: u64,
     /// What is left of it.
@@ -200,7 +200,7 @@ pub struct shmlimit_segment_health_state {
     /// Zero.
     pub unused_pace: [u64; 3],
     /// What headers said about each window.
-    pub sights: [shmlimit_segment_sight; SHMLIMIT_SEGMENT_WINDOWS],
+    pub observed_windows: [shmlimit_segment_observed_window; SHMLIMIT_SEGMENT_WINDOWS],
     /// The newest changes of state.
     pub transitions: [shmlimit_segment_transition; SHMLIMIT_SEGMENT_TRANSITIONS],
 }
@@ -212,7 +212,7 @@ const _: () = {
     same!(shmlimit_segment_ledger, Ledger: granted refused looked cache_hits cache_misses sleep_sum sleep);
     same!(shmlimit_segment_gate_note, GateNote: at pid program);
     same!(shmlimit_segment_pace, Pace: interval tightened_at admitted bottleneck doubted);
-    same!(shmlimit_segment_sight, Sight: limit remaining reset_at seen);
+    same!(shmlimit_segment_observed_window, ObservedWindow: limit remaining reset_at seen);
 
     same!(shmlimit_segment_pause, Pause: until since pid program reason);
     assert!(size_of::<shmlimit_segment_pause>() == byte(PAUSE_WORDS));
@@ -232,6 +232,6 @@ const _: () = {
 
     at_words!(shmlimit_segment_health_state, from 0; health health_state::HEALTH_AT, tallies health_state::TALLIES_AT,
         gate_note health_state::GATE_NOTE_AT, ramp_from health_state::RAMP_FROM_AT, pace health_state::PACE_AT,
-        sights health_state::WINDOWS_AT, transitions health_state::TRANSITIONS_AT,);
+        observed_windows health_state::WINDOWS_AT, transitions health_state::TRANSITIONS_AT,);
     assert!(size_of::<shmlimit_segment_health_state>() == byte(HEALTH_STATE_HEAD_WORDS));
 };

@@ -56,10 +56,10 @@ pub fn all() -> Vec<Facts> {
         facts!(shmlimit_segment_tallies: ok throttled server net other latency_sum latency unused),
         facts!(shmlimit_segment_gate_note: at pid program),
         facts!(shmlimit_segment_pace: interval tightened_at admitted bottleneck doubted),
-        facts!(shmlimit_segment_sight: limit remaining reset_at seen),
+        facts!(shmlimit_segment_observed_window: limit remaining reset_at seen),
         facts!(shmlimit_segment_transition: at from to cause unused),
         facts!(shmlimit_segment_pause: until since pid program reason unused),
-        facts!(shmlimit_segment_health_state: health tallies gate_note ramp_from unused_note pace unused_pace sights transitions),
+        facts!(shmlimit_segment_health_state: health tallies gate_note ramp_from unused_note pace unused_pace observed_windows transitions),
         facts!(shmlimit_segment_journal_entry: word before),
         facts!(shmlimit_segment_slot: owned generation held held_background since held_since pid program inherited granted
             refused looked unused_counts),

@@ -2,9 +2,9 @@
 //! clocks step, boots change, privileges are dropped, and processes are killed, stopped and forked.
 //!
 //! The judge trusts nothing that a limiter says. Every worker writes each grant into a log of its own, with the clock read
-//! before and after the call; [`judge`] reads these logs alone. `scripts/proofs/chaos` runs it for longer than `cargo test` does.
+//! before and after the call; [`log_check`] reads these logs alone. `scripts/proofs/chaos` runs it for longer than `cargo test` does.
 
-mod judge;
+mod log_check;
 mod place;
 mod worker;
 
@@ -24,7 +24,7 @@ const ROLE: &str = concat!(module_path!(), "::role");
 /// The entry point of worker and operator processes; checks nothing by itself.
 #[test]
 fn role() {
-    worker::play();
+    worker::run_role();
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn no_limit_is_exceeded_whatever_happens_to_files_clocks_boots_and_processes() {
     let mut wrong = Vec::new();
     for place in &mut places {
         wrong.extend(place.settle());
-        wrong.extend(judge::verdicts(place));
+        wrong.extend(log_check::verdicts(place));
     }
     assert!(wrong.is_empty(), "seed {seed}:\n{}", wrong.join("\n"));
 }

@@ -32,7 +32,7 @@ fn told(what: &str) -> Option<String> {
 }
 
 /// Plays the role that this process was started for, if there is one.
-pub fn play() {
+pub fn run_role() {
     let Some(role) = told("ROLE") else { return };
     let path = PathBuf::from(told("PATH").unwrap());
     let mut random = Random(told("SEED").and_then(|seed| seed.parse().ok()).unwrap_or(1));

@@ -15,13 +15,13 @@ fn r78_five_failures_in_a_row_open_for_five_minutes() {
     rig.record(OutcomeClass::Ok);
     rig.records(OutcomeClass::Net, 4);
     rig.records(OutcomeClass::Ignored, 9);
-    assert_eq!(rig.news(), []);
+    assert_eq!(rig.new_transitions(), []);
     rig.record(OutcomeClass::Throttled);
-    assert_eq!(rig.news(), [(0, BreakerState::Open, TransitionCause::ConsecutiveFailures)]);
+    assert_eq!(rig.new_transitions(), [(0, BreakerState::Open, TransitionCause::ConsecutiveFailures)]);
     rig.now = 5 * MINUTE - 1;
     assert_eq!(rig.refused(), (Reason::Open, Some(1)));
     rig.at(9 * MINUTE);
-    assert_eq!(rig.news(), [(5 * MINUTE, BreakerState::HalfOpen, TransitionCause::ResetTimeout)]);
+    assert_eq!(rig.new_transitions(), [(5 * MINUTE, BreakerState::HalfOpen, TransitionCause::ResetTimeout)]);
 }
 
 #[test]
@@ -48,12 +48,12 @@ fn r79_two_successes_close_and_one_failure_reopens_for_the_whole_time() {
     rig.record(OutcomeClass::Ok);
     assert_eq!(rig.state(), BreakerState::HalfOpen);
     rig.after(SECOND).record(OutcomeClass::Server);
-    rig.news();
+    rig.new_transitions();
     assert_eq!(rig.refused(), (Reason::Open, Some(5 * MINUTE)));
     rig.after(5 * MINUTE).records(OutcomeClass::Ok, 2);
     let now = rig.now;
     assert_eq!(
-        rig.news(),
+        rig.new_transitions(),
         [
             (now, BreakerState::HalfOpen, TransitionCause::ResetTimeout),
             (now, BreakerState::Normal, TransitionCause::ProbeOk)

@@ -13,7 +13,7 @@ pub mod window;
 use shmlimit_kernel::breaker::{self, BreakerCommand, BreakerState, TransitionCause};
 use shmlimit_kernel::decide::{self, Verdict};
 use shmlimit_kernel::health_state::{Health, HealthStateView};
-use shmlimit_kernel::log_context::{Known, Recent};
+use shmlimit_kernel::log_context::{LogBaseline, RecentEvents};
 use shmlimit_kernel::outcome::{self, OutcomeClass, Report};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use shmlimit_kernel::*;
@@ -30,7 +30,7 @@ pub struct Rig {
 }
 
 /// A state change: when, to what, why.
-pub type News = (u64, BreakerState, TransitionCause);
+pub type Change = (u64, BreakerState, TransitionCause);
 
 impl Rig {
     pub fn new(draft: &PolicyDraft<'_>) -> Rig {
@@ -128,10 +128,10 @@ impl Rig {
     }
 
     /// What changed since that was last asked.
-    pub fn news(&mut self) -> Vec<News> {
-        let recent = Recent::since(&self.m, Known { transitions: self.known, paused: false });
+    pub fn new_transitions(&mut self) -> Vec<Change> {
+        let recent = RecentEvents::since(&self.m, LogBaseline { transitions: self.known, paused: false });
         self.known = self.health().transitions;
-        recent.iter().map(|news| (news.at.0, news.to, news.cause)).collect()
+        recent.iter().map(|t| (t.at.0, t.to, t.cause)).collect()
     }
 
     pub fn change(&mut self, draft: &PolicyDraft<'_>) {

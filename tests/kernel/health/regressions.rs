@@ -105,7 +105,7 @@ fn r62_many_steps_of_a_ramp_at_once_change_as_many_words_as_one() {
 }
 
 #[test]
-fn r110_another_rate_is_in_force_at_once_in_every_state() {
+fn r110_another_rate_is_effective_at_once_in_every_state() {
     let mut rig = Rig::tmdb(|_| {});
     let patched = |rate_base: u64, probe_rate: u64| {
         let mut breaker = Breaker::of(BreakerKind::Fsm);
@@ -144,5 +144,8 @@ fn r56_making_room_for_an_outcome_is_not_running_empty() {
     let mut rig = Rig::new(&PolicyDraft { window, breaker, ..PolicyDraft::default() });
     rig.records(OutcomeClass::Server, 2);
     rig.after(SECOND).record(OutcomeClass::Server);
-    assert_eq!(rig.news().last(), Some(&(SECOND, BreakerState::Sleep, TransitionCause::SustainedErrors)));
+    assert_eq!(
+        rig.new_transitions().last(),
+        Some(&(SECOND, BreakerState::Sleep, TransitionCause::SustainedErrors))
+    );
 }

@@ -133,5 +133,5 @@ fn r142_an_operator_can_open_the_gate() {
     assert!(rig.retry_after(OutcomeClass::Throttled, u64::MAX).closed_gate);
     rig.force(BreakerCommand::ClearGate);
     assert!(rig.acquire().is_ok());
-    assert_eq!(rig.news(), []);
+    assert_eq!(rig.new_transitions(), []);
 }

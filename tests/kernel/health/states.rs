@@ -5,7 +5,7 @@ use super::*;
 fn probing() -> Rig {
     let mut rig = Rig::tmdb(|_| {});
     rig.force(BreakerCommand::HalfOpen);
-    rig.news();
+    rig.new_transitions();
     rig
 }
 
@@ -39,7 +39,7 @@ fn r51_r52_r120_eleven_of_fifty_throttle() {
     rig.records(OutcomeClass::Server, 10);
     assert_eq!(rig.state(), BreakerState::Normal, "20.4 % once");
     rig.record(OutcomeClass::Server);
-    assert_eq!(rig.news(), [(0, BreakerState::Throttle, TransitionCause::ErrorRatio)]);
+    assert_eq!(rig.new_transitions(), [(0, BreakerState::Throttle, TransitionCause::ErrorRatio)]);
     let mut equal = Rig::tmdb(|_| {});
     equal.records(OutcomeClass::Ok, 8);
     equal.records(OutcomeClass::Net, 2);
@@ -94,7 +94,10 @@ fn r55_ten_successes_and_a_low_ratio_twice_lead_to_half_open() {
     rig.record(OutcomeClass::Ok);
     assert_eq!(rig.state(), BreakerState::Throttle, "ten successes, 1 of 11: below 10 % for the first time");
     rig.record(OutcomeClass::Ok);
-    assert_eq!(rig.news().last(), Some(&(0, BreakerState::HalfOpen, TransitionCause::SuccessWindowOk)));
+    assert_eq!(
+        rig.new_transitions().last(),
+        Some(&(0, BreakerState::HalfOpen, TransitionCause::SuccessWindowOk))
+    );
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn r51_r56_the_third_429_throttles_and_the_fifth_sleeps() {
     let mut rig = Rig::tmdb(|_| {});
     rig.records(OutcomeClass::Throttled, 5);
     assert_eq!(
-        rig.news(),
+        rig.new_transitions(),
         [
             (0, BreakerState::Throttle, TransitionCause::Consec429),
             (0, BreakerState::Sleep, TransitionCause::Consec429)
@@ -119,7 +122,7 @@ fn r56_five_minutes_of_sixty_percent_sleep() {
         rig.at(second * SECOND).record(OutcomeClass::Server);
     }
     assert_eq!(
-        rig.news().last(),
+        rig.new_transitions().last(),
         Some(&(300 * SECOND, BreakerState::Sleep, TransitionCause::SustainedErrors))
     );
 }
@@ -161,11 +164,11 @@ fn r57_cooldowns_double_up_to_the_longest() {
 fn r58_sleep_ends_at_its_time_whenever_that_is_seen() {
     let mut rig = Rig::tmdb(|_| {});
     rig.force(BreakerCommand::Sleep);
-    rig.news();
+    rig.new_transitions();
     rig.at(2 * SECOND - 1);
     assert_eq!(rig.state(), BreakerState::Sleep);
     rig.at(3600 * SECOND);
-    assert_eq!(rig.news(), [(2 * SECOND, BreakerState::HalfOpen, TransitionCause::SleepExpired)]);
+    assert_eq!(rig.new_transitions(), [(2 * SECOND, BreakerState::HalfOpen, TransitionCause::SleepExpired)]);
 }
 
 #[test]
@@ -202,12 +205,12 @@ fn r61_r121_five_probes_recover_and_one_failure_of_three_sleeps() {
     rig.records(OutcomeClass::Ignored, 3);
     assert_eq!(rig.state(), BreakerState::HalfOpen);
     rig.record(OutcomeClass::Ok);
-    assert_eq!(rig.news(), [(0, BreakerState::Normal, TransitionCause::ProbeOk)]);
+    assert_eq!(rig.new_transitions(), [(0, BreakerState::Normal, TransitionCause::ProbeOk)]);
     for class in [OutcomeClass::Throttled, OutcomeClass::Server, OutcomeClass::Net] {
         let mut rig = probing();
         rig.records(OutcomeClass::Ok, 2);
         rig.record(class);
-        assert_eq!(rig.news(), [(0, BreakerState::Sleep, TransitionCause::ProbeFailed)]);
+        assert_eq!(rig.new_transitions(), [(0, BreakerState::Sleep, TransitionCause::ProbeFailed)]);
     }
 }
 
@@ -260,21 +263,21 @@ fn r64_r141_so_many_sleeps_without_normal_lead_to_cache_only() {
 fn r65_auto_recover_tries_every_period() {
     let mut rig = Rig::tmdb(|breaker| breaker.auto_recover = Nanos::from_secs(900));
     rig.force(BreakerCommand::CacheOnly);
-    rig.news();
+    rig.new_transitions();
     for round in 0..3 {
         let start = round * 902 * SECOND;
         rig.now = start + 900 * SECOND - 1;
         assert_eq!(rig.refused(), (Reason::CacheOnly, Some(1)));
         rig.at(start + 902 * SECOND);
         assert_eq!(
-            rig.news(),
+            rig.new_transitions(),
             [
                 (start + 900 * SECOND, BreakerState::Sleep, TransitionCause::AutoRecover),
                 (start + 902 * SECOND, BreakerState::HalfOpen, TransitionCause::SleepExpired),
             ]
         );
         rig.record(OutcomeClass::Server);
-        assert_eq!(rig.news(), [(rig.now, BreakerState::CacheOnly, TransitionCause::ProbeFailed)]);
+        assert_eq!(rig.new_transitions(), [(rig.now, BreakerState::CacheOnly, TransitionCause::ProbeFailed)]);
     }
     rig.after(902 * SECOND).records(OutcomeClass::Ok, 5);
     assert_eq!(rig.state(), BreakerState::Normal);
@@ -290,7 +293,7 @@ fn r66_forced_normal_is_the_full_rate_and_forgets() {
     let mut rig = probing();
     rig.record(OutcomeClass::Server);
     rig.force(BreakerCommand::Normal);
-    assert_eq!(rig.news().last(), Some(&(0, BreakerState::Normal, TransitionCause::Forced)));
+    assert_eq!(rig.new_transitions().last(), Some(&(0, BreakerState::Normal, TransitionCause::Forced)));
     assert_eq!(
         (rig.rate(), rig.window(), rig.health().sleeps, rig.health().consec429),
         (35_000, (0, 0), 0, 0)

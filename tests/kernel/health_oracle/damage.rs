@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use shmlimit_kernel::breaker::{BreakerCommand, EFFECTIVE_WORDS};
 use shmlimit_kernel::health_state::{HEALTH_STATE_HEAD_WORDS, PAUSE_AT};
-use shmlimit_kernel::log_context::{Known, Recent};
+use shmlimit_kernel::log_context::{LogBaseline, RecentEvents};
 use shmlimit_kernel::outcome::{self, OutcomeClass, Report};
 use shmlimit_kernel::pace::{self, Observation};
 use shmlimit_kernel::pause::{self, PAUSE_WORDS, Pausing};
@@ -84,8 +84,8 @@ proptest! {
                 decide::cancel(&mut m, 0, &ticket, now);
             }
         }
-        let known = Known { transitions: numbers[0], paused: numbers[1] & 1 == 1 };
-        if let Some(pause) = Recent::since(&m, known).ended {
+        let known = LogBaseline { transitions: numbers[0], paused: numbers[1] & 1 == 1 };
+        if let Some(pause) = RecentEvents::since(&m, known).ended {
             pause.reason_text();
         }
         decide::reclaim(&mut m, 0);

@@ -48,7 +48,7 @@ pub struct Machine {
     pub flights: Vec<Flight>,
     pub buckets: Vec<Tokens>,
     pub pace: Option<Pace>,
-    pub news: Vec<(u64, BreakerState, BreakerState, TransitionCause)>,
+    pub recent: Vec<(u64, BreakerState, BreakerState, TransitionCause)>,
     /// How often the first bucket changed its rate since that was last asked.
     pub changes: u32,
 }
@@ -85,7 +85,7 @@ impl Machine {
             run: 0,
             probe_at: 0,
             flights: Vec::new(),
-            news: Vec::new(),
+            recent: Vec::new(),
             changes: 0,
         }
     }
@@ -205,7 +205,7 @@ impl Machine {
 
     fn enter(&mut self, to: BreakerState, cause: TransitionCause, at: u64) {
         if self.state != to {
-            self.news.push((at, self.state, to, cause));
+            self.recent.push((at, self.state, to, cause));
         }
         (self.state, self.since, self.until, self.ramp_at) = (to, at, None, None);
         (self.agreed, self.successes) = (0, 0);

@@ -6,7 +6,7 @@ use super::policy::{Numbers, SECOND, TOKEN, WINDOWS};
 use super::strategy::{Op, Patch, Step};
 use shmlimit_kernel::breaker::{self, BreakerState};
 use shmlimit_kernel::health_state::HealthStateView;
-use shmlimit_kernel::log_context::{Known, Recent};
+use shmlimit_kernel::log_context::{LogBaseline, RecentEvents};
 use shmlimit_kernel::outcome::{self, OutcomeClass, Report};
 use shmlimit_kernel::pace::{self, Observation};
 use shmlimit_kernel::pause::{self, Pausing};
@@ -59,9 +59,9 @@ impl Pair {
     pub fn run(&mut self, step: &Step, op: &Op) -> Outcome {
         self.step(step);
         let now = self.oracle.now(self.t);
-        let known = Known::of(&self.kernel);
+        let known = LogBaseline::of(&self.kernel);
         let was_paused = self.oracle.paused.is_some();
-        self.oracle.news.clear();
+        self.oracle.recent.clear();
         match op {
             Op::Acquire { cost, priority } => self.acquire(*cost, *priority, now)?,
             Op::Record { call, class, retry_after, attempt, known, actual } => {
@@ -137,9 +137,9 @@ impl Pair {
                 self.oracle.tick(now);
             }
         }
-        let recent = Recent::since(&self.kernel, known);
-        let news: Vec<_> = recent.iter().map(|t| (t.at.0, t.from, t.to, t.cause)).collect();
-        same("transitions", news, self.oracle.news.clone())?;
+        let recent = RecentEvents::since(&self.kernel, known);
+        let transitions: Vec<_> = recent.iter().map(|t| (t.at.0, t.from, t.to, t.cause)).collect();
+        same("transitions", transitions, self.oracle.recent.clone())?;
         let ended = was_paused && self.oracle.paused.is_none();
         same("the end of a pause is told", recent.ended.is_some(), ended)?;
         self.compare(now)

@@ -57,13 +57,13 @@ fn every_open(directory: &Path) -> [Error; 4] {
         open().open_existing().unwrap_err(),
         open().open().unwrap_err(),
         open().policy(counted(5, None)).open().unwrap_err(),
-        // The gate to making one is ours to use; the file in the limiter's place is not.
+        // The creation lock is ours to use; the file in the limiter's place is not.
         open().policy(counted(5, None)).create().unwrap_err(),
     ]
 }
 
 fn refused_as_foreign(directory: &Path, path: &Path, what: &str) {
-    // The gate exists already, so that making one changes nothing either.
+    // The creation lock exists already, so that making one changes nothing either.
     let before = portrait(path);
     let [existing, open, with_policy, create] = every_open(directory);
     for error in [existing, open, with_policy] {

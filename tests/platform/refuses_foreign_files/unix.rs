@@ -61,29 +61,31 @@ fn unsafe_files_are_refused() {
     }
 }
 
-/// P5 for the gate: making a limiter must not follow or trust it either.
-fn unsafe_gates_are_refused() {
+/// P5 for the creation lock: making a limiter must not follow or trust it either.
+fn unsafe_creation_locks_are_refused() {
     type Put = fn(&Path);
     let puts: [(&str, Put); 4] = [
-        ("a dangling symbolic link", |gate| symlink(gate.with_extension("nowhere"), gate).unwrap()),
-        ("a FIFO", |gate| mkfifo(gate, Mode::S_IRUSR | Mode::S_IWUSR).unwrap()),
-        ("a file with two names", |gate| {
-            fs::write(gate, "").unwrap();
-            fs::hard_link(gate, gate.with_extension("second")).unwrap();
+        ("a dangling symbolic link", |creation_lock| {
+            symlink(creation_lock.with_extension("nowhere"), creation_lock).unwrap()
         }),
-        ("a world-writable file", |gate| {
-            fs::write(gate, "").unwrap();
-            fs::set_permissions(gate, Permissions::from_mode(0o666)).unwrap();
+        ("a FIFO", |creation_lock| mkfifo(creation_lock, Mode::S_IRUSR | Mode::S_IWUSR).unwrap()),
+        ("a file with two names", |creation_lock| {
+            fs::write(creation_lock, "").unwrap();
+            fs::hard_link(creation_lock, creation_lock.with_extension("second")).unwrap();
+        }),
+        ("a world-writable file", |creation_lock| {
+            fs::write(creation_lock, "").unwrap();
+            fs::set_permissions(creation_lock, Permissions::from_mode(0o666)).unwrap();
         }),
     ];
     for (what, put) in puts {
         let directory = util::directory();
-        let gate = directory.path().join("ratelimit.lock");
-        put(&gate);
+        let creation_lock = directory.path().join("ratelimit.lock");
+        put(&creation_lock);
         let error = builder(directory.path()).policy(counted(5, None)).create().unwrap_err();
         assert!(matches!(error, Error::UnsafeFile { .. } | Error::Io { .. }), "{what}: {error:?}");
         assert!(!segment_path(directory.path()).exists(), "{what}");
-        assert!(!gate.with_extension("nowhere").exists(), "{what}: it was followed");
+        assert!(!creation_lock.with_extension("nowhere").exists(), "{what}: it was followed");
     }
 }
 
@@ -116,7 +118,7 @@ fn unsafe_directories_are_refused() {
 #[test]
 fn p5_unsafe_files_gates_and_directories_are_refused() {
     unsafe_files_are_refused();
-    unsafe_gates_are_refused();
+    unsafe_creation_locks_are_refused();
     unsafe_directories_are_refused();
 }
 
@@ -165,7 +167,7 @@ fn p5_the_same_as_an_unprivileged_child() {
         reachable.path(),
         reachable.path(),
     ));
-    assert_eq!(child.hear(), "refused all");
+    assert_eq!(child.receive(), "refused all");
     child.finish();
     let after = [&closed, &readable].map(|directory| format!("{:?}", portrait(&segment_path(directory))));
     assert_eq!(before, after);
@@ -176,7 +178,7 @@ fn role_of_the_unprivileged() {
     let Some(place) = children::role("role_of_the_unprivileged") else { return };
     assert!(!is_root());
     unsafe_files_are_refused();
-    unsafe_gates_are_refused();
+    unsafe_creation_locks_are_refused();
     unsafe_directories_are_refused();
     for directory in ["closed", "readable"] {
         let directory = place.join(directory);
@@ -189,7 +191,7 @@ fn role_of_the_unprivileged() {
         assert!(matches!(other, Err(Error::Io { .. })), "{other:?}");
     }
     assert_ne!(NAME, "other");
-    children::say("refused all");
+    children::send("refused all");
 }
 
 #[test]
@@ -205,7 +207,7 @@ fn a_read_only_directory_is_a_typed_error() {
             reachable.path(),
         );
         let mut child = Running::start(command);
-        assert_eq!(child.hear(), "refused");
+        assert_eq!(child.receive(), "refused");
         child.finish();
     } else {
         in_a_read_only_directory();
@@ -216,7 +218,7 @@ fn a_read_only_directory_is_a_typed_error() {
 fn role_in_a_read_only_directory() {
     if children::role("role_in_a_read_only_directory").is_some() {
         in_a_read_only_directory();
-        children::say("refused");
+        children::send("refused");
     }
 }
 

@@ -52,17 +52,17 @@ fn p5_links_are_not_followed() {
 }
 
 #[test]
-fn p5_unsafe_gates_are_refused() {
+fn p5_unsafe_creation_locks_are_refused() {
     type Put = fn(&Path);
     let puts: [(&str, Put); 3] = [
-        ("a directory", |gate| fs::create_dir(gate).unwrap()),
-        ("a file with two names", |gate| {
-            fs::write(gate, "").unwrap();
-            fs::hard_link(gate, gate.with_extension("second")).unwrap();
+        ("a directory", |creation_lock| fs::create_dir(creation_lock).unwrap()),
+        ("a file with two names", |creation_lock| {
+            fs::write(creation_lock, "").unwrap();
+            fs::hard_link(creation_lock, creation_lock.with_extension("second")).unwrap();
         }),
-        ("a file open to everybody", |gate| {
-            fs::write(gate, "").unwrap();
-            set_access(gate, OPEN);
+        ("a file open to everybody", |creation_lock| {
+            fs::write(creation_lock, "").unwrap();
+            set_access(creation_lock, OPEN);
         }),
     ];
     for (what, put) in puts {
@@ -189,12 +189,12 @@ fn the_default_directory_is_made_private_and_one_that_anybody_may_write_is_refus
         children::command(&[], concat!(module_path!(), "::role_in_the_default_directory"), data.path());
     command.env("ProgramData", data.path()).env_remove("SHMLIMIT_DIR").env_remove("ANIVAULT_DIR");
     let mut child = Running::start(command);
-    assert_eq!(child.hear(), "made");
+    assert_eq!(child.receive(), "made");
     let made = data.path().join("AniVault");
     assert!(segment_path(&made).is_file());
     set_access(&made, OPEN);
     child.go_on();
-    let said = child.hear();
+    let said = child.receive();
     assert!(said.contains("AniVault") && said.contains("anybody may write"), "{said}");
     child.finish();
 }
@@ -206,9 +206,9 @@ fn role_in_the_default_directory() {
     let limiter = open().unwrap();
     assert_eq!(limiter.directory(), data.join("AniVault"));
     drop(limiter);
-    children::say("made");
-    assert!(children::told_to_go_on());
-    children::say(&open().unwrap_err().to_string());
+    children::send("made");
+    assert!(children::wait_for_go_on());
+    children::send(&open().unwrap_err().to_string());
 }
 
 #[test]

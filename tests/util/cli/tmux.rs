@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A busy machine may need long; a test that fails may take as long as this.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A shell in a window of its own. Its server ends with it.
 pub struct Window {
@@ -79,7 +79,7 @@ impl Window {
     /// Waits until it is as wanted, and says what can be read then.
     #[track_caller]
     pub fn wait(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + WAIT_TIMEOUT;
         loop {
             let text = self.text();
             if wanted(&text) {
@@ -99,7 +99,7 @@ impl Window {
     /// The process id of what the shell runs, once there is one of that name.
     pub fn child(&self, name: &str) -> i32 {
         let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]).trim().to_owned();
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + WAIT_TIMEOUT;
         loop {
             let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
             let named = children.split_whitespace().find(|pid| {

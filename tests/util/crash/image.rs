@@ -315,7 +315,7 @@ pub mod entry {
 pub const WAITERS: usize = 1024;
 
 /// Gives everybody who waits an appointment.
-pub fn appoint(directory: &Path, at: u64) {
+pub fn set_wake_time(directory: &Path, at: u64) {
     let image = Image::of(directory);
     for place in image.taken() {
         store(directory, layout::entry_base(place) + entry::WAKE_AT, at);
@@ -324,7 +324,7 @@ pub fn appoint(directory: &Path, at: u64) {
 
 /// Nobody has looked for a long time.
 fn everybody_is_late(directory: &Path) {
-    appoint(directory, 1);
+    set_wake_time(directory, 1);
 }
 
 /// Writes a word past the library.

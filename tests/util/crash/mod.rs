@@ -1,6 +1,6 @@
 //! The limiter of the crash tests, the processes that use it and are killed, ptrace, and images of a segment.
 
-pub mod actor;
+pub mod child_process;
 pub mod image;
 pub mod ptrace;
 pub mod storm;

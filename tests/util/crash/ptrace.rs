@@ -1,6 +1,6 @@
 //! An actor under the microscope: one instruction at a time.
 
-use super::actor::Actor;
+use super::child_process::ChildProcess;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
@@ -20,7 +20,7 @@ pub enum Step {
 /// A traced actor, standing at a mark or between two instructions.
 pub struct Tracee {
     /// The actor.
-    pub actor: Actor,
+    pub child_process: ChildProcess,
     traced: bool,
 }
 
@@ -39,12 +39,12 @@ fn pin(thread: Pid) {
 impl Tracee {
     /// Starts an actor and lets it run to its first mark.
     pub fn start(test: &str, role: &str, directory: &std::path::Path) -> Tracee {
-        let actor = Actor::start(test, role, directory);
-        pin(actor.tid);
-        ptrace::attach(actor.tid).expect("these tests need ptrace of their own children");
-        let mut tracee = Tracee { actor, traced: true };
+        let child_process = ChildProcess::start(test, role, directory);
+        pin(child_process.tid);
+        ptrace::attach(child_process.tid).expect("these tests need ptrace of their own children");
+        let mut tracee = Tracee { child_process, traced: true };
         assert_eq!(tracee.wait(), Signal::SIGSTOP, "attaching stops the thread");
-        tracee.actor.say("go");
+        tracee.child_process.send("go");
         tracee.run_to_mark();
         tracee
     }
@@ -52,7 +52,7 @@ impl Tracee {
     /// Lets it run freely until the next mark.
     pub fn run_to_mark(&mut self) {
         loop {
-            ptrace::cont(self.actor.tid, None).unwrap();
+            ptrace::cont(self.child_process.tid, None).unwrap();
             if self.wait() == Signal::SIGUSR1 {
                 return;
             }
@@ -61,13 +61,13 @@ impl Tracee {
 
     /// Lets it run freely; the tracer no longer hears of it. It must not meet a mark again.
     pub fn let_go(&mut self) {
-        ptrace::detach(self.actor.tid, None).unwrap();
+        ptrace::detach(self.child_process.tid, None).unwrap();
         self.traced = false;
     }
 
     /// Executes one instruction; a system call counts as one.
     pub fn step(&mut self) -> Step {
-        ptrace::step(self.actor.tid, None).unwrap();
+        ptrace::step(self.child_process.tid, None).unwrap();
         match self.wait() {
             Signal::SIGTRAP => Step::Inside,
             Signal::SIGUSR1 => Step::Done,
@@ -77,7 +77,7 @@ impl Tracee {
 
     /// Runs to the next border of a system call, into it or out of it.
     pub fn run_to_system_call(&mut self) -> Step {
-        ptrace::syscall(self.actor.tid, None).unwrap();
+        ptrace::syscall(self.child_process.tid, None).unwrap();
         match self.wait() {
             Signal::SIGTRAP => Step::Inside,
             Signal::SIGUSR1 => Step::Done,
@@ -86,7 +86,7 @@ impl Tracee {
     }
 
     fn wait(&self) -> Signal {
-        match waitpid(self.actor.tid, Some(WaitPidFlag::__WALL)).unwrap() {
+        match waitpid(self.child_process.tid, Some(WaitPidFlag::__WALL)).unwrap() {
             WaitStatus::Stopped(_, signal) => signal,
             other => panic!("the tracee is gone: {other:?}"),
         }
@@ -98,16 +98,16 @@ impl Tracee {
     }
 
     fn end(&mut self) {
-        self.actor.signal(Signal::SIGKILL);
+        self.child_process.signal(Signal::SIGKILL);
         // A traced thread stays until its tracer has heard of its end.
         while self.traced
-            && let Ok(status) = waitpid(self.actor.tid, Some(WaitPidFlag::__WALL))
+            && let Ok(status) = waitpid(self.child_process.tid, Some(WaitPidFlag::__WALL))
         {
             if matches!(status, WaitStatus::Signaled(..) | WaitStatus::Exited(..)) {
                 break;
             }
         }
-        self.actor.kill();
+        self.child_process.kill();
     }
 }
 

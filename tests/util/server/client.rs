@@ -3,8 +3,8 @@
 use super::http::{self, End};
 use super::{Server, mix};
 use crate::util::boot_time;
-use crate::util::crash::actor::{self, Actor, hear, say};
 use crate::util::crash::builder;
+use crate::util::crash::child_process::{self, ChildProcess, receive, send};
 use shmlimit::{AcquireError, Advice, BreakerCommand, Grant, Limiter, Request, Transition};
 use std::path::Path;
 use std::time::Duration;
@@ -17,32 +17,32 @@ const NO_SUCH_HOST: &str =
     "no-such-host-because-its-name-is-longer-than-the-sixty-three-letters-that-a-label-may-have";
 
 /// Starts a client of the server.
-pub fn start(directory: &Path, server: &Server) -> Actor {
+pub fn start(directory: &Path, server: &Server) -> ChildProcess {
     start_at(directory, server.port())
 }
 
 /// Starts a client of whatever listens there.
-pub fn start_at(directory: &Path, port: u16) -> Actor {
-    let mut client = Actor::start(TEST, &format!("{ROLE}:{port}"), directory);
-    client.say("go");
+pub fn start_at(directory: &Path, port: u16) -> ChildProcess {
+    let mut client = ChildProcess::start(TEST, &format!("{ROLE}:{port}"), directory);
+    client.send("go");
     client
 }
 
 /// Says something to a client and waits for what it answers.
-pub fn request(client: &mut Actor, line: &str) -> String {
-    client.say(line);
-    client.hear()
+pub fn request(client: &mut ChildProcess, line: &str) -> String {
+    client.send(line);
+    client.receive()
 }
 
 /// The life of a client; call it in the test named `client_process`.
 pub fn live() {
-    let Some((role, directory)) = actor::role() else { return };
+    let Some((role, directory)) = child_process::role() else { return };
     let port = role.strip_prefix(ROLE).and_then(|rest| rest.strip_prefix(':')).expect(&role);
     let limiter = builder(&directory).open_existing().unwrap();
-    actor::ready();
+    child_process::ready();
     let mut client = Client { limiter: &limiter, port: port.parse().unwrap(), grants: Vec::new(), end: None };
     loop {
-        say(&client.obey(&hear()));
+        send(&client.obey(&receive()));
     }
 }
 

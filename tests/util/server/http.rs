@@ -6,7 +6,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 /// How long a call may take to connect; and, unless told otherwise, to be answered.
-const PATIENCE: Duration = Duration::from_millis(300);
+const WAIT_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How a call ended.
 #[derive(Clone, Debug)]
@@ -49,13 +49,14 @@ pub fn get(host: &str, port: u16, path: &str) -> End {
 
 fn talk(host: &str, port: u16, path: &str) -> Result<End, NetError> {
     let address = (host, port).to_socket_addrs().ok().and_then(|mut all| all.next()).ok_or(NetError::Dns)?;
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(|error| match error.kind() {
-        ErrorKind::TimedOut | ErrorKind::WouldBlock => NetError::ConnectTimeout,
-        _ => NetError::Connection,
-    })?;
+    let mut stream =
+        TcpStream::connect_timeout(&address, WAIT_TIMEOUT).map_err(|error| match error.kind() {
+            ErrorKind::TimedOut | ErrorKind::WouldBlock => NetError::ConnectTimeout,
+            _ => NetError::Connection,
+        })?;
     // Slow answers are in time, those that never come are not.
-    let patience = if path.starts_with("/slow") { Duration::from_secs(10) } else { PATIENCE };
-    stream.set_read_timeout(Some(patience)).map_err(|_| NetError::Connection)?;
+    let timeout = if path.starts_with("/slow") { Duration::from_secs(10) } else { WAIT_TIMEOUT };
+    stream.set_read_timeout(Some(timeout)).map_err(|_| NetError::Connection)?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).map_err(|_| NetError::Connection)?;
     let mut bytes = Vec::new();

@@ -16,7 +16,7 @@ const OLD: Duration = Duration::from_secs(60);
 
 pub fn check(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
     let directory = &facts.path;
-    gate(facts, fix, findings);
+    creation_lock(facts, fix, findings);
     let mut foreign = Vec::new();
     for name in names(directory) {
         let path = directory.join(&name);
@@ -53,11 +53,11 @@ pub fn are_all_ours(directory: &Path) -> bool {
     !names.is_empty() && names.iter().all(|name| is_one_of_ours(name) || is_temporary(name))
 }
 
-/// A user who can write the gate can keep others from making limiters, and have a limiter that was deleted by hand start
+/// A user who can write the creation lock can keep others from making limiters, and have a limiter that was deleted by hand start
 /// used up or from an older state. A user who cannot open it can make none.
-fn gate(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
-    let Ok(gate) = std::fs::symlink_metadata(facts.path.join(CREATION_LOCK)) else { return };
-    if !gate.is_file() {
+fn creation_lock(facts: &DirectoryFacts, fix: bool, findings: &mut Vec<Finding>) {
+    let Ok(file) = std::fs::symlink_metadata(facts.path.join(CREATION_LOCK)) else { return };
+    if !file.is_file() {
         findings.push(
             Finding::bad(CHECK, CREATION_LOCK, "is not a regular file, so no limiter can be made or removed")
                 .advice(format!("remove it: {}", texts::remove_file(&facts.path.join(CREATION_LOCK)))),

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_fine_and_75_is_throttled_unless_told_otherwise() {
+    fn zero_is_a_success_and_75_is_throttled_by_default() {
         assert_eq!(exits(&[]).outcome_of(0), Some(ParsedOutcome::Status(200)));
         assert_eq!(exits(&[]).outcome_of(75), Some(ParsedOutcome::Status(429)));
         assert_eq!(exits(&[]).outcome_of(1), None);

@@ -12,7 +12,7 @@ const SMALL: usize = 1 << 10;
 /// The largest pattern.
 const LARGEST: usize = 16 << 10;
 /// How long one line is searched for further matches. The last match counts.
-const LONGEST_LOOK: Duration = Duration::from_millis(30);
+const LONGEST_SEARCH: Duration = Duration::from_millis(30);
 /// For how long one stream is searched in all, beside a tenth of the time that has passed: a command that runs for long may
 /// say much. The output waits meanwhile. There are two streams.
 const LONGEST_IN_ALL: Duration = Duration::from_millis(500);
@@ -90,12 +90,12 @@ impl LineSearch {
     pub fn feed(&mut self, bytes: &[u8]) -> Option<ParsedOutcome> {
         let mut found = None;
         let mut stretch: Option<Stretch> = None;
-        let mut heard = 0;
+        let mut consumed = 0;
         for piece in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             if self.gave_up {
                 break;
             }
-            heard += piece.len();
+            consumed += piece.len();
             let room = self.pattern.longest_line.saturating_sub(self.line.len());
             self.line.extend_from_slice(&piece[..piece.len().min(room)]);
             if matches!(piece.last(), Some(b'\n' | b'\r')) {
@@ -111,7 +111,7 @@ impl LineSearch {
             self.spend(began);
         }
         if self.gave_up {
-            self.line.extend_from_slice(&bytes[heard..]);
+            self.line.extend_from_slice(&bytes[consumed..]);
             if self.line.len() > 2 * TAIL {
                 self.line.drain(..self.line.len() - TAIL);
             }
@@ -164,7 +164,7 @@ impl LineSearch {
         for found in self.pattern.regex.captures_iter(text.trim_end_matches(['\n', '\r'])) {
             last = Some(found);
             // Each search may read the whole rest of the line, so all searches together take quadratic time.
-            if began.elapsed() > LONGEST_LOOK {
+            if began.elapsed() > LONGEST_SEARCH {
                 break;
             }
         }
@@ -241,7 +241,7 @@ mod tests {
         let mut line = vec![b'4'; LONGEST_LINE];
         line.push(b'\n');
         // Each of them takes as long as one line may.
-        let most = (2 * LONGEST_IN_ALL).div_duration_f64(LONGEST_LOOK) as usize;
+        let most = (2 * LONGEST_IN_ALL).div_duration_f64(LONGEST_SEARCH) as usize;
         assert!((0..most).any(|_| {
             lines.feed(&line);
             lines.gave_up

@@ -180,12 +180,12 @@ impl OutputMonitor {
         }
         asked.extend(self.streams.iter().map(WatchedStream::source));
         let sources: Vec<WaitSource<'_>> = asked.iter().flatten().copied().collect();
-        let Some(news) = platform::wait(&sources, most.map(|most| most.min(LONGEST_SLEEP)))? else {
+        let Some(ready_sources) = platform::wait(&sources, most.map(|most| most.min(LONGEST_SLEEP)))? else {
             return Ok(false);
         };
-        let mut news = news.into_iter();
+        let mut ready_sources = ready_sources.into_iter();
         let ready: Vec<bool> =
-            asked.iter().map(|asked| asked.is_some() && news.next().unwrap_or(false)).collect();
+            asked.iter().map(|asked| asked.is_some() && ready_sources.next().unwrap_or(false)).collect();
         let (first, streams) = ready.split_at(3);
         for (intake, ready) in [&mut self.status, &mut self.recorded].into_iter().zip(&first[1..]) {
             if let Some(intake) = intake.as_mut().filter(|_| *ready) {

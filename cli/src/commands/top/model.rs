@@ -203,8 +203,8 @@ mod tests {
     use shmlimit::{Limiter, Request, config::ConfigSource};
 
     fn limiter(place: &tempfile::TempDir) -> Limiter {
-        let choice = ConfigSource::default().setting("rate", "1000/day");
-        Limiter::builder("web").directory(place.path()).config(choice).open().unwrap()
+        let source = ConfigSource::default().setting("rate", "1000/day");
+        Limiter::builder("web").directory(place.path()).config(source).open().unwrap()
     }
 
     fn see(model: &mut Model, secs: u64, limiter: &Limiter) {

@@ -89,12 +89,12 @@ impl ChildProcess {
                 early = false;
                 continue;
             }
-            let news = match self.signals.read_signal() {
-                Ok(Some(news)) => news,
+            let info = match self.signals.read_signal() {
+                Ok(Some(info)) => info,
                 Ok(None) | Err(nix::Error::EINTR) => continue,
                 Err(error) => return Err(error.into()),
             };
-            let signal = Signal::try_from(news.ssi_signo.cast_signed());
+            let signal = Signal::try_from(info.ssi_signo.cast_signed());
             called_off |= signal.is_ok_and(|signal| is_ending(signal) && !is_ignored(signal));
             match signal {
                 Ok(Signal::SIGCHLD) => {
@@ -103,7 +103,7 @@ impl ChildProcess {
                     }
                     follow_stop(pid)?;
                 }
-                Ok(signal) if news.ssi_code == SI_KERNEL => {
+                Ok(signal) if info.ssi_code == SI_KERNEL => {
                     interrupted_by_terminal |= signal == Signal::SIGINT;
                     if early {
                         let _ = kill(pid, signal);

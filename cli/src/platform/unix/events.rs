@@ -34,12 +34,12 @@ pub fn is_ending(signal: Signal) -> bool {
 
 /// See the contract. Threads to come block them too.
 pub fn on_events(events: &[Event], mut handle: impl FnMut(Event) -> bool + Send + 'static) -> io::Result<()> {
-    let heard = events.to_owned();
+    let wanted = events.to_owned();
     let signals = signals(events);
     signals.thread_block()?;
     let listen = move || {
-        while let Ok(news) = signals.wait() {
-            let event = heard.iter().copied().find(|event| signal(*event) == news);
+        while let Ok(received) = signals.wait() {
+            let event = wanted.iter().copied().find(|event| signal(*event) == received);
             if event.is_some_and(|event| !handle(event)) {
                 return;
             }
@@ -84,9 +84,9 @@ impl ExitRequests {
     }
 
     pub fn next(&self) -> Option<Event> {
-        let news = self.signals.read_signal().ok().flatten()?;
-        let news = Signal::try_from(news.ssi_signo.cast_signed()).ok()?;
-        Event::ENDING.into_iter().find(|event| signal(*event) == news)
+        let received = self.signals.read_signal().ok().flatten()?;
+        let received = Signal::try_from(received.ssi_signo.cast_signed()).ok()?;
+        Event::ENDING.into_iter().find(|event| signal(*event) == received)
     }
 
     pub fn spawn(&self, command: Command) -> io::Result<Child> {

@@ -49,8 +49,8 @@ pub fn wait(sources: &[WaitSource<'_>], most: Option<Duration>) -> io::Result<Op
     let mut fds = Vec::new();
     for source in sources {
         fds.push(match source {
-            WaitSource::Pipe(inlet) => PollFd::new(inlet.0.as_fd(), PollFlags::POLLIN),
-            WaitSource::Command(news) => PollFd::new(news.as_fd(), PollFlags::POLLIN),
+            WaitSource::Pipe(source) => PollFd::new(source.0.as_fd(), PollFlags::POLLIN),
+            WaitSource::Command(events) => PollFd::new(events.as_fd(), PollFlags::POLLIN),
             WaitSource::Room(Stream::Out) => PollFd::new(out.as_fd(), PollFlags::POLLOUT),
             WaitSource::Room(Stream::Err) => PollFd::new(err.as_fd(), PollFlags::POLLOUT),
         });

@@ -3,7 +3,9 @@
 
 use super::events::{INTERRUPTED, exit_code};
 use super::files;
-use shmlimit_segment::sys::tool::{end_children_with_us, hear_console, hush_console, let_children_live};
+use shmlimit_segment::sys::tool::{
+    end_children_with_us, keep_children_alive, listen_to_console, stop_listening,
+};
 use std::env;
 use std::ffi::OsStr;
 use std::io;
@@ -50,16 +52,16 @@ pub fn command(program: &OsStr) -> Command {
 pub fn start(mut command: Command) -> io::Result<ChildProcess> {
     end_children_with_us()?;
     let called_off = Arc::new(AtomicBool::new(false));
-    let heard = Arc::clone(&called_off);
-    hear_console(move |_| {
-        heard.store(true, Ordering::SeqCst);
+    let interrupted = Arc::clone(&called_off);
+    listen_to_console(move |_| {
+        interrupted.store(true, Ordering::SeqCst);
         true
     })?;
     let started = command.spawn().and_then(|child| {
         let process = child.as_handle().try_clone_to_owned()?;
         Ok(ChildProcess { child, process, called_off })
     });
-    started.inspect_err(|_| hush_console())
+    started.inspect_err(|_| stop_listening())
 }
 
 impl ChildProcess {
@@ -72,14 +74,14 @@ impl ChildProcess {
         while !wait(&self.process, None)? {}
         let status = self.child.wait()?;
         // Processes that the command left behind live on, as they would without us.
-        let_children_live()?;
+        keep_children_alive()?;
         let code = status.code().map_or(1, i32::cast_unsigned);
         Ok(ChildExit { code, called_off: self.called_off.load(Ordering::SeqCst) })
     }
 
     /// The command has ended: what the console says is for this process again.
     pub fn restore_signals(self) -> io::Result<()> {
-        hush_console();
+        stop_listening();
         Ok(())
     }
 }

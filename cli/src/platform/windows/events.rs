@@ -1,7 +1,7 @@
 //! Console events. All programs of one window receive them at the same time.
 
 use crate::platform::Event;
-use shmlimit_segment::sys::tool::{end_children_with_us, hear_console};
+use shmlimit_segment::sys::tool::{end_children_with_us, listen_to_console};
 use std::io;
 use std::process::{Child, Command, ExitCode};
 use std::sync::mpsc::{Receiver, channel};
@@ -20,11 +20,11 @@ fn event(number: u32) -> Event {
 
 /// See the contract. Nothing stops or continues a program here, and there is no event for another size of the window.
 pub fn on_events(events: &[Event], mut handle: impl FnMut(Event) -> bool + Send + 'static) -> io::Result<()> {
-    let heard: Vec<Event> = events.iter().copied().filter(|event| Event::ENDING.contains(event)).collect();
-    if heard.is_empty() {
+    let wanted: Vec<Event> = events.iter().copied().filter(|event| Event::ENDING.contains(event)).collect();
+    if wanted.is_empty() {
         return Ok(());
     }
-    hear_console(move |number| heard.contains(&event(number)) && handle(event(number)))
+    listen_to_console(move |number| wanted.contains(&event(number)) && handle(event(number)))
 }
 
 /// The system's own code for a program that an event ended.
@@ -50,9 +50,9 @@ pub struct ExitRequests(Receiver<Event>);
 
 impl ExitRequests {
     pub fn listen() -> io::Result<ExitRequests> {
-        let (tell, told) = channel();
-        on_events(&Event::ENDING, move |event| tell.send(event).is_ok())?;
-        Ok(ExitRequests(told))
+        let (sender, receiver) = channel();
+        on_events(&Event::ENDING, move |event| sender.send(event).is_ok())?;
+        Ok(ExitRequests(receiver))
     }
 
     pub fn next(&self) -> Option<Event> {

@@ -16,15 +16,15 @@ pub fn wait(sources: &[WaitSource<'_>], most: Option<Duration>) -> io::Result<Op
     let mut handles = Vec::new();
     for source in sources {
         match source {
-            WaitSource::Pipe(inlet) => handles.push(inlet.news()),
-            WaitSource::Command(news) => handles.push(news.as_handle()),
+            WaitSource::Pipe(pipe) => handles.push(pipe.ready_event()),
+            WaitSource::Command(child) => handles.push(child.as_handle()),
             WaitSource::Room(_) => {}
         }
     }
     let is_room = |source: &WaitSource<'_>| matches!(source, WaitSource::Room(_));
     let most = if sources.iter().any(is_room) { Some(Duration::ZERO) } else { most };
-    let mut news = wait_for(&handles, most)?.into_iter();
-    Ok(Some(sources.iter().map(|source| is_room(source) || news.next().unwrap_or(false)).collect()))
+    let mut ready = wait_for(&handles, most)?.into_iter();
+    Ok(Some(sources.iter().map(|source| is_room(source) || ready.next().unwrap_or(false)).collect()))
 }
 
 /// As bytes: the command's output need not be UTF-8, which the standard library wants for a console.

@@ -16,10 +16,10 @@ pub fn spawn_group_leader(mut command: Command) -> io::Result<Child> {
 }
 
 /// A program is in the job as soon as it is started.
-pub fn join_group(_command: &mut Command, _caretaker: &Child) {}
+pub fn join_group(_command: &mut Command, _supervisor: &Child) {}
 
 /// Ends all programs. What they have started ends when its pipes and connections do, at the latest with us.
-pub fn terminate_group(_caretaker: &Child, programs: &mut [Child]) {
+pub fn terminate_group(_supervisor: &Child, programs: &mut [Child]) {
     for program in programs {
         let _ = program.kill();
     }

@@ -57,7 +57,7 @@ pub(crate) fn install<M: Memory>(m: &mut M, policy: &Policy) {
 pub fn is_effective<V: View>(v: &V, policy: &Policy, now: Time) -> bool {
     let health = v.health();
     // A gate that is about to open may count as open already for one whose clock is a little ahead.
-    let next_check = compute_next_check(v, &health, now.plus(A_MOMENT));
+    let next_check = compute_next_check(v, &health, now.plus(CLOCK_TOLERANCE));
     let terms = |(i, terms): (usize, Terms)| {
         let wanted = if i == 0 { first_terms(v, health.rate).unwrap_or(terms) } else { terms };
         v.terms(i) == wanted
@@ -70,7 +70,7 @@ pub fn is_effective<V: View>(v: &V, policy: &Policy, now: Time) -> bool {
 }
 
 /// Longer than clocks of one machine are apart.
-const A_MOMENT: Nanos = Nanos::from_secs(5);
+const CLOCK_TOLERANCE: Nanos = Nanos::from_secs(5);
 
 /// What a policy says besides its rules, while all is well.
 fn general(policy: &Policy) -> General {
@@ -156,7 +156,7 @@ pub(super) fn first_terms<W: PolicyWords>(words: &W, rate: PerSecond) -> Option<
         return Some(Terms::configured(&first));
     }
     let burst = u128::from(first.burst) * u128::from(rate.0) / u128::from(base.0.max(1));
-    Some(Terms::driven(&first, rate, u64::try_from(burst).unwrap_or(u64::MAX).max(1)))
+    Some(Terms::effective(&first, rate, u64::try_from(burst).unwrap_or(u64::MAX).max(1)))
 }
 
 /// Makes effective what the state in `health` means, from `at` on.

@@ -69,7 +69,7 @@ pub fn record_success_fast<M: Memory>(
 ) -> Option<u32> {
     let core = m.core();
     let now = now.max(core.latest);
-    let calm = m.calm()?;
+    let window = m.healthy_window()?;
     let held = m.held(slot);
     if now >= m.next_check() || !m.waiting().is_empty() || m.has_written_off() {
         return None;
@@ -77,9 +77,9 @@ pub fn record_success_fast<M: Memory>(
     if ticket.permit.total == 0 || held.total < ticket.permit.total {
         return None;
     }
-    let (oldest, samples) = outcome::make_room(m, calm, now)?;
+    let (oldest, samples) = outcome::make_room(m, window, now)?;
     m.set_outcome(oldest.wrapping_add(samples), outcome::entry(OutcomeClass::Ok, now));
-    m.set_calm(oldest, samples + 1);
+    m.set_healthy_window(oldest, samples + 1);
     m.add_ok();
     if let Some(latency) = latency {
         m.add_latency(latency);

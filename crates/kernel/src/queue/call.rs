@@ -61,7 +61,7 @@ pub enum QueueOutcome {
 #[must_use = "somebody sleeps who should not"]
 pub enum Wake {
     /// Nobody's time came nearer.
-    Nobody,
+    None,
     /// The one at this place.
     One(usize),
 }

@@ -46,7 +46,7 @@ pub(super) fn check_behind<V: View>(
     let permit = admission::permit_free_behind(v, request.priority, ahead.permits, ahead.background);
     // A background call that is owed its share may use the reserve: else it would hold up all others until that is full.
     let leave_reserve = request.priority.is_background() && !owed;
-    let Known { time, paused } = time(v, request, ahead.cost, ahead.calls, leave_reserve, now);
+    let StartTime { time, paused } = time(v, request, ahead.cost, ahead.calls, leave_reserve, now);
     let expected = if expected == ahead.cost {
         time
     } else {
@@ -56,15 +56,15 @@ pub(super) fn check_behind<V: View>(
 }
 
 /// What is known about when a call may go.
-struct Known {
+struct StartTime {
     /// When everything that knows its time lets it go; nothing = never, or not until an operator says so.
     time: Option<Time>,
     /// Whether a pause is on of which nobody knows when it ends.
     paused: bool,
 }
 
-impl Known {
-    const NEVER: Known = Known { time: None, paused: false };
+impl StartTime {
+    const NEVER: StartTime = StartTime { time: None, paused: false };
 }
 
 /// When a call may go behind others.
@@ -75,8 +75,8 @@ fn time<V: View>(
     calls: u32,
     leave_reserve: bool,
     now: Time,
-) -> Known {
-    let Some(opening) = admission::opening(v, calls, now) else { return Known::NEVER };
+) -> StartTime {
+    let Some(opening) = admission::opening(v, calls, now) else { return StartTime::NEVER };
     let (open, paused) = (opening.at, opening.open_ended);
     let mut time = open;
     for rule in 0..v.general().rules.min(MAX_RULES) {
@@ -89,10 +89,10 @@ fn time<V: View>(
         match rule::earliest_behind(v, &at, v.rule(rule), ahead, Need { cost, leave_reserve }) {
             When::Now => {}
             When::At(at) => time = time.max(at),
-            When::Never => return Known::NEVER,
+            When::Never => return StartTime::NEVER,
         }
     }
-    Known { time: Some(time), paused }
+    StartTime { time: Some(time), paused }
 }
 
 impl Checked {
@@ -122,7 +122,7 @@ impl Checked {
     }
 
     /// The refusal of a call that can never go, or not before its deadline (R132).
-    pub(super) fn hopeless<V: View>(
+    pub(super) fn refusal_by_deadline<V: View>(
         &self,
         v: &V,
         request: &AcquireRequest,
@@ -143,7 +143,7 @@ impl Checked {
     }
 
     /// When to look again.
-    pub(super) fn appointment(&self, found: &Survey, who: &NewWaiter, now: Time) -> Time {
+    pub(super) fn next_look(&self, found: &Survey, who: &NewWaiter, now: Time) -> Time {
         let (time, expected) = (self.time.unwrap_or(now), self.expected.unwrap_or(now));
         let calls = found.ahead.calls;
         // Now, and yet not granted: only damaged words do that, and nobody should spin for them.

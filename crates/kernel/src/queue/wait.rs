@@ -24,7 +24,7 @@ pub fn enter<M: Memory>(m: &mut M, who: &NewWaiter, now: Time) -> (QueueOutcome,
         && (m.waiting().is_empty() || who.request.is_peek())
         && let Ok(ticket) = admission::charge_all(m, slot_of(who.owner), &who.request, true, now)
     {
-        return (QueueOutcome::Granted(ticket), Wake::Nobody);
+        return (QueueOutcome::Granted(ticket), Wake::None);
     }
     let progress = m.progress();
     let clock = progress.clocks[priority as usize];
@@ -48,19 +48,19 @@ pub fn enter<M: Memory>(m: &mut M, who: &NewWaiter, now: Time) -> (QueueOutcome,
                 m.set_turn(turn, Turn { key, end: tag.saturating_add(weight) });
             }
         }
-        return (QueueOutcome::Granted(ticket), Wake::Nobody);
+        return (QueueOutcome::Granted(ticket), Wake::None);
     }
-    if let Some(refusal) = checked.hopeless(m, &who.request, who.deadline, now) {
-        return (QueueOutcome::Refused(refusal), Wake::Nobody);
+    if let Some(refusal) = checked.refusal_by_deadline(m, &who.request, who.deadline, now) {
+        return (QueueOutcome::Refused(refusal), Wake::None);
     }
     let Some(place) = found.free.or(found.stale) else {
         let refusal = checked.refusal(m, &who.request, now);
         return (
             QueueOutcome::Refused(Refusal { reason: Reason::QueueFull, rule: None, ..refusal }),
-            Wake::Nobody,
+            Wake::None,
         );
     };
-    let until = checked.appointment(&found, who, now);
+    let until = checked.next_look(&found, who, now);
     let entry_head =
         EntryHead { owner: who.owner, number, tag, wake_at: until, deadline: who.deadline, group: who.group };
     let stale = m.entry_head(place).priority();
@@ -84,14 +84,14 @@ pub fn enter<M: Memory>(m: &mut M, who: &NewWaiter, now: Time) -> (QueueOutcome,
             until,
             suspects_dead: checked.suspects_dead(&found),
         }),
-        Wake::Nobody,
+        Wake::None,
     )
 }
 
 /// One who waits looks whether it is its turn.
 pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> (QueueOutcome, Wake) {
     let now = admission::prepare(m, now);
-    let Some(entry) = entry_of(m, owner, wait) else { return (QueueOutcome::Gone, Wake::Nobody) };
+    let Some(entry) = entry_of(m, owner, wait) else { return (QueueOutcome::Gone, Wake::None) };
     let Entry { entry_head, weight, .. } = entry;
     let request = entry.request();
     let rank = Rank::new(request.priority, entry_head.tag, entry_head.number);
@@ -111,7 +111,7 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> 
         move_on(m, &request, &found, entry_head.tag, weight);
         return (QueueOutcome::Granted(ticket), changed(m, now));
     }
-    if let Some(refusal) = checked.hopeless(m, &request, entry_head.deadline, now) {
+    if let Some(refusal) = checked.refusal_by_deadline(m, &request, entry_head.deadline, now) {
         return (QueueOutcome::Refused(refusal), leave(m, owner, wait, now));
     }
     let who = NewWaiter {
@@ -121,23 +121,23 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> 
         deadline: entry_head.deadline,
         can_be_woken: entry_head.can_be_woken(),
     };
-    let until = checked.appointment(&found, &who, now);
+    let until = checked.next_look(&found, &who, now);
     // Who comes a little too late again and again would be passed over for ever: it is waited for as long as it was late.
     let lateness = now.since(entry_head.wake_at);
-    let expected_at = if lateness > GRACE && lateness <= LONGEST_WAIT_FOR_LATE {
+    let expected_at = if lateness > GRACE && lateness <= MAX_EXPECTED_LATENESS {
         until.plus(lateness).min(now.plus(LONGEST_SLEEP))
     } else {
         until
     };
     m.set_wake_at(wait.place, expected_at);
     // Those far behind looked for the dead when they came; since then that is for those in front.
-    let suspects_dead = found.ahead.calls < IN_FRONT && checked.suspects_dead(&found);
-    (QueueOutcome::Waiting(QueueTicket { until, suspects_dead, ..*wait }), Wake::Nobody)
+    let suspects_dead = found.ahead.calls < RECLAIMING_WAITERS && checked.suspects_dead(&found);
+    (QueueOutcome::Waiting(QueueTicket { until, suspects_dead, ..*wait }), Wake::None)
 }
 
 /// One who waits gives up.
 pub fn leave<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> Wake {
-    let Some(entry) = entry_of(m, owner, wait) else { return Wake::Nobody };
+    let Some(entry) = entry_of(m, owner, wait) else { return Wake::None };
     clear(m, wait.place);
     let waiting = m.waiting().minus(entry.entry_head.priority());
     m.set_waiting(waiting);
@@ -176,7 +176,7 @@ pub fn abandon<M: Memory>(m: &mut M, is_gone: impl Fn(&EntryHead) -> bool) -> us
 /// Who is to be rung after something was given back, or somebody ahead has gone.
 pub fn changed<M: Memory>(m: &mut M, now: Time) -> Wake {
     if m.waiting().is_empty() {
-        return Wake::Nobody;
+        return Wake::None;
     }
     let now = now.max(m.core().latest);
     // Where all calls need the same, nobody can go before the first. Else another unit may have become free.
@@ -198,7 +198,7 @@ pub fn changed<M: Memory>(m: &mut M, now: Time) -> Wake {
         ahead.add_entry(m, &entry, now);
         after = Some(found.rank);
     }
-    Wake::Nobody
+    Wake::None
 }
 
 /// What [`decide::acquire`](crate::decide::acquire) must refuse because others wait: who does not wait overtakes nobody of its priority or
@@ -232,24 +232,24 @@ pub(crate) fn settle_share<M: Memory>(m: &mut M, request: &AcquireRequest) {
 }
 
 /// So many calls at the head of the queue look for the dead each time: if all did, a crowd would do little else.
-const IN_FRONT: u32 = 8;
+const RECLAIMING_WAITERS: u32 = 8;
 
 /// Who came later than this the last time is not waited for any longer than others: it would cost them too much.
-const LONGEST_WAIT_FOR_LATE: Nanos = Nanos::from_millis(25);
+const MAX_EXPECTED_LATENESS: Nanos = Nanos::from_millis(25);
 
 /// How many groups there may be for each that waits. The others make their calls just now and come again; a clock
 /// that counts only those who wait runs away from them, and takes their next turn.
-const ABSENT: u64 = 4;
+const ABSENT_GROUPS: u64 = 4;
 
 /// Moves the clock of a priority on, after one of its calls was granted while others wait.
 ///
 /// A newcomer's turn is not before the turns of those who wait. And newcomers who come on and on do not put those off
-/// for ever: each grant moves the clock on by its share, or rather less ([`ABSENT`]).
+/// for ever: each grant moves the clock on by its share, or rather less ([`ABSENT_GROUPS`]).
 fn move_on<M: Memory>(m: &mut M, request: &AcquireRequest, found: &Survey, tag: u64, weight: u64) {
     let mut progress = m.progress();
     let clock = &mut progress.clocks[request.priority as usize];
     let reached = found.next_tag.map_or(tag, |next| next.min(tag));
-    *clock = clock.saturating_add(weight / found.groups.saturating_mul(ABSENT)).max(reached);
+    *clock = clock.saturating_add(weight / found.groups.saturating_mul(ABSENT_GROUPS)).max(reached);
     m.set_progress(progress);
     settle_share(m, request);
 }
@@ -276,7 +276,7 @@ fn turn_of<V: View>(v: &V, group: u64, priority: Priority) -> (usize, u64) {
 }
 
 /// What moving up leaves of a transaction to the rest of it.
-const ROOM_FOR_THE_REST: usize = 64;
+const JOURNAL_RESERVE: usize = 64;
 
 /// A call that left costs its group no turn: those that came after it move up.
 fn forget_turn<M: Memory>(m: &mut M, left: &Entry) {
@@ -291,7 +291,7 @@ fn forget_turn<M: Memory>(m: &mut M, left: &Entry) {
     // All or none: else those that did not move would stand behind newcomers of their own group. A group so large pays
     // for the turn.
     let later = taken(m).filter(|place| is_later(&m.entry_head(*place))).count();
-    if m.room() < later + ROOM_FOR_THE_REST {
+    if m.room() < later + JOURNAL_RESERVE {
         return;
     }
     for block in 0..WAITERS / 64 {

@@ -25,7 +25,7 @@ pub struct GcraWindow;
 const PACED: Charge = Charge(u64::MAX);
 
 /// When to look again where that may be at once.
-const SOON: u64 = 1_000_000;
+const RETRY_DELAY: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -103,8 +103,8 @@ impl RateAlgorithm for GcraWindow {
         // If one ahead goes by pacing now, the next does so T later. Passes that are too few for those ahead may still do
         // for this one: so look soon, but not at once.
         let step = length(&at.terms, 1).0.max(1);
-        let soon = if words.used <= passes - need.cost { step.min(SOON) } else { step };
-        let paced = if words.tat <= at.now { at.now.plus(Nanos(soon)) } else { words.tat };
+        let retry_delay = if words.used <= passes - need.cost { step.min(RETRY_DELAY) } else { step };
+        let paced = if words.tat <= at.now { at.now.plus(Nanos(retry_delay)) } else { words.tat };
         When::At(paced.min(calendar.time(v, 1, 0)))
     }
 

@@ -235,7 +235,7 @@ pub struct Pace {
 /// What headers last said about one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub struct Sight {
+pub struct ObservedWindow {
     /// Its limit; the two highest bits say where that and the reset are from (kernel/pace.rs).
     pub limit: u64,
     /// What is left of it.

@@ -14,7 +14,7 @@ pub use common::{
 };
 pub(crate) use health::bucket;
 pub use health::{
-    ATTEMPT, BreakerState, GateNote, Health, LATENCY_BOUNDS, OFFLINE, Pace, RAMPING, Sight, Tallies,
+    ATTEMPT, BreakerState, GateNote, Health, LATENCY_BOUNDS, OFFLINE, ObservedWindow, Pace, RAMPING, Tallies,
     Transition, TransitionCause,
 };
 pub use ledger::{CODES, LEDGER_WORDS, Ledger, USUAL};

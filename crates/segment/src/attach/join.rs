@@ -5,7 +5,7 @@ use super::options::Role;
 use super::process_state::{self, Attachment};
 use crate::directory::creation_lock::CREATION_LOCK_TIMEOUT;
 use crate::directory::self_test;
-use crate::directory::users::{self, Generation, Place};
+use crate::directory::users::{self, Generation, UserByte};
 use crate::error::Error;
 use crate::journal::{self, Begun, Transaction};
 use crate::layout::{self, COMMON_SLOTS, SLOTS, header};
@@ -55,7 +55,7 @@ impl Segment {
     /// Does something that one thread of this process should do for all, unless somebody has done it already. One that
     /// takes too long is not waited for: `work` must be right also beside itself.
     #[cold]
-    pub fn one_for_all(
+    pub fn run_on_one_thread(
         &self,
         is_done: impl Fn() -> bool,
         work: impl FnOnce() -> Result<(), Error>,
@@ -85,8 +85,8 @@ impl Segment {
             return Err(self.damaged(problem));
         }
         let (slot, liveness_lock) = self.find_slot(probe)?;
-        let attendance = self.attend(slot);
-        // A newcomer that has found no file before this moment may not have seen that this process attends.
+        let user_lock = self.register_user(slot);
+        // A newcomer that has found no file before this moment may not have seen that this process is registered.
         if !self.backing.is_in_place() {
             return Err(self.gone());
         }
@@ -97,9 +97,11 @@ impl Segment {
             return Err(self.gone());
         }
         let (raw, wall) = (clock.now(), sys::wall_now());
-        wall_clock::revive(&mut tx, raw, wall);
-        let goes_on = raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)) >= tx.core().latest.0;
-        if tx.words().load_array(layout::BOOT) != boot && !(goes_on && self.others_live(slot, probe)?) {
+        wall_clock::restore_live_mark(&mut tx, raw, wall);
+        let clock_continues = raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)) >= tx.core().latest.0;
+        if tx.words().load_array(layout::BOOT) != boot
+            && !(clock_continues && self.others_alive(slot, probe)?)
+        {
             wall_clock::rebase(&mut tx, boot, raw, wall);
         }
         let now = Time(raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)));
@@ -123,20 +125,20 @@ impl Segment {
         self.commit(&mut tx)?;
         drop(tx);
         if !sound {
-            self.say_reset();
+            self.log_reset();
         }
         for (i, word) in clock.to_words().into_iter().enumerate() {
             self.process_state.word(process_state::CLOCK + i).store(word, Ordering::Relaxed);
         }
         self.process_state.word(process_state::CHECKED).store(raw, Ordering::Relaxed);
         drop(self.process_state.liveness_lock().put(liveness_lock));
-        drop(attendance.and_then(|attendance| self.process_state.attendance().put(attendance)));
+        drop(user_lock.and_then(|user_lock| self.process_state.user_lock().put(user_lock)));
         Ok(Attachment { slot, id: u64::from(generation) << 32 | (slot as u64 + 2), clock })
     }
 
     /// Whether a participant besides `slot` lives: then this is the boot it lives in, whatever identity a container was
     /// given. (After a reboot others may be joining too; but then the clock is behind, and that is looked at first.)
-    fn others_live(&self, slot: usize, probe: &File) -> Result<bool, Error> {
+    fn others_alive(&self, slot: usize, probe: &File) -> Result<bool, Error> {
         for other in (0..SLOTS).filter(|other| *other != slot && slots::is_owned(&self.words, *other)) {
             if self.backing.is_seen_alive(probe, other)? {
                 return Ok(true);
@@ -178,23 +180,28 @@ impl Segment {
     /// is confirmed that the file is in its place: then a newcomer sees this process, or this process sees that the file is
     /// gone. Where the creation lock cannot be opened, or the system has no such locks, the process is seen by other means or not at
     /// all.
-    pub(crate) fn attend(&self, slot: usize) -> Option<LivenessLock> {
+    pub(crate) fn register_user(&self, slot: usize) -> Option<LivenessLock> {
         let creation_lock = self.open_creation_lock()?;
         let file_name = self.backing.file_name()?;
         let Generation(generation) = users::generation(&creation_lock, file_name).unwrap_or(Generation(0));
         self.process_state.word(process_state::GENERATION).store(generation, Ordering::Relaxed);
-        users::attend(creation_lock, file_name, Place::of(self.words.load(header::GENERATION), slot)).ok()?
+        users::register_user(
+            creation_lock,
+            file_name,
+            UserByte::of(self.words.load(header::GENERATION), slot),
+        )
+        .ok()?
     }
 
-    /// Attends from now on as a participant that holds no permits, or not at all if that cannot be done.
-    pub(crate) fn attend_without_permits(&self) {
+    /// Is registered from now on as a participant that holds no permits, or not at all if that cannot be done.
+    pub(crate) fn register_user_without_permits(&self) {
         let idle = || {
             let creation_lock = self.open_creation_lock()?;
-            users::attend(creation_lock, self.backing.file_name()?, Place::WITHOUT_PERMITS).ok()?
+            users::register_user(creation_lock, self.backing.file_name()?, UserByte::WITHOUT_PERMITS).ok()?
         };
         match idle() {
-            Some(idle) => drop(self.process_state.attendance().put(idle)),
-            None => self.stop_attending(),
+            Some(idle) => drop(self.process_state.user_lock().put(idle)),
+            None => self.unregister_user(),
         }
     }
 
@@ -206,13 +213,13 @@ impl Segment {
 
     /// Whether the segment is of that generation of its name. A process that could not read the generation when it became
     /// a participant, or has not become one since it was forked, does not know, and must not continue the state.
-    pub(crate) fn is_of(&self, generation: Generation) -> bool {
+    pub(crate) fn has_generation(&self, generation: Generation) -> bool {
         let mine = self.process_state.word(process_state::GENERATION).load(Ordering::Relaxed);
         mine != 0 && Generation(mine) == generation
     }
 
-    /// Attends no more.
-    pub(crate) fn stop_attending(&self) {
-        drop(self.process_state.attendance().take());
+    /// Is registered no more.
+    pub(crate) fn unregister_user(&self) {
+        drop(self.process_state.user_lock().take());
     }
 }

@@ -21,7 +21,7 @@ impl Segment {
     /// The error of a call that gave up waiting for the lock.
     #[cold]
     pub(crate) fn busy(&self, held: StillHeld) -> Error {
-        let stopped = self.stood_still(&held) >= self.bounds.stall;
+        let stopped = self.unchanged_for(&held) >= self.bounds.stall;
         // The holder may have died, and this process cannot find out.
         if let Err(blind @ Error::Liveness { .. }) = self.probe() {
             return blind;
@@ -59,14 +59,14 @@ impl Segment {
 
     /// How long the acquisition that a call gave up on has held the lock. A call with a short deadline sees only a part of
     /// that time, so the process remembers the acquisition and when it was first seen.
-    fn stood_still(&self, held: &StillHeld) -> Duration {
+    fn unchanged_for(&self, held: &StillHeld) -> Duration {
         let now = self.backing.now();
         // The acquisition's number alone is not unique: it repeats after a million acquisitions.
         let which = u64::from(held.acquisition) ^ self.words.load(layout::VERSION).rotate_left(32);
         let [known, since] =
             [process_state::HOLDER, process_state::HOLDER_SINCE].map(|word| self.process_state.word(word));
         if known.load(Ordering::Relaxed) != which {
-            let seen = u64::try_from(held.stood_still.as_nanos()).unwrap_or(u64::MAX);
+            let seen = u64::try_from(held.unchanged_for.as_nanos()).unwrap_or(u64::MAX);
             since.store(now.saturating_sub(seen), Ordering::Relaxed);
             known.store(which, Ordering::Relaxed);
         }

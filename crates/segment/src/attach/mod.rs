@@ -323,9 +323,9 @@ impl Drop for Segment {
             slots::leave(tx, attachment.slot);
             let wake = queue::changed(tx, now);
             wall_clock::settle_wall(tx, now, sys::wall_now());
-            tx.commit().map_or(Wake::Nobody, |()| wake)
+            tx.commit().map_or(Wake::None, |()| wake)
         });
-        self.wake_last(left.unwrap_or(Wake::Nobody));
+        self.wake_last(left.unwrap_or(Wake::None));
     }
 }
 

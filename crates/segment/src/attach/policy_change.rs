@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::{layout, sanity};
 use shmlimit_kernel::decide;
 use shmlimit_kernel::log_context::LogContext;
-use shmlimit_kernel::log_context::Recent;
+use shmlimit_kernel::log_context::RecentEvents;
 use shmlimit_kernel::policy::Policy;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub struct Changed {
     /// The policy that holds now.
     pub policy: Policy,
     /// What timers that were due and another kind of breaker did.
-    pub news: Recent,
+    pub recent: RecentEvents,
     /// How the limiter is doing after it.
     pub log_context: LogContext,
 }
@@ -27,7 +27,7 @@ impl Segment {
     pub fn change_policy(&self, change: impl Fn(&Policy) -> Result<Policy, Error>) -> Result<Changed, Error> {
         let deadline = self.deadline();
         let attachment = self.attachment_within(&deadline)?;
-        let ((before, policy, log_context), news) = self.change(&attachment, &deadline, |tx, now| {
+        let ((before, policy, log_context), recent) = self.change(&attachment, &deadline, |tx, now| {
             let old = sanity::policy(tx.words()).map_err(|problem| self.damaged(problem))?;
             let policy = change(&old)?.keeping_logs_of(&old);
             let encoded = policy.encode();
@@ -42,7 +42,7 @@ impl Segment {
             }
             Ok(((old, policy, LogContext::of(tx, now)), Wakeups::each(self.sleepers())))
         })?;
-        Ok(Changed { before, policy, news, log_context })
+        Ok(Changed { before, policy, recent, log_context })
     }
 
     /// Whether a hot change could get from the policy there is to this one.

@@ -25,7 +25,7 @@ pub(crate) const CHECKED: usize = 3;
 pub(crate) const RECLAIMED_AT: usize = 4;
 /// Until when the last refusal lasts.
 pub(crate) const REFUSED_UNTIL: usize = 5;
-/// Whether a thread is at what [`Segment::one_for_all`](super::Segment::one_for_all) does.
+/// Whether a thread is at what [`Segment::run_on_one_thread`](super::Segment::run_on_one_thread) does.
 pub(crate) const AT_WORK: usize = 6;
 /// Which acquisition of the lock the last call of this process met that gave up waiting for it.
 pub(crate) const HOLDER: usize = 7;
@@ -37,7 +37,7 @@ pub(crate) const OBSERVES: usize = 9;
 pub(crate) const GENERATION: usize = 10;
 
 /// How many permits of this segment are still held after it was handed over: see `successor/permits.rs`.
-pub(crate) const OUT: usize = 11;
+pub(crate) const PERMITS_OUT: usize = 11;
 
 pub(crate) const ABSENT: u64 = 0;
 pub(crate) const ATTACHING: u64 = 1;

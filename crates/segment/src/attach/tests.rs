@@ -106,7 +106,7 @@ fn a_deleted_segment_whose_owner_died_leaves_nothing_to_have_of_calendar_windows
 
 /// One who never has time to sleep must not meet the dead one's lock for ever.
 #[test]
-fn p2_a_caller_without_any_patience_robs_the_dead_too() {
+fn p2_a_caller_with_no_time_left_takes_over_too() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -146,7 +146,7 @@ fn p3_permits_in_a_slot_whose_mark_was_damaged_come_back() {
 
 /// R132: who has no time left is refused now, though the dead cannot be reclaimed before a living one goes on.
 #[test]
-fn r132_looking_for_the_dead_takes_no_longer_than_the_caller_has() {
+fn r132_looking_for_exited_processes_takes_no_longer_than_the_caller_has() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::layout::{self, CLOCK_OFFSET, PLACES};
 use crate::lock::Deadline;
 use crate::wake_word;
-use shmlimit_kernel::log_context::{Known, Recent};
+use shmlimit_kernel::log_context::{LogBaseline, RecentEvents};
 use shmlimit_kernel::queue::{self, PlaceSet, WAITERS, WaiterCounts, Wake};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::time::Time;
@@ -26,7 +26,7 @@ pub struct Wakeups {
 
 impl Wakeups {
     /// No call.
-    pub const NONE: Wakeups = Wakeups::first(Wake::Nobody);
+    pub const NONE: Wakeups = Wakeups::first(Wake::None);
 
     /// The first call whose time came nearer; it wakes the next.
     pub const fn first(first: Wake) -> Wakeups {
@@ -35,7 +35,7 @@ impl Wakeups {
 
     /// Each of these calls.
     pub const fn each(each: Sleepers) -> Wakeups {
-        Wakeups { first: Wake::Nobody, each: Some(each) }
+        Wakeups { first: Wake::None, each: Some(each) }
     }
 
     /// Also each of these calls.
@@ -49,7 +49,7 @@ impl Segment {
     /// Who is to be rung for a change made in `tx`. To be asked before the commit, and rung after the lock is free.
     #[inline(always)]
     pub fn after_change(&self, tx: &mut Tx<'_>, attachment: &Attachment) -> Wake {
-        if tx.waiting().is_empty() { Wake::Nobody } else { self.after_change_with_waiters(tx, attachment) }
+        if tx.waiting().is_empty() { Wake::None } else { self.after_change_with_waiters(tx, attachment) }
     }
 
     #[cold]
@@ -85,15 +85,15 @@ impl Segment {
         attachment: &Attachment,
         deadline: &Deadline,
         work: impl Fn(&mut Tx<'_>, Time) -> Result<(T, Wakeups), Box<Error>>,
-    ) -> Result<(T, Recent), Box<Error>> {
-        let (value, wakeups, news) = self.transact(attachment, deadline, |tx, now| {
-            let known = Known::of(tx);
+    ) -> Result<(T, RecentEvents), Box<Error>> {
+        let (value, wakeups, recent) = self.transact(attachment, deadline, |tx, now| {
+            let known = LogBaseline::of(tx);
             let (value, wakeups) = work(tx, now)?;
-            let news = Recent::since(tx, known);
-            self.commit(tx).map(|()| (value, wakeups, news))
+            let recent = RecentEvents::since(tx, known);
+            self.commit(tx).map(|()| (value, wakeups, recent))
         })??;
         self.wake(attachment, wakeups, deadline);
-        Ok((value, news))
+        Ok((value, recent))
     }
 
     /// Rings on the way out, when this process is no participant any more and may reclaim nobody.
@@ -125,12 +125,12 @@ impl Segment {
     }
 
     /// Reads the wake word of a place, under the lock.
-    pub fn hear(&self, place: usize) -> u32 {
+    pub fn read_wake_word(&self, place: usize) -> u32 {
         wake_word::read(&self.words, place)
     }
 
     /// Sleeps until the wake word of a place is rung, for `limit` at most.
-    pub fn sleep(&self, place: usize, heard: u32, limit: Duration) {
-        wake_word::sleep(&self.words, &self.backing, place, heard, limit);
+    pub fn sleep(&self, place: usize, wake_value: u32, limit: Duration) {
+        wake_word::sleep(&self.words, &self.backing, place, wake_value, limit);
     }
 }

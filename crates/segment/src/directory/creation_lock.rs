@@ -17,7 +17,7 @@ pub(crate) const CREATION_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a process has that holds the creation lock.
 #[derive(Debug)]
-pub struct Passage {
+pub struct LockedDirectory {
     /// The directory.
     pub(crate) directory: File,
     /// The creation lock, which it has locked.
@@ -28,48 +28,51 @@ pub struct Passage {
 
 impl Directory {
     /// Runs `work` while holding the creation lock, so that limiters are made and removed one at a time.
-    pub fn with_creation_lock<R>(&self, work: impl FnOnce(&Passage) -> Result<R, Error>) -> Result<R, Error> {
+    pub fn with_creation_lock<R>(
+        &self,
+        work: impl FnOnce(&LockedDirectory) -> Result<R, Error>,
+    ) -> Result<R, Error> {
         let directory = self.handle()?;
         let creation_lock = sys::open_or_create_at(&directory, CREATION_LOCK, self.shared_with)
             .map_err(Error::io("open", self.path.join(CREATION_LOCK)))?;
-        self.pass(directory, creation_lock, work)
+        self.lock_and_run(directory, creation_lock, work)
     }
 
     /// The same, without creating the creation lock. Where there is none, no limiter is being made or removed: `work` does not run
     /// and the answer is `None`.
     pub(crate) fn with_existing_creation_lock<R>(
         &self,
-        work: impl FnOnce(&Passage) -> Result<R, Error>,
+        work: impl FnOnce(&LockedDirectory) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         let directory = self.handle()?;
         match sys::open_file_at(&directory, CREATION_LOCK) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             opened => {
                 let creation_lock = opened.map_err(Error::io("open", self.path.join(CREATION_LOCK)))?;
-                self.pass(directory, creation_lock, work).map(Some)
+                self.lock_and_run(directory, creation_lock, work).map(Some)
             }
         }
     }
 
-    fn pass<R>(
+    fn lock_and_run<R>(
         &self,
         directory: File,
         creation_lock: File,
-        work: impl FnOnce(&Passage) -> Result<R, Error>,
+        work: impl FnOnce(&LockedDirectory) -> Result<R, Error>,
     ) -> Result<R, Error> {
         let path = self.path.join(CREATION_LOCK);
         self.check_file(&path, &sys::facts(&creation_lock).map_err(Error::io("examine", &path))?)?;
-        let patience = Instant::now() + CREATION_LOCK_TIMEOUT;
+        let deadline = Instant::now() + CREATION_LOCK_TIMEOUT;
         while !sys::try_lock_creation(&creation_lock).map_err(Error::io("lock", &path))? {
-            if Instant::now() >= patience {
+            if Instant::now() >= deadline {
                 return Err(Error::io("lock", &path)(io::ErrorKind::WouldBlock.into()));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        let passage = Passage { directory, creation_lock, path: self.path.clone() };
-        let result = work(&passage);
+        let locked = LockedDirectory { directory, creation_lock, path: self.path.clone() };
+        let result = work(&locked);
         // Explicitly: a child forked meanwhile shares the lock and would keep it.
-        sys::unlock_creation(&passage.creation_lock);
+        sys::unlock_creation(&locked.creation_lock);
         result
     }
 }

@@ -4,8 +4,8 @@ pub(crate) mod creation_lock;
 pub(crate) mod self_test;
 pub(crate) mod users;
 
-pub use creation_lock::Passage;
-pub use users::{Before, Generation};
+pub use creation_lock::LockedDirectory;
+pub use users::{Generation, PreviousLimiter};
 
 use crate::error::Error;
 use crate::layout;

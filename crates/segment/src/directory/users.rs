@@ -1,11 +1,11 @@
 //! Who has a limiter open, known by its name: what is left of a segment when its file was deleted by hand.
 //!
-//! Every participant holds a shared lock of one byte of the creation lock ([`sys::LivenessLock::attend`]). The creation lock is the same file
+//! Every participant holds a shared lock of one byte of the creation lock ([`sys::LivenessLock::register_user`]). The creation lock is the same file
 //! whatever the path, the user or the pid namespace. So a newcomer that finds no segment learns there whether programs still
 //! use a deleted one, and a user of its successor whether a program still holds permits of it (`file/inherited.rs`).
 //!
 //! Each name has 2^32 bytes, chosen by its hash. The first half has a block of 1024 for each generation (below), chosen by
-//! its hash, and in it a byte for each slot: there its owner attends. The first byte of the second half is for participants
+//! its hash, and in it a byte for each slot: there its owner is registered. The first byte of the second half is for participants
 //! that are known to hold no permit of a deleted segment, and have not gone over to its successor yet.
 //!
 //! A limiter that was removed on purpose starts afresh all the same. Removing leaves a *note* for that, an empty file
@@ -32,7 +32,7 @@
 //! a segment meanwhile, perhaps without knowing of this one, and what was spent there is not known if it is gone too.
 
 use super::Directory;
-use super::creation_lock::Passage;
+use super::creation_lock::LockedDirectory;
 use crate::error::Error;
 use crate::paths::{CREATION_LOCK, LimiterName};
 use crate::sys::{self, LivenessLock};
@@ -41,7 +41,7 @@ use std::io;
 
 /// What is known of the limiter that had a name before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Before {
+pub enum PreviousLimiter {
     /// No program is seen that has it open.
     Unused,
     /// Its segment was deleted by hand, and programs have it open.
@@ -50,24 +50,24 @@ pub enum Before {
     Removed,
 }
 
-impl Before {
+impl PreviousLimiter {
     /// Asks the creation lock; to be called where there is no segment of that name.
-    pub(crate) fn of(passage: &Passage, name: &LimiterName) -> Result<Before, Error> {
+    pub(crate) fn of(locked: &LockedDirectory, name: &LimiterName) -> Result<PreviousLimiter, Error> {
         let note = name.note_name();
-        match sys::facts_at(&passage.directory, &note) {
+        match sys::facts_at(&locked.directory, &note) {
             // What else lies there says nothing.
-            Ok(facts) if facts.regular => return Ok(Before::Removed),
+            Ok(facts) if facts.regular => return Ok(PreviousLimiter::Removed),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io("examine", passage.path.join(&note))(error)),
+            Err(error) => return Err(Error::io("examine", locked.path.join(&note))(error)),
         }
-        Ok(if is_attended(passage, name)? { Before::InUse } else { Before::Unused })
+        Ok(if has_users(locked, name)? { PreviousLimiter::InUse } else { PreviousLimiter::Unused })
     }
 }
 
 /// A byte of a limiter's name in the creation lock, counted from the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place(u64);
+pub(crate) struct UserByte(u64);
 
 /// How many bytes a name has in the creation lock.
 const NAME_BYTES: u64 = 1 << 32;
@@ -80,13 +80,13 @@ const NAMES: u64 = (1 << 60) / NAME_BYTES;
 /// In a slot: some participant of an older generation.
 const ANY_OLDER: u64 = u64::MAX;
 
-impl Place {
-    /// Where participants attend that are known to hold no permit of a deleted segment.
-    pub(crate) const WITHOUT_PERMITS: Place = Place(SLOT_BYTES);
+impl UserByte {
+    /// Where participants are registered that are known to hold no permit of a deleted segment.
+    pub(crate) const WITHOUT_PERMITS: UserByte = UserByte(SLOT_BYTES);
 
-    /// Where the owner of a slot attends.
-    pub(crate) fn of(generation: u64, slot: usize) -> Place {
-        Place(block(generation) + slot as u64 % GENERATION_BYTES)
+    /// Where the owner of a slot is registered.
+    pub(crate) fn of(generation: u64, slot: usize) -> UserByte {
+        UserByte(block(generation) + slot as u64 % GENERATION_BYTES)
     }
 
     /// As a word of a slot, which is not zero.
@@ -110,13 +110,13 @@ fn first_byte(file_name: &str) -> u64 {
     number(file_name) % NAMES * NAME_BYTES
 }
 
-/// Attends at a place of a limiter's name, for as long as this process's memory lives.
-pub(crate) fn attend(
+/// Registers a user at a byte of a limiter's name, for as long as this process's memory lives.
+pub(crate) fn register_user(
     creation_lock: File,
     file_name: &str,
-    Place(byte): Place,
+    UserByte(byte): UserByte,
 ) -> io::Result<Option<LivenessLock>> {
-    LivenessLock::attend(creation_lock, first_byte(file_name) + byte)
+    LivenessLock::register_user(creation_lock, first_byte(file_name) + byte)
 }
 
 /// Whether the creation lock tells that a holder of permits of a deleted segment still has them. `word` is what the slot says,
@@ -125,15 +125,15 @@ pub(crate) fn is_held(creation_lock: &File, file_name: &str, generation: u64, wo
     let first = first_byte(file_name);
     if word != ANY_OLDER {
         let byte = first + word.wrapping_sub(1) % SLOT_BYTES;
-        return sys::is_attended(creation_lock, byte..byte + 1);
+        return sys::has_users(creation_lock, byte..byte + 1);
     }
     // No newer generation has participants while this one is in its place.
     let own = first + block(generation);
-    Ok(sys::is_attended(creation_lock, first..own)?
-        || sys::is_attended(creation_lock, own + GENERATION_BYTES..first + SLOT_BYTES)?)
+    Ok(sys::has_users(creation_lock, first..own)?
+        || sys::has_users(creation_lock, own + GENERATION_BYTES..first + SLOT_BYTES)?)
 }
 
-impl Passage {
+impl LockedDirectory {
     /// The generation of a limiter's name.
     pub(crate) fn generation(&self, name: &LimiterName) -> Result<Generation, Error> {
         generation(&self.creation_lock, &name.file_name())
@@ -156,38 +156,38 @@ pub(crate) fn generation(creation_lock: &File, file_name: &str) -> io::Result<Ge
     sys::generation(creation_lock, number(file_name)).map(Generation)
 }
 
-fn is_attended(passage: &Passage, name: &LimiterName) -> Result<bool, Error> {
+fn has_users(locked: &LockedDirectory, name: &LimiterName) -> Result<bool, Error> {
     let first = first_byte(&name.file_name());
-    let attended = sys::is_attended(&passage.creation_lock, first..first + NAME_BYTES);
-    attended.map_err(Error::io("examine locks of", passage.path.join(CREATION_LOCK)))
+    let used = sys::has_users(&locked.creation_lock, first..first + NAME_BYTES);
+    used.map_err(Error::io("examine locks of", locked.path.join(CREATION_LOCK)))
 }
 
 /// Notes that a limiter is removed on purpose, if programs have it open. Where that cannot be done, on a full disk for
 /// example, it is removed without: the next one is then made used up.
 pub(crate) fn note_removal(
-    passage: &Passage,
+    locked: &LockedDirectory,
     directory: &Directory,
     name: &LimiterName,
 ) -> Result<(), Error> {
-    if is_attended(passage, name)? {
+    if has_users(locked, name)? {
         let note = name.note_name();
         // Whatever lies there, a link for example, is not written through.
-        let _ = sys::unlink_at(&passage.directory, &note);
-        let _ = sys::open_or_create_at(&passage.directory, &note, directory.shared_with());
+        let _ = sys::unlink_at(&locked.directory, &note);
+        let _ = sys::open_or_create_at(&locked.directory, &note, directory.shared_with());
     }
     Ok(())
 }
 
 /// What must be done before a segment gets that name: from now on no older one is continued. A note that the last one was
 /// removed is taken away.
-pub(crate) fn announce(passage: &Passage, name: &LimiterName, next: u64) -> Result<(), Error> {
-    let begun = sys::begin_generation(&passage.creation_lock, number(&name.file_name()), next);
-    begun.map_err(Error::io("write", passage.path.join(CREATION_LOCK)))?;
+pub(crate) fn begin_generation(locked: &LockedDirectory, name: &LimiterName, next: u64) -> Result<(), Error> {
+    let begun = sys::begin_generation(&locked.creation_lock, number(&name.file_name()), next);
+    begun.map_err(Error::io("write", locked.path.join(CREATION_LOCK)))?;
     let note = name.note_name();
-    match sys::facts_at(&passage.directory, &note) {
-        Ok(facts) if facts.regular => sys::unlink_at(&passage.directory, &note)
+    match sys::facts_at(&locked.directory, &note) {
+        Ok(facts) if facts.regular => sys::unlink_at(&locked.directory, &note)
             .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
-            .map_err(Error::io("remove", passage.path.join(&note))),
+            .map_err(Error::io("remove", locked.path.join(&note))),
         _ => Ok(()),
     }
 }
@@ -224,7 +224,7 @@ mod tests {
             blocks.dedup();
             assert_eq!(blocks.len(), 64, "{step}");
         }
-        assert!(SLOTS as u64 <= GENERATION_BYTES && Place::of(0, 0).to_word() != 0);
+        assert!(SLOTS as u64 <= GENERATION_BYTES && UserByte::of(0, 0).to_word() != 0);
     }
 
     #[test]

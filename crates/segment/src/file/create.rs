@@ -2,8 +2,8 @@
 
 use super::initial_state::{InitialState, fill};
 use super::open;
-use crate::directory::creation_lock::Passage;
-use crate::directory::users::{self, Before, Generation};
+use crate::directory::creation_lock::LockedDirectory;
+use crate::directory::users::{self, Generation, PreviousLimiter};
 use crate::directory::{Directory, self_test};
 use crate::error::Error;
 use crate::layout;
@@ -61,8 +61,9 @@ pub fn create_noting(
     loop {
         let late = began.elapsed() >= place.saturating_add(place / 8);
         let created = create_with(directory, name, |before, _| {
-            seen += u32::from(before == Before::InUse);
-            let in_use = (before == Before::InUse || seen > 1 || mapped) && before != Before::Removed;
+            seen += u32::from(before == PreviousLimiter::InUse);
+            let in_use = (before == PreviousLimiter::InUse || seen > 1 || mapped)
+                && before != PreviousLimiter::Removed;
             starts_used_up = in_use && late;
             match in_use {
                 true if late => InitialState::used_up(policy, place).map(Some),
@@ -86,14 +87,14 @@ pub fn create_noting(
 pub fn create_with(
     directory: &Directory,
     name: &LimiterName,
-    seed: impl FnOnce(Before, Generation) -> Result<Option<InitialState>, Error>,
+    seed: impl FnOnce(PreviousLimiter, Generation) -> Result<Option<InitialState>, Error>,
 ) -> Result<Creation, Error> {
     let file_name = name.file_name();
-    directory.with_creation_lock(|passage| match sys::facts_at(&passage.directory, &file_name) {
+    directory.with_creation_lock(|locked| match sys::facts_at(&locked.directory, &file_name) {
         Ok(_) => Ok(Creation::There),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            match seed(Before::of(passage, name)?, passage.generation(name)?)? {
-                Some(seed) => make(directory, passage, name, &seed),
+            match seed(PreviousLimiter::of(locked, name)?, locked.generation(name)?)? {
+                Some(seed) => make(directory, locked, name, &seed),
                 None => Ok(Creation::Unwanted),
             }
         }
@@ -110,14 +111,14 @@ pub fn replace(
 ) -> Result<(), Error> {
     let file_name = name.file_name();
     let path = directory.path().join(&file_name);
-    directory.with_creation_lock(|passage| {
+    directory.with_creation_lock(|locked| {
         // All that can fail for want of room or permission first: until then nothing has happened to the old one.
-        let next = passage.next_generation(name)?;
-        let new = prepare(directory, &passage.directory, &path, seed, next)?;
-        users::announce(passage, name, next)?;
+        let next = locked.next_generation(name)?;
+        let new = prepare(directory, &locked.directory, &path, seed, next)?;
+        users::begin_generation(locked, name, next)?;
         // Retired before it loses its name: whoever is killed in between leaves a segment that nobody grants from.
         retire()?;
-        new.replace(&passage.directory, &file_name).map_err(Error::io("replace", &path))
+        new.replace(&locked.directory, &file_name).map_err(Error::io("replace", &path))
     })
 }
 
@@ -128,12 +129,12 @@ pub fn remove(
     retire: impl FnOnce() -> Result<bool, Error>,
 ) -> Result<bool, Error> {
     let file_name = name.file_name();
-    directory.with_creation_lock(|passage| {
+    directory.with_creation_lock(|locked| {
         if !retire()? {
             return Ok(false);
         }
-        users::note_removal(passage, directory, name)?;
-        match sys::remove_at(&passage.directory, &file_name) {
+        users::note_removal(locked, directory, name)?;
+        match sys::remove_at(&locked.directory, &file_name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(Error::io("remove", directory.path().join(&file_name))(error)),
             Ok(()) => Ok(true),
@@ -145,7 +146,7 @@ pub fn remove(
 /// policy of one that was to be replaced lives on where no other is wanted.
 pub fn clear_retired(directory: &Directory, name: &LimiterName, wanted: Option<Policy>) -> Result<(), Error> {
     let file_name = name.file_name();
-    directory.with_creation_lock(|passage| {
+    directory.with_creation_lock(|locked| {
         let Some(old) =
             open(directory, name)?.filter(|old| layout::is_retired(old.words.load(layout::RETIRED)))
         else {
@@ -156,14 +157,14 @@ pub fn clear_retired(directory: &Directory, name: &LimiterName, wanted: Option<P
         let path = directory.path().join(&file_name);
         match wanted.or(policy) {
             Some(policy) => {
-                let next = passage.next_generation(name)?;
-                let new = prepare(directory, &passage.directory, &path, &InitialState::fresh(policy), next)?;
-                users::announce(passage, name, next)?;
-                new.replace(&passage.directory, &file_name).map_err(Error::io("replace", &path))
+                let next = locked.next_generation(name)?;
+                let new = prepare(directory, &locked.directory, &path, &InitialState::fresh(policy), next)?;
+                users::begin_generation(locked, name, next)?;
+                new.replace(&locked.directory, &file_name).map_err(Error::io("replace", &path))
             }
             None => {
-                users::note_removal(passage, directory, name)?;
-                sys::remove_at(&passage.directory, &file_name).map_err(Error::io("remove", &path))
+                users::note_removal(locked, directory, name)?;
+                sys::remove_at(&locked.directory, &file_name).map_err(Error::io("remove", &path))
             }
         }
     })
@@ -171,16 +172,16 @@ pub fn clear_retired(directory: &Directory, name: &LimiterName, wanted: Option<P
 
 fn make(
     directory: &Directory,
-    passage: &Passage,
+    locked: &LockedDirectory,
     name: &LimiterName,
     seed: &InitialState,
 ) -> Result<Creation, Error> {
     let file_name = name.file_name();
     let path = directory.path().join(&file_name);
-    let next = passage.next_generation(name)?;
-    let new = prepare(directory, &passage.directory, &path, seed, next)?;
-    users::announce(passage, name, next)?;
-    match new.link(&passage.directory, &file_name) {
+    let next = locked.next_generation(name)?;
+    let new = prepare(directory, &locked.directory, &path, seed, next)?;
+    users::begin_generation(locked, name, next)?;
+    match new.link(&locked.directory, &file_name) {
         Ok(()) => Ok(Creation::Made),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Creation::There),
         Err(error) => Err(Error::io("make", path)(error)),

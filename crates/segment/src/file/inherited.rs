@@ -1,21 +1,21 @@
 //! Permits of a segment that was deleted by hand: its successor counts them until their holders return them or exit.
 //!
-//! The successor starts with a slot for each holder, a copy of the old one, which says where that process attends at the
+//! The successor starts with a slot for each holder, a copy of the old one, which says where that process is registered in the
 //! creation lock (`directory/users.rs`). A successor that is made by a process which cannot reach the deleted segment has one slot instead:
-//! it holds all permits there are, for as long as any participant of an older generation attends.
+//! it holds all permits there are, for as long as any participant of an older generation is registered.
 //!
 //! ```text
 //! holder                                         the creation lock says that its permits are out
-//! has them in a deleted segment                  yes: it attends as the owner of its slot there
+//! has them in a deleted segment                  yes: it is registered as the owner of its slot there
 //! goes over to the successor                     yes, while it holds any
-//! returns the last of them                       no: it attends no more, or without permits if it has not gone over
+//! returns the last of them                       no: it is registered no more, or without permits if it has not gone over
 //! exits, or is killed                            no
 //! ```
 //!
 //! Whoever needs a permit of the successor asks for the holders as it asks for dead participants (`recovery/reclaim.rs`). Permits that a
 //! holder returns one after the other come back together, with the last.
 
-use crate::directory::users::{self, Place};
+use crate::directory::users::{self, UserByte};
 use crate::layout::{self, COMMON_SLOTS, SLOTS, header, slot, slot_base};
 use crate::slots::{self, OWNED};
 use crate::words::Words;
@@ -68,7 +68,7 @@ pub(crate) fn from(words: &Words) -> Vec<Inherited> {
                 pid: word(slot::PID),
                 program: words.load_array(slot_base(index) + slot::PROGRAM),
                 word: match slots::inherited(words, index) {
-                    0 => Place::of(generation, index).to_word(),
+                    0 => UserByte::of(generation, index).to_word(),
                     before => before,
                 },
             }

@@ -10,7 +10,7 @@ use crate::sys::{self, Clock};
 use crate::words::Words;
 use shmlimit_kernel::decide;
 use shmlimit_kernel::health_state::{HEALTH_STATE_WORDS, PAUSE_AT};
-use shmlimit_kernel::memory::{LocalMemory, Past};
+use shmlimit_kernel::memory::{LocalMemory, SavedState};
 use shmlimit_kernel::pause::PAUSE_WORDS;
 use shmlimit_kernel::policy::Policy;
 use shmlimit_kernel::state::{Memory, View};
@@ -26,7 +26,7 @@ pub struct InitialState {
     /// Its policy.
     pub policy: Policy,
     /// What it has seen already: nothing, unless it continues a segment that was deleted under its users.
-    past: Past,
+    saved_state: SavedState,
     /// The clock that refers to, as an offset to the machine's.
     clock_offset: u64,
     /// What is known of the wall clock: see `wall_clock.rs`.
@@ -40,9 +40,9 @@ pub struct InitialState {
 impl InitialState {
     /// A fresh limiter: full buckets.
     pub fn fresh(policy: Policy) -> InitialState {
-        let past = LocalMemory::new(&policy).into_past();
+        let saved_state = LocalMemory::new(&policy).into_saved_state();
         let wall = [0; layout::WALL_WORDS];
-        InitialState { policy, past, clock_offset: 0, wall, latest: 0, inherited: Vec::new() }
+        InitialState { policy, saved_state, clock_offset: 0, wall, latest: 0, inherited: Vec::new() }
     }
 
     /// A limiter of which others may still use an older segment, for as long as `place` at most: nothing is left to be had
@@ -58,7 +58,7 @@ impl InitialState {
         // A log with entries after the latest decision would be taken for damage, and so would a decision far ahead.
         let latest = if place < sanity::SKEW { latest } else { 0 };
         let inherited = Inherited::unknown(&policy, Time(now)).into_iter().collect();
-        Ok(InitialState { past: empty.into_past(), latest, inherited, ..fresh })
+        Ok(InitialState { saved_state: empty.into_saved_state(), latest, inherited, ..fresh })
     }
 
     /// Goes on where a segment was deleted under its users; `Err` says what is wrong with its policy.
@@ -68,9 +68,16 @@ impl InitialState {
     pub fn after(words: &Words, clock: Clock) -> Result<InitialState, String> {
         let clock_offset = words.load(layout::CLOCK_OFFSET);
         let wall = words.load_array(layout::LATEST_TIME);
-        let read = |words: &Words| (sanity::policy(words), past(words), inherited::from(words));
-        if let Some((policy, past, inherited)) = journal::read(words, read) {
-            return Ok(InitialState { policy: policy?, past, clock_offset, wall, latest: 0, inherited });
+        let read = |words: &Words| (sanity::policy(words), saved_state(words), inherited::from(words));
+        if let Some((policy, saved_state, inherited)) = journal::read(words, read) {
+            return Ok(InitialState {
+                policy: policy?,
+                saved_state,
+                clock_offset,
+                wall,
+                latest: 0,
+                inherited,
+            });
         }
         let policy = sanity::policy(words)?;
         // Which calendar window is used up depends on the wall clock.
@@ -82,7 +89,14 @@ impl InitialState {
         decide::reset(&mut empty, Some(&policy), Time(clock.now().wrapping_add(clock_offset)));
         // What a transaction leaves half done is about the permits of its owner, who is dead.
         let inherited = inherited::from(words);
-        Ok(InitialState { policy, past: empty.into_past(), clock_offset, wall, latest: 0, inherited })
+        Ok(InitialState {
+            policy,
+            saved_state: empty.into_saved_state(),
+            clock_offset,
+            wall,
+            latest: 0,
+            inherited,
+        })
     }
 }
 
@@ -90,15 +104,15 @@ impl InitialState {
 impl InitialState {
     /// What one of its rules has seen.
     pub(crate) fn rule(&self, rule: usize) -> shmlimit_kernel::RuleState {
-        self.past.rules[rule]
+        self.saved_state.rules[rule]
     }
 }
 
 /// What a segment has seen: all that outlives its participants.
-fn past(words: &Words) -> Past {
+fn saved_state(words: &Words) -> SavedState {
     let cells = words.cells();
     let load = |word| cells.at_any(word).load(Ordering::Relaxed);
-    Past {
+    SavedState {
         rules: std::array::from_fn(|i| Reader(cells).rule(i)),
         effective: cells.load_array(layout::EFFECTIVE),
         health_state: (0..HEALTH_STATE_WORDS).map(|at| cells.load(layout::health_state_word(at))).collect(),
@@ -133,7 +147,7 @@ pub(crate) fn fill(words: &Words, seed: &InitialState, generation: u64) -> io::R
             words.cells().at_any(word).store(value, Ordering::Relaxed);
         }
     };
-    let Past { rules, effective, health_state, logs } = &seed.past;
+    let SavedState { rules, effective, health_state, logs } = &seed.saved_state;
     put(layout::RULES, &mut rules.iter().flat_map(|state| inverted(state.0)));
     put(layout::EFFECTIVE, &mut effective.iter().copied());
     put(layout::POLICY, &mut policy.into_iter());

@@ -100,7 +100,7 @@ pub fn is_there(directory: &Directory, name: &LimiterName) -> Result<bool, Error
         return Ok(false);
     }
     let there = directory
-        .with_existing_creation_lock(|passage| Ok(sys::facts_at(&passage.directory, &file_name).is_ok()))?;
+        .with_existing_creation_lock(|locked| Ok(sys::facts_at(&locked.directory, &file_name).is_ok()))?;
     Ok(there.unwrap_or(false))
 }
 

@@ -39,7 +39,7 @@ impl Segment {
             if layout::is_retired(mark) {
                 return Err(self.gone().into());
             }
-            let now = wall_clock::revive(&mut tx, attachment.clock.now(), sys::wall_now());
+            let now = wall_clock::restore_live_mark(&mut tx, attachment.clock.now(), sys::wall_now());
             // Its liveness lock is kept until the transaction has ended.
             let (taken_over, _liveness_lock) =
                 taken_over.map_or((None, None), |(dead, liveness_lock)| (Some(dead), Some(liveness_lock)));
@@ -64,7 +64,7 @@ impl Segment {
             self.commit(&mut tx)?;
             drop(tx);
             if !sane {
-                self.say_reset();
+                self.log_reset();
             }
             // It may have died between a change and a ring, so whom it owed one is not known.
             self.wake_all(sleepers);
@@ -94,7 +94,7 @@ impl Segment {
     }
 
     /// Tells whoever listens that a damaged state was given up. Not under the lock: listening may take time.
-    pub(crate) fn say_reset(&self) {
+    pub(crate) fn log_reset(&self) {
         let name = self.path().file_stem().unwrap_or_default().to_string_lossy();
         tracing::warn!(target: "shmlimit", limiter = %name, event = "reset", "damaged state: starting empty");
     }

@@ -149,7 +149,7 @@ impl Segment {
         deadline: &Deadline,
     ) -> Result<(bool, Wake), Error> {
         let Some(liveness_lock) = self.backing.take_liveness_lock(slot) else {
-            return Ok((false, Wake::Nobody));
+            return Ok((false, Wake::None));
         };
         // It may have died with the lock, which then nobody but the one with its liveness lock can take.
         let (reclaimed, wake) =
@@ -184,13 +184,13 @@ impl Segment {
     fn reclaim_if_dead(&self, attachment: &Attachment, place: usize, deadline: &Deadline) -> Wake {
         let slot = Reader(self.words.cells()).entry_head(place).slot();
         if slot == attachment.slot || slot >= SLOTS {
-            return Wake::Nobody;
+            return Wake::None;
         }
         // Whatever fails here: whoever waits behind it finds out by itself, a little later.
-        let Ok(probe) = self.backing.probe() else { return Wake::Nobody };
+        let Ok(probe) = self.backing.probe() else { return Wake::None };
         match self.backing.is_alive(&probe, slot) {
-            Ok(false) => self.reclaim_slot(attachment, slot, deadline).map_or(Wake::Nobody, |(_, wake)| wake),
-            _ => Wake::Nobody,
+            Ok(false) => self.reclaim_slot(attachment, slot, deadline).map_or(Wake::None, |(_, wake)| wake),
+            _ => Wake::None,
         }
     }
 }

@@ -53,7 +53,7 @@ impl Segment {
     /// segment had its name since, made by a process that could not see this one. To be called under the creation lock,
     /// with the generation that the name has there, so that one successor is made.
     pub fn succession(&self, generation: Generation) -> Result<InitialState, Error> {
-        let newest = self.hand_over() && self.is_of(generation);
+        let newest = self.hand_over() && self.has_generation(generation);
         let seed = self.seed()?;
         if newest { Ok(seed) } else { InitialState::used_up(seed.policy, self.bounds.place) }
     }
@@ -74,8 +74,8 @@ impl Segment {
             if marked {
                 tx.write(layout::RETIRED, layout::REMOVED);
                 self.commit(tx)?;
-                // So that only others are found attending.
-                self.stop_attending();
+                // So that only others are found registered.
+                self.unregister_user();
             }
             Ok(marked)
         })?

@@ -1,7 +1,7 @@
 //! Permits that this process holds of a segment which was deleted by hand, and how it returns them.
 //!
 //! After a segment is marked as handed over, no transaction changes what its slots hold. So what a process still has is what
-//! its slot says, less what it has tried to return since: [`process_state::OUT`] is that difference, as soon as both are
+//! its slot says, less what it has tried to return since: [`process_state::PERMITS_OUT`] is that difference, as soon as both are
 //! known. `file/inherited.rs` tells how the successor counts these permits.
 
 use crate::attach::Segment;
@@ -9,12 +9,12 @@ use crate::attach::process_state;
 use crate::{journal, layout, slots};
 use std::sync::atomic::Ordering;
 
-/// In [`process_state::OUT`], above the count: what the slot holds is in it.
+/// In [`process_state::PERMITS_OUT`], above the count: what the slot holds is in it.
 const FROZEN: i64 = 1 << 32;
 /// This process has gone over to a successor.
 const MOVED: i64 = 2 << 32;
 
-/// The flags of [`process_state::OUT`], and the count, which is negative while permits were returned and [`FROZEN`] is not set.
+/// The flags of [`process_state::PERMITS_OUT`], and the count, which is negative while permits were returned and [`FROZEN`] is not set.
 fn flags_and_count(word: u64) -> (i64, i64) {
     let word = word.cast_signed();
     let flags = (word + (1 << 31)) >> 32 << 32;
@@ -25,27 +25,27 @@ impl Segment {
     /// Permits of this process could not be returned, because the segment is gone.
     #[cold]
     pub fn returned_too_late(&self, permits: u32) {
-        let out = self.process_state.word(process_state::OUT);
+        let out = self.process_state.word(process_state::PERMITS_OUT);
         out.fetch_sub(u64::from(permits), Ordering::AcqRel);
         self.freeze();
         self.let_go();
     }
 
-    /// This process has gone over to a successor of this segment: it attends here for as long as it holds permits.
+    /// This process has gone over to a successor of this segment: it is registered here for as long as it holds permits.
     pub fn has_successor(&self) {
         self.freeze();
         let held = self.present().map_or(0, |attachment| slots::held(&self.words, attachment.slot).total);
         match self.words.load(layout::RETIRED) {
             layout::HANDED_OVER => {
                 self.process_state
-                    .word(process_state::OUT)
+                    .word(process_state::PERMITS_OUT)
                     .fetch_add(MOVED.cast_unsigned(), Ordering::AcqRel);
                 self.let_go();
             }
             // It could not be marked, so permits are still returned here: they count until this handle is closed.
             layout::LIVE if held > 0 => {}
             // Replaced and removed on purpose: the permits are forgotten.
-            _ => self.stop_attending(),
+            _ => self.unregister_user(),
         }
     }
 
@@ -57,7 +57,7 @@ impl Segment {
             marked.then(|| slots::held(words, attachment.slot).total)
         });
         let Some(Some(held)) = held else { return };
-        let out = self.process_state.word(process_state::OUT);
+        let out = self.process_state.word(process_state::PERMITS_OUT);
         let _ = out.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
             let is_frozen = flags_and_count(word).0 & FROZEN != 0;
             (!is_frozen).then(|| word.wrapping_add(FROZEN.cast_unsigned() + u64::from(held)))
@@ -66,17 +66,18 @@ impl Segment {
 
     /// Says in the creation lock that this process holds no permits here, if that is so.
     fn let_go(&self) {
-        let out = || flags_and_count(self.process_state.word(process_state::OUT).load(Ordering::Acquire));
+        let out =
+            || flags_and_count(self.process_state.word(process_state::PERMITS_OUT).load(Ordering::Acquire));
         let (flags, count) = out();
         if flags & FROZEN == 0 || count > 0 {
             return;
         }
         if flags & MOVED == 0 {
-            self.attend_without_permits();
+            self.register_user_without_permits();
         }
         // Also if another thread has gone over meanwhile.
         if out().0 & MOVED != 0 {
-            self.stop_attending();
+            self.unregister_user();
         }
     }
 }

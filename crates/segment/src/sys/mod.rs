@@ -40,11 +40,11 @@
 //!   names the file has) do without opening what the others do; `None` if there is nothing to do it with. `forget`
 //!   closes it, unless a thread holds a lock through it. Of no use to a forked child, nor after something else has closed
 //!   it, and then it says so.
-//! - `LivenessLock::attend` takes a shared lock of one place of the creation lock, below 2^60, for as long as this process's memory lives.
-//!   [`is_attended`] says whether any process holds one of these places, also a process that cannot be seen otherwise. It
-//!   may say so wrongly while another process asks. Where the system has no such locks, nobody attends.
+//! - `LivenessLock::register_user` takes a shared lock of one place of the creation lock, below 2^60, for as long as this process's memory lives.
+//!   [`has_users`] says whether any process holds one of these places, also a process that cannot be seen otherwise. It
+//!   may say so wrongly while another process asks. Where the system has no such locks, nobody is registered.
 //! - [`try_lock_creation`], [`unlock_creation`]: the lock under which limiters are made and removed, one at a time. It does not
-//!   meet those of `attend`.
+//!   meet those of `register_user`.
 //! - [`begin_generation`] gives the limiter of that number its [`next_generation`], a number that the creation lock keeps and that
 //!   never comes back; the caller has the creation lock locked from one to the other. [`generation`] reads it without that; 0 if none
 //!   has begun. Another limiter may share it.
@@ -130,7 +130,7 @@ pub use platform::tool;
 pub use platform::{
     Access, Clock, ForkWords, LivenessLock, MISSING, Parker, REPLACES_IN_TWO_STEPS, SharedMap,
     TakenLivenessLock, UnnamedFile, boot_id, default_directories, facts, facts_at, file_system,
-    former_directories, give_access, is_attended, is_deleted_in_use, liveness_lock_is_held, make_directory,
+    former_directories, give_access, has_users, is_deleted_in_use, liveness_lock_is_held, make_directory,
     open_directory, open_file_at, open_or_create_at, program_name, remove_at, share_directory,
     try_lock_creation, unlink_at, unlock_creation, unnamed_file, wall_now, why_closed,
 };

@@ -74,7 +74,7 @@ impossible! {
     ForkWords {
         pub fn word(self: &Self, _index: usize) -> &AtomicU64;
         pub fn liveness_lock(self: &Self) -> &LivenessCell;
-        pub fn attendance(self: &Self) -> &LivenessCell;
+        pub fn user_lock(self: &Self) -> &LivenessCell;
     }
     LivenessLock {}
     LivenessCell {
@@ -109,7 +109,7 @@ macro_rules! unsupported {
 unsupported! {
     {
         fn boot_id() -> [u64; 2];
-        fn is_attended(_creation_lock: &File, _places: std::ops::Range<u64>) -> bool;
+        fn has_users(_creation_lock: &File, _places: std::ops::Range<u64>) -> bool;
         fn try_lock_creation(_creation_lock: &File) -> bool;
         fn liveness_lock_is_held(_file: &File, _slot: u32) -> bool;
         fn facts(_file: &File) -> FileFacts;
@@ -130,7 +130,7 @@ unsupported! {
     impl ForkWords { fn new() -> ForkWords; }
     impl LivenessLock {
         fn hold(_fresh: File, _slot: u32, _probe: &File) -> Hold;
-        fn attend(_creation_lock: File, _place: u64) -> Option<LivenessLock>;
+        fn register_user(_creation_lock: File, _place: u64) -> Option<LivenessLock>;
     }
     impl SharedMap { fn new(_file: &File, _len: usize) -> SharedMap; }
     impl TakenLivenessLock { fn take(_fresh: File, _slot: u32) -> Option<TakenLivenessLock>; }

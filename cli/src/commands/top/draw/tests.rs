@@ -14,8 +14,8 @@ fn theme(blocks: bool) -> Theme {
 
 /// A limiter that has been used, one with a breaker and a closed gate, and one that cannot be read.
 fn model(place: &tempfile::TempDir) -> Model {
-    let open = |name: &str, choice: ConfigSource| {
-        Limiter::builder(name).directory(place.path()).config(choice).open().unwrap()
+    let open = |name: &str, source: ConfigSource| {
+        Limiter::builder(name).directory(place.path()).config(source).open().unwrap()
     };
     let web = open("web", ConfigSource::default().setting("rate", "1000/day").setting("concurrency", "3"));
     let tmdb = Limiter::builder("tmdb").directory(place.path()).open().unwrap();
@@ -103,8 +103,8 @@ fn a_usual_terminal_shows_state_rates_shares_and_keys() {
 #[test]
 fn those_who_are_gone_are_named_whole_in_80_columns() {
     let place = tempfile::tempdir().unwrap();
-    let choice = ConfigSource::default().setting("rate", "1000/day");
-    let web = Limiter::builder("web").directory(place.path()).config(choice).open().unwrap();
+    let source = ConfigSource::default().setting("rate", "1000/day");
+    let web = Limiter::builder("web").directory(place.path()).config(source).open().unwrap();
     let mut model = Model::default();
     for at in 0..3 {
         web.try_acquire(&Request::new()).unwrap().release().unwrap();

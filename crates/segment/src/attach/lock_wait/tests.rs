@@ -62,14 +62,14 @@ fn acquire(words: &Words, os: &Virtual, deadline: &Deadline) -> Result<(), Still
 fn all_waits_of_one_call_together_end_at_its_deadline() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
-    let patience = Duration::from_millis(200);
+    let timeout = Duration::from_millis(200);
     let os = Virtual { now: Cell::new(1), sleeps: Cell::new(0), frees: 5, moves: true };
-    let deadline = Deadline::within(patience);
+    let deadline = Deadline::within(timeout);
     // As many waits as there are slots, and the lock is had in each piece after 50 ms.
     let got = (0..SLOTS).filter(|_| acquire(&segment.words, &os, &deadline).is_ok()).count();
     assert_eq!(got, 4, "what fits into 200 ms");
-    assert_eq!(Duration::from_nanos(os.now.get() - 1), patience, "and not a nanosecond more is slept");
-    assert_eq!(os.sleeps.get() as u128, patience.as_nanos() / SLEEP.as_nanos());
+    assert_eq!(Duration::from_nanos(os.now.get() - 1), timeout, "and not a nanosecond more is slept");
+    assert_eq!(os.sleeps.get() as u128, timeout.as_nanos() / SLEEP.as_nanos());
     segment.words.lock().store(0, Ordering::Relaxed);
 }
 
@@ -77,12 +77,12 @@ fn all_waits_of_one_call_together_end_at_its_deadline() {
 fn an_acquisition_that_stands_still_is_told_from_a_lock_that_changes_hands() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
-    let patience = Duration::from_secs(1);
+    let timeout = Duration::from_secs(1);
     for moves in [false, true] {
         let os = Virtual { now: Cell::new(1), sleeps: Cell::new(0), frees: u32::MAX, moves };
-        let failed = acquire(&segment.words, &os, &Deadline::within(patience)).unwrap_err();
-        assert_eq!((failed.by, failed.waited), (HOLDER, patience));
-        assert_eq!(failed.stood_still, if moves { Duration::ZERO } else { patience });
+        let failed = acquire(&segment.words, &os, &Deadline::within(timeout)).unwrap_err();
+        assert_eq!((failed.by, failed.waited), (HOLDER, timeout));
+        assert_eq!(failed.unchanged_for, if moves { Duration::ZERO } else { timeout });
         assert_eq!(failed.acquisition & WAITERS, 0);
     }
     segment.words.lock().store(0, Ordering::Relaxed);
@@ -150,10 +150,10 @@ fn calls_with_little_time_each_find_out_together_that_a_holder_stands_still() {
     let mut segment = segment(&directory);
     segment.bounds = crate::AttachOptions::default();
     let segment = segment;
-    let held = |acquisition, stood_still| StillHeld {
+    let held = |acquisition, unchanged_for| StillHeld {
         by: segment.attachment().unwrap().slot,
         acquisition,
-        stood_still,
+        unchanged_for,
         waited: Duration::from_millis(1),
     };
     let stopped = |held| match segment.busy(held) {

@@ -31,9 +31,9 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap};
 /// Marks lie in the 2^61 bytes before the liveness locks.
 const FIRST_MARK: i64 = 1 << 61;
 
-/// Which limiters are open is told by the 2^60 bytes before the marks; see [`LivenessLock::attend`]. The creation lock as a whole is locked as a
+/// Which limiters are open is told by the 2^60 bytes before the marks; see [`LivenessLock::register_user`]. The creation lock as a whole is locked as a
 /// whole by `flock`, which is of another kind and does not meet byte locks on a local file system.
-const FIRST_ATTENDANCE: i64 = 1 << 60;
+const FIRST_USER_BYTE: i64 = 1 << 60;
 
 /// The kernel rounds up to one page, whatever its size.
 const ONE_PAGE: NonZeroUsize = NonZeroUsize::new(1).unwrap();
@@ -65,12 +65,12 @@ impl LivenessLock {
 
     /// Many may hold it, so it is shared. Whether it outlives its descriptor was looked at for the slot, in the same
     /// directory.
-    pub fn attend(creation_lock: File, place: u64) -> io::Result<Option<LivenessLock>> {
+    pub fn register_user(creation_lock: File, place: u64) -> io::Result<Option<LivenessLock>> {
         if !has_own_locks(&creation_lock)? {
             return Ok(None);
         }
         let liveness_lock = LivenessLock::mapped(&creation_lock)?;
-        fcntl(&creation_lock, FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_RDLCK, attendance(place))))?;
+        fcntl(&creation_lock, FcntlArg::F_OFD_SETLK(&byte_lock(libc::F_RDLCK, user_byte(place))))?;
         Ok(Some(liveness_lock))
     }
 
@@ -140,13 +140,13 @@ pub fn liveness_lock_is_held(file: &File, slot: u32) -> io::Result<bool> {
     is_locked(file, liveness_byte(slot))
 }
 
-pub fn is_attended(creation_lock: &File, places: Range<u64>) -> io::Result<bool> {
+pub fn has_users(creation_lock: &File, places: Range<u64>) -> io::Result<bool> {
     // A length of zero would mean all bytes up to the end.
     if places.is_empty() || !has_own_locks(creation_lock)? {
         return Ok(false);
     }
     let length = (places.end - places.start).cast_signed();
-    let lock = libc::flock { l_len: length, ..byte_lock(libc::F_WRLCK, attendance(places.start)) };
+    let lock = libc::flock { l_len: length, ..byte_lock(libc::F_WRLCK, user_byte(places.start)) };
     is_in_the_way(creation_lock, lock)
 }
 
@@ -162,11 +162,11 @@ pub fn unlock_creation(creation_lock: &File) {
     let _ = fs4::FileExt::unlock(creation_lock);
 }
 
-fn attendance(place: u64) -> i64 {
-    FIRST_ATTENDANCE | place.cast_signed() & (FIRST_ATTENDANCE - 1)
+fn user_byte(place: u64) -> i64 {
+    FIRST_USER_BYTE | place.cast_signed() & (FIRST_USER_BYTE - 1)
 }
 
-/// Whether `flock` and byte locks are of two kinds: NFS makes byte locks of both, and one that attends would keep all
+/// Whether `flock` and byte locks are of two kinds: NFS makes byte locks of both, and one that is registered would keep all
 /// others from the creation lock.
 fn has_own_locks(file: &File) -> io::Result<bool> {
     Ok(matches!(file_system(file)?, FileSystem::Local | FileSystem::Volatile))

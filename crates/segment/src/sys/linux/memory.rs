@@ -121,7 +121,7 @@ const FORK_PAGE: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 struct ForkPage {
     words: [AtomicU64; ForkWords::WORDS],
     liveness_lock: LivenessCell,
-    attendance: LivenessCell,
+    user_lock: LivenessCell,
 }
 
 const _: () = assert!(size_of::<ForkPage>() <= FORK_PAGE.get());
@@ -162,9 +162,9 @@ impl ForkWords {
         &self.page().liveness_lock
     }
 
-    /// A place for what `LivenessLock::attend` gives, under the same rule.
-    pub fn attendance(&self) -> &LivenessCell {
-        &self.page().attendance
+    /// A place for what `LivenessLock::register_user` gives, under the same rule.
+    pub fn user_lock(&self) -> &LivenessCell {
+        &self.page().user_lock
     }
 
     #[inline]
@@ -177,7 +177,7 @@ impl ForkWords {
 
 impl Drop for ForkWords {
     fn drop(&mut self) {
-        drop((self.liveness_lock().take(), self.attendance().take()));
+        drop((self.liveness_lock().take(), self.user_lock().take()));
         // SAFETY: `page` is the mapping of `new`, which nobody else unmaps, and no reference into it outlives `self`.
         // Unmapping one's own page cannot fail in a way that matters: the page would merely stay.
         let _ = unsafe { munmap(self.page.cast(), FORK_PAGE.get()) };

@@ -42,7 +42,7 @@ pub use files::{
     facts, facts_at, is_deleted_in_use, open_directory, open_file_at, open_or_create_at, remove_at, unlink_at,
 };
 pub use identity::{boot_id, program_name};
-pub use liveness::{LivenessLock, is_attended, liveness_lock_is_held, try_lock_creation, unlock_creation};
+pub use liveness::{LivenessLock, has_users, liveness_lock_is_held, try_lock_creation, unlock_creation};
 pub use memory::{ForkWords, SharedMap};
 pub use parker::Parker;
 pub use spare_descriptor::{Spare, TakenLivenessLock};

@@ -26,15 +26,15 @@ use crate::sys::Hold;
 pub const FIRST_LIVENESS_BYTE: i64 = 1 << 62;
 
 /// Before the first liveness lock.
-const WITNESS: u64 = FIRST_LIVENESS_BYTE.cast_unsigned() - 1;
+const WHOLE_FILE_PROBE: u64 = FIRST_LIVENESS_BYTE.cast_unsigned() - 1;
 
-/// Which limiters are open is told by 2^60 bytes of the creation lock, the same as on Linux; see [`LivenessLock::attend`].
-const FIRST_ATTENDANCE: u64 = 1 << 60;
+/// Which limiters are open is told by 2^60 bytes of the creation lock, the same as on Linux; see [`LivenessLock::register_user`].
+const FIRST_USER_BYTE: u64 = 1 << 60;
 
-/// How often to try to attend, a millisecond apart. A process that asks who attends has the lock to itself for less.
-const ATTEND_TRIES: u32 = 50;
+/// How often to try to register, a millisecond apart. A process that asks who is registered has the lock to itself for less.
+const REGISTER_TRIES: u32 = 50;
 
-/// The byte that a process locks to hold the creation lock. Not the whole file: that would meet the locks of those who attend.
+/// The byte that a process locks to hold the creation lock. Not the whole file: that would meet the locks of registered users.
 const CREATION_BYTE: u64 = 0;
 
 /// The lock of a slot for as long as this process lives; see the contract.
@@ -53,9 +53,9 @@ impl LivenessLock {
 
     /// A mapped file cannot be deleted by hand, but it can be moved away, and it can be replaced and removed while this
     /// process is idle. `None` while another program has locked the whole file of the creation lock.
-    pub fn attend(creation_lock: File, place: u64) -> io::Result<Option<LivenessLock>> {
-        let byte = attendance(place);
-        for _ in 0..ATTEND_TRIES {
+    pub fn register_user(creation_lock: File, place: u64) -> io::Result<Option<LivenessLock>> {
+        let byte = user_byte(place);
+        for _ in 0..REGISTER_TRIES {
             if try_lock_byte(&creation_lock, byte, Kind::Shared)? {
                 return Ok(Some(LivenessLock(TakenLivenessLock { file: creation_lock, byte })));
             }
@@ -115,13 +115,13 @@ pub fn liveness_lock_is_held(file: &File, slot: u32) -> io::Result<bool> {
     Ok(!free)
 }
 
-/// Those who attend share their locks, and only an exclusive one finds them. It is given back at once; a process that
-/// begins to attend meanwhile tries again.
-pub fn is_attended(creation_lock: &File, places: Range<u64>) -> io::Result<bool> {
+/// Registered users share their locks, and only an exclusive one finds them. It is given back at once; a process that
+/// registers meanwhile tries again.
+pub fn has_users(creation_lock: &File, places: Range<u64>) -> io::Result<bool> {
     if places.is_empty() {
         return Ok(false);
     }
-    let bytes = attendance(places.start)..attendance(places.start) + (places.end - places.start);
+    let bytes = user_byte(places.start)..user_byte(places.start) + (places.end - places.start);
     let free = try_lock_bytes(creation_lock, bytes.clone(), Kind::Exclusive)?;
     if free {
         unlock_bytes(creation_lock, bytes)?;
@@ -137,8 +137,8 @@ pub fn unlock_creation(creation_lock: &File) {
     unlock(creation_lock, CREATION_BYTE);
 }
 
-const fn attendance(place: u64) -> u64 {
-    FIRST_ATTENDANCE | place & (FIRST_ATTENDANCE - 1)
+const fn user_byte(place: u64) -> u64 {
+    FIRST_USER_BYTE | place & (FIRST_USER_BYTE - 1)
 }
 
 const fn liveness_lock(slot: u32) -> u64 {
@@ -150,10 +150,10 @@ fn try_lock(file: &File, byte: u64, kind: Kind) -> io::Result<bool> {
     if try_lock_byte(file, byte, kind)? {
         return Ok(true);
     }
-    if !try_lock_byte(file, WITNESS, Kind::Shared)? {
+    if !try_lock_byte(file, WHOLE_FILE_PROBE, Kind::Shared)? {
         return Err(io::Error::from_raw_os_error(ERROR_LOCK_VIOLATION as i32));
     }
-    unlock(file, WITNESS);
+    unlock(file, WHOLE_FILE_PROBE);
     Ok(false)
 }
 
@@ -206,7 +206,7 @@ mod tests {
         let (_path, open) = file();
         let (one, other) = (open(), open());
         let _liveness_lock = hold(open(), 3, &open()).unwrap();
-        assert!(try_lock_byte(&one, WITNESS, Kind::Shared).unwrap(), "one is looking");
+        assert!(try_lock_byte(&one, WHOLE_FILE_PROBE, Kind::Shared).unwrap(), "one is looking");
         assert!(liveness_lock_is_held(&other, 3).unwrap());
     }
 
@@ -230,24 +230,23 @@ mod tests {
     #[test]
     fn many_attend_and_the_last_to_go_is_seen_to_go() {
         let (_path, open) = file();
-        let attend = |place| LivenessLock::attend(open(), place).unwrap().unwrap();
+        let register_user = |place| LivenessLock::register_user(open(), place).unwrap().unwrap();
         let last = (1 << 60) - 1;
         let creation_lock = open();
         assert!(try_lock_creation(&creation_lock).unwrap());
-        let (one, other, third) = (attend(7), attend(7), attend(last));
-        assert!(is_attended(&creation_lock, 7..8).unwrap() && !is_attended(&creation_lock, 8..9).unwrap());
+        let (one, other, third) = (register_user(7), register_user(7), register_user(last));
+        assert!(has_users(&creation_lock, 7..8).unwrap() && !has_users(&creation_lock, 8..9).unwrap());
         assert!(
-            is_attended(&creation_lock, 0..last + 1).unwrap()
-                && !is_attended(&creation_lock, 8..last).unwrap()
+            has_users(&creation_lock, 0..last + 1).unwrap() && !has_users(&creation_lock, 8..last).unwrap()
         );
         assert!(!try_lock_creation(&open()).unwrap(), "one holds the creation lock");
         unlock_creation(&creation_lock);
-        assert!(try_lock_creation(&open()).unwrap(), "those who attend keep nobody from it");
-        assert!(hold(open(), 7, &open()).is_some(), "attending takes no slot");
+        assert!(try_lock_creation(&open()).unwrap(), "registered users keep nobody from it");
+        assert!(hold(open(), 7, &open()).is_some(), "a registered user takes no slot");
         drop(one);
-        assert!(is_attended(&creation_lock, 7..8).unwrap());
+        assert!(has_users(&creation_lock, 7..8).unwrap());
         drop((other, third));
-        assert!(!is_attended(&creation_lock, 0..last + 1).unwrap());
+        assert!(!has_users(&creation_lock, 0..last + 1).unwrap());
     }
 
     #[test]

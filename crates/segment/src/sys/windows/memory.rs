@@ -72,7 +72,7 @@ impl SharedMap {
 pub struct ForkWords {
     words: Box<[AtomicU64; ForkWords::WORDS]>,
     liveness_lock: LivenessCell,
-    attendance: LivenessCell,
+    user_lock: LivenessCell,
 }
 
 impl ForkWords {
@@ -80,7 +80,7 @@ impl ForkWords {
 
     pub fn new() -> io::Result<ForkWords> {
         let words = Box::new(std::array::from_fn(|_| AtomicU64::new(0)));
-        Ok(ForkWords { words, liveness_lock: LivenessCell::default(), attendance: LivenessCell::default() })
+        Ok(ForkWords { words, liveness_lock: LivenessCell::default(), user_lock: LivenessCell::default() })
     }
 
     /// `index` below `WORDS`; meant for constants, where the check costs nothing.
@@ -95,8 +95,8 @@ impl ForkWords {
         &self.liveness_lock
     }
 
-    /// A place for what `LivenessLock::attend` gives.
-    pub fn attendance(&self) -> &LivenessCell {
-        &self.attendance
+    /// A place for what `LivenessLock::register_user` gives.
+    pub fn user_lock(&self) -> &LivenessCell {
+        &self.user_lock
     }
 }

@@ -42,7 +42,7 @@ pub use files::{facts, facts_at, open_directory, open_file_at, open_or_create_at
 pub use identity::{boot_id, program_name};
 pub use liveness::FIRST_LIVENESS_BYTE;
 pub use liveness::{
-    LivenessLock, TakenLivenessLock, is_attended, liveness_lock_is_held, try_lock_creation, unlock_creation,
+    LivenessLock, TakenLivenessLock, has_users, liveness_lock_is_held, try_lock_creation, unlock_creation,
 };
 pub use memory::{ForkWords, SharedMap};
 pub use parker::Parker;

@@ -206,21 +206,21 @@ fn a_lock_that_the_file_system_lost_is_noticed_whatever_the_file_system_is() {
 fn many_attend_and_the_last_to_go_is_seen_to_go() {
     const LAST: u64 = (1 << 60) - 1;
     let (_named, file) = segment();
-    let attend = |place| LivenessLock::attend(reopen(&file).unwrap(), place).unwrap().unwrap();
-    let is_attended = |file: &File, place: u64| is_attended(file, place..place + 1);
+    let register_user = |place| LivenessLock::register_user(reopen(&file).unwrap(), place).unwrap().unwrap();
+    let has_users = |file: &File, place: u64| has_users(file, place..place + 1);
     let whole = reopen(&file).unwrap();
     fs4::FileExt::lock(&whole).unwrap();
-    let (one, other, third) = (attend(7), attend(7), attend(LAST));
-    assert!(hold(&file, 7).is_some(), "attending takes no slot");
-    let child = in_forked_child(|| i32::from(!is_attended(&reopen(&file).unwrap(), 7).unwrap()));
+    let (one, other, third) = (register_user(7), register_user(7), register_user(LAST));
+    assert!(hold(&file, 7).is_some(), "a registered user takes no slot");
+    let child = in_forked_child(|| i32::from(!has_users(&reopen(&file).unwrap(), 7).unwrap()));
     assert_eq!(child, 0);
     drop(one);
-    assert!(is_attended(&file, 7).unwrap() && !is_attended(&file, 8).unwrap());
-    for (places, attended) in
+    assert!(has_users(&file, 7).unwrap() && !has_users(&file, 8).unwrap());
+    for (places, used) in
         [(0..100, true), (0..7, false), (8..LAST, false), (8..LAST + 1, true), (7..7, false)]
     {
-        assert_eq!(super::is_attended(&file, places.clone()).unwrap(), attended, "{places:?}");
+        assert_eq!(super::has_users(&file, places.clone()).unwrap(), used, "{places:?}");
     }
     drop((other, third));
-    assert!(eventually(|| !is_attended(&file, 7).unwrap() && !is_attended(&file, LAST).unwrap()));
+    assert!(eventually(|| !has_users(&file, 7).unwrap() && !has_users(&file, LAST).unwrap()));
 }

@@ -20,10 +20,10 @@ fn listener() -> std::sync::MutexGuard<'static, Option<Listener>> {
     LISTENER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From here on `tell` is called with what the console says (`CTRL_C_EVENT` and so on), on a thread that the system makes
+/// From here on `listener_fn` is called with what the console says (`CTRL_C_EVENT` and so on), on a thread that the system makes
 /// for it; it answers whether that was for it. If not, the system does what it always does: it ends this process.
-pub fn hear_console(tell: impl FnMut(u32) -> bool + Send + 'static) -> io::Result<()> {
-    let before = listener().replace(Box::new(tell));
+pub fn listen_to_console(listener_fn: impl FnMut(u32) -> bool + Send + 'static) -> io::Result<()> {
+    let before = listener().replace(Box::new(listener_fn));
     if before.is_some() {
         return Ok(());
     }
@@ -32,23 +32,23 @@ pub fn hear_console(tell: impl FnMut(u32) -> bool + Send + 'static) -> io::Resul
 }
 
 /// Nobody listens any more.
-pub fn hush_console() {
+pub fn stop_listening() {
     if listener().take().is_some() {
-        // SAFETY: takes back what `hear_console` gave. It fails only if that had failed.
+        // SAFETY: takes back what `listen_to_console` gave. It fails only if that had failed.
         unsafe { SetConsoleCtrlHandler(Some(handler), 0) };
     }
 }
 
 unsafe extern "system" fn handler(event: u32) -> BOOL {
-    let told = listener().as_mut().is_some_and(|tell| tell(event));
-    if told && !matches!(event, CTRL_C_EVENT | CTRL_BREAK_EVENT) {
+    let handled = listener().as_mut().is_some_and(|listener_fn| listener_fn(event));
+    if handled && !matches!(event, CTRL_C_EVENT | CTRL_BREAK_EVENT) {
         // The window closes, or the user leaves: the process is ended as soon as this returns, or after a few seconds.
         // Until then it may end in good order.
         loop {
             std::thread::park();
         }
     }
-    BOOL::from(told)
+    BOOL::from(handled)
 }
 
 /// Two numbers that those have in common who were started from one window: the window's, and that of the user's session.

@@ -22,22 +22,22 @@ static JOB: OnceLock<OwnedHandle> = OnceLock::new();
 /// From here on those that this process starts end with it. To be called by one thread at a time.
 pub fn end_children_with_us() -> io::Result<()> {
     if let Some(job) = JOB.get() {
-        return set_fate(job, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE);
+        return set_limits(job, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE);
     }
     // SAFETY: neither a name nor attributes are given; what comes back is ours alone.
     let job = unsafe { owned(CreateJobObjectW(null(), null())) }?;
     // SAFETY: both handles are open for the whole call.
     check(unsafe { AssignProcessToJobObject(job.as_raw_handle(), GetCurrentProcess()) })?;
     let job = JOB.get_or_init(|| job);
-    set_fate(job, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE)
+    set_limits(job, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE)
 }
 
 /// What they leave behind may live on: the command has ended by itself.
-pub fn let_children_live() -> io::Result<()> {
-    JOB.get().map_or(Ok(()), |job| set_fate(job, 0))
+pub fn keep_children_alive() -> io::Result<()> {
+    JOB.get().map_or(Ok(()), |job| set_limits(job, 0))
 }
 
-fn set_fate(job: &OwnedHandle, flags: u32) -> io::Result<()> {
+fn set_limits(job: &OwnedHandle, flags: u32) -> io::Result<()> {
     let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
     limits.BasicLimitInformation.LimitFlags = flags;
     let length = size_of_val(&limits) as u32;

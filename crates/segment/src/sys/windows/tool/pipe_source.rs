@@ -67,9 +67,9 @@ impl PipeSource {
         // SAFETY: neither attributes nor a name; it is ours alone.
         let done = unsafe { owned(CreateEventW(null(), 1, 0, null())) }?;
         let flight = Box::new(Flight { overlapped: OVERLAPPED::default(), bytes: [0; READ_AT_ONCE] });
-        let mut inlet = PipeSource { pipe, done, flight: Box::into_raw(flight), under_way: false };
-        inlet.begin()?;
-        Ok((inlet, writer.into()))
+        let mut source = PipeSource { pipe, done, flight: Box::into_raw(flight), under_way: false };
+        source.begin()?;
+        Ok((source, writer.into()))
     }
 
     /// Begins the next read. One that is done at once is done like any other.
@@ -136,7 +136,7 @@ impl PipeSource {
     }
 
     /// What is set when there is something to read, or never will be again.
-    pub fn news(&self) -> BorrowedHandle<'_> {
+    pub fn ready_event(&self) -> BorrowedHandle<'_> {
         self.done.as_handle()
     }
 }

@@ -55,8 +55,8 @@ fn victim(machine: &Arc<Machine>, cut: &Cut, slot: usize) -> loom::thread::JoinH
 }
 
 #[test]
-fn p1_one_survivor_undoes_what_the_dead_left_half_done() {
-    one_dies("steal, one survivor", Some(4), |cut| {
+fn p1_one_survivor_undoes_what_a_dead_process_left_half_done() {
+    one_dies("take over, one survivor", Some(4), |cut| {
         let machine = Machine::new(&[A, B], &[0, 1]);
         let victim = victim(&machine, cut, 1);
         let survivor = visit(&machine, 0, 1);
@@ -67,8 +67,8 @@ fn p1_one_survivor_undoes_what_the_dead_left_half_done() {
 }
 
 #[test]
-fn p1_of_two_thieves_one_robs() {
-    one_dies("steal, two thieves", Some(1), |cut| {
+fn p1_of_two_survivors_one_takes_over() {
+    one_dies("take over, two survivors", Some(1), |cut| {
         let machine = Machine::new(&[A, B], &[0, 1, 2]);
         let victim = victim(&machine, cut, 1);
         let other = spawn(&machine, |machine| visit(machine, 2, 1));
@@ -81,19 +81,22 @@ fn p1_of_two_thieves_one_robs() {
 
 #[test]
 fn p1_recovery_may_die_too() {
-    two_die("steal, a thief dies", Some(1), |owner, thief| {
+    two_die("take over, a recoverer dies", Some(1), |owner, recoverer| {
         let machine = Machine::new(&[A, B], &[0, 1, 2]);
-        let (owner, thief) = (owner.clone(), thief.clone());
-        let thief = spawn(&machine, move |machine| {
-            // The owner is dead when the thief comes, so that the thief dies in recovery.
+        let (owner, recoverer) = (owner.clone(), recoverer.clone());
+        let recoverer = spawn(&machine, move |machine| {
+            // The owner is dead when the recoverer comes, so that the recoverer dies in recovery.
             let owner_died = victim(machine, &owner, 1).join().unwrap();
-            [owner_died, thief.kills(machine, 2, || drop(machine.begin(2, Claim::Participant)))]
+            [owner_died, recoverer.kills(machine, 2, || drop(machine.begin(2, Claim::Participant)))]
         });
         let first = visit(&machine, 0, 1);
-        let [owner_died, thief_died] = thief.join().unwrap();
+        let [owner_died, recoverer_died] = recoverer.join().unwrap();
         let taken_over = [first, visit(&machine, 0, 1)].map(|visit| visit.taken_over);
         assert!(owner_died || !taken_over.contains(&Some(1)), "nothing is taken over from a living process");
-        assert!(thief_died || !taken_over.contains(&Some(2)), "nothing is taken over from a living process");
+        assert!(
+            recoverer_died || !taken_over.contains(&Some(2)),
+            "nothing is taken over from a living process"
+        );
         let (a, b) = both(&machine.words);
         assert!(a == b && (a == 2 || a == 12), "{a} {b}");
     });
@@ -101,7 +104,7 @@ fn p1_recovery_may_die_too() {
 
 #[test]
 fn a_transaction_that_is_dropped_undoes_itself_before_anybody_else_is_in() {
-    living("steal, dropped transaction", None, || {
+    living("take over, dropped transaction", None, || {
         let machine = Machine::new(&[A, B], &[0, 1]);
         let other = spawn(&machine, |machine| {
             let mut begun = machine.begin(1, Claim::Participant);

@@ -23,14 +23,14 @@ pub fn role() -> Option<(String, PathBuf)> {
 }
 
 /// On the actor's side: tells the test something.
-pub fn say(line: &str) {
+pub fn send(line: &str) {
     // One write for the line: the test harness of this process also prints.
     let _ = std::io::stdout().lock().write_all(format!("@{line}\n").as_bytes());
     let _ = std::io::stdout().flush();
 }
 
 /// On the actor's side: what the test says next. Without a test there is no reason to live.
-pub fn hear() -> String {
+pub fn receive() -> String {
     let mut line = String::new();
     match std::io::stdin().read_line(&mut line) {
         Ok(n) if n > 0 => line.trim_end().to_owned(),
@@ -40,8 +40,8 @@ pub fn hear() -> String {
 
 /// On the actor's side: set up, waiting for the word to go on.
 pub fn ready() {
-    say(&format!("ready {}", gettid()));
-    hear();
+    send(&format!("ready {}", gettid()));
+    receive();
 }
 
 /// On the actor's side: a place that the tracer notices. Deadly without a tracer.
@@ -50,22 +50,22 @@ pub fn mark() {
 }
 
 /// Stops a process whose threads wait, none of them in the middle of a change.
-pub fn stop_in_its_sleep(actor: &Actor, directory: &Path) {
+pub fn stop_in_its_sleep(child_process: &ChildProcess, directory: &Path) {
     wait_until("it stands still outside the lock", || {
-        actor.signal(Signal::SIGSTOP);
-        let status = waitpid(actor.pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
+        child_process.signal(Signal::SIGSTOP);
+        let status = waitpid(child_process.pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
         assert!(matches!(status, WaitStatus::Stopped(..)), "{status:?}");
         let now = Image::of(directory);
         let quiet = now.is_whole() && now.lock_owner().is_none();
         if !quiet {
-            actor.signal(Signal::SIGCONT);
+            child_process.signal(Signal::SIGCONT);
         }
         quiet
     });
 }
 
 /// A process that plays a role. It is killed when this is dropped.
-pub struct Actor {
+pub struct ChildProcess {
     child: Child,
     to: ChildStdin,
     from: Receiver<String>,
@@ -75,24 +75,24 @@ pub struct Actor {
     pub tid: Pid,
 }
 
-impl Actor {
+impl ChildProcess {
     /// Starts an actor, which is the test with this path, and waits until it is set up.
-    pub fn start(test: &str, role: &str, directory: &Path) -> Actor {
+    pub fn start(test: &str, role: &str, directory: &Path) -> ChildProcess {
         // Process ids choose slots; a newcomer of the test must not want the slot of a dead actor.
         let mine = std::process::id() as usize % COMMON_SLOTS;
         loop {
-            let mut actor = Actor::launch(test, role, directory);
-            let said = actor.hear();
+            let mut child_process = ChildProcess::launch(test, role, directory);
+            let said = child_process.receive();
             let tid = said.strip_prefix("ready ").and_then(|tid| tid.parse().ok());
-            actor.tid = Pid::from_raw(tid.unwrap_or_else(|| panic!("an actor said {said:?}")));
-            if actor.pid.as_raw() as usize % COMMON_SLOTS != mine {
-                return actor;
+            child_process.tid = Pid::from_raw(tid.unwrap_or_else(|| panic!("an actor said {said:?}")));
+            if child_process.pid.as_raw() as usize % COMMON_SLOTS != mine {
+                return child_process;
             }
         }
     }
 
     /// Starts an actor that never gets [`ready`].
-    pub fn launch(test: &str, role: &str, directory: &Path) -> Actor {
+    pub fn launch(test: &str, role: &str, directory: &Path) -> ChildProcess {
         let mut child = again(&[], test)
             .env(ROLE, role)
             .env(DIRECTORY, directory)
@@ -112,16 +112,16 @@ impl Actor {
             }
         });
         let pid = Pid::from_raw(child.id() as i32);
-        Actor { child, to, from, pid, tid: pid }
+        ChildProcess { child, to, from, pid, tid: pid }
     }
 
     /// Tells it something.
-    pub fn say(&mut self, line: &str) {
+    pub fn send(&mut self, line: &str) {
         self.to.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
     /// What it says next.
-    pub fn hear(&mut self) -> String {
+    pub fn receive(&mut self) -> String {
         self.from.recv_timeout(WATCHDOG).expect("an actor stays silent")
     }
 
@@ -142,7 +142,7 @@ impl Actor {
     }
 }
 
-impl Drop for Actor {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.kill();
     }

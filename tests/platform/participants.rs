@@ -103,7 +103,7 @@ fn take(handle: &Limiter, count: u8) -> Result<u8, String> {
 }
 
 /// A handle, or a process that has one.
-pub struct Actor {
+pub struct Participant {
     directory: PathBuf,
     policy: Policy,
     handle: Option<Limiter>,
@@ -116,38 +116,38 @@ struct Child {
     answers: Pipe,
 }
 
-impl Actor {
+impl Participant {
     /// In this process.
-    pub fn here(directory: &Path, policy: Policy) -> Actor {
-        Actor { directory: directory.to_owned(), policy, handle: None, child: None }
+    pub fn here(directory: &Path, policy: Policy) -> Participant {
+        Participant { directory: directory.to_owned(), policy, handle: None, child: None }
     }
 
     /// In a child that is forked now, and inherits the handle of `parent`, if that has one in this process.
-    pub fn forked(directory: &Path, policy: Policy, parent: Option<&Actor>) -> Actor {
+    pub fn forked(directory: &Path, policy: Policy, parent: Option<&Participant>) -> Participant {
         let mut handle = parent.and_then(|parent| parent.handle.clone());
         let (orders, answers) = (Pipe::new(), Pipe::new());
         let process = forks::forked(|| {
             loop {
-                let action = Action::from_bytes([orders.hear(), orders.hear()]);
+                let action = Action::from_bytes([orders.receive(), orders.receive()]);
                 // What the parent reads is one byte; the reason goes where a person looks.
                 let done = action.apply(&mut handle, directory, policy);
-                answers.say(done.unwrap_or_else(|problem| {
+                answers.send(done.unwrap_or_else(|problem| {
                     eprintln!("{action:?} in process {}: {problem}", std::process::id());
                     FAILED
                 }));
             }
         });
         let child = Some(Child { process, orders, answers });
-        Actor { directory: directory.to_owned(), policy, handle: None, child }
+        Participant { directory: directory.to_owned(), policy, handle: None, child }
     }
 
     /// Does something.
-    pub fn act(&mut self, action: Action) -> usize {
+    pub fn perform(&mut self, action: Action) -> usize {
         let Some(child) = &self.child else {
             return action.apply(&mut self.handle, &self.directory, self.policy).unwrap().into();
         };
         child.tell(action);
-        let answer = child.answers.hear();
+        let answer = child.answers.receive();
         assert_ne!(answer, FAILED, "{action:?}");
         answer.into()
     }
@@ -196,12 +196,12 @@ fn entered(process: Pid) -> Option<libc::c_long> {
 impl Child {
     fn tell(&self, action: Action) {
         for byte in action.to_bytes() {
-            self.orders.say(byte);
+            self.orders.send(byte);
         }
     }
 }
 
-impl Drop for Actor {
+impl Drop for Participant {
     fn drop(&mut self) {
         if let Some(child) = self.child.take() {
             forks::kill_now(child.process);
