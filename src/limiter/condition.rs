@@ -4,6 +4,7 @@ use super::document::Document;
 use super::fields::{
     Condition, GateSnapshot, OutcomeCounts, PaceSnapshot, PaceWindowSnapshot, TransitionSnapshot,
 };
+use super::ratio;
 use super::schema;
 use shmlimit_kernel::breaker::{self, BreakerState};
 use shmlimit_kernel::health_state::{HealthStateView, LATENCY_BOUNDS, TRANSITIONS, Tallies};
@@ -107,9 +108,4 @@ fn pace<V: View>(v: &V, now: Time) -> Option<PaceSnapshot> {
 fn usage(limit: u64, remaining: u64) -> f64 {
     let used = limit.saturating_sub(remaining);
     if limit == 0 { 0.0 } else { used as f64 / limit as f64 }
-}
-
-/// The share of errors; 0 without samples.
-pub(super) fn ratio(errors: u64, samples: u32) -> f64 {
-    if samples == 0 { 0.0 } else { errors as f64 / f64::from(samples) }
 }

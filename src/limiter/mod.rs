@@ -83,6 +83,11 @@ struct Shared {
     made_used_up: OnceLock<bool>,
 }
 
+/// The share of errors; 0 without samples.
+fn ratio(errors: u64, samples: u32) -> f64 {
+    if samples == 0 { 0.0 } else { errors as f64 / f64::from(samples) }
+}
+
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
