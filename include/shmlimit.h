@@ -757,27 +757,27 @@ typedef uint64_t shmlimit_pending;
  */
 typedef struct shmlimit_rule_snapshot {
     /**
-     * Its name.
+     * The rule's name.
      */
     const char *name;
     /**
-     * What it counts.
+     * The unit that it counts, usually `requests`.
      */
     const char *unit;
     /**
-     * Its algorithm.
+     * Its algorithm: `token_bucket`, `gcra`, `leaky_bucket`, `fixed_window`, `sliding_log` or `sliding_counter`.
      */
     const char *algorithm;
     /**
-     * Units per period.
+     * Units that the rule allows per period.
      */
     uint64_t limit;
     /**
-     * The period, in nanoseconds.
+     * The rule's period.
      */
     uint64_t period_ns;
     /**
-     * Most units at once.
+     * Most units that the rule allows at once.
      */
     uint64_t capacity;
     /**
@@ -785,13 +785,23 @@ typedef struct shmlimit_rule_snapshot {
      */
     uint64_t reserve;
     /**
-     * Whole units left, for high priorities.
+     * Whole units of the rule that are left for high priorities, which may use the reserve.
      */
     uint64_t remaining;
     /**
-     * Whole units left, for the background.
+     * Whole units of the rule that are left for the background.
      */
     uint64_t remaining_background;
+    /**
+     * In how long there is one more unit if no call takes any; SHMLIMIT_NEVER = there are as many as there can be
+     * now.
+     */
+    uint64_t next_in_ns;
+    /**
+     * In how long there are as many units as `capacity`; SHMLIMIT_NEVER = there are, or the breaker allows fewer
+     * now.
+     */
+    uint64_t full_in_ns;
 } shmlimit_rule_snapshot;
 
 /**
@@ -799,11 +809,11 @@ typedef struct shmlimit_rule_snapshot {
  */
 typedef struct shmlimit_participant_snapshot {
     /**
-     * Program name.
+     * Its program name.
      */
     const char *program;
     /**
-     * How long it has been attached, in nanoseconds.
+     * How long it has been attached.
      */
     uint64_t attached_for_ns;
     /**
@@ -815,7 +825,7 @@ typedef struct shmlimit_participant_snapshot {
      */
     uint64_t granted;
     /**
-     * How often it was refused one.
+     * How often it was refused a call. A call that waited counts once, when it gives up.
      */
     uint64_t refused;
     /**
@@ -823,7 +833,8 @@ typedef struct shmlimit_participant_snapshot {
      */
     uint64_t looked;
     /**
-     * Process id, in its own pid namespace.
+     * The process id, in that process's own pid namespace; for people, not for decisions. 0 = unknown: permits of
+     * a file that was deleted by hand.
      */
     uint32_t pid;
     /**
@@ -837,27 +848,27 @@ typedef struct shmlimit_participant_snapshot {
  */
 typedef struct shmlimit_waiter_snapshot {
     /**
-     * Program name of who waits.
+     * Its program name.
      */
     const char *program;
     /**
-     * What it needs.
+     * How much of each unit the call needs. Units of which it needs nothing are left out.
      */
     const struct shmlimit_cost *costs;
     /**
-     * How many costs there are.
+     * How many elements `costs` has.
      */
     size_t cost_count;
     /**
-     * Stands for its group: equal for those who have their turns together.
+     * Stands for the call's group: equal for the processes that take their turns together.
      */
     uint64_t group;
     /**
-     * How long it has waited, in nanoseconds.
+     * How long it has waited.
      */
     uint64_t waited_for_ns;
     /**
-     * In how long it will look again by itself.
+     * In how long it will look again by itself; 0 = it is about to, or late.
      */
     uint64_t looks_in_ns;
     /**
@@ -865,15 +876,16 @@ typedef struct shmlimit_waiter_snapshot {
      */
     uint64_t gives_up_in_ns;
     /**
-     * Process id of who waits, in its own pid namespace.
+     * The id of the process that waits, in its own pid namespace.
      */
     uint32_t pid;
     /**
-     * SHMLIMIT_PRIORITY_….
+     * The call's priority: SHMLIMIT_PRIORITY_….
      */
     uint32_t priority;
     /**
-     * 1 = it has not looked when it should: stopped, starved or dying.
+     * 1 = yes, 0 = no: whether it has not looked when it should: it is stopped, starved or dying. Others pass it
+     * over, and it keeps its place.
      */
     uint32_t late;
     /**
@@ -883,48 +895,52 @@ typedef struct shmlimit_waiter_snapshot {
 } shmlimit_waiter_snapshot;
 
 /**
- * What headers said of one window of the provider's.
+ * One window of the provider's at one moment, as response headers told of it.
  */
-typedef struct shmlimit_window_snapshot {
+typedef struct shmlimit_pace_window_snapshot {
     /**
-     * Its name.
+     * The window's name.
      */
     const char *name;
     /**
-     * Its limit.
+     * The window's limit.
      */
     uint64_t limit;
     /**
-     * What is left of it.
+     * What is left of the window.
      */
     uint64_t remaining;
     /**
-     * In how long it starts anew, in nanoseconds; SHMLIMIT_NEVER = unknown.
+     * In how long it starts anew; SHMLIMIT_NEVER = unknown.
      */
     uint64_t resets_in_ns;
-} shmlimit_window_snapshot;
+    /**
+     * How much of the window is used, from 0 to 1.
+     */
+    double usage;
+} shmlimit_pace_window_snapshot;
 
 /**
  * A change of the breaker's state.
  */
-typedef struct shmlimit_transition {
+typedef struct shmlimit_transition_snapshot {
     /**
-     * From which state.
+     * The state before.
      */
     const char *from;
     /**
-     * To which.
+     * The state after.
      */
     const char *to;
     /**
-     * Why.
+     * Why the state changed.
      */
     const char *reason;
     /**
-     * How long ago, in nanoseconds.
+     * How long ago it was.
      */
     uint64_t ago_ns;
-} shmlimit_transition;
+} shmlimit_transition_snapshot;
 
 /**
  * How often calls ended with one code.
@@ -941,8 +957,8 @@ typedef struct shmlimit_code_count {
 } shmlimit_code_count;
 
 /**
- * A limiter at one moment. Made by shmlimit_snapshot_take(), and freed with everything in it by shmlimit_snapshot_free().
- * Its lists are lists of pointers, so that all of these structs can grow at their ends.
+ * A limiter at one moment. Made by shmlimit_snapshot_take(), and freed with everything in it by
+ * shmlimit_snapshot_free(). Its lists are lists of pointers, so that all of these structs can grow at their ends.
  */
 typedef struct shmlimit_snapshot {
     /**
@@ -958,51 +974,54 @@ typedef struct shmlimit_snapshot {
      */
     const char *directory;
     /**
-     * Whose limits these are.
+     * The provider whose limits these are.
      */
     const char *provider;
     /**
-     * What kind of breaker there is: "none", "fsm" (five states), "consecutive".
+     * The kind of breaker: `none`, `fsm` (five states) or `consecutive`.
      */
     const char *breaker;
     /**
-     * Its state.
+     * The breaker's state: `normal`, `throttle`, `sleep`, `half_open` or `cache_only`; of a consecutive breaker
+     * `closed`, `open` or `half_open`; without a breaker `normal`.
      */
     const char *state;
     /**
-     * Why the state began; NULL if it has never changed.
+     * Why the state began; NULL = it has never changed.
      */
     const char *reason;
     /**
-     * Who closed the gate: program name; NULL while it is open.
+     * Of the gate: the program name of that process. NULL while `gate` is 0.
      */
     const char *gate_program;
     /**
-     * The window that the pace is for; NULL if there is none.
+     * Of the pace: the window that the gap is for; NULL = there is none. NULL while `pace` is 0.
      */
     const char *pace_bottleneck;
     /**
-     * How long the state has lasted, in nanoseconds.
+     * How long the state has lasted; if it has never changed, since the limiter was made.
      */
     uint64_t state_for_ns;
     /**
-     * In how long it ends by itself; SHMLIMIT_NEVER if it does not. A Sleep is not over before the gate opens.
+     * In how long the state ends by itself; SHMLIMIT_NEVER = it does not. A Sleep is not over before the gate
+     * opens. In other states it is the time of the next rise of the rate.
      */
     uint64_t eta_ns;
     /**
-     * In how long the gate that a Retry-After closed opens; 0 while it is open.
+     * Of the gate: in how long it opens. 0 while `gate` is 0.
      */
     uint64_t gate_opens_in_ns;
     /**
-     * How long ago it was closed.
+     * Of the gate: how long ago it was recorded. 0 while `gate` is 0.
      */
     uint64_t gate_recorded_ns;
     /**
-     * The smallest gap between calls that headers taught; 0 if none.
+     * Of the pace: the smallest gap between calls that response headers taught. 0 while `pace` is 0.
      */
     uint64_t pace_interval_ns;
     /**
-     * Units a second that the breaker allows; 0 while every call is blocked.
+     * Units a second that the breaker allows now; 0 while every call is blocked. Without a five-state breaker it
+     * is the rate of the first rule.
      */
     double rate;
     /**
@@ -1010,36 +1029,36 @@ typedef struct shmlimit_snapshot {
      */
     double error_ratio;
     /**
-     * How calls ended since the limiter was made: well.
+     * Calls that succeeded.
      */
     uint64_t ok;
     /**
-     * With 429.
+     * Calls that ended with 429.
      */
     uint64_t throttled;
     /**
-     * With 5xx.
+     * Calls that ended with 5xx.
      */
     uint64_t server;
     /**
-     * Without an answer.
+     * Calls without an answer.
      */
     uint64_t net;
     /**
-     * With any other 4xx.
+     * Calls that ended with any other 4xx, which says nothing about the server.
      */
-    uint64_t other;
+    uint64_t ignored;
     /**
-     * Nanoseconds all calls took together whose time was told.
+     * The latencies of these calls, all together.
      */
     uint64_t latency_sum_ns;
     /**
-     * How many of them took up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000 ms, each; the
-     * last: longer.
+     * How many of the calls whose latency was recorded took up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500,
+     * 5000, 10000, 30000 and 60000 ms, each; the last: longer.
      */
     uint64_t latency[16];
     /**
-     * How often a damaged state was started afresh.
+     * How often a damaged state had to be started afresh.
      */
     uint64_t resets;
     /**
@@ -1047,7 +1066,7 @@ typedef struct shmlimit_snapshot {
      */
     uint32_t concurrency;
     /**
-     * Most of them for the background; 0 = as many as any.
+     * Most background calls in flight, as configured; 0 = as many as of any priority.
      */
     uint32_t concurrency_background;
     /**
@@ -1059,15 +1078,15 @@ typedef struct shmlimit_snapshot {
      */
     uint32_t in_flight;
     /**
-     * Those of them that background calls hold.
+     * Permits that background calls hold.
      */
     uint32_t in_flight_background;
     /**
-     * Those of them whose holder has died: they come back as soon as somebody needs one.
+     * Permits whose holder has exited. They are reclaimed as soon as a call needs one.
      */
     uint32_t held_by_exited;
     /**
-     * 1 = an operator put it offline.
+     * 1 = yes, 0 = no: whether an operator has put the limiter offline.
      */
     uint32_t offline;
     /**
@@ -1083,7 +1102,7 @@ typedef struct shmlimit_snapshot {
      */
     uint32_t failures;
     /**
-     * Who closed the gate: process id.
+     * Of the gate: the id of the process that recorded the Retry-After. 0 while `gate` is 0.
      */
     uint32_t gate_pid;
     /**
@@ -1095,47 +1114,48 @@ typedef struct shmlimit_snapshot {
      */
     const struct shmlimit_rule_snapshot *const *rules;
     /**
-     * How many rules there are.
+     * How many elements `rules` has.
      */
     size_t rule_count;
     /**
-     * Who is attached. The dead are not listed.
+     * The processes that are attached and alive.
      */
     const struct shmlimit_participant_snapshot *const *participants;
     /**
-     * How many of them there are.
+     * How many elements `participants` has.
      */
     size_t participant_count;
     /**
-     * Who waits, in the order in which they will be served.
+     * The calls that wait, in the order in which they will be served. A background call that is owed its
+     * `background_share` comes before all others.
      */
-    const struct shmlimit_waiter_snapshot *const *waiters;
+    const struct shmlimit_waiter_snapshot *const *queue;
     /**
-     * How many of them there are.
+     * How many elements `queue` has.
      */
-    size_t waiter_count;
+    size_t queue_count;
     /**
-     * The windows that headers told of.
+     * What the headers said of each window of the provider's.
      */
-    const struct shmlimit_window_snapshot *const *windows;
+    const struct shmlimit_pace_window_snapshot *const *pace_windows;
     /**
-     * How many of them there are.
+     * How many elements `pace_windows` has.
      */
-    size_t window_count;
+    size_t pace_window_count;
     /**
-     * The newest changes of state, the newest last.
+     * The newest changes of the breaker's state, the newest last.
      */
-    const struct shmlimit_transition *const *transitions;
+    const struct shmlimit_transition_snapshot *const *transitions;
     /**
-     * How many of them are listed.
+     * How many elements `transitions` has.
      */
     size_t transition_count;
     /**
-     * Calls granted since the limiter was made, to all who ever used it.
+     * Calls granted.
      */
     uint64_t granted;
     /**
-     * Calls refused. One that waited counts once, if it gave up.
+     * Calls refused. A call that waited counts once, when it gives up.
      */
     uint64_t refused;
     /**
@@ -1143,53 +1163,74 @@ typedef struct shmlimit_snapshot {
      */
     uint64_t looked;
     /**
-     * Answers found in a cache; see shmlimit_count_cache().
+     * Answers found in a cache.
      */
     uint64_t cache_hits;
     /**
-     * Answers not found there.
+     * Answers not found in a cache.
      */
     uint64_t cache_misses;
     /**
-     * How many were told to wait before they try again, by how long: as `latency`.
+     * How many callers were told to wait before they try again, by how long: up to 1, 2, 5, 10, 25, 50, 100, 250,
+     * 500, 1000, 2500, 5000, 10000, 30000 and 60000 ms, each; the last: longer.
      */
     uint64_t sleep[16];
     /**
-     * Nanoseconds of that, all together.
+     * The time that callers were told to wait, all together.
      */
     uint64_t sleep_sum_ns;
     /**
-     * How calls ended since the limiter was made.
+     * Calls by their outcome: an HTTP status, or the name of an error such as `connect_timeout`.
      */
     const struct shmlimit_code_count *const *codes;
     /**
-     * How many of them are listed.
+     * How many elements `codes` has.
      */
     size_t code_count;
     /**
-     * Program name of the process that paused the limiter; NULL if it is not paused.
+     * Of the pause: the program name of that process; of `shmlimit pause`, its user. NULL while `paused` is 0.
      */
     const char *pause_program;
     /**
-     * Why; NULL without a reason, or if it is not paused.
+     * Of the pause: why, as the operator put it; NULL = no reason was given. NULL while `paused` is 0.
      */
     const char *pause_reason;
     /**
-     * How long the pause has lasted, in nanoseconds; 0 if it is not paused.
+     * Of the pause: how long it has lasted. 0 while `paused` is 0.
      */
     uint64_t paused_for_ns;
     /**
-     * In how long the pause ends; SHMLIMIT_NEVER = when the limiter is resumed; 0 if it is not paused.
+     * Of the pause: in how long it ends by itself; SHMLIMIT_NEVER = it lasts until the limiter is resumed. 0 while
+     * `paused` is 0.
      */
     uint64_t pause_ends_in_ns;
     /**
-     * 1 = an operator has paused the limiter.
+     * 1 = there is a pause: its fields begin with `pause`. The pause that an operator ordered; 0 = the limiter is
+     * not paused.
      */
     uint32_t paused;
     /**
-     * Process id of the process that paused it; that process may have ended since.
+     * Of the pause: the id of the process that paused the limiter. That process may have ended since. 0 while
+     * `paused` is 0.
      */
     uint32_t pause_pid;
+    /**
+     * Which waiting call of one priority is next: `process` (the processes take turns) or `fifo`.
+     */
+    const char *fairness;
+    /**
+     * The share that background calls get in any case, from 0 to 1.
+     */
+    double background_share;
+    /**
+     * 1 = there is a gate: its fields begin with `gate`. The gate that a Retry-After closed; 0 = it is open.
+     */
+    uint32_t gate;
+    /**
+     * 1 = there is a pace: its fields begin with `pace`. The pace that response headers taught; 0 = the limiter
+     * does not read them.
+     */
+    uint32_t pace;
 } shmlimit_snapshot;
 
 #ifdef __cplusplus

@@ -97,10 +97,10 @@ mod settings;
 
 pub use limiter::{
     AcquireError, Advice, Attached, Builder, ClockFacts, Condition, Counts, DirectoryFacts, Document,
-    GateSnapshot, Grant, Inspection, Limiter, Listing, LockHolder, NetError, Outcome, OutcomeCode,
+    GateSnapshot, Grant, GroupId, Inspection, Limiter, Listing, LockHolder, NetError, Outcome, OutcomeCode,
     OutcomeCounts, OwnedGrant, PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, PauseRequest,
     PauseSnapshot, Paused, PendingAcquire, Refusal, Removal, Request, RuleSnapshot, Snapshot, Step, Storage,
-    Value, WaiterSnapshot,
+    TransitionSnapshot, Value, WaiterSnapshot,
 };
 pub use shmlimit_kernel::backoff::WaitSource;
 pub use shmlimit_kernel::breaker::{BreakerCommand, BreakerState, TransitionCause};
@@ -120,6 +120,13 @@ pub mod policy {
         Key, MAX_AMOUNT, Name, OutcomeWindow, PaceWindow, PaceWindowDraft, PerSecond, Queueing, REQUESTS,
         Rule, WindowKind,
     };
+}
+
+/// The description of a snapshot, for the generators of this repository and its tool. It is no part of the API.
+#[doc(hidden)]
+pub mod schema {
+    pub use crate::limiter::STRUCTS;
+    pub use crate::limiter::schema::{Field, FieldValue, Kind, Metric, Part, Struct, document, snake_case};
 }
 
 /// The sample in the README must compile.

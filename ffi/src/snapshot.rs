@@ -1,11 +1,16 @@
 //! A limiter at one moment, in plain C structs.
 
+#[rustfmt::skip] // generated
+mod fill;
+#[rustfmt::skip] // generated
 mod structs;
 
 use crate::boundary::{Owned, call};
 use crate::guard::guard;
 use crate::input::Slot;
 use crate::limiter::{self, shmlimit_limiter};
+use crate::request::{SHMLIMIT_PRIORITY_BACKGROUND, SHMLIMIT_PRIORITY_USER, SHMLIMIT_PRIORITY_WEBHOOK};
+use shmlimit::Priority;
 pub use structs::*;
 
 /// What C gets is the first field of what is freed.
@@ -26,7 +31,7 @@ pub unsafe extern "C-unwind" fn shmlimit_snapshot_take(
         let place = Slot::new("snapshot", snapshot, std::ptr::null())?;
         let taken = limiter::limiter(limiter)?.snapshot()?;
         let mut owned = Owned::default();
-        let kept = Box::new(Kept { shown: shown(&taken, &mut owned), _owned: owned });
+        let kept = Box::new(Kept { shown: fill::snapshot(&taken, &mut owned), _owned: owned });
         place.write(Box::into_raw(kept).cast_const().cast::<shmlimit_snapshot>());
         Ok(())
     })
@@ -41,4 +46,13 @@ pub unsafe extern "C-unwind" fn shmlimit_snapshot_free(snapshot: *const shmlimit
             drop(unsafe { Box::from_raw(snapshot.cast_mut().cast::<Kept>()) });
         }
     });
+}
+
+/// The number of a priority.
+fn priority(priority: Priority) -> u32 {
+    match priority {
+        Priority::Background => SHMLIMIT_PRIORITY_BACKGROUND,
+        Priority::User => SHMLIMIT_PRIORITY_USER,
+        Priority::Webhook => SHMLIMIT_PRIORITY_WEBHOOK,
+    }
 }

@@ -1,6 +1,6 @@
 //! A snapshot as names and values: the object that `shmlimit status --json` prints.
 //!
-//! Each snapshot type writes its own part, beside its fields. The tool, Python and any program that prints or stores a
+//! It follows from the description of the snapshot (`fields.rs`). The tool, Python and any program that prints or stores a
 //! snapshot convert the document as a whole, so that a new field appears in all of them.
 
 use std::borrow::Cow;
@@ -28,14 +28,6 @@ pub enum Value {
     /// A document of its own.
     Object(Document),
 }
-
-/// Writes a [`Document`]: `document! { "name": value, … }`.
-macro_rules! document {
-    ($($name:literal: $value:expr),+ $(,)?) => {
-        vec![$((std::borrow::Cow::Borrowed($name), $crate::limiter::document::Value::from($value))),+]
-    };
-}
-pub(super) use document;
 
 impl Value {
     pub(super) fn list<T: Into<Value>>(values: impl IntoIterator<Item = T>) -> Value {

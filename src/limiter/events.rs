@@ -1,7 +1,7 @@
 //! What is said to whoever listens, through `tracing`: one line for each thing that happened, with how the limiter is
 //! doing (R114, R115). Where nobody listens this costs a look at one word.
 
-use super::condition::ratio;
+use super::ratio;
 use crate::describe;
 use shmlimit_kernel::breaker::BreakerCommand;
 use shmlimit_kernel::decide::Verdict;

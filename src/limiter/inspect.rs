@@ -1,8 +1,8 @@
 //! A look at a limiter's file from outside: nothing is attached, locked or changed.
 
 use super::builder::Builder;
-use super::condition::Condition;
-use super::pause::PauseSnapshot;
+use super::fields::{Condition, PauseSnapshot};
+
 use shmlimit_kernel::queue::WAITERS;
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Policy, Time};

@@ -8,6 +8,7 @@ mod control;
 mod directory_facts;
 mod document;
 mod events;
+mod fields;
 mod grant;
 mod inspect;
 mod listing;
@@ -18,6 +19,7 @@ mod pause;
 mod pending;
 mod remove;
 mod request;
+pub mod schema;
 mod segment_chain;
 mod snapshot;
 #[cfg(test)]
@@ -25,19 +27,21 @@ mod tests;
 mod waiter;
 
 pub use builder::Builder;
-pub use condition::{Condition, GateSnapshot, OutcomeCounts, PaceSnapshot, PaceWindowSnapshot};
 pub use directory_facts::{ClockFacts, DirectoryFacts, Storage};
 pub use document::{Document, Value};
+pub use fields::{
+    Condition, Counts, GateSnapshot, GroupId, OutcomeCounts, PaceSnapshot, PaceWindowSnapshot,
+    ParticipantSnapshot, PauseSnapshot, RuleSnapshot, STRUCTS, Snapshot, TransitionSnapshot, WaiterSnapshot,
+};
 pub use grant::{AcquireError, Grant, Refusal};
 pub use inspect::{Attached, Inspection, LockHolder};
 pub use listing::Listing;
 pub use outcome::{Advice, NetError, Outcome, OutcomeCode};
 pub use owned::OwnedGrant;
-pub use pause::{PauseRequest, PauseSnapshot, Paused};
+pub use pause::{PauseRequest, Paused};
 pub use pending::{PendingAcquire, Step};
 pub use remove::Removal;
 pub use request::Request;
-pub use snapshot::{Counts, ParticipantSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot};
 
 use crate::environment::Change;
 use segment_chain::{LimiterSegment, SegmentChain};
@@ -77,6 +81,11 @@ struct Shared {
     environment: OnceLock<Vec<Change>>,
     /// Whether it was made with nothing to give when it was opened.
     made_used_up: OnceLock<bool>,
+}
+
+/// The share of errors; 0 without samples.
+fn ratio(errors: u64, samples: u32) -> f64 {
+    if samples == 0 { 0.0 } else { errors as f64 / f64::from(samples) }
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -1,8 +1,8 @@
 //! Telling a limiter how a call ended, and what it makes of that.
 
 use super::Limiter;
-use super::condition::ratio;
 use super::events;
+use super::ratio;
 use super::segment_chain::LimiterSegment;
 use crate::headers::{self, Header, HeaderFormat, Reading};
 use shmlimit_kernel::backoff::Random;

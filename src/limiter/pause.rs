@@ -1,8 +1,10 @@
 //! Pausing and resuming a limiter (R148).
 
 use super::Limiter;
-use super::document::{Document, document};
+use super::document::Document;
 use super::events;
+use super::fields::PauseSnapshot;
+use super::schema;
 use super::segment_chain::LimiterSegment;
 use shmlimit_kernel::decide;
 use shmlimit_kernel::health_state::HealthStateView;
@@ -64,32 +66,10 @@ impl PauseRequest {
     }
 }
 
-/// A pause at one moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PauseSnapshot {
-    /// How long it has lasted.
-    pub paused_for: Duration,
-    /// In how long it ends by itself; `None` if it lasts until the limiter is resumed.
-    pub ends_in: Option<Duration>,
-    /// Process id of the process that paused the limiter. It may have ended since.
-    pub pid: u32,
-    /// Its program name.
-    pub program: String,
-    /// Why, as the operator put it.
-    pub reason: Option<String>,
-}
-
 impl PauseSnapshot {
     /// The pause as names and values: its part of [`Snapshot::document`](crate::Snapshot::document).
     pub fn document(&self) -> Document {
-        document! {
-            "paused_ns": self.paused_for,
-            "ends_in_ns": self.ends_in,
-            "pid": self.pid,
-            "program": &self.program,
-            "reason": self.reason.as_ref(),
-        }
+        schema::document(self)
     }
 
     pub(super) fn of(pause: &Pause, now: Time) -> PauseSnapshot {

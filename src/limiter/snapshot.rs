@@ -1,11 +1,13 @@
-//! A limiter at one moment, in plain values.
+//! Takes a snapshot: reads a limiter at one moment into the structs of `fields.rs`.
 
 use super::Limiter;
-use super::condition::Condition;
-use super::document::{Document, Value, document};
+use super::document::Document;
 use super::events;
+use super::fields::{
+    Condition, Counts, GroupId, ParticipantSnapshot, PauseSnapshot, RuleSnapshot, Snapshot, WaiterSnapshot,
+};
 use super::outcome::OutcomeCode;
-use super::pause::PauseSnapshot;
+use super::schema;
 use super::segment_chain::LimiterSegment;
 use shmlimit_kernel::health_state::HealthStateView;
 use shmlimit_kernel::ledger::{self, Ledger};
@@ -13,141 +15,12 @@ use shmlimit_kernel::log_context::RecentEvents;
 use shmlimit_kernel::policy::WHOLE_SHARE;
 use shmlimit_kernel::rule::{self, Need, RuleContext, When};
 use shmlimit_kernel::state::View;
-use shmlimit_kernel::{Policy, Priority, Time, decide, queue};
+use shmlimit_kernel::{Priority, Time, decide, queue};
 use shmlimit_segment::Error;
 use shmlimit_segment::slots::{self, Participant};
 use shmlimit_segment::sys;
 use shmlimit_segment::{Segment, Wakeups, layout, program_name};
-use std::path::PathBuf;
 use std::time::Duration;
-
-/// A limiter at one moment.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Snapshot {
-    /// Its name.
-    pub name: String,
-    /// The directory it lives in.
-    pub directory: PathBuf,
-    /// The effective policy.
-    pub policy: Policy,
-    /// Its rules, in order.
-    pub rules: Vec<RuleSnapshot>,
-    /// Permits that are out.
-    pub in_flight: u32,
-    /// Those of them that background calls hold.
-    pub in_flight_background: u32,
-    /// Those of them whose holder has died: they come back as soon as somebody needs one.
-    pub held_by_exited: u32,
-    /// Who is attached. The dead are not listed.
-    pub participants: Vec<ParticipantSnapshot>,
-    /// Who waits, in the order in which they will be served.
-    pub queue: Vec<WaiterSnapshot>,
-    /// The pause that is on, if an operator has paused the limiter (R148).
-    pub paused: Option<PauseSnapshot>,
-    /// How the server is doing: breaker, gate, outcomes, pace.
-    pub condition: Condition,
-    /// What was counted since the limiter was made, by all who ever used it.
-    pub counts: Counts,
-    /// How often a damaged state had to be started afresh.
-    pub resets: u64,
-}
-
-/// What was counted since a limiter was made, by all who ever used it, also those who are gone (R116).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Counts {
-    /// Calls granted.
-    pub granted: u64,
-    /// Calls refused. One that waited counts once, if it gave up.
-    pub refused: u64,
-    /// How often waiting calls looked whether it was their turn.
-    pub looked: u64,
-    /// Answers found in a cache ([`Limiter::count_cache`]).
-    pub cache_hits: u64,
-    /// Answers not found there.
-    pub cache_misses: u64,
-    /// How many were told to wait before they try again, by how long: see [`OutcomeCounts::LATENCY_BOUNDS`].
-    ///
-    /// [`OutcomeCounts::LATENCY_BOUNDS`]: crate::OutcomeCounts::LATENCY_BOUNDS
-    pub sleep: [u64; 16],
-    /// Nanoseconds of that, all together.
-    pub sleep_sum: u64,
-    /// How often calls ended how, in order; what never happened is left out.
-    pub codes: Vec<(OutcomeCode, u64)>,
-}
-
-/// One rule at one moment.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct RuleSnapshot {
-    /// Its name.
-    pub name: String,
-    /// What it counts.
-    pub unit: String,
-    /// Its algorithm.
-    pub algorithm: &'static str,
-    /// Whole units there are, for those who may use the reserve.
-    pub remaining: u64,
-    /// Whole units there are for the background.
-    pub remaining_background: u64,
-    /// Most units at once.
-    pub capacity: u64,
-    /// Units per period.
-    pub limit: u64,
-    /// The period.
-    pub period: Duration,
-    /// In how long there is one more unit, if nobody takes any; `None` if there are as many as there can be now.
-    pub next_in: Option<Duration>,
-    /// In how long there are as many as `capacity`; `None` if there are, or while the breaker allows fewer.
-    pub full_in: Option<Duration>,
-}
-
-/// One attached process at one moment.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct ParticipantSnapshot {
-    /// Process id, in its own pid namespace.
-    pub pid: u32,
-    /// Program name.
-    pub program: String,
-    /// How long it has been attached.
-    pub attached_for: Duration,
-    /// Permits it holds.
-    pub held: u32,
-    /// How long it has held at least one permit without a break.
-    pub held_for: Option<Duration>,
-    /// How often it was granted a call.
-    pub granted: u64,
-    /// How often it was refused one. A call that waits counts once, when it gives up.
-    pub refused: u64,
-    /// How often its waiting calls looked whether it was their turn.
-    pub looked: u64,
-}
-
-/// One waiting call at one moment.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct WaiterSnapshot {
-    /// Process id of who waits, in its own pid namespace.
-    pub pid: u32,
-    /// Its program name.
-    pub program: String,
-    /// For whom the call is made.
-    pub priority: Priority,
-    /// Stands for its group: equal for those who have their turns together.
-    pub group: u64,
-    /// How much of each unit it needs, without those of which it needs nothing.
-    pub cost: Vec<(String, u64)>,
-    /// How long it has waited.
-    pub waited_for: Duration,
-    /// In how long it will look again, by its appointment; zero if it is about to.
-    pub looks_in: Duration,
-    /// It has not looked when it should: stopped, starved or dead. Others pass it over; it keeps its place.
-    pub late: bool,
-    /// In how long it gives up; `None` = it waits as long as it takes.
-    pub gives_up_in: Option<Duration>,
-}
 
 impl Snapshot {
     pub(super) fn take(limiter: &Limiter, link: &LimiterSegment) -> Result<Snapshot, Error> {
@@ -196,6 +69,7 @@ impl Snapshot {
                 name: rule.name.as_str().to_owned(),
                 unit: units[usize::from(rule.unit)].as_str().to_owned(),
                 algorithm: rule.algorithm.as_str(),
+                reserve: rule.reserve,
                 remaining,
                 remaining_background,
                 capacity: rule.burst,
@@ -217,7 +91,7 @@ impl Snapshot {
                 pid: owner.pid,
                 program: program_name(&owner.program),
                 priority: entry_head.priority(),
-                group: entry_head.group,
+                group: GroupId(entry_head.group),
                 cost: cost.map(|(unit, cost)| (unit.as_str().to_owned(), cost)).collect(),
                 waited_for: since(entry.since),
                 looks_in: until(entry_head.wake_at),
@@ -226,9 +100,16 @@ impl Snapshot {
             })
         });
         let queue = queue.collect();
+        let queueing = policy.queueing();
         Ok(Snapshot {
             name: limiter.name().to_owned(),
             directory: limiter.directory().to_owned(),
+            provider: policy.provider().as_str().to_owned(),
+            concurrency: policy.concurrency(),
+            concurrency_background: policy.concurrency_background(),
+            fairness: queueing.fairness,
+            // The nearest float to a number of six digits is written as that number.
+            background_share: f64::from(queueing.background_share) / f64::from(WHOLE_SHARE),
             rules: rules.collect(),
             policy,
             in_flight: core.in_flight,
@@ -258,69 +139,7 @@ impl Snapshot {
     /// The snapshot as the object that `shmlimit status --json` prints, except for `next_change` and `warnings`, which the
     /// tool derives from the rest.
     pub fn document(&self) -> Document {
-        let queueing = self.policy.queueing();
-        let rules = self.rules.iter().zip(self.policy.rules());
-        let mut document = document! {
-            "name": &self.name,
-            "directory": self.directory.display().to_string(),
-            "provider": self.policy.provider().as_str(),
-            "concurrency": self.policy.concurrency(),
-            "concurrency_background": self.policy.concurrency_background(),
-            "in_flight": self.in_flight,
-            "in_flight_background": self.in_flight_background,
-            "held_by_exited": self.held_by_exited,
-            "resets": self.resets,
-            "counts": document! {
-                "granted": self.counts.granted,
-                "refused": self.counts.refused,
-                "looked": self.counts.looked,
-                "cache_hits": self.counts.cache_hits,
-                "cache_misses": self.counts.cache_misses,
-                "codes": Value::counts(self.counts.codes.iter().copied()),
-            },
-            "paused": self.paused.as_ref().map(PauseSnapshot::document),
-        };
-        document.extend(self.condition.document());
-        document.extend(document! {
-            "fairness": queueing.fairness.as_str(),
-            // The nearest float to a number of six digits is written as that number.
-            "background_share": f64::from(queueing.background_share) / f64::from(WHOLE_SHARE),
-            "rules": Value::list(rules.map(|(rule, settings)| document! {
-                "name": &rule.name,
-                "algorithm": rule.algorithm,
-                "unit": &rule.unit,
-                "limit": rule.limit,
-                "period_ns": rule.period,
-                "capacity": rule.capacity,
-                "reserve": settings.reserve,
-                "remaining": rule.remaining,
-                "remaining_background": rule.remaining_background,
-                "next_in_ns": rule.next_in,
-                "full_in_ns": rule.full_in,
-            })),
-            "participants": Value::list(self.participants.iter().map(|one| document! {
-                "pid": one.pid,
-                "program": &one.program,
-                "attached_ns": one.attached_for,
-                "held": one.held,
-                "held_ns": one.held_for,
-                "granted": one.granted,
-                "refused": one.refused,
-                "looked": one.looked,
-            })),
-            "queue": Value::list(self.queue.iter().map(|one| document! {
-                "pid": one.pid,
-                "program": &one.program,
-                "priority": one.priority.as_str(),
-                "group": format!("{:016x}", one.group),
-                "cost": Value::counts(one.cost.iter().map(|(unit, cost)| (unit, *cost))),
-                "waited_ns": one.waited_for,
-                "looks_in_ns": one.looks_in,
-                "late": one.late,
-                "gives_up_in_ns": one.gives_up_in,
-            })),
-        });
-        document
+        schema::document(self)
     }
 
     /// Whole units left for a priority: the least over all rules; `None` without rules (R7).
@@ -352,6 +171,7 @@ fn counts(
 ) -> Counts {
     participants.for_each(|one| ledger.add(one.granted, one.refused, one.looked));
     let Ledger { granted, refused, looked, cache_hits, cache_misses, sleep_sum, sleep, .. } = ledger;
+    let sleep_sum = Duration::from_nanos(sleep_sum);
     Counts { granted, refused, looked, cache_hits, cache_misses, sleep, sleep_sum, codes }
 }
 
@@ -372,7 +192,7 @@ fn codes<V: View>(view: &V) -> Vec<(OutcomeCode, u64)> {
 /// How old the limiter is, if its state is still the one it was made with: no transition says when that began.
 fn age_of_first(condition: &Condition, segment: &Segment) -> Duration {
     let made = segment.words().load(layout::header::CREATED);
-    match condition.cause {
+    match condition.reason {
         None => Duration::from_nanos(sys::wall_now().saturating_sub(made)),
         Some(_) => Duration::MAX,
     }

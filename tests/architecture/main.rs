@@ -7,6 +7,7 @@ mod cycles;
 mod lexer;
 mod named_files;
 mod rules;
+mod snapshot_fields;
 
 use cycles::Crate;
 use rules::{Source, all_problems};

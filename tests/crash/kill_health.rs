@@ -269,7 +269,7 @@ fn p1_recording_with_settlement_is_before_or_after() {
 #[test]
 fn p1_recording_the_outcome_that_leads_to_sleep_is_before_or_after() {
     let (_, fixture) = one_transaction("record sleep");
-    assert_eq!(fixture.limiter().snapshot().unwrap().condition.transitions[1].0.to, BreakerState::Sleep);
+    assert_eq!(fixture.limiter().snapshot().unwrap().condition.transitions[1].to, "sleep");
 }
 
 #[test]

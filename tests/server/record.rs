@@ -8,6 +8,7 @@ use crate::util::server::policies::{breaker, limiter, roomy};
 use crate::util::wait_until;
 use shmlimit::{BreakerCommand, Nanos, Outcome, Request, WaitSource};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -47,7 +48,7 @@ fn headers_and_latencies_of_successes_are_heard() {
         let windows = condition.pace.iter().flat_map(|pace| &pace.windows);
         assert_eq!(windows.filter(|window| window.remaining == 4321).count() == 1, heard);
         assert_eq!((condition.outcomes.ok, condition.outcomes.latency[3]), (2, 2), "up to 10 ms");
-        assert_eq!(condition.outcomes.latency_sum, 14_000_000);
+        assert_eq!(condition.outcomes.latency_sum, Duration::from_millis(14));
     }
 }
 

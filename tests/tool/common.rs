@@ -130,16 +130,16 @@ fn the_keys_of_json_are_stable_and_documented() {
     let expected = [
         (
             web,
-            "background_share concurrency concurrency_background concurrency_now consec429 counts directory err_rate eta_ns failures fairness gate held_by_exited in_flight in_flight_background name next_change offline outcomes pace participants paused provider queue rate reason resets rules samples state state_ns transitions warnings",
+            "background_share concurrency concurrency_background concurrency_now consec429 counts directory err_rate eta_ns failures fairness gate held_by_exited in_flight in_flight_background name next_change offline outcomes pace participants paused provider queue rate reason resets rules samples state state_for_ns transitions warnings",
         ),
-        (&web["outcomes"], "429 5xx net ok other"),
+        (&web["outcomes"], "429 5xx ignored net ok"),
         (&web["counts"], "cache_hits cache_misses codes granted looked refused"),
         (
             &web["rules"][0],
             "algorithm capacity full_in_ns limit name next_in_ns period_ns remaining remaining_background reserve unit",
         ),
         (&web["next_change"], "in_ns rule what"),
-        (&web["participants"][0], "attached_ns granted held held_ns looked pid program refused"),
+        (&web["participants"][0], "attached_for_ns granted held held_for_ns looked pid program refused"),
     ];
     for (object, wanted) in expected {
         assert_eq!(keys(object).join(" "), wanted);

@@ -136,7 +136,7 @@ fn r109_looking_changes_nothing_and_using_does() {
 fn the_first_state_is_as_old_as_the_limiter() {
     let started = std::time::Instant::now();
     let home = home();
-    let age = home.status("tmdb")["state_ns"].as_u64().unwrap();
+    let age = home.status("tmdb")["state_for_ns"].as_u64().unwrap();
     assert!(u128::from(age) <= started.elapsed().as_nanos() + 1_000_000_000, "{age} ns");
 }
 

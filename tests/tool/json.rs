@@ -34,7 +34,7 @@ fn has_keys(value: &Value, keys: &str, document: &str) {
 
 const ACQUIRE: &str =
     "allowed delay_ns message name ready_after_ns reason remaining retry_after_ns rule state waited_ns";
-const CONDITION: &str = "concurrency_now consec429 err_rate eta_ns failures gate offline outcomes pace rate reason samples state state_ns transitions";
+const CONDITION: &str = "concurrency_now consec429 err_rate eta_ns failures gate offline outcomes pace rate reason samples state state_for_ns transitions";
 
 #[test]
 fn acquire_answers_grants_and_refusals_alike_and_keeps_its_exit_code() {
@@ -164,7 +164,7 @@ fn force_tells_what_holds_now_with_the_keys_of_status() {
     for key in shared {
         assert!(STATUS.contains(&format!("`{key}`")), "{key} is not documented");
         // Times differ; the rest is what status says.
-        if !["state_ns", "transitions"].contains(&key) {
+        if !["state_for_ns", "transitions"].contains(&key) {
             assert_eq!(forced[key], home.status("tmdb")[key], "{key}");
         }
     }

@@ -111,7 +111,7 @@ fn r120_scripts_and_programs_share_one_breaker() {
     assert_eq!(scripts.call("/a")["state"], "normal");
     assert_eq!(scripts.server.seen().len(), before + 5);
     let condition = scripts.limiter.snapshot().unwrap().condition;
-    let causes: Vec<&str> = condition.transitions.iter().map(|(one, _)| one.cause.as_str()).collect();
+    let causes: Vec<&str> = condition.transitions.iter().map(|one| one.reason.as_str()).collect();
     assert_eq!(causes, ["consec_429", "consec_429", "sleep_expired", "probe_ok"]);
 }
 

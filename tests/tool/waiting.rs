@@ -51,7 +51,17 @@ fn the_keys_of_a_waiting_call_are_stable_and_documented() {
     let keys: Vec<&str> = status["queue"][0].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(
         keys,
-        ["cost", "gives_up_in_ns", "group", "late", "looks_in_ns", "pid", "priority", "program", "waited_ns"]
+        [
+            "cost",
+            "gives_up_in_ns",
+            "group",
+            "late",
+            "looks_in_ns",
+            "pid",
+            "priority",
+            "program",
+            "waited_for_ns"
+        ]
     );
     let document = include_str!("../../docs/status-json.md");
     for key in keys {

@@ -34,10 +34,10 @@ pub fn changes(transitions: &[Transition], limiter: Option<&Limiter>) -> Vec<Cha
     transitions.iter().map(|one| (one.from.as_str(kind), one.to.as_str(kind), one.cause.as_str())).collect()
 }
 
-/// Transitions as Python's dataclass.
+/// Transitions as Python's dataclass: they happened just now.
 pub fn as_objects<'py>(py: Python<'py>, changes: &[Change]) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let class = TRANSITION.import(py, "shmlimit._snapshot", "Transition")?;
-    changes.iter().map(|change| class.call1(*change)).collect()
+    changes.iter().map(|(from, to, reason)| class.call1((0.0, *from, *to, *reason))).collect()
 }
 
 #[pymethods]
@@ -100,7 +100,7 @@ impl Advice {
         let shmlimit::Advice { samples, error_ratio, consec429, retry, .. } = self.inner;
         let source = self.wait_source().map_or_else(|| "None".to_owned(), |source| format!("'{source}'"));
         format!(
-            "Recorded(outcome='{}', samples={samples}, error_ratio={error_ratio}, consec429={consec429}, wait={}, \
+            "Advice(outcome='{}', samples={samples}, error_ratio={error_ratio}, consec429={consec429}, wait={}, \
              wait_at_most={}, wait_source={source}, retry={}, transitions={})",
             self.outcome(),
             self.wait(),

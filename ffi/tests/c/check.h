@@ -98,7 +98,7 @@ static inline size_t waiting(const shmlimit_limiter *limiter)
 {
     const shmlimit_snapshot *snapshot;
     IS(shmlimit_snapshot_take(limiter, &snapshot), SHMLIMIT_OK);
-    size_t count = snapshot->waiter_count;
+    size_t count = snapshot->queue_count;
     shmlimit_snapshot_free(snapshot);
     return count;
 }

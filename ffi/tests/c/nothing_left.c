@@ -69,7 +69,7 @@ static void once(const char *directory, shmlimit_limiter *limiter, int round)
     IS(shmlimit_set(limiter, "concurrency", "nonsense"), SHMLIMIT_CONFIG);
     IS(shmlimit_set(limiter, "rules.1.limit", round % 2 ? "1000000" : "2000000"), SHMLIMIT_OK);
     IS(shmlimit_snapshot_take(limiter, &snapshot), SHMLIMIT_OK);
-    CHECK(snapshot->in_flight == 0 && snapshot->waiter_count == 0 && snapshot->participant_count >= 1);
+    CHECK(snapshot->in_flight == 0 && snapshot->queue_count == 0 && snapshot->participant_count >= 1);
     shmlimit_snapshot_free(snapshot);
 }
 

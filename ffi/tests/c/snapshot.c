@@ -52,6 +52,7 @@ static void lists(const shmlimit_snapshot *shown)
         number("limit", rule->limit), number("period_ns", rule->period_ns), number("capacity", rule->capacity);
         number("reserve", rule->reserve), number("remaining", rule->remaining);
         number("remaining_background", rule->remaining_background);
+        number("next_in_ns", rule->next_in_ns), number("full_in_ns", rule->full_in_ns);
         end('}');
     }
     end(']');
@@ -59,15 +60,15 @@ static void lists(const shmlimit_snapshot *shown)
     for (size_t i = 0; i < shown->participant_count; i++) {
         const shmlimit_participant_snapshot *one = shown->participants[i];
         begin(NULL, '{');
-        number("pid", one->pid), text("program", one->program), number("attached_ns", one->attached_for_ns);
-        number("held", one->held), number("held_ns", one->held_for_ns), number("granted", one->granted);
+        number("pid", one->pid), text("program", one->program), number("attached_for_ns", one->attached_for_ns);
+        number("held", one->held), number("held_for_ns", one->held_for_ns), number("granted", one->granted);
         number("refused", one->refused), number("looked", one->looked);
         end('}');
     }
     end(']');
     begin("queue", '[');
-    for (size_t i = 0; i < shown->waiter_count; i++) {
-        const shmlimit_waiter_snapshot *one = shown->waiters[i];
+    for (size_t i = 0; i < shown->queue_count; i++) {
+        const shmlimit_waiter_snapshot *one = shown->queue[i];
         const char *priorities[] = {"?", "background", "user", "webhook"};
         begin(NULL, '{');
         number("pid", one->pid), text("program", one->program), text("priority", priorities[one->priority]);
@@ -75,14 +76,14 @@ static void lists(const shmlimit_snapshot *shown)
         for (size_t j = 0; j < one->cost_count; j++)
             number(one->costs[j].unit, one->costs[j].amount);
         end('}');
-        number("waited_ns", one->waited_for_ns), number("looks_in_ns", one->looks_in_ns);
+        number("waited_for_ns", one->waited_for_ns), number("looks_in_ns", one->looks_in_ns);
         number("gives_up_in_ns", one->gives_up_in_ns);
         end('}');
     }
     end(']');
     begin("transitions", '[');
     for (size_t i = 0; i < shown->transition_count; i++) {
-        const shmlimit_transition *one = shown->transitions[i];
+        const shmlimit_transition_snapshot *one = shown->transitions[i];
         begin(NULL, '{');
         number("ago_ns", one->ago_ns), text("from", one->from), text("to", one->to), text("reason", one->reason);
         end('}');
@@ -110,13 +111,15 @@ static void show(const shmlimit_limiter *limiter)
     number_or_null("concurrency_now", shown->concurrency_now);
     number("in_flight", shown->in_flight), number("in_flight_background", shown->in_flight_background);
     number("held_by_exited", shown->held_by_exited), number("resets", shown->resets);
-    text("state", shown->state), number("state_ns", shown->state_for_ns), text("reason", shown->reason);
+    text("fairness", shown->fairness);
+    printf(",\"background_share\":%.17g", shown->background_share);
+    text("state", shown->state), number("state_for_ns", shown->state_for_ns), text("reason", shown->reason);
     number("eta_ns", shown->eta_ns), number("samples", shown->samples), number("consec429", shown->consec429);
     number("failures", shown->failures);
     printf(",\"offline\":%s,\"rate\":%.17g,\"err_rate\":%.17g", shown->offline ? "true" : "false", shown->rate, shown->error_ratio);
     begin("outcomes", '{');
     number("ok", shown->ok), number("429", shown->throttled), number("5xx", shown->server), number("net", shown->net);
-    number("other", shown->other);
+    number("ignored", shown->ignored);
     end('}');
     begin("counts", '{');
     number("granted", shown->granted), number("refused", shown->refused), number("looked", shown->looked);
@@ -127,7 +130,8 @@ static void show(const shmlimit_limiter *limiter)
     end('}');
     end('}');
     CHECK(shown->cache_hits == 2 && shown->cache_misses == 1 && shown->granted > 0 && shown->code_count > 0);
-    if (shown->gate_opens_in_ns > 0) {
+    CHECK((shown->gate == 1) == (shown->gate_opens_in_ns > 0));
+    if (shown->gate) {
         begin("gate", '{');
         number("opens_in_ns", shown->gate_opens_in_ns), number("pid", shown->gate_pid);
         text("program", shown->gate_program), number("recorded_ns", shown->gate_recorded_ns);
@@ -136,15 +140,17 @@ static void show(const shmlimit_limiter *limiter)
         CHECK(shown->gate_program == NULL);
         printf(",\"gate\":null");
     }
-    if (shown->window_count > 0) {
+    CHECK((shown->pace == 1) == (shown->pace_window_count > 0));
+    if (shown->pace) {
         begin("pace", '{');
         number("interval_ns", shown->pace_interval_ns), text("bottleneck", shown->pace_bottleneck);
         begin("windows", '[');
-        for (size_t i = 0; i < shown->window_count; i++) {
-            const shmlimit_window_snapshot *window = shown->windows[i];
+        for (size_t i = 0; i < shown->pace_window_count; i++) {
+            const shmlimit_pace_window_snapshot *window = shown->pace_windows[i];
             begin(NULL, '{');
             text("name", window->name), number("limit", window->limit), number("remaining", window->remaining);
             number("resets_in_ns", window->resets_in_ns);
+            printf(",\"usage\":%.17g", window->usage);
             end('}');
         }
         end(']');

@@ -260,7 +260,7 @@ fn blocked(name: &str, now: &Condition) -> Vec<Finding> {
                 suggestion::operand(name)
             )),
         );
-    } else if now.cause == Some(TransitionCause::Forced)
+    } else if now.reason == Some(TransitionCause::Forced)
         && now.state != BreakerState::Normal
         && now.state_for > DAY
     {

@@ -1,6 +1,8 @@
 //! The data model of metrics: families of samples with labels.
 
 use shmlimit::OutcomeCounts;
+use std::borrow::Cow;
+use std::time::Duration;
 
 /// Begins the name of every family.
 pub const PREFIX: &str = "shmlimit_";
@@ -21,9 +23,9 @@ pub enum Kind {
 /// Samples of one name. The name is without [`PREFIX`] and without what its kind adds (`_total`, `_bucket`, `_info`).
 #[derive(Debug)]
 pub struct Family {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub kind: Kind,
-    pub help: &'static str,
+    pub help: Cow<'static, str>,
     pub samples: Vec<Sample>,
 }
 
@@ -38,16 +40,16 @@ pub struct Sample {
 pub enum Value {
     Whole(u64),
     Real(f64),
-    /// Nanoseconds, counted by the bounds of [`OutcomeCounts::LATENCY_BOUNDS`]; the last: longer.
+    /// Times, counted by the bounds of [`OutcomeCounts::LATENCY_BOUNDS`]; the last: longer.
     Times {
         counts: [u64; 16],
-        sum: u64,
+        sum: Duration,
     },
 }
 
 impl Family {
-    pub fn new(name: &'static str, kind: Kind, help: &'static str) -> Family {
-        Family { name, kind, help, samples: Vec::new() }
+    pub fn new(name: impl Into<Cow<'static, str>>, kind: Kind, help: impl Into<Cow<'static, str>>) -> Family {
+        Family { name: name.into(), kind, help: help.into(), samples: Vec::new() }
     }
 
     /// The unit, which the name then ends with.

@@ -3,11 +3,13 @@
 //! The keys are a contract: docs/metrics.md.
 
 use super::data_model::cumulative;
-use super::definitions::{Observed, by_code, rule_names};
+use super::definitions::{Observed, by_code, rule_names, shown_fields};
 use crate::ui::failure::Failure;
 use crate::ui::json::{self, Json, object};
 use crate::ui::{output, time};
+use shmlimit::schema::{Kind, Part};
 use shmlimit::{RuleSnapshot, Snapshot, Value};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -30,57 +32,57 @@ fn figures(snapshot: &Snapshot) -> Json {
     let (counts, condition) = (&snapshot.counts, &snapshot.condition);
     let rules: BTreeMap<_, _> =
         rule_names(&snapshot.rules).into_iter().zip(snapshot.rules.iter().map(rule)).collect();
-    object! {
-        "requests_total": json::map(by_code(snapshot)),
-        "granted_total": counts.granted,
-        "refused_total": counts.refused,
-        "looks_total": counts.looked,
-        "cache_hits_total": counts.cache_hits,
-        "cache_miss_total": counts.cache_misses,
-        "transitions_total": condition.transition_count,
-        "resets_total": snapshot.resets,
-        "rate_current": condition.rate,
-        "concurrency_current": condition.concurrency,
-        "err_rate_30s": condition.error_ratio,
-        "samples": condition.samples,
-        "consec429": condition.consec429,
-        "failures": condition.failures,
-        "in_flight": snapshot.in_flight,
-        "in_flight_background": snapshot.in_flight_background,
-        "held_by_exited": snapshot.held_by_exited,
-        "participants": snapshot.participants.len() as u64,
-        "queue_length": snapshot.queue.len() as u64,
-        "state": condition.state_name,
-        "state_ms": millis(condition.state_for),
-        "state_left_ms": condition.eta.map(millis),
-        "offline": condition.offline,
-        "gate_ms": condition.gate.as_ref().map_or(0.0, |gate| millis(gate.opens_in)),
-        "paused": snapshot.paused.is_some(),
-        "pause_left_ms": snapshot.paused.as_ref().and_then(|pause| pause.ends_in).map(millis),
-        "pace_interval_ms": condition.pace.as_ref().map(|pace| millis(pace.interval)),
-        "rules": json::map(rules),
-        "latency_ms": histogram(&condition.outcomes.latency, condition.outcomes.latency_sum),
-        "sleep_ms": histogram(&counts.sleep, counts.sleep_sum),
-    }
+    let mut line = object! { "requests_total": json::map(by_code(snapshot)) };
+    line.0.extend(fields(counts));
+    line.0.extend(fields(snapshot));
+    line.0.extend(fields(condition));
+    line.and(
+        object! {
+            "participants": snapshot.participants.len() as u64,
+            "queue_length": snapshot.queue.len() as u64,
+            "state": condition.state_name,
+            "state_ms": millis(condition.state_for),
+            "state_left_ms": condition.eta.map(millis),
+            "offline": condition.offline,
+            "gate_ms": condition.gate.as_ref().map_or(0.0, |gate| millis(gate.opens_in)),
+            "paused": snapshot.paused.is_some(),
+            "pause_left_ms": snapshot.paused.as_ref().and_then(|pause| pause.ends_in).map(millis),
+            "pace_interval_ms": condition.pace.as_ref().map(|pace| millis(pace.interval)),
+            "rules": json::map(rules),
+            "latency_ms": histogram(&condition.outcomes.latency, condition.outcomes.latency_sum),
+            "sleep_ms": histogram(&counts.sleep, counts.sleep_sum),
+        }
+        .0,
+    )
 }
 
 fn rule(rule: &RuleSnapshot) -> Json {
-    object! {
-        "unit": &rule.unit,
-        "remaining": rule.remaining,
-        "remaining_background": rule.remaining_background,
-        "capacity": rule.capacity,
-        "limit": rule.limit,
-        "period_ms": millis(rule.period),
-    }
+    object! { "unit": &rule.unit }.and(fields(rule).collect())
+}
+
+/// The fields of one struct that metrics show, by the names of their metrics. Inside an object the name of the struct is
+/// left out.
+fn fields<P: Part>(part: &P) -> impl Iterator<Item = (Cow<'static, str>, Value)> + '_ {
+    shown_fields(part).filter_map(|(field, value)| {
+        let prefix = P::STRUCT.word() + "_";
+        let name = field.metric_name(&P::STRUCT)?;
+        let name = name.strip_prefix(&prefix).unwrap_or(&name);
+        Some(match (value, field.kind, field.metric?.is_counter) {
+            (Value::Integer(nanos), Kind::Time, _) => {
+                (format!("{name}_ms").into(), Value::Float(nanos as f64 / 1e6))
+            }
+            (value, _, true) => (format!("{name}_total").into(), value),
+            (value, _, false) => (name.to_owned().into(), value),
+        })
+    })
 }
 
 /// How many up to each bound, all smaller ones included; in order, so no map of texts.
-fn histogram(counts: &[u64; 16], sum: u64) -> Json {
+fn histogram(counts: &[u64; 16], sum: Duration) -> Json {
     let bound = |bound: Option<u64>| bound.map_or(Value::from("+Inf"), Value::from);
     let buckets = cumulative(counts).map(|(most, count)| json::list([bound(most), count.into()]));
     let count = cumulative(counts).last().map_or(0, |(_, all)| all);
-    object! { "count": count, "sum": sum as f64 / 1e6, "buckets": json::list(buckets) }
+    object! { "count": count, "sum": millis(sum), "buckets": json::list(buckets) }
 }
 
 fn millis(time: Duration) -> f64 {

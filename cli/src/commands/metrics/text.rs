@@ -25,7 +25,7 @@ pub fn write(families: &[Family], standard: Standard) -> String {
 }
 
 fn write_family(out: &mut String, family: &Family, standard: Standard) -> fmt::Result {
-    let name = family.name;
+    let name = &family.name;
     let suffix = match family.kind {
         Kind::Counter => "_total",
         Kind::Info => "_info",
@@ -39,7 +39,7 @@ fn write_family(out: &mut String, family: &Family, standard: Standard) -> fmt::R
         (_, Kind::Gauge) => ("", "gauge"),
         (_, Kind::Histogram) => ("", "histogram"),
     };
-    writeln!(out, "# HELP {PREFIX}{name}{declared} {}", escape(family.help))?;
+    writeln!(out, "# HELP {PREFIX}{name}{declared} {}", escape(&family.help))?;
     writeln!(out, "# TYPE {PREFIX}{name}{declared} {kind}")?;
     if let (Standard::OpenMetrics, Some(unit)) = (standard, family.unit()) {
         writeln!(out, "# UNIT {PREFIX}{name}{declared} {unit}")?;
@@ -55,7 +55,7 @@ fn write_family(out: &mut String, family: &Family, standard: Standard) -> fmt::R
                     writeln!(out, "{PREFIX}{name}_bucket{} {count}", Labels(sample, Some(&bound)))?;
                     all = count;
                 }
-                writeln!(out, "{PREFIX}{name}_sum{} {}", Labels(sample, None), *sum as f64 / 1e9)?;
+                writeln!(out, "{PREFIX}{name}_sum{} {}", Labels(sample, None), sum.as_nanos() as f64 / 1e9)?;
                 writeln!(out, "{PREFIX}{name}_count{} {all}", Labels(sample, None))?;
             }
         }

@@ -85,7 +85,7 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
         let by = format!("  by {}", condition::paused_by(pause));
         say("paused", vec![Span::styled(until, theme.severity(Severity::Blocked)), Span::raw(by)]);
     }
-    if let (Some(cause), true) = (now.cause, now.breaker != shmlimit_kernel::policy::BreakerKind::None) {
+    if let (Some(cause), true) = (now.reason, now.breaker != shmlimit_kernel::policy::BreakerKind::None) {
         let text =
             format!("{} for {}: {}", now.state_name, format_age(now.state_for), condition::cause_text(cause));
         say("state", vec![Span::styled(text, theme.severity(severity::assess(seen).1))]);
@@ -119,7 +119,7 @@ fn facts<'a>(seen: &Snapshot, width: u16, theme: &Theme) -> Vec<Line<'a>> {
             vec![Span::styled(bar, theme.level(left)), Span::raw(text), Span::styled(terms, theme.dim())],
         );
     }
-    if let Some(most) = now.concurrency {
+    if let Some(most) = now.concurrency_now {
         let left = f64::from(severity::free_permits(seen, most)) / f64::from(most.max(1));
         let bar = theme.screen.bar(seen.in_flight.into(), most.into(), cells);
         say(

@@ -177,7 +177,7 @@ fn row<'a>(name: &str, track: &Track, shape: &Shape, theme: &Theme) -> Row<'a> {
     if !shape.wide {
         return Row::new(row);
     }
-    let most = seen.condition.concurrency.map_or(String::new(), |most| format!("/{most}"));
+    let most = seen.condition.concurrency_now.map_or(String::new(), |most| format!("/{most}"));
     let rate = track.rate();
     row.push(right(format!("{}{most}", seen.in_flight)));
     row.push(right(blank(seen.queue.len() as f64, |_| seen.queue.len().to_string())));

@@ -39,11 +39,11 @@ pub fn paused_by(pause: &PauseSnapshot) -> String {
 /// The breaker's state, since when and why; nothing while all is as it was made.
 pub fn write_state(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
     let now = &snapshot.condition;
-    if now.breaker == BreakerKind::None || (now.cause.is_none() && now.state == BreakerState::Normal) {
+    if now.breaker == BreakerKind::None || (now.reason.is_none() && now.state == BreakerState::Normal) {
         return;
     }
     let mut words = now.state_name.to_owned();
-    if let Some(cause) = now.cause {
+    if let Some(cause) = now.reason {
         words += &format!(" for {}: {} ({})", format_age(now.state_for), cause_text(cause), cause.as_str());
     }
     let left = match now.state {

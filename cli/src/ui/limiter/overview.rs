@@ -81,7 +81,7 @@ fn write_rule(out: &mut String, rule: &RuleSnapshot, terms: String, width: usize
 }
 
 fn write_permits(out: &mut String, snapshot: &Snapshot, width: usize, screen: ScreenStyle) {
-    let (most, now) = (snapshot.policy.concurrency(), snapshot.condition.concurrency);
+    let (most, now) = (snapshot.policy.concurrency(), snapshot.condition.concurrency_now);
     let dead = match snapshot.held_by_exited {
         // Permits of exited processes are counted until a caller takes them; without this note they would look lost.
         0 => String::new(),

@@ -68,7 +68,7 @@ fn blocked(limiter: &Limiter, refusal: &Refusal) -> String {
     let name = suggestion::operand(limiter.name());
     let now = limiter.snapshot().ok().map(|snapshot| snapshot.condition);
     let offline = now.as_ref().is_some_and(|now| now.offline);
-    let forced = now.as_ref().is_some_and(|now| now.cause == Some(TransitionCause::Forced));
+    let forced = now.as_ref().is_some_and(|now| now.reason == Some(TransitionCause::Forced));
     let gate = now.and_then(|now| now.gate);
     let then = refusal.eta().map(|after| format!("try again in {}", time::format_wait(after)));
     let then = |way_out: &str| then.unwrap_or_else(|| format!("until: shmlimit force {name} {way_out}"));

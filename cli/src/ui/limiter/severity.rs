@@ -28,7 +28,7 @@ impl Severity {
 pub fn assess(snapshot: &Snapshot) -> (&'static str, Severity) {
     let now = &snapshot.condition;
     let used_up = snapshot.rules.iter().any(|rule| rule.remaining == 0);
-    let permits_out = now.concurrency.is_some_and(|most| free_permits(snapshot, most) == 0);
+    let permits_out = now.concurrency_now.is_some_and(|most| free_permits(snapshot, most) == 0);
     match now.state {
         _ if now.offline => ("offline", Severity::Blocked),
         _ if snapshot.paused.is_some() && !snapshot.policy.is_passthrough() => ("paused", Severity::Blocked),

@@ -16,7 +16,7 @@ from . import _shmlimit
 from ._acquiring import Acquiring, sleep_async
 from ._blocks import Blocks
 from ._shmlimit import Grant
-from ._snapshot import Snapshot, snapshot_of
+from ._snapshot import Snapshot
 
 _log = logging.getLogger("shmlimit")
 
@@ -125,7 +125,7 @@ class Limiter(_shmlimit.Limiter):
 
     def snapshot(self) -> Snapshot:
         """Everything there is to see, for people and dashboards."""
-        return snapshot_of(self._snapshot(), self.directory)
+        return Snapshot._of(self._snapshot(), self.directory)
 
     @overload
     def limit(self, function: _Function) -> _Function: ...
