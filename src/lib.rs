@@ -110,7 +110,7 @@ pub use shmlimit_kernel::{
     Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft,
 };
 pub use shmlimit_segment::sys::Account;
-pub use shmlimit_segment::{Error, paths};
+pub use shmlimit_segment::{Error, TestClock, paths};
 
 /// The parts of a [`Policy`]: drafts to build it from, and what it is made of.
 pub mod policy {

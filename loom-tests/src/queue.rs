@@ -142,9 +142,10 @@ pub fn stand(machine: &Machine, slot: usize, deadline: Option<Time>, now: Time) 
     match look(machine, slot, None, deadline.unwrap_or(Time(u64::MAX)), now) {
         (QueueOutcome::Waiting(wait), heard) => Place { wait, heard },
         // A dead one reads nothing.
-        _ if is_dead() => {
-            Place { wait: QueueTicket { place: 0, number: 0, until: now, suspects_dead: false }, heard: 0 }
-        }
+        _ if is_dead() => Place {
+            wait: QueueTicket { place: 0, number: 0, until: now, timed: false, suspects_dead: false },
+            heard: 0,
+        },
         other => panic!("need not wait: {other:?}"),
     }
 }

@@ -14,7 +14,7 @@ use shmlimit_segment::file::create::{self, Creation};
 use shmlimit_segment::file::{self, InitialState};
 use shmlimit_segment::paths::{self, LimiterName};
 use shmlimit_segment::sys::Account;
-use shmlimit_segment::{AttachOptions, Role, Segment};
+use shmlimit_segment::{AttachOptions, ClockSource, Role, Segment, TestClock};
 use std::path::PathBuf;
 
 /// How often a limiter that keeps changing under our hands is opened again before giving up.
@@ -35,6 +35,7 @@ pub struct Builder {
     network: bool,
     environment: bool,
     look_only: bool,
+    clock: ClockSource,
     pub(super) bounds: AttachOptions,
 }
 
@@ -52,6 +53,7 @@ impl Builder {
             network: false,
             environment: true,
             look_only: false,
+            clock: ClockSource::default(),
             bounds,
         }
     }
@@ -163,6 +165,15 @@ impl Builder {
     #[must_use]
     pub fn operator(mut self) -> Builder {
         self.bounds.role = Role::Operator;
+        self
+    }
+
+    /// Takes the time from a [`TestClock`], for tests of programs that use a limiter: no call sleeps for a known time. The
+    /// [`directory`](Self::directory) must be named too, so that virtual time never reaches a limiter that others share; a
+    /// temporary one is best. A limiter that runs on another clock cannot be opened ([`Error::Foreign`]).
+    #[must_use]
+    pub fn test_clock(mut self, clock: &TestClock) -> Builder {
+        self.clock = ClockSource::test(clock);
         self
     }
 
@@ -311,8 +322,17 @@ impl Builder {
 
     pub(super) fn place(&self, make: bool) -> Result<(LimiterName, Directory), Error> {
         let name = LimiterName::new(&self.name)?;
+        if self.clock.is_test() && self.directory.is_none() {
+            return Err(Error::BadValue {
+                what: "open a limiter on a test clock",
+                problem: "no directory is named; name one of the test's own, such as a temporary one, so that virtual \
+                          time never reaches a limiter that others share"
+                    .into(),
+            });
+        }
         let places = paths::places(self.directory.as_deref());
         let mut directory = Directory::find(&places, Allowances { make, network: self.network })?;
+        directory.clock = self.clock.clone();
         if let Some(note) = &directory.note {
             events::passed_over(&self.name, note);
         }

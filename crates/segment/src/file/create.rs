@@ -65,7 +65,7 @@ pub fn create_noting(
             let in_use = (before == Before::InUse || seen > 1 || mapped) && before != Before::Removed;
             starts_used_up = in_use && late;
             match in_use {
-                true if late => InitialState::used_up(policy, place).map(Some),
+                true if late => InitialState::used_up(policy, place, &directory.clock).map(Some),
                 true => Ok(None),
                 false => Ok(Some(InitialState::fresh(policy))),
             }
@@ -204,6 +204,6 @@ fn prepare(
     }
     let map = SharedMap::new(file.file(), size).map_err(make_error())?;
     let words = Words::new(map).ok_or_else(|| make_error()(io::ErrorKind::InvalidData.into()))?;
-    fill(&words, seed, generation).map_err(make_error())?;
+    fill(&words, seed, generation, &directory.clock).map_err(make_error())?;
     Ok(file)
 }
