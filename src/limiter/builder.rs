@@ -7,6 +7,7 @@ use super::waiter::Group;
 use crate::describe;
 use crate::environment::{Change, Patch};
 use crate::presets;
+use crate::test_clock::TestClock;
 use shmlimit_kernel::Policy;
 use shmlimit_segment::Error;
 use shmlimit_segment::directory::{Allowances, Before, Directory};
@@ -14,7 +15,7 @@ use shmlimit_segment::file::create::{self, Creation};
 use shmlimit_segment::file::{self, InitialState};
 use shmlimit_segment::paths::{self, LimiterName};
 use shmlimit_segment::sys::Account;
-use shmlimit_segment::{AttachOptions, ClockSource, Role, Segment, TestClock};
+use shmlimit_segment::{AttachOptions, ClockSource, Role, Segment};
 use std::path::PathBuf;
 
 /// How often a limiter that keeps changing under our hands is opened again before giving up.
@@ -171,9 +172,20 @@ impl Builder {
     /// Takes the time from a [`TestClock`], for tests of programs that use a limiter: no call sleeps for a known time. The
     /// [`directory`](Self::directory) must be named too, so that virtual time never reaches a limiter that others share; a
     /// temporary one is best. A limiter that runs on another clock cannot be opened ([`Error::Foreign`]).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// use shmlimit::{Limiter, TestClock};
+    ///
+    /// let clock = TestClock::new();
+    /// let limiter = Limiter::builder("tmdb").directory(directory.path()).test_clock(&clock).open()?;
+    /// assert!(Limiter::builder("tmdb").test_clock(&clock).open().is_err()); // no directory
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn test_clock(mut self, clock: &TestClock) -> Builder {
-        self.clock = ClockSource::test(clock);
+        self.clock = clock.source();
         self
     }
 

@@ -17,39 +17,7 @@ const LET_OTHERS_GO: Duration = Duration::from_millis(100);
 /// How often a call that lets others go first looks whether it was woken.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// A virtual clock for tests. Limiters that are opened with it (`Builder::test_clock`) take their time from it, and their
-/// calls never sleep for a known time.
-///
-/// - It starts at 2030-01-01 00:00:00 UTC, or where [`starting_at`](Self::starting_at) says. Every run of a test sees the
-///   same times.
-/// - It stands still. [`advance`](Self::advance) moves it, and so does a call that has to wait for a known time (a
-///   rate, a `Retry-After`, a breaker, a deadline): the clock goes to that time, and the call goes on at once. Of several
-///   threads that wait, the one with the earliest time goes first. For threads that do not wait, the clock does not wait
-///   either.
-/// - A call that waits for something without a known end (a permit, or the end of a pause) really waits until another
-///   thread or task gives it. If the call has a timeout or a deadline, it waits for 100 ms of real time; then the clock
-///   goes to the deadline, and the call is refused.
-/// - Clones are the same clock. Any number of limiters and threads of one process may share it. A forked child gets a
-///   copy that then goes its own way.
-///
-/// ```
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft, TestClock};
-/// use std::time::Duration;
-///
-/// let (directory, clock) = (tempfile::tempdir()?, TestClock::new());
-/// let rule = RuleDraft::new(Algorithm::SlidingLog, 10, Nanos::from_secs(60));
-/// let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() })?;
-/// let api = Limiter::builder("api").directory(directory.path()).policy(policy).test_clock(&clock).open()?;
-///
-/// for _ in 0..10 {
-///     api.try_acquire(&Request::new())?.release()?;
-/// }
-/// assert!(api.try_acquire(&Request::new()).is_err()); // the minute is used up
-/// api.acquire(&Request::new())?.release()?; // waits, but takes no time
-/// assert_eq!(clock.elapsed(), Duration::from_secs(60));
-/// # Ok(()) }
-/// ```
+/// The clock of a test. The library's `TestClock` says what it means to users. Clones are the same clock.
 #[derive(Debug, Clone, Default)]
 pub struct TestClock {
     shared: Arc<Shared>,
@@ -120,18 +88,7 @@ impl TestClock {
         TestClock::default()
     }
 
-    /// A clock that shows this moment and stands still. For calendar windows, dates in headers, and programs that compute
-    /// deadlines from the real `SystemTime::now()`. A moment before 1970 counts as 1970.
-    ///
-    /// ```
-    /// use shmlimit::TestClock;
-    /// use std::time::{Duration, SystemTime};
-    ///
-    /// let start = SystemTime::now();
-    /// let clock = TestClock::starting_at(start);
-    /// clock.advance(Duration::from_secs(5));
-    /// assert_eq!(clock.now(), start + Duration::from_secs(5));
-    /// ```
+    /// A clock that shows this moment and stands still. A moment before 1970 counts as 1970.
     pub fn starting_at(start: SystemTime) -> TestClock {
         let since_1970 = start.duration_since(UNIX_EPOCH).unwrap_or_default();
         TestClock { shared: Arc::new(Shared::starting_at(since_1970)) }
