@@ -7,7 +7,6 @@ use super::waiter::Group;
 use crate::describe;
 use crate::environment::{Change, Patch};
 use crate::presets;
-use crate::test_clock::TestClock;
 use shmlimit_kernel::Policy;
 use shmlimit_segment::Error;
 use shmlimit_segment::directory::{Allowances, Before, Directory};
@@ -27,7 +26,7 @@ const UNLOCKED_TRIES: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Builder {
     name: String,
-    directory: Option<PathBuf>,
+    pub(super) directory: Option<PathBuf>,
     policy: Option<Policy>,
     #[cfg(feature = "config")]
     choice: crate::config::ConfigSource,
@@ -36,7 +35,7 @@ pub struct Builder {
     network: bool,
     environment: bool,
     look_only: bool,
-    clock: ClockSource,
+    pub(super) clock: ClockSource,
     pub(super) bounds: AttachOptions,
 }
 
@@ -166,26 +165,6 @@ impl Builder {
     #[must_use]
     pub fn operator(mut self) -> Builder {
         self.bounds.role = Role::Operator;
-        self
-    }
-
-    /// Takes the time from a [`TestClock`], for tests of programs that use a limiter: no call sleeps for a known time. The
-    /// [`directory`](Self::directory) must be named too, so that virtual time never reaches a limiter that others share; a
-    /// temporary one is best. A limiter that runs on another clock cannot be opened ([`Error::Foreign`]).
-    ///
-    /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let directory = tempfile::tempdir()?;
-    /// use shmlimit::{Limiter, TestClock};
-    ///
-    /// let clock = TestClock::new();
-    /// let limiter = Limiter::builder("tmdb").directory(directory.path()).test_clock(&clock).open()?;
-    /// assert!(Limiter::builder("tmdb").test_clock(&clock).open().is_err()); // no directory
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub fn test_clock(mut self, clock: &TestClock) -> Builder {
-        self.clock = clock.source();
         self
     }
 
@@ -334,14 +313,7 @@ impl Builder {
 
     pub(super) fn place(&self, make: bool) -> Result<(LimiterName, Directory), Error> {
         let name = LimiterName::new(&self.name)?;
-        if self.clock.is_test() && self.directory.is_none() {
-            return Err(Error::BadValue {
-                what: "open a limiter on a test clock",
-                problem: "no directory is named; name one of the test's own, such as a temporary one, so that virtual \
-                          time never reaches a limiter that others share"
-                    .into(),
-            });
-        }
+        self.check_test_directory()?;
         let places = paths::places(self.directory.as_deref());
         let mut directory = Directory::find(&places, Allowances { make, network: self.network })?;
         directory.clock = self.clock.clone();
