@@ -433,6 +433,18 @@
 typedef struct shmlimit_limiter shmlimit_limiter;
 
 /**
+ * A virtual clock for tests. Not a pointer to anything you can read. Name it in `test_clock` of shmlimit_options, and the
+ * limiter takes its time from it.
+ *
+ * The clock stands still. shmlimit_test_clock_advance() moves it, and so does a call that has to wait for a known time (a
+ * rate, a Retry-After, a breaker, a deadline): the clock goes to that time, and the call goes on at once. A call that waits
+ * for a permit, or for the end of a pause, really waits until another thread gives it. If it has a timeout or a deadline, it
+ * waits for 100 ms of real time; then the clock goes to the deadline, and the call is refused. Any number of limiters and
+ * threads of one process may share a clock.
+ */
+typedef struct shmlimit_test_clock shmlimit_test_clock;
+
+/**
  * How much of a unit.
  */
 typedef struct shmlimit_cost {
@@ -589,6 +601,10 @@ typedef struct shmlimit_options {
      * NULL = with nobody.
      */
     const char *shared_with;
+    /**
+     * Take the time from this clock, for tests; NULL = from the machine. `directory` must be named too.
+     */
+    const struct shmlimit_test_clock *test_clock;
 } shmlimit_options;
 
 /**
@@ -1447,6 +1463,35 @@ int32_t shmlimit_snapshot_take(const struct shmlimit_limiter *limiter,
  * Frees a snapshot and everything in it. NULL is fine.
  */
 void shmlimit_snapshot_free(const struct shmlimit_snapshot *snapshot);
+
+/**
+ * Makes a clock that stands still at `start_ns`, in nanoseconds since 1970; 0 = 2030-01-01 00:00:00 UTC. Free it with
+ * shmlimit_test_clock_free(). `*clock` is NULL after a failure.
+ */
+int32_t shmlimit_test_clock_new(uint64_t start_ns,
+                                struct shmlimit_test_clock **clock);
+
+/**
+ * Lets `by_ns` nanoseconds pass at once. The clock never goes back, and stops after 280 years.
+ */
+int32_t shmlimit_test_clock_advance(const struct shmlimit_test_clock *clock, uint64_t by_ns);
+
+/**
+ * How many nanoseconds have passed since the clock was made: what it was advanced by, and what calls have waited.
+ */
+int32_t shmlimit_test_clock_elapsed(const struct shmlimit_test_clock *clock,
+                                    uint64_t *elapsed_ns);
+
+/**
+ * What the clock shows, in nanoseconds since 1970. The `deadline_ns` of a request is a point on this clock.
+ */
+int32_t shmlimit_test_clock_now(const struct shmlimit_test_clock *clock,
+                                uint64_t *now_ns);
+
+/**
+ * Frees a clock. Limiters that use it go on with it. NULL is fine, and does nothing; a second time is SHMLIMIT_CLOSED.
+ */
+int32_t shmlimit_test_clock_free(struct shmlimit_test_clock *clock);
 
 /**
  * The version of the library, such as "0.1.0".

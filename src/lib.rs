@@ -62,6 +62,7 @@
 //! | what you ask for and get | [`Request`], [`Grant`], [`OwnedGrant`], [`Refusal`], [`Reason`], [`PendingAcquire`] |
 //! | how calls ended, and how the server is doing | [`Outcome`], [`Advice`], [`Condition`], [`BreakerState`], [`BreakerCommand`] |
 //! | what there is to see | [`Limiter::snapshot`], [`Snapshot`], [`Limiter::list`] |
+//! | tests that do not sleep | [`TestClock`], [`Builder::test_clock`] |
 //! | what can go wrong | [`Error`]; each says what to do |
 //!
 //! In the repository: `docs/rust.md` is the guide, with testing and all choices; `docs/algorithms.md` says which
@@ -94,6 +95,7 @@ mod quantity;
 mod rate;
 #[cfg_attr(not(feature = "config"), allow(dead_code, unused_imports))]
 mod settings;
+mod test_clock;
 
 pub use limiter::{
     AcquireError, Advice, Attached, Builder, ClockFacts, Condition, Counts, DirectoryFacts, Document,
@@ -111,6 +113,7 @@ pub use shmlimit_kernel::{
 };
 pub use shmlimit_segment::sys::Account;
 pub use shmlimit_segment::{Error, paths};
+pub use test_clock::TestClock;
 
 /// The parts of a [`Policy`]: drafts to build it from, and what it is made of.
 pub mod policy {

@@ -11,7 +11,7 @@
 //! | following pointers that C hands over | `input` |
 //! | the layout of a segment, for those who read one without the library | `layout` |
 //! | handles that can be checked | `table`, on the atomics of `sync` |
-//! | functions, by what they are about | `limiter`, `request`, `grant`, `pending`, `outcome`, `pause`, `snapshot`, `listing`, `version` |
+//! | functions, by what they are about | `limiter`, `request`, `grant`, `pending`, `outcome`, `pause`, `snapshot`, `listing`, `test_clock`, `version` |
 
 // What callers must keep is said once, in the conventions of the header, and not at every function.
 #![allow(clippy::missing_safety_doc)]
@@ -32,6 +32,7 @@ mod pause;
 mod pending;
 mod request;
 mod snapshot;
+mod test_clock;
 mod version;
 
 pub use boundary::{shmlimit_last_errno, shmlimit_last_error};
@@ -44,6 +45,7 @@ pub use pause::*;
 pub use pending::*;
 pub use request::*;
 pub use snapshot::*;
+pub use test_clock::*;
 pub use version::*;
 
 /// What the table of handles is made of. The models in `loom-tests` compile the table with loom's in place of these.

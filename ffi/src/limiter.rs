@@ -4,6 +4,7 @@ use crate::boundary::{Failure, call};
 use crate::code::{SHMLIMIT_BAD_VALUE, SHMLIMIT_CLOSED, SHMLIMIT_NO_SUCH_STATE, SHMLIMIT_TOO_MANY};
 use crate::handle_table::{InUse, Table};
 use crate::input::{self, Growing, Slot};
+use crate::test_clock::{shmlimit_test_clock, test_clock};
 use shmlimit::config::ConfigSource;
 use shmlimit::{Account, BreakerCommand, Builder, Limiter};
 use std::ffi::{CString, c_char};
@@ -76,6 +77,8 @@ pub struct shmlimit_options {
     /// Share the directory with the members of this group of users, or on Windows also with a user (a name, or S-1-…);
     /// NULL = with nobody.
     pub shared_with: *const c_char,
+    /// Take the time from this clock, for tests; NULL = from the machine. `directory` must be named too.
+    pub test_clock: *const shmlimit_test_clock,
 }
 
 // SAFETY: a `usize` first; numbers and pointers: zeros are a value.
@@ -119,6 +122,9 @@ impl shmlimit_options {
         builder = builder.config(source);
         if let Some(account) = self.account()? {
             builder = builder.shared_with(account);
+        }
+        if !self.test_clock.is_null() {
+            builder = builder.test_clock(&*test_clock(self.test_clock)?);
         }
         if self.flags & SHMLIMIT_OPEN_ALLOW_NETWORK_FS != 0 {
             builder = builder.allow_network_fs();

@@ -37,7 +37,7 @@ fn framed(piece: &str) -> String {
 
 #[test]
 fn every_piece_of_the_guide_compiles_and_runs() {
-    for (page, language, least) in [("docs/c.md", "c", 6), ("docs/c.md", "cpp", 1), ("README.md", "c", 1)] {
+    for (page, language, least) in [("docs/c.md", "c", 7), ("docs/c.md", "cpp", 1), ("README.md", "c", 1)] {
         let pieces = pieces(page, language);
         assert!(pieces.len() >= least, "{language}: {page} has {} pieces", pieces.len());
         for (line, piece) in pieces {

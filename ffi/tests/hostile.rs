@@ -54,6 +54,11 @@ fn cancelled_threads_neither_abort_the_program_nor_keep_a_permit() {
 }
 
 #[test]
+fn test_clock_moves_instead_of_making_calls_sleep() {
+    Program::new("ffi/tests/c/test_clock.c").run();
+}
+
+#[test]
 fn numbers_and_their_names_never_change() {
     Program::new("ffi/tests/c/codes.c").run();
 }

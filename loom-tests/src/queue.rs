@@ -143,7 +143,7 @@ pub fn enter_queue(machine: &Machine, slot: usize, deadline: Option<Time>, now: 
         (QueueOutcome::Waiting(wait), wake_value) => Place { wait, wake_value },
         // A dead one reads nothing.
         _ if is_dead() => Place {
-            wait: QueueTicket { place: 0, number: 0, until: now, suspects_dead: false },
+            wait: QueueTicket { place: 0, number: 0, until: now, timed: false, suspects_dead: false },
             wake_value: 0,
         },
         other => panic!("need not wait: {other:?}"),

@@ -57,7 +57,7 @@ impl Limiter {
         loop {
             match waiter.step()? {
                 Step::Done(grant) => return Ok(grant),
-                Step::Sleep { link, place, wake_value, limit } => {
+                Step::Sleep { link, place, wake_value, limit, .. } => {
                     link.segment.sleep(place, wake_value, limit)
                 }
                 Step::Again => {}
@@ -93,7 +93,7 @@ impl Limiter {
                 Step::Done(grant) => return Ok(Some(grant)),
                 Step::Again if stop() => return Ok(None),
                 Step::Again => {}
-                Step::Sleep { link, place, wake_value, limit } => {
+                Step::Sleep { link, place, wake_value, limit, .. } => {
                     let began = Instant::now();
                     // Asking is no reason to look: only its time or its wake word is.
                     loop {

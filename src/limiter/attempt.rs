@@ -24,7 +24,6 @@ use shmlimit_segment::layout::slot;
 use shmlimit_segment::lock::{Deadline, SLEEP};
 use shmlimit_segment::sys::Clock;
 use shmlimit_segment::{Attachment, Error, Wakeups, slots};
-use std::time::SystemTime;
 
 impl Limiter {
     /// Asks once. The steps are those of the module's table.
@@ -37,7 +36,7 @@ impl Limiter {
         let Some((kernel_request, attachment)) = request.plain().zip(link.segment.present()) else {
             return self.attempt_locked(request);
         };
-        let raw = attachment.clock.correct(read);
+        let raw = link.segment.raw_from(&attachment, read);
         let probably_refused = if link.segment.expects_refusal(raw) {
             if let Some(refusal) = link.repeat_refusal(kernel_request, &attachment, raw) {
                 return Err(AcquireError::Refused(refusal));
@@ -81,7 +80,7 @@ impl Limiter {
     fn attempt_locked(&self, request: &Request<'_>) -> Result<Grant<'_>, AcquireError> {
         let longest = self.shared.bounds.lock;
         let time_left = request
-            .time_left(SystemTime::now)
+            .time_left(|| self.newest().segment.clock_source().system_time())
             .map_or(longest, |left| waiter::at_least_grace(left).min(longest));
         let deadline = Deadline::within(time_left);
         let decided = self.follow(|link| match link.decide(request, &deadline) {
@@ -99,7 +98,7 @@ impl Limiter {
     pub(super) fn grant_single(&self, request: &Request<'_>) -> Option<Grant<'_>> {
         let link = self.newest();
         let (kernel_request, attachment) = request.plain().zip(link.segment.present())?;
-        link.grant_single(kernel_request, &attachment, attachment.clock.now())
+        link.grant_single(kernel_request, &attachment, link.segment.raw_now(&attachment))
     }
 }
 

@@ -14,7 +14,7 @@ use shmlimit_segment::file::create::{self, Creation};
 use shmlimit_segment::file::{self, InitialState};
 use shmlimit_segment::paths::{self, LimiterName};
 use shmlimit_segment::sys::Account;
-use shmlimit_segment::{AttachOptions, Role, Segment};
+use shmlimit_segment::{AttachOptions, ClockSource, Role, Segment};
 use std::path::PathBuf;
 
 /// How often a limiter that keeps changing under our hands is opened again before giving up.
@@ -26,7 +26,7 @@ const UNLOCKED_TRIES: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Builder {
     name: String,
-    directory: Option<PathBuf>,
+    pub(super) directory: Option<PathBuf>,
     policy: Option<Policy>,
     #[cfg(feature = "config")]
     source: crate::config::ConfigSource,
@@ -35,6 +35,7 @@ pub struct Builder {
     network: bool,
     environment: bool,
     observer: bool,
+    pub(super) clock: ClockSource,
     pub(super) bounds: AttachOptions,
 }
 
@@ -52,6 +53,7 @@ impl Builder {
             network: false,
             environment: true,
             observer: false,
+            clock: ClockSource::default(),
             bounds,
         }
     }
@@ -310,8 +312,10 @@ impl Builder {
 
     pub(super) fn place(&self, make: bool) -> Result<(LimiterName, Directory), Error> {
         let name = LimiterName::new(&self.name)?;
+        self.check_test_directory()?;
         let places = paths::places(self.directory.as_deref());
         let mut directory = Directory::find(&places, Allowances { make, network: self.network })?;
+        directory.clock = self.clock.clone();
         if let Some(note) = &directory.note {
             events::passed_over(&self.name, note);
         }

@@ -11,7 +11,7 @@ use shmlimit_segment::file::{self, Verified};
 use shmlimit_segment::journal::{self, Found};
 use shmlimit_segment::layout::{self, SLOTS, header};
 use shmlimit_segment::memory::Reader;
-use shmlimit_segment::sys::{self, Account, Clock, FileFacts};
+use shmlimit_segment::sys::{self, Account, FileFacts};
 use shmlimit_segment::words::Words;
 use shmlimit_segment::{InheritedHolders, lock, program_name, sanity, slots};
 use std::path::PathBuf;
@@ -134,19 +134,20 @@ impl super::Limiter {
 
 impl Inspection {
     fn of(verified: &Verified, facts: &FileFacts, path: PathBuf) -> Result<Inspection, Error> {
-        let Verified { words, backing, file: probe } = verified;
-        let clock = Clock::discover().map_err(Error::io("read the clock for", &path))?;
-        let boot = sys::boot_id().map_err(Error::io("find the boot identity for", &path))?;
+        let Verified { words, backing, file: probe, clock } = verified;
+        let raw = clock.first_now().map_err(Error::io("read the clock for", &path))?;
+        let wall = clock.wall_at(raw);
+        let boot = clock.boot_id().map_err(Error::io("find the boot identity for", &path))?;
         let holders = InheritedHolders::new(backing, words);
         let lives = |slot| holders.is_held(slot).map_or_else(|| backing.is_seen_alive(probe, slot), Ok);
         let lock = holder(verified, &lives)?;
-        let now = Time(clock.now().wrapping_add(words.load(layout::CLOCK_OFFSET)));
+        let now = Time(raw.wrapping_add(words.load(layout::CLOCK_OFFSET)));
         let other_boot = words.load_array(layout::BOOT) != boot;
         let contents = (0..READ_TRIES).find_map(|look| {
             if look > 0 {
                 std::thread::sleep(READ_INTERVAL);
             }
-            journal::read(words, |words| Contents::of(words, now))
+            journal::read(words, |words| Contents::of(words, now, wall))
         });
         let unfinished =
             contents.is_none() && lock.as_ref().map_or_else(|| is_abandoned(words), |lock| !lock.alive);
@@ -154,12 +155,12 @@ impl Inspection {
         let contents = match contents {
             Some(contents) => contents,
             // Nobody is at it any more; what is half done is not looked at too closely.
-            None if unfinished => Contents::of(words, now),
+            None if unfinished => Contents::of(words, now, wall),
             None => Contents {
                 policy: Err(String::new()),
                 lost_permits: 0,
                 waiters: Vec::new(),
-                ..Contents::of(words, now)
+                ..Contents::of(words, now, wall)
             },
         };
         let policy = match contents.policy {
@@ -186,7 +187,7 @@ impl Inspection {
         Ok(Inspection {
             path,
             owner: facts.access.owner(),
-            age: Duration::from_nanos(sys::wall_now().saturating_sub(words.load(header::CREATED))),
+            age: Duration::from_nanos(wall.saturating_sub(words.load(header::CREATED))),
             policy,
             retired: layout::is_retired(words.load(layout::RETIRED)),
             other_boot,
@@ -222,7 +223,7 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(words: &Words, now: Time) -> Contents {
+    fn of(words: &Words, now: Time, wall: u64) -> Contents {
         let view = Reader(words.cells());
         let policy = sanity::policy(words);
         let is_sound = |policy| sanity::is_sound(&view, policy, Found::Whole, now);
@@ -237,7 +238,7 @@ impl Contents {
             sound: policy.as_ref().is_ok_and(is_sound),
             lost_permits: unowned.map(|slot| slots::held(words, slot).total).fold(0, u32::saturating_add),
             waiters: (0..WAITERS / 64).flat_map(places).map(owner).collect(),
-            wall_clock_set_by: view.wall(later).abs_diff(sys::wall_now()),
+            wall_clock_set_by: view.wall(later).abs_diff(wall),
             paused: PauseSnapshot::current(&view, later),
             condition: Condition::of(&view, later),
             policy,

@@ -13,6 +13,7 @@ mod grant;
 mod inspect;
 mod listing;
 mod non_blocking;
+mod on_test_clock;
 mod outcome;
 mod owned;
 mod pause;

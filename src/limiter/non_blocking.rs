@@ -28,7 +28,7 @@ impl Limiter {
     pub fn acquire_at_once(&self, request: &Request<'_>) -> Option<Grant<'_>> {
         let link = self.newest();
         let (kernel_request, attachment) = request.plain().zip(link.segment.present())?;
-        let raw = attachment.clock.now();
+        let raw = link.segment.raw_now(&attachment);
         if link.segment.rules() == 1 {
             link.grant_single(kernel_request, &attachment, raw)
         } else {

@@ -19,7 +19,6 @@ use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Nanos, Priority, Ticket};
 use shmlimit_segment::Error;
 use shmlimit_segment::layout::{slot, slot_base};
-use shmlimit_segment::sys;
 use shmlimit_segment::{Attachment, Tx, Wakeups};
 use std::fmt;
 use std::time::Duration;
@@ -300,7 +299,7 @@ impl LimiterSegment {
     #[inline(always)]
     fn record_success_fast(&self, attachment_id: u64, ticket: &Ticket, outcome: &Outcome<'_>) -> Option<u32> {
         let attachment = self.segment.present().filter(|attachment| attachment.id == attachment_id)?;
-        let (mut tx, now) = self.segment.begin_at_once(&attachment, attachment.clock.now())?;
+        let (mut tx, now) = self.segment.begin_at_once(&attachment, self.segment.raw_now(&attachment))?;
         // A Retry-After says nothing where all went well; and where headers set the pace, all needs attention.
         let latency = outcome.latency.map(|latency| Nanos(super::nanos(latency)));
         let samples = decide::record_success_fast(&mut tx, attachment.slot, ticket, latency, now);
@@ -350,7 +349,7 @@ impl LimiterSegment {
         if headers.is_empty() {
             return Ok((0, Vec::new()));
         }
-        let wall = sys::wall_now();
+        let wall = self.segment.clock_source().wall_now();
         let format = self.segment.look(|view| view.adaptive_policy().and_then(|adaptive| adaptive.parser))?;
         let parser = format.and_then(HeaderFormat::of).map(HeaderFormat::parser);
         Ok((wall, parser.map(|parser| parser.parse(headers, wall)).unwrap_or_default()))

@@ -6,7 +6,7 @@ use super::owned::OwnedGrant;
 use super::request::{OwnedRequest, Request};
 use super::waiter::{self, Place, Waiter};
 use shmlimit_kernel::queue::QueueTicket;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A call that waits in the queue of all processes, moved on by whoever has the clock: a loop in another language, or a
 /// test. In Rust [`Limiter::acquire_async`] is less work. Dropping it leaves the queue at once.
@@ -17,6 +17,8 @@ pub struct PendingAcquire {
     request: OwnedRequest,
     deadline: Option<u64>,
     place: Option<QueuePosition>,
+    /// See [`Waiter::idle_since`].
+    idle_since: Option<Instant>,
 }
 
 /// A [`Place`] that borrows nothing.
@@ -61,7 +63,8 @@ impl Limiter {
     /// ```
     pub fn enqueue(&self, request: &Request<'_>) -> Result<PendingAcquire, AcquireError> {
         let deadline = Waiter::new(self, request, false)?.deadline();
-        Ok(PendingAcquire { limiter: self.clone(), request: request.to_owned(), deadline, place: None })
+        let (limiter, request) = (self.clone(), request.to_owned());
+        Ok(PendingAcquire { limiter, request, deadline, place: None, idle_since: None })
     }
 }
 
@@ -78,6 +81,7 @@ impl PendingAcquire {
         }
         let mut waiter = self.waiter(&limiter, &request);
         let step = waiter.step()?;
+        self.idle_since = waiter.idle_since();
         self.place = waiter.take_place().map(|Place { link, attachment_id, wait }| QueuePosition {
             number: link.number,
             attachment_id,
@@ -95,7 +99,7 @@ impl PendingAcquire {
         let place = self.place.take().and_then(|QueuePosition { number, attachment_id, wait }| {
             Some(Place { link: limiter.shared.chain.at(number)?, attachment_id, wait })
         });
-        Waiter::resumed(limiter, request, self.deadline, place)
+        Waiter::resumed(limiter, request, self.deadline, place, self.idle_since)
     }
 }
 

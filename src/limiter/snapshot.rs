@@ -18,7 +18,6 @@ use shmlimit_kernel::state::View;
 use shmlimit_kernel::{Priority, Time, decide, queue};
 use shmlimit_segment::Error;
 use shmlimit_segment::slots::{self, Participant};
-use shmlimit_segment::sys;
 use shmlimit_segment::{Segment, Wakeups, layout, program_name};
 use std::time::Duration;
 
@@ -193,7 +192,7 @@ fn codes<V: View>(view: &V) -> Vec<(OutcomeCode, u64)> {
 fn age_of_first(condition: &Condition, segment: &Segment) -> Duration {
     let made = segment.words().load(layout::header::CREATED);
     match condition.reason {
-        None => Duration::from_nanos(sys::wall_now().saturating_sub(made)),
+        None => Duration::from_nanos(segment.clock_source().wall_now().saturating_sub(made)),
         Some(_) => Duration::MAX,
     }
 }

@@ -9,8 +9,8 @@ use shmlimit_kernel::{AcquireRequest, Reason, Time};
 use shmlimit_segment::Error;
 use shmlimit_segment::layout::{CLOCK_OFFSET, checksum, slot};
 use shmlimit_segment::lock::Deadline;
-use shmlimit_segment::{Attachment, Wakeups, slots};
-use std::time::{Duration, SystemTime};
+use shmlimit_segment::{Alarm, Attachment, Wakeups, slots};
+use std::time::{Duration, Instant};
 
 /// A call on its way through the queue. Dropping it leaves the queue at once.
 pub(super) struct Waiter<'l, 'r> {
@@ -20,6 +20,8 @@ pub(super) struct Waiter<'l, 'r> {
     deadline: Option<u64>,
     can_be_woken: bool,
     place: Option<Place<'l>>,
+    /// On a test clock: since when, in real time, it has waited for something without a known end.
+    idle_since: Option<Instant>,
 }
 
 /// An entry in the queue of one segment, made by one attachment.
@@ -34,13 +36,20 @@ pub(super) enum Step<'l> {
     /// It may be made.
     Done(Grant<'l>),
     /// Not yet: sleep for `limit`, or until the wake word of `place` in `link` shows something else than `wake_value`.
-    Sleep { link: &'l LimiterSegment, place: usize, wake_value: u32, limit: Duration },
+    /// `known_at` is when that time is over on the clock of the segment, if what it waits for comes by itself then.
+    Sleep { link: &'l LimiterSegment, place: usize, wake_value: u32, limit: Duration, known_at: Option<u64> },
     /// The lock of the segment was not free: step again.
     Again,
 }
 
 /// When to step again where the lock was not free.
 pub(super) const LOCK_RETRY_DELAY: Duration = Duration::from_millis(1);
+
+/// On a test clock: how long a call with a deadline waits, in real time, for something without a known end. Other threads
+/// and tasks need a moment to give it.
+const REAL_TIME_LIMIT: Duration = Duration::from_millis(100);
+/// On a test clock: how often such a call looks again. Its appointment is on a clock that may stand still.
+const REAL_LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// For how long a call waits for the lock that has `left` until its deadline. A call without any time waits for a holder
 /// that is merely busy all the same: as a rule it is then told, and leaves the queue.
@@ -56,10 +65,11 @@ impl<'l, 'r> Waiter<'l, 'r> {
         can_be_woken: bool,
     ) -> Result<Waiter<'l, 'r>, AcquireError> {
         let link = limiter.newest();
-        let raw = link.segment.attachment()?.clock.now();
-        let deadline =
-            request.time_left(SystemTime::now).map(|time_left| raw.saturating_add(super::nanos(time_left)));
-        Ok(Waiter { limiter, request, deadline, can_be_woken, place: None })
+        let segment = &link.segment;
+        let raw = segment.raw_now(&segment.attachment()?);
+        let time_left = request.time_left(|| segment.clock_source().system_time());
+        let deadline = time_left.map(|time_left| raw.saturating_add(super::nanos(time_left)));
+        Ok(Waiter { limiter, request, deadline, can_be_woken, place: None, idle_since: None })
     }
 
     /// A call that began to wait before, and cannot be rung.
@@ -68,8 +78,9 @@ impl<'l, 'r> Waiter<'l, 'r> {
         request: &'r Request<'r>,
         deadline: Option<u64>,
         place: Option<Place<'l>>,
+        idle_since: Option<Instant>,
     ) -> Waiter<'l, 'r> {
-        Waiter { limiter, request, deadline, can_be_woken: false, place }
+        Waiter { limiter, request, deadline, can_be_woken: false, place, idle_since }
     }
 
     /// When it gives up, by the machine's clock.
@@ -77,13 +88,49 @@ impl<'l, 'r> Waiter<'l, 'r> {
         self.deadline
     }
 
+    /// On a test clock: since when, in real time, it has waited for something without a known end.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        self.idle_since
+    }
+
     /// Its place in the queue, which it then has no more: somebody else goes on waiting there.
     pub(super) fn take_place(&mut self) -> Option<Place<'l>> {
         self.place.take()
     }
 
-    /// Looks once: enters the queue, or looks whether it is this call's turn.
+    /// Enters the queue, or looks whether it is this call's turn. On a test clock it never has to sleep for a known time.
     pub(super) fn step(&mut self) -> Result<Step<'l>, AcquireError> {
+        match self.limiter.newest().segment.clock_source().alarm() {
+            None => self.look_once(),
+            Some(alarm) => self.step_with(alarm),
+        }
+    }
+
+    /// [`step`](Self::step) on a test clock: lets it go to every known time instead of sleeping until then.
+    #[cold]
+    fn step_with(&mut self, mut alarm: Alarm) -> Result<Step<'l>, AcquireError> {
+        loop {
+            let step = self.look_once()?;
+            let Step::Sleep { link, place, wake_value, limit, known_at } = step else { return Ok(step) };
+            let target = match (known_at, self.deadline) {
+                (Some(known), _) => known,
+                (None, Some(deadline)) if self.is_out_of_time() => deadline,
+                (None, _) => {
+                    let limit = limit.min(REAL_LOOK_INTERVAL);
+                    return Ok(Step::Sleep { link, place, wake_value, limit, known_at });
+                }
+            };
+            alarm.wait_until(target, || link.segment.read_wake_word(place) != wake_value);
+        }
+    }
+
+    /// Whether it has waited long enough, in real time, for something without a known end.
+    fn is_out_of_time(&mut self) -> bool {
+        self.idle_since.get_or_insert_with(Instant::now).elapsed() >= REAL_TIME_LIMIT
+    }
+
+    /// Looks once.
+    fn look_once(&mut self) -> Result<Step<'l>, AcquireError> {
         let limiter = self.limiter;
         for _ in 0..super::MAX_SUCCESSORS {
             let link = limiter.newest();
@@ -105,8 +152,9 @@ impl<'l, 'r> Waiter<'l, 'r> {
         match stepped {
             Err(AcquireError::Failed(error)) if matches!(*error, Error::Busy { stopped: false, .. }) => {
                 let link = self.limiter.newest();
-                let is_over =
-                    |attachment: Attachment| self.deadline.is_some_and(|at| attachment.clock.now() >= at);
+                let is_over = |attachment: Attachment| {
+                    self.deadline.is_some_and(|at| link.segment.raw_now(&attachment) >= at)
+                };
                 if link.segment.present().is_none_or(is_over) {
                     Err(link.refuse_busy())
                 } else {
@@ -121,7 +169,7 @@ impl<'l, 'r> Waiter<'l, 'r> {
         let segment = &link.segment;
         // Each time: a limiter that replaced the one before may count other units.
         let kernel_request = link.kernel_request(self.request)?;
-        let deadline = self.lock_deadline(segment.present().as_ref());
+        let deadline = self.lock_deadline(link, segment.present().as_ref());
         let attachment = segment.attachment_within(&deadline)?;
         // After a fork, or in another segment: whoever waits there is somebody else.
         if self
@@ -160,7 +208,8 @@ impl<'l, 'r> Waiter<'l, 'r> {
                         continue;
                     }
                     let limit = Duration::from_nanos(wait.until.since(looked_at).0);
-                    return Ok(Step::Sleep { link, place: wait.place, wake_value, limit });
+                    let known_at = wait.timed.then(|| segment.raw_at(wait.until));
+                    return Ok(Step::Sleep { link, place: wait.place, wake_value, limit, known_at });
                 }
             }
         }
@@ -206,10 +255,10 @@ impl<'l, 'r> Waiter<'l, 'r> {
     }
 
     /// How long one step may wait for the lock: until the call's deadline, but not longer than any call.
-    fn lock_deadline(&self, attachment: Option<&Attachment>) -> Deadline {
+    fn lock_deadline(&self, link: &LimiterSegment, attachment: Option<&Attachment>) -> Deadline {
         let longest = self.limiter.shared.bounds.lock;
-        let left =
-            self.deadline.zip(attachment).map(|(at, attachment)| at.saturating_sub(attachment.clock.now()));
+        let left = |(at, attachment): (u64, &Attachment)| at.saturating_sub(link.segment.raw_now(attachment));
+        let left = self.deadline.zip(attachment).map(left);
         Deadline::within(left.map_or(longest, |left| at_least_grace(Duration::from_nanos(left)).min(longest)))
     }
 }
@@ -222,7 +271,7 @@ impl Drop for Waiter<'_, '_> {
         let Some(attachment) = segment.present().filter(|attachment| attachment.id == attachment_id) else {
             return;
         };
-        let deadline = self.lock_deadline(Some(&attachment));
+        let deadline = self.lock_deadline(link, Some(&attachment));
         // A call that cannot leave now is passed over, and found when its deadline is over or this process ends.
         let _ = link.change(&attachment, &deadline, |tx, now| {
             Ok(((), Wakeups::first(queue::leave(tx, attachment_id, &wait, now))))

@@ -10,6 +10,7 @@ mod oracle;
 mod owned_grant;
 mod pair;
 mod queue_oracle;
+mod test_clock;
 #[path = "../util/mod.rs"]
 mod util;
 mod waiting_by_steps;

@@ -250,7 +250,8 @@ impl Pair {
             Op::Enter { slot, group, cost, priority, patience, can_be_woken } => {
                 let request = self.request(*cost, *priority);
                 let deadline = patience.map_or(u64::MAX, |patience| self.now + patience);
-                let wait = QueueTicket { place: 0, number: 0, until: Time(0), suspects_dead: false };
+                let wait =
+                    QueueTicket { place: 0, number: 0, until: Time(0), timed: false, suspects_dead: false };
                 self.enter(Waiter {
                     owner: slot + 2,
                     group: *group,
@@ -333,7 +334,7 @@ impl Pair {
             .into_iter()
             .filter(|w| w.request.priority as u8 >= priority as u8 || owed == Some(w.arrival))
             .collect();
-        let wait = QueueTicket { place: 0, number: 0, until: Time(0), suspects_dead: false };
+        let wait = QueueTicket { place: 0, number: 0, until: Time(0), timed: false, suspects_dead: false };
         let w = Waiter {
             owner: 7,
             group: 99,

@@ -28,6 +28,8 @@ pub mod words;
 #[cfg(not(loom))]
 mod attach;
 #[cfg(not(loom))]
+mod clock_source;
+#[cfg(not(loom))]
 pub mod directory;
 #[cfg(not(loom))]
 pub mod error;
@@ -44,6 +46,8 @@ mod successor;
 #[cfg(not(loom))]
 pub mod sys;
 #[cfg(not(loom))]
+mod test_clock;
+#[cfg(not(loom))]
 mod wall_clock;
 
 #[cfg(not(loom))]
@@ -53,6 +57,8 @@ pub use {
     attach::process_state::Attachment,
     attach::wake::Wakeups,
     attach::{Segment, Tx, program_name},
+    clock_source::ClockSource,
     error::Error,
     recovery::liveness::InheritedHolders,
+    test_clock::{Alarm, TestClock},
 };

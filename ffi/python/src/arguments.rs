@@ -145,39 +145,53 @@ pub fn pause_length(value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
     Ok(if seconds.is_infinite() { None } else { Some(duration("duration", seconds)?) })
 }
 
-/// A moment.
+/// A moment until which a call may wait; nothing for as long as it takes.
 fn deadline(value: &Bound<'_, PyAny>) -> PyResult<Option<SystemTime>> {
+    point_in_time("deadline", value)
+}
+
+/// A moment, which must be finite.
+pub fn moment(name: &str, value: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
+    point_in_time(name, value)?.ok_or_else(|| PyValueError::new_err(format!("{name} must be finite")))
+}
+
+/// A moment; nothing for the end of time.
+fn point_in_time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<SystemTime>> {
     let wanted = "an aware datetime or seconds since the epoch";
     let seconds: f64 = if is_number(value) {
-        number("deadline", value)?
+        number(name, value)?
     } else {
         let Some(time) = value.getattr_opt("timestamp")? else {
-            return Err(wrong_type("deadline", wanted, value));
+            return Err(wrong_type(name, wanted, value));
         };
         if value.getattr("tzinfo").is_ok_and(|zone| zone.is_none()) {
-            return Err(PyValueError::new_err(
-                "deadline must be an aware datetime: this one has no time zone",
-            ));
+            let problem = "must be an aware datetime: this one has no time zone";
+            return Err(PyValueError::new_err(format!("{name} {problem}")));
         }
-        time.call0()?.extract().map_err(|_| wrong_type("deadline", wanted, value))?
+        time.call0()?.extract().map_err(|_| wrong_type(name, wanted, value))?
     };
     if seconds.is_nan() {
-        return Err(PyValueError::new_err("deadline must not be NaN"));
+        return Err(PyValueError::new_err(format!("{name} must not be NaN")));
     }
     if seconds == f64::INFINITY {
         return Ok(None);
     }
     // What was over before 1970 is over.
-    Ok(SystemTime::UNIX_EPOCH.checked_add(duration("deadline", seconds.max(0.0))?))
+    Ok(SystemTime::UNIX_EPOCH.checked_add(duration(name, seconds.max(0.0))?))
 }
 
 /// How long something took.
 pub fn latency(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    let seconds = seconds("latency", value)?;
+    passing("latency", value)
+}
+
+/// A length of time, which must be finite.
+pub fn passing(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let seconds = seconds(name, value)?;
     if seconds.is_infinite() {
-        return Err(PyValueError::new_err("latency must be finite"));
+        return Err(PyValueError::new_err(format!("{name} must be finite")));
     }
-    duration("latency", seconds)
+    duration(name, seconds)
 }
 
 /// Seconds as a number or as a `timedelta`; neither negative nor NaN.

@@ -14,6 +14,7 @@ mod names;
 mod outcome;
 mod pending;
 mod snapshot;
+mod test_clock;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -51,6 +52,8 @@ mod _shmlimit {
     use super::limiter::Limiter;
     #[pymodule_export]
     use super::pending::PendingAcquire;
+    #[pymodule_export]
+    use super::test_clock::TestClock;
 
     /// The names of the limiters in a directory (default: the usual one).
     #[pyfunction]

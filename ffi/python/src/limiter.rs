@@ -1,10 +1,11 @@
 //! The handle.
 
 use crate::advice;
-use crate::arguments::{pause_length, setting, unknown, word, wrong_type};
+use crate::arguments::{passing, pause_length, setting, unknown, word, wrong_type};
 use crate::errors;
 use crate::snapshot;
-use pyo3::exceptions::PyValueError;
+use crate::test_clock::TestClock;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 use shmlimit::config::{self, ConfigSource};
@@ -22,6 +23,7 @@ pub struct Limiter {
     group: Option<String>,
     ignore_environment: bool,
     allow_network_fs: bool,
+    clock: Option<shmlimit::TestClock>,
 }
 
 impl Limiter {
@@ -69,6 +71,7 @@ impl Limiter {
     #[pyo3(signature = (
         name, *, directory = None, preset = None, config = None, settings = None, group = None, rate = None,
         burst = None, concurrency = None, create = true, replace = false, ignore_environment = false, allow_network_fs = false,
+        clock = None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     fn new(
@@ -86,6 +89,7 @@ impl Limiter {
         replace: bool,
         ignore_environment: bool,
         allow_network_fs: bool,
+        clock: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Limiter> {
         let name = word("name", name)?;
         if replace && !create {
@@ -120,6 +124,10 @@ impl Limiter {
         if allow_network_fs {
             builder = builder.allow_network_fs();
         }
+        let clock = clock.map(test_clock).transpose()?;
+        if let Some(clock) = &clock {
+            builder = builder.test_clock(clock);
+        }
         let opened = py.detach(|| match (create, replace) {
             (_, true) => builder.replace(),
             (true, false) => builder.open(),
@@ -133,6 +141,7 @@ impl Limiter {
             group,
             ignore_environment,
             allow_network_fs,
+            clock,
         })
     }
 
@@ -230,9 +239,20 @@ impl Limiter {
         snapshot::as_dict(py, &self.using(py, |handle| handle.snapshot())?.document())
     }
 
+    /// Lets time pass that a call would sleep. Returns whether that was done: on the machine's clock it must sleep.
+    fn _passes(&self, seconds: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if let Some(clock) = &self.clock {
+            clock.advance(passing("seconds", seconds)?);
+        }
+        Ok(self.clock.is_some())
+    }
+
     /// What opens it again in another process.
     fn _options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.handle(py)?;
+        if self.clock.is_some() {
+            return Err(PyTypeError::new_err("a limiter on a test clock cannot go to another process"));
+        }
         let options = PyDict::new(py);
         options.set_item("directory", &self.directory)?;
         options.set_item("group", &self.group)?;
@@ -244,6 +264,13 @@ impl Limiter {
     fn __repr__(&self) -> String {
         let closed = if self.inner().is_none() { ", closed" } else { "" };
         format!("<shmlimit.Limiter {:?} in {:?}{closed}>", self.name, self.directory)
+    }
+}
+
+fn test_clock(clock: &Bound<'_, PyAny>) -> PyResult<shmlimit::TestClock> {
+    match clock.cast::<TestClock>() {
+        Ok(clock) => Ok(clock.get().clock.clone()),
+        Err(_) => Err(wrong_type("clock", "a shmlimit.testing.TestClock", clock)),
     }
 }
 

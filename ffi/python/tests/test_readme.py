@@ -19,7 +19,7 @@ def samples(page):
 
 @pytest.mark.parametrize(
     "page, count",
-    [pytest.param(PACKAGE / "README.md", 8, marks=unix_only("one sample forks")), (ROOT / "README.md", 1), (ROOT / "docs" / "python.md", 3)],
+    [pytest.param(PACKAGE / "README.md", 8, marks=unix_only("one sample forks")), (ROOT / "README.md", 1), (ROOT / "docs" / "python.md", 4)],
 )
 def test_the_samples_run_as_one_program(page, count, directory, tmp_path):
     program = tmp_path / "readme.py"

@@ -37,6 +37,9 @@ pub struct QueueTicket {
     pub number: u64,
     /// Its appointment: look again then, or when rung.
     pub until: Time,
+    /// Whether the appointment is kept for a time: what the call waits for comes by itself, and it is known when. Else some
+    /// other call must give it.
+    pub timed: bool,
     /// Whether its owner should look for the dead: it is near its turn, and somebody is ahead or late, or permits are
     /// short.
     pub suspects_dead: bool,

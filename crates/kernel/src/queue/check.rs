@@ -106,6 +106,11 @@ impl Checked {
         self.permit && self.time == Some(self.now)
     }
 
+    /// Whether only time is in the way, and it is known how much.
+    pub(super) fn is_timed(&self) -> bool {
+        self.permit && self.time.is_some_and(|time| time > self.now)
+    }
+
     /// The layer in the way if the call were alone; that others are ahead, if it is only that.
     pub(super) fn refusal<V: View>(&self, v: &V, request: &AcquireRequest, now: Time) -> Refusal {
         match admission::check(v, request, now) {

@@ -82,6 +82,7 @@ pub fn enter<M: Memory>(m: &mut M, who: &NewWaiter, now: Time) -> (QueueOutcome,
             place,
             number,
             until,
+            timed: checked.is_timed(),
             suspects_dead: checked.suspects_dead(&found),
         }),
         Wake::None,
@@ -132,7 +133,10 @@ pub fn look<M: Memory>(m: &mut M, owner: u64, wait: &QueueTicket, now: Time) -> 
     m.set_wake_at(wait.place, expected_at);
     // Those far behind looked for the dead when they came; since then that is for those in front.
     let suspects_dead = found.ahead.calls < RECLAIMING_WAITERS && checked.suspects_dead(&found);
-    (QueueOutcome::Waiting(QueueTicket { until, suspects_dead, ..*wait }), Wake::None)
+    (
+        QueueOutcome::Waiting(QueueTicket { until, timed: checked.is_timed(), suspects_dead, ..*wait }),
+        Wake::None,
+    )
 }
 
 /// One who waits gives up.

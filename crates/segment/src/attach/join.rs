@@ -79,7 +79,7 @@ impl Segment {
 
     fn enter(&self, deadline: &Deadline, probe: &File) -> Result<Attachment, Error> {
         let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
-        let boot = sys::boot_id().map_err(Error::io("find the boot identity for", self.path()))?;
+        let boot = self.clock.boot_id().map_err(Error::io("find the boot identity for", self.path()))?;
         // Without the lock first: what cannot be used is left as it is, to the byte (P4).
         if let Some(Err(problem)) = journal::read(&self.words, sanity::policy) {
             return Err(self.damaged(problem));
@@ -96,7 +96,8 @@ impl Segment {
         if layout::is_retired(mark) {
             return Err(self.gone());
         }
-        let (raw, wall) = (clock.now(), sys::wall_now());
+        let raw = self.clock.now(&clock);
+        let wall = self.clock.wall_at(raw);
         wall_clock::restore_live_mark(&mut tx, raw, wall);
         let clock_continues = raw.wrapping_add(tx.load(layout::CLOCK_OFFSET)) >= tx.core().latest.0;
         if tx.words().load_array(layout::BOOT) != boot

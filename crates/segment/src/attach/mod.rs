@@ -8,6 +8,7 @@ pub(crate) mod policy_change;
 pub(crate) mod process_state;
 pub(crate) mod wake;
 
+use crate::clock_source::ClockSource;
 use crate::error::Error;
 use crate::file::Verified;
 use crate::file::backing::Backing;
@@ -17,7 +18,7 @@ use crate::lock::{self, Claim, Deadline};
 use crate::memory::Reader;
 use crate::sanity;
 use crate::slots;
-use crate::sys::{self, Clock, ForkWords};
+use crate::sys::{Clock, ForkWords};
 use crate::wall_clock;
 use crate::words::Words;
 use options::{AttachOptions, Role};
@@ -44,12 +45,13 @@ pub struct Segment {
     place_bound: u64,
     pub(crate) reclaim_bound: u64,
     pub(crate) file_release: FileRelease,
+    pub(crate) clock: ClockSource,
 }
 
 impl Segment {
     /// Takes a verified segment and becomes a participant, or an observer.
     pub fn attach(verified: Verified, bounds: AttachOptions) -> Result<Segment, Error> {
-        let Verified { words, backing, file } = verified;
+        let Verified { words, backing, file, clock } = verified;
         let process_state = ForkWords::new().map_err(Error::io("prepare memory for", backing.path()))?;
         let nanos = |bound: Duration| u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
         let (place_bound, reclaim_bound) = (nanos(bounds.place), nanos(bounds.reclaim));
@@ -61,6 +63,7 @@ impl Segment {
             place_bound,
             reclaim_bound,
             file_release: FileRelease::default(),
+            clock,
         };
         match bounds.role {
             Role::Observer => segment.observe(&file)?,
@@ -140,7 +143,7 @@ impl Segment {
         deadline: &Deadline,
         work: impl Fn(&mut Tx<'_>, Time) -> R,
     ) -> Result<R, Box<Error>> {
-        match self.begin_at_once(attachment, attachment.clock.now()) {
+        match self.begin_at_once(attachment, self.raw_now(attachment)) {
             Some((mut tx, now)) => Ok(work(&mut tx, now)),
             None => self.transact_slowly(attachment, Claim::Participant, deadline, &work),
         }
@@ -253,10 +256,38 @@ impl Segment {
         self.transact_slowly(attachment, Claim::Participant, deadline, &|tx: &mut Tx<'_>, _| work(tx))
     }
 
+    /// The time on the clock that the limiter's refers to: the machine's, or a test's.
+    #[inline(always)]
+    pub fn raw_now(&self, attachment: &Attachment) -> u64 {
+        self.clock.now(&attachment.clock)
+    }
+
+    /// [`raw_now`](Self::raw_now), where the machine's clock was read before.
+    #[inline(always)]
+    pub fn raw_from(&self, attachment: &Attachment, read: u64) -> u64 {
+        self.clock.correct(&attachment.clock, read)
+    }
+
+    /// The same of a time on the limiter's clock.
+    pub fn raw_at(&self, time: Time) -> u64 {
+        time.0.wrapping_sub(self.words.load(layout::CLOCK_OFFSET))
+    }
+
+    /// What the wall clock shows at a time on the limiter's clock that was just read.
+    pub(crate) fn wall_at(&self, now: Time) -> u64 {
+        self.clock.wall_at(self.raw_at(now))
+    }
+
+    /// Where its time comes from.
+    #[inline(always)]
+    pub fn clock_source(&self) -> &ClockSource {
+        &self.clock
+    }
+
     /// The time on the limiter's clock.
     #[inline]
     pub fn now(&self, attachment: &Attachment) -> Time {
-        Time(attachment.clock.now().wrapping_add(self.words.load(layout::CLOCK_OFFSET)))
+        Time(self.raw_now(attachment).wrapping_add(self.words.load(layout::CLOCK_OFFSET)))
     }
 
     /// Makes a transaction's changes last.
@@ -290,7 +321,7 @@ impl Segment {
 
     /// An error if the file is no longer in its place.
     pub fn confirm(&self, clock: &Clock) -> Result<(), Error> {
-        if self.is_retired() { Err(self.gone()) } else { self.check_place(clock.now()) }
+        if self.is_retired() { Err(self.gone()) } else { self.check_place(self.clock.now(clock)) }
     }
 
     #[cold]
@@ -322,7 +353,7 @@ impl Drop for Segment {
         let left = self.transact(&attachment, &self.deadline(), |tx, now| {
             slots::leave(tx, attachment.slot);
             let wake = queue::changed(tx, now);
-            wall_clock::settle_wall(tx, now, sys::wall_now());
+            wall_clock::settle_wall(tx, now, self.wall_at(now));
             tx.commit().map_or(Wake::None, |()| wake)
         });
         self.wake_last(left.unwrap_or(Wake::None));

@@ -56,7 +56,7 @@ impl Segment {
     /// The time on the limiter's clock, read with [`clock`](Self::clock).
     #[inline]
     pub fn now_by(&self, clock: &Clock) -> Time {
-        Time(clock.now().wrapping_add(self.words.load(layout::CLOCK_OFFSET)))
+        Time(self.clock.now(clock).wrapping_add(self.words.load(layout::CLOCK_OFFSET)))
     }
 }
 
@@ -64,15 +64,16 @@ impl Verified {
     /// Whether a participant must repair this segment before its state can be read: it was last used in another boot, its
     /// state is invalid, or a change is half done. Attaching does the repair.
     pub fn needs_repair(&self) -> Result<bool, Error> {
-        let clock = discover(self.backing.path())?;
-        let boot = sys::boot_id().map_err(Error::io("find the boot identity for", self.backing.path()))?;
+        let now = self.clock.now(&discover(self.backing.path())?);
+        let boot =
+            self.clock.boot_id().map_err(Error::io("find the boot identity for", self.backing.path()))?;
         let other_boot = self.words.load_array(layout::BOOT) != boot;
-        Ok(other_boot || !journal::read(&self.words, |words| is_readable(words, &clock)).unwrap_or(false))
+        Ok(other_boot || !journal::read(&self.words, |words| is_readable(words, now)).unwrap_or(false))
     }
 }
 
-fn is_readable(words: &Words, clock: &Clock) -> bool {
-    let now = Time(clock.now().wrapping_add(words.load(layout::CLOCK_OFFSET)));
+fn is_readable(words: &Words, raw: u64) -> bool {
+    let now = Time(raw.wrapping_add(words.load(layout::CLOCK_OFFSET)));
     // A damaged policy is reported where it is read.
     sanity::policy(words)
         .map_or(true, |policy| sanity::is_sound(&Reader(words.cells()), &policy, Found::Whole, now))

@@ -7,6 +7,7 @@ use crate::file::initial_state::InitialState;
 use crate::layout::SLOTS;
 use crate::layout::{slot, slot_base};
 use crate::paths::{LimiterName, Place};
+use crate::sys;
 use shmlimit_kernel::health_state::{HealthStateView, RAMPING};
 use shmlimit_kernel::outcome::{OutcomeClass, Report};
 use shmlimit_kernel::policy::{

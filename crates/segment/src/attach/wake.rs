@@ -54,7 +54,7 @@ impl Segment {
 
     #[cold]
     fn after_change_with_waiters(&self, tx: &mut Tx<'_>, attachment: &Attachment) -> Wake {
-        let now = Time(attachment.clock.now().wrapping_add(tx.load(CLOCK_OFFSET)));
+        let now = Time(self.raw_now(attachment).wrapping_add(tx.load(CLOCK_OFFSET)));
         queue::changed(tx, now)
     }
 

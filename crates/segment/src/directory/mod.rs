@@ -7,6 +7,7 @@ pub(crate) mod users;
 pub use creation_lock::LockedDirectory;
 pub use users::{Generation, PreviousLimiter};
 
+use crate::clock_source::ClockSource;
 use crate::error::Error;
 use crate::layout;
 use crate::paths::{CREATION_LOCK, Place};
@@ -30,6 +31,8 @@ pub struct Directory {
     pub note: Option<String>,
     /// Why the usual default was not used, for people: its file system is not one for limiters.
     pub fallback: Option<String>,
+    /// The clock of the limiters that are opened and made here.
+    pub clock: ClockSource,
 }
 
 /// What is allowed beyond the usual.
@@ -113,6 +116,7 @@ impl Directory {
             chosen: place.chosen,
             note: None,
             fallback: None,
+            clock: ClockSource::default(),
         })
     }
 

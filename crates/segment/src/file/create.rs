@@ -66,7 +66,7 @@ pub fn create_noting(
                 && before != PreviousLimiter::Removed;
             starts_used_up = in_use && late;
             match in_use {
-                true if late => InitialState::used_up(policy, place).map(Some),
+                true if late => InitialState::used_up(policy, place, &directory.clock).map(Some),
                 true => Ok(None),
                 false => Ok(Some(InitialState::fresh(policy))),
             }
@@ -205,6 +205,6 @@ fn prepare(
     }
     let map = SharedMap::new(file.file(), size).map_err(make_error())?;
     let words = Words::new(map).ok_or_else(|| make_error()(io::ErrorKind::InvalidData.into()))?;
-    fill(&words, seed, generation).map_err(make_error())?;
+    fill(&words, seed, generation, &directory.clock).map_err(make_error())?;
     Ok(file)
 }

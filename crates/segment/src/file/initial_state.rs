@@ -1,12 +1,12 @@
 //! The state that a new segment starts with: fresh, used up, or continued from a deleted segment.
 
 use super::inherited::{self, Inherited};
+use crate::clock_source::ClockSource;
 use crate::error::Error;
 use crate::journal;
 use crate::layout::{self, UNSET_BEFORE, header};
 use crate::memory::{Reader, inverted};
 use crate::sanity;
-use crate::sys::{self, Clock};
 use crate::words::Words;
 use shmlimit_kernel::decide;
 use shmlimit_kernel::health_state::{HEALTH_STATE_WORDS, PAUSE_AT};
@@ -48,10 +48,10 @@ impl InitialState {
     /// A limiter of which others may still use an older segment, for as long as `place` at most: nothing is left to be had
     /// until then, and from then on it fills as an empty one does. All permits count as out for as long as one of them may
     /// hold any.
-    pub fn used_up(policy: Policy, place: Duration) -> Result<InitialState, Error> {
+    pub fn used_up(policy: Policy, place: Duration, clock: &ClockSource) -> Result<InitialState, Error> {
         let fresh = InitialState::fresh(policy);
-        let now = Clock::discover().map_err(Error::io("read the clock for", Path::new("a limiter")))?.now();
-        let mut empty = LocalMemory::starting_at(&policy, sys::wall_now().wrapping_sub(now));
+        let now = clock.first_now().map_err(Error::io("read the clock for", Path::new("a limiter")))?;
+        let mut empty = LocalMemory::starting_at(&policy, clock.wall_at(now).wrapping_sub(now));
         let place = u64::try_from(place.as_nanos()).unwrap_or(u64::MAX);
         let latest = now.saturating_add(place);
         decide::reset(&mut empty, Some(&policy), Time(latest));
@@ -65,7 +65,7 @@ impl InitialState {
     ///
     /// Without the lock: if its owner is dead, nobody can prove it any more, because liveness locks are felt through the
     /// file's name. What such an owner left half done is lost, and nothing is handed out in its place.
-    pub fn after(words: &Words, clock: Clock) -> Result<InitialState, String> {
+    pub fn after(words: &Words, raw: u64) -> Result<InitialState, String> {
         let clock_offset = words.load(layout::CLOCK_OFFSET);
         let wall = words.load_array(layout::LATEST_TIME);
         let read = |words: &Words| (sanity::policy(words), saved_state(words), inherited::from(words));
@@ -86,7 +86,7 @@ impl InitialState {
         // A pause that makes sense goes on (R148).
         empty
             .set_health_state(PAUSE_AT, words.load_array::<PAUSE_WORDS>(layout::health_state_word(PAUSE_AT)));
-        decide::reset(&mut empty, Some(&policy), Time(clock.now().wrapping_add(clock_offset)));
+        decide::reset(&mut empty, Some(&policy), Time(raw.wrapping_add(clock_offset)));
         // What a transaction leaves half done is about the permits of its owner, who is dead.
         let inherited = inherited::from(words);
         Ok(InitialState {
@@ -121,24 +121,34 @@ fn saved_state(words: &Words) -> SavedState {
 }
 
 /// Writes a whole segment into a file that nobody else can see yet.
-pub(crate) fn fill(words: &Words, seed: &InitialState, generation: u64) -> io::Result<()> {
-    let now = Clock::discover()?.now().wrapping_add(seed.clock_offset);
+pub(crate) fn fill(
+    words: &Words,
+    seed: &InitialState,
+    generation: u64,
+    clock: &ClockSource,
+) -> io::Result<()> {
+    let raw = clock.first_now()?;
+    let (now, wall) = (raw.wrapping_add(seed.clock_offset), clock.wall_at(raw));
     words.store(header::MAGIC, layout::MAGIC);
     words.store(header::FORMAT, u64::from(layout::LAYOUT_VERSION) << 32 | u64::from(layout::BYTE_ORDER));
     words.store(header::HASH, layout::layout_hash());
     words.store(header::SIZE, words.cells().count() as u64 * 8);
-    words.store(header::CREATED, sys::wall_now());
+    words.store(header::CREATED, wall);
     words.store(header::GENERATION, generation);
     words.store(header::CHECKSUM, layout::checksum((0..header::CHECKSUM).map(|word| words.load(word))));
     words.store(layout::CLOCK_OFFSET, seed.clock_offset);
     words.store(layout::RETIRED, layout::LIVE);
-    for (i, word) in sys::boot_id()?.into_iter().enumerate() {
+    for (i, word) in clock.boot_id()?.into_iter().enumerate() {
         words.store(layout::BOOT + i, word);
     }
     for (i, word) in seed.wall.into_iter().enumerate() {
         words.store(layout::LATEST_TIME + i, word);
     }
-    set_clocks(words, now, sys::wall_now());
+    set_clocks(words, now, wall);
+    if clock.is_test() {
+        // A test may begin before the time from which on a machine's clock counts as set.
+        words.store(layout::OFF_UNKNOWN, 0);
+    }
     words.store(layout::CORE, now.max(seed.latest));
     inherited::put(words, &seed.inherited);
     let policy = seed.policy.encode();

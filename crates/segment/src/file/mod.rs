@@ -11,6 +11,7 @@ pub(crate) mod initial_state;
 pub use backing::Backing;
 pub use initial_state::InitialState;
 
+use crate::clock_source::ClockSource;
 use crate::directory::{Directory, begins_with_magic};
 use crate::error::Error;
 use crate::layout::{self, header};
@@ -36,6 +37,8 @@ pub struct Verified {
     pub backing: Backing,
     /// The descriptor it was opened with: a description of the file that holds no lock.
     pub file: File,
+    /// Its clock.
+    pub clock: ClockSource,
 }
 
 impl Unverified {
@@ -57,7 +60,7 @@ impl Unverified {
     }
 
     /// Checks the header (P4): reads only.
-    pub(crate) fn verify(self) -> Result<Verified, Error> {
+    pub(crate) fn verify(self, clock: &ClockSource) -> Result<Verified, Error> {
         let word = |index| self.words.load(index);
         let path = self.backing.path().to_owned();
         let refuse =
@@ -84,7 +87,8 @@ impl Unverified {
         if word(header::CHECKSUM) != layout::checksum((0..header::CHECKSUM).map(word)) {
             return refuse("its header is damaged".into(), (DAMAGED, true));
         }
-        Ok(Verified { words: self.words, backing: self.backing, file: self.file })
+        clock.check(&self.words, &path)?;
+        Ok(Verified { words: self.words, backing: self.backing, file: self.file, clock: clock.clone() })
     }
 }
 
@@ -139,5 +143,5 @@ fn open_once(directory: &Directory, name: &LimiterName) -> Result<Option<Verifie
         return Err(Error::Unsettled { path });
     }
     directory.check_file(&path, &facts)?;
-    Unverified::map(path, file, &facts)?.verify().map(Some)
+    Unverified::map(path, file, &facts)?.verify(&directory.clock).map(Some)
 }

@@ -12,7 +12,7 @@ use crate::attach::{Segment, Tx};
 use crate::error::Error;
 use crate::journal::{Begun, Found, Transaction};
 use crate::lock::{Claim, Deadline};
-use crate::{layout, sanity, slots, sys, wall_clock};
+use crate::{layout, sanity, slots, wall_clock};
 use shmlimit_kernel::time::Time;
 
 impl Segment {
@@ -26,7 +26,7 @@ impl Segment {
         deadline: &Deadline,
         work: &impl Fn(&mut Tx<'_>, Time) -> R,
     ) -> Result<R, Box<Error>> {
-        let raw = attachment.clock.now();
+        let raw = self.raw_now(attachment);
         let place_due = self.is_place_due(raw);
         if place_due {
             self.check_place(raw)?;
@@ -39,7 +39,8 @@ impl Segment {
             if layout::is_retired(mark) {
                 return Err(self.gone().into());
             }
-            let now = wall_clock::restore_live_mark(&mut tx, attachment.clock.now(), sys::wall_now());
+            let raw = self.raw_now(attachment);
+            let now = wall_clock::restore_live_mark(&mut tx, raw, self.clock.wall_at(raw));
             // Its liveness lock is kept until the transaction has ended.
             let (taken_over, _liveness_lock) =
                 taken_over.map_or((None, None), |(dead, liveness_lock)| (Some(dead), Some(liveness_lock)));
@@ -51,7 +52,7 @@ impl Segment {
                 || mark == layout::LIVE && self.is_sane(attachment, &tx, found, now, place_due, died)?;
             // Once: where somebody scribbles on and on, decisions are made on what there is.
             if mended || (taken_over.is_none() && sane) {
-                if place_due && wall_clock::follow_wall(&mut tx, now, sys::wall_now()) {
+                if place_due && wall_clock::follow_wall(&mut tx, now, self.wall_at(now)) {
                     self.commit(&mut tx)?;
                 }
                 return Ok(work(&mut tx, now));

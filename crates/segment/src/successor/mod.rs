@@ -10,7 +10,6 @@ use crate::file::initial_state::InitialState;
 use crate::journal::{Begun, Transaction};
 use crate::layout;
 use crate::lock::Claim;
-use crate::sys::Clock;
 
 impl Segment {
     /// Marks it as replaced: whoever uses it opens it again by name. Those who wait are rung when there is something to
@@ -55,12 +54,12 @@ impl Segment {
     pub fn succession(&self, generation: Generation) -> Result<InitialState, Error> {
         let newest = self.hand_over() && self.has_generation(generation);
         let seed = self.seed()?;
-        if newest { Ok(seed) } else { InitialState::used_up(seed.policy, self.bounds.place) }
+        if newest { Ok(seed) } else { InitialState::used_up(seed.policy, self.bounds.place, &self.clock) }
     }
 
     pub(crate) fn seed(&self) -> Result<InitialState, Error> {
-        let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
-        InitialState::after(&self.words, clock).map_err(|problem| self.damaged(problem))
+        let raw = self.clock.first_now().map_err(Error::io("read the clock for", self.path()))?;
+        InitialState::after(&self.words, raw).map_err(|problem| self.damaged(problem))
     }
 
     /// Marks it as removed, if `may` says so of the others who are attached: whoever still uses it is told that there is

@@ -256,12 +256,12 @@ class Calls(Generic[Request, Response]):
         self, client: Client[Request, Response], keywords: Dict[str, Any], ends: Optional[float], wait: float
     ) -> Generator[Callable[[], Any], Any, Grant]:
         """Waits for the grant, and with it as long as a leaky bucket wants."""
-        if wait > 0:
+        if wait > 0 and not self.limiter._passes(wait):
             yield partial(client.sleep, wait)
         if ends is not None:
             keywords = {**keywords, "timeout": max(0.0, ends - time.monotonic())}
         grant: Grant = yield partial(client.acquire, keywords)
-        if grant.delay > 0:
+        if grant.delay > 0 and not self.limiter._passes(grant.delay):
             try:
                 yield partial(client.sleep, grant.delay)
             except BaseException:

@@ -46,6 +46,7 @@ class Limiter(_shmlimit.Limiter):
     ignore_environment: leaves variables such as SHMLIMIT_RATE_BASE alone. What they change, for every program that uses
         the limiter, is in environment_changes, and a warning of the logger "shmlimit".
     allow_network_fs: trusts a network file system, on your own risk.
+    clock: a shmlimit.testing.TestClock, for tests: calls move it instead of sleeping. Needs a directory.
 
     Raises ConfigError if the limiter is there and differs from what is asked for; the message lists the differences.
     Leave the settings out to use it as it is, or replace it.
@@ -71,6 +72,7 @@ class Limiter(_shmlimit.Limiter):
         replace: bool = False,
         ignore_environment: bool = False,
         allow_network_fs: bool = False,
+        clock: Optional[_shmlimit.TestClock] = None,
     ) -> _Self:
         flags = {
             "create": create,
@@ -92,6 +94,7 @@ class Limiter(_shmlimit.Limiter):
             rate=rate,
             burst=burst,
             concurrency=concurrency,
+            clock=clock,
             **flags,
         )
         for change in limiter.environment_changes:
@@ -169,7 +172,7 @@ class Limiter(_shmlimit.Limiter):
             @functools.wraps(function)
             async def wait_and_await(*args: Any, **kwargs: Any) -> Any:
                 async with self.acquire_async(**keywords) as grant:
-                    if grant.delay > 0:
+                    if grant.delay > 0 and not self._passes(grant.delay):
                         try:
                             await sleep_async(grant.delay)
                         except BaseException:
@@ -183,7 +186,7 @@ class Limiter(_shmlimit.Limiter):
             @functools.wraps(function)
             def wait_and_call(*args: Any, **kwargs: Any) -> Any:
                 with self.acquire(**keywords) as grant:
-                    if grant.delay > 0:
+                    if grant.delay > 0 and not self._passes(grant.delay):
                         try:
                             time.sleep(grant.delay)
                         except BaseException:
@@ -198,7 +201,7 @@ class Limiter(_shmlimit.Limiter):
     def __enter__(self) -> Grant:
         """Waits for a grant: `with limiter as grant`. Then sleeps as long as a leaky bucket wants the call held back."""
         grant = self.acquire()
-        if grant.delay > 0:
+        if grant.delay > 0 and not self._passes(grant.delay):
             try:
                 time.sleep(grant.delay)
             except BaseException:
@@ -219,7 +222,7 @@ class Limiter(_shmlimit.Limiter):
         """Waits for a grant on asyncio or trio: `async with limiter as grant`; else as `with limiter`."""
         block = sys._getframe(1)
         grant = await Acquiring(self, {})
-        if grant.delay > 0:
+        if grant.delay > 0 and not self._passes(grant.delay):
             try:
                 await sleep_async(grant.delay)
             except BaseException:

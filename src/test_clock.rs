@@ -1,0 +1,95 @@
+//! The clock that users' tests move.
+
+use shmlimit_segment::ClockSource;
+use std::time::{Duration, SystemTime};
+
+/// A virtual clock for tests. Limiters that are opened with it ([`Builder::test_clock`](crate::Builder::test_clock))
+/// take their time from it, and their calls never sleep for a known time.
+///
+/// - It starts at 2030-01-01 00:00:00 UTC, or where [`starting_at`](Self::starting_at) says. Every run of a test sees the
+///   same times.
+/// - It stands still. [`advance`](Self::advance) moves it, and so does a call that has to wait for a known time (a
+///   rate, a `Retry-After`, a breaker, a deadline): the clock goes to that time, and the call goes on at once. Of several
+///   threads that wait, the one with the earliest time goes first. For threads that do not wait, the clock does not wait
+///   either.
+/// - A call that waits for something without a known end (a permit, or the end of a pause) really waits until another
+///   thread or task gives it. If the call has a timeout or a deadline, it waits for 100 ms of real time; then the clock
+///   goes to the deadline, and the call is refused.
+/// - Clones are the same clock. Any number of limiters and threads of one process may share it. A forked child gets a
+///   copy that then goes its own way.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft, TestClock};
+/// use std::time::Duration;
+///
+/// let (directory, clock) = (tempfile::tempdir()?, TestClock::new());
+/// let rule = RuleDraft::new(Algorithm::SlidingLog, 10, Nanos::from_secs(60));
+/// let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() })?;
+/// let api = Limiter::builder("api").directory(directory.path()).policy(policy).test_clock(&clock).open()?;
+///
+/// for _ in 0..10 {
+///     api.try_acquire(&Request::new())?.release()?;
+/// }
+/// assert!(api.try_acquire(&Request::new()).is_err()); // the minute is used up
+/// api.acquire(&Request::new())?.release()?; // waits, but takes no time
+/// assert_eq!(clock.elapsed(), Duration::from_secs(60));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct TestClock {
+    clock: shmlimit_segment::TestClock,
+}
+
+impl TestClock {
+    /// A clock that shows 2030-01-01 00:00:00 UTC and stands still.
+    pub fn new() -> TestClock {
+        TestClock::default()
+    }
+
+    /// A clock that shows this moment and stands still. For calendar windows, dates in headers, and programs that compute
+    /// deadlines from the real `SystemTime::now()`. A moment before 1970 counts as 1970.
+    ///
+    /// ```
+    /// use shmlimit::TestClock;
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// let start = SystemTime::now();
+    /// let clock = TestClock::starting_at(start);
+    /// clock.advance(Duration::from_secs(5));
+    /// assert_eq!(clock.now(), start + Duration::from_secs(5));
+    /// ```
+    pub fn starting_at(start: SystemTime) -> TestClock {
+        TestClock { clock: shmlimit_segment::TestClock::starting_at(start) }
+    }
+
+    /// Lets that much time pass at once. The clock never goes back, and stops after 280 years.
+    ///
+    /// ```
+    /// use shmlimit::TestClock;
+    /// use std::time::Duration;
+    ///
+    /// let clock = TestClock::new();
+    /// clock.advance(Duration::from_secs(30));
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(30));
+    /// ```
+    pub fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+
+    /// How much time has passed since the clock was made: what [`advance`](Self::advance) was told, and what calls have
+    /// waited.
+    pub fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    /// What the clock shows. Deadlines are points on this clock.
+    pub fn now(&self) -> SystemTime {
+        self.clock.now()
+    }
+
+    /// The clock as a limiter takes its time from it.
+    pub(crate) fn source(&self) -> ClockSource {
+        ClockSource::test(&self.clock)
+    }
+}
