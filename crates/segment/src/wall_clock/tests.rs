@@ -1,4 +1,4 @@
-//! Calendar windows on a real segment, with a wall clock, a machine's clock and boots that the test makes up.
+//! Calendar windows on a real segment, with a wall clock, a machine's clock and boots that the test controls.
 
 use super::*;
 use crate::directory::{Allowances, Directory};
@@ -18,24 +18,24 @@ const LIMIT: u64 = 5;
 /// 2026-05-05 12:00 UTC.
 const NOON: u64 = 1_777_982_400_000_000_000;
 
-/// A machine with a limiter of five a day.
+/// A machine with a limiter of five calls a day.
 struct Machine {
     _home: tempfile::TempDir,
     verified: Verified,
-    /// What the time really is.
+    /// The true time.
     truth: u64,
-    /// What the wall clock says more than that.
+    /// The wall clock minus the true time.
     wrong_by: i64,
-    /// What the machine's clock says more than the truth.
+    /// The machine's clock minus the true time.
     booted: i64,
     boots: u64,
-    /// When calls were granted, truly.
+    /// The true times at which calls were granted.
     granted: Vec<u64>,
 }
 
 fn daily(algorithm: Algorithm) -> Policy {
     let rule = match algorithm {
-        // Five free passes a day, and one more a day by pacing.
+        // Five free passes a day, and one more call a day by pacing.
         Algorithm::Gcra => RuleDraft {
             burst: Some(LIMIT),
             burst_mode: BurstMode::FixedWindow,
@@ -47,7 +47,8 @@ fn daily(algorithm: Algorithm) -> Policy {
 }
 
 impl Machine {
-    /// A limiter made at `truth`, when the wall clock was wrong by `wrong_by` and the machine had run for an hour.
+    /// A limiter created at `truth`, when the wall clock was wrong by `wrong_by` and the machine had run for an
+    /// hour.
     fn new(algorithm: Algorithm, truth: u64, wrong_by: i64) -> Machine {
         let home = tempfile::tempdir().unwrap();
         let place = Place::chosen(home.path());
@@ -92,7 +93,7 @@ impl Machine {
         done
     }
 
-    /// Somebody attaches, as `Segment::enter` does.
+    /// A process attaches, as `Segment::enter` does.
     fn attach(&mut self) {
         let (boot, raw, wall) = ([self.boots, 0], self.raw(), self.wall());
         self.transact(|tx, _| {
@@ -105,13 +106,13 @@ impl Machine {
         });
     }
 
-    /// Somebody looks whether the file is in its place.
+    /// A process checks whether the file is in its place.
     fn look(&mut self) {
         let wall = self.wall();
         self.transact(|tx, now| follow_wall(tx, now, wall));
     }
 
-    /// Asks for so many calls. Says how many were granted.
+    /// Asks for `calls` calls. Returns how many were granted.
     fn take(&mut self, calls: u64) -> usize {
         let granted = self.transact(|tx, now| {
             let kernel_request = AcquireRequest::one(Priority::User);
@@ -121,7 +122,7 @@ impl Machine {
         granted
     }
 
-    /// Sets the wall clock, and has it noticed.
+    /// Sets the wall clock, and lets a process notice it.
     fn set(&mut self, wall: u64) {
         self.wrong_by = wall.wrapping_sub(self.truth).cast_signed();
         self.look();
@@ -136,7 +137,7 @@ impl Machine {
         self.attach();
     }
 
-    /// Most calls in one day of the calendar, truly.
+    /// The largest number of calls in one true calendar day.
     fn busiest_day(&self) -> usize {
         self.granted.chunk_by(|a, b| a / DAY == b / DAY).map(<[u64]>::len).max().unwrap_or(0)
     }
@@ -144,7 +145,7 @@ impl Machine {
 
 const CALENDARS: [Algorithm; 3] = [Algorithm::FixedWindow, Algorithm::SlidingCounter, Algorithm::Gcra];
 
-/// How many more than the limit a day may see: GCRA's pacing goes on beside its passes.
+/// How many calls more than the limit a day may see: GCRA's pacing continues in addition to its passes.
 fn paced(algorithm: Algorithm) -> usize {
     if algorithm == Algorithm::Gcra { 2 } else { 0 }
 }
@@ -168,7 +169,7 @@ fn r134_a_clock_that_is_behind_at_boot_and_then_set_refills_no_window() {
             "{algorithm:?}: {:?}",
             machine.granted
         );
-        // The next day is a new one, also if the machine was off at midnight and its clock was wrong after that.
+        // The next day is a new one, even if the machine was off at midnight and its clock was wrong after that.
         machine.granted.clear();
         machine.reboot(DAY, 5_000_000_000);
         machine.set(machine.truth);
@@ -188,7 +189,7 @@ fn r134_calls_made_before_the_clock_was_set_count_in_the_day_that_is_found() {
         machine.truth += 60_000_000_000;
         machine.set(machine.truth);
         assert!(machine.take(20) <= 2 + paced(algorithm), "{algorithm:?}: {:?}", machine.granted);
-        // And that day ends at midnight.
+        // That day ends at midnight.
         machine.truth += 12 * HOUR;
         machine.look();
         assert!(machine.take(20) > 0, "{algorithm:?}");
@@ -294,7 +295,7 @@ fn r134_a_clock_that_was_wrong_before_the_machine_went_off_refills_no_window() {
                 "{algorithm:?}, {wrong_by}: {:?}",
                 machine.granted
             );
-            // Two days later all is as usual.
+            // Two days later everything is as usual.
             machine.truth += 2 * DAY;
             machine.look();
             assert!(machine.take(1) > 0, "{algorithm:?}, {wrong_by}");
@@ -302,7 +303,7 @@ fn r134_a_clock_that_was_wrong_before_the_machine_went_off_refills_no_window() {
     }
 }
 
-/// Its clocks stand still while it is stopped; then the wall clock is set forward.
+/// The clocks of the machine stand still while it is stopped. Then the wall clock is set forward.
 #[test]
 fn r134_a_virtual_machine_that_is_stopped_every_night_gets_its_quota_every_second_day_at_least() {
     let mut machine = Machine::new(Algorithm::FixedWindow, NOON - 4 * HOUR, 0);
@@ -346,7 +347,7 @@ fn r134_a_window_that_lasts_too_long_grants_nothing_shortly_before_it_ends() {
         let mut machine = Machine::new(algorithm, NOON, 0);
         machine.take(1);
         machine.set(5_000_000_000);
-        // An hour before it is closed, a day after its end.
+        // An hour before the window is closed, a day after its end.
         machine.truth += 35 * HOUR;
         machine.take(20);
         for _ in 0..23 {
