@@ -1,4 +1,4 @@
-//! Where a limiter gets the time: the clock of the machine, or the clock of a test.
+//! The source of a limiter's time: the clock of the machine, or the clock of a test.
 
 use crate::error::Error;
 use crate::layout;
@@ -29,7 +29,8 @@ impl ClockSource {
         self.test.is_some()
     }
 
-    /// What a call uses to wait for times of a test clock. `None` on the machine's clock, where a call sleeps.
+    /// The alarm with which a call waits for times of a test clock. `None` on the machine's clock, where a call
+    /// sleeps.
     pub fn alarm(&self) -> Option<Alarm> {
         self.test.as_ref().map(TestClock::alarm)
     }

@@ -19,7 +19,7 @@ pub enum Error {
     BadName {
         /// The name given.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
     /// There is no such limiter, and no preset of that name to create it from.
@@ -46,9 +46,9 @@ pub enum Error {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// This user cannot trust the file in the segment's place: it is a link, a pipe, or belongs to another user.
@@ -56,17 +56,17 @@ pub enum Error {
     UnsafeFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// A file that is not a segment of this layout. Not one byte of it was written.
-    #[error("{path} was left alone: {problem}; {}", remedy.replace("REMOVE", &removal(.path)))]
+    #[error("{path} cannot be used and was not changed: {problem}; {}", remedy.replace("REMOVE", &removal(.path)))]
     Foreign {
         /// The file.
         path: PathBuf,
         /// How it differs.
         problem: String,
-        /// What to do. REMOVE stands for the command that removes the file.
+        /// The remedy. REMOVE stands for the command that removes the file.
         remedy: &'static str,
         /// Whether it is a segment of another version or build, which may be replaced.
         segment: bool,
@@ -76,7 +76,7 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// The directory is on a network file system, where locks and mappings cannot be trusted.
@@ -97,7 +97,7 @@ pub enum Error {
         path: PathBuf,
         /// Why not.
         problem: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// The lock of the segment was not free in time: its holder is stopped, or too many processes want the lock.
@@ -118,7 +118,7 @@ pub enum Error {
     },
     /// Living processes own all slots.
     #[error(
-        "{path} has no free slot: {limit} processes are attached, which is the limit; share one handle per process, or end some"
+        "{path} has no free slot: {limit} processes are attached, which is the limit; use one handle per process, or end some of them"
     )]
     SlotsFull {
         /// The segment.
@@ -128,7 +128,7 @@ pub enum Error {
     },
     /// Settings given explicitly differ from those of the existing limiter (R144).
     #[error(
-        "limiter {name:?} is configured otherwise:\n{differences}\nleave the settings out to use it as it is, or remove it with: {}, and open it again",
+        "limiter {name:?} has other settings than those given:\n{differences}\nleave the settings out to use it as it is, or remove it with: {}, and open it again",
         tool(.directory, "rm", .name, "--force")
     )]
     ConfigMismatch {
@@ -143,7 +143,7 @@ pub enum Error {
     },
     /// A change that does not fit the segment as it was created.
     #[error(
-        "limiter {name:?} cannot take this change while it is used: {problem}; {}",
+        "limiter {name:?} cannot take this change while it is in use: {problem}; {}",
         afresh(.directory, .name, "change that there")
     )]
     DoesNotFit {
@@ -151,7 +151,7 @@ pub enum Error {
         name: String,
         /// Its directory.
         directory: PathBuf,
-        /// What does not fit.
+        /// The reason why it does not fit.
         problem: String,
     },
     /// A configuration that makes no sense.
@@ -165,7 +165,7 @@ pub enum Error {
     #[error(transparent)]
     Environment(BoxedError),
     /// A status that no server answers with.
-    #[error("{status} is no HTTP status; 100 to 599 are")]
+    #[error("{status} is not an HTTP status; use 100 to 599")]
     BadStatus {
         /// The status given.
         status: u16,
@@ -175,7 +175,7 @@ pub enum Error {
     BadValue {
         /// The operation that was asked for.
         what: &'static str,
-        /// What is wrong with the argument, and what to do.
+        /// The problem with the argument, and the remedy.
         problem: String,
     },
     /// A state that the limiter's breaker does not have.
@@ -201,7 +201,9 @@ pub enum Error {
         known: String,
     },
     /// The segment was deleted or replaced again and again while it was being opened.
-    #[error("{path} keeps being replaced while it is opened; find out who does that")]
+    #[error(
+        "{path} was replaced again and again while it was opened; find the program that replaces it, and stop it"
+    )]
     Unsettled {
         /// The segment.
         path: PathBuf,
@@ -212,7 +214,7 @@ pub enum Error {
         std::env::consts::OS
     )]
     Unsupported {
-        /// What the system lacks.
+        /// The feature that the system lacks.
         missing: &'static str,
     },
     /// The operating system reported an error.
@@ -342,7 +344,7 @@ fn busy(pid: u32, program: &str, waited: &Duration, stopped: bool) -> String {
              {pid}"
         ),
         pid => format!(
-            "process {pid} ({program}) has held the lock for {waited} ms; is it stopped? It goes on with: kill -CONT {pid}"
+            "process {pid} ({program}) has held the lock for {waited} ms; is it stopped? If it is, resume it with: kill -CONT {pid}"
         ),
     }
 }
@@ -355,10 +357,13 @@ const USER_MAPPED_FILE: i32 = 1224;
 fn hint(source: &io::Error, path: &Path) -> String {
     match source.raw_os_error() {
         Some(FILE_READ_ONLY) => {
-            return format!("; it is marked read-only, take that off with: attrib -r \"{}\"", path.display());
+            return format!(
+                "; it is marked read-only; remove that mark with: attrib -r \"{}\"",
+                path.display()
+            );
         }
         Some(USER_MAPPED_FILE) => {
-            return "; programs have it mapped, end them first (shmlimit status shows them)".to_owned();
+            return "; programs have it mapped; end them first (shmlimit status shows them)".to_owned();
         }
         _ => {}
     }
@@ -370,7 +375,7 @@ fn hint(source: &io::Error, path: &Path) -> String {
             "raise the limit on the size of files that this process may write (ulimit -f, LimitFSIZE= of systemd)"
         }
         io::ErrorKind::ReadOnlyFilesystem => "choose a writable directory with --dir",
-        // Windows does not say who has access, nor whether the file or the directory is meant.
+        // Windows does not say who has access, nor whether the error concerns the file or the directory.
         io::ErrorKind::PermissionDenied if cfg!(windows) => {
             let path = path.display();
             return format!(
@@ -378,9 +383,9 @@ fn hint(source: &io::Error, path: &Path) -> String {
             );
         }
         io::ErrorKind::PermissionDenied => "choose a directory of your own with --dir",
-        io::ErrorKind::WouldBlock => "somebody is making or removing a limiter there, try again",
+        io::ErrorKind::WouldBlock => "another process is making or removing a limiter there; try again",
         io::ErrorKind::ResourceBusy if cfg!(windows) => {
-            "find it in the Resource Monitor (resmon), and end it or keep it off this file"
+            "find the program that uses it in the Resource Monitor (resmon), and end it or keep it away from this file"
         }
         _ => return String::new(),
     };
@@ -392,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_windows_says_of_marked_and_mapped_files_comes_with_the_way_out() {
+    fn windows_errors_about_read_only_and_mapped_files_include_a_remedy() {
         let text = |code| Error::io("open", "tmdb.shm")(io::Error::from_raw_os_error(code)).to_string();
         assert!(text(FILE_READ_ONLY).ends_with("attrib -r \"tmdb.shm\""), "{}", text(FILE_READ_ONLY));
         assert!(text(USER_MAPPED_FILE).contains("end them first"), "{}", text(USER_MAPPED_FILE));

@@ -216,7 +216,7 @@ fn undo(words: &Words) -> Found {
         && (0..entries).all(|entry| is_journaled(words.load(JOURNAL + 2 * entry) as usize, all));
     if sound {
         // A word written twice first gets its middle value back. A reader that sees that value must also see the
-        // odd version. The odd version may be a store of the dead owner, and this thread has not fenced it yet.
+        // odd version. The odd version may be a store of an owner that died, and this thread has not fenced it yet.
         fence(Ordering::Release);
         for entry in (0..entries).rev() {
             let word = words.load(JOURNAL + 2 * entry) as usize;

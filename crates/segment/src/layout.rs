@@ -165,7 +165,7 @@ pub const WALL_SET_AT: usize = LATEST_TIME + 3;
 pub const WALL_OFFSET: usize = LATEST_TIME + 4;
 /// Limiter time at which the machine came back after it was off for an unknown time; zero if the time is known.
 pub const OFF_UNKNOWN: usize = LATEST_TIME + 5;
-/// What each rule had counted when [`OFF_UNKNOWN`] was set: pairs (end of the window, count).
+/// The counts of each rule when [`OFF_UNKNOWN`] was set: pairs (end of the window, count).
 pub const COUNTED: usize = LATEST_TIME + 8;
 /// Words of this section.
 pub const WALL_WORDS: usize = 8 + 2 * MAX_RULES;
@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_transactional_words_may_be_put_back() {
+    fn only_transactional_words_may_be_restored() {
         for word in [0, LOCK, VERSION, JOURNAL_LEN, JOURNAL, SLOT_TABLE - 1, WORDS, usize::MAX] {
             assert!(!is_journaled(word, WORDS), "word {word}");
         }
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_notices_swapped_and_changed_words() {
+    fn checksum_detects_swapped_and_changed_words() {
         assert_ne!(checksum([1, 2]), checksum([2, 1]));
         assert_ne!(checksum([0, 0]), checksum([0]));
         assert_ne!(checksum([7]), checksum([8]));

@@ -229,8 +229,8 @@ pub fn acquire<O: Os>(
             && let Some(liveness_lock) = os.take_liveness_lock(by)
         {
             // While this call holds the liveness lock, no other process can take over or enter this slot. So an
-            // unchanged word belongs to the dead process, and this compare-and-swap is the only change that it can
-            // see.
+            // unchanged word still belongs to the process that died, and only this compare-and-swap can give it
+            // another owner.
             if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return Ok(Waited { key, taken_over: Some((by, liveness_lock)) });
             }

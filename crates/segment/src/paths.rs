@@ -86,9 +86,9 @@ impl Place {
     }
 }
 
-/// Where limiters may live, best first: the chosen directory (`--dir`, `SHMLIMIT_DIR`, `ANIVAULT_DIR`), otherwise
-/// the defaults. The defaults depend only on the user and the machine's file systems, so that a login shell and
-/// cron agree.
+/// The directories in which limiters may live, best first: the chosen directory (`--dir`, `SHMLIMIT_DIR`,
+/// `ANIVAULT_DIR`), otherwise the defaults. The defaults depend only on the user and the machine's file systems, so
+/// that a login shell and cron agree.
 pub fn places(explicit: Option<&Path>) -> Vec<Place> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let chosen =
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_name_leads_back_to_its_limiter() {
+    fn limiter_name_is_recovered_from_its_file_name() {
         let name = LimiterName::new("tmdb").unwrap();
         assert!(LimiterName::is_note(&name.note_name()) && !LimiterName::is_note(&name.file_name()));
         assert!(!LimiterName::is_note("..removed") && !LimiterName::is_note("tmdb.removed"));
@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn former_defaults_are_no_defaults_any_more() {
+    fn former_default_directories_are_not_current_defaults() {
         let defaults: Vec<PathBuf> = sys::default_directories().into_iter().map(|one| one.path).collect();
         assert!(former_defaults().iter().all(|former| former.is_absolute() && !defaults.contains(former)));
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn defaults_bear_the_name_of_the_program() {
+    fn default_directories_contain_the_program_name() {
         let uid = nix::unistd::geteuid();
         let expected = [
             "/var/run/shmlimit".to_owned(),

@@ -45,7 +45,7 @@ pub(crate) fn is_in_order<V: View>(view: &V, policy: &Policy, found: Found, now:
     is_sane(view, found, now) && breaker::is_effective(view, policy, now) && decide::sane(view)
 }
 
-/// [`is_in_order`], and the checks that take longer, for processes that attach: the permits in flight equal the sum
+/// `is_in_order`, and the checks that take longer, for processes that attach: the permits in flight equal the sum
 /// of what the participants hold. Otherwise a wrong count would stay for ever.
 pub fn is_sound<V: View>(view: &V, policy: &Policy, found: Found, now: Time) -> bool {
     let (mut total, mut background) = (0, 0);

@@ -12,8 +12,8 @@
 //! inherited  free       a process that has taken its liveness lock, when the creation lock says that the holder has no permit any more
 //! ```
 //!
-//! No process keeps the liveness lock of an inherited slot. Whether its holder still has the permits is therefore
-//! asked in the creation lock (`directory/users.rs`).
+//! No process keeps the liveness lock of an inherited slot. Instead, the creation lock tells whether its holder
+//! still has the permits (`directory/users.rs`).
 
 use super::journal::Transaction;
 use super::layout::{SLOT_WORDS, SLOTS, slot, slot_base};
@@ -27,7 +27,7 @@ use shmlimit_kernel::time::Time;
 /// The bit in the state of a slot that says that the slot has an owner.
 pub(crate) const OWNED: u64 = 1;
 
-/// What a slot says about its owner.
+/// A slot's information about its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Participant {
     /// Its slot.
@@ -79,7 +79,7 @@ pub fn inherited(words: &Words, slot: usize) -> u64 {
     words.load(slot_base(slot) + slot::INHERITED)
 }
 
-/// What a slot says that its owner holds.
+/// The permits that the owner of a slot holds, as the slot says.
 pub fn held(words: &Words, slot: usize) -> Held {
     Held::from_word(words.load(slot_base(slot) + slot::HELD))
 }

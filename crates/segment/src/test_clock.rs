@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn call_that_waits_moves_the_clock_to_the_very_nanosecond() {
+    fn call_that_waits_moves_the_clock_to_exactly_its_target() {
         let clock = TestClock::new();
         let target = at(&clock, 60) + 1;
         clock.alarm().wait_until(target, || false);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_does_not_pass_a_call_that_is_about_to_look() {
+    fn clock_does_not_pass_a_call_that_is_about_to_check() {
         let clock = TestClock::new();
         let (first, second) = (at(&clock, 1), at(&clock, 2));
         let mut looks = clock.alarm();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn call_that_never_looks_holds_others_up_for_a_moment_only() {
+    fn call_that_never_checks_delays_others_only_briefly() {
         let clock = TestClock::new();
         let mut hangs = clock.alarm();
         hangs.wait_until(at(&clock, 1), || false);

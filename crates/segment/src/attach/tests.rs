@@ -52,7 +52,7 @@ fn dead_with_permits(segment: &Segment, permits: u32) -> usize {
 /// The reclaimer must not wait for the lock of the process that it reclaims: no other process could take the lock
 /// over meanwhile.
 #[test]
-fn r113_one_who_died_with_permits_and_the_lock_is_reclaimed_at_once() {
+fn r113_process_that_died_with_permits_and_the_lock_is_reclaimed_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -68,7 +68,7 @@ fn r113_one_who_died_with_permits_and_the_lock_is_reclaimed_at_once() {
 /// The liveness locks of a deleted file cannot be tested, so no process could take over the lock of its last holder
 /// either.
 #[test]
-fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_nothing_to_have() {
+fn deleted_segment_whose_lock_holder_died_passes_on_its_policy_and_an_empty_budget() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let dead = (segment.attachment().unwrap().slot + 1) % SLOTS;
@@ -89,7 +89,7 @@ fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_not
 
 /// The wall clock decides which window is used up. A window of the limiter's own clock would be over long ago.
 #[test]
-fn a_deleted_segment_whose_owner_died_leaves_nothing_to_have_of_calendar_windows_either() {
+fn deleted_segment_whose_lock_holder_died_passes_on_used_up_calendar_windows() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     // A window that began around the year 2001 and does not end during this test.
@@ -109,7 +109,7 @@ fn a_deleted_segment_whose_owner_died_leaves_nothing_to_have_of_calendar_windows
 
 /// A caller that never has time to sleep must still get past the lock of a dead holder.
 #[test]
-fn p2_a_caller_with_no_time_left_takes_over_too() {
+fn p2_caller_with_no_time_left_takes_over_the_lock_of_a_dead_process() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -138,7 +138,7 @@ fn r136_a_participant_does_not_inherit_the_counts_of_its_predecessor() {
 
 /// A reset counts what every slot says it holds, so permits in a slot without an owner must come back as well.
 #[test]
-fn p3_permits_in_a_slot_whose_mark_was_damaged_come_back() {
+fn p3_permits_in_a_slot_whose_owner_mark_was_damaged_are_reclaimed() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -150,7 +150,7 @@ fn p3_permits_in_a_slot_whose_mark_was_damaged_come_back() {
 /// R132: a caller with no time left is refused immediately, although dead processes cannot be reclaimed while a
 /// living process holds the lock.
 #[test]
-fn r132_looking_for_exited_processes_takes_no_longer_than_the_caller_has() {
+fn r132_reclaiming_exited_processes_ends_at_the_deadline_of_the_caller() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -170,7 +170,7 @@ fn r132_looking_for_exited_processes_takes_no_longer_than_the_caller_has() {
 /// Some containers have a boot identity of their own. The clock is still the machine's clock, and a wall clock that
 /// was set meanwhile must not become the limiter's time.
 #[test]
-fn r135_another_boot_identity_is_no_reboot_while_others_live() {
+fn r135_different_boot_identity_is_not_a_reboot_while_other_participants_live() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -214,7 +214,7 @@ const A_YEAR: Nanos = Nanos::from_secs(365 * 86_400);
 /// The ramp has more overdue steps than a journal holds words. If each step were journaled, no call on this limiter
 /// could ever succeed again.
 #[test]
-fn r62_a_ramp_that_nobody_looked_at_for_long_is_one_transaction() {
+fn r62_long_overdue_ramp_catches_up_in_one_transaction() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -233,7 +233,7 @@ fn r62_a_ramp_that_nobody_looked_at_for_long_is_one_transaction() {
 }
 
 #[test]
-fn r62_a_ramp_comes_to_the_same_however_often_it_is_looked_at() {
+fn r62_result_of_a_ramp_does_not_depend_on_how_often_it_is_checked() {
     let policy = with_a_slow_ramp();
     let [mut seldom, mut often] = [(); 2].map(|()| LocalMemory::new(&policy));
     let start = Time(1_000_000_000_000);
@@ -294,7 +294,7 @@ fn longest_policy(salt: u64) -> Policy {
 
 /// The journal must hold the change even if, in the same transaction, timers are due and the breaker's state ends.
 #[test]
-fn r110_a_change_of_nearly_all_of_a_long_policy_is_one_transaction() {
+fn r110_changing_nearly_all_of_a_long_policy_is_one_transaction() {
     let directory = tempfile::tempdir().unwrap();
     let limiter = make(&directory, longest_policy(1));
     let attachment = limiter.attachment().unwrap();

@@ -36,7 +36,7 @@ pub struct Directory {
     pub clock: ClockSource,
 }
 
-/// What is allowed beyond the usual.
+/// Exceptions from the usual rules.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Allowances {
     /// Create a missing directory.
@@ -297,7 +297,7 @@ mod tests {
     use crate::sys::open_to_anybody;
 
     #[test]
-    fn why_a_better_place_was_passed_over_is_told_also_if_there_is_no_other() {
+    fn note_about_a_skipped_directory_is_returned_even_if_no_other_is_usable() {
         let home = tempfile::tempdir().unwrap();
         let place = |name: &str, made| Place { path: home.path().join(name), chosen: false, made };
         let places = [place("open", false), place("missing", true)];
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_put_in_the_place_of_the_trusted_one_is_refused() {
+    fn untrusted_directory_that_replaces_a_trusted_one_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("limits");
         let place = [Place::chosen(path.clone())];
@@ -341,7 +341,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn root_finds_a_directory_again_that_it_shared_with_a_group() {
+    fn root_can_reopen_a_directory_that_it_shared_with_a_group() {
         if !nix::unistd::geteuid().is_root() {
             eprintln!("not tested: only root can give a directory to a group it is no member of");
             return;

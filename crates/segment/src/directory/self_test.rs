@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 impl Directory {
-    /// Creates a file as large as a segment, maps it twice, and checks that each word written through one mapping
+    /// Creates a file as large as a segment, maps it twice, and checks that what is written through one mapping
     /// is visible through the other. Then takes a liveness lock as a participant does, and checks that other file
     /// descriptions see it. Leaves nothing behind, unless the process is killed. In that case a temporary file
     /// remains, as after a process that was killed while it created a limiter.

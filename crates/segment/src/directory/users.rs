@@ -34,8 +34,8 @@
 //! The *generation* is a number in the creation lock that is different for each segment that gets the name. A
 //! participant reads it before it confirms that its segment is in its place. If its segment is gone and the number
 //! is still the same, no other segment was created since. Its state is then the newest, and may be continued. If
-//! the number differs, another process created a segment meanwhile, perhaps without knowing of this one. What was
-//! spent there is not known if that segment is gone too.
+//! the number differs, another process created a segment meanwhile, perhaps without knowing of this one. Then it is
+//! not known what was spent there, if that segment is gone too.
 
 use super::Directory;
 use super::creation_lock::LockedDirectory;
@@ -45,7 +45,7 @@ use crate::sys::{self, LivenessLock};
 use std::fs::File;
 use std::io;
 
-/// What is known of the limiter that had a name before.
+/// The last known state of the limiter that had a name before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviousLimiter {
     /// No program is known to have it open.
@@ -87,10 +87,10 @@ const NAMES: u64 = (1 << 60) / NAME_BYTES;
 const ANY_OLDER: u64 = u64::MAX;
 
 impl UserByte {
-    /// Where participants are registered that are known to hold no permit of a deleted segment.
+    /// The byte for participants that are known to hold no permit of a deleted segment.
     pub(crate) const WITHOUT_PERMITS: UserByte = UserByte(SLOT_BYTES);
 
-    /// Where the owner of a slot is registered.
+    /// The byte where the owner of a slot is registered.
     pub(crate) fn of(generation: u64, slot: usize) -> UserByte {
         UserByte(block(generation) + slot as u64 % GENERATION_BYTES)
     }
@@ -106,7 +106,7 @@ pub(crate) const fn any_older() -> u64 {
     ANY_OLDER
 }
 
-/// The first byte of a generation. Where the clock is coarse, generations lie near multiples of a power of ten. So
+/// The first byte of a generation. On a coarse clock, generations lie near multiples of a power of ten. So
 /// the number is mixed first.
 fn block(generation: u64) -> u64 {
     let blocks = SLOT_BYTES / GENERATION_BYTES;
@@ -216,7 +216,7 @@ mod tests {
     /// limited.
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_creation_lock_never_gets_larger_than_a_segment() {
+    fn creation_lock_never_grows_larger_than_a_segment() {
         let creation_lock = tempfile::tempfile().unwrap();
         sys::begin_generation(&creation_lock, u64::MAX, 1).unwrap();
         assert!(creation_lock.metadata().unwrap().len() < crate::layout::SIZE as u64);
@@ -225,7 +225,7 @@ mod tests {
     /// Two generations share a block with a probability of one in two million, even if the clock ticks in
     /// milliseconds.
     #[test]
-    fn generations_that_follow_each_other_have_other_places() {
+    fn successive_generations_have_different_blocks() {
         for step in [1, 1_000, 1_000_000, 1_000_000_000] {
             let mut blocks: Vec<u64> =
                 (0..64).map(|at| block(1_735_689_600_000_000_000 + at * step)).collect();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_a_name_never_changes() {
+    fn number_of_a_name_never_changes() {
         assert_eq!(number(""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(number("a"), 0xaf63_dc4c_8601_ec8c);
     }

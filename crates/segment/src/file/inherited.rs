@@ -58,7 +58,7 @@ impl Inherited {
     }
 }
 
-/// What the successor of a segment inherits.
+/// The permits that the successor of a segment inherits.
 pub(crate) fn from(words: &Words) -> Vec<Inherited> {
     let generation = words.load(header::GENERATION);
     let holders = (0..SLOTS).filter(|slot| slots::held(words, *slot).total > 0);

@@ -25,11 +25,11 @@ use std::time::Duration;
 pub struct InitialState {
     /// Its policy.
     pub policy: Policy,
-    /// What it has counted already: nothing, unless it continues a segment that was deleted while programs used it.
+    /// Counts from before: none, unless it continues a segment that was deleted while programs used it.
     saved_state: SavedState,
     /// The clock of the saved state, as an offset to the machine's clock.
     clock_offset: u64,
-    /// What is known of the wall clock: see `wall_clock.rs`.
+    /// The knowledge about the wall clock: see `wall_clock.rs`.
     wall: [u64; layout::WALL_WORDS],
     /// The latest time in the saved state, if that time may lie in the future; otherwise 0.
     latest: u64,
@@ -104,7 +104,7 @@ impl InitialState {
 
 #[cfg(test)]
 impl InitialState {
-    /// What one of its rules has counted.
+    /// The counts of one of its rules.
     pub(crate) fn rule(&self, rule: usize) -> shmlimit_kernel::RuleState {
         self.saved_state.rules[rule]
     }

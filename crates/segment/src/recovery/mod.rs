@@ -68,7 +68,7 @@ impl Segment {
             if !sane {
                 self.log_reset();
             }
-            // The dead process may have died between a change and its wake-up. So it is not known which call it had
+            // The process may have died between a change and its wake-up. So it is not known which call it had
             // to wake.
             self.wake_all(sleepers);
         }

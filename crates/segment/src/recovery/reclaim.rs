@@ -108,7 +108,7 @@ impl Segment {
     /// are a sample of them and those that have not checked their turn in time, as dead processes do not.
     fn suspicious(&self, attachment: &Attachment, waiters: &[EntryHead]) -> Vec<EntryHead> {
         let now = self.now(attachment);
-        // About eight of very many. If a large part of them has died, one of the dead is in the sample.
+        // About eight of very many. If a large part of them has died, the sample contains at least one that died.
         let sampled = |index: usize| waiters.len() <= FEW || index.is_multiple_of(waiters.len() / 8);
         let suspicious = waiters
             .iter()
@@ -155,8 +155,8 @@ impl Segment {
         let Some(liveness_lock) = self.backing.take_liveness_lock(slot) else {
             return Ok((false, Wake::None));
         };
-        // The dead participant may have held the lock. Then only the process that has its liveness lock can take it
-        // over.
+        // The participant may have died while it held the lock. Then only the process that has its liveness lock
+        // can take it over.
         let (reclaimed, wake) =
             self.transact_slowly(attachment, Claim::Reclaimer(slot), deadline, &|tx: &mut Tx<'_>, now| {
                 let reclaimed = slots::leave(tx, slot);

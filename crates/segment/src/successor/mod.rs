@@ -29,8 +29,8 @@ impl Segment {
     /// second. Returns `true` if this call set the mark, so that this state is the newest.
     pub fn hand_over(&self) -> bool {
         // If the file is not deleted, it was renamed, or only this process cannot reach its name (another root
-        // directory). Other programs may continue to use it for a while, so its state must not be continued beside
-        // them.
+        // directory). Other programs may continue to use it for a while, so a second segment must not continue the
+        // same state.
         if !self.words.are_deleted() {
             return false;
         }

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_are_told_from_a_count_of_either_sign() {
+    fn flags_are_separated_from_a_count_of_either_sign() {
         for flags in [0, FROZEN, MOVED, FROZEN | MOVED] {
             for count in [-1_000_000, -1, 0, 1, 1_000_000] {
                 assert_eq!(flags_and_count((flags + count).cast_unsigned()), (flags, count));

@@ -151,7 +151,7 @@ fn paced(algorithm: Algorithm) -> usize {
 }
 
 #[test]
-fn r134_a_clock_that_is_behind_at_boot_and_then_set_refills_no_window() {
+fn r134_clock_that_is_behind_at_boot_and_then_set_refills_no_window() {
     for algorithm in CALENDARS {
         let mut machine = Machine::new(algorithm, NOON, 0);
         machine.take(20);
@@ -181,7 +181,7 @@ fn r134_a_clock_that_is_behind_at_boot_and_then_set_refills_no_window() {
 }
 
 #[test]
-fn r134_calls_made_before_the_clock_was_set_count_in_the_day_that_is_found() {
+fn r134_calls_before_the_clock_was_first_set_count_in_the_current_day() {
     for algorithm in CALENDARS {
         let unset = 10_000_000_000 - NOON.cast_signed();
         let mut machine = Machine::new(algorithm, NOON, unset);
@@ -197,7 +197,7 @@ fn r134_calls_made_before_the_clock_was_set_count_in_the_day_that_is_found() {
 }
 
 #[test]
-fn r134_calls_made_after_a_boot_without_a_clock_count_in_the_day_that_is_found() {
+fn r134_calls_after_a_boot_without_a_clock_count_in_the_current_day() {
     let mut machine = Machine::new(Algorithm::FixedWindow, NOON, 0);
     assert_eq!(machine.take(2), 2);
     machine.reboot(DAY, 5_000_000_000);
@@ -208,7 +208,7 @@ fn r134_calls_made_after_a_boot_without_a_clock_count_in_the_day_that_is_found()
 
 /// The clock is put right just after midnight, so the day before goes on. Then the machine boots without a clock.
 #[test]
-fn r134_calls_that_a_day_that_lasted_too_long_contains_count_in_the_next() {
+fn r134_calls_in_a_day_that_lasted_too_long_count_in_the_next_day() {
     for algorithm in CALENDARS {
         let mut machine = Machine::new(algorithm, NOON, 0);
         machine.take(1);
@@ -227,7 +227,7 @@ fn r134_calls_that_a_day_that_lasted_too_long_contains_count_in_the_next() {
 }
 
 #[test]
-fn r134_no_wall_clock_forth_and_back_refills_a_window() {
+fn r134_setting_the_wall_clock_back_and_forth_refills_no_window() {
     for algorithm in CALENDARS {
         let mut machine = Machine::new(algorithm, NOON, 0);
         machine.take(20);
@@ -245,7 +245,7 @@ fn r134_no_wall_clock_forth_and_back_refills_a_window() {
 }
 
 #[test]
-fn r134_a_clock_that_was_far_ahead_blocks_nobody_for_longer_than_two_windows() {
+fn r134_clock_that_was_far_ahead_blocks_calls_for_at_most_two_windows() {
     for ahead in [100 * 366 * DAY, 300 * DAY] {
         for boot in [true, false] {
             let mut machine = Machine::new(Algorithm::FixedWindow, NOON, 0);
@@ -264,7 +264,7 @@ fn r134_a_clock_that_was_far_ahead_blocks_nobody_for_longer_than_two_windows() {
 }
 
 #[test]
-fn r134_small_corrections_of_the_clock_cost_no_window() {
+fn r134_small_corrections_of_the_clock_lose_no_window() {
     for by in [-30_000_000_000, -1_000_000_000, 1_000_000_000, 30_000_000_000] {
         let mut machine = Machine::new(Algorithm::FixedWindow, NOON, -by);
         assert_eq!(machine.take(20), 5);
@@ -280,7 +280,7 @@ fn r134_small_corrections_of_the_clock_cost_no_window() {
 
 /// The clock is wrong when the machine goes off, and right when it comes back.
 #[test]
-fn r134_a_clock_that_was_wrong_before_the_machine_went_off_refills_no_window() {
+fn r134_clock_that_was_wrong_before_power_off_refills_no_window() {
     for algorithm in CALENDARS {
         for wrong_by in [-300, -3, 3, 300].map(|days| days * DAY.cast_signed()) {
             let mut machine = Machine::new(algorithm, NOON, 0);
@@ -305,7 +305,7 @@ fn r134_a_clock_that_was_wrong_before_the_machine_went_off_refills_no_window() {
 
 /// The clocks of the machine stand still while it is stopped. Then the wall clock is set forward.
 #[test]
-fn r134_a_virtual_machine_that_is_stopped_every_night_gets_its_quota_every_second_day_at_least() {
+fn r134_virtual_machine_stopped_every_night_gets_its_quota_at_least_every_second_day() {
     let mut machine = Machine::new(Algorithm::FixedWindow, NOON - 4 * HOUR, 0);
     let mut without = 0;
     for _ in 0..20 {
@@ -323,7 +323,7 @@ fn r134_a_virtual_machine_that_is_stopped_every_night_gets_its_quota_every_secon
 }
 
 #[test]
-fn r134_a_clock_that_is_set_all_the_time_refills_a_window_once_in_three_periods() {
+fn r134_clock_that_is_set_all_the_time_refills_a_window_once_in_three_periods() {
     let mut machine = Machine::new(Algorithm::FixedWindow, NOON, 0);
     let hours = 20 * 24;
     for hour in 0..hours {
@@ -342,7 +342,7 @@ fn r134_a_clock_that_is_set_all_the_time_refills_a_window_once_in_three_periods(
 }
 
 #[test]
-fn r134_a_window_that_lasts_too_long_grants_nothing_shortly_before_it_ends() {
+fn r134_window_that_lasts_too_long_grants_nothing_shortly_before_it_ends() {
     for algorithm in CALENDARS {
         let mut machine = Machine::new(algorithm, NOON, 0);
         machine.take(1);
@@ -360,7 +360,7 @@ fn r134_a_window_that_lasts_too_long_grants_nothing_shortly_before_it_ends() {
 }
 
 #[test]
-fn a_clock_that_was_ahead_once_is_forgotten_after_a_day() {
+fn latest_reading_of_a_clock_that_was_once_ahead_is_given_up_after_a_day() {
     let mut machine = Machine::new(Algorithm::FixedWindow, NOON, 0);
     machine.set(NOON + 300 * DAY);
     machine.set(NOON);

@@ -74,7 +74,7 @@ fn all_waits_of_one_call_together_end_at_its_deadline() {
 }
 
 #[test]
-fn an_acquisition_that_stands_still_is_told_from_a_lock_that_changes_hands() {
+fn stalled_acquisition_is_distinguished_from_a_lock_that_changes_hands() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let timeout = Duration::from_secs(1);
@@ -91,7 +91,7 @@ fn an_acquisition_that_stands_still_is_told_from_a_lock_that_changes_hands() {
 /// A living process holds the lock again and again: each time until another process sleeps on it, and 10 ms longer.
 /// With a separate time limit for each of the 510 dead participants, a call would wait 510 times.
 #[test]
-fn reclaiming_many_dead_participants_takes_one_time_limit_while_the_lock_is_held_in_pieces() {
+fn reclaiming_many_dead_participants_takes_one_time_limit_on_a_contended_lock() {
     let directory = tempfile::tempdir().unwrap();
     let (segment, other) = (segment(&directory), attach_again(&directory));
     let (attachment, holder) = (segment.attachment().unwrap(), other.attachment().unwrap());
@@ -131,7 +131,7 @@ fn reclaiming_many_dead_participants_takes_one_time_limit_while_the_lock_is_held
 
 /// A damaged lock word can let another process restore a slot's old words while a newcomer enters the slot.
 #[test]
-fn slot_that_damage_has_given_an_owner_meanwhile_is_entered_all_the_same() {
+fn slot_that_damage_has_marked_as_owned_can_still_be_entered() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -145,7 +145,7 @@ fn slot_that_damage_has_given_an_owner_meanwhile_is_entered_all_the_same() {
 }
 
 #[test]
-fn calls_with_little_time_each_find_out_together_that_a_holder_stands_still() {
+fn short_calls_together_detect_a_stalled_lock_holder() {
     let directory = tempfile::tempdir().unwrap();
     let mut segment = segment(&directory);
     segment.bounds = crate::AttachOptions::default();

@@ -95,7 +95,7 @@ proptest! {
     /// If the clock is right when windows begin, no day sees more than the limit, no matter where within a day the
     /// clock is wrong or whether it is lost at boot.
     #[test]
-    fn r134_no_day_sees_more_than_the_limit_whatever_the_clock_did_in_it(
+    fn r134_no_day_exceeds_the_limit_if_the_clock_is_right_when_windows_begin(
         algorithm in prop::sample::select(CALENDARS.to_vec()),
         events in prop::collection::vec(event(), 1..60),
     ) {
@@ -109,7 +109,7 @@ proptest! {
     /// No matter how wrong the clock is at any time, windows of a rule begin nearly a day apart. So a day sees at
     /// most two of them, which is the known flaw (R30). Each boot after which the clock was set adds one more.
     #[test]
-    fn r30_r134_no_clock_makes_windows_shorter(
+    fn r30_r134_wrong_clocks_never_shorten_windows(
         events in prop::collection::vec(event(), 1..80),
     ) {
         let mut machine = Machine::new(Algorithm::FixedWindow, NOON, 0);
@@ -125,7 +125,7 @@ proptest! {
     /// No call is refused for longer than two windows in which the machine is on, or three if its clock has lost
     /// the time. A sliding counter weighs the window before for one more.
     #[test]
-    fn r134_two_windows_later_there_is_something_to_be_had(
+    fn r134_a_call_is_granted_again_after_two_windows(
         algorithm in prop::sample::select(CALENDARS.to_vec()),
         events in prop::collection::vec(event(), 1..40),
         wall in any_wall(),
