@@ -1,5 +1,5 @@
-//! What the contract says and every platform can show in the same way. What rests on a platform's own means is tested in
-//! its files.
+//! Tests of the contract that are the same on every platform. Tests of a platform's mechanism are in the files of
+//! that platform.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

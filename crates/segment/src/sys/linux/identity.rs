@@ -1,4 +1,4 @@
-//! Who this process is, and which boot this is.
+//! The name of this process, and the identity of this boot.
 
 use std::io;
 
@@ -17,7 +17,7 @@ fn parse_uuid(text: &str) -> Option<[u64; 2]> {
     Some([(value >> 64) as u64, value as u64])
 }
 
-/// `/proc/self/comm` rather than argv: what `ps` and `top` show, and always there.
+/// Reads `/proc/self/comm` rather than argv, because `ps` and `top` show it and it always exists.
 pub fn program_name() -> [u8; 16] {
     let mut name = [0; 16];
     let comm = std::fs::read("/proc/self/comm").unwrap_or_default();

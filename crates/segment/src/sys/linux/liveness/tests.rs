@@ -1,4 +1,4 @@
-//! Real locks, real processes.
+//! Tests of liveness locks with real locks and real processes.
 
 use super::*;
 use crate::sys::linux::memory::ForkWords;
@@ -19,7 +19,8 @@ fn segment() -> (tempfile::NamedTempFile, File) {
     (named, file)
 }
 
-/// A duplicate would share the description, and with it every lock; only a new `open` gives a new one.
+/// Opens the file again. A duplicate would share the description and every lock of it; only a new `open` makes a
+/// new one.
 fn reopen(file: &File) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -36,7 +37,8 @@ fn hold(file: &File, slot: u32) -> Option<LivenessLock> {
     }
 }
 
-/// Freed *soon*: a process being forked by another test may have a copy of the descriptor until it executes.
+/// Whether the lock is released *soon*. A process that another test is forking may have a copy of the descriptor
+/// until it calls exec.
 fn becomes_free(file: &File, slot: u32) -> bool {
     eventually(|| !liveness_lock_is_held(file, slot).unwrap())
 }
@@ -142,7 +144,7 @@ fn helper_holds_a_liveness_lock() {
         let file = File::options().read(true).write(true).open(path).unwrap();
         let _liveness_lock = hold(&file, 7).unwrap();
         std::mem::forget(file);
-        // SAFETY: this process is about to do nothing but answer and wait; no descriptor above 2 is used again.
+        // SAFETY: from here on this process only answers and waits; no descriptor above 2 is used again.
         assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
         let grandchild = raw_fork(|| {
             // SAFETY: neither call touches memory; the alarm ends a grandchild whose test failed.
@@ -157,12 +159,12 @@ fn helper_holds_a_liveness_lock() {
     });
 }
 
-/// Maps a file, locks it and closes it; whether the lock is still seen.
+/// Maps a file, locks it and closes it. Returns whether the lock is still held.
 fn is_kept_by_a_mapping(path: &std::path::Path) -> bool {
     let open = || File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
     let mapped = open();
     mapped.set_len(4096).unwrap();
-    // SAFETY: a new mapping at an address of the kernel's choice replaces nothing; PROT_NONE: nobody reads it.
+    // SAFETY: a new mapping at an address of the kernel's choice replaces nothing. With PROT_NONE it is never read.
     let page =
         unsafe { mmap(None, ONE_PAGE, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, &mapped, 0) }.unwrap();
     let _liveness_lock = LivenessLock { page };
@@ -175,7 +177,7 @@ fn a_lock_that_the_file_system_lost_is_noticed_whatever_the_file_system_is() {
     use nix::sched::{CloneFlags, unshare};
     let place = tempfile::tempdir().unwrap();
     assert!(is_kept_by_a_mapping(&place.path().join("file")));
-    // In a thread of its own, whose mount namespace ends with it.
+    // In a separate thread, because the mount namespace ends with the thread.
     let tried = std::thread::scope(|scope| {
         let on_overlayfs = || -> nix::Result<bool> {
             let none = None::<&str>;
@@ -191,7 +193,7 @@ fn a_lock_that_the_file_system_lost_is_noticed_whatever_the_file_system_is() {
             let [lower, upper, work] = [lower, upper, work].map(|path| path.display().to_string());
             let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
             mount(Some("overlay"), &merged, Some("overlay"), MsFlags::empty(), Some(options.as_str()))?;
-            // A process being forked by another test may have a copy of the descriptor until it executes.
+            // A process that another test is forking may have a copy of the descriptor until it calls exec.
             Ok(eventually(|| !is_kept_by_a_mapping(&merged.join("file"))))
         };
         scope.spawn(on_overlayfs).join().unwrap()
