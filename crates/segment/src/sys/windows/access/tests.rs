@@ -11,7 +11,7 @@ fn me() -> Account {
     Account::me().unwrap()
 }
 
-/// ME stands for this user, TEAM and COLLEAGUE for others.
+/// Parses a descriptor in which ME stands for this user, and TEAM and COLLEAGUE for others.
 fn access(text: &str) -> Access {
     let text = text.replace("ME", &me().to_string()).replace("TEAM", TEAM).replace("COLLEAGUE", COLLEAGUE);
     Access { rights: Descriptor::parse(&text).unwrap().rights(), me: me() }
@@ -53,7 +53,7 @@ fn p5_what_anybody_may_write_is_refused() {
             assert!(problem(&text, true).contains("anybody"), "{who}");
         }
     }
-    // What a directory in %ProgramData% inherits.
+    // The list that a directory in %ProgramData% inherits.
     assert!(problem("O:MED:AI(A;OICIID;FA;;;ME)(A;CIID;0x100116;;;BU)", true).contains("anybody"));
     assert!(problem("O:ME", true).contains("anybody"), "no list at all");
     let remedy = |text| access(text).trusted(true).unwrap_err().remedy;
@@ -134,7 +134,8 @@ fn wake_words_are_for_those_who_may_change_the_file_and_nobody_else() {
     assert_eq!(who, [me(), Account::ADMINISTRATORS, Account::SYSTEM, account(TEAM)]);
 }
 
-/// What an elevated program makes belongs to the administrators, and the same user's other programs are none.
+/// Files that an elevated program creates belong to the administrators, and other programs of the same user are not
+/// elevated.
 #[test]
 fn files_made_with_an_administrators_rights_stay_usable_by_their_maker_and_by_the_team() {
     let made = "O:BAD:AI(A;ID;FA;;;SY)(A;ID;FA;;;BA)(A;ID;FA;;;COLLEAGUE)(A;ID;0x1301bf;;;TEAM)";
@@ -142,7 +143,7 @@ fn files_made_with_an_administrators_rights_stay_usable_by_their_maker_and_by_th
     assert_eq!(access(made).danger(colleague, team), None);
     assert_eq!(access(made).permission_mismatch(colleague, team), None, "it is as files are made there");
     assert!(access(made).permission_mismatch(me(), team).is_some(), "elsewhere it is open to a stranger");
-    // As a member of the team makes it.
+    // The same file, created by a member of the team.
     let attachment = made.replace("O:BA", "O:S-1-5-21-1-2-3-1002");
     assert_eq!(
         (
@@ -157,7 +158,7 @@ fn files_made_with_an_administrators_rights_stay_usable_by_their_maker_and_by_th
     assert_eq!(repaired.owner, Account::ADMINISTRATORS);
 }
 
-/// Who asks is told no; whose it is can still be seen.
+/// The directory refuses access, but its owner can still be read.
 #[test]
 fn an_owner_who_is_not_let_in_is_not_sent_to_the_owner() {
     let mine = tempfile::tempdir().unwrap();
