@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_is_never_zero_and_never_the_same_again() {
+    fn generation_is_never_zero_and_never_repeats() {
         let creation_lock = tempfile::tempfile().unwrap();
         let mut last = generation(&creation_lock, 7).unwrap();
         assert_eq!(last, 0, "none has begun");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_words_of_their_own_in_a_small_file() {
+    fn two_names_use_different_words_of_a_small_file() {
         let creation_lock = tempfile::tempfile().unwrap();
         begin(&creation_lock, WORDS - 2);
         assert_eq!(generation(&creation_lock, 0).unwrap(), 0);

@@ -77,7 +77,7 @@
 //! - [`is_deleted_in_use`]: whether a process that this process may inspect maps a file that was deleted at a path.
 //! - [`file_system`]: what kind of file system a file lives in ([`FileSystem`]).
 //!
-//! **Access**: who owns a file and who may use it. A directory is private, or shared on purpose with one account.
+//! **Access**: ownership and access rights of a file. A directory is private, or shared on purpose with one account.
 //! - [`Account`]: a user or a group of users.
 //! - [`Access`] of a file or a directory: `owner` and `is_mine`. `trusted` returns the account that a directory is
 //!   shared with, or why no process should keep limiters there (P5); its rules are stricter for a directory that
@@ -154,7 +154,7 @@ pub struct FileFacts {
     pub regular: bool,
     /// Whether it is a directory.
     pub directory: bool,
-    /// Who owns it and who may use it.
+    /// Its owner and access rights.
     pub access: Access,
     /// How many names the file has; 0 means deleted.
     pub links: u64,
@@ -169,9 +169,9 @@ pub struct FileFacts {
 /// Why a directory is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distrust {
-    /// What is wrong with it.
+    /// The problem with the directory.
     pub problem: String,
-    /// What the user can do; {} stands for the directory.
+    /// The advice to the user; {} stands for the directory.
     pub remedy: String,
 }
 
@@ -181,7 +181,7 @@ impl Distrust {
     }
 }
 
-/// What kind of file system a file lives in.
+/// The kind of file system that a file lives in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
     /// On this machine, and kept across a reboot.

@@ -1,4 +1,4 @@
-//! Who owns a file and who may use it, according to Unix owner, group and mode.
+//! Ownership and access rights of a file, from its Unix owner, group and mode.
 //!
 //! A private directory has mode 0700, and a private file 0600. A directory is shared on purpose if it has the
 //! set-group-id bit and its group may write to it (2770). Files in it then belong to that group (0660).
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_that_root_keeps_to_itself_is_not_open_to_others() {
+    fn private_default_directory_of_root_is_not_open_to_others() {
         assert!(!open_to(1000, 0, None), "the next default must be tried");
         assert!(open_to(1000, 0, Some(Account::from(50_000))));
         assert!(open_to(1000, 1000, None) && open_to(0, 1000, None));
@@ -263,7 +263,7 @@ mod tests {
 
     /// The owner of a directory can replace files in it, whatever its group is.
     #[test]
-    fn p5_a_stranger_cannot_put_a_shared_directory_where_a_default_is_looked_for() {
+    fn p5_shared_default_directory_of_another_user_is_refused() {
         let (me, stranger) = (effective_uid(), effective_uid() + 4711);
         let my_group = (0..).find(|gid| in_group(*gid)).unwrap();
         let shared = Ok(Some(Account::from(my_group)));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn p5_nobody_not_even_root_shares_a_strangers_directory_without_being_a_member() {
+    fn p5_shared_directory_of_another_user_needs_group_membership_even_for_root() {
         let foreign_group = (50_000..).find(|gid| !in_group(*gid)).unwrap();
         let stranger = effective_uid() + 4711;
         for chosen in [false, true] {

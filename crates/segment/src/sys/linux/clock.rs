@@ -153,7 +153,7 @@ mod tests {
     use crate::sys::linux::testing::{Helper, helper_command};
 
     #[test]
-    fn the_coarse_clock_is_never_above_the_precise_one() {
+    fn coarse_clock_is_never_above_the_precise_clock() {
         let clock = Clock::discover().unwrap();
         for _ in 0..100_000 {
             let coarse = clock.now_coarse();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_measured_suspend_time_errs_low() {
+    fn measured_suspend_time_is_a_lower_bound() {
         for _ in 0..10_000 {
             let suspended = suspended_at_most_now().unwrap();
             let monotonic = read_ns(libc::CLOCK_MONOTONIC).unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_precise_clock_never_goes_back() {
+    fn precise_clock_never_goes_back() {
         let clock = Clock::discover().unwrap();
         let mut last = clock.now();
         assert!(last > 0);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_survives_its_words() {
+    fn clock_is_restored_from_its_words() {
         let clock = Clock { precise_shift: -5, coarse_shift: i64::MAX };
         assert_eq!(Clock::from_words(clock.to_words()), clock);
     }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_not_yet_entered_is_refused() {
+    fn unshared_time_namespace_that_was_not_entered_is_refused() {
         assert_eq!(shift_from(false, "boottime 0 0\n").unwrap_err().kind(), io::ErrorKind::Unsupported);
         assert_eq!(shift_from(true, "boottime 3 4\n").unwrap(), 3_000_000_004);
     }

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_machines_may_see_is_network() {
+    fn remote_file_systems_are_network() {
         for magic in [
             nix::libc::NFS_SUPER_MAGIC,
             nix::libc::SMB_SUPER_MAGIC,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_file_can_be_asked() {
+    fn an_open_file_has_a_file_system() {
         assert!(file_system(&File::open("/proc/self/stat").unwrap()).is_ok());
     }
 }

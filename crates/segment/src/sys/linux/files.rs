@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_tell_what_a_file_is() {
+    fn facts_describe_files_links_and_directories() {
         let (path, dir) = directory();
         let file = open_or_create_at(&dir, "lock", None).unwrap();
         file.set_len(5).unwrap();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn p5_links_and_fifos_are_neither_followed_nor_waited_for() {
+    fn p5_links_are_not_followed_and_fifos_do_not_block() {
         let (path, dir) = directory();
         open_or_create_at(&dir, "real", None).unwrap();
         symlink("real", path.path().join("link")).unwrap();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_what_exists_keeps_its_mode_and_content() {
+    fn opening_an_existing_file_keeps_its_mode_and_content() {
         let (_path, dir) = directory();
         let group = Account::from(nix::unistd::getegid().as_raw());
         open_or_create_at(&dir, "lock", Some(group)).unwrap().set_len(9).unwrap();

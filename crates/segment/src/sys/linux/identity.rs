@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_boot_id_is_a_uuid_in_two_words() {
+    fn boot_id_is_parsed_as_a_uuid_into_two_words() {
         assert_eq!(
             parse_uuid("01234567-89ab-cdef-0123-456789abcdef"),
             Some([0x0123_4567_89ab_cdef, 0x0123_4567_89ab_cdef])

@@ -67,7 +67,7 @@ mod tests {
     use crate::sys::linux::testing::{eventually, exit_code_of, raw_fork};
 
     #[test]
-    fn a_shared_futex_wakes_another_process() {
+    fn shared_futex_wakes_another_process() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(4096).unwrap();
         let (ours, theirs) = (SharedMap::new(&file, 4096).unwrap(), SharedMap::new(&file, 4096).unwrap());
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_futex_that_changed_or_timed_out_returns() {
+    fn futex_wait_returns_when_the_word_differs_or_time_is_over() {
         let word = AtomicU32::new(1);
         futex_wait(&word, 0, Duration::MAX);
         futex_wait(&word, 1, Duration::from_millis(1));

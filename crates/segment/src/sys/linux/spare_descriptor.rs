@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spare_descriptor_sees_locks_and_takes_those_that_are_free() {
+    fn spare_descriptor_sees_locks_and_takes_free_ones() {
         let (_named, open) = file();
         let spare = Spare::default();
         assert_eq!((spare.liveness_lock_is_held(3), spare.links()), (None, None));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_number_and_one_that_means_another_description_are_not_used() {
+    fn spare_descriptor_is_not_used_when_its_number_is_reused() {
         let (_named, open) = file();
         let spare = Spare::default();
         spare.0.keep(open()).unwrap();

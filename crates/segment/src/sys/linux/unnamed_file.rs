@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linked_file_has_exactly_the_access_and_length_asked_for() {
+    fn linked_file_has_exactly_the_requested_access_and_length() {
         let (path, dir) = directory();
         for unnamed in both_ways(&dir) {
             let file = unnamed.file().try_clone().unwrap();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_existing_name_is_refused_and_nothing_is_left_behind() {
+    fn linking_to_an_existing_name_fails_and_leaves_nothing_behind() {
         let (path, dir) = directory();
         let first = facts(&open_or_create_at(&dir, "segment", None).unwrap()).unwrap();
         for unnamed in both_ways(&dir) {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_removes_what_a_killed_one_left() {
+    fn replacement_removes_the_file_left_by_a_killed_replacement() {
         let (path, dir) = directory();
         // Once without a file to replace, once with one.
         for _ in 0..2 {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unlinked_file_leaves_nothing_behind() {
+    fn unnamed_file_that_is_dropped_leaves_nothing_behind() {
         let (path, dir) = directory();
         let both = both_ways(&dir);
         assert_eq!(names(&path).len(), 1, "the temporary name, and only that");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_room_is_an_error_now() {
+    fn full_disk_is_an_error_at_creation() {
         use nix::mount::{MsFlags, mount};
         use nix::sched::{CloneFlags, unshare};
         let path = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Who owns a file and who may use it, according to its owner and its access control list.
+//! Ownership and access rights of a file, from its owner and its access control list.
 //!
 //! A private file or directory is open to its owner, the system and the administrators, who can take any file
 //! anyway. A directory is shared on purpose if its list was written explicitly (it inherits nothing) and lets one
@@ -140,7 +140,7 @@ impl Access {
     }
 }
 
-/// Whether the account means everybody. The group of all users does, unless a directory is shared with it on
+/// Whether the account stands for every user. The group of all users does, unless a directory is shared with it on
 /// purpose.
 fn is_anybody(who: Account, on_purpose: bool) -> bool {
     who.is_anybody() || (who == Account::USERS && !on_purpose)

@@ -238,20 +238,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_passed_on_gives_nothing_here() {
+    fn inherit_only_entries_grant_nothing() {
         let rights = Descriptor::parse("O:BAD:(A;OICIIO;FA;;;WD)").unwrap().rights();
         assert_eq!((rights.given, rights.on_purpose), (vec![], false));
     }
 
     #[test]
-    fn no_list_at_all_gives_everything_to_everybody() {
+    fn missing_list_grants_everything_to_everyone() {
         let rights = Descriptor::parse("O:BA").unwrap().rights();
         assert_eq!(rights.given, [right(Account::EVERYONE, true, true)]);
         assert_eq!(Descriptor::parse("O:BAD:P").unwrap().rights().given, []);
     }
 
     #[test]
-    fn small_rights_that_lead_to_great_ones_count_as_changes() {
+    fn rights_that_allow_a_change_indirectly_count_as_changes() {
         for mask in ["0x2", "0x4", "0x40", "0x100", "SD", "WD", "WO", "GW", "GA"] {
             let rights = Descriptor::parse(&format!("O:BAD:(A;;{mask};;;BU)")).unwrap().rights();
             assert!(rights.given.iter().any(|right| right.changes), "{mask}");

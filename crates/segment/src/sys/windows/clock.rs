@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_never_goes_back_and_runs_as_fast_as_the_wall_clock() {
+    fn clock_never_goes_back_and_runs_as_fast_as_the_wall_clock() {
         let clock = Clock::discover().unwrap();
         let (wall, first) = (std::time::Instant::now(), clock.now());
         let mut last = first;

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_goes_at_once_and_the_file_when_its_last_user_has_left() {
+    fn unlink_removes_the_name_at_once_and_the_file_after_its_last_user() {
         let home = tempfile::tempdir().unwrap();
         let dir = open_directory(home.path()).unwrap();
         let file = create_at(&dir, "x.shm", USE).unwrap();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_uses_is_swept() {
+    fn sweep_deletes_only_unused_files() {
         let home = tempfile::tempdir().unwrap();
         let dir = open_directory(home.path()).unwrap();
         let in_use = create_at(&dir, &new_name(), USE | DELETE).unwrap();

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_and_network_drives_are_told_from_disks() {
+    fn network_shares_and_drives_are_distinguished_from_disks() {
         assert_eq!(classify(r"\\?\UNC\server\share\x", 0), FileSystem::Network("network share"));
         assert_eq!(classify(r"\\?\Z:\x", DRIVE_REMOTE), FileSystem::Network("network drive"));
         assert_eq!(classify(r"\\?\R:\x", DRIVE_RAMDISK), FileSystem::Volatile);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_file_can_be_asked() {
+    fn an_open_file_has_a_file_system() {
         assert_eq!(file_system(&tempfile::tempfile().unwrap()).unwrap(), FileSystem::Local);
     }
 }

@@ -192,7 +192,7 @@ mod tests {
     /// Tests only `denied`, because Wine leaves the check to the underlying system, where the superuser may always
     /// write.
     #[test]
-    fn a_mark_that_forbids_writing_is_told_from_a_lack_of_rights() {
+    fn read_only_file_is_distinguished_from_denied_access() {
         let no = || io::Error::from(io::ErrorKind::PermissionDenied);
         let marked = denied(no(), FILE_ATTRIBUTE_READONLY | FILE_ATTRIBUTE_NORMAL);
         assert_eq!(marked.raw_os_error(), Some(ERROR_FILE_READ_ONLY as i32));

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_of_the_boot_is_what_the_system_says() {
+    fn cached_boot_id_equals_the_queried_one() {
         assert_eq!(boot_id().unwrap(), ask_boot_id().unwrap());
     }
 }

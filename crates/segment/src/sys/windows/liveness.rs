@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn one_holds_a_slot_and_others_see_it() {
+    fn held_slot_is_visible_to_other_handles() {
         let (_path, open) = file();
         let liveness_lock = hold(open(), 7, &open()).unwrap();
         assert!(hold(open(), 7, &open()).is_none(), "held already");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_look_do_not_take_each_other_for_the_owner() {
+    fn two_checks_at_once_do_not_mistake_each_other_for_the_owner() {
         let (_path, open) = file();
         let (one, other) = (open(), open());
         assert!(try_lock(&one, liveness_lock(3), Kind::Shared).unwrap(), "one is looking");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_find_a_liveness_lock_held_do_not_take_each_other_for_one_who_has_the_whole_file() {
+    fn two_checks_of_a_held_lock_do_not_report_a_whole_file_lock() {
         let (_path, open) = file();
         let (one, other) = (open(), open());
         let _liveness_lock = hold(open(), 3, &open()).unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_the_whole_file_is_no_liveness_lock_and_is_told() {
+    fn whole_file_lock_is_an_error_and_not_a_liveness_lock() {
         let (_path, open) = file();
         let mine = hold(open(), 5, &open()).unwrap();
         drop(mine);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn many_attend_and_the_last_to_go_is_seen_to_go() {
+    fn place_has_users_until_the_last_registered_user_leaves() {
         let (_path, open) = file();
         let register_user = |place| LivenessLock::register_user(open(), place).unwrap().unwrap();
         let last = (1 << 60) - 1;
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn liveness_locks_keep_nobody_from_the_content() {
+    fn liveness_locks_do_not_block_reads_and_writes_of_the_content() {
         use std::io::{Read, Write};
         let (_path, open) = file();
         let _liveness_locks: Vec<_> = (0..512).map(|slot| hold(open(), slot, &open()).unwrap()).collect();

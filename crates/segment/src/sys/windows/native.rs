@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_paths_are_taken_literally() {
+    fn long_paths_are_passed_in_verbatim_form() {
         let text = |path: &str| {
             let units = wide_path(Path::new(path)).unwrap();
             String::from_utf16(&units[..units.len() - 1]).unwrap()
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_in_use_is_tried_again() {
+    fn only_a_file_in_use_is_retried() {
         let mut calls = 0;
         let answer: io::Result<()> = patiently(|| {
             calls += 1;

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeper_is_woken_through_another_mapping_of_its_word_and_no_other() {
+    fn sleeper_is_woken_through_another_mapping_of_the_same_word_only() {
         let (_file, [(ours, our_map), (theirs, their_map)]) = parkers();
         assert!(!ours.wake(word(&our_map, 1)), "nobody sleeps");
         std::thread::scope(|scope| {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_woken_before_going_to_sleep_does_not_sleep() {
+    fn thread_woken_before_it_sleeps_does_not_sleep() {
         let (_file, [(ours, our_map), (theirs, their_map)]) = parkers();
         let word = word(&our_map, 1);
         // Two threads are about to sleep: their semaphore exists, and they have checked the word for the last time.
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_word_that_cannot_be_had_is_replaced_by_looking() {
+    fn sleeper_polls_when_its_semaphore_cannot_be_created() {
         let (_file, [(parker, map), _]) = parkers();
         let word = word(&map, 1);
         // An object of another kind, created by another user, already has the name.
@@ -218,7 +218,7 @@ mod tests {
 
     /// The other user can consume a wake-up, as any other sleeper can. The sleep still ends at its time limit.
     #[test]
-    fn one_who_swallows_what_should_wake_us_makes_us_sleep_no_longer_than_we_meant_to() {
+    fn consumed_wake_up_does_not_extend_a_sleep_past_its_limit() {
         const BOUND: Duration = Duration::from_millis(200);
         let (_file, [(ours, our_map), (theirs, their_map)]) = parkers();
         let word = word(&our_map, 1);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_changed_or_a_time_that_passed_ends_a_wait() {
+    fn wait_ends_when_the_word_differs_or_time_is_over() {
         let (_file, [(parker, map), _]) = parkers();
         word(&map, 0).store(1, Ordering::Relaxed);
         parker.wait(word(&map, 0), 0, Duration::MAX);

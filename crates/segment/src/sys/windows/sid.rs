@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_are_written_and_read_as_everywhere() {
+    fn identifiers_are_formatted_and_parsed_in_the_standard_form() {
         assert_eq!(Account::SYSTEM.to_string(), "S-1-5-18");
         assert_eq!(Account::ADMINISTRATORS.to_string(), "S-1-5-32-544");
         assert_eq!(Account::group("S-1-5-32-544").unwrap(), Some(Account::ADMINISTRATORS));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn this_user_is_somebody_and_no_guest() {
+    fn this_process_has_a_named_user_and_belongs_to_everyone() {
         let me = Account::me().unwrap();
         assert!(me.includes_me() && Account::EVERYONE.includes_me());
         assert!(!Account::well_known(5, &[21, 1, 2, 3, 4711]).includes_me());
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_has_is_no_account() {
+    fn unknown_name_is_no_account() {
         assert_eq!(Account::group("no such group, surely").unwrap(), None);
     }
 }

@@ -44,7 +44,7 @@ fn becomes_free(file: &File, slot: u32) -> bool {
 }
 
 #[test]
-fn a_held_liveness_lock_cannot_be_had_twice_and_drop_frees_it() {
+fn held_liveness_lock_is_exclusive_and_drop_releases_it() {
     let (_named, file) = segment();
     let liveness_lock = hold(&file, 3).unwrap();
     assert!(liveness_lock_is_held(&file, 3).unwrap());
@@ -56,7 +56,7 @@ fn a_held_liveness_lock_cannot_be_had_twice_and_drop_frees_it() {
 }
 
 #[test]
-fn slots_do_not_disturb_each_other() {
+fn liveness_locks_of_different_slots_are_independent() {
     let (_named, file) = segment();
     let _one = hold(&file, 0).unwrap();
     let _other = hold(&file, u32::MAX).unwrap();
@@ -65,7 +65,7 @@ fn slots_do_not_disturb_each_other() {
 }
 
 #[test]
-fn a_reopened_file_is_the_same_inode_but_another_description() {
+fn reopened_file_has_another_description() {
     let (_named, file) = segment();
     let own = reopen(&file).unwrap();
     let taken = TakenLivenessLock::take(own.try_clone().unwrap(), 0).unwrap().unwrap();
@@ -76,7 +76,7 @@ fn a_reopened_file_is_the_same_inode_but_another_description() {
 }
 
 #[test]
-fn a_forked_child_has_no_part_in_the_liveness_lock() {
+fn forked_child_does_not_inherit_the_liveness_lock() {
     let (_named, file) = segment();
     let liveness_lock = hold(&file, 0).unwrap();
     let page = liveness_lock.page.as_ptr();
@@ -89,7 +89,7 @@ fn a_forked_child_has_no_part_in_the_liveness_lock() {
 }
 
 #[test]
-fn a_taken_liveness_lock_is_given_back_although_a_forked_child_shares_its_description() {
+fn taken_liveness_lock_is_released_even_if_a_forked_child_shares_its_description() {
     let (_named, file) = segment();
     let taken = TakenLivenessLock::take(reopen(&file).unwrap(), 0).unwrap().unwrap();
     let child = raw_fork(|| {
@@ -107,7 +107,7 @@ fn a_taken_liveness_lock_is_given_back_although_a_forked_child_shares_its_descri
 }
 
 #[test]
-fn a_cell_is_full_here_and_empty_in_a_child_and_gives_back_with_its_words() {
+fn liveness_cell_is_empty_in_a_child_and_releases_its_lock_on_drop() {
     let (_named, file) = segment();
     let words = ForkWords::new().unwrap();
     assert!(words.liveness_lock().is_empty() && words.liveness_lock().take().is_none());
@@ -122,7 +122,7 @@ fn a_cell_is_full_here_and_empty_in_a_child_and_gives_back_with_its_words() {
 }
 
 #[test]
-fn p2_the_liveness_lock_survives_closing_every_descriptor_and_dies_with_its_owner_though_a_child_lives_on() {
+fn p2_liveness_lock_survives_closing_descriptors_and_ends_with_its_owner_even_if_a_child_lives_on() {
     let (named, file) = segment();
     let mut command = helper_command(&[], "sys::linux::liveness::tests::helper_holds_a_liveness_lock");
     command.env("SHMLIMIT_TEST_FILE", named.path());
@@ -172,7 +172,7 @@ fn is_kept_by_a_mapping(path: &std::path::Path) -> bool {
 }
 
 #[test]
-fn a_lock_that_the_file_system_lost_is_noticed_whatever_the_file_system_is() {
+fn lock_lost_by_any_file_system_is_detected() {
     use nix::mount::{MsFlags, mount};
     use nix::sched::{CloneFlags, unshare};
     let place = tempfile::tempdir().unwrap();
@@ -205,7 +205,7 @@ fn a_lock_that_the_file_system_lost_is_noticed_whatever_the_file_system_is() {
 }
 
 #[test]
-fn many_attend_and_the_last_to_go_is_seen_to_go() {
+fn place_has_users_until_the_last_registered_user_leaves() {
     const LAST: u64 = (1 << 60) - 1;
     let (_named, file) = segment();
     let register_user = |place| LivenessLock::register_user(reopen(&file).unwrap(), place).unwrap().unwrap();
