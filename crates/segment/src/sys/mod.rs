@@ -47,7 +47,7 @@
 //!   methods return `None` then.
 //! - `LivenessLock::register_user` takes a shared lock of one place of the creation lock, below 2^60, until this
 //!   process's memory is gone. [`has_users`] returns whether any process holds one of these places, including a
-//!   process that is not visible otherwise. It may return true wrongly while another process is asking. Where the
+//!   process that is not visible otherwise. It may return true wrongly while another process is asking. If the
 //!   system has no such locks, no process is registered.
 //! - [`try_lock_creation`], [`unlock_creation`]: the lock under which limiters are created and removed, one at a
 //!   time. It does not conflict with the locks of `register_user`.
