@@ -1,7 +1,7 @@
 //! Import cycles: inside a folder, modules use each other in one direction only.
 //!
 //! A path is followed through the re-exports of the modules it names, so that `use crate::Policy` counts as a use of
-//! `policy`. What a module uses of the file of its own folder (`mod.rs`, `lib.rs`) is no edge: only siblings are compared.
+//! `policy`. A use of the folder's own file (`mod.rs`, `lib.rs`) is not an edge: only siblings are compared.
 
 use super::rules::Source;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ type Path = Vec<String>;
 /// The modules of one crate.
 pub struct Crate<'s> {
     modules: BTreeMap<Path, &'s Source>,
-    /// (module, name) that a `pub use` of that module gives to what stands at another path.
+    /// Maps (module, name) of a `pub use` in that module to the path that the name stands for.
     exports: BTreeMap<(Path, String), Path>,
 }
 
@@ -42,7 +42,7 @@ impl<'s> Crate<'s> {
         this
     }
 
-    /// Every group of siblings that use each other in a circle, as text.
+    /// Every group of sibling modules that form a cycle, as text.
     pub fn cycles(&self) -> Vec<String> {
         let mut graphs: BTreeMap<Path, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
         for (module, source) in &self.modules {
@@ -70,10 +70,10 @@ impl<'s> Crate<'s> {
         cycles.collect()
     }
 
-    /// The module that defines what stands at a path.
+    /// The module that defines the item at a path.
     fn owner(&self, path: &[String]) -> Path {
         let mut path = path.to_vec();
-        // A re-export leads to another path; there is no need to follow more of them than a person would.
+        // A re-export leads to another path. Eight of them in a row are more than any real code has.
         for _ in 0..8 {
             let known = (0..=path.len()).rev().find(|n| self.modules.contains_key(&path[..*n])).unwrap_or(0);
             let Some(name) = path.get(known) else { return path };
@@ -90,12 +90,13 @@ impl<'s> Crate<'s> {
 }
 
 struct Mention {
-    /// In how many inline modules it stands.
+    /// The number of inline modules around the mention.
     depth: usize,
     names: Path,
 }
 
-/// Where `names`, written in `module` within `depth` inline modules, stand in the crate; `None`: in another crate.
+/// The path in the crate that `names` refers to, written in `module` within `depth` inline modules. `None` for
+/// another crate.
 fn absolute(module: &[String], depth: usize, names: &[String], bare: bool) -> Option<Path> {
     let first = names.first()?.as_str();
     let supers = names.iter().take_while(|name| *name == "super").count();
@@ -139,7 +140,7 @@ fn paths(source: &Source) -> Vec<Mention> {
     found
 }
 
-/// Every name that a `use` of the file itself brings, with the path it stands for.
+/// Every name that the `use` items of the file bring in, with the path it stands for.
 fn uses(source: &Source) -> Vec<(Path, String)> {
     let mut found = Vec::new();
     let mut depth = 0_usize;
@@ -156,7 +157,7 @@ fn uses(source: &Source) -> Vec<(Path, String)> {
     found
 }
 
-/// Reads a path, or a group of them, into all the paths it stands for, each with the name it has afterwards.
+/// Expands a path, or a group of paths, into all the paths it stands for, each with the name it has afterwards.
 fn tree(source: &Source, i: &mut usize, prefix: &[String], found: &mut Vec<(Path, String)>) {
     let mut path = prefix.to_vec();
     loop {
@@ -189,7 +190,7 @@ fn tree(source: &Source, i: &mut usize, prefix: &[String], found: &mut Vec<(Path
     found.push((path, alias));
 }
 
-/// Where the brace that opens at `i` is closed.
+/// The position of the brace that closes the one at `i`.
 fn closing(source: &Source, mut i: usize) -> usize {
     let mut depth = 0_usize;
     while i < source.tokens.len() {

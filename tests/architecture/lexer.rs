@@ -1,13 +1,13 @@
-//! Rust source as a row of words and signs, without comments and the insides of literals.
+//! Splits Rust source into words and signs, without comments and the contents of literals.
 
-/// One word or sign and the line it is on, from 0.
+/// One word or sign and its line, counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub text: String,
     pub line: usize,
 }
 
-/// Cuts source into tokens. Comments and lifetimes vanish; a literal becomes `""`.
+/// Splits source into tokens. Drops comments and lifetimes; a literal becomes `""`.
 pub fn tokens(source: &str) -> Vec<Token> {
     let chars: Vec<char> = source.chars().collect();
     let mut tokens = Vec::new();
@@ -51,7 +51,7 @@ fn block_comment(chars: &[char]) -> usize {
     chars.len()
 }
 
-/// The length of the rest of a string, its closing quote included.
+/// The length of the rest of a string, including its closing quote.
 fn string_end(chars: &[char]) -> usize {
     let mut i = 0;
     while i < chars.len() {
@@ -64,7 +64,7 @@ fn string_end(chars: &[char]) -> usize {
     chars.len()
 }
 
-/// A character literal, or a lifetime.
+/// Reads a character literal or a lifetime.
 fn quote(chars: &[char]) -> (usize, Option<String>) {
     match (chars.get(1), chars.get(2)) {
         (Some('\\'), _) => {
@@ -76,7 +76,7 @@ fn quote(chars: &[char]) -> (usize, Option<String>) {
     }
 }
 
-/// A word, or a string literal that begins with letters (`r#""#`, `b""`, `c""`).
+/// Reads a word, or a string literal that begins with letters (`r#""#`, `b""`, `c""`).
 fn word(chars: &[char]) -> (usize, Option<String>) {
     let length = chars.iter().take_while(|c| c.is_alphanumeric() || **c == '_').count();
     let text: String = chars[..length].iter().collect();

@@ -1,7 +1,7 @@
-//! The shape of the house (docs/design.md, "The house"), as far as Cargo cannot enforce it: no import cycles, `unsafe` in
-//! its places and with its reason, a pure kernel, pure header parsers, and no file that is too long to read.
+//! Rules of the architecture (docs/design.md, "The house") that Cargo cannot enforce: no import cycles, `unsafe` only
+//! in certain places and with a reason, a pure kernel, pure header parsers, and no file that is too long.
 //!
-//! The checkers work on text, so each of them is first shown bad snippets that it must refuse.
+//! The checkers work on text, so a test first shows each of them bad snippets that it must refuse.
 
 mod cycles;
 mod lexer;
@@ -106,7 +106,7 @@ fn a_cycle_is_found_however_it_is_written() {
         let found = cycles_of(&[("lib.rs", facade), ("a.rs", "use crate::b;"), ("b.rs", back), ("c.rs", "")]);
         assert_eq!(found, ["the crate: a -> b; b -> a"], "{back}");
     }
-    // In a folder, and by way of three.
+    // A cycle of three in a folder.
     let found = cycles_of(&[
         ("lib.rs", "mod x;"),
         ("x/mod.rs", "mod a; mod b; mod c; pub use b::B;"),
@@ -118,7 +118,7 @@ fn a_cycle_is_found_however_it_is_written() {
 }
 
 #[test]
-fn one_direction_is_no_cycle() {
+fn uses_in_one_direction_are_not_a_cycle() {
     for (a, b) in [
         ("use crate::b;", "// use crate::a;\n/* crate::a */ const A: &str = \"crate::a::x\";"),
         ("use crate::b;", "use crate::Facade; use std::a; use other::a::A;"),
@@ -132,13 +132,13 @@ fn one_direction_is_no_cycle() {
 }
 
 #[test]
-fn another_modules_text_is_not_pasted() {
+fn including_another_modules_text_is_refused() {
     refused("src/limiter/mod.rs", "#[path = \"../config/mod.rs\"] mod other;", "#[path]");
     refused("src/limiter/mod.rs", "include!(\"../config/mod.rs\");", "include!");
 }
 
 #[test]
-fn the_kernel_and_the_headers_may_not_reach_the_world() {
+fn the_kernel_and_the_header_parsers_may_not_use_clocks_files_or_threads() {
     for text in [
         "use std::fs::File;",
         "use std::{fmt, time::Instant};",

@@ -1,9 +1,9 @@
-//! Files that comments and pages name in backticks exist: a page that points at a moved file misleads its reader.
+//! Checks that files named in backticks by comments and pages exist: a page that names a moved file misleads readers.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Folders whose comments and pages are read, and whose files may be named. `ffi/python` is in `ffi`.
+/// The folders that are searched for names, and whose files may be named. `ffi/python` is in `ffi`.
 const FOLDERS: [&str; 9] =
     ["crates", "src", "cli", "ffi", "tests", "loom-tests", "benches", "examples", "docs"];
 
@@ -11,7 +11,7 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            // Build products of the fuzzer and of the Python package.
+            // Skip the build products of the fuzzer and of the Python package.
             if path.file_name().is_some_and(|name| name != "target") {
                 files(&path, found);
             }
@@ -21,12 +21,12 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A path by its parts, without `src`: comments leave that out.
+/// The components of a path, without `src`: comments leave that out.
 fn parts(path: &str) -> Vec<&str> {
     path.split('/').filter(|part| *part != "src").collect()
 }
 
-/// Every way to name a file: its path, with any number of folders left out at the beginning.
+/// Every way to name a file: its path, with any number of leading folders left out.
 struct Names(BTreeSet<String>);
 
 impl Names {
@@ -74,7 +74,7 @@ fn every_named_file_exists() {
 #[test]
 fn a_name_without_a_file_is_found() {
     let names = Names::new(["crates/kernel/src/queue/order.rs"].into_iter());
-    // This file is read, too: so no backticks here.
+    // The checker also reads this file, so it contains no backticks here.
     let quoted = |text: &str| text.replace('\'', "`");
     let missing = |text: &str| names.missing(&quoted(text)).join(" ");
     assert_eq!(missing("see 'order.rs', 'queue/order.rs', 'kernel/queue/order.rs'"), "");

@@ -1,15 +1,15 @@
-//! What Cargo cannot enforce: purity, places of `unsafe`, and the length of files.
+//! Rules that Cargo cannot enforce: purity, places of `unsafe`, and the length of files.
 
 use super::lexer::{Token, tokens};
 
-/// A file that is longer cannot be read in one sitting.
+/// The most lines of a file; a longer file is too long to read in one sitting.
 pub const LONGEST_FILE: usize = 450;
 
-/// Folders whose code is pure, and how to complain about them.
+/// The folders with pure code, and the beginning of the complaint about each.
 const PURE: [(&str, &str); 2] =
     [("crates/kernel/src/", "the kernel uses"), ("src/headers/", "the header parsers use")];
 
-/// Where `unsafe` may stand.
+/// The places where `unsafe` is allowed.
 const UNSAFE: [&str; 3] = ["crates/segment/src/sys/", "crates/segment/src/words.rs", "ffi/"];
 
 /// Modules of std, and crates, through which pure code would reach clocks, files, threads or other processes.
@@ -17,7 +17,7 @@ const WORLD: [&str; 9] = ["fs", "time", "sync", "thread", "io", "net", "process"
 const WORLDLY_CRATES: [&str; 10] =
     ["nix", "libc", "memmap2", "fs4", "tracing", "loom", "clap", "serde", "serde_json", "toml"];
 
-/// One file.
+/// One source file.
 pub struct Source {
     /// Its path in the repository.
     pub name: String,
@@ -38,7 +38,7 @@ impl Source {
         format!("{}:{}: {what}", self.name, self.tokens[token].line + 1)
     }
 
-    /// The first names after a path's beginning: several if a group in braces follows.
+    /// The first names after the beginning of a path: several if a group in braces follows.
     fn heads(&self, start: usize) -> Vec<&str> {
         if !self.is(start, "{") {
             return self.tokens.get(start).map(|token| token.text.as_str()).into_iter().collect();
@@ -60,7 +60,7 @@ impl Source {
         heads
     }
 
-    /// Where paths through `first` begin, and the names that follow it.
+    /// The positions of paths through `first`, with the names that follow it.
     fn paths_through(&self, first: &str) -> Vec<(usize, &str)> {
         let starts =
             |i: &usize| self.is(*i, first) && self.is(i + 1, "::") && !(*i >= 1 && self.is(i - 1, "::"));
@@ -71,7 +71,7 @@ impl Source {
     }
 }
 
-/// All that is wrong with a file.
+/// All violations in a file.
 pub fn all_problems(source: &Source) -> Vec<String> {
     let checks = [purity, evasions, unsafe_places, safety_reasons, length];
     checks.into_iter().flat_map(|check| check(source)).collect()
@@ -90,7 +90,7 @@ fn purity(source: &Source) -> Vec<String> {
     worldly.chain(crates).map(|(i, name)| source.say(i, &format!("{complaint} {name}"))).collect()
 }
 
-/// Ways to have a module's text without naming the module.
+/// Ways to include a module's text without naming the module.
 fn evasions(source: &Source) -> Vec<String> {
     let found = (0..source.tokens.len()).filter_map(|i| {
         if source.is(i, "#") && source.is(i + 1, "[") && source.is(i + 2, "path") {
@@ -127,7 +127,7 @@ fn safety_reasons(source: &Source) -> Vec<String> {
 /// Whether the comment right above the statement that follows these lines says SAFETY.
 fn explained(above: &[&str]) -> bool {
     let is_comment = |line: &&&str| line.starts_with("//");
-    // A statement may have begun a few lines earlier; it did not before a line that ends one.
+    // A statement may begin a few lines earlier, but not before a line that ends another one.
     let goes_on = |line: &&&str| !is_comment(line) && !line.is_empty() && !line.ends_with([';', '{', '}']);
     let rest = &above[..above.len() - above.iter().rev().take_while(goes_on).count()];
     rest.iter().rev().take_while(is_comment).any(|line| line.starts_with("// SAFETY:"))

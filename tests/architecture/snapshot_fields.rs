@@ -1,4 +1,4 @@
-//! What follows from the description of a snapshot (`src/limiter/fields.rs`) is what the repository holds.
+//! Checks that the files generated from the description of a snapshot (`src/limiter/fields.rs`) match it.
 
 #[path = "../../examples/fields/generate/mod.rs"]
 mod generate;
@@ -7,7 +7,7 @@ use shmlimit::schema::{Kind, STRUCTS};
 use std::collections::BTreeSet;
 
 #[test]
-fn c_structs_python_classes_and_tables_are_those_of_the_description() {
+fn c_structs_python_classes_and_tables_match_the_description() {
     for (path, text) in generate::files(super::root()).unwrap() {
         let present = std::fs::read_to_string(super::root().join(path)).unwrap();
         let differs = present.lines().zip(text.lines()).find(|(present, text)| present != text);
@@ -34,7 +34,7 @@ fn every_field_is_described_in_a_sentence_and_has_one_name_in_each_language() {
 }
 
 #[test]
-fn metrics_show_numbers_and_a_name_is_given_once() {
+fn metrics_are_numbers_and_their_names_are_unique() {
     let mut names = BTreeSet::new();
     for of in STRUCTS {
         for field in of.fields.iter().filter(|field| field.metric.is_some()) {

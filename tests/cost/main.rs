@@ -1,4 +1,5 @@
-//! What a decision costs: no allocation and no system call. A program of its own, because it replaces the allocator.
+//! The cost of a decision: no allocation and no system call. This program is separate because it replaces the
+//! allocator.
 
 mod no_allocations;
 #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! Decisions allocate nothing (docs/design.md, cost): counted by the allocator, for this thread alone.
+//! Decisions allocate nothing (docs/design.md, cost). The allocator counts the calls of this thread alone.
 
 use shmlimit::{
     AcquireError, Algorithm, Grant, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft,
@@ -19,28 +19,28 @@ thread_local! {
 }
 
 fn count() {
-    // A thread that is ending has no counter any more, and no test to count for.
+    // A thread that is ending no longer has a counter, and no test that reads it.
     let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
 }
 
-// SAFETY: every method hands its arguments, unchanged, to the system's allocator, which keeps the contract; counting
+// SAFETY: every method passes its arguments unchanged to the system's allocator, which keeps the contract. Counting
 // touches only a constant-initialised thread-local without destructor, and so never allocates.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller's promises are those that `System` asks for.
+        // SAFETY: the caller's promises are those that `System` requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count();
-        // SAFETY: the pointer came from `System` by way of this allocator, with this layout.
+        // SAFETY: the pointer came from `System` through this allocator, with this layout.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
-        // SAFETY: the pointer came from `System` by way of this allocator, with this layout.
+        // SAFETY: the pointer came from `System` through this allocator, with this layout.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Calls of the allocator by this thread while `work` runs, a few times before it to warm up.
+/// The number of allocator calls by this thread while `work` runs, after a few runs to warm up.
 fn allocator_calls(mut work: impl FnMut()) -> u64 {
     for _ in 0..10 {
         work();
@@ -60,7 +60,7 @@ fn allocator_calls(mut work: impl FnMut()) -> u64 {
     CALLS.get() - before
 }
 
-/// A limiter that looks after the dead and the file's place only in the first decisions.
+/// A limiter that reclaims exited processes and checks the file's place only in its first decisions.
 fn limiter(directory: &tempfile::TempDir, rules: &[RuleDraft<'_>], concurrency: Option<u64>) -> Limiter {
     let policy = Policy::new(&PolicyDraft { concurrency, rules, ..PolicyDraft::default() }).unwrap();
     let bounds = AttachOptions { place: HOUR, reclaim: HOUR, ..AttachOptions::default() };
@@ -131,7 +131,7 @@ fn a_denial_for_the_rate_allocates_nothing() {
 }
 
 #[test]
-fn a_denial_for_want_of_a_permit_allocates_nothing() {
+fn a_denial_for_lack_of_a_permit_allocates_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let limiter = limiter(&directory, &[plenty()], Some(1));
     let request = Request::new();

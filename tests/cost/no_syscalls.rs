@@ -1,7 +1,7 @@
-//! Decisions make no system call (docs/design.md, cost): counted by ptrace, from outside.
+//! Decisions make no system call (docs/design.md, cost). ptrace counts the calls from another process.
 //!
-//! A helper (this very program, started again) gets ready, tells its thread, and is traced while it decides. The
-//! helper marks the beginning and end of each stretch by a system call that nothing else makes.
+//! A helper (this program, started again) prepares itself, reports its thread, and is traced while it decides. The
+//! helper marks the beginning and end of each stretch with a system call that nothing else makes.
 
 use crate::util::respawn::again;
 use nix::libc;
@@ -19,7 +19,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 const DECISIONS: usize = 10_000;
-/// Fewer where each of them stops the helper several times.
+/// The number of decisions where each of them stops the helper several times.
 const NOISY_DECISIONS: usize = 200;
 const HOUR: Duration = Duration::from_secs(3600);
 const PLACE: &str = "SHMLIMIT_TEST_PLACE";
@@ -27,14 +27,14 @@ const WORK: &str = "SHMLIMIT_TEST_WORK";
 const BOUND_MS: &str = "SHMLIMIT_TEST_PLACE_CHECK_MS";
 const SAYS: &str = "traced helper: ";
 
-/// What the helper does between two marks.
+/// The work of the helper between two marks.
 const GRANTED: &str = "granted and released";
 const RATE: &str = "denied for the rate";
-const CONCURRENCY: &str = "denied for want of a permit";
+const CONCURRENCY: &str = "denied for lack of a permit";
 const WAITED_FOR: &str = "released while another waits";
 
 fn mark() {
-    // Nothing in std or this library asks for the parent.
+    // Neither std nor this library asks for the parent.
     getppid();
 }
 
@@ -64,7 +64,7 @@ fn decide(limiter: &Limiter, request: &Request<'_>, work: &str) {
     }
 }
 
-/// Not a claim of its own: the helper's side of the tests below.
+/// The entry point of the helper process; checks nothing by itself.
 #[test]
 fn traced_helper() {
     let (Some(directory), Ok(work)) = (std::env::var_os(PLACE), std::env::var(WORK)) else { return };
@@ -75,7 +75,8 @@ fn traced_helper() {
     }
     let request = Request::new();
     let held = (work != GRANTED).then(|| limiter.try_acquire(&request).unwrap());
-    // The first decisions look after the dead and the file's place; the bounds keep the others from it.
+    // The first decisions reclaim exited processes and check the file's place; the bounds keep the later ones from
+    // it.
     for _ in 0..10 {
         decide(&limiter, &request, &work);
     }
@@ -96,7 +97,7 @@ fn traced_helper() {
     println!("\n{SAYS}{}", took.as_secs());
 }
 
-/// The helper's side where another thread waits for the only permit.
+/// The helper's work when another thread waits for the only permit.
 fn give_back_what_is_waited_for(limiter: &Limiter) {
     let held = limiter.try_acquire(&Request::new()).unwrap();
     std::thread::scope(|scope| {
@@ -113,11 +114,11 @@ fn give_back_what_is_waited_for(limiter: &Limiter) {
     });
 }
 
-/// What was seen of a helper.
+/// The result of tracing a helper.
 struct Seen {
-    /// Numbers of the system calls of all decisions.
+    /// The numbers of the system calls of all decisions.
     by_decisions: Vec<i64>,
-    /// Whole seconds that the decisions took.
+    /// How long the decisions took, in whole seconds.
     seconds: u64,
 }
 
@@ -154,18 +155,18 @@ impl Drop for Helper {
     }
 }
 
-/// What a stopped thread says of the system call that it is entering or leaving: its number and arguments.
+/// The kernel's text about the system call that a stopped thread enters or leaves: its number and arguments.
 fn call(thread: Pid) -> String {
     std::fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap()
 }
 
-/// The number of that.
+/// The number of the system call that a stopped thread enters or leaves.
 fn call_number(thread: Pid) -> i64 {
     let text = call(thread);
     text.split(' ').next().unwrap().trim().parse().unwrap_or_else(|_| panic!("in no system call: {text}"))
 }
 
-/// The same for a futex: what is asked of it; for others nothing.
+/// The futex operation of the system call that a stopped thread enters or leaves; `None` for other system calls.
 fn futex_operation(thread: Pid) -> Option<i64> {
     let text = call(thread);
     let mut words = text.split(' ');
@@ -173,8 +174,8 @@ fn futex_operation(thread: Pid) -> Option<i64> {
     i64::from_str_radix(words.nth(1)?.trim_start_matches("0x"), 16).ok()
 }
 
-/// The system calls of a thread, from its first mark to its last, in stretches between marks. Every system call
-/// stops it twice, on entering and on leaving.
+/// The system calls of a thread from its first mark to its last, in stretches between marks. Every system call stops
+/// the thread twice, on entering and on leaving.
 fn trace(thread: Pid, marks: usize) -> Vec<Vec<i64>> {
     let mut stretches: Vec<Vec<i64>> = Vec::new();
     let mut entering = true;
@@ -199,7 +200,7 @@ fn trace(thread: Pid, marks: usize) -> Vec<Vec<i64>> {
     stretches
 }
 
-/// Nothing where tracing is not permitted, or where the clock itself is a system call.
+/// Traces a helper at `work`. Returns `None` where tracing is not permitted or reading the clock is a system call.
 fn watch(work: &str, place: Duration) -> Option<Seen> {
     let directory = tempfile::tempdir().unwrap();
     let mut helper = Helper::start(directory.path(), work, place);
@@ -240,12 +241,12 @@ fn ten_thousand_denials_for_the_rate_make_no_system_call() {
 }
 
 #[test]
-fn ten_thousand_denials_for_want_of_a_permit_make_no_system_call() {
+fn ten_thousand_denials_for_lack_of_a_permit_make_no_system_call() {
     assert_silent(CONCURRENCY);
 }
 
-/// The system calls of one release while another thread waits for what is given back: futex operations, and `None` for
-/// anything else.
+/// The system calls of one release while another thread waits for the permit: futex operations, and `None` for any
+/// other call.
 fn calls_of_a_release() -> Option<Vec<Option<i64>>> {
     let directory = tempfile::tempdir().unwrap();
     let mut helper = Helper::start(directory.path(), WAITED_FOR, HOUR);
@@ -281,18 +282,18 @@ fn r131_a_release_that_another_waits_for_makes_one_futex_wake_and_nothing_else()
     let mut woke = false;
     for _ in 0..5 {
         let Some(calls) = calls_of_a_release() else { return };
-        // One who is about to look by itself need not be woken; hence several tries.
+        // A waiter that is about to look anyway need not be woken, so try several times.
         assert!(calls.is_empty() || calls == [Some(i64::from(libc::FUTEX_WAKE))], "{calls:?}");
         woke |= !calls.is_empty();
     }
-    assert!(woke, "nobody was woken");
+    assert!(woke, "no try woke the waiter");
 }
 
-/// One check: the directory opened, the file looked at, the directory closed, with room for another way to do it.
+/// The system calls of one check: open the directory, stat the file, close the directory; with room for another way.
 const CALLS_A_CHECK: u64 = 6;
 
 #[test]
-fn with_the_usual_bounds_only_the_file_is_checked_at_most_once_a_second() {
+fn with_default_bounds_only_the_file_is_checked_and_at_most_once_a_second() {
     if let Some(seen) = watch(GRANTED, AttachOptions::default().place) {
         let most = (seen.seconds + 1) * CALLS_A_CHECK;
         assert!(seen.by_decisions.len() as u64 <= most, "{:?}", seen.by_decisions);

@@ -1,21 +1,25 @@
-//! P3: whatever bytes are in a file of full length, every call ends in bounded steps with a value or a typed error.
+//! P3: with any bytes in a file of full length, every call ends in bounded steps with a value or a typed error.
 //!
-//! What is exhaustive, exactly:
-//! - every byte before the journal (header, control, core, origin, rules, what is effective, policy, health state) × all 255
-//!   other values × try_acquire, acquire (with a timeout), release, cancel, drop of a grant, record (429 with headers;
-//!   success), force, snapshot, policy and set_policy, each on the handle of an attached process, each as the first
-//!   call after the byte was changed, the file being restored between calls (snapshot: nine values from what is effective
-//!   on); the same for a limiter with a breaker whose rate rises, with a pace and with a log (all values × try_acquire,
-//!   record, force and policy; nine for the other calls). The journal, which is read only after a death: two values;
-//! - the same for the attached process's own slot;
-//! - every byte of header, control, core and origin (the first 256) × all 255 other values × open; without the header
-//!   (which an attached process never reads again) also × drop of a handle. The rules' and the policy's bytes: open
-//!   with each bit changed, and all; the other bytes before the slots: two values, for open and drop of a handle;
-//! - every byte of control and journal × all 255 other values × try_acquire (snapshot: three values), on an image that
-//!   a dead holder left in the middle of its longest transaction (version odd, journal full of entries).
+//! These cases are exhaustive:
+//! - Every byte before the journal (header, control, core, origin, rules, effective limits, policy, health state) ×
+//!   all 255 other values × try_acquire, acquire (with a timeout), release, cancel, drop of a grant, record (429 with
+//!   headers; success), force, snapshot, policy and set_policy. Each call uses the handle of an attached process, is
+//!   the first call after the change, and is followed by a restoration of the file. Exception: snapshot, with nine
+//!   values from the effective limits on.
+//! - The same for a limiter with a breaker whose rate rises, with a pace and with a log: all values × try_acquire,
+//!   record, force and policy; nine values for the other calls.
+//! - Two values of every byte of the journal, which is read only after a death.
+//! - The attached process's own slot, like the bytes before the journal.
+//! - Every byte of header, control, core and origin (the first 256) × all 255 other values × open. Except for the
+//!   header, which an attached process never reads again, also × drop of a handle.
+//! - The bytes of the rules and the policy × open, with each bit changed and with all bits changed. The other bytes
+//!   before the slots: two values, for open and for drop of a handle.
+//! - Every byte of control and journal × all 255 other values × try_acquire (snapshot: three values), on an image
+//!   that a killed lock holder left in the middle of its longest transaction (version odd, journal full of entries).
 //!
-//! The queue is in `corrupt_queue.rs`. Sampled with a printed seed: rings, logs, the slots of others, several bytes at a time, files of nothing but noise, and a process
-//! that scribbles while threads work. A hang ends the program through the watchdog; a panic names byte and value.
+//! The queue is in `corrupt_queue.rs`. These cases are sampled with a printed seed: rings, logs, the slots of other
+//! processes, several bytes at a time, files full of noise, and a process that writes garbage while threads work. A
+//! hang ends the program through the watchdog; a panic names the byte and the value.
 
 use crate::corruption::*;
 use crate::util;
@@ -28,11 +32,11 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How many bytes lie between those that are tried. On Windows a sample is: each look at the file takes twenty times as
-/// long under Wine, and none of the code that is tried here is another there.
+/// The distance between the bytes that are tried. Windows tries a sample: under Wine each look at the file takes
+/// twenty times as long, and the tested code is the same there.
 const STRIDE: usize = if cfg!(windows) { 61 } else { 1 };
 
-/// Runs `work` on all cores, each with a limiter and a share of the bytes of its own.
+/// Runs `work` on all cores. Each core has its own limiter and a share of the bytes.
 fn on_all_cores(bytes: Range<usize>, work: impl Fn(&mut Fixture, usize) + Sync) {
     on_all_cores_with(false, bytes, work);
 }
@@ -48,7 +52,7 @@ fn on_all_cores_with(watched: bool, bytes: Range<usize>, work: impl Fn(&mut Fixt
                     work(&mut fixture, byte);
                     fixture.restore_all();
                     if cfg!(windows) {
-                        // Wine keeps what was opened and closed again as long as the limiter's locks are held.
+                        // While the limiter's locks are held, Wine keeps files that were opened and closed again.
                         fixture.still_works();
                         fixture = Fixture::with(watched);
                     }
@@ -60,12 +64,13 @@ fn on_all_cores_with(watched: bool, bytes: Range<usize>, work: impl Fn(&mut Fixt
 }
 
 #[test]
-fn p3_every_byte_and_value_of_the_first_pages_for_every_call_of_an_attached_process() {
+fn p3_every_call_of_an_attached_process_ends_with_any_byte_of_the_first_pages_changed() {
     let _watchdog = Watchdog::new("the exhaustive scribble", Duration::from_secs(600));
     let every_call = |fixture: &mut Fixture, byte: usize| {
         for call in ATTACHED {
             match (call, byte / 8) {
-                // Nobody reads the journal but after a death: that is the next but one test.
+                // The journal is read only after a death;
+                // `p3_recovery_ends_with_any_byte_of_a_dead_holders_journal_changed` covers that.
                 (Snapshot, layout::JOURNAL..) => {}
                 (_, layout::JOURNAL..) => {
                     [1, 255].into_iter().for_each(|flip| fixture.try_one(call, byte, flip))
@@ -73,7 +78,8 @@ fn p3_every_byte_and_value_of_the_first_pages_for_every_call_of_an_attached_proc
                 (Snapshot, layout::EFFECTIVE..) => {
                     BITS.iter().for_each(|flip| fixture.try_one(call, byte, *flip))
                 }
-                // Those that differ from a plain limiter's most, and the way to all others: every value.
+                // The watched limiter gets every value only for try_acquire, which leads to all other calls, and for
+                // the calls that differ most from those of a plain limiter.
                 (Acquire | Release | Cancel | DropGrant | SetPolicy, _) if fixture.watched => {
                     BITS.iter().for_each(|flip| fixture.try_one(call, byte, *flip))
                 }
@@ -93,7 +99,7 @@ fn p3_every_byte_and_value_of_the_first_pages_for_every_call_of_an_attached_proc
 }
 
 #[test]
-fn p3_opening_and_leaving_with_any_byte_changed() {
+fn p3_opening_and_leaving_end_with_any_byte_changed() {
     let _watchdog = Watchdog::new("opening scribbled files", Duration::from_secs(600));
     const CONTROL: usize = layout::LOCK * 8;
     const RULES: usize = layout::RULES * 8;
@@ -112,7 +118,7 @@ fn p3_opening_and_leaving_with_any_byte_changed() {
 }
 
 #[test]
-fn p3_every_byte_and_value_of_a_dead_holders_journal() {
+fn p3_recovery_ends_with_any_byte_of_a_dead_holders_journal_changed() {
     let _watchdog = Watchdog::new("the scribbled journal", Duration::from_secs(600));
     let control = layout::LOCK * 8..layout::CORE * 8;
     let journal = layout::JOURNAL * 8..layout::SLOT_TABLE * 8;
@@ -128,7 +134,7 @@ fn p3_every_byte_and_value_of_a_dead_holders_journal() {
 }
 
 #[test]
-fn p3_damage_anywhere_sampled() {
+fn p3_every_call_ends_with_sampled_damage_anywhere() {
     let _watchdog = Watchdog::new("sampled scribbles", Duration::from_secs(600));
     let mut random = Random::seeded("sampled scribbles");
     let mut fixtures = [false, true].map(Fixture::with);
@@ -137,13 +143,13 @@ fn p3_damage_anywhere_sampled() {
         let call = [Open, DropHandle].into_iter().chain(ATTACHED).nth(random.index(13)).unwrap();
         let spots: Vec<(usize, u64)> = (0..1 + random.index(6))
             .map(|spot| {
-                // Every other spot among the words that decisions read.
+                // Every other spot is among the words that decisions read.
                 let word = random.index(if spot % 2 == 0 { layout::JOURNAL } else { fixture.image.len() });
                 (word, random.next() >> random.index(64))
             })
             .collect();
         fixture.trying = (call, spots[0].0 * 8, 0);
-        // The header would only be refused; the lock bytes would only cost their time.
+        // A damaged header would only be refused, and damaged lock bytes would only cost the time of a bound.
         let matters = |word: usize| word > layout::LOCK || round % 64 == 0;
         fixture.run(call, |raw| {
             for (word, value) in spots.iter().filter(|(word, _)| matters(*word)) {
@@ -157,7 +163,7 @@ fn p3_damage_anywhere_sampled() {
 }
 
 #[test]
-fn p3_a_file_of_noise_behind_a_good_header() {
+fn p3_every_call_ends_on_a_file_of_noise_behind_a_good_header() {
     let _watchdog = Watchdog::new("noise", Duration::from_secs(600));
     let mut random = Random::seeded("noise");
     for round in 0..if cfg!(windows) { 15 } else { 150 } {
@@ -186,29 +192,29 @@ fn p3_a_file_of_noise_behind_a_good_header() {
 }
 
 #[test]
-fn p3_a_lock_word_that_names_a_living_process_is_busy_and_one_that_names_nobody_is_taken() {
+fn p3_a_lock_word_with_a_live_owner_is_busy_and_one_without_is_taken_over() {
     let fixture = Fixture::new();
     let lock =
         |slot: usize| fixture.raw.word(layout::LOCK).store(lock_word_of(slot).into(), Ordering::Relaxed);
     lock(fixture.slot);
     let error = fixture.limiter.try_acquire(&Request::new()).unwrap_err().to_string();
     assert!(error.contains("busy") && error.contains("another thread of this process"), "{error}");
-    assert!(!error.contains("kill"), "nobody is told to let itself go on: {error}");
+    assert!(!error.contains("kill"), "the error does not suggest to kill this process: {error}");
     for nobody in [(fixture.slot + 1) % layout::SLOTS, layout::SLOTS, 2000] {
         fixture.restore_all();
         lock(nobody);
         fixture
             .limiter
             .try_acquire(&Request::new())
-            .expect("the lock of a dead holder is taken over")
+            .expect("the lock of an exited holder is taken over")
             .release()
             .unwrap();
     }
 }
 
-/// Each bit of the whole 64-bit word of the lock, with and without an owner that is attached, and noise.
+/// Tries each bit of the whole 64-bit lock word, with and without an attached owner, and noise.
 #[test]
-fn p3_any_lock_word_is_answered_by_every_call() {
+fn p3_every_call_ends_with_any_lock_word() {
     let _watchdog = Watchdog::new("odd lock words", Duration::from_secs(600));
     let mut random = Random::seeded("odd lock words");
     let mut fixtures = [false, true].map(Fixture::with);
@@ -236,7 +242,7 @@ fn p3_any_lock_word_is_answered_by_every_call() {
 }
 
 #[test]
-fn p3_a_process_that_writes_garbage_while_threads_work() {
+fn p3_every_call_ends_while_a_process_writes_garbage() {
     let _watchdog = Watchdog::new("the scribbler", Duration::from_secs(600));
     let fixture = Fixture::new();
     let mut scribbler = Running::start(children::command(
@@ -272,16 +278,16 @@ fn role_that_scribbles() {
     let path = segment_path(&directory);
     children::send("scribbling");
     loop {
-        // Anew now and then: a scribbled mark of retirement gives the limiter another file.
+        // Map the file again now and then: a damaged retirement mark makes the limiter use another file.
         let sized = std::fs::metadata(&path).is_ok_and(|file| file.len() >= layout::SIZE as u64);
         let Some(raw) = sized.then(|| Raw::map(&path)) else { continue };
         let sound = raw.image();
         for write in 0..2000 {
-            // Made whole now and then: what is damaged for good is soon refused at the door.
+            // Restore the words now and then: a permanently damaged file would soon only be refused on opening.
             if write % 8 == 0 {
                 raw.restore(&sound, layout::CORE..layout::JOURNAL);
             }
-            // Past the header: a file with a foreign header is merely refused.
+            // Skip the header: a file with a foreign header is only refused.
             let word = layout::LOCK + random.index(layout::WORDS - layout::LOCK);
             let word = if random.index(2) == 0 { word % layout::JOURNAL } else { word };
             let word = word.max(layout::LOCK);

@@ -1,10 +1,11 @@
-//! P3 for the queue: whatever bytes are in its words, every call ends in bounded steps, nobody waits for ever, and what
-//! can be put right is.
+//! P3 for the queue: with any bytes in its words, every call ends in bounded steps, no call waits for ever, and
+//! repairable damage is repaired.
 //!
-//! Exhaustive: every byte of the count of waiters, of how far the queue has come, of the places, and of the turns and
-//! entries in use, × all 255 other values × try_acquire, release, cancel, a look, leaving, and acquire with a timeout;
-//! snapshot and set_policy with nine values. On a queue in which three wait who are expected, and on the same queue when
-//! they are late. Sampled with a printed seed: all other turns and entries, and queues of nothing but noise.
+//! Exhaustive: every byte of the count of waiters, of the queue's progress, of the places, and of the turns and
+//! entries in use, × all 255 other values × try_acquire, release, cancel, a look, leaving, and acquire with a
+//! timeout; snapshot and set_policy with nine values. Each on a queue with three waiters that are expected to look
+//! soon, and on one where they are late. Sampled with a printed seed: all other turns and entries, and queues full of
+//! noise.
 
 use crate::util;
 use crate::util::polled_calls::{poll, queued};
@@ -23,7 +24,7 @@ const WAKE_AT: usize = 3;
 const ENTRY_WORDS: usize = 12;
 const TIMEOUT: Duration = Duration::from_micros(20);
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
-/// What anybody may be held up by something that only seems to wait: the longest sleep, and ample time to run.
+/// How long an entry that only looks like a waiter may delay a call: the longest sleep, and ample time to run.
 const ENDS: Duration = Duration::from_secs(60);
 
 fn bounds(reclaim: Duration) -> AttachOptions {
@@ -79,7 +80,7 @@ enum Call {
 const OFTEN: [Call; 6] =
     [Call::TryAcquire, Call::Acquire, Call::Release, Call::Cancel, Call::Look, Call::Leave];
 
-/// A limiter in which three wait for ever, and its words.
+/// A limiter with three calls that wait for ever, and its words.
 struct Fixture {
     _directory: TempDir,
     limiter: &'static Limiter,
@@ -102,7 +103,7 @@ fn open(reclaim: Duration) -> (TempDir, &'static Limiter, Raw) {
     let builder = Limiter::builder(NAME).directory(directory.path()).bounds(bounds(reclaim));
     let limiter = builder.policy(policy()).create().unwrap();
     let raw = Raw::map(&segment_path(directory.path()));
-    // For ever, so that calls in the queue can be forgotten there.
+    // Leak the limiter, so that calls can be forgotten in its queue.
     (directory, Box::leak(Box::new(limiter)), raw)
 }
 
@@ -131,7 +132,7 @@ impl Fixture {
         Fixture { _directory: directory, limiter, raw, image, trying: (Call::TryAcquire, 0, 0) }
     }
 
-    /// From now on those who wait will look then.
+    /// Sets the wake time of all waiters.
     fn set_wake_time(&mut self, at: u64) {
         for place in taken(&self.raw) {
             self.image[layout::entry_base(place) + WAKE_AT] = at;
@@ -156,7 +157,7 @@ impl Fixture {
         words.flat_map(|word| word * 8..word * 8 + 8).collect()
     }
 
-    /// One call after `scribble`. The answer does not matter, only that there is one.
+    /// Makes one call after `scribble` has changed words. Any answer is accepted; the call must return.
     fn run(&self, call: Call, scribble: impl Fn(&Raw)) {
         let request = Request::new().timeout(TIMEOUT);
         let webhook = Request::new().priority(Priority::Webhook);
@@ -199,10 +200,11 @@ impl Fixture {
     }
 }
 
-/// How many bytes lie between those that are tried: as in `corrupt_every_byte.rs`, and for the same reason.
+/// The distance between the bytes that are tried; see `corrupt_every_byte.rs`.
 const STRIDE: usize = if cfg!(windows) { 61 } else { 1 };
 
-/// Tries every byte and value, half of the bytes on each core, after `set` has had its way with those who wait.
+/// Tries every byte and value, with the bytes divided among the cores. `appointment` gives the wake time of the
+/// waiters.
 fn every_byte(appointment: fn() -> u64, often: &[Call]) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -210,7 +212,7 @@ fn every_byte(appointment: fn() -> u64, often: &[Call]) {
             scope.spawn(move || {
                 let mut fixture = Fixture::new();
                 for byte in fixture.bytes().into_iter().skip(core).step_by(cores * STRIDE) {
-                    // Anew for each byte: time goes on.
+                    // Set it again for each byte, because time goes on.
                     fixture.set_wake_time(appointment());
                     for call in often {
                         (1..=255).for_each(|flip| fixture.try_one(*call, byte, flip));
@@ -226,18 +228,18 @@ fn every_byte(appointment: fn() -> u64, often: &[Call]) {
 }
 
 #[test]
-fn p3_every_byte_and_value_of_a_queue_in_use() {
+fn p3_every_call_ends_with_any_byte_of_a_queue_in_use_changed() {
     let _watchdog = Watchdog::new("the scribbled queue", Duration::from_secs(600));
     every_byte(|| now() + 900_000_000, &OFTEN);
 }
 
 #[test]
-fn p3_every_byte_and_value_of_a_queue_of_the_late() {
+fn p3_every_call_ends_with_any_byte_of_a_queue_of_late_waiters_changed() {
     let _watchdog = Watchdog::new("the scribbled queue of the late", Duration::from_secs(600));
     every_byte(|| now() - 900_000_000, &[Call::TryAcquire, Call::Look, Call::Leave]);
 }
 
-/// A value that such words might have, or none at all.
+/// A value that a word of the queue might have, or nonsense.
 fn garbage(random: &mut Random) -> u64 {
     match random.index(4) {
         0 => random.next() >> random.index(64),
@@ -252,7 +254,7 @@ fn fill(raw: &Raw, words: Range<usize>, random: &mut Random) {
 }
 
 #[test]
-fn p3_damage_anywhere_in_the_queue_sampled() {
+fn p3_every_call_ends_with_sampled_damage_in_the_queue() {
     let _watchdog = Watchdog::new("the sampled queue", Duration::from_secs(600));
     let mut random = Random::seeded("the sampled queue");
     let mut fixture = Fixture::new();
@@ -278,7 +280,7 @@ fn p3_damage_anywhere_in_the_queue_sampled() {
     }
 }
 
-/// Gets a permit by waiting, in a queue where nobody alive is; then nobody is left there.
+/// Gets a permit by waiting in a queue without living waiters; afterwards the queue is empty.
 fn gets_through(limiter: &Limiter, raw: &Raw, what: &str) -> Duration {
     let started = Instant::now();
     let grant = loop {
@@ -292,7 +294,7 @@ fn gets_through(limiter: &Limiter, raw: &Raw, what: &str) -> Duration {
     grant.release().unwrap();
     assert!(
         util::eventually(|| {
-            // One more than there are, so that the dead are looked for.
+            // Acquire one more than the permits, so that exited processes are reclaimed.
             let _all: Vec<_> = (0..3).map(|_| limiter.try_acquire(&Request::new())).collect();
             taken(raw).is_empty() && raw.word(layout::WAITING).load(Ordering::Relaxed) == 0
         }),
@@ -302,7 +304,7 @@ fn gets_through(limiter: &Limiter, raw: &Raw, what: &str) -> Duration {
 }
 
 #[test]
-fn p3_a_queue_of_phantoms_holds_nobody_up_for_ever_and_is_cleared() {
+fn p3_a_queue_of_phantoms_delays_no_call_for_ever_and_is_cleared() {
     let _watchdog = Watchdog::new("phantoms", Duration::from_secs(600));
     let mut random = Random::seeded("phantoms");
     let mut worst = Duration::ZERO;
@@ -313,7 +315,7 @@ fn p3_a_queue_of_phantoms_holds_nobody_up_for_ever_and_is_cleared() {
         let places = [u64::MAX, 1, 0xff00][round % 3];
         (0..WAITERS / 64).for_each(|i| raw.word(layout::PLACES + i).store(places, Ordering::Relaxed));
         for word in (0..WAITERS).map(layout::entry_base) {
-            // Whose owner might live is in its right there, until it is found not to be.
+            // The entry of an owner that may be alive stays until its process is found to have exited.
             raw.word(word).store(random.next() | 1 << 63, Ordering::Relaxed);
         }
         let waiting = [garbage(&mut random), 0, u64::MAX][round / 3 % 3];
@@ -332,7 +334,7 @@ fn p3_a_queue_full_of_phantoms_soon_has_room() {
         let _held: Vec<_> = (0..2).map(|_| limiter.try_acquire(&Request::new()).unwrap()).collect();
         fill(&raw, layout::PROGRESS..layout::ENTRY_TABLE + WAITERS * layout::ENTRY_STRIDE, &mut random);
         (0..WAITERS / 64).for_each(|i| raw.word(layout::PLACES + i).store(u64::MAX, Ordering::Relaxed));
-        // Nobody who has looked lately loses its place to a newcomer.
+        // A waiter that has looked recently does not lose its place to a newcomer.
         for base in (0..WAITERS).map(layout::entry_base) {
             raw.word(base + WAKE_AT).store(now(), Ordering::Relaxed);
         }
@@ -341,25 +343,25 @@ fn p3_a_queue_full_of_phantoms_soon_has_room() {
         let awake = Cell::new(false);
         assert!(
             util::eventually(|| poll(&mut queued(limiter, &request, &awake)).is_pending()),
-            "count {waiting:#x}: nobody can ever wait again"
+            "count {waiting:#x}: no call can ever wait again"
         );
     }
 }
 
 #[test]
-fn p3_a_count_of_waiters_who_are_not_there_is_put_right() {
+fn p3_a_wrong_count_of_waiters_in_an_empty_queue_is_corrected() {
     for count in [1, 1 << 16, 1 << 32, u64::MAX, 0xffff] {
         let (_directory, limiter, raw) = open(Duration::ZERO);
         raw.word(layout::WAITING).store(count, Ordering::Relaxed);
         for _ in 0..2 {
-            limiter.try_acquire(&Request::new()).expect("nobody is ahead").release().unwrap();
+            limiter.try_acquire(&Request::new()).expect("no waiter is ahead").release().unwrap();
         }
         assert_eq!(raw.word(layout::WAITING).load(Ordering::Relaxed), 0, "{count:#x}");
     }
 }
 
 #[test]
-fn p3_waiters_who_are_not_counted_are_counted_again_when_they_look() {
+fn p3_uncounted_waiters_are_counted_again_when_they_look() {
     let (_directory, limiter, raw) = open(Duration::ZERO);
     let request = Request::new();
     let _held: Vec<_> = (0..2).map(|_| limiter.try_acquire(&request).unwrap()).collect();
@@ -370,6 +372,10 @@ fn p3_waiters_who_are_not_counted_are_counted_again_when_they_look() {
         let right = raw.word(layout::WAITING).swap(wrong, Ordering::Relaxed);
         awake.set(true);
         assert!(poll(&mut call).is_pending());
-        assert_eq!(raw.word(layout::WAITING).load(Ordering::Relaxed), right, "or all others would pass it");
+        assert_eq!(
+            raw.word(layout::WAITING).load(Ordering::Relaxed),
+            right,
+            "a wrong count would let all others pass it"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! An attached limiter whose bytes are changed before a call, and put back after it.
+//! An attached limiter whose bytes are changed before a call and restored after it.
 
 use crate::util::raw::Raw;
 use crate::util::{self, NAME, segment_path};
@@ -12,15 +12,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Everything before the slots: header, control, rules, what is effective, policy, health state, journal.
+/// The end of everything before the slots: header, control, rules, effective limits, policy, health state, journal.
 pub const FIRST: usize = layout::SLOT_TABLE * 8;
-/// Beyond these the journal is read only after a death.
+/// The end of the words that calls read. The journal, which begins here, is read only after a death.
 pub const STATE: usize = layout::JOURNAL * 8;
-/// Each bit changed, and all.
+/// Each single bit, and all bits.
 pub const BITS: [u8; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 255];
 pub const TIMEOUT: Duration = Duration::from_micros(200);
 
-/// The lock is given up soon; the place is looked at only when a call must.
+/// The lock is given up soon; the file's place is checked only when a call must.
 pub const BOUNDS: AttachOptions = AttachOptions {
     lock: Duration::from_micros(200),
     stall: Duration::from_micros(200),
@@ -40,9 +40,9 @@ pub enum Call {
     Snapshot,
     Policy,
     SetPolicy,
-    /// Records a 429 with Retry-After and with headers that teach a pace, of a grant.
+    /// Records a 429 for a grant, with Retry-After and with headers that teach a pace.
     Record,
-    /// Records a success of a call that was not granted here.
+    /// Records a success of a call without a grant.
     RecordOther,
     Force,
     Open,
@@ -75,7 +75,7 @@ pub const HEADERS: [(&str, &str); 4] = [
     ("X-RateLimit-Reset", "60"),
 ];
 
-/// An attached limiter, a second mapping of it, and the image to go back to.
+/// An attached limiter, a second mapping of it, and the image to restore.
 pub struct Fixture {
     pub directory: TempDir,
     pub limiter: Limiter,
@@ -84,7 +84,7 @@ pub struct Fixture {
     pub slot: usize,
     pub watched: bool,
     pub policies: [Policy; 2],
-    /// What is being tried, for the message of a panic.
+    /// The current attempt, for the message of a panic.
     pub trying: (Call, usize, u8),
 }
 
@@ -114,7 +114,7 @@ pub fn rules(count: usize) -> Policy {
     Policy::new(&draft).unwrap()
 }
 
-/// Everything else a policy can have: a breaker, a pace that headers teach, a log.
+/// A policy with everything else: a breaker, a pace that headers teach, a log.
 pub fn watched() -> Policy {
     let hour = Nanos::from_secs(3600);
     let rules = [
@@ -157,7 +157,7 @@ impl Fixture {
             .open()
             .unwrap();
         if watched {
-            // So that the rate rises, one step each time anybody looks.
+            // Make the rate rise, one step at each look.
             limiter.force(BreakerCommand::HalfOpen).unwrap();
             limiter.record(&Outcome::http(200, &[])).unwrap();
         }
@@ -168,13 +168,13 @@ impl Fixture {
         Fixture { directory, limiter, raw, image, slot, watched, policies, trying: (TryAcquire, 0, 0) }
     }
 
-    /// The bytes that belong to the attached process.
+    /// The bytes of the attached process's slot.
     pub fn own_slot(&self) -> Range<usize> {
         let start = layout::slot_base(self.slot) * 8;
         start..start + layout::SLOT_WORDS * 8
     }
 
-    /// Leaves the segment as a holder does that was killed just before it committed a change of the policy.
+    /// Leaves the segment like a lock holder that was killed just before it committed a change of the policy.
     pub fn die_in_the_middle(&mut self) {
         self.limiter.set_policy(&self.policies[1]).unwrap();
         let version = self.raw.word(layout::VERSION);
@@ -183,7 +183,7 @@ impl Fixture {
         self.image = self.raw.image();
     }
 
-    /// One call on the image with one byte changed.
+    /// Makes one call on the image with one byte changed.
     pub fn try_one(&mut self, call: Call, byte: usize, flip: u8) {
         self.trying = (call, byte, flip);
         let scribble = |raw: &Raw| {
@@ -193,7 +193,7 @@ impl Fixture {
         self.restore_quickly();
     }
 
-    /// One call after `scribble`. The answer does not matter, only that there is one.
+    /// Makes one call after `scribble` has changed words. Any answer is accepted; the call must return.
     pub fn run(&self, call: Call, scribble: impl Fn(&Raw)) {
         let request = Request::new().timeout(TIMEOUT);
         if matches!(call, Release | Cancel | DropGrant | Record) {
@@ -228,7 +228,7 @@ impl Fixture {
         }
     }
 
-    /// Restores what calls of this process change. A limiter that followed a retired segment is made anew.
+    /// Restores what calls of this process change. Replaces a limiter that followed a retired segment with a new one.
     pub fn restore_quickly(&mut self) {
         if layout::is_retired(self.raw.word(layout::RETIRED).load(Ordering::Relaxed)) {
             let dead_in_the_middle = self.image[layout::VERSION] & 1 != 0;

@@ -1,5 +1,5 @@
-//! What a limiter knows of its server, and its logs, outlive the file and the boot; what is damaged is noticed by the
-//! next who attaches. (Buckets alone: `failing_storage.rs`.)
+//! The health state of a limiter and its logs outlive the file and the boot. The next process that attaches notices
+//! damage to them. (For buckets alone see `failing_storage.rs`.)
 
 use crate::util;
 use crate::util::{builder, drain, raw, segment_path, take};
@@ -17,7 +17,7 @@ const RETRY_IN_AN_HOUR: [(&str, &str); 1] = [("Retry-After", "3600")];
 const HOUR: u64 = 3_600_000_000_000;
 const DAY: u64 = 24 * HOUR;
 
-/// The first rule is the one a breaker drives; the second counts the calls of a test.
+/// The breaker drives the first rule; the second counts the calls of a test.
 fn policy(algorithm: Algorithm, period: u64) -> Policy {
     let fast = RuleDraft::new(Algorithm::TokenBucket, 100_000, Nanos::from_secs(1));
     let rules = [fast, RuleDraft::new(algorithm, 10, Nanos(period))];
@@ -37,26 +37,26 @@ fn refusal(limiter: &Limiter) -> Reason {
     }
 }
 
-/// Deletes the file under `limiter`, and checks that it goes on in another.
+/// Deletes the file under `limiter`, and checks that the limiter continues in another file.
 fn delete(limiter: &Limiter, directory: &Path) {
     let path = segment_path(directory);
     fs::remove_file(&path).unwrap();
     assert_eq!(limiter.snapshot().unwrap().resets, 0);
-    assert!(path.exists(), "it goes on in another file");
+    assert!(path.exists(), "the limiter continues in another file");
 }
 
 #[test]
-fn a_deleted_limiter_goes_on_with_its_log() {
+fn a_deleted_limiter_continues_with_its_log() {
     let directory = util::directory();
     let limiter = with_log(directory.path());
     (0..4).for_each(|_| assert!(take(&limiter)));
     delete(&limiter, directory.path());
-    assert_eq!(drain(&limiter), 6, "what was charged stays charged");
+    assert_eq!(drain(&limiter), 6, "charged calls stay charged");
     assert_eq!(drain(&builder(directory.path()).open_existing().unwrap()), 0);
 }
 
 #[test]
-fn r142_a_deleted_limiter_goes_on_with_its_gate() {
+fn r142_a_deleted_limiter_continues_with_its_gate() {
     let directory = util::directory();
     let limiter = with_log(directory.path());
     limiter.record(&Outcome::http(503, &RETRY_IN_AN_HOUR)).unwrap();
@@ -67,14 +67,14 @@ fn r142_a_deleted_limiter_goes_on_with_its_gate() {
 }
 
 #[test]
-fn a_deleted_limiter_goes_on_with_its_breaker_and_effective_limits() {
+fn a_deleted_limiter_continues_with_its_breaker_and_effective_limits() {
     let directory = util::directory();
     let limiter = with_log(directory.path());
     limiter.record(&Outcome::http(429, &[])).unwrap();
     let before = limiter.snapshot().unwrap().condition;
     assert_eq!(before.state, BreakerState::Throttle);
     delete(&limiter, directory.path());
-    // A newcomer examines whether terms and state agree.
+    // A newcomer checks that limits and state agree.
     for handle in [&limiter, &builder(directory.path()).open_existing().unwrap()] {
         let snapshot = handle.snapshot().unwrap();
         let after = snapshot.condition;
@@ -102,29 +102,29 @@ fn replacing_starts_afresh() {
 }
 
 #[test]
-fn p3_whatever_is_damaged_of_the_effective_limits_is_noticed_by_the_next_attachment() {
-    // General (2), queueing, attention; the terms of both rules.
+fn p3_any_damage_of_the_effective_limits_is_noticed_by_the_next_attachment() {
+    // The words of the effective limits: general (2), queueing, next check time; the limits of both rules.
     let words = (0..4).chain(8..24);
     for word in words {
         let directory = util::directory();
         let limiter = with_log(directory.path());
         assert!(take(&limiter));
-        // Asleep, so that attention is at once; whoever did not look would be granted.
+        // Asleep, so that the next check time is now; a call that skips the check would be granted.
         limiter.force(BreakerCommand::Sleep).unwrap();
         drop(limiter);
         let path = segment_path(directory.path());
         let place = layout::EFFECTIVE + word;
-        // Bits that mean something in each of these words.
+        // Bits that have a meaning in each of these words.
         raw::write_word(&path, place, raw::read_word(&path, place) ^ 0x0000_0003_0000_0003);
         let limiter = builder(directory.path()).open_existing().unwrap();
         let snapshot = limiter.snapshot().unwrap();
-        assert_eq!((snapshot.resets, snapshot.in_flight), (1, 0), "word {word} of what is in force");
+        assert_eq!((snapshot.resets, snapshot.in_flight), (1, 0), "word {word} of the effective limits");
         assert_eq!(drain(&limiter), 0, "word {word}: it starts empty");
         assert_eq!(builder(directory.path()).open_existing().unwrap().snapshot().unwrap().resets, 1);
     }
 }
 
-/// Makes the segment one that another boot left, `off` ns ago by the wall clock.
+/// Makes the segment look as if another boot had left it, with the machine off for `off` ns by the wall clock.
 fn reboot(directory: &Path, off: u64) {
     let path = segment_path(directory);
     let change =
@@ -133,12 +133,12 @@ fn reboot(directory: &Path, off: u64) {
     for wall in [layout::ANCHOR_WALL, layout::LATEST_WALL, layout::WALL_OFFSET] {
         change(wall, &|wall| wall.wrapping_sub(off));
     }
-    // This boot's clock is behind the other's: so far that nothing but the wall clock can say how long it was off.
+    // Put this boot's clock so far behind the other's that only the wall clock can tell how long the machine was off.
     change(layout::CLOCK_OFFSET, &|offset| offset.wrapping_sub(1000 * DAY));
 }
 
 #[test]
-fn r134_gate_and_sleep_go_on_after_a_reboot_for_what_is_left_of_them() {
+fn r134_gate_and_sleep_continue_after_a_reboot_for_their_remaining_time() {
     for (off, left) in [(0, 3600), (HOUR / 2, 1800), (HOUR + 1, 0)] {
         for gate in [true, false] {
             let directory = util::directory();
@@ -163,7 +163,7 @@ fn r134_gate_and_sleep_go_on_after_a_reboot_for_what_is_left_of_them() {
     }
 }
 
-/// Pauses for an hour, or until resumed.
+/// Pauses for an hour or until resumed.
 fn pause(limiter: &Limiter, timed: bool) {
     let request = PauseRequest::new().reason("database migration");
     let request = if timed { request.lasting(Duration::from_nanos(HOUR)) } else { request };
@@ -171,7 +171,7 @@ fn pause(limiter: &Limiter, timed: bool) {
 }
 
 #[test]
-fn r148_a_pause_goes_on_after_a_reboot_for_what_is_left_of_it() {
+fn r148_a_pause_continues_after_a_reboot_for_its_remaining_time() {
     for (timed, off, left) in [(true, 0, 3600), (true, HOUR / 2, 1800), (true, HOUR + 1, 0), (false, DAY, 0)]
     {
         let directory = util::directory();
@@ -212,7 +212,7 @@ fn r148_a_deleted_limiter_stays_paused_and_a_replaced_one_does_not() {
 }
 
 #[test]
-fn r148_another_policy_leaves_a_pause_as_it_is() {
+fn r148_another_policy_does_not_change_a_pause() {
     let directory = util::directory();
     let limiter = with_log(directory.path());
     pause(&limiter, true);
@@ -225,9 +225,9 @@ fn r148_another_policy_leaves_a_pause_as_it_is() {
 }
 
 #[test]
-fn r148_a_reset_keeps_a_pause_whose_words_make_sense_and_no_other() {
+fn r148_a_reset_keeps_only_a_pause_whose_words_are_valid() {
     let pause_words = layout::health_state_word(shmlimit_kernel::health_state::PAUSE_AT);
-    // (which word of the pause is damaged, by what): none; when it began; its text.
+    // The damaged word of the pause and its value: none; the time it began; its text.
     for damage in [None, Some((1, u64::MAX)), Some((5, u64::MAX))] {
         let directory = util::directory();
         let limiter = with_log(directory.path());
@@ -237,12 +237,12 @@ fn r148_a_reset_keeps_a_pause_whose_words_make_sense_and_no_other() {
         if let Some((word, value)) = damage {
             raw::write_word(&path, pause_words + word, value);
         }
-        // A count of permits that nobody holds: the state is reset by the next to attach.
+        // A count of permits without holders: the next process that attaches resets the state.
         raw::write_word(&path, layout::CORE + 1, 77);
         let limiter = builder(directory.path()).open_existing().unwrap();
         let snapshot = limiter.snapshot().unwrap();
         assert_eq!((snapshot.resets, snapshot.paused.is_some()), (1, damage.is_none()), "{damage:?}");
-        // Whatever the words are, an operator can end it.
+        // An operator can end the pause, whatever its words are.
         limiter.resume().unwrap();
         assert!(limiter.snapshot().unwrap().paused.is_none());
     }
@@ -268,7 +268,7 @@ fn p3_r148_any_words_of_a_pause_are_shown_and_ended() {
 
 #[test]
 fn r134_no_calendar_window_is_granted_twice_after_a_reboot() {
-    // A window of 500 days: a test does not meet its end.
+    // A window of 500 days, so that a test never meets its end.
     for (off, expected) in [(0, 0), (DAY, 0), (501 * DAY, 10)] {
         let directory = util::directory();
         let window = policy(Algorithm::FixedWindow, 500 * DAY);
@@ -283,23 +283,23 @@ fn r134_no_calendar_window_is_granted_twice_after_a_reboot() {
 }
 
 #[test]
-fn r134_r135_a_wall_clock_that_is_set_never_grants_a_window_twice() {
+fn r134_r135_setting_the_wall_clock_never_grants_a_window_twice() {
     let directory = util::directory();
     let limiter = builder(directory.path()).policy(policy(Algorithm::FixedWindow, HOUR)).create().unwrap();
     let path = segment_path(directory.path());
     assert_eq!(drain(&limiter), 10);
-    // As if the clock had been two hours ahead and was set right.
+    // As if the clock had been two hours ahead and was then corrected.
     let file_of_words = raw::Raw::map(&path);
     let set = |word: usize, value: u64| {
         file_of_words.word(word).store(value, std::sync::atomic::Ordering::Relaxed);
     };
     set(layout::ANCHOR_WALL, raw::read_word(&path, layout::ANCHOR_WALL) + 2 * HOUR);
-    // The bounds of this test make each call look at the place, and so at the wall clock.
-    assert_eq!(drain(&limiter), 0, "the window that was charged is not handed out again");
+    // The bounds of this test make each call check the file's place, and thus the wall clock.
+    assert_eq!(drain(&limiter), 0, "a charged window is not granted again");
     let error = limiter.try_acquire(&Request::new()).unwrap_err();
     let AcquireError::Refused(refusal) = error else { panic!("{error}") };
     let wait = refusal.retry_after().unwrap().as_nanos() as u64;
-    assert!(wait <= HOUR, "the window ends when it would have ended: {wait} ns");
+    assert!(wait <= HOUR, "the window still ends at its time: {wait} ns");
     let other = builder(directory.path()).open_existing().unwrap();
     assert_eq!((drain(&other), other.snapshot().unwrap().resets), (0, 0));
 }

@@ -1,5 +1,5 @@
-//! P3: a lock word that is scribbled on while two handles are at work. No panic, no overflow (this is a debug build), and
-//! every call ends in bounded time. Single words before single calls are in `corrupt_every_byte.rs`.
+//! P3: a lock word is overwritten while two handles are at work. There is no panic, no overflow (this is a debug
+//! build), and every call ends in bounded time. For single words before single calls see `corrupt_every_byte.rs`.
 
 use crate::util::raw::{Raw, lock_word_of};
 use crate::util::{NAME, Random, Watchdog, counted, directory, segment_path};
@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const WAIT_TIMEOUT: Duration = Duration::from_millis(2);
-/// Far more than a call with that patience needs on a busy machine, and far less than a call that waits for each of 512
-/// slots anew.
+/// Far more time than a call with such a timeout needs on a busy machine, and far less than a call that waits for
+/// each of 512 slots again.
 const BOUNDED: Duration = Duration::from_secs(5);
 
-/// Calls of each handle, and half as many newcomers. With 2000 under Wine, opening the file failed with "Too many open
-/// files". `limiter/tests.rs` tells what was measured of that; the cause is inferred.
+/// The calls of each handle, and twice the number of newcomers. With 2000 under Wine, opening the file failed with
+/// "Too many open files". `limiter/tests.rs` documents the measurements; the cause is inferred.
 const ROUNDS: usize = if cfg!(windows) { 100 } else { 2000 };
 
 fn open(directory: &Path) -> Result<Limiter, shmlimit::Error> {
@@ -29,7 +29,7 @@ fn open(directory: &Path) -> Result<Limiter, shmlimit::Error> {
     Limiter::builder(NAME).directory(directory).bounds(bounds).open_existing()
 }
 
-/// A word of one of the kinds that there are.
+/// A random word of one of the kinds that exist.
 fn odd_word(random: &mut Random, living: &[usize]) -> u64 {
     const WAITERS: u64 = 1 << 31;
     let epoch = random.next() & 0xf_ffff;
@@ -84,7 +84,7 @@ fn p3_calls_of_two_handles_end_in_time_while_the_lock_word_is_overwritten() {
                     }
                 }
             }));
-            // Newcomers, whose slots others may take for those of the dead.
+            // Newcomers, whose slots others may mistake for those of exited processes.
             workers.push(scope.spawn(|| {
                 (0..ROUNDS / 2).for_each(|_| timed("open and close", &|| drop(open(home.path()))));
             }));

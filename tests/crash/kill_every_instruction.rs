@@ -1,9 +1,9 @@
 //! P1: SIGKILL at any instruction leaves the state exactly before or after the interrupted operation.
 //!
 //! Each operation runs in another process, one instruction at a time. Whenever a byte of the segment has changed, a
-//! copy of it is what a kill at this instruction would leave; recovery of that copy must give the last committed
-//! state, word for word. What pictures cannot show (locks of the operating system, sleepers) is in
-//! `kill_for_real.rs`; the operations of those who wait are in `kill_queue.rs`.
+//! copy of the segment shows what a kill at this instruction would leave. Recovery of that copy must give the last
+//! committed state, word for word. `kill_for_real.rs` tests what copies cannot show (locks of the operating system,
+//! sleepers); `kill_queue.rs` tests the operations of waiting calls.
 
 use crate::util::crash::child_process::{self, ChildProcess, mark, ready};
 use crate::util::crash::image::{self, Image};
@@ -16,10 +16,10 @@ use shmlimit_segment::layout::JOURNAL_LEN;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// The test that is an actor when it is started as one.
+/// The test that serves as the entry point of actor processes.
 const CHILD_PROCESS: &str = concat!(module_path!(), "::child_process");
 
-/// Not a claim: here the actors of the other tests begin.
+/// The entry point of the actors of the other tests; checks nothing by itself.
 #[test]
 fn child_process() {
     if let Some((role, directory)) = child_process::role() {
@@ -77,7 +77,7 @@ fn run_role(role: &str, directory: &Path) {
         }
         "detach" => {
             let mut limiter = Some(open());
-            // Forgotten, so that the handle can go while they are held.
+            // Forget the grants, so that the handle can be dropped while they are held.
             (0..2).for_each(|_| std::mem::forget(limiter.as_ref().unwrap().try_acquire(&one).unwrap()));
             marked(&mut || drop(limiter.take()));
         }
@@ -116,7 +116,7 @@ fn assert_refused(limiter: &Limiter, reason: Reason) {
     }
 }
 
-/// A limiter that another participant holds a permit of: books that are wrong by one cannot hide at zero.
+/// A limiter with a permit held by another participant: a count that is wrong by one cannot hide at zero.
 struct Fixture {
     directory: TempDir,
     _bystander: ChildProcess,
@@ -135,7 +135,7 @@ impl Fixture {
     }
 }
 
-/// Walks through an operation that is one transaction.
+/// Steps through an operation that must be one transaction.
 fn one_transaction(role: &str, permits: bool) -> Walk {
     let walk = walk(CHILD_PROCESS, role, Fixture::new().path(), permits);
     assert_eq!(walk.committed.len(), 2, "{role} is one transaction");
@@ -208,36 +208,40 @@ fn die_in_a_grant(directory: &Path, entries: u64) -> usize {
         }
     }
     let slot = now.lock_owner().expect("a transaction has an owner");
-    // One more: the word itself.
+    // One more step writes the journaled word itself.
     victim.step();
     victim.kill();
     slot
 }
 
 #[test]
-fn p1_recovery_by_a_newcomer_can_be_killed_too() {
+fn p1_recovery_by_a_newcomer_survives_a_kill() {
     let fixture = Fixture::new();
     let dead = die_in_a_grant(fixture.path(), 4);
     let walk = walk(CHILD_PROCESS, "attach", fixture.path(), true);
-    assert_eq!(walk.committed.len(), 2, "undoing is no change, reclaiming and entering are one");
+    assert_eq!(walk.committed.len(), 2, "undoing changes nothing, reclaiming and attaching are one change");
     assert!(walk.before().is_owned(dead) && !walk.after().is_owned(dead));
     assert_eq!((walk.before().held(dead), walk.after().in_flight()), (1, 1));
 }
 
 #[test]
-fn p1_recovery_by_a_participant_can_be_killed_too() {
+fn p1_recovery_by_a_participant_survives_a_kill() {
     let fixture = Fixture::new();
-    // Attached before the other one dies, so that it finds the lock held when it asks.
+    // It attached before the other process died, so that its call finds the lock held.
     let participant = Tracee::start(CHILD_PROCESS, "acquire", fixture.path());
     let dead = die_in_a_grant(fixture.path(), 3);
     let walk = walk_on(participant, "acquire from a dead holder", fixture.path(), true);
-    assert_eq!(walk.committed.len(), 3, "undoing is no change; reclaiming is one, the grant another");
+    assert_eq!(
+        walk.committed.len(),
+        3,
+        "undoing changes nothing; reclaiming is one change, the grant another"
+    );
     assert!(walk.before().is_owned(dead) && !walk.committed[1].is_owned(dead));
     assert_eq!((walk.committed[1].in_flight(), walk.after().in_flight()), (1, 2));
 }
 
 #[test]
-fn p1_a_reclaimer_can_be_killed_too() {
+fn p1_reclaiming_survives_a_kill_of_the_reclaimer() {
     let fixture = Fixture::new();
     let holder = ChildProcess::start(CHILD_PROCESS, "holder", fixture.path());
     let participant = Tracee::start(CHILD_PROCESS, "acquire", fixture.path());
@@ -248,7 +252,7 @@ fn p1_a_reclaimer_can_be_killed_too() {
     assert_eq!(in_flight, [4, 1, 2]);
 }
 
-/// Steps through an operation that makes files, and shows every new picture of the directory to `look`: the names in
+/// Steps through an operation that creates files, and passes every new state of the directory to `look`: the names in
 /// it, and the segment if there is one.
 fn walk_files(role: &str, directory: &Path, mut look: impl FnMut(Option<&Image>)) {
     let mut tracee = Tracee::start(CHILD_PROCESS, role, directory);
@@ -277,12 +281,12 @@ fn walk_files(role: &str, directory: &Path, mut look: impl FnMut(Option<&Image>)
 }
 
 #[test]
-fn p1_create_makes_a_whole_segment_or_none() {
+fn p1_create_makes_a_complete_segment_or_none() {
     let directory = directory();
     let (mut absent, mut there) = (0, 0);
     walk_files("create", directory.path(), |image| match image {
         None => {
-            assert_eq!(there, 0, "a segment that was there is gone");
+            assert_eq!(there, 0, "an existing segment has vanished");
             absent += 1;
         }
         Some(image) => {
@@ -300,7 +304,7 @@ fn p1_replace_leaves_the_old_limiter_or_the_new_one() {
     let (old, new) = (usual_policy(), policy(20, 10));
     let mut seen = vec![Some(old)];
     walk_files("replace", fixture.path(), |image| {
-        let there = image.map(|image| image.reopened().expect("a segment that is there can be used"));
+        let there = image.map(|image| image.reopened().expect("an existing segment can be used"));
         if seen.last() != Some(&there) {
             seen.push(there);
         }

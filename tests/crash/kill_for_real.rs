@@ -1,7 +1,9 @@
-//! P1 and P2 with real kills: what pictures of a segment cannot show, the operating system's locks and sleepers.
+//! P1 and P2 with real kills. They test what copies of a segment cannot show: the operating system's locks and
+//! sleepers.
 //!
-//! Two processes hold permits and contend for the lock; a third is killed after every so many instructions of an
-//! operation. The two must go on, the dead one's permits must come back, and the books must balance.
+//! Two processes hold permits and contend for the lock. A third is killed after a certain number of instructions of
+//! an operation. The two must go on, the permits of the killed process must come back, and the counts must be
+//! consistent.
 
 use crate::util::crash::child_process::{self, ChildProcess, mark, ready};
 use crate::util::crash::image::{self, Image};
@@ -15,13 +17,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// More than the peers and a victim ever want: nobody has to look for the dead on the way.
+/// More permits than the peers and a victim ever use, so that no call has to reclaim exited processes on the way.
 const PERMITS: u64 = 6;
 
-/// The test that is an actor when it is started as one.
+/// The test that serves as the entry point of actor processes.
 const CHILD_PROCESS: &str = concat!(module_path!(), "::child_process");
 
-/// Not a claim: here the actors of the other tests begin.
+/// The entry point of the actors of the other tests; checks nothing by itself.
 #[test]
 fn child_process() {
     if let Some((role, directory)) = child_process::role() {
@@ -47,7 +49,7 @@ fn run_role(role: &str, directory: &Path) {
         }
         "detach" => {
             let mut limiter = Some(open());
-            // Forgotten, so that the handle can go while it is held.
+            // Forget the grant, so that the handle can be dropped while it is held.
             std::mem::forget(limiter.as_ref().unwrap().try_acquire(&one).unwrap());
             return marked(&mut || drop(limiter.take()));
         }
@@ -76,7 +78,7 @@ fn run_role(role: &str, directory: &Path) {
             });
         }
         "set policy" => {
-            // Another one each time, with the same permits.
+            // A different policy each time, with the same permits.
             let policy = fast_policy_of(&format!("p{}", std::process::id()), PERMITS);
             marked(&mut || limiter.set_policy(&policy).unwrap());
         }
@@ -111,7 +113,7 @@ fn run_role(role: &str, directory: &Path) {
     }
 }
 
-/// Keeps one permit and takes and returns another, until told to pause.
+/// Keeps one permit, and takes and returns another one until told to pause.
 fn contend(limiter: &Limiter) {
     let _kept = limiter.try_acquire(&Request::new()).unwrap();
     ready();
@@ -123,7 +125,7 @@ fn contend(limiter: &Limiter) {
                 Ok(grant) => grant.release().unwrap(),
                 Err(error) => return child_process::send(&format!("{error}")),
             }
-            // Leaves the processor to the tracer; nothing waits for this.
+            // Leave the processor to the tracer; nothing waits for this.
             std::thread::sleep(Duration::from_micros(20));
         }
         child_process::send("idle");
@@ -137,7 +139,7 @@ fn fresh() -> tempfile::TempDir {
     directory
 }
 
-/// Takes every permit there is, gives them back, and says how many there were.
+/// Takes every free permit, gives them back, and returns their number.
 fn free_permits(limiter: &Limiter) -> u64 {
     let mut grants = Vec::new();
     loop {
@@ -157,10 +159,10 @@ fn places() -> usize {
     std::env::var("SHMLIMIT_KILL_PLACES").ok().and_then(|n| n.parse().ok()).unwrap_or(50)
 }
 
-/// Grants that each survivor must make after a kill.
+/// The grants that each survivor must get after a kill.
 const FURTHER: u64 = 10;
 
-/// A limiter with two peers, and what the test has seen there.
+/// A limiter with two peers, and the measurements of the test.
 struct Fixture {
     directory: tempfile::TempDir,
     file: File,
@@ -170,7 +172,7 @@ struct Fixture {
     kills: usize,
     /// How long both peers waited after the lock's owner was killed.
     stalls: Vec<Duration>,
-    /// The same after other kills: what the machine's scheduling alone costs.
+    /// The same after other kills: the cost of the machine's scheduling alone.
     noise: Vec<Duration>,
 }
 
@@ -185,14 +187,14 @@ impl Fixture {
         Fixture { directory, file, limiter, peers, slots, kills: 0, stalls: Vec::new(), noise: Vec::new() }
     }
 
-    /// Kills a victim while the peers contend, and sees to it that they go on and everything is accounted for.
+    /// Kills a victim while the peers contend, and checks that they go on and that all permits are accounted for.
     fn kill(&mut self, victim: Tracee, what: &str) {
-        // Only now: a process that is stepped through never wins a race for the lock.
+        // Start the peers only now: a process that is single-stepped never wins a race for the lock.
         self.peers.iter_mut().for_each(|peer| peer.send("go"));
         let mut now = Image::blank();
         now.take(&self.file);
         let slot = now.slot_of(victim.child_process.pid.as_raw() as u32);
-        // A newcomer has the lock before its slot says whose it is.
+        // A newcomer takes the lock before its slot names its process.
         let owned = now.lock_owner().is_some_and(|owner| !self.slots.contains(&owner));
         if owned {
             wait_until("a peer sleeps on the lock", || {
@@ -215,7 +217,7 @@ impl Fixture {
         assert!(now.is_whole() && now.lock_owner().is_none(), "{what}");
         assert_eq!((now.in_flight(), now.held_by_all()), (2, 2), "{what}");
         assert!(slot.is_none_or(|slot| now.held(slot) == 0), "{what}");
-        assert_eq!(now.word(RESETS), 0, "{what}: nothing had to be started afresh");
+        assert_eq!(now.word(RESETS), 0, "{what}: no state was reset");
     }
 
     fn wait_for_grants(&self, further: u64) {
@@ -236,12 +238,12 @@ impl Fixture {
         );
         assert!(!self.stalls.is_empty(), "no kill hit the critical section");
         report("both survivors granted again after the lock's owner died", self.stalls);
-        report("both survivors granted again after anybody else died", self.noise);
+        report("both survivors granted again after any other process died", self.noise);
     }
 }
 
 #[test]
-fn p1_p2_after_a_real_kill_at_any_place_survivors_go_on_and_the_books_balance() {
+fn p1_p2_after_a_real_kill_at_any_place_survivors_go_on_and_the_counts_are_consistent() {
     let mut fixture = Fixture::new();
     for role in ["acquire", "release", "cancel", "record", "set policy", "denied", "detach"] {
         let length = {
@@ -251,7 +253,7 @@ fn p1_p2_after_a_real_kill_at_any_place_survivors_go_on_and_the_books_balance() 
         let stride = (length / places()).max(1);
         for place in (stride / 2..length).step_by(stride) {
             let mut victim = Tracee::start(CHILD_PROCESS, role, fixture.directory.path());
-            // The way may be a little shorter this time: then it dies just after it.
+            // The operation may take fewer instructions this time; then the process dies just after it.
             (0..place).find(|_| victim.step() == Step::Done);
             fixture.kill(victim, &format!("{role}, killed after {place} of {length} instructions"));
         }
@@ -259,7 +261,7 @@ fn p1_p2_after_a_real_kill_at_any_place_survivors_go_on_and_the_books_balance() 
     fixture.report();
 }
 
-/// Kills the actor of a role at every border of a system call, each time a new one.
+/// Kills an actor at every entry and exit of a system call, a new actor each time.
 fn kill_at_every_system_call(
     role: &str,
     mut directory: impl FnMut() -> PathBuf,
@@ -276,7 +278,7 @@ fn kill_at_every_system_call(
 }
 
 #[test]
-fn p1_p2_a_newcomer_killed_at_any_system_call_takes_nothing_with_it() {
+fn p1_p2_a_newcomer_killed_at_any_system_call_leaves_the_limiter_intact() {
     let mut fixture = Fixture::new();
     let path = fixture.directory.path().to_owned();
     kill_at_every_system_call("attach", || path.clone(), |victim, what| fixture.kill(victim, what));
@@ -284,7 +286,7 @@ fn p1_p2_a_newcomer_killed_at_any_system_call_takes_nothing_with_it() {
 }
 
 #[test]
-fn p1_whoever_is_killed_at_a_system_call_of_create_or_replace_leaves_a_place_to_work_in() {
+fn p1_a_kill_at_any_system_call_of_create_or_replace_leaves_a_usable_directory() {
     let mut place = fresh();
     for role in ["create", "replace"] {
         let current = std::cell::RefCell::new(&mut place);
@@ -308,7 +310,7 @@ fn p1_whoever_is_killed_at_a_system_call_of_create_or_replace_leaves_a_place_to_
                 Err(Error::UnknownLimiter { .. }) => {}
                 Err(error) => panic!("{what}: {error}"),
             }
-            // The gate is free again, and what is made now is what was asked for.
+            // The creation lock is free again, and a new limiter has the settings that were asked for.
             let made = builder(path)
                 .policy(usual_policy())
                 .replace()
@@ -321,13 +323,13 @@ fn p1_whoever_is_killed_at_a_system_call_of_create_or_replace_leaves_a_place_to_
 }
 
 #[test]
-fn p2_one_killed_in_its_sleep_on_the_lock_or_for_a_permit_is_not_missed() {
+fn p2_a_process_killed_in_its_sleep_on_the_lock_or_for_a_permit_delays_no_other() {
     let directory = fresh();
     let mut holder = Tracee::start(CHILD_PROCESS, "holder", directory.path());
     let mut asker = ChildProcess::start(CHILD_PROCESS, "waiter", directory.path());
     let mut now = Image::blank();
     let file = image::open(directory.path());
-    // The first sleeps for a permit, and dies there.
+    // The first process sleeps for a permit and dies there.
     let mut sleeper = ChildProcess::start(CHILD_PROCESS, "waiter", directory.path());
     sleeper.send("go");
     now.take(&file);
@@ -337,7 +339,7 @@ fn p2_one_killed_in_its_sleep_on_the_lock_or_for_a_permit_is_not_missed() {
         now.places_of(slot).len() == 1
     });
     sleeper.kill();
-    // The second sleeps on the lock, and dies there.
+    // The second process sleeps on the lock and dies there.
     step_into_the_lock(&mut holder, directory.path());
     let mut sleeper = ChildProcess::launch(CHILD_PROCESS, "late", directory.path());
     wait_until("it sleeps on the lock", || {
@@ -375,7 +377,7 @@ fn p2_a_waiter_gets_the_permits_of_a_killed_process() {
     report("a waiter granted after the holder of all permits died", waits);
 }
 
-/// Steps a tracee until it holds the lock; says which slot that is.
+/// Steps a tracee until it holds the lock. Returns its slot.
 fn step_into_the_lock(tracee: &mut Tracee, directory: &Path) -> usize {
     let file = image::open(directory);
     let mut now = Image::blank();
@@ -389,7 +391,7 @@ fn step_into_the_lock(tracee: &mut Tracee, directory: &Path) -> usize {
 }
 
 #[test]
-fn p2_a_participant_that_dies_with_permits_and_lock_between_refusal_and_reclaiming_stalls_nobody() {
+fn p2_a_participant_that_dies_with_permits_and_lock_between_refusal_and_reclaiming_stalls_no_other() {
     let directory = fresh();
     let file = image::open(directory.path());
     let mut holder = Tracee::start(CHILD_PROCESS, "holder", directory.path());
@@ -397,7 +399,7 @@ fn p2_a_participant_that_dies_with_permits_and_lock_between_refusal_and_reclaimi
     let mut now = Image::blank();
     now.take(&file);
     let slot = now.slot_of(asker.child_process.pid.as_raw() as u32).unwrap();
-    // It asks twice: the short way, and at length. After that it looks for the dead.
+    // The call tries twice: the fast path, then the slow path. After that it looks for exited processes.
     for _ in 0..2 {
         for inside in [true, false] {
             while (now.lock_owner() == Some(slot)) != inside {

@@ -1,8 +1,8 @@
-//! P1 for what outcomes, operators and timers do: SIGKILL at any instruction leaves the state exactly before or after.
+//! P1 for outcomes, operators and timers: SIGKILL at any instruction leaves the state exactly before or after.
 //!
-//! As in `kill_every_instruction.rs`, for recording, forcing, changing the policy, timers that act, and calls that a
-//! sliding log counts. Recovery must also find that what is effective is what policy and state make: a newcomer that finds
-//! otherwise starts empty, which the pictures show.
+//! The method is that of `kill_every_instruction.rs`. The operations are recording, forcing, changing the policy,
+//! timers that act, and calls that a sliding log counts. Recovery must also find effective limits that follow from
+//! policy and state. A newcomer that finds others starts empty, and the copies show that.
 
 use crate::util::crash::child_process::{self, ChildProcess, mark, ready};
 use crate::util::crash::walk::{Walk, walk};
@@ -18,10 +18,10 @@ use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The test that is an actor when it is started as one.
+/// The test that serves as the entry point of actor processes.
 const CHILD_PROCESS: &str = concat!(module_path!(), "::child_process");
 
-/// Not a claim: here the actors of the other tests begin.
+/// The entry point of the actors of the other tests; checks nothing by itself.
 #[test]
 fn child_process() {
     if let Some((role, directory)) = child_process::role() {
@@ -52,7 +52,7 @@ impl Settings {
     }
 }
 
-/// A rate that is another when it is halved; the second rule has the algorithm that the case names.
+/// A rate that changes when it is halved; the second rule has the algorithm that the case names.
 fn settings(breaker: Breaker, algorithm: Algorithm) -> Settings {
     let minute = Nanos::from_secs(60);
     let requests = RuleDraft::new(Algorithm::TokenBucket, 6000, minute);
@@ -139,7 +139,7 @@ fn run_role(role: &str, directory: &Path) {
             marked(&mut || drop(limiter.resume().unwrap()));
         }
         "pause over" => {
-            // Over as soon as it has begun.
+            // The pause is over as soon as it has begun.
             limiter.pause(&PauseRequest::new().lasting(Duration::from_nanos(1))).unwrap();
             let mut grant = None;
             marked(&mut || grant = Some(limiter.try_acquire(&Request::new()).unwrap()));
@@ -174,8 +174,8 @@ fn run_role(role: &str, directory: &Path) {
         }
         "probe" => {
             force(BreakerCommand::HalfOpen);
-            // The bystander's permit is not the probe's: it is written off when nobody has reported for a while, but
-            // here there is room beside it.
+            // The bystander's permit is not the probe's. It is written off when no outcome was reported for a while,
+            // but here there is room for it.
             let mut grant = None;
             marked(&mut || grant = Some(limiter.try_acquire(&Request::new()).unwrap()));
         }
@@ -193,7 +193,8 @@ fn run_role(role: &str, directory: &Path) {
     }
 }
 
-/// A limiter that another participant holds a permit of; of a probing one nobody does, because it would be the probe.
+/// A limiter with a permit held by another participant. A probing limiter has none, because that call would be the
+/// probe.
 struct Fixture {
     directory: TempDir,
     _bystander: Option<ChildProcess>,
@@ -213,12 +214,13 @@ impl Fixture {
     }
 }
 
-/// Walks through an operation that is one transaction; gives the case back as it was left.
+/// Steps through an operation that must be one transaction. Returns the fixture as the operation left it.
 fn one_transaction(role: &str) -> (Walk, Fixture) {
     let fixture = Fixture::new(role, draft_for(role));
     let walk = walk(CHILD_PROCESS, role, fixture.directory.path(), false);
     assert_eq!(walk.committed.len(), 2, "{role} is one transaction");
-    // Both would be reset if what is effective were not what policy and state make, and then be equal all the same.
+    // Check for resets: if the effective limits did not follow from policy and state, both images would be reset and
+    // then be equal.
     for image in [walk.before(), walk.after()] {
         assert_eq!(image.recovered(false).word(RESETS), Some(0), "{role}: recovery found damage");
     }
@@ -229,25 +231,21 @@ fn one_transaction(role: &str) -> (Walk, Fixture) {
 fn p1_recording_success_is_before_or_after() {
     let (walk, _fixture) = one_transaction("record ok");
     assert_eq!(walk.before().in_flight(), walk.after().in_flight() + 1);
-    assert_ne!(walk.before().rings(), walk.after().rings(), "the outcome is remembered");
-    assert_eq!(walk.before().effective(), walk.after().effective(), "nothing else is in force");
+    assert_ne!(walk.before().rings(), walk.after().rings(), "the outcome is stored");
+    assert_eq!(walk.before().effective(), walk.after().effective(), "the effective limits do not change");
 }
 
 #[test]
 fn p1_recording_the_429_that_closes_the_gate_is_before_or_after() {
     let (walk, fixture) = one_transaction("record gate");
     assert_eq!(walk.before().in_flight(), walk.after().in_flight() + 1);
-    assert_ne!(
-        walk.before().effective(),
-        walk.after().effective(),
-        "calls must look at the gate from now on"
-    );
+    assert_ne!(walk.before().effective(), walk.after().effective(), "calls must check the gate from now on");
     let gate = fixture.limiter().snapshot().unwrap().condition.gate.expect("the gate is closed");
     assert!(gate.opens_in.as_secs() > 3000 && gate.pid != 0);
 }
 
 #[test]
-fn p1_recording_the_outcome_that_throttles_is_before_or_after_and_makes_other_terms_effective() {
+fn p1_recording_the_outcome_that_throttles_is_before_or_after_and_changes_the_effective_limits() {
     let (walk, fixture) = one_transaction("record throttle");
     let terms = |effective: Vec<u64>| effective[8..16].to_vec();
     assert_ne!(terms(walk.before().effective()), terms(walk.after().effective()), "half the rate");
@@ -261,8 +259,8 @@ fn p1_recording_the_outcome_that_throttles_is_before_or_after_and_makes_other_te
 fn p1_recording_with_settlement_is_before_or_after() {
     let (walk, _fixture) = one_transaction("record settled");
     let (before, after) = (walk.before().rules(), walk.after().rules());
-    assert_eq!(before[..4], after[..4], "the requests cost what was asked for");
-    assert_ne!(before[4..8], after[4..8], "of the tokens some came back");
+    assert_eq!(before[..4], after[..4], "the requests cost what was reserved");
+    assert_ne!(before[4..8], after[4..8], "some of the tokens were returned");
     assert_eq!(walk.before().in_flight(), walk.after().in_flight() + 1);
 }
 
@@ -277,7 +275,7 @@ fn p1_forcing_is_before_or_after() {
     for (role, blocked) in [("force sleep", true), ("force normal", false), ("force offline", true)] {
         let (walk, _) = one_transaction(role);
         assert_ne!(walk.before().health_state(), walk.after().health_state(), "{role}");
-        assert_eq!(walk.after().effective()[3] == 0, blocked, "{role}: whether calls look at the breaker");
+        assert_eq!(walk.after().effective()[3] == 0, blocked, "{role}: whether calls check the breaker");
     }
     let (walk, fixture) = one_transaction("force clear_gate");
     assert_ne!(walk.before().health_state(), walk.after().health_state());
@@ -292,7 +290,7 @@ fn p1_r148_pausing_and_resuming_are_before_or_after() {
         assert_eq!(
             walk.after().effective()[3] == 0,
             reason.is_some(),
-            "{role}: whether calls look at the pause"
+            "{role}: whether calls check the pause"
         );
         let paused = fixture.limiter().snapshot().unwrap().paused;
         assert_eq!(paused.and_then(|pause| pause.reason).as_deref(), reason, "{role}");
@@ -303,7 +301,7 @@ fn p1_r148_pausing_and_resuming_are_before_or_after() {
 fn p1_r148_the_end_of_a_pause_noted_by_a_call_is_before_or_after() {
     let (walk, fixture) = one_transaction("pause over");
     assert_eq!(walk.before().in_flight() + 1, walk.after().in_flight());
-    assert_eq!(walk.after().effective()[3], u64::MAX, "later calls need not look");
+    assert_eq!(walk.after().effective()[3], u64::MAX, "later calls need not check");
     assert!(fixture.limiter().snapshot().unwrap().paused.is_none());
 }
 
@@ -313,7 +311,7 @@ fn p1_changing_any_setting_is_before_or_after() {
         let (walk, _) = one_transaction(role);
         assert_ne!(walk.before().policy(), walk.after().policy(), "{role}");
         let changes = walk.before().effective() != walk.after().effective();
-        assert_eq!(changes, role != "set breaker", "{role}: what is in force");
+        assert_eq!(changes, role != "set breaker", "{role}: the effective limits");
     }
 }
 
@@ -321,7 +319,7 @@ fn p1_changing_any_setting_is_before_or_after() {
 fn p1_a_timer_that_acts_in_a_call_is_before_or_after() {
     let (walk, fixture) = one_transaction("wake up");
     assert_eq!((walk.before().in_flight(), walk.after().in_flight()), (0, 1));
-    assert_ne!(walk.before().effective(), walk.after().effective(), "the rate of probes is in force");
+    assert_ne!(walk.before().effective(), walk.after().effective(), "the probe rate is in effect");
     assert_eq!(fixture.limiter().snapshot().unwrap().condition.state, BreakerState::HalfOpen);
 }
 
@@ -336,7 +334,11 @@ fn p1_a_timer_that_acts_in_a_snapshot_is_before_or_after() {
 fn p1_a_probe_is_before_or_after() {
     let (walk, _) = one_transaction("probe");
     assert_eq!((walk.before().in_flight(), walk.after().in_flight()), (0, 1));
-    assert_ne!(walk.before().health_state(), walk.after().health_state(), "when it is written off");
+    assert_ne!(
+        walk.before().health_state(),
+        walk.after().health_state(),
+        "the time at which the probe is written off"
+    );
 }
 
 #[test]

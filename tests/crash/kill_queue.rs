@@ -1,8 +1,8 @@
-//! P1 for those who wait: SIGKILL at any instruction of entering the queue, looking, leaving, and of whatever changes
-//! whose turn it is, leaves the state exactly before or after; entries, places, turns and counts included.
+//! P1 for waiting calls: SIGKILL at any instruction of entering the queue, looking, leaving, and changing the order
+//! of turns leaves the state exactly before or after; entries, places, turns and counts included.
 //!
-//! As in `kill_every_instruction.rs`. The other waiters are real processes, stopped in their sleep, so that nobody but
-//! the one under the microscope changes anything.
+//! The method is that of `kill_every_instruction.rs`. The other waiters are real processes, stopped in their sleep,
+//! so that only the traced process changes anything.
 
 use crate::util::crash::child_process::stop_in_its_sleep;
 use crate::util::crash::child_process::{self, ChildProcess, mark, ready};
@@ -20,10 +20,10 @@ use std::task::Poll;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The test that is an actor when it is started as one.
+/// The test that serves as the entry point of actor processes.
 const CHILD_PROCESS: &str = concat!(module_path!(), "::child_process");
 
-/// Not a claim: here the actors of the other tests begin.
+/// The entry point of the actors of the other tests; checks nothing by itself.
 #[test]
 fn child_process() {
     if let Some((role, directory)) = child_process::role() {
@@ -45,7 +45,7 @@ fn run_role(role: &str, directory: &Path) {
         ready();
         child_process::receive();
     }
-    // All that the bystander left. From here on everybody has to wait.
+    // Take all permits that the bystander left. From here on every call has to wait.
     let mut held: Vec<_> = (1..CONCURRENCY).map(|_| take()).collect();
     let marked = |work: &mut dyn FnMut()| {
         mark();
@@ -102,7 +102,8 @@ fn run_role(role: &str, directory: &Path) {
             marked(&mut || drop(calls.remove(0)));
         }
         "time out" => {
-            // Over when the others are there and stopped: they would take it out.
+            // It times out only when the other processes have arrived and are stopped: otherwise they would remove
+            // it.
             let hasty = Request::new().timeout(Duration::from_secs(8));
             let mut call = enter(&hasty);
             let _later = enter(&last);
@@ -126,7 +127,7 @@ fn run_role(role: &str, directory: &Path) {
             });
         }
         "detach" => {
-            // Forgotten, so that the handle can go while they are there.
+            // Forget the grants and calls, so that the handle can be dropped while they exist.
             held.into_iter().for_each(std::mem::forget);
             (0..2).for_each(|_| std::mem::forget(enter(&first)));
             ready();
@@ -142,15 +143,13 @@ fn run_role(role: &str, directory: &Path) {
         }
         "reset" => {
             ready();
-            marked(&mut || {
-                assert!(here.try_acquire(&one).is_err(), "after a reset there is nothing to give")
-            });
+            marked(&mut || assert!(here.try_acquire(&one).is_err(), "after a reset no permit is free"));
         }
         other => panic!("no such role: {other}"),
     }
 }
 
-/// One thread each, which sleeps until it is granted or killed.
+/// Starts one thread for each priority; each sleeps until it is granted or killed.
 fn wait_with(limiter: &Limiter, priorities: &str) {
     std::thread::scope(|scope| {
         for name in priorities.split(' ') {
@@ -169,7 +168,7 @@ fn reason(decided: Result<Grant<'_>, AcquireError>) -> Reason {
     }
 }
 
-/// A limiter without a free permit: one is a bystander's, the others belong to the one under the microscope.
+/// A limiter without a free permit: a bystander holds one, the traced process holds the others.
 struct Fixture {
     directory: TempDir,
     _bystander: ChildProcess,
@@ -193,7 +192,7 @@ impl Fixture {
         Image::of(self.path())
     }
 
-    /// A process whose threads wait, stopped in their sleep.
+    /// Starts a process whose threads wait, and stops it in its sleep.
     fn waiters(&self, priorities: &str) -> ChildProcess {
         let before = self.image().waiting();
         let child_process = ChildProcess::start(CHILD_PROCESS, &format!("waiters {priorities}"), self.path());
@@ -203,7 +202,7 @@ impl Fixture {
         child_process
     }
 
-    /// Everybody is expected to look soon: nobody is late, whatever the machine has been doing.
+    /// Lets all waiters be expected to look soon, so that none is late on a slow machine.
     fn set_wake_time(&self) {
         image::set_wake_time(self.path(), boot_time() + 900_000_000);
     }
@@ -222,7 +221,7 @@ fn counts(walk: &Walk) -> Vec<(u64, usize)> {
     walk.committed.iter().map(|image| (image.waiting(), image.taken().len())).collect()
 }
 
-/// Exactly one of those who waited before is rung, and nobody else; says which.
+/// Checks that exactly one of the earlier waiters is woken, exactly once. Returns its place.
 fn woken(walk: &Walk) -> usize {
     let (before, after) = (walk.before(), walk.last());
     let woken: Vec<usize> = before
@@ -230,7 +229,7 @@ fn woken(walk: &Walk) -> usize {
         .into_iter()
         .filter(|place| before.wake_word(*place) != after.wake_word(*place))
         .collect();
-    assert_eq!(woken.len(), 1, "one is rung");
+    assert_eq!(woken.len(), 1, "one is woken");
     assert_eq!(before.wake_word(woken[0]) + 1, after.wake_word(woken[0]), "once");
     woken[0]
 }
@@ -239,7 +238,7 @@ fn woken(walk: &Walk) -> usize {
 fn p1_r131_entering_an_empty_queue_is_before_or_after() {
     let walk = Fixture::new("enter").walk("enter");
     assert_eq!(counts(&walk), [(0, 0), (1, 1)]);
-    assert_eq!(walk.before().rules(), walk.after().rules(), "who waits has not been charged");
+    assert_eq!(walk.before().rules(), walk.after().rules(), "a waiting call is not charged");
 }
 
 #[test]
@@ -257,7 +256,7 @@ fn p1_r131_passing_over_the_late_is_before_or_after() {
     fixture.tracee.run_to_mark();
     image::set_wake_time(fixture.path(), boot_time() - 1_000_000_000);
     let walk = walk_on(fixture.tracee, "enter past the late", fixture.directory.path(), true);
-    assert_eq!(counts(&walk), [(2, 2), (2, 2)], "they keep their places");
+    assert_eq!(counts(&walk), [(2, 2), (2, 2)], "the late waiters keep their places");
     assert_eq!(walk.before().in_flight() + 1, walk.after().in_flight());
 }
 
@@ -297,7 +296,11 @@ fn p1_r131_leaving_is_before_or_after_and_later_calls_of_the_group_move_up() {
     let tags = |image: &Image| -> Vec<u64> {
         image.places_of(slot).into_iter().map(|place| image.entry(place, entry::TAG)).collect()
     };
-    assert_eq!(tags(walk.before())[..3], tags(walk.after())[..], "each has the turn of the one before it");
+    assert_eq!(
+        tags(walk.before())[..3],
+        tags(walk.after())[..],
+        "each call has the turn of the previous one"
+    );
 }
 
 #[test]
@@ -308,9 +311,9 @@ fn p1_r132_a_time_out_is_before_or_after() {
 }
 
 #[test]
-fn p1_r132_a_whole_wait_in_vain_is_before_or_after_at_each_of_its_changes() {
-    // Steps are slow, so its time may be over before it looks, and one of the others takes it out. Where the machine is
-    // slow as well, it may be over before it enters: then there is nothing to see, and it tries again.
+fn p1_r132_a_wait_that_times_out_is_before_or_after_at_each_of_its_changes() {
+    // Steps are slow, so the call may time out before it looks, and another process removes it. On a slow machine it
+    // may time out before it enters; then there is nothing to check, and the test tries again.
     let entered = (0..10).any(|_| {
         let fixture = Fixture::new("wait in vain");
         let _others = fixture.waiters("background user");
@@ -346,7 +349,7 @@ fn p1_r131_detaching_with_calls_in_the_queue_is_before_or_after() {
 }
 
 #[test]
-fn p1_r131_reclaiming_a_process_that_waited_many_times_is_before_or_after() {
+fn p1_r131_reclaiming_a_process_with_many_waiting_calls_is_before_or_after() {
     let fixture = Fixture::new("reclaim");
     let mut dead = fixture.waiters("background user user webhook user");
     let others = fixture.waiters("background user");
@@ -384,7 +387,7 @@ fn p1_p3_starting_afresh_while_others_wait_is_before_or_after_and_wakes_all() {
     fixture.set_wake_time();
     image::store(fixture.path(), CORE + 1, u64::MAX);
     let before = fixture.image();
-    // A newcomer starts afresh too, at another time: what depends on that cannot be compared.
+    // A newcomer also starts afresh, at another time. Words that depend on that time cannot be compared.
     let timeless = |word: usize| {
         word == WAITING
             || word == RESETS

@@ -1,7 +1,8 @@
 //! P1 and P2 in a storm: many processes on one limiter, killed, stopped and started again at random.
 //!
-//! Each worker writes every grant into a log of its own before it uses it, with the clock read before and after the
-//! call. The limiter's books are not asked: from the logs alone no window may hold more grants than its rules allow.
+//! Each worker writes every grant into its own log before it uses it, with the clock read before and after the call.
+//! The check does not use the limiter's counts: according to the logs alone, no window may hold more grants than its
+//! rules allow.
 
 use crate::util::Random;
 use crate::util::crash::child_process::{self, ChildProcess, mark, ready};
@@ -29,13 +30,13 @@ const LOCK_BOUND: Duration = Duration::from_millis(100);
 /// Rates that the workers use up, with bursts so small that a few calls too many are noticed.
 const BUCKET: Rule = Rule { limit: 1200, burst: 12, period: 1_000_000_000 };
 const GCRA: Rule = Rule { limit: 1000, burst: 20, period: 1_000_000_000 };
-/// Kills that must be survived for each second of the storm: fewer would be no storm.
+/// The kills per second that the processes must survive: fewer would not make a storm.
 const KILLS_A_SECOND: u64 = 2;
 
-/// The test that is an actor when it is started as one.
+/// The test that serves as the entry point of worker processes.
 const CHILD_PROCESS: &str = concat!(module_path!(), "::child_process");
 
-/// Not a claim: here the workers of the storm begin.
+/// The entry point of the storm's workers; checks nothing by itself.
 #[test]
 fn child_process() {
     let Some((role, directory)) = child_process::role() else { return };
@@ -69,7 +70,7 @@ fn child_process() {
     }
 }
 
-/// Asks when told to, and says what came of it.
+/// Makes a call when told to, and reports the result.
 fn request(limiter: &Limiter) {
     ready();
     let timeout = Request::new().timeout(Duration::from_millis(50));
@@ -80,7 +81,7 @@ fn request(limiter: &Limiter) {
         };
         let said = match answer {
             Ok(grant) => {
-                // Given back before it is told: the next one is asked right after.
+                // Return the permit before reporting: the next caller asks right after the report.
                 drop(grant);
                 "granted".to_owned()
             }
@@ -96,8 +97,9 @@ fn request(limiter: &Limiter) {
 
 fn open(directory: &Path) -> Limiter {
     let rules = [BUCKET.draft(shmlimit::Algorithm::TokenBucket), GCRA.draft(shmlimit::Algorithm::Gcra)];
-    // Half the rate, half the permits and back again when a worker says so, and for long enough that the whole rate is
-    // used up. Never a probe: one that is stopped is written off in time, and then more permits are out than there are.
+    // A worker may force half the rate and half the permits, and the normal ones again. Each state lasts long enough
+    // that the whole rate is used up. There are no probes: a stopped probe is written off in time, and then more
+    // permits are held than exist.
     let mut breaker = Breaker::of(BreakerKind::Fsm);
     (breaker.p_throttle, breaker.p_sleep) = (1_000_000, 1_000_000);
     breaker.s_recover = 1_000_000;
@@ -109,7 +111,7 @@ fn open(directory: &Path) -> Limiter {
         breaker,
         ..Default::default()
     });
-    // A place apart from the logs: the limiter's directory holds limiters.
+    // Logs are in another directory: the limiter's directory holds limiters.
     let bounds = AttachOptions { lock: LOCK_BOUND, stall: LOCK_BOUND, ..AttachOptions::default() };
     let builder = Limiter::builder(NAME).directory(directory.join("limiters")).bounds(bounds);
     let builder = builder.policy(policy.unwrap());
@@ -152,7 +154,7 @@ fn work(limiter: &Limiter, mut log: File) {
     }
 }
 
-/// Of any priority: with a time-out, without one, or as one who enters the queue and thinks better of it.
+/// A call of any priority: with a timeout, without one, or entering the queue and leaving it early.
 fn wait_somehow<'l>(limiter: &'l Limiter, random: &mut Random) -> Result<Grant<'l>, AcquireError> {
     let request = Request::new().priority(Priority::ALL[random.below(3) as usize]);
     let patient = request.clone().timeout(Duration::from_millis(50));
@@ -175,7 +177,7 @@ fn wait_somehow<'l>(limiter: &'l Limiter, random: &mut Random) -> Result<Grant<'
     }
 }
 
-/// A stopped holder may make others wait in vain; nothing else may go wrong.
+/// Fails on errors other than those that a stopped lock holder may cause.
 fn expect_busy_at_worst(result: Result<(), AcquireError>) {
     match result {
         Ok(()) | Err(AcquireError::Refused(_)) => {}
@@ -184,11 +186,11 @@ fn expect_busy_at_worst(result: Result<(), AcquireError>) {
     }
 }
 
-/// What the controller did, by the clock of the logs.
+/// The controller's actions, with times of the clock that the logs use.
 #[derive(Default)]
 struct Deeds {
     kills: Vec<u64>,
-    /// From stopping to going on.
+    /// The spans from stopping to continuing.
     stops: Vec<(u64, u64)>,
 }
 
@@ -200,18 +202,19 @@ fn kill_at_random(directory: &Path, duration: Duration, random: &mut Random) -> 
     let (mut grants, mut progress) = (0, Instant::now());
     let started = Instant::now();
     while started.elapsed() < duration {
-        // The pace of the storm, not a synchronisation.
+        // This sleep sets the pace of the storm; it synchronises nothing.
         std::thread::sleep(Duration::from_micros(1000 + random.below(30_000)));
         assert!(!workers.iter_mut().any(ChildProcess::has_ended), "a worker failed, see above");
         let victim = random.below(WORKERS as u64) as usize;
         match random.below(3) {
-            // Not all at once: a stopped worker may keep a permit, and who should go on then?
+            // Never stop all at once: a stopped worker may keep a permit, and then no worker could go on.
             0 if stopped.len() < 3 && stopped.iter().all(|(i, _)| *i != victim) => {
                 stopped.push((victim, boot_time()));
                 workers[victim].signal(Signal::SIGSTOP);
             }
             0 | 1 => {
-                // The longest stopped first: if it holds the lock, nobody gets anything until then.
+                // Continue the longest stopped worker first: if it holds the lock, no other worker is granted until
+                // then.
                 if !stopped.is_empty() {
                     let (i, since) = stopped.remove(0);
                     workers[i].signal(Signal::SIGCONT);
@@ -231,10 +234,10 @@ fn kill_at_random(directory: &Path, duration: Duration, random: &mut Random) -> 
         if now > grants {
             (grants, progress) = (now, Instant::now());
         }
-        // Three stopped permit holders leave one permit; a holder stopped in the lock is let go on within a few turns.
-        assert!(progress.elapsed() < Duration::from_secs(5), "nobody was granted anything for five seconds");
+        // Three stopped permit holders leave one permit; a lock holder that is stopped continues within a few rounds.
+        assert!(progress.elapsed() < Duration::from_secs(5), "no call was granted for five seconds");
     }
-    // Calm again: everybody who is left goes on.
+    // After the storm all remaining workers go on.
     stopped.iter().for_each(|(i, _)| workers[*i].signal(Signal::SIGCONT));
     for worker in &mut workers {
         let grants = || storm::bytes_in_log(directory, worker.pid.as_raw());
@@ -245,7 +248,7 @@ fn kill_at_random(directory: &Path, duration: Duration, random: &mut Random) -> 
 }
 
 #[test]
-fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_nobody_stalls() {
+fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_no_process_stalls() {
     let seconds = std::env::var("SHMLIMIT_STORM_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(6);
     let seed =
         std::env::var("SHMLIMIT_STORM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(boot_time);
@@ -253,9 +256,9 @@ fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_nobody_stalls() {
     let directory = directory();
     drop(open(directory.path()));
     let deeds = kill_at_random(directory.path(), Duration::from_secs(seconds), &mut Random(seed));
-    // Everybody is dead now; a newcomer can have all permits, and has to reclaim their holders for it.
+    // All workers are dead now. A newcomer can acquire all permits, and must reclaim their holders for that.
     let limiter = open(directory.path());
-    // Some of them may have left it throttled, or with the gate closed.
+    // The workers may have left the limiter throttled, or with the gate closed.
     for force in [BreakerCommand::Normal, BreakerCommand::ClearGate] {
         limiter.force(force).expect("forced");
     }
@@ -264,17 +267,17 @@ fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_nobody_stalls() {
         (0..CONCURRENCY).map(|_| limiter.acquire(&patient).expect("a permit comes back")).collect();
     match limiter.try_acquire(&Request::new()) {
         Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), Reason::Concurrency),
-        other => panic!("a permit too many: {other:?}"),
+        other => panic!("one permit too many: {other:?}"),
     }
     drop(all);
     wait_until("no permit is out", || limiter.snapshot().unwrap().in_flight == 0);
     let limiters = directory.path().join("limiters");
-    wait_until("nobody is left in the queue", || {
+    wait_until("the queue is empty", || {
         drop(limiter.try_acquire(&Request::new()));
         let now = Image::of(&limiters);
         (now.waiting(), now.taken().len()) == (0, 0)
     });
-    assert_eq!(limiter.snapshot().unwrap().resets, 0, "nothing had to be started afresh");
+    assert_eq!(limiter.snapshot().unwrap().resets, 0, "no state was reset");
 
     let logs: Vec<Vec<Entry>> = storm::logs(directory.path());
     let calls = storm::calls(&logs);
@@ -298,7 +301,7 @@ fn p1_p2_in_a_storm_no_limit_is_exceeded_no_permit_lost_and_nobody_stalls() {
     storm::report_stalls(&calls, &deeds.kills, &deeds.stops);
 }
 
-/// A process that stands in the critical section.
+/// Starts a process and stops it inside the critical section.
 fn stopped_in_the_lock(directory: &Path) -> Tracee {
     let mut holder = Tracee::start(CHILD_PROCESS, "holder", directory);
     let file = image::open(&directory.join("limiters"));
@@ -326,7 +329,7 @@ fn callers(directory: &Path) -> Vec<ChildProcess> {
 }
 
 #[test]
-fn p2_a_stopped_lock_holder_makes_others_busy_and_all_go_on_when_it_does() {
+fn p2_a_stopped_lock_holder_makes_others_busy_until_it_continues() {
     let directory = directory();
     let mut callers = callers(directory.path());
     let mut holder = stopped_in_the_lock(directory.path());
@@ -358,13 +361,13 @@ fn p2_a_lock_holder_killed_while_stopped_is_taken_over_at_once() {
         assert_eq!(
             asker.receive(),
             "granted",
-            "within the lock bound: nobody else holds the lock or a permit"
+            "within the lock bound: no other process holds the lock or a permit"
         );
     }
 }
 
 #[test]
-fn p2_a_stopped_permit_holder_keeps_its_permits_until_it_goes_on() {
+fn p2_a_stopped_permit_holder_keeps_its_permits_until_it_continues() {
     let directory = directory();
     let mut callers = callers(directory.path());
     let mut holder = ChildProcess::start(CHILD_PROCESS, "permit holder", directory.path());
@@ -400,7 +403,7 @@ fn the_window_check_notices_one_grant_too_many() {
     calls.push(call(200));
     assert!(rule.worst_window(&calls).0);
     calls[5].before = 0;
-    assert!(rule.worst_window(&calls).0, "it cannot have been granted in time at any moment");
+    assert!(rule.worst_window(&calls).0, "at no moment could it have been granted within the rule");
     calls[5].after = 300_000_000;
     assert!(!rule.worst_window(&calls).0, "it may have been granted at 300 ms");
     let held = |from, until| storm::Call { before: from, after: from, until: Some(until), cancelled: false };

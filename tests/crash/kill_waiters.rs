@@ -1,8 +1,8 @@
-//! P2 for those who wait: whoever of them is killed, interrupted or stopped, at the head of the queue, at its tail, just
-//! rung or about to ring another, the others go on, and nothing is lost: no place, no permit.
+//! P2 for waiting calls. One of them is killed, interrupted or stopped: at the head of the queue, at its tail, just
+//! woken, or about to wake another. The others go on, and no place or permit is lost.
 //!
-//! There is one permit, so each of the others can go on only when the one before has given it back. Times are printed,
-//! not judged; `scripts/proofs/stalls` repeats this often enough to tell something from them.
+//! There is one permit, so each call can go on only when the previous one has returned it. Times are printed, not
+//! checked; `scripts/proofs/stalls` repeats the cases often enough to evaluate them.
 
 use crate::util::crash::child_process::stop_in_its_sleep;
 use crate::util::crash::child_process::{self, ChildProcess, mark, ready};
@@ -25,15 +25,15 @@ fn rounds() -> usize {
     std::env::var("SHMLIMIT_STALL_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3)
 }
 
-/// The test that is an actor when it is started as one.
+/// The test that serves as the entry point of actor processes.
 const CHILD_PROCESS: &str = concat!(module_path!(), "::child_process");
 
-/// Not a claim: here the actors of the other tests begin.
+/// The entry point of the actors of the other tests; checks nothing by itself.
 #[test]
 fn child_process() {
     if let Some((role, directory)) = child_process::role() {
-        // Whoever started the tests in the background may have had them ignore it.
-        // SAFETY: the default disposition runs no code of ours.
+        // A shell that runs the tests in the background may have made them ignore SIGINT.
+        // SAFETY: the default disposition runs none of our code.
         unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.unwrap();
         run_role(&role, &directory);
         child_process::receive();
@@ -103,7 +103,7 @@ fn fresh() -> (TempDir, Limiter) {
     (directory, limiter)
 }
 
-/// Processes that wait for the permit, in this order.
+/// Starts processes that wait for the permit, in this order.
 fn line_up(directory: &Path, count: usize) -> Vec<ChildProcess> {
     let before = Image::of(directory).waiting();
     (1..=count as u64)
@@ -116,7 +116,7 @@ fn line_up(directory: &Path, count: usize) -> Vec<ChildProcess> {
         .collect()
 }
 
-/// The place of one who waits once.
+/// The place of a process that has one waiting call.
 fn place_of(directory: &Path, child_process: &ChildProcess) -> usize {
     let now = Image::of(directory);
     let places = now.places_of(now.slot_of(child_process.pid.as_raw() as u32).unwrap());
@@ -124,31 +124,31 @@ fn place_of(directory: &Path, child_process: &ChildProcess) -> usize {
     places[0]
 }
 
-/// Waits until all of them have been granted what they wait for; says when.
+/// Waits until all of them have been granted a permit. Returns the times.
 fn go_on(survivors: &mut [ChildProcess]) -> Vec<u64> {
     let said = survivors.iter_mut().map(ChildProcess::receive);
     said.map(|said| said.strip_prefix("granted ").expect(&said).parse().unwrap()).collect()
 }
 
-/// The permit can be had, only one, and nobody is left in the queue.
+/// Checks that exactly one permit can be acquired, and that the queue is empty.
 fn nothing_is_lost(directory: &Path, limiter: &Limiter) {
     let grant = limiter.acquire(&Request::new().timeout(WATCHDOG)).expect("the permit comes back");
     match limiter.try_acquire(&Request::new()) {
         Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), Reason::Concurrency),
-        other => panic!("a permit too many: {other:?}"),
+        other => panic!("one permit too many: {other:?}"),
     }
     drop(grant);
-    // Whoever is dead is late soon, and found by those who ask.
-    wait_until("nobody is left in the queue", || {
+    // An exited process is late soon, and other calls find that it has exited.
+    wait_until("the queue is empty", || {
         let _ = limiter.try_acquire(&Request::new());
         let now = Image::of(directory);
         (now.waiting(), now.taken().len(), now.in_flight()) == (0, 0, 0)
     });
-    assert_eq!(limiter.snapshot().unwrap().resets, 0, "nothing had to be started afresh");
+    assert_eq!(limiter.snapshot().unwrap().resets, 0, "no state was reset");
 }
 
-/// What happens to a line of waiters; what is left of it must go on. The one permit is held until it is dropped; says
-/// from when on somebody could go.
+/// An action on a line of waiters; the remaining ones must go on. The one permit is held until the `Grant` is
+/// dropped. Returns the time from which a waiter could go on.
 type Deed = fn(&Path, Grant<'_>, &mut Vec<ChildProcess>) -> u64;
 
 fn give_back(held: Grant<'_>) -> u64 {
@@ -157,7 +157,7 @@ fn give_back(held: Grant<'_>) -> u64 {
     at
 }
 
-/// When the next one was served, and when all were, printed for people.
+/// How long the next waiter and how long all waiters took, printed for people.
 #[derive(Default)]
 struct Stalls {
     next: Vec<Duration>,
@@ -191,12 +191,12 @@ fn survived(what: &str, deed: Deed) {
 }
 
 #[test]
-fn p2_when_nobody_is_killed_all_are_served() {
-    survived("nobody killed", |_, held, _| give_back(held));
+fn p2_without_a_kill_all_waiters_are_served() {
+    survived("no waiter killed", |_, held, _| give_back(held));
 }
 
 #[test]
-fn p2_r131_the_head_of_the_queue_may_be_killed() {
+fn p2_r131_a_killed_head_of_the_queue_delays_no_other() {
     survived("head killed", |_, held, line| {
         line.remove(0).kill();
         give_back(held)
@@ -204,7 +204,7 @@ fn p2_r131_the_head_of_the_queue_may_be_killed() {
 }
 
 #[test]
-fn p2_r131_the_tail_of_the_queue_may_be_killed() {
+fn p2_r131_a_killed_tail_of_the_queue_delays_no_other() {
     survived("tail killed", |_, held, line| {
         line.pop().unwrap().kill();
         give_back(held)
@@ -212,7 +212,7 @@ fn p2_r131_the_tail_of_the_queue_may_be_killed() {
 }
 
 #[test]
-fn p2_r131_all_but_one_may_be_killed() {
+fn p2_r131_the_last_waiter_is_served_when_all_others_are_killed() {
     survived("all but the last killed", |_, held, line| {
         line.drain(..WAITERS - 1).for_each(drop);
         give_back(held)
@@ -220,7 +220,7 @@ fn p2_r131_all_but_one_may_be_killed() {
 }
 
 #[test]
-fn p2_r131_ctrl_c_at_the_head_of_the_queue() {
+fn p2_r131_ctrl_c_at_the_head_of_the_queue_delays_no_other() {
     survived("head interrupted", |_, held, line| {
         let mut head = line.remove(0);
         head.signal(Signal::SIGINT);
@@ -230,23 +230,23 @@ fn p2_r131_ctrl_c_at_the_head_of_the_queue() {
 }
 
 #[test]
-fn p2_r131_the_one_just_woken_may_be_killed_before_it_looks() {
-    survived("killed just after it was rung", |directory, held, line| {
+fn p2_r131_a_waiter_killed_between_wake_up_and_look_delays_no_other() {
+    survived("killed just after it was woken", |directory, held, line| {
         let mut head = line.remove(0);
         stop_in_its_sleep(&head, directory);
         let place = place_of(directory, &head);
         let wake_word = Image::of(directory).wake_word(place);
-        // However slow this machine: nobody has to be passed over at this moment.
+        // However slow the machine is, no waiter is late at this moment.
         image::set_wake_time(directory, boot_time() + 900_000_000);
         let began = give_back(held);
-        assert_eq!(Image::of(directory).wake_word(place), wake_word + 1, "it is rung");
+        assert_eq!(Image::of(directory).wake_word(place), wake_word + 1, "it is woken");
         head.kill();
         began
     });
 }
 
 #[test]
-fn p2_r131_a_stopped_head_delays_nobody_and_goes_on_when_it_may() {
+fn p2_r131_a_stopped_head_delays_no_other_and_goes_on_when_continued() {
     let mut stalls = Stalls::default();
     for _ in 0..rounds() {
         let (directory, limiter) = fresh();
@@ -264,7 +264,7 @@ fn p2_r131_a_stopped_head_delays_nobody_and_goes_on_when_it_may() {
 }
 
 #[test]
-fn p2_r131_who_was_stopped_keeps_its_place_and_is_served_before_those_behind_it() {
+fn p2_r131_a_stopped_waiter_keeps_its_place_and_is_served_before_later_ones() {
     let tries = 20;
     let first = (1..=tries).find(|_| {
         let (directory, limiter) = fresh();
@@ -284,7 +284,7 @@ fn p2_r131_who_was_stopped_keeps_its_place_and_is_served_before_those_behind_it(
         nothing_is_lost(path, &limiter);
         times[0] < times[1] && times[0] < times[2]
     });
-    // Where the machine does not let it run for 10 ms it is late again, and passed over: hence several tries.
+    // If the machine does not run it for 10 ms it is late again and is passed over, so the test tries several times.
     println!("served first at try {first:?}");
     assert!(first.is_some(), "others were served first {tries} times");
 }
@@ -301,12 +301,12 @@ fn p2_r137_a_queue_full_of_killed_waiters_soon_has_room() {
     let moment = Duration::from_millis(5);
     assert_eq!(refused_for(moment), Reason::QueueFull);
     multitude.kill();
-    wait_until("somebody can wait again", || refused_for(moment) == Reason::Concurrency);
+    wait_until("a call can wait again", || refused_for(moment) == Reason::Concurrency);
     drop(held);
     nothing_is_lost(directory.path(), &limiter);
 }
 
-/// Runs a tracee until something shows in the segment.
+/// Runs a tracee until the segment satisfies `shows`.
 fn step_until(tracee: &mut Tracee, directory: &Path, mut shows: impl FnMut(&Image) -> bool) -> bool {
     let file = image::open(directory);
     let mut now = Image::blank();
@@ -321,7 +321,7 @@ fn step_until(tracee: &mut Tracee, directory: &Path, mut shows: impl FnMut(&Imag
     }
 }
 
-/// Someone about to ring the first of a line, killed so many instructions after its change was committed.
+/// Kills a process that is about to wake the first of a line, `after` instructions after its change was committed.
 fn waker_killed(after: usize, stalls: &mut Stalls) -> bool {
     let (directory, limiter) = fresh();
     let path = directory.path();
@@ -329,7 +329,7 @@ fn waker_killed(after: usize, stalls: &mut Stalls) -> bool {
     let mut line = line_up(path, WAITERS);
     let slot = Image::of(path).slot_of(waker.child_process.pid.as_raw() as u32).unwrap();
     assert!(step_until(&mut waker, path, |now| now.is_whole() && now.held(slot) == 0));
-    // From here on somebody could go; and may, by its own appointment, before the kill.
+    // From here on a waiter could go on. Because of its own wake time it may do so before the kill.
     let began = boot_time();
     if (0..after).any(|_| waker.step() == Step::Done) {
         return false;
@@ -341,8 +341,8 @@ fn waker_killed(after: usize, stalls: &mut Stalls) -> bool {
 }
 
 #[test]
-fn p2_r131_one_killed_between_its_change_and_the_wake_up_is_not_waited_for() {
-    // To the end, and more densely with more rounds.
+fn p2_r131_a_process_killed_between_its_change_and_the_wake_up_delays_no_other() {
+    // Try places up to the end of the operation, more densely with more rounds.
     let stride = (24 / rounds()).max(1);
     let mut stalls = Stalls::default();
     let kills = (0..).step_by(stride).take_while(|after| waker_killed(*after, &mut stalls)).count();
@@ -352,14 +352,14 @@ fn p2_r131_one_killed_between_its_change_and_the_wake_up_is_not_waited_for() {
 }
 
 #[test]
-fn p2_r131_one_killed_at_the_system_call_that_wakes_is_not_waited_for() {
+fn p2_r131_a_process_killed_at_the_system_call_that_wakes_delays_no_other() {
     let mut stalls = Stalls::default();
     for _ in 0..rounds() {
         let (directory, limiter) = fresh();
         let path = directory.path();
         let mut waker = Tracee::start(CHILD_PROCESS, "releaser", path);
         let mut line = line_up(path, WAITERS);
-        // At full speed, so that the others sleep on: nothing but a ring would tell them.
+        // The killed process runs at full speed, so that the others stay asleep and only a wake-up would tell them.
         let slot = Image::of(path).slot_of(waker.child_process.pid.as_raw() as u32).unwrap();
         while Image::of(path).held(slot) != 0 {
             assert_eq!(waker.run_to_system_call(), Step::Inside, "it makes no system call");
@@ -369,11 +369,11 @@ fn p2_r131_one_killed_at_the_system_call_that_wakes_is_not_waited_for() {
         stalls.note(began, &go_on(&mut line));
         nothing_is_lost(path, &limiter);
     }
-    stalls.report("ringer killed at its system call");
+    stalls.report("waker killed at its system call");
 }
 
 #[test]
-fn p2_r131_one_killed_in_the_middle_of_its_look_is_not_waited_for() {
+fn p2_r131_a_waiter_killed_during_its_look_delays_no_other() {
     let mut stalls = Stalls::default();
     for entries in 0..rounds() as u64 {
         let (directory, limiter) = fresh();
@@ -383,7 +383,7 @@ fn p2_r131_one_killed_in_the_middle_of_its_look_is_not_waited_for() {
         let mut line = line_up(path, WAITERS - 1);
         drop(held);
         let slot = Image::of(path).slot_of(head.child_process.pid.as_raw() as u32).unwrap();
-        // Until it holds the lock, and then until some words are journaled.
+        // Step until it holds the lock, and then until some words are journaled.
         step_until(&mut head, path, |now| {
             let journaled = if now.is_whole() { 0 } else { now.word(shmlimit_segment::layout::JOURNAL_LEN) };
             now.lock_owner() == Some(slot) && journaled >= entries % 4
@@ -393,10 +393,10 @@ fn p2_r131_one_killed_in_the_middle_of_its_look_is_not_waited_for() {
         stalls.note(began, &go_on(&mut line));
         nothing_is_lost(path, &limiter);
     }
-    stalls.report("killed in its look");
+    stalls.report("killed during its look");
 }
 
-/// A process whose own threads wait goes away as a whole, with or without a word.
+/// A process whose own threads wait exits or executes another program.
 fn goes_away(role: &str, calls: u64) {
     let (directory, limiter) = fresh();
     let path = directory.path();

@@ -1,4 +1,4 @@
-/* One HTTP call as a small program makes it: connect, ask, read the head of the answer. For C and C++. */
+/* One HTTP call as a small program makes it: connect, send a request, read the head of the answer. For C and C++. */
 #ifndef SHMLIMIT_TEST_HTTP_H
 #define SHMLIMIT_TEST_HTTP_H
 
@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Calls http://127.0.0.1:PORT/PATH. How many bytes of the answer are in `answer`; 0 if there was none. */
+/* Calls http://127.0.0.1:PORT/PATH and stores the answer in `answer`. Returns its bytes; 0 without answer. */
 static size_t http_get(int port, const char *path, char *answer, size_t size)
 {
     struct sockaddr_in address;

@@ -1,7 +1,7 @@
-//! The programs of every language again, killed and stopped at random while they share a limiter: nothing stalls, no
-//! more calls are in flight than may be, permits come back, and nobody is left in the queue.
+//! Programs in every language share a limiter and are killed and stopped at random. No program stalls, the number of
+//! calls in flight stays within the limit, permits come back, and the queue is empty at the end.
 //!
-//! How soon the full rate is back depends on the machine: that is for `scripts/languages/one-limiter --kill`.
+//! How soon the full rate is back depends on the machine; `scripts/languages/one-limiter --kill` checks that.
 
 use crate::budget_check::{Budget, SECOND, median, recovery};
 use crate::programs::{KINDS, METHODS, Program, setting, start};
@@ -15,16 +15,16 @@ use std::path::Path;
 use std::time::Duration;
 
 const BUDGET: Budget = Budget { rate: 60, burst: 5, concurrency: 8 };
-/// Answers take a while under this, so that who is killed has a call in flight more often than not.
+/// Answers under this path are slow, so a killed program usually has a call in flight.
 const PREFIX: &str = "/slow";
-/// From a kill until the next: at least, and up to twice that.
+/// The shortest time between two kills; the longest is twice that.
 const PAUSE: Duration = Duration::from_millis(200);
 const STOPPED: Duration = Duration::from_millis(300);
-/// How long after a kill the killed may still have calls under way: a signal to a session reaches its processes one
-/// after the other.
+/// How long after a kill the killed processes may still have calls under way: a signal to a session reaches its
+/// processes one after the other.
 const DYING: u64 = SECOND / 10;
 
-/// Numbers that look like chance and can be had again.
+/// Pseudo-random numbers that a seed reproduces.
 struct Chance(u64);
 
 impl Chance {
@@ -55,7 +55,7 @@ struct Storm<'t> {
     server: &'t Server,
     programs: Vec<Program>,
     fates: [Fate; KINDS.len()],
-    /// When somebody was killed or stopped.
+    /// When a program was killed or stopped.
     moments: Vec<u64>,
     chance: Chance,
 }
@@ -66,9 +66,9 @@ impl Storm<'_> {
         start(KINDS[i], method, self.directory, self.server.port(), PREFIX)
     }
 
-    /// Kills one program, or one of its processes; or stops it for a while.
+    /// Kills one program or one of its processes, or stops it for a while.
     fn strike(&mut self) {
-        // Chance says who, but nobody twice before all had it once.
+        // The victim is random, but no program is hit twice before all were hit once.
         let least = self.fates.iter().map(Fate::strikes).min().unwrap_or(0);
         let spared: Vec<usize> = (0..KINDS.len()).filter(|i| self.fates[*i].strikes() == least).collect();
         let i = spared[self.chance.below(spared.len())];
@@ -86,7 +86,7 @@ impl Storm<'_> {
                     u32::from(self.programs[i].kill_a_child(|n| chance.below(n)));
             }
             _ => {
-                // With a call in flight, if it makes one.
+                // Kill it during a call if it makes one.
                 let calls = || self.server.seen_at(&path(KINDS[i].name)).len();
                 let before = calls();
                 for _ in 0..200 {
@@ -103,11 +103,11 @@ impl Storm<'_> {
         self.moments.push(moment);
     }
 
-    /// Whoever has ended begins anew.
+    /// Restarts the programs that have ended.
     fn restart(&mut self) {
         for i in 0..KINDS.len() {
             if self.programs[i].ended().is_some() {
-                // The old one first: what it has left running must not outlive it.
+                // Kill the old session first: its remaining processes must not outlive it.
                 self.programs[i].signal(Signal::SIGKILL);
                 self.programs[i] = self.start(i);
             }
@@ -119,7 +119,7 @@ fn path(name: &str) -> String {
     format!("{PREFIX}/{name}")
 }
 
-/// Waits until all have called after a moment.
+/// Waits until all programs have called after `moment`.
 fn all_call_after(server: &Server, moment: u64) {
     for kind in KINDS {
         wait_until(kind.what, || {
@@ -129,7 +129,8 @@ fn all_call_after(server: &Server, moment: u64) {
     }
 }
 
-/// More were in flight than may be only just after a kill, and then no more than those who died had.
+/// More calls than permits may be in flight only just after a kill, and only by as many as the killed processes had.
+/// Returns how often that was so.
 fn concurrency_is_kept(seen: &[Seen], moments: &[u64]) -> usize {
     let mut dying = 0;
     for seen in seen.iter().filter(|seen| seen.open as u64 > BUDGET.concurrency) {
@@ -142,7 +143,7 @@ fn concurrency_is_kept(seen: &[Seen], moments: &[u64]) -> usize {
 }
 
 #[test]
-fn killing_programs_in_any_language_stalls_nobody_and_loses_nothing() {
+fn killing_programs_in_any_language_stalls_no_other_program_and_loses_no_permit() {
     let seconds = setting("SHMLIMIT_LANGUAGES_SECONDS", 3);
     let seed = setting("SHMLIMIT_LANGUAGES_SEED", boot_time());
     println!("languages, killed: {seconds} s, SHMLIMIT_LANGUAGES_SEED={seed}");
@@ -168,7 +169,7 @@ fn killing_programs_in_any_language_stalls_nobody_and_loses_nothing() {
         std::thread::sleep(pause);
         storm.restart();
     }
-    // Everybody gets calls again, also those just started.
+    // All programs get calls again, also those that were just started.
     let last = boot_time();
     all_call_after(&server, last);
     let recovered = boot_time();
@@ -201,17 +202,17 @@ fn killing_programs_in_any_language_stalls_nobody_and_loses_nothing() {
     }
 }
 
-/// All permits can be had at once, and nobody waits.
+/// All permits can be acquired at once, and no call waits.
 fn everything_comes_back(limiter: &Limiter) {
     let patient = Request::new().timeout(WATCHDOG);
     let all: Vec<_> = (0..BUDGET.concurrency).map(|_| limiter.acquire(&patient).unwrap()).collect();
     let now = limiter.snapshot().unwrap();
     assert_eq!((u64::from(now.in_flight), now.held_by_exited), (BUDGET.concurrency, 0), "{now:?}");
-    assert!(now.queue.is_empty(), "somebody is left in the queue: {:?}", now.queue);
+    assert!(now.queue.is_empty(), "a call is left in the queue: {:?}", now.queue);
     drop(all);
     let now = limiter.snapshot().unwrap();
     assert_eq!((now.in_flight, now.resets), (0, 0));
-    assert_eq!(now.participants.len(), 1, "somebody else is still here: {:?}", now.participants);
+    assert_eq!(now.participants.len(), 1, "another participant is left: {:?}", now.participants);
 }
 
 fn table(server: &Server, fates: &[Fate; KINDS.len()]) {

@@ -1,6 +1,7 @@
 //! Calls, refusals and errors from C and from Python, many times in one process: neither memory nor descriptors grow.
 //!
-//! A few thousand rounds here; `scripts/languages/one-limiter --leaks` makes so many that there are 200 000 calls and more.
+//! A few thousand rounds here; `scripts/languages/one-limiter --leaks` runs enough rounds for more than 200 000
+//! calls.
 
 use crate::programs::{Workshop, setting};
 use crate::util::crash::NAME;
@@ -8,10 +9,10 @@ use crate::util::server::policies::limiter;
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, RuleDraft};
 use std::process::Command;
 
-/// What an allocator may keep without anything being lost.
+/// How much an allocator may keep without a leak, in kilobytes.
 const SLACK_KB: u64 = 128;
 
-/// A fifth of the reports is for warming up.
+/// Runs a program that reports its memory. The first fifth of the reports is for warming up.
 fn does_not_grow(language: &str, mut command: Command) {
     let rounds = setting("SHMLIMIT_LANGUAGES_ROUNDS", 5000);
     let rule = RuleDraft {
@@ -38,11 +39,11 @@ fn does_not_grow(language: &str, mut command: Command) {
 }
 
 #[test]
-fn r124_calls_from_c_leave_nothing_behind() {
+fn r124_calls_from_c_leak_nothing() {
     does_not_grow("C", Command::new(Workshop::get().program("soak-c")));
 }
 
 #[test]
-fn r124_calls_from_python_leave_nothing_behind() {
+fn r124_calls_from_python_leak_nothing() {
     does_not_grow("Python", Workshop::get().python("soak.py"));
 }

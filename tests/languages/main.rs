@@ -13,7 +13,7 @@ mod two_clis;
 #[path = "../util/mod.rs"]
 mod util;
 
-/// A process that a test starts as a client of the server; checks nothing by itself.
+/// The entry point of a process that a test starts as a client of the server; checks nothing by itself.
 #[test]
 fn client_process() {
     util::server::client::live();

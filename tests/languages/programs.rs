@@ -1,4 +1,4 @@
-//! Programs in every language that share one limiter: made from the sources beside this file, started, and killed.
+//! Programs in every language that share one limiter: built from the sources in this directory, started, and killed.
 
 use crate::cli::{self, ROOT};
 use crate::util::crash::NAME;
@@ -11,11 +11,11 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What a Rust static library needs of the system (`rustc --print native-static-libs`).
+/// The system libraries that a Rust static library needs (`rustc --print native-static-libs`).
 const SYSTEM_LIBRARIES: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
-/// A number that a script sets.
+/// A number that a script sets in the environment.
 pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
@@ -30,13 +30,13 @@ fn succeeds(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}{}", text(&output.stdout), text(&output.stderr));
 }
 
-/// What the programs are made of, once for all tests of a file.
+/// The built libraries and programs, shared by all tests of a file.
 pub struct Workshop {
     directory: TempDir,
 }
 
 impl Workshop {
-    /// Builds the libraries and the programs.
+    /// Returns the workshop; builds the libraries and the programs at the first call.
     pub fn get() -> &'static Workshop {
         static WORKSHOP: OnceLock<Workshop> = OnceLock::new();
         WORKSHOP.get_or_init(Workshop::build)
@@ -44,7 +44,7 @@ impl Workshop {
 
     fn build() -> Workshop {
         let workshop = Workshop { directory: tempfile::tempdir().unwrap() };
-        // This file is in the directory `deps` of a profile's.
+        // This test program is in the directory `deps` of the profile's directory.
         let exe = std::env::current_exe().unwrap();
         let profile = exe.ancestors().nth(2).unwrap();
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -55,12 +55,12 @@ impl Workshop {
         }
         succeeds(&mut cargo);
         for (source, program) in [("worker.c", "c"), ("soak.c", "soak-c")] {
-            // This one with the static library, the other with the shared one.
+            // This program links the static library, the other one the shared library.
             let mut cc = workshop.compiler("cc", "-std=c11", source, program);
             succeeds(cc.arg(profile.join("libshmlimit_ffi.a")).args(SYSTEM_LIBRARIES));
         }
         let mut cxx = workshop.compiler("c++", "-std=c++17", "worker.cpp", "cpp");
-        // Under the names that it has where it is installed: a program looks for its soname.
+        // The names that the library has where it is installed: the loader looks for its soname.
         for name in ["libshmlimit.so", "libshmlimit.so.0"] {
             std::os::unix::fs::symlink(profile.join("libshmlimit_ffi.so"), workshop.program(name)).unwrap();
         }
@@ -78,7 +78,7 @@ impl Workshop {
         compiler
     }
 
-    /// The Python package as it is when installed, without installing anything.
+    /// Lays out the Python package as an installation would, without installing it.
     fn lay_out_package(&self, extension: &Path) {
         let package = self.packages().join("shmlimit");
         std::fs::create_dir_all(&package).unwrap();
@@ -95,12 +95,12 @@ impl Workshop {
         self.directory.path().join("packages")
     }
 
-    /// A program that was made from C or C++.
+    /// The path of a program built from C or C++.
     pub fn program(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// The interpreter, which knows the package, with one of the scripts.
+    /// The Python interpreter with one of the scripts; it finds the package.
     pub fn python(&self, script: &str) -> Command {
         let mut python = Command::new("python3");
         python.env("PYTHONPATH", self.packages()).arg(sources().join(script));
@@ -108,18 +108,18 @@ impl Workshop {
     }
 }
 
-/// A program that shares the limiter: in which language, and how it makes several calls at a time.
+/// A kind of program that shares the limiter: its language, and how it makes several calls at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     /// The language.
     pub language: &'static str,
-    /// For people.
+    /// A description for people.
     pub what: &'static str,
-    /// What it asks the server for, by which it is known there.
+    /// The path that it requests from the server, by which the server recognizes it.
     pub name: &'static str,
 }
 
-/// One of each. How Python makes processes is said by [`start`].
+/// One kind for each way to call. [`start`] takes the method by which Python makes processes.
 pub const KINDS: [Kind; 6] = [
     Kind { language: "Rust", what: "shmlimit run, three loops of one shell", name: "cli" },
     Kind { language: "C", what: "one thread, static library", name: "c" },
@@ -129,15 +129,15 @@ pub const KINDS: [Kind; 6] = [
     Kind { language: "Python", what: "multiprocessing, three processes", name: "processes" },
 ];
 
-/// The ways of Python to make processes.
+/// The methods of Python to make processes.
 pub const METHODS: [&str; 3] = ["fork", "spawn", "forkserver"];
 
-/// A program that runs, in a session of its own. It ends with all its processes when this is dropped.
+/// A running program in its own session. Dropping it ends all its processes.
 pub struct Program {
     child: Child,
 }
 
-/// Starts a program that calls `http://127.0.0.1:PORT` until the file `stop` is in the limiter's directory.
+/// Starts a program that calls `http://127.0.0.1:PORT` until the file `stop` exists in the limiter's directory.
 pub fn start(kind: Kind, method: &str, directory: &Path, port: u16, prefix: &str) -> Program {
     let workshop = Workshop::get();
     let inner = match kind.name {
@@ -165,13 +165,13 @@ impl Program {
         Pid::from_raw(self.child.id() as i32)
     }
 
-    /// Sends a signal to all its processes.
+    /// Sends a signal to all processes of the program.
     pub fn signal(&self, signal: Signal) {
-        // They may be gone.
+        // The processes may have exited.
         let _ = killpg(self.leader(), signal);
     }
 
-    /// Kills one of the processes it has made; false if it has none.
+    /// Kills one of the processes that the program started; false if it has none.
     pub fn kill_a_child(&self, choose: impl FnOnce(usize) -> usize) -> bool {
         let children = self.children();
         if children.is_empty() {
@@ -185,20 +185,20 @@ impl Program {
         let pids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
         let ours = |pid: &i32| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            // After the name, which may hold anything: state, parent, process group.
+            // The fields after the name, which may contain any character: state, parent, process group.
             let group = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(2)?.parse().ok());
             group == Some(self.child.id()) && *pid != self.child.id() as i32
         };
         pids.filter(ours).map(Pid::from_raw).collect()
     }
 
-    /// How it ended, if it has.
+    /// The exit status of the program, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
 }
 
-/// How a program ends, which it does soon.
+/// Waits for a program that is about to end, and returns its exit status.
 pub fn ends(kind: &Kind, program: &mut Program) -> ExitStatus {
     let mut status = None;
     wait_until(kind.what, || {

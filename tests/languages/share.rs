@@ -1,8 +1,9 @@
-//! A Rust tool, a C program, a C++ program and Python (threads, asyncio, multiprocessing) on one limiter against a real
-//! server: together never more than the budget in any window; a 429 that one of them is given holds all; equal shares.
+//! A Rust tool, a C program, a C++ program and Python (threads, asyncio, multiprocessing) use one limiter against a
+//! real server. Together they never exceed the budget in any window, a 429 to one of them stops all, and their shares
+//! are equal.
 //!
-//! How equal the shares are depends on the machine: that is for `scripts/languages/one-limiter`, which runs longer, repeats, and
-//! takes the middle.
+//! How equal the shares are depends on the machine; `scripts/languages/one-limiter` checks that with longer, repeated
+//! runs, and takes the median.
 
 use crate::budget_check::{Budget, SECOND, jain, median, worst};
 use crate::programs::{KINDS, METHODS, Program, setting, start};
@@ -18,7 +19,7 @@ fn path(name: &str) -> String {
     format!("/{name}")
 }
 
-/// All of them on one limiter.
+/// All programs on one limiter.
 struct Crowd {
     directory: tempfile::TempDir,
     limiter: Limiter,
@@ -35,7 +36,7 @@ impl Crowd {
         Crowd { directory, limiter, server, programs }
     }
 
-    /// Waits until each of them has called after a moment.
+    /// Waits until each program has called after `moment`.
     fn all_call_after(&self, moment: u64) {
         for kind in KINDS {
             wait_until(kind.what, || {
@@ -45,7 +46,7 @@ impl Crowd {
         }
     }
 
-    /// All end by themselves and well. What the server saw.
+    /// Waits until all programs have ended with success. Returns what the server saw.
     fn end(mut self) -> Vec<Seen> {
         std::fs::write(self.directory.path().join("stop"), "").unwrap();
         for (kind, program) in KINDS.iter().zip(&mut self.programs) {
@@ -59,11 +60,12 @@ impl Crowd {
     }
 }
 
-/// What the parties had of the calls of so many seconds.
+/// How many calls each party made within `seconds` seconds.
 fn shares(method: &str, seconds: u64) -> Vec<f64> {
     let crowd = Crowd::start(method);
     crowd.all_call_after(0);
-    // Who came late has its first turn before the others; from here on all wait all the time.
+    // A program that starts late has its first turn before the others. Half a second later all of
+    // them wait all the time.
     let begin = boot_time() + SECOND / 2;
     std::thread::sleep(Duration::from_secs(seconds) + Duration::from_millis(600));
     let seen = crowd.end();
@@ -84,7 +86,7 @@ fn r123_programs_in_every_language_keep_to_one_budget_in_equal_shares() {
     for (i, kind) in KINDS.iter().enumerate() {
         let calls: Vec<f64> = runs.iter().map(|run| run[i]).collect();
         println!("{:<10} {:<42} {} {calls:?}", kind.language, kind.what, median(calls.clone()));
-        assert!(calls.iter().all(|calls| *calls > 0.0), "everybody has its turn");
+        assert!(calls.iter().all(|calls| *calls > 0.0), "every program has its turn");
     }
     let all = (BUDGET.rate * seconds) as f64;
     let used = median(runs.iter().map(|run| run.iter().sum::<f64>() / all * 100.0));
@@ -92,7 +94,7 @@ fn r123_programs_in_every_language_keep_to_one_budget_in_equal_shares() {
     let off = median(runs.iter().map(|run| worst(run)));
     println!("languages: {used:.2} % of the rate used, Jain {fair:.5}, worst share {off:.2} % from equal");
     if setting("SHMLIMIT_LANGUAGES_JUDGE", 0) == 1 {
-        // Nothing is finer than a call.
+        // A call is the smallest step of these figures.
         let call = 100.0 / all;
         assert!((used - 100.0).abs() <= 1.0 + call * BUDGET.burst as f64, "{used:.2} % of the rate");
         assert!(fair >= 0.999, "Jain {fair:.5}");
@@ -101,7 +103,7 @@ fn r123_programs_in_every_language_keep_to_one_budget_in_equal_shares() {
 }
 
 #[test]
-fn r118_a_429_given_to_a_program_in_any_language_holds_all() {
+fn r118_a_429_to_a_program_in_any_language_stops_all_programs() {
     let crowd = Crowd::start("fork");
     crowd.all_call_after(0);
     let mut held = Vec::new();
@@ -127,7 +129,7 @@ fn r118_a_429_given_to_a_program_in_any_language_holds_all() {
     for (kind, closed, opens) in held {
         let told = seen.iter().filter(|seen| seen.status == 429 && seen.path == path(kind.name)).count();
         assert_eq!(told, 1);
-        // Those who had their grants before arrive yet: no more than may be in flight.
+        // Calls that were granted before may still arrive, but no more than may be in flight.
         let within: Vec<&Seen> = seen.iter().filter(|seen| seen.at > closed && seen.at < opens).collect();
         assert!((within.len() as u64) < BUDGET.concurrency, "{} after a 429 to {}", within.len(), kind.what);
         let last = within.last().map_or(0.0, |seen| (seen.at - closed) as f64 / 1e6);

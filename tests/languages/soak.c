@@ -1,4 +1,5 @@
-/* Takes, records, is refused and fails, so many times in one process; prints what it has of the machine on the way.
+/* Makes calls, records outcomes, and provokes refusals and errors many times in one process. Prints its use of memory
+ * and descriptors meanwhile.
  *
  *   soak NAME TIMES
  */
@@ -19,7 +20,7 @@
         }                                                                                                              \
     } while (0)
 
-/* One line: kilobytes resident, descriptors. */
+/* Prints one line: resident kilobytes, descriptors. */
 static void report(void)
 {
     long total = 0, resident = 0, descriptors = 0;
@@ -50,7 +51,7 @@ static void once(shmlimit_limiter *limiter)
     CHECK(shmlimit_record(grant, &bad, NULL), SHMLIMIT_BAD_STATUS);
     CHECK(shmlimit_record(grant, &ok, NULL), SHMLIMIT_OK);
     CHECK(shmlimit_release(grant), SHMLIMIT_GRANT_DONE);
-    /* All permits are out: refused. */
+    /* All permits are taken: refused. */
     CHECK(shmlimit_try_acquire(limiter, NULL, &grant, NULL), SHMLIMIT_OK);
     CHECK(shmlimit_try_acquire(limiter, NULL, &none, NULL), SHMLIMIT_REFUSED);
     CHECK(shmlimit_enqueue(limiter, NULL, &wait), SHMLIMIT_OK);
@@ -76,7 +77,7 @@ int main(int argc, char **argv)
     const long times = atol(argv[2]);
     for (long i = 0; i < times; i++) {
         once(limiter);
-        /* What is dear comes less often. */
+        /* Expensive calls are less frequent. */
         if (i % 20 == 0) {
             const shmlimit_snapshot *snapshot;
             const shmlimit_names *names;

@@ -1,4 +1,4 @@
-"""Takes, records, is refused and fails, so many times in one process; prints what it has of the machine on the way.
+"""Makes calls, records outcomes, and provokes refusals and errors many times; prints its memory and descriptors.
 
 soak.py NAME TIMES
 """
@@ -15,7 +15,7 @@ HEADERS = {"Content-Type": "text/html", "X-RateLimit-Remaining": "7"}
 
 
 def report():
-    """One line: kilobytes resident, descriptors."""
+    """Prints one line: resident kilobytes, descriptors."""
     gc.collect()
     with open("/proc/self/statm") as statm:
         resident = int(statm.read().split()[1])
@@ -42,14 +42,14 @@ def once(limiter):
     except KeyError:
         pass
     kept = limiter.try_acquire()
-    # All permits are out: refused.
+    # All permits are taken: refused.
     fails(shmlimit.Refused, limiter.try_acquire)
     fails(shmlimit.Refused, limiter.acquire, cost=1_000_000)
     fails(shmlimit.ConfigError, limiter.try_acquire, cost={"tokens": 1})
     fails(ValueError, limiter.try_acquire, priority="nobody")
     fails(TypeError, limiter.acquire, nonsense=1)
     kept.cancel()
-    # Left behind.
+    # This grant is discarded without a release.
     limiter.try_acquire()
     limiter.record(error="dns")
     limiter.record(200, headers=list(HEADERS.items()))
@@ -57,7 +57,7 @@ def once(limiter):
 
 async def once_async(limiter):
     async with limiter.acquire_async() as grant:
-        # All permits are out: it waits, and is cancelled.
+        # All permits are taken: the call waits, and is cancelled.
         waiting = asyncio.ensure_future(limiter.acquire_async().__aenter__())
         await asyncio.sleep(0)
         waiting.cancel()
@@ -69,7 +69,7 @@ async def once_async(limiter):
 
 
 def seldom(name, limiter):
-    """What is dear."""
+    """Makes the expensive calls."""
     limiter.snapshot().to_dict()
     shmlimit.limiters()
     limiter.config

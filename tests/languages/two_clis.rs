@@ -1,8 +1,8 @@
-//! Several programs at once on one budget, against a real server (R123): never more than the budget in any window, and
-//! all of it used, in equal shares.
+//! Several programs share one budget against a real server (R123): they never exceed it in any window, they use all
+//! of it, and their shares are equal.
 //!
-//! That nothing exceeds the budget is judged always. Whether all of it is used, and how equally, depends on the machine:
-//! that is for `scripts/proofs/two-clis`, which runs longer, repeats, and takes the middle.
+//! The budget is checked on every run. Whether all of it is used, and how equally, depends on the machine:
+//! `scripts/proofs/two-clis` checks that with longer, repeated runs, and takes the median.
 
 use crate::util::crash::NAME;
 use crate::util::server::client::start;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A number that the script sets.
+/// A number that the script sets in the environment.
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
@@ -34,13 +34,13 @@ impl Budget {
         Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap()
     }
 
-    /// What may be granted within a time that begins with a full bucket.
+    /// The most that may be granted within a time that begins with a full bucket.
     fn within(&self, nanos: u64) -> u64 {
         self.burst + (u128::from(self.rate) * u128::from(nanos) / u128::from(SECOND)) as u64
     }
 
-    /// Judges every window between two requests. A call that was granted before a window may arrive in it, but each
-    /// program has only one under way.
+    /// Checks every window between two requests. A call that was granted before a window may arrive in it, but each
+    /// program has only one call under way.
     fn is_kept(&self, seen: &[Seen], programs: usize) {
         for (i, first) in seen.iter().enumerate() {
             for (j, last) in seen.iter().enumerate().skip(i) {
@@ -53,7 +53,7 @@ impl Budget {
 }
 
 const PROGRAMS: Budget = Budget { rate: 100, burst: 5 };
-/// A shell starts three processes for each call, which takes its time on a busy machine.
+/// The budget of the shells: each call starts three processes, which takes time on a busy machine.
 const SHELLS: Budget = Budget { rate: 10, burst: 5 };
 
 type Run = fn(&Path, &Server, usize, u64);
@@ -64,14 +64,14 @@ fn library(directory: &Path, server: &Server, programs: usize, seconds: u64) {
     for (i, client) in clients.iter_mut().enumerate() {
         client.send(&format!("flood {} /{i}", seconds * 1000));
     }
-    // They answer when they are done, which is later than actors have to.
+    // They answer when they are done, which takes longer than actors are normally given.
     std::thread::sleep(Duration::from_secs(seconds));
     for client in &mut clients {
         assert!(client.receive().starts_with("called "));
     }
 }
 
-/// Shells that run `curl` through the tool, one after the other.
+/// Shells that run `curl` through the tool, one call after the other.
 fn shells(directory: &Path, server: &Server, programs: usize, seconds: u64) {
     let stop = directory.join("stop");
     let start = |i: usize| -> Child {
@@ -95,7 +95,7 @@ fn shells(directory: &Path, server: &Server, programs: usize, seconds: u64) {
     }
 }
 
-/// Of one run: how much of the budget was used, and how far the worst share is from the equal one; in percent.
+/// Measures one run, in percent: how much of the budget was used, and how far the worst share is from the equal one.
 fn measure(budget: &Budget, run: Run, programs: usize, seconds: u64) -> (f64, f64) {
     let server = Server::start();
     let (directory, limiter): (_, Limiter) = limiter(budget.policy());
@@ -107,7 +107,7 @@ fn measure(budget: &Budget, run: Run, programs: usize, seconds: u64) -> (f64, f6
     let counted: Vec<&Seen> = seen.iter().filter(|seen| seen.at <= end).collect();
     let used = counted.len() as f64 / budget.within(end - seen[0].at) as f64;
     let share = |i: usize| counted.iter().filter(|seen| seen.path == format!("/{i}")).count() as f64;
-    assert!((0..programs).all(|i| share(i) > 0.0), "everybody has its turn");
+    assert!((0..programs).all(|i| share(i) > 0.0), "every program has its turn");
     let equal = counted.len() as f64 / programs as f64;
     let worst = (0..programs).map(|i| (share(i) / equal - 1.0).abs()).fold(0.0, f64::max);
     ((used - 1.0) * 100.0, worst * 100.0)
@@ -129,7 +129,7 @@ fn converges(what: &str, budget: &Budget, run: Run, programs: usize) {
         budget.rate
     );
     if setting("SHMLIMIT_TWO_CLIS_JUDGE", 0) == 1 {
-        // Nothing is finer than a call.
+        // A call is the smallest step of these figures.
         let call = 100.0 / (budget.rate * seconds) as f64;
         assert!(used.abs() <= 1.0 + call, "{used:+.2} % off the budget");
         assert!(worst <= 2.0 + call * programs as f64, "a share is {worst:.2} % off");

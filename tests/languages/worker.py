@@ -81,7 +81,7 @@ def processes(method, limiter, port, path, stop):
 
 def main():
     kind, name, port, path, stop = sys.argv[1:]
-    # Processes that are one program have their turns together.
+    # Processes of one program share their turns.
     group = kind if kind in multiprocessing.get_all_start_methods() else None
     limiter = shmlimit.Limiter(name, create=False, group=group)
     arguments = (limiter, int(port), path, stop)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Calls a server as fast as a limiter allows, by three loops of one session, until a file appears.
+# Calls a server as fast as a limiter allows, in three loops of one session, until a file appears.
 #
 #   worker.sh NAME PORT PATH STOP    (with SHMLIMIT, the tool, and TMPDIR in the environment)
 set -eu
@@ -10,7 +10,7 @@ work() {
     while [ ! -e "$stop" ]; do
         status=$("$SHMLIMIT" run "$name" -- curl -s --max-time 5 -o /dev/null -D "$headers" -w '%{http_code}' \
             "http://127.0.0.1:$port$path") || exit 1
-        # What went well needs no words.
+        # Successes need not be recorded.
         [ "$status" = 200 ] || "$SHMLIMIT" record "$name" --headers "$headers" >/dev/null || exit 1
     done
     rm -f "$headers"

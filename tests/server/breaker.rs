@@ -1,5 +1,5 @@
-//! The breaker with real processes and a real server (R120, R121, R122, R133, R139, R140): what one process sees of the
-//! server, all of them heed.
+//! The breaker with real processes and a real server (R120, R121, R122, R133, R139, R140): all processes obey what
+//! one process learns about the server.
 
 use crate::util::crash::child_process::ChildProcess;
 use crate::util::server::client::{request, start, start_at};
@@ -12,13 +12,13 @@ use shmlimit_kernel::policy::Breaker;
 use std::path::Path;
 use std::time::Duration;
 
-/// Short sleeps, and probing without limit of rate.
+/// Sets short sleeps and a probe rate so high that it never limits.
 fn brisk(breaker: &mut Breaker) {
     breaker.sleep_min = Nanos::from_millis(50);
     breaker.probe_rate = shmlimit_kernel::policy::PerSecond::whole(100_000);
 }
 
-/// What a client said of a call, without the time.
+/// A client's answer about a call, without the time in front.
 fn led_to(said: &str) -> &str {
     said.split_once(' ').map_or(said, |(_, rest)| rest)
 }
@@ -31,7 +31,7 @@ fn fail(server: &Server, path: &str, status: u16, times: usize) {
     server.plan(path, std::iter::repeat_n(Answer::status(status), times));
 }
 
-/// Five 429 in a row: asleep, and after a moment probing.
+/// Puts the limiter to sleep with five 429 in a row, and waits until it probes.
 fn to_half_open(client: &mut ChildProcess, server: &Server, limiter: &Limiter) {
     fail(server, "/bad", 429, 5);
     let said: Vec<String> = (0..5).map(|_| request(client, "call /bad")).collect();
@@ -41,7 +41,7 @@ fn to_half_open(client: &mut ChildProcess, server: &Server, limiter: &Limiter) {
 }
 
 #[test]
-fn r120_eleven_errors_of_fifty_throttle_at_the_eleventh_and_all_know() {
+fn r120_the_eleventh_error_of_fifty_calls_throttles_every_process() {
     let server = Server::start();
     let (directory, limiter) = limiter(breaker(1000, Some(8), |_| {}));
     let mut clients = [(); 4].map(|()| start(directory.path(), &server));
@@ -54,7 +54,7 @@ fn r120_eleven_errors_of_fifty_throttle_at_the_eleventh_and_all_know() {
         assert_eq!(state(&limiter), "normal");
     }
     assert_eq!(led_to(&request(&mut clients[2], "call /a")), "5xx normal>throttle(error_ratio)");
-    // At its very next call another process has half the permits.
+    // The next call of another process already sees half the permits.
     for client in &mut clients[..2] {
         assert_eq!(request(client, "try"), "granted");
         assert_eq!(request(client, "try"), "granted");
@@ -69,7 +69,7 @@ fn r120_eleven_errors_of_fifty_throttle_at_the_eleventh_and_all_know() {
 }
 
 #[test]
-fn r121_five_good_probes_of_five_lead_to_normal() {
+fn r121_five_successful_probes_of_five_lead_to_normal() {
     let server = Server::start();
     let (directory, limiter) = limiter(roomy(brisk));
     let mut clients = [(); 2].map(|()| start(directory.path(), &server));
@@ -83,7 +83,7 @@ fn r121_five_good_probes_of_five_lead_to_normal() {
 }
 
 #[test]
-fn r121_one_bad_probe_of_three_leads_to_sleep_and_404_to_nothing() {
+fn r121_one_failed_probe_of_three_leads_to_sleep_and_a_404_changes_nothing() {
     let server = Server::start();
     let (directory, limiter) = limiter(roomy(brisk));
     let mut clients = [(); 2].map(|()| start(directory.path(), &server));
@@ -92,14 +92,14 @@ fn r121_one_bad_probe_of_three_leads_to_sleep_and_404_to_nothing() {
     assert_eq!(led_to(&request(&mut clients[0], "call /a")), "ok -");
     assert_eq!(led_to(&request(&mut clients[1], "call /status/304")), "ok -");
     assert_eq!(led_to(&request(&mut clients[0], "call /status/503")), "5xx half_open>sleep(probe_failed)");
-    // Whoever asks next: still asleep, for twice as long as the first time.
+    // The next call finds the limiter still asleep, for twice as long as the first time.
     wait_until("probing again", || state(&limiter) == "half_open");
     let transitions = limiter.snapshot().unwrap().condition.transitions;
     let slept = |from: usize| transitions[from].ago - transitions[from + 1].ago;
     assert_eq!((slept(1), slept(3)), (Duration::from_millis(50), Duration::from_millis(100)));
 }
 
-/// Ten good calls, then errors of one kind until it throttles.
+/// Makes ten good calls, then calls that fail in one way until the breaker throttles. Returns how many failed.
 fn calls_until_throttle(client: &mut ChildProcess, bad: &str, class: &str) -> usize {
     for _ in 0..10 {
         assert_eq!(led_to(&request(client, "call /a")), "ok -");
@@ -119,7 +119,7 @@ fn calls_until_throttle(client: &mut ChildProcess, bad: &str, class: &str) -> us
 }
 
 #[test]
-fn r122_names_that_do_not_resolve_answers_that_do_not_come_and_lines_that_break_throttle() {
+fn r122_unresolved_names_missing_answers_and_broken_connections_throttle() {
     let server = Server::start();
     for (bad, end) in [("no-such-host/", "dns"), ("/hang", "read_timeout"), ("/break", "connection")] {
         let (directory, limiter) = limiter(roomy(|_| {}));
@@ -127,7 +127,7 @@ fn r122_names_that_do_not_resolve_answers_that_do_not_come_and_lines_that_break_
         server.plan("/break", std::iter::repeat_n(Answer::Close, 5));
         let mut client = start(directory.path(), &server);
         assert_eq!(request(&mut client, &format!("get {bad}")), end);
-        // 3 of 13 is the first that is a fifth, 4 of 14 the second.
+        // 3 of 13 is the first ratio of at least a fifth; 4 of 14 is the second.
         assert_eq!(calls_until_throttle(&mut client, &format!("call {bad}"), "net"), 4, "{end}");
         assert_eq!(limiter.snapshot().unwrap().condition.outcomes.net, 4);
     }
@@ -147,7 +147,7 @@ fn r122_connections_that_take_too_long_throttle() {
 }
 
 #[test]
-fn r122_404_never_throttles_and_r139_network_errors_need_not() {
+fn r122_404_never_throttles_and_r139_network_errors_can_be_excluded() {
     let server = Server::start();
     let (directory, limiter) = limiter(roomy(|breaker| *breaker = breaker.with_network_errors(false)));
     let mut client = start(directory.path(), &server);
@@ -162,14 +162,10 @@ fn r122_404_never_throttles_and_r139_network_errors_need_not() {
     }
     let condition = limiter.snapshot().unwrap().condition;
     assert_eq!((condition.state_name, condition.samples, condition.error_ratio), ("normal", 0, 0.0));
-    assert_eq!(
-        (condition.outcomes.ignored, condition.outcomes.net),
-        (40, 20),
-        "they are counted all the same"
-    );
+    assert_eq!((condition.outcomes.ignored, condition.outcomes.net), (40, 20), "they are still counted");
 }
 
-/// A limiter that probes, with a probe of the first client under way.
+/// A limiter in the half-open state, with a probe of the first client under way.
 fn probing(
     probe_timeout: Nanos,
     server: &Server,
@@ -185,7 +181,7 @@ fn probing(
     let mut clients = probes(directory.path());
     to_half_open(&mut clients[0], server, &limiter);
     assert_eq!(request(&mut clients[0], "try"), "granted");
-    // Only this one is to be written off, however slow the machine.
+    // Only this probe may be written off, however slow the machine is.
     limiter.set_policy(&policy(NEVER)).unwrap();
     (directory, limiter, clients)
 }
@@ -193,20 +189,20 @@ fn probing(
 const NEVER: Nanos = Nanos::from_secs(3600);
 
 #[test]
-fn r60_one_probe_at_a_time_among_eight_who_hammer() {
+fn r60_eight_busy_processes_send_one_probe_at_a_time() {
     let server = Server::start();
     let some = |directory: &Path| (0..8).map(|_| start(directory, &server)).collect();
     let (_directory, limiter, mut clients) = probing(NEVER, &server, some);
     let before = server.seen().len();
-    // The probe is out, so nobody else has one, however often it asks.
+    // The probe is under way, so no other client is granted one, however often it asks.
     for client in &mut clients[1..] {
         client.send("hammer 2000 /a");
     }
     for client in &mut clients[1..] {
         assert_eq!(client.receive(), "called 0");
     }
-    assert_eq!(server.seen().len(), before, "the server was left alone");
-    // And now each wants one, without end: the server sees one at a time.
+    assert_eq!(server.seen().len(), before, "the server received no further call");
+    // Now every client asks for probes in an endless loop. The server must still see one at a time.
     assert_eq!(request(&mut clients[0], "drop"), "dropped");
     server.plan("/slow", std::iter::repeat_n(Answer::Slow(Duration::from_millis(20), 200), 5));
     for client in &mut clients {
@@ -217,7 +213,7 @@ fn r60_one_probe_at_a_time_among_eight_who_hammer() {
     assert_eq!(probed, 1, "{said:?}");
     let seen = server.seen_at("/slow");
     let apart = seen[..5].windows(2).filter(|two| two[1].at - two[0].at >= 20_000_000).count();
-    assert_eq!(apart, 4, "a probe began before the one before it had ended: {seen:?}");
+    assert_eq!(apart, 4, "a probe began before the previous one had ended: {seen:?}");
     assert_eq!(state(&limiter), "normal");
 }
 
@@ -229,32 +225,32 @@ fn r133_a_killed_probe_gives_its_permit_back() {
     assert!(request(&mut clients[1], "try").starts_with("refused concurrency "));
     let dead = clients.remove(0);
     dead.signal(Signal::SIGKILL);
-    // Who waits gets it, without asking again.
+    // The client that already waits gets the permit without asking again.
     assert_eq!(led_to(&request(&mut clients[0], "call /a")), "ok -");
     assert_eq!(state(&limiter), "half_open");
 }
 
 #[test]
-fn r133_a_probe_that_hangs_is_written_off_and_is_no_result_when_it_comes_back() {
+fn r133_a_hanging_probe_is_written_off_and_its_late_result_is_ignored() {
     let server = Server::start();
     let some = |directory: &Path| (0..3).map(|_| start(directory, &server)).collect();
     let (_directory, limiter, mut clients) = probing(Nanos::from_millis(300), &server, some);
     server.plan("/hang", [Answer::Hang]);
     assert_eq!(request(&mut clients[0], "get /hang"), "read_timeout");
-    // It does not report back. Another is let go, one at a time.
+    // The hanging probe does not report. Another probe is granted, one at a time.
     assert_eq!(request(&mut clients[1], "acquire"), "granted");
     assert!(request(&mut clients[2], "try").starts_with("refused concurrency "));
     assert_eq!(limiter.snapshot().unwrap().in_flight, 2);
-    // The permit that was written off comes back: no room for a third.
+    // The permit that was written off comes back. There is still no room for a third probe.
     assert_eq!(request(&mut clients[0], "drop"), "dropped");
     assert!(request(&mut clients[2], "try").starts_with("refused concurrency "));
     assert_eq!(request(&mut clients[1], "get /a"), "200");
     assert_eq!(led_to(&request(&mut clients[1], "record")), "ok -");
 }
 
-/// The same when it does not come back but dies.
+/// Like the previous test, but the probe's process dies instead of reporting.
 #[test]
-fn r133_a_probe_that_was_written_off_and_dies_leaves_room_for_one_still() {
+fn r133_a_written_off_probe_that_dies_leaves_room_for_exactly_one_probe() {
     let server = Server::start();
     let some = |directory: &Path| (0..3).map(|_| start(directory, &server)).collect();
     let (_directory, limiter, mut clients) = probing(Nanos::from_millis(300), &server, some);
@@ -264,17 +260,20 @@ fn r133_a_probe_that_was_written_off_and_dies_leaves_room_for_one_still() {
     dead.signal(Signal::SIGKILL);
     drop(dead);
     for _ in 0..20 {
-        assert!(request(&mut clients[1], "try").starts_with("refused concurrency "), "one probe is out");
+        assert!(
+            request(&mut clients[1], "try").starts_with("refused concurrency "),
+            "one probe is under way"
+        );
     }
-    assert_eq!(limiter.snapshot().unwrap().in_flight, 1, "the dead one was found");
+    assert_eq!(limiter.snapshot().unwrap().in_flight, 1, "the exited process was found");
 }
 
 #[test]
-fn r140_outcomes_from_before_the_sleep_are_no_probe_results() {
+fn r140_outcomes_of_calls_from_before_the_sleep_do_not_count_as_probe_results() {
     let server = Server::start();
     let (directory, limiter) = limiter(roomy(|breaker| {
         brisk(breaker);
-        // Those under way occupy the probe's place until they end (R60), so there are several.
+        // Calls from before the sleep occupy the probe's place until they end (R60), so allow several places.
         breaker.probe_concurrency = 3;
     }));
     let mut clients = [(); 3].map(|()| start(directory.path(), &server));
@@ -288,7 +287,7 @@ fn r140_outcomes_from_before_the_sleep_are_no_probe_results() {
     let condition = limiter.snapshot().unwrap().condition;
     assert_eq!((condition.state_name, condition.samples), ("half_open", 0));
     assert_eq!((condition.outcomes.server, condition.outcomes.ok), (1, 1), "but they are counted");
-    // Of a call that nobody granted nothing is known: it counts as a probe.
+    // For an outcome without a grant nothing is known about its start: it counts as a probe.
     assert_eq!(request(&mut clients[1], "get /status/500"), "500");
     assert_eq!(led_to(&request(&mut clients[1], "tell")), "5xx half_open>sleep(probe_failed)");
 }

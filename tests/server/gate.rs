@@ -1,5 +1,5 @@
-//! Retry-After with real processes and a real server (R73, R118, R132, R142): one 429 holds everybody, for as long as
-//! the server said, and no longer than an operator wants.
+//! Retry-After with real processes and a real server (R73, R118, R132, R142): one 429 stops all processes for as long
+//! as the server said, unless an operator opens the gate earlier.
 
 use crate::util::crash::{self, child_process::ChildProcess};
 use crate::util::server::client::{request, start};
@@ -15,17 +15,17 @@ use std::time::{Duration, SystemTime};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// When a record began, by what a client said of it.
+/// When a record began, taken from the client's answer.
 fn recorded_at(said: &str) -> u64 {
     said.split(' ').next().and_then(|at| at.parse().ok()).expect(said)
 }
 
-/// So many clients.
+/// Starts `N` clients.
 fn clients<const N: usize>(directory: &std::path::Path, server: &Server) -> [ChildProcess; N] {
     std::array::from_fn(|_| start(directory, server))
 }
 
-/// Lets them all ask, and waits until all of them wait.
+/// Sends the same request to all waiters, one after the other, until all of them wait.
 fn line_up(limiter: &Limiter, waiters: &mut [ChildProcess], line: &str) {
     for (i, waiter) in waiters.iter_mut().enumerate() {
         waiter.send(line);
@@ -44,10 +44,10 @@ fn refusal_of(limiter: &Limiter) -> Option<(Reason, Duration)> {
 }
 
 #[test]
-fn r118_after_retry_after_2_nobody_calls_for_2_seconds_and_then_all_succeed() {
+fn r118_retry_after_2_stops_all_calls_for_2_seconds_and_then_all_succeed() {
     let server = Server::start();
     server.plan("/a", [Answer::retry_after(429, "2")]);
-    // One permit, so that nobody else's call is under way when the 429 comes in.
+    // With one permit no other client's call is under way when the 429 arrives.
     let (directory, limiter) = limiter(breaker(1000, Some(1), |_| {}));
     let mut all = clients::<4>(directory.path(), &server);
     assert_eq!(request(&mut all[0], "acquire"), "granted");
@@ -55,7 +55,7 @@ fn r118_after_retry_after_2_nobody_calls_for_2_seconds_and_then_all_succeed() {
     line_up(&limiter, others, "call /a");
     assert_eq!(request(first, "get /a"), "429");
     let closed = recorded_at(&request(first, "record"));
-    assert_eq!(limiter.snapshot().unwrap().condition.state_name, "normal", "the state is as it was");
+    assert_eq!(limiter.snapshot().unwrap().condition.state_name, "normal", "the state does not change");
     first.send("call /a");
     for client in &mut all {
         assert!(client.receive().ends_with(" ok -"));
@@ -68,11 +68,11 @@ fn r118_after_retry_after_2_nobody_calls_for_2_seconds_and_then_all_succeed() {
 }
 
 #[test]
-fn r118_a_date_is_as_good_as_seconds() {
+fn r118_retry_after_accepts_a_date() {
     let server = Server::start();
     let opens = SystemTime::now() + Duration::from_secs(2);
     let date = httpdate::fmt_http_date(opens);
-    // Dates have whole seconds.
+    // Dates have a resolution of one second.
     let opens = httpdate::parse_http_date(&date).unwrap();
     server.plan("/a", [Answer::retry_after(503, &date)]);
     let (directory, _limiter) = limiter(roomy(|_| {}));
@@ -86,7 +86,7 @@ fn r118_a_date_is_as_good_as_seconds() {
 }
 
 #[test]
-fn r70_a_date_that_is_past_counts_a_second_and_r71_nonsense_counts_nothing() {
+fn r70_a_past_date_waits_one_second_and_r71_nonsense_is_ignored() {
     let server = Server::start();
     let (directory, limiter) = limiter(roomy(|breaker| breaker.n_throttle = 1000));
     let [mut one, mut other] = clients(directory.path(), &server);
@@ -95,7 +95,7 @@ fn r70_a_date_that_is_past_counts_a_second_and_r71_nonsense_counts_nothing() {
         assert!(request(&mut one, "call /a").contains(" 429 "), "{nonsense:?}");
         assert_eq!(request(&mut other, "try"), "granted", "{nonsense:?} closes no gate");
     }
-    // On an answer that is no reason to back off it says nothing about when to come again.
+    // Retry-After is ignored on an answer that gives no reason to back off.
     for status in [200, 304, 404] {
         server.plan("/a", [Answer::retry_after(status, "60")]);
         request(&mut one, "call /a");
@@ -111,7 +111,7 @@ fn r70_a_date_that_is_past_counts_a_second_and_r71_nonsense_counts_nothing() {
 }
 
 #[test]
-fn r73_what_one_records_the_others_are_told_at_their_next_call() {
+fn r73_a_recorded_retry_after_stops_other_processes_at_their_next_call() {
     let server = Server::start();
     let (directory, limiter) = limiter(roomy(|_| {}));
     let mut all = clients::<4>(directory.path(), &server);
@@ -124,8 +124,8 @@ fn r73_what_one_records_the_others_are_told_at_their_next_call() {
         assert!(request(client, "try").starts_with("refused retry_after 3599"));
     }
     let gate = limiter.snapshot().unwrap().condition.gate.expect("it is closed");
-    assert_eq!(gate.pid, all[2].pid.as_raw() as u32, "and who closed it is known");
-    // The later of two wins, whoever comes last.
+    assert_eq!(gate.pid, all[2].pid.as_raw() as u32, "the snapshot names the process that closed the gate");
+    // The later of two times wins, in any order of arrival.
     server.plan("/b", [Answer::retry_after(429, "7200"), Answer::retry_after(429, "1")]);
     for client in &mut all[..2] {
         assert_eq!(request(client, "get /b"), "429");
@@ -136,10 +136,10 @@ fn r73_what_one_records_the_others_are_told_at_their_next_call() {
     }
 }
 
-/// Whoever is refused remembers for how long that probably lasts. It must not believe that for a moment longer than it
-/// is true.
+/// A handle that was refused caches how long the refusal probably lasts. The cache must not outlive the gate when an
+/// operator opens it.
 #[test]
-fn r142_who_was_refused_by_the_gate_knows_at_once_that_an_operator_has_opened_it() {
+fn r142_a_process_refused_by_the_gate_sees_at_once_that_an_operator_opened_it() {
     let (directory, limiter) = limiter(roomy(|_| {}));
     let elsewhere = crash::builder(directory.path()).open_existing().unwrap();
     for _ in 0..100 {
@@ -159,14 +159,18 @@ fn r142_who_was_refused_by_the_gate_knows_at_once_that_an_operator_has_opened_it
         }
         limiter.record(&Outcome::http(429, &[("Retry-After", "600")])).unwrap();
         limiter.force(BreakerCommand::Normal).unwrap();
-        assert_eq!(refusal_of(&elsewhere).unwrap().0, Reason::RetryAfter, "the gate is another matter");
+        assert_eq!(
+            refusal_of(&elsewhere).unwrap().0,
+            Reason::RetryAfter,
+            "forcing a state leaves the gate closed"
+        );
         limiter.force(BreakerCommand::ClearGate).unwrap();
         assert_eq!(refusal_of(&elsewhere), None);
     }
 }
 
 #[test]
-fn r142_clear_gate_lets_those_go_who_wait_for_it() {
+fn r142_clear_gate_releases_the_calls_that_wait_for_the_gate() {
     let server = Server::start();
     let (directory, limiter) = limiter(roomy(|_| {}));
     limiter.record(&Outcome::http(429, &[("Retry-After", "3600")])).unwrap();
@@ -181,7 +185,7 @@ fn r142_clear_gate_lets_those_go_who_wait_for_it() {
 }
 
 #[test]
-fn r132_a_deadline_before_the_gate_opens_is_refused_at_once() {
+fn r132_a_call_whose_deadline_is_before_the_gate_opens_is_refused_at_once() {
     let server = Server::start();
     let (directory, limiter) = limiter(roomy(|_| {}));
     let mut client = start(directory.path(), &server);
@@ -189,25 +193,26 @@ fn r132_a_deadline_before_the_gate_opens_is_refused_at_once() {
     let before = boot_time();
     let said = request(&mut client, "acquire 1800000");
     assert!(said.starts_with("refused retry_after 3599"), "{said}");
-    // Half an hour was not waited for.
+    // The call did not wait for half an hour.
     assert!(boot_time() - before < 60 * SECOND);
-    // The latest of all layers counts (R4): the breaker will have slept long before the gate opens.
+    // The latest of all layers counts (R4): the breaker's sleep ends long before the gate opens.
     limiter.force(BreakerCommand::Sleep).unwrap();
     let said = request(&mut client, "acquire 1800000");
     assert!(said.starts_with("refused sleep "), "{said}");
     assert_eq!(limiter.snapshot().unwrap().queue.len(), 0);
 }
 
-/// Also who has come before, and waits for its rate. It would look by itself within a second; it is rung before that.
+/// Applies also to a call that already waits for its rate. The call would
+/// look again within a second; it is woken before that.
 #[test]
-fn r132_who_waits_is_told_at_once_that_the_gate_has_closed_until_after_its_deadline() {
+fn r132_a_waiting_call_is_refused_at_once_when_the_gate_closes_past_its_deadline() {
     let server = Server::start();
     let took = (0..5).map(|_| {
         let (directory, limiter) = limiter(breaker(1, None, |_| {}));
         let mut all = clients::<3>(directory.path(), &server);
         let (first, others) = all.split_first_mut().unwrap();
         assert_eq!(request(first, "acquire"), "granted");
-        // An hour's worth of calls is ahead of the others.
+        // Calls for an hour are ahead of the others.
         limiter.try_acquire(&Request::new()).expect_err("the burst is one");
         set_rate(&limiter, 3600);
         line_up(&limiter, others, "acquire 7200000");
@@ -221,10 +226,10 @@ fn r132_who_waits_is_told_at_once_that_the_gate_has_closed_until_after_its_deadl
         boot_time() - closed
     });
     let least = took.min().unwrap();
-    assert!(least < SECOND / 2, "they found out by themselves, after {least} ns");
+    assert!(least < SECOND / 2, "they noticed only at their own next look, after {least} ns");
 }
 
-/// One call in so many seconds from now on.
+/// Sets the rate to one call in `seconds` seconds from now on.
 fn set_rate(limiter: &Limiter, seconds: u64) {
     let rule = RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(seconds));
     let breaker = Breaker::of(BreakerKind::Fsm);

@@ -1,5 +1,5 @@
-//! Permits as the server sees them (R113, R131): never more calls at once than there are permits, and those of the dead
-//! come back to whoever waits.
+//! Permits as the server sees them (R113, R131): there are never more concurrent calls than permits, and the permits
+//! of exited processes go to waiting calls.
 
 use crate::util::server::client::{request, start};
 use crate::util::server::policies::{breaker, limiter};
@@ -17,7 +17,7 @@ fn r113_the_server_never_sees_more_calls_at_once_than_there_are_permits() {
     }
     for client in &mut clients {
         let said = client.receive();
-        assert_ne!(said, "called 0", "everybody has its turn");
+        assert_ne!(said, "called 0", "every client has its turn");
     }
     assert_eq!(server.most_at_once(), 2);
     let now = limiter.snapshot().unwrap();
@@ -41,7 +41,7 @@ fn r113_permits_of_exited_processes_come_back_to_waiters_and_an_exited_waiter_is
         wait_until("it waits", || limiter.snapshot().unwrap().queue.len() == i + 1);
     }
     wait_until("both are in the middle of a call", || server.seen().len() == 2);
-    // The first in the queue dies, and then those who hold the permits, in the middle of their calls.
+    // Kill the first process in the queue, then the permit holders in the middle of their calls.
     waiters.remove(0).signal(Signal::SIGKILL);
     for holder in holders {
         holder.signal(Signal::SIGKILL);
@@ -54,6 +54,6 @@ fn r113_permits_of_exited_processes_come_back_to_waiters_and_an_exited_waiter_is
     assert_eq!(
         (condition.state_name, condition.samples),
         ("normal", 2),
-        "who dies says nothing about the server"
+        "the death of a client says nothing about the server"
     );
 }

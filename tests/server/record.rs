@@ -1,5 +1,5 @@
-//! Recording outcomes where something else happens meanwhile: the limiter is replaced, timers are due, and how waits are
-//! drawn (R119).
+//! Recording outcomes while something else happens: the limiter is replaced, timers are due. Also the distribution of
+//! random waits (R119).
 
 use crate::util::crash::builder;
 use crate::util::forks::{exit_code, forked};
@@ -13,9 +13,10 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// A grant of a limiter that was replaced meanwhile: its permit is gone with that limiter, what the server said is not.
+/// The grant of a limiter that was replaced: its permit vanished with the old limiter, but the server's answer
+/// counts.
 #[test]
-fn an_outcome_counts_in_the_limiter_that_took_the_place_of_the_one_that_granted_the_call() {
+fn an_outcome_counts_in_the_limiter_that_replaced_the_one_that_granted_the_call() {
     let (directory, limiter) = limiter(roomy(|_| {}));
     let (borrowed, owned) = (limiter.acquire(&Request::new()), limiter.acquire(&Request::new()));
     let owned = owned.unwrap().into_owned();
@@ -25,13 +26,13 @@ fn an_outcome_counts_in_the_limiter_that_took_the_place_of_the_one_that_granted_
     let said = owned.record(&Outcome::http(429, &[])).unwrap().unwrap();
     assert_eq!(said.consec429, 2);
     let condition = new.snapshot().unwrap().condition;
-    assert!(condition.gate.is_some(), "all who use the new one are held");
+    assert!(condition.gate.is_some(), "all users of the new limiter are stopped");
     assert_eq!((condition.outcomes.throttled, new.snapshot().unwrap().in_flight), (2, 0));
 }
 
-/// Successes have a short way; headers are heard all the same, by those who listen (R93), and so is how long calls took.
+/// Successes take a fast path. Headers are still read if the policy asks for them (R93), and latencies are recorded.
 #[test]
-fn headers_and_latencies_of_successes_are_heard() {
+fn headers_and_latencies_of_successes_are_recorded() {
     let directory = tempfile::tempdir().unwrap();
     let listening =
         builder(directory.path()).policy(shmlimit::presets::policy("github").unwrap().unwrap()).open();
@@ -52,7 +53,7 @@ fn headers_and_latencies_of_successes_are_heard() {
     }
 }
 
-/// A forked child has no part in the permit of its parent's grant, but knows when the call was granted (R140).
+/// A forked child does not own the permit of its parent's grant, but it knows when the call was granted (R140).
 #[test]
 fn r140_a_late_outcome_is_late_also_in_a_forked_child() {
     in_own_process!();
@@ -68,7 +69,7 @@ fn r140_a_late_outcome_is_late_also_in_a_forked_child() {
     assert_eq!((condition.state_name, condition.outcomes.server), ("half_open", 1));
 }
 
-/// A lower full rate holds also for one that was derived from the old one (R110).
+/// A lower full rate also limits the rate that a state derives from it (R110).
 #[test]
 fn r110_a_lower_rate_is_effective_in_every_state() {
     for (state, most) in [
@@ -87,9 +88,9 @@ fn r110_a_lower_rate_is_effective_in_every_state() {
     }
 }
 
-/// Every change of state is logged once, whoever finds that it is due.
+/// Every transition is logged once, by the call that finds that it is due.
 #[test]
-fn r115_a_change_that_a_timer_made_is_logged_whoever_finds_it() {
+fn r115_a_timed_transition_is_logged_once_by_any_caller_that_finds_it() {
     type Find = fn(&shmlimit::Limiter);
     let ways: [(&str, Find); 5] = [
         ("try_acquire", |limiter| drop(limiter.try_acquire(&Request::new()))),
@@ -120,7 +121,7 @@ fn r115_a_change_that_a_timer_made_is_logged_whoever_finds_it() {
     }
 }
 
-/// Where a call waits for the end of the sleep.
+/// A waiting call finds the end of the sleep.
 #[test]
 fn r115_a_change_that_a_waiting_call_finds_is_logged() {
     let (_directory, limiter) = limiter(roomy(|breaker| breaker.sleep_min = Nanos::from_millis(50)));
@@ -133,7 +134,7 @@ fn r115_a_change_that_a_waiting_call_finds_is_logged() {
     assert_eq!(logged, ["normal sleep forced", "sleep half_open sleep_expired"]);
 }
 
-/// Waits are uniform from nothing to the ceiling: mean ceiling / 2, standard deviation ceiling / √12 (R74, R119).
+/// Waits are uniform between zero and the ceiling: mean ceiling / 2, standard deviation ceiling / √12 (R74, R119).
 #[test]
 fn r119_the_mean_and_the_deviation_of_waits_converge() {
     const WAITS: usize = 20_000;
@@ -150,21 +151,21 @@ fn r119_the_mean_and_the_deviation_of_waits_converge() {
         let count = WAITS as f64;
         let mean = waits.iter().sum::<f64>() / count;
         let deviation = (waits.iter().map(|wait| (wait - mean).powi(2)).sum::<f64>() / count).sqrt();
-        // Six standard errors of each.
+        // Six standard errors of the mean and of the deviation.
         assert!((mean - 0.5).abs() < 6.0 / (12.0 * count).sqrt(), "mean {mean} of the ceiling");
         assert!(
             (deviation - 12f64.sqrt().recip()).abs() < 6.0 * 0.13 / count.sqrt(),
             "deviation {deviation}"
         );
         assert!(waits.iter().all(|wait| (0.0..=1.0).contains(wait)));
-        // One after the other they have nothing to do with each other.
+        // Consecutive waits are independent.
         let related: f64 = waits.windows(2).map(|two| (two[0] - mean) * (two[1] - mean)).sum::<f64>()
             / (count * deviation.powi(2));
-        assert!(related.abs() < 6.0 / count.sqrt(), "a wait tells the next: {related}");
+        assert!(related.abs() < 6.0 / count.sqrt(), "consecutive waits are correlated: {related}");
     }
 }
 
-/// What was logged of transitions: from, to, reason.
+/// The logged transitions: from, to, reason.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 

@@ -1,7 +1,7 @@
-//! A long run (R124): several real processes with mixed traffic, failures, forces, changed settings, kills and restarts.
-//! Memory, descriptors, threads and files do not grow, and calls go on being granted.
+//! A long run (R124): several real processes with mixed traffic, failures, forced states, changed settings, kills and
+//! restarts. Memory, descriptors, threads and files do not grow, and calls are still granted.
 //!
-//! A few seconds here; `scripts/proofs/soak` is the same for as long as one likes.
+//! The run takes a few seconds here; `scripts/proofs/soak` runs it for any length of time.
 
 use crate::util::crash::builder;
 use crate::util::crash::child_process::ChildProcess;
@@ -14,13 +14,13 @@ use shmlimit_kernel::policy::{Backoff, Breaker, BreakerKind, PerSecond};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Those who live through all of it, and are measured.
+/// Clients that live until the end and are measured.
 const LASTING: usize = 4;
-/// Those who are killed and started again.
+/// Clients that are killed and started again.
 const KILLABLE: usize = 2;
 /// How long a client works before it reports, in milliseconds.
 const ROUND: u64 = 250;
-/// What an allocator may keep without anything being lost.
+/// How much an allocator may keep without a leak, in kilobytes.
 const SLACK_KB: u64 = 1024;
 
 fn policy(rate: u64, concurrency: u64) -> Policy {
@@ -38,7 +38,7 @@ fn policy(rate: u64, concurrency: u64) -> Policy {
     Policy::new(&draft).unwrap()
 }
 
-/// What a process has of the machine.
+/// The system resources that a process uses.
 #[derive(Clone, Copy, Debug)]
 struct Use {
     resident_kb: u64,
@@ -62,13 +62,14 @@ impl Use {
     }
 }
 
-/// Bytes of every file in a directory, logs included.
+/// The bytes of all files in a directory, logs included.
 fn size_of(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).unwrap();
     entries.filter_map(|entry| entry.ok()?.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
-/// One round: all work, some die meanwhile, an operator interferes. Says how many calls were granted.
+/// One round: all clients work, some are killed meanwhile, an operator interferes. Returns the number of granted
+/// calls.
 fn round(
     n: u64,
     directory: &Path,
@@ -117,7 +118,7 @@ fn r124_nothing_grows_and_calls_go_on() {
     let mut first = None;
     println!("soak  seconds  rounds    calls  resident kB  descriptors  threads  file bytes  state");
     while started.elapsed() < length || rounds < 16 {
-        // Eight rounds are one turn of everything an operator does; in one of them nothing is granted.
+        // Eight rounds run through everything that an operator does; in one of the eight no call is granted.
         let before = calls;
         for _ in 0..8 {
             calls += round(rounds, directory.path(), &server, &limiter, &mut clients);
@@ -126,7 +127,8 @@ fn r124_nothing_grows_and_calls_go_on() {
         assert!(calls > before, "no call was granted in eight rounds");
         let uses: Vec<Use> = clients[..LASTING].iter().map(Use::of).collect();
         let bytes = size_of(directory.path());
-        // What is there after the first turn, or a tenth of the time, is there to stay; from then on nothing is added.
+        // The sizes after the first eight rounds, or after a tenth of the time, are the baseline. Nothing may grow
+        // after that.
         if started.elapsed() < length / 10 || first.is_none() {
             first = Some((uses.clone(), bytes));
         }
@@ -153,12 +155,12 @@ fn r124_nothing_grows_and_calls_go_on() {
             );
         }
         assert_eq!(bytes, *bytes_then, "files grow");
-        assert_eq!(limiter.snapshot().unwrap().resets, 0, "a state had to be started afresh");
+        assert_eq!(limiter.snapshot().unwrap().resets, 0, "a state was reset");
     }
     drop(clients);
     limiter.force(BreakerCommand::Normal).unwrap();
     limiter.force(BreakerCommand::ClearGate).unwrap();
-    wait_until("all permits are back and nobody waits", || {
+    wait_until("all permits are back and no call waits", || {
         let _ = limiter.acquire(&Request::new().timeout(Duration::from_millis(50)));
         let now = limiter.snapshot().unwrap();
         (now.in_flight, now.queue.len(), now.participants.len()) == (0, 0, 1)

@@ -1,9 +1,9 @@
-//! The answer to `acquire`, field by field; `release`, `cancel`, `advance`, and the clock.
+//! The answers to `acquire`, field by field; also `release`, `cancel`, `advance`, and the clock.
 
 use super::{MS, SECOND, Simulation, keys, simulate, times};
 use serde_json::{Value, json};
 
-/// Ten a second, three at once, one of them kept for high priorities.
+/// Ten calls a second, three in flight, one permit reserved for high priorities.
 const SMALL: &str = r#"
     concurrency = 3
     [[rules]]
@@ -24,7 +24,7 @@ const UNBOUND: &str = r#"
 "#;
 
 #[test]
-fn a_grant_field_by_field() {
+fn the_answer_to_a_grant_has_exactly_these_fields() {
     let lines = simulate(SMALL, r#"{"op":"acquire"}"#);
     let expected = json!({
         "i": 0, "t": 0, "op": "acquire", "state": "normal", "transitions": [],
@@ -34,7 +34,7 @@ fn a_grant_field_by_field() {
 }
 
 #[test]
-fn r107_the_background_leaves_the_reserve_and_remaining_is_for_who_asks() {
+fn r107_background_calls_leave_the_reserve_and_remaining_depends_on_the_priority() {
     let script = r#"
         {"op":"acquire","n":5}
         {"op":"acquire","priority":"user"}
@@ -59,7 +59,7 @@ fn r107_the_background_leaves_the_reserve_and_remaining_is_for_who_asks() {
 }
 
 #[test]
-fn r4_who_comes_back_exactly_then_is_admitted_and_not_before() {
+fn r4_a_refused_call_is_admitted_exactly_at_the_named_time_and_not_before() {
     let config = "[[rules]]\nalgorithm = \"gcra\"\nlimit = 3\nperiod = \"1s\"\nburst = 1\n";
     let lines = simulate(config, "{\"op\":\"acquire\"}\n{\"op\":\"acquire\"}");
     let wait = lines[1]["retry_after_ns"].as_u64().unwrap();
@@ -70,7 +70,7 @@ fn r4_who_comes_back_exactly_then_is_admitted_and_not_before() {
     );
     let lines = simulate(config, &again);
     assert_eq!((&lines[1]["allowed"], &lines[2]["allowed"]), (&json!(false), &json!(true)));
-    assert_eq!(lines[1]["rule"], "gcra", "a rule without a name is called by its algorithm");
+    assert_eq!(lines[1]["rule"], "gcra", "a rule without a name has the name of its algorithm");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn r6_a_cost_above_the_capacity_is_never_granted() {
 }
 
 #[test]
-fn without_rules_nothing_remains_to_be_counted() {
+fn without_rules_remaining_is_null() {
     let lines = simulate("", "{\"op\":\"acquire\",\"n\":5000}\n{\"op\":\"release\"}");
     assert_eq!((&lines[0]["allowed"], &lines[0]["remaining"]), (&json!(true), &Value::Null));
     assert_eq!((&lines[0]["admitted"], &lines[1]["in_flight"]), (&json!(5000), &json!(4999)));
@@ -111,7 +111,7 @@ fn without_rules_nothing_remains_to_be_counted() {
 
 #[test]
 fn without_concurrency_any_number_is_in_flight() {
-    // More than a segment has permits, and more than are remembered one by one.
+    // More calls than a segment has permits, and more than the simulation remembers one by one.
     let mut script = times(5, r#"{"op":"acquire","n":20000,"t":0}"#).replace("20000", "4000");
     script += &times(70, r#"{"op":"acquire","cost":0}"#);
     let lines = simulate(UNBOUND, &script);
@@ -152,7 +152,7 @@ fn r3_a_refusal_moves_the_clock_too() {
 }
 
 #[test]
-fn the_clock_goes_on_for_a_century_and_ends_without_harm() {
+fn the_clock_runs_for_a_century_and_stops_safely_at_its_end() {
     let late = 4_000_000_000_000_000_000_u64;
     let lines =
         simulate(SMALL, &format!("{{\"op\":\"acquire\",\"t\":{late},\"n\":9,\"priority\":\"user\"}}"));
@@ -167,7 +167,7 @@ fn the_clock_goes_on_for_a_century_and_ends_without_harm() {
         let output = Simulation::new(config).run_with(&[], script.clone());
         assert_eq!((output.code, output.lines.len()), (1, 5));
         assert_eq!((&output.lines[0]["t"], &output.lines[4]["t"]), (&json!(end), &json!(end)));
-        assert_eq!(output.lines[1]["error"]["error"], "bad_op", "there is no time behind the last");
+        assert_eq!(output.lines[1]["error"]["error"], "bad_op", "no time follows the last one");
     }
 }
 
@@ -188,9 +188,9 @@ fn r129_cancel_undoes_the_latest_and_a_record_ends_the_oldest() {
     let cancelled =
         json!({"i": 2, "t": 0, "op": "cancel", "state": "normal", "transitions": [], "in_flight": 1});
     assert_eq!(lines[2], cancelled);
-    assert_eq!(lines[3]["remaining"], 2, "what was cancelled is given back, the other is still out");
-    assert_eq!(lines[5]["remaining"], 0, "it cost two more than was said");
-    assert_eq!(lines[6]["in_flight"], 0, "nothing is left to be cancelled");
+    assert_eq!(lines[3]["remaining"], 2, "the cancelled call returned its cost, the other call is in flight");
+    assert_eq!(lines[5]["remaining"], 0, "the call cost two units more than its estimate");
+    assert_eq!(lines[6]["in_flight"], 0, "no call is left to cancel");
     assert_eq!(lines[7]["reason"], "rate");
     assert_eq!(lines[8]["allowed"], true);
 }
@@ -220,18 +220,18 @@ fn r128_costs_by_unit() {
         {"op":"acquire","cost":{"tokens":1001}}
     "#;
     let lines = simulate(config, script.trim());
-    assert_eq!(lines[0]["remaining"], 59, "the smallest of the units asked for");
+    assert_eq!(lines[0]["remaining"], 59, "the smallest remainder of the requested units");
     assert_eq!((&lines[1]["reason"], &lines[1]["rule"]), (&json!("rate"), &json!("tpm")));
     assert_eq!(lines[1]["retry_after_ns"], 48 * SECOND);
-    assert_eq!(lines[1]["remaining"], 59, "nothing is charged where one rule refuses");
+    assert_eq!(lines[1]["remaining"], 59, "no rule is charged if one rule refuses");
     assert_eq!(lines[2]["remaining"], 58);
-    assert_eq!(lines[3]["remaining"], 50, "of tokens alone");
-    assert_eq!(lines[5]["remaining"], 58, "500 tokens were given back, so requests are scarcer");
+    assert_eq!(lines[3]["remaining"], 50, "the remainder of tokens alone");
+    assert_eq!(lines[5]["remaining"], 58, "500 tokens were returned, so fewer requests than tokens remain");
     assert_eq!((&lines[6]["reason"], &lines[6]["rule"]), (&json!("cost_exceeds_limit"), &json!("tpm")));
 }
 
 #[test]
-fn r39_the_rule_named_is_the_one_that_waits_longest_and_the_first_of_equals() {
+fn r39_a_refusal_names_the_rule_with_the_longest_wait_and_the_first_of_equals() {
     let config = r#"
         [[rules]]
         name = "a"

@@ -1,4 +1,4 @@
-//! `headers`: what they say, and the pace that follows from it.
+//! The answers to `headers`, and the pace that follows from them.
 
 use super::{MINUTE, SECOND, keys, simulate, times};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn used(t: u64, weight: u64) -> String {
 }
 
 #[test]
-fn r95_headers_field_by_field() {
+fn r95_the_answer_to_headers_has_exactly_these_fields() {
     let lines = simulate(BINANCE, &used(10 * SECOND, 700));
     let expected = json!({
         "i": 0, "t": 10 * SECOND, "op": "headers", "state": "normal", "transitions": [],
@@ -30,7 +30,7 @@ fn r95_headers_field_by_field() {
 }
 
 #[test]
-fn without_adaptive_headers_are_read_and_nothing_follows() {
+fn without_adaptive_headers_are_read_but_change_nothing() {
     let script = "{\"op\":\"headers\",\"parser\":\"upbit\",\"headers\":[[\"Remaining-Req\",\"group=default; min=598; sec=9\"]]}\n\
                   {\"op\":\"headers\",\"parser\":\"ietf\",\"headers\":{\"RateLimit-Policy\":\"\\\"p\\\";q=100;w=60\",\"ratelimit\":\"\\\"p\\\";r=7;t=30\"}}\n\
                   {\"op\":\"headers\",\"parser\":\"xratelimit\",\"headers\":{\"Content-Type\":\"text/html\"}}";
@@ -63,7 +63,7 @@ fn r90_the_interval_is_a_gap_between_admissions() {
         + &request(10 * SECOND + 1)
         + &request(10 * SECOND + 100_000_000);
     let lines = simulate(BINANCE, &script);
-    assert_eq!(lines[2]["allowed"], true, "the last admission is long ago");
+    assert_eq!(lines[2]["allowed"], true, "the last admission is older than the interval");
     assert_eq!((&lines[3]["reason"], &lines[3]["rule"]), (&json!("adaptive"), &json!("REQUEST_WEIGHT:1M")));
     assert_eq!(lines[3]["retry_after_ns"], 99_999_999);
     assert_eq!(lines[4]["allowed"], true);
@@ -73,7 +73,7 @@ fn r90_the_interval_is_a_gap_between_admissions() {
 fn r83_the_threshold_is_reached_at_half() {
     let lines = simulate(BINANCE, &(used(0, 599) + &used(1, 600)));
     assert_eq!((&lines[0]["interval_ns"], &lines[0]["bottleneck"]), (&json!(0), &Value::Null));
-    // 59.999999999 s left for 600.
+    // 59.999999999 s are left for 600 units.
     assert_eq!(lines[1]["interval_ns"], 100_000_000);
 }
 
@@ -85,7 +85,7 @@ fn r127_responses_out_of_order_do_not_relax_the_pace() {
         + &used(10 * SECOND + 500_000_000, 600);
     let lines = simulate(BINANCE, &script);
     let intervals: Vec<_> = lines.iter().map(|line| line["interval_ns"].as_u64().unwrap()).collect();
-    // 50 s for 100 are half a second each, and hold for half a second.
+    // 100 units in 50 s need a gap of half a second, and this pace holds for half a second.
     assert_eq!(intervals, [500_000_000, 500_000_000, 500_000_000, 82_500_000]);
 }
 
@@ -97,7 +97,7 @@ fn r91_a_fixed_window_is_unused_after_its_end() {
         + &format!("{{\"op\":\"acquire\",\"t\":{MINUTE}}}\n")
         + "{\"op\":\"headers\",\"headers\":{}}";
     let lines = simulate(BINANCE, &script);
-    assert_eq!(lines[0]["interval_ns"], 50 * SECOND, "nothing is left until the end");
+    assert_eq!(lines[0]["interval_ns"], 50 * SECOND, "no unit is left before the end of the window");
     assert_eq!((&lines[1]["retry_after_ns"], &lines[2]["allowed"]), (&json!(50 * SECOND), &json!(true)));
     assert_eq!((&lines[3]["allowed"], &lines[4]["allowed"]), (&json!(false), &json!(true)));
     assert_eq!(
@@ -107,8 +107,8 @@ fn r91_a_fixed_window_is_unused_after_its_end() {
 }
 
 #[test]
-fn r87_who_is_slow_enough_need_not_be_slowed() {
-    // Eleven calls two seconds apart: 20 more fit into 40 s, and 200 are left.
+fn r87_a_caller_below_the_pace_is_not_slowed() {
+    // Eleven calls two seconds apart: 20 more fit into 40 s, and 200 units are left.
     let calls: String =
         (0..11).map(|i| format!("{{\"op\":\"acquire\",\"t\":{}}}\n", 2 * i * SECOND)).collect();
     let lines = simulate(BINANCE, &(calls.clone() + &used(20 * SECOND, 1000)));
@@ -118,7 +118,7 @@ fn r87_who_is_slow_enough_need_not_be_slowed() {
 }
 
 #[test]
-fn r86_r88_short_windows_and_the_bottleneck() {
+fn r86_r88_short_windows_count_and_the_bottleneck_sets_the_pace() {
     let config = r#"
         [adaptive]
         parser = "upbit"
@@ -148,7 +148,7 @@ fn r86_r88_short_windows_and_the_bottleneck() {
 }
 
 #[test]
-fn r94_what_cannot_be_read_leaves_everything_as_it_was() {
+fn r94_unreadable_headers_change_nothing() {
     let bad = "{\"op\":\"headers\",\"headers\":{\"X-MBX-USED-WEIGHT-1M\":\"many\",\"x-mbx-used-weight-9Q\":\"5\"}}\n";
     let lines = simulate(BINANCE, &(used(0, 900) + &times(2, bad.trim())));
     assert_eq!((&lines[1]["parsed"], &lines[1]["windows"]), (&json!({}), &lines[0]["windows"]));
@@ -172,11 +172,11 @@ fn r94_a_limit_that_headers_taught_survives_headers_without_one() {
 }
 
 #[test]
-fn of_pace_and_rate_the_longer_is_named_and_the_rate_on_a_tie() {
+fn a_refusal_names_the_longer_of_pace_and_rate_and_the_rate_on_a_tie() {
     let config = |period: &str| {
         format!("[[rules]]\nname = \"r\"\nalgorithm = \"gcra\"\nlimit = 1\nperiod = \"{period}\"\n{BINANCE}")
     };
-    // 60 s for 600: a gap of 100 ms.
+    // 600 units in 60 s: a gap of 100 ms.
     let script = used(0, 600) + &times(2, "{\"op\":\"acquire\"}");
     for (period, reason, rule) in
         [("99ms", "adaptive", "REQUEST_WEIGHT:1M"), ("100ms", "rate", "r"), ("101ms", "rate", "r")]

@@ -1,4 +1,4 @@
-//! The five states as scripts: what moves them, when, and why.
+//! The five states of the breaker as scripts: what changes them, when, and why.
 
 use super::{MINUTE, MS, SECOND, TMDB, keys, moves, simulate, times, transitions};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn status(t: u64) -> String {
     format!("{{\"op\":\"advance\",\"t\":{t}}}\n")
 }
 
-/// Rate, concurrency, time to the end of Sleep.
+/// The rate, the concurrency and the time to the end of the sleep.
 fn fsm(line: &Value) -> (f64, Option<u64>, u64) {
     (line["rate"].as_f64().unwrap(), line["concurrency"].as_u64(), line["eta_ns"].as_u64().unwrap())
 }
@@ -34,7 +34,7 @@ fn every_line_says_rate_concurrency_and_eta() {
     let unlimited = "[breaker]\nkind = \"fsm\"\n";
     let line = &simulate(unlimited, &status(0))[0];
     assert_eq!(keys(line), ["concurrency", "eta_ns", "i", "op", "rate", "state", "t", "transitions"]);
-    assert_eq!(fsm(line), (35.0, None, 0), "35 where no rule says otherwise");
+    assert_eq!(fsm(line), (35.0, None, 0), "35 unless a rule sets another rate");
     let line = &simulate("", &status(0))[0];
     assert_eq!(keys(line), ["i", "op", "state", "t", "transitions"]);
 }
@@ -48,8 +48,8 @@ fn r51_r54_three_429_throttle_at_half_the_rate() {
         json!({"t": 0, "from": "normal", "to": "throttle", "reason": "consec_429"})
     );
     assert_eq!((fsm(&lines[2]), &lines[2]["consec429"]), ((17.0, Some(2), 0), &json!(3)));
-    assert_eq!(lines[5]["reason"], "concurrency", "two in flight, not four");
-    assert_eq!(lines[4]["remaining"], 15, "the capacity is 17, too");
+    assert_eq!(lines[5]["reason"], "concurrency", "two permits, not four");
+    assert_eq!(lines[4]["remaining"], 15, "the capacity is 17 as well");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn r54_the_throttled_rate_is_never_below_five_nor_above_the_full_one() {
 }
 
 #[test]
-fn the_rate_of_a_rule_is_said_as_exactly_as_it_is_kept() {
+fn the_rate_of_a_rule_is_reported_exactly() {
     let rule = |limit, period| {
         format!(
             "[[rules]]\nalgorithm = \"token_bucket\"\nlimit = {limit}\nperiod = \"{period}s\"\n[breaker]\nkind = \"fsm\"\n"
@@ -70,7 +70,7 @@ fn the_rate_of_a_rule_is_said_as_exactly_as_it_is_kept() {
     };
     for (limit, period) in [(7, 3), (1000, 86_400), (35, 1)] {
         let lines = simulate(&rule(limit, period), &(status(0) + &force("sleep")));
-        // Nearly: the reader of these tests may be wrong in the last place.
+        // Compare approximately: parsing the number may be off in the last place.
         let (said, is) = (fsm(&lines[0]).0, f64::from(limit) / f64::from(period));
         assert!((said - is).abs() < 1e-15, "{said} is not {is}");
         assert_eq!(fsm(&lines[1]).0, 0.0);
@@ -80,7 +80,11 @@ fn the_rate_of_a_rule_is_said_as_exactly_as_it_is_kept() {
 #[test]
 fn r120_eleven_errors_of_fifty_throttle() {
     let lines = simulate(TMDB, &(times(39, OK) + &times(11, E500)));
-    assert_eq!(lines[48]["transitions"], json!([]), "10 of 49 is one evaluation, and two must agree");
+    assert_eq!(
+        lines[48]["transitions"],
+        json!([]),
+        "10 of 49 is the first evaluation, and two in a row must agree"
+    );
     assert_eq!(lines[48]["err_rate"], 10.0 / 49.0);
     assert_eq!(moves(&lines), ["normal>throttle error_ratio @0"]);
     assert_eq!(transitions(&lines[49..]).len(), 1);
@@ -88,18 +92,18 @@ fn r120_eleven_errors_of_fifty_throttle() {
 }
 
 #[test]
-fn r52_equality_counts_and_a_success_may_confirm() {
-    // 2 of 10 is 20 %, then 2 of 11 is not, then 3 of 12 is, and 3 of 13 confirms.
+fn r52_a_ratio_equal_to_the_threshold_counts_and_a_success_may_confirm_it() {
+    // 2 of 10 are 20 %, 2 of 11 are less; 3 of 12 are more, and 3 of 13 confirm it.
     let script = times(8, OK) + &times(2, E500) + &times(1, OK) + &times(1, E500) + &times(1, OK);
     let lines = simulate(TMDB, &script);
     assert_eq!(lines[9]["err_rate"], 0.2);
     assert_eq!(transitions(&lines[..12]), []);
-    assert_eq!(lines[12]["state"], "throttle", "R53: an evaluation in between starts it over");
+    assert_eq!(lines[12]["state"], "throttle", "R53: a good evaluation in between starts the count over");
     assert_eq!(lines[12]["class"], "ok");
 }
 
 #[test]
-fn r47_a_few_outcomes_are_no_ratio() {
+fn r47_too_few_outcomes_have_no_ratio() {
     let lines = simulate(TMDB, &times(9, E500));
     assert_eq!(moves(&lines), [""; 0]);
     assert_eq!(lines[8]["err_rate"], 1.0);
@@ -110,13 +114,13 @@ fn r47_a_few_outcomes_are_no_ratio() {
 
 #[test]
 fn r55_ten_successes_and_a_low_ratio_end_throttle() {
-    // Errors of the run that throttled have to leave the window first.
+    // The errors that led to Throttle must first leave the window.
     let mut script = times(3, E429);
     script += &(at(31 * SECOND, OK) + &times(8, OK));
     script += &times(1, OK);
     script += &times(1, OK);
     let lines = simulate(TMDB, &script);
-    assert_eq!(lines[12]["state"], "throttle", "the tenth success is the first evaluation that is well");
+    assert_eq!(lines[12]["state"], "throttle", "the tenth success is the first good evaluation");
     assert_eq!(lines[13]["transitions"][0]["reason"], "success_window_ok");
     assert_eq!(fsm(&lines[13]), (3.0, Some(1), 0));
 }
@@ -125,7 +129,7 @@ fn r55_ten_successes_and_a_low_ratio_end_throttle() {
 fn r55_errors_do_not_reset_the_successes() {
     let mut script = times(3, E429) + &at(31 * SECOND, OK);
     script += &(times(8, OK) + &times(1, E500));
-    // 9 ok and an error are 10 %, which is not below; with more it is.
+    // 9 successes and 1 error are 10 %, which is not below the threshold; with more successes the ratio is.
     script += &times(2, OK);
     let lines = simulate(TMDB, &script);
     assert_eq!(lines[13]["state"], "throttle");
@@ -133,16 +137,16 @@ fn r55_errors_do_not_reset_the_successes() {
 }
 
 #[test]
-fn r56_the_fifth_429_puts_to_sleep_whatever_came_between_states() {
+fn r56_the_fifth_429_in_a_row_puts_to_sleep_even_across_a_transition() {
     let lines = simulate(TMDB, &times(5, E429));
     assert_eq!(moves(&lines), ["normal>throttle consec_429 @0", "throttle>sleep consec_429 @0"]);
     assert_eq!((&lines[4]["state"], &lines[4]["consec429"]), (&json!("sleep"), &json!(5)));
     assert_eq!(fsm(&lines[4]), (0.0, Some(4), 2 * SECOND));
     let broken = times(4, E429) + &times(1, OK) + &times(4, E429);
-    assert_eq!(moves(&simulate(TMDB, &broken)).len(), 1, "a success in between starts the run over");
+    assert_eq!(moves(&simulate(TMDB, &broken)).len(), 1, "a success in between ends the run of 429");
 }
 
-/// An error every second, from a time on, for so many seconds.
+/// An error every second for `seconds` seconds, starting at `from`.
 fn failing(from: u64, seconds: u64) -> String {
     (0..=seconds).map(|i| at(from + i * SECOND, E500)).collect()
 }
@@ -150,7 +154,7 @@ fn failing(from: u64, seconds: u64) -> String {
 #[test]
 fn r56_errors_for_five_minutes_put_to_sleep() {
     let lines = simulate(TMDB, &failing(0, 320));
-    // The tenth is the first evaluation, at 9 s.
+    // The tenth error is the first evaluation, at 9 s.
     assert_eq!(
         moves(&lines),
         [
@@ -169,7 +173,7 @@ fn r56_a_window_that_ran_empty_starts_the_five_minutes_over() {
     let script = failing(0, 200) + &failing(231 * SECOND, 299);
     let lines = simulate(TMDB, &script);
     assert_eq!(moves(&lines).len(), 1, "{:?}", moves(&lines));
-    // Nine more to be enough samples again, and five minutes from then.
+    // Nine more errors make enough samples again; the five minutes count from then.
     let script = failing(0, 200) + &failing(231 * SECOND, 9 + 300);
     assert!(
         moves(&simulate(TMDB, &script))[1]
@@ -199,7 +203,7 @@ fn r57_cooldown_doubles_and_caps() {
 fn r57_a_longer_retry_after_is_the_longer_sleep() {
     let longer = r#"{"op":"record","status":429,"retry_after":"400"}"#;
     let lines = simulate(TMDB, &(times(4, E429) + &times(1, longer) + &status(400 * SECOND)));
-    assert_eq!(lines[4]["eta_ns"], 400 * SECOND, "the cap is the cooldown's, not the server's");
+    assert_eq!(lines[4]["eta_ns"], 400 * SECOND, "the cap applies to the cooldown, not to the server's time");
     assert_eq!(moves(&lines)[2], format!("sleep>half_open sleep_expired @{}", 400 * SECOND));
 }
 
@@ -217,11 +221,15 @@ fn r58_sleep_blocks_all_and_ends_by_itself_at_its_time() {
     }
     assert_eq!((&lines[8]["retry_after_ns"], &lines[8]["eta_ns"]), (&json!(1), &json!(1)));
     assert_eq!((&lines[9]["state"], &lines[9]["t"]), (&json!("half_open"), &json!(MINUTE)));
-    assert_eq!(lines[9]["transitions"][0]["t"], 2 * SECOND, "its due time, not when somebody looked");
+    assert_eq!(
+        lines[9]["transitions"][0]["t"],
+        2 * SECOND,
+        "the transition has its due time, not the time of the next call"
+    );
 }
 
 #[test]
-fn r59_late_outcomes_do_not_move_a_sleeper_but_a_longer_retry_after_does() {
+fn r59_late_outcomes_do_not_change_a_sleep_but_a_longer_retry_after_does() {
     let mut script = times(5, E429) + &times(3, E429);
     script += &at(SECOND, r#"{"op":"record","status":503,"retry_after":"10"}"#);
     script += &at(SECOND, r#"{"op":"record","status":503,"retry_after":"3"}"#);
@@ -280,7 +288,7 @@ fn r62_the_ramp_rises_by_a_tenth_every_five_minutes() {
         let step = steps[i.div_ceil(2)];
         assert!((rate - step).abs() < 1e-6, "{i}: {rate}, not {step}");
     }
-    assert_eq!(moves(&lines).len(), 2, "steps are no transitions");
+    assert_eq!(moves(&lines).len(), 2, "steps of the ramp are not transitions");
 }
 
 #[test]
@@ -293,7 +301,7 @@ fn r62_throttle_ends_the_ramp() {
 }
 
 #[test]
-fn r63_offline_has_no_end_but_online() {
+fn r63_offline_ends_only_with_online() {
     let script =
         force("offline") + ACQUIRE + "\n" + &status(1000 * MINUTE) + &force("online") + &force("online");
     let lines = simulate(TMDB, &script);
@@ -333,7 +341,7 @@ fn r65_auto_recover_tries_every_quarter_of_an_hour() {
 }
 
 #[test]
-fn r66_an_operator_moves_it_anywhere_and_normal_starts_anew() {
+fn r66_an_operator_forces_any_state_and_normal_starts_afresh() {
     let states = ["throttle", "sleep", "half_open", "cache_only", "normal"];
     for from in states {
         for to in states {
@@ -347,8 +355,8 @@ fn r66_an_operator_moves_it_anywhere_and_normal_starts_anew() {
     let script = times(5, E429) + &force("normal") + OK + "\n" + &times(5, E429);
     let lines = simulate(TMDB, &script);
     assert_eq!(fsm(&lines[5]), (35.0, Some(4), 0));
-    assert_eq!(lines[6]["samples"], 1, "the window is cleared");
-    assert_eq!(lines.last().unwrap()["eta_ns"], 2 * SECOND, "and so are the cooldowns");
+    assert_eq!(lines[6]["samples"], 1, "the outcome window is cleared");
+    assert_eq!(lines.last().unwrap()["eta_ns"], 2 * SECOND, "the cooldowns start over as well");
 }
 
 #[test]
@@ -381,7 +389,7 @@ fn r133_the_permit_of_a_probe_written_off_returns() {
     let lines = simulate(TMDB, &script);
     assert_eq!((&lines[3]["reason"], &lines[4]["in_flight"]), (&json!("concurrency"), &json!(0)));
     assert_eq!(lines[5]["allowed"], true);
-    // Nor is it missing for ever once all is well again.
+    // The permit is available again also after the breaker has recovered.
     let script =
         force("half_open") + ACQUIRE + "\n" + &at(MINUTE, ACQUIRE) + OK + "\n" + ACQUIRE + "\n" + ACQUIRE;
     let lines = simulate("concurrency = 1\n[breaker]\nkind = \"fsm\"\ns_probe_ok = 1\n", &script);
@@ -391,7 +399,7 @@ fn r133_the_permit_of_a_probe_written_off_returns() {
 
 #[test]
 fn r140_without_a_grant_an_outcome_counts_as_a_probe() {
-    // Granted long before, and still the failure of a probe.
+    // The call was granted long before; its outcome still counts as a failed probe.
     let script = format!("{ACQUIRE}\n{}{}", times(5, E429), at(2 * SECOND, E500));
     assert_eq!(moves(&simulate(TMDB, &script))[3], format!("half_open>sleep probe_failed @{}", 2 * SECOND));
 }
@@ -406,8 +414,8 @@ fn r141_too_many_sleeps_lead_to_cache_only() {
 }
 
 #[test]
-fn the_first_layer_in_the_way_is_the_one_named() {
-    // Sleep before the gate, the gate before permits, permits before the rate.
+fn a_refusal_names_the_first_layer_that_blocks() {
+    // The order is: sleep, gate, permits, rate.
     let mut script = times(4, ACQUIRE)
         + &times(4, r#"{"op":"record","status":429,"retry_after":"1"}"#)
         + &times(4, ACQUIRE);

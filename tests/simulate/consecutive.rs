@@ -22,7 +22,7 @@ fn r78_r79_five_failures_open_two_successes_close() {
     assert_eq!(lines[0]["state"], "closed");
     assert_eq!(lines[13]["state"], "open");
     assert_eq!(lines[14]["allowed"], true);
-    assert_eq!(lines[15]["reason"], "concurrency", "one test at a time");
+    assert_eq!(lines[15]["reason"], "concurrency", "one probe at a time");
     assert_eq!(lines[16]["state"], "half_open");
     assert_eq!(
         moves(&lines),
@@ -35,7 +35,7 @@ fn r78_r79_five_failures_open_two_successes_close() {
     assert_eq!(
         keys(&lines[13]),
         ["i", "op", "state", "t", "transitions"],
-        "rate and eta are the other breaker's"
+        "rate and eta belong to the other kind of breaker"
     );
 }
 
@@ -55,7 +55,7 @@ fn r79_a_failed_test_opens_for_the_whole_time_again() {
 }
 
 #[test]
-fn r80_who_meets_an_open_breaker_is_told_what_and_how_long() {
+fn r80_a_refusal_by_an_open_breaker_names_the_provider_and_the_wait() {
     let script = times(5, BAD)
         + &format!("{{\"op\":\"acquire\",\"t\":{MINUTE}}}\n{{\"op\":\"acquire\",\"t\":{}}}\n", MINUTE + 1);
     let lines = simulate(CONFIG, &script);
@@ -72,7 +72,7 @@ fn r80_who_meets_an_open_breaker_is_told_what_and_how_long() {
 }
 
 #[test]
-fn an_operator_opens_and_closes_it() {
+fn an_operator_opens_and_closes_the_breaker() {
     let script = ["open", "half_open", "closed", "offline", "online"]
         .map(|state| {
             format!("{{\"op\":\"force\",\"state\":\"{state}\"}}\n{{\"op\":\"acquire\",\"cost\":0}}\n")

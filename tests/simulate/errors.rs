@@ -1,4 +1,4 @@
-//! What is no operation, what is no configuration, and what that changes: nothing.
+//! Invalid operations and invalid configurations change nothing.
 
 use super::{Simulation, simulate};
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ fn every_kind_of_mistake_is_a_bad_op() {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_lines_without_end_are_survived() {
+fn bytes_that_are_not_text_and_overlong_lines_do_not_stop_the_run() {
     let mut script = b"\xff\xfe\x00\n{\"op\":\"acquire\"}\n".to_vec();
     script.extend(std::iter::repeat_n(b'x', 3 << 20));
     script.extend(b"\n");
@@ -110,11 +110,11 @@ fn bytes_that_are_no_text_and_lines_without_end_are_survived() {
     assert_eq!((output.code, output.lines.len()), (1, 5));
     assert_eq!(output.lines[1]["allowed"], true);
     assert!(output.lines[2]["error"]["message"].as_str().unwrap().contains("longer than"));
-    assert_eq!(output.lines[4]["in_flight"], 0, "the last line needs no end");
+    assert_eq!(output.lines[4]["in_flight"], 0, "the last line needs no newline");
 }
 
 #[test]
-fn a_bad_configuration_is_said_on_stderr_and_nothing_is_run() {
+fn a_bad_configuration_is_reported_on_stderr_and_nothing_is_run() {
     let bad = [
         "preset = \"tmbd\"",
         "speed = 5",
@@ -130,13 +130,17 @@ fn a_bad_configuration_is_said_on_stderr_and_nothing_is_run() {
 }
 
 #[test]
-fn files_that_are_not_there_are_named() {
+fn missing_files_are_named() {
     let simulation = Simulation::new(ONE);
     let output = simulation.run_with(&["--script", "/nowhere/ops.ndjson"], "");
     assert_eq!((output.code, output.lines.len()), (2, 0));
     assert!(output.err.contains("/nowhere/ops.ndjson"), "{}", output.err);
     let output = simulation.run_with(&["--plot", "/nowhere/plot.svg"], "{\"op\":\"acquire\"}\n");
-    assert_eq!((output.code, output.lines.len()), (2, 0), "before anything is run");
+    assert_eq!(
+        (output.code, output.lines.len()),
+        (2, 0),
+        "the error is reported before the first operation runs"
+    );
     std::fs::remove_file(simulation.path("c.toml")).unwrap();
     let output = simulation.run_with(&[], "");
     assert_eq!(output.code, 2);
@@ -144,7 +148,7 @@ fn files_that_are_not_there_are_named() {
 }
 
 #[test]
-fn a_script_comes_from_a_file_from_a_dash_or_from_nowhere() {
+fn a_script_comes_from_a_file_or_from_standard_input() {
     let simulation = Simulation::new(ONE);
     std::fs::write(simulation.path("ops"), "{\"op\":\"acquire\"}\n").unwrap();
     let file = simulation.path("ops");
@@ -157,7 +161,7 @@ fn a_script_comes_from_a_file_from_a_dash_or_from_nowhere() {
 }
 
 #[test]
-fn the_summary_says_what_the_run_came_to() {
+fn the_summary_reports_the_totals_of_the_run() {
     let script = "{\"op\":\"acquire\",\"cost\":0}\n{\"op\":\"acquire\",\"n\":3}\n{\"op\":\"advance\",\"ns\":1500000000}\n";
     let output = Simulation::new(ONE).run_with(&["--summary"], script);
     assert_eq!(output.code, 0);
@@ -168,10 +172,10 @@ fn the_summary_says_what_the_run_came_to() {
 }
 
 #[test]
-fn a_cluster_means_nothing_to_one_caller_and_is_ignored() {
+fn a_cluster_section_is_ignored() {
     let script = "{\"op\":\"acquire\",\"n\":2}\n";
     let cluster = format!("{ONE}[cluster]\nnodes = 3\npeers = [\"a\", \"b\"]\n");
     assert_eq!(simulate(&cluster, script), simulate(ONE, script));
     let none = Simulation::new("cluster = 3\n").run_with(&[], script);
-    assert_eq!((none.code, none.lines.len()), (2, 0), "that is no [cluster]");
+    assert_eq!((none.code, none.lines.len()), (2, 0), "a number is not a [cluster] section");
 }

@@ -1,4 +1,4 @@
-//! The examples run, and show what they are there to show.
+//! The examples run, and show what their descriptions promise.
 
 use super::{Simulation, moves};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn every_example_is_in_the_readme_and_short() {
     }
 }
 
-#[cfg(unix)] // its script is made by a shell
+#[cfg(unix)] // a shell generates its script
 #[test]
 fn a_steady_twenty_a_second_is_never_refused() {
     let output = Command::new("sh").arg(examples().join("steady.sh")).output().unwrap();
@@ -93,7 +93,7 @@ fn binance_headers_set_the_pace() {
 }
 
 #[test]
-fn r126_burst_modes_compared() {
+fn r126_the_example_scripts_show_both_burst_modes() {
     let script = read("burst-modes.ndjson");
     assert_eq!(admitted(&run("burst-tau.toml", &script)), [20, 1, 9, 20, 20, 1, 1, 20, 20, 1, 1]);
     assert_eq!(admitted(&run("burst-window.toml", &script)), [21, 1, 1, 1, 1, 21, 1, 1, 1, 21, 1]);

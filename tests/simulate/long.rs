@@ -1,9 +1,10 @@
-//! R124: hours of traffic in seconds, in memory that does not grow.
+//! R124: simulates hours of traffic in seconds; memory does not grow.
 
 use super::{MS, SECOND, Simulation, TMDB};
 use std::fmt::Write as _;
 
-/// Mixed traffic of three hours: calls of all priorities, answers good and bad, an outage each hour, hot patches.
+/// Mixed traffic of three hours: calls of all priorities, good and bad answers, an outage each hour, changed
+/// settings.
 fn ops(from: u64, count: u64) -> String {
     let mut script = String::new();
     for i in from..from + count {
@@ -78,7 +79,7 @@ fn r124_three_hours_of_mixed_traffic_take_no_memory() {
     writer.join().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(last["t"].as_u64().unwrap() > 10_790 * SECOND, "{last}");
-    assert!(refused > 100 && states.len() >= 4, "it was not mixed: {refused}, {states:?}");
+    assert!(refused > 100 && states.len() >= 4, "the traffic was not mixed: {refused}, {states:?}");
     assert!(early > 0 && late > 0 && late < early + 1024, "grew from {early} kB to {late} kB");
 }
 

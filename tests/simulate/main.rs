@@ -26,17 +26,17 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 
-/// The preset that most scenarios are about.
+/// The preset that most scenarios use.
 const TMDB: &str = "preset = \"tmdb\"\n";
 
-/// What a run answered.
+/// The output of one run.
 struct SimulationOutput {
     pub code: i32,
     pub lines: Vec<Value>,
     pub err: String,
 }
 
-/// A configuration in a file of its own, which goes away with it.
+/// A configuration in a file of its own, which is removed on drop.
 struct Simulation {
     home: TempDir,
 }
@@ -70,7 +70,7 @@ impl Simulation {
     }
 }
 
-/// Runs a script that must be all right, and gives its answers.
+/// Runs a script that must succeed, and returns its answers.
 fn simulate(config: &str, script: &str) -> Vec<Value> {
     let output = Simulation::new(config).run_with(&[], script);
     assert_eq!((output.code, output.err.as_str()), (0, ""), "{:?}", output.lines);
@@ -99,12 +99,12 @@ fn transitions(lines: &[Value]) -> Vec<(u64, String, String, String)> {
         .collect()
 }
 
-/// The same, each as one text: `from>to reason @t`.
+/// All transitions of a run, each as one text: `from>to reason @t`.
 fn moves(lines: &[Value]) -> Vec<String> {
     transitions(lines).into_iter().map(|(t, from, to, why)| format!("{from}>{to} {why} @{t}")).collect()
 }
 
-/// `line` so many times.
+/// A script that repeats `line` `count` times.
 fn times(count: usize, line: &str) -> String {
     format!("{line}\n").repeat(count)
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const RATE: &str =
     "concurrency = 2\n[[rules]]\nalgorithm = \"token_bucket\"\nlimit = 1\nperiod = \"1s\"\nburst = 3\n";
 
-/// Whether it was allowed, why not, and when to try again.
+/// Whether the call was allowed, the reason of a refusal, and when to try again.
 fn answer(line: &Value) -> (bool, Value, Value) {
     (line["allowed"] == true, line["reason"].clone(), line["retry_after_ns"].clone())
 }
@@ -44,9 +44,9 @@ fn r148_a_pause_without_an_end_lasts_until_resume() {
         ),
     );
     assert_eq!(answer(&lines[1]), (false, json!("paused"), Value::Null));
-    assert_eq!(answer(&lines[2]), (false, json!("paused"), Value::Null), "a peek is told, too");
+    assert_eq!(answer(&lines[2]), (false, json!("paused"), Value::Null), "a peek is refused as well");
     assert_eq!(answer(&lines[4]), (true, Value::Null, json!(0)));
-    assert_eq!(lines[5]["admitted"], 2, "permits bound what goes after a pause");
+    assert_eq!(lines[5]["admitted"], 2, "permits still limit the calls after a pause");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn r148_a_second_pause_replaces_the_first() {
     let pause = |length: u64| format!("{{\"op\":\"pause\",\"for_ns\":{length}}}\n");
     let acquire = "{\"op\":\"acquire\"}\n";
     let lines = simulate(RATE, &[&pause(100), &pause(50), acquire, "{\"op\":\"pause\"}\n", acquire].concat());
-    assert_eq!(lines[2]["retry_after_ns"], 50, "also by a shorter one");
+    assert_eq!(lines[2]["retry_after_ns"], 50, "a shorter pause replaces a longer one, too");
     assert_eq!(lines[4]["retry_after_ns"], Value::Null);
 }
 
@@ -75,9 +75,13 @@ fn r148_paused_is_the_first_layer_in_the_way() {
     assert_eq!(
         answer(&lines[5]),
         (false, json!("cost_exceeds_limit"), Value::Null),
-        "which no pause changes"
+        "a pause does not change this reason"
     );
-    assert_eq!(answer(&lines[7]), (false, json!("sleep"), Value::Null), "the breaker is as it was");
+    assert_eq!(
+        answer(&lines[7]),
+        (false, json!("sleep"), Value::Null),
+        "a pause does not change the breaker"
+    );
 }
 
 #[test]
@@ -94,7 +98,7 @@ fn r148_outcomes_and_timers_go_on_while_paused() {
     assert_eq!(answer(&lines[9]), (false, json!("paused"), Value::Null));
     let expected = ["closed>open consecutive_failures @0", "open>half_open reset_timeout @1000000000"];
     assert_eq!(moves(&lines), expected);
-    assert_eq!(answer(&lines[11]), (true, Value::Null, json!(0)), "the probe goes after the pause");
+    assert_eq!(answer(&lines[11]), (true, Value::Null, json!(0)), "the probe is granted after the pause");
 }
 
 #[test]
@@ -105,7 +109,7 @@ fn r148_passthrough_refuses_nothing_while_paused() {
 }
 
 #[test]
-fn r148_a_pause_that_makes_no_sense_is_a_bad_op() {
+fn r148_an_invalid_pause_is_a_bad_op() {
     let long = format!("{{\"op\":\"pause\",\"reason\":\"{}\"}}", "x".repeat(65));
     let bad = [
         "{\"op\":\"pause\",\"for_ns\":0}",

@@ -1,8 +1,8 @@
-//! `--plot`: a picture that can be read, whatever the script.
+//! `--plot` draws a valid picture for any script.
 
 use super::{Simulation, TMDB, times};
 
-/// The picture of a script, and its text.
+/// The SVG text that a script produces.
 fn drawn(config: &str, script: &str) -> String {
     let simulation = Simulation::new(config);
     let path = simulation.path("p.svg");
@@ -11,7 +11,7 @@ fn drawn(config: &str, script: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// Start tags that are not closed, which would spoil the whole picture.
+/// Checks that every start tag has an end tag; a missing one would break the whole picture.
 fn is_well_formed(svg: &str) -> bool {
     let opened = ["svg", "text", "title"].map(|tag| svg.matches(&format!("<{tag}")).count());
     let closed = ["svg", "text", "title"].map(|tag| svg.matches(&format!("</{tag}>")).count());
@@ -43,7 +43,7 @@ fn any_script_gives_a_picture_of_bounded_size() {
 }
 
 #[test]
-fn it_shows_what_happened() {
+fn the_plot_shows_the_states_and_the_decisions() {
     let bad = "{\"op\":\"record\",\"status\":429}";
     let script =
         times(5, bad) + "{\"op\":\"acquire\",\"t\":1000000000}\n{\"op\":\"acquire\",\"t\":3000000000}\n";
@@ -58,6 +58,6 @@ fn it_shows_what_happened() {
     ] {
         assert!(svg.contains(text), "{text}");
     }
-    assert!(!svg.contains(">cache_only<"), "what did not happen is not in the legend");
+    assert!(!svg.contains(">cache_only<"), "a state that never occurred is not in the legend");
     assert!(!drawn("", &script).contains(">state<"), "no breaker, no states");
 }

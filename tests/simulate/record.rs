@@ -1,4 +1,4 @@
-//! The answer to `record`: classes, the outcome window, waits and retries.
+//! The answers to `record`: classes, the outcome window, waits and retries.
 
 use super::{SECOND, Simulation, TMDB, simulate, times};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn record(fields: &str) -> String {
 }
 
 #[test]
-fn an_outcome_field_by_field() {
+fn the_answer_to_record_has_exactly_these_fields() {
     let lines = simulate(STEADY, &(record("\"status\":200") + &record("\"status\":500,\"t\":5")));
     let well = json!({
         "i": 0, "t": 0, "op": "record", "state": "normal", "transitions": [],
@@ -27,12 +27,12 @@ fn an_outcome_field_by_field() {
         Simulation::new(STEADY).command().write_stdin(record("\"status\":200")).output().unwrap().stdout;
     assert!(
         String::from_utf8(text).unwrap().contains("\"err_rate\":0.0,"),
-        "a ratio is a float, also where it is whole"
+        "a ratio is a float even if its value is whole"
     );
 }
 
 #[test]
-fn r43_r45_classes() {
+fn r43_r45_every_outcome_has_its_class() {
     let cases = [
         ("\"status\":100", "ok"),
         ("\"status\":204", "ok"),
@@ -56,7 +56,7 @@ fn r43_r45_classes() {
 }
 
 #[test]
-fn r44_other_4xx_change_nothing_and_see_the_window_as_it_is() {
+fn r44_other_4xx_do_not_change_the_window() {
     let mut script = record("\"status\":429") + &record("\"status\":429") + &record("\"status\":404");
     script += &record(&format!("\"status\":404,\"t\":{}", 30 * SECOND - 1));
     script += &record(&format!("\"status\":404,\"t\":{}", 30 * SECOND));
@@ -108,7 +108,7 @@ fn r76_r77_retries_by_class_and_by_run() {
     script += &record("\"status\":503,\"attempt\":3,\"priority\":\"webhook\"");
     script += &record("\"status\":503,\"attempt\":5");
     script += &record("\"status\":503,\"attempt\":6");
-    // The sixth of a run, and after a success the first.
+    // The sixth failure of a run, and the first one after a success.
     script += &record("\"status\":503");
     script += &record("\"status\":200");
     script += &record("\"status\":404");
@@ -119,8 +119,8 @@ fn r76_r77_retries_by_class_and_by_run() {
 }
 
 #[test]
-fn r69_to_r73_retry_after_in_all_its_forms() {
-    // Sunday, 6 November 1994, 08:49:37 GMT.
+fn r69_to_r73_every_form_of_retry_after_is_understood() {
+    // 784111777 s is Sunday, 6 November 1994, 08:49:37 GMT.
     let config = "epoch_ns = 784111777000000000\n[backoff]\njitter = \"none\"\n";
     let cases = [
         ("2", "retry_after", 2 * SECOND),
@@ -154,7 +154,7 @@ fn r69_to_r73_retry_after_in_all_its_forms() {
 }
 
 #[test]
-fn r118_retry_after_of_two_seconds_then_success() {
+fn r118_a_call_succeeds_after_a_retry_after_of_two_seconds() {
     let script = format!(
         "{{\"op\":\"acquire\"}}\n{}{{\"op\":\"acquire\",\"t\":{}}}\n{{\"op\":\"acquire\",\"t\":{}}}\n{}",
         record("\"status\":429,\"retry_after\":\"2\""),
@@ -193,7 +193,7 @@ fn r119_jitter_is_uniform_from_nothing_to_the_ceiling() {
     assert!(waits.iter().all(|wait| (0.0..=ceiling).contains(wait)));
     let mean = waits.iter().sum::<f64>() / count as f64;
     let deviation = (waits.iter().map(|wait| (wait - mean).powi(2)).sum::<f64>() / count as f64).sqrt();
-    // Five standard errors of each.
+    // Five standard errors of the mean and of the deviation.
     assert!((mean / ceiling - 0.5).abs() < 0.011, "{mean}");
     assert!((deviation / ceiling - 1.0 / 12_f64.sqrt()).abs() < 0.006, "{deviation}");
 }

@@ -1,9 +1,9 @@
-//! A capacity that a state reduced: what it does to the reserve and to large costs (R6, R54).
+//! A capacity that a breaker state reduces, and its effect on the reserve and on large costs (R6, R54).
 
 use super::{SECOND, simulate, times};
 use serde_json::{Value, json};
 
-/// 10/s, burst 50, of which 40 are kept for high priorities.
+/// 10/s with a burst of 50, of which 40 are reserved for high priorities.
 const RESERVE: &str = r#"
     [[rules]]
     name = "rps"
@@ -41,7 +41,7 @@ fn granted(remaining: u64) -> (bool, Value, Value, Value) {
 
 #[test]
 fn r54_the_reserve_is_reduced_with_the_capacity() {
-    // Throttle: 5/s, 25 of 50, and so 20 of the 40.
+    // In Throttle: 5/s, a capacity of 25 instead of 50, and thus a reserve of 20 instead of 40.
     let script = times(3, E429)
         + &request(0, 1, "background")
         + &request(0, 4, "background")
@@ -57,8 +57,8 @@ fn r54_the_reserve_is_reduced_with_the_capacity() {
 }
 
 #[test]
-fn r54_probes_of_the_background_find_room_beside_the_reserve() {
-    // Half open: 3/s, 15 of 50, and so 12 of the 40. Of a capacity of 1 nothing is kept.
+fn r54_background_probes_have_room_beside_the_reserve() {
+    // Half open: 3/s, a capacity of 15 of 50, and thus a reserve of 12 of 40. A capacity of 1 has no reserve.
     let lines = simulate(RESERVE, &(force("half_open") + &request(0, 1, "background")));
     assert_eq!(answer(&lines[1]), granted(2));
     let slow = format!("{RESERVE}probe_rate = 0.1\n");
@@ -70,8 +70,8 @@ fn r54_probes_of_the_background_find_room_beside_the_reserve() {
         + &request(0, 1, "background")
         + &request(0, 1, "background");
     let lines = simulate(&all, &script);
-    assert_eq!(lines[0]["reason"], "cost_exceeds_limit", "all is kept, as configured");
-    assert_eq!(answer(&lines[2]), granted(0), "a reduced capacity leaves one unit at least");
+    assert_eq!(lines[0]["reason"], "cost_exceeds_limit", "the configured reserve takes the whole capacity");
+    assert_eq!(answer(&lines[2]), granted(0), "a reduced capacity leaves at least one unit");
     assert_eq!(answer(&lines[3]), (false, json!("rate"), json!(SECOND / 5), json!(0)));
 }
 
@@ -84,12 +84,13 @@ fn r62_the_reserve_grows_with_the_ramp() {
     }
     let lines = simulate(RESERVE, &script);
     let left: Vec<u64> = lines[6..].iter().map(|line| line["remaining"].as_u64().unwrap()).collect();
-    // 5/s and 25, then 1.1 times as much each: 27, 30, 33, 36, 40, 44, 48, 50, less four fifths of it.
+    // 5/s with a capacity of 25, then steps of a tenth: 27, 30, 33, 36, 40, 44, 48, 50, each less a reserve of
+    // four fifths.
     assert_eq!(left, [5, 6, 6, 7, 8, 8, 9, 10, 10]);
 }
 
 #[test]
-fn r6_a_cost_above_the_reduced_capacity_goes_when_the_bucket_is_full() {
+fn r6_a_cost_above_the_reduced_capacity_is_granted_when_the_bucket_is_full() {
     let script = force("throttle")
         + &request(0, 5, "user")
         + &request(0, 40, "user")
@@ -111,8 +112,8 @@ fn r6_a_cost_above_the_reduced_capacity_goes_when_the_bucket_is_full() {
 }
 
 #[test]
-fn r6_a_large_cost_of_the_background_goes_when_the_bucket_is_full() {
-    // Beside the whole reserve 10 fit; of 25, beside 20, only 5.
+fn r6_a_large_background_cost_is_granted_when_the_bucket_is_full() {
+    // Beside the whole reserve, 10 units fit; in a capacity of 25 with a reserve of 20, only 5 fit.
     let script = force("throttle")
         + &request(0, 1, "user")
         + &request(0, 10, "background")
@@ -149,11 +150,11 @@ fn r6_debts_are_kept_when_the_state_changes_and_paid_back_by_a_cancel() {
         + &format!("{{\"op\":\"cancel\",\"t\":{}}}\n", 6 * SECOND)
         + &request(6 * SECOND, 0, "user");
     let lines = simulate(RESERVE, &script);
-    assert_eq!(answer(&lines[3]), granted(25), "a call that was never made leaves a full bucket");
+    assert_eq!(answer(&lines[3]), granted(25), "a cancelled call leaves a full bucket");
 }
 
 #[test]
-fn r4_the_named_wait_of_a_large_cost_passes_in_every_state() {
+fn r4_a_large_cost_is_granted_after_the_named_wait_in_every_state() {
     for state in ["normal", "throttle", "half_open"] {
         for cost in [16, 26, 48, 50] {
             let before = force(state) + &request(7, 3, "user") + "{\"op\":\"release\"}\n";
@@ -173,11 +174,13 @@ fn r4_the_named_wait_of_a_large_cost_passes_in_every_state() {
     }
 }
 
-/// A ramp step raises capacity and reserve, so a call that needs one of them waits for longer than the rate before it says.
+/// A ramp step raises both capacity and reserve. A call that needs one of them then waits longer than the rate before
+/// the step suggests.
 #[test]
 fn r4_a_wait_that_a_ramp_step_interrupts_is_neither_too_short_nor_too_long() {
     let ok = "{\"op\":\"record\",\"status\":200}";
-    // 5/s, 25 of 50 with 20 kept, and from 300 s on 5.5/s, 27 with 21 kept. At 300 s there are 20.5, or 24.5.
+    // 5/s with a capacity of 25 of 50 and a reserve of 20; from 300 s on 5.5/s with 27 and 21. At 300 s the bucket
+    // holds 20.5, or 24.5.
     for (taken_at, cost, priority, ready) in [
         (295_900_000_000, 1, "background", 300 * SECOND + 1_500_000_000 * 10 / 55 + 1),
         (295_100_000_000, 40, "user", 300 * SECOND + 2_500_000_000 * 10 / 55 + 1),

@@ -1,9 +1,9 @@
-//! Windows reported by headers: implausible resets, and windows in which nothing is left (R84 to R92, R142).
+//! Windows reported by headers: implausible resets, and exhausted windows (R84 to R92, R142).
 
 use super::{MINUTE, SECOND, simulate};
 use serde_json::{Value, json};
 
-/// 2026-01-01T00:00:00Z, at the start of a day and so of all windows.
+/// 2026-01-01T00:00:00Z, the start of a day and thus of all windows.
 const EPOCH: u64 = 1_767_225_600;
 
 fn config(parser: &str, windows: &[(&str, u64, &str, &str)]) -> String {
@@ -28,7 +28,7 @@ fn clear(t: u64) -> String {
     format!("{{\"op\":\"force\",\"state\":\"clear_gate\",\"t\":{t}}}\n")
 }
 
-/// Allowed, reason, rule, wait.
+/// Whether the call was allowed, the reason, the rule, and the wait.
 fn answer(line: &Value) -> (bool, Option<&str>, Option<&str>, u64) {
     (
         line["allowed"].as_bool().unwrap(),
@@ -45,7 +45,7 @@ fn until(window: &str, wait: u64) -> (bool, Option<&str>, Option<&str>, u64) {
 }
 
 #[test]
-fn r90_nothing_goes_before_the_reset_of_a_window_in_which_nothing_is_left() {
+fn r90_an_exhausted_window_refuses_all_calls_until_its_reset() {
     let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
     let used = [("X-MBX-ORDER-COUNT-10S", "50")];
     let script = request(SECOND)
@@ -59,8 +59,12 @@ fn r90_nothing_goes_before_the_reset_of_a_window_in_which_nothing_is_left() {
     assert_eq!(answer(&lines[2]), until("ORDERS:10S", 7 * SECOND));
     assert_eq!(answer(&lines[3]), until("ORDERS:10S", 2 * SECOND), "the last call was 7 s ago");
     assert_eq!(answer(&lines[4]), until("ORDERS:10S", 1));
-    assert_eq!((answer(&lines[5]), answer(&lines[6])), (GRANTED, GRANTED), "unused after the reset (R91)");
-    // Without any call before, and for a long window.
+    assert_eq!(
+        (answer(&lines[5]), answer(&lines[6])),
+        (GRANTED, GRANTED),
+        "the window is unused after its reset (R91)"
+    );
+    // The same without an earlier call, and for a long window.
     let weight = config("binance", &[("REQUEST_WEIGHT:1M", 1200, "60s", "fixed")]);
     let used = [("X-MBX-USED-WEIGHT-1M", "1300")];
     let lines = simulate(
@@ -72,7 +76,7 @@ fn r90_nothing_goes_before_the_reset_of_a_window_in_which_nothing_is_left() {
 }
 
 #[test]
-fn r127_a_late_answer_gives_nothing_back_to_a_window_in_which_nothing_is_left() {
+fn r127_a_late_answer_does_not_refill_an_exhausted_window() {
     let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
     let used = |t, count| headers(t, &[("X-MBX-ORDER-COUNT-10S", count)]);
     let script = request(SECOND)
@@ -89,7 +93,7 @@ fn r127_a_late_answer_gives_nothing_back_to_a_window_in_which_nothing_is_left() 
 }
 
 #[test]
-fn r132_the_wait_for_a_gap_ends_when_the_ratchet_lets_a_shorter_one_in() {
+fn r132_the_wait_for_a_gap_ends_when_the_ratchet_admits_a_shorter_one() {
     let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
     let used = [("X-MBX-ORDER-COUNT-10S", "45")];
     let script = request(SECOND)
@@ -100,13 +104,13 @@ fn r132_the_wait_for_a_gap_ends_when_the_ratchet_lets_a_shorter_one_in() {
         + &request(10 * SECOND);
     let lines = simulate(&orders, &script);
     assert_eq!(answer(&lines[2]), GRANTED);
-    // Seven seconds after the last call would be 15 s; the window is over at 10 s.
+    // Seven seconds after the last call would be at 15 s, but the window is over at 10 s.
     assert_eq!(answer(&lines[3]), until("ORDERS:10S", 2 * SECOND - 1));
     assert_eq!((answer(&lines[4]), answer(&lines[5])), (until("ORDERS:10S", 1), GRANTED));
 }
 
 #[test]
-fn r90_while_something_is_left_the_gap_counts_from_the_last_call() {
+fn r90_the_gap_counts_from_the_last_call_while_units_are_left() {
     let orders = config("binance", &[("ORDERS:10S", 50, "10s", "fixed")]);
     let used = [("X-MBX-ORDER-COUNT-10S", "49")];
     let lines = simulate(
@@ -146,7 +150,7 @@ fn r88_of_several_exhausted_windows_the_latest_reset_holds() {
 }
 
 #[test]
-fn r142_an_absurd_reset_is_not_believed_whatever_its_unit() {
+fn r142_an_absurd_reset_in_any_unit_is_ignored() {
     let window = config("xratelimit", &[("default", 100, "1h", "fixed")]);
     let now = EPOCH + 600;
     let resets = [
@@ -172,11 +176,15 @@ fn r142_an_absurd_reset_is_not_believed_whatever_its_unit() {
             + &request(3600 * SECOND - 1)
             + &request(3600 * SECOND);
         let lines = simulate(&window, &script);
-        assert_eq!(lines[0]["windows"]["default"]["remaining"], 0, "{reset}: what remains still counts");
-        assert_eq!(answer(&lines[1]), until("default", 3000 * SECOND), "{reset}: the hour of the clock");
+        assert_eq!(lines[0]["windows"]["default"]["remaining"], 0, "{reset}: the remainder still counts");
+        assert_eq!(
+            answer(&lines[1]),
+            until("default", 3000 * SECOND),
+            "{reset}: the wait ends with the hour of the wall clock"
+        );
         assert_eq!((answer(&lines[2]), answer(&lines[3])), (until("default", 1), GRANTED), "{reset}");
     }
-    // A reset within the length of the window is believed.
+    // A reset within the length of the window is accepted.
     for (reset, wait) in [
         ("3600".to_owned(), 3600),
         (format!("{}", now + 3600), 3600),
@@ -190,7 +198,7 @@ fn r142_an_absurd_reset_is_not_believed_whatever_its_unit() {
     for past in ["0".to_owned(), format!("{}", now - 1)] {
         let said = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", past.as_str())];
         let lines = simulate(&window, &(headers(600 * SECOND, &said) + &request(600 * SECOND)));
-        assert_eq!(answer(&lines[1]), GRANTED, "{past}: the window is over");
+        assert_eq!(answer(&lines[1]), GRANTED, "{past}: the window has ended");
     }
 }
 
@@ -233,7 +241,7 @@ fn r142_no_family_of_headers_blocks_for_longer_than_its_window() {
 }
 
 #[test]
-fn r142_good_headers_replace_an_absurd_one_and_what_followed_from_it() {
+fn r142_good_headers_replace_an_absurd_reset_and_its_effects() {
     let window = config("xratelimit", &[("default", 100, "1h", "fixed")]);
     let far = format!("{}", (EPOCH + 600) * 1_000_000);
     let absurd = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", far.as_str())];
@@ -245,9 +253,9 @@ fn r142_good_headers_replace_an_absurd_one_and_what_followed_from_it() {
         + &request(602 * SECOND);
     let lines = simulate(&window, &script);
     assert_eq!(answer(&lines[2]), until("default", 2999 * SECOND));
-    assert_eq!(lines[3]["interval_ns"], 0, "no ratchet holds an absurd value");
+    assert_eq!(lines[3]["interval_ns"], 0, "the ratchet does not hold an absurd value");
     assert_eq!(answer(&lines[4]), GRANTED);
-    // One that does not say when the window starts anew.
+    // Headers that do not say when the window starts again.
     let without = [("X-RateLimit-Remaining", "80")];
     let script = request(600 * SECOND)
         + &headers(600 * SECOND, &absurd)
@@ -255,7 +263,7 @@ fn r142_good_headers_replace_an_absurd_one_and_what_followed_from_it() {
         + &request(603 * SECOND);
     let lines = simulate(&window, &script);
     assert_eq!((&lines[2]["interval_ns"], answer(&lines[3])), (&json!(0), GRANTED));
-    // One that corrects the reset only.
+    // Headers that correct only the reset.
     let sooner = [("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "30")];
     let script = request(600 * SECOND)
         + &headers(600 * SECOND, &absurd)
@@ -264,7 +272,7 @@ fn r142_good_headers_replace_an_absurd_one_and_what_followed_from_it() {
         + &request(632 * SECOND);
     let lines = simulate(&window, &script);
     assert_eq!((answer(&lines[3]), answer(&lines[4])), (until("default", 29 * SECOND), GRANTED));
-    // A gap that a believable header asked for is still held by the ratchet (R89).
+    // The ratchet still holds a gap that a plausible header asked for (R89).
     let tight = [("X-RateLimit-Remaining", "1"), ("X-RateLimit-Reset", "1000")];
     let script = headers(600 * SECOND, &tight)
         + &headers(
@@ -280,7 +288,7 @@ fn r142_good_headers_replace_an_absurd_one_and_what_followed_from_it() {
 }
 
 #[test]
-fn r142_clear_gate_ends_what_headers_taught() {
+fn r142_clear_gate_discards_what_headers_taught() {
     let window = config("xratelimit", &[("default", 100, "1h", "fixed")]);
     let none = [("X-RateLimit-Limit", "7"), ("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "3000")];
     let script = request(600 * SECOND)
@@ -298,5 +306,5 @@ fn r142_clear_gate_ends_what_headers_taught() {
         (&lines[5]["interval_ns"], &lines[5]["bottleneck"], &lines[5]["windows"]["default"]),
         (&json!(0), &Value::Null, &json!({"limit": 100, "remaining": 100, "usage": 0.0}))
     );
-    assert_eq!(answer(&lines[7]), until("default", 3000 * SECOND), "new headers are heeded");
+    assert_eq!(answer(&lines[7]), until("default", 3000 * SECOND), "new headers are used");
 }

@@ -1,4 +1,4 @@
-//! Every algorithm, by hand: what it admits, what remains, how long to wait.
+//! Every algorithm with values calculated by hand: what it admits, what remains, how long to wait.
 
 use super::{MINUTE, SECOND, simulate, times};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn at(t: u64) -> String {
     format!("{{\"op\":\"acquire\",\"t\":{t}}}\n")
 }
 
-/// Whether it was allowed, what remains, how long to wait.
+/// Whether the call was allowed, what remains, and how long to wait.
 fn seen(line: &Value) -> (bool, u64, u64) {
     let number = |key: &str| line[key].as_u64().unwrap();
     (line["allowed"].as_bool().unwrap(), number("remaining"), number("retry_after_ns"))
@@ -24,7 +24,7 @@ fn all(config: &str, script: &str) -> Vec<(bool, u64, u64)> {
 }
 
 #[test]
-fn r12_token_bucket() {
+fn r12_a_token_bucket_grants_its_burst_and_refills_at_its_rate() {
     let config = rule("token_bucket", "limit = 2\nperiod = \"1s\"\nburst = 3");
     let script = times(4, ACQUIRE) + &at(SECOND / 4) + &at(SECOND / 2) + &at(100 * SECOND);
     let expected = [
@@ -40,7 +40,7 @@ fn r12_token_bucket() {
 }
 
 #[test]
-fn r16_gcra_four_per_eight_seconds() {
+fn r16_gcra_grants_four_at_once_and_then_one_every_two_seconds() {
     let config = rule("gcra", "limit = 4\nperiod = \"8s\"");
     let script = times(5, ACQUIRE) + &at(2 * SECOND - 1) + &at(2 * SECOND) + &at(2 * SECOND);
     let expected = [
@@ -57,13 +57,13 @@ fn r16_gcra_four_per_eight_seconds() {
 }
 
 #[test]
-fn r17_tau_instead_of_burst() {
+fn r17_tau_sets_the_tolerance_instead_of_burst() {
     let config = rule("gcra", "limit = 1\nperiod = \"1s\"\ntau = \"2.5s\"");
     assert_eq!(all(&config, &times(3, ACQUIRE)), [(true, 1, 0), (true, 0, 0), (false, 0, SECOND / 2)]);
 }
 
 #[test]
-fn r23_leaky_bucket_and_when_to_let_out() {
+fn r23_a_leaky_bucket_names_the_delay_of_each_call() {
     let config = rule("leaky_bucket", "limit = 2\nperiod = \"1s\"\nburst = 3");
     let script = times(4, ACQUIRE) + &at(SECOND / 2) + "{\"op\":\"acquire\",\"cost\":0}\n" + &at(10 * SECOND);
     let lines = simulate(&config, &script);
@@ -108,7 +108,7 @@ fn r28_fixed_window_follows_the_wall_clock() {
 }
 
 #[test]
-fn r31_sliding_log() {
+fn r31_a_sliding_log_frees_each_call_one_period_later() {
     let config = rule("sliding_log", "limit = 3\nperiod = \"10s\"");
     let script = at(0)
         + &at(0)
@@ -132,19 +132,19 @@ fn r31_sliding_log() {
 }
 
 #[test]
-fn r36_sliding_counter() {
+fn r36_a_sliding_counter_weighs_the_previous_window_by_its_overlap() {
     let config = rule("sliding_counter", "limit = 10\nperiod = \"60s\"");
     let prepare = "{\"op\":\"acquire\",\"n\":8}\n{\"op\":\"acquire\",\"cost\":0,\"t\":60000000000}\n";
-    // Half of the window: 4 of 8 count, and three more.
+    // Half of the previous window counts: 4 of 8, and three more.
     let script = format!("{prepare}{{\"op\":\"acquire\",\"n\":3,\"t\":{}}}\n{}", 90 * SECOND, ACQUIRE);
     let lines = simulate(&config, &script);
     assert_eq!((&lines[1]["remaining"], &lines[2]["remaining"]), (&json!(2), &json!(3)));
     assert_eq!((&lines[3]["allowed"], &lines[3]["remaining"]), (&json!(true), &json!(2)));
-    // A tenth: 7.2 of 8, and three more are 10.2.
+    // Nine tenths of the previous window count: 7.2 of 8, and three more are 10.2.
     let script = format!("{prepare}{{\"op\":\"acquire\",\"n\":4,\"t\":{}}}\n", 66 * SECOND);
     let lines = simulate(&config, &script);
     assert_eq!((&lines[2]["admitted"], &lines[2]["remaining"]), (&json!(3), &json!(0)));
-    // floor(8 * (60 - e) / 60) <= 6 first at e > 7.5 s.
+    // floor(8 * (60 - e) / 60) <= 6 holds first at e > 7.5 s.
     assert_eq!(lines[2]["retry_after_ns"], 1_500_000_001);
 }
 
@@ -159,13 +159,13 @@ fn r22_legacy_bursts_are_free_passes_of_each_minute() {
     let legacy = rule("gcra", "limit = 60\nperiod = \"60s\"\nburst = 3\nburst_mode = \"fixed_window\"");
     let script = "{\"op\":\"acquire\",\"n\":9}\n{\"op\":\"acquire\",\"n\":9,\"t\":1000000000}\n{\"op\":\"acquire\",\"n\":9,\"t\":60000000000}";
     let lines = simulate(&legacy, script);
-    // Three free, and one paced that moves the time of the next.
+    // Three calls use the burst; one paced call moves the time of the next.
     assert_eq!((&lines[0]["admitted"], &lines[0]["retry_after_ns"]), (&json!(4), &json!(SECOND)));
     assert_eq!((&lines[1]["admitted"], &lines[2]["admitted"]), (&json!(1), &json!(4)));
 }
 
 #[test]
-fn r126_both_burst_modes_on_one_trace() {
+fn r126_the_two_burst_modes_differ_on_one_trace() {
     let rest = "limit = 60\nperiod = \"60s\"\nburst = 10";
     let trace: String = [0, 30, 59, 60, 61]
         .map(|s| format!("{{\"op\":\"acquire\",\"n\":20,\"t\":{}}}\n", s * SECOND))

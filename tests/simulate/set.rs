@@ -1,4 +1,4 @@
-//! `set`: a hot patch, and what it leaves alone (R110).
+//! `set` changes a setting of a running simulation and leaves the rest as it is (R110).
 
 use super::{TMDB, simulate};
 use serde_json::json;
@@ -22,7 +22,7 @@ fn r110_the_answer_names_the_key_and_the_change_holds_at_once() {
 }
 
 #[test]
-fn r110_tokens_are_clipped_to_a_smaller_capacity_and_a_larger_one_is_no_gift() {
+fn r110_tokens_are_clipped_to_a_smaller_capacity_and_a_larger_one_adds_none() {
     let peek = "{\"op\":\"acquire\",\"cost\":0}\n";
     let script = set("rules.0.burst", "10") + peek + &set("rules.0.burst", "50") + peek;
     let lines = simulate(TMDB, &script);
@@ -35,7 +35,7 @@ fn r110_a_lower_limit_holds_at_once_because_its_burst_follows() {
     let all = "{\"op\":\"acquire\",\"n\":5000}\n";
     for change in [set("rules.0.limit", "100"), set("rules.rpm.limit", "100"), set("rate", "\"100/m\"")] {
         let lines = simulate(config, &(change + all));
-        assert_eq!(lines[1]["admitted"], 100, "the tokens above the new capacity are gone");
+        assert_eq!(lines[1]["admitted"], 100, "tokens above the new capacity are lost");
     }
 }
 
@@ -50,14 +50,14 @@ fn r110_r25_a_leaky_bucket_keeps_its_level() {
     assert_eq!((&larger[2]["delay_ns"], &larger[2]["remaining"]), (&json!(1_500_000_000), &json!(6)));
     let smaller = simulate(config, &(three.to_owned() + &set("rules.0.burst", "2") + peek + acquire));
     assert_eq!((&smaller[2]["delay_ns"], &smaller[2]["remaining"]), (&json!(1_500_000_000), &json!(0)));
-    // 3 + 1 - 2 units too many.
+    // 3 + 1 - 2 units exceed the capacity.
     assert_eq!(smaller[3]["retry_after_ns"], 1_000_000_000);
     let faster = simulate(config, &(three.to_owned() + &set("rules.0.limit", "4") + peek));
-    assert_eq!(faster[2]["delay_ns"], 750_000_000, "three units, and four leak a second");
+    assert_eq!(faster[2]["delay_ns"], 750_000_000, "three units at four a second");
 }
 
 #[test]
-fn r110_counters_go_on() {
+fn r110_counters_keep_their_values() {
     let bad = "{\"op\":\"record\",\"status\":429}\n";
     let script =
         bad.repeat(2) + &set("breaker.n_throttle", "5") + bad + &set("breaker.n_throttle", "4") + bad;

@@ -27,18 +27,18 @@ fn r57_the_eta_of_a_sleep_includes_a_gate_that_lasts_longer() {
     let lines = simulate(TMDB, &script);
     let left: Vec<_> = lines.iter().map(|line| eta(line) / SECOND).collect();
     assert_eq!(left, [0, 59, 58, 0]);
-    // The wait that a refusal names is that of the layer it names (R4).
+    // A refusal names the wait of the layer that it names (R4).
     assert_eq!((&lines[2]["reason"], &lines[2]["retry_after_ns"]), (&json!("sleep"), &json!(SECOND)));
     assert_eq!(
         (&lines[3]["reason"], &lines[3]["retry_after_ns"]),
         (&json!("retry_after"), &json!(57 * SECOND))
     );
     let offline = at(0, long) + &force("offline");
-    assert_eq!(eta(&simulate(TMDB, &offline)[1]), 0, "nobody knows the end");
+    assert_eq!(eta(&simulate(TMDB, &offline)[1]), 0, "the end is unknown");
 }
 
 #[test]
-fn r57_cooldowns_grow_by_their_factor_however_small_they_are() {
+fn r57_cooldowns_of_any_size_grow_by_their_factor() {
     let config =
         format!("{TMDB}[breaker]\nsleep_min = \"1ns\"\nsleep_max = \"1h\"\ncooldown_factor = 1.25\n");
     let script: String = (0..30).map(|_| force("sleep")).collect();

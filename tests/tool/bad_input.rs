@@ -1,4 +1,4 @@
-//! Bad input: a message that says what, where and what to do; nothing changed, nothing left behind.
+//! Bad input: the message says what is wrong, where, and what to do; nothing changes and no file is left behind.
 
 use crate::cli::{Home, make_private};
 #[cfg(unix)]
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 #[cfg(unix)]
 use std::process::Command;
 
-/// Runs the tool and checks that the directory is byte for byte as before.
+/// Runs the tool and checks that the directory is unchanged, byte for byte.
 #[track_caller]
 fn changes_nothing(home: &Home, arguments: &[&str], code: i32, parts: &[&str]) {
     let before = home.contents();
@@ -15,7 +15,7 @@ fn changes_nothing(home: &Home, arguments: &[&str], code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn an_unknown_limiter_is_named_with_the_near_one_and_the_way_to_make_it() {
+fn an_unknown_limiter_is_refused_with_the_nearest_name_and_the_command_to_create_it() {
     let home = Home::with(&["github", "--rate", "5000/h"]);
     for verb in [&["run", "gihtub", "--", "echo"][..], &["acquire", "gihtub"], &["status", "gihtub"]] {
         let directory = home.path().to_str().unwrap();
@@ -31,7 +31,7 @@ fn an_unknown_limiter_is_named_with_the_near_one_and_the_way_to_make_it() {
 }
 
 #[test]
-fn no_directory_is_made_for_an_unknown_limiter() {
+fn no_directory_is_created_for_an_unknown_limiter() {
     let home = Home::new();
     let place = home.path().join("new");
     let place_text = place.to_str().unwrap();
@@ -108,9 +108,9 @@ fn a_bad_file_is_refused_with_its_name_and_the_key() {
 }
 
 #[test]
-fn r6_a_cost_above_capacity_is_refused_at_once_and_for_good() {
+fn r6_a_cost_above_the_capacity_is_refused_at_once_and_permanently() {
     let home = Home::with(&["small", "--rate", "5/day", "--concurrency", "1"]);
-    // Without a timeout: it must not wait for what never comes.
+    // Without a timeout the call must not wait for a grant that can never come.
     for verb in
         [&["acquire", "small", "--cost", "6"][..], &["run", "small", "--cost", "6", "--", "echo", "ran"]]
     {
@@ -123,7 +123,7 @@ fn r6_a_cost_above_capacity_is_refused_at_once_and_for_good() {
 }
 
 #[test]
-fn bad_usage_is_told_with_code_2() {
+fn bad_usage_exits_with_code_2() {
     let home = Home::with(&["x", "--rate", "1/s"]);
     for arguments in [
         &["run", "x"][..],
@@ -142,7 +142,7 @@ fn bad_usage_is_told_with_code_2() {
 }
 
 #[test]
-fn r137_a_process_too_many_is_told_the_limit() {
+fn r137_one_process_too_many_is_refused_with_the_limit() {
     let home = Home::with(&["x", "--rate", "1/s"]);
     let mut handles = Vec::new();
     let limit = loop {
@@ -154,7 +154,7 @@ fn r137_a_process_too_many_is_told_the_limit() {
     };
     assert!(limit >= 256);
     home.tool(&["acquire", "x"]).fails(1, &["no free slot", &limit.to_string(), "x.shm"]);
-    // Operators are not locked out.
+    // Verbs of operators still work.
     for verb in [
         &["status"][..],
         &["status", "x", "--json"],
@@ -173,7 +173,7 @@ fn r137_a_process_too_many_is_told_the_limit() {
     home.tool(&["acquire", "x"]).succeeds();
 }
 
-#[cfg(unix)] // modes; lists of access are tested with the library
+#[cfg(unix)] // modes; the library tests access control lists
 #[test]
 fn p5_a_directory_others_can_write_is_refused() {
     let home = Home::new();
@@ -190,11 +190,11 @@ fn p5_a_directory_others_can_write_is_refused() {
 }
 
 #[test]
-fn a_file_or_a_link_for_a_directory_is_refused() {
+fn a_file_or_a_link_in_place_of_the_directory_is_refused() {
     let home = Home::new();
     let file = home.path().join("file");
     std::fs::write(&file, "mine").unwrap();
-    #[cfg(unix)] // elsewhere links are for administrators
+    #[cfg(unix)] // elsewhere only administrators can make links
     std::os::unix::fs::symlink(home.path(), home.path().join("link")).unwrap();
     let names = home.names();
     for place in &names {
@@ -217,7 +217,7 @@ fn p4_a_foreign_file_does_not_hide_the_other_limiters() {
 }
 
 #[cfg(unix)]
-/// Runs a script in a mount namespace of its own; `None` where that is not permitted.
+/// Runs a script in its own mount namespace; `None` where that is not permitted.
 fn with_mounts(script: &str) -> Option<std::process::Output> {
     let permitted =
         Command::new("unshare").args(["-m", "true"]).output().is_ok_and(|output| output.status.success());
@@ -226,7 +226,7 @@ fn with_mounts(script: &str) -> Option<std::process::Output> {
 
 #[cfg(unix)] // mounts
 #[test]
-fn a_full_or_read_only_disk_is_an_error_now_and_leaves_nothing_behind() {
+fn a_full_or_read_only_disk_is_an_error_and_leaves_nothing_behind() {
     let home = Home::new();
     let place = home.path().display();
     for (options, part) in [("size=16k,mode=700", "space"), ("ro,mode=700", "ead-only")] {
@@ -241,21 +241,22 @@ fn a_full_or_read_only_disk_is_an_error_now_and_leaves_nothing_behind() {
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{err}");
         assert!(err.contains(part) && err.contains("--dir"), "{err}");
-        // The gate is for all limiters and stays; there is no segment, whole or half.
+        // The file of the creation lock belongs to all limiters and stays; there is no complete or partial segment.
         assert!(matches!(output.stdout.as_slice(), b"" | b"ratelimit.lock\n"), "{:?}", output.stdout);
     }
 }
 
-/// As the package makes it: root's, for a group, closed to others. Who is no member cannot even look inside.
-#[cfg(unix)] // other users
+/// The directory as the package makes it: owned by root, for a group, closed to others. A user outside the group
+/// cannot even list it.
+#[cfg(unix)] // needs other users
 #[test]
-fn p5_a_shared_directory_says_to_strangers_that_they_are_no_members() {
+fn p5_a_shared_directory_tells_users_outside_the_group_to_join_it() {
     let home = Home::new();
     let place = home.path().join("shared");
     std::fs::create_dir(&place).unwrap();
     std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o2770)).unwrap();
     std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    // A copy: the one that was built may be in a directory that strangers cannot reach.
+    // Run a copy: the built program may be in a directory that other users cannot reach.
     let copy = home.path().join("shmlimit");
     std::fs::copy(crate::cli::binary(), &copy).unwrap();
     let output = Command::new("setpriv")
@@ -265,7 +266,7 @@ fn p5_a_shared_directory_says_to_strangers_that_they_are_no_members() {
         .arg(&place)
         .output();
     let Some(output) = output.ok().filter(|output| output.status.code() != Some(127)) else {
-        println!("not tested: there is no setpriv, or it may not become somebody else");
+        println!("not tested: there is no setpriv, or it may not change the user");
         return;
     };
     let err = String::from_utf8(output.stderr).unwrap();

@@ -1,4 +1,4 @@
-//! `shmlimit bench`: every figure of the design is measured, in a place of its own that is gone afterwards.
+//! `shmlimit bench` measures every figure of the design in a temporary directory, which it removes afterwards.
 
 use crate::cli::{Home, binary};
 use nix::sys::signal::{Signal, kill};
@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The benchmark, in a place where it must leave nothing.
+/// The benchmark, with a temporary directory in which it must leave nothing.
 fn bench(place: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal", binary(), "bench"]).args(arguments).process_group(0);
@@ -77,13 +77,13 @@ fn every_figure_of_the_design_has_a_line_with_its_target() {
             assert_eq!(line["met"], most && least, "{line}");
         }
     }
-    // The users' own limiters are not touched, and nothing stays.
+    // The users' own limiters are not touched, and no file is left.
     assert_eq!(home.names(), [""; 0]);
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
 #[test]
-fn for_people_it_is_a_table_that_says_how_much_it_is_worth() {
+fn the_table_for_people_names_the_build_and_fits_80_columns() {
     let place = tempfile::tempdir().unwrap();
     let output = bench(&place, &["--quick"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -95,7 +95,7 @@ fn for_people_it_is_a_table_that_says_how_much_it_is_worth() {
     {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // Processors have long names.
+    // The first lines may be longer: processors have long names.
     assert!(text.lines().skip(2).all(|line| line.chars().count() <= 80), "{text}");
 }
 
@@ -113,13 +113,13 @@ fn only_check_makes_a_missed_target_a_failure() {
 }
 
 #[test]
-fn whichever_signal_ends_it_no_file_and_no_worker_stays() {
+fn a_bench_ended_by_any_signal_leaves_no_file_and_no_worker() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
         let place = tempfile::tempdir().unwrap();
         let mut child =
             bench(&place, &["--json"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
-        // From the first figure of one process on, those of several are measured.
+        // After the first figure of one process, the figures of several processes are measured.
         assert!(out.any(|line| line.unwrap().contains("\"flock\"")));
         kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
         child.wait().unwrap();
@@ -131,7 +131,7 @@ fn whichever_signal_ends_it_no_file_and_no_worker_stays() {
     }
 }
 
-/// A file, or a process that knows the place.
+/// Looks for leftovers: a file, or a process whose environment names the directory.
 fn left_behind(place: &TempDir) -> Option<String> {
     if let Some(file) = fs::read_dir(place.path()).unwrap().next() {
         return Some(format!("{file:?}"));

@@ -1,4 +1,4 @@
-//! Untrusted text neither acts on the terminal nor changes the direction of the text around it.
+//! Untrusted text neither controls the terminal nor changes the direction of the text around it.
 
 use crate::cli::{Answer, Home, binary};
 use crate::util::raw;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use shmlimit_segment::layout;
 use std::process::Command;
 
-/// 15 bytes at most: a program can have this name.
+/// At most 15 bytes, so that a program can have this name.
 const HOSTILE: &str = "\u{1b}[2J\u{9b}\u{202e}x";
 
 #[track_caller]
@@ -20,12 +20,12 @@ fn is_safe(answer: &Answer) {
     }
 }
 
-/// A program of that name holds a permit.
+/// A program with the hostile name holds a permit.
 #[test]
-fn a_program_with_a_hostile_name_is_shown_and_does_nothing() {
+fn a_hostile_program_name_is_shown_harmlessly() {
     let home = Home::with(&["api", "--rate", "100/s", "--concurrency", "1"]);
     let program = home.path().join(HOSTILE);
-    // A link, because nothing may be run from some places in memory.
+    // A link, because some file systems in memory do not allow execution.
     std::os::unix::fs::symlink("/bin/sh", &program).unwrap();
     let program = program.to_str().unwrap();
     let (mut child, _out, first) = home.start(&["run", "api", "--", program, "-c", "echo ready; read -r _"]);
@@ -51,14 +51,14 @@ fn a_program_with_a_hostile_name_is_shown_and_does_nothing() {
     let json = home.tool(&["status", "api", "--json"]).out;
     assert!(json.contains("\\u001b[2J\\u009b\\u202ex"), "{json}");
     let status: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(status["participants"][0]["program"], HOSTILE, "and means the same");
+    assert_eq!(status["participants"][0]["program"], HOSTILE, "JSON preserves the name");
     drop(child.stdin.take());
     child.wait().unwrap();
 }
 
-/// Words in the file that no program of ours would write.
+/// Words in the file that no real program would write.
 #[test]
-fn hostile_words_in_a_segment_are_shown_and_do_nothing() {
+fn hostile_words_in_a_segment_are_shown_harmlessly() {
     let home = Home::with(&["api", "--rate", "100/s"]);
     home.tool(&["record", "api", "--status", "429", "--retry-after", "1h"]).succeeds();
     let path = home.path().join("api.shm");
@@ -85,7 +85,7 @@ fn hostile_words_in_a_segment_are_shown_and_do_nothing() {
 }
 
 #[test]
-fn what_is_typed_is_repeated_so_that_it_does_nothing() {
+fn typed_text_is_repeated_harmlessly() {
     let home = Home::with(&["api", "--rate", "100/s"]);
     let odd = format!("odd{HOSTILE}");
     let file = home.path().join(format!("{odd}.toml"));
@@ -119,7 +119,11 @@ fn what_is_typed_is_repeated_so_that_it_does_nothing() {
         assert!(!answer.err.is_empty(), "{arguments:?}");
         is_safe(&answer);
     }
-    assert_eq!(home.names(), ["api.shm", &format!("{odd}.toml"), "ratelimit.lock"], "no such name was made");
+    assert_eq!(
+        home.names(),
+        ["api.shm", &format!("{odd}.toml"), "ratelimit.lock"],
+        "no limiter with such a name was created"
+    );
     let output = Command::new(binary())
         .args(["acquire", "api"])
         .env("SHMLIMIT_DIR", home.path())

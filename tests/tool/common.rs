@@ -1,11 +1,11 @@
-//! `acquire`, `status` and what is common to all verbs.
+//! `acquire`, `status` and features that all verbs share.
 
 use crate::cli::commands::{READY, SHELL, run};
 use crate::cli::{Home, binary};
 use std::process::{Command, Stdio};
 
 #[test]
-fn acquire_takes_from_the_budget_and_holds_nothing() {
+fn acquire_charges_the_budget_and_holds_no_permit() {
     let home = Home::with(&["two", "--rate", "2/day", "--concurrency", "1"]);
     assert_eq!(home.tool(&["acquire", "two"]).succeeds(), "");
     assert_eq!(home.tool(&["acquire", "two", "--now"]).succeeds(), "");
@@ -58,7 +58,7 @@ fn r107_the_reserve_is_for_high_priority() {
 }
 
 #[test]
-fn with_nothing_there_status_gives_a_hint_and_makes_nothing() {
+fn status_without_limiters_gives_a_hint_and_creates_nothing() {
     let home = Home::new();
     let place = home.path().join("not-yet");
     for arguments in [&["--dir", place.to_str().unwrap()][..], &["--dir", place.to_str().unwrap(), "status"]]
@@ -91,12 +91,12 @@ fn status_shows_rules_permits_and_participants() {
     }
     assert!(screen.contains(&child.id().to_string()) && screen.contains(home.path().to_str().unwrap()));
     assert!(!screen.contains('\x1b'), "colours are for terminals");
-    assert!(!screen.lines().any(|line| line.contains("shmlimit")), "who looks is not listed");
+    assert!(!screen.lines().any(|line| line.contains("shmlimit")), "the observer is not listed");
     let bare = home.tool(&[]);
     assert!(bare.succeeds().contains("9 of 10 requests left"));
     drop(child.stdin.take());
     child.wait().unwrap();
-    assert!(!home.tool(&["status"]).succeeds().contains("PID"), "nobody is attached any more");
+    assert!(!home.tool(&["status"]).succeeds().contains("PID"), "no process is attached any more");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn the_keys_of_json_are_stable_and_documented() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_success() {
+fn a_closed_pipe_is_success() {
     let home = Home::with(&["web", "--rate", "10/day"]);
     for arguments in [&["status"][..], &["status", "--json"], &["init", "web"], &["--help"], &["--version"]] {
         let (reader, writer) = std::io::pipe().unwrap();
@@ -171,7 +171,7 @@ fn a_reader_that_goes_away_is_success() {
     }
 }
 
-#[cfg(unix)] // a device that is always full
+#[cfg(unix)] // needs a device that is always full
 #[test]
 fn an_answer_that_cannot_be_written_is_a_failure() {
     let home = Home::with(&["web", "--rate", "10/day"]);
@@ -182,7 +182,7 @@ fn an_answer_that_cannot_be_written_is_a_failure() {
 }
 
 #[test]
-fn the_version_and_the_exit_codes_are_told() {
+fn the_version_and_the_exit_codes_are_shown() {
     let home = Home::new();
     assert_eq!(home.tool(&["--version"]).succeeds(), format!("shmlimit {}\n", env!("CARGO_PKG_VERSION")));
     assert!(home.tool(&["--help"]).succeeds().contains("75 refused for now"));

@@ -1,4 +1,4 @@
-//! `shmlimit completions`: scripts that the shells take, and that know the names of limiters.
+//! `shmlimit completions` writes scripts that the shells accept and that complete the names of limiters.
 
 use crate::cli::Home;
 #[cfg(unix)]
@@ -16,7 +16,7 @@ fn script(home: &Home, shell: &str) -> PathBuf {
 }
 
 #[cfg(unix)]
-/// Runs a shell that finds this binary by its name; `None` if there is no such shell here.
+/// Runs a shell that finds this binary by its name; `None` if the shell is not installed.
 fn shell(home: &Home, name: &str, arguments: &[&str]) -> Option<Output> {
     let folder = Path::new(binary()).parent().unwrap();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
@@ -51,7 +51,7 @@ handler=$(complete -p shmlimit | sed 's/.*-F \([^ ]*\).*/\1/')
 printf '%s\n' "${COMPREPLY[@]}"
 "#;
 
-#[cfg(unix)] // a shell of Unix
+#[cfg(unix)] // needs a Unix shell
 #[test]
 fn bash_completes_verbs_options_values_and_names() {
     let home = Home::with(&["my-api", "--rate", "9/s"]);
@@ -70,17 +70,24 @@ fn bash_completes_verbs_options_values_and_names() {
     assert_eq!(complete(&["status", "my"]), ["my-api"]);
     assert_eq!(complete(&["rm", ""]), ["my-api", "other"]);
     assert_eq!(complete(&["rm", "my-api", "o"]), ["other"]);
-    assert_eq!(complete(&["run", "tmd"]), ["tmdb", "tmdb-legacy"], "a preset's is made at first use");
+    assert_eq!(
+        complete(&["run", "tmd"]),
+        ["tmdb", "tmdb-legacy"],
+        "the limiter of a preset is created at first use"
+    );
     assert_eq!(complete(&["presets", "my"]), [""; 1], "only presets");
     assert_eq!(complete(&["--dir", home.path().to_str().unwrap(), "status", "o"]), ["other"]);
     assert_eq!(complete(&["set", "my-api", "ra"]), ["rate"]);
     assert_eq!(complete(&["set", "my-api", "rules.sliding_log.l"]), ["rules.sliding_log.limit"]);
     assert_eq!(complete(&["set", "unknown", "rules.0.l"]), ["rules.0.limit"]);
     assert_eq!(complete(&["set", "my-api", "conc"]), ["concurrency", "concurrency_background"]);
-    assert!(!complete(&["completions", "--"]).contains(&"--names".to_owned()), "that is for the scripts");
+    assert!(
+        !complete(&["completions", "--"]).contains(&"--names".to_owned()),
+        "--names is internal to the scripts"
+    );
 }
 
-#[cfg(unix)] // a shell of Unix
+#[cfg(unix)] // needs a Unix shell
 #[test]
 fn fish_completes_verbs_and_names() {
     let home = Home::with(&["my-api", "--rate", "9/s"]);
@@ -98,18 +105,21 @@ fn fish_completes_verbs_and_names() {
     }
 }
 
-#[cfg(unix)] // a shell of Unix
+#[cfg(unix)] // needs a Unix shell
 #[test]
-fn zsh_takes_the_script_and_asks_for_names() {
+fn zsh_accepts_the_script_and_completes_names() {
     let home = Home::with(&["my-api", "--rate", "9/s"]);
     let script = script(&home, "zsh");
     let text = std::fs::read_to_string(&script).unwrap();
     assert!(text.starts_with("#compdef shmlimit\n"));
-    assert!(text.contains(":name -- The limiter:_shmlimit_limiters'"), "names are asked for");
-    assert!(text.contains(":key -- The setting") && text.contains(":_shmlimit_keys'"), "keys are asked for");
+    assert!(text.contains(":name -- The limiter:_shmlimit_limiters'"), "the script completes names");
+    assert!(
+        text.contains(":key -- The setting") && text.contains(":_shmlimit_keys'"),
+        "the script completes keys"
+    );
     if let Some(output) = shell(&home, "zsh", &["-n", script.to_str().unwrap()]) {
         assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-        // The function that says the names, with the built-in of the completion system replaced.
+        // The function that lists the names, with a replacement for the built-in of the completion system.
         let line = format!(
             "compdef() {{ : }}; compadd() {{ print -l ${{(P)2}} }}; source {}; _shmlimit_limiters",
             script.display()
@@ -120,14 +130,14 @@ fn zsh_takes_the_script_and_asks_for_names() {
 }
 
 #[test]
-fn powershell_gets_a_script_too_and_other_shells_a_list() {
+fn powershell_gets_a_script_and_an_unknown_shell_the_list_of_shells() {
     let home = Home::new();
     let text = home.tool(&["completions", "powershell"]).succeeds().to_owned();
     assert!(
         text.contains("Register-ArgumentCompleter -Native -CommandName 'shmlimit', 'shmlimit.exe'"),
         "{text}"
     );
-    assert!(text.contains("doctor") && !text.contains("--names"), "that is for the scripts");
+    assert!(text.contains("doctor") && !text.contains("--names"), "--names is internal to the scripts");
     home.tool(&["completions", "bsh"]).fails(2, &["bash, zsh, fish, powershell", "'bash'"]);
     home.tool(&["completions"]).fails(2, &["SHELL"]);
 }

@@ -1,4 +1,4 @@
-//! A limiter's file that is deleted by hand while a command runs: the next command waits for it.
+//! A limiter's file is deleted by hand while a command runs: the next command waits for the running one.
 
 use crate::cli::Home;
 use crate::cli::commands::{READY, READY_THEN_ALIVE, SAYS_HELLO, run};
@@ -8,7 +8,7 @@ use std::io::Read;
 const ONE: [&str; 3] = ["one", "--concurrency", "1"];
 
 #[test]
-fn a_command_after_init_waits_for_the_one_that_runs() {
+fn a_command_after_init_waits_for_the_running_one() {
     let home = Home::with(&ONE);
     let (mut first, mut out, ready) = home.start(&run("one", READY_THEN_ALIVE));
     assert_eq!(ready, "ready");
@@ -26,7 +26,7 @@ fn a_command_after_init_waits_for_the_one_that_runs() {
 }
 
 #[test]
-fn a_command_that_waits_already_waits_on_whether_the_first_ends_or_is_killed() {
+fn a_waiting_command_keeps_waiting_until_the_first_ends_or_is_killed() {
     for killed in [false, true] {
         let home = Home::with(&ONE);
         let (mut first, _out, ready) = home.start(&run("one", READY));

@@ -1,4 +1,4 @@
-//! `shmlimit demo`: it shows what it promises, in a terminal and in lines, and leaves nothing behind however it ends.
+//! `shmlimit demo` shows what it promises, in a terminal and in lines, and leaves nothing behind however it ends.
 
 use crate::cli;
 use crate::cli::binary;
@@ -15,7 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Where the demo may leave things: it must not.
+/// A temporary directory for the demo, in which it must leave nothing.
 struct DemoRun(TempDir);
 
 impl DemoRun {
@@ -27,7 +27,7 @@ impl DemoRun {
         self.0.path()
     }
 
-    /// The demo as an interactive shell would start it, whatever signals the tests were started with.
+    /// The demo as an interactive shell would start it, with default signal dispositions.
     fn demo(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("env");
         command.args(["--default-signal", binary(), "demo"]).args(arguments);
@@ -39,7 +39,7 @@ impl DemoRun {
         self.demo(arguments).output().unwrap()
     }
 
-    /// Processes that were started in this theatre: all of them know where it is.
+    /// The processes of this demo: their environment names its directory.
     fn processes(&self) -> Vec<PathBuf> {
         let mark = self.path().to_str().unwrap().as_bytes();
         let knows = |process: &PathBuf| {
@@ -55,7 +55,7 @@ impl DemoRun {
         fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 
-    /// Nobody and nothing is left, at the latest in a moment.
+    /// Waits until no process and no file of the demo is left.
     #[track_caller]
     fn is_empty(&self) {
         let by = Instant::now() + Duration::from_secs(20);
@@ -80,7 +80,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Figures differ from run to run; the words and their order do not.
+/// Removes the figures, which differ from run to run. The words and their order do not differ.
 fn without_figures(text: &str) -> String {
     let mut words = String::new();
     for line in text.lines() {
@@ -93,7 +93,7 @@ fn without_figures(text: &str) -> String {
 }
 
 #[test]
-fn in_lines_it_shows_429s_without_shmlimit_and_none_with_it() {
+fn the_plain_demo_shows_429s_without_shmlimit_and_none_with_it() {
     let demo_run = DemoRun::new();
     let output = demo_run.run(&["--plain", "--seconds", "2"]);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -112,20 +112,20 @@ fn in_lines_it_shows_429s_without_shmlimit_and_none_with_it() {
 }
 
 #[test]
-fn what_is_said_in_lines_is_in_this_order() {
+fn the_plain_demo_prints_its_lines_in_this_order() {
     let demo_run = DemoRun::new();
-    // Whatever programs this machine has: with an empty path all four are the tool itself.
+    // With an empty path the tool itself plays all four programs, independent of this machine's programs.
     let output = demo_run.demo(&["--plain", "--seconds", "2"]);
     let output = without_programs(output, &demo_run).output().unwrap();
     let told = text(&output.stdout);
-    // How many calls were under way differs.
+    // The number of calls under way differs from run to run.
     let told: String =
         told.lines().filter(|line| !line.starts_with("told")).map(|line| format!("{line}\n")).collect();
     insta::assert_snapshot!(without_figures(&told));
     demo_run.is_empty();
 }
 
-/// Only the tool itself can be run, as if nothing else were installed.
+/// A command that finds only the tool itself, as if no other program were installed.
 fn without_programs(command: Command, demo_run: &DemoRun) -> Command {
     let mut bare = Command::new(binary());
     bare.args(command.get_args().skip(2)).env("TMPDIR", demo_run.path()).env("PATH", "/nowhere");
@@ -133,7 +133,7 @@ fn without_programs(command: Command, demo_run: &DemoRun) -> Command {
 }
 
 #[test]
-fn the_object_has_every_figure_and_says_that_the_promise_held() {
+fn the_json_of_the_demo_has_every_figure_and_confirms_the_promise() {
     let demo_run = DemoRun::new();
     let output = demo_run.run(&["--json", "--seconds", "2", "--rate", "10/s"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -150,19 +150,19 @@ fn the_object_has_every_figure_and_says_that_the_promise_held() {
             assert_eq!(object[half]["total"][key], sum(key, "programs"), "{half} {key}");
             assert_eq!(object[half]["total"][key], sum(key, "seconds"), "{half} {key}");
         }
-        // No more than the limit, whoever asked: a burst and a second's worth.
+        // All programs together get no more than the limit: a burst and one second of the rate.
         let burst = object["burst_of_server"].as_u64().unwrap();
         assert!(sum("ok", "programs") <= burst + 10, "{object}");
     }
     assert_eq!(object["with"]["total"]["throttled"], 0);
     let told = &object["told"];
     assert_eq!(told["retry_after_ns"], 1_000_000_000_u64);
-    assert_eq!(told["own_calls"], 0, "the one who was told waits: {object}");
+    assert_eq!(told["own_calls"], 0, "the program that received the 429 waits: {object}");
     demo_run.is_empty();
 }
 
 #[test]
-fn who_is_not_there_or_does_not_work_is_played_by_the_tool_which_says_so() {
+fn a_missing_or_broken_program_is_replaced_by_the_tool_with_a_note() {
     let demo_run = DemoRun::new();
     let bin = tempfile::tempdir().unwrap();
     let python = bin.path().join("python3");
@@ -194,7 +194,7 @@ fn settings_of_the_users_own_limiters_do_not_reach_the_demo() {
 }
 
 #[test]
-fn a_rate_that_could_not_be_broken_is_refused() {
+fn a_rate_outside_the_range_of_the_demo_is_refused() {
     let demo_run = DemoRun::new();
     for rate in ["0", "4/s", "51/s", "20/m", "many"] {
         let output = demo_run.run(&["--rate", rate]);
@@ -204,7 +204,7 @@ fn a_rate_that_could_not_be_broken_is_refused() {
     demo_run.is_empty();
 }
 
-/// The demo under way, in the half of that word.
+/// Starts the demo and waits for the half that the word names.
 fn started(demo_run: &DemoRun, half: &str) -> (Child, BufReader<ChildStdout>) {
     let mut child = demo_run
         .demo(&["--plain", "--seconds", "60"])
@@ -222,7 +222,7 @@ fn started(demo_run: &DemoRun, half: &str) -> (Child, BufReader<ChildStdout>) {
 }
 
 #[test]
-fn whichever_signal_ends_it_no_process_and_no_file_stays() {
+fn a_demo_ended_by_any_signal_leaves_no_process_and_no_file() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
         let demo_run = DemoRun::new();
         let (mut child, _out) = started(&demo_run, "without");
@@ -235,7 +235,7 @@ fn whichever_signal_ends_it_no_process_and_no_file_stays() {
 }
 
 #[test]
-fn killed_while_its_programs_wait_for_the_limiter_it_leaves_nobody() {
+fn a_demo_killed_while_its_programs_wait_leaves_no_process() {
     let demo_run = DemoRun::new();
     let mut child = demo_run
         .demo(&["--plain", "--seconds", "4"])
@@ -251,7 +251,7 @@ fn killed_while_its_programs_wait_for_the_limiter_it_leaves_nobody() {
 }
 
 #[test]
-fn a_reader_who_goes_away_ends_it_well() {
+fn a_closed_pipe_ends_the_demo_with_success() {
     let demo_run = DemoRun::new();
     let (mut child, out) = started(&demo_run, "without");
     drop(out);
@@ -259,7 +259,7 @@ fn a_reader_who_goes_away_ends_it_well() {
     demo_run.is_empty();
 }
 
-/// A terminal of tmux, of that size.
+/// A tmux terminal of a given size.
 struct Terminal {
     socket: String,
 }
@@ -305,7 +305,7 @@ impl Drop for Terminal {
 }
 
 #[test]
-fn in_a_terminal_of_80_columns_and_24_lines_the_whole_show_is_on_one_screen() {
+fn the_whole_demo_fits_a_terminal_of_80_columns_and_24_lines() {
     let demo_run = DemoRun::new();
     let command = format!("'{}' demo --seconds 2", binary());
     let terminal = Terminal::open(&demo_run, "show", 80, 24, &command);
@@ -324,7 +324,7 @@ fn in_a_terminal_of_80_columns_and_24_lines_the_whole_show_is_on_one_screen() {
 }
 
 #[test]
-fn a_small_terminal_stays_clean_and_no_color_is_heard() {
+fn a_small_terminal_stays_clean_and_no_color_is_obeyed() {
     let demo_run = DemoRun::new();
     let command = format!("NO_COLOR=1 '{}' demo --seconds 2", binary());
     let terminal = Terminal::open(&demo_run, "small", 50, 30, &command);
@@ -339,7 +339,7 @@ fn a_small_terminal_stays_clean_and_no_color_is_heard() {
 }
 
 #[test]
-fn ctrl_c_in_a_terminal_gives_it_back_as_it_was() {
+fn ctrl_c_restores_the_terminal() {
     let demo_run = DemoRun::new();
     let command = format!("'{}' demo --seconds 60", binary());
     let terminal = Terminal::open(&demo_run, "keys", 80, 24, &format!("trap : INT; {command}"));
@@ -351,7 +351,7 @@ fn ctrl_c_in_a_terminal_gives_it_back_as_it_was() {
 }
 
 #[test]
-fn ctrl_z_in_a_terminal_leaves_the_shell_its_cursor() {
+fn ctrl_z_restores_the_cursor_for_the_shell() {
     let demo_run = DemoRun::new();
     let terminal = Terminal::open(&demo_run, "stop", 80, 24, "bash --norc -i");
     terminal.tmux(&["send-keys", &format!("'{}' demo --seconds 60", binary()), "Enter"]);
@@ -365,7 +365,7 @@ fn ctrl_z_in_a_terminal_leaves_the_shell_its_cursor() {
 }
 
 #[test]
-fn what_clears_away_after_a_show_touches_nothing_if_started_by_hand() {
+fn the_cleanup_process_of_the_demo_touches_nothing_if_started_by_hand() {
     let demo_run = DemoRun::new();
     let directory = demo_run.path().join("mine");
     std::fs::create_dir(&directory).unwrap();

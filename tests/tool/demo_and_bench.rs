@@ -1,4 +1,4 @@
-//! `demo` and `bench` on every platform: all take part, the figures are there, and nothing stays behind.
+//! `demo` and `bench` on every platform: all programs take part, the figures are shown, and nothing is left behind.
 
 use crate::cli::binary;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Runs the tool where it must leave nothing, and waits until it has.
+/// Runs the tool with a temporary directory, and waits until the directory is empty.
 #[track_caller]
 fn run_tool(arguments: &[&str]) -> Output {
     let place = tempfile::tempdir().unwrap();
@@ -30,7 +30,7 @@ fn is_empty(place: &TempDir) {
 }
 
 #[test]
-fn each_of_the_four_programs_of_the_demo_makes_calls_in_both_halves() {
+fn all_four_programs_of_the_demo_make_calls_in_both_halves() {
     let output = run_tool(&["demo", "--json", "--seconds", "4", "--rate", "10/s"]);
     let object: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&object["held"], &object["with"]["total"]["throttled"]), (&true.into(), &0.into()));
@@ -43,7 +43,7 @@ fn each_of_the_four_programs_of_the_demo_makes_calls_in_both_halves() {
 }
 
 #[test]
-fn the_bench_measures_one_process_several_and_those_who_wait() {
+fn the_bench_measures_one_process_several_processes_and_waiting_calls() {
     let output = run_tool(&["bench", "--quick", "--json"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -1,11 +1,11 @@
-//! `shmlimit demo`, as far as it is the same on every platform.
+//! The parts of `shmlimit demo` that are the same on every platform.
 
 use crate::cli::Home;
 use serde_json::Value;
 
-/// Also the first of them, whose connection those that are started after it may inherit.
+/// Includes the first program, whose connection the later ones may inherit.
 #[test]
-fn every_program_calls_in_both_halves_and_with_shmlimit_the_promise_holds() {
+fn every_program_calls_in_both_halves_and_shmlimit_keeps_the_promise() {
     let answer = Home::new().tool(&["demo", "--json", "--seconds", "4"]);
     let object: Value = serde_json::from_str(answer.succeeds()).unwrap();
     for half in ["without", "with"] {

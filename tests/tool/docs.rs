@@ -1,5 +1,5 @@
-//! What the pages say is so: links and anchors lead somewhere, every page can be found, every verb and option is one of
-//! the real binary's, and what a console shows is what comes out.
+//! The documentation is correct: links and anchors have targets, the index reaches every page, every verb and option
+//! exists in the binary, and consoles show the real output.
 
 use crate::cli::ROOT;
 use crate::markdown::{Page, pages};
@@ -12,12 +12,12 @@ fn root() -> &'static Path {
     Path::new(ROOT)
 }
 
-/// What must be seen at once, not one failure after the other.
+/// Reports all failures at once instead of one after the other.
 fn none(wrong: Vec<String>) {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The file that a link of a page leads to, without `..`.
+/// The path of the file that a link in a page names, without `..`.
 fn target(page: &Page, link: &str) -> PathBuf {
     let mut path = PathBuf::new();
     let from = page.path.parent().unwrap_or(Path::new(""));
@@ -31,7 +31,7 @@ fn target(page: &Page, link: &str) -> PathBuf {
 }
 
 #[test]
-fn every_link_and_every_anchor_leads_somewhere() {
+fn every_link_and_every_anchor_has_a_target() {
     let pages = pages(root());
     let anchors: BTreeMap<_, _> = pages.iter().map(|page| (page.path.clone(), page.anchors())).collect();
     let mut wrong = Vec::new();
@@ -69,7 +69,7 @@ fn every_page_can_be_reached_from_the_index() {
     );
 }
 
-/// The options of each verb, as the binary itself says, and those options before a verb that have a value.
+/// The options of each verb according to the binary's help, and the options before a verb that take a value.
 struct Manual(BTreeMap<String, BTreeSet<String>>, BTreeSet<String>);
 
 impl Manual {
@@ -93,7 +93,8 @@ impl Manual {
         Manual(known, text.lines().filter_map(valued).collect())
     }
 
-    /// What is wrong with a command, given by its words after `shmlimit`; nothing if it is none.
+    /// Checks a command, given by its words after `shmlimit`. Returns the error; `None` for a correct command or for
+    /// text that is not a command.
     fn problem(&self, words: &[&str], must_be_one: bool) -> Option<String> {
         let mut words = words.iter();
         let mut verb = "";
@@ -109,14 +110,14 @@ impl Manual {
                 if !self.0[verb].contains(name) {
                     return Some(format!("shmlimit {verb} has no {name}"));
                 }
-                // Before the verb a value must not be taken for it.
+                // The value of an option before the verb must not be mistaken for the verb.
                 if verb.is_empty() && self.1.contains(name) && !word.contains('=') {
                     words.next();
                 }
             } else if verb.is_empty() {
                 match self.0.get_key_value(*word) {
                     Some((known, _)) => verb = known,
-                    // `shmlimit VERB`, `shmlimit alone`: only what looks like a verb has to be one.
+                    // `shmlimit VERB`, `shmlimit alone`: only a word that looks like a verb has to be one.
                     None if must_be_one
                         && word.chars().all(|c| c.is_ascii_lowercase())
                         && *word != "help" =>
@@ -131,7 +132,7 @@ impl Manual {
     }
 }
 
-/// Everything that looks like an option in a help text.
+/// Every word of a help text that looks like an option.
 fn options(help: &str) -> BTreeSet<String> {
     let words =
         help.split(|c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']' | '`' | '(' | ')' | '.' | ';'));
@@ -139,12 +140,12 @@ fn options(help: &str) -> BTreeSet<String> {
     words.filter(|word| option(word)).map(|word| word.split(['=', '<']).next().unwrap().to_owned()).collect()
 }
 
-/// The words of each `shmlimit …` in a line, up to what ends a command.
+/// The words of each `shmlimit …` in a line, up to the end of the command.
 fn commands(line: &str) -> Vec<Vec<&str>> {
     let mut found = Vec::new();
     for (at, name) in line.match_indices("shmlimit ") {
         let before = &line[..at];
-        // A package, a file, the value of an option of something else.
+        // Skip names of packages and files, and values of other programs' options.
         let is_part = before.ends_with(|c: char| c.is_alphanumeric() || "-_./\":".contains(c));
         let last = before.split_whitespace().next_back().unwrap_or_default();
         if is_part || last.starts_with('-') || last == "add" {
@@ -161,7 +162,7 @@ fn commands(line: &str) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn every_verb_and_option_in_the_pages_is_the_real_ones() {
+fn every_verb_and_option_in_the_pages_exists() {
     let manual = Manual::read();
     let (mut wrong, mut checked) = (Vec::new(), 0);
     for page in pages(root()) {
@@ -196,7 +197,7 @@ fn every_verb_and_option_in_the_pages_is_the_real_ones() {
     assert!(checked > 100, "{checked}");
 }
 
-/// A shell with the real binary, in a directory of limiters of its own.
+/// A shell with the real binary and its own directory of limiters.
 struct Shell(tempfile::TempDir);
 
 impl Shell {
@@ -206,7 +207,7 @@ impl Shell {
         Shell(place)
     }
 
-    /// What a script that ends at the first failure shows, and whether it came to its end.
+    /// Runs a script that stops at the first failure. Returns its output and whether it succeeded.
     fn run(&self, script: &str) -> (String, bool) {
         let path = format!("{}:{}", self.0.path().display(), std::env::var("PATH").unwrap());
         let output = Command::new("sh")
@@ -221,11 +222,11 @@ impl Shell {
 }
 
 #[test]
-fn a_console_shows_what_comes_out() {
+fn every_console_in_the_pages_shows_the_real_output() {
     let mut shown = 0;
     for page in pages(root()) {
         for block in page.blocks.iter().filter(|block| block.language == "console") {
-            // A command, and what it shows up to the next one.
+            // A command and its output up to the next command.
             for part in block.text.split("$ ").skip(1) {
                 let (command, expected) = part.split_once('\n').unwrap();
                 let output = Shell::new().run(command);
@@ -238,7 +239,7 @@ fn a_console_shows_what_comes_out() {
 }
 
 #[test]
-fn what_operators_are_told_to_type_works() {
+fn the_commands_for_operators_in_the_pages_work() {
     let (mut wrong, mut blocks) = (Vec::new(), 0);
     for page in pages(root()) {
         if !["docs/operators.md", "docs/breaker.md"].iter().any(|name| page.path == Path::new(name)) {
@@ -278,7 +279,7 @@ fn r115_the_breaker_guide_names_every_reason_and_every_key() {
 }
 
 #[test]
-fn what_is_wrong_would_be_found() {
+fn the_checks_of_the_pages_find_errors() {
     let manual = Manual::read();
     let problem = |line: &str| commands(line).iter().find_map(|words| manual.problem(words, true));
     assert_eq!(problem("shmlimit run tmdb --timeout 5s -- curl --frobnicate"), None);

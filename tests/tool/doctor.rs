@@ -1,4 +1,4 @@
-//! `shmlimit doctor`: what is wrong with the directory, the machine and those who use limiters, and its repair.
+//! `shmlimit doctor` finds and repairs problems of the directory, the machine and the processes that use limiters.
 
 use crate::cli::commands::{READY, run};
 use crate::cli::queue;
@@ -9,13 +9,13 @@ use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// What the doctor says, without the environment of the tests.
+/// Runs the doctor without the environment of the tests.
 pub fn doctor(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Answer {
     let output = Command::new(binary())
         .arg("doctor")
         .args(arguments)
         .env_clear()
-        // Windows finds its own libraries by it.
+        // Windows needs this variable to find its own libraries.
         .envs(std::env::var_os("SystemRoot").map(|path| ("SystemRoot", path)))
         .env("SHMLIMIT_DIR", home.path())
         .envs(variables.iter().copied())
@@ -32,13 +32,13 @@ fn lines(answer: &Answer) -> Vec<Value> {
     answer.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What is not well.
+/// The findings that report a problem.
 pub fn complaints(home: &Home, arguments: &[&str]) -> Vec<Value> {
     let all = lines(&doctor(home, &[&["--json"], arguments].concat(), &[]));
     all.into_iter().filter(|line| line["level"] != "ok").collect()
 }
 
-/// The only complaint, which has all these parts.
+/// Checks that there is one complaint, with this level and all these parts.
 #[track_caller]
 pub fn complains(home: &Home, level: &str, parts: &[&str]) -> Value {
     let found = complaints(home, &[]);
@@ -50,7 +50,7 @@ pub fn complains(home: &Home, level: &str, parts: &[&str]) -> Value {
     one.clone()
 }
 
-/// `--fix` puts right what there is, and then there is nothing more.
+/// Checks that `--fix` repairs the only problem, and that a second `--fix` finds none.
 #[track_caller]
 pub fn is_fixed(home: &Home, parts: &[&str]) {
     let fixed = complaints(home, &["--fix"]);
@@ -59,11 +59,11 @@ pub fn is_fixed(home: &Home, parts: &[&str]) {
     for part in parts {
         assert!(one.to_string().contains(part), "{part:?} is not in {one}");
     }
-    assert_eq!(complaints(home, &["--fix"]), Vec::<Value>::new(), "the second time there is nothing to do");
+    assert_eq!(complaints(home, &["--fix"]), Vec::<Value>::new(), "the second run finds nothing to fix");
 }
 
 #[test]
-fn all_is_well_says_so_and_changes_nothing() {
+fn a_healthy_directory_is_reported_as_such_and_not_changed() {
     let home = Home::with(&["api", "--rate", "35/s"]);
     let before = home.contents();
     let answer = doctor(&home, &[], &[]);
@@ -92,11 +92,11 @@ fn the_keys_of_json_are_a_contract() {
 }
 
 #[test]
-fn r113_permits_and_places_of_the_killed_are_found_and_given_back() {
+fn r113_permits_and_places_of_killed_processes_are_found_and_returned() {
     let home = Home::with(&["api", "--concurrency", "2"]);
     let (mut child, _out, ready) = home.start(&run("api", READY));
     assert_eq!(ready, "ready");
-    assert_eq!(complaints(&home, &[]), Vec::<Value>::new(), "a living holder is no reason to complain");
+    assert_eq!(complaints(&home, &[]), Vec::<Value>::new(), "a living holder is not a problem");
     child.kill().unwrap();
     child.wait().unwrap();
     complains(&home, "warn", &["api", "1 process that died", "1 permit is held by the dead", "--fix"]);
@@ -105,7 +105,7 @@ fn r113_permits_and_places_of_the_killed_are_found_and_given_back() {
 }
 
 #[test]
-fn calls_of_the_killed_are_taken_out_of_the_queue() {
+fn calls_of_killed_processes_are_removed_from_the_queue() {
     let home = Home::with(&["api", "--concurrency", "1"]);
     let holder = Holder::new(&home, "api");
     let mut waiter = start_waiting(&home, "api", &["acquire", "api"], &[]);
@@ -118,14 +118,14 @@ fn calls_of_the_killed_are_taken_out_of_the_queue() {
     assert_eq!(
         (waiting(&status).len(), &status["in_flight"]),
         (0, &1.into()),
-        "the living keep what they have"
+        "living processes keep what they have"
     );
     holder.let_go();
 }
 
-#[cfg(unix)] // on Windows whoever makes a file here sweeps them up, the doctor's own trial too
+#[cfg(unix)] // on Windows every creation of a file sweeps them up, the doctor's self-test included
 #[test]
-fn old_temporary_files_of_ours_are_removed_and_nothing_else() {
+fn only_old_temporary_files_of_limiters_are_removed() {
     let home = Home::with(&["api", "--rate", "9/s"]);
     let path = |name: &str| home.path().join(name);
     use std::time::{Duration, SystemTime};
@@ -153,7 +153,7 @@ fn old_temporary_files_of_ours_are_removed_and_nothing_else() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_no_trouble_unless_it_cannot_be_made() {
+fn a_missing_directory_is_fine_unless_it_cannot_be_created() {
     let home = Home::new();
     let there = home.path().join("new");
     let answer = doctor(&home, &["--dir", there.to_str().unwrap()], &[]);
@@ -166,11 +166,11 @@ fn a_directory_that_is_not_there_is_no_trouble_unless_it_cannot_be_made() {
 }
 
 #[test]
-fn mistyped_variables_are_found_with_the_near_one_and_bad_values_are_bad() {
+fn mistyped_variables_are_reported_with_the_nearest_name_and_bad_values_as_errors() {
     let home = Home::new();
     let near = doctor(&home, &[], &[("SHMLIMIT_CONCURENCY", "3"), ("ANIVAULT_DATABASE", "x")]);
     assert!(near.succeeds().contains("did you mean SHMLIMIT_CONCURRENCY?"), "{}", near.out);
-    assert!(!near.out.contains("ANIVAULT_DATABASE"), "another program's variables are its own business");
+    assert!(!near.out.contains("ANIVAULT_DATABASE"), "variables of other programs are ignored");
     let bad = doctor(&home, &[], &[("SHMLIMIT_CONCURRENCY", "lots")]);
     assert_eq!(bad.code, 1);
     assert!(bad.out.contains("SHMLIMIT_CONCURRENCY = \"lots\""), "{}", bad.out);
@@ -178,7 +178,7 @@ fn mistyped_variables_are_found_with_the_near_one_and_bad_values_are_bad() {
     assert!(good.succeeds().contains("SHMLIMIT_CONCURRENCY=3"));
 }
 
-/// What the library and the tool read must be known to the doctor, or it warns of what works.
+/// The doctor must know every variable that the library and the tool read; otherwise it would warn of valid ones.
 #[test]
 fn every_variable_that_the_source_reads_is_known() {
     let home = Home::new();
@@ -197,7 +197,7 @@ fn every_variable_that_the_source_reads_is_known() {
                 for part in line.split('"').filter(|part| part.starts_with("SHMLIMIT_") && part.len() > 9) {
                     let name: String =
                         part.chars().take_while(|c| c.is_ascii_uppercase() || *c == '_').collect();
-                    // Only tests have these.
+                    // Only tests have these variables.
                     if !name.starts_with("SHMLIMIT_TEST_") && !path.ends_with("names.rs") {
                         read.insert(name);
                     }
@@ -213,7 +213,7 @@ fn every_variable_that_the_source_reads_is_known() {
 }
 
 #[test]
-fn r142_what_keeps_calls_from_being_made_for_long_is_named_with_its_end() {
+fn r142_every_long_stop_of_calls_is_reported_with_the_command_that_ends_it() {
     let home = Home::with(&["tmdb"]);
     home.tool(&["record", "tmdb", "--status", "429", "--retry-after", "900000"]).succeeds();
     complains(&home, "warn", &["no call for 23h", "shmlimit force tmdb clear-gate"]);
@@ -227,7 +227,7 @@ fn r142_what_keeps_calls_from_being_made_for_long_is_named_with_its_end() {
     assert_eq!(complaints(&home, &[]), Vec::<Value>::new());
 }
 
-#[cfg(unix)] // no place of Windows is emptied at boot
+#[cfg(unix)] // Windows has no place that is emptied at boot
 #[test]
 fn r134_a_rule_of_an_hour_or_more_belongs_on_a_disk() {
     if !std::path::Path::new("/dev/shm").is_dir() {
@@ -239,7 +239,7 @@ fn r134_a_rule_of_an_hour_or_more_belongs_on_a_disk() {
 }
 
 #[test]
-fn only_the_limiters_named_are_looked_at_and_a_mistyped_one_is_refused() {
+fn only_the_named_limiters_are_checked_and_a_mistyped_name_is_refused() {
     let home = Home::with(&["api", "--rate", "9/s"]);
     home.tool(&["init", "other", "--rate", "9/s"]).succeeds();
     let subjects = |arguments: &[&str]| {
@@ -253,13 +253,13 @@ fn only_the_limiters_named_are_looked_at_and_a_mistyped_one_is_refused() {
     doctor(&home, &["../other"], &[]).fails(2, &["bad limiter name"]);
 }
 
-/// Who comes, goes, is granted and changes settings all the time must not look dead, damaged or lost.
+/// Processes that attach, detach, get grants and change settings all the time must not look dead, damaged or lost.
 #[test]
-fn a_busy_limiter_is_well_and_is_not_harmed() {
+fn a_busy_limiter_has_no_findings_and_is_not_harmed() {
     let home = Home::with(&["api", "--concurrency", "3"]);
     let stop = std::sync::atomic::AtomicBool::new(false);
     let going = || !stop.load(std::sync::atomic::Ordering::Relaxed);
-    // Whoever has a limiter to itself too seldom is told so after a second: on a machine with much to do that happens.
+    // On a busy machine a caller that rarely gets the lock reports that after a second, so yield now and then.
     let use_it = |limiter: shmlimit::Limiter| {
         for _ in 0..200 {
             drop(limiter.try_acquire(&shmlimit::Request::new()));

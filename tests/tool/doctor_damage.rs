@@ -1,4 +1,4 @@
-//! `shmlimit doctor` and damaged, foreign or unfinished segments: it never hangs, and harms nothing.
+//! `shmlimit doctor` with damaged, foreign or unfinished segments: it never hangs and does no harm.
 
 use crate::cli::Home;
 use crate::cli::queue;
@@ -14,7 +14,7 @@ fn home() -> (Home, PathBuf) {
     (home, path)
 }
 
-/// The findings about limiters that are not well.
+/// The findings that report a problem of a limiter.
 fn complaints(home: &Home, arguments: &[&str]) -> Vec<Value> {
     let answer = home.tool(&[&["doctor", "--json"], arguments].concat());
     let lines = answer.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -42,9 +42,9 @@ fn is_fixed(home: &Home) {
     assert_eq!(complaints(home, &["--fix"]), Vec::<Value>::new());
 }
 
-/// A slot without a living owner that has the lock, in the middle of a transaction.
+/// A slot without a living owner has the lock, in the middle of a transaction.
 #[test]
-fn p2_what_one_left_who_died_in_the_middle_of_a_change_is_undone() {
+fn p2_the_unfinished_change_of_an_exited_process_is_undone() {
     let (home, path) = home();
     let word = |index| raw::read_word(&path, index);
     raw::write_word(&path, layout::LOCK, u64::from(raw::lock_word_of(7)));
@@ -59,7 +59,7 @@ fn p2_what_one_left_who_died_in_the_middle_of_a_change_is_undone() {
 }
 
 #[test]
-fn p3_a_state_that_no_use_leaves_is_bad_and_started_afresh() {
+fn p3_an_impossible_state_is_reported_and_reset() {
     let (home, path) = home();
     raw::write_word(&path, layout::CORE + 1, 3);
     complains(&home, "bad", &["damaged", "nothing to have"]);
@@ -70,7 +70,7 @@ fn p3_a_state_that_no_use_leaves_is_bad_and_started_afresh() {
 }
 
 #[test]
-fn permits_that_nobody_holds_are_given_back() {
+fn permits_without_a_holder_are_returned() {
     let (home, path) = home();
     raw::write_word(&path, layout::slot_base(9) + layout::slot::HELD, 2);
     raw::write_word(&path, layout::CORE + 1, 2);
@@ -80,7 +80,7 @@ fn permits_that_nobody_holds_are_given_back() {
 }
 
 #[test]
-fn r134_a_segment_of_another_boot_is_well() {
+fn r134_a_segment_of_another_boot_has_no_findings() {
     let (home, path) = home();
     raw::write_word(&path, layout::BOOT, 4711);
     assert_eq!(complaints(&home, &[]), Vec::<Value>::new());
@@ -126,7 +126,7 @@ fn p5_links_and_pipes_are_bad_and_left_alone() {
     assert_eq!(outside.as_file().metadata().unwrap().len(), 0);
 }
 
-/// The holder is this very test: it lives, and does not go on.
+/// The lock holder is this test itself: a living process that does not go on.
 #[test]
 fn p2_a_lock_whose_holder_is_stopped_is_named_in_bounded_time() {
     let (home, path) = home();
@@ -146,7 +146,7 @@ fn p2_a_lock_whose_holder_is_stopped_is_named_in_bounded_time() {
 }
 
 #[test]
-fn a_replacement_or_removal_that_was_killed_half_way_is_finished() {
+fn a_replacement_or_removal_killed_half_way_is_completed() {
     for (mark, left) in [(layout::REPLACED, true), (layout::REMOVED, false)] {
         let (home, path) = home();
         raw::write_word(&path, layout::RETIRED, mark);
@@ -157,7 +157,7 @@ fn a_replacement_or_removal_that_was_killed_half_way_is_finished() {
 }
 
 #[test]
-fn windows_of_the_calendar_follow_a_clock_that_was_set() {
+fn calendar_windows_follow_a_corrected_clock() {
     let home = Home::with(&["api", "--rate", "9/min", "--algorithm", "fixed_window"]);
     let path = home.path().join("api.shm");
     let anchor = raw::read_word(&path, layout::ANCHOR_WALL);

@@ -1,4 +1,4 @@
-//! `shmlimit doctor`: modes, groups and stopped processes, which are Unix's.
+//! `shmlimit doctor` on Unix: modes, groups and stopped processes.
 
 use crate::cli::Home;
 use crate::cli::queue::{Holder, start_waiting, wait_until, waiting};
@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
-fn a_stopped_waiter_is_named_with_the_way_on_and_left_alone() {
+fn a_stopped_waiter_is_reported_with_the_remedy_and_not_changed() {
     let home = Home::with(&["api", "--concurrency", "1"]);
     let holder = Holder::new(&home, "api");
     let mut waiter = start_waiting(&home, "api", &["acquire", "api"], &[]);
@@ -20,7 +20,7 @@ fn a_stopped_waiter_is_named_with_the_way_on_and_left_alone() {
     wait_until(&home, "api", |_| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T "));
     let way_on = format!("kill -CONT {pid}");
     complains(&home, "warn", &["is stopped", "waits in the queue", &way_on]);
-    assert_eq!(complaints(&home, &["--fix"]).len(), 1, "nobody but its user may end it");
+    assert_eq!(complaints(&home, &["--fix"]).len(), 1, "only its user may end it");
     signal(Signal::SIGCONT);
     assert_eq!(waiting(&home.status("api")), [pid]);
     holder.let_go();
@@ -28,7 +28,7 @@ fn a_stopped_waiter_is_named_with_the_way_on_and_left_alone() {
 }
 
 #[test]
-fn files_that_others_may_read_or_write_are_closed() {
+fn files_that_others_may_read_or_write_are_made_private() {
     let home = Home::with(&["api", "--rate", "9/s"]);
     let mode = |name: &str| fs::metadata(home.path().join(name)).unwrap().permissions().mode() & 0o7777;
     for (name, open, level) in
@@ -42,22 +42,26 @@ fn files_that_others_may_read_or_write_are_closed() {
     }
     fs::write(home.path().join("letter.shm"), "dear").unwrap();
     fs::set_permissions(home.path().join("letter.shm"), fs::Permissions::from_mode(0o666)).unwrap();
-    assert_eq!(complaints(&home, &["--fix"])[0]["fixed"], false, "what is no segment is left alone");
+    assert_eq!(
+        complaints(&home, &["--fix"])[0]["fixed"],
+        false,
+        "a file that is not a segment is left alone"
+    );
     assert_eq!(mode("letter.shm"), 0o666);
 }
 
 #[test]
-fn a_directory_that_anybody_may_write_is_closed_if_it_is_ours_alone() {
+fn a_world_writable_directory_is_closed_if_it_serves_only_limiters() {
     let home = Home::with(&["api", "--rate", "9/s"]);
     let open = |mode| fs::set_permissions(home.path(), fs::Permissions::from_mode(mode)).unwrap();
     open(0o777);
     assert_eq!(doctor(&home, &[], &[]).code, 1);
     complains(&home, "bad", &["anybody may write to it", "directory"]);
     home.tool(&["acquire", "api"]).fails(1, &["anybody may write to it", "close it with: chmod 700 "]);
-    // Group-writable without the set-group-id bit is left to its owner to decide.
+    // The owner must decide about a directory that the group may write without the set-group-id bit.
     open(0o707);
     is_fixed(&home, &["closed to others (mode 0705)"]);
-    // With a sticky bit such as /tmp has, or other things in it, it is somebody's place for something else.
+    // A directory with a sticky bit like /tmp, or with other files in it, also serves another purpose.
     for (mode, letter) in [(0o1777, false), (0o707, true)] {
         if letter {
             fs::write(home.path().join("letter.txt"), "").unwrap();

@@ -1,5 +1,5 @@
-//! File systems and permissions: a limiter works, or opening it fails with an error that names the remedy. Tests that need
-//! mounts print a line where the system does not permit them.
+//! File systems and permissions: a limiter works, or opening it fails with an error that names the remedy. Tests that
+//! need mounts print a line where the system does not permit them.
 
 use crate::util;
 use crate::util::children::{self, Running};
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 
 const TOOL: &str = env!("CARGO_BIN_EXE_shmlimit");
 
-/// A directory below `place` that only its owner may use.
+/// Creates a directory in `place` that only its owner may use.
 fn private(place: &Path, name: &str) -> PathBuf {
     use std::os::unix::fs::DirBuilderExt;
     let path = place.join(name);
@@ -24,10 +24,10 @@ fn private(place: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Mounts overlayfs at `at`, over `lower`; what is written goes to directories beside each other in `place`.
+/// Mounts overlayfs at `at`, over `lower`. Writes go to new directories in `place`.
 fn overlay(place: &Path, lower: &Path, at: &Path) -> nix::Result<()> {
     let (upper, work) = (private(place, "upper"), private(place, "work"));
-    // The merged directory has the mode of the upper one.
+    // The merged directory has the mode of the upper directory.
     fs::set_permissions(&upper, fs::metadata(at).unwrap().permissions()).unwrap();
     let options =
         format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
@@ -35,14 +35,14 @@ fn overlay(place: &Path, lower: &Path, at: &Path) -> nix::Result<()> {
 }
 
 fn assert_refused(opened: Result<Limiter, Error>) {
-    let error = opened.expect_err("no process can be seen to live on overlayfs");
+    let error = opened.expect_err("liveness cannot be checked on overlayfs");
     assert!(matches!(error, Error::Liveness { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("overlayfs") && text.contains("--dir /dev/shm/shmlimit-"), "{text}");
 }
 
 #[test]
-fn a_limiter_on_overlayfs_is_refused_with_the_remedy_and_not_made() {
+fn a_limiter_on_overlayfs_is_refused_with_the_remedy_and_not_created() {
     with_own_mounts(|place| {
         let (lower, merged) = (private(place, "lower"), private(place, "merged"));
         overlay(place, &lower, &merged)?;
@@ -50,7 +50,7 @@ fn a_limiter_on_overlayfs_is_refused_with_the_remedy_and_not_made() {
         assert_refused(builder(&merged).policy(permits(1)).create());
         assert_refused(builder(&merged).policy(permits(1)).replace());
         let names: Vec<_> = fs::read_dir(&merged).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(names, ["ratelimit.lock"], "only the gate, which is never deleted");
+        assert_eq!(names, ["ratelimit.lock"], "only the file of the creation lock, which is never deleted");
         let tried = Limiter::directory_facts(Some(&merged), false).unwrap().self_test();
         assert!(matches!(tried, Err(Error::Liveness { .. })), "{tried:?}");
         Ok(())
@@ -66,7 +66,7 @@ fn a_limiter_of_a_layer_below_is_refused_with_the_remedy() {
         assert_refused(builder(&merged).open_existing());
         drop(below);
         assert_refused(builder(&merged).open_existing());
-        assert!(take(&builder(&lower).open_existing().unwrap()), "the layer below is a place like any other");
+        assert!(take(&builder(&lower).open_existing().unwrap()), "the layer below is a supported place");
         Ok(())
     });
 }
@@ -98,7 +98,7 @@ fn shared(here: &Path, there: &Path) {
     assert!(!take(&limiter), "its holder lives");
     assert_eq!(limiter.snapshot().unwrap().participants.len(), 2);
     other.kill();
-    assert!(eventually(|| take(&limiter)), "its holder is dead");
+    assert!(eventually(|| take(&limiter)), "its holder has exited");
     drop(limiter);
     fs::remove_file(segment_path(here)).unwrap();
 }
@@ -114,7 +114,7 @@ fn a_death_is_seen_in_memory_on_a_disk_and_through_bind_mounts() {
             bind(real, &bound)?;
             shared(real, &bound);
             shared(&bound, real);
-            // As in containers: a volume inside a root on overlayfs.
+            // As in containers: a volume inside a root directory on overlayfs.
             let root = private(place, "root");
             overlay(place, &private(place, "lower"), &root)?;
             let volume = private(&root, "volume");
@@ -152,7 +152,7 @@ fn says(arguments: &[&str], code: i32, words: &[&str]) {
 }
 
 #[test]
-fn where_the_default_directory_is_on_overlayfs_limiters_live_in_memory_and_every_verb_finds_them() {
+fn with_the_default_directory_on_overlayfs_limiters_live_in_memory_and_every_verb_finds_them() {
     with_own_mounts(|place| {
         let home = format!("/dev/shm/shmlimit-{}", nix::unistd::geteuid());
         mount(Some("none"), "/dev/shm", Some("tmpfs"), MsFlags::empty(), Some("mode=1777"))?;
@@ -172,7 +172,7 @@ fn where_the_default_directory_is_on_overlayfs_limiters_live_in_memory_and_every
         says(&["status"], 0, &["No limiters yet"]);
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o7777, 0o700);
-        // A directory that another user created is refused.
+        // The tool refuses a directory that another user created.
         fs::remove_dir_all(&home).unwrap();
         std::os::unix::fs::symlink("/tmp", &home).unwrap();
         says(&["init", NAME, "--concurrency", "1"], 1, &["it is a link"]);
@@ -180,7 +180,7 @@ fn where_the_default_directory_is_on_overlayfs_limiters_live_in_memory_and_every
     });
 }
 
-/// A container as `docker run` makes it: the whole root is on overlayfs, `/dev/shm` is in memory.
+/// A container as `docker run` makes it: the whole root is on overlayfs, and `/dev/shm` is in memory.
 #[test]
 fn doctor_names_limiters_in_the_default_directories_of_earlier_versions() {
     with_own_mounts(|_| {
@@ -209,7 +209,7 @@ fn with_one_permit_commands_never_overlap_in_a_root_on_overlayfs() {
         }
         bind(Path::new("/dev/null"), &root.join("dev/null"))?;
         bind(Path::new(TOOL), &root.join("shmlimit"))?;
-        // What two commands at once would leave behind is a line in /tmp/overlapped.
+        // Two commands that run at the same time would leave a line in /tmp/overlapped.
         let script = "set -e
             /shmlimit init one --concurrency 1 >/tmp/made
             seq 12 | xargs -P6 -n1 /shmlimit run one -- sh -c '
@@ -230,7 +230,7 @@ fn with_one_permit_commands_never_overlap_in_a_root_on_overlayfs() {
     });
 }
 
-/// A user that may not open what root made.
+/// Changes to a user that may not open files of root.
 fn give_up_privileges() {
     use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
     let (user, group) = (Uid::from_raw(54_321), Gid::from_raw(54_321));
@@ -265,10 +265,10 @@ fn a_process_that_gave_up_its_privileges_still_finds_exited_processes() {
         concat!(module_path!(), "::role_without_privileges"),
         directory.path(),
     ));
-    assert_eq!(other.receive(), "false", "the permits are out");
+    assert_eq!(other.receive(), "false", "all permits are held");
     holder.kill();
     other.go_on();
-    assert_eq!(other.receive(), "true", "the holder of the permits is dead");
+    assert_eq!(other.receive(), "true", "the holder of the permits has exited");
     let doctor = tool(&["--dir", directory.path().to_str().unwrap(), "doctor"]);
     assert!(!String::from_utf8_lossy(&doctor.stdout).contains("cannot look"), "it can");
     // A process that died while it held the lock.
@@ -277,8 +277,8 @@ fn a_process_that_gave_up_its_privileges_still_finds_exited_processes() {
         (0..layout::SLOTS).find(|slot| raw.word(layout::slot_base(*slot)).load(Ordering::Relaxed) == 0);
     raw.word(layout::LOCK).store(lock_word_of(free.unwrap()).into(), Ordering::Relaxed);
     other.go_on();
-    assert_eq!(other.receive(), "true", "the holder of the lock is dead");
-    // The deletion of the file is noticed, and that its successor cannot be opened.
+    assert_eq!(other.receive(), "true", "the holder of the lock has exited");
+    // The process notices that the file was deleted and that it cannot open the successor.
     fs::remove_file(segment_path(directory.path())).unwrap();
     other.go_on();
     let said = other.receive();
@@ -302,9 +302,10 @@ fn role_without_privileges() {
     children::send(&limiter.try_acquire(&Request::new()).unwrap_err().to_string());
 }
 
-/// A daemon that gives up its privileges and then closes all descriptors it did not open: it cannot find exited processes.
+/// A daemon that gives up its privileges and then closes all descriptors that it did not open. It cannot find exited
+/// processes.
 #[test]
-fn a_process_that_cannot_look_for_exited_processes_any_more_gets_an_error_that_says_so() {
+fn a_process_that_can_no_longer_find_exited_processes_gets_a_clear_error() {
     if !is_root() {
         return;
     }
@@ -323,7 +324,7 @@ fn a_process_that_cannot_look_for_exited_processes_any_more_gets_an_error_that_s
     says(&["--dir", place, "doctor"], 0, &["runs as 54321", "cannot look for exited processes"]);
     grant.release().unwrap();
     daemon.go_on();
-    assert_eq!(daemon.receive(), "true", "what needs no look at others works");
+    assert_eq!(daemon.receive(), "true", "calls that need not look at other processes work");
     daemon.finish();
 }
 
@@ -332,7 +333,7 @@ fn role_of_a_daemon() {
     let Some(directory) = children::role("role_of_a_daemon") else { return };
     let limiter = builder(&directory).open_existing().unwrap();
     give_up_privileges();
-    // SAFETY: no descriptor above 2 is used again by this process, and the library expects it.
+    // SAFETY: this process uses no descriptor above 2 again, and the library expects it.
     assert_eq!(unsafe { nix::libc::syscall(nix::libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
     children::send(&limiter.try_acquire(&Request::new()).unwrap_err().to_string());
     assert!(children::wait_for_go_on());

@@ -1,9 +1,9 @@
-//! `record`, `force`, `set` and `init --offline`: what is said when they are used wrongly, and why a call is refused.
+//! `record`, `force`, `set` and `init --offline`: messages about wrong use, and the reasons of refusals.
 
 use crate::cli::{Home, binary};
 use std::process::Command;
 
-/// A limiter without a breaker, and one with each kind.
+/// A limiter without a breaker, and one limiter with each kind of breaker.
 fn home() -> Home {
     let home = Home::with(&["plain", "--rate", "10/day"]);
     for preset in ["tmdb", "tvdb"] {
@@ -13,7 +13,7 @@ fn home() -> Home {
 }
 
 #[test]
-fn r142_a_refusal_names_who_recorded_the_retry_after_and_when_to_come_again() {
+fn r142_a_refusal_names_the_recorder_of_the_retry_after_and_when_to_try_again() {
     let home = home();
     home.tool(&["record", "plain", "--status", "429", "--retry-after", "3570"]).succeeds();
     let refused = home.tool(&["acquire", "plain", "--now"]);
@@ -21,7 +21,7 @@ fn r142_a_refusal_names_who_recorded_the_retry_after_and_when_to_come_again() {
 }
 
 #[test]
-fn r63_a_refusal_tells_an_operators_word_from_failures() {
+fn r63_a_refusal_distinguishes_an_operators_command_from_failures() {
     let home = home();
     home.tool(&["set", "tmdb", "breaker.sleep_min", "5m"]).succeeds();
     for (name, blocked) in [("tmdb", "sleep"), ("tvdb", "open")] {
@@ -53,7 +53,7 @@ fn r64_a_refusal_in_cache_only_says_how_it_ends() {
 }
 
 #[test]
-fn r142_clear_gate_during_a_sleep_says_how_to_end_that_too() {
+fn r142_clear_gate_during_a_sleep_names_the_command_that_ends_the_sleep() {
     let home = home();
     for _ in 0..5 {
         home.tool(&["record", "tmdb", "--status", "429", "--retry-after", "3600"]).succeeds();
@@ -65,7 +65,7 @@ fn r142_clear_gate_during_a_sleep_says_how_to_end_that_too() {
 }
 
 #[test]
-fn force_says_whether_the_gate_is_open() {
+fn force_prints_whether_the_gate_is_open() {
     let home = home();
     home.tool(&["record", "tmdb", "--status", "429", "--retry-after", "3600"]).succeeds();
     let said = home.tool(&["force", "tmdb", "normal"]);
@@ -76,7 +76,7 @@ fn force_says_whether_the_gate_is_open() {
 }
 
 #[test]
-fn what_needs_a_breaker_is_refused_whole_without_one() {
+fn an_operation_that_needs_a_breaker_is_refused_completely_without_one() {
     let home = home();
     home.tool(&["init", "new", "--rate", "1/s", "--offline"])
         .fails(2, &["--offline needs a breaker", "[breaker]"]);
@@ -87,7 +87,7 @@ fn what_needs_a_breaker_is_refused_whole_without_one() {
     home.tool(&["force", "tmdb", "open"]).fails(2, &["five-state breaker", "half_open", "cache_only"]);
     home.tool(&["force", "tvdb", "cache_only", "--auto-recover", "15"]).fails(2, &["consecutive breaker"]);
     let set = home.tool(&["set", "tvdb", "breaker.auto_recover", "15m"]);
-    assert!(set.succeeds().contains("was 0s"), "force had set it already: {}", set.out);
+    assert!(set.succeeds().contains("was 0s"), "force had already set it: {}", set.out);
     home.tool(&["force", "tmdb", "sleep", "--auto-recover", "15"])
         .fails(2, &["for cache_only", "shmlimit set tmdb breaker.auto_recover"]);
     let note = home.tool(&["set", "plain", "breaker.p_throttle", "0.3"]);
@@ -96,7 +96,7 @@ fn what_needs_a_breaker_is_refused_whole_without_one() {
 }
 
 #[test]
-fn wrong_words_are_answered_with_the_right_ones() {
+fn mistyped_arguments_are_answered_with_the_valid_ones() {
     let home = home();
     for (arguments, parts) in [
         (&["record", "tmdb"][..], &["--status CODE", "--error KIND", "--headers FILE"][..]),
@@ -141,7 +141,7 @@ fn the_first_state_is_as_old_as_the_limiter() {
 }
 
 #[test]
-fn r41_r54_status_shows_the_permits_of_the_state_and_that_nothing_is_refused() {
+fn r41_r54_status_shows_the_permits_of_the_state_and_passthrough() {
     let home = home();
     assert!(home.tool(&["status", "tmdb"]).succeeds().contains("  0 of 4\n"));
     home.tool(&["force", "tmdb", "throttle"]).succeeds();
@@ -157,7 +157,7 @@ fn r41_r54_status_shows_the_permits_of_the_state_and_that_nothing_is_refused() {
 }
 
 #[test]
-fn r149_a_typed_retry_after_is_read_or_refused_and_a_servers_is_lenient() {
+fn r149_a_typed_retry_after_is_checked_strictly_and_a_servers_leniently() {
     let home = home();
     let opens =
         || home.status("plain")["gate"]["opens_in_ns"].as_u64().map(|nanos| nanos.div_ceil(1_000_000_000));

@@ -1,4 +1,4 @@
-//! `shmlimit init`: making a limiter, once or as often as you like.
+//! `shmlimit init` creates a limiter; repeating it is harmless.
 
 use crate::cli;
 use crate::cli::Home;
@@ -6,7 +6,7 @@ use crate::cli::Home;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 #[test]
-fn doing_it_twice_is_success_and_changes_nothing() {
+fn repeating_init_succeeds_and_changes_nothing() {
     let home = Home::with(&["api", "--rate", "40/10s", "--burst", "5", "--concurrency", "2"]);
     home.tool(&["acquire", "api"]).succeeds();
     let again = home.tool(&["init", "api", "--rate", "40/10s", "--burst", "5", "--concurrency", "2"]);
@@ -36,7 +36,7 @@ fn r144_other_settings_are_refused_and_both_are_shown() {
 }
 
 #[test]
-fn r147_the_answer_names_the_algorithm_and_the_most_that_any_one_period_sees() {
+fn r147_the_answer_names_the_algorithm_and_the_most_calls_of_any_period() {
     let home = Home::new();
     for (flags, answer) in [
         (&["--rate", "1000/day"][..], "at most 1000 in any day (sliding_log)"),
@@ -62,14 +62,14 @@ fn r147_a_rate_alone_grants_its_limit_and_no_more() {
         let home = Home::with(&[&["api"], flags].concat());
         let granted = (0..9).filter(|_| home.tool(&["acquire", "api", "--now"]).code == 0).count();
         assert_eq!(granted, if flags.len() == 2 { 3 } else { 2 }, "{flags:?}");
-        // The bucket has a token again a third of a day later; the log has none before the day is over.
+        // The bucket has a token again after a third of a day; the log has no room before the day is over.
         let next = home.status("api")["rules"][0]["next_in_ns"].as_u64().unwrap();
         assert_eq!(next > 80_000_000_000_000, flags.len() == 2, "{flags:?}: {next}");
     }
 }
 
 #[test]
-fn r144_an_update_keeps_what_the_rules_have_seen() {
+fn r144_an_update_keeps_the_counts_of_the_rules() {
     let home = Home::with(&["api", "--rate", "10/day", "--concurrency", "2"]);
     home.tool(&["acquire", "api", "--cost", "4"]).succeeds();
     let updated = home.tool(&["init", "api", "--rate", "30/day", "--update"]);
@@ -79,7 +79,7 @@ fn r144_an_update_keeps_what_the_rules_have_seen() {
     assert!(home.tool(&["init", "api", "--rate", "30/day", "--update"]).succeeds().contains("there already"));
     assert!(home.tool(&["init", "new", "--rate", "3/s", "--update"]).succeeds().contains("new: made in"));
     home.tool(&["init", "api", "--update", "--replace"]).fails(2, &["--update", "--replace"]);
-    // Afresh with what it has.
+    // Starts afresh with the present settings.
     assert!(home.tool(&["init", "api", "--replace"]).succeeds().contains("at most 30 in any day"));
     assert_eq!(home.status("api")["rules"][0]["remaining"], 30);
 }
@@ -108,7 +108,7 @@ fn r110_a_limit_can_be_set_by_name_and_by_rate_and_holds_at_once() {
 }
 
 #[test]
-fn r143_whose_turn_it_is_is_a_setting_like_any_other() {
+fn r143_fairness_is_a_setting_like_any_other() {
     let home = Home::new();
     let made =
         home.tool(&["init", "api", "--rate", "9/s", "--fairness", "fifo", "--background-share", "0.1"]);
@@ -130,7 +130,7 @@ fn r143_whose_turn_it_is_is_a_setting_like_any_other() {
 }
 
 #[test]
-fn r104_flags_go_on_top_of_the_preset_of_that_name() {
+fn r104_flags_override_the_preset_of_the_same_name() {
     let home = Home::with(&["tmdb", "--concurrency", "8"]);
     let status = home.status("tmdb");
     assert_eq!((&status["concurrency"], &status["rules"][0]["limit"]), (&8.into(), &35.into()));
@@ -142,7 +142,7 @@ fn r104_flags_go_on_top_of_the_preset_of_that_name() {
 }
 
 #[test]
-fn r111_flags_go_on_top_of_a_file() {
+fn r111_flags_override_a_file() {
     let home = Home::new();
     let file = home.path().join("api.toml");
     std::fs::write(&file, "concurrency = 3\n[[rules]]\nalgorithm = 'gcra'\nlimit = 4\nperiod = 8\n").unwrap();
@@ -152,7 +152,7 @@ fn r111_flags_go_on_top_of_a_file() {
 }
 
 #[test]
-fn every_sample_file_makes_a_limiter() {
+fn every_sample_file_creates_a_limiter() {
     let samples = std::path::Path::new(cli::ROOT).join("examples");
     let mut count = 0;
     for entry in std::fs::read_dir(samples).unwrap() {
@@ -165,9 +165,9 @@ fn every_sample_file_makes_a_limiter() {
     assert!(count >= 3);
 }
 
-#[cfg(unix)] // Windows has no file system in memory
+#[cfg(unix)] // Windows has no in-memory file system
 #[test]
-fn a_daily_rule_in_memory_is_worth_a_warning() {
+fn a_daily_rule_in_memory_causes_a_warning() {
     if !std::path::Path::new("/dev/shm").is_dir() {
         return;
     }
@@ -181,7 +181,7 @@ fn a_daily_rule_in_memory_is_worth_a_warning() {
 }
 
 #[test]
-fn p4_a_file_that_is_no_segment_is_not_replaced_either() {
+fn p4_a_file_that_is_not_a_segment_is_not_replaced() {
     let home = Home::new();
     for content in [b"not a limiter".to_vec(), vec![7; 73_728]] {
         std::fs::write(home.path().join("video.shm"), &content).unwrap();
@@ -206,7 +206,7 @@ fn p4_a_segment_of_another_version_is_replaced_on_demand() {
 }
 
 #[test]
-fn a_limiter_that_limits_nothing_is_worth_a_warning() {
+fn a_limiter_that_limits_nothing_causes_a_warning() {
     let home = Home::new();
     let file = home.path().join("empty.toml");
     std::fs::write(&file, "provider = 'web'\n").unwrap();
@@ -215,14 +215,14 @@ fn a_limiter_that_limits_nothing_is_worth_a_warning() {
     assert_eq!(home.tool(&["init", "few", "--concurrency", "2"]).err, "");
 }
 
-#[cfg(unix)] // modes; lists of access are tested with the library
+#[cfg(unix)] // modes; the library tests access control lists
 #[test]
 fn files_are_private_unless_shared_with_a_group() {
     let home = Home::with(&["mine", "--rate", "1/s"]);
     let mode = |name: &str| std::fs::metadata(home.path().join(name)).unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode("mine.shm"), mode(".")), (0o600, 0o700));
     let group = std::fs::metadata(home.path()).unwrap().gid().to_string();
-    // What is there already is not shared behind its users' backs.
+    // An existing limiter is not shared without an explicit request.
     home.tool(&["init", "mine", "--shared-with", &group]).fails(2, &["--replace"]);
     assert_eq!((mode("mine.shm"), mode(".")), (0o600, 0o700));
     home.tool(&["init", "ours", "--rate", "1/s", "--shared-with", &group]).succeeds();
@@ -232,8 +232,8 @@ fn files_are_private_unless_shared_with_a_group() {
         .fails(2, &["no-such-group"]);
 }
 
-/// What fails for want of room must fail before anything has happened to the limiter that is there.
-#[cfg(unix)] // mounts
+/// A replacement that fails for lack of space must fail before anything has happened to the existing limiter.
+#[cfg(unix)] // needs mounts
 #[test]
 fn a_replacement_that_does_not_fit_the_disk_leaves_the_limiter_alone() {
     let home = Home::new();

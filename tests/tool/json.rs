@@ -1,4 +1,4 @@
-//! `--json`: one object per answer, whose keys stay and are all in docs/json.md.
+//! `--json` gives one object per answer. Its keys are stable, and docs/json.md documents all of them.
 
 use crate::cli::{Answer, Home, binary};
 use serde_json::Value;
@@ -14,7 +14,7 @@ fn section(verb: &str) -> &'static str {
     &rest[..rest.find("\n## ").unwrap_or(rest.len())]
 }
 
-/// The one object of an answer; its keys are these, and all documented for that verb.
+/// The only object of an answer. Its keys must be these, and all must be documented for that verb.
 #[track_caller]
 fn object(verb: &str, answer: &Answer, code: i32, keys: &str) -> Value {
     assert_eq!((answer.code, answer.out.lines().count()), (code, 1), "{}{}", answer.out, answer.err);
@@ -37,7 +37,7 @@ const ACQUIRE: &str =
 const CONDITION: &str = "concurrency_now consec429 err_rate eta_ns failures gate offline outcomes pace rate reason samples state state_for_ns transitions";
 
 #[test]
-fn acquire_answers_grants_and_refusals_alike_and_keeps_its_exit_code() {
+fn acquire_has_one_object_for_grants_and_refusals_and_keeps_its_exit_code() {
     let home = Home::with(&["two", "--rate", "2/day", "--concurrency", "1"]);
     let granted = object("acquire", &home.tool(&["acquire", "two", "--json"]), 0, ACQUIRE);
     assert_eq!((&granted["name"], &granted["allowed"]), (&"two".into(), &true.into()));
@@ -67,7 +67,7 @@ fn acquire_answers_grants_and_refusals_alike_and_keeps_its_exit_code() {
 }
 
 #[test]
-fn r128_what_remains_is_the_least_of_the_units_asked_for_and_for_that_priority() {
+fn r128_remaining_is_the_least_of_the_requested_units_for_that_priority() {
     let home = Home::new();
     let file = home.path().join("llm.toml");
     std::fs::write(
@@ -83,12 +83,12 @@ fn r128_what_remains_is_the_least_of_the_units_asked_for_and_for_that_priority()
     };
     assert_eq!(remaining(&[]), 5);
     assert_eq!(remaining(&["--priority", "user"]), 8);
-    assert_eq!(remaining(&["--cost", "tokens=998", "--priority", "user"]), 2, "of the tokens");
-    assert_eq!(remaining(&["--cost", "0", "--cost", "tokens=1"]), 1, "requests were not asked for");
+    assert_eq!(remaining(&["--cost", "tokens=998", "--priority", "user"]), 2, "the remainder of the tokens");
+    assert_eq!(remaining(&["--cost", "0", "--cost", "tokens=1"]), 1, "requests were not part of this cost");
 }
 
 #[test]
-fn a_refusal_that_nobody_reads_is_no_grant() {
+fn a_refusal_into_a_closed_pipe_still_has_the_code_of_a_refusal() {
     let home = Home::with(&["one", "--rate", "1/day"]);
     home.tool(&["acquire", "one"]).succeeds();
     let (reader, writer) = std::io::pipe().unwrap();
@@ -103,7 +103,7 @@ fn a_refusal_that_nobody_reads_is_no_grant() {
 }
 
 #[test]
-fn init_tells_the_settings_and_how_the_limiter_came_to_be() {
+fn init_reports_the_settings_and_how_the_limiter_was_created() {
     let home = Home::new();
     let keys = "changes directory how name offline rules settings";
     let made = object("init", &home.tool(&["init", "api", "--rate", "4/s", "--json"]), 0, keys);
@@ -127,7 +127,7 @@ fn init_tells_the_settings_and_how_the_limiter_came_to_be() {
         object("init", &home.tool(&["init", "tmdb", "--offline", "--json"]), 0, keys)["offline"],
         true
     );
-    // What is said of a setting is what can be set.
+    // Every reported setting can be set.
     for (key, value) in made["settings"].as_object().unwrap() {
         let value = value.as_str().unwrap();
         let answer = home.tool(&["set", "api", key, value]);
@@ -140,7 +140,7 @@ fn init_tells_the_settings_and_how_the_limiter_came_to_be() {
 }
 
 #[test]
-fn set_tells_every_change_and_no_more() {
+fn set_reports_exactly_the_changes() {
     let home = Home::new();
     let set = |value| {
         object("set", &home.tool(&["set", "tmdb", "concurrency", value, "--json"]), 0, "changes name")
@@ -153,7 +153,7 @@ fn set_tells_every_change_and_no_more() {
 }
 
 #[test]
-fn force_tells_what_holds_now_with_the_keys_of_status() {
+fn force_reports_the_new_state_with_the_keys_of_status() {
     let home = Home::new();
     let answer = home.tool(&["force", "tmdb", "offline", "--json"]);
     let forced: Value = serde_json::from_str(answer.succeeds()).unwrap();
@@ -163,7 +163,7 @@ fn force_tells_what_holds_now_with_the_keys_of_status() {
     assert_eq!((own.join(" ").as_str(), shared.join(" ").as_str()), ("forced name", CONDITION));
     for key in shared {
         assert!(STATUS.contains(&format!("`{key}`")), "{key} is not documented");
-        // Times differ; the rest is what status says.
+        // Times differ; the other values are those of `status`.
         if !["state_for_ns", "transitions"].contains(&key) {
             assert_eq!(forced[key], home.status("tmdb")[key], "{key}");
         }
@@ -176,7 +176,7 @@ fn force_tells_what_holds_now_with_the_keys_of_status() {
 }
 
 #[test]
-fn record_tells_the_advice_and_the_limiter() {
+fn record_reports_the_advice_and_the_limiter() {
     let home = Home::new();
     let keys =
         "class consec429 err_rate name retry samples sleep_max_ns sleep_ns sleep_source state transitions";
@@ -193,7 +193,7 @@ fn record_tells_the_advice_and_the_limiter() {
 }
 
 #[test]
-fn presets_are_one_line_each_or_only_the_one_asked_for() {
+fn presets_are_one_line_each_or_only_the_requested_one() {
     let home = Home::new();
     let keys = "about name notes settings source";
     let all = home.tool(&["presets", "--json"]);
@@ -205,7 +205,7 @@ fn presets_are_one_line_each_or_only_the_one_asked_for() {
 }
 
 #[test]
-fn an_error_leaves_standard_output_empty_and_says_so_in_words() {
+fn an_error_leaves_standard_output_empty_and_prints_a_message() {
     let home = Home::new();
     for arguments in [
         &["acquire", "nothing", "--json"][..],

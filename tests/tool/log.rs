@@ -54,13 +54,13 @@ pub fn lines(home: &Home) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
 }
 
-/// The changes of state that were logged: from, to, reason.
+/// The logged transitions: from, to, reason.
 fn transitions(home: &Home) -> Vec<String> {
     let of = |line: &Value, key: &str| line[key].as_str().unwrap().to_owned();
     let changes = lines(home).into_iter().filter(|line| line["event"] == "state_transition");
     changes
         .map(|line| {
-            assert_eq!(line["state"], line["to"], "the state is the one that was reached");
+            assert_eq!(line["state"], line["to"], "`state` is the new state");
             format!("{} {} {}", of(&line, "from"), of(&line, "to"), of(&line, "reason"))
         })
         .collect()
@@ -76,18 +76,18 @@ fn record(home: &Home, statuses: &[u16]) {
     }
 }
 
-/// Asks until the log has so many transitions: a timer must be due for that.
+/// Makes calls until the log has `count` transitions; a timer must be due for the next one.
 fn until_there_are(home: &Home, count: usize) {
     let until = Instant::now() + Duration::from_secs(30);
     while transitions(home).len() < count {
         assert!(Instant::now() < until, "{:?}", transitions(home));
-        // A look is enough to find that a timer is due.
+        // Any call finds that a timer is due.
         logged(home, &["acquire", "api", "--now"]);
     }
 }
 
 #[test]
-fn r114_a_line_of_logfmt_is_as_in_the_sample() {
+fn r114_a_line_of_logfmt_matches_the_sample() {
     let home = home("api", NERVOUS);
     let answer = home.tool(&["--log", "-", "record", "api", "--status", "429", "--retry-after", "30"]);
     answer.succeeds();
@@ -141,11 +141,11 @@ fn r114_every_event_has_all_keys() {
     assert_eq!(events, [&all[..], &["state_transition"]].concat());
 }
 
-/// Also a line that nothing more is known of.
+/// Includes a line with only the required fields.
 #[test]
-fn r114_damage_that_was_repaired_is_logged_with_all_keys() {
+fn r114_repaired_damage_is_logged_with_all_keys() {
     let home = home("api", NERVOUS);
-    // The newest time, far in the future.
+    // The newest time of the limiter, far in the future.
     let mut bytes = std::fs::read(home.path().join("api.shm")).unwrap();
     let at = shmlimit_segment::layout::CORE * 8;
     bytes[at..at + 8].copy_from_slice(&u64::MAX.to_ne_bytes());
@@ -164,7 +164,7 @@ fn r114_damage_that_was_repaired_is_logged_with_all_keys() {
 #[test]
 fn r115_every_reason_of_the_five_states_is_logged() {
     let home = home("api", NERVOUS);
-    // Each in a process of its own, so more than a millisecond later.
+    // Each outcome comes from its own process, so more than a millisecond after the previous one.
     record(&home, &[429, 429, 429, 429]);
     until_there_are(&home, 3);
     record(&home, &[500]);
@@ -212,9 +212,9 @@ fn r115_every_reason_of_a_consecutive_breaker_is_logged() {
     assert_eq!(transitions(&home), all);
 }
 
-/// Four processes find at the same time that a sleep is over: one of them ends it, and it alone says so.
+/// Four processes find at the same time that a sleep is over: one of them ends it, and only that one logs it.
 #[test]
-fn r115_what_four_processes_race_for_is_logged_once() {
+fn r115_a_transition_that_four_processes_race_for_is_logged_once() {
     let home = home("api", NERVOUS);
     for _ in 0..10 {
         logged(&home, &["force", "api", "normal"]).succeeds();
@@ -237,14 +237,14 @@ fn r115_what_four_processes_race_for_is_logged_once() {
     assert_eq!(logged.iter().filter(|line| line.ends_with("sleep_expired")).count(), 10);
 }
 
-/// Variables of the environment are applied when a limiter is opened: that a sleep is over may be found then.
+/// Opening a limiter applies environment variables. That may be the moment at which a sleep is found to be over.
 #[test]
-fn r115_a_change_that_the_environment_finds_is_logged() {
+fn r115_a_transition_found_while_applying_the_environment_is_logged() {
     let home = home("api", &NERVOUS.replace("\"50ms\"", "\"1ms\""));
     let log = log_of(&home);
     for round in 0..10 {
         logged(&home, &["force", "api", "sleep"]).succeeds();
-        // It starts later than a millisecond.
+        // The process starts more than a millisecond later.
         let concurrency = if round % 2 == 0 { "5" } else { "6" };
         let status = Command::new(binary())
             .args([

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The system ends a program that writes beyond the limit (SIGXFSZ).
+/// The system kills a program that writes beyond the limit (SIGXFSZ).
 #[cfg(unix)]
 #[test]
 fn r117_a_limit_on_file_sizes_rotates_the_log_and_does_not_end_the_tool() {
@@ -30,7 +30,7 @@ fn parts(log: &Path) -> Vec<String> {
     all.map_while(|path| std::fs::read_to_string(path).ok()).collect()
 }
 
-/// Eight processes at a time write `each` lines, each in a process of its own; how many lines of each are there.
+/// Eight loops write `each` lines at the same time, each line from its own process. Returns the lines by limiter.
 fn write_in_eight(home: &Home, size: &str, keep: &str, each: usize) -> BTreeMap<String, usize> {
     let log = log_of(home);
     let loops = (0..8).map(|number| {
@@ -60,7 +60,7 @@ fn write_in_eight(home: &Home, size: &str, keep: &str, each: usize) -> BTreeMap<
 }
 
 #[test]
-fn r117_eight_processes_lose_no_line_and_tear_none_while_files_are_full() {
+fn r117_eight_processes_lose_and_tear_no_line_while_files_rotate() {
     let home = Home::new();
     let counts = write_in_eight(&home, "2kB", "500", 25);
     assert_eq!(counts.len(), 8);
@@ -86,7 +86,7 @@ fn r117_the_volume_is_bounded() {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_is_said_once_and_stops_nothing() {
+fn a_log_that_cannot_be_written_is_noted_once_and_stops_nothing() {
     let home = home("api", NERVOUS);
     let missing = home.path().join("no-such-place").join("log");
     let mut logs = vec![missing.to_str().unwrap(), home.path().to_str().unwrap()];
@@ -94,7 +94,7 @@ fn a_log_that_cannot_be_written_is_said_once_and_stops_nothing() {
         logs.push("/dev/full");
     }
     for log in logs {
-        // Two lines, one note.
+        // Two lines that cannot be written cause one note.
         let answer = home.tool(&["--log", log, "record", "api", "--status", "429", "--retry-after", "1"]);
         answer.succeeds();
         assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
@@ -104,7 +104,7 @@ fn a_log_that_cannot_be_written_is_said_once_and_stops_nothing() {
 }
 
 #[test]
-fn without_a_wish_there_is_no_log() {
+fn no_log_is_written_without_an_option_or_variable() {
     let home = home("api", NERVOUS);
     let answer = home.tool(&["record", "api", "--status", "429"]);
     answer.succeeds();
@@ -112,7 +112,7 @@ fn without_a_wish_there_is_no_log() {
 }
 
 #[test]
-fn wrong_options_are_refused_and_wrong_variables_are_only_said() {
+fn wrong_options_are_refused_and_wrong_variables_only_noted() {
     let home = home("api", NERVOUS);
     home.tool(&["--log", "-", "--log-level", "loud", "status"]).fails(2, &["error, warn, info or debug"]);
     home.tool(&["--log", "-", "--log-format", "xml", "status"]).fails(2, &["logfmt or json"]);
@@ -130,7 +130,7 @@ fn wrong_options_are_refused_and_wrong_variables_are_only_said() {
 }
 
 #[test]
-fn the_level_decides_what_is_in_it() {
+fn the_level_selects_the_logged_events() {
     let home = home("api", NERVOUS);
     let record = ["record", "api", "--status", "429", "--retry-after", "1"];
     let answer = home.tool(&[&["--log", "-", "--log-level", "warn"], &record[..]].concat());
@@ -139,7 +139,7 @@ fn the_level_decides_what_is_in_it() {
     assert_eq!(answer.err, "");
 }
 
-/// Whoever may write to the directory of a log could let it lead to any file of the user who logs.
+/// A user who may write to the directory of a log could redirect the log to any file of the user who logs.
 #[cfg(unix)]
 #[test]
 fn a_link_is_not_followed() {
@@ -160,15 +160,19 @@ fn a_link_is_not_followed() {
             .env("SHMLIMIT_LOG", link)
             .output()
             .unwrap();
-        assert!(answer.status.success(), "a variable does not keep anybody from working");
+        assert!(answer.status.success(), "a bad variable does not stop the tool");
         assert!(String::from_utf8_lossy(&answer.stderr).contains("symbolic link"), "{answer:?}");
     }
-    assert_eq!(home.status("api")["outcomes"]["429"], 2, "with the option nothing was done");
+    assert_eq!(
+        home.status("api")["outcomes"]["429"],
+        2,
+        "a bad option stops the tool before it does anything"
+    );
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious\n");
     assert!(!home.path().join("made").exists());
 }
 
-/// Rotation gives a full log the name of an older part, whatever has that name.
+/// Rotation gives a full log the name of an older part, whatever file has that name.
 #[cfg(unix)]
 #[test]
 fn a_link_in_the_place_of_an_older_part_is_replaced() {

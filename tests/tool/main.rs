@@ -1,4 +1,4 @@
-//! The command-line tool as its users have it: the real binary, verb by verb, the commands of the documentation, and file
+//! The command-line tool as users have it: the real binary, verb by verb, the commands of the documentation, and file
 //! systems.
 
 #![cfg(any(target_os = "linux", windows))]
@@ -47,9 +47,9 @@ mod operator;
 mod pause;
 #[cfg(target_os = "linux")]
 mod readme_commands;
-#[cfg(unix)] // Windows deletes no file that is used
+#[cfg(unix)] // Windows cannot delete a file in use
 mod recreated_after_deletion;
-#[cfg(unix)] // what is suggested is pasted into sh
+#[cfg(unix)] // pastes suggestions into sh
 mod remedies;
 mod rm;
 #[cfg(unix)] // signals, ptys, and commands that are scripts for sh
@@ -62,7 +62,7 @@ mod run_retries;
 mod run_retries_unix;
 #[cfg(unix)] // ptys, and commands that are scripts for sh
 mod run_streams;
-#[cfg(windows)] // its console, its exit codes, its jobs
+#[cfg(windows)] // console, exit codes and jobs of Windows
 mod run_windows;
 #[cfg(target_os = "linux")]
 mod shell;
@@ -78,7 +78,7 @@ mod waiting;
 #[cfg(unix)] // ptys and signals
 mod waiting_signals;
 
-/// A process that a test starts as a client of the server; checks nothing by itself.
+/// The entry point of a process that a test starts as a client of the server; checks nothing by itself.
 #[test]
 #[cfg(target_os = "linux")]
 fn client_process() {

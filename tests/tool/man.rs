@@ -1,4 +1,4 @@
-//! `shmlimit man`: a page for each verb that man(1) reads without complaint.
+//! `shmlimit man` writes a page for each verb, which man(1) reads without complaint.
 
 use crate::cli::{Home, ROOT, binary};
 use std::process::Command;
@@ -43,14 +43,14 @@ fn every_verb_has_a_page_and_all_are_written_at_once() {
 }
 
 #[test]
-fn every_option_of_every_page_has_its_words_and_no_line_is_wider_than_a_page() {
+fn every_option_of_every_page_is_described_and_no_line_is_too_wide() {
     let home = Home::new();
     for verb in verbs(&home) {
         let page = home.tool(&["man", &verb]).succeeds().to_owned();
         for (option, words) in page.lines().zip(page.lines().skip(1)) {
             assert!(!option.starts_with("\\fB\\-") || !words.trim().is_empty(), "{verb}: {option}");
         }
-        // What is not filled must fit; an address has no place to break.
+        // Lines without filling must fit; an address cannot be broken.
         for line in page.split(".nf\n").skip(1).flat_map(|part| part.split(".fi\n").next().unwrap().lines()) {
             let shown = line.replace("\\-", "-").replace("\\&", "").chars().count();
             assert!(shown <= 100 || line.contains("://"), "{verb}: {line}");
@@ -59,7 +59,7 @@ fn every_option_of_every_page_has_its_words_and_no_line_is_wider_than_a_page() {
 }
 
 #[test]
-fn the_page_of_the_whole_names_exit_codes_variables_and_every_verb() {
+fn the_main_page_names_exit_codes_variables_and_every_verb() {
     let home = Home::new();
     let page = home.tool(&["man"]).succeeds().to_owned();
     for verb in verbs(&home) {
@@ -71,13 +71,13 @@ fn the_page_of_the_whole_names_exit_codes_variables_and_every_verb() {
 }
 
 #[test]
-fn a_mistyped_verb_is_refused_with_the_near_one() {
+fn a_mistyped_verb_is_refused_and_the_nearest_one_suggested() {
     let home = Home::new();
     home.tool(&["man", "stauts"]).fails(2, &["no verb \"stauts\"", "did you mean \"status\""]);
     home.tool(&["man", "--to", "/proc/no"]).fails(2, &["cannot write /proc/no"]);
 }
 
-/// What groff and mandoc say of the pages. Neither is on every machine; where the gate runs both are.
+/// The complaints of groff and mandoc about the pages. Neither is on every machine; the gate's machine has both.
 #[test]
 fn readers_of_manual_pages_do_not_complain() {
     let home = Home::new();

@@ -1,11 +1,11 @@
-//! A page of Markdown, as far as a reader clicks and types: headings, links, code.
+//! The parts of a Markdown page that readers click and type: headings, links, code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A page: its text without fenced blocks, and those.
+/// A page: its text without fenced blocks, and the blocks.
 pub struct Page {
-    /// From the root of the repository.
+    /// The path from the root of the repository.
     pub path: PathBuf,
     text: String,
     pub blocks: Vec<Block>,
@@ -15,11 +15,11 @@ pub struct Page {
 pub struct Block {
     pub language: String,
     pub text: String,
-    /// The next one follows at once: it is what this one shows.
+    /// Whether another block follows at once, which then is the output of this one.
     pub answered: bool,
 }
 
-/// The front pages, and all of `docs`.
+/// The front pages, and all pages of `docs`.
 pub fn pages(root: &Path) -> Vec<Page> {
     let mut paths: Vec<PathBuf> = ["README.md", "ffi/python/README.md", "examples/simulate/README.md"]
         .map(PathBuf::from)
@@ -69,7 +69,7 @@ impl Page {
         page
     }
 
-    /// What is in `code spans`, and the text without them, in turns beginning with text.
+    /// The pieces of the text in turns: text, `code span`, text, and so on.
     fn pieces(&self) -> impl Iterator<Item = (bool, &str)> {
         self.text.lines().flat_map(|line| line.split('`').enumerate()).map(|(i, piece)| (i % 2 == 1, piece))
     }
@@ -78,11 +78,11 @@ impl Page {
         self.pieces().filter(|(is_code, _)| *is_code).map(|(_, piece)| piece.to_owned()).collect()
     }
 
-    /// Where links and pictures lead, except to other sites.
+    /// The targets of links and pictures, except those on other sites.
     pub fn links(&self) -> Vec<String> {
         let mut links = Vec::new();
         for line in self.text.lines() {
-            // A link's words may have code in them, so code is blanked and not cut out.
+            // The text of a link may contain code, so replace code instead of removing it.
             let pieces = line.split('`').enumerate();
             let plain: String = pieces.map(|(i, piece)| if i % 2 == 1 { "code" } else { piece }).collect();
             for (at, _) in plain.match_indices("](") {
@@ -95,7 +95,7 @@ impl Page {
         links
     }
 
-    /// The headings as GitHub names them.
+    /// The anchors that GitHub gives the headings.
     pub fn anchors(&self) -> BTreeSet<String> {
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
         let heading = |line: &str| {

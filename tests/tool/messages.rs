@@ -1,4 +1,4 @@
-//! What messages advise, and how they are written.
+//! The advice in messages, and how messages are written.
 
 use crate::cli::Home;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn each_message_is_one_write() {
 }
 
 #[test]
-fn a_limiter_without_a_breaker_is_to_be_paused_where_offline_is_refused() {
+fn offline_without_a_breaker_is_refused_and_suggests_a_pause() {
     let home = Home::with(&["plain", "--rate", "100/s"]);
     let dir = home.path().to_str().unwrap().to_owned();
     for (arguments, advice) in [
@@ -47,15 +47,15 @@ fn a_limiter_without_a_breaker_is_to_be_paused_where_offline_is_refused() {
         let at = |text: &str| refused.err.find(text).unwrap_or(usize::MAX);
         assert!(at("shmlimit pause") < at("[breaker]"), "{}", refused.err);
     }
-    // With a directory that was typed, as with all other verbs.
+    // The suggestion repeats a directory that was typed, as for all other verbs.
     let refused = home.tool(&["--dir", &dir, "force", "plain", "offline"]);
     refused.fails(2, &[&format!("shmlimit --dir {dir} pause plain")]);
     home.tool(&["force", "plain", "normal"]).fails(2, &["[breaker]"]);
 }
 
-/// docs/json.md: null = nobody knows.
+/// docs/json.md: null means that the time is unknown.
 #[test]
-fn no_time_is_given_where_nobody_knows_it() {
+fn an_unknown_time_is_null() {
     let refused = |home: &Home, name: &str| -> Value {
         let answer = home.tool(&["acquire", name, "--now", "--json"]);
         assert_eq!(answer.code, 75, "{}", answer.err);
@@ -74,9 +74,9 @@ fn no_time_is_given_where_nobody_knows_it() {
     assert_eq!((&line["reason"], &line["ready_after_ns"]), (&json!("concurrency"), &Value::Null));
 }
 
-/// What is suggested works when it is pasted, and keeps what else the limiter has.
+/// The suggested command works when it is pasted, and keeps the limiter's other settings.
 #[test]
-fn a_burst_for_a_rule_that_has_none_is_had_from_a_new_limiter() {
+fn a_refused_burst_suggests_a_command_that_creates_a_new_limiter() {
     let home = Home::with(&["b", "--rate", "5/h", "--concurrency", "2"]);
     for key in ["burst", "rules.sliding_log.burst", "rules.0.burst"] {
         let refused = home.tool(&["set", "b", key, "4"]);

@@ -11,7 +11,7 @@ fn ndjson(home: &Home, name: &str) -> Value {
     serde_json::from_str(home.tool(&["metrics", name, "--json"]).succeeds()).unwrap()
 }
 
-/// A limiter whose every count is known.
+/// A limiter whose counts are all known.
 fn busy() -> Home {
     let home = Home::with(&["api", "--rate", "3/day", "--concurrency", "2"]);
     for _ in 0..3 {
@@ -37,7 +37,7 @@ fn r116_ndjson_has_the_names_and_the_counts() {
     assert_eq!((&line["limiter"], &line["up"]), (&"api".into(), &1.into()));
     assert!((line["rate_current"].as_f64().unwrap() - 3.0 / 86_400.0).abs() < 1e-9);
     assert_eq!(line["concurrency_current"], 2);
-    // Of 200, dns and 429; 404 does not count.
+    // 200, dns and 429 count; 404 does not.
     assert!((line["err_rate_30s"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9);
     let latency = &line["latency_ms"];
     assert_eq!((&latency["count"], &latency["sum"]), (&3.into(), &360.0.into()));
@@ -52,10 +52,10 @@ fn r116_ndjson_has_the_names_and_the_counts() {
 }
 
 #[test]
-fn r116_the_text_for_prometheus() {
+fn r116_the_text_for_prometheus_is_as_reviewed() {
     let home = busy();
     let text = home.tool(&["metrics"]).succeeds().to_owned();
-    // What depends on time or chance.
+    // Exclude lines that depend on time or chance.
     let steady = text.lines().filter(|line| {
         !["sleep_seconds", "gate_seconds", "since_timestamp", "rule_remaining"]
             .iter()
@@ -66,7 +66,7 @@ fn r116_the_text_for_prometheus() {
 }
 
 #[test]
-fn openmetrics_declares_counters_without_their_ending() {
+fn openmetrics_declares_counters_without_their_suffix() {
     let home = busy();
     let text = home.tool(&["metrics", "--format", "openmetrics"]).succeeds().to_owned();
     assert!(text.ends_with("# EOF\n"));
@@ -81,9 +81,9 @@ fn openmetrics_declares_counters_without_their_ending() {
     }
 }
 
-/// Processes come, count, and are killed in the middle of a call: no count is lost, and none goes back.
+/// Processes start, count, and are killed in the middle of a call: no count is lost, and none decreases.
 #[test]
-fn r116_counts_survive_whoever_counted() {
+fn r116_counts_survive_the_processes_that_counted() {
     let home = Home::with(&["api", "--rate", "1000/day"]);
     let mut last = 0;
     for round in 1..=5 {
@@ -116,7 +116,7 @@ fn one_bad_limiter_does_not_hide_the_others() {
 }
 
 #[test]
-fn nothing_is_no_failure_but_a_name_that_is_not_there_is() {
+fn metrics_of_no_limiters_succeed_and_of_an_unknown_name_fail() {
     let home = Home::new();
     assert!(home.tool(&["metrics"]).succeeds().contains("shmlimit_build_info"));
     assert_eq!(home.tool(&["metrics", "--json"]).succeeds(), "");
@@ -128,7 +128,7 @@ fn nothing_is_no_failure_but_a_name_that_is_not_there_is() {
         .fails(1, &["cannot write no-such-place/x.prom"]);
 }
 
-/// While a file is replaced again and again, whoever reads it finds a whole one.
+/// While a file is replaced again and again, every reader finds a complete one.
 #[test]
 fn a_file_is_replaced_as_a_whole() {
     let home = busy();
@@ -145,10 +145,10 @@ fn a_file_is_replaced_as_a_whole() {
     while texts.len() < 5 {
         assert!(Instant::now() < until, "{texts:?}");
         if let Ok(text) = std::fs::read_to_string(&file) {
-            assert!(text.ends_with("# EOF\n"), "a part of a file");
+            assert!(text.ends_with("# EOF\n"), "an incomplete file");
             let metadata = std::fs::metadata(&file).unwrap();
             #[cfg(unix)]
-            // elsewhere numbers of files are not for the standard library to tell, and access is inherited
+            // Elsewhere the standard library cannot tell file numbers, and access is inherited.
             {
                 use std::os::unix::fs::{MetadataExt, PermissionsExt};
                 assert_eq!(metadata.permissions().mode() & 0o777, 0o644);
@@ -159,8 +159,8 @@ fn a_file_is_replaced_as_a_whole() {
             texts.insert(text);
         }
     }
-    assert!(files.len() >= 2, "it is another file each time");
-    #[cfg(unix)] // elsewhere nobody can ask it to end, but the console
+    assert!(files.len() >= 2, "each write replaces the file");
+    #[cfg(unix)] // elsewhere only the console can ask it to end
     {
         use nix::sys::signal::{Signal, kill};
         kill(nix::unistd::Pid::from_raw(writer.id().cast_signed()), Signal::SIGTERM).unwrap();
@@ -170,7 +170,7 @@ fn a_file_is_replaced_as_a_whole() {
     {
         writer.kill().unwrap();
         writer.wait().unwrap();
-        // It may have been in the middle of another.
+        // The writer may have been killed while it wrote the next file.
         std::fs::remove_file(place.path().join(format!(".shmlimit.prom.{}.tmp", writer.id()))).ok();
     }
     let left: Vec<_> =
@@ -179,7 +179,7 @@ fn a_file_is_replaced_as_a_whole() {
 }
 
 #[test]
-fn lines_come_again_and_again_until_the_reader_goes() {
+fn lines_are_repeated_until_the_pipe_is_closed() {
     let home = busy();
     let mut tool = Command::new(binary())
         .args(["metrics", "--json", "--every", "100ms"])
@@ -196,13 +196,13 @@ fn lines_come_again_and_again_until_the_reader_goes() {
     assert_eq!(tool.wait().unwrap().code(), Some(0), "a broken pipe is success");
 }
 
-/// Names of families as the text has them.
+/// The names of the families in a metrics text.
 fn names(text: &str) -> BTreeSet<String> {
     let declared = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     declared.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
 }
 
-/// Words of a text that are names of families, without what a histogram adds.
+/// The words of a text that are names of families, without the suffixes of a histogram.
 fn mentioned(text: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words = text.split(|c| !is_part(c)).filter(|word| word.starts_with("shmlimit_"));
@@ -214,7 +214,7 @@ fn mentioned(text: &str) -> BTreeSet<String> {
     words.map(family).collect()
 }
 
-/// Limiters that have a sample of every family.
+/// Limiters that together have a sample of every family.
 fn with_everything() -> Home {
     let home = busy();
     home.tool(&["acquire", "github"]).succeeds();
@@ -225,7 +225,7 @@ fn with_everything() -> Home {
 }
 
 #[test]
-fn the_documentation_names_what_there_is_and_nothing_else() {
+fn the_documentation_names_exactly_the_existing_metrics() {
     let there = names(with_everything().tool(&["metrics"]).succeeds());
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md")).unwrap();
     let rows = page.lines().filter(|line| line.starts_with("| `shmlimit_"));

@@ -1,4 +1,4 @@
-//! `metrics --listen`: whoever asks is served, whatever others send (R116).
+//! `metrics --listen` serves every scrape, whatever other clients send (R116).
 
 use crate::cli::Home;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// The server, ended with the test.
+/// The server, which ends with the test.
 struct Server {
     child: Child,
     address: String,
@@ -34,13 +34,13 @@ impl Server {
         stream
     }
 
-    /// Sends bytes, and reads until the end: the head and the body.
+    /// Sends bytes and reads the whole answer. Returns its head and its body.
     fn send(&self, bytes: &[u8]) -> (String, String) {
         let mut stream = self.connect();
-        // Who answers early may stop reading.
+        // A server that answers early may stop reading.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
-        // One who is sent away unheard may find the connection reset.
+        // A client that is refused before it is read may find the connection reset.
         let _ = stream.read_to_end(&mut answer);
         let answer = String::from_utf8(answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
@@ -51,7 +51,7 @@ impl Server {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").as_bytes())
     }
 
-    #[cfg(unix)] // what the console says ends it too, which is tested with `run`
+    #[cfg(unix)] // console events end it too; the tests of `run` cover them
     fn end(mut self, signal: nix::sys::signal::Signal) -> Option<i32> {
         let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
         nix::sys::signal::kill(pid, signal).unwrap();
@@ -67,7 +67,7 @@ impl Drop for Server {
 }
 
 #[test]
-fn whoever_asks_chooses_the_format() {
+fn the_client_chooses_the_format() {
     let home = Home::with(&["api", "--rate", "3/day"]);
     let server = Server::start(&home, &[]);
     let (head, body) = server.get("/metrics", "");
@@ -93,7 +93,7 @@ fn whoever_asks_chooses_the_format() {
 }
 
 #[test]
-fn what_is_not_there_or_not_allowed_is_said() {
+fn unknown_paths_and_methods_get_an_error_status() {
     let home = Home::new();
     let server = Server::start(&home, &[]);
     let long = format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(9000));
@@ -113,12 +113,12 @@ fn what_is_not_there_or_not_allowed_is_said() {
         assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head}");
     }
     assert!(server.send(b"PUT /metrics HTTP/1.1\r\n\r\n").0.contains("\r\nAllow: GET, HEAD\r\n"));
-    assert!(server.get("/metrics", "").0.starts_with("HTTP/1.1 200"), "and it goes on");
+    assert!(server.get("/metrics", "").0.starts_with("HTTP/1.1 200"), "the server still answers");
 }
 
-/// Clients that send nothing or little, and clients that read nothing, many more than there are places.
+/// Clients that send nothing or little, and clients that read nothing, many more than the server has places.
 #[test]
-fn slow_clients_hold_up_no_scrape() {
+fn slow_clients_delay_no_scrape() {
     let home = Home::with(&["api", "--rate", "5/s"]);
     let server = Server::start(&home, &[]);
     let mut slow = Vec::new();
@@ -138,9 +138,9 @@ fn slow_clients_hold_up_no_scrape() {
     }
 }
 
-/// Its bytes come one by one, each in time, but the request as a whole does not.
+/// The bytes come one by one, each in time, but the request as a whole takes too long.
 #[test]
-fn a_request_must_be_whole_in_time() {
+fn a_request_must_be_complete_in_time() {
     let home = Home::new();
     let server = Server::start(&home, &[]);
     let mut stream = server.connect();
@@ -157,7 +157,8 @@ fn a_request_must_be_whole_in_time() {
     assert!(told.starts_with(b"HTTP/1.1 408 Request Timeout"), "{}", String::from_utf8_lossy(&told));
 }
 
-/// A page in a browser can make its own name lead here (DNS rebinding), but not the name that its requests have.
+/// A page in a browser can make its own name resolve to this server (DNS rebinding), but it cannot change the name in
+/// its requests.
 #[test]
 fn requests_for_other_hosts_are_not_answered() {
     let home = Home::with(&["api", "--rate", "5/s"]);
@@ -184,7 +185,7 @@ fn requests_for_other_hosts_are_not_answered() {
         assert!(blank.starts_with("HTTP/1.1 400"), "{name:?}: {blank}");
     }
     let none = server.send(b"GET /metrics HTTP/1.0\r\n\r\n").0;
-    assert!(none.starts_with("HTTP/1.1 200"), "no browser sends none: {none}");
+    assert!(none.starts_with("HTTP/1.1 200"), "a request without a host is not from a browser: {none}");
     assert!(
         request(&Server::start(&home, &["--allow-host", "*"]), "evil.example").0.starts_with("HTTP/1.1 200")
     );
@@ -193,7 +194,7 @@ fn requests_for_other_hosts_are_not_answered() {
 }
 
 #[test]
-fn limiters_come_and_go_and_one_may_be_bad() {
+fn the_server_follows_new_removed_and_damaged_limiters() {
     let home = Home::new();
     let server = Server::start(&home, &[]);
     let metrics = || server.get("/metrics", "").1;
@@ -205,11 +206,11 @@ fn limiters_come_and_go_and_one_may_be_bad() {
     assert!(text.contains("shmlimit_up{limiter=\"first\"} 1\nshmlimit_up{limiter=\"second\"} 0\n"), "{text}");
     home.delete("first");
     assert!(!metrics().contains("first"));
-    assert!(home.tool(&["status"]).err.contains("second"), "and the server holds no place of its own");
+    assert!(home.tool(&["status"]).err.contains("second"), "the server itself is not a participant");
 }
 
 #[test]
-fn one_who_watches_is_no_participant() {
+fn the_metrics_server_is_not_a_participant() {
     let home = Home::with(&["api", "--rate", "5/s"]);
     let server = Server::start(&home, &["api"]);
     for _ in 0..3 {
@@ -220,7 +221,7 @@ fn one_who_watches_is_no_participant() {
 
 #[cfg(unix)]
 #[test]
-fn signals_end_it_cleanly() {
+fn signals_end_the_server_cleanly() {
     use nix::sys::signal::Signal;
     let home = Home::new();
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
@@ -229,7 +230,7 @@ fn signals_end_it_cleanly() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_with_the_way_out() {
+fn a_port_in_use_is_reported_with_the_remedy() {
     let home = Home::new();
     let server = Server::start(&home, &[]);
     let taken = home.tool(&["metrics", "--listen", &server.address]);
@@ -243,7 +244,7 @@ fn a_port_that_is_taken_is_said_with_the_way_out() {
 }
 
 #[test]
-fn another_address_than_the_loopbacks_is_warned_of() {
+fn listening_beyond_loopback_causes_a_warning() {
     let home = Home::new();
     let mut child = home
         .as_a_shell_would()

@@ -1,4 +1,4 @@
-//! What an operator says, with real processes (R66, R110, R142): those who wait hear of it at once.
+//! Operators' commands with real processes (R66, R110, R142): waiting calls react at once.
 
 use crate::util::crash::NAME;
 use crate::util::crash::child_process::ChildProcess;
@@ -13,10 +13,10 @@ use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
 
-/// Who waits would look by itself within a second.
+/// Less than the second after which a waiting call looks by itself.
 const AT_ONCE: u64 = 500_000_000;
 
-/// Runs the tool; what it says.
+/// Runs the tool and returns its output.
 fn tool(directory: &Path, arguments: &[&str]) -> String {
     let output =
         Command::new(crate::cli::binary()).args(arguments).env("SHMLIMIT_DIR", directory).output().unwrap();
@@ -24,7 +24,7 @@ fn tool(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Clients that wait for a call.
+/// Starts clients that wait for a call.
 fn line_up(directory: &Path, limiter: &Limiter, server: &Server, count: usize) -> Vec<ChildProcess> {
     let waiting = |i| {
         let mut client = start(directory, server);
@@ -35,24 +35,24 @@ fn line_up(directory: &Path, limiter: &Limiter, server: &Server, count: usize) -
     (0..count).map(waiting).collect()
 }
 
-/// The shortest of several tries: a busy machine makes some of them long, and nothing makes one short that is not.
+/// The shortest of several tries: a busy machine makes some tries longer, but none shorter.
 fn least(mut time: impl FnMut() -> u64) -> u64 {
     (0..4).map(|_| time()).min().unwrap()
 }
 
-/// An hour of sleep: no test waits for its end.
+/// Sets the sleep to an hour, so that no test waits for its end.
 fn drowsy(breaker: &mut Breaker) {
     (breaker.sleep_min, breaker.sleep_max) = (Nanos::from_secs(3600), Nanos::from_secs(3600));
 }
 
-/// `hold` lets four clients wait, an operator says something, and they hear of it before they would have looked.
+/// `hold` makes four clients wait, an operator runs a command, and the clients react before they would have looked.
 fn is_told_at_once(hold: fn(&Limiter), send: &str, calls: usize, hears: fn(&str) -> bool) {
     let took = least(|| {
         let server = Server::start();
         let (directory, limiter) = limiter(roomy(drowsy));
         hold(&limiter);
         let mut waiters = line_up(directory.path(), &limiter, &server, 4);
-        assert_eq!(server.seen().len(), 0, "nobody calls");
+        assert_eq!(server.seen().len(), 0, "no client calls the server");
         let before = boot_time();
         tool(directory.path(), &["force", NAME, send]);
         for waiter in &mut waiters {
@@ -64,7 +64,7 @@ fn is_told_at_once(hold: fn(&Limiter), send: &str, calls: usize, hears: fn(&str)
         assert_eq!(server.seen().len(), calls);
         took
     });
-    assert!(took < AT_ONCE, "{send}: they found out by themselves, after {took} ns");
+    assert!(took < AT_ONCE, "{send}: they reacted only at their own next look, after {took} ns");
 }
 
 fn close_the_gate(limiter: &Limiter) {
@@ -76,34 +76,34 @@ fn put_to_sleep(limiter: &Limiter) {
 }
 
 #[test]
-fn r66_cache_only_refuses_those_who_wait() {
+fn r66_cache_only_refuses_waiting_calls() {
     is_told_at_once(close_the_gate, "cache_only", 0, |said| said == "refused cache_only -");
 }
 
 #[test]
-fn r63_offline_refuses_those_who_wait() {
+fn r63_offline_refuses_waiting_calls() {
     is_told_at_once(close_the_gate, "offline", 0, |said| said == "refused sleep -");
 }
 
-/// From one Sleep to the other, which is no change of state.
+/// A change from one sleep to another, which is not a transition.
 #[test]
-fn r63_offline_refuses_those_who_wait_for_the_end_of_a_sleep() {
+fn r63_offline_refuses_calls_that_wait_for_the_end_of_a_sleep() {
     is_told_at_once(put_to_sleep, "offline", 0, |said| said == "refused sleep -");
 }
 
 #[test]
-fn r66_normal_lets_those_go_who_wait_for_the_end_of_a_sleep() {
+fn r66_normal_wakes_calls_that_wait_for_the_end_of_a_sleep() {
     is_told_at_once(put_to_sleep, "normal", 4, |said| said.ends_with(" ok -"));
 }
 
 #[test]
-fn r142_clear_gate_lets_those_go_who_wait_for_it() {
+fn r142_clear_gate_releases_the_calls_that_wait_for_the_gate() {
     is_told_at_once(close_the_gate, "clear-gate", 4, |said| said.ends_with(" ok -"));
 }
 
-/// One who cannot be rung, because no thread sleeps for it, keeps nobody else from being told.
+/// A waiter that cannot be woken, because no thread sleeps for it, does not delay the wake-up of others.
 #[test]
-fn r142_clear_gate_reaches_those_behind_a_future() {
+fn r142_clear_gate_wakes_the_calls_behind_a_future() {
     let took = least(|| {
         let server = Server::start();
         let (directory, limiter) = limiter(roomy(drowsy));
@@ -119,10 +119,10 @@ fn r142_clear_gate_reaches_those_behind_a_future() {
         assert!(client.receive().ends_with(" ok -"));
         boot_time() - before
     });
-    assert!(took < AT_ONCE, "it found out by itself, after {took} ns");
+    assert!(took < AT_ONCE, "it reacted only at its own next look, after {took} ns");
 }
 
-/// What is offline goes on through probing, in every process (R63).
+/// An offline limiter continues with probes in every process (R63).
 #[test]
 fn r63_online_ends_offline_by_probing() {
     let server = Server::start();
@@ -131,7 +131,7 @@ fn r63_online_ends_offline_by_probing() {
     tool(directory.path(), &["force", NAME, "offline"]);
     for client in &mut clients {
         assert_eq!(request(client, "try"), "refused sleep -");
-        assert_eq!(request(client, "call /a"), "refused sleep -", "nobody waits for what has no end");
+        assert_eq!(request(client, "call /a"), "refused sleep -", "no call waits for a sleep without an end");
     }
     assert!(tool(directory.path(), &["force", NAME, "online"]).contains("half_open"));
     assert_eq!(request(&mut clients[0], "try"), "granted");
@@ -143,9 +143,9 @@ fn r63_online_ends_offline_by_probing() {
     assert_eq!(server.seen().len(), 2);
 }
 
-/// Forced to normal it is as if nothing had happened: full rate, an empty window, the first cooldown (R66).
+/// Forcing Normal starts over: full rate, an empty window, the first cooldown (R66).
 #[test]
-fn r66_normal_forgets_what_was() {
+fn r66_normal_discards_the_health_state() {
     let server = Server::start();
     let (directory, limiter) = limiter(roomy(drowsy));
     let mut client = start(directory.path(), &server);
@@ -162,9 +162,9 @@ fn r66_normal_forgets_what_was() {
     assert!(request(&mut client, "call /a").ends_with(" ok -"));
 }
 
-/// A hot change is seen by all at once, also by those who wait (R110).
+/// All processes see a changed setting at once, also waiting calls (R110).
 #[test]
-fn r110_a_higher_rate_lets_those_go_who_wait_for_it() {
+fn r110_a_higher_rate_wakes_the_calls_that_wait_for_it() {
     let took = least(|| {
         let server = Server::start();
         let (directory, limiter) = limiter(breaker(1, None, |_| {}));
@@ -179,17 +179,17 @@ fn r110_a_higher_rate_lets_those_go_who_wait_for_it() {
         assert_eq!(limiter.snapshot().unwrap().condition.outcomes.ok, 3, "no counter is lost");
         boot_time() - before
     });
-    assert!(took < AT_ONCE, "they found out by themselves, after {took} ns");
+    assert!(took < AT_ONCE, "they reacted only at their own next look, after {took} ns");
 }
 
-/// So many calls an hour.
+/// A policy with this number of calls an hour.
 fn hourly(calls: u64) -> Policy {
     let rule = RuleDraft::new(Algorithm::TokenBucket, calls, Nanos::from_secs(3600));
     let breaker = Breaker::of(BreakerKind::Fsm);
     Policy::new(&PolicyDraft { rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap()
 }
 
-/// The same through the tool's verb.
+/// The same with the tool's `set`.
 #[test]
 fn r110_set_is_seen_by_every_process() {
     let server = Server::start();
@@ -200,12 +200,15 @@ fn r110_set_is_seen_by_every_process() {
     clients[2].send("acquire");
     wait_until("it waits", || limiter.snapshot().unwrap().queue.len() == 1);
     tool(directory.path(), &["set", NAME, "concurrency", "3"]);
-    assert_eq!(clients[2].receive(), "granted", "who waits hears of it");
+    assert_eq!(clients[2].receive(), "granted", "the waiting call is woken");
     assert_eq!(request(&mut clients[1], "try"), "granted");
     assert!(request(&mut clients[3], "try").starts_with("refused concurrency "));
     tool(directory.path(), &["set", NAME, "concurrency", "1"]);
     assert_eq!(request(&mut clients[2], "drop"), "dropped");
-    assert!(request(&mut clients[3], "try").starts_with("refused concurrency "), "two are still out");
+    assert!(
+        request(&mut clients[3], "try").starts_with("refused concurrency "),
+        "two permits are still held"
+    );
     tool(directory.path(), &["set", NAME, "breaker.n_throttle", "1"]);
     server.plan("/a", [Answer::status(429)]);
     assert_eq!(request(&mut clients[0], "get /a"), "429");

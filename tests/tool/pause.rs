@@ -27,7 +27,7 @@ fn said(child: Child) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// The user of these tests, as far as the program name of a slot has room for it.
+/// The user of these tests, shortened to the length of a program name in a slot.
 fn user() -> String {
     #[cfg(unix)]
     let uid = nix::unistd::geteuid();
@@ -41,7 +41,7 @@ fn user() -> String {
 }
 
 #[test]
-fn r148_a_pause_is_said_shown_and_ended() {
+fn r148_a_pause_is_reported_shown_and_ended() {
     let home = Home::with(&PLAIN);
     let answer = home.tool(&["pause", "plain", "--for", "10m", "--reason", "database migration"]);
     assert_eq!(answer.code, 0, "{}", answer.err);
@@ -72,7 +72,7 @@ fn r148_a_pause_is_said_shown_and_ended() {
 }
 
 #[test]
-fn r148_what_does_not_wait_is_refused_and_told_why() {
+fn r148_a_call_that_does_not_wait_is_refused_with_the_reason() {
     let home = Home::with(&PLAIN);
     home.tool(&["pause", "plain", "--reason", "database migration"]);
     let now = home.tool(&["acquire", "plain", "--now"]);
@@ -88,8 +88,8 @@ fn r148_what_does_not_wait_is_refused_and_told_why() {
     assert_eq!((&line["reason"], &line["retry_after_ns"]), (&Value::from("paused"), &Value::Null));
 }
 
-/// A call whose deadline ends before a known end of the pause is refused at once. Without a known end a resume may come, so
-/// the call waits, and goes after the resume.
+/// A call whose deadline is before a known end of the pause is refused at once. If the end is unknown, a resume may
+/// come, so the call waits, and is granted after the resume.
 #[test]
 fn r148_a_deadline_before_a_known_end_is_refused_and_before_an_unknown_one_waits() {
     let home = Home::with(&PLAIN);
@@ -97,7 +97,7 @@ fn r148_a_deadline_before_a_known_end_is_refused_and_before_an_unknown_one_waits
     let hopeless = home.tool(&["acquire", "plain", "--timeout", "1m"]);
     assert_eq!(hopeless.code, 75, "{}", hopeless.err);
     assert!(hopeless.err.contains("paused by"), "{}", hopeless.err);
-    // One that could wait for the end waits, until the end is put off.
+    // A call that could wait for the end waits until the end is postponed.
     let hopeful = start_waiting(&home, "plain", &["acquire", "plain", "--timeout", "20m"], &[]);
     home.tool(&["pause", "plain", "--for", "1h"]);
     let (code, _, err) = said(hopeful);
@@ -130,7 +130,7 @@ fn r148_waiting_runs_go_after_resume_and_no_more_than_the_limit() {
     let after = home.status("few");
     assert_eq!(after["counts"]["granted"], 20);
     assert_eq!((&after["in_flight"], waiting(&after).len()), (&Value::from(0), 0));
-    // Calls are woken one at a time, in their turn.
+    // Calls are woken one at a time, in the order of their turns.
     assert!(looked(&after) - before <= 20 * 12, "{} looks", looked(&after) - before);
 }
 
@@ -147,7 +147,7 @@ fn r148_a_timed_pause_ends_by_itself() {
 
 /// Shortening a pause wakes calls that sleep until its former end.
 #[test]
-fn r148_a_shorter_pause_wakes_the_first_that_waits() {
+fn r148_a_shorter_pause_wakes_the_first_waiting_call() {
     let home = Home::with(&PLAIN);
     home.tool(&["pause", "plain", "--for", "1h"]);
     let waits = start_waiting(&home, "plain", &run("plain", NOTHING), &[]);
@@ -185,7 +185,7 @@ fn r148_a_handle_in_this_process_waits_for_the_tool_to_resume() {
 }
 
 #[test]
-fn r148_bad_pauses_are_refused_with_the_way_out() {
+fn r148_invalid_pauses_are_refused_with_the_remedy() {
     let home = Home::with(&PLAIN);
     let long = "x".repeat(65);
     for (arguments, says) in [
@@ -200,7 +200,7 @@ fn r148_bad_pauses_are_refused_with_the_way_out() {
     }
     assert_eq!(home.status("plain")["paused"], Value::Null);
     assert_eq!(home.tool(&["resume", "nothere"]).code, 2);
-    assert_eq!(home.tool(&["resume", "tmdb"]).code, 2, "resuming makes no limiter, not even of a preset");
+    assert_eq!(home.tool(&["resume", "tmdb"]).code, 2, "resuming creates no limiter, not even from a preset");
 }
 
 #[test]
@@ -225,7 +225,10 @@ fn r148_pauses_are_logged_counted_and_noted() {
     let metrics = home.tool(&["metrics", "plain"]).out;
     assert!(metrics.contains("shmlimit_paused{limiter=\"plain\"} 1"), "{metrics}");
     assert!(metrics.contains("shmlimit_pause_left_seconds{limiter=\"plain\"} 5"), "{metrics}");
-    assert!(!home.tool(&["doctor", "plain"]).out.contains("paused without an end"), "it ends");
+    assert!(
+        !home.tool(&["doctor", "plain"]).out.contains("paused without an end"),
+        "a pause with an end is not a problem"
+    );
     let resumed = home.tool(&["--log", "-", "resume", "plain"]).err;
     assert!(resumed.contains("event=resumed") && resumed.contains("cause=operator"), "{resumed}");
     assert!(home.tool(&["metrics", "plain"]).out.contains("shmlimit_paused{limiter=\"plain\"} 0"));

@@ -1,4 +1,4 @@
-//! Every command in README.md and docs/shell.md is run, and what it shows as output is what comes out.
+//! Runs every command in README.md and docs/shell.md, and compares its output with the documented one.
 
 use crate::cli::ROOT;
 use crate::cli::web::Web;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const README: &str = include_str!("../../README.md");
 const SHELL: &str = include_str!("../../docs/shell.md");
-/// Stands in for cargo: what it would build is built, and the tests run already.
+/// A substitute for cargo: the programs are already built, and the tests are already running.
 const CARGO: &str = r#"#!/bin/sh
 case "$*" in
     "run --release -- "*) shift 3; exec shmlimit "$@" ;;
@@ -18,7 +18,8 @@ case "$*" in
 esac
 "#;
 
-/// Stand in for what is installed: scripts/languages/python-tests and scripts/languages/c-install-check do it for real.
+/// Substitutes for installers: scripts/languages/python-tests and scripts/languages/c-install-check do the real
+/// thing.
 const PIP: &str = r#"#!/bin/sh
 [ "$*" = "install ./ffi/python" ] || { echo "README.md has an unknown command: pip $*" >&2; exit 64; }
 "#;
@@ -26,7 +27,7 @@ const INSTALL_C: &str = r#"#!/bin/sh
 [ "$*" = "--prefix $HOME/.local" ] || { echo "README.md has an unknown command: install-c $*" >&2; exit 64; }
 "#;
 
-/// The real curl, which finds the server of the examples on this machine.
+/// The real curl, redirected to the example server on this machine.
 const CURL: &str = r#"#!/bin/sh
 for word; do
     shift
@@ -60,13 +61,13 @@ fn blocks(document: &'static str) -> Vec<Block> {
     blocks
 }
 
-/// Writes a program.
+/// Writes an executable file.
 fn put(file: &Path, text: &str) {
     std::fs::write(file, text).unwrap();
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A directory with `shmlimit` and `cargo` to put on the path, and the samples.
+/// A directory with `shmlimit` and `cargo` for the path, and the samples.
 fn workshop() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     let bin = place.path().join("bin");
@@ -81,7 +82,7 @@ fn workshop() -> tempfile::TempDir {
     place
 }
 
-/// Runs a block as a script that ends at the first failure, and gives what a terminal would show.
+/// Runs a block as a script that stops at the first failure. Returns what a terminal would show.
 fn run(place: &Path, script: &str) -> String {
     let path = format!("{}:{}", place.join("bin").display(), std::env::var("PATH").unwrap());
     let output = Command::new("sh")
@@ -96,7 +97,7 @@ fn run(place: &Path, script: &str) -> String {
     shown
 }
 
-/// The same for every directory, moment and level: only the words count.
+/// Replaces directories, times and levels, so that only the words are compared.
 fn shape(output: &str, place: &str) -> String {
     let mut shape = String::new();
     for c in output.replace(place, "DIR").chars() {
@@ -107,11 +108,11 @@ fn shape(output: &str, place: &str) -> String {
             c => shape.push(c),
         }
     }
-    // On a busy machine what takes milliseconds takes seconds.
+    // On a busy machine, something that takes milliseconds may take seconds.
     shape.replace("Nms", "Ns")
 }
 
-/// Runs all commands of a document in their order; how many there are, and how many outputs are shown.
+/// Runs all commands of a document in their order. Returns the number of commands and of documented outputs.
 fn run_all(document: &'static str, place: &Path) -> (usize, usize) {
     let limiters = place.join("limiters");
     let (mut commands, mut shown) = (0, 0);
@@ -134,12 +135,12 @@ fn run_all(document: &'static str, place: &Path) -> (usize, usize) {
 }
 
 #[test]
-fn every_command_runs_and_shows_what_it_is_said_to_show() {
+fn every_command_of_the_readme_runs_and_shows_the_documented_output() {
     let (commands, shown) = run_all(README, workshop().path());
     assert!(commands >= 10 && shown >= 2, "{commands} commands, {shown} outputs");
 }
 
-/// The server of the examples: it has no time for the first who asks for `/busy`.
+/// The server of the examples: it refuses the first request for `/busy`.
 fn example() -> Web {
     let busy = AtomicBool::new(true);
     Web::answering(move |asked, _| {
@@ -152,17 +153,17 @@ fn example() -> Web {
 }
 
 #[test]
-fn every_command_of_the_guide_for_shells_runs_and_shows_what_it_is_said_to_show() {
+fn every_command_of_the_shell_guide_runs_and_shows_the_documented_output() {
     let (place, web) = (workshop(), example());
     put(&place.path().join("bin/curl"), &CURL.replace("$WEB", &web.url()));
     let (commands, shown) = run_all(SHELL, place.path());
     assert!(commands >= 30 && shown >= 3, "{commands} commands, {shown} outputs");
-    // One a call, and two where the guide says so.
+    // One request per call, and two where the guide says so.
     assert_eq!(web.calls(), 3 + 20 + 3 + 2 + 1);
 }
 
 #[test]
-fn the_first_two_commands_are_all_the_set_up() {
+fn the_first_two_commands_of_the_readme_need_no_other_setup() {
     let commands: Vec<String> = blocks(README)
         .into_iter()
         .filter(|block| block.language == "sh")
@@ -170,7 +171,7 @@ fn the_first_two_commands_are_all_the_set_up() {
         .take(2)
         .collect();
     assert_eq!(commands[0], "cargo install --path cli\nshmlimit demo\n");
-    // Nothing was made before, by the demo or by anybody.
+    // The second command works on its own; the demo creates nothing for it.
     assert_eq!(run(workshop().path(), &commands[1]).lines().count(), 1 + 20);
 }
 

@@ -1,9 +1,9 @@
-//! A limiter whose file was deleted by hand while programs used it, and a newcomer that makes it again.
+//! A limiter's file is deleted by hand while programs use it, and a newcomer creates the limiter again.
 
 use crate::cli::queue;
 use crate::cli::{Answer, Home};
 
-/// What a newcomer says that makes the limiter again while another program has the deleted one open and makes no call.
+/// The answer to a newcomer that creates the limiter again while another, idle program has the deleted file open.
 fn newcomer(home: &Home, name: &str, arguments: &[&str]) -> Answer {
     let idle = queue::open(home, name);
     home.delete(name);
@@ -43,7 +43,7 @@ fn a_limiter_that_starts_used_up_says_so_and_is_not_called_damaged() {
 }
 
 #[test]
-fn a_call_that_makes_its_limiter_used_up_says_so() {
+fn a_call_that_creates_a_used_up_limiter_says_so() {
     for arguments in [&["acquire", "github", "--now"][..], &["run", "github", "--timeout", "0", "--", "true"]]
     {
         let home = Home::with(&["github"]);
@@ -51,6 +51,6 @@ fn a_call_that_makes_its_limiter_used_up_says_so() {
         assert_eq!(refused.code, 75, "{}", refused.err);
         says_why(&refused, "shmlimit init github --replace");
         let again = home.tool(arguments);
-        assert!(!again.err.contains("used up"), "said by the one that makes it: {}", again.err);
+        assert!(!again.err.contains("used up"), "only the process that creates it says so: {}", again.err);
     }
 }

@@ -1,4 +1,4 @@
-//! What messages suggest, pasted into a shell: every command works.
+//! Pastes the commands that messages suggest into a shell: every command works.
 
 use crate::cli::{Home, binary};
 use crate::util::raw;
@@ -8,11 +8,11 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::Ordering;
 
-/// The commands that a message suggests, as somebody would copy them.
+/// The commands that a message suggests, as a user would copy them.
 fn suggested(message: &str) -> Vec<String> {
     let mut commands = Vec::new();
     for line in message.lines() {
-        // The name of the program before a message is none.
+        // The program name in front of a message is not a command.
         let line = line.strip_prefix("shmlimit: ").unwrap_or(line);
         for (at, _) in line.match_indices(": shmlimit ") {
             let command = &line[at + 2..];
@@ -23,7 +23,7 @@ fn suggested(message: &str) -> Vec<String> {
     commands
 }
 
-/// Types a line at a shell in this directory, with these variables.
+/// Types a line in a shell in this directory, with these variables.
 fn typed(home: &Home, inside: &Path, variables: &[(&str, &str)], line: &str) -> Output {
     let script = format!("shmlimit() {{ {} \"$@\"; }}\n{line}", binary());
     let mut shell = Command::new("sh");
@@ -35,7 +35,7 @@ fn error_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Provokes a message and pastes all it suggests, one after the other; how many that were.
+/// Provokes a message and pastes all its suggestions, one after the other. Returns their number.
 #[track_caller]
 fn pasted(home: &Home, inside: &Path, provoke: &str) -> usize {
     let message = typed(home, inside, &[], provoke);
@@ -50,7 +50,7 @@ fn pasted(home: &Home, inside: &Path, provoke: &str) -> usize {
 }
 
 #[test]
-fn r144_what_init_suggests_for_other_settings_works_and_has_those_settings() {
+fn r144_the_commands_that_init_suggests_work_and_give_the_requested_settings() {
     let place = tempfile::tempdir().unwrap();
     let blank = place.path().join("a b");
     std::fs::create_dir(&blank).unwrap();
@@ -58,10 +58,10 @@ fn r144_what_init_suggests_for_other_settings_works_and_has_those_settings() {
     let limit = |home: &Home, name: &str| home.status(name)["rules"][0]["limit"].clone();
     for (make, provoke, name) in [
         ("shmlimit init api --rate 40/s", "shmlimit init api --rate 50/s", "api"),
-        // Flags ask only for what they name: the burst stays, and so do permits and other rules.
+        // Flags change only what they name: the burst, the permits and other rules stay.
         ("shmlimit init bucket --rate 40/s --burst 5", "shmlimit init bucket --rate 50/s", "bucket"),
         ("shmlimit init few --rate 40/s --concurrency 3", "shmlimit init few --rate 50/s", "few"),
-        // What no update can do is only started afresh.
+        // A change that no update can make needs a new limiter.
         ("shmlimit init log --rate 40/s", "shmlimit init log --rate 50/s --burst 9", "log"),
         ("shmlimit init log --rate 50/s", "shmlimit init log --rate 50/s --algorithm fixed_window", "log"),
         ("shmlimit init log --rate 50/s", "shmlimit init log --rate 200k/s", "log"),
@@ -69,7 +69,7 @@ fn r144_what_init_suggests_for_other_settings_works_and_has_those_settings() {
         ("shmlimit init tmdb", "shmlimit init tmdb --rate 50/s --burst 9", "tmdb"),
         ("shmlimit init --rate 40/s -- -x", "shmlimit init --rate 50/s -- -x", "-x"),
     ] {
-        // Each of the ways out from the beginning.
+        // Try each suggestion from the beginning.
         let ways = if name == "log" { 1 } else { 2 };
         for way in 0..ways {
             let home = Home::new();
@@ -83,10 +83,13 @@ fn r144_what_init_suggests_for_other_settings_works_and_has_those_settings() {
             if name != "-x" && !provoke.contains("200k") {
                 assert_eq!(limit(&home, name), 50, "{}", commands[way]);
             }
-            assert!(typed(&home, &blank, &[], provoke).status.success(), "now it is what was asked for");
+            assert!(
+                typed(&home, &blank, &[], provoke).status.success(),
+                "the limiter now has the requested settings"
+            );
         }
     }
-    // A directory that was typed is in what is suggested.
+    // The suggestion repeats a directory that was typed.
     let home = Home::new();
     let make = "shmlimit --dir 'my limiters' init api --rate 40/s";
     std::fs::create_dir(blank.join("my limiters")).unwrap();
@@ -105,11 +108,11 @@ fn r144_what_init_suggests_for_other_settings_works_and_has_those_settings() {
     ] {
         assert_eq!(pasted(&home, &blank, provoke), count, "{provoke}");
     }
-    assert!(home.names().is_empty(), "nothing went to the usual place: {:?}", home.names());
+    assert!(home.names().is_empty(), "nothing was created in the default directory: {:?}", home.names());
 }
 
 #[test]
-fn what_verbs_suggest_works_when_it_is_pasted() {
+fn the_commands_that_verbs_suggest_work_when_pasted() {
     let home = Home::with(&["api", "--rate", "40/s"]);
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("empty.toml"), "provider = 'web'\n").unwrap();
@@ -125,7 +128,7 @@ fn what_verbs_suggest_works_when_it_is_pasted() {
         ("shmlimit force tmdb normal --auto-recover 15", 1),
         ("shmlimit init empty --config empty.toml", 1),
         ("shmlimit init api --shared-with \"$(id -g)\"", 1),
-        // Both of these suggest to pause it instead; what status suggests then ends that, too.
+        // Both of these suggest to pause the limiter instead; then status suggests how to end that, too.
         ("shmlimit force tmdb offline && shmlimit acquire tmdb --now", 2),
         ("shmlimit force tmdb offline && shmlimit status tmdb", 3),
         ("shmlimit pause api && shmlimit acquire api --now", 2),
@@ -133,7 +136,7 @@ fn what_verbs_suggest_works_when_it_is_pasted() {
         ("shmlimit force tmdb offline >/dev/null && shmlimit doctor | grep online", 1),
         ("shmlimit record tmdb --status 429 --retry-after 30 >&2; shmlimit status tmdb", 1),
         ("shmlimit rm busy", 1),
-        // What begins with a hyphen is a name only behind `--`.
+        // A name that begins with a hyphen must follow `--`.
         ("shmlimit init --rate 40/s -- -x; shmlimit pause -- -x && shmlimit acquire --now -- -x", 2),
     ] {
         assert_eq!(pasted(&home, place.path(), provoke), count, "{provoke}");
@@ -141,7 +144,7 @@ fn what_verbs_suggest_works_when_it_is_pasted() {
 }
 
 #[test]
-fn r109_what_the_environment_changed_is_said_once_and_can_be_undone() {
+fn r109_a_change_by_the_environment_is_reported_once_and_can_be_undone() {
     let home = Home::new();
     let place = tempfile::tempdir().unwrap();
     let acquire = |variables: &[(&str, &str)]| {
@@ -159,37 +162,37 @@ fn r109_what_the_environment_changed_is_said_once_and_can_be_undone() {
          shmlimit: tmdb: ANIVAULT_CONCURRENCY=3 changed concurrency from 4 to 3 for every program that uses it \
          (undo: shmlimit set tmdb concurrency 4)\n"
     );
-    assert_eq!(acquire(&[("SHMLIMIT_RATE_BASE", "20")]), "", "nothing is changed by it now");
+    assert_eq!(acquire(&[("SHMLIMIT_RATE_BASE", "20")]), "", "the variable changes nothing now");
     assert_eq!(acquire(&[]), "");
     for undo in suggested(&said) {
         assert!(typed(&home, place.path(), &[], &undo).status.success(), "{undo}");
     }
     let status = home.status("tmdb");
     assert_eq!((&status["concurrency"], &status["rate"]), (&4.into(), &35.0.into()));
-    // Looking at it changes nothing.
+    // Looking at a limiter changes nothing.
     let variables = [("SHMLIMIT_CONCURRENCY", "2")];
     assert_eq!(error_of(&typed(&home, place.path(), &variables, "shmlimit status tmdb")), "");
     assert!(typed(&home, place.path(), &[], "shmlimit rm tmdb").status.success());
-    // A limiter that is made so is said to be: everybody would expect the preset.
+    // A limiter that is created with a variable says so: users would expect the preset.
     let said = "shmlimit: tmdb: SHMLIMIT_CONCURRENCY=2 changed concurrency from 4 to 2 for every program that uses it \
                 (undo: shmlimit set tmdb concurrency 4)\n";
     assert_eq!(acquire(&variables), said);
     assert_eq!(acquire(&variables), "");
     let replaced = typed(&home, place.path(), &variables, "shmlimit init tmdb --rate 20/s --replace");
     assert_eq!(error_of(&replaced), said);
-    // Flags go before variables, and what fails changes nothing.
+    // Flags take precedence over variables, and a command that fails changes nothing.
     let other = [("SHMLIMIT_CONCURRENCY", "9")];
     let refused = typed(&home, place.path(), &other, "shmlimit init tmdb --concurrency 5");
     assert!(error_of(&refused).contains("concurrency: 2 there, 5 asked for"), "{}", error_of(&refused));
     assert_eq!(home.status("tmdb")["concurrency"], 2);
-    // A library never prints: the handle knows.
+    // A library never prints, but the handle knows the changes.
     let limiter = Limiter::builder("tmdb").directory(home.path()).open().unwrap();
     assert_eq!(limiter.environment_changes(), []);
 }
 
-/// What the library suggests names the directory, because only the program knows it.
+/// The library's suggestions name the directory, because only the program knows it.
 #[test]
-fn what_the_library_suggests_works_in_any_directory() {
+fn the_commands_that_the_library_suggests_work_in_any_directory() {
     let (home, place) = (Home::new(), tempfile::tempdir().unwrap());
     let inside = place.path().join("it's here");
     std::fs::create_dir(&inside).unwrap();
@@ -215,7 +218,7 @@ fn what_the_library_suggests_works_in_any_directory() {
         paste(builder(name).policy(policy("requests", 7)).create().unwrap_err(), 1);
         paste(builder(name).policy(policy("requests", 7)).open().unwrap_err(), 1);
         let limiter =
-            builder(name).policy(policy("requests", 7)).open().expect("it was removed, and is made again");
+            builder(name).policy(policy("requests", 7)).open().expect("the removed limiter is created again");
         paste(builder(name).policy(policy("tokens", 7)).update().unwrap_err(), 2);
         paste(limiter.force(shmlimit::BreakerCommand::Throttle).unwrap_err(), 2);
         drop(limiter);
@@ -232,5 +235,5 @@ fn what_the_library_suggests_works_in_any_directory() {
         std::fs::write(&path, &bytes).unwrap();
         paste(builder(name).open_existing().unwrap_err(), 1);
     }
-    assert!(home.names().is_empty(), "nothing went to the usual place: {:?}", home.names());
+    assert!(home.names().is_empty(), "nothing was created in the default directory: {:?}", home.names());
 }

@@ -1,4 +1,4 @@
-//! `shmlimit rm`: a limiter goes, unless somebody uses it.
+//! `shmlimit rm` removes a limiter unless a process uses it.
 
 use crate::cli::Home;
 use crate::cli::commands::{READY, SHELL, run};
@@ -9,7 +9,7 @@ use shmlimit::{AcquireError, Error, Request};
 use shmlimit_segment::layout;
 
 #[test]
-fn a_limiter_that_nobody_uses_goes_and_its_neighbours_stay() {
+fn an_unused_limiter_is_removed_and_the_others_stay() {
     let home = Home::with(&["api", "--rate", "9/s"]);
     home.tool(&["init", "other", "--rate", "9/s"]).succeeds();
     assert_eq!(home.tool(&["rm", "api"]).succeeds(), "api: removed\n");
@@ -19,7 +19,7 @@ fn a_limiter_that_nobody_uses_goes_and_its_neighbours_stay() {
 }
 
 #[test]
-fn one_in_use_is_left_alone_with_the_users_named() {
+fn a_limiter_in_use_is_not_removed_and_its_users_are_named() {
     let home = Home::with(&["api", "--concurrency", "2"]);
     let before = home.names();
     let holder = Holder::new(&home, "api");
@@ -31,13 +31,13 @@ fn one_in_use_is_left_alone_with_the_users_named() {
         (75, &false.into(), 1)
     );
     assert_eq!(home.names(), before);
-    assert_eq!(home.status("api")["in_flight"], 1, "its holder has its permit still");
+    assert_eq!(home.status("api")["in_flight"], 1, "its holder still has its permit");
     holder.let_go();
     home.tool(&["rm", "api"]).succeeds();
 }
 
 #[test]
-fn what_can_be_removed_is_removed_though_another_cannot() {
+fn removable_limiters_are_removed_even_if_another_is_not() {
     let home = Home::with(&["one", "--rate", "9/s"]);
     home.tool(&["init", "two", "--rate", "9/s"]).succeeds();
     let answer = home.tool(&["rm", "one", "nothing", "two"]);
@@ -46,7 +46,7 @@ fn what_can_be_removed_is_removed_though_another_cannot() {
 }
 
 #[test]
-fn the_dead_do_not_keep_a_limiter() {
+fn a_limiter_of_exited_processes_can_be_removed() {
     let home = Home::with(&["api", "--concurrency", "2"]);
     let (mut child, _out, _) = home.start(&run("api", READY));
     child.kill().unwrap();
@@ -54,9 +54,9 @@ fn the_dead_do_not_keep_a_limiter() {
     home.tool(&["rm", "api"]).succeeds();
 }
 
-/// Deleting the file brings it back; this must not.
+/// A limiter whose file is deleted comes back; one removed with `--force` must not.
 #[test]
-fn by_force_its_users_are_told_and_it_stays_away_until_somebody_makes_it() {
+fn a_forced_removal_fails_its_users_until_the_limiter_is_created_again() {
     let home = Home::with(&["api", "--concurrency", "9"]);
     let limiter = open(&home, "api");
     limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
@@ -73,11 +73,11 @@ fn by_force_its_users_are_told_and_it_stays_away_until_somebody_makes_it() {
     home.tool(&["init", "api", "--concurrency", "5"]).succeeds();
     assert_eq!(home.names(), ["api.shm", "ratelimit.lock"]);
     limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
-    assert_eq!(limiter.policy().unwrap().concurrency(), Some(5), "it goes over to the new one");
+    assert_eq!(limiter.policy().unwrap().concurrency(), Some(5), "the handle switches to the new limiter");
 }
 
 #[test]
-fn by_force_those_who_wait_are_told_at_once() {
+fn a_forced_removal_ends_waiting_calls_at_once() {
     let home = Home::with(&["api", "--concurrency", "1"]);
     let holder = Holder::new(&home, "api");
     let waiter = start_waiting(&home, "api", &["acquire", "api"], &[]);
@@ -90,7 +90,7 @@ fn by_force_those_who_wait_are_told_at_once() {
 }
 
 #[test]
-fn damaged_segments_and_those_of_other_versions_go_by_force_only() {
+fn damaged_segments_and_those_of_other_versions_are_removed_only_by_force() {
     type Damage = fn(&std::path::Path);
     let damages: [Damage; 3] = [
         |path| raw::rewrite_header(path, layout::header::FORMAT, 3 << 32 | u64::from(layout::BYTE_ORDER)),
@@ -109,11 +109,11 @@ fn damaged_segments_and_those_of_other_versions_go_by_force_only() {
 }
 
 #[test]
-fn p5_what_is_no_segment_stays_even_by_force() {
+fn p5_a_file_that_is_not_a_segment_stays_even_by_force() {
     let home = Home::with(&["api", "--rate", "9/s"]);
     let outside = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(home.path().join("letter.shm"), "dear").unwrap();
-    #[cfg(unix)] // elsewhere links are for administrators
+    #[cfg(unix)] // elsewhere only administrators can make links
     std::os::unix::fs::symlink(outside.path(), home.path().join("link.shm")).unwrap();
     let before = home.contents();
     for name in ["letter", "link"] {

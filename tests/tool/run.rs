@@ -1,4 +1,4 @@
-//! `shmlimit run`: the command behaves as if it had been started directly, and its permit never stays behind.
+//! `shmlimit run`: the command behaves as if it had been started directly, and its permit is always returned.
 
 use crate::cli::{Home, binary};
 use nix::pty::openpty;
@@ -11,16 +11,16 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
-/// One call at a time, and no rule in the way.
+/// One call at a time, and no rule.
 const ONE: [&str; 3] = ["one", "--concurrency", "1"];
 
 fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed())
 }
 
-/// The permit may be stuck behind a stopped process; that is not what the command answered.
+/// The permit may be stuck behind a stopped process; that must not change the command's exit code.
 #[test]
-fn the_exit_code_is_the_commands_even_if_the_permit_cannot_be_given_back() {
+fn the_commands_exit_code_is_kept_even_if_the_permit_cannot_be_returned() {
     let home = Home::with(&ONE);
     let (mut keeper, _out, _) =
         home.start(&["run", "one", "--cost", "0", "--", "sh", "-c", "echo up; read line"]);
@@ -38,7 +38,7 @@ fn the_exit_code_is_the_commands_even_if_the_permit_cannot_be_given_back() {
 }
 
 #[test]
-fn death_by_a_signal_is_told_as_a_shell_tells_it() {
+fn death_by_a_signal_is_reported_as_a_shell_reports_it() {
     let home = Home::with(&ONE);
     for (signal, code) in [("TERM", 143), ("KILL", 137), ("INT", 130), ("USR1", 138)] {
         let script = format!("kill -{signal} $$");
@@ -69,7 +69,7 @@ fn the_command_gets_the_signal_mask_and_dispositions_that_it_would_have_got() {
     let directly = Command::new(show[0]).args(&show[1..]).output().unwrap();
     let inside = home.tool(&[&["run", "one", "--"][..], &show].concat());
     assert_eq!(inside.succeeds().as_bytes(), directly.stdout);
-    // The same with signals that somebody ignores: nohup, a background job, a parent that wants no news.
+    // The same with signals that a parent ignores: nohup, a background job, a parent that ignores its children.
     let ignoring = |rest: &[&str]| {
         let ignore = ["--ignore-signal=HUP", "--ignore-signal=INT", "--ignore-signal=CHLD"];
         let words = ignore.iter().chain(rest).chain(&show);
@@ -99,7 +99,7 @@ fn a_signal_sent_to_shmlimit_reaches_the_command() {
         let (mut child, mut out, ready) = home.start(&["run", "one", "--", "sh", "-c", &script]);
         assert_eq!(ready, "ready");
         kill(pid(&child), signal).unwrap();
-        // Kept open, so that nothing but the signal ends the command.
+        // Keep the input open, so that only the signal ends the command.
         let _stdin = child.stdin.take();
         let mut rest = String::new();
         out.read_to_string(&mut rest).unwrap();
@@ -112,16 +112,16 @@ fn a_signal_sent_to_shmlimit_reaches_the_command() {
 fn a_signal_that_ends_the_command_ends_the_wait() {
     let home = Home::with(&ONE);
     let (mut child, _out, _) = home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _"]);
-    // Waiting would close it, and that ends the command as well.
+    // `wait` would close the input, which ends the command as well.
     let _stdin = child.stdin.take();
     kill(pid(&child), Signal::SIGTERM).unwrap();
-    // Waiting would close it, and the command might end by itself before the signal is passed on.
+    // `wait` would close the input, and the command might end by itself before the signal is passed on.
     let _stdin = child.stdin.take();
     assert_eq!(child.wait().unwrap().code(), Some(143));
 }
 
 #[test]
-fn a_stop_from_the_terminal_stops_both_and_a_continue_continues_both() {
+fn a_stop_from_the_terminal_stops_tool_and_command_and_a_continue_continues_both() {
     let home = Home::with(&ONE);
     let (mut child, mut out, _) =
         home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r word; echo \"$word\"; exit 5"]);
@@ -136,16 +136,16 @@ fn a_stop_from_the_terminal_stops_both_and_a_continue_continues_both() {
 }
 
 #[test]
-fn nothing_is_granted_to_a_wait_that_was_interrupted() {
+fn an_interrupted_wait_is_not_granted() {
     let home = Home::with(&ONE);
     let (mut holder, _out, _) = home.start(&["run", "one", "--", "sh", "-c", "echo ready; read -r _"]);
     let mut waiter = home.as_a_shell_would().args(["run", "one", "--", "echo", "never"]).spawn().unwrap();
-    // Until then it may ignore the signal, as whoever started the tests did.
+    // Before that it may ignore the signal, like the process that started the tests.
     while std::fs::read_link(format!("/proc/{}/exe", waiter.id())).unwrap() != std::path::Path::new(binary())
     {
         std::thread::yield_now();
     }
-    // Whether it waits already or has only just begun: the outcome is the same.
+    // The outcome is the same whether it already waits or has only just begun.
     kill(pid(&waiter), Signal::SIGINT).unwrap();
     assert_eq!(waiter.wait().unwrap().signal(), Some(Signal::SIGINT as i32));
     drop(holder.stdin.take());
@@ -174,7 +174,7 @@ fn twenty_at_once_under_xargs_never_exceed_the_permits() {
     assert!(most <= 4, "{most} at once");
 }
 
-/// Says of each interrupt who sent it: the kernel, for the terminal, or a process.
+/// Prints the sender of each interrupt: the kernel, for the terminal, or a process.
 const SENDERS: &str = "
 import signal
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -186,7 +186,7 @@ for _ in range(20):
     print('from the terminal' if news.si_code > 0 else 'passed on', flush=True)
 ";
 
-/// What a command at a terminal of its own said of the interrupts typed there.
+/// The answers of a command, at its own terminal, to the interrupts typed there.
 #[derive(Debug)]
 struct Typed {
     from_terminal: usize,
@@ -195,8 +195,8 @@ struct Typed {
     screen: String,
 }
 
-/// Runs a command on a new terminal and types an interrupt whenever it asks for one. No shell is between: what a
-/// shell prints of its own could be taken for an answer.
+/// Runs a command on a new terminal and types an interrupt whenever it asks for one. No shell is in between, because
+/// its own output could be mistaken for an answer.
 fn type_interrupts(command: &[&str], home: &Home) -> nix::Result<Typed> {
     let terminal = openpty(None, None)?;
     let slave = || Stdio::from(terminal.slave.try_clone().unwrap());
@@ -218,7 +218,7 @@ fn type_interrupts(command: &[&str], home: &Home) -> nix::Result<Typed> {
         let answered = line.contains("from the terminal");
         typed.from_terminal += usize::from(answered);
         typed.passed_on += usize::from(line.contains("passed on"));
-        // One at a time: each is answered before the next is typed.
+        // Type one at a time: each is answered before the next.
         if (answered || line.contains("ready")) && typed.from_terminal < 20 {
             keys.write_all(b"\x03").unwrap();
         }
@@ -235,7 +235,7 @@ fn an_interrupt_typed_at_the_terminal_reaches_the_command_once() {
     let program = home.path().join("senders.py");
     std::fs::write(&program, SENDERS).unwrap();
     let python = ["python3", program.to_str().unwrap()];
-    // Without us first: some containers have no terminals to give, or none that interrupt.
+    // Try without shmlimit first: some containers have no terminals, or none that interrupt.
     let right = |typed: &Typed| (typed.from_terminal, typed.passed_on, typed.code) == (20, 0, Some(0));
     match type_interrupts(&python, &home) {
         Ok(typed) if right(&typed) => {}
@@ -245,7 +245,7 @@ fn an_interrupt_typed_at_the_terminal_reaches_the_command_once() {
     assert!(right(&typed), "{typed:#?}");
 }
 
-/// Who looks wants to know who calls, and not by whose help (R136).
+/// `status` names the calling command, not `shmlimit` (R136).
 #[test]
 fn r136_status_names_the_command() {
     let home = Home::with(&ONE);
@@ -263,9 +263,9 @@ fn r136_status_names_the_command() {
     child.wait().unwrap();
 }
 
-/// Somebody at a terminal would think it hangs.
+/// Without an explanation a user at a terminal would think that it hangs.
 #[test]
-fn a_long_wait_explains_itself_on_a_terminal_only() {
+fn a_long_wait_is_explained_only_on_a_terminal() {
     let home = Home::with(&["api", "--rate", "1000/s"]);
     let gate =
         || home.tool(&["record", "api", "--status", "429", "--retry-after", "3", "-q"]).succeeds().to_owned();

@@ -1,4 +1,4 @@
-//! `shmlimit run`, as far as it is the same on every platform.
+//! The parts of `shmlimit run` that are the same on every platform.
 
 use crate::cli::commands::{NOTHING, READY, READY_THEN_ALIVE, SAYS_HELLO, run, script, steps};
 use crate::cli::{Answer, Home, binary};
@@ -7,7 +7,7 @@ use std::io::Read;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// One call at a time, and no rule in the way.
+/// One call at a time, and no rule.
 const ONE: [&str; 3] = ["one", "--concurrency", "1"];
 
 /// How often each code was recorded.
@@ -22,7 +22,7 @@ fn run_with(home: &Home, options: &[&str], line: &str) -> Answer {
     home.tool(&[&["run", "one"], options, &["--"], &script(line)].concat())
 }
 
-/// What one run with these options records.
+/// Checks what one run with these options records.
 #[track_caller]
 fn records(options: &[&str], line: &str, wanted: Value) -> Answer {
     let home = Home::with(&ONE);
@@ -47,7 +47,7 @@ fn on_a_fresh_machine_the_preset_just_works() {
 }
 
 #[test]
-fn the_exit_code_is_the_commands() {
+fn run_exits_with_the_code_of_the_command() {
     let home = Home::with(&ONE);
     for code in [0, 1, 2, 75, 255] {
         let answer = home.tool(&run("one", script(&format!("exit {code}"))));
@@ -57,7 +57,7 @@ fn the_exit_code_is_the_commands() {
 }
 
 #[test]
-fn what_cannot_be_started_gives_back_what_it_took() {
+fn a_command_that_cannot_be_started_returns_its_permit_and_cost() {
     let home = Home::with(&["few", "--rate", "2/day", "--concurrency", "1"]);
     let bad = home.path().join("script.exe");
     std::fs::write(&bad, "no program").unwrap();
@@ -71,11 +71,11 @@ fn what_cannot_be_started_gives_back_what_it_took() {
 }
 
 #[test]
-fn r113_when_shmlimit_is_killed_its_permit_comes_back_and_the_command_ends_too() {
+fn r113_a_killed_run_returns_its_permit_and_ends_its_command() {
     let home = Home::with(&ONE);
     let (mut child, mut out, _) = home.start(&run("one", READY_THEN_ALIVE));
     home.tool(&["acquire", "one", "--now"]).fails(75, &["one", "the only permit is out"]);
-    // Kept open, so that nothing but the death of its parent ends the command.
+    // Keep the input open, so that only the death of its parent ends the command.
     let stdin = child.stdin.take();
     child.kill().unwrap();
     assert!(!child.wait().unwrap().success());
@@ -89,11 +89,11 @@ fn r113_when_shmlimit_is_killed_its_permit_comes_back_and_the_command_ends_too()
     let rest = said.recv_timeout(Duration::from_secs(30));
     drop(stdin);
     reader.join().unwrap();
-    assert_eq!(rest.as_deref(), Ok(""), "the command lives on");
+    assert_eq!(rest.as_deref(), Ok(""), "the command is still running");
 }
 
 #[test]
-fn r145_a_refusal_by_the_bound_of_the_background_does_not_say_that_all_permits_are_out() {
+fn r145_a_refusal_by_the_background_bound_does_not_say_that_all_permits_are_taken() {
     let home = Home::new();
     let file = home.path().join("api.toml");
     std::fs::write(&file, "concurrency = 4\nconcurrency_background = 1\n").unwrap();
@@ -113,9 +113,9 @@ fn a_timeout_that_cannot_be_met_is_refused_and_nothing_runs() {
     refused.fails(75, &["slow", "refused", "rule sliding_log", "try again in 2"]);
 }
 
-/// A lower bound, which no busy machine can break.
+/// Checks a lower bound, which holds on a busy machine, too.
 #[test]
-fn r25_calls_through_a_leaky_bucket_go_out_evenly() {
+fn r25_calls_through_a_leaky_bucket_are_evenly_spaced() {
     let gap = Duration::from_millis(200);
     for verb in [run("even", NOTHING), vec!["acquire", "even"]] {
         let home = Home::with(&["even", "--rate", "5/s", "--burst", "5", "--algorithm", "leaky_bucket"]);
@@ -133,7 +133,7 @@ fn r25_calls_through_a_leaky_bucket_go_out_evenly() {
 }
 
 #[test]
-fn without_an_option_no_end_is_recorded_and_nothing_is_said() {
+fn without_an_option_no_outcome_is_recorded_and_no_message_printed() {
     for code in [0, 1, 6, 7, 22, 28, 75, 255] {
         let answer = records(&[], &format!("exit {code}"), json!({}));
         assert_eq!((answer.code, answer.err.as_str()), (code, ""));
@@ -141,7 +141,7 @@ fn without_an_option_no_end_is_recorded_and_nothing_is_said() {
 }
 
 #[test]
-fn an_exit_code_says_what_it_is_mapped_to() {
+fn an_exit_code_is_recorded_as_its_mapped_outcome() {
     let map = ["--exit", "3=503", "--exit", "4=dns,5=none", "--exit", "6=404"];
     for (code, wanted) in [
         (0, json!({"200": 1})),
@@ -160,33 +160,33 @@ fn an_exit_code_says_what_it_is_mapped_to() {
 }
 
 #[test]
-fn a_map_that_is_none_is_refused_before_anything_runs() {
+fn an_invalid_map_is_refused_before_the_command_runs() {
     let home = Home::with(&ONE);
     for wrong in ["22", "22=fine", "256=ok", "wgot"] {
         run_with(&home, &["--exit", wrong], "echo ran").fails(2, &["--exit"]);
     }
     run_with(&home, &["--status-from", "no group"], "echo ran").fails(2, &["group"]);
     run_with(&home, &["--status-from", "(open"], "echo ran").fails(2, &["--status-from"]);
-    // There is no such number; on Windows there are none at all.
+    // Descriptor 2 is not allowed; Windows has no descriptors at all.
     run_with(&home, &["--status-fd", "2"], "echo ran").fails(2, &["--status-fd"]);
     run_with(&home, &["--status-in", "stdout"], "echo ran").fails(2, &["--status-from"]);
     assert_eq!(home.status("one")["counts"]["granted"], 0);
 }
 
-/// `record` finds the `run` around it, also where it was started by something in between.
+/// `record` finds the `run` around it, also through a process in between.
 #[test]
-fn what_a_record_in_the_command_says_is_not_counted_again() {
+fn a_record_inside_the_command_is_not_counted_twice() {
     let home = Home::with(&ONE);
     let arguments = ["run", "one", "--retries", "0", "--", binary(), "record", "--status", "404", "-q"];
     for _ in 0..2 {
-        // Its exit code is 0, which would be a 200.
+        // The command's exit code is 0, which would be recorded as 200.
         home.tool(&arguments).succeeds();
     }
     assert_eq!(codes(&home), json!({"404": 2}));
 }
 
 #[test]
-fn a_pattern_finds_the_status_in_what_the_command_says_and_passes_it_on() {
+fn a_pattern_finds_the_status_in_each_stream_and_passes_it_on() {
     let home = Home::with(&ONE);
     let pattern = ["--status-from", "HTTP/[0-9.]+ ([0-9]+)"];
     let answer = run_with(&home, &pattern, "echo HTTP/1.1 503 no");
@@ -197,9 +197,9 @@ fn a_pattern_finds_the_status_in_what_the_command_says_and_passes_it_on() {
     assert_eq!(codes(&home), json!({"429": 1, "503": 1}));
 }
 
-/// More than any pipe holds.
+/// More bytes than any pipe holds.
 #[test]
-fn a_megabyte_passes_unchanged_through_a_stream_that_is_watched() {
+fn a_megabyte_passes_unchanged_through_a_watched_stream() {
     let home = Home::with(&ONE);
     let file = home.path().join("long");
     let line = "0123456789abcdef".repeat(64) + "\n";
@@ -227,14 +227,14 @@ fn r116_cache_answers_are_counted_without_a_status() {
 }
 
 #[test]
-fn a_record_without_a_name_says_where_it_would_have_come_from() {
+fn a_record_without_a_name_is_refused_and_names_the_variable() {
     let home = Home::new();
     home.tool(&["record", "--status", "200"]).fails(2, &["which limiter", "$SHMLIMIT_LIMITER"]);
     home.tool(&["record", "tmdb"]).fails(2, &["say how the call ended"]);
 }
 
 #[test]
-fn quiet_says_nothing_of_its_own_and_the_codes_stay() {
+fn quiet_prints_no_message_of_the_tool_and_keeps_the_exit_codes() {
     let home = Home::with(&["slow", "--rate", "1/day"]);
     home.tool(&["acquire", "slow"]).succeeds();
     let said = |options: &[&str], command: &[&str]| {
@@ -250,9 +250,9 @@ fn quiet_says_nothing_of_its_own_and_the_codes_stay() {
 }
 
 #[test]
-fn what_is_watched_comes_at_once_and_not_at_the_end() {
+fn watched_output_is_passed_on_at_once() {
     let home = Home::with(&ONE);
-    // The first line is read while the command waits for its input.
+    // The test reads the first line while the command waits for its input.
     let (mut child, _out, ready) =
         home.start(&[&["run", "one", "--status-from", "(x)", "--"][..], &READY].concat());
     assert_eq!(ready, "ready");
@@ -261,27 +261,27 @@ fn what_is_watched_comes_at_once_and_not_at_the_end() {
 }
 
 #[test]
-fn what_the_command_recorded_itself_does_not_count_again() {
+fn an_outcome_recorded_by_the_command_does_not_count_twice() {
     let home = Home::with(&ONE);
     let record = |what: &str| steps(&[&format!("{} record {what} -q", binary()), "exit 75"]);
     let descriptor: &[&str] = if cfg!(unix) { &["--status-fd", "3"] } else { &["--retries", "0"] };
     for options in [&["--exit", "75=503"][..], &["--status-from", "(x)"], descriptor] {
         assert_eq!(run_with(&home, options, &record("--status 500")).code, 75);
     }
-    // Nothing else is recorded by a plain run.
+    // A plain run records nothing else.
     assert_eq!(run_with(&home, &[], &record("--status 500")).code, 75);
     assert_eq!(codes(&home), json!({"500": 4}));
-    // Of another limiter it says nothing about this call.
+    // A record for another limiter says nothing about this call.
     home.tool(&["init", "two", "--concurrency", "1"]).succeeds();
     run_with(&home, &["--exit", "75=503"], &record("two --status 500"));
     assert_eq!(codes(&home), json!({"500": 4, "503": 1}));
-    // A cache that had the answer is no outcome.
+    // A cache hit is not an outcome.
     run_with(&home, &["--exit", "75=404"], &record("--cache hit"));
     assert_eq!(codes(&home), json!({"500": 4, "503": 1, "404": 1}));
 }
 
 #[test]
-fn a_refusal_has_the_exit_code_that_was_asked_for() {
+fn a_refusal_has_the_requested_exit_code() {
     let home = Home::with(&["one", "--rate", "1/day"]);
     home.tool(&["acquire", "one", "-E", "99"]).succeeds();
     let run = |code: &str| {

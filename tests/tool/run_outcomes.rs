@@ -1,4 +1,4 @@
-//! `shmlimit run`: how a command ends, or what it says, is heard by all who share the limiter.
+//! `shmlimit run` reports how a command ends, or the status that it prints, to all users of the limiter.
 
 use crate::cli::web::Web;
 use crate::cli::{Answer, Home, binary};
@@ -23,7 +23,7 @@ fn run(home: &Home, options: &[&str], script: &str) -> Answer {
     home.tool(&[&["run", "one"], options, &["--", "sh", "-c", script]].concat())
 }
 
-/// What one run with these options records.
+/// Checks what one run with these options records.
 #[track_caller]
 fn records(options: &[&str], script: &str, wanted: Value) -> Answer {
     let home = Home::with(&ONE);
@@ -33,7 +33,7 @@ fn records(options: &[&str], script: &str, wanted: Value) -> Answer {
 }
 
 #[test]
-fn curl_that_finds_nobody_is_a_failed_connection_and_its_404_says_nothing() {
+fn a_refused_connection_of_curl_is_recorded_and_its_404_is_ignored() {
     let home = Home::with(&ONE);
     let web = Web::start(&[
         "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
@@ -48,7 +48,7 @@ fn curl_that_finds_nobody_is_a_failed_connection_and_its_404_says_nothing() {
 }
 
 #[test]
-fn r73_the_headers_that_curl_dumps_close_the_gate_for_all() {
+fn r73_the_headers_that_curl_dumps_close_the_gate() {
     let home = Home::with(&ONE);
     let web = Web::start(&["HTTP/1.1 429 No\r\nRetry-After: 30\r\nContent-Length: 3\r\n\r\nno\n"]);
     let answer =
@@ -59,7 +59,7 @@ fn r73_the_headers_that_curl_dumps_close_the_gate_for_all() {
 }
 
 #[test]
-fn a_status_descriptor_takes_a_bare_status_or_heads_of_which_the_last_counts() {
+fn a_status_descriptor_takes_bare_statuses_or_response_heads_and_the_last_counts() {
     let fd = ["--status-fd", "3"];
     records(&fd, "echo 503 >&3", json!({"503": 1}));
     records(&fd, "printf 204 >&3", json!({"204": 1}));
@@ -72,10 +72,10 @@ fn a_status_descriptor_takes_a_bare_status_or_heads_of_which_the_last_counts() {
     records(&fd, "echo nonsense 12 >&3; echo 999 >&3", json!({}));
     records(&fd, "exit 75", json!({}));
     records(&["--status-fd", "9"], "echo 500 >&9", json!({"500": 1}));
-    // Where the descriptor says nothing, the exit code may; where it says something, that counts.
+    // The exit code counts only if the descriptor gets no status.
     records(&["--status-fd", "3", "--exit", "curl"], "exit 6", json!({"dns": 1}));
     records(&["--status-fd", "3", "--exit", "22=500"], "echo 404 >&3; exit 22", json!({"404": 1}));
-    // An answer that began well and broke off is no success.
+    // An answer that begins well and is cut off is not a success.
     records(
         &["--status-fd", "3", "--exit", "curl"],
         "echo 'HTTP/1.1 200 OK' >&3; exit 28",
@@ -84,25 +84,25 @@ fn a_status_descriptor_takes_a_bare_status_or_heads_of_which_the_last_counts() {
 }
 
 #[test]
-fn what_is_written_to_the_status_descriptor_neither_blocks_the_command_nor_fills_the_memory() {
+fn output_to_the_status_descriptor_neither_blocks_the_command_nor_fills_the_memory() {
     let script = "yes 'X-Filler: abcdefghijklmnopqrstuvwxyz' | head -c 20000000 >&3; printf 'HTTP/1.1 503 No\\n\\n' >&3; \
                   grep VmHWM /proc/$PPID/status";
     let answer = records(&["--status-fd", "3"], script, json!({}));
     let most: u64 = answer.out.split_whitespace().nth(1).unwrap().parse().unwrap();
     assert!(most < 40_000, "{most} KiB");
-    // Each response begins anew, so that many of them fit.
+    // The buffer starts over at each response, so a large number of them fits.
     let script = "i=0; while [ $i -lt 30 ]; do printf 'HTTP/1.1 200 OK\\n'; yes 'X: yyyyyyyyyyyyyyyyyy' | head -c 100000; \
                   i=$((i+1)); done >&3; printf '\\nHTTP/1.1 503 No\\n\\n' >&3";
     records(&["--status-fd", "3"], script, json!({"503": 1}));
-    // And of bare statuses the last one counts, however many there were.
+    // Of any number of bare statuses the last one counts.
     let script = "yes 200 | head -c 3000000 >&3; echo 503 >&3";
     records(&["--status-fd", "3"], script, json!({"503": 1}));
 }
 
 #[test]
-fn nobody_waits_for_a_daemon_that_the_command_left_behind() {
+fn run_does_not_wait_for_a_daemon_that_the_command_left_behind() {
     let home = Home::with(&ONE);
-    // It keeps the status descriptor, and ends when this test closes its input.
+    // The daemon keeps the status descriptor, and ends when this test closes its input.
     let mut child = home
         .as_a_shell_would()
         .args([
@@ -123,7 +123,7 @@ fn nobody_waits_for_a_daemon_that_the_command_left_behind() {
     assert_eq!(codes(&home), json!({"503": 1}));
 }
 
-/// Where each descriptor of a program leads. Nothing here opens one meanwhile.
+/// Prints the target of each descriptor of a program. The script opens no descriptor meanwhile.
 const DESCRIPTORS: &str =
     "n=0; while [ $n -lt 20 ]; do printf \"$n \"; readlink /proc/$$/fd/$n || echo closed; n=$((n+1)); done";
 
@@ -135,7 +135,7 @@ fn the_command_gets_the_descriptors_of_a_direct_start_and_the_status_descriptor(
         let output =
             Command::new("sh").args(["-c", &script]).env("SHMLIMIT_DIR", home.path()).output().unwrap();
         assert!(output.status.success());
-        // Each has a pipe of its own to this test.
+        // Each run has a pipe of its own to this test.
         let text = String::from_utf8(output.stdout).unwrap();
         text.lines().map(|line| line.split('[').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
@@ -146,14 +146,14 @@ fn the_command_gets_the_descriptors_of_a_direct_start_and_the_status_descriptor(
     let mut with_three = direct.clone();
     with_three[3] = "3 pipe:".to_owned();
     assert_eq!(passed(&format!("{} run one --status-fd 3 --", binary())), with_three);
-    // What the caller had there is the status descriptor now.
+    // The status descriptor replaces the caller's descriptor of that number.
     let mut with_five = direct;
     with_five[5] = "5 pipe:".to_owned();
     assert_eq!(passed(&format!("{} run one --status-fd 5 --", binary())), with_five);
 }
 
 #[test]
-fn what_cannot_be_started_is_told_whatever_the_status_descriptor_is() {
+fn a_command_that_cannot_be_started_is_reported_with_any_status_descriptor() {
     let home = Home::with(&ONE);
     for number in ["3", "4", "5", "6", "7", "8", "9", "10", "11", "12"] {
         home.tool(&["run", "one", "--status-fd", number, "--retries", "--", "no-such-command"])
@@ -163,7 +163,7 @@ fn what_cannot_be_started_is_told_whatever_the_status_descriptor_is() {
 }
 
 #[test]
-fn a_pattern_finds_the_status_in_the_output_which_passes_unchanged() {
+fn a_pattern_finds_the_status_in_the_output_and_passes_it_on_unchanged() {
     let from = ["--status-from", "HTTP/[0-9.]+ ([0-9]+)"];
     let answer = records(&from, "echo 'HTTP/1.1 429 x' >&2; echo body", json!({"429": 1}));
     assert_eq!((answer.out.as_str(), answer.err.as_str()), ("body\n", "HTTP/1.1 429 x\n"));
@@ -177,7 +177,7 @@ fn a_pattern_finds_the_status_in_the_output_which_passes_unchanged() {
 }
 
 #[test]
-fn only_the_stream_that_is_watched_becomes_a_pipe() {
+fn only_the_watched_stream_becomes_a_pipe() {
     let home = Home::with(&ONE);
     let file = home.path().join("out");
     let script = format!(
@@ -201,7 +201,7 @@ fn five_megabytes_of_any_bytes_pass_unchanged_through_both_streams() {
     std::fs::write(&file, &bytes).unwrap();
     let script = format!("cat '{0}' & cat '{0}' >&2; wait; exit 9", file.display());
     let output = Command::new(binary())
-        // Without remarks: a slow machine says that searching takes too long.
+        // Quiet, because on a slow machine the tool remarks that searching takes too long.
         .args(["run", "one", "--quiet", "--status-from", "(no such thing)", "--", "sh", "-c", &script])
         .env("SHMLIMIT_DIR", home.path())
         .output()
@@ -215,7 +215,7 @@ fn the_command_knows_its_limiter_and_where_it_lives() {
     let home = Home::with(&ONE);
     let script = "echo $SHMLIMIT_LIMITER ${SHMLIMIT_ATTEMPT-none} ${SHMLIMIT_RUN-none}";
     assert_eq!(run(&home, &[], script).succeeds(), "one none none\n");
-    // What a run around this one says is not for its command.
+    // The variables of an outer run do not reach the command of an inner one.
     let inner = format!("{} run one -- sh -c '{script}'", binary());
     let free = ["init", "any", "--concurrency", "9"];
     home.tool(&free).succeeds();
@@ -230,7 +230,7 @@ fn the_command_knows_its_limiter_and_where_it_lives() {
     assert_eq!(String::from_utf8(output.stdout).unwrap().trim_end(), elsewhere.to_str().unwrap());
 }
 
-/// A limiter with a breaker, put offline and online again: it probes.
+/// A limiter with a breaker that probes, because it was put offline and online again.
 fn probing(name: &str) -> Home {
     let home = Home::with(&[name]);
     home.tool(&["force", name, "offline"]).succeeds();
@@ -240,12 +240,12 @@ fn probing(name: &str) -> Home {
 }
 
 #[test]
-fn r146_plain_runs_that_succeed_end_the_probing_and_others_say_nothing() {
+fn r146_only_plain_runs_that_succeed_end_the_probing() {
     for (name, probes, end) in [("tmdb", 5, "normal"), ("tvdb", 2, "closed")] {
         let home = probing(name);
         assert_eq!(home.tool(&["run", name, "--", "false"]).code, 1);
         assert_eq!(home.tool(&["run", name, "--", "sh", "-c", "exit 75"]).code, 75);
-        assert_eq!(home.status(name)["counts"]["codes"], json!({}), "a failure may mean anything");
+        assert_eq!(home.status(name)["counts"]["codes"], json!({}), "the meaning of a failure is unknown");
         for _ in 0..probes {
             assert_eq!(home.status(name)["state"], "half_open");
             home.tool(&["run", name, "--", "true"]).succeeds();
@@ -253,12 +253,16 @@ fn r146_plain_runs_that_succeed_end_the_probing_and_others_say_nothing() {
         let status = home.status(name);
         assert_eq!((&status["state"], &status["reason"]), (&json!(end), &json!("probe_ok")));
         home.tool(&["run", name, "--", "true"]).succeeds();
-        assert_eq!(home.status(name)["counts"]["codes"], json!({"200": probes}), "all is well again");
+        assert_eq!(
+            home.status(name)["counts"]["codes"],
+            json!({"200": probes}),
+            "the breaker is normal again"
+        );
     }
 }
 
 #[test]
-fn r146_an_outcome_option_or_a_record_inside_has_the_only_word() {
+fn r146_an_outcome_option_or_a_record_inside_replaces_the_default_outcome() {
     let home = probing("tmdb");
     home.tool(&["run", "tmdb", "--exit", "0=none", "--", "true"]).succeeds();
     home.tool(&["run", "tmdb", "--status-from", "no ([0-9]+)", "--", "true"]).succeeds();
@@ -269,7 +273,7 @@ fn r146_an_outcome_option_or_a_record_inside_has_the_only_word() {
 }
 
 #[test]
-fn r140_r146_a_run_from_before_the_probing_is_no_probe() {
+fn r140_r146_a_run_from_before_the_probing_does_not_count_as_a_probe() {
     let home = Home::with(&["tmdb"]);
     let (mut child, _out, first) =
         home.start(&["run", "tmdb", "--", "sh", "-c", "echo here; read end; exit 0"]);
@@ -282,7 +286,7 @@ fn r140_r146_a_run_from_before_the_probing_is_no_probe() {
     assert_eq!(status["counts"]["codes"], json!({"200": 1}), "but counted");
 }
 
-/// As if the clock had gone on since the first probe: waiting a minute would take one.
+/// Moves the start of the first probe into the past; waiting a minute would take one.
 #[test]
 fn r146_status_and_doctor_warn_of_probes_without_an_answer() {
     let home = probing("tmdb");
@@ -305,5 +309,5 @@ fn r146_status_and_doctor_warn_of_probes_without_an_answer() {
     let doctor = home.tool(&["doctor", "--json"]);
     assert!(doctor.out.contains("no success or failure was reported for 1m"), "{}", doctor.out);
     home.tool(&["run", "tmdb", "--", "true"]).succeeds();
-    assert_eq!(home.status("tmdb")["warnings"], json!([]), "an outcome ends it");
+    assert_eq!(home.status("tmdb")["warnings"], json!([]), "an outcome ends the warning");
 }

@@ -1,12 +1,12 @@
-//! `shmlimit run --retries`: the command runs again after the backoff that the limiter says, each time with a grant of
-//! its own.
+//! `shmlimit run --retries` runs the command again after the backoff that the limiter advises, each time with a new
+//! grant.
 
 use crate::cli::commands::{NOTHING, script, steps, variable};
 use crate::cli::{Answer, Home, binary};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// How a command says its status, and what makes `run` hear it: by a descriptor where programs have numbers for them.
+/// How a command reports its status to `run`: by a descriptor where programs can choose descriptor numbers.
 #[cfg(unix)]
 const HEARD: [&str; 2] = ["--status-fd", "3"];
 #[cfg(windows)]
@@ -16,7 +16,7 @@ fn says(status: &str) -> String {
     if cfg!(unix) { format!(">&3 echo {status}") } else { format!("echo said {status}") }
 }
 
-/// A limiter whose waits are short: what is asserted is how often and why, not how long.
+/// A limiter with short waits: the tests check how often and why it retries, not how long it waits.
 pub fn hasty() -> Home {
     let home = Home::new();
     let file = home.path().join("one.toml");
@@ -37,7 +37,7 @@ pub fn granted(home: &Home) -> u64 {
 }
 
 #[test]
-fn r76_the_number_of_retries_is_the_limiters_by_priority_or_the_one_given() {
+fn r76_the_number_of_retries_comes_from_the_priority_or_from_the_option() {
     for (options, attempts) in [
         (&["--retries"][..], 6),
         (&["--retries", "--priority", "user"], 3),
@@ -56,7 +56,7 @@ fn r76_the_number_of_retries_is_the_limiters_by_priority_or_the_one_given() {
         }
         assert_eq!(answer.out.lines().count(), attempts, "{options:?}");
         assert_eq!(granted(&home), attempts as u64);
-        // One line for each retry: which attempt it was, why, how long.
+        // One line for each retry: the attempt, the reason, the wait.
         assert_eq!(answer.err.lines().count(), attempts - 1, "{}", answer.err);
         for (number, line) in answer.err.lines().enumerate() {
             let start = format!("shmlimit: one: attempt {} of {attempts}: 429; again in 0.00", number + 1);
@@ -67,7 +67,7 @@ fn r76_the_number_of_retries_is_the_limiters_by_priority_or_the_one_given() {
 }
 
 #[test]
-fn the_limiters_own_number_can_be_changed_while_it_is_used() {
+fn the_limiters_number_of_retries_can_be_changed_in_use() {
     let home = hasty();
     home.tool(&["set", "one", "backoff.retries_background", "2"]).succeeds();
     let answer = run(&home, &["--retries"], &steps(&["echo x", "exit 75"]));
@@ -75,7 +75,7 @@ fn the_limiters_own_number_can_be_changed_while_it_is_used() {
 }
 
 #[test]
-fn the_last_attempts_code_counts_and_a_success_is_the_last() {
+fn the_code_of_the_last_attempt_counts_and_a_success_ends_the_retries() {
     let home = hasty();
     let third = if cfg!(unix) {
         "[ $SHMLIMIT_ATTEMPT = 3 ] || exit 75"
@@ -91,7 +91,7 @@ fn the_last_attempts_code_counts_and_a_success_is_the_last() {
 }
 
 #[test]
-fn r68_only_what_may_pass_is_tried_again() {
+fn r68_only_transient_failures_are_retried() {
     for (status, code, attempts) in [
         ("429", 0, 3),
         ("500", 0, 3),
@@ -113,13 +113,13 @@ fn r68_only_what_may_pass_is_tried_again() {
     assert_eq!(granted(&home), 1, "nothing was said");
 }
 
-/// A call that failed, with a time before which there should be no other.
+/// A call that fails with a time before which no other call should be made.
 pub fn wants_ten_minutes() -> String {
     steps(&[&format!("{} record --status 429 --retry-after 600 -q", binary()), "exit 9"])
 }
 
 #[test]
-fn r132_what_the_timeout_does_not_allow_is_not_waited_for_and_the_commands_code_counts() {
+fn r132_a_wait_beyond_the_timeout_is_skipped_and_the_commands_code_counts() {
     let home = hasty();
     let began = Instant::now();
     let answer = run(&home, &["--retries", "--timeout", "60s"], &wants_ten_minutes());
@@ -127,12 +127,12 @@ fn r132_what_the_timeout_does_not_allow_is_not_waited_for_and_the_commands_code_
     assert!(answer.err.contains("attempt 1 of 6: 429; not again: the wait of 10m"), "{}", answer.err);
     assert!(began.elapsed() < Duration::from_secs(60));
     assert_eq!(granted(&home), 1);
-    // The next one is refused before anything runs.
+    // The next run is refused before its command starts.
     run(&home, &["--retries", "--timeout", "1s"], "echo ran").fails(75, &["Retry-After"]);
 }
 
 #[test]
-fn a_budget_that_is_used_up_between_attempts_ends_them_with_the_commands_code() {
+fn a_budget_used_up_between_attempts_ends_the_retries_with_the_commands_code() {
     let home = Home::with(&["two", "--rate", "2/day"]);
     let file = home.path().join("attempts");
     let line = steps(&[&format!("echo x>>{}", file.display()), "exit 75"]);
@@ -145,7 +145,7 @@ fn a_budget_that_is_used_up_between_attempts_ends_them_with_the_commands_code() 
 }
 
 #[test]
-fn a_record_inside_says_whether_to_try_again_and_is_counted_once_an_attempt() {
+fn a_record_inside_decides_about_the_retry_and_is_counted_once_per_attempt() {
     let home = hasty();
     let line = steps(&[&format!("{} record --status 503 --json", binary()), "exit 1"]);
     let answer = run(&home, &["--retries", "2"], &line);
@@ -153,7 +153,7 @@ fn a_record_inside_says_whether_to_try_again_and_is_counted_once_an_attempt() {
     assert_eq!(answer.err.matches(": 503; again in").count(), 2, "{}", answer.err);
     assert_eq!(home.status("one")["counts"]["codes"], json!({"503": 3}));
     assert_eq!(granted(&home), 3);
-    // It knows the attempt, and by that the wait: at most base, then the cap.
+    // The record knows the attempt, and thus the wait: at most base, then the cap.
     let waits: Vec<u64> = answer
         .out
         .lines()
@@ -165,7 +165,7 @@ fn a_record_inside_says_whether_to_try_again_and_is_counted_once_an_attempt() {
 }
 
 #[test]
-fn output_of_an_attempt_comes_before_what_is_said_of_it() {
+fn the_output_of_an_attempt_comes_before_the_message_about_it() {
     let home = hasty();
     let from = ["--retries", "1", "--status-from", "code ([0-9]+)"];
     let fail = format!("exit {}", variable("SHMLIMIT_ATTEMPT"));

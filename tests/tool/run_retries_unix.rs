@@ -1,4 +1,4 @@
-//! `shmlimit run --retries`: signals between attempts, descriptors and inputs that are shared.
+//! `shmlimit run --retries`: signals between attempts, and descriptors and inputs that attempts share.
 
 use crate::cli::web::Web;
 use crate::cli::{Home, binary};
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
-fn r73_curl_and_a_server_that_says_429_with_a_time() {
+fn r73_a_429_with_a_time_delays_the_next_attempt_of_curl() {
     let home = Home::with(&["one", "--concurrency", "1"]);
     const BUSY: &str = "HTTP/1.1 429 Too Many\r\nRetry-After: 1\r\nContent-Length: 5\r\n\r\nbusy\n";
     let web = Web::start(&[BUSY, BUSY, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi\n"]);
@@ -30,7 +30,7 @@ fn r73_curl_and_a_server_that_says_429_with_a_time() {
 }
 
 #[test]
-fn input_is_not_repeated_but_what_is_left_of_it_is_the_next_attempts() {
+fn the_next_attempt_reads_the_rest_of_the_input_and_nothing_twice() {
     let home = hasty();
     let mut child = Command::new(binary())
         .args([
@@ -76,7 +76,7 @@ fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed())
 }
 
-/// Starts a run that will wait ten minutes for its second attempt, and reads that it says so.
+/// Starts a run that will wait ten minutes for its second attempt, and reads its message about that.
 fn asleep(home: &Home) -> (Child, BufReader<std::process::ChildStderr>) {
     let mut child = home
         .as_a_shell_would()
@@ -119,14 +119,14 @@ fn a_command_that_was_told_to_end_is_not_run_again() {
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
     assert_eq!((child.wait().unwrap().code(), rest.as_str()), (Some(75), ""));
-    // Nor is one that died, whatever it said before.
+    // A command that was killed is not run again either, whatever status it reported before.
     let answer = run(&home, &["--retries", "--status-fd", "3"], "echo 429 >&3; kill -KILL $$");
     assert_eq!((answer.code, answer.err.as_str()), (137, ""));
     assert_eq!(granted(&home), 2);
 }
 
 #[test]
-fn a_signal_that_the_caller_ignores_as_nohup_does_calls_nothing_off() {
+fn a_signal_that_the_caller_ignores_does_not_cancel_the_retries() {
     let home = hasty();
     let script = "kill -HUP $PPID; exit 75";
     for (how, wanted) in [("--ignore-signal=HUP", 3), ("--default-signal=HUP", 4)] {

@@ -1,4 +1,4 @@
-//! `shmlimit run`: terminals, pipes and disks as if the command had been started directly.
+//! `shmlimit run`: terminals, pipes and disks behave as if the command had been started directly.
 
 use crate::cli::{Home, binary};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -50,17 +50,17 @@ fn closed_streams_change_nothing_for_the_limiter_and_the_command_runs() {
             std::fs::remove_file(file).unwrap();
         }
     }
-    // Never a file of ours, nor one that the command happens to open.
+    // A closed stream never becomes one of our files, nor a file that the command opens.
     let output = shell(&home, "$RUN -- sh -c '(readlink /proc/$$/fd/0 /proc/$$/fd/1 >&2); true' <&- >&-");
     assert_eq!(text(&output.stderr), "/dev/null\n/dev/null\n");
-    // What it has to say itself has nowhere to go.
+    // The tool's own message has nowhere to go.
     assert_eq!(shell(&home, "$RUN -- no-such-command 2>&-").status.code(), Some(127));
     assert_eq!(shell(&home, "$RUN -- true <&- >&- 2>&-").status.code(), Some(0));
     is_idle(&home);
 }
 
 #[test]
-fn a_full_disk_is_the_commands_to_notice_and_ours_if_we_pass_the_output_on() {
+fn a_full_disk_is_reported_by_the_command_or_by_the_tool_if_it_relays_the_output() {
     let home = Home::with(&ONE);
     let direct = shell(&home, "cat /etc/passwd >/dev/full");
     let inside = shell(&home, "$RUN -- cat /etc/passwd >/dev/full");
@@ -70,7 +70,7 @@ fn a_full_disk_is_the_commands_to_notice_and_ours_if_we_pass_the_output_on() {
     assert!(text(&watched.stderr).contains("cannot pass on the command's output: No space left"));
     let failed = shell(&home, "$RUN --status-from '(x)' -- sh -c 'echo x; exit 8' >/dev/full");
     assert_eq!(failed.status.code(), Some(8));
-    // Our own lines on a full disk are lost, and the code is not.
+    // The tool's own lines are lost on a full disk, but the exit code is not.
     let line = "$RUN --retries 1 --timeout 10ms -- sh -c 'exit 75' 2>/dev/full";
     assert_eq!(shell(&home, line).status.code(), Some(75));
     assert_eq!(shell(&home, "$RUN -- no-such-command 2>/dev/full").status.code(), Some(127));
@@ -78,7 +78,7 @@ fn a_full_disk_is_the_commands_to_notice_and_ours_if_we_pass_the_output_on() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_command_as_in_any_pipe() {
+fn a_closed_pipe_ends_the_command_as_in_any_pipeline() {
     let home = Home::with(&ONE);
     for options in ["", "--status-from '(x)'", "--status-from '(x)' --status-in stdout"] {
         let output = shell(&home, &format!("{{ $RUN {options} -- yes; echo $? >&2; }} | head -n 1"));
@@ -89,10 +89,10 @@ fn a_reader_that_goes_away_ends_the_command_as_in_any_pipe() {
 }
 
 #[test]
-fn a_reader_that_is_slow_does_not_keep_a_signal_from_the_command() {
+fn a_slow_reader_does_not_keep_a_signal_from_the_command() {
     let home = Home::with(&ONE);
     let script = "echo ready; exec yes";
-    // Nobody reads after the first line: soon every pipe is full.
+    // The test stops reading after the first line, so every pipe fills soon.
     let (mut child, out, ready) =
         home.start(&["run", "one", "--status-from", "(x)", "--", "sh", "-c", script]);
     assert_eq!(ready, "ready");
@@ -105,7 +105,7 @@ fn a_reader_that_is_slow_does_not_keep_a_signal_from_the_command() {
         std::thread::yield_now();
     }
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
-    // The permit is back, so the command has ended, although nobody has read on.
+    // The permit is back, so the command has ended, although the test has not read on.
     while home.status("one")["in_flight"] != 0 {
         std::thread::yield_now();
     }
@@ -115,14 +115,14 @@ fn a_reader_that_is_slow_does_not_keep_a_signal_from_the_command() {
 }
 
 #[test]
-fn what_was_left_behind_by_the_command_is_passed_on_until_it_ends_but_holds_no_permit() {
+fn output_of_processes_left_behind_is_passed_on_without_holding_a_permit() {
     let home = Home::with(&ONE);
     let script = "{ read -r _; echo late; } <&0 & echo ready; exit 3";
     let script = format!("exec 4<&0; {}", script.replace("<&0", "<&4"));
     let (mut child, mut out, ready) =
         home.start(&["run", "one", "--status-from", "(x)", "--", "sh", "-c", &script]);
     assert_eq!(ready, "ready");
-    // The command has ended, or is about to; its permit is back although its output is not over.
+    // The command has ended, or is about to. Its permit is back although its output is not complete.
     home.tool(&["acquire", "one", "--timeout", "60s"]).succeeds();
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let mut rest = String::new();
@@ -130,10 +130,10 @@ fn what_was_left_behind_by_the_command_is_passed_on_until_it_ends_but_holds_no_p
     assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("late\n", Some(3)));
 }
 
-/// Nothing at a terminal takes so long, on any machine.
+/// Longer than any step at a terminal takes on any machine.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A terminal with an interactive shell in it.
+/// A terminal with an interactive shell.
 struct Terminal {
     keys: File,
     screen: String,
@@ -165,7 +165,7 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Reads until that is on the screen; what was before it.
+    /// Reads until `wanted` is on the screen. Returns the text before it.
     #[track_caller]
     fn wait_for(&mut self, wanted: &str) -> String {
         let mut bytes = [0; 4096];
@@ -197,13 +197,13 @@ impl Drop for Terminal {
 }
 
 #[test]
-fn job_control_in_an_interactive_shell_works_as_without_us() {
+fn job_control_in_an_interactive_shell_works_as_without_the_tool() {
     let home = Home::with(&ONE);
     for options in ["", "--retries --exit curl --status-fd 3", "--status-from '(x)' --status-in stdout"] {
         let Some(mut terminal) = Terminal::new(&home) else {
             return println!("no terminal here, so not tested");
         };
-        // Words are put together by the shell, so that what is typed is not taken for an answer.
+        // The shell assembles the words, so that typed text is not mistaken for an answer.
         let script = "trap \"\" PIPE; echo be\"\"gun; read -r word; echo got-$word; exit 8";
         terminal.type_in(&format!("$RUN {options} -- sh -c '{script}'\n"));
         terminal.wait_for("begun");
@@ -217,7 +217,7 @@ fn job_control_in_an_interactive_shell_works_as_without_us() {
         terminal.wait_for("prompt> ");
         terminal.type_in("echo code-$?\n");
         terminal.wait_for("code-8");
-        // An interrupt ends it, and the shell's loop with it.
+        // An interrupt ends the command, and with it the shell's loop.
         terminal.type_in(&format!(
             "for i in 1 2 3; do $RUN {options} -- sh -c 'echo lo\"\"op; read -r _'; done\n"
         ));
@@ -235,13 +235,13 @@ fn job_control_in_an_interactive_shell_works_as_without_us() {
 fn two_hundred_at_once_under_xargs_keep_the_limit_and_all_end() {
     let home = Home::with(&["one", "--concurrency", "7"]);
     let log = home.path().join("log");
-    // A line of either is written at once, so that their order is that of the calls.
+    // Each line is one write, so the order of lines is that of the calls.
     let line = format!(
         "seq 200 | xargs -P 50 -n 1 $RUN --exit 3=503 -- sh -c 'echo + >>\"$0\"; ls / >/dev/null; echo - >>\"$0\"; [ $1 != 100 ] || exit 3' '{}'",
         log.display()
     );
     let output = shell(&home, &line);
-    // One of them failed: that is what xargs says then, and none stopped it.
+    // One command failed, which xargs reports; xargs did not stop the others.
     assert_eq!(output.status.code(), Some(123), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr), "");
     let (mut now, mut most, mut all) = (0_i32, 0, 0);
@@ -258,9 +258,9 @@ fn two_hundred_at_once_under_xargs_keep_the_limit_and_all_end() {
     assert_eq!(status["counts"]["codes"], json!({"200": 199, "503": 1}));
 }
 
-/// 3000 such lines held the output up for 40 s.
+/// Without a bound, 3000 such lines delayed the output by 40 s.
 #[test]
-fn searching_ends_where_it_would_hold_the_output_up_for_long() {
+fn a_search_that_would_delay_the_output_for_long_is_limited() {
     let home = Home::with(&ONE);
     let line = r#"$RUN --status-from '(4)(?:.*x)?' -- sh -c 'i=0; while [ $i -lt 150 ]; do head -c 65536 /dev/zero | tr "\0" 4; echo; i=$((i+1)); done; exit 3'"#;
     let output = shell(&home, line);

@@ -1,4 +1,4 @@
-//! `shmlimit run` on Windows: what the console says, exit codes of 32 bits, and how a command is found.
+//! `shmlimit run` on Windows: console events, exit codes of 32 bits, and the search for a command.
 
 use crate::cli::commands::{run, script};
 use crate::cli::queue::{open, wait_until, waiting};
@@ -30,11 +30,11 @@ fn an_exit_code_is_passed_on_with_all_its_bits() {
     }
 }
 
-/// Set where this program runs under a console of its own.
+/// Set where this program runs under its own console.
 const ALONE: &str = "SHMLIMIT_TEST_ALONE";
 
-/// What is typed reaches all programs of a console, this one and other tests' too. So each of these tests starts itself
-/// again, under a console that nobody else has.
+/// Restarts a test under its own console. A key reaches all programs of a console, which could be this one and those
+/// of other tests. Returns true in the restarted program.
 fn alone(test: &str) -> bool {
     if std::env::var_os(ALONE).is_some() {
         // SAFETY: the function does nothing, and lives as long as the program.
@@ -54,8 +54,8 @@ unsafe extern "system" fn unmoved(_event: u32) -> BOOL {
     1
 }
 
-/// Presses a key at this console, where there are no programs but these and us. Wine cannot press Ctrl-Break, so there
-/// they are told of it as the system tells them of every key: by a thread that it starts in each.
+/// Presses a key at this console, which only these programs and this test use. Wine cannot press Ctrl-Break. There
+/// the test does what the system does for every key: it starts a thread with the event in each program.
 fn press(key: u32, programs: &[u32]) {
     // SAFETY: a plain call.
     if unsafe { GenerateConsoleCtrlEvent(key, 0) } != 0 {
@@ -63,12 +63,13 @@ fn press(key: u32, programs: &[u32]) {
     }
     // SAFETY: both names end with a zero.
     let routine = unsafe { GetProcAddress(GetModuleHandleA(s!("kernelbase.dll")), s!("CtrlRoutine")) };
-    // SAFETY: that is what it is: it takes the number of the key, and is at the same place in every program.
+    // SAFETY: the routine has this type: it takes the number of the key, and its address is the same in every
+    // program.
     let routine: LPTHREAD_START_ROUTINE = unsafe { std::mem::transmute(routine) };
     assert!(routine.is_some(), "no way to press {key}");
     for program in programs {
         let number = std::ptr::without_provenance(key as usize);
-        // SAFETY: the program is there, because it waits; both handles live as long as this test.
+        // SAFETY: the program exists, because it waits; both handles live as long as this test.
         let thread = unsafe {
             let program = OpenProcess(PROCESS_ALL_ACCESS, 0, *program);
             CreateRemoteThread(program, null(), 0, routine, number, 0, null_mut())
@@ -77,13 +78,13 @@ fn press(key: u32, programs: &[u32]) {
     }
 }
 
-/// What a program ends with that does not listen; the second is Wine's.
+/// The exit codes of a program that does not handle the key; the second one is Wine's.
 const INTERRUPTED: [Option<i32>; 2] = [Some(STATUS_CONTROL_C_EXIT), Some(0)];
 
-/// The command ends in good order, and `run` waits for that and says so.
+/// The command shuts down in good order; `run` waits for that and returns its exit code.
 #[test]
-fn ctrl_c_reaches_the_command_and_its_answer_counts() {
-    if !alone("ctrl_c_reaches_the_command_and_its_answer_counts") {
+fn ctrl_c_reaches_the_command_and_its_exit_code_counts() {
+    if !alone("ctrl_c_reaches_the_command_and_its_exit_code_counts") {
         return;
     }
     let home = Home::with(&ONE);
@@ -100,11 +101,11 @@ fn ctrl_c_reaches_the_command_and_its_answer_counts() {
     assert_eq!(status["counts"]["codes"], json!({"200": 1}));
 }
 
-/// A command that does not listen ends as the system ends it, and so does `run`; not before, as the record of it shows
-/// where its code says anything.
+/// The system ends a command that does not handle the key, and `run` ends with it. `run` does not end earlier: the
+/// record of the command's end proves that where its exit code has a meaning.
 #[test]
-fn ctrl_c_and_ctrl_break_end_a_command_that_waits_and_run_with_it() {
-    if !alone("ctrl_c_and_ctrl_break_end_a_command_that_waits_and_run_with_it") {
+fn ctrl_c_and_ctrl_break_end_a_waiting_command_and_run_with_it() {
+    if !alone("ctrl_c_and_ctrl_break_end_a_waiting_command_and_run_with_it") {
         return;
     }
     let home = Home::with(&ONE);
@@ -129,8 +130,8 @@ fn ctrl_c_and_ctrl_break_end_a_command_that_waits_and_run_with_it() {
 }
 
 #[test]
-fn ctrl_c_and_ctrl_break_between_attempts_end_it_at_once() {
-    if !alone("ctrl_c_and_ctrl_break_between_attempts_end_it_at_once") {
+fn ctrl_c_and_ctrl_break_between_attempts_end_run_at_once() {
+    if !alone("ctrl_c_and_ctrl_break_between_attempts_end_run_at_once") {
         return;
     }
     let home = Home::with(&ONE);
@@ -154,9 +155,9 @@ fn ctrl_c_and_ctrl_break_between_attempts_end_it_at_once() {
     assert_eq!(home.status("one")["counts"]["granted"], 2);
 }
 
-/// `npm` is `npm.cmd`, as in a shell.
+/// `npm` finds `npm.cmd`, as in a shell.
 #[test]
-fn a_command_is_found_with_the_endings_of_pathext() {
+fn a_command_is_found_with_the_extensions_of_pathext() {
     let home = Home::with(&ONE);
     let bin = tempfile::tempdir().unwrap();
     std::fs::write(bin.path().join("greet.cmd"), "@echo hello %1\r\n@exit 5\r\n").unwrap();
@@ -176,7 +177,7 @@ fn a_command_is_found_with_the_endings_of_pathext() {
 }
 
 #[test]
-fn a_number_for_a_descriptor_is_refused_with_what_there_is_instead() {
+fn a_status_descriptor_is_refused_and_the_alternative_named() {
     let home = Home::with(&ONE);
     let arguments = [&["run", "one", "--status-fd", "3", "--"][..], &script("exit 0")].concat();
     home.tool(&arguments).fails(2, &["--status-fd", "--status-from", "shmlimit record"]);

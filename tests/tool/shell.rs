@@ -1,5 +1,5 @@
-//! Shell scripts against a real server: `curl` through `shmlimit run`, its headers given to `shmlimit record` (R73, R118,
-//! R120, R123).
+//! Shell scripts against a real server: `curl` runs through `shmlimit run`, and `shmlimit record` gets its headers
+//! (R73, R118, R120, R123).
 
 use crate::cli::Home;
 use crate::util::boot_time;
@@ -12,8 +12,8 @@ use std::process::{Child, Command, Stdio};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// One call as a script makes it: as soon as the limiter allows, and then all are told how it ended. Prints what `record`
-/// says.
+/// One call as a script makes it: it waits for the limiter, makes the call, and records the outcome for all. Prints
+/// the output of `record`.
 const CALL: &str = r#"
     headers=$(mktemp) || exit 1
     if "$TOOL" run "$NAME" --exit 0=none -- curl -s --max-time 1 -o /dev/null -D "$headers" "$URL$1"; then
@@ -56,7 +56,7 @@ impl Scripts {
             .unwrap()
     }
 
-    /// Makes a call; what `record` says.
+    /// Makes a call. Returns the output of `record`.
     fn call(&self, path: &str) -> serde_json::Value {
         end_of(self.start(path))
     }
@@ -70,7 +70,7 @@ fn end_of(script: Child) -> serde_json::Value {
 }
 
 #[test]
-fn r118_a_script_that_is_told_to_come_again_in_2_seconds_holds_every_other_program() {
+fn r118_a_script_that_gets_a_retry_after_of_2_seconds_stops_every_other_program() {
     let scripts = Scripts::with(breaker(1000, Some(1), |_| {}));
     let mut program = start(scripts.home.path(), &scripts.server);
     scripts.server.plan("/a", [Answer::retry_after(429, "2")]);
@@ -78,7 +78,7 @@ fn r118_a_script_that_is_told_to_come_again_in_2_seconds_holds_every_other_progr
     let said = scripts.call("/a");
     assert_eq!((said["class"].as_str(), said["sleep_source"].as_str()), (Some("429"), Some("retry_after")));
     assert!(request(&mut program, "try").starts_with("refused retry_after "));
-    // Both wait: a script, and a program with the library.
+    // A script and a program with the library both wait.
     let script = scripts.start("/a");
     program.send("call /a");
     assert!(program.receive().ends_with(" ok -"));
@@ -100,7 +100,7 @@ fn r120_scripts_and_programs_share_one_breaker() {
     assert_eq!((&third["state"], &third["transitions"][0]), (&"throttle".into(), &"consec_429".into()));
     assert!(request(&mut program, "call /status/429").ends_with(" 429 -"));
     assert_eq!(scripts.call("/status/429")["state"], "sleep");
-    // Whoever comes now waits until it is over, and probes: five of them, in any order.
+    // New calls wait until the sleep is over, and probe: five of them, in any order.
     let before = scripts.server.seen().len();
     let waiting = [(); 2].map(|()| scripts.start("/a"));
     assert!(request(&mut program, "call /a").contains(" ok "));
@@ -116,7 +116,7 @@ fn r120_scripts_and_programs_share_one_breaker() {
 }
 
 #[test]
-fn r122_a_script_reports_what_curl_could_not_do() {
+fn r122_a_script_reports_the_network_errors_of_curl() {
     let scripts = Scripts::with(breaker(1000, Some(4), |_| {}));
     scripts.server.plan("/hang", [Answer::Hang]);
     scripts.server.plan("/break", [Answer::Close]);

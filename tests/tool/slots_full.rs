@@ -1,4 +1,4 @@
-//! The tool on a limiter whose slots for all are taken (R137).
+//! The tool on a limiter whose common slots are all taken (R137).
 
 use crate::cli::Home;
 use shmlimit::Limiter;

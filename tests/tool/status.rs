@@ -1,4 +1,4 @@
-//! `status` for people: limiters as real commands leave them, and `--watch`.
+//! The output of `status` for people, with limiters as real commands leave them, and `--watch`.
 
 use crate::cli::commands;
 use crate::cli::queue::{Holder, start_waiting};
@@ -9,7 +9,7 @@ use crate::texts::regex_of;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-/// Compares with what was seen and judged, without what differs from run to run: process ids, times, the directory.
+/// Compares with the reviewed snapshot, without process ids, times and the directory, which differ from run to run.
 macro_rules! screen {
     ($home:expr, $name:expr, $text:expr) => {
         let mut settings = insta::Settings::clone_current();
@@ -18,9 +18,9 @@ macro_rules! screen {
         settings.add_filter(r"\b(for|in|each) [0-9.]+(ms|s|m|h|d)([0-9]+[smh])?", "$1 TIME");
         settings.add_filter(r"[0-9]+(ms|s|m) ago", "TIME ago");
         settings.add_filter(r"by shmlimit \([0-9]+\)", "by shmlimit (PID)");
-        // How long an id and a time are decides where the line breaks.
+        // The lengths of an id and of a time decide where the line breaks.
         settings.add_filter(r"Retry-After\s+recorded", "Retry-After  recorded");
-        // A row of those who wait, and of those who do not.
+        // The rows of participants: with a waiting call, and without one.
         let row = r"(?m)^ +[0-9]+  (\w+) +[0-9]+(?:ms|s|m)";
         settings.add_filter(
             &format!(r"{row}  (\w+) +(?:late|[0-9]+(?:ms|s))( .*)$"),
@@ -28,7 +28,7 @@ macro_rules! screen {
         );
         settings.add_filter(&format!(r"{row}( .*) +[0-9]+$"), "PID  $1  TIME$2  LOOKS");
         if cfg!(windows) {
-            // There commands are those of another shell.
+            // On Windows the commands are those of another shell.
             settings.add_filter(r"(?m)^PID  cmd  TIME  (user|background)", "PID  true  TIME  $1");
             settings.add_filter(r"(?m)^PID  cmd  TIME   ", "PID  sh  TIME   ");
         }
@@ -41,7 +41,7 @@ fn shown(home: &Home, name: &str) -> String {
 }
 
 #[test]
-fn one_that_is_well_and_unused_is_a_few_lines() {
+fn an_unused_limiter_is_shown_in_a_few_lines() {
     let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "3"]);
     home.tool(&["init", "api", "--rate", "5000/h", "--algorithm", "gcra"]).succeeds();
     home.tool(&["init", "pass", "--rate", "1/day", "--offline"]).fails(2, &["breaker"]);
@@ -52,7 +52,7 @@ fn one_that_is_well_and_unused_is_a_few_lines() {
 }
 
 #[test]
-fn who_holds_and_who_waits_is_listed() {
+fn status_lists_permit_holders_and_waiting_calls() {
     let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "1"]);
     let holder = Holder::new(&home, "web");
     let nothing: &[&str] = if cfg!(unix) { &["true"] } else { &commands::NOTHING };
@@ -68,11 +68,11 @@ fn who_holds_and_who_waits_is_listed() {
 }
 
 #[test]
-fn the_state_says_since_when_why_and_what_comes_next() {
+fn status_shows_the_time_and_reason_of_the_state_and_the_next_change() {
     let home = Home::new();
     for state in ["throttle", "sleep", "half_open", "cache_only", "offline"] {
         home.tool(&["force", "tmdb", state]).succeeds();
-        // What a rule has left depends on how long ago that was.
+        // The remainder of a rule depends on how long ago the last call was.
         let text: Vec<String> =
             shown(&home, "tmdb").lines().filter(|line| !line.contains("rps")).map(str::to_owned).collect();
         screen!(home, state, text.join("\n"));
@@ -88,7 +88,7 @@ fn the_state_says_since_when_why_and_what_comes_next() {
 }
 
 #[test]
-fn r142_the_gate_says_who_closed_it_and_when_it_opens() {
+fn r142_status_shows_which_process_closed_the_gate_and_when_it_opens() {
     let home = Home::new();
     home.tool(&["record", "tmdb", "--status", "429", "--retry-after", "3600"]).succeeds();
     let text = shown(&home, "tmdb");
@@ -100,7 +100,7 @@ fn r142_the_gate_says_who_closed_it_and_when_it_opens() {
 }
 
 #[test]
-fn a_rule_says_when_it_has_more_and_when_it_is_full() {
+fn status_shows_when_a_rule_has_more_and_when_it_is_full() {
     let home = Home::with(&["web", "--rate", "2/day", "--burst", "2"]);
     assert_eq!(home.status("web")["next_change"], serde_json::Value::Null);
     home.tool(&["acquire", "web"]).succeeds();
@@ -127,14 +127,14 @@ fn a_rule_says_when_it_has_more_and_when_it_is_full() {
 }
 
 #[test]
-fn what_is_full_again_in_a_moment_is_no_news() {
+fn status_does_not_mention_a_rule_that_is_full_again_in_a_moment() {
     let home = Home::with(&["fast", "--rate", "100/s"]);
     home.tool(&["acquire", "fast", "--cost", "50"]).succeeds();
     assert!(!shown(&home, "fast").contains("full again"));
 }
 
 #[test]
-fn a_pace_says_what_it_is_for_and_outcomes_how_calls_ended() {
+fn status_shows_the_window_of_a_pace_and_the_outcomes() {
     let home = Home::new();
     for arguments in [
         &["--status", "200", "--header", "X-MBX-USED-WEIGHT-1M: 5000"][..],
@@ -159,14 +159,14 @@ fn a_pace_says_what_it_is_for_and_outcomes_how_calls_ended() {
 }
 
 #[test]
-fn a_preset_that_is_not_there_yet_is_called_that() {
+fn a_preset_without_a_limiter_is_reported_as_a_preset() {
     let home = Home::new();
     home.tool(&["status", "tmdb"]).fails(2, &["no limiter \"tmdb\"", "it is a preset, made at first use"]);
     home.tool(&["status", "tmbd"]).fails(2, &["did you mean \"tmdb\"?"]);
     assert!(home.names().is_empty());
 }
 
-/// Lines of a minute or so: what has not come by then does not come.
+/// The lines of about a minute; a line that has not come by then does not come.
 const MOST: usize = 2000;
 
 /// Starts `status --watch …` with a pipe to read from.
@@ -179,7 +179,7 @@ fn watch(home: &Home, arguments: &[&str]) -> (std::process::Child, impl Iterator
 }
 
 #[test]
-fn watching_goes_on_while_limiters_come_and_go_and_ends_when_nobody_reads() {
+fn watching_follows_new_and_removed_limiters_and_ends_with_a_closed_pipe() {
     let home = Home::new();
     let (mut child, mut lines) = watch(&home, &[]);
     let mut until =
@@ -191,7 +191,7 @@ fn watching_goes_on_while_limiters_come_and_go_and_ends_when_nobody_reads() {
     until("9 of 10 requests left");
     home.delete("web");
     until("No limiters yet");
-    assert!(!home.names().contains(&"web.shm".to_owned()), "who looks made it again");
+    assert!(!home.names().contains(&"web.shm".to_owned()), "the observer created the limiter again");
     std::fs::write(home.path().join("bad.shm"), "no segment at all").unwrap();
     until("bad  cannot be shown");
     drop(lines);
@@ -199,7 +199,7 @@ fn watching_goes_on_while_limiters_come_and_go_and_ends_when_nobody_reads() {
 }
 
 #[test]
-fn watching_one_that_is_deleted_says_so_and_does_not_make_it_again() {
+fn watching_a_deleted_limiter_reports_it_and_does_not_recreate_it() {
     let home = Home::with(&["web", "--rate", "10/day"]);
     let (mut child, mut lines) = watch(&home, &["web"]);
     let mut until =
@@ -207,7 +207,7 @@ fn watching_one_that_is_deleted_says_so_and_does_not_make_it_again() {
     until("10 of 10 requests left");
     home.delete("web");
     until("no limiter \"web\"");
-    assert!(!home.names().contains(&"web.shm".to_owned()), "who looks made it again");
+    assert!(!home.names().contains(&"web.shm".to_owned()), "the observer created the limiter again");
     home.tool(&["init", "web", "--rate", "7/day"]).succeeds();
     until("7 of 7 requests left");
     drop(lines);
@@ -229,7 +229,7 @@ fn watching_as_json_is_a_line_for_each_limiter_each_time() {
 }
 
 #[test]
-fn how_often_to_look_is_a_time_and_a_name_is_a_name() {
+fn watch_takes_an_interval_and_tells_it_from_a_name() {
     let home = Home::with(&["web", "--rate", "10/day"]);
     for (often, parts) in [("0", "at least 100ms"), ("1ms", "at least 100ms"), ("1x", "1x")] {
         home.tool(&["status", "web", "--watch", often]).fails(2, &["--watch", parts]);
@@ -246,7 +246,7 @@ fn how_often_to_look_is_a_time_and_a_name_is_a_name() {
 
 #[cfg(unix)] // tmux
 #[test]
-fn on_a_terminal_it_is_drawn_in_place_fits_any_window_and_leaves_it_clean() {
+fn watching_on_a_terminal_draws_in_place_fits_any_window_and_leaves_it_clean() {
     let home = Home::with(&["web", "--rate", "10/day", "--concurrency", "3"]);
     let window = Window::new(&home, (80, 24), &[]);
     let modes = window.modes();
@@ -259,7 +259,7 @@ fn on_a_terminal_it_is_drawn_in_place_fits_any_window_and_leaves_it_clean() {
     window.keys(&["C-c"]);
     window.wait("the prompt", |text| text.trim_end().ends_with('$'));
     window.is_clean(&modes);
-    // Another size is no matter of time.
+    // Another size is drawn at once, not only at the next interval.
     window.line("clear; shmlimit status --watch 1h");
     window.until("web  ready");
     window.resize(40, 12);
@@ -281,7 +281,7 @@ fn on_a_terminal_it_is_drawn_in_place_fits_any_window_and_leaves_it_clean() {
 }
 
 #[test]
-fn a_rate_that_the_breaker_sets_is_shown_in_place_of_the_rules_own() {
+fn a_rate_set_by_the_breaker_replaces_the_rules_rate_in_the_output() {
     let home = Home::with(&["tmdb"]);
     home.tool(&["set", "tmdb", "breaker.rate_base", "5"]).succeeds();
     let shown = home.tool(&["status", "tmdb"]);

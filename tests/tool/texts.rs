@@ -1,11 +1,11 @@
-//! What people read: the help, the answers, the refusals and the errors of each verb, word by word.
+//! The texts that people read, word by word: the help, the answers, the refusals and the errors of each verb.
 //!
-//! After a change that is meant: `INSTA_UPDATE=always cargo test --test cli_texts`, then read the difference.
+//! After an intended change run `INSTA_UPDATE=always cargo test --test tool`, then read the difference.
 
 use crate::cli::Home;
 use std::fmt::Write;
 
-/// A terminal's view of these commands, one after the other, with their exit codes.
+/// These commands with their output and exit codes, as a terminal shows them.
 fn transcript(home: &Home, commands: &[&[&str]]) -> String {
     let mut text = String::new();
     for arguments in commands {
@@ -25,7 +25,7 @@ fn quoted(word: &str) -> String {
     if word.is_empty() || word.contains([' ', '\'', '"']) { format!("{word:?}") } else { word.to_owned() }
 }
 
-/// Compares with what was agreed; directories and what depends on the moment do not count.
+/// Compares with the reviewed snapshot, without directories and values that depend on the moment.
 macro_rules! as_agreed {
     ($name:literal, $home:expr, $commands:expr) => {
         let home: &Home = $home;
@@ -50,17 +50,17 @@ macro_rules! as_agreed {
     };
 }
 
-/// What matches this path and nothing else.
+/// A regular expression that matches exactly this path.
 pub fn regex_of(path: &str) -> String {
     path.replace('\\', r"\\").replace('.', r"\.")
 }
 
-/// Some rules, some state.
+/// A limiter with one rule and a consecutive breaker.
 const CONSECUTIVE: &str =
     "[breaker]\nkind = 'consecutive'\n[[rules]]\nalgorithm = 'gcra'\nlimit = 5\nperiod = '1m'\n";
 
 #[test]
-fn help_of_each_verb() {
+fn the_help_of_each_verb_is_as_reviewed() {
     let home = Home::new();
     as_agreed!("help_acquire", &home, &[&["acquire", "--help"]]);
     as_agreed!("help_init", &home, &[&["init", "--help"]]);
@@ -74,7 +74,7 @@ fn help_of_each_verb() {
 }
 
 #[test]
-fn acquire_says_nothing_or_why_not() {
+fn acquire_prints_nothing_or_the_reason_of_the_refusal() {
     let home = Home::with(&["two", "--rate", "2/day", "--concurrency", "1"]);
     as_agreed!(
         "acquire",
@@ -97,7 +97,7 @@ fn acquire_says_nothing_or_why_not() {
 }
 
 #[test]
-fn acquire_says_who_stopped_it_and_the_way_out() {
+fn acquire_names_the_cause_of_a_refusal_and_the_remedy() {
     let home = Home::new();
     as_agreed!(
         "acquire_blocked",
@@ -122,7 +122,7 @@ fn acquire_says_who_stopped_it_and_the_way_out() {
 }
 
 #[test]
-fn init_says_what_there_is_now() {
+fn init_prints_the_resulting_limiter() {
     let home = Home::new();
     as_agreed!(
         "init",
@@ -148,7 +148,7 @@ fn init_says_what_there_is_now() {
 }
 
 #[test]
-fn set_says_what_changed() {
+fn set_prints_the_change() {
     let home = Home::with(&["api", "--rate", "4/s"]);
     as_agreed!(
         "set",
@@ -168,7 +168,7 @@ fn set_says_what_changed() {
 }
 
 #[test]
-fn force_says_what_holds_from_now_on() {
+fn force_prints_the_new_state() {
     let home = Home::with(&["api", "--rate", "4/s"]);
     let file = home.path().join("consecutive.toml");
     std::fs::write(&file, CONSECUTIVE).unwrap();
@@ -205,7 +205,7 @@ fn presets_are_listed_and_written() {
 }
 
 #[test]
-fn record_says_what_to_do_now() {
+fn record_prints_the_advice() {
     let home = Home::with(&["api", "--rate", "4/s"]);
     let answer = home.path().join("answer.txt");
     std::fs::write(&answer, "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7200\r\n\r\n").unwrap();
@@ -231,7 +231,7 @@ fn record_says_what_to_do_now() {
 }
 
 #[test]
-fn simulate_answers_each_line_and_says_what_is_wrong() {
+fn simulate_answers_each_line_and_reports_errors() {
     let home = Home::new();
     let (config, script) = (home.path().join("limiter.toml"), home.path().join("script.ndjson"));
     std::fs::write(&config, "concurrency = 2\n[[rules]]\nalgorithm = 'gcra'\nlimit = 3\nperiod = '1s'\n")

@@ -1,4 +1,4 @@
-//! `top` in a real terminal (tmux): what is shown, what can be typed, and how it leaves the terminal.
+//! `top` in a real terminal (tmux): its display, its keys, and how it leaves the terminal.
 
 use crate::cli::Home;
 use crate::cli::tmux::Window;
@@ -21,7 +21,7 @@ fn top(home: &Home, variables: &[(&str, &str)]) -> Window {
 }
 
 #[test]
-fn it_shows_limiters_users_and_waiting_calls_live() {
+fn top_shows_limiters_users_and_waiting_calls_live() {
     let home = home();
     let window = top(&home, &[]);
     window.until("2 limiters");
@@ -55,7 +55,7 @@ fn it_shows_limiters_users_and_waiting_calls_live() {
 }
 
 #[test]
-fn looking_disturbs_nobody_and_makes_nothing_again() {
+fn top_disturbs_no_limiter_and_recreates_none() {
     let home = home();
     home.tool(&["run", "tmdb", "--", "true"]).succeeds();
     let before = home.status("web");
@@ -70,7 +70,7 @@ fn looking_disturbs_nobody_and_makes_nothing_again() {
     assert_eq!(home.status("tmdb")["rate"], 35.0);
     std::fs::remove_file(home.path().join("web.shm")).unwrap();
     window.until("it was removed");
-    assert!(!home.names().contains(&"web.shm".to_owned()), "who looks made it again");
+    assert!(!home.names().contains(&"web.shm".to_owned()), "the observer created the limiter again");
     home.tool(&["init", "web", "--rate", "7/day"]).succeeds();
     window.until("7 of 7 requests left");
     home.tool(&["init", "web", "--rate", "8/day", "--replace"]).succeeds();
@@ -87,7 +87,7 @@ fn looking_disturbs_nobody_and_makes_nothing_again() {
 }
 
 #[test]
-fn every_way_out_leaves_the_terminal_as_it_was() {
+fn every_way_to_end_top_restores_the_terminal() {
     let home = home();
     let window = Window::new(&home, USUAL, &[]);
     let modes = window.modes();
@@ -103,7 +103,7 @@ fn every_way_out_leaves_the_terminal_as_it_was() {
         window.line("clear; shmlimit top; echo code=$?");
         window.until("GRANT/s");
         kill(Pid::from_raw(window.child("shmlimit")), signal).unwrap();
-        // Ended by the signal, as whoever sent it expects; a shell in which Ctrl-C was typed would say nothing more.
+        // The signal itself ends it, as its sender expects. After Ctrl-C the shell prints no exit code.
         match signal {
             Signal::SIGINT => window.wait("the prompt", |text| text.trim_end().ends_with('$')),
             _ => window.until(&format!("code={}", 128 + signal as i32)),
@@ -113,7 +113,7 @@ fn every_way_out_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn the_shell_gets_the_terminal_back_meanwhile() {
+fn the_shell_gets_the_terminal_back_while_top_is_stopped() {
     let home = home();
     let window = Window::new(&home, USUAL, &[]);
     let modes = window.modes();
@@ -131,7 +131,7 @@ fn the_shell_gets_the_terminal_back_meanwhile() {
         window.line("clear; fg");
         window.until("GRANT/s");
     }
-    // A stop that cannot be noticed leaves the terminal as it is; going on draws it anew.
+    // A program cannot notice SIGSTOP, so the terminal stays as it is. After continuing, the screen is drawn again.
     kill(pid, Signal::SIGSTOP).unwrap();
     window.wait("a prompt", |text| text.contains("Stopped") && text.trim_end().ends_with('$'));
     window.line("fg");
@@ -142,7 +142,7 @@ fn the_shell_gets_the_terminal_back_meanwhile() {
 }
 
 #[test]
-fn without_a_shell_to_go_back_to_it_goes_on() {
+fn top_without_a_shell_ignores_a_stop() {
     let home = home();
     let window = Window::new(&home, USUAL, &[]);
     window.line("exec shmlimit top");
@@ -152,7 +152,7 @@ fn without_a_shell_to_go_back_to_it_goes_on() {
 }
 
 #[test]
-fn it_ends_with_its_terminal() {
+fn top_ends_with_its_terminal() {
     let home = home();
     let window = top(&home, &[]);
     let pid = window.child("shmlimit");
@@ -166,7 +166,7 @@ fn it_ends_with_its_terminal() {
 }
 
 #[test]
-fn any_size_will_do() {
+fn top_works_in_a_terminal_of_any_size() {
     let home = home();
     let window = top(&home, &[]);
     for (width, height) in [(30, 10), (20, 2), (200, 50), (5, 5), (40, 8), (80, 24)] {
@@ -181,7 +181,7 @@ fn any_size_will_do() {
 }
 
 #[test]
-fn what_to_do_without_limiters_and_in_a_small_window_can_be_read_whole() {
+fn the_hint_without_limiters_is_readable_in_a_small_window() {
     let home = Home::new();
     let window = top(&home, &[]);
     window.until("Try in another terminal:");
@@ -203,7 +203,7 @@ fn in_a_wide_window_figures_stay_close_to_their_names() {
 }
 
 #[test]
-fn colours_and_blocks_are_for_those_who_can_have_them() {
+fn colours_and_blocks_appear_only_where_the_terminal_supports_them() {
     let home = home();
     let coloured = |window: &Window| {
         ["\x1b[31", "\x1b[32", "\x1b[33", "38;5;"].iter().any(|code| window.colours().contains(code))
@@ -219,14 +219,14 @@ fn colours_and_blocks_are_for_those_who_can_have_them() {
 }
 
 #[test]
-fn without_a_terminal_it_says_what_to_use_instead() {
+fn top_without_a_terminal_names_the_alternative() {
     let home = home();
     home.tool(&["top"]).fails(2, &["terminal", "shmlimit status --watch"]);
     let window = Window::new(&home, USUAL, &[]);
     window.line("TERM=dumb shmlimit top; echo code=$?");
     window.until("code=2");
     window.line("clear; shmlimit top wbe; echo code=$?");
-    // The message is longer than the window is wide.
+    // The message is wider than the window.
     window.wait("the near name", |text| {
         text.replace('\n', "").contains("did you mean \"web\"?") && text.contains("code=2")
     });

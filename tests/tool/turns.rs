@@ -1,4 +1,4 @@
-//! Whose turn it is when several programs wait: groups of processes, and the order of arrival.
+//! The order of turns when several programs wait: groups of processes, and the order of arrival.
 
 use crate::cli::Home;
 use crate::cli::commands::{READY, script};
@@ -8,28 +8,28 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Child;
 use std::sync::mpsc::channel;
 
-/// One call at a time, and no rule in the way: the order of turns is all there is.
+/// One call at a time and no rule: only the order of turns matters.
 const ONE: [&str; 3] = ["one", "--concurrency", "1"];
-/// So many that they would leave the other side nothing if each were a party. Where starting a process takes long there
-/// are fewer.
+/// A number of processes so large that the other side would get nothing if each were a party. There are fewer where
+/// starting a process is slow.
 const MANY: usize = if cfg!(windows) { 12 } else { 24 };
-/// Fewer than there are of the many, who have one turn each.
+/// Fewer grants than there are processes in the group, each of which has one turn.
 const GRANTS: usize = if cfg!(windows) { 10 } else { 20 };
 
-/// Many processes beside one with one thread.
+/// Many processes beside one process with one thread.
 struct Contest {
     home: Home,
     holder: Holder,
-    /// Each says a line when it is its turn, and holds the permit until told to go on.
+    /// Each prints a line at its turn, and holds the permit until it is told to go on.
     many: Vec<Child>,
-    /// Where they are told so; by the number of the one who said the line.
+    /// Tells a process to go on, by the number of the process that printed the line.
     tell: Tell,
 }
 
 type Tell = Box<dyn FnMut(&mut [Child], usize)>;
 
 impl Contest {
-    /// So many processes, each in a session of its own.
+    /// Starts `count` processes, each in its own session.
     fn apart(count: usize, options: &[&str], variables: &[(&str, &str)]) -> Contest {
         let home = Home::with(&ONE);
         let holder = Holder::new(&home, "one");
@@ -41,8 +41,8 @@ impl Contest {
         Contest { home, holder, many, tell: Box::new(tell) }
     }
 
-    /// Says how many of the first `grants` the many got. Before anybody gives the permit back, the other side is seen
-    /// waiting, so that neither misses a turn because it was slow to come.
+    /// How many of the first `grants` grants the many processes got. Before any permit is returned, the other side is
+    /// seen waiting, so that neither side misses a turn because it started late.
     fn turns_of_the_many(mut self, grants: usize) -> usize {
         let (send, said) = channel();
         let (tell, told) = channel();
@@ -56,7 +56,7 @@ impl Contest {
         let alone = std::thread::spawn(move || {
             loop {
                 let grant = limiter.acquire(&Request::new()).unwrap();
-                // The end of the test is the only reason why nobody listens.
+                // The channel is closed only at the end of the test.
                 if send.send(None).is_err() || told.recv().is_err() {
                     return;
                 }
@@ -91,28 +91,28 @@ impl Contest {
     }
 }
 
-/// With all that it has started.
+/// Kills a child with all processes that it has started.
 #[cfg(unix)]
 fn end(child: &mut Child) {
     use nix::sys::signal::{Signal, killpg};
     killpg(nix::unistd::Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).unwrap();
 }
 
-/// The command ends with it. One of them may just have been told to go on, and be gone.
+/// Kills a child; its command ends with it. A child that was told to go on may already have exited.
 #[cfg(windows)]
 fn end(child: &mut Child) {
     let _ = child.kill();
 }
 
-/// Two parties take turns: half each. On an overloaded machine one is now and then late and passed over, so a good
-/// deal is allowed for; as many parties as processes would leave the other side nothing. (Exact shares are tested
-/// where time is virtual.)
+/// Checks that two parties share the turns equally. The tolerance is large, because on an overloaded machine a party
+/// is sometimes late and passed over. With one party per process, the other side would get nothing. (Tests with
+/// virtual time check exact shares.)
 #[track_caller]
 fn assert_half(turns: usize, grants: usize) {
     assert!((grants / 4..=grants - grants / 4).contains(&turns), "{turns} of {grants} turns for the many");
 }
 
-#[cfg(unix)] // xargs, and a FIFO because it gives those it starts no input
+#[cfg(unix)] // needs xargs, and a FIFO because xargs gives its commands no input
 #[test]
 fn r143_fifty_under_xargs_are_one_party_beside_one_process() {
     use nix::sys::stat::Mode;
@@ -121,7 +121,7 @@ fn r143_fifty_under_xargs_are_one_party_beside_one_process() {
     let holder = Holder::new(&home, "one");
     let go = home.path().join("go");
     nix::unistd::mkfifo(&go, Mode::S_IRWXU).unwrap();
-    // Open for reading too, so that there is no end of file between two turns.
+    // Also open for reading, so that there is no end of file between two turns.
     let mut fifo = std::fs::File::options().read(true).write(true).open(&go).unwrap();
     let turn = "echo many; read -r _ <\"$0\"";
     let line = format!("seq 50 | xargs -P 50 -n 1 {} run one -- sh -c '{turn}' \"$0\"", crate::cli::binary());
@@ -139,23 +139,23 @@ fn r143_fifty_under_xargs_are_one_party_beside_one_process() {
 }
 
 #[test]
-fn r143_a_group_by_name_is_one_party_though_its_sessions_differ() {
+fn r143_a_named_group_is_one_party_across_sessions() {
     assert_half(Contest::apart(MANY, &["--group", "crawl"], &[]).turns_of_the_many(GRANTS), GRANTS);
     let variable = [("SHMLIMIT_GROUP", "crawl")];
     assert_half(Contest::apart(MANY, &[], &variable).turns_of_the_many(GRANTS), GRANTS);
 }
 
-#[cfg(unix)] // under one window, as here, they are one party on Windows
+#[cfg(unix)] // on Windows all processes under one window, as here, are one party
 #[test]
-fn r143_sessions_without_a_group_are_parties_of_their_own() {
+fn r143_each_session_without_a_group_is_its_own_party() {
     let turns = Contest::apart(16, &[], &[]).turns_of_the_many(15);
     assert!(turns >= 13, "{turns} of 15 turns for sixteen parties beside one");
-    // What is named is named by hand first, then by the environment.
+    // The option takes precedence over the environment variable.
     let named = [("SHMLIMIT_GROUP", "other")];
     assert_half(Contest::apart(MANY, &["--group", "crawl"], &named).turns_of_the_many(GRANTS), GRANTS);
 }
 
-/// Who is served in which order when two groups come one after the other, each process seen waiting before the next
+/// The order of service when two groups come one after the other. Each process is seen waiting before the next one
 /// starts.
 fn order(fairness: &str) -> String {
     let home = Home::with(&["one", "--concurrency", "1", "--fairness", fairness]);
@@ -174,7 +174,7 @@ fn order(fairness: &str) -> String {
     std::fs::read_to_string(log).unwrap().split_whitespace().collect()
 }
 
-/// On a busy machine one may look so late that it is passed over; the same not in every of ten rounds.
+/// On a busy machine a call may look so late that it is passed over, but not in every one of ten rounds.
 #[track_caller]
 fn assert_once(fairness: &str, wanted: &str) {
     let orders: Vec<String> = (0..10).map(|_| order(fairness)).take_while(|order| order != wanted).collect();

@@ -1,10 +1,10 @@
-//! What was mistyped is answered with what may have been meant; quantities are taken as people write them.
+//! A mistyped word is answered with the word that was probably meant; quantities are read as people write them.
 
 use crate::cli::Home;
 use std::fmt::Write;
 
 #[test]
-fn a_slip_is_answered_with_the_near_word() {
+fn a_typo_is_answered_with_the_nearest_word() {
     let home = Home::with(&["api", "--rate", "35/s", "--concurrency", "4"]);
     home.tool(&["init", "tmdb"]).succeeds();
     let mut table = String::new();
@@ -50,7 +50,7 @@ fn a_slip_is_answered_with_the_near_word() {
 }
 
 #[test]
-fn quantities_are_taken_as_people_write_them() {
+fn quantities_are_read_as_people_write_them() {
     let home = Home::new();
     for (rate, limit, seconds) in [
         ("35/s", 35, 1_u64),
@@ -75,7 +75,7 @@ fn quantities_are_taken_as_people_write_them() {
         let said = home.tool(&["set", "tmdb", "breaker.auto_recover", time]).succeeds().to_owned();
         assert!(said.contains(&format!("breaker.auto_recover = {shown} ")), "{time}: {said}");
     }
-    // The same forms where a time, a size or a number is an option or a value.
+    // The same forms work where a time, a size or a number is an option or a value.
     home.tool(&["acquire", "api", "--timeout", "1h30m", "--cost", "1"]).succeeds();
     home.tool(&["init", "api", "--rate", "1k/s", "--burst", "2k", "--replace"]).succeeds();
     assert_eq!(home.status("api")["rules"][0]["capacity"], 2000);

@@ -1,4 +1,4 @@
-//! `shmlimit init --update`: only what is named changes (R144).
+//! `shmlimit init --update` changes only what is named (R144).
 
 use crate::cli::Home;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ fn answer(home: &Home, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn r144_an_update_by_flags_leaves_what_they_do_not_name() {
+fn r144_an_update_by_flags_keeps_the_settings_they_do_not_name() {
     let home = Home::with(&["x", "--rate", "5/h", "--concurrency", "2", "--fairness", "fifo"]);
     home.tool(&["acquire", "x", "--cost", "2"]).succeeds();
     let updated = home.tool(&["init", "x", "--concurrency", "3", "--update"]);
@@ -26,7 +26,7 @@ fn r144_an_update_by_flags_leaves_what_they_do_not_name() {
     assert_eq!((&status["concurrency"], &status["rules"][0]["remaining"]), (&json!(3), &json!(7)));
 }
 
-/// A rate counts as before, whatever algorithm it would get in a new limiter: as `set NAME rate` has it.
+/// An update sets the rate and keeps the algorithm that the limiter has, like `set NAME rate`.
 #[test]
 fn r144_an_update_of_the_rate_keeps_algorithm_and_burst() {
     let home = Home::with(&["x", "--rate", "100/m", "--burst", "7"]);
@@ -45,13 +45,13 @@ fn r144_an_update_of_the_rate_keeps_algorithm_and_burst() {
 }
 
 #[test]
-fn r144_an_update_of_a_presets_limiter_leaves_what_was_set_since() {
+fn r144_an_update_of_a_presets_limiter_keeps_later_settings() {
     let home = Home::with(&["tmdb"]);
     home.tool(&["set", "tmdb", "rate", "20/s"]).succeeds();
     home.tool(&["init", "tmdb", "--concurrency", "8", "--update"]).succeeds();
     let status = home.status("tmdb");
     assert_eq!((&status["concurrency"], &status["rules"][0]["limit"]), (&json!(8), &json!(20)));
-    // Without flags the preset is meant.
+    // Without flags the preset's settings apply.
     let back = home.tool(&["init", "tmdb", "--update"]);
     assert!(back.succeeds().contains("concurrency = 4 (was 8)"), "{}", back.out);
     assert_eq!(home.status("tmdb")["rules"][0]["limit"], 35);
@@ -61,7 +61,7 @@ fn r144_an_update_of_a_presets_limiter_leaves_what_was_set_since() {
 }
 
 #[test]
-fn r144_a_file_is_the_whole_truth_and_the_answer_lists_what_it_changed() {
+fn r144_a_file_sets_every_setting_and_the_answer_lists_the_changes() {
     let home = Home::with(&["x", "--rate", "5/h", "--concurrency", "2"]);
     let file = home.path().join("x.toml");
     std::fs::write(
@@ -83,7 +83,7 @@ fn r144_a_file_is_the_whole_truth_and_the_answer_lists_what_it_changed() {
 }
 
 #[test]
-fn r144_an_update_gives_a_limiter_without_rules_its_first_one_or_says_why_not() {
+fn r144_an_update_gives_a_limiter_without_rules_its_first_rule_or_names_the_obstacle() {
     let home = Home::with(&["x", "--concurrency", "2"]);
     home.tool(&["init", "x", "--burst", "3", "--update"]).fails(2, &["--burst", "--rate as well"]);
     assert_eq!(home.status("x")["concurrency"], 2);
@@ -93,7 +93,7 @@ fn r144_an_update_gives_a_limiter_without_rules_its_first_one_or_says_why_not() 
 }
 
 #[test]
-fn r144_flags_ask_for_what_they_name_however_often() {
+fn r144_init_with_flags_compares_only_what_they_name() {
     let home = Home::with(&["x", "--rate", "5/h", "--concurrency", "2"]);
     for same in [&["--rate", "5/h"][..], &["--concurrency", "2"], &["--concurrency", "2", "--rate", "5/h"]] {
         let again = home.tool(&[&["init", "x"], same].concat());
@@ -116,7 +116,7 @@ fn r144_no_flag_changes_the_algorithm_of_a_limiter_in_use() {
 }
 
 #[test]
-fn r110_a_file_with_another_algorithm_is_told_what_that_costs() {
+fn r110_an_update_to_another_algorithm_names_its_cost() {
     let home = Home::with(&["x", "--rate", "1000/day"]);
     let file = home.path().join("x.toml");
     let rule = "[[rules]]\nname = 'sliding_log'\nalgorithm = 'fixed_window'\nlimit = 1000\nperiod = '1d'\n";

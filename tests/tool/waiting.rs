@@ -1,4 +1,4 @@
-//! The queue as people see it: `status`, refusals, deadlines.
+//! The queue as users see it: `status`, refusals, deadlines.
 
 use crate::cli;
 use crate::cli::Home;
@@ -38,7 +38,7 @@ fn r136_status_shows_who_waits_in_order_of_service() {
     for mut child in [first, second, urgent] {
         assert_eq!(child.wait().unwrap().code(), Some(0));
     }
-    assert!(!home.tool(&["status", "one"]).out.contains("waiting"), "nobody waits any more");
+    assert!(!home.tool(&["status", "one"]).out.contains("waiting"), "no call waits any more");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn the_keys_of_a_waiting_call_are_stable_and_documented() {
     assert_eq!((&status["fairness"], &status["background_share"]), (&"fifo".into(), &0.3.into()));
 }
 
-/// What one screen holds of a queue of so many.
+/// The screens of `status` for a queue of `count` calls.
 fn screen_of(count: usize) -> (String, String) {
     let home = Home::with(&["day", "--rate", "1/day", "--burst", "1"]);
     let (limiter, request) = (open(&home, "day"), Request::new());
@@ -105,7 +105,7 @@ fn a_queue_of_any_length_is_readable() {
 }
 
 #[test]
-fn r137_one_more_than_the_queue_holds_is_refused_with_the_limit() {
+fn r137_a_call_beyond_the_length_of_the_queue_is_refused_with_the_limit() {
     let home = Home::with(&["day", "--rate", "1/day"]);
     let (limiter, request) = (open(&home, "day"), Request::new());
     home.tool(&["acquire", "day"]).succeeds();
@@ -117,8 +117,8 @@ fn r137_one_more_than_the_queue_holds_is_refused_with_the_limit() {
     assert_eq!(home.status("day")["queue"], serde_json::json!([]));
 }
 
-/// Who waits may be late for a moment on a busy machine, and is then passed over. So it may take more than one try to
-/// see it respected; who never respects it is found out.
+/// Repeats a command until the answer is right. On a busy machine a waiter may be late for a moment and is then
+/// passed over, so a correct tool may need several tries. A tool that is never right fails.
 fn eventually(answer: impl Fn() -> cli::Answer, right: impl Fn(&cli::Answer) -> bool) -> cli::Answer {
     let mut last = None;
     for _ in 0..20 {
@@ -132,28 +132,28 @@ fn eventually(answer: impl Fn() -> cli::Answer, right: impl Fn(&cli::Answer) -> 
 }
 
 #[test]
-fn r131_who_does_not_wait_is_refused_while_others_do_though_there_is_room() {
+fn r131_a_call_that_does_not_wait_is_refused_while_others_wait() {
     let home = Home::with(&["day", "--rate", "1000/day", "--burst", "100"]);
     home.tool(&["acquire", "day", "--cost", "50"]).succeeds();
     let mut waiter = start_waiting(&home, "day", &["acquire", "day", "--cost", "90"], &[]);
     let refused = eventually(|| home.tool(&["acquire", "day", "--now"]), |answer| answer.code == 75);
     refused.fails(75, &["day: refused: others wait whose turn is before; try again in "]);
-    // Above those who wait it may pass, and beside its own.
+    // A call of higher priority than the waiting ones may pass.
     home.tool(&["acquire", "day", "--now", "--priority", "user"]).succeeds();
     waiter.kill().unwrap();
     waiter.wait().unwrap();
-    // The dead one is passed over once it should have looked.
+    // The exited process is passed over once its wake time has passed.
     while home.tool(&["acquire", "day", "--now"]).code == 75 {}
 }
 
 #[test]
-fn r132_a_deadline_that_cannot_be_met_behind_others_is_refused_with_the_time_of_its_turn() {
+fn r132_a_deadline_that_waiting_calls_make_impossible_is_refused_with_the_time_of_the_turn() {
     let home = Home::with(&["hour", "--rate", "1/h"]);
     home.tool(&["acquire", "hour"]).succeeds();
     let mut waiters: Vec<Child> = (0..3)
         .map(|_| start_waiting(&home, "hour", &["acquire", "hour", "--timeout", "365d"], &[]))
         .collect();
-    // Alone it would be in an hour; behind three it is in four.
+    // Alone, its turn would come in an hour; behind three calls it comes in four.
     let answer = eventually(
         || home.tool(&["acquire", "hour", "--timeout", "3h"]),
         |answer| {
@@ -173,7 +173,7 @@ fn r132_a_deadline_that_cannot_be_met_behind_others_is_refused_with_the_time_of_
 }
 
 #[test]
-fn timeouts_of_nothing_and_of_a_year() {
+fn timeouts_of_zero_and_of_a_year_are_accepted() {
     let home = Home::with(&ONE);
     home.tool(&["acquire", "one", "--timeout", "0"]).succeeds();
     home.tool(&["acquire", "one", "--timeout", "365d"]).succeeds();

@@ -1,4 +1,4 @@
-//! Signals, and keys at a terminal, while a call waits.
+//! Signals and terminal keys while a call waits.
 
 use crate::cli::queue::{Holder, start_waiting, wait_until, waiting};
 use crate::cli::{Home, binary};
@@ -52,7 +52,7 @@ fn a_signal_ends_a_wait_at_once_and_nothing_is_granted_to_it() {
     assert!(!ran.exists());
 }
 
-/// Starts a command as the first of a new terminal; what is written to the file is typed there.
+/// Starts a command as the leader of a new terminal. Text written to the file is typed there.
 fn at_a_terminal(command: &[&str], home: &Home) -> Option<(Child, File)> {
     let terminal = openpty(None, None).ok()?;
     let slave = || Stdio::from(terminal.slave.try_clone().unwrap());
@@ -71,7 +71,7 @@ fn at_a_terminal(command: &[&str], home: &Home) -> Option<(Child, File)> {
 #[test]
 fn an_interrupt_typed_at_the_terminal_ends_a_wait() {
     let home = Home::with(&ONE);
-    // Without us first: some containers have no terminals to give, or none that interrupt.
+    // Try without shmlimit first: some containers have no terminals, or none that interrupt.
     let works = at_a_terminal(&["sh", "-c", "trap 'exit 7' INT; echo ready; read -r _"], &home);
     let works = works.is_some_and(|(mut child, terminal)| {
         let mut lines = BufReader::new(terminal.try_clone().unwrap()).lines();

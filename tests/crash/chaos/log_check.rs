@@ -1,4 +1,4 @@
-//! Judges a run in one place from the logs of its workers alone.
+//! Checks a run in one place, using only the logs of its workers.
 
 use super::place::{Deeds, Event, Place};
 use super::worker::{BUCKET, CONCURRENCY, GCRA, QUOTA};
@@ -6,8 +6,8 @@ use crate::util::crash::storm::{self, Call, Entry, Rule};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// How long processes may go on using a file that was deleted or replaced (they check once a second, at their next call),
-/// with a margin.
+/// How long processes may go on using a file that was deleted or replaced (they check once a second, at their next
+/// call), with a margin.
 const HANDOVER: u64 = 3_000_000_000;
 /// The longest time a call may take: its timeout (100 ms), the bound of the lock (1 s), and a margin for a busy machine.
 const LONGEST_CALL: u64 = 6_000_000_000;
@@ -69,7 +69,7 @@ pub fn verdicts(place: &Place) -> Vec<String> {
             }
         }
     }
-    // Permits of a file that was replaced do not count any more. Those of a file that was deleted do.
+    // Permits of a replaced file no longer count. Those of a deleted file do.
     for span in spans(&[&deeds.replacements, &deeds.boots]) {
         let inside = within(&calls, &span);
         let most = storm::most_at_once(&inside) as u64;

@@ -1,8 +1,9 @@
-//! Chaos: many processes on limiters in several file systems, while files are deleted and replaced, settings change, wall
-//! clocks step, boots change, privileges are dropped, and processes are killed, stopped and forked.
+//! Chaos: many processes on limiters in several file systems, while files are deleted and replaced, settings change,
+//! wall clocks step, boots change, privileges are dropped, and processes are killed, stopped and forked.
 //!
-//! The judge trusts nothing that a limiter says. Every worker writes each grant into a log of its own, with the clock read
-//! before and after the call; [`log_check`] reads these logs alone. `scripts/proofs/chaos` runs it for longer than `cargo test` does.
+//! The check trusts nothing that a limiter reports. Every worker writes each grant into its own log, with the clock
+//! read before and after the call; [`log_check`] reads only these logs. `scripts/proofs/chaos` runs longer than
+//! `cargo test`.
 
 mod log_check;
 mod place;
@@ -18,7 +19,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// The test that is a worker or an operator when it is started as one.
+/// The test that serves as the entry point of worker and operator processes.
 const ROLE: &str = concat!(module_path!(), "::role");
 
 /// The entry point of worker and operator processes; checks nothing by itself.
@@ -28,7 +29,7 @@ fn role() {
 }
 
 #[test]
-fn no_limit_is_exceeded_whatever_happens_to_files_clocks_boots_and_processes() {
+fn no_limit_is_exceeded_under_faults_of_files_clocks_boots_and_processes() {
     let seconds = number("SHMLIMIT_CHAOS_SECONDS", 4);
     let seed = number("SHMLIMIT_CHAOS_SEED", boot_time());
     println!("chaos: seed {seed}, {seconds} s (scripts/proofs/chaos --seconds {seconds} --seed {seed})");
@@ -38,7 +39,7 @@ fn no_limit_is_exceeded_whatever_happens_to_files_clocks_boots_and_processes() {
     println!("chaos: places {}", names.join(", "));
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(seconds) {
-        // The pace of the run, not a synchronisation.
+        // This sleep sets the pace of the run; it synchronises nothing.
         std::thread::sleep(Duration::from_micros(1000 + random.below(40_000)));
         let which = random.below(places.len() as u64) as usize;
         let event = Event::draw(&mut random);

@@ -16,15 +16,15 @@ use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 
 const WORKERS: usize = 4;
-/// Where libfaketime may be installed.
+/// The possible paths of libfaketime.
 const FAKETIME: [&str; 2] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
 ];
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-/// Enters the namespace of a place, if it has one, and shows the program the current boot identity of the place.
+/// Enters the namespace of a place, if it has one, and gives the program the current boot identity of the place.
 const ENTER: &str = r#"mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@""#;
-/// An overlay as containers have it, and a directory that is seen under a second path.
+/// Mounts an overlay as containers have it, and makes a directory visible under a second path.
 const MOUNTS: &str = r#"set -e; cd "$0"; mkdir l u w overlay bound; mount -t overlay overlay -o lowerdir=l,upperdir=u,workdir=w overlay
 chmod 700 overlay; mkdir -m 700 disk; mount --bind disk bound; echo mounted; exec sleep 100000"#;
 
@@ -56,21 +56,21 @@ impl Event {
     }
 }
 
-/// The faults that were injected, with times of the clock that the logs use.
+/// The injected faults, with times of the clock that the logs use.
 #[derive(Default)]
 pub struct Deeds {
     pub counts: BTreeMap<Event, u64>,
     pub forged_clocks: u64,
-    /// From before to after.
+    /// The spans from before to after each fault.
     pub deletions: Vec<(u64, u64)>,
     pub replacements: Vec<(u64, u64)>,
     pub boots: Vec<(u64, u64)>,
-    /// By process, because calls of a stopped process may take long.
+    /// With the process, because calls of a stopped process may take long.
     pub stops: Vec<(i32, u64, u64)>,
 }
 
-/// The first worker is killed only when the machine "boots": a file that is deleted while no process has it open cannot be
-/// restored.
+/// A worker process. The first worker is killed only when the machine "boots": a file that is deleted while no
+/// process has it open cannot be restored.
 struct Worker {
     child: Child,
     stopped: Option<u64>,
@@ -78,7 +78,7 @@ struct Worker {
 
 pub struct Place {
     pub name: &'static str,
-    /// The limiters' directories, as workers name them: one, or two paths to the same.
+    /// The limiters' directories, as workers name them: one path, or two paths to the same directory.
     paths: Vec<PathBuf>,
     pub logs: TempDir,
     /// Keeps the namespace, the mounts and the files.
@@ -93,7 +93,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Every place that this machine supports.
+    /// All places that this machine supports.
     pub fn all() -> Vec<Place> {
         let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let mut places = vec![Place::plain("tmpfs", directory()), Place::plain("disk", disk)];
@@ -121,7 +121,7 @@ impl Place {
 
     fn new(name: &'static str, paths: Vec<PathBuf>) -> Place {
         let logs = tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap());
-        // Processes that have dropped their privileges also write there.
+        // Processes that have dropped their privileges also write to this directory.
         std::fs::set_permissions(logs.path(), Permissions::from_mode(0o777)).unwrap();
         std::fs::write(logs.path().join("boot"), std::fs::read(BOOT_ID).unwrap()).unwrap();
         let privileged = geteuid().is_root() && namespaces();
@@ -139,7 +139,7 @@ impl Place {
         }
     }
 
-    /// A namespace with mounts of its own, kept by a process that sleeps.
+    /// A place in its own mount namespace, which a sleeping process keeps alive.
     fn mounted(name: &'static str) -> Option<Place> {
         let below = if name == "overlay" { directory() } else { tempfile::tempdir().ok()? };
         let mut keeper = Command::new("unshare");
@@ -161,7 +161,7 @@ impl Place {
         Some(place)
     }
 
-    /// This program, started in a role inside the place.
+    /// This program, to be started in a role inside the place.
     fn command(&self, role: &str, path: &Path) -> Command {
         let boot = self.logs.path().join("boot");
         let keeper = self.namespace.as_ref().map(|(keeper, _)| keeper.id().to_string());
@@ -203,7 +203,7 @@ impl Place {
             let days = 1 + random.below(4000);
             command.env("LD_PRELOAD", library).env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
             command.env("FAKETIME", format!("{}{days}d", if ahead { '+' } else { '-' }));
-            // A clock that is ahead at boot is believed: the machine may have been off for as long.
+            // A clock that is ahead at boot is accepted: the machine may have been off for that long.
             if ahead {
                 command.env(format!("{PREFIX}NO_QUOTA"), "1");
             }
@@ -225,7 +225,7 @@ impl Place {
                 self.start(random);
             }
             Event::Stop => {
-                // Not all at once: a stopped worker may keep a permit, or the lock.
+                // Never stop all workers at once: a stopped worker may keep a permit, or the lock.
                 if self.workers.iter().filter(|worker| worker.stopped.is_some()).count() >= 2
                     || self.workers[victim].stopped.is_some()
                 {
@@ -288,7 +288,7 @@ impl Place {
         }
     }
 
-    /// Checks workers that ended by themselves: an exit is allowed, a crash is not.
+    /// Checks workers that ended by themselves: an exit is allowed, a crash is not. Starts new ones in their place.
     fn reclaim(&mut self, random: &mut Random) {
         let mut at = 0;
         while at < self.workers.len() {
@@ -296,7 +296,7 @@ impl Place {
                 at += 1;
                 continue;
             };
-            // At the same index: the first worker stays the first.
+            // Insert at the same index: the first worker stays the first.
             let rest = self.workers.split_off(at);
             self.start(random);
             self.workers.extend(rest.into_iter().skip(1));
@@ -327,12 +327,12 @@ impl Place {
         let _ = worker.child.wait();
     }
 
-    /// Days of the calendar that the run has touched.
+    /// The number of calendar days that the run has touched.
     pub fn days(&self) -> u64 {
         days_since_1970(SystemTime::now()) - days_since_1970(self.begun) + 1
     }
 
-    /// Ends all processes. Then a new process checks that all permits came back; returns what it finds wrong.
+    /// Ends all processes. A new process then checks that all permits came back. Returns its complaints.
     pub fn settle(&mut self) -> Vec<String> {
         self.resume_all();
         while !self.workers.is_empty() {

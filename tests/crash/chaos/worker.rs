@@ -1,4 +1,4 @@
-//! The roles of the processes: workers, operators, and the check at the end.
+//! The roles of the processes: worker, operator, and the final check.
 
 use crate::util::Random;
 use crate::util::crash::storm::{Entry, Rule};
@@ -24,14 +24,14 @@ pub const GCRA: Rule = Rule { limit: 400, burst: 60, period: 1_000_000_000 };
 pub const QUOTA: u64 = 200;
 const DAY: Nanos = Nanos::from_secs(86_400);
 const NOBODY: u32 = 65534;
-/// Calls that take longer are logged.
+/// Calls that take longer than this, in nanoseconds, are logged.
 pub const SLOW: u64 = 1_000_000_000;
 
 fn told(what: &str) -> Option<String> {
     std::env::var(format!("{PREFIX}{what}")).ok()
 }
 
-/// Plays the role that this process was started for, if there is one.
+/// Runs the role that this process was started for, if there is one.
 pub fn run_role() {
     let Some(role) = told("ROLE") else { return };
     let path = PathBuf::from(told("PATH").unwrap());
@@ -52,7 +52,7 @@ pub fn run_role() {
             patiently(|| builder(&path, "api", &api()).replace().map(drop));
         }
         "delete" => {
-            // The file may be deleted already.
+            // The file may already be deleted.
             let _ = std::fs::remove_file(path.join("api.shm"));
             if random.below(3) == 0 {
                 let _ = std::fs::remove_file(path.join("quota.shm"));
@@ -92,7 +92,7 @@ fn open(path: &Path, name: &str, policy: &Policy) -> Result<Limiter, Error> {
     }
 }
 
-/// Retries while only the lock or a transient state is in the way.
+/// Repeats `work` while only the lock or a transient state makes it fail.
 fn patiently(mut work: impl FnMut() -> Result<(), Error>) {
     let end = Instant::now() + Duration::from_secs(20);
     while let Err(error) = work() {
@@ -105,7 +105,7 @@ fn patiently(mut work: impl FnMut() -> Result<(), Error>) {
     }
 }
 
-/// The library refuses file systems where it cannot keep its promises, and says what to do.
+/// Whether the library refused a file system where it cannot keep its promises. Its error must name the remedy.
 fn is_refused_place(error: &Error) -> bool {
     let refused = matches!(error.code(), "liveness" | "network_file_system");
     assert!(!refused || error.to_string().contains("/dev/shm"), "no remedy in: {error}");
@@ -123,7 +123,7 @@ fn note_error(error: &Error) {
     append("errors", format!("{}\n", error.code()).as_bytes());
 }
 
-/// A log of this process.
+/// Opens a log of this process.
 fn log(kind: &str) -> File {
     let path =
         PathBuf::from(told("LOGS").unwrap()).join(format!("{kind}-{}-{}", std::process::id(), boot_time()));
@@ -195,7 +195,7 @@ fn attach(path: &Path, name: &str, policy: &Policy) -> Option<Limiter> {
     }
 }
 
-/// Makes one call, mostly without waiting: then the time of the grant is known precisely.
+/// Makes one call, usually without waiting, because then the time of the grant is known precisely.
 fn call(limiter: &Limiter, logs: &mut Logs, random: &mut Random) {
     let request = Request::new().priority(Priority::ALL[random.below(3) as usize]);
     let patience = Duration::from_millis(1 + random.below(100));
@@ -233,10 +233,11 @@ fn hold(grant: Grant<'_>, (before, after): (u64, u64), log: &mut File, random: &
 /// Forks a child that uses its parent's handle for some calls.
 fn fork_a_child(limiter: &Limiter, random: &mut Random) {
     let mut seed = Random(random.below(u64::MAX));
-    // SAFETY: the child makes calls and ends by `_exit`; glibc keeps malloc usable.
+    // SAFETY: the child only makes calls and ends with `_exit`; glibc keeps malloc usable.
     if let Ok(ForkResult::Child) = unsafe { fork() } {
         nix::unistd::alarm::set(10);
-        // Logs are appended to, so its own; a process that has dropped its privileges may not be able to make one.
+        // The child needs its own logs because logs are appended to. Without privileges it may be unable to create
+        // one.
         let path = PathBuf::from(told("LOGS").unwrap());
         let name = |kind: &str| path.join(format!("{kind}-{}-{}", std::process::id(), boot_time()));
         let open = |kind: &str| OpenOptions::new().append(true).create_new(true).open(name(kind));
@@ -247,12 +248,12 @@ fn fork_a_child(limiter: &Limiter, random: &mut Random) {
                 call(limiter, &mut logs, &mut seed);
             }
         }
-        // SAFETY: ends the child without running anything of its parent's.
+        // SAFETY: ends the child without running any of its parent's code.
         unsafe { libc::_exit(0) }
     }
 }
 
-/// After all processes have ended: every permit can be acquired, not one more, and the queue is empty.
+/// The check after all processes have ended: every permit can be acquired, not one more, and the queue is empty.
 fn arrive(path: &Path) {
     let limiter = match open(path, "api", &api()) {
         Ok(limiter) => limiter,
@@ -265,7 +266,7 @@ fn arrive(path: &Path) {
         (0..CONCURRENCY).map(|_| limiter.acquire(&patient).expect("a permit comes back")).collect();
     match limiter.try_acquire(&Request::new()) {
         Err(AcquireError::Refused(refusal)) => assert_eq!(refusal.reason(), Reason::Concurrency),
-        other => panic!("a permit too many: {other:?}"),
+        other => panic!("one permit too many: {other:?}"),
     }
     drop(all);
     // Killed waiters are removed from the queue at the next call.
