@@ -1,6 +1,6 @@
 //! `demo` and `bench` on every platform: all take part, the figures are there, and nothing stays behind.
 
-use crate::cli::binary;
+use crate::cli::{Home, binary};
 use serde_json::Value;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -62,4 +62,17 @@ fn the_bench_measures_one_process_several_and_those_who_wait() {
         let found = lines.iter().find(|line| line["bench"] == key).unwrap_or_else(|| panic!("{key}: {text}"));
         assert!(found["value"].as_f64().unwrap() > 0.0, "{found}");
     }
+}
+
+/// Also the first of them, whose connection those that are started after it may inherit.
+#[test]
+fn every_program_calls_in_both_halves_and_with_shmlimit_the_promise_holds() {
+    let answer = Home::new().tool(&["demo", "--json", "--seconds", "4"]);
+    let object: Value = serde_json::from_str(answer.succeeds()).unwrap();
+    for half in ["without", "with"] {
+        let programs = object[half]["programs"].as_array().unwrap();
+        assert_eq!(programs.len(), 4);
+        assert!(programs.iter().all(|one| one["calls"].as_u64().unwrap() > 0), "{half}: {object}");
+    }
+    assert_eq!((&object["held"], &object["with"]["total"]["throttled"]), (&true.into(), &0.into()));
 }
