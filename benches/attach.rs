@@ -1,4 +1,5 @@
-//! What it costs to come and go: attach, detach, first creation, and whole processes, `shmlimit acquire` and `status`, beside `flock(1)`.
+//! Measures the cost of attaching, detaching and first creation, and of whole processes: `shmlimit acquire` and
+//! `status`, compared with `flock(1)`.
 //!
 //! `cargo bench --bench attach [-- --json] [-- --check]`.
 
@@ -51,7 +52,7 @@ fn in_process(rounds: usize, directory: &Path) -> Vec<Figure> {
     figures.into()
 }
 
-/// A finished process, in microseconds; `None` if it cannot be run or fails.
+/// Runs a process to its end and returns the time in microseconds; `None` if it cannot be run or fails.
 fn process(program: &str, arguments: &[&str]) -> Option<f64> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -59,11 +60,12 @@ fn process(program: &str, arguments: &[&str]) -> Option<f64> {
     status.ok()?.success().then_some(time)
 }
 
-/// `shmlimit acquire` and `flock FILE true` in turns; nothing if one of them is missing here.
+/// Runs `shmlimit acquire` and `flock FILE true` in turns; `None` if one of them is missing here.
 fn as_processes(rounds: usize, directory: &Path) -> Option<Vec<Figure>> {
     let program = env!("CARGO_BIN_EXE_shmlimit");
     let directory_text = directory.to_str()?;
-    // A program that merely ends well would be unbeatable: what it took must be missing afterwards.
+    // A program that succeeds without doing its work would be unbeatably fast. So check that the permit it took is
+    // missing afterwards.
     let probe = limiter(directory, "probe", Budget::Scarce.policy(1, None));
     process(program, &["--dir", directory_text, "acquire", "probe"])?;
     if probe.try_acquire(&Request::new()).is_ok() {

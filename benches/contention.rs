@@ -1,6 +1,7 @@
-//! What decisions cost when real processes contend for one limiter, beside the same load on simpler designs.
+//! Measures the cost of decisions when several processes contend for one limiter, compared with the same load on
+//! simpler designs.
 //!
-//! `cargo bench --bench contention [-- --json] [-- --check]`. Workers are this very program, started again.
+//! `cargo bench --bench contention [-- --json] [-- --check]`. The workers are this same program, started again.
 
 mod common;
 
@@ -16,13 +17,13 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 const PROCESSES: [usize; 4] = [1, 2, 4, 8];
-/// Each kind of load has so many turns, one after the other, and the middle one counts.
+/// How many turns each kind of load has, one after the other. The median counts.
 const TURNS: usize = 3;
 const TURN: Duration = Duration::from_millis(330);
 const SMOKE_TURN: Duration = Duration::from_millis(5);
 const WORKER: &str = "--worker";
 
-/// This very program, started again.
+/// The command that starts this program again as a worker.
 fn worker() -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.arg(WORKER);
@@ -33,7 +34,7 @@ struct Figure {
     load: Load,
     processes: usize,
     per_second: f64,
-    /// The part of the machine's processors that the workers could use and had.
+    /// The part of the available processor time that the workers used.
     share: f64,
     p50: f64,
     p99: f64,
@@ -83,7 +84,7 @@ fn measure(options: &Options, directory: &Path) -> Vec<Figure> {
     figures
 }
 
-/// Whether others had the processors. The lock-free load tells: its workers never sleep by themselves.
+/// Whether other programs used the processors. The lock-free load shows it, because its workers never sleep.
 fn was_busy(figures: &[Figure]) -> bool {
     figures.iter().any(|figure| figure.load == Load::Cas && figure.share < 0.8)
 }

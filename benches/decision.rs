@@ -1,7 +1,8 @@
-//! What one decision costs a single process, as nanoseconds and as a multiple of one precise clock read.
+//! Measures the cost of one decision in a single process, in nanoseconds and as a multiple of one precise clock
+//! read.
 //!
-//! `cargo bench --bench decision [-- --json] [-- --check]`; `--check` may take three passes.
-//! `-- --loop granted|denied|release N` runs one operation alone, for profilers.
+//! `cargo bench --bench decision [-- --json] [-- --check]`; `--check` may take three passes. `-- --loop
+//! granted|denied|release N` runs one operation alone, for profilers.
 
 mod common;
 
@@ -19,7 +20,7 @@ use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 
-/// Subjects take turns, so that whatever disturbs the machine disturbs all of them.
+/// How many rounds to run. The subjects take turns, so a disturbance of the machine affects all of them.
 const ROUNDS: usize = 301;
 fn targets(figures: &[Figure]) -> Vec<Target> {
     let find = |name: &str| figures.iter().find(|figure| figure.name == name).expect("a figure of that name");
@@ -54,8 +55,8 @@ fn per_second(count: u32) -> Quota {
     Quota::per_second(NonZeroU32::new(count).expect("not zero"))
 }
 
-/// A miss counts only if it shows in each of these passes: a neighbour on the same physical core slows everything but
-/// the clock, for seconds.
+/// A target is missed only if it is missed in each of these passes. A neighbour on the same physical core can slow
+/// everything except the clock for seconds.
 const PASSES: usize = 3;
 
 fn compare(options: &Options) -> ExitCode {
@@ -64,7 +65,7 @@ fn compare(options: &Options) -> ExitCode {
     options.verdict(met)
 }
 
-/// Measures everything once; says whether every required target is met.
+/// Measures everything once. Returns whether every required target is met.
 fn pass(options: &Options) -> bool {
     let directory = common::directory();
     let path = directory.path();
@@ -161,7 +162,7 @@ fn profiled_release(grant: Grant<'_>) {
     drop(grant);
 }
 
-/// One operation alone, in functions of their own that a profiler can be told to watch.
+/// Runs one operation alone, in a separate function that a profiler can watch.
 fn repeat(operation: &str, count: u64) -> ExitCode {
     let directory = common::directory();
     let budget = if operation == "denied" { Budget::Scarce } else { Budget::Plenty };

@@ -1,4 +1,4 @@
-//! What every benchmark needs: a clock, rounds, medians, limiters in memory, and the designs we compare with.
+//! Code shared by all benchmarks: a clock, rounds, medians, limiters in memory, and the designs we compare with.
 
 #![allow(dead_code, unused_imports, reason = "each benchmark uses its own part")]
 
@@ -11,7 +11,7 @@ pub use shmlimit_segment::sys::baselines::{self, clock};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// A private directory in memory if there is one, so that no disk is measured.
+/// A private directory, in memory if possible, so that the disk is not measured.
 pub fn directory() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
@@ -21,26 +21,26 @@ pub fn directory() -> tempfile::TempDir {
         .expect("a directory for the benchmark")
 }
 
-/// Opens a limiter of that policy.
+/// Opens a limiter with that policy.
 pub fn limiter(directory: &Path, name: &str, policy: Policy) -> Limiter {
     measure::open(directory, name, policy).expect("a limiter")
 }
 
-/// One word in a mapped file.
+/// Opens one word in a mapped file.
 pub fn word(path: &Path) -> baselines::SharedWord {
     baselines::SharedWord::open(path).expect("a file for the baseline")
 }
 
-/// What the user asked of a benchmark. `cargo bench` adds `--bench`, which means nothing here.
+/// The command-line options of a benchmark. `cargo bench` adds `--bench`, which means nothing here.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// One JSON object instead of a table.
+    /// Print one JSON object instead of a table.
     pub json: bool,
-    /// Exit code 1 if a required target is missed.
+    /// Exit with code 1 if a required target is missed.
     pub check: bool,
-    /// Only see whether it runs: a few short rounds, and no target is judged.
+    /// Only check that the benchmark runs: a few short rounds, without judging any target.
     pub smoke: bool,
-    /// Everything else.
+    /// All other arguments.
     pub rest: Vec<String>,
 }
 
@@ -60,18 +60,18 @@ impl Options {
         options
     }
 
-    /// So many rounds, or a few.
+    /// The usual number of rounds, or a few in a smoke run.
     pub fn rounds(&self, usual: usize) -> usize {
         if self.smoke { usual.min(3) } else { usual }
     }
 
-    /// How the program ends.
+    /// The exit code of the benchmark.
     pub fn verdict(&self, met: bool) -> ExitCode {
         if self.check && !self.smoke && !met { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 }
 
-/// Prints the targets as lines of a table; says whether every required one is met but for noise.
+/// Prints the targets as lines of a table. Returns whether every required one is met, allowing for noise.
 pub fn report_targets(targets: &[Target]) -> bool {
     println!("\n{:<44} {:>9}  {:>9}", "target", "measured", "bound");
     for target in targets {
@@ -89,7 +89,7 @@ pub fn report_targets(targets: &[Target]) -> bool {
     all_met(targets)
 }
 
-/// Whether every required target is met but for noise.
+/// Whether every required target is met, allowing for noise.
 pub fn all_met(targets: &[Target]) -> bool {
     targets.iter().all(|target| !target.required || target.met_but_for_noise())
 }

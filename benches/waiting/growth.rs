@@ -1,6 +1,6 @@
-//! What operations cost while many wait, and while many are attached.
+//! Measures the cost of operations while many calls wait, and while many processes are attached.
 //!
-//! Those who wait are futures that nobody polls but this benchmark: in the queue they are like all others.
+//! The waiting calls are futures that only this benchmark polls. In the queue they are like all others.
 
 use crate::common::{Budget, clock, directory, limiter, median};
 use crate::{Effort, Figure, Findings};
@@ -17,7 +17,7 @@ const ATTACHED: [usize; 3] = [1, 16, 256];
 
 type Waiting<'l> = Pin<Box<dyn Future<Output = Result<Grant<'l>, AcquireError>> + 'l>>;
 
-/// Background calls wait for the reserve to be full, user calls have plenty.
+/// A policy under which background calls wait until the reserve is full, and user calls have plenty.
 fn policy() -> Policy {
     let rule = RuleDraft {
         burst: Some(1 << 32),
@@ -27,7 +27,7 @@ fn policy() -> Policy {
     Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).expect("a valid policy")
 }
 
-/// A sleep that is over at the next poll.
+/// A sleep that ends at the next poll.
 async fn until_polled(_: Duration) {
     let mut polled = false;
     std::future::poll_fn(
@@ -52,12 +52,12 @@ fn timed<R>(operation: impl FnOnce() -> R) -> (f64, R) {
     ((clock() - start) as f64, result)
 }
 
-/// The middle of many single operations, in microseconds, while `count` others wait.
+/// The median of many single operations, in microseconds, while `count` other calls wait.
 fn with_waiters(count: usize, rounds: usize) -> Vec<(&'static str, f64)> {
     let place = directory();
     let limiter = limiter(place.path(), "api", policy());
     let (background, user) = (Request::new(), Request::new().priority(Priority::User));
-    // So much is missing of the reserve that the background waits for days.
+    // The reserve is so empty that background calls wait for days.
     let much = user.clone().cost("requests", 1 << 20);
     limiter.try_acquire(&much).and_then(|grant| Ok(grant.release()?)).expect("a grant");
     let mut waiters: Vec<Waiting<'_>> = (0..count).map(|_| wait(&limiter, &background)).collect();
@@ -65,7 +65,7 @@ fn with_waiters(count: usize, rounds: usize) -> Vec<(&'static str, f64)> {
     let mut found = names.map(|_| Vec::new());
     let mut fresh = clock();
     for round in 0..rounds {
-        // Nobody may become late, which would be another measurement.
+        // No waiter may become late, because that would be another measurement.
         if clock() - fresh > 300_000_000 {
             waiters.iter_mut().for_each(look);
             fresh = clock();

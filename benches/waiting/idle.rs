@@ -1,4 +1,4 @@
-//! What waiting costs those who wait: processor time of sleepers whose turn does not come.
+//! Measures the cost of waiting: processor time of sleepers whose turn does not come.
 
 use crate::common::{Bound, Target, clock, directory, limiter};
 use crate::workers::{self, Worker};
@@ -7,12 +7,12 @@ use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraf
 use std::path::Path;
 use std::time::Duration;
 
-/// What the sleepers wait for.
+/// The reason why the sleepers wait.
 #[derive(Clone, Copy)]
 enum Want {
-    /// The rate, an hour away: everybody knows its time.
+    /// The rate. The next call is an hour away, and every waiter knows the time.
     Rate,
-    /// A permit, of which nobody knows when it comes back.
+    /// A permit. No waiter knows when it is released.
     Permit,
 }
 
@@ -27,7 +27,7 @@ impl Want {
     }
 }
 
-/// A worker: so many threads that wait for ever.
+/// A worker: starts that many threads, which wait forever.
 pub fn work(directory: &str, threads: &str) {
     let limiter = Limiter::builder("api").directory(Path::new(directory)).open_existing().expect("a limiter");
     for _ in 0..threads.parse().expect("threads") {
@@ -38,7 +38,7 @@ pub fn work(directory: &str, threads: &str) {
     workers::ready();
 }
 
-/// Nanoseconds that all threads of a process have been on a processor.
+/// The processor time of all threads of a process, in nanoseconds.
 fn processor_time(id: u32) -> u64 {
     let of = |task: std::io::Result<std::fs::DirEntry>| -> Option<u64> {
         let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
@@ -47,7 +47,8 @@ fn processor_time(id: u32) -> u64 {
     std::fs::read_dir(format!("/proc/{id}/task")).expect("a process").filter_map(of).sum()
 }
 
-/// Milliseconds of processor time a second that `processes` of `threads` take, and how many of them were in the queue.
+/// Milliseconds of processor time per second that `processes` with `threads` each use, and how many threads were in
+/// the queue.
 fn cost(want: Want, processes: usize, threads: usize, length: Duration) -> (f64, usize) {
     let place = directory();
     let limiter = limiter(place.path(), "api", want.policy());

@@ -1,7 +1,8 @@
-//! How well programs wait together, beside simpler ways to do it in the same run.
+//! Measures how well programs wait together, compared with simpler methods in the same run.
 //!
-//! `cargo bench --bench waiting [-- --json] [-- --check] [-- --repeats=N] [-- PART…]`, where the parts are `shares`,
-//! `parties`, `precision`, `idle` and `growth`; all of them by default. Workers are this very program, started again.
+//! `cargo bench --bench waiting [-- --json] [-- --check] [-- --repeats=N] [-- PART…]`, where the parts are
+//! `shares`, `parties`, `precision`, `idle` and `growth`. By default all of them run. The workers are this same
+//! program, started again.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -17,9 +18,9 @@ mod workers;
 use common::{Options, Target};
 use std::process::ExitCode;
 
-/// One measured number, or several of a kind.
+/// One measured number.
 pub struct Figure {
-    /// What was measured.
+    /// The name of the measurement.
     pub name: String,
     /// The number.
     pub value: f64,
@@ -33,23 +34,23 @@ impl Figure {
     }
 }
 
-/// What a part of this benchmark found.
+/// The results of one part of this benchmark.
 #[derive(Default)]
 pub struct Findings {
-    /// Everything worth printing.
+    /// All numbers to print.
     pub figures: Vec<Figure>,
-    /// What of it is bounded.
+    /// The numbers that have a bound.
     pub targets: Vec<Target>,
 }
 
-/// How much to do.
+/// How much to measure.
 #[derive(Clone, Copy)]
 pub struct Effort {
-    /// How often a measurement with real time is made; the middle one counts.
+    /// How often a measurement in real time is repeated; the median counts.
     pub repeats: usize,
-    /// How long one takes.
+    /// How long one measurement takes, in seconds.
     pub seconds: f64,
-    /// Only see whether it runs.
+    /// Only check that the benchmark runs.
     pub smoke: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Fifty commands at a time beside one program: two parties, half each (R143).
+//! Measures how a budget is shared between one program and fifty concurrent commands: each side gets half (R143).
 
 use crate::common::{Bound, Target, directory, limiter, median};
 use crate::shares::{call_for, policy};
@@ -13,18 +13,18 @@ use std::time::Duration;
 const RATE: u64 = 100;
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// `yes | xargs -P50 shmlimit run … echo`, until its shell is killed.
+/// Runs `yes | xargs -P50 shmlimit run … echo` until its shell is killed.
 fn xargs(directory: &str) -> Child {
     let tool = env!("CARGO_BIN_EXE_shmlimit");
     let line = format!("yes go | xargs -n1 -P50 '{tool}' --dir '{directory}' run api -- echo");
-    // In a process group of its own, so that all of it can be ended at once.
+    // In a separate process group, so that all of it can be ended at once.
     use std::os::unix::process::CommandExt;
     let mut command = Command::new("sh");
     command.args(["-c", &line]).env_remove("SHMLIMIT_GROUP").process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a shell")
 }
 
-/// The part of the grants that the commands had.
+/// The fraction of the grants that the commands got.
 fn round(length: Duration, warm_up: Duration) -> f64 {
     let place = directory();
     let limiter = limiter(place.path(), "api", policy(RATE));

@@ -1,4 +1,4 @@
-//! How late a waiter goes: after its appointment, and after it was rung.
+//! Measures how late a waiting call is: after its wake time, and after a wake-up.
 
 use crate::common::{Bound, Target, clock, directory, limiter, median, quantile};
 use crate::workers::{self, Worker};
@@ -11,10 +11,10 @@ use std::time::Duration;
 
 const SLEEP: Duration = Duration::from_millis(5);
 
-/// A way to let time pass until a moment of our clock.
+/// A method of sleeping until a time of our clock.
 struct Timer {
     name: &'static str,
-    /// Nanoseconds of timer slack; nothing = as it is, usually 50 000.
+    /// Nanoseconds of timer slack; `None` leaves it unchanged, usually 50 000.
     slack: Option<u32>,
     sleep: fn(Duration),
 }
@@ -29,7 +29,7 @@ const TIMERS: [Timer; 4] = [
 fn futex_sleep(time: Duration) {
     let word = AtomicU32::new(0);
     let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-    // SAFETY: `word` and `time` are live for the whole call, which nobody wakes early.
+    // SAFETY: `word` and `time` are live for the whole call, and no thread wakes it early.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, 0, &raw const time) };
 }
 
@@ -40,7 +40,7 @@ impl Timer {
         match self.slack {
             None => (self.sleep)(left),
             Some(slack) => {
-                // SAFETY: these operations change one number of this thread; 0 puts the usual one back.
+                // SAFETY: these operations change one number of this thread; 0 restores the default.
                 let set = |slack: u32| unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack, 0, 0, 0) };
                 set(slack);
                 (self.sleep)(left);
@@ -51,7 +51,7 @@ impl Timer {
     }
 }
 
-/// How long after the moment at which the rate allows it a call goes.
+/// How long after the time at which the rate allows it a call is granted, in nanoseconds.
 fn lateness_at_wake_time(limiter: &Limiter) -> Option<u64> {
     let before = clock();
     let Err(AcquireError::Refused(refusal)) = limiter.try_acquire(&Request::new()) else { return None };
@@ -60,7 +60,8 @@ fn lateness_at_wake_time(limiter: &Limiter) -> Option<u64> {
     Some(clock().saturating_sub(due))
 }
 
-/// A worker: as often as it is told, waits for the permit and says when it had it; `byte` only hears and says.
+/// A worker. For each `acquire` it waits for the permit and prints when it was granted. For each `byte` it waits
+/// for a line and prints when it arrived.
 pub fn work(directory: &str) {
     let limiter =
         Limiter::builder("permit").directory(Path::new(directory)).open_existing().expect("a limiter");
@@ -81,7 +82,8 @@ pub fn work(directory: &str) {
     }
 }
 
-/// From a release here to the grant there, and from a byte written here to its reading there.
+/// The times from a release here to the grant in the worker, and from writing a byte here to reading it in the
+/// worker.
 fn wakes(rounds: usize) -> [Vec<f64>; 2] {
     let place = directory();
     let policy = Policy::new(&PolicyDraft { concurrency: Some(1), ..PolicyDraft::default() });
@@ -123,7 +125,7 @@ pub fn measure(effort: Effort) -> Findings {
         for (timer, late) in TIMERS.iter().zip(&mut late) {
             late.push(timer.lateness() as f64);
         }
-        // The timers took so long that there is room again: once to use it up, once to wait.
+        // The timers took so long that a call is possible again: one call uses it up, the next one waits.
         drop(limiter.try_acquire(&Request::new()));
         late[TIMERS.len()].extend(lateness_at_wake_time(&limiter).map(|late| late as f64));
     }

@@ -1,4 +1,5 @@
-//! Many threads in eight processes on one budget: how much of it is used, by whom, and how often they wake for it.
+//! Measures many threads in eight processes on one budget: how much of it is used, by which process, and how often
+//! they wake up for it.
 
 use crate::common::{Bound, Target, clock, directory, limiter, median};
 use crate::workers::{self, Worker};
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const RATE: u64 = 1000;
-/// Before this the burst is used up and everybody finds a place.
+/// Seconds in which the burst is used up and every thread enters the queue.
 const WARM_UP: f64 = 0.5;
 const QUEUED: &str = "queue";
 const RETRYING: &str = "retry";
@@ -19,7 +20,7 @@ const UNEQUAL_TARGETS: [&str; 3] =
 const EQUAL_TARGETS: [&str; 3] =
     ["equal: % off the rate", "equal: (1 - Jain) x 1000", "equal: wake-ups a grant"];
 
-/// So many a second, and a tenth of that at once.
+/// A policy with that many calls per second, and a burst of a tenth of that.
 pub fn policy(rate: u64) -> Policy {
     let rule = RuleDraft {
         burst: Some((rate / 10).max(1)),
@@ -45,7 +46,7 @@ fn call(limiter: &Limiter, queued: bool, tries: &AtomicU64) {
     }
 }
 
-/// A worker: calls from the moment it is told, and counts within a window that is the same for all.
+/// A worker: calls from the given start time, and counts within a window that is the same for all workers.
 pub fn work(directory: &str, threads: &str, seconds: &str, way: &str) {
     let limiter = Limiter::builder("api").directory(Path::new(directory)).open_existing().expect("a limiter");
     let (threads, seconds): (usize, f64) =
@@ -73,7 +74,7 @@ pub fn work(directory: &str, threads: &str, seconds: &str, way: &str) {
     println!("{} {} {tries}", counted.into_inner(), granted.into_inner());
 }
 
-/// How often the calls of this process have looked whether it is their turn.
+/// How often the calls of this process have checked whether it is their turn.
 fn looks(limiter: &Limiter) -> u64 {
     let snapshot = limiter.snapshot().expect("a snapshot");
     let mine = snapshot.participants.iter().find(|process| process.pid == std::process::id());
@@ -110,7 +111,7 @@ fn round(threads: &[usize], way: &str, seconds: f64) -> Outcome {
     }
 }
 
-/// Both ways in turns, so that a busy phase of the machine hits both.
+/// Runs both methods in turns, so that a busy phase of the machine affects both.
 pub fn measure(effort: Effort) -> Findings {
     let mut findings = Findings::default();
     for (who, threads, names) in
@@ -142,7 +143,7 @@ pub fn measure(effort: Effort) -> Findings {
     findings
 }
 
-/// Calls one after the other for so long, and says how many there were.
+/// Makes calls one after the other for that time, and returns how many there were.
 #[cfg(unix)] // by the parties
 pub fn call_for(limiter: &Limiter, length: std::time::Duration) -> u64 {
     let (tries, end) = (AtomicU64::new(0), clock() + length.as_nanos() as u64);

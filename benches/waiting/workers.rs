@@ -1,4 +1,4 @@
-//! Worker processes: get ready together, start together, tell what they found.
+//! Worker processes: they get ready together, start together, and report their results.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -13,7 +13,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts this program again, as the worker of these words.
+    /// Starts this program again, as the worker that these words select.
     pub fn start(words: &[&str]) -> Worker {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.arg(FLAG).args(words);
@@ -22,47 +22,47 @@ impl Worker {
         Worker { child, output }
     }
 
-    /// The next line that it says.
+    /// Reads the next line that the worker prints.
     pub fn receive(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line from a worker");
         line.trim().to_owned()
     }
 
-    /// The numbers in the next line that it says.
+    /// Reads the numbers in the next line that the worker prints.
     pub fn receive_numbers(&mut self) -> Vec<f64> {
         let line = self.receive();
         let numbers: Result<_, _> = line.split_whitespace().map(str::parse).collect();
         numbers.unwrap_or_else(|_| panic!("a worker said {line:?}"))
     }
 
-    /// Says a line to it.
+    /// Sends a line to the worker.
     pub fn send(&mut self, line: &str) {
         let input = self.child.stdin.as_mut().expect("piped");
         writeln!(input, "{line}").and_then(|()| input.flush()).expect("a listening worker");
     }
 
-    /// Its process id.
+    /// The worker's process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 }
 
 impl Drop for Worker {
-    /// Nobody outlives the benchmark, whatever it is waiting for.
+    /// Ends the worker, so that no worker outlives the benchmark, whatever it is waiting for.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A worker says that it is ready, and hears the word.
+/// Called by a worker: reports that it is ready, and returns the benchmark's answer.
 pub fn ready() -> String {
     println!("ready");
     receive()
 }
 
-/// A worker hears a line.
+/// Called by a worker: reads a line from the benchmark.
 pub fn receive() -> String {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).expect("a line from the benchmark");

@@ -1,4 +1,5 @@
-//! Any text is a policy that can be written and read back, or an error; so is any single setting.
+//! Any text is either an error or a policy that can be written and read back. The same holds for any single
+//! setting.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,7 +11,7 @@ fuzz_target!(|text: &str| {
         let written = config::to_toml(config.policy());
         assert_eq!(Config::from_toml(&written).unwrap().policy(), config.policy(), "{written}");
     }
-    // The same bytes as lines of key and value.
+    // Uses the same bytes as lines of key and value.
     let mut policy = shmlimit::presets::policy("tmdb").unwrap().unwrap();
     for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
         policy = config::set(&policy, key.trim(), value).unwrap_or(policy);

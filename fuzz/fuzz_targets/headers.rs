@@ -1,10 +1,11 @@
-//! R99b: any headers through every parser. Nothing panics, and what comes out is sorted, short and printable.
+//! R99b: passes any headers through every parser. No parser panics, and its windows are sorted, few, and have short
+//! printable names.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use shmlimit::headers::{PARSERS, parser, retry_after_in};
 
-/// Names that some parser knows, so that a byte is enough to get past the first comparison.
+/// Names that some parser knows, so that one byte is enough to pass the first comparison.
 const NAMES: [&str; 24] = [
     "x-mbx-used-weight",
     "x-mbx-used-weight-1m",
@@ -46,7 +47,7 @@ fuzz_target!(|input: (u64, Vec<(u8, String, String)>)| {
             assert_ne!(*reading, Default::default());
             assert!(reading.limit != Some(0) && reading.window.is_none_or(|window| window.0 > 0));
         }
-        // The order of the headers says nothing, unless there is too much to keep, or two resources.
+        // The order of the headers must not matter, unless there are too many entries to keep, or two resources.
         let reversed: Vec<_> = headers.iter().rev().copied().collect();
         let members: usize = headers.iter().map(|(_, value)| 1 + value.matches(',').count()).sum();
         if members < 32 && each != "github" {

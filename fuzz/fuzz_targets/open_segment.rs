@@ -1,4 +1,5 @@
-//! P3: any bytes as a segment file; then every call. Nothing may panic, hang or touch memory it does not own.
+//! P3: opens any bytes as a segment file and makes every call on it. No call may panic, hang or access memory it
+//! does not own.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,8 +17,8 @@ const BOUNDS: AttachOptions = AttachOptions {
     role: Role::Participant,
 };
 
-/// A directory and a good segment, made once. What is static is never dropped, so whoever starts this removes the
-/// directory; `scripts/proofs/fuzz` does, and puts it into memory.
+/// A directory and a valid segment, created once. A static value is never dropped, so the caller of this program
+/// must remove the directory. `scripts/proofs/fuzz` does that, and places it in memory.
 fn good() -> &'static (tempfile::TempDir, Vec<u8>) {
     static GOOD: OnceLock<(tempfile::TempDir, Vec<u8>)> = OnceLock::new();
     GOOD.get_or_init(|| {
@@ -32,12 +33,12 @@ fuzz_target!(|input: &[u8]| {
     let (directory, good) = good();
     let mut bytes = good.clone();
     match input.split_first() {
-        // As it comes, at full length: mostly refused at the door.
+        // Uses the bytes unchanged, at full length. Most such files are refused when they are opened.
         Some((kind, rest)) if kind % 8 == 0 => {
             let length = rest.len().min(bytes.len());
             bytes[..length].copy_from_slice(&rest[..length]);
         }
-        // Words changed here and there: gets past the door.
+        // Changes single words of a valid file, so that most files can be opened.
         Some((_, rest)) => {
             for change in rest.chunks_exact(10) {
                 let word = usize::from(u16::from_le_bytes([change[0], change[1]])) % (bytes.len() / 8);

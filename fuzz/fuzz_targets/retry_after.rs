@@ -1,4 +1,5 @@
-//! R71: any text as Retry-After. Nothing panics, and what a strict reader accepts means the same here.
+//! R71: parses any text as Retry-After. Nothing panics, and a value that a strict parser accepts has the same
+//! meaning here.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +16,8 @@ fuzz_target!(|input: (u64, &str)| {
     {
         assert_eq!(wait, Some(Nanos::from_secs(seconds.into())));
     }
-    // It takes line ends for blanks, which they are not in a header, and years of two digits are another matter (R72).
+    // `httpdate` treats line ends as blanks, which they are not in a header. Two-digit years are tested elsewhere
+    // (R72).
     if let Ok(date) = httpdate::parse_http_date(text)
         && text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'-')
     {

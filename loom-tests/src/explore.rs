@@ -1,4 +1,4 @@
-//! Runs a model in every order, and for every point at which a thread of it can die.
+//! Runs a model in every interleaving, and for every point at which one of its threads can die.
 
 use crate::machine::Machine;
 use loom::thread::{self, JoinHandle};
@@ -19,7 +19,7 @@ impl Cut {
         Cut { after, died: Arc::new(AtomicBool::new(false)) }
     }
 
-    /// Runs `body` as the participant in `slot`, which dies here. Says whether it did.
+    /// Runs `body` as the participant in `slot`, which dies at this point. Returns whether it died.
     pub fn kills(&self, machine: &Machine, slot: usize, body: impl FnOnce()) -> bool {
         die_after(self.after);
         body();
@@ -31,7 +31,7 @@ impl Cut {
     }
 }
 
-/// Runs `body` on a thread of its own.
+/// Runs `body` on a new thread.
 pub fn spawn<R: 'static>(
     machine: &Arc<Machine>,
     body: impl FnOnce(&Arc<Machine>) -> R + 'static,
@@ -40,7 +40,7 @@ pub fn spawn<R: 'static>(
     thread::spawn(move || body(&machine))
 }
 
-/// Runs `body` on a thread of its own, as the participant in `slot`, which dies at `cut`. Says whether it did.
+/// Runs `body` on a new thread as the participant in `slot`, which dies at `cut`. Returns whether it died.
 pub fn killed(
     machine: &Arc<Machine>,
     cut: &Cut,
@@ -69,14 +69,15 @@ fn report(name: &str, points: usize, executions: usize, started: Instant) {
     println!("loom: {name}: {points} points of death, {executions} executions, {seconds:.2} s");
 }
 
-/// Nobody dies. `preemptions` bounds how often a thread is interrupted in one execution; `None` means no bound.
+/// Runs a model in which no thread dies. `preemptions` bounds how often a thread is interrupted in one execution;
+/// `None` means no bound.
 pub fn living(name: &str, preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
     let started = Instant::now();
     let executions = run(preemptions, model);
     report(name, 0, executions, started);
 }
 
-/// One thread dies, at every point in turn, until it lives through in every order.
+/// Runs a model once for each point at which one thread can die, until that thread survives in every interleaving.
 pub fn one_dies<F>(name: &str, preemptions: Option<usize>, model: F)
 where
     F: Fn(&Cut) + Sync + Send + Copy + 'static,
@@ -94,7 +95,7 @@ where
     }
 }
 
-/// Two threads die, at every pair of points.
+/// Runs a model once for each pair of points at which two threads can die.
 pub fn two_die<F>(name: &str, preemptions: Option<usize>, model: F)
 where
     F: Fn(&Cut, &Cut) + Sync + Send + Copy + 'static,

@@ -1,7 +1,8 @@
 //! The operating system of a model: liveness locks and a futex.
 //!
-//! Time is modelled strictly: a sleep ends by a wake-up, or because the one slept for is dead (the bound of a sleep
-//! is only ever *needed* then). So a lost wake-up is a deadlock, which loom reports, and not a delay.
+//! Time is modelled strictly: a sleep ends by a wake-up, or because the process whose wake-up it awaits is dead
+//! (only then is the time limit of a sleep really *needed*). So a lost wake-up is a deadlock, which loom reports,
+//! and not a delay.
 
 use loom::sync::atomic::{AtomicU32 as Cell, Ordering};
 use loom::sync::{Condvar, Mutex};
@@ -27,23 +28,23 @@ pub struct Machine {
     liveness_locks: Arc<[Cell]>,
     sleepers: Mutex<Sleepers>,
     woken: Condvar,
-    /// Sleeps end at once for this many calls: a bound that passes though nobody is dead.
+    /// How many of the next sleeps end at once. This models a time limit that ends although every process is alive.
     short_sleeps: std::sync::atomic::AtomicU32,
     clock: std::sync::atomic::AtomicU64,
-    /// The one who can die.
+    /// The slot of the participant that can die.
     killable: usize,
 }
 
 #[derive(Default)]
 struct Sleepers {
-    /// Somebody has died who may have owed a ring.
+    /// Whether a participant died that may have owed a wake-up.
     in_vain: bool,
     next: u32,
-    /// The word slept on, by its address, and the sleeper's ticket: first come, first woken.
+    /// The address of each word slept on, with the sleeper's ticket. The first sleeper is woken first.
     queue: Vec<(usize, u32)>,
 }
 
-/// A slot's byte lock, taken by somebody who believes its owner dead, or by a newcomer.
+/// The byte lock of a slot, taken by a process that believes the slot's owner to be dead, or by a new participant.
 pub struct LivenessLock {
     liveness_locks: Arc<[Cell]>,
     slot: usize,
@@ -61,7 +62,8 @@ impl Machine {
         Machine::with_killable(words, slots, usize::MAX)
     }
 
-    /// As [`new`](Self::new); with `killable` dead, those who sleep for a ring may do so in vain, and their bound passes.
+    /// Same as [`new`](Self::new), but the participant in `killable` can die. After its death a sleeper may wait
+    /// for a wake-up that never comes, so its time limit ends.
     pub fn with_killable(words: &[usize], slots: &[usize], killable: usize) -> Arc<Machine> {
         let liveness_lock = |slot| Cell::new(if slots.contains(&slot) { HELD } else { FREE });
         Arc::new(Machine {
@@ -80,14 +82,15 @@ impl Machine {
         (self.killable < SLOTS).then_some(self.killable)
     }
 
-    /// The next sleeps end at once, as if their bound had passed.
+    /// Makes the next `count` sleeps end at once, as if their time limit had ended.
     pub fn shorten_sleeps(&self, count: u32) {
         self.short_sleeps.store(count, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// Begins a transaction, however long it takes.
     ///
-    /// As `Segment::transact` does it: a participant first tries the fast way, which gives up unless all is well.
+    /// Works like `Segment::transact`: a participant first tries the fast path, which gives up unless the segment
+    /// is whole.
     pub fn begin(&self, slot: usize, claim: Claim) -> Begun<'_, Machine> {
         if claim == Claim::Participant
             && let Some(key) = lock::try_acquire(&self.words, slot)
@@ -101,7 +104,8 @@ impl Machine {
             .expect("no holder lasts for ever")
     }
 
-    /// If the calling thread has died, the system gives back its liveness lock, and the bound of every sleep passes.
+    /// If the calling thread has died, releases its liveness lock as the system would, and ends the time limit of
+    /// every sleep. Returns whether the thread has died.
     pub fn collect(&self, slot: usize) -> bool {
         if is_dead() {
             self.liveness_locks[slot].store(FREE, Ordering::Release);
@@ -115,7 +119,7 @@ impl Machine {
     }
 }
 
-/// The slot whose dead owner the lock was taken from.
+/// The slot whose dead owner the lock was taken over from.
 pub fn taken_over_slot(begun: &Begun<'_, Machine>) -> Option<usize> {
     begun.taken_over.as_ref().map(|(slot, _)| *slot)
 }

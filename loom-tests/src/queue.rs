@@ -1,5 +1,6 @@
-//! Calls that wait, as `limiter/waiter.rs` and `limiter/segment_chain.rs` make them: one transaction, the wake word read in it, the ring
-//! after it. The policy is the smallest that makes anybody wait: some permits, no rule, first come first served.
+//! Waiting calls in the order of `limiter/waiter.rs` and `limiter/segment_chain.rs`: one transaction, in which the
+//! wake word is read, then the wake-up. The policy is the smallest one that makes a call wait: some permits, no
+//! rule, first come first served.
 
 use crate::machine::{FOR_EVER, Machine, taken_over_slot};
 use shmlimit_kernel::queue::{
@@ -19,23 +20,23 @@ use shmlimit_segment::sync::killable::is_dead;
 use shmlimit_segment::wake_word;
 use std::sync::Arc;
 
-/// What everybody asks for.
+/// The request of every call.
 pub const REQUEST: AcquireRequest = AcquireRequest::one(Priority::User);
 
-/// So many milliseconds after the models begin.
+/// The time that many milliseconds after the start of a model.
 pub fn at(milliseconds: u64) -> Time {
     Time(1_000_000_000).plus(Nanos::from_millis(milliseconds))
 }
 
-/// A place in the queue, and what its wake word said.
+/// A place in the queue, and the value of its wake word.
 #[derive(Clone, Copy)]
 pub struct Place {
-    /// The place.
+    /// The place and its number.
     pub wait: QueueTicket,
     wake_value: u32,
 }
 
-/// What transactions on the queue may change, in models of two entries at most.
+/// The words that transactions on the queue may change, in models of at most two entries.
 fn state() -> impl Iterator<Item = usize> {
     let of_slot = |index| [slot::STATE, slot::HELD, slot::HELD_SINCE].map(|word| slot_base(index) + word);
     let of_entry = |place| entry_base(place)..entry_base(place) + ENTRY_WORDS;
@@ -47,12 +48,12 @@ fn state() -> impl Iterator<Item = usize> {
         .chain((0..2).flat_map(of_entry))
 }
 
-/// Where the health state counts the permits that were written off, which is asked whenever one comes back.
+/// The word of the health state that counts written-off permits. It is read whenever a permit is released.
 pub const WRITTEN_OFF: usize = 13;
 
-/// A segment with so many permits and three participants, of whom `killable` can die.
+/// A segment with that many permits and three participants, of which the one in `killable` can die.
 pub fn machine_with_killable(permits: u32, killable: usize) -> Arc<Machine> {
-    // What is effective, and whether permits of probes were written off, which is asked whenever one comes back.
+    // The effective limits, and the number of written-off permits, which is read whenever a permit is released.
     let words: Vec<usize> =
         state().chain(EFFECTIVE..EFFECTIVE + 4).chain([health_state_word(WRITTEN_OFF)]).collect();
     let machine = Machine::with_killable(&words, &[0, 1, 2], killable);
@@ -66,7 +67,7 @@ pub fn machine_with_killable(permits: u32, killable: usize) -> Arc<Machine> {
     machine
 }
 
-/// A segment with so many permits and three participants who live for ever.
+/// A segment with that many permits and three participants that never die.
 pub fn machine(permits: u32) -> Arc<Machine> {
     machine_with_killable(permits, usize::MAX)
 }
@@ -75,7 +76,8 @@ fn attachment_id(slot: usize) -> u64 {
     1 << 32 | (slot as u64 + 2)
 }
 
-/// A transaction; one who got the lock of a dead one gives back what that held first, and rings everybody.
+/// Begins a transaction. If the lock was taken over from a dead owner, first returns the dead owner's permits and
+/// wakes every waiter.
 fn begin(machine: &Machine, slot: usize, claim: Claim) -> Begun<'_, Machine> {
     loop {
         let mut begun = machine.begin(slot, claim);
@@ -94,7 +96,7 @@ fn wake(machine: &Machine, wake: Wake) {
     }
 }
 
-/// Asks and enters the queue, or looks whether it is the turn of `at`.
+/// Requests a permit and enters the queue, or checks whether it is the turn of `at`.
 fn look(machine: &Machine, slot: usize, at: Option<Place>, deadline: Time, now: Time) -> (QueueOutcome, u32) {
     let mut begun = begin(machine, slot, Claim::Participant);
     let (outcome, to_wake) = match at {
@@ -115,7 +117,7 @@ fn look(machine: &Machine, slot: usize, at: Option<Place>, deadline: Time, now: 
     (outcome, wake_value)
 }
 
-/// Frees the slot of the dead one, if there is one. Says whether that had anything.
+/// Frees the slot of the dead participant, if there is one. Returns whether that participant had anything.
 fn reclaim_slot(machine: &Machine, slot: usize, now: Time) -> bool {
     let Some(dead) = machine.killable() else { return false };
     let Some(liveness_lock) = machine.take_liveness_lock(dead) else { return false };
@@ -129,7 +131,7 @@ fn reclaim_slot(machine: &Machine, slot: usize, now: Time) -> bool {
     !reclaimed.is_nothing()
 }
 
-/// A call that need not wait.
+/// Makes a call that need not wait.
 pub fn take(machine: &Machine, slot: usize, now: Time) -> Ticket {
     match look(machine, slot, None, Time(u64::MAX), now) {
         (QueueOutcome::Granted(ticket), _) => ticket,
@@ -141,7 +143,7 @@ pub fn take(machine: &Machine, slot: usize, now: Time) -> Ticket {
 pub fn enter_queue(machine: &Machine, slot: usize, deadline: Option<Time>, now: Time) -> Place {
     match look(machine, slot, None, deadline.unwrap_or(Time(u64::MAX)), now) {
         (QueueOutcome::Waiting(wait), wake_value) => Place { wait, wake_value },
-        // A dead one reads nothing.
+        // A dead thread reads nothing.
         _ if is_dead() => Place {
             wait: QueueTicket { place: 0, number: 0, until: now, timed: false, suspects_dead: false },
             wake_value: 0,
@@ -150,8 +152,8 @@ pub fn enter_queue(machine: &Machine, slot: usize, deadline: Option<Time>, now: 
     }
 }
 
-/// Looks at its own time, and then as often as it is rung, until it has its turn; nothing if it has to give up. One
-/// who has no place yet enters.
+/// Checks the queue without a wake-up first, and then after each wake-up, until it is granted. Returns `None` if it
+/// has to give up. A call without a place enters the queue.
 pub fn look_until_granted(machine: &Machine, slot: usize, at: Option<Place>, now: Time) -> Option<Ticket> {
     let mut at = at;
     loop {
@@ -174,23 +176,23 @@ pub fn look_until_granted(machine: &Machine, slot: usize, at: Option<Place>, now
     }
 }
 
-/// Sleeps until it is rung; then as [`look_until_granted`].
+/// Sleeps until it is woken, then continues as [`look_until_granted`].
 pub fn sleep_until_granted(machine: &Machine, slot: usize, at: Place, now: Time) -> Option<Ticket> {
     wake_word::sleep(&machine.words, machine, at.wait.place, at.wake_value, FOR_EVER);
     look_until_granted(machine, slot, Some(at), now)
 }
 
-/// One look, whatever comes of it.
+/// Checks the queue once and returns the outcome.
 pub fn look_once(machine: &Machine, slot: usize, at: Place, now: Time) -> QueueOutcome {
     look(machine, slot, Some(at), Time(u64::MAX), now).0
 }
 
-/// Gives a permit back.
+/// Releases a permit.
 pub fn give_back(machine: &Machine, slot: usize, ticket: &Ticket, now: Time) {
     give_back_having(machine, slot, ticket, now, || {});
 }
 
-/// Gives a permit back; `last` happens before anybody can see it.
+/// Releases a permit. `last` runs before any other thread can see the release.
 pub fn give_back_having(machine: &Machine, slot: usize, ticket: &Ticket, now: Time, last: impl FnOnce()) {
     let mut begun = begin(machine, slot, Claim::Participant);
     last();
@@ -210,13 +212,13 @@ pub fn leave(machine: &Machine, slot: usize, at: Place, now: Time) {
     wake(machine, to_wake);
 }
 
-/// All words that transactions may change, in one look under the lock.
+/// All words that transactions may change, loaded in one transaction under the lock.
 pub fn words(machine: &Machine, slot: usize) -> Vec<u64> {
     let begun = machine.begin(slot, Claim::Participant);
     state().map(|word| begun.tx.load(word)).collect()
 }
 
-/// What was left: so many permits in each slot, nobody in the queue, and nothing that contradicts that.
+/// Checks the final state: that many permits in each slot, an empty queue, and consistent counts.
 pub fn check(machine: &Machine, held: [u32; 3]) {
     let begun = begin(machine, 0, Claim::Participant);
     let slots = [0, 1, 2].map(|slot| begun.tx.held(slot).total);
@@ -226,7 +228,7 @@ pub fn check(machine: &Machine, held: [u32; 3]) {
     assert!(begun.tx.waiting().is_empty(), "{:?}", begun.tx.waiting());
 }
 
-/// Gives back what the dead one had.
+/// Reclaims the permits and the place of the dead participant.
 pub fn reclaim_dead(machine: &Machine, slot: usize, now: Time) {
     reclaim_slot(machine, slot, now);
 }

@@ -1,4 +1,5 @@
-//! The C ABI's table of handles: a value is had by whoever holds its number, ends once, and is gone when nobody looks.
+//! The handle table of the C ABI: a handle gives access to its value, the value ends exactly once, and its memory
+//! is freed only when no thread uses it.
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;
@@ -7,7 +8,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use shmlimit_loom_tests::explore::living;
 
-/// What the table is made of, from loom.
+/// The primitives of the table, from loom.
 mod sync {
     pub(crate) use loom::cell::UnsafeCell;
     pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -19,7 +20,8 @@ mod handle_table;
 
 use handle_table::Table;
 
-/// A value whose memory loom watches: made, read and ended in an order that all agree on, and ended once.
+/// A value whose memory loom checks: its creation, accesses and end must be ordered for all threads, and it ends
+/// once.
 struct Watched {
     content: UnsafeCell<u32>,
     ended: Arc<AtomicUsize>,
@@ -31,7 +33,7 @@ impl Watched {
     }
 
     fn read(&self) -> u32 {
-        // SAFETY: loom fails if anybody may write meanwhile.
+        // SAFETY: loom fails if another thread may write at the same time.
         self.content.with(|content| unsafe { *content })
     }
 }
@@ -62,14 +64,14 @@ fn spawn<R: 'static>(
     thread::spawn(move || body(&shared))
 }
 
-/// Ends a number as a release does. What was in it, if it was there.
+/// Ends a handle as a release does. Returns its content, if the handle was valid.
 fn end(shared: &Shared, number: u64) -> Option<u32> {
     let ended = shared.0.end(number, |value| Ok::<_, ()>(value.read()))?;
     ended.ok()
 }
 
 #[test]
-fn who_closes_and_who_looks_do_not_meet() {
+fn close_and_get_of_one_handle_do_not_race() {
     living("handles, a look beside a close", None, || {
         let shared = shared();
         let number = insert(&shared, 7);
@@ -81,7 +83,7 @@ fn who_closes_and_who_looks_do_not_meet() {
 }
 
 #[test]
-fn of_two_who_close_one_does() {
+fn only_one_of_two_closes_succeeds() {
     living("handles, two close", None, || {
         let shared = shared();
         let number = insert(&shared, 7);
@@ -96,12 +98,12 @@ fn of_two_who_close_one_does() {
 }
 
 #[test]
-fn of_two_who_end_a_number_one_does_and_sees_what_was_put_there() {
+fn only_one_of_two_ends_succeeds_and_sees_the_inserted_value() {
     living("handles, two end", None, || {
         let shared = shared();
         let published = Arc::new(loom::sync::atomic::AtomicU64::new(0));
         let number = published.clone();
-        // The number reaches the other thread without any order, as a number in a plain C variable may.
+        // The handle reaches the other thread without any ordering, like a number in a plain C variable.
         let other = spawn(&shared, move |shared| end(shared, number.load(Ordering::Relaxed)));
         let made = insert(&shared, 7);
         published.store(made, Ordering::Relaxed);
@@ -112,7 +114,7 @@ fn of_two_who_end_a_number_one_does_and_sees_what_was_put_there() {
 }
 
 #[test]
-fn who_looks_sees_what_was_put_there_however_it_got_the_number() {
+fn get_sees_the_inserted_value_without_other_synchronization() {
     living("handles, a look beside an insert", None, || {
         let shared = shared();
         let published = Arc::new(loom::sync::atomic::AtomicU64::new(0));
@@ -129,13 +131,13 @@ fn who_looks_sees_what_was_put_there_however_it_got_the_number() {
 }
 
 #[test]
-fn a_number_stays_after_a_failure_and_what_failed_is_seen_by_the_next() {
+fn handle_stays_open_after_a_failed_end_and_its_changes_are_visible() {
     living("handles, an end that fails", None, || {
         let shared = shared();
         let number = insert(&shared, 7);
         let other = spawn(&shared, move |shared| end(shared, number));
         let failed = shared.0.end(number, |value| {
-            // SAFETY: loom fails if anybody may read meanwhile.
+            // SAFETY: loom fails if another thread may read at the same time.
             value.content.with_mut(|content| unsafe { *content = 8 });
             Err::<(), ()>(())
         });
@@ -152,7 +154,7 @@ fn a_number_stays_after_a_failure_and_what_failed_is_seen_by_the_next() {
 }
 
 #[test]
-fn a_cell_that_is_used_again_answers_no_old_number() {
+fn reused_cell_does_not_answer_an_old_handle() {
     living("handles, a cell used again", None, || {
         let shared = shared();
         let old = insert(&shared, 7);
@@ -167,10 +169,10 @@ fn a_cell_that_is_used_again_answers_no_old_number() {
 }
 
 #[test]
-fn who_comes_and_goes_at_once_gets_cells_of_their_own() {
+fn concurrent_inserts_and_ends_use_distinct_cells() {
     living("handles, two come and go", Some(2), || {
         let shared = shared();
-        // Three cells, all on the list of free ones: whoever takes one races for its head.
+        // Three cells, all on the free list. Threads that take one race for its head.
         let numbers = [insert(&shared, 1), insert(&shared, 2), insert(&shared, 3)];
         assert!(numbers.into_iter().all(|number| shared.0.close(number)));
         let come_and_go = |shared: &Shared, content| {
@@ -195,7 +197,7 @@ fn who_comes_and_goes_at_once_gets_cells_of_their_own() {
 }
 
 #[test]
-fn who_makes_room_at_once_loses_none() {
+fn concurrent_growth_loses_no_cell() {
     living("handles, two make room", Some(3), || {
         let shared = shared();
         let other = spawn(&shared, |shared| insert(shared, 8));

@@ -1,4 +1,4 @@
-//! Transactions against a reader without the lock: it sees before or after, never a mixture.
+//! Transactions against a reader without the lock: the reader sees the state before or after, never a mixture.
 #![cfg(loom)]
 
 use shmlimit_loom_tests::explore::{killed, living, one_dies, spawn, two_die};
@@ -15,7 +15,7 @@ fn change(machine: &Machine, slot: usize, n: u64) {
     drop(begun);
 }
 
-/// A later look shows no older state. What cannot be seen whole is not seen.
+/// Reads several times. A later read never returns an older state. A state that is not consistent is not returned.
 fn look(machine: &Machine, times: usize, committed: &[u64]) {
     let mut last = 0;
     for _ in 0..times {
@@ -28,7 +28,8 @@ fn look(machine: &Machine, times: usize, committed: &[u64]) {
     }
 }
 
-/// A reader beside `writers`. It comes last, when every word has all its values to offer, also the stale ones.
+/// Runs a reader beside `writers`. The reader comes last, when loom can offer it every value of each word,
+/// including stale ones.
 fn beside(machine: &Arc<Machine>, looks: usize, committed: &'static [u64], writers: impl FnOnce()) {
     let reader = spawn(machine, move |machine| look(machine, looks, committed));
     writers();
@@ -36,7 +37,7 @@ fn beside(machine: &Arc<Machine>, looks: usize, committed: &'static [u64], write
 }
 
 #[test]
-fn a_reader_sees_before_or_after() {
+fn reader_sees_the_state_before_or_after_a_transaction() {
     living("journal, one writer", None, || {
         let machine = Machine::new(&[A, B], &[0]);
         beside(&machine, 2, &[0, 1], || change(&machine, 0, 1));
@@ -45,7 +46,7 @@ fn a_reader_sees_before_or_after() {
 }
 
 #[test]
-fn a_reader_sees_no_mixture_of_two_writers() {
+fn reader_sees_no_mixture_of_two_writers() {
     living("journal, two writers", Some(2), || {
         let machine = Machine::new(&[A, B], &[0, 1]);
         let second = spawn(&machine, |machine| change(machine, 1, 1));
@@ -56,7 +57,7 @@ fn a_reader_sees_no_mixture_of_two_writers() {
 }
 
 #[test]
-fn a_reader_sees_nothing_of_a_transaction_that_is_dropped() {
+fn reader_sees_nothing_of_a_dropped_transaction() {
     living("journal, dropped transaction", None, || {
         let machine = Machine::new(&[A, B], &[0]);
         beside(&machine, 1, &[0], || {
@@ -68,7 +69,7 @@ fn a_reader_sees_nothing_of_a_transaction_that_is_dropped() {
 }
 
 #[test]
-fn p1_a_reader_sees_nothing_of_what_a_dead_writer_left_half_done() {
+fn p1_reader_sees_nothing_of_a_dead_writers_unfinished_transaction() {
     one_dies("journal, writer dies", None, |cut| {
         let machine = Machine::new(&[A, B], &[0]);
         let dying = killed(&machine, cut, 0, |machine| change(machine, 0, 10));
@@ -76,8 +77,9 @@ fn p1_a_reader_sees_nothing_of_what_a_dead_writer_left_half_done() {
     });
 }
 
-/// Where the one comes in who recovers: in the dead one's place, because a newcomer need not sleep before it takes over. A
-/// sleep would let the reader go first, and it must come last.
+/// The slot in which the recovering process attaches. It uses the slot of the dead process, because a new
+/// participant need not sleep before it takes over. A sleep would let the reader go first, but the reader must come
+/// last.
 fn place(machine: &Machine, died: bool) -> (usize, Claim) {
     if died {
         std::mem::forget(machine.take_liveness_lock(0).expect("its owner is dead"));
@@ -86,7 +88,7 @@ fn place(machine: &Machine, died: bool) -> (usize, Claim) {
 }
 
 #[test]
-fn p1_a_reader_sees_nothing_of_recovery() {
+fn p1_reader_sees_nothing_of_recovery() {
     one_dies("journal, writer dies, another recovers", Some(2), |cut| {
         let machine = Machine::new(&[A, B], &[0, 1]);
         beside(&machine, 1, &[0, 1, 10, 11], || {
@@ -103,7 +105,7 @@ fn p1_a_reader_sees_nothing_of_recovery() {
 }
 
 #[test]
-fn p1_a_reader_sees_nothing_of_recovery_that_dies() {
+fn p1_reader_sees_nothing_of_recovery_that_dies() {
     two_die("journal, writer and recovery die", Some(2), |writer, recoverer| {
         let machine = Machine::new(&[A, B], &[0, 1]);
         beside(&machine, 1, &[0, 10], || {

@@ -1,4 +1,4 @@
-//! The lock word: one holder at a time, and no sleeper forgotten.
+//! The lock word: one holder at a time, and every sleeper is woken.
 #![cfg(loom)]
 
 use shmlimit_loom_tests::explore::{living, one_dies, spawn};
@@ -7,13 +7,13 @@ use shmlimit_loom_tests::{A, B, add, both};
 use shmlimit_segment::lock::{self, Claim, Deadline, StillHeld};
 use std::time::Duration;
 
-/// Not an atomic addition: two threads at once, or one that does not see what the last one did, lose a count.
+/// Does not add atomically. Two threads at once, or a thread that does not see the last store, lose a count.
 fn raise(machine: &Machine) {
     machine.words.store(A, machine.words.load(A) + 1);
 }
 
 fn raise_under_lock(machine: &Machine, slot: usize) {
-    // At once if it is free, as every participant does.
+    // Takes the lock at once if it is free, as every participant does.
     let slowly = || {
         lock::acquire(&machine.words, machine, slot, Claim::Participant, &Deadline::within(FOR_EVER))
             .unwrap()
@@ -46,17 +46,17 @@ fn two_threads_of_one_process_exclude_each_other() {
 }
 
 #[test]
-fn three_threads_exclude_each_other_and_no_sleeper_is_forgotten() {
+fn three_threads_exclude_each_other_and_every_sleeper_is_woken() {
     living("lock, three threads", Some(2), || threads_exclude_each_other(&[0, 1, 1], 0));
 }
 
 #[test]
-fn a_sleep_that_ends_early_takes_over_from_no_living_holder() {
+fn a_sleep_that_ends_early_does_not_take_over_from_a_living_holder() {
     living("lock, short sleeps", Some(2), || threads_exclude_each_other(&[0, 1, 2], 2));
 }
 
 #[test]
-fn a_timeout_names_the_holder_and_never_takes_the_lock() {
+fn timeout_names_the_holder_and_never_takes_the_lock() {
     living("lock, timed_out", None, || {
         let machine = Machine::new(&[A], &[0, 1]);
         let other = spawn(&machine, |machine| raise_under_lock(machine, 1));
@@ -78,7 +78,7 @@ fn a_timeout_names_the_holder_and_never_takes_the_lock() {
 }
 
 #[test]
-fn a_waiter_that_dies_asleep_or_awake_holds_up_nobody() {
+fn waiter_that_dies_asleep_or_awake_blocks_no_other_thread() {
     one_dies("lock, a waiter dies", Some(1), |cut| {
         let machine = Machine::new(&[A, B], &[0, 1, 2]);
         let visit = |machine: &Machine, slot| {

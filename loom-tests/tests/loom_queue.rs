@@ -1,4 +1,4 @@
-//! The queue: nobody sleeps through its turn, and no permit is granted twice or lost (R131).
+//! The queue: no waiter sleeps through its turn, and no permit is granted twice or lost (R131).
 #![cfg(loom)]
 
 use shmlimit_kernel::queue::{self, QueueOutcome};
@@ -14,12 +14,12 @@ use shmlimit_segment::memory::Reader;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Counts those who have a permit at the same time, unseen by the model.
+/// Counts the threads that hold a permit at the same time. Loom does not see this counter.
 #[derive(Clone, Default)]
 struct Inside(Arc<AtomicU32>);
 
 impl Inside {
-    /// Waits, by its own time first if `by_its_timer`, and gives back at once what it gets.
+    /// Waits, checking the queue before any wake-up if `by_its_timer`, and releases the permit at once.
     fn pass(&self, machine: &Machine, slot: usize, place: Place, by_its_timer: bool, milliseconds: u64) {
         let now = at(milliseconds);
         let ticket = if by_its_timer {
@@ -34,7 +34,7 @@ impl Inside {
 }
 
 #[test]
-fn r131_who_finds_that_it_must_wait_is_woken_when_its_permit_comes_back() {
+fn r131_new_waiter_is_woken_when_a_permit_is_released() {
     living("queue, one enters", None, || {
         let machine = machine(1);
         let ticket = take(&machine, 1, at(0));
@@ -46,7 +46,7 @@ fn r131_who_finds_that_it_must_wait_is_woken_when_its_permit_comes_back() {
 }
 
 #[test]
-fn r131_who_looks_in_vain_at_its_own_time_is_woken_all_the_same() {
+fn r131_waiter_that_checked_too_early_is_still_woken() {
     living("queue, one looks", Some(4), || {
         let machine = machine(1);
         let ticket = take(&machine, 1, at(0));
@@ -58,7 +58,7 @@ fn r131_who_looks_in_vain_at_its_own_time_is_woken_all_the_same() {
     });
 }
 
-/// One permit comes back; two wait for it, and each gives it back once it had it.
+/// One permit is released. Two calls wait for it, and each releases it after it was granted.
 fn two_wait_for_one(name: &str, preemptions: usize, first_by_timer: bool, milliseconds: u64) {
     living(name, Some(preemptions), move || {
         let machine = machine(1);
@@ -78,17 +78,17 @@ fn two_wait_for_one(name: &str, preemptions: usize, first_by_timer: bool, millis
 }
 
 #[test]
-fn r131_of_two_who_look_at_once_one_has_the_permit_the_first_woken() {
+fn r131_only_one_of_two_waiters_gets_the_permit_with_the_first_woken() {
     two_wait_for_one("queue, two look, one rung", 2, false, 39);
 }
 
 #[test]
-fn r131_of_two_who_look_at_once_one_has_the_permit_both_late() {
+fn r131_only_one_of_two_waiters_gets_the_permit_with_both_late() {
     two_wait_for_one("queue, two look, both late", 1, true, 51);
 }
 
 #[test]
-fn r131_two_permits_that_come_back_wake_two() {
+fn r131_two_released_permits_wake_two_waiters() {
     living("queue, two permits", Some(2), || {
         let machine = machine(2);
         let tickets = [take(&machine, 0, at(0)), take(&machine, 0, at(0))];
@@ -103,7 +103,7 @@ fn r131_two_permits_that_come_back_wake_two() {
 }
 
 #[test]
-fn r131_who_leaves_while_it_is_woken_loses_no_permit_for_the_next() {
+fn r131_waiter_that_leaves_while_woken_passes_the_permit_on() {
     living("queue, the first leaves", Some(3), || {
         let machine = machine(1);
         let ticket = take(&machine, 0, at(0));
@@ -118,7 +118,7 @@ fn r131_who_leaves_while_it_is_woken_loses_no_permit_for_the_next() {
 }
 
 #[test]
-fn r132_who_gives_up_at_its_deadline_has_the_permit_or_the_next_has() {
+fn r132_permit_goes_to_the_waiter_at_its_deadline_or_to_the_next() {
     living("queue, the first gives up", Some(3), || {
         let machine = machine(1);
         let ticket = take(&machine, 0, at(0));
@@ -137,10 +137,10 @@ fn r132_who_gives_up_at_its_deadline_has_the_permit_or_the_next_has() {
     });
 }
 
-/// From the permit's return to the waiter's turn there is no moment at which nobody has or awaits it: a caller who does
-/// not wait is refused in each, also by a look without the lock.
+/// From the release of the permit to the waiter's grant, the permit is always held or awaited by some call. A
+/// caller that does not wait is refused at every moment, also when it checks without the lock.
 #[test]
-fn r131_a_look_without_the_lock_finds_no_permit_between_two_owners() {
+fn r131_check_without_the_lock_finds_no_free_permit_between_two_owners() {
     living("queue, denial without the lock", Some(2), || {
         let machine = machine(1);
         let ticket = take(&machine, 1, at(0));

@@ -1,4 +1,5 @@
-//! The queue with a death at every access: what is found is whole, and whoever lives has its turn (P1, P2, R131).
+//! The queue with a death at every access: the state is always consistent, and every living waiter gets its turn
+//! (P1, P2, R131).
 #![cfg(loom)]
 
 use shmlimit_kernel::Ticket;
@@ -12,7 +13,7 @@ use shmlimit_loom_tests::queue::{
 use std::sync::{Arc, Mutex};
 
 #[test]
-fn r131_a_dead_waker_costs_the_sleeper_its_bound_and_no_more() {
+fn r131_dead_waker_delays_the_sleeper_by_its_time_limit_at_most() {
     one_dies("queue, the ringer dies", Some(2), |cut| {
         let machine = machine_with_killable(1, 1);
         let ticket = take(&machine, 1, at(0));
@@ -24,7 +25,7 @@ fn r131_a_dead_waker_costs_the_sleeper_its_bound_and_no_more() {
     });
 }
 
-/// Two wait for one permit; the first dies in what `ends` does. The second has it in the end.
+/// Two calls wait for one permit. The first dies while it runs `ends`. The second is granted the permit in the end.
 fn the_first_dies(name: &str, ends: fn(&Machine, Place)) {
     one_dies(name, Some(1), move |cut| {
         let machine = machine_with_killable(1, 1);
@@ -41,7 +42,7 @@ fn the_first_dies(name: &str, ends: fn(&Machine, Place)) {
 }
 
 #[test]
-fn r131_who_dies_after_it_was_woken_does_not_keep_the_permit() {
+fn r131_waiter_that_dies_after_its_wake_up_does_not_keep_the_permit() {
     the_first_dies("queue, the one rung dies", |machine, place| {
         if let Some(ticket) = sleep_until_granted(machine, 1, place, at(0)) {
             give_back(machine, 1, &ticket, at(0));
@@ -50,21 +51,22 @@ fn r131_who_dies_after_it_was_woken_does_not_keep_the_permit() {
 }
 
 #[test]
-fn r131_who_dies_while_it_leaves_does_not_keep_the_permit() {
+fn r131_waiter_that_dies_while_leaving_does_not_keep_the_permit() {
     the_first_dies("queue, the leaver dies", |machine, place| leave(machine, 1, place, at(0)));
 }
 
-/// What the participant in slot 1 has.
+/// The place and the permit of the participant in slot 1.
 #[derive(Clone, Copy, Default)]
 struct Own {
     place: Option<Place>,
     ticket: Option<Ticket>,
 }
 
-/// What it does, one transaction a step.
+/// One transaction of the participant in slot 1.
 type Step = fn(&Machine, &mut Own);
 
-/// Whoever looks while slot 1 dies in one of its steps, and after it, finds the state between two of them.
+/// Slot 1 dies during one of its steps. A thread that loads the state during the step, or after it, finds a state
+/// between two steps.
 fn p1_before_or_after(name: &str, prepare: fn() -> (Arc<Machine>, Own), steps: &'static [Step]) {
     let recorded = Arc::new(Mutex::new(Vec::new()));
     let record = recorded.clone();
@@ -102,7 +104,7 @@ fn p1_before_or_after(name: &str, prepare: fn() -> (Arc<Machine>, Own), steps: &
 }
 
 #[test]
-fn p1_r131_a_death_in_entering_looking_or_leaving() {
+fn p1_r131_death_while_entering_checking_or_leaving_is_all_or_nothing() {
     let prepare = || {
         let machine = machine_with_killable(1, 1);
         take(&machine, 2, at(0));
@@ -119,9 +121,9 @@ fn p1_r131_a_death_in_entering_looking_or_leaving() {
     );
 }
 
-/// Two permits are free and two wait: the first takes its turn and rings the second, and then gives back.
+/// Two permits are free and two calls wait: the first is granted, wakes the second, and then releases its permit.
 #[test]
-fn p1_r131_a_death_in_taking_ones_turn_or_giving_back() {
+fn p1_r131_death_while_taking_or_releasing_a_permit_is_all_or_nothing() {
     let prepare = || {
         let machine = machine_with_killable(2, 1);
         let tickets = [take(&machine, 2, at(0)), take(&machine, 2, at(0))];

@@ -1,4 +1,5 @@
-//! Slots change hands: a newcomer in the place of a dead one, while others take it over or give back its permits.
+//! Slots change owners: a new participant takes the slot of a dead one, while others take over from it or reclaim
+//! its permits.
 #![cfg(loom)]
 
 use shmlimit_kernel::state::{Held, Memory, View};
@@ -22,7 +23,7 @@ fn machine(slots: &[usize]) -> Arc<Machine> {
     Machine::new(&words, slots)
 }
 
-/// One permit more for the participant in `index`.
+/// Gives one more permit to the participant in `index`.
 fn take_permit(tx: &mut Transaction<'_, Machine>, index: usize) {
     let (mut core, mut held) = (tx.core(), tx.held(index));
     core.in_flight += 1;
@@ -31,7 +32,7 @@ fn take_permit(tx: &mut Transaction<'_, Machine>, index: usize) {
     tx.set_held(index, held);
 }
 
-/// Slot 1 is owned by one who holds a permit already.
+/// A segment in which the owner of slot 1 already holds a permit.
 fn prepare() -> Arc<Machine> {
     let machine = machine(&[0, 1, 2]);
     let mut begun = machine.begin(1, Claim::Participant);
@@ -42,7 +43,7 @@ fn prepare() -> Arc<Machine> {
     machine
 }
 
-/// The victim: takes a second permit.
+/// The victim takes a second permit.
 fn dies_taking_a_permit(machine: &Arc<Machine>, cut: &Cut) -> loom::thread::JoinHandle<bool> {
     killed(machine, cut, 1, |machine| {
         let mut begun = machine.begin(1, Claim::Participant);
@@ -52,7 +53,8 @@ fn dies_taking_a_permit(machine: &Arc<Machine>, cut: &Cut) -> loom::thread::Join
     })
 }
 
-/// What a participant does first with the lock of a dead one: give back what it held. Returns how many permits.
+/// Begins a transaction as a participant. If the lock was taken over from a dead owner, returns that owner's
+/// permits first. Returns how many there were.
 fn participate(machine: &Machine, index: usize) -> u32 {
     let mut begun = machine.begin(index, Claim::Participant);
     let given_back = taken_over_slot(&begun).map_or(0, |dead| slots::leave(&mut begun.tx, dead).held.total);
@@ -61,7 +63,7 @@ fn participate(machine: &Machine, index: usize) -> u32 {
     given_back
 }
 
-/// A process that comes while slot 1 may have lost its owner: it takes the liveness lock first, then the slot.
+/// A process attaches while slot 1 may have lost its owner: it takes the liveness lock first, then the slot.
 fn come(machine: &Machine) -> Option<u32> {
     let liveness_lock = machine.take_liveness_lock(1)?;
     let mut begun = machine.begin(1, Claim::Attaching);
@@ -73,12 +75,12 @@ fn come(machine: &Machine) -> Option<u32> {
     take_permit(&mut begun.tx, 1);
     begun.tx.commit().unwrap();
     drop(begun);
-    // It lives on.
+    // The new participant lives on.
     std::mem::forget(liveness_lock);
     Some(inherited)
 }
 
-/// Frees the slot of a dead participant, as one does who is short of permits.
+/// Frees the slot of a dead participant, like a caller that finds no free permit.
 fn reclaim_slot(machine: &Machine, index: usize) -> Option<u32> {
     let _liveness_lock = machine.take_liveness_lock(1)?;
     let mut begun = machine.begin(index, Claim::Reclaimer(1));
@@ -140,7 +142,8 @@ fn r113_a_newcomer_may_die_in_the_slot_of_a_dead_process() {
         dies_taking_a_permit(&machine, owner).join().unwrap();
         let newcomer = newcomer.clone();
         let dying = spawn(&machine, move |machine| {
-            // It has the liveness lock or not before it can die, so that its death is also the death of slot 1.
+            // The newcomer takes the liveness lock, or fails to, before it can die, so its death is also the death
+            // of slot 1.
             let came = machine.take_liveness_lock(1);
             let Some(liveness_lock) = came else { return false };
             std::mem::forget(liveness_lock);

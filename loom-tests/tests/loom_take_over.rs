@@ -1,4 +1,5 @@
-//! Taking over from a dead owner: the owner dies at any point, and what it had half done is undone by exactly one survivor.
+//! Taking over from a dead owner: the owner dies at any point, and exactly one survivor undoes its unfinished
+//! transaction.
 #![cfg(loom)]
 
 use shmlimit_loom_tests::explore::{Cut, living, one_dies, spawn, two_die};
@@ -10,7 +11,7 @@ use shmlimit_segment::lock::Claim;
 use shmlimit_segment::sync::killable::is_dead;
 use std::sync::Arc;
 
-/// What one visit to the segment found.
+/// The findings of one visit to the segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Visit {
     taken_over: Option<usize>,
@@ -32,8 +33,8 @@ fn visit(machine: &Machine, slot: usize, n: u64) -> Visit {
     visit
 }
 
-/// The victim adds 10, each survivor 1: afterwards it is all there or nothing. The last survivor comes when all else
-/// is over, so that every death has somebody to find it.
+/// The victim adds 10, and each survivor adds 1. Afterwards each addition is complete or missing. The last survivor
+/// comes when all other threads have ended, so every death is found by some survivor.
 fn check(machine: &Machine, survivors: &[Visit]) {
     let survivors = [survivors, &[visit(machine, 0, 1)]].concat();
     let (a, b) = both(&machine.words);
@@ -55,7 +56,7 @@ fn victim(machine: &Arc<Machine>, cut: &Cut, slot: usize) -> loom::thread::JoinH
 }
 
 #[test]
-fn p1_one_survivor_undoes_what_a_dead_process_left_half_done() {
+fn p1_one_survivor_undoes_the_unfinished_transaction_of_a_dead_process() {
     one_dies("take over, one survivor", Some(4), |cut| {
         let machine = Machine::new(&[A, B], &[0, 1]);
         let victim = victim(&machine, cut, 1);
@@ -67,7 +68,7 @@ fn p1_one_survivor_undoes_what_a_dead_process_left_half_done() {
 }
 
 #[test]
-fn p1_of_two_survivors_one_takes_over() {
+fn p1_only_one_of_two_survivors_takes_over() {
     one_dies("take over, two survivors", Some(1), |cut| {
         let machine = Machine::new(&[A, B], &[0, 1, 2]);
         let victim = victim(&machine, cut, 1);
@@ -80,12 +81,12 @@ fn p1_of_two_survivors_one_takes_over() {
 }
 
 #[test]
-fn p1_recovery_may_die_too() {
+fn p1_recovery_that_dies_is_recovered_by_another_process() {
     two_die("take over, a recoverer dies", Some(1), |owner, recoverer| {
         let machine = Machine::new(&[A, B], &[0, 1, 2]);
         let (owner, recoverer) = (owner.clone(), recoverer.clone());
         let recoverer = spawn(&machine, move |machine| {
-            // The owner is dead when the recoverer comes, so that the recoverer dies in recovery.
+            // The owner is dead when the recoverer comes, so the recoverer dies during recovery.
             let owner_died = victim(machine, &owner, 1).join().unwrap();
             [owner_died, recoverer.kills(machine, 2, || drop(machine.begin(2, Claim::Participant)))]
         });
@@ -103,7 +104,7 @@ fn p1_recovery_may_die_too() {
 }
 
 #[test]
-fn a_transaction_that_is_dropped_undoes_itself_before_anybody_else_is_in() {
+fn dropped_transaction_is_undone_before_another_process_gets_the_lock() {
     living("take over, dropped transaction", None, || {
         let machine = Machine::new(&[A, B], &[0, 1]);
         let other = spawn(&machine, |machine| {

@@ -68,7 +68,10 @@ fn a_creation_lock_that_is_held_stops_only_creation_and_removal() {
     let error = error.unwrap_err();
     assert_eq!(kind_of(&error), Some(ErrorKind::WouldBlock), "{error:?}");
     let text = error.to_string();
-    assert!(text.contains("ratelimit.lock") && text.contains("somebody is making or removing"), "{text}");
+    assert!(
+        text.contains("ratelimit.lock") && text.contains("another process is making or removing"),
+        "{text}"
+    );
     assert!(started.elapsed() < Duration::from_secs(20), "the wait is bounded");
     drop(locker);
     Limiter::builder("another").directory(directory.path()).policy(permits(1)).create().unwrap();

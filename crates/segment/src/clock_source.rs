@@ -1,4 +1,4 @@
-//! Where the time of a limiter comes from: the machine, or a test's clock.
+//! The source of a limiter's time: the clock of the machine, or the clock of a test.
 
 use crate::error::Error;
 use crate::layout;
@@ -9,32 +9,33 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// First word of the boot identity in files of limiters on a test clock; the second is the clock's number.
+/// First word of the boot identity in the file of a limiter on a test clock. The second word is the clock's number.
 const TEST_BOOT: u64 = u64::from_le_bytes(*b"TESTCLOC");
 
-/// The clock of a limiter: the machine's, unless a test has one of its own.
+/// The clock of a limiter: the machine's clock, or a test clock.
 #[derive(Debug, Clone, Default)]
 pub struct ClockSource {
     test: Option<TestClock>,
 }
 
 impl ClockSource {
-    /// The clock of a test.
+    /// Uses the clock of a test.
     pub fn test(clock: &TestClock) -> ClockSource {
         ClockSource { test: Some(clock.clone()) }
     }
 
-    /// Whether it is the clock of a test.
+    /// Whether this is the clock of a test.
     pub fn is_test(&self) -> bool {
         self.test.is_some()
     }
 
-    /// What a call waits with for times of a test's clock; `None` on the machine's, where it sleeps.
+    /// The alarm with which a call waits for times of a test clock. `None` on the machine's clock, where a call
+    /// sleeps.
     pub fn alarm(&self) -> Option<Alarm> {
         self.test.as_ref().map(TestClock::alarm)
     }
 
-    /// The time, as a process that corrects the machine's clock by `clock` reads it.
+    /// The time for a process that corrects the machine's clock by `clock`.
     #[inline(always)]
     pub(crate) fn now(&self, clock: &Clock) -> u64 {
         match &self.test {
@@ -43,7 +44,7 @@ impl ClockSource {
         }
     }
 
-    /// [`now`](Self::now), where the machine's clock was read before.
+    /// [`now`](Self::now) for a caller that has already read the machine's clock as `read`.
     #[inline(always)]
     pub(crate) fn correct(&self, clock: &Clock, read: u64) -> u64 {
         match &self.test {
@@ -52,13 +53,13 @@ impl ClockSource {
         }
     }
 
-    /// The time, for a caller that knows nothing about the clocks of this process yet.
+    /// The time for a caller that does not know yet how its process must correct the machine's clock.
     pub fn first_now(&self) -> io::Result<u64> {
         Ok(self.now(&Clock::discover()?))
     }
 
-    /// What the wall clock shows, in nanoseconds since 1970. `raw` is the time that was just read: a test's clock may have
-    /// moved since, and the two must belong together.
+    /// The time of the wall clock, in nanoseconds since 1970. `raw` is the time that was just read. A test clock
+    /// may have moved since, and the two times must belong together.
     pub fn wall_at(&self, raw: u64) -> u64 {
         match &self.test {
             None => sys::wall_now(),
@@ -66,7 +67,7 @@ impl ClockSource {
         }
     }
 
-    /// What the wall clock shows now, in nanoseconds since 1970.
+    /// The current time of the wall clock, in nanoseconds since 1970.
     pub fn wall_now(&self) -> u64 {
         match &self.test {
             None => sys::wall_now(),
@@ -74,7 +75,7 @@ impl ClockSource {
         }
     }
 
-    /// What the wall clock shows now.
+    /// The current time of the wall clock.
     pub fn system_time(&self) -> SystemTime {
         match &self.test {
             None => SystemTime::now(),
@@ -82,7 +83,8 @@ impl ClockSource {
         }
     }
 
-    /// What the times of this clock belong to: a boot of the machine, or one test clock.
+    /// Identifies the period in which times of this clock can be compared: a boot of the machine, or one test
+    /// clock.
     pub fn boot_id(&self) -> io::Result<[u64; 2]> {
         match &self.test {
             None => sys::boot_id(),
@@ -90,8 +92,8 @@ impl ClockSource {
         }
     }
 
-    /// An error if the segment runs on another clock. Virtual time never reaches a limiter that others share, and a program
-    /// never shares one that only a test moves on.
+    /// Returns an error if the segment runs on another clock. Virtual time must never reach a limiter that other
+    /// programs share, and a program must never share a limiter whose clock only a test moves.
     pub(crate) fn check(&self, words: &Words, path: &Path) -> Result<(), Error> {
         let [kind, id] = words.load_array(layout::BOOT);
         let is_test = kind == TEST_BOOT;

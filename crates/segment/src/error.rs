@@ -1,4 +1,4 @@
-//! What can go wrong, where, and what to do about it.
+//! Errors: what failed, on which file, and what to do about it.
 //!
 //! A refusal ("not now") is not an error: the library has `Refusal` for it.
 
@@ -7,30 +7,30 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// An error of a layer above this crate, which only the user of that layer can name.
+/// An error of a layer above this crate. Only the user of that layer knows its type.
 pub type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A failure. Every message says what happened, which file or key, and the way out; nothing was changed.
+/// A failure. Every message says what happened, on which file or key, and what to do. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A limiter name that cannot be a file name everywhere.
+    /// A limiter name that cannot be a file name on every platform.
     #[error("bad limiter name {name:?}: {why}; use 1 to 64 of A-Z a-z 0-9 . _ - and no leading dot")]
     BadName {
         /// The name given.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
-    /// There is no such limiter, and no preset of that name to make it from.
+    /// There is no such limiter, and no preset of that name to create it from.
     #[error("no limiter {name:?} in {directory}; make it with: {}", tool(.directory, "init", .name, "--rate 35/s"))]
     UnknownLimiter {
         /// The name asked for.
         name: String,
-        /// Where it was looked for.
+        /// The directory that was searched.
         directory: PathBuf,
     },
-    /// A limiter that should be made exists already.
+    /// A limiter that should be created exists already.
     #[error(
         "limiter {name:?} exists already in {directory}; to start it afresh: {}",
         tool(.directory, "init", .name, "--replace")
@@ -38,7 +38,7 @@ pub enum Error {
     AlreadyExists {
         /// Its name.
         name: String,
-        /// Where it is.
+        /// Its directory.
         directory: PathBuf,
     },
     /// The directory cannot be used or cannot be trusted.
@@ -46,29 +46,29 @@ pub enum Error {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
-    /// The file in the segment's place is not one this user may trust: a link, a pipe, somebody else's.
+    /// This user cannot trust the file in the segment's place: it is a link, a pipe, or belongs to another user.
     #[error("{path} is not safe to use: {problem}; remove it, or choose another directory with --dir")]
     UnsafeFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// A file that is no segment of this layout. Not one byte of it was written.
-    #[error("{path} was left alone: {problem}; {}", remedy.replace("REMOVE", &removal(.path)))]
+    /// A file that is not a segment of this layout. Not one byte of it was written.
+    #[error("{path} cannot be used and was not changed: {problem}; {}", remedy.replace("REMOVE", &removal(.path)))]
     Foreign {
         /// The file.
         path: PathBuf,
         /// How it differs.
         problem: String,
-        /// What to do; REMOVE stands for the command that removes it.
+        /// The remedy. REMOVE stands for the command that removes the file.
         remedy: &'static str,
-        /// Whether it is a segment all the same, of another version or build, that may be replaced.
+        /// Whether it is a segment of another version or build, which may be replaced.
         segment: bool,
     },
     /// The segment's configuration was damaged.
@@ -76,105 +76,106 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// Locks and mappings are not to be trusted across a network.
+    /// The directory is on a network file system, where locks and mappings cannot be trusted.
     #[error(
         "{path} is on a {kind} file system, where shared memory cannot be trusted; choose a local directory with --dir, or allow it with --allow-network-fs"
     )]
     NetworkFileSystem {
         /// The directory.
         path: PathBuf,
-        /// Which kind.
+        /// The kind of file system.
         kind: &'static str,
     },
-    /// Living participants cannot be told from exited ones: the file system loses their locks, or this process may not
-    /// look at them.
+    /// Living participants cannot be told from exited ones: the file system loses their locks, or this process may
+    /// not examine them.
     #[error("{path}: living processes cannot be told from exited ones: {problem}; {remedy}")]
     Liveness {
         /// The segment, or the directory.
         path: PathBuf,
         /// Why not.
         problem: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
-    /// The lock of the segment was not free in time: its holder does not go on, or too many processes want it.
+    /// The lock of the segment was not free in time: its holder is stopped, or too many processes want the lock.
     #[error("{path} is busy: {}", busy(*.pid, .program, .waited, *.stopped))]
     Busy {
         /// The segment.
         path: PathBuf,
-        /// The process id of a holder that has stopped, in its own pid namespace; 0 if none has.
+        /// The process id of a holder that has stopped, in the holder's own pid namespace; 0 if no holder has
+        /// stopped.
         pid: u32,
-        /// That holder's program name.
+        /// The program name of that holder.
         program: String,
         /// How long this caller has waited.
         waited: Duration,
-        /// Whether one and the same acquisition has held the lock for a second: its process is stopped or starved. Else
-        /// others took turns, and a later try may succeed.
+        /// Whether a single acquisition has held the lock for a second. If so, its process is stopped or starved.
+        /// Otherwise other calls took turns, and a later try may succeed.
         stopped: bool,
     },
-    /// Every place for a participant is taken by a living one.
+    /// Living processes own all slots.
     #[error(
-        "{path} has no free slot: {limit} processes are attached, which is the limit; share one handle per process, or end some"
+        "{path} has no free slot: {limit} processes are attached, which is the limit; use one handle per process, or end some of them"
     )]
     SlotsFull {
         /// The segment.
         path: PathBuf,
-        /// How many there are.
+        /// The number of slots.
         limit: usize,
     },
-    /// Settings given explicitly differ from those of the limiter that is there (R144).
+    /// Settings given explicitly differ from those of the existing limiter (R144).
     #[error(
-        "limiter {name:?} is configured otherwise:\n{differences}\nleave the settings out to use it as it is, or remove it with: {}, and open it again",
+        "limiter {name:?} has other settings than those given:\n{differences}\nleave the settings out to use it as it is, or remove it with: {}, and open it again",
         tool(.directory, "rm", .name, "--force")
     )]
     ConfigMismatch {
         /// The limiter.
         name: String,
-        /// Where it is.
+        /// Its directory.
         directory: PathBuf,
-        /// One line a difference: key, what is there, what was asked for.
+        /// One line for each difference: the key, the limiter's value, the value asked for.
         differences: String,
-        /// Whether it could have these settings without being made afresh (`Builder::update`).
+        /// Whether the limiter could take these settings without being created afresh (`Builder::update`).
         updatable: bool,
     },
-    /// A change that does not fit the segment as it was made.
+    /// A change that does not fit the segment as it was created.
     #[error(
-        "limiter {name:?} cannot take this change while it is used: {problem}; {}",
+        "limiter {name:?} cannot take this change while it is in use: {problem}; {}",
         afresh(.directory, .name, "change that there")
     )]
     DoesNotFit {
         /// The limiter.
         name: String,
-        /// Where it is.
+        /// Its directory.
         directory: PathBuf,
-        /// What does not fit.
+        /// The reason why it does not fit.
         problem: String,
     },
     /// A configuration that makes no sense.
     #[error(transparent)]
     Policy(Box<PolicyError>),
-    /// A configuration file that cannot be carried out. The cause is a `config::ConfigError` of the library.
+    /// A configuration file that cannot be used. The cause is a `config::ConfigError` of the library.
     #[error(transparent)]
     Config(BoxedError),
-    /// A variable of the environment that means nothing, or does not fit. The cause is an `environment::EnvError` of the
-    /// library.
+    /// An environment variable that has no valid meaning or does not fit. The cause is an `environment::EnvError`
+    /// of the library.
     #[error(transparent)]
     Environment(BoxedError),
     /// A status that no server answers with.
-    #[error("{status} is no HTTP status; 100 to 599 are")]
+    #[error("{status} is not an HTTP status; use 100 to 599")]
     BadStatus {
-        /// What was given.
+        /// The status given.
         status: u16,
     },
     /// An argument that is out of its range.
     #[error("cannot {what}: {problem}")]
     BadValue {
-        /// What was asked for.
+        /// The operation that was asked for.
         what: &'static str,
-        /// What is wrong with it, and what to do.
+        /// The problem with the argument, and the remedy.
         problem: String,
     },
     /// A state that the limiter's breaker does not have.
@@ -182,11 +183,11 @@ pub enum Error {
     NoSuchState {
         /// The limiter.
         name: String,
-        /// What was asked for.
+        /// The state asked for.
         state: &'static str,
-        /// What kind of breaker it has.
+        /// The kind of breaker that the limiter has.
         breaker: &'static str,
-        /// What it can be forced to.
+        /// The states to which it can be forced.
         allowed: String,
     },
     /// A cost in a unit that no rule of the limiter counts.
@@ -196,38 +197,40 @@ pub enum Error {
         name: String,
         /// The unit asked for.
         unit: String,
-        /// Those there are.
+        /// The units that it counts.
         known: String,
     },
-    /// The segment was deleted or replaced, time after time, while it was being opened.
-    #[error("{path} keeps being replaced while it is opened; find out who does that")]
+    /// The segment was deleted or replaced again and again while it was being opened.
+    #[error(
+        "{path} was replaced again and again while it was opened; find the program that replaces it, and stop it"
+    )]
     Unsettled {
         /// The segment.
         path: PathBuf,
     },
-    /// This operating system cannot keep a promise that sharing a limiter rests on.
+    /// This operating system cannot keep a promise that sharing a limiter requires.
     #[error(
         "limiters cannot be shared on {}: it lacks {missing}; use Linux or Windows",
         std::env::consts::OS
     )]
     Unsupported {
-        /// What the system lacks.
+        /// The feature that the system lacks.
         missing: &'static str,
     },
-    /// The operating system said no.
+    /// The operating system reported an error.
     #[error("cannot {action} {path}: {source}{}", hint(.source, .path))]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// A short name that never changes, the same in every language.
+    /// A short name that never changes. It is the same in every language.
     pub const fn code(&self) -> &'static str {
         match self {
             Error::BadName { .. } => "bad_name",
@@ -256,7 +259,7 @@ impl Error {
         }
     }
 
-    /// The operating system's number for it, if it was that which said no.
+    /// The error number of the operating system, if the error came from it.
     pub fn errno(&self) -> Option<i32> {
         match self {
             Error::Io { source, .. } => source.raw_os_error(),
@@ -264,7 +267,7 @@ impl Error {
         }
     }
 
-    /// Turns an error of the operating system into one that says what was tried, on which file.
+    /// Turns an error of the operating system into one that names the operation and the file.
     pub fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Io { action, path, source }
@@ -283,19 +286,19 @@ impl From<Box<Error>> for Error {
     }
 }
 
-/// A command of the tool, as a shell reads it.
+/// A command of the tool, written so that a shell can run it.
 pub fn tool(directory: &Path, verb: &str, name: &str, options: &str) -> String {
     let directory = quoted(&directory.display().to_string());
-    // What looks like an option goes behind all of them.
+    // A name that looks like an option goes after all options.
     match name.starts_with('-') {
         true => format!("shmlimit --dir {directory} {verb} {options} -- {name}"),
         false => format!("shmlimit --dir {directory} {verb} {name} {options}"),
     }
 }
 
-/// How to start a limiter afresh with other settings.
+/// Tells how to start a limiter afresh with other settings.
 pub fn afresh(directory: &Path, name: &str, change: &str) -> String {
-    // A file of that name would look like an option.
+    // A file name that begins with a hyphen would look like an option.
     let file = format!("{}.settings.toml", name.trim_start_matches('-'));
     format!(
         "write its settings to a file with: {} > {file}\n{change}, and start it afresh with: {}",
@@ -309,19 +312,19 @@ fn removal(segment: &Path) -> String {
     tool(segment.parent().unwrap_or(Path::new(".")), "rm", &name, "--force")
 }
 
-/// A word as a shell reads it.
+/// A word, quoted so that a shell reads it as one word.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "._-/+:@%,=".contains(c) || c == '\\' && cfg!(windows);
     match word.chars().all(plain) && !word.is_empty() {
         true => word.to_owned(),
-        // What the shells of Windows understand.
+        // The shells of Windows understand double quotes.
         false if cfg!(windows) => format!("\"{word}\""),
         false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
-/// Who holds the lock, and the way on. No advice about process 0, because a signal to it goes to the caller's own group,
-/// nor about this process, which could not act on it.
+/// Says which process holds the lock, and what to do. Gives no advice about process 0, because a signal to it goes
+/// to the caller's own process group. Gives no command for this process either, because it could not act on it.
 fn busy(pid: u32, program: &str, waited: &Duration, stopped: bool) -> String {
     let waited = waited.as_millis();
     match pid {
@@ -335,29 +338,32 @@ fn busy(pid: u32, program: &str, waited: &Duration, stopped: bool) -> String {
         0 => format!(
             "process 0 ({program}) holds the lock, and this call has waited {waited} ms; is it stopped?"
         ),
-        // Nothing that every Windows has lets a stopped process go on.
+        // No command that every Windows has can resume a stopped process.
         pid if cfg!(windows) => format!(
             "process {pid} ({program}) has held the lock for {waited} ms; is it stopped? If it is, end it with: taskkill /F /PID \
              {pid}"
         ),
         pid => format!(
-            "process {pid} ({program}) has held the lock for {waited} ms; is it stopped? It goes on with: kill -CONT {pid}"
+            "process {pid} ({program}) has held the lock for {waited} ms; is it stopped? If it is, resume it with: kill -CONT {pid}"
         ),
     }
 }
 
-/// What Windows says of a file with the mark that forbids writing, and of one that cannot be cut or overwritten because it
-/// is mapped. No other system has errors of these numbers.
+/// Error numbers of Windows: for a file that is marked read-only, and for a file that cannot be truncated or
+/// overwritten because it is mapped. No other system has errors with these numbers.
 const FILE_READ_ONLY: i32 = 6009;
 const USER_MAPPED_FILE: i32 = 1224;
 
 fn hint(source: &io::Error, path: &Path) -> String {
     match source.raw_os_error() {
         Some(FILE_READ_ONLY) => {
-            return format!("; it is marked read-only, take that off with: attrib -r \"{}\"", path.display());
+            return format!(
+                "; it is marked read-only; remove that mark with: attrib -r \"{}\"",
+                path.display()
+            );
         }
         Some(USER_MAPPED_FILE) => {
-            return "; programs have it mapped, end them first (shmlimit status shows them)".to_owned();
+            return "; programs have it mapped; end them first (shmlimit status shows them)".to_owned();
         }
         _ => {}
     }
@@ -369,7 +375,7 @@ fn hint(source: &io::Error, path: &Path) -> String {
             "raise the limit on the size of files that this process may write (ulimit -f, LimitFSIZE= of systemd)"
         }
         io::ErrorKind::ReadOnlyFilesystem => "choose a writable directory with --dir",
-        // Windows does not say who may, nor whether it is the file or the directory.
+        // Windows does not say who has access, nor whether the error concerns the file or the directory.
         io::ErrorKind::PermissionDenied if cfg!(windows) => {
             let path = path.display();
             return format!(
@@ -377,9 +383,9 @@ fn hint(source: &io::Error, path: &Path) -> String {
             );
         }
         io::ErrorKind::PermissionDenied => "choose a directory of your own with --dir",
-        io::ErrorKind::WouldBlock => "somebody is making or removing a limiter there, try again",
+        io::ErrorKind::WouldBlock => "another process is making or removing a limiter there; try again",
         io::ErrorKind::ResourceBusy if cfg!(windows) => {
-            "find it in the Resource Monitor (resmon), and end it or keep it off this file"
+            "find the program that uses it in the Resource Monitor (resmon), and end it or keep it away from this file"
         }
         _ => return String::new(),
     };
@@ -391,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_windows_says_of_marked_and_mapped_files_comes_with_the_way_out() {
+    fn windows_errors_about_read_only_and_mapped_files_include_a_remedy() {
         let text = |code| Error::io("open", "tmdb.shm")(io::Error::from_raw_os_error(code)).to_string();
         assert!(text(FILE_READ_ONLY).ends_with("attrib -r \"tmdb.shm\""), "{}", text(FILE_READ_ONLY));
         assert!(text(USER_MAPPED_FILE).contains("end them first"), "{}", text(USER_MAPPED_FILE));

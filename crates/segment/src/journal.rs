@@ -1,16 +1,16 @@
-//! Transactions: old words first, one store commits.
+//! Transactions: old words are journaled first, and one store commits.
 //!
 //! ```text
 //! version even ── begin ──> odd ── write, write … ──> odd ── commit (one store) ──> even
 //!                            │
-//!                            └── owner dies ──> the next one to hold the lock puts the old words back ──> even
+//!                            └── owner dies ──> the next lock holder puts the old words back ──> even
 //! ```
 //!
-//! Before a shared word changes, its index and old value are in the journal and the journal's length covers
-//! them. So at every instruction the journal undoes exactly what has been done (I2), undoing twice does the
-//! same as undoing once (I3), and recovery may be killed like anything else.
+//! Before a shared word changes, its index and old value are in the journal and the journal's length covers them.
+//! So at every instruction the journal undoes exactly what has been done (I2), undoing twice does the same as
+//! undoing once (I3), and recovery may be killed like anything else.
 //!
-//! A kill is precise: stores before it happened, stores after it did not. Between journal and data only the
+//! A kill is precise: stores before it happened, stores after it did not. Between journal and data, only the
 //! compiler must be held back. Readers without the lock treat the version as a sequence lock, hence the fences.
 
 use super::layout::{JOURNAL, JOURNAL_ENTRIES, JOURNAL_LEN, VERSION, is_journaled};
@@ -18,7 +18,7 @@ use super::lock::{self, Claim, Deadline, Key, Os, StillHeld};
 use super::words::{Cells, Words};
 use crate::sync::{AtomicU64, Ordering, compiler_fence, fence, spin_hint};
 
-/// How a transaction found the state.
+/// The state as a transaction found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     /// As the last commit left it.
@@ -29,35 +29,36 @@ pub enum Found {
     Damaged,
 }
 
-/// The lock is held; words may be changed. Dropping it without [`commit`](Self::commit) undoes every change.
+/// A transaction: the lock is held and words may be changed. Dropping it without [`commit`](Self::commit) undoes
+/// every change.
 ///
-/// Not to be moved on a fast path: it is small, but copying it costs more than all it does.
+/// Do not move it on a fast path: it is small, but copying it costs more than all its work.
 pub struct Transaction<'a, O: Os> {
     words: &'a Words,
     cells: Cells<'a>,
     os: &'a O,
     key: Key,
-    /// Journal entries written; the version is odd while this transaction has any.
+    /// Journal entries written. The version is odd while this transaction has any.
     entries: usize,
     full: bool,
 }
 
-/// A transaction begun after a wait, and what was found.
+/// A transaction that began after a wait, and the state it found.
 pub struct Begun<'a, O: Os> {
-    /// The transaction; dropped before the liveness lock below is given back.
+    /// The transaction. Drop it before the liveness lock below is given back.
     pub tx: Transaction<'a, O>,
     /// How it found the state.
     pub found: Found,
-    /// The slot whose dead owner the lock was taken from, and its liveness lock.
+    /// If the lock was taken over from a dead owner: that owner's slot and its liveness lock.
     pub taken_over: Option<(usize, O::LivenessLock)>,
 }
 
-/// A transaction tried to change more words than the journal holds; nothing was changed.
+/// A transaction tried to change more words than the journal holds. Nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLong;
 
 impl<'a, O: Os> Transaction<'a, O> {
-    /// Begins under a lock that was free. Look whether the state [is whole](Self::is_whole) before anything else.
+    /// Begins under a lock that was free. Check that the state [is whole](Self::is_whole) before anything else.
     #[inline(always)]
     pub fn under(words: &'a Words, os: &'a O, key: Key) -> Self {
         Transaction { words, cells: words.cells(), os, key, entries: 0, full: false }
@@ -77,13 +78,13 @@ impl<'a, O: Os> Transaction<'a, O> {
         Ok(Begun { tx, found, taken_over })
     }
 
-    /// Whether nobody died in a transaction.
+    /// Whether the state is whole: no owner died in a transaction.
     #[inline(always)]
     pub fn is_whole(&self) -> bool {
         self.cells.load(VERSION) & 1 == 0
     }
 
-    /// Reads a word; no one else can change it now.
+    /// Reads a word. No other thread can change it now.
     #[inline(always)]
     pub fn load(&self, word: usize) -> u64 {
         self.cells.load(word)
@@ -106,7 +107,7 @@ impl<'a, O: Os> Transaction<'a, O> {
         JOURNAL_ENTRIES - self.entries
     }
 
-    /// Changes a word, the old value into the journal first.
+    /// Changes a word after writing the old value to the journal.
     #[inline(always)]
     pub fn write(&mut self, word: usize, value: u64) {
         self.write_to(word, self.cells.at(word), value);
@@ -149,7 +150,7 @@ impl<'a, O: Os> Transaction<'a, O> {
         }
     }
 
-    /// Makes all changes last, with one store.
+    /// Commits all changes with one store.
     #[inline(always)]
     pub fn commit(&mut self) -> Result<(), TooLong> {
         if self.full {
@@ -164,8 +165,8 @@ impl<'a, O: Os> Transaction<'a, O> {
 }
 
 impl<O: Os> Transaction<'_, O> {
-    /// Ends it, as dropping does; said where it happens, so that the compiler need not keep a transaction in memory
-    /// for a destructor somewhere else.
+    /// Ends the transaction, as dropping does. An explicit end at this place means that the compiler need not keep
+    /// a transaction in memory for a destructor somewhere else.
     #[inline(always)]
     pub fn end(self) {
         self.finish();
@@ -187,11 +188,12 @@ impl<O: Os> Drop for Transaction<'_, O> {
     }
 }
 
-/// Makes the version odd: from here to [`close`] the journal counts.
+/// Makes the version odd. From here to [`close`] the journal is in effect.
 #[inline(always)]
 fn open(words: Cells<'_>) {
     words.store(JOURNAL_LEN, 0);
-    // An odd version over the last transaction's journal would undo what was committed.
+    // If the version became odd while the last transaction's journal was still there, an undo would revert what was
+    // committed.
     compiler_fence(Ordering::Release);
     words.store(VERSION, words.load(VERSION).wrapping_add(1));
     // A reader that sees one of the words below must also see the odd version.
@@ -213,12 +215,12 @@ fn undo(words: &Words) -> Found {
     let sound = entries <= JOURNAL_ENTRIES
         && (0..entries).all(|entry| is_journaled(words.load(JOURNAL + 2 * entry) as usize, all));
     if sound {
-        // A word written twice gets its middle value back first. A reader that sees it must also see the odd version,
-        // which may be the dead one's store: this thread has not fenced it yet.
+        // A word written twice first gets its middle value back. A reader that sees that value must also see the
+        // odd version. The odd version may be a store of an owner that died, and this thread has not fenced it yet.
         fence(Ordering::Release);
         for entry in (0..entries).rev() {
             let word = words.load(JOURNAL + 2 * entry) as usize;
-            // Once more: somebody who scribbles may have changed it since.
+            // Check again: a process that corrupts memory may have changed the index since.
             if is_journaled(word, all) {
                 words.cells().at_any(word).store(words.load(JOURNAL + 2 * entry + 1), Ordering::Relaxed);
             }
@@ -229,11 +231,11 @@ fn undo(words: &Words) -> Found {
     if sound { Found::Undone } else { Found::Damaged }
 }
 
-/// How often a reader tries again before it says that it could not get a whole picture.
+/// How many times a reader tries before it reports that it could not read a consistent state.
 const READS: usize = if cfg!(loom) { 2 } else { 16 };
 
-/// Runs `look` on one committed state, without the lock. `None` if writers were in the way each time, or one
-/// died and nobody has recovered yet: take the lock instead.
+/// Runs `look` on one committed state, without the lock. Returns `None` if writers interfered each time, or if a
+/// writer died and no process has recovered its transaction yet. Then take the lock instead.
 ///
 /// `look` may see a torn state (its result is then thrown away), so it must cope with any words.
 pub fn read<R>(words: &Words, mut look: impl FnMut(&Words) -> R) -> Option<R> {
@@ -246,7 +248,7 @@ pub fn read<R>(words: &Words, mut look: impl FnMut(&Words) -> R) -> Option<R> {
     None
 }
 
-/// [`read`], one try.
+/// One try of [`read`].
 #[inline(always)]
 pub fn read_once<'a, R>(cells: Cells<'a>, look: impl FnOnce(Cells<'a>) -> R) -> Option<R> {
     let before = cells.at(VERSION).load(Ordering::Acquire);

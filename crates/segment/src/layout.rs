@@ -1,9 +1,9 @@
-//! Where everything lies in a segment: one file, one picture.
+//! The layout of a segment: one file, and the place of every word in it.
 //!
 //! ```text
 //! byte     words  section   written by, under which rule
 //! 0x0000      16  header    the creator, before the file has a name; never again
-//! 0x0080       1  lock      with the next two in one cache line, because whoever takes the lock needs them at once
+//! 0x0080       1  lock      in one cache line with the next two sections, because the lock holder needs them at once
 //! 0x0088       3  control   the lock holder: version, journal length (see journal.rs); transactions only: how many wait
 //! 0x00a0       4  core      transactions only (latest time, permits in flight, clock offset, retired mark)
 //! 0x00c0       8  (zero)
@@ -23,16 +23,16 @@
 //!                           only; the last is its wake word, on which its owner sleeps
 //! 0x43100   2136  rings     transactions only: the health state's rings, recent outcomes and admissions; then its ledger and codes
 //! 0x473c0     16  pause     transactions only: until when, since when, by which process, why (kernel/pause.rs)
-//! 0x47440     24  unsure    transactions only: the last anchor of a boot whose wall clock could be believed, while this
-//!                           boot's cannot; and what the rules had counted then
+//! 0x47440     24  unsure    transactions only: the latest reading of the wall clock, and whether the machine was off for an
+//!                           unknown time; then what the rules had counted when that was noted (wall_clock.rs)
 //! 0x47500    352  (zero)
 //! 0x48000    any  logs      transactions only: two words an entry, for each rule that is a sliding log; whole pages,
 //!                           as many as the policy needs that the file was made for
 //! ```
 //!
-//! Words are 64 bits in the machine's byte order (the header says which), except the lock and the wake words: the low halves
-//! of their words, because a futex is 32 bits wide. There are no pointers, no enums and no padding: any bytes are a
-//! value of this layout, and what a value may be is checked where it is read.
+//! Words are 64 bits in the machine's byte order (the header says which). The lock and the wake words are
+//! exceptions: they are the low halves of their words, because a futex is 32 bits wide. There are no pointers, no
+//! enums and no padding. Any bytes are a value of this layout, and code that reads a value checks its range.
 
 use shmlimit_kernel::breaker::EFFECTIVE_WORDS;
 use shmlimit_kernel::health_state::{HEALTH_STATE_HEAD_WORDS, HEALTH_STATE_WORDS};
@@ -51,9 +51,9 @@ pub const BYTE_ORDER: u32 = 0x0a0b_0c0d;
 
 /// How many participants may be attached at once.
 pub const SLOTS: usize = if cfg!(loom) { 3 } else { 512 };
-/// How many of these are kept for operators: whoever wants to stop or remove a limiter must get in.
+/// How many of these are reserved for operators, who must always be able to stop or remove a limiter.
 pub const RESERVED_SLOTS: usize = if cfg!(loom) { 0 } else { 8 };
-/// How many are for all. They come first.
+/// How many slots are for all participants. They come first.
 pub const COMMON_SLOTS: usize = SLOTS - RESERVED_SLOTS;
 /// How many words one transaction may change.
 pub const JOURNAL_ENTRIES: usize = if cfg!(loom) { 16 } else { 512 };
@@ -70,7 +70,7 @@ pub mod header {
     pub const SIZE: usize = 3;
     /// Wall clock at creation, for people.
     pub const CREATED: usize = 4;
-    /// The generation of the limiter's name that this segment was made for: see `directory/users.rs`.
+    /// The generation of the limiter's name for which this segment was created: see `directory/users.rs`.
     pub const GENERATION: usize = 5;
     /// Checksum of the words before it.
     pub const CHECKSUM: usize = 6;
@@ -84,28 +84,31 @@ pub const LOCK: usize = header::WORDS;
 pub const VERSION: usize = LOCK + 1;
 /// How many journal entries belong to the transaction under way.
 pub const JOURNAL_LEN: usize = VERSION + 1;
-/// How many wait, by priority.
+/// How many calls wait, by priority.
 pub const WAITING: usize = VERSION + 2;
 
 /// First word of the core: latest time, permits in flight.
 pub const CORE: usize = VERSION + 3;
-/// What is added to the machine's clock to get the limiter's (changes only when a reboot is absorbed).
+/// The limiter's clock minus the machine's clock. It changes only when the limiter's clock is continued by the wall
+/// clock, such as after a reboot.
 pub const CLOCK_OFFSET: usize = CORE + 2;
-/// [`LIVE`] while the segment is in use; then why nothing is granted from it any more: open it again by name. Any other
-/// value is damage. Zero is one of them, so that zeros in this cache line are never taken for an idle limiter.
+/// [`LIVE`] while the segment is in use. In a retired segment, the reason why nothing is granted from it any more:
+/// open the limiter again by name. Any other value is damage. Zero counts as damage too, so that zeros in this
+/// cache line are never taken for an idle limiter.
 pub const RETIRED: usize = CORE + 3;
 /// In use.
 pub const LIVE: u64 = 0x4556_494c;
-/// Retired on purpose; what comes next starts afresh.
+/// Retired on purpose. The next segment starts afresh.
 pub const REPLACED: u64 = 1;
-/// Deleted under its users, and found out by one of them; what comes next goes on with what the rules have seen.
+/// The file was deleted while programs used it, and one of them noticed. The next segment continues with what the
+/// rules have counted.
 pub const HANDED_OVER: u64 = 2;
-/// Removed on purpose; nothing comes next until somebody makes it.
+/// Removed on purpose. There is no next segment until a program creates one.
 pub const REMOVED: u64 = 3;
 
 /// Identity of the boot this segment's clock belongs to: two words.
 pub const BOOT: usize = CORE + 12;
-/// Limiter time at the anchor: together with [`ANCHOR_WALL`] it tells how long a machine was off.
+/// Limiter time at the anchor. Together with [`ANCHOR_WALL`] it tells how long a machine was off.
 pub const ANCHOR_TIME: usize = BOOT + 2;
 /// Wall time at the anchor.
 pub const ANCHOR_WALL: usize = BOOT + 3;
@@ -116,7 +119,7 @@ pub const RESETS: usize = BOOT + 5;
 
 /// First word of the rule states.
 pub const RULES: usize = BOOT + 8;
-/// First word of what decisions read.
+/// First word of the effective limits, which decisions read.
 pub const EFFECTIVE: usize = RULES + MAX_RULES * RULE_WORDS;
 /// First word of the policy.
 pub const POLICY: usize = EFFECTIVE + EFFECTIVE_WORDS;
@@ -131,42 +134,42 @@ pub const JOURNAL: usize = 512;
 pub const SLOT_TABLE: usize = JOURNAL + 2 * JOURNAL_ENTRIES;
 /// Words of one slot: two cache lines.
 pub const SLOT_WORDS: usize = 16;
-/// First word of the queue: how far it has come.
+/// First word of the queue: its progress.
 pub const PROGRESS: usize = SLOT_TABLE + SLOTS * SLOT_WORDS;
-/// Which entries are taken, a bit each.
+/// Which entries are taken, one bit each.
 pub const PLACES: usize = PROGRESS + 8;
-/// First word of what is remembered of the groups' turns.
+/// First word of the memory of the groups' turns.
 pub const TURN_TABLE: usize = PROGRESS + 32;
-/// First word of the entries of those who wait.
+/// First word of the entries of waiting calls.
 pub const ENTRY_TABLE: usize = TURN_TABLE + TURNS * TURN_WORDS;
 /// Words from one entry to the next: two cache lines.
 pub const ENTRY_STRIDE: usize = 16;
-/// The word of an entry in whose low half its owner sleeps; outside the journal.
+/// The word of an entry that holds the wake word in its low half. It is outside the journal.
 pub const WAKE_WORD: usize = 15;
 /// First word of the health state's rings.
 pub const RINGS: usize = ENTRY_TABLE + WAITERS * ENTRY_STRIDE;
-/// A wall clock before this was never set: 2025, when there was no limiter yet.
+/// A wall clock that shows a time before this was never set: 2025, before the first limiter existed.
 pub const UNSET_BEFORE: u64 = 1_735_689_600_000_000_000;
-/// First word of the section about the wall clock (`wall_clock.rs`). Limiter time of the reading of the wall clock that puts the
-/// present latest; zero if the clock was not set yet.
+/// First word of the section about the wall clock (`wall_clock.rs`). Limiter time of the latest reading, which is
+/// the reading of the wall clock that puts the present latest; zero if the clock was not set yet.
 pub const LATEST_TIME: usize = RINGS + HEALTH_STATE_WORDS - HEALTH_STATE_HEAD_WORDS;
 /// Wall time of that reading.
 pub const LATEST_WALL: usize = LATEST_TIME + 1;
-/// Sum of [`POLICY_EPOCH`] and [`RESETS`] when [`OFF_UNKNOWN`] was set: rules that were changed or reset since have nothing
-/// counted before.
+/// Sum of [`POLICY_EPOCH`] and [`RESETS`] when [`OFF_UNKNOWN`] was set. If the sum has changed, rules were changed
+/// or reset since, so the counts from before do not apply.
 pub const COUNTED_EPOCH: usize = LATEST_TIME + 2;
-/// Limiter time at which the wall clock was last put right: set by more than a minute to a time that is not later than
-/// all it has shown; zero if it was not.
+/// Limiter time at which the wall clock was last put right: it was set by more than a minute to a time that is not
+/// later than all it has shown. Zero if that has not happened.
 pub const WALL_SET_AT: usize = LATEST_TIME + 3;
-/// What the wall clock showed more than the limiter's when that was noted; zero if it was not.
+/// How far the wall clock was ahead of the limiter's clock when this was noted; zero if it was not.
 pub const WALL_OFFSET: usize = LATEST_TIME + 4;
-/// Limiter time at which the machine came back after it was off for a time that is not known; zero if that is known.
+/// Limiter time at which the machine came back after it was off for an unknown time; zero if the time is known.
 pub const OFF_UNKNOWN: usize = LATEST_TIME + 5;
-/// What each rule had counted when [`OFF_UNKNOWN`] was set: pairs (end of the window, count).
+/// The counts of each rule when [`OFF_UNKNOWN`] was set: pairs (end of the window, count).
 pub const COUNTED: usize = LATEST_TIME + 8;
 /// Words of this section.
 pub const WALL_WORDS: usize = 8 + 2 * MAX_RULES;
-/// Words that every segment has: whole pages. The logs are behind them.
+/// Words that every segment has: whole pages. The logs follow them.
 pub const WORDS: usize = (LATEST_TIME + WALL_WORDS).next_multiple_of(512);
 /// Bytes that every segment has.
 pub const SIZE: usize = WORDS * 8;
@@ -179,7 +182,7 @@ pub fn size_for(policy: &Policy) -> usize {
     SIZE + (logs * 8).next_multiple_of(4096)
 }
 
-/// Where a word of the health state is.
+/// The index of a word of the health state.
 #[inline(always)]
 pub fn health_state_word(at: usize) -> usize {
     if at < HEALTH_STATE_HEAD_WORDS { HEALTH_STATE + at } else { RINGS + (at - HEALTH_STATE_HEAD_WORDS) }
@@ -187,7 +190,7 @@ pub fn health_state_word(at: usize) -> usize {
 
 /// Words of a slot, from its start.
 pub mod slot {
-    /// Generation in the high half; 1 in the low half while a participant owns the slot, else 0.
+    /// Generation in the high half. The low half is 1 while a participant owns the slot, otherwise 0.
     pub const STATE: usize = 0;
     /// Permits held: total, background.
     pub const HELD: usize = 1;
@@ -199,8 +202,8 @@ pub mod slot {
     pub const PID: usize = 4;
     /// Program name, sixteen bytes, for people only.
     pub const PROGRAM: usize = 5;
-    /// Zero for a process that is attached here. Otherwise the slot stands for permits of a deleted segment, and this says
-    /// where the creation lock tells whether their holder still has them: see `directory/users.rs`.
+    /// Zero for a process that is attached here. Otherwise the slot stands for permits of a deleted segment. The
+    /// value then says where the creation lock tells whether their holder still has them: see `directory/users.rs`.
     pub const INHERITED: usize = 7;
     /// First word that the participant itself writes, outside the journal.
     pub const TALLY: usize = 8;
@@ -208,7 +211,7 @@ pub mod slot {
     pub const GRANTED: usize = TALLY;
     /// Calls refused.
     pub const REFUSED: usize = TALLY + 1;
-    /// How often its waiting calls have woken and looked whether it was their turn.
+    /// How often its waiting calls have woken to check whether it was their turn.
     pub const LOOKED: usize = TALLY + 2;
 }
 
@@ -236,7 +239,7 @@ pub fn is_journaled(word: usize, all: usize) -> bool {
             && (word - ENTRY_TABLE) % ENTRY_STRIDE < ENTRY_WORDS)
 }
 
-/// Changes whenever two builds would disagree about the layout though the version is the same.
+/// Changes whenever two builds would disagree about the layout although the version is the same.
 pub const fn layout_hash() -> u64 {
     let facts = [
         LAYOUT_VERSION as u64,
@@ -280,9 +283,9 @@ pub const fn layout_hash() -> u64 {
     hash
 }
 
-/// What a checksum starts from.
+/// The initial value of a checksum.
 pub const CHECKSUM_SEED: u64 = 0xcbf2_9ce4_8422_2325;
-/// What it is multiplied with at each word.
+/// The factor by which it is multiplied at each word.
 pub const CHECKSUM_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 /// How far it is then shifted to the right.
 pub const CHECKSUM_SHIFT: u32 = 29;
@@ -292,13 +295,13 @@ const fn mix(hash: u64, word: u64) -> u64 {
     x ^ (x >> CHECKSUM_SHIFT)
 }
 
-/// Whether a mark of [`RETIRED`] says that a segment was retired.
+/// Whether a value of [`RETIRED`] says that the segment was retired.
 #[inline(always)]
 pub const fn is_retired(mark: u64) -> bool {
     matches!(mark, REPLACED | HANDED_OVER | REMOVED)
 }
 
-/// Detects damage, not malice: whoever may write the file may also write its checksum.
+/// Detects damage, not malice: a process that may write the file may also write its checksum.
 pub fn checksum(words: impl IntoIterator<Item = u64>) -> u64 {
     words.into_iter().fold(CHECKSUM_SEED, mix)
 }
@@ -327,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_transactional_words_may_be_put_back() {
+    fn only_transactional_words_may_be_restored() {
         for word in [0, LOCK, VERSION, JOURNAL_LEN, JOURNAL, SLOT_TABLE - 1, WORDS, usize::MAX] {
             assert!(!is_journaled(word, WORDS), "word {word}");
         }
@@ -354,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_notices_swapped_and_changed_words() {
+    fn checksum_detects_swapped_and_changed_words() {
         assert_ne!(checksum([1, 2]), checksum([2, 1]));
         assert_ne!(checksum([0, 0]), checksum([0]));
         assert_ne!(checksum([7]), checksum([8]));

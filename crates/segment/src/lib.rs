@@ -1,18 +1,19 @@
 //! The shared file of a limiter: format, lock, journal, recovery and liveness.
 //!
-//! The protocol is at the top, and loom runs its models on these very modules. Read them in this order: [`layout`] (where each
-//! word lies), [`words`] (how words are read and written), [`lock`], [`journal`], [`memory`] (the kernel's view of the words),
-//! [`slots`] (who takes part), [`wake_word`]. Two more need no files either: [`sanity`] (whether the state can be right) and
-//! `wall_clock` (calendar time across reboots).
+//! The protocol is at the top level, and loom runs its models on these very modules. Read them in this order:
+//! [`layout`] (where each word lies), [`words`] (how words are read and written), [`lock`], [`journal`], [`memory`]
+//! (the kernel's view of the words), [`slots`] (the participants), [`wake_word`]. Two more modules need no files:
+//! [`sanity`] (whether the state is one that transactions can leave) and `wall_clock` (calendar time across
+//! reboots).
 //!
 //! Folders hold everything that needs files or the operating system:
 //!
 //! | folder | content |
 //! | --- | --- |
-//! | `directory/` | which directory, whether it may be trusted, the creation lock, who uses a limiter |
+//! | `directory/` | which directory is used, whether it can be trusted, the creation lock, which processes use a limiter |
 //! | `file/` | open, verify, create, replace and remove the file of a limiter |
 //! | `attach/` | [`Segment`]: attach this process, run transactions, observe, wake waiting calls |
-//! | `recovery/` | a lock holder that died, liveness, reclaiming what dead processes held |
+//! | `recovery/` | recovery from a lock holder that died, liveness, reclaiming what dead processes held |
 //! | `successor/` | a segment that is replaced, removed, or deleted by hand and continued |
 //! | `sys/` | the contract with the operating system, and one folder for each platform |
 

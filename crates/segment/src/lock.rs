@@ -1,18 +1,18 @@
-//! The lock word: who is changing the segment right now.
+//! The lock word: which slot is changing the segment right now.
 //!
-//! One 32-bit word says everything: owner, epoch, and whether somebody sleeps. It is taken in one
+//! One 32-bit word holds everything: owner, epoch, and whether a process sleeps on it. It is taken in one
 //! compare-and-swap, so there is no moment at which the lock is held and its holder unknown.
 //!
 //! ```text
-//! bit 31      waiters: somebody sleeps on this word
+//! bit 31      waiters: at least one process sleeps on this word
 //! bit 20..31  owner: slot + 1, or 0 = free
 //! bit 0..20   epoch: raised by every acquisition, so that a stalled owner looks different from a busy one
 //!
 //! from        to             by
-//! free        held(me)       anybody, compare-and-swap
-//! held(a)     free           a, swap: if the waiters bit was set meanwhile, a wakes one
-//! held(a)     held(a)+W      one who is going to sleep
-//! held(a)     held(me)+W     one who has taken a's liveness lock (a is dead): it recovers before anything else
+//! free        held(me)       any participant, compare-and-swap
+//! held(a)     free           a, swap: if the waiters bit was set meanwhile, a wakes one sleeper
+//! held(a)     held(a)+W      a process that is about to sleep
+//! held(a)     held(me)+W     a process that has taken a's liveness lock (a is dead): it recovers before anything else
 //! ```
 //!
 //! A woken waiter does not know whether others still sleep, so it always acquires with the waiters bit set.
@@ -23,32 +23,33 @@ use crate::sync::{AtomicU32, Ordering, spin_hint};
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Somebody sleeps on the lock.
+/// At least one process sleeps on the lock.
 pub const WAITERS: u32 = 1 << 31;
 const OWNER_SHIFT: u32 = 20;
 const OWNER_MASK: u32 = 0x7ff;
 const EPOCH_MASK: u32 = (1 << OWNER_SHIFT) - 1;
 
-/// How often to look again before going to sleep: long enough for a holder on another core to finish.
+/// How many times to try before going to sleep: long enough for a holder on another core to finish.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 16 };
-/// How many times to pause between two looks, about a microsecond in all. Each look takes the cache line from the
-/// holder, and each change of the holder moves all that it works on; both cost more than several decisions. So whoever
-/// finds the lock held lets the holder make some in a row.
+/// How many times to pause between two tries, about a microsecond in all. Each try takes the cache line from the
+/// holder, and each change of the holder moves all the data that it works on. Both cost more than several
+/// decisions. So a process that finds the lock held lets the holder make several decisions in a row.
 const PAUSES: u32 = if cfg!(loom) { 1 } else { 48 };
-/// The longest sleep before the owner's liveness lock is felt, and so the longest a dead owner stalls anybody.
+/// How long to sleep before checking whether the owner is alive. This bounds the stall after a crash.
 pub const SLEEP: Duration = Duration::from_millis(10);
 
-/// What the lock needs of the operating system.
+/// The operations that the lock needs from the operating system.
 pub trait Os {
-    /// Holding one means that slot's owner is dead and nobody else can believe so at the same time.
+    /// A process that holds one knows that the slot's owner is dead, and no other process can know so at the same
+    /// time.
     type LivenessLock;
     /// Sleeps while `word` is `expected`, for `limit` at most. May return early.
     fn sleep(&self, word: &AtomicU32, expected: u32, limit: Duration);
-    /// The same for one who has an appointment: as little late as the system can.
+    /// The same for a caller that must wake at a certain time: it wakes with as little delay as the system allows.
     fn sleep_in_time(&self, word: &AtomicU32, expected: u32, limit: Duration) {
         self.sleep(word, expected, limit);
     }
-    /// Wakes one sleeper; says whether there was one.
+    /// Wakes one sleeper. Returns whether there was one.
     fn wake(&self, word: &AtomicU32) -> bool;
     /// Takes the liveness lock of a slot if its owner is dead.
     fn take_liveness_lock(&self, slot: usize) -> Option<Self::LivenessLock>;
@@ -56,20 +57,21 @@ pub trait Os {
     fn now(&self) -> u64;
 }
 
-/// Who asks for the lock.
+/// In which role a process asks for the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// A participant: a lock held in its name is held by another thread of its process.
+    /// A participant. A lock held in its slot's name is held by another thread of its process.
     Participant,
-    /// One who holds the liveness lock of this slot but has not entered it yet: a lock held in its name is a dead one's.
+    /// A process that holds the liveness lock of this slot but has not entered it yet. A lock held in the slot's
+    /// name belongs to a dead process.
     Attaching,
-    /// A participant that holds the liveness lock of this other slot: a lock held in its name is a dead one's, and nobody
-    /// but this one can take it over.
+    /// A participant that also holds the liveness lock of this other slot. A lock held in that slot's name belongs
+    /// to a dead process, and only this participant can take it over.
     Reclaimer(usize),
 }
 
 impl Claim {
-    /// Whether a lock held by `by` is a dead one's because `slot`, the caller, has its liveness lock already.
+    /// Whether the lock holder `by` is dead because the caller, in `slot`, already holds its liveness lock.
     fn has_liveness_lock_of(self, by: usize, slot: usize) -> bool {
         match self {
             Claim::Participant => false,
@@ -79,10 +81,10 @@ impl Claim {
     }
 }
 
-/// How long one call may wait for the lock, all its waits together.
+/// How long one call may wait for the lock, in all its waits together.
 ///
-/// A call makes one when it begins and hands it down to everything it does. The time runs from the first wait on, so a
-/// call that never waits reads no clock for it.
+/// A call creates one deadline when it begins and passes it to everything it does. The time starts with the first
+/// wait, so a call that never waits reads no clock for it.
 #[derive(Debug)]
 pub struct Deadline {
     limit: Duration,
@@ -91,20 +93,20 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// That much time, from the first wait on.
+    /// A deadline of this length, counted from the first wait.
     #[inline]
     pub const fn within(limit: Duration) -> Deadline {
         Deadline { limit, began: Cell::new(None) }
     }
 
-    /// How much of it has passed at `now`; the first time this is asked, nothing has.
+    /// How long the call has waited at `now`. The time starts when this is first called.
     fn waited(&self, now: u64) -> Duration {
         let began = self.began.get().unwrap_or(now);
         self.began.set(Some(began));
         Duration::from_nanos(now.saturating_sub(began))
     }
 
-    /// Whether the time is over; it begins to run here, if it did not before.
+    /// Whether the time is over. The time starts here if it has not started before.
     pub fn is_over<O: Os>(&self, os: &O) -> bool {
         self.waited(os.now()) >= self.limit
     }
@@ -115,24 +117,24 @@ impl Deadline {
 pub struct StillHeld {
     /// The slot that holds the lock.
     pub by: usize,
-    /// Which acquisition of the lock that is: the word without its waiters bit.
+    /// The acquisition that holds the lock: the lock word without its waiters bit.
     pub acquisition: u32,
-    /// For how long this very acquisition was seen.
+    /// How long this call has seen that same acquisition.
     pub unchanged_for: Duration,
-    /// How long the call has waited, all its waits together.
+    /// How long the call has waited, in all its waits together.
     pub waited: Duration,
 }
 
-/// The word that frees the lock; whoever has one holds the lock.
+/// The word that frees the lock. The owner of a key holds the lock.
 #[derive(Debug, Clone, Copy)]
 pub struct Key(u32);
 
-/// The lock, had after a wait.
+/// The lock, acquired after a wait.
 #[derive(Debug)]
 pub struct Waited<P> {
-    /// What frees it.
+    /// Frees the lock.
     pub key: Key,
-    /// The former holder, if it died, and its liveness lock: to be kept until recovery is done.
+    /// The former holder, if it died, and its liveness lock. Keep the liveness lock until recovery is done.
     pub taken_over: Option<(usize, P)>,
 }
 
@@ -159,7 +161,7 @@ pub fn try_acquire(words: &Words, slot: usize) -> Option<Key> {
     taken.is_ok().then_some(Key(mine & EPOCH_MASK))
 }
 
-/// [`try_acquire`] until it works, for about as long as a holder on another core needs.
+/// Repeats [`try_acquire`] for about as long as a holder on another core needs.
 #[cold]
 #[inline(never)]
 pub fn spin(words: &Words, slot: usize) -> Option<Key> {
@@ -191,7 +193,7 @@ pub fn acquire<O: Os>(
     let mut seen = (0, 0);
     loop {
         let word = lock.load(Ordering::Relaxed);
-        // Once this caller has slept it cannot know who else does.
+        // Once this caller has slept, it cannot know whether other processes sleep.
         let waiters = if slept_on.is_some() { WAITERS } else { 0 };
         let mine = held_by(slot, word) | waiters;
         let key = Key(mine & EPOCH_MASK);
@@ -201,7 +203,7 @@ pub fn acquire<O: Os>(
             }
             continue;
         };
-        // Only damage puts a slot here that cannot exist.
+        // Only damage can put a slot here that does not exist.
         if by >= SLOTS || claim.has_liveness_lock_of(by, slot) {
             if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return Ok(Waited { key, taken_over: None });
@@ -220,13 +222,15 @@ pub fn acquire<O: Os>(
         if seen.0 != acquisition {
             seen = (acquisition, now);
         }
-        // The same acquisition as before the sleep: is its owner still there? One who has no time to sleep asks at
-        // once, or those who never have time would not get past a dead owner at all.
+        // If the lock word is the same as before the sleep, check whether its owner is still alive. A caller that
+        // has no time to sleep checks immediately: otherwise callers that never have time would never get past a
+        // dead owner.
         if (slept_on == Some(word) || timed_out)
             && let Some(liveness_lock) = os.take_liveness_lock(by)
         {
-            // With the liveness lock in hand nobody else can take over or enter this slot, so an unchanged word is a dead one's, and
-            // the compare-and-swap is the only change to it there can be.
+            // While this call holds the liveness lock, no other process can take over or enter this slot. So an
+            // unchanged word still belongs to the process that died, and only this compare-and-swap can give it
+            // another owner.
             if lock.compare_exchange(word, mine | WAITERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return Ok(Waited { key, taken_over: Some((by, liveness_lock)) });
             }
@@ -246,10 +250,10 @@ pub fn acquire<O: Os>(
     }
 }
 
-/// Gives the lock back, and wakes one sleeper if there is any.
+/// Frees the lock, and wakes one sleeper if there is one.
 #[inline(always)]
 pub fn release<O: Os>(words: &Words, os: &O, key: Key) {
-    // A swap, not a store: a waiters bit set since we last looked must not be lost.
+    // Use a swap rather than a store: a waiters bit set since the last load must not be lost.
     let word = words.lock().swap(key.0, Ordering::Release);
     if word & WAITERS != 0 {
         wake_one(words, os);

@@ -1,4 +1,4 @@
-//! The kernel's view of a segment: small values copied out, changed words journaled.
+//! The kernel's view of a segment: reads copy small values out, and writes go through the journal.
 
 use super::journal::Transaction;
 use super::layout::{
@@ -20,15 +20,15 @@ use shmlimit_kernel::terms::Terms;
 use shmlimit_kernel::time::Time;
 use std::mem::offset_of;
 
-/// The words of a rule's state as they are stored, or back: inverted, but for the last. A new rule's state is zero, and its
-/// first words are never [`UNKNOWN`](shmlimit_kernel::state::UNKNOWN) but by damage, so zeros in the file are not taken for a
-/// rule that nobody has used: they admit nothing.
+/// Converts the words of a rule's state to the form in which they are stored, or back: all but the last are
+/// inverted. A new rule's state is zero, and its first words are [`UNKNOWN`](shmlimit_kernel::state::UNKNOWN) only
+/// if they are damaged. So zeros in the file are not taken for an unused rule: they admit nothing.
 #[inline(always)]
 pub(crate) const fn inverted([first, second, third, since]: [u64; RULE_WORDS]) -> [u64; RULE_WORDS] {
     [!first, !second, !third, since]
 }
 
-/// A look at the state without the lock; whole only inside [`super::journal::read`].
+/// Reads the state without the lock. It is consistent only inside [`super::journal::read`].
 pub struct Reader<'a>(pub Cells<'a>);
 
 impl PolicyWords for Reader<'_> {
@@ -62,7 +62,7 @@ impl View for Reader<'_> {
     #[inline]
     fn wall(&self, now: Time) -> u64 {
         let (wall, time) = (self.0.load(ANCHOR_WALL), self.0.load(ANCHOR_TIME));
-        // Damage: a date before all others, so that no calendar window begins by it.
+        // If the anchor is damaged, return a date before all others, so that no calendar window begins by it.
         if wall == 0 || time == 0 { 0 } else { now.0.wrapping_add(wall.wrapping_sub(time)) }
     }
 
@@ -74,7 +74,8 @@ impl View for Reader<'_> {
 
     #[inline]
     fn wall_set_at(&self) -> Time {
-        // A clock that has lost the time shows no boundary. One that was never set is all there is.
+        // A clock that has lost the time shows no boundary. A clock that was never set is used as it is, because
+        // there is no better one.
         let lost = self.0.load(ANCHOR_WALL) < UNSET_BEFORE && self.0.load(LATEST_TIME) != 0;
         Time(if lost { u64::MAX } else { self.0.load(WALL_SET_AT) })
     }
@@ -147,7 +148,7 @@ impl<O: Os> PolicyWords for Transaction<'_, O> {
     }
 }
 
-/// Reads in a transaction as a [`Reader`] does.
+/// Implements reads in a transaction with those of [`Reader`].
 macro_rules! read_as_reader {
     ($($(#[$inline:meta])? fn $name:ident $([$n:ident])? ($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         impl<O: Os> View for Transaction<'_, O> {
@@ -206,7 +207,7 @@ impl<O: Os> Memory for Transaction<'_, O> {
     #[inline]
     fn set_log(&mut self, index: usize, word: u64) {
         let index = WORDS.saturating_add(index);
-        // Beyond the file there is nothing: only damaged terms point there.
+        // There is nothing beyond the file. Only damaged terms point there.
         if index < self.cells().count() {
             self.write_log(index, word);
         }

@@ -4,17 +4,17 @@ use crate::error::Error;
 use crate::sys;
 use std::path::{Path, PathBuf};
 
-/// The creation lock for making and removing segments; never deleted.
+/// The file of the creation lock, under which segments are created and removed. It is never deleted.
 pub const CREATION_LOCK: &str = "ratelimit.lock";
 const SUFFIX: &str = ".shm";
 const NOTE: &str = ".removed";
 const LONGEST_NAME: usize = 64;
-/// Names that mean devices on Windows, whatever follows after a dot; those of ports have a digit as well.
+/// Names that mean devices on Windows, even with an extension. Names of ports also have a digit.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 const PORTS: [&str; 2] = ["com", "lpt"];
 
-/// A limiter name that is a safe file name on every platform. On Windows `tmdb` and `TMDB` are one file, and so one
-/// limiter.
+/// A limiter name that is a safe file name on every platform. On Windows `tmdb` and `TMDB` are one file, and
+/// therefore one limiter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimiterName(String);
 
@@ -44,18 +44,18 @@ impl LimiterName {
         format!("{}{SUFFIX}", self.0)
     }
 
-    /// The name of the note that it was removed on purpose while programs had it open.
+    /// The file name of the note that the limiter was removed on purpose while programs had it open.
     pub(crate) fn note_name(&self) -> String {
         format!(".{}{NOTE}", self.0)
     }
 
-    /// Whether a file name is that of such a note.
+    /// Whether a file name is the name of such a note.
     pub fn is_note(file_name: &str) -> bool {
         let name = file_name.strip_prefix('.').and_then(|name| name.strip_suffix(NOTE));
         name.is_some_and(|name| LimiterName::new(name).is_ok())
     }
 
-    /// The limiter a file name belongs to.
+    /// The limiter that a file name belongs to.
     pub fn of_file(file_name: &str) -> Option<LimiterName> {
         LimiterName::new(file_name.strip_suffix(SUFFIX)?).ok()
     }
@@ -67,26 +67,28 @@ fn is_device(name: &str) -> bool {
     DEVICES.contains(&stem.as_str()) || PORTS.into_iter().any(is_port)
 }
 
-/// A directory and whether somebody chose it.
+/// A directory, and whether the user chose it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The directory.
     pub path: PathBuf,
-    /// A chosen directory is used or refused; a default one may be made, and gives way to the next.
+    /// Whether the user chose it. A chosen directory is used or refused. A default may be created, or be passed
+    /// over for the next one.
     pub chosen: bool,
-    /// It is made if it is missing. A default that is not is used only if it is there.
+    /// Whether it is created if it is missing. A default without this flag is used only if it exists.
     pub made: bool,
 }
 
 impl Place {
-    /// A directory that somebody chose.
+    /// A directory that the user chose.
     pub fn chosen(path: impl Into<PathBuf>) -> Place {
         Place { path: path.into(), chosen: true, made: true }
     }
 }
 
-/// Where limiters may live, best first: the one chosen (`--dir`, `SHMLIMIT_DIR`, `ANIVAULT_DIR`), else the
-/// defaults, which depend only on the user and the machine's file systems, so that a login shell and cron agree.
+/// The directories in which limiters may live, best first: the chosen directory (`--dir`, `SHMLIMIT_DIR`,
+/// `ANIVAULT_DIR`), otherwise the defaults. The defaults depend only on the user and the machine's file systems, so
+/// that a login shell and cron agree.
 pub fn places(explicit: Option<&Path>) -> Vec<Place> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let chosen =
@@ -100,8 +102,8 @@ pub fn places(explicit: Option<&Path>) -> Vec<Place> {
     }
 }
 
-/// Directories that earlier versions used by default for this user. Limiters that are left there are found only if one of
-/// these directories is chosen.
+/// Directories that earlier versions used by default for this user. Limiters that remain there are found only if
+/// one of these directories is chosen.
 pub fn former_defaults() -> Vec<PathBuf> {
     sys::former_directories()
 }
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_name_leads_back_to_its_limiter() {
+    fn limiter_name_is_recovered_from_its_file_name() {
         let name = LimiterName::new("tmdb").unwrap();
         assert!(LimiterName::is_note(&name.note_name()) && !LimiterName::is_note(&name.file_name()));
         assert!(!LimiterName::is_note("..removed") && !LimiterName::is_note("tmdb.removed"));
@@ -135,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn former_defaults_are_no_defaults_any_more() {
+    fn former_default_directories_are_not_current_defaults() {
         let defaults: Vec<PathBuf> = sys::default_directories().into_iter().map(|one| one.path).collect();
         assert!(former_defaults().iter().all(|former| former.is_absolute() && !defaults.contains(former)));
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn defaults_bear_the_name_of_the_program() {
+    fn default_directories_contain_the_program_name() {
         let uid = nix::unistd::geteuid();
         let expected = [
             "/var/run/shmlimit".to_owned(),

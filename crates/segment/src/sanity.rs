@@ -1,4 +1,4 @@
-//! Whether a segment's state is one that committed transactions can leave, and how it starts anew if it is not.
+//! Whether a segment's state is one that committed transactions can leave, and how to reset it if not.
 
 use crate::journal::{Found, Transaction};
 use crate::layout;
@@ -9,13 +9,14 @@ use shmlimit_kernel::state::{Core, Held, Memory, View};
 use shmlimit_kernel::time::Time;
 use shmlimit_kernel::{MAX_PERMITS, breaker, decide};
 
-/// How far a stored time may be ahead of the clock: all processes read one clock, so this is noise at most.
+/// How far a stored time may be ahead of the clock. All processes read one clock, so this is at most noise.
 pub(crate) const SKEW: u64 = 5_000_000_000;
 
-/// What a reset leaves of the journal to the transaction it is part of; what then is not mended is mended next time.
+/// How many journal entries a reset leaves to the transaction it is part of. Anything that is not repaired then is
+/// repaired next time.
 const JOURNAL_RESERVE: usize = 96;
 
-/// The policy in a segment, checked; `Err` says what is wrong with it.
+/// Reads the policy of a segment and checks it. `Err` says what is wrong with it.
 pub fn policy(words: &Words) -> Result<Policy, String> {
     let encoded: [u64; POLICY_WORDS] = words.load_array(layout::POLICY);
     if layout::checksum(encoded) != words.load(layout::POLICY_CHECKSUM) {
@@ -28,7 +29,7 @@ pub fn policy(words: &Words) -> Result<Policy, String> {
     }
 }
 
-/// Whether the state is what committed transactions can leave.
+/// Whether the state is one that committed transactions can leave.
 #[inline(always)]
 pub fn is_sane<V: View>(view: &V, found: Found, now: Time) -> bool {
     let core = view.core();
@@ -38,14 +39,14 @@ pub fn is_sane<V: View>(view: &V, found: Found, now: Time) -> bool {
         && core.in_flight_background <= core.in_flight
 }
 
-/// The same with all that decisions read: what is effective is what the policy and the breaker's state make, word by word,
-/// and the rules are in range.
+/// [`is_sane`], and everything that decisions read: the effective limits are, word by word, those that the policy
+/// and the breaker's state produce, and the rules are in range.
 pub(crate) fn is_in_order<V: View>(view: &V, policy: &Policy, found: Found, now: Time) -> bool {
     is_sane(view, found, now) && breaker::is_effective(view, policy, now) && decide::sane(view)
 }
 
-/// The same with all that takes longer, for those who attach: as many permits out as the participants hold together. A
-/// wrong count would otherwise stay for ever.
+/// `is_in_order`, and the checks that take longer, for processes that attach: the permits in flight equal the sum
+/// of what the participants hold. Otherwise a wrong count would stay for ever.
 pub fn is_sound<V: View>(view: &V, policy: &Policy, found: Found, now: Time) -> bool {
     let (mut total, mut background) = (0, 0);
     for held in (0..layout::SLOTS).map(|slot| view.held(slot)) {
@@ -57,8 +58,8 @@ pub fn is_sound<V: View>(view: &V, policy: &Policy, found: Found, now: Time) -> 
         && (total, background) == (u64::from(core.in_flight), u64::from(core.in_flight_background))
 }
 
-/// Starts the state anew, with nothing to give (a reset never hands out a full bucket). Permits are counted
-/// again from what the participants hold.
+/// Resets the state with an empty budget (a reset never hands out a full bucket). Counts permits again from what
+/// the participants hold.
 pub fn reset<O: Os>(tx: &mut Transaction<'_, O>, now: Time) {
     let policy = policy(tx.words()).ok();
     decide::reset(tx, policy.as_ref(), now);

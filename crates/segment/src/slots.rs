@@ -1,18 +1,19 @@
 //! Participants: the attached processes and their places in the segment.
 //!
-//! A slot's words say what its owner holds; its *liveness lock*, a byte lock kept by the operating system, says whether
-//! the owner lives. Decisions about life and death rest on the liveness lock alone: process ids and names are for
-//! people.
+//! A slot's words say what its owner holds. Its *liveness lock*, a byte lock kept by the operating system, says
+//! whether the owner is alive. Only the liveness lock decides whether a process counts as dead: process ids and
+//! names are for people.
 //!
 //! ```text
 //! from       to         by
-//! free       owned      one who holds its liveness lock, in a transaction
-//! owned      free       its owner leaving; or one who has taken its liveness lock (the owner is dead), in a transaction
-//! (new file) inherited  the maker of the segment, for permits of a deleted one
-//! inherited  free       one who has taken its liveness lock, when the creation lock says that the holder has no permit any more
+//! free       owned      a process that holds its liveness lock, in a transaction
+//! owned      free       its owner, when it detaches; or a process that has taken its liveness lock (the owner is dead), in a transaction
+//! (new file) inherited  the creator of the segment, for permits of a deleted one
+//! inherited  free       a process that has taken its liveness lock, when the creation lock says that the holder has no permit any more
 //! ```
 //!
-//! Nobody holds the liveness lock of an inherited slot, so it is asked for in the creation lock (`directory/users.rs`).
+//! No process keeps the liveness lock of an inherited slot. Instead, the creation lock tells whether its holder
+//! still has the permits (`directory/users.rs`).
 
 use super::journal::Transaction;
 use super::layout::{SLOT_WORDS, SLOTS, slot, slot_base};
@@ -23,15 +24,15 @@ use shmlimit_kernel::ledger;
 use shmlimit_kernel::state::{Held, View};
 use shmlimit_kernel::time::Time;
 
-/// In the state of a slot.
+/// The bit in the state of a slot that says that the slot has an owner.
 pub(crate) const OWNED: u64 = 1;
 
-/// What a slot says about its owner.
+/// A slot's information about its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Participant {
-    /// Its place.
+    /// Its slot.
     pub slot: usize,
-    /// Tells this owner from earlier ones of the same slot.
+    /// Distinguishes this owner from earlier owners of the same slot.
     pub generation: u32,
     /// The permits it holds.
     pub held: Held,
@@ -47,11 +48,11 @@ pub struct Participant {
     pub granted: u64,
     /// Calls refused to it.
     pub refused: u64,
-    /// Looks of its waiting calls.
+    /// How often its waiting calls have checked whether it was their turn.
     pub looked: u64,
 }
 
-/// Who attaches, for people.
+/// The process that attaches, as people see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Identity {
     /// Process id.
@@ -72,31 +73,32 @@ pub fn is_owned(words: &Words, slot: usize) -> bool {
     words.load(slot_base(slot) + slot::STATE) & OWNED != 0
 }
 
-/// Where the creation lock tells of the holder, if the slot stands for permits of a deleted segment; else zero.
+/// If the slot stands for permits of a deleted segment: the place in the creation lock that tells about their
+/// holder. Otherwise zero.
 pub fn inherited(words: &Words, slot: usize) -> u64 {
     words.load(slot_base(slot) + slot::INHERITED)
 }
 
-/// What a slot says that its owner holds.
+/// The permits that the owner of a slot holds, as the slot says.
 pub fn held(words: &Words, slot: usize) -> Held {
     Held::from_word(words.load(slot_base(slot) + slot::HELD))
 }
 
-/// Whether no fewer permits are counted as out than the participant in this slot holds: fewer are damage, and would be
-/// handed out again.
+/// Whether at least as many permits are counted as in flight as the participant in this slot holds. A smaller count
+/// is damage, and permits would be handed out twice.
 #[inline(always)]
 pub fn are_counted<V: View>(view: &V, slot: usize) -> bool {
     view.held(slot).total <= view.core().in_flight
 }
 
-/// The same for all participants together. More that are counted than held do no harm here: which word is the damaged one
-/// is not known, and attaching settles it.
+/// The same for all participants together. A count that is too large does no harm here: it is not known which word
+/// is damaged, and the next process that attaches corrects it.
 pub fn are_all_counted<V: View>(view: &V) -> bool {
     let held: u64 = (0..SLOTS).map(|slot| u64::from(view.held(slot).total)).sum();
     held <= u64::from(view.core().in_flight)
 }
 
-/// Reads a slot; `None` if nobody owns it.
+/// Reads a slot; `None` if it has no owner.
 pub fn participant(words: &Words, index: usize) -> Option<Participant> {
     let base = slot_base(index);
     let state = words.load(base + slot::STATE);
@@ -119,12 +121,12 @@ pub fn participant(words: &Words, index: usize) -> Option<Participant> {
     })
 }
 
-/// All who are entered, dead or alive.
+/// All participants that are entered, dead or alive.
 pub fn all(words: &Words) -> impl Iterator<Item = Participant> + '_ {
     (0..SLOTS).filter_map(|slot| participant(words, slot))
 }
 
-/// Frees a slot that a dead predecessor still owns. If it did, commit that before anything else.
+/// Frees a slot that a dead predecessor still owns. If it returns `true`, commit before doing anything else.
 pub fn reclaim_predecessor<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> bool {
     let owned = is_owned(tx.words(), index);
     if owned {
@@ -133,18 +135,19 @@ pub fn reclaim_predecessor<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> 
     owned
 }
 
-/// Wipes what was counted in a slot that nobody owns. That is not in the journal, so the predecessor's counts must be in
-/// the ledger for good: whoever dies here would otherwise have wiped them.
+/// Clears the counts of a slot without an owner. That is not journaled, so the predecessor's counts must already be
+/// committed to the ledger. Otherwise they would be lost if this process died here.
 pub fn forget_counts(words: &Words, index: usize) {
     for tally in slot::TALLY..SLOT_WORDS {
         words.store(slot_base(index) + tally, 0);
     }
 }
 
-/// Makes the caller the owner of a slot whose liveness lock it holds, and that nobody else owns. Returns its generation.
+/// Makes the caller the owner of a slot. The caller holds the slot's liveness lock, and no other process owns the
+/// slot. Returns the slot's generation.
 pub fn enter<O: Os>(tx: &mut Transaction<'_, O>, index: usize, who: Identity, now: Time) -> u32 {
-    // What only damage can leave here, such as a lock word that let two processes in at once, would otherwise be lost for
-    // ever.
+    // Only damage can leave something here, such as a lock word that let two processes in at once. It would
+    // otherwise be lost for ever.
     leave(tx, index);
     let base = slot_base(index);
     let generation = ((tx.load(base + slot::STATE) >> 32) as u32).wrapping_add(1);
@@ -156,7 +159,8 @@ pub fn enter<O: Os>(tx: &mut Transaction<'_, O>, index: usize, who: Identity, no
     generation
 }
 
-/// Frees a slot, gives back what it held, and keeps what it counted. The caller is its owner, or has taken its liveness lock.
+/// Frees a slot, gives back what it held, and adds its counts to the ledger. The caller is its owner, or has taken
+/// its liveness lock.
 pub fn leave<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> Reclaimed {
     let reclaimed = decide::reclaim(tx, index);
     if let Some(Participant { granted, refused, looked, .. }) = participant(tx.words(), index) {
@@ -171,8 +175,8 @@ pub fn leave<O: Os>(tx: &mut Transaction<'_, O>, index: usize) -> Reclaimed {
     reclaimed
 }
 
-/// Counts a decision in the participant's own cache line. A count may be lost between two threads; nothing
-/// rests on it.
+/// Counts a decision in the participant's own cache line. A count may be lost between two threads; nothing depends
+/// on it.
 #[inline]
 pub fn tally(words: &Words, index: usize, counter: usize) {
     let word = slot_base(index) + counter;

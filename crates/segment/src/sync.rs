@@ -1,4 +1,4 @@
-//! Atomics from std or, in a model, from loom: the only switch between the two.
+//! Atomics from std or, in a model, from loom. This module is the only switch between the two.
 
 #[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
@@ -8,20 +8,20 @@ pub use killable::{AtomicU32, AtomicU64};
 #[cfg(loom)]
 pub use loom::sync::atomic::{Ordering, fence};
 
-/// Nothing: loom runs the program's own order and has no compiler to hold back. A kill is modelled by a cut point
-/// between two accesses, which already sees them in program order.
+/// Does nothing. Loom runs the program's own order, so there is no compiler to hold back. A kill is modelled by a
+/// cut point between two accesses, which already sees them in program order.
 #[cfg(loom)]
 #[inline]
 pub(crate) fn compiler_fence(_order: Ordering) {}
 
-/// Tells the processor that this is a spin.
+/// Tells the processor that this is a spin loop.
 #[cfg(not(loom))]
 #[inline]
 pub(crate) fn spin_hint() {
     std::hint::spin_loop();
 }
 
-/// Lets the model run another thread: a spin that never yields is an endless execution to loom.
+/// Lets the model run another thread. To loom, a spin loop that never yields is an endless execution.
 #[cfg(loom)]
 #[inline]
 pub(crate) fn spin_hint() {
@@ -30,17 +30,18 @@ pub(crate) fn spin_hint() {
 
 #[cfg(loom)]
 pub mod killable {
-    //! For models only: atomics that a killed thread no longer reaches.
+    //! Atomics for models only, which a killed thread no longer reaches.
     //!
-    //! A kill is precise: accesses before it happened, accesses after it did not. A model thread that is to die says
-    //! after how many shared accesses ([`die_after`]); from then on its code runs to its end without any effect, which
-    //! no other thread can tell from not running at all. Nothing unwinds and nothing is special about its destructors.
+    //! A kill is precise: accesses before it happened, accesses after it did not. A model thread that should die
+    //! says after how many shared accesses ([`die_after`]). From then on its code runs to its end without any
+    //! effect. No other thread can tell that from not running at all. Nothing unwinds, and destructors need no
+    //! special treatment.
 
     use loom::sync::atomic::Ordering;
     use std::cell::Cell;
 
     loom::thread_local! {
-        /// How many accesses this thread still has; `None` if it lives for ever.
+        /// How many accesses this thread still has; `None` if it is never killed.
         static LIFE: Cell<Option<usize>> = Cell::new(None);
         static DEAD: Cell<bool> = Cell::new(false);
     }
@@ -55,7 +56,7 @@ pub mod killable {
         DEAD.with(Cell::get)
     }
 
-    /// Counts an access; whether it happens.
+    /// Counts an access, and returns whether it happens.
     pub fn reaches() -> bool {
         LIFE.with(|life| match life.get() {
             None => true,
@@ -72,7 +73,7 @@ pub mod killable {
 
     macro_rules! killable {
         ($name:ident, $int:ty, $dependency:expr) => {
-            /// loom's atomic, for as long as the calling thread lives.
+            /// An atomic of loom that works for as long as the calling thread lives.
             #[derive(Debug)]
             pub struct $name {
                 cell: loom::sync::atomic::$name,
@@ -98,29 +99,29 @@ pub mod killable {
                     self.cell.load(Ordering::Relaxed)
                 }
 
-                /// As the standard library's.
+                /// Like the method of the standard library.
                 pub fn load(&self, order: Ordering) -> $int {
                     if self.reached() { self.cell.load(order) } else { 0 }
                 }
 
-                /// As the standard library's.
+                /// Like the method of the standard library.
                 pub fn store(&self, value: $int, order: Ordering) {
                     if self.reached() {
                         self.cell.store(value, order);
                     }
                 }
 
-                /// As the standard library's.
+                /// Like the method of the standard library.
                 pub fn swap(&self, value: $int, order: Ordering) -> $int {
                     if self.reached() { self.cell.swap(value, order) } else { 0 }
                 }
 
-                /// As the standard library's.
+                /// Like the method of the standard library.
                 pub fn fetch_add(&self, value: $int, order: Ordering) -> $int {
                     if self.reached() { self.cell.fetch_add(value, order) } else { 0 }
                 }
 
-                /// As the standard library's.
+                /// Like the method of the standard library.
                 pub fn compare_exchange(
                     &self,
                     current: $int,
@@ -135,7 +136,7 @@ pub mod killable {
                     }
                 }
 
-                /// As the standard library's.
+                /// Like the method of the standard library.
                 pub fn compare_exchange_weak(
                     &self,
                     current: $int,
@@ -149,10 +150,11 @@ pub mod killable {
         };
     }
 
-    // loom 0.7 takes a load and another thread's later store for independent if that thread has itself loaded the word
-    // in between, and then never tries them the other way round. A dependency (a condition variable) makes all accesses to a word depend on each
-    // other; unlike a second atomic or a mutex it orders nothing in the model's memory. The 64-bit words need none: they
-    // are changed under the lock, and a model in which the reader comes last sees every value they ever had.
+    // loom 0.7 treats a load and another thread's later store as independent if that thread has itself loaded the
+    // word in between. Then it never tries them in the other order. A dependency (a condition variable) makes all
+    // accesses to a word depend on each other. Unlike a second atomic or a mutex, it orders nothing in the model's
+    // memory. The 64-bit words need none: they are changed under the lock, and a model in which the reader comes
+    // last sees every value they ever had.
     killable!(AtomicU32, u32, Some(loom::sync::Condvar::new()));
     killable!(AtomicU64, u64, None);
 }

@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// What a clock without a start of its own shows first: 2030-01-01 00:00:00 UTC.
+/// The time at which a clock starts by default: 2030-01-01 00:00:00 UTC.
 const DEFAULT_START: Duration = Duration::from_secs(1_893_456_000);
-/// What the monotonic side of a test clock shows first. It lies ahead of every real uptime, so that times of the real
-/// clock, which bound how often exited processes are looked for, are always over.
+/// The first time of the monotonic side of a test clock. It lies ahead of every real uptime. Times of the real
+/// clock, which limit how often exited processes are looked for, are therefore always over.
 const ORIGIN: u64 = 10 * 366 * 86_400 * 1_000_000_000;
-/// A test clock stops here, far below the end of the numbers.
+/// A test clock stops here, far below the largest number.
 const LONGEST: u64 = i64::MAX as u64 - ORIGIN;
 /// How long a call that wants to move the clock waits, in real time, for calls that wait for an earlier time.
 const LET_OTHERS_GO: Duration = Duration::from_millis(100);
-/// How often a call that lets others go first looks whether it was woken.
+/// How often a call that lets others go first checks whether it was woken.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The clock of a test. The library's `TestClock` says what it means to users. Clones are the same clock.
+/// The clock of a test. The library's `TestClock` explains it to users. Clones are the same clock.
 #[derive(Debug, Clone, Default)]
 pub struct TestClock {
     shared: Arc<Shared>,
@@ -25,13 +25,13 @@ pub struct TestClock {
 
 #[derive(Debug)]
 struct Shared {
-    /// Tells this clock from every other: stored in the files of its limiters in place of the boot identity.
+    /// Identifies this clock. It is stored in the files of its limiters in place of the boot identity.
     id: u64,
-    /// What the wall clock showed first, in nanoseconds since 1970.
+    /// The first time of the wall clock, in nanoseconds since 1970.
     start: u64,
     /// Nanoseconds that have passed.
     elapsed: AtomicU64,
-    /// Until when calls wait, by the number of each. A time that has come belongs to a call that is about to look.
+    /// Until when each call waits, by the number of the call. If that time has come, the call is about to check.
     waits: Mutex<Waits>,
     changed: Condvar,
 }
@@ -94,25 +94,25 @@ impl TestClock {
         TestClock { shared: Arc::new(Shared::starting_at(since_1970)) }
     }
 
-    /// Lets that much time pass at once. The clock never goes back, and stops after 280 years.
+    /// Lets this much time pass at once. The clock never goes back, and stops after 280 years.
     pub fn advance(&self, by: Duration) {
         let add = |elapsed: u64| Some(elapsed.saturating_add(nanos(by)).min(LONGEST));
         let _ = self.shared.elapsed.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
         self.shared.changed.notify_all();
     }
 
-    /// How much time has passed since the clock was made: what [`advance`](Self::advance) was told, and what calls have
-    /// waited.
+    /// How much time has passed since the clock was created: the sum of all [`advance`](Self::advance) and of the
+    /// waits of calls.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.shared.elapsed.load(Ordering::Acquire))
     }
 
-    /// What the clock shows. Deadlines are points on this clock.
+    /// The clock's time. Deadlines are points on this clock.
     pub fn now(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_nanos(self.wall_at(self.raw()))
     }
 
-    /// Tells this clock from every other.
+    /// Identifies this clock.
     pub(crate) fn id(&self) -> u64 {
         self.shared.id
     }
@@ -123,19 +123,19 @@ impl TestClock {
         ORIGIN + self.shared.elapsed.load(Ordering::Acquire)
     }
 
-    /// What the wall clock shows when the monotonic side shows `raw`.
+    /// The time of the wall clock when the monotonic side shows `raw`.
     pub(crate) fn wall_at(&self, raw: u64) -> u64 {
         self.shared.start.saturating_add(raw.saturating_sub(ORIGIN))
     }
 
-    /// A call that may wait for times of this clock.
+    /// The waits of a call on this clock.
     pub(crate) fn alarm(&self) -> Alarm {
         Alarm { clock: self.clone(), number: None }
     }
 }
 
-/// The waits of one call, one after the other. While it lives, the clock does not pass a time that the call has waited for:
-/// a call that is about to look must find what it waited for.
+/// The waits of one call, one after the other. While it exists, the clock does not pass a time that the call has
+/// waited for: a call that is about to check must find what it waited for.
 #[derive(Debug)]
 pub struct Alarm {
     clock: TestClock,
@@ -143,8 +143,8 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Waits until the clock shows `raw`: moves it there, once all calls that wait for an earlier time have gone. Ends
-    /// earlier if `woken` says so.
+    /// Waits until the clock shows `raw`. Moves the clock there once all calls that wait for an earlier time have
+    /// finished. Ends earlier if `woken` returns `true`.
     pub fn wait_until(&mut self, raw: u64, woken: impl Fn() -> bool) {
         let shared = &*self.clock.shared;
         let target = raw.saturating_sub(ORIGIN).min(LONGEST);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn call_that_waits_moves_the_clock_to_the_very_nanosecond() {
+    fn call_that_waits_moves_the_clock_to_exactly_its_target() {
         let clock = TestClock::new();
         let target = at(&clock, 60) + 1;
         clock.alarm().wait_until(target, || false);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_does_not_pass_a_call_that_is_about_to_look() {
+    fn clock_does_not_pass_a_call_that_is_about_to_check() {
         let clock = TestClock::new();
         let (first, second) = (at(&clock, 1), at(&clock, 2));
         let mut looks = clock.alarm();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn call_that_never_looks_holds_others_up_for_a_moment_only() {
+    fn call_that_never_checks_delays_others_only_briefly() {
         let clock = TestClock::new();
         let mut hangs = clock.alarm();
         hangs.wait_until(at(&clock, 1), || false);

@@ -9,9 +9,10 @@
 //!                                                changes the word, wakes the owner (`wake`)
 //! ```
 //!
-//! The lock orders the two (I16). Either the owner sees the change under the lock, or it read its word before that was
-//! changed, and does not sleep. A wake-up for an owner that has left makes its successor in the entry look once too often.
-//! If the process that changes the state dies before the wake-up, the owner sleeps until its own time limit.
+//! The lock orders the two (I16). Either the owner sees the change under the lock, or it read its word before the
+//! word was changed, and does not sleep. A wake-up for an owner that has left makes its successor in the entry
+//! check once too often. If the process that changes the state dies before the wake-up, the owner sleeps until its
+//! own time limit.
 
 use super::lock::Os;
 use super::words::Words;
@@ -28,8 +29,8 @@ pub fn sleep<O: Os>(words: &Words, os: &O, place: usize, seen: u32, limit: Durat
     os.sleep_in_time(words.wake_word(place), seen, limit);
 }
 
-/// Wakes the owner of an entry. Call it after the transaction that brought its turn nearer has given the lock back. Says
-/// whether the owner slept there: if not, it is awake, or dead.
+/// Wakes the owner of an entry. Call it after the transaction that brought its turn nearer has given the lock back.
+/// Returns whether the owner slept there. If not, it is awake, or dead.
 #[cold]
 pub fn wake<O: Os>(words: &Words, os: &O, place: usize) -> bool {
     words.wake_word(place).fetch_add(1, Ordering::Relaxed);

@@ -1,16 +1,18 @@
 //! The wall clock of a limiter: how its time goes on after a reboot, and where calendar windows begin.
 //!
-//! The limiter's own clock counts the time that the machine runs. It learns from the wall clock how long the machine was
-//! off. A wall clock can be wrong, and a wrong one must not make time pass that never passed, because that would refill
-//! windows (R134). Three things are stored:
+//! The limiter's own clock counts the time that the machine runs. It learns from the wall clock how long the
+//! machine was off. A wall clock can be wrong. A wrong clock must not make time pass that never passed, because
+//! that would refill windows (R134). Three things are stored:
 //!
-//! - the *anchor*: what the wall clock showed when it was last looked at;
-//! - the *latest reading*: of all that the wall clock has shown, the reading that puts the present latest. The time that
-//!   the machine was off is counted from it. A clock that was set back, rightly or wrongly, therefore never makes an
-//!   absence look longer. The reading is given up when the clock has run behind it for a day without being set;
-//! - whether the machine was off for a time that is *not known*, because the wall clock is behind the latest reading, was
-//!   never set, or is absurdly far ahead. Then no time has passed, until the clock is put right. At that moment windows
-//!   catch up with the calendar, once. What was counted since the boot counts in the window that is found.
+//! - the *anchor*: what the wall clock showed when it was last read;
+//! - the *latest reading*: of all that the wall clock has shown, the reading that puts the present latest. The time
+//!   that the machine was off is counted from it. A clock that was set back, rightly or wrongly, therefore never
+//!   makes an absence look longer. The reading is given up when the clock has run behind it for a day without being
+//!   set;
+//! - whether the machine was off for a time that is *not known*, because the wall clock is behind the latest
+//!   reading, was never set, or is absurdly far ahead. In that case no time has passed until the clock is put
+//!   right. At that moment windows catch up with the calendar, once. Calls counted since the boot then count in the
+//!   window that is found.
 
 use super::journal::Transaction;
 use super::layout::{self, UNSET_BEFORE};
@@ -20,20 +22,21 @@ use shmlimit_kernel::rule::{Absence, Counted};
 use shmlimit_kernel::state::View;
 use shmlimit_kernel::time::{Nanos, Time};
 
-/// How far the wall clock may be from where the anchor puts it before calendar windows follow it.
+/// How far the wall clock may be from the time that the anchor predicts before calendar windows follow it.
 const DRIFT: u64 = 1_000_000;
 
-/// A wall clock that is set by more was wrong, or is now: a minute. Less moves the boundaries of windows with it.
+/// If the wall clock is set by more than this, it was wrong before or is wrong now: a minute. Smaller steps move
+/// the boundaries of windows with the clock.
 const CORRECTION: u64 = 60_000_000_000;
 
-/// A clock that has run for so long without being set is believed, although it showed a later time before: a day.
+/// A clock that has run this long without being set is believed, although it showed a later time before: a day.
 const SETTLED: u64 = 86_400_000_000_000;
 
-/// No machine is off for longer: ten years. A clock that says so is wrong.
+/// No machine is off for longer than ten years. A clock that says so is wrong.
 const LONGEST_OFF: u64 = 10 * 366 * 86_400_000_000_000;
 
-/// Makes the limiter's clock go on after a reboot: by the wall clock, but never backwards, so that nothing is
-/// granted twice (R134). Permits of the former boot come back when their owners are found to have exited.
+/// Continues the limiter's clock after a reboot: by the wall clock, but never backwards, so that nothing is granted
+/// twice (R134). Permits of the former boot come back when their owners are found to have exited.
 pub(crate) fn rebase<O: Os>(tx: &mut Transaction<'_, O>, boot: [u64; 2], raw_now: u64, wall_now: u64) {
     let anchored = tx.load(layout::ANCHOR_TIME);
     let off = time_off(tx, Time(anchored), wall_now);
@@ -51,8 +54,9 @@ pub(crate) fn rebase<O: Os>(tx: &mut Transaction<'_, O>, boot: [u64; 2], raw_now
     anchor(tx, Time(now), wall_now);
 }
 
-/// The time on the limiter's clock. If the mark of a segment in use is gone, all that lies beside it may be gone, the
-/// clock's offset among them: then the clock goes on by the wall clock, as after a reboot. The state is to be reset.
+/// The time on the limiter's clock. If the mark of a segment in use is gone, everything near the mark may be gone,
+/// including the clock's offset. The clock then continues by the wall clock, as after a reboot. The caller must
+/// reset the state.
 pub(crate) fn restore_live_mark<O: Os>(tx: &mut Transaction<'_, O>, raw_now: u64, wall_now: u64) -> Time {
     let mark = tx.load(layout::RETIRED);
     if mark != layout::LIVE && !layout::is_retired(mark) {
@@ -63,9 +67,9 @@ pub(crate) fn restore_live_mark<O: Os>(tx: &mut Transaction<'_, O>, raw_now: u64
     Time(raw_now.wrapping_add(tx.load(layout::CLOCK_OFFSET)))
 }
 
-/// Follows the wall clock if it was set: calendar windows begin by it. Returns whether that was needed.
+/// Follows the wall clock if it was set, because calendar windows begin by it. Returns whether that was needed.
 ///
-/// That alone ends no window (`kernel/rule/calendar.rs`).
+/// This alone ends no window (`kernel/rule/calendar.rs`).
 pub(crate) fn follow_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) -> bool {
     let moved = tx.wall(now).abs_diff(wall_now) > DRIFT;
     if moved {
@@ -74,13 +78,14 @@ pub(crate) fn follow_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_no
     moved
 }
 
-/// [`follow_wall`], and a fresh anchor in any case. Windows catch up if the clock tells now how long the machine was off.
+/// [`follow_wall`], and a fresh anchor in any case. Windows catch up if the clock now tells how long the machine
+/// was off.
 pub(crate) fn settle_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
     let ended = Time(tx.load(layout::OFF_UNKNOWN));
     let unknown = ended != Time::ZERO;
     let off = match tx.load(layout::LATEST_TIME) {
         _ if !unknown => None,
-        // All that was counted was counted before the clock was set for the first time.
+        // All calls so far were counted before the clock was set for the first time.
         0 => (wall_now >= UNSET_BEFORE).then_some(u64::MAX),
         _ => time_off(tx, now, wall_now),
     };
@@ -91,14 +96,14 @@ pub(crate) fn settle_wall<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_no
         let [until, count] = tx.cells().load_array(layout::COUNTED + 2 * i);
         if known { Counted { until: Time(until), count } } else { Counted::default() }
     });
-    // The clock is believed from here on, also about the boundary that it says was the latest.
+    // The clock is believed from here on, including its latest boundary.
     tx.write(layout::WALL_SET_AT, 0);
     decide::catch_up(tx, Absence { ended, length: Nanos(off) }, &before, now);
     tx.write(layout::OFF_UNKNOWN, 0);
 }
 
-/// How long the machine was off since the latest reading, as far as the limiter's clock has not counted that. `None` if
-/// the wall clock cannot tell.
+/// How long the machine was off since the latest reading, as far as the limiter's clock has not counted that time.
+/// `None` if the wall clock cannot tell.
 fn time_off<O: Os>(tx: &Transaction<'_, O>, now: Time, wall_now: u64) -> Option<u64> {
     let (time, wall) = (tx.load(layout::LATEST_TIME), tx.load(layout::LATEST_WALL));
     let expected = wall.saturating_add(now.since(Time(time)).0);
@@ -106,16 +111,17 @@ fn time_off<O: Os>(tx: &Transaction<'_, O>, now: Time, wall_now: u64) -> Option<
     Some(wall_now.saturating_sub(expected)).filter(|off| plausible && *off <= LONGEST_OFF)
 }
 
-/// Notes which limiter time it is at which wall time. Refreshed by every process that attaches or leaves.
+/// Notes which limiter time belongs to which wall time. Every process that attaches or detaches refreshes it.
 fn anchor<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
     let (then, offset) = (tx.load(layout::WALL_OFFSET), wall_now.wrapping_sub(now.0));
-    // Noted when it is first known, so that many small corrections are one large one.
+    // Noted when it is first known, so that many small corrections add up to a large one.
     let before = if then == 0 { tx.wall(now).wrapping_sub(now.0) } else { then };
     let set = offset.wrapping_sub(before).cast_signed().unsigned_abs() > CORRECTION;
     if set || then == 0 {
         tx.write(layout::WALL_OFFSET, offset);
     }
-    // A clock that is later than ever may have been stopped with the machine. It has shown what it showed.
+    // A clock that is later than ever may have been stopped together with the machine. What it showed before was
+    // right.
     if set && time_off(tx, now, wall_now).is_none_or(|ahead| ahead < DRIFT) {
         tx.write(layout::WALL_SET_AT, now.0.max(1));
     }
@@ -124,7 +130,7 @@ fn anchor<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
     keep_latest(tx, now, wall_now);
 }
 
-/// Keeps the reading that puts the present latest, and gives it up for a clock that has run behind it for long.
+/// Keeps the reading that puts the present latest, and gives it up if the clock has run behind it for a day.
 fn keep_latest<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
     let never_set = tx.load(layout::LATEST_TIME) == 0;
     let later = if never_set { wall_now >= UNSET_BEFORE } else { time_off(tx, now, wall_now).is_some() };
@@ -135,7 +141,7 @@ fn keep_latest<O: Os>(tx: &mut Transaction<'_, O>, now: Time, wall_now: u64) {
         tx.write(layout::LATEST_WALL, wall_now);
     }
     if settled && !later && tx.load(layout::OFF_UNKNOWN) != 0 {
-        // It will not be known any more. No time has passed, then.
+        // The time that the machine was off will never be known. So no time has passed.
         tx.write(layout::OFF_UNKNOWN, 0);
     }
 }

@@ -1,7 +1,7 @@
 //! The only code that touches mapped memory.
 //!
-//! Invariant I1 (docs/design.md): a mapping is at least [`layout::SIZE`] bytes, page aligned, lives as long as
-//! its `Words`, and every access to it by any process is an atomic access of the same width. So no index below
+//! Invariant I1 (docs/design.md): a mapping is at least [`layout::SIZE`] bytes, page aligned, lives as long as its
+//! `Words`, and every access to it by any process is an atomic access of the same width. So no index below
 //! [`layout::WORDS`] can be out of bounds, and no byte pattern is undefined behaviour.
 
 use super::layout;
@@ -24,27 +24,28 @@ mod mapped {
         map: SharedMap,
     }
 
-    /// The words of a mapped segment, borrowed, with their address at hand: behind a reference to [`Words`] the
-    /// compiler would load it again after every store.
+    /// The words of a mapped segment, borrowed, with their address at hand. Behind a reference to [`Words`] the
+    /// compiler would load the address again after every store.
     #[derive(Clone, Copy)]
     pub struct Cells<'a> {
         base: NonNull<u64>,
-        /// How many words there are, the logs included; at least [`layout::WORDS`].
+        /// How many words there are, including the logs; at least [`layout::WORDS`].
         len: usize,
         words: PhantomData<&'a Words>,
     }
 
     impl<'a> Cells<'a> {
-        /// The word at an index, of those that every segment has. An index out of range means the last of them, never a
-        /// foreign address.
+        /// The word at an index below [`layout::WORDS`], which every segment has. An index out of range means the
+        /// last of these words, never a foreign address.
         #[inline(always)]
         pub fn at(self, index: usize) -> &'a AtomicU64 {
             let index = index.min(layout::WORDS - 1);
-            // SAFETY: I1; index < WORDS, u64 words are aligned in a page-aligned mapping, and `words` keeps it mapped.
+            // SAFETY: I1; index < WORDS, u64 words are aligned in a page-aligned mapping, and `words` keeps it
+            // mapped.
             unsafe { AtomicU64::from_ptr(self.base.add(index).as_ptr()) }
         }
 
-        /// The word at any index, also of the logs. An index out of range means the last word.
+        /// The word at any index, including the logs. An index out of range means the last word.
         #[inline]
         pub fn at_any(self, index: usize) -> &'a AtomicU64 {
             let index = index.min(self.len - 1);
@@ -65,18 +66,18 @@ mod mapped {
             (map.len() >= layout::SIZE).then_some(Words { map })
         }
 
-        /// Whether the file behind them is known to be deleted.
+        /// Whether the file of the mapping is known to be deleted.
         pub(crate) fn are_deleted(&self) -> bool {
             self.map.is_of_deleted_file()
         }
 
-        /// Gives the memory back to the system; what is still used of it comes back by itself.
+        /// Gives the memory back to the system. Pages that are still used come back automatically.
         pub(crate) fn forget_pages(&self) {
             self.map.forget_pages();
         }
 
-        /// Puts private words in the place of these, for all threads at once: zeros, and those given (index, value).
-        /// Returns the former ones, at another address.
+        /// Replaces these words with private ones, for all threads at once: zeros, and the given words (index,
+        /// value). Returns the former words, at another address.
         pub fn replace(&self, words: &[(usize, u64)]) -> std::io::Result<Words> {
             self.map.replace(words).map(|map| Words { map })
         }
@@ -99,7 +100,7 @@ mod mapped {
             self.half(layout::entry_base(place) + layout::WAKE_WORD)
         }
 
-        /// Half of a word, the one with its address.
+        /// The half of a word that has the address of the word.
         #[inline(always)]
         fn half(&self, index: usize) -> &AtomicU32 {
             let index = index.min(layout::WORDS - 1);
@@ -114,12 +115,13 @@ mod modelled {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// The words of a modelled segment: only those a model declares exist, because loom keeps a history of each.
+    /// The words of a modelled segment. Only words that a model declares exist, because loom keeps a history of
+    /// each.
     pub struct Words {
         cells: BTreeMap<usize, AtomicU64>,
         lock: AtomicU32,
         wake_words: [AtomicU32; 2],
-        /// Where a dead thread is sent that computes an index from words it could not read.
+        /// The word for a dead thread that computes an index from words it could not read.
         nowhere: AtomicU64,
     }
 
@@ -128,12 +130,12 @@ mod modelled {
     pub struct Cells<'a>(&'a Words);
 
     impl<'a> Cells<'a> {
-        /// As [`Words::at`].
+        /// Like [`Words::at`].
         pub fn at(self, index: usize) -> &'a AtomicU64 {
             self.0.at(index)
         }
 
-        /// As [`Words::at`].
+        /// Like [`Words::at`].
         pub fn at_any(self, index: usize) -> &'a AtomicU64 {
             self.0.at(index)
         }
@@ -150,7 +152,7 @@ mod modelled {
             Cells(self)
         }
 
-        /// Control words, one journal, and the words named.
+        /// A model of the control words, one journal, and the given words.
         pub fn model(words: &[usize]) -> Words {
             let control = [layout::VERSION, layout::JOURNAL_LEN, layout::WAITING, layout::PLACES];
             let journal = layout::JOURNAL..layout::JOURNAL + 2 * layout::JOURNAL_ENTRIES;
@@ -176,7 +178,7 @@ mod modelled {
             &self.lock
         }
 
-        /// The wake word of an entry; a model has two.
+        /// The wake word of an entry. A model has two.
         pub fn wake_word(&self, place: usize) -> &AtomicU32 {
             &self.wake_words[place % 2]
         }
@@ -184,13 +186,13 @@ mod modelled {
 }
 
 impl Cells<'_> {
-    /// Reads a word; what orders it against others is the version or the lock.
+    /// Reads a word. The version or the lock orders the read against other accesses.
     #[inline(always)]
     pub fn load(self, index: usize) -> u64 {
         self.at(index).load(Ordering::Relaxed)
     }
 
-    /// Writes a word; what orders it against others is the version or the lock.
+    /// Writes a word. The version or the lock orders the write against other accesses.
     #[inline(always)]
     pub fn store(self, index: usize, value: u64) {
         self.at(index).store(value, Ordering::Relaxed);
@@ -199,7 +201,7 @@ impl Cells<'_> {
     /// Reads `N` words in a row.
     #[inline(always)]
     pub fn load_array<const N: usize>(self, first: usize) -> [u64; N] {
-        // A loop, because `array::from_fn` is a function that the compiler may decide not to inline.
+        // Use a loop: `array::from_fn` is a function that the compiler may decide not to inline.
         let mut words = [0; N];
         for (i, word) in words.iter_mut().enumerate() {
             *word = self.load(first + i);
@@ -209,19 +211,19 @@ impl Cells<'_> {
 }
 
 impl Words {
-    /// As [`Cells::load`].
+    /// Like [`Cells::load`].
     #[inline(always)]
     pub fn load(&self, index: usize) -> u64 {
         self.cells().load(index)
     }
 
-    /// As [`Cells::store`].
+    /// Like [`Cells::store`].
     #[inline(always)]
     pub fn store(&self, index: usize, value: u64) {
         self.cells().store(index, value);
     }
 
-    /// As [`Cells::load_array`].
+    /// Like [`Cells::load_array`].
     #[inline(always)]
     pub fn load_array<const N: usize>(&self, first: usize) -> [u64; N] {
         self.cells().load_array(first)

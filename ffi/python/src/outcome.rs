@@ -114,7 +114,7 @@ fn status_of(value: &Bound<'_, PyAny>) -> PyResult<u16> {
     // Whatever is no status at all is refused as one that no server sends: by the library, with its own words.
     let status: i64 = whole("status", value, "100 to 599")?;
     u16::try_from(status).map_err(|_| {
-        errors::new(value.py(), "bad_status", format!("{status} is no HTTP status; 100 to 599 are"), None)
+        errors::new(value.py(), "bad_status", format!("{status} is not an HTTP status; use 100 to 599"), None)
     })
 }
 

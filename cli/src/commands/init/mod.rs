@@ -335,8 +335,8 @@ fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -
                         false => String::new(),
                     };
                     Failure::Usage(format!(
-                        "limiter {name:?} is configured otherwise:\n{differences}\nleave the settings out to use it as \
-                         it is, {update}or start it afresh with: {}",
+                        "limiter {name:?} has other settings than those given:\n{differences}\nleave the settings out to use \
+                         it as it is, {update}or start it afresh with: {}",
                         suggestion::same_command_with("--replace")
                     ))
                 }

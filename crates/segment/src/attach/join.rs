@@ -1,4 +1,4 @@
-//! Becoming a participant: once per process, and once more in a forked child.
+//! Attaches this process to a segment: once per process, and once more in a forked child.
 
 use super::Segment;
 use super::options::Role;
@@ -22,8 +22,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Segment {
-    /// Becomes a participant, once per process, whichever thread comes first. `probe` is a description of the file that
-    /// holds no lock, if there is one at hand.
+    /// Attaches this process, once, no matter which thread comes first. `probe` is an open file description of the
+    /// segment that holds no lock, if the caller has one.
     #[cold]
     pub(crate) fn join(&self, deadline: &Deadline, probe: Option<File>) -> Result<Attachment, Error> {
         let state = self.process_state.word(process_state::STATE);
@@ -52,8 +52,9 @@ impl Segment {
         joined
     }
 
-    /// Does something that one thread of this process should do for all, unless somebody has done it already. One that
-    /// takes too long is not waited for: `work` must be right also beside itself.
+    /// Runs `work`, which one thread of this process should do for all threads, unless `is_done` says that it was
+    /// done. If another thread takes too long over it, this thread runs `work` as well. So `work` must be correct
+    /// even when two threads run it at the same time.
     #[cold]
     pub fn run_on_one_thread(
         &self,
@@ -64,7 +65,7 @@ impl Segment {
         let started = std::time::Instant::now();
         let free = || at_work.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let mut mine = free();
-        // As long as the one at work may wait for the creation lock and for a lock.
+        // The other thread may wait for the creation lock and for the segment's lock, each up to its time limit.
         let longest = self.bounds.lock.saturating_add(CREATION_LOCK_TIMEOUT);
         while !mine && !is_done() && started.elapsed() < longest {
             std::thread::sleep(Duration::from_millis(5));
@@ -80,13 +81,13 @@ impl Segment {
     fn enter(&self, deadline: &Deadline, probe: &File) -> Result<Attachment, Error> {
         let clock = Clock::discover().map_err(Error::io("read the clock for", self.path()))?;
         let boot = self.clock.boot_id().map_err(Error::io("find the boot identity for", self.path()))?;
-        // Without the lock first: what cannot be used is left as it is, to the byte (P4).
+        // Check before taking the lock: a file that cannot be used is left as it is, to the byte (P4).
         if let Some(Err(problem)) = journal::read(&self.words, sanity::policy) {
             return Err(self.damaged(problem));
         }
         let (slot, liveness_lock) = self.find_slot(probe)?;
         let user_lock = self.register_user(slot);
-        // A newcomer that has found no file before this moment may not have seen that this process is registered.
+        // A newcomer that found no file before this moment may not have seen that this process is registered.
         if !self.backing.is_in_place() {
             return Err(self.gone());
         }
@@ -137,8 +138,9 @@ impl Segment {
         Ok(Attachment { slot, id: u64::from(generation) << 32 | (slot as u64 + 2), clock })
     }
 
-    /// Whether a participant besides `slot` lives: then this is the boot it lives in, whatever identity a container was
-    /// given. (After a reboot others may be joining too; but then the clock is behind, and that is looked at first.)
+    /// Whether a participant other than `slot` is alive. If one is, this is still the boot that the participant
+    /// runs in, even if a container reports another boot identity. (After a reboot other processes may be attaching
+    /// too. But then the clock is behind, and the caller checks that first.)
     fn others_alive(&self, slot: usize, probe: &File) -> Result<bool, Error> {
         for other in (0..SLOTS).filter(|other| *other != slot && slots::is_owned(&self.words, *other)) {
             if self.backing.is_seen_alive(probe, other)? {
@@ -148,7 +150,8 @@ impl Segment {
         Ok(false)
     }
 
-    /// A slot nobody owns; failing that, one whose owner is dead. Inherited slots are freed by processes that need permits.
+    /// Finds a slot without an owner, or else a slot whose owner is dead. Skips inherited slots: processes that
+    /// need permits free them.
     fn find_slot(&self, probe: &File) -> Result<(usize, LivenessLock), Error> {
         let hold = |slot: usize| {
             let hold = LivenessLock::hold(self.reopen()?, slot as u32, probe);
@@ -158,7 +161,8 @@ impl Segment {
                 Hold::Lost => Err(self_test::locks_are_lost(self.path(), probe)),
             }
         };
-        // Everybody starts elsewhere, so that many who come at once do not queue for the same slot.
+        // Each process starts at a different slot, so that many processes that attach at once do not queue for the
+        // same one.
         let start = std::process::id() as usize;
         let last = if self.bounds.role == Role::Participant { COMMON_SLOTS } else { SLOTS };
         let around = || (0..COMMON_SLOTS).map(|i| (start + i) % COMMON_SLOTS).chain(COMMON_SLOTS..last);
@@ -177,10 +181,10 @@ impl Segment {
 }
 
 impl Segment {
-    /// Says in the creation lock that the owner of a slot has the limiter open, and reads the generation there. To be called before it
-    /// is confirmed that the file is in its place: then a newcomer sees this process, or this process sees that the file is
-    /// gone. Where the creation lock cannot be opened, or the system has no such locks, the process is seen by other means or not at
-    /// all.
+    /// Registers in the creation lock that the owner of a slot has the limiter open, and reads the generation
+    /// there. Call it before confirming that the file is in its place. Then either a newcomer sees this process, or
+    /// this process sees that the file is gone. If the creation lock cannot be opened, or the system has no such
+    /// locks, newcomers detect this process by other means or not at all.
     pub(crate) fn register_user(&self, slot: usize) -> Option<LivenessLock> {
         let creation_lock = self.open_creation_lock()?;
         let file_name = self.backing.file_name()?;
@@ -194,7 +198,7 @@ impl Segment {
         .ok()?
     }
 
-    /// Is registered from now on as a participant that holds no permits, or not at all if that cannot be done.
+    /// Registers this process as a participant that holds no permits. If that is not possible, unregisters it.
     pub(crate) fn register_user_without_permits(&self) {
         let idle = || {
             let creation_lock = self.open_creation_lock()?;
@@ -212,14 +216,15 @@ impl Segment {
         Some(creation_lock)
     }
 
-    /// Whether the segment is of that generation of its name. A process that could not read the generation when it became
-    /// a participant, or has not become one since it was forked, does not know, and must not continue the state.
+    /// Whether the segment belongs to this generation of its name. A process does not know if it could not read the
+    /// generation when it attached, or if it has not attached since it was forked. Then the answer is `false`,
+    /// because it must not continue the state.
     pub(crate) fn has_generation(&self, generation: Generation) -> bool {
         let mine = self.process_state.word(process_state::GENERATION).load(Ordering::Relaxed);
         mine != 0 && Generation(mine) == generation
     }
 
-    /// Is registered no more.
+    /// Removes the registration of this process in the creation lock.
     pub(crate) fn unregister_user(&self) {
         drop(self.process_state.user_lock().take());
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Segment {
-    /// The deadline of a call that was given none. Each call makes one and passes it to every step.
+    /// The default deadline of a call. Each call creates one deadline and passes it to every step.
     #[inline]
     pub fn deadline(&self) -> Deadline {
         Deadline::within(self.bounds.lock)
@@ -22,7 +22,7 @@ impl Segment {
     #[cold]
     pub(crate) fn busy(&self, held: StillHeld) -> Error {
         let stopped = self.unchanged_for(&held) >= self.bounds.stall;
-        // The holder may have died, and this process cannot find out.
+        // The holder may have died without this process being able to find out.
         if let Err(blind @ Error::Liveness { .. }) = self.probe() {
             return blind;
         }
@@ -50,15 +50,15 @@ impl Segment {
         })
     }
 
-    /// Another thread of this process is attaching the segment and was not done in time.
+    /// The error if another thread of this process is attaching to the segment and did not finish in time.
     #[cold]
     pub(crate) fn busy_attaching(&self) -> Error {
         let (path, waited) = (self.path().to_owned(), self.bounds.lock);
         Error::Busy { path, pid: 0, program: "unknown".into(), waited, stopped: false }
     }
 
-    /// How long the acquisition that a call gave up on has held the lock. A call with a short deadline sees only a part of
-    /// that time, so the process remembers the acquisition and when it was first seen.
+    /// How long the acquisition that a call gave up on has held the lock. A call with a short deadline sees only a
+    /// part of that time, so the process remembers the acquisition and when it was first seen.
     fn unchanged_for(&self, held: &StillHeld) -> Duration {
         let now = self.backing.now();
         // The acquisition's number alone is not unique: it repeats after a million acquisitions.

@@ -49,7 +49,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Takes a verified segment and becomes a participant, or an observer.
+    /// Attaches to a verified segment as a participant, or opens it as an observer.
     pub fn attach(verified: Verified, bounds: AttachOptions) -> Result<Segment, Error> {
         let Verified { words, backing, file, clock } = verified;
         let process_state = ForkWords::new().map_err(Error::io("prepare memory for", backing.path()))?;
@@ -72,12 +72,12 @@ impl Segment {
         Ok(segment)
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         self.backing.path()
     }
 
-    /// The words, for reading what needs no consistency.
+    /// The words, for reads that need no consistency.
     #[inline]
     pub fn words(&self) -> &Words {
         &self.words
@@ -96,17 +96,18 @@ impl Segment {
         }
     }
 
-    /// This process's place; a new process (after a fork) gets one here.
+    /// The attachment of this process. A process that has none yet, such as a forked child, attaches here.
     #[inline(always)]
     pub fn attachment(&self) -> Result<Attachment, Box<Error>> {
-        // A deadline only where it is needed: one on the stack costs every release a few instructions.
+        // Create a deadline only where it is needed: one on the stack costs every release a few instructions.
         match self.present() {
             Some(attachment) => Ok(attachment),
             None => self.join(&self.deadline(), None).map_err(Box::new),
         }
     }
 
-    /// [`attachment`](Self::attachment) for a call that goes on after it, and may wait for all of it as long as `deadline` says.
+    /// [`attachment`](Self::attachment) for a call that continues afterwards. All waits of that call share
+    /// `deadline`.
     #[inline(always)]
     pub fn attachment_within(&self, deadline: &Deadline) -> Result<Attachment, Box<Error>> {
         match self.present() {
@@ -115,14 +116,15 @@ impl Segment {
         }
     }
 
-    /// This process's place, if it has one.
+    /// The attachment of this process, if it has one.
     #[inline(always)]
     pub fn present(&self) -> Option<Attachment> {
         let attachment_id = self.process_state.word(process_state::STATE).load(Ordering::Acquire);
         if attachment_id > process_state::ATTACHING { Some(self.attachment_of(attachment_id)) } else { None }
     }
 
-    /// Whether `attachment_id` is this process's present attachment. A grant from before a fork belongs to the parent.
+    /// Whether `attachment_id` is the current attachment of this process. A grant from before a fork belongs to the
+    /// parent.
     #[inline]
     pub fn is_present(&self, attachment_id: u64) -> bool {
         self.process_state.word(process_state::STATE).load(Ordering::Acquire) == attachment_id
@@ -135,8 +137,8 @@ impl Segment {
         Attachment { slot: (attachment_id as u32 as usize).wrapping_sub(2), id: attachment_id, clock }
     }
 
-    /// Does `work` under the lock, with the time on the limiter's clock; the state is whole and sane. What `work`
-    /// does not commit is undone.
+    /// Runs `work` under the lock, with the time on the limiter's clock and a state that is whole and sane. Changes
+    /// that `work` does not commit are undone.
     pub fn transact<R>(
         &self,
         attachment: &Attachment,
@@ -149,14 +151,16 @@ impl Segment {
         }
     }
 
-    /// The lock and the time, if nothing is in the way. `raw` is what the clock says, read before the
-    /// lock, which is then held shorter. Else nothing, and [`transact`](Self::transact) finds out.
+    /// Takes the lock and reads the time, if nothing is in the way. Otherwise returns `None`, and
+    /// [`transact`](Self::transact) finds out the reason. `raw` is the clock's time, read before the lock is taken
+    /// so that the lock is held for a shorter time.
     #[inline(always)]
     pub fn begin_at_once(&self, attachment: &Attachment, raw: u64) -> Option<(Tx<'_>, Time)> {
         if self.is_place_due(raw) {
             return None;
         }
-        // After a short wait the time read before is a little old; the kernel takes the latest committed one if later.
+        // After a short wait the time read before is a little old. The kernel uses the latest committed time if
+        // that is later.
         let key = lock::try_acquire(&self.words, attachment.slot)
             .or_else(|| lock::spin(&self.words, attachment.slot))?;
         let tx = Transaction::under(&self.words, &self.backing, key);
@@ -172,40 +176,41 @@ impl Segment {
         }
     }
 
-    /// Whether somebody holds the lock just now. A hint: it may have changed already.
+    /// Whether a process holds the lock at this moment. This is a hint: it may have changed already.
     #[inline(always)]
     pub fn is_busy(&self) -> bool {
         lock::owner(self.words.lock().load(Ordering::Relaxed)).is_some()
     }
 
-    /// Whether it is time to look if the file is still in its place.
+    /// Whether it is time to check that the file is still in its place.
     #[inline(always)]
     pub fn is_place_due(&self, raw: u64) -> bool {
         raw.wrapping_sub(self.process_state.word(process_state::CHECKED).load(Ordering::Relaxed))
             > self.place_bound
     }
 
-    /// How many rules there are; a hint, because it is read without the lock.
+    /// The number of rules. This is a hint, because it is read without the lock.
     #[inline(always)]
     pub fn rules(&self) -> usize {
         Reader(self.words.cells()).general().rules
     }
 
-    /// Whether the last refusal that this process got is not yet over, and [the place](Self::is_place_due) need not be
-    /// looked at either. Of the refusal it is a hint: nothing rests on it.
+    /// Whether the last refusal of this process still applies, and the check of [the place](Self::is_place_due) is
+    /// not due. The refusal is only a hint: no promise depends on it.
     #[inline(always)]
     pub fn expects_refusal(&self, raw: u64) -> bool {
         raw < self.process_state.word(process_state::REFUSED_UNTIL).load(Ordering::Relaxed)
     }
 
-    /// Remembers until when a refusal probably lasts: its own time, or, for want of a permit, until the dead are to be
-    /// looked for again. `false` if they are now: that must be done first.
+    /// Remembers how long a refusal probably lasts: until its own retry time or, if a permit was missing, until
+    /// dead processes are to be looked for again. Returns `false` if they are to be looked for now, which the
+    /// caller must do first.
     #[inline(always)]
     pub fn expect_refusal(&self, raw: u64, refusal: &Refusal) -> bool {
         let until = match (refusal.reason, refusal.retry_at) {
             (Reason::Concurrency, _) => self.reclaim_due_at(),
             (_, Some(at)) => raw.saturating_add(at.since(refusal.checked_at).0),
-            // Nobody else is refused because this one never can be served.
+            // This request can never be granted. That must not refuse other requests.
             (_, None) => return true,
         };
         let placed = self.process_state.word(process_state::CHECKED).load(Ordering::Relaxed);
@@ -214,7 +219,7 @@ impl Segment {
         raw < until
     }
 
-    /// Whether it is time to look for the dead.
+    /// Whether it is time to look for dead processes.
     #[inline(always)]
     pub fn is_reclaim_due(&self, raw: u64) -> bool {
         raw >= self.reclaim_due_at()
@@ -228,7 +233,8 @@ impl Segment {
             .saturating_add(self.reclaim_bound)
     }
 
-    /// One look at a committed state without the lock, if nothing is in the way. Its place is the caller's to look at.
+    /// Reads one committed state without the lock, in a single try. The caller must check that the file is in its
+    /// place.
     #[inline(always)]
     pub fn look_at_once<R>(&self, raw: u64, look: impl Fn(&Reader<'_>, Time) -> R) -> Option<R> {
         journal::read_once(self.words.cells(), |cells| {
@@ -256,29 +262,29 @@ impl Segment {
         self.transact_slowly(attachment, Claim::Participant, deadline, &|tx: &mut Tx<'_>, _| work(tx))
     }
 
-    /// The time on the clock that the limiter's refers to: the machine's, or a test's.
+    /// The time on the clock that the limiter's clock is based on: the machine's clock, or a test clock.
     #[inline(always)]
     pub fn raw_now(&self, attachment: &Attachment) -> u64 {
         self.clock.now(&attachment.clock)
     }
 
-    /// [`raw_now`](Self::raw_now), where the machine's clock was read before.
+    /// [`raw_now`](Self::raw_now) for a caller that has already read the machine's clock as `read`.
     #[inline(always)]
     pub fn raw_from(&self, attachment: &Attachment, read: u64) -> u64 {
         self.clock.correct(&attachment.clock, read)
     }
 
-    /// The same of a time on the limiter's clock.
+    /// The raw time (see [`raw_now`](Self::raw_now)) of a time on the limiter's clock.
     pub fn raw_at(&self, time: Time) -> u64 {
         time.0.wrapping_sub(self.words.load(layout::CLOCK_OFFSET))
     }
 
-    /// What the wall clock shows at a time on the limiter's clock that was just read.
+    /// The wall clock's time at `now`, a time on the limiter's clock that was just read.
     pub(crate) fn wall_at(&self, now: Time) -> u64 {
         self.clock.wall_at(self.raw_at(now))
     }
 
-    /// Where its time comes from.
+    /// The source of the limiter's time.
     #[inline(always)]
     pub fn clock_source(&self) -> &ClockSource {
         &self.clock
@@ -290,7 +296,7 @@ impl Segment {
         Time(self.raw_now(attachment).wrapping_add(self.words.load(layout::CLOCK_OFFSET)))
     }
 
-    /// Makes a transaction's changes last.
+    /// Commits the changes of a transaction.
     #[inline(always)]
     pub fn commit(&self, tx: &mut Tx<'_>) -> Result<(), Box<Error>> {
         tx.commit().map_err(|_| self.too_long())
@@ -302,7 +308,7 @@ impl Segment {
         Box::new(Error::Damaged { path: self.path().to_owned(), problem })
     }
 
-    /// A look at one committed state without the lock; with it, where that fails.
+    /// Reads one committed state without the lock. If that fails, takes the lock.
     pub fn look<R>(&self, look: impl Fn(&Reader<'_>) -> R) -> Result<R, Error> {
         if let Some(seen) = journal::read(&self.words, |words| look(&Reader(words.cells()))) {
             return self.unless_released(seen);
@@ -319,7 +325,7 @@ impl Segment {
         })
     }
 
-    /// An error if the file is no longer in its place.
+    /// Returns an error if the segment is retired or its file is no longer in its place.
     pub fn confirm(&self, clock: &Clock) -> Result<(), Error> {
         if self.is_retired() { Err(self.gone()) } else { self.check_place(self.clock.now(clock)) }
     }
@@ -332,22 +338,23 @@ impl Segment {
 
     #[cold]
     pub(crate) fn damaged(&self, problem: String) -> Error {
-        // Who has replaced it for that very reason is followed.
+        // If an operator has replaced the segment because of this damage, follow to the new one.
         if self.is_retired() || !self.backing.is_in_place() {
             return self.gone();
         }
         Error::Damaged { path: self.path().to_owned(), problem }
     }
 
-    /// Deleted, replaced or retired: the limiter opens it again.
+    /// The error for a segment that was deleted, replaced or retired. The limiter then opens it again.
     pub(crate) fn gone(&self) -> Error {
         Error::Unsettled { path: self.path().to_owned() }
     }
 }
 
 impl Drop for Segment {
-    /// Leaves the segment: permits back, slot free. What cannot be given back here is found by the others. Only
-    /// here, where no other thread can be in a transaction under the slot that is given up.
+    /// Detaches from the segment: returns the permits and frees the slot. Other processes reclaim what cannot be
+    /// returned here. The slot is given up only here, because at this point no other thread can be in a transaction
+    /// under it.
     fn drop(&mut self) {
         let Some(attachment) = self.present() else { return };
         let left = self.transact(&attachment, &self.deadline(), |tx, now| {

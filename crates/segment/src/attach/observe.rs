@@ -61,8 +61,8 @@ impl Segment {
 }
 
 impl Verified {
-    /// Whether a participant must repair this segment before its state can be read: it was last used in another boot, its
-    /// state is invalid, or a change is half done. Attaching does the repair.
+    /// Whether a participant must repair this segment before its state can be read: it was last used in another
+    /// boot, its state is invalid, or a change is half done. Attaching does the repair.
     pub fn needs_repair(&self) -> Result<bool, Error> {
         let now = self.clock.now(&discover(self.backing.path())?);
         let boot =
@@ -74,7 +74,7 @@ impl Verified {
 
 fn is_readable(words: &Words, raw: u64) -> bool {
     let now = Time(raw.wrapping_add(words.load(layout::CLOCK_OFFSET)));
-    // A damaged policy is reported where it is read.
+    // The caller that reads the policy reports its damage.
     sanity::policy(words)
         .map_or(true, |policy| sanity::is_sound(&Reader(words.cells()), &policy, Found::Whole, now))
 }
@@ -84,7 +84,7 @@ fn discover(path: &Path) -> Result<Clock, Error> {
 }
 
 impl AttachOptions {
-    /// The same, for an observer that acts as an operator for a moment.
+    /// The same options for an observer that acts as an operator for a moment.
     pub fn as_operator(self) -> AttachOptions {
         AttachOptions { role: Role::Operator, ..self }
     }

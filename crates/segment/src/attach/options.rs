@@ -1,33 +1,33 @@
-//! How a segment is used, as whoever opens it chooses.
+//! How a segment is used: the options of the program that opens it.
 
 use std::time::Duration;
 
-/// How a segment is used: how long things may take before they are given up or looked into, and under which name.
+/// How a segment is used: time limits, intervals between checks, the program's name and its role.
 #[derive(Debug, Clone, Copy)]
 pub struct AttachOptions {
     /// How long one call waits for the lock while living processes hold it.
     pub lock: Duration,
-    /// How long one and the same acquisition of the lock may last before its holder counts as stopped.
+    /// How long a single acquisition of the lock may last before its holder counts as stopped.
     pub stall: Duration,
-    /// How often the dead are looked for, at most, while permits are short.
+    /// The shortest time between two searches for dead processes while permits are short.
     pub reclaim: Duration,
-    /// How often it is checked that the file is still in its place.
+    /// The time between two checks that the file is still in its place.
     pub place: Duration,
-    /// What people are told who this is; zeros: the program's own name.
+    /// The program name that people see. Zeros mean the program's own name.
     pub program: [u8; 16],
     /// Which slots it may use.
     pub role: Role,
 }
 
-/// What a segment is opened for.
+/// The purpose for which a segment is opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Role {
-    /// To be used: takes a slot of those for all.
+    /// Makes calls. Takes one of the common slots.
     #[default]
     Participant,
-    /// To be administered: takes one of the reserved slots if all others are taken.
+    /// Administers the limiter. Takes one of the reserved slots if all others are taken.
     Operator,
-    /// To be looked at: takes no slot, unless it must put something right, and then as an operator.
+    /// Only reads. Takes no slot, unless it must repair something, and then acts as an operator.
     Observer,
 }
 

@@ -1,4 +1,4 @@
-//! A hot change of the policy.
+//! Changes the policy of a limiter while programs use it.
 
 use super::Segment;
 use super::wake::Wakeups;
@@ -10,20 +10,20 @@ use shmlimit_kernel::log_context::RecentEvents;
 use shmlimit_kernel::policy::Policy;
 use std::path::Path;
 
-/// What a change of the policy did.
+/// The result of a change of the policy.
 pub struct Changed {
-    /// The policy that held before.
+    /// The policy before the change.
     pub before: Policy,
-    /// The policy that holds now.
+    /// The policy after the change.
     pub policy: Policy,
-    /// What timers that were due and another kind of breaker did.
+    /// Events during the change, for the log: timers that were due, and the effect of a different kind of breaker.
     pub recent: RecentEvents,
-    /// How the limiter is doing after it.
+    /// The limiter's condition after the change, for the log.
     pub log_context: LogContext,
 }
 
 impl Segment {
-    /// Applies another policy, made from the one there is; the rules keep what they have seen (R110).
+    /// Applies a new policy that `change` makes from the current one. The rules keep what they have counted (R110).
     pub fn change_policy(&self, change: impl Fn(&Policy) -> Result<Policy, Error>) -> Result<Changed, Error> {
         let deadline = self.deadline();
         let attachment = self.attachment_within(&deadline)?;
@@ -45,13 +45,13 @@ impl Segment {
         Ok(Changed { before, policy, recent, log_context })
     }
 
-    /// Whether a hot change could get from the policy there is to this one.
+    /// Whether the current policy could be changed to this one while the limiter is in use.
     pub fn takes(&self, policy: &Policy) -> Result<bool, Error> {
         let old = self.policy()?;
         Ok(self.check_fit(&old, &policy.keeping_logs_of(&old), self.words.cells().count() * 8).is_ok())
     }
 
-    /// Whether a policy fits a file of so many bytes in which there is another.
+    /// Checks that the policy `new` fits a file of `bytes` bytes that holds the policy `old`.
     fn check_fit(&self, old: &Policy, new: &Policy, bytes: usize) -> Result<(), Error> {
         if !new.units().eq(old.units()) {
             return Err(self.does_not_fit("it would count other units"));

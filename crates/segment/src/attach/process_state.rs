@@ -5,35 +5,35 @@
 use crate::sys::Clock;
 use std::sync::atomic::AtomicU32;
 
-/// This process's place in a segment.
+/// The place of this process in a segment.
 #[derive(Debug, Clone, Copy)]
 pub struct Attachment {
     /// Its slot.
     pub slot: usize,
-    /// Tells this attachment from every other one, also across a fork.
+    /// Identifies this attachment, also across a fork.
     pub id: u64,
     /// How this process reads the common clock.
     pub clock: Clock,
 }
 
-/// [`ABSENT`], [`ATTACHING`], or the member's attachment id.
+/// [`ABSENT`], [`ATTACHING`], or the attachment id of this process.
 pub(crate) const STATE: usize = 0;
 pub(crate) const CLOCK: usize = 1;
-/// When it was last checked that the file is in its place.
+/// When this process last checked that the file is in its place.
 pub(crate) const CHECKED: usize = 3;
-/// When the dead were last looked for.
+/// When this process last looked for dead processes.
 pub(crate) const RECLAIMED_AT: usize = 4;
 /// Until when the last refusal lasts.
 pub(crate) const REFUSED_UNTIL: usize = 5;
-/// Whether a thread is at what [`Segment::run_on_one_thread`](super::Segment::run_on_one_thread) does.
+/// Whether a thread is busy in [`Segment::run_on_one_thread`](super::Segment::run_on_one_thread).
 pub(crate) const AT_WORK: usize = 6;
-/// Which acquisition of the lock the last call of this process met that gave up waiting for it.
+/// The acquisition of the lock on which the last call of this process gave up waiting.
 pub(crate) const HOLDER: usize = 7;
-/// Since when that acquisition has been seen.
+/// When this process first saw that acquisition.
 pub(crate) const HOLDER_SINCE: usize = 8;
 /// Whether an observer has found out how to read the clock.
 pub(crate) const OBSERVES: usize = 9;
-/// The generation of the limiter's name when it became a participant: see `directory/users.rs`.
+/// The generation of the limiter's name when this process attached: see `directory/users.rs`.
 pub(crate) const GENERATION: usize = 10;
 
 /// How many permits of this segment are still held after it was handed over: see `successor/permits.rs`.

@@ -1,4 +1,4 @@
-//! What a segment does with the dead, with damage and with another boot, on real files.
+//! How a segment handles dead processes, damage and another boot, on real files.
 
 use super::*;
 use crate::directory::{Allowances, Directory};
@@ -40,7 +40,7 @@ pub fn attach_again(directory: &tempfile::TempDir) -> Segment {
     Segment::attach(verified, AttachOptions::default()).unwrap()
 }
 
-/// A slot without a living owner that holds permits, and its books.
+/// Makes a slot without a living owner that holds permits, and counts them as in flight.
 fn dead_with_permits(segment: &Segment, permits: u32) -> usize {
     let dead = (segment.attachment().unwrap().slot + 1) % SLOTS;
     let held = Held { total: permits, background: permits }.to_word();
@@ -49,9 +49,10 @@ fn dead_with_permits(segment: &Segment, permits: u32) -> usize {
     dead
 }
 
-/// The reclaimer must not wait for the lock of the very one it reclaims: nobody else could take it over meanwhile.
+/// The reclaimer must not wait for the lock of the process that it reclaims: no other process could take the lock
+/// over meanwhile.
 #[test]
-fn r113_one_who_died_with_permits_and_the_lock_is_reclaimed_at_once() {
+fn r113_process_that_died_with_permits_and_the_lock_is_reclaimed_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -64,9 +65,10 @@ fn r113_one_who_died_with_permits_and_the_lock_is_reclaimed_at_once() {
     assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
 }
 
-/// Nobody can feel liveness locks of a file that is gone, so nobody could take the lock of its last owner either.
+/// The liveness locks of a deleted file cannot be tested, so no process could take over the lock of its last holder
+/// either.
 #[test]
-fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_nothing_to_have() {
+fn deleted_segment_whose_lock_holder_died_passes_on_its_policy_and_an_empty_budget() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let dead = (segment.attachment().unwrap().slot + 1) % SLOTS;
@@ -85,12 +87,12 @@ fn a_deleted_segment_whose_owner_died_in_a_transaction_leaves_its_policy_and_not
     assert_eq!((left(&whole), left(&seed)), (10, 0));
 }
 
-/// Which window is used up depends on the wall clock: one of the limiter's own clock would be over long ago.
+/// The wall clock decides which window is used up. A window of the limiter's own clock would be over long ago.
 #[test]
-fn a_deleted_segment_whose_owner_died_leaves_nothing_to_have_of_calendar_windows_either() {
+fn deleted_segment_whose_lock_holder_died_passes_on_used_up_calendar_windows() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
-    // A window that began with the year 2001 or so, and does not end during this test.
+    // A window that began around the year 2001 and does not end during this test.
     let window = RuleDraft::new(Algorithm::FixedWindow, 10, Nanos::from_secs(1_000_000_000));
     let policy = Policy::new(&PolicyDraft { rules: &[window], ..PolicyDraft::default() }).unwrap();
     segment.change_policy(|_| Ok(policy)).unwrap();
@@ -105,9 +107,9 @@ fn a_deleted_segment_whose_owner_died_leaves_nothing_to_have_of_calendar_windows
     assert_eq!(count, 10);
 }
 
-/// One who never has time to sleep must not meet the dead one's lock for ever.
+/// A caller that never has time to sleep must still get past the lock of a dead holder.
 #[test]
-fn p2_a_caller_with_no_time_left_takes_over_too() {
+fn p2_caller_with_no_time_left_takes_over_the_lock_of_a_dead_process() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -134,9 +136,9 @@ fn r136_a_participant_does_not_inherit_the_counts_of_its_predecessor() {
     assert_eq!((newcomer.granted, newcomer.refused), (0, 0));
 }
 
-/// A reset counts what every slot says it holds, so what nobody owns must come back as well.
+/// A reset counts what every slot says it holds, so permits in a slot without an owner must come back as well.
 #[test]
-fn p3_permits_in_a_slot_whose_mark_was_damaged_come_back() {
+fn p3_permits_in_a_slot_whose_owner_mark_was_damaged_are_reclaimed() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -145,15 +147,16 @@ fn p3_permits_in_a_slot_whose_mark_was_damaged_come_back() {
     assert_eq!(segment.look(|view| view.core().in_flight).unwrap(), 0);
 }
 
-/// R132: who has no time left is refused now, though the dead cannot be reclaimed before a living one goes on.
+/// R132: a caller with no time left is refused immediately, although dead processes cannot be reclaimed while a
+/// living process holds the lock.
 #[test]
-fn r132_looking_for_exited_processes_takes_no_longer_than_the_caller_has() {
+fn r132_reclaiming_exited_processes_ends_at_the_deadline_of_the_caller() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
     let dead = dead_with_permits(&segment, 1);
     segment.words.store(slot_base(dead) + slot::STATE, 1);
-    // Another thread of this process, as far as anybody can tell.
+    // To this call it looks as if another thread of this process holds the lock.
     segment.words.lock().store((attachment.slot as u32 + 1) << 20, Ordering::Relaxed);
     match segment.reclaim(&attachment, &Deadline::within(Duration::ZERO)) {
         Err(Error::Busy { waited, pid, .. }) => {
@@ -164,10 +167,10 @@ fn r132_looking_for_exited_processes_takes_no_longer_than_the_caller_has() {
     segment.words.lock().store(0, Ordering::Relaxed);
 }
 
-/// Some containers are given a boot identity of their own. The clock is the machine's all the same, and a wall clock
-/// that was set meanwhile must not become the limiter's time.
+/// Some containers have a boot identity of their own. The clock is still the machine's clock, and a wall clock that
+/// was set meanwhile must not become the limiter's time.
 #[test]
-fn r135_another_boot_identity_is_no_reboot_while_others_live() {
+fn r135_different_boot_identity_is_not_a_reboot_while_other_participants_live() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -182,7 +185,7 @@ fn r135_another_boot_identity_is_no_reboot_while_others_live() {
     assert!(segment.now(&attachment).since(before).0 < day / 2, "a day was given away");
     drop(again);
 
-    // After a reboot the machine's clock begins anew.
+    // After a reboot the machine's clock starts again from zero.
     segment.words.store(layout::CLOCK_OFFSET, 0_u64.wrapping_sub(3 * day));
     let before = segment.words.load(layout::ANCHOR_TIME);
     for wall in [layout::ANCHOR_WALL, layout::LATEST_WALL] {
@@ -192,7 +195,7 @@ fn r135_another_boot_identity_is_no_reboot_while_others_live() {
     assert!(segment.now(&again.attachment().unwrap()).0 >= before + day, "the time it was off has passed");
 }
 
-/// A breaker that has just recovered, and raises the rate in the smallest steps there may be: about 700 of them.
+/// A policy whose breaker raises the rate after recovery in the smallest possible steps: about 700 of them.
 fn with_a_slow_ramp() -> Policy {
     let rule = RuleDraft::new(Algorithm::TokenBucket, 1000, Nanos::from_secs(1));
     let mut breaker = Breaker::of(BreakerKind::Fsm);
@@ -208,9 +211,10 @@ fn recover_by_a_probe(m: &mut impl Memory, now: Time) {
 
 const A_YEAR: Nanos = Nanos::from_secs(365 * 86_400);
 
-/// More steps to catch up with than a journal holds words: else nobody could ever ask this limiter again.
+/// The ramp has more overdue steps than a journal holds words. If each step were journaled, no call on this limiter
+/// could ever succeed again.
 #[test]
-fn r62_a_ramp_that_nobody_looked_at_for_long_is_one_transaction() {
+fn r62_long_overdue_ramp_catches_up_in_one_transaction() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -229,7 +233,7 @@ fn r62_a_ramp_that_nobody_looked_at_for_long_is_one_transaction() {
 }
 
 #[test]
-fn r62_a_ramp_comes_to_the_same_however_often_it_is_looked_at() {
+fn r62_result_of_a_ramp_does_not_depend_on_how_often_it_is_checked() {
     let policy = with_a_slow_ramp();
     let [mut seldom, mut often] = [(); 2].map(|()| LocalMemory::new(&policy));
     let start = Time(1_000_000_000_000);
@@ -244,7 +248,7 @@ fn r62_a_ramp_comes_to_the_same_however_often_it_is_looked_at() {
     assert_eq!(seldom, often);
 }
 
-/// A long policy, and other in nearly all that can be changed than the one with another `salt`.
+/// A long policy. Policies with different `salt` differ in nearly everything that can be changed.
 fn longest_policy(salt: u64) -> Policy {
     let names: Vec<String> = (0..16).map(|i| format!("n{i:x}-{}", salt.to_string().repeat(27))).collect();
     let units = ["requests", "unit-b", "unit-c", "unit-d"];
@@ -288,9 +292,9 @@ fn longest_policy(salt: u64) -> Policy {
     Policy::new(&draft).unwrap()
 }
 
-/// The journal must hold it also where timers act and the breaker's state ends in the same transaction.
+/// The journal must hold the change even if, in the same transaction, timers are due and the breaker's state ends.
 #[test]
-fn r110_a_change_of_nearly_all_of_a_long_policy_is_one_transaction() {
+fn r110_changing_nearly_all_of_a_long_policy_is_one_transaction() {
     let directory = tempfile::tempdir().unwrap();
     let limiter = make(&directory, longest_policy(1));
     let attachment = limiter.attachment().unwrap();

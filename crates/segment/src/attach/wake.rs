@@ -1,4 +1,5 @@
-//! Changes and the calls that wait for them: one transaction, then waking those it concerns; sleeping until woken.
+//! Wakes the calls that a change concerns. A change is one transaction; after it, the calls that wait on it are
+//! woken.
 
 use super::process_state::Attachment;
 use super::{Segment, Tx};
@@ -12,15 +13,15 @@ use shmlimit_kernel::state::View;
 use shmlimit_kernel::time::Time;
 use std::time::Duration;
 
-/// Who sleeps: a bit for each place.
+/// The queue entries whose owners wait, one bit for each entry.
 pub(crate) type Sleepers = queue::Marked;
 
 /// Which waiting calls to wake for a change, once the lock is free again.
 #[derive(Clone, Copy)]
 pub struct Wakeups {
-    /// The first whose time came nearer; it wakes the next.
+    /// The first call whose turn came nearer. It wakes the next one.
     first: Wake,
-    /// All of these: the change concerns each of them.
+    /// All of these calls: the change concerns each of them.
     each: Option<Sleepers>,
 }
 
@@ -28,7 +29,7 @@ impl Wakeups {
     /// No call.
     pub const NONE: Wakeups = Wakeups::first(Wake::None);
 
-    /// The first call whose time came nearer; it wakes the next.
+    /// The first call whose turn came nearer. It wakes the next one.
     pub const fn first(first: Wake) -> Wakeups {
         Wakeups { first, each: None }
     }
@@ -46,7 +47,8 @@ impl Wakeups {
 }
 
 impl Segment {
-    /// Who is to be rung for a change made in `tx`. To be asked before the commit, and rung after the lock is free.
+    /// Returns which call to wake for a change made in `tx`. Ask before the commit, and wake after the lock is
+    /// free.
     #[inline(always)]
     pub fn after_change(&self, tx: &mut Tx<'_>, attachment: &Attachment) -> Wake {
         if tx.waiting().is_empty() { Wake::None } else { self.after_change_with_waiters(tx, attachment) }
@@ -58,8 +60,8 @@ impl Segment {
         queue::changed(tx, now)
     }
 
-    /// Rings whoever [`after_change`](Self::after_change) or the kernel named. If nobody slept there, its owner may be
-    /// dead; then it is reclaimed, and the next one rung.
+    /// Wakes the call that [`after_change`](Self::after_change) or the kernel named. If no process slept on that
+    /// entry, its owner may be dead. In that case its slot is reclaimed and the next call is woken.
     #[inline(always)]
     pub fn wake_within(&self, attachment: &Attachment, wake: Wake, deadline: &Deadline) {
         if let Wake::One(place) = wake
@@ -77,9 +79,9 @@ impl Segment {
         self.wake_within(attachment, wakeups.first, deadline);
     }
 
-    /// Changes the state in one transaction: runs `work`, commits, and wakes the calls that it names. Returns what `work`
-    /// returned, and what happened by the way (transitions, a pause that expired), for the log. An error of `work` undoes
-    /// the change.
+    /// Changes the state in one transaction: runs `work`, commits, and wakes the calls that it names. Returns the
+    /// value of `work`, and the events on the way for the log (transitions, a pause that expired). An error of
+    /// `work` undoes the change.
     pub fn change<T>(
         &self,
         attachment: &Attachment,
@@ -96,19 +98,20 @@ impl Segment {
         Ok((value, recent))
     }
 
-    /// Rings on the way out, when this process is no participant any more and may reclaim nobody.
+    /// Wakes a call while this process detaches. It is no longer a participant, so it must not reclaim other
+    /// processes.
     pub(crate) fn wake_last(&self, wake: Wake) {
         if let Wake::One(place) = wake {
             wake_word::wake(&self.words, &self.backing, place);
         }
     }
 
-    /// Who is in the queue now.
+    /// The entries that are in the queue now.
     pub fn sleepers(&self) -> Sleepers {
         self.words.load_array::<{ WAITERS / 64 }>(PLACES).map(PlaceSet)
     }
 
-    /// Rings everybody who was in the queue: something happened that concerns them all.
+    /// Wakes all calls that were in the queue, because an event concerns each of them.
     #[cold]
     pub fn wake_all(&self, sleepers: Sleepers) {
         for (block, places) in sleepers.into_iter().enumerate() {
@@ -118,18 +121,18 @@ impl Segment {
         }
     }
 
-    /// How many wait; a hint, because it is read without the lock.
+    /// How many calls wait. This is a hint, because it is read without the lock.
     #[inline(always)]
     pub fn waiting(&self) -> WaiterCounts {
         WaiterCounts(self.words.load(layout::WAITING))
     }
 
-    /// Reads the wake word of a place, under the lock.
+    /// Reads the wake word of an entry, under the lock.
     pub fn read_wake_word(&self, place: usize) -> u32 {
         wake_word::read(&self.words, place)
     }
 
-    /// Sleeps until the wake word of a place is rung, for `limit` at most.
+    /// Sleeps until the wake word of an entry changes, for `limit` at most.
     pub fn sleep(&self, place: usize, wake_value: u32, limit: Duration) {
         wake_word::sleep(&self.words, &self.backing, place, wake_value, limit);
     }

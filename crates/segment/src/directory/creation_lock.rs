@@ -1,6 +1,6 @@
 //! The creation lock: limiters of a directory are created, replaced and removed one at a time.
 //!
-//! It is a lock of the file `ratelimit.lock`. The file stays in the directory for good. Other bytes of the same
+//! It is a lock on the file `ratelimit.lock`. The file stays in the directory for good. Other bytes of the same
 //! file say which processes use which limiter (`users.rs`).
 
 use super::Directory;
@@ -12,22 +12,22 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long to wait for somebody who is making or removing a limiter.
+/// How long to wait for another process that creates or removes a limiter.
 pub(crate) const CREATION_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a process has that holds the creation lock.
+/// A directory whose creation lock this process holds.
 #[derive(Debug)]
 pub struct LockedDirectory {
     /// The directory.
     pub(crate) directory: File,
-    /// The creation lock, which it has locked.
+    /// The file of the creation lock, which this process has locked.
     pub(crate) creation_lock: File,
-    /// The path of the directory, for people.
+    /// The path of the directory, for messages.
     pub(crate) path: PathBuf,
 }
 
 impl Directory {
-    /// Runs `work` while holding the creation lock, so that limiters are made and removed one at a time.
+    /// Runs `work` while holding the creation lock, so that limiters are created and removed one at a time.
     pub fn with_creation_lock<R>(
         &self,
         work: impl FnOnce(&LockedDirectory) -> Result<R, Error>,
@@ -38,8 +38,8 @@ impl Directory {
         self.lock_and_run(directory, creation_lock, work)
     }
 
-    /// The same, without creating the creation lock. Where there is none, no limiter is being made or removed: `work` does not run
-    /// and the answer is `None`.
+    /// The same, without creating the file of the creation lock. If there is no such file, no process creates or
+    /// removes a limiter. Then `work` does not run and the answer is `None`.
     pub(crate) fn with_existing_creation_lock<R>(
         &self,
         work: impl FnOnce(&LockedDirectory) -> Result<R, Error>,
@@ -71,7 +71,7 @@ impl Directory {
         }
         let locked = LockedDirectory { directory, creation_lock, path: self.path.clone() };
         let result = work(&locked);
-        // Explicitly: a child forked meanwhile shares the lock and would keep it.
+        // Unlock explicitly: a child forked meanwhile shares the lock and would keep it.
         sys::unlock_creation(&locked.creation_lock);
         result
     }

@@ -1,4 +1,4 @@
-//! The directory that holds limiters: which one it is, and whether it may be trusted.
+//! The directory that holds limiters: which one it is, and whether it can be trusted.
 
 pub(crate) mod creation_lock;
 pub(crate) mod self_test;
@@ -20,39 +20,40 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub struct Directory {
     path: PathBuf,
-    /// Who shares it, if it is shared.
+    /// The group that shares it, if it is shared.
     shared_with: Option<Account>,
     owner: Account,
-    /// Whether this user could have limiters here; a trusted directory may still be somebody else's.
+    /// Whether this user may have limiters here. A trusted directory may still belong to another user.
     open_to_me: bool,
-    /// Somebody named it; the defaults are looked for where others could have put something.
+    /// Whether the user named it. The checks are stricter for a default, because other users could have put a
+    /// directory there.
     chosen: bool,
     /// Why a better directory was passed over, for people.
     pub note: Option<String>,
-    /// Why the usual default was not used, for people: its file system is not one for limiters.
+    /// Why the usual default was not used, for people: its file system is not suitable for limiters.
     pub fallback: Option<String>,
-    /// The clock of the limiters that are opened and made here.
+    /// The clock of the limiters that are opened and created here.
     pub clock: ClockSource,
 }
 
-/// What is allowed beyond the usual.
+/// Exceptions from the usual rules.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Allowances {
-    /// Make a missing directory.
+    /// Create a missing directory.
     pub make: bool,
     /// Trust a network file system (R135).
     pub network: bool,
 }
 
 impl Directory {
-    /// The first usable of these places. A default place that exists but cannot be used is passed over with a
-    /// note; a chosen one is used or refused.
+    /// Finds the first usable directory of `places`. A default that exists but cannot be used is passed over with a
+    /// note. A directory that the user chose is used or refused.
     pub fn find(places: &[Place], allowed: Allowances) -> Result<Directory, Error> {
         let (found, note) = Directory::look(places, allowed);
         Ok(Directory { note, ..found? })
     }
 
-    /// The same, with the note also where there is no usable directory: it may be the reason why.
+    /// Like [`find`](Self::find), but returns the note even if no directory is usable, because it may explain why.
     pub fn look(places: &[Place], allowed: Allowances) -> (Result<Directory, Error>, Option<String>) {
         let (mut note, mut fallback) = (None, None);
         if let Some(missing) = sys::MISSING {
@@ -91,7 +92,7 @@ impl Directory {
 
     fn open(place: &Place, allowed: Allowances) -> Result<Directory, Error> {
         let path = std::path::absolute(&place.path).map_err(Error::io("find", &place.path))?;
-        // Without a slash or a dot at its end, which would make the system follow a link in the last place.
+        // Remove a slash or a dot at the end: with one, the system would follow a link in the last component.
         let path: PathBuf = path.components().collect();
         let handle = match sys::open_directory(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && allowed.make => {
@@ -130,23 +131,23 @@ impl Directory {
         self.handle().is_ok_and(|handle| matches!(sys::file_system(&handle), Ok(FileSystem::Volatile)))
     }
 
-    /// Opens it. Not kept: a daemon may close every descriptor it did not open itself. So it is examined again:
-    /// somebody else may have put another in its place meanwhile.
+    /// Opens the directory. The descriptor is not kept, because a daemon may close every descriptor it did not open
+    /// itself. So the directory is checked again each time: another user may have put a different one in its place.
     pub fn handle(&self) -> Result<File, Error> {
         let handle = sys::open_directory(&self.path).map_err(Error::io("open", &self.path))?;
         inspect(&self.path, &handle, self.chosen)?;
         Ok(handle)
     }
 
-    /// Who shares it, if it is shared.
+    /// The group that shares it, if it is shared.
     pub fn shared_with(&self) -> Option<Account> {
         self.shared_with
     }
 
-    /// Shares this directory with a group: its members may use and make limiters here.
+    /// Shares this directory with a group, whose members may then use and create limiters here.
     pub fn share_with(&mut self, group: Account) -> Result<(), Error> {
         if self.shared_with == Some(group) {
-            // Done, perhaps by another member, who alone could do it again.
+            // It is shared already, perhaps by another member. Only that member could share it again.
             return Ok(());
         }
         let handle = self.handle()?;
@@ -155,7 +156,8 @@ impl Directory {
         self.share_creation_lock(&handle)
     }
 
-    /// A creation lock from before the directory was shared would keep its members from making limiters.
+    /// Shares the creation lock too. One from before the directory was shared would keep the members from creating
+    /// limiters.
     fn share_creation_lock(&self, handle: &File) -> Result<(), Error> {
         let path = self.path.join(CREATION_LOCK);
         let creation_lock = match sys::open_file_at(handle, CREATION_LOCK) {
@@ -167,15 +169,16 @@ impl Directory {
             .map_err(Error::io("change the permissions of", &path))
     }
 
-    /// What it is, and what kind of place it is in.
+    /// The facts about the directory, and its file system.
     pub fn facts(&self) -> Result<(FileFacts, FileSystem), Error> {
         let handle = self.handle()?;
         let facts = sys::facts(&handle).map_err(Error::io("examine", &self.path))?;
         Ok((facts, sys::file_system(&handle).map_err(Error::io("examine", &self.path))?))
     }
 
-    /// Gives a file here the permissions it would be made with, if it is a regular file with one name that
-    /// belongs to this user or to the directory's owner. Returns them, for people, if that changed anything.
+    /// Gives a file in this directory the permissions it would be created with. Does so only for a regular file
+    /// with one name that belongs to this user or to the directory's owner. Returns the new permissions, for
+    /// people, if that changed anything.
     pub fn fix_permissions(&self, file_name: &str) -> Result<Option<String>, Error> {
         let path = self.path.join(file_name);
         let file = sys::open_file_at(&self.handle()?, file_name).map_err(Error::io("open", &path))?;
@@ -192,14 +195,14 @@ impl Directory {
         Ok(Some(facts.access.to_string()))
     }
 
-    /// How the permissions of a file here differ from those it would be made with.
+    /// How the permissions of a file in this directory differ from those it would be created with.
     pub fn permission_mismatch(&self, file_name: &str) -> Result<Option<String>, Error> {
         let facts = sys::facts_at(&self.handle()?, file_name);
         let facts = facts.map_err(Error::io("examine", self.path.join(file_name)))?;
         Ok(facts.access.permission_mismatch(self.owner, self.shared_with))
     }
 
-    /// Whether a file here is one that a segment may be: ours, with one name, closed to others (P5).
+    /// Checks that a file may be a segment: it is ours, has one name, and is closed to other users (P5).
     pub(crate) fn check_file(&self, path: &Path, facts: &FileFacts) -> Result<(), Error> {
         let refuse = |problem: String| Err(Error::UnsafeFile { path: path.to_owned(), problem });
         if !facts.regular {
@@ -212,9 +215,10 @@ impl Directory {
     }
 }
 
-/// Why the file system of a default directory is not one for limiters, if it is not. Where the directory is missing, its
-/// parent's is looked at: the answer must be the same before and after it is made, so that all processes of a user agree.
-/// Whatever else is wrong with the directory is an error of [`Directory::open`].
+/// Why the file system of a default directory is not suitable for limiters; `None` if it is. If the directory is
+/// missing, checks the file system of its parent. The answer must be the same before and after the directory is
+/// created, so that all processes of a user agree. Anything else that is wrong with the directory is an error of
+/// [`Directory::open`].
 fn unsuited(path: &Path) -> Option<String> {
     let handle = match sys::open_directory(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -236,7 +240,8 @@ fn unsuited(path: &Path) -> Option<String> {
     }
 }
 
-/// What a directory is and whom it is shared with, or why it is not to be trusted.
+/// Reads the facts about a directory and the group that shares it. Returns an error if the directory cannot be
+/// trusted.
 fn inspect(path: &Path, handle: &File, chosen: bool) -> Result<(FileFacts, Option<Account>), Error> {
     let facts = sys::facts(handle).map_err(Error::io("examine", path))?;
     let shared_with = facts.access.trusted(chosen).map_err(|distrust| distrusted(path, distrust))?;
@@ -248,7 +253,7 @@ fn distrusted(path: &Path, Distrust { problem, remedy }: Distrust) -> Error {
     Error::Directory { path: path.to_owned(), problem, remedy }
 }
 
-/// Whether a file calls itself a segment, of whatever version.
+/// Whether a file begins as a segment of any version does.
 pub(crate) fn begins_with_magic(mut file: &File) -> bool {
     let mut magic = [0; 8];
     file.read_exact(&mut magic).is_ok() && u64::from_ne_bytes(magic) == layout::MAGIC
@@ -292,7 +297,7 @@ mod tests {
     use crate::sys::open_to_anybody;
 
     #[test]
-    fn why_a_better_place_was_passed_over_is_told_also_if_there_is_no_other() {
+    fn note_about_a_skipped_directory_is_returned_even_if_no_other_is_usable() {
         let home = tempfile::tempdir().unwrap();
         let place = |name: &str, made| Place { path: home.path().join(name), chosen: false, made };
         let places = [place("open", false), place("missing", true)];
@@ -309,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_put_in_the_place_of_the_trusted_one_is_refused() {
+    fn untrusted_directory_that_replaces_a_trusted_one_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("limits");
         let place = [Place::chosen(path.clone())];
@@ -320,7 +325,7 @@ mod tests {
         assert!(matches!(directory.handle(), Err(Error::Directory { .. })));
     }
 
-    /// Wine has no lists with groups in them.
+    /// Wine has no access lists that contain groups.
     #[cfg(unix)]
     #[test]
     fn sharing_a_directory_shares_its_creation_lock() {
@@ -336,7 +341,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn root_finds_a_directory_again_that_it_shared_with_a_group() {
+    fn root_can_reopen_a_directory_that_it_shared_with_a_group() {
         if !nix::unistd::geteuid().is_root() {
             eprintln!("not tested: only root can give a directory to a group it is no member of");
             return;

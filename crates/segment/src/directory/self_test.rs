@@ -1,4 +1,4 @@
-//! Trying out a directory: does shared memory work there, and can living processes be told from exited ones?
+//! The self-test of a directory: does shared memory work there, and can living processes be told from exited ones?
 
 use crate::directory::Directory;
 use crate::error::Error;
@@ -10,9 +10,10 @@ use std::io;
 use std::path::Path;
 
 impl Directory {
-    /// Makes a file as large as a segment, maps it twice, and looks whether what is written through one mapping is seen
-    /// through the other. Then takes a liveness lock as a participant does, and looks whether other descriptions see it.
-    /// Leaves nothing behind, unless it is killed: then a temporary file, as killed makers of limiters do.
+    /// Creates a file as large as a segment, maps it twice, and checks that what is written through one mapping
+    /// is visible through the other. Then takes a liveness lock as a participant does, and checks that other file
+    /// descriptions see it. Leaves nothing behind, unless the process is killed. In that case a temporary file
+    /// remains, as after a process that was killed while it created a limiter.
     pub fn self_test(&self) -> Result<(), Error> {
         let handle = self.handle()?;
         let name = format!(".shmlimit-{}-{:x}.tmp", std::process::id(), sys::wall_now());
@@ -28,7 +29,7 @@ impl Directory {
     }
 }
 
-/// The error for a place whose file system loses liveness locks. `file` is any file there.
+/// The error for a path whose file system loses liveness locks. `file` is any file there.
 pub(crate) fn locks_are_lost(path: &Path, file: &File) -> Error {
     let kind = match sys::file_system(file) {
         Ok(FileSystem::Lossy(kind) | FileSystem::Network(kind)) => kind,
@@ -61,7 +62,8 @@ fn maps_are_shared(handle: &File, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a liveness lock is kept, as a participant keeps it; an error if it is kept in the wrong way.
+/// Whether a liveness lock is kept as a participant keeps it. Returns an error if the lock exists but does not work
+/// as promised.
 fn locks_are_seen(handle: &File, name: &str) -> io::Result<bool> {
     let open = || sys::open_file_at(handle, name);
     let probe = open()?;

@@ -1,4 +1,4 @@
-//! The file behind a segment, and what the lock asks of the operating system.
+//! The file behind a segment, and the operations that the lock needs from the operating system.
 
 use crate::error::Error;
 use crate::lock::Os;
@@ -9,9 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Which file a segment is. It is opened anew where it is needed. Of a descriptor that is kept a daemon may close all it
-/// did not open itself, and its numbers may then mean other files; so the spare one is for those alone who may not open
-/// the file any more.
+/// Identifies the file of a segment. The file is opened again wherever it is needed, because a descriptor cannot be
+/// relied on: a daemon may close all descriptors it did not open itself, and their numbers may then refer to other
+/// files. The spare descriptor is therefore only for processes that may no longer open the file.
 #[derive(Debug, Clone)]
 pub struct Backing {
     path: PathBuf,
@@ -21,17 +21,17 @@ pub struct Backing {
     spare: Spare,
 }
 
-/// A way to look at the locks of others.
+/// A way to examine the locks of other processes.
 #[derive(Debug)]
 pub(crate) enum Probe {
-    /// A description of its own.
+    /// A new file description.
     Fresh(File),
-    /// The spare one.
+    /// The spare description.
     Spare,
 }
 
 impl Backing {
-    /// The file at an absolute path with these facts, mapped here.
+    /// The file at an absolute path with these facts, mapped at `map`.
     pub(crate) fn new(path: PathBuf, facts: &FileFacts, map: &SharedMap) -> Backing {
         Backing {
             path,
@@ -56,14 +56,14 @@ impl Backing {
         (facts.dev, facts.ino) == (self.device, self.inode)
     }
 
-    /// A new open file description of this very file; `NotFound` if it was deleted or replaced.
+    /// A new open file description of this same file; `NotFound` if the file was deleted or replaced.
     pub(crate) fn reopen(&self) -> io::Result<File> {
         let (directory, name) = self.directory()?;
         let file = sys::open_file_at(&directory, name)?;
         if self.is(&sys::facts(&file)?) { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
-    /// Another file of the same directory.
+    /// Opens another file of the same directory.
     pub(crate) fn open_beside(&self, name: &str) -> io::Result<File> {
         sys::open_file_at(&self.directory()?.0, name)
     }
@@ -74,23 +74,23 @@ impl Backing {
         match facts {
             Ok(facts) => self.is(&facts),
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-            // Out of reach for this process; whether it was deleted can still be known.
+            // This process cannot reach the file, but may still be able to tell whether it was deleted.
             Err(_) => self.spare.links() != Some(0),
         }
     }
 
-    /// Keeps a description that holds no lock, for the case that this process gives up the right to open the file.
+    /// Keeps a description that holds no lock, in case this process gives up the right to open the file.
     pub(crate) fn keep(&self, file: File) {
         self.spare.keep(file);
     }
 
-    /// Lets go of the file: nothing of it is needed any more.
+    /// Closes the spare description: nothing of the file is needed any more.
     pub(crate) fn forget(&self) {
         self.spare.forget();
     }
 
-    /// A way to look at the locks of others; `NotFound` if the file was deleted or replaced, `PermissionDenied` if this
-    /// process may not open it any more, and has no other way.
+    /// A way to examine the locks of other processes. The error is `NotFound` if the file was deleted or replaced,
+    /// and `PermissionDenied` if this process may no longer open it and has no other way.
     pub(crate) fn probe(&self) -> io::Result<Probe> {
         match self.reopen() {
             Ok(fresh) => Ok(Probe::Fresh(fresh)),
@@ -109,7 +109,7 @@ impl Backing {
         Ok((sys::open_directory(parent)?, name))
     }
 
-    /// Whether the owner of a slot lives.
+    /// Whether the owner of a slot is alive.
     pub(crate) fn is_alive(&self, probe: &Probe, slot: usize) -> Result<bool, Error> {
         match probe {
             Probe::Fresh(file) => self.is_seen_alive(file, slot),
@@ -121,7 +121,7 @@ impl Backing {
         }
     }
 
-    /// Whether the owner of a slot lives, as seen through `file`.
+    /// Whether the owner of a slot is alive, as seen through `file`.
     pub fn is_seen_alive(&self, file: &File, slot: usize) -> Result<bool, Error> {
         sys::liveness_lock_is_held(file, slot as u32).map_err(Error::io("examine locks of", &self.path))
     }
@@ -143,7 +143,7 @@ impl Os for Backing {
     }
 
     fn take_liveness_lock(&self, slot: usize) -> Option<TakenLivenessLock> {
-        // An error is no proof of death; the caller then waits as for a living owner.
+        // An error is not a proof of death. The caller then waits as for a living owner.
         match self.probe().ok()? {
             Probe::Fresh(file) => TakenLivenessLock::take(file, slot as u32).ok()?,
             Probe::Spare => self.spare.take(slot as u32),

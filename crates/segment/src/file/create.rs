@@ -1,4 +1,4 @@
-//! Creates, replaces and removes the file of a limiter: it appears whole or not at all.
+//! Creates, replaces and removes the file of a limiter. The file appears whole or not at all.
 
 use super::initial_state::{InitialState, fill};
 use super::open;
@@ -17,18 +17,18 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What became of a segment that should be made.
+/// The result of an attempt to create a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Creation {
-    /// It was made.
+    /// It was created.
     Made,
-    /// There is one.
+    /// It exists already.
     There,
-    /// There is none, and none was wanted.
+    /// It does not exist, and the caller did not want one.
     Unwanted,
 }
 
-/// Makes the segment of a limiter, unless there is one. Says whether it was made.
+/// Creates the segment of a limiter, unless it exists. Returns whether it was created.
 #[cfg(test)]
 pub fn create(
     directory: &Directory,
@@ -39,10 +39,12 @@ pub fn create(
     create_noting(directory, name, policy, place, &mut false)
 }
 
-/// Makes the segment of a limiter, unless there is one. Says whether it was made, and notes if so with nothing to give.
+/// Creates the segment of a limiter, unless it exists. Returns whether it was created, and sets `used_up` if it was
+/// created with an empty budget.
 ///
-/// If the file was deleted by hand while programs use it, they bring it back, as it was, when they notice: within `place`
-/// if they make calls. Those that make none cannot be asked what was used, so a new one has nothing to give then.
+/// If the file was deleted by hand while programs use it, they restore it as it was when they notice. They notice
+/// within `place` if they make calls. Programs that make no calls cannot be asked what was used, so in that case a
+/// new segment has nothing to give.
 pub fn create_noting(
     directory: &Directory,
     name: &LimiterName,
@@ -53,9 +55,9 @@ pub fn create_noting(
     let path = directory.path().join(name.file_name());
     let began = Instant::now();
     let is_missing = path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    // Users that are not seen in the creation lock: they could not open it, or it was deleted too.
+    // These users are not visible in the creation lock: they could not open it, or it was deleted too.
     let mapped = is_missing && sys::is_deleted_in_use(&path);
-    // One that is seen once may be on its way out: it opened the file just before that was removed.
+    // A user that is seen once may be about to leave: it opened the file just before the file was removed.
     let mut seen = 0;
     let mut starts_used_up = false;
     loop {
@@ -82,8 +84,8 @@ pub fn create_noting(
     }
 }
 
-/// Makes a segment from what `seed` says under the creation lock, if there is none and `seed` wants one. `seed` is told
-/// what was there before, and the generation of the name.
+/// Creates a segment under the creation lock, if there is none and `seed` wants one. `seed` receives what was there
+/// before and the generation of the name, and returns the initial state.
 pub fn create_with(
     directory: &Directory,
     name: &LimiterName,
@@ -102,7 +104,8 @@ pub fn create_with(
     })
 }
 
-/// Makes the segment of a limiter in place of the one there may be. Its users notice and go over to the new one.
+/// Creates the segment of a limiter in place of the existing one, if any. Users of the old segment notice and move
+/// to the new one.
 pub fn replace(
     directory: &Directory,
     name: &LimiterName,
@@ -112,17 +115,19 @@ pub fn replace(
     let file_name = name.file_name();
     let path = directory.path().join(&file_name);
     directory.with_creation_lock(|locked| {
-        // All that can fail for want of room or permission first: until then nothing has happened to the old one.
+        // First do everything that can fail for lack of space or permission: until then, nothing has happened to
+        // the old segment.
         let next = locked.next_generation(name)?;
         let new = prepare(directory, &locked.directory, &path, seed, next)?;
         users::begin_generation(locked, name, next)?;
-        // Retired before it loses its name: whoever is killed in between leaves a segment that nobody grants from.
+        // Retire the old segment before it loses its name: a process killed in between leaves a segment from which
+        // no process grants.
         retire()?;
         new.replace(&locked.directory, &file_name).map_err(Error::io("replace", &path))
     })
 }
 
-/// Removes the segment of a limiter, if `retire` says so. Says whether it was there and is gone.
+/// Removes the segment of a limiter, if `retire` agrees. Returns whether the segment existed and is gone.
 pub fn remove(
     directory: &Directory,
     name: &LimiterName,
@@ -142,8 +147,8 @@ pub fn remove(
     })
 }
 
-/// Removes a segment that was retired but not removed, because somebody was killed in [`replace`] or [`remove`]. The
-/// policy of one that was to be replaced lives on where no other is wanted.
+/// Removes a segment that was retired but not removed, because a process was killed in [`replace`] or [`remove`]. A
+/// segment that was to be replaced passes its policy on, unless the caller wants another policy.
 pub fn clear_retired(directory: &Directory, name: &LimiterName, wanted: Option<Policy>) -> Result<(), Error> {
     let file_name = name.file_name();
     directory.with_creation_lock(|locked| {
@@ -188,7 +193,7 @@ fn make(
     }
 }
 
-/// A whole segment that has no name yet.
+/// Makes a whole segment that has no name yet.
 fn prepare(
     directory: &Directory,
     handle: &File,
@@ -199,7 +204,7 @@ fn prepare(
     let make_error = || Error::io("make", path);
     let size = layout::size_for(&seed.policy);
     let file = sys::unnamed_file(handle, directory.shared_with(), size as u64).map_err(make_error())?;
-    // Before it has a name: where no process can be seen to live, nothing should be left behind.
+    // Check this before the file has a name: nothing should be left behind where liveness cannot be tested.
     if !file.keeps_locks().map_err(make_error())? {
         return Err(self_test::locks_are_lost(path, file.file()));
     }

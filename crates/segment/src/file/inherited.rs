@@ -1,19 +1,22 @@
-//! Permits of a segment that was deleted by hand: its successor counts them until their holders return them or exit.
+//! Permits of a segment that was deleted by hand: its successor counts them until their holders return them or
+//! exit.
 //!
-//! The successor starts with a slot for each holder, a copy of the old one, which says where that process is registered in the
-//! creation lock (`directory/users.rs`). A successor that is made by a process which cannot reach the deleted segment has one slot instead:
-//! it holds all permits there are, for as long as any participant of an older generation is registered.
+//! The successor starts with a slot for each holder. It is a copy of the holder's old slot and says where that
+//! process is registered in the creation lock (`directory/users.rs`). If the process that creates the successor
+//! cannot reach the deleted segment, the successor has one slot instead. That slot holds all permits of the policy
+//! for as long as any participant of an older generation is registered.
 //!
 //! ```text
 //! holder                                         the creation lock says that its permits are out
 //! has them in a deleted segment                  yes: it is registered as the owner of its slot there
-//! goes over to the successor                     yes, while it holds any
-//! returns the last of them                       no: it is registered no more, or without permits if it has not gone over
+//! moves to the successor                         yes, while it holds any
+//! returns the last of them                       no: it is unregistered, or registered without permits if it has not moved
 //! exits, or is killed                            no
 //! ```
 //!
-//! Whoever needs a permit of the successor asks for the holders as it asks for dead participants (`recovery/reclaim.rs`). Permits that a
-//! holder returns one after the other come back together, with the last.
+//! A process that needs a permit of the successor checks these holders in the same way as dead participants
+//! (`recovery/reclaim.rs`). If a holder returns its permits one after the other, the successor gets all of them
+//! back with the last one.
 
 use crate::directory::users::{self, UserByte};
 use crate::layout::{self, COMMON_SLOTS, SLOTS, header, slot, slot_base};
@@ -23,10 +26,11 @@ use shmlimit_kernel::policy::Policy;
 use shmlimit_kernel::state::Held;
 use shmlimit_kernel::time::Time;
 
-/// How many slots are inherited at most; holders beyond that share one. The others are for those who go over.
+/// How many slots are inherited at most. Further holders share one slot. The other slots are for processes that
+/// move to the successor.
 const MOST: usize = COMMON_SLOTS / 2;
 
-/// What people are shown as the holder of permits of which nobody knows who holds them.
+/// The program name that people see for permits whose holder is not known.
 const UNKNOWN_HOLDER: [u8; 16] = *b"(deleted file)\0\0";
 
 /// A slot for permits of a deleted segment.
@@ -37,12 +41,12 @@ pub(crate) struct Inherited {
     held_since: u64,
     pid: u64,
     program: [u64; 2],
-    /// Where the creation lock tells whether they are still held.
+    /// The place in the creation lock that tells whether they are still held.
     word: u64,
 }
 
 impl Inherited {
-    /// All permits there are, of a segment that cannot be read. Nothing if their number is not limited.
+    /// All permits of the policy, for a segment that cannot be read. `None` if their number is not limited.
     pub(crate) fn unknown(policy: &Policy, now: Time) -> Option<Inherited> {
         let total = policy.concurrency()?;
         Some(Inherited::shared(Held { total, background: 0 }, now.0))
@@ -54,7 +58,7 @@ impl Inherited {
     }
 }
 
-/// What the successor of a segment inherits.
+/// The permits that the successor of a segment inherits.
 pub(crate) fn from(words: &Words) -> Vec<Inherited> {
     let generation = words.load(header::GENERATION);
     let holders = (0..SLOTS).filter(|slot| slots::held(words, *slot).total > 0);
@@ -82,7 +86,7 @@ pub(crate) fn from(words: &Words) -> Vec<Inherited> {
     inherited
 }
 
-/// Enters what is inherited in a segment that has no name yet.
+/// Writes the inherited slots to a segment that has no name yet.
 pub(crate) fn put(words: &Words, inherited: &[Inherited]) {
     for (index, one) in inherited.iter().enumerate() {
         let put = |at: usize, value: u64| words.store(slot_base(index) + at, value);
@@ -95,7 +99,7 @@ pub(crate) fn put(words: &Words, inherited: &[Inherited]) {
         put(slot::PROGRAM + 1, one.program[1]);
         put(slot::INHERITED, one.word);
     }
-    // Permits in flight are counted in the same form.
+    // The word for permits in flight has the same form.
     words.store(layout::CORE + 1, sum(inherited).to_word());
 }
 

@@ -20,20 +20,20 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What a new segment starts with.
+/// The state that a new segment starts with.
 #[derive(Debug, Clone)]
 pub struct InitialState {
     /// Its policy.
     pub policy: Policy,
-    /// What it has seen already: nothing, unless it continues a segment that was deleted under its users.
+    /// Counts from before: none, unless it continues a segment that was deleted while programs used it.
     saved_state: SavedState,
-    /// The clock that refers to, as an offset to the machine's.
+    /// The clock of the saved state, as an offset to the machine's clock.
     clock_offset: u64,
-    /// What is known of the wall clock: see `wall_clock.rs`.
+    /// The knowledge about the wall clock: see `wall_clock.rs`.
     wall: [u64; layout::WALL_WORDS],
-    /// The latest time in what it has seen, if that is not over yet.
+    /// The latest time in the saved state, if that time may lie in the future; otherwise 0.
     latest: u64,
-    /// Permits that are out of segments which were deleted.
+    /// Permits of deleted segments that are still held.
     inherited: Vec<Inherited>,
 }
 
@@ -45,9 +45,9 @@ impl InitialState {
         InitialState { policy, saved_state, clock_offset: 0, wall, latest: 0, inherited: Vec::new() }
     }
 
-    /// A limiter of which others may still use an older segment, for as long as `place` at most: nothing is left to be had
-    /// until then, and from then on it fills as an empty one does. All permits count as out for as long as one of them may
-    /// hold any.
+    /// A limiter of which other programs may still use an older segment, for `place` at most. Until then it has
+    /// nothing to give. From then on it fills like an empty limiter. All permits count as held for as long as an
+    /// older participant may hold any.
     pub fn used_up(policy: Policy, place: Duration, clock: &ClockSource) -> Result<InitialState, Error> {
         let fresh = InitialState::fresh(policy);
         let now = clock.first_now().map_err(Error::io("read the clock for", Path::new("a limiter")))?;
@@ -55,16 +55,18 @@ impl InitialState {
         let place = u64::try_from(place.as_nanos()).unwrap_or(u64::MAX);
         let latest = now.saturating_add(place);
         decide::reset(&mut empty, Some(&policy), Time(latest));
-        // A log with entries after the latest decision would be taken for damage, and so would a decision far ahead.
+        // A log with entries after the latest decision would look damaged, and so would a decision far in the
+        // future.
         let latest = if place < sanity::SKEW { latest } else { 0 };
         let inherited = Inherited::unknown(&policy, Time(now)).into_iter().collect();
         Ok(InitialState { saved_state: empty.into_saved_state(), latest, inherited, ..fresh })
     }
 
-    /// Goes on where a segment was deleted under its users; `Err` says what is wrong with its policy.
+    /// Continues a segment that was deleted while programs used it. `Err` says what is wrong with its policy.
     ///
-    /// Without the lock: if its owner is dead, nobody can prove it any more, because liveness locks are felt through the
-    /// file's name. What such an owner left half done is lost, and nothing is handed out in its place.
+    /// Reads without the lock. If the lock holder is dead, no process can prove it any more, because liveness locks
+    /// are tested through the file's name. A change that such a holder left half done is lost, and nothing is
+    /// handed out in its place.
     pub fn after(words: &Words, raw: u64) -> Result<InitialState, String> {
         let clock_offset = words.load(layout::CLOCK_OFFSET);
         let wall = words.load_array(layout::LATEST_TIME);
@@ -80,14 +82,14 @@ impl InitialState {
             });
         }
         let policy = sanity::policy(words)?;
-        // Which calendar window is used up depends on the wall clock.
+        // The wall clock decides which calendar window is used up.
         let epoch = words.load(layout::ANCHOR_WALL).wrapping_sub(words.load(layout::ANCHOR_TIME));
         let mut empty = LocalMemory::starting_at(&policy, epoch);
-        // A pause that makes sense goes on (R148).
+        // A valid pause continues (R148).
         empty
             .set_health_state(PAUSE_AT, words.load_array::<PAUSE_WORDS>(layout::health_state_word(PAUSE_AT)));
         decide::reset(&mut empty, Some(&policy), Time(raw.wrapping_add(clock_offset)));
-        // What a transaction leaves half done is about the permits of its owner, who is dead.
+        // A half-done transaction concerns the permits of its owner, and that owner is dead.
         let inherited = inherited::from(words);
         Ok(InitialState {
             policy,
@@ -102,13 +104,13 @@ impl InitialState {
 
 #[cfg(test)]
 impl InitialState {
-    /// What one of its rules has seen.
+    /// The counts of one of its rules.
     pub(crate) fn rule(&self, rule: usize) -> shmlimit_kernel::RuleState {
         self.saved_state.rules[rule]
     }
 }
 
-/// What a segment has seen: all that outlives its participants.
+/// Everything that a segment has counted and that outlives its participants.
 fn saved_state(words: &Words) -> SavedState {
     let cells = words.cells();
     let load = |word| cells.at_any(word).load(Ordering::Relaxed);
@@ -120,7 +122,7 @@ fn saved_state(words: &Words) -> SavedState {
     }
 }
 
-/// Writes a whole segment into a file that nobody else can see yet.
+/// Writes a whole segment into a file that no other process can see yet.
 pub(crate) fn fill(
     words: &Words,
     seed: &InitialState,
@@ -146,7 +148,7 @@ pub(crate) fn fill(
     }
     set_clocks(words, now, wall);
     if clock.is_test() {
-        // A test may begin before the time from which on a machine's clock counts as set.
+        // A test may begin before the earliest time at which a machine's clock counts as set.
         words.store(layout::OFF_UNKNOWN, 0);
     }
     words.store(layout::CORE, now.max(seed.latest));
@@ -176,7 +178,8 @@ pub(crate) fn set_clocks(words: &Words, now: u64, wall: u64) {
     words.store(layout::ANCHOR_WALL, wall);
     if words.load(layout::LATEST_TIME) == 0 {
         if wall < UNSET_BEFORE {
-            // Made before the machine's clock was set: nothing is known of the day until it is.
+            // The segment was created before the machine's clock was set. The day is not known until the clock is
+            // set.
             words.store(layout::OFF_UNKNOWN, 1);
         } else {
             words.store(layout::LATEST_TIME, now.max(1));

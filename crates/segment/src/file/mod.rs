@@ -1,7 +1,7 @@
-//! The file of a limiter: opens and verifies it here, creates it in [`create`].
+//! The file of a limiter: this module opens and verifies it, [`create`] creates it.
 //!
-//! Any bytes may lie at its path: `Unverified → Verified`, or an error. What is wrong with the state of a verified segment
-//! is repaired later, under its lock ([`sanity`](crate::sanity), `recovery/`).
+//! Its path may contain any bytes: `Unverified → Verified`, or an error. A wrong state of a verified segment is
+//! repaired later, under its lock ([`sanity`](crate::sanity), `recovery/`).
 
 pub(crate) mod backing;
 pub mod create;
@@ -22,20 +22,20 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-/// A mapped file about which nothing is known but its length.
+/// A mapped file of which only the length is known.
 pub(crate) struct Unverified {
     words: Words,
     backing: Backing,
     file: File,
 }
 
-/// A segment of this very layout. Its state has not been looked at yet.
+/// A segment of this exact layout. Its state has not been checked yet.
 pub struct Verified {
     /// Its words.
     pub words: Words,
     /// Its file.
     pub backing: Backing,
-    /// The descriptor it was opened with: a description of the file that holds no lock.
+    /// The descriptor with which it was opened: a description of the file that holds no lock.
     pub file: File,
     /// Its clock.
     pub clock: ClockSource,
@@ -48,7 +48,8 @@ impl Unverified {
             |problem, (remedy, segment)| Error::Foreign { path: path.clone(), problem, remedy, segment };
         let length = usize::try_from(facts.len).unwrap_or(usize::MAX);
         if !(layout::SIZE..=layout::LARGEST_SIZE).contains(&length) || !length.is_multiple_of(4096) {
-            // Another version's may be of another size; a file that is none of ours must not be called one.
+            // A segment of another version may have another size. But a file that is not a segment must not be
+            // reported as one.
             let verdict = if begins_with_magic(&file) { (OTHER_VERSION, true) } else { (NOT_OURS, false) };
             let problem = format!("it is {length} bytes long, which no segment is");
             return Err(foreign(problem, verdict));
@@ -59,7 +60,7 @@ impl Unverified {
         Ok(Unverified { words, backing, file })
     }
 
-    /// Checks the header (P4): reads only.
+    /// Checks the header (P4). Only reads.
     pub(crate) fn verify(self, clock: &ClockSource) -> Result<Verified, Error> {
         let word = |index| self.words.load(index);
         let path = self.backing.path().to_owned();
@@ -96,8 +97,9 @@ const NOT_OURS: &str = "move it away, or choose another directory with --dir";
 const DAMAGED: &str = "remove it with: REMOVE, and make it again";
 const OTHER_VERSION: &str = "use one version of shmlimit, or remove it with: REMOVE, and make it again";
 
-/// Whether there is a file of that name once nobody makes, replaces or removes one. Where replacing takes two steps, a
-/// single look may come between them. Creates nothing: a process that replaces has created the creation lock before.
+/// Checks again, under the creation lock, whether a file of that name exists. This is needed only on systems where
+/// replacing a file takes two steps, because a single look may fall between them. On all other systems the answer
+/// is `false`. Creates nothing: a process that replaces a segment has created the creation lock before.
 pub fn is_there(directory: &Directory, name: &LimiterName) -> Result<bool, Error> {
     let file_name = name.file_name();
     if !sys::REPLACES_IN_TWO_STEPS {
@@ -108,11 +110,11 @@ pub fn is_there(directory: &Directory, name: &LimiterName) -> Result<bool, Error
     Ok(there.unwrap_or(false))
 }
 
-/// Opens the segment of a limiter; `None` if there is none. Reads only (P4), trusts nothing (P5).
+/// Opens the segment of a limiter; `None` if there is none. Only reads (P4), and trusts nothing (P5).
 pub fn open(directory: &Directory, name: &LimiterName) -> Result<Option<Verified>, Error> {
     for _ in 1..OPENED {
         match open_once(directory, name) {
-            // Replaced or deleted since it was opened: look again.
+            // The file was replaced or deleted while it was opened: try again.
             Err(Error::Unsettled { .. }) => {}
             opened => return opened,
         }
@@ -120,7 +122,7 @@ pub fn open(directory: &Directory, name: &LimiterName) -> Result<Option<Verified
     open_once(directory, name)
 }
 
-/// How often a file that is replaced again and again is opened.
+/// How many times to open a file that is replaced again and again.
 const OPENED: u32 = 64;
 
 fn open_once(directory: &Directory, name: &LimiterName) -> Result<Option<Verified>, Error> {
@@ -130,7 +132,8 @@ fn open_once(directory: &Directory, name: &LimiterName) -> Result<Option<Verifie
     let file = match sys::open_file_at(&handle, &file_name) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // A device, a socket or a link cannot be opened so; say what it is rather than what open said.
+        // A device, a socket or a link cannot be opened in this way. Report what it is rather than the error of the
+        // open call.
         Err(error) => {
             if let Ok(facts) = sys::facts_at(&handle, &file_name) {
                 directory.check_file(&path, &facts)?;

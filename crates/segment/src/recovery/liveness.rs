@@ -1,4 +1,4 @@
-//! Which participants of a segment live, and which holders of inherited permits still have them.
+//! Which participants of a segment are alive, and which holders of inherited permits still have them.
 
 use crate::attach::Segment;
 use crate::directory::users;
@@ -12,7 +12,7 @@ use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
 
-/// The creation lock, opened when it is needed first, to ask for the holders of inherited permits.
+/// Checks whether holders of inherited permits still have them. Opens the creation lock when it is first needed.
 pub struct InheritedHolders<'s> {
     backing: &'s Backing,
     words: &'s Words,
@@ -20,7 +20,7 @@ pub struct InheritedHolders<'s> {
 }
 
 impl<'s> InheritedHolders<'s> {
-    /// Those of a segment.
+    /// The holders of a segment's inherited permits.
     pub fn new(backing: &'s Backing, words: &'s Words) -> InheritedHolders<'s> {
         InheritedHolders { backing, words, file: OnceCell::new() }
     }
@@ -31,16 +31,16 @@ impl<'s> InheritedHolders<'s> {
         (word != 0).then(|| match self.file.get_or_init(|| self.backing.open_beside(CREATION_LOCK)) {
             Ok(creation_lock) => {
                 let (name, own) = (self.backing.file_name(), self.words.load(header::GENERATION));
-                // A holder that cannot be asked for counts as alive.
+                // If the check fails, the holder counts as alive.
                 name.is_none_or(|name| users::is_held(creation_lock, name, own, word).unwrap_or(true))
             }
-            // Deleted too: nobody can be seen there any more.
+            // If the creation lock was deleted too, no holder can be found there any more.
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         })
     }
 }
 
-/// A way to see which participants live, and which holders of inherited permits still have them.
+/// Tells which participants are alive, and which holders of inherited permits still have them.
 pub(crate) struct Liveness<'s> {
     backing: &'s Backing,
     probe: Probe,

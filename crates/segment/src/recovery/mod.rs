@@ -1,8 +1,9 @@
-//! Recovery after a process has died: here of the lock and of the change it left half done, in [`reclaim`] of the permits,
-//! slots and queue entries it held. [`liveness`] tells processes that live from processes that have died.
+//! Recovery after a process has died. This module recovers the lock and the change that the process left half done.
+//! [`reclaim`] gives back the permits, slots and queue entries it held. [`liveness`] tells living processes from
+//! dead ones.
 //!
-//! The lock itself is taken over from a dead holder in `lock.rs`, and its half-done change is undone in `journal.rs`. What a
-//! call does next, before its own work, is [`Segment::transact_slowly`].
+//! `lock.rs` takes the lock itself over from a dead holder, and `journal.rs` undoes its half-done change.
+//! [`Segment::transact_slowly`] is what a call does next, before its own work.
 
 pub(crate) mod liveness;
 mod reclaim;
@@ -16,7 +17,7 @@ use crate::{layout, sanity, slots, wall_clock};
 use shmlimit_kernel::time::Time;
 
 impl Segment {
-    /// Waits for the lock, and puts right whatever is found wrong.
+    /// Waits for the lock, and repairs everything that it finds wrong.
     #[cold]
     #[inline(never)]
     pub(crate) fn transact_slowly<R>(
@@ -41,7 +42,7 @@ impl Segment {
             }
             let raw = self.raw_now(attachment);
             let now = wall_clock::restore_live_mark(&mut tx, raw, self.clock.wall_at(raw));
-            // Its liveness lock is kept until the transaction has ended.
+            // Keep the dead owner's liveness lock until the transaction has ended.
             let (taken_over, _liveness_lock) =
                 taken_over.map_or((None, None), |(dead, liveness_lock)| (Some(dead), Some(liveness_lock)));
             let died = taken_over.is_some() || found != Found::Whole;
@@ -50,7 +51,7 @@ impl Segment {
             }
             let sane = mended
                 || mark == layout::LIVE && self.is_sane(attachment, &tx, found, now, place_due, died)?;
-            // Once: where somebody scribbles on and on, decisions are made on what there is.
+            // Repair only once: if a process keeps corrupting the state, decisions use the state as it is.
             if mended || (taken_over.is_none() && sane) {
                 if place_due && wall_clock::follow_wall(&mut tx, now, self.wall_at(now)) {
                     self.commit(&mut tx)?;
@@ -67,14 +68,15 @@ impl Segment {
             if !sane {
                 self.log_reset();
             }
-            // It may have died between a change and a ring, so whom it owed one is not known.
+            // The process may have died between a change and its wake-up. So it is not known which call it had
+            // to wake.
             self.wake_all(sleepers);
         }
     }
 
-    /// Whether the state is what committed transactions can leave. The usual check is a few comparisons; all that decisions
-    /// read is checked against the policy when the place is `due`, once a second, and after a participant `died` in the
-    /// middle of something also what all the others hold.
+    /// Whether the state is one that committed transactions can leave. The usual check is a few comparisons. When
+    /// the check of the place is `due`, once a second, everything that decisions read is checked against the
+    /// policy. After a participant `died` during a change, the permits of all participants are checked too.
     fn is_sane(
         &self,
         attachment: &Attachment,
@@ -94,7 +96,7 @@ impl Segment {
         })
     }
 
-    /// Tells whoever listens that a damaged state was given up. Not under the lock: listening may take time.
+    /// Logs that a damaged state was reset. Call it without the lock: a log subscriber may take time.
     pub(crate) fn log_reset(&self) {
         let name = self.path().file_stem().unwrap_or_default().to_string_lossy();
         tracing::warn!(target: "shmlimit", limiter = %name, event = "reset", "damaged state: starting empty");

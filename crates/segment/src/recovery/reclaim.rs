@@ -1,4 +1,4 @@
-//! Finding the dead, and giving back what they held.
+//! Finds dead processes, and gives back what they held.
 
 use crate::attach::process_state::{self, Attachment};
 use crate::attach::{Segment, Tx};
@@ -11,12 +11,12 @@ use shmlimit_kernel::queue::{self, EntryHead, PlaceSet, Wake};
 use shmlimit_kernel::state::View;
 use std::sync::atomic::Ordering;
 
-/// So many waiters can all be examined without anybody noticing.
+/// Up to this many waiters can all be examined without a noticeable delay.
 const FEW: usize = 64;
 
 impl Segment {
-    /// Gives back what dead participants held, and takes them out of the queue; at most once per bound. Says whether
-    /// there were any.
+    /// Gives back what dead participants held, and takes them out of the queue, at most once per interval
+    /// `reclaim_bound`. Returns whether there were any.
     pub fn reclaim(&self, attachment: &Attachment, deadline: &Deadline) -> Result<bool, Error> {
         let raw = attachment.clock.now_coarse();
         let last = self.process_state.word(process_state::RECLAIMED_AT).load(Ordering::Relaxed);
@@ -28,15 +28,16 @@ impl Segment {
         let suspects = self.suspicious(attachment, &waiters);
         let reclaimed = self.forget_strangers(attachment, &suspects, deadline)?;
         let found = self.reclaim_dead(attachment, &suspects, deadline)?;
-        // Who dies often does so with others, such as all that one terminal started. They would be found one by one.
+        // Processes often die together, for example all that were started from one terminal. Without this step they
+        // would be found one by one.
         if found && suspects.len() < waiters.len() {
             self.reclaim_dead(attachment, &waiters, deadline)?;
         }
         Ok(reclaimed || found)
     }
 
-    /// Frees the slots of those among `waiters`, and of those who hold permits, that are dead. Says whether that changed
-    /// anything.
+    /// Frees the slots of dead processes among `waiters` and among the participants that hold permits. Returns
+    /// whether that changed anything.
     fn reclaim_dead(
         &self,
         attachment: &Attachment,
@@ -47,7 +48,7 @@ impl Segment {
         for slot in waiters.iter().map(EntryHead::slot).filter(|slot| *slot < SLOTS) {
             waits[slot] = true;
         }
-        // Also slots that nobody owns: damage may have cleared the mark, and a reset counts what is held there.
+        // Include slots without an owner: damage may have cleared the mark, and a reset counts what is held there.
         let suspects: Vec<usize> = (0..SLOTS)
             .filter(|slot| {
                 *slot != attachment.slot && (waits[*slot] || slots::held(&self.words, *slot).total > 0)
@@ -57,7 +58,8 @@ impl Segment {
             return Ok(false);
         }
         let liveness = match self.liveness() {
-            // No descriptor to spare is no reason to fail a call: it is refused, and the dead are found next time.
+            // A missing file descriptor is not a reason to fail a call. The call is refused, and dead processes are
+            // found next time.
             Err(Error::Io { .. }) => return Ok(false),
             liveness => liveness?,
         };
@@ -72,8 +74,8 @@ impl Segment {
         Ok(reclaimed)
     }
 
-    /// Frees the slots of all the dead, also of those who held nothing, and takes out of the queue whoever is in it
-    /// without an owner. Says how many slots that were.
+    /// Frees the slots of all dead processes, including those that held nothing. Also removes queue entries that
+    /// have no owner. Returns the number of slots.
     pub fn reclaim_all(&self, attachment: &Attachment, deadline: &Deadline) -> Result<usize, Error> {
         let liveness = self.liveness()?;
         let mut reclaimed = 0;
@@ -89,7 +91,7 @@ impl Segment {
         Ok(reclaimed)
     }
 
-    /// Who else is attached and lives, in the words of its slot.
+    /// The other living participants, as their slots describe them.
     pub fn others(&self, attachment: &Attachment) -> Result<Vec<slots::Participant>, Error> {
         let there = self.participants()?.into_iter();
         Ok(there.filter(|(one, alive)| *alive && one.slot != attachment.slot).map(|(one, _)| one).collect())
@@ -102,11 +104,11 @@ impl Segment {
         places.map(|place| view.entry_head(place)).collect()
     }
 
-    /// Those in the queue who may be dead: all of them, as long as they are few. Where very many wait, some of them,
-    /// and those who have not looked in time, as the dead do not.
+    /// Returns the waiters that may be dead. If there are few, these are all waiters. If there are very many, these
+    /// are a sample of them and those that have not checked their turn in time, as dead processes do not.
     fn suspicious(&self, attachment: &Attachment, waiters: &[EntryHead]) -> Vec<EntryHead> {
         let now = self.now(attachment);
-        // Eight or so of very many: where a crowd has died, one of them is among those.
+        // About eight of very many. If a large part of them has died, the sample contains at least one that died.
         let sampled = |index: usize| waiters.len() <= FEW || index.is_multiple_of(waiters.len() / 8);
         let suspicious = waiters
             .iter()
@@ -115,8 +117,9 @@ impl Segment {
         suspicious.map(|(_, entry_head)| *entry_head).collect()
     }
 
-    /// Takes those out of the queue whose owner is not attached any more (only damage can leave them there), and those
-    /// whose deadline is over, but who could not leave: they would keep everybody from the short way.
+    /// Removes entries from the queue whose owner is not attached any more (only damage can leave them there), and
+    /// entries whose deadline is over but whose owner could not leave. Such entries would keep all calls from the
+    /// fast path.
     fn forget_strangers(
         &self,
         attachment: &Attachment,
@@ -127,7 +130,7 @@ impl Segment {
         let is_stranger = |entry_head: &EntryHead| {
             !slots::is_entered(&self.words, entry_head.owner) || queue::has_given_up(entry_head, now)
         };
-        // A count of waiters who are not there would keep everybody from the short way for ever.
+        // A count of waiters that do not exist would keep all calls from the fast path for ever.
         let miscounted = !self.waiting().is_empty() && self.sleepers().iter().all(|places| places.0 == 0);
         if !miscounted && !waiters.iter().any(is_stranger) {
             return Ok(false);
@@ -141,7 +144,8 @@ impl Segment {
         Ok(forgotten > 0)
     }
 
-    /// Frees the slot of a dead participant. Says whether it had anything, and who is to be rung for that.
+    /// Frees the slot of a dead participant. Returns whether the participant held anything, and which call to wake
+    /// because of that.
     pub(crate) fn reclaim_slot(
         &self,
         attachment: &Attachment,
@@ -151,7 +155,8 @@ impl Segment {
         let Some(liveness_lock) = self.backing.take_liveness_lock(slot) else {
             return Ok((false, Wake::None));
         };
-        // It may have died with the lock, which then nobody but the one with its liveness lock can take.
+        // The participant may have died while it held the lock. Then only the process that has its liveness lock
+        // can take it over.
         let (reclaimed, wake) =
             self.transact_slowly(attachment, Claim::Reclaimer(slot), deadline, &|tx: &mut Tx<'_>, now| {
                 let reclaimed = slots::leave(tx, slot);
@@ -162,17 +167,17 @@ impl Segment {
         Ok((!reclaimed.is_nothing(), wake))
     }
 
-    /// Which participants there are, and whether they live.
+    /// All participants, and whether each is alive.
     pub fn participants(&self) -> Result<Vec<(slots::Participant, bool)>, Error> {
         let liveness = self.liveness()?;
         slots::all(&self.words).map(|p| Ok((p, liveness.is_alive(p.slot)?))).collect()
     }
 
-    /// Nobody slept at `place`: reclaims it if its owner is dead, and rings the next.
+    /// Reclaims the owner of `place` if it is dead, because no process slept there, and wakes the next call.
     #[cold]
     pub(crate) fn wake_behind(&self, attachment: &Attachment, place: usize, deadline: &Deadline) {
         let mut next = self.reclaim_if_dead(attachment, place, deadline);
-        // Ends at the first who lives: each round frees the slot of a dead one.
+        // Ends at the first living owner: each round frees the slot of a dead one.
         while let Wake::One(place) = next
             && !wake_word::wake(&self.words, &self.backing, place)
         {
@@ -180,13 +185,13 @@ impl Segment {
         }
     }
 
-    /// Who is to be rung instead.
+    /// Reclaims the owner of `place` if it is dead. Returns which call to wake instead.
     fn reclaim_if_dead(&self, attachment: &Attachment, place: usize, deadline: &Deadline) -> Wake {
         let slot = Reader(self.words.cells()).entry_head(place).slot();
         if slot == attachment.slot || slot >= SLOTS {
             return Wake::None;
         }
-        // Whatever fails here: whoever waits behind it finds out by itself, a little later.
+        // An error here is harmless: the calls behind this one find out by themselves, a little later.
         let Ok(probe) = self.backing.probe() else { return Wake::None };
         match self.backing.is_alive(&probe, slot) {
             Ok(false) => self.reclaim_slot(attachment, slot, deadline).map_or(Wake::None, |(_, wake)| wake),

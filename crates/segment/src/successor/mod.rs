@@ -1,4 +1,4 @@
-//! The end of a segment: replaced, removed, or deleted by hand and followed by another.
+//! The end of a segment: it is replaced, removed, or deleted by hand and continued by a successor.
 
 mod permits;
 mod release_file;
@@ -12,8 +12,8 @@ use crate::layout;
 use crate::lock::Claim;
 
 impl Segment {
-    /// Marks it as replaced: whoever uses it opens it again by name. Those who wait are rung when there is something to
-    /// open.
+    /// Marks the segment as replaced: programs that use it open it again by name. Waiting calls are woken when
+    /// there is a segment to open.
     pub fn retire(&self) -> Result<(), Error> {
         let deadline = self.deadline();
         let attachment = self.attachment_within(&deadline)?;
@@ -24,12 +24,13 @@ impl Segment {
         Ok(())
     }
 
-    /// Marks a deleted segment, so that all who still use it notice at their next call, and nothing is granted from it
-    /// beside its successor. Where that cannot be done they notice by themselves, within a second. Says whether nobody
-    /// has done so before, so that its state is the newest there is.
+    /// Marks a deleted segment. All programs that still use it then notice at their next call, and nothing is
+    /// granted from it beside its successor. If the mark is not possible, they notice by themselves within a
+    /// second. Returns `true` if this call set the mark, so that this state is the newest.
     pub fn hand_over(&self) -> bool {
-        // The file was renamed, or its name is out of reach for this process alone (another root directory). The others may
-        // go on using it for a while, so its state is not to be continued beside them.
+        // If the file is not deleted, it was renamed, or only this process cannot reach its name (another root
+        // directory). Other programs may continue to use it for a while, so a second segment must not continue the
+        // same state.
         if !self.words.are_deleted() {
             return false;
         }
@@ -40,17 +41,18 @@ impl Segment {
         match begun {
             Ok(Begun { mut tx, .. }) if tx.load(layout::RETIRED) == layout::LIVE => {
                 tx.write(layout::RETIRED, layout::HANDED_OVER);
-                // Not committed is undone, and as good as not tried.
+                // A change that is not committed is undone, as if it had not been tried.
                 tx.commit().is_ok()
             }
             _ => false,
         }
     }
 
-    /// What a segment needs that goes on where this one was deleted. If this one is not the newest of its line, what was
-    /// used since is not known: then nothing is left to be had. That is so if a successor was made from it, or if another
-    /// segment had its name since, made by a process that could not see this one. To be called under the creation lock,
-    /// with the generation that the name has there, so that one successor is made.
+    /// The initial state of a segment that continues this deleted one. If this segment is not the newest of its
+    /// line, it is not known what was used since. In that case the successor has nothing to give. That happens if a
+    /// successor was made from this segment already, or if a process that could not see this segment has created
+    /// another one with its name. Call this under the creation lock, with the generation that the name has there,
+    /// so that only one successor is made.
     pub fn succession(&self, generation: Generation) -> Result<InitialState, Error> {
         let newest = self.hand_over() && self.has_generation(generation);
         let seed = self.seed()?;
@@ -62,30 +64,30 @@ impl Segment {
         InitialState::after(&self.words, raw).map_err(|problem| self.damaged(problem))
     }
 
-    /// Marks it as removed, if `may` says so of the others who are attached: whoever still uses it is told that there is
-    /// no such limiter. Says whether it was marked.
+    /// Marks the segment as removed, if `may` agrees after checking which other processes are attached. Programs
+    /// that still use it get the error that there is no such limiter. Returns whether it was marked.
     pub fn retire_for_good(&self, may: impl Fn() -> Result<bool, Error>) -> Result<bool, Error> {
         let deadline = self.deadline();
         let attachment = self.attachment_within(&deadline)?;
         self.transact(&attachment, &deadline, |tx, _| {
-            // Under the lock nobody can become a participant.
+            // No process can attach while this one holds the lock.
             let marked = may()?;
             if marked {
                 tx.write(layout::RETIRED, layout::REMOVED);
                 self.commit(tx)?;
-                // So that only others are found registered.
+                // Unregister this process, so that only others are found registered.
                 self.unregister_user();
             }
             Ok(marked)
         })?
     }
 
-    /// Whether it was removed, and is not to come back by itself.
+    /// Whether it was removed and must not be restored automatically.
     pub fn is_removed(&self) -> bool {
         self.words.load(layout::RETIRED) == layout::REMOVED
     }
 
-    /// Whether it was replaced or removed on purpose.
+    /// Whether it was replaced or removed on purpose, or handed over to a successor.
     pub fn is_retired(&self) -> bool {
         layout::is_retired(self.words.load(layout::RETIRED))
     }

@@ -1,20 +1,22 @@
-//! Permits that this process holds of a segment which was deleted by hand, and how it returns them.
+//! Permits of a segment that was deleted by hand and that this process still holds, and how it returns them.
 //!
-//! After a segment is marked as handed over, no transaction changes what its slots hold. So what a process still has is what
-//! its slot says, less what it has tried to return since: [`process_state::PERMITS_OUT`] is that difference, as soon as both are
-//! known. `file/inherited.rs` tells how the successor counts these permits.
+//! After a segment is marked as handed over, no transaction changes what its slots hold. So this process still has
+//! what its slot says, less what it has tried to return since. As soon as both are known,
+//! [`process_state::PERMITS_OUT`] is that difference. `file/inherited.rs` explains how the successor counts these
+//! permits.
 
 use crate::attach::Segment;
 use crate::attach::process_state;
 use crate::{journal, layout, slots};
 use std::sync::atomic::Ordering;
 
-/// In [`process_state::PERMITS_OUT`], above the count: what the slot holds is in it.
+/// A flag in [`process_state::PERMITS_OUT`], above the count: the count includes what the slot holds.
 const FROZEN: i64 = 1 << 32;
-/// This process has gone over to a successor.
+/// A flag: this process has moved to a successor.
 const MOVED: i64 = 2 << 32;
 
-/// The flags of [`process_state::PERMITS_OUT`], and the count, which is negative while permits were returned and [`FROZEN`] is not set.
+/// The flags of [`process_state::PERMITS_OUT`], and the count. The count is negative if permits were returned and
+/// [`FROZEN`] is not set.
 fn flags_and_count(word: u64) -> (i64, i64) {
     let word = word.cast_signed();
     let flags = (word + (1 << 31)) >> 32 << 32;
@@ -22,7 +24,7 @@ fn flags_and_count(word: u64) -> (i64, i64) {
 }
 
 impl Segment {
-    /// Permits of this process could not be returned, because the segment is gone.
+    /// Notes that permits of this process could not be returned, because the segment is gone.
     #[cold]
     pub fn returned_too_late(&self, permits: u32) {
         let out = self.process_state.word(process_state::PERMITS_OUT);
@@ -31,7 +33,8 @@ impl Segment {
         self.let_go();
     }
 
-    /// This process has gone over to a successor of this segment: it is registered here for as long as it holds permits.
+    /// Notes that this process has moved to a successor of this segment. It stays registered here for as long as it
+    /// holds permits.
     pub fn has_successor(&self) {
         self.freeze();
         let held = self.present().map_or(0, |attachment| slots::held(&self.words, attachment.slot).total);
@@ -42,14 +45,16 @@ impl Segment {
                     .fetch_add(MOVED.cast_unsigned(), Ordering::AcqRel);
                 self.let_go();
             }
-            // It could not be marked, so permits are still returned here: they count until this handle is closed.
+            // The segment could not be marked, so permits are still returned here. They count until this handle is
+            // closed.
             layout::LIVE if held > 0 => {}
-            // Replaced and removed on purpose: the permits are forgotten.
+            // The segment was replaced or removed on purpose: the permits are forgotten.
             _ => self.unregister_user(),
         }
     }
 
-    /// Counts what this process holds of a segment that was handed over, once: it changes no more.
+    /// Adds to the count, once, what this process holds of a segment that was handed over. That amount changes no
+    /// more.
     fn freeze(&self) {
         let Some(attachment) = self.present() else { return };
         let held = journal::read(&self.words, |words| {
@@ -64,7 +69,7 @@ impl Segment {
         });
     }
 
-    /// Says in the creation lock that this process holds no permits here, if that is so.
+    /// Says in the creation lock that this process holds no permits here, if that is true.
     fn let_go(&self) {
         let out =
             || flags_and_count(self.process_state.word(process_state::PERMITS_OUT).load(Ordering::Acquire));
@@ -75,7 +80,7 @@ impl Segment {
         if flags & MOVED == 0 {
             self.register_user_without_permits();
         }
-        // Also if another thread has gone over meanwhile.
+        // Check again: another thread may have moved meanwhile.
         if out().0 & MOVED != 0 {
             self.unregister_user();
         }
@@ -87,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_are_told_from_a_count_of_either_sign() {
+    fn flags_are_separated_from_a_count_of_either_sign() {
         for flags in [0, FROZEN, MOVED, FROZEN | MOVED] {
             for count in [-1_000_000, -1, 0, 1, 1_000_000] {
                 assert_eq!(flags_and_count((flags + count).cast_unsigned()), (flags, count));

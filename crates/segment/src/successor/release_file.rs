@@ -1,9 +1,9 @@
 //! Releases the file of a segment that has a successor, and maps a *tombstone* at its addresses.
 //!
 //! Other threads may be reading the old segment, and grants may refer to it, so its addresses must stay valid. The
-//! tombstone is private memory at the same addresses. Every reader takes it for a retired segment. This thread maps it
-//! while it holds the segment's lock, so no other thread of this process is in a transaction on it. The lock is then
-//! released in the file itself, through a second mapping. docs/design.md has the whole argument.
+//! tombstone is private memory at the same addresses. Every reader takes it for a retired segment. This thread maps
+//! it while it holds the segment's lock, so no other thread of this process is in a transaction on it. The lock is
+//! then released in the file itself, through a second mapping. docs/design.md has the whole argument.
 
 use crate::attach::Segment;
 use crate::attach::process_state::{self, FileRelease};
@@ -13,18 +13,18 @@ use crate::{lock, wake_word};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The version of a tombstone: even, and one that no segment ever reaches. So a read that began in the segment and ended
-/// in the tombstone is never taken for a consistent one.
+/// The version of a tombstone: even, and one that no segment ever reaches. So a read that began in the segment and
+/// ended in the tombstone is never taken for a consistent one.
 const TOMB_VERSION: u64 = u64::MAX - 1;
 
-/// How often the lock is tried, and the pause after each try. A holder that takes longer is stopped or has died; the segment
-/// is kept until a later attempt.
+/// How often the lock is tried, and the pause after each try. A holder that takes longer is stopped or has died.
+/// The segment is then kept until a later attempt.
 const TRIES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl Segment {
-    /// Releases the file of a retired segment that has a successor. If that is not possible now, at least its resident
-    /// memory is released. The call may be repeated.
+    /// Releases the file of a retired segment that has a successor. If that is not possible now, at least its
+    /// resident memory is released. The call may be repeated.
     pub fn release_file(&self) {
         let FileRelease(state) = &self.file_release;
         let dug = state.compare_exchange(
@@ -44,7 +44,7 @@ impl Segment {
             drop(self.process_state.liveness_lock().take());
             self.backing.forget();
         } else {
-            // Not for a tombstone: its pages would become zeros.
+            // Do not do this to a tombstone: its pages would become zeros.
             self.words.forget_pages();
         }
         state.store(if closed { FileRelease::CLOSED } else { FileRelease::IN_USE }, Ordering::SeqCst);
@@ -77,8 +77,9 @@ impl Segment {
         former.is_some()
     }
 
-    /// Replaces the segment for a process without a slot in it, such as a forked child or an observer. Such a process
-    /// holds no permits there, and takes the lock only after it has become a participant, which is blocked meanwhile.
+    /// Replaces the segment for a process without a slot in it, such as a forked child or an observer. Such a
+    /// process holds no permits there. It takes the lock only after it has become a participant, which is blocked
+    /// meanwhile.
     fn lay_stone_as_nobody(&self) -> bool {
         let state = self.process_state.word(process_state::STATE);
         let absent = (process_state::ABSENT, process_state::ATTACHING);
@@ -90,7 +91,7 @@ impl Segment {
         closed
     }
 
-    /// Returns the words of the file.
+    /// Maps the tombstone. Returns the words of the file.
     fn lay_stone(&self) -> Option<crate::words::Words> {
         let mut stone = vec![
             (VERSION, TOMB_VERSION),

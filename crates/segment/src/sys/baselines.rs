@@ -1,5 +1,5 @@
-//! The designs that benchmarks compare with: one word that is enough for one GCRA rule, and nothing else of what a
-//! limiter does (no other rule, no permit, no owner, no recovery).
+//! Baseline designs that benchmarks compare with: a single word, enough for one GCRA rule, without anything else
+//! that a limiter has (no other rules, no permits, no owners, no recovery).
 
 use super::platform::{Clock, hold_whole_file};
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One precise clock read, as a limiter makes it: the unit of every ratio.
+/// Reads the precise clock once, as a limiter does. Benchmark ratios are in units of this call.
 #[inline(always)]
 pub fn clock() -> u64 {
     Clock::read()
@@ -23,20 +23,21 @@ pub struct SharedWord {
 /// The rate of a baseline.
 #[derive(Debug, Clone, Copy)]
 pub struct Rate {
-    /// Nanoseconds a call.
+    /// Nanoseconds per call.
     pub step: u64,
-    /// How far ahead the word may be.
+    /// How far ahead of the clock the word may be, in nanoseconds.
     pub tau: u64,
 }
 
 impl Rate {
-    /// Every call is granted, for as long as a benchmark runs.
+    /// Grants every call for as long as a benchmark runs.
     pub const PLENTY: Rate = Rate { step: 1000, tau: u64::MAX / 4 };
-    /// One an hour.
+    /// Grants one call per hour.
     pub const SCARCE: Rate = Rate { step: 3_600_000_000_000, tau: 3_600_000_000_000 };
 }
 
-/// How the flock-like baselines keep others out. Windows has one kind of lock, which both mean there.
+/// How the baselines with a file lock exclude other processes. Windows has only one kind of lock, and both variants
+/// mean it there.
 #[derive(Debug, Clone, Copy)]
 pub enum FileLock {
     /// `flock(2)`.
@@ -46,7 +47,7 @@ pub enum FileLock {
 }
 
 impl SharedWord {
-    /// Maps the file, made if it is not there.
+    /// Maps the file, and creates it if it does not exist.
     pub fn open(path: &Path) -> io::Result<SharedWord> {
         let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
         file.set_len(4096)?;
@@ -61,7 +62,7 @@ impl SharedWord {
         unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().cast()) }
     }
 
-    /// One decision without any lock: clock, GCRA, compare-and-swap.
+    /// Decides once without any lock: clock, GCRA, compare-and-swap.
     #[inline(always)]
     pub fn decide_lock_free(&self, rate: Rate) -> bool {
         let now = clock();
@@ -75,7 +76,7 @@ impl SharedWord {
         }
     }
 
-    /// One decision under a lock of the file: what programs without a library do.
+    /// Decides once under a lock of the file, as programs without a library do.
     #[inline(always)]
     pub fn decide_under(&self, lock: FileLock, rate: Rate) -> bool {
         hold_whole_file(&self.file, lock, true);
@@ -89,7 +90,7 @@ impl SharedWord {
     }
 }
 
-/// Where the word goes if the call is granted.
+/// The new value of the word if the call is granted.
 #[inline(always)]
 fn charge(at: u64, now: u64, rate: Rate) -> Option<u64> {
     let next = at.max(now) + rate.step;

@@ -1,9 +1,10 @@
-//! The generation of a limiter's name: a word of the creation lock that changes whenever a segment gets the name.
+//! The generation of a limiter's name: a word in the file of the creation lock that changes whenever a segment gets
+//! the name.
 //!
-//! The word is chosen by the hash of the name. The file stays as small as the smallest segment, whatever the names, and a
-//! file system that leaves holes keeps one block for each name. Two names that share a word change it for each other.
-//! A word needs no more care than one write: only processes that live when it changes compare it, so it need not survive a
-//! crash of the machine.
+//! The hash of the name selects the word. The file stays as small as the smallest segment, whatever the names are,
+//! and a file system with sparse files stores one block for each name. Two names that share a word change it for
+//! each other. One plain write per change is enough: only processes that are alive when the word changes compare
+//! it, so it need not survive a crash of the machine.
 
 use super::wall_now;
 use std::fs::File;
@@ -13,18 +14,19 @@ use std::os::unix::fs::FileExt;
 #[cfg(windows)]
 use std::os::windows::fs::FileExt;
 
-/// How many words there are: 256 KiB, less than a segment, so a process that may make one may write all of them. The first
-/// is left alone, because a process that has the creation lock locked on Windows has its first byte to itself.
+/// The number of words: 256 KiB, less than a segment, so a process that may create a segment may write all of them.
+/// The first word is not used, because on Windows a process that holds the creation lock has exclusive access to
+/// its first byte.
 const WORDS: u64 = 1 << 15;
 
 pub fn generation(creation_lock: &File, number: u64) -> io::Result<u64> {
     let mut word = [0; 8];
-    // Of an aligned word that was written at once, a part is never read.
+    // The word is aligned and written in one call, so a read never returns part of it.
     let length = read_at(creation_lock, &mut word, at(number))?;
     Ok(if length == word.len() { u64::from_ne_bytes(word) } else { 0 })
 }
 
-/// The wall clock makes the number another one than any of a creation lock that was deleted.
+/// The wall clock makes the number differ from every number in an earlier creation lock that was deleted.
 pub fn next_generation(creation_lock: &File, number: u64) -> io::Result<u64> {
     Ok(generation(creation_lock, number)?.wrapping_add(1).max(wall_now()).max(1))
 }
@@ -69,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_is_never_zero_and_never_the_same_again() {
+    fn generation_is_never_zero_and_never_repeats() {
         let creation_lock = tempfile::tempfile().unwrap();
         let mut last = generation(&creation_lock, 7).unwrap();
         assert_eq!(last, 0, "none has begun");
@@ -79,14 +81,14 @@ mod tests {
             assert!(next > last);
             last = next;
         }
-        // Whatever somebody has written there.
+        // Any other program may have written any value there.
         write_at(&creation_lock, &u64::MAX.to_ne_bytes(), at(7)).unwrap();
         begin(&creation_lock, 7);
         assert!(![0, u64::MAX].contains(&generation(&creation_lock, 7).unwrap()));
     }
 
     #[test]
-    fn names_have_words_of_their_own_in_a_small_file() {
+    fn two_names_use_different_words_of_a_small_file() {
         let creation_lock = tempfile::tempfile().unwrap();
         begin(&creation_lock, WORDS - 2);
         assert_eq!(generation(&creation_lock, 0).unwrap(), 0);

@@ -1,9 +1,9 @@
-//! No spare descriptor, for platforms on which a process does not change its user, or cannot open a limiter at all.
+//! An empty `Spare`, for platforms on which a process does not change its user or cannot open a limiter at all.
 
 use super::TakenLivenessLock;
 use std::fs::File;
 
-/// An empty spare; see the contract in `sys`.
+/// A spare that never has a description; see the contract in `sys`.
 #[derive(Debug, Clone, Default)]
 pub struct Spare(());
 

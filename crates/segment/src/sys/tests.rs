@@ -1,5 +1,5 @@
-//! What the contract says and every platform can show in the same way. What rests on a platform's own means is tested in
-//! its files.
+//! Tests of the contract that are the same on every platform. Tests of a platform's mechanism are in the files of
+//! that platform.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::{SharedMap, boot_id, program_name};
 
 #[test]
-fn two_maps_of_one_file_share_their_words() {
+fn two_mappings_of_one_file_share_their_words() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(8192).unwrap();
     let (one, two) = (SharedMap::new(&file, 8192).unwrap(), SharedMap::new(&file, 8192).unwrap());
@@ -22,7 +22,7 @@ fn two_maps_of_one_file_share_their_words() {
 }
 
 #[test]
-fn a_file_of_another_length_is_not_mapped() {
+fn file_of_another_length_is_not_mapped() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(4096).unwrap();
     for len in [0, 4095, 8192] {
@@ -32,13 +32,13 @@ fn a_file_of_another_length_is_not_mapped() {
 }
 
 #[test]
-fn the_boot_is_the_same_every_time_it_is_asked_for() {
+fn boot_id_is_the_same_on_every_call() {
     assert_eq!(boot_id().unwrap(), boot_id().unwrap());
     assert_ne!(boot_id().unwrap(), [0, 0]);
 }
 
 #[test]
-fn the_program_name_ends_with_a_zero_and_has_no_newline() {
+fn program_name_ends_with_a_zero_and_has_no_newline() {
     let name = program_name();
     assert_ne!(name[0], 0);
     assert_eq!(name[15], 0);

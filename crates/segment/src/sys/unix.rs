@@ -1,7 +1,9 @@
-//! Unixes other than Linux: what needs no segment works, and opening one is an error that says why.
+//! Unix systems other than Linux: everything that needs no segment works, and opening a segment fails with the
+//! reason.
 //!
-//! A promise that is kept on some machines only is none, so nothing here is a weaker imitation. The types of the contract
-//! have no values: the compiler knows that nothing which needs one of them ever runs, and there is nothing to get wrong.
+//! A promise that holds only on some machines is worthless, so nothing here is a weaker imitation. The types of the
+//! contract have no values. The compiler therefore knows that code which needs one of them never runs, and that
+//! code cannot be wrong.
 
 #[cfg(feature = "tool")]
 compile_error!(
@@ -20,25 +22,26 @@ use std::time::{Duration, SystemTime};
 
 use crate::sys::{DefaultDirectory, Distrust, FileFacts, FileSystem, Hold};
 
-/// What sharing a limiter rests on, as far as this system has nothing that keeps the promise.
+/// A file is never replaced here.
 pub const REPLACES_IN_TWO_STEPS: bool = false;
+/// The mechanisms that shared limiters need and that this system lacks.
 pub const MISSING: Option<&str> = Some(
     "a lock that tells the death of a process whatever happens to its descriptors (Linux: byte locks of an open file \
      description that a mapping keeps alive), sleeping at a word of a file that other processes map (shared futexes), \
      and memory that every forked child finds wiped (MADV_WIPEONFORK)",
 );
 
-/// What a function says that nobody gets to call, because no directory can be opened.
+/// The result of a function that cannot be reached, because no directory can be opened.
 fn unsupported<T>() -> io::Result<T> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Types of the contract without any value, and their methods, which nothing can call.
+/// Types of the contract that have no values, with methods that cannot be called.
 macro_rules! impossible {
     ($($(#[$traits:meta])? $name:ident {
         $($visibility:vis fn $method:ident($this:ident: $receiver:ty $(, $arg:ident: $type:ty)*) $(-> $result:ty)?;)*
     })*) => { $(
-        /// Cannot be had on this system; see the contract.
+        /// Not available on this system; see the contract.
         #[derive(Debug)]
         $(#[$traits])?
         pub struct $name(Infallible);
@@ -97,7 +100,7 @@ impossible! {
     }
 }
 
-/// Functions of the contract that fail, those of a type among them.
+/// Functions of the contract that fail, including associated functions of its types.
 macro_rules! unsupported {
     ($($(impl $owner:ident)? { $(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)* })*) => {
         $(unsupported!(@ $($owner)? { $(pub fn $name($($arg: $type),*) -> io::Result<$result> { unsupported() })* });)*
@@ -136,10 +139,10 @@ unsupported! {
     impl TakenLivenessLock { fn take(_fresh: File, _slot: u32) -> Option<TakenLivenessLock>; }
 }
 
-/// Where liveness locks would be, as on every system.
+/// The first byte of the liveness locks, the same number as on every system.
 pub const FIRST_LIVENESS_BYTE: i64 = 1 << 62;
 
-/// Giving back is dropping, as everywhere.
+/// The contract promises that dropping releases the lock.
 impl Drop for LivenessLock {
     fn drop(&mut self) {
         match self.0 {}
@@ -170,7 +173,7 @@ impl fmt::Display for Access {
     }
 }
 
-/// Nobody learns the time from it, because `discover` fails.
+/// A clock that no process can discover, because `discover` fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock;
 

@@ -1,4 +1,4 @@
-//! Calendar windows on a real segment, with a wall clock, a machine's clock and boots that the test makes up.
+//! Calendar windows on a real segment, with a wall clock, a machine's clock and boots that the test controls.
 
 use super::*;
 use crate::directory::{Allowances, Directory};
@@ -18,24 +18,24 @@ const LIMIT: u64 = 5;
 /// 2026-05-05 12:00 UTC.
 const NOON: u64 = 1_777_982_400_000_000_000;
 
-/// A machine with a limiter of five a day.
+/// A machine with a limiter of five calls a day.
 struct Machine {
     _home: tempfile::TempDir,
     verified: Verified,
-    /// What the time really is.
+    /// The true time.
     truth: u64,
-    /// What the wall clock says more than that.
+    /// The wall clock minus the true time.
     wrong_by: i64,
-    /// What the machine's clock says more than the truth.
+    /// The machine's clock minus the true time.
     booted: i64,
     boots: u64,
-    /// When calls were granted, truly.
+    /// The true times at which calls were granted.
     granted: Vec<u64>,
 }
 
 fn daily(algorithm: Algorithm) -> Policy {
     let rule = match algorithm {
-        // Five free passes a day, and one more a day by pacing.
+        // Five free passes a day, and one more call a day by pacing.
         Algorithm::Gcra => RuleDraft {
             burst: Some(LIMIT),
             burst_mode: BurstMode::FixedWindow,
@@ -47,7 +47,8 @@ fn daily(algorithm: Algorithm) -> Policy {
 }
 
 impl Machine {
-    /// A limiter made at `truth`, when the wall clock was wrong by `wrong_by` and the machine had run for an hour.
+    /// A limiter created at `truth`, when the wall clock was wrong by `wrong_by` and the machine had run for an
+    /// hour.
     fn new(algorithm: Algorithm, truth: u64, wrong_by: i64) -> Machine {
         let home = tempfile::tempdir().unwrap();
         let place = Place::chosen(home.path());
@@ -92,7 +93,7 @@ impl Machine {
         done
     }
 
-    /// Somebody attaches, as `Segment::enter` does.
+    /// A process attaches, as `Segment::enter` does.
     fn attach(&mut self) {
         let (boot, raw, wall) = ([self.boots, 0], self.raw(), self.wall());
         self.transact(|tx, _| {
@@ -105,13 +106,13 @@ impl Machine {
         });
     }
 
-    /// Somebody looks whether the file is in its place.
+    /// A process checks whether the file is in its place.
     fn look(&mut self) {
         let wall = self.wall();
         self.transact(|tx, now| follow_wall(tx, now, wall));
     }
 
-    /// Asks for so many calls. Says how many were granted.
+    /// Asks for `calls` calls. Returns how many were granted.
     fn take(&mut self, calls: u64) -> usize {
         let granted = self.transact(|tx, now| {
             let kernel_request = AcquireRequest::one(Priority::User);
@@ -121,7 +122,7 @@ impl Machine {
         granted
     }
 
-    /// Sets the wall clock, and has it noticed.
+    /// Sets the wall clock, and lets a process notice it.
     fn set(&mut self, wall: u64) {
         self.wrong_by = wall.wrapping_sub(self.truth).cast_signed();
         self.look();
@@ -136,7 +137,7 @@ impl Machine {
         self.attach();
     }
 
-    /// Most calls in one day of the calendar, truly.
+    /// The largest number of calls in one true calendar day.
     fn busiest_day(&self) -> usize {
         self.granted.chunk_by(|a, b| a / DAY == b / DAY).map(<[u64]>::len).max().unwrap_or(0)
     }
@@ -144,13 +145,13 @@ impl Machine {
 
 const CALENDARS: [Algorithm; 3] = [Algorithm::FixedWindow, Algorithm::SlidingCounter, Algorithm::Gcra];
 
-/// How many more than the limit a day may see: GCRA's pacing goes on beside its passes.
+/// How many calls more than the limit a day may see: GCRA's pacing continues in addition to its passes.
 fn paced(algorithm: Algorithm) -> usize {
     if algorithm == Algorithm::Gcra { 2 } else { 0 }
 }
 
 #[test]
-fn r134_a_clock_that_is_behind_at_boot_and_then_set_refills_no_window() {
+fn r134_clock_that_is_behind_at_boot_and_then_set_refills_no_window() {
     for algorithm in CALENDARS {
         let mut machine = Machine::new(algorithm, NOON, 0);
         machine.take(20);
@@ -168,7 +169,7 @@ fn r134_a_clock_that_is_behind_at_boot_and_then_set_refills_no_window() {
             "{algorithm:?}: {:?}",
             machine.granted
         );
-        // The next day is a new one, also if the machine was off at midnight and its clock was wrong after that.
+        // The next day is a new one, even if the machine was off at midnight and its clock was wrong after that.
         machine.granted.clear();
         machine.reboot(DAY, 5_000_000_000);
         machine.set(machine.truth);
@@ -180,7 +181,7 @@ fn r134_a_clock_that_is_behind_at_boot_and_then_set_refills_no_window() {
 }
 
 #[test]
-fn r134_calls_made_before_the_clock_was_set_count_in_the_day_that_is_found() {
+fn r134_calls_before_the_clock_was_first_set_count_in_the_current_day() {
     for algorithm in CALENDARS {
         let unset = 10_000_000_000 - NOON.cast_signed();
         let mut machine = Machine::new(algorithm, NOON, unset);
@@ -188,7 +189,7 @@ fn r134_calls_made_before_the_clock_was_set_count_in_the_day_that_is_found() {
         machine.truth += 60_000_000_000;
         machine.set(machine.truth);
         assert!(machine.take(20) <= 2 + paced(algorithm), "{algorithm:?}: {:?}", machine.granted);
-        // And that day ends at midnight.
+        // That day ends at midnight.
         machine.truth += 12 * HOUR;
         machine.look();
         assert!(machine.take(20) > 0, "{algorithm:?}");
@@ -196,7 +197,7 @@ fn r134_calls_made_before_the_clock_was_set_count_in_the_day_that_is_found() {
 }
 
 #[test]
-fn r134_calls_made_after_a_boot_without_a_clock_count_in_the_day_that_is_found() {
+fn r134_calls_after_a_boot_without_a_clock_count_in_the_current_day() {
     let mut machine = Machine::new(Algorithm::FixedWindow, NOON, 0);
     assert_eq!(machine.take(2), 2);
     machine.reboot(DAY, 5_000_000_000);
@@ -207,7 +208,7 @@ fn r134_calls_made_after_a_boot_without_a_clock_count_in_the_day_that_is_found()
 
 /// The clock is put right just after midnight, so the day before goes on. Then the machine boots without a clock.
 #[test]
-fn r134_calls_that_a_day_that_lasted_too_long_contains_count_in_the_next() {
+fn r134_calls_in_a_day_that_lasted_too_long_count_in_the_next_day() {
     for algorithm in CALENDARS {
         let mut machine = Machine::new(algorithm, NOON, 0);
         machine.take(1);
@@ -226,7 +227,7 @@ fn r134_calls_that_a_day_that_lasted_too_long_contains_count_in_the_next() {
 }
 
 #[test]
-fn r134_no_wall_clock_forth_and_back_refills_a_window() {
+fn r134_setting_the_wall_clock_back_and_forth_refills_no_window() {
     for algorithm in CALENDARS {
         let mut machine = Machine::new(algorithm, NOON, 0);
         machine.take(20);
@@ -244,7 +245,7 @@ fn r134_no_wall_clock_forth_and_back_refills_a_window() {
 }
 
 #[test]
-fn r134_a_clock_that_was_far_ahead_blocks_nobody_for_longer_than_two_windows() {
+fn r134_clock_that_was_far_ahead_blocks_calls_for_at_most_two_windows() {
     for ahead in [100 * 366 * DAY, 300 * DAY] {
         for boot in [true, false] {
             let mut machine = Machine::new(Algorithm::FixedWindow, NOON, 0);
@@ -263,7 +264,7 @@ fn r134_a_clock_that_was_far_ahead_blocks_nobody_for_longer_than_two_windows() {
 }
 
 #[test]
-fn r134_small_corrections_of_the_clock_cost_no_window() {
+fn r134_small_corrections_of_the_clock_lose_no_window() {
     for by in [-30_000_000_000, -1_000_000_000, 1_000_000_000, 30_000_000_000] {
         let mut machine = Machine::new(Algorithm::FixedWindow, NOON, -by);
         assert_eq!(machine.take(20), 5);
@@ -279,7 +280,7 @@ fn r134_small_corrections_of_the_clock_cost_no_window() {
 
 /// The clock is wrong when the machine goes off, and right when it comes back.
 #[test]
-fn r134_a_clock_that_was_wrong_before_the_machine_went_off_refills_no_window() {
+fn r134_clock_that_was_wrong_before_power_off_refills_no_window() {
     for algorithm in CALENDARS {
         for wrong_by in [-300, -3, 3, 300].map(|days| days * DAY.cast_signed()) {
             let mut machine = Machine::new(algorithm, NOON, 0);
@@ -294,7 +295,7 @@ fn r134_a_clock_that_was_wrong_before_the_machine_went_off_refills_no_window() {
                 "{algorithm:?}, {wrong_by}: {:?}",
                 machine.granted
             );
-            // Two days later all is as usual.
+            // Two days later everything is as usual.
             machine.truth += 2 * DAY;
             machine.look();
             assert!(machine.take(1) > 0, "{algorithm:?}, {wrong_by}");
@@ -302,9 +303,9 @@ fn r134_a_clock_that_was_wrong_before_the_machine_went_off_refills_no_window() {
     }
 }
 
-/// Its clocks stand still while it is stopped; then the wall clock is set forward.
+/// The clocks of the machine stand still while it is stopped. Then the wall clock is set forward.
 #[test]
-fn r134_a_virtual_machine_that_is_stopped_every_night_gets_its_quota_every_second_day_at_least() {
+fn r134_virtual_machine_stopped_every_night_gets_its_quota_at_least_every_second_day() {
     let mut machine = Machine::new(Algorithm::FixedWindow, NOON - 4 * HOUR, 0);
     let mut without = 0;
     for _ in 0..20 {
@@ -322,7 +323,7 @@ fn r134_a_virtual_machine_that_is_stopped_every_night_gets_its_quota_every_secon
 }
 
 #[test]
-fn r134_a_clock_that_is_set_all_the_time_refills_a_window_once_in_three_periods() {
+fn r134_clock_that_is_set_all_the_time_refills_a_window_once_in_three_periods() {
     let mut machine = Machine::new(Algorithm::FixedWindow, NOON, 0);
     let hours = 20 * 24;
     for hour in 0..hours {
@@ -341,12 +342,12 @@ fn r134_a_clock_that_is_set_all_the_time_refills_a_window_once_in_three_periods(
 }
 
 #[test]
-fn r134_a_window_that_lasts_too_long_grants_nothing_shortly_before_it_ends() {
+fn r134_window_that_lasts_too_long_grants_nothing_shortly_before_it_ends() {
     for algorithm in CALENDARS {
         let mut machine = Machine::new(algorithm, NOON, 0);
         machine.take(1);
         machine.set(5_000_000_000);
-        // An hour before it is closed, a day after its end.
+        // An hour before the window is closed, a day after its end.
         machine.truth += 35 * HOUR;
         machine.take(20);
         for _ in 0..23 {
@@ -359,7 +360,7 @@ fn r134_a_window_that_lasts_too_long_grants_nothing_shortly_before_it_ends() {
 }
 
 #[test]
-fn a_clock_that_was_ahead_once_is_forgotten_after_a_day() {
+fn latest_reading_of_a_clock_that_was_once_ahead_is_given_up_after_a_day() {
     let mut machine = Machine::new(Algorithm::FixedWindow, NOON, 0);
     machine.set(NOON + 300 * DAY);
     machine.set(NOON);

@@ -1,4 +1,4 @@
-//! One patience for each call, whatever it has to wait for.
+//! Each call has one time limit, no matter how many waits it consists of.
 
 use super::*;
 use crate::attach::tests::{attach_again, segment};
@@ -10,8 +10,8 @@ use shmlimit_kernel::state::Held;
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 
-/// A system whose time passes only while somebody sleeps. Every sleep but each `frees`th leaves the lock with another
-/// acquisition of the same living process; that one finds it free.
+/// A system whose time passes only while a caller sleeps. Every `frees`th sleep leaves the lock free. Every other
+/// sleep leaves it with another acquisition of the same living process.
 struct Virtual {
     now: Cell<u64>,
     sleeps: Cell<u32>,
@@ -65,7 +65,7 @@ fn all_waits_of_one_call_together_end_at_its_deadline() {
     let timeout = Duration::from_millis(200);
     let os = Virtual { now: Cell::new(1), sleeps: Cell::new(0), frees: 5, moves: true };
     let deadline = Deadline::within(timeout);
-    // As many waits as there are slots, and the lock is had in each piece after 50 ms.
+    // As many waits as there are slots. Each wait gets the lock after 50 ms.
     let got = (0..SLOTS).filter(|_| acquire(&segment.words, &os, &deadline).is_ok()).count();
     assert_eq!(got, 4, "what fits into 200 ms");
     assert_eq!(Duration::from_nanos(os.now.get() - 1), timeout, "and not a nanosecond more is slept");
@@ -74,7 +74,7 @@ fn all_waits_of_one_call_together_end_at_its_deadline() {
 }
 
 #[test]
-fn an_acquisition_that_stands_still_is_told_from_a_lock_that_changes_hands() {
+fn stalled_acquisition_is_distinguished_from_a_lock_that_changes_hands() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let timeout = Duration::from_secs(1);
@@ -88,10 +88,10 @@ fn an_acquisition_that_stands_still_is_told_from_a_lock_that_changes_hands() {
     segment.words.lock().store(0, Ordering::Relaxed);
 }
 
-/// The lock is held in pieces by a process that lives, each as long as it takes until somebody sleeps for it and 10 ms
-/// more. With a patience for each of the 511 dead ones a call would wait 511 times.
+/// A living process holds the lock again and again: each time until another process sleeps on it, and 10 ms longer.
+/// With a separate time limit for each of the 510 dead participants, a call would wait 510 times.
 #[test]
-fn reclaiming_many_dead_participants_takes_one_time_limit_while_the_lock_is_held_in_pieces() {
+fn reclaiming_many_dead_participants_takes_one_time_limit_on_a_contended_lock() {
     let directory = tempfile::tempdir().unwrap();
     let (segment, other) = (segment(&directory), attach_again(&directory));
     let (attachment, holder) = (segment.attachment().unwrap(), other.attachment().unwrap());
@@ -118,7 +118,7 @@ fn reclaiming_many_dead_participants_takes_one_time_limit_while_the_lock_is_held
             }
             waits
         });
-        // Until the holder is at it.
+        // Wait until the holder has started.
         while lock::owner(segment.words.lock().load(Ordering::Relaxed)).is_none() {
             std::thread::yield_now();
         }
@@ -129,9 +129,9 @@ fn reclaiming_many_dead_participants_takes_one_time_limit_while_the_lock_is_held
     assert!(waits <= 12, "one call waited {waits} times for a lock that it may wait 60 ms for");
 }
 
-/// A damaged lock word can let another process put a slot's old words back while a newcomer enters it.
+/// A damaged lock word can let another process restore a slot's old words while a newcomer enters the slot.
 #[test]
-fn slot_that_damage_has_given_an_owner_meanwhile_is_entered_all_the_same() {
+fn slot_that_damage_has_marked_as_owned_can_still_be_entered() {
     let directory = tempfile::tempdir().unwrap();
     let segment = segment(&directory);
     let attachment = segment.attachment().unwrap();
@@ -145,7 +145,7 @@ fn slot_that_damage_has_given_an_owner_meanwhile_is_entered_all_the_same() {
 }
 
 #[test]
-fn calls_with_little_time_each_find_out_together_that_a_holder_stands_still() {
+fn short_calls_together_detect_a_stalled_lock_holder() {
     let directory = tempfile::tempdir().unwrap();
     let mut segment = segment(&directory);
     segment.bounds = crate::AttachOptions::default();
@@ -162,7 +162,7 @@ fn calls_with_little_time_each_find_out_together_that_a_holder_stands_still() {
     };
     let (moment, second) = (Duration::from_millis(1), Duration::from_secs(1));
     assert_eq!(stopped(held(1, moment)), (false, 0), "nobody is named");
-    // As if this process had met it a second ago.
+    // Pretend that this process first saw the acquisition a second ago.
     let since = segment.process_state.word(process_state::HOLDER_SINCE);
     since.store(since.load(Ordering::Relaxed) - second.as_nanos() as u64, Ordering::Relaxed);
     assert_eq!(stopped(held(1, moment)), (true, std::process::id()));

@@ -1,7 +1,7 @@
-//! Who owns a file and who may use it, told by Unix's owner, group and mode.
+//! Ownership and access rights of a file, from its Unix owner, group and mode.
 //!
-//! Private means 0700 for a directory and 0600 for a file. A directory is shared on purpose if it has the set-group-id
-//! bit and its group may write it (2770); files in it then belong to that group (0660).
+//! A private directory has mode 0700, and a private file 0600. A directory is shared on purpose if it has the
+//! set-group-id bit and its group may write to it (2770). Files in it then belong to that group (0660).
 
 use std::fmt;
 use std::fs::{DirBuilder, File};
@@ -31,7 +31,7 @@ enum Id {
 }
 
 impl Account {
-    /// The group of that name or number; `None` if this machine has none of that name.
+    /// The group with that name or number; `None` if this machine has no group of that name.
     pub fn group(name: &str) -> io::Result<Option<Account>> {
         match name.parse::<u32>() {
             Ok(gid) => Ok(Some(Account::from(gid))),
@@ -39,7 +39,7 @@ impl Account {
         }
     }
 
-    /// Its name, as far as the system has one for it; else its number.
+    /// Its name if the system has one for it, else its number.
     pub fn name(&self) -> String {
         let name = match self.0 {
             Id::User(uid) => User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name),
@@ -55,7 +55,7 @@ impl Account {
     }
 }
 
-/// A group by its number.
+/// The group with that number.
 impl From<u32> for Account {
     fn from(gid: u32) -> Account {
         Account(Id::Group(gid))
@@ -94,12 +94,15 @@ impl Access {
 
     pub fn trusted(&self, chosen: bool) -> Result<Option<Account>, Distrust> {
         let ours = self.uid == 0 || self.is_mine();
-        // Root is rarely a member, but it is who shares directories; those of others it does not share.
+        // Root is rarely a member of the group, but root sets up shared directories. Root does not share the
+        // directories of other users.
         let attachment = in_group(self.gid) || (effective_uid() == 0 && ours);
-        // Anybody can put a directory where a default is looked for, and share it with a group that everybody is in.
+        // Any user can create a directory at a default path and share it with a group that every user is in. So a
+        // directory that was not chosen must also belong to this user or to root.
         let shared = is_open_to_group(self.mode) && attachment && (chosen || ours);
         if self.mode & OTHERS_WRITE != 0 {
-            // In a directory such as /tmp nobody can rename what belongs to others. Elsewhere a new one would be no safer.
+            // In a sticky directory such as /tmp, users cannot rename files of others. Elsewhere a new directory
+            // would be no safer.
             let remedy = match self.is_mine() && self.mode & STICKY == 0 {
                 true => "close it with: chmod 700 {}",
                 false => "make one of your own with: mkdir -m 700 {}/shmlimit, and choose it with --dir",
@@ -138,7 +141,7 @@ impl Access {
         None
     }
 
-    /// Permissions do not tell whose the directory is.
+    /// Permissions do not depend on the owner of the directory.
     pub fn permission_mismatch(&self, _owner: Account, shared_with: Option<Account>) -> Option<String> {
         let wanted = file_mode(shared_with);
         match shared_with {
@@ -170,7 +173,7 @@ pub fn default_directories() -> Vec<DefaultDirectory> {
     ]
 }
 
-/// The defaults while limiters bore the name of an earlier program.
+/// The default directories from the time when limiters bore the name of an earlier program.
 pub fn former_directories() -> Vec<PathBuf> {
     vec!["/var/run/anivault".into(), format!("/var/tmp/anivault-{}", effective_uid()).into()]
 }
@@ -188,7 +191,7 @@ pub fn give_access(file: &File, _owner: Account, shared_with: Option<Account>) -
     let_in(file, shared_with)
 }
 
-/// Lets the group in, or nobody.
+/// Sets the mode of a file: open to the group if there is one, else private.
 pub(super) fn let_in(file: &File, shared_with: Option<Account>) -> io::Result<()> {
     if let Some(group) = shared_with {
         fchown(file, None, Some(Gid::from_raw(group.gid())))?;
@@ -196,7 +199,7 @@ pub(super) fn let_in(file: &File, shared_with: Option<Account>) -> io::Result<()
     set_mode(file, file_mode(shared_with))
 }
 
-/// A shared directory is closed to others as a rule, so they cannot even look at it from inside.
+/// A shared directory is usually closed to other users, so its facts can only be read from outside.
 pub fn why_closed(path: &Path) -> Option<Distrust> {
     let facts = std::fs::symlink_metadata(path).ok()?;
     (facts.is_dir() && is_open_to_group(facts.mode())).then(|| no_attachment(facts.gid()))
@@ -210,7 +213,8 @@ fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     Ok(fchmod(file, Mode::from_bits_truncate(mode))?)
 }
 
-/// A trusted directory may still be somebody else's, such as root's without a group.
+/// Whether a user can use a trusted directory. A trusted directory may belong to another user, such as root, and
+/// not be shared.
 fn open_to(uid: u32, owner: u32, shared_with: Option<Account>) -> bool {
     uid == 0 || uid == owner || shared_with.is_some()
 }
@@ -235,7 +239,7 @@ fn in_group(gid: u32) -> bool {
     getegid().as_raw() == gid || getgroups().is_ok_and(|groups| groups.contains(&Gid::from_raw(gid)))
 }
 
-/// What no directory of limiters should be.
+/// Makes a directory writable by every user, which a directory of limiters must never be.
 #[cfg(test)]
 pub fn open_to_anybody(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
@@ -251,15 +255,15 @@ mod tests {
     }
 
     #[test]
-    fn a_default_that_root_keeps_to_itself_is_not_open_to_others() {
+    fn private_default_directory_of_root_is_not_open_to_others() {
         assert!(!open_to(1000, 0, None), "the next default must be tried");
         assert!(open_to(1000, 0, Some(Account::from(50_000))));
         assert!(open_to(1000, 1000, None) && open_to(0, 1000, None));
     }
 
-    /// Whoever owns a directory can put other files in it, whatever group it has.
+    /// The owner of a directory can replace files in it, whatever its group is.
     #[test]
-    fn p5_a_stranger_cannot_put_a_shared_directory_where_a_default_is_looked_for() {
+    fn p5_shared_default_directory_of_another_user_is_refused() {
         let (me, stranger) = (effective_uid(), effective_uid() + 4711);
         let my_group = (0..).find(|gid| in_group(*gid)).unwrap();
         let shared = Ok(Some(Account::from(my_group)));
@@ -271,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn p5_nobody_not_even_root_shares_a_strangers_directory_without_being_a_member() {
+    fn p5_shared_directory_of_another_user_needs_group_membership_even_for_root() {
         let foreign_group = (50_000..).find(|gid| !in_group(*gid)).unwrap();
         let stranger = effective_uid() + 4711;
         for chosen in [false, true] {

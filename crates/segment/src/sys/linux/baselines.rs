@@ -1,4 +1,4 @@
-//! What baselines and their report need of Linux.
+//! Linux functions for the baselines and their report.
 
 use crate::sys::baselines::FileLock;
 use nix::libc;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Waits for a lock of the whole file, or gives it back.
+/// Waits for a lock of the whole file, or releases it.
 #[inline]
 pub fn hold_whole_file(file: &File, lock: FileLock, hold: bool) {
     let fd = file.as_raw_fd();
@@ -27,7 +27,7 @@ pub fn hold_whole_file(file: &File, lock: FileLock, hold: bool) {
     assert_eq!(status, 0, "a file lock");
 }
 
-/// Nanoseconds that this process was on a processor.
+/// The processor time of this process, in nanoseconds.
 pub fn processor_time() -> io::Result<u64> {
     let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?;
     Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)

@@ -1,4 +1,4 @@
-//! Byte locks of open file descriptions, and where the lock of each slot lies.
+//! Byte locks of open file descriptions, and the byte of each slot.
 
 use std::fs::File;
 use std::io;
@@ -9,15 +9,17 @@ use nix::libc;
 
 use super::clock::Clock;
 
-/// Far past the end of any segment, where no other lock can meet ours, and still within a signed 64-bit offset.
+/// Far past the end of any segment, where no other lock can conflict with ours, and still within a signed 64-bit
+/// offset.
 pub const FIRST_LIVENESS_BYTE: i64 = 1 << 62;
 
-/// Where the lock of a slot is.
+/// The byte that is the liveness lock of a slot.
 pub(super) fn liveness_byte(slot: u32) -> i64 {
     FIRST_LIVENESS_BYTE + i64::from(slot)
 }
 
-/// A number that two descriptions have in common only by chance: made from the moment, the process and an address of it.
+/// A number that two descriptions share only by chance. It is derived from the time, the process id and an address
+/// in the process.
 pub(super) fn number_for(file: &File) -> u64 {
     let seed = Clock::read() ^ u64::from(std::process::id()) << 32 ^ (&raw const *file).addr() as u64;
     // The finalizer of splitmix64: each bit of the seed changes half of the bits of the number.
@@ -30,7 +32,7 @@ pub(super) fn is_locked(file: &File, byte: i64) -> io::Result<bool> {
     is_in_the_way(file, byte_lock(libc::F_WRLCK, byte))
 }
 
-/// Whether another description has a lock that this one would meet.
+/// Whether another description holds a lock that conflicts with this one.
 pub(super) fn is_in_the_way(file: &File, mut lock: libc::flock) -> io::Result<bool> {
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock))?;
     Ok(libc::c_int::from(lock.l_type) != libc::F_UNLCK)

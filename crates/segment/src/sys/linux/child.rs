@@ -1,4 +1,4 @@
-//! Starting another program for the command-line tool, which keeps its own signals blocked.
+//! Starts other programs for the command-line tool, which keeps its own signals blocked.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -11,14 +11,16 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, SigSet, Signal, raise, signal};
 use nix::unistd::{dup2_raw, getpid, getppid};
 
-/// Whether this process was told to ignore its children's ends. Kept, because the first start changes it.
+/// Whether this process was started with SIGCHLD ignored. The value is stored, because the first `spawn_with_mask`
+/// changes the disposition.
 static CHILDREN_IGNORED: OnceLock<bool> = OnceLock::new();
 
-/// Starts `command` with the signal mask `mask` instead of this thread's, and with the dispositions this process was
-/// given. A SIGKILL of this process, which nobody can pass on, reaches the command too. Call it on the main thread:
-/// the system takes the end of the calling thread for the end of the parent.
+/// Starts `command` with the signal mask `mask` instead of this thread's mask, and with the dispositions that this
+/// process was started with. A SIGKILL of this process also ends the command, although this process cannot forward
+/// it. Call this on the main thread: the kernel treats the end of the calling thread as the end of the parent.
 pub fn spawn_with_mask(mut command: Command, mask: SigSet) -> io::Result<Child> {
-    // SAFETY: the default action runs no code of ours. An ignored SIGCHLD would make the system drop exit codes.
+    // SAFETY: the default action runs no code of ours. The default is needed because the kernel drops exit codes
+    // while SIGCHLD is ignored.
     let child_signal = unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
     let ignored = *CHILDREN_IGNORED.get_or_init(|| matches!(child_signal, SigHandler::SigIgn));
     let parent = getpid();
@@ -29,7 +31,8 @@ pub fn spawn_with_mask(mut command: Command, mask: SigSet) -> io::Result<Child> 
         }
         set_pdeathsig(Signal::SIGKILL)?;
         if getppid() != parent {
-            // It was killed just before that, and nobody is there to hear of an error: the standard library would abort.
+            // The parent was killed just before `set_pdeathsig`. Returning an error is not possible: no process
+            // would receive it, and the standard library would abort.
             raise(Signal::SIGKILL)?;
         }
         Ok(mask.thread_set_mask()?)
@@ -40,25 +43,25 @@ pub fn spawn_with_mask(mut command: Command, mask: SigSet) -> io::Result<Child> 
     command.spawn()
 }
 
-/// Lets the command find `ours` as its descriptor `number`, whatever this process has there.
+/// Passes `ours` to the command as its descriptor `number`, whatever that number refers to in this process.
 pub fn pass_descriptor(command: &mut Command, ours: impl AsFd, number: RawFd) -> io::Result<()> {
-    // From here on the number is taken in this process, by this copy or by what was there: the pipe through which the
-    // standard library hears of a failed exec cannot get it, and so is not overwritten.
+    // The number is now in use in this process, by this copy or by an earlier descriptor. So the pipe through which
+    // the standard library reports a failed exec cannot get this number, and is not overwritten.
     let copy = fcntl(ours, FcntlArg::F_DUPFD_CLOEXEC(number))?;
-    // SAFETY: the call has just made it, and nobody else knows it.
+    // SAFETY: the call has just created the descriptor, and no other code knows it.
     let copy = unsafe { OwnedFd::from_raw_fd(copy) };
     let put = move || {
         if copy.as_raw_fd() == number {
             fcntl(&copy, FcntlArg::F_SETFD(FdFlag::empty()))?;
             return Ok(());
         }
-        // SAFETY: the new descriptor is for the program to come; it is not closed here.
+        // SAFETY: the new descriptor is for the program to be executed; it is not closed here.
         let at = unsafe { dup2_raw(&copy, number) }?;
         std::mem::forget(at);
         Ok(())
     };
-    // SAFETY: between fork and exec `put` makes only async-signal-safe calls (fcntl, dup2) on a descriptor it owns, and
-    // allocates nothing.
+    // SAFETY: between fork and exec `put` makes only async-signal-safe calls (fcntl, dup2) on a descriptor it owns,
+    // and allocates nothing.
     unsafe { command.pre_exec(put) };
     Ok(())
 }

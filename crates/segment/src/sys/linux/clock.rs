@@ -1,8 +1,8 @@
 //! One clock for every process: `CLOCK_BOOTTIME` of the *initial* time namespace.
 //!
 //! Inside a time namespace both monotonic clocks are shifted, so two containers that share a segment would disagree
-//! about now. The kernel tells the shift (`/proc/self/timens_offsets`, relative to the initial namespace even when
-//! nested); we take it off again.
+//! about the current time. The kernel reports the shift in `/proc/self/timens_offsets`, relative to the initial
+//! namespace even when namespaces are nested. This module subtracts it.
 
 use std::io;
 use std::path::Path;
@@ -14,9 +14,10 @@ const NANOS_PER_SECOND: i64 = 1_000_000_000;
 /// How this process must correct its clocks; see the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// Added to `CLOCK_BOOTTIME`.
+    /// Added to `CLOCK_BOOTTIME`, in nanoseconds.
     precise_shift: i64,
-    /// Added to `CLOCK_MONOTONIC_COARSE`: the time spent suspended until `discover`, and both namespace shifts.
+    /// Added to `CLOCK_MONOTONIC_COARSE`, in nanoseconds: the time spent suspended until `discover`, and both
+    /// namespace shifts.
     coarse_shift: i64,
 }
 
@@ -34,7 +35,7 @@ impl Clock {
 
     #[inline(always)]
     pub fn read() -> u64 {
-        // No checks: `discover` has read this very clock, and it does not go away.
+        // The status is not checked: `discover` has read this same clock, and a clock does not disappear.
         read_raw(libc::CLOCK_BOOTTIME).1
     }
 
@@ -62,13 +63,13 @@ pub fn wall_now() -> u64 {
     read_ns(libc::CLOCK_REALTIME).unwrap_or(0)
 }
 
-/// `None` for a clock that this kernel lacks, or a time before its zero.
+/// `None` for a clock that this kernel lacks, or for a time before the clock's zero.
 fn read_ns(clock: libc::clockid_t) -> Option<u64> {
     let (status, nanos) = read_raw(clock);
     (status == 0 && nanos <= i64::MAX as u64).then_some(nanos)
 }
 
-/// What the system said, and the time in nanoseconds if it said 0.
+/// The status of the call, and the time in nanoseconds if the status is 0.
 #[inline(always)]
 fn read_raw(clock: libc::clockid_t) -> (i32, u64) {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -77,10 +78,11 @@ fn read_raw(clock: libc::clockid_t) -> (i32, u64) {
     (status, (time.tv_sec as u64).wrapping_mul(NANOS_PER_SECOND as u64).wrapping_add(time.tv_nsec as u64))
 }
 
-/// A lower bound of BOOTTIME − MONOTONIC, so that the coarse clock can never overtake the precise one.
+/// A lower bound of BOOTTIME − MONOTONIC, in nanoseconds, so that the coarse clock can never overtake the precise
+/// one.
 ///
-/// Whatever passes between the two readings makes the difference smaller, because BOOTTIME is read first; the
-/// largest of several is the closest. A later suspend only makes the true difference grow.
+/// BOOTTIME is read first, so time that passes between the two readings makes the difference smaller. The largest
+/// of several differences is therefore the closest. A later suspend only makes the true difference grow.
 fn suspended_at_most_now() -> io::Result<i64> {
     let mut closest = i64::MIN;
     for _ in 0..8 {
@@ -97,11 +99,11 @@ fn suspended_at_most_now() -> io::Result<i64> {
     Ok(closest)
 }
 
-/// How far CLOCK_BOOTTIME of this process is ahead of the initial namespace's.
+/// How far CLOCK_BOOTTIME of this process is ahead of the clock of the initial namespace, in nanoseconds.
 fn namespace_shift() -> io::Result<i64> {
     let current = match std::fs::read_link("/proc/self/ns/time") {
         Ok(link) => link,
-        // Only a mounted /proc can testify that this kernel has no time namespaces.
+        // Only a mounted /proc can prove that this kernel has no time namespaces.
         Err(error) if error.kind() == io::ErrorKind::NotFound && Path::new("/proc/self/ns").is_dir() => {
             return Ok(0);
         }
@@ -127,7 +129,8 @@ fn shift_from(offsets_are_ours: bool, offsets: &str) -> io::Result<i64> {
     })
 }
 
-/// The line `boottime SECONDS NANOSECONDS`; the number of that clock, 7, is its older name.
+/// Parses the line `boottime SECONDS NANOSECONDS`. Older kernels write the number of that clock, 7, instead of its
+/// name.
 fn boottime_offset(offsets: &str) -> Option<i64> {
     offsets.lines().find_map(|line| {
         let mut fields = line.split_ascii_whitespace();
@@ -150,7 +153,7 @@ mod tests {
     use crate::sys::linux::testing::{Helper, helper_command};
 
     #[test]
-    fn the_coarse_clock_is_never_above_the_precise_one() {
+    fn coarse_clock_is_never_above_the_precise_clock() {
         let clock = Clock::discover().unwrap();
         for _ in 0..100_000 {
             let coarse = clock.now_coarse();
@@ -160,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_measured_suspend_time_errs_low() {
+    fn measured_suspend_time_is_a_lower_bound() {
         for _ in 0..10_000 {
             let suspended = suspended_at_most_now().unwrap();
             let monotonic = read_ns(libc::CLOCK_MONOTONIC).unwrap();
@@ -170,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_precise_clock_never_goes_back() {
+    fn precise_clock_never_goes_back() {
         let clock = Clock::discover().unwrap();
         let mut last = clock.now();
         assert!(last > 0);
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_survives_its_words() {
+    fn clock_is_restored_from_its_words() {
         let clock = Clock { precise_shift: -5, coarse_shift: i64::MAX };
         assert_eq!(Clock::from_words(clock.to_words()), clock);
     }
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_not_yet_entered_is_refused() {
+    fn unshared_time_namespace_that_was_not_entered_is_refused() {
         assert_eq!(shift_from(false, "boottime 0 0\n").unwrap_err().kind(), io::ErrorKind::Unsupported);
         assert_eq!(shift_from(true, "boottime 3 4\n").unwrap(), 3_000_000_004);
     }

@@ -1,4 +1,4 @@
-//! Where a file lives, told by the magic number of its file system.
+//! The kind of file system a file lives in, from the magic number of the file system.
 
 use std::fs::File;
 use std::io;
@@ -12,14 +12,14 @@ pub fn file_system(file: &File) -> io::Result<FileSystem> {
     Ok(classify(fstatfs(file)?.filesystem_type().0 as u32))
 }
 
-/// Numbers from the kernel's `magic.h` and, for file systems outside of it, from coreutils' `stat`.
+/// Classifies numbers from the kernel's `magic.h` and, for file systems that are not in it, from coreutils' `stat`.
 ///
-/// FUSE counts as remote because it cannot be told apart from sshfs; cluster file systems because another machine
-/// may map the same file.
+/// FUSE counts as remote because it cannot be distinguished from sshfs. Cluster file systems count as remote
+/// because another machine may map the same file.
 fn classify(magic: u32) -> FileSystem {
     let name = match magic {
         0x0102_1994 | 0x8584_58f6 | 0x9584_58f6 => return FileSystem::Volatile,
-        // Maps the file of the layer below, and so lets go of its own description (see liveness.rs).
+        // Maps the file of the layer below, and so drops the reference to its own description (see liveness.rs).
         0x794c_7630 => return FileSystem::Lossy("overlayfs"),
         0x6969 => "NFS",
         0x517b => "SMB",
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_machines_may_see_is_network() {
+    fn remote_file_systems_are_network() {
         for magic in [
             nix::libc::NFS_SUPER_MAGIC,
             nix::libc::SMB_SUPER_MAGIC,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_file_can_be_asked() {
+    fn an_open_file_has_a_file_system() {
         assert!(file_system(&File::open("/proc/self/stat").unwrap()).is_ok());
     }
 }

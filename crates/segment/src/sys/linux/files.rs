@@ -1,4 +1,4 @@
-//! Opening and describing files without following links or trusting the umask.
+//! Opens and describes files without following links or trusting the umask.
 
 use std::fs::File;
 use std::io;
@@ -12,10 +12,11 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use super::access::{Access, Account, let_in};
 use crate::sys::FileFacts;
 
-/// How often opening and creating may miss each other; each miss needs another process to create *and* delete.
+/// How often opening and creating may miss each other. Each miss requires another process to create *and* delete
+/// the file.
 const OPEN_OR_CREATE_TRIES: u32 = 16;
 
-/// `O_NONBLOCK`, because opening a FIFO put in our way would wait for its other end forever.
+/// With `O_NONBLOCK`, because opening a FIFO that another user put there would block forever.
 fn careful() -> OFlag {
     OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK
 }
@@ -28,7 +29,7 @@ pub fn facts_at(dir: &File, name: &str) -> io::Result<FileFacts> {
     Ok(facts_from(&fstatat(dir, name, AtFlags::AT_SYMLINK_NOFOLLOW)?))
 }
 
-// The fields' widths differ between architectures; on some these casts change nothing.
+// The widths of the fields differ between architectures; on some, these casts change nothing.
 #[allow(clippy::unnecessary_cast)]
 pub(super) fn facts_from(stat: &FileStat) -> FileFacts {
     let kind = SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits());
@@ -52,8 +53,8 @@ pub fn open_file_at(dir: &File, name: &str) -> io::Result<File> {
     Ok(openat(dir, name, careful(), Mode::empty())?.into())
 }
 
-/// Opens and creates in two steps: only who made the file may set its mode, and a plain `O_CREAT` is refused in
-/// sticky directories (`fs.protected_regular`) even where the file exists.
+/// Opens and creates in two steps. Only the process that created the file may set its mode, and in sticky
+/// directories the kernel refuses a plain `O_CREAT` (`fs.protected_regular`) even if the file exists.
 pub fn open_or_create_at(dir: &File, name: &str, shared_with: Option<Account>) -> io::Result<File> {
     for _ in 0..OPEN_OR_CREATE_TRIES {
         match openat(dir, name, careful(), Mode::empty()) {
@@ -68,7 +69,7 @@ pub fn open_or_create_at(dir: &File, name: &str, shared_with: Option<Account>) -
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file is being created and deleted all the time"))
 }
 
-/// Makes a file that must not exist, with exactly that access.
+/// Creates a file that must not exist, with exactly that access.
 pub(super) fn create_at(dir: &File, name: &str, shared_with: Option<Account>) -> io::Result<File> {
     let flags = careful() | OFlag::O_CREAT | OFlag::O_EXCL;
     let file = File::from(openat(dir, name, flags, private())?);
@@ -79,12 +80,12 @@ pub(super) fn create_at(dir: &File, name: &str, shared_with: Option<Account>) ->
     Ok(file)
 }
 
-/// The mode of a file before its real one is set: nobody else may slip in.
+/// The mode of a file before its final mode is set. No other user can open the file in between.
 pub(super) fn private() -> Mode {
     Mode::S_IRUSR | Mode::S_IWUSR
 }
 
-/// Takes a file away for good. It gets another name first: so a mapping of it does not look like one of a file that was
+/// Removes a file for good. It is renamed first, so that a mapping of it does not look as if the file had been
 /// deleted by hand (see [`is_deleted_in_use`]).
 pub fn remove_at(dir: &File, name: &str) -> io::Result<()> {
     let gone = format!(".shmlimit-{}-{:x}.gone", std::process::id(), super::wall_now());
@@ -92,7 +93,7 @@ pub fn remove_at(dir: &File, name: &str) -> io::Result<()> {
     unlink_at(dir, &gone)
 }
 
-/// Whether a process that this one may look at, itself included, has a file mapped that was deleted at `path`.
+/// Whether any process that this process may inspect, itself included, maps a file that was deleted at `path`.
 pub fn is_deleted_in_use(path: &Path) -> bool {
     let end = format!("{} (deleted)", path.display());
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_tell_what_a_file_is() {
+    fn facts_describe_files_links_and_directories() {
         let (path, dir) = directory();
         let file = open_or_create_at(&dir, "lock", None).unwrap();
         file.set_len(5).unwrap();
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn p5_links_and_fifos_are_neither_followed_nor_waited_for() {
+    fn p5_links_are_not_followed_and_fifos_do_not_block() {
         let (path, dir) = directory();
         open_or_create_at(&dir, "real", None).unwrap();
         symlink("real", path.path().join("link")).unwrap();
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_what_exists_keeps_its_mode_and_content() {
+    fn opening_an_existing_file_keeps_its_mode_and_content() {
         let (_path, dir) = directory();
         let group = Account::from(nix::unistd::getegid().as_raw());
         open_or_create_at(&dir, "lock", Some(group)).unwrap().set_len(9).unwrap();

@@ -1,4 +1,4 @@
-//! Who this process is, and which boot this is.
+//! The name of this process, and the identity of this boot.
 
 use std::io;
 
@@ -17,7 +17,7 @@ fn parse_uuid(text: &str) -> Option<[u64; 2]> {
     Some([(value >> 64) as u64, value as u64])
 }
 
-/// `/proc/self/comm` rather than argv: what `ps` and `top` show, and always there.
+/// Reads `/proc/self/comm` rather than argv, because `ps` and `top` show it and it always exists.
 pub fn program_name() -> [u8; 16] {
     let mut name = [0; 16];
     let comm = std::fs::read("/proc/self/comm").unwrap_or_default();
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_boot_id_is_a_uuid_in_two_words() {
+    fn boot_id_is_parsed_as_a_uuid_into_two_words() {
         assert_eq!(
             parse_uuid("01234567-89ab-cdef-0123-456789abcdef"),
             Some([0x0123_4567_89ab_cdef, 0x0123_4567_89ab_cdef])

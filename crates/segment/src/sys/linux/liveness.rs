@@ -1,18 +1,20 @@
-//! The liveness lock: a byte lock of an open file description, kept alive by a mapping.
+//! The liveness lock: a byte lock of an open file description that a mapping keeps open.
 //!
-//! The kernel gives the lock back when the last reference to the description goes. A mapping is such a reference,
-//! and with `MADV_DONTFORK` it goes exactly when this process's memory goes, whatever happens to descriptors or
-//! children. Never POSIX `F_SETLK`: closing any descriptor of the file would drop it.
+//! The kernel releases the lock when the last reference to the description is dropped. A mapping is such a
+//! reference. With `MADV_DONTFORK` it is dropped exactly when this process's memory is released, whatever happens
+//! to descriptors or children. POSIX `F_SETLK` must not be used: closing any descriptor of the file would drop the
+//! lock.
 //!
-//! Not every file system lets a mapping keep the description: overlayfs maps the file of the layer below, and closes its
-//! own description with the last descriptor. So `hold` looks: the description also locks a *mark*, a byte that no other
-//! description locks, and once the descriptor is closed a second description must find the mark locked. The lock of the
-//! slot itself would not do. Where locks are lost, another process may have taken it meanwhile.
+//! Not every file system lets a mapping keep the description open: overlayfs maps the file of the layer below, and
+//! closes its own description with the last descriptor. So `hold` checks this. The description also locks a *mark*,
+//! a byte that no other description locks. Once the descriptor is closed, a second description must find the mark
+//! locked. The lock of the slot itself cannot serve for this check: where locks are lost, another process may have
+//! taken it in the meantime.
 //!
-//! One gap remains: a fork by another thread during the few microseconds in which `hold` has its descriptor open gives
-//! the child a copy of it, until that child ends or executes another program (the descriptor is close-on-exec). That
-//! long the slot counts as alive, which errs on the safe side; but the mark is found locked too. Therefore file systems
-//! that are known to lose locks are told by their type as well.
+//! One gap remains. If another thread forks during the few microseconds in which `hold` has its descriptor open,
+//! the child gets a copy of the descriptor, until that child ends or executes another program (the descriptor is
+//! close-on-exec). Until then the slot counts as alive, which is safe, but the mark is found locked too. Therefore
+//! file systems that are known to lose locks are also recognized by their type.
 
 use std::fs::File;
 use std::io;
@@ -31,16 +33,18 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap};
 /// Marks lie in the 2^61 bytes before the liveness locks.
 const FIRST_MARK: i64 = 1 << 61;
 
-/// Which limiters are open is told by the 2^60 bytes before the marks; see [`LivenessLock::register_user`]. The creation lock as a whole is locked as a
-/// whole by `flock`, which is of another kind and does not meet byte locks on a local file system.
+/// The 2^60 bytes before the marks record which limiters are open; see [`LivenessLock::register_user`]. `flock`
+/// locks the creation lock as a whole. Its locks are of another kind and do not conflict with byte locks on a local
+/// file system.
 const FIRST_USER_BYTE: i64 = 1 << 60;
 
 /// The kernel rounds up to one page, whatever its size.
 const ONE_PAGE: NonZeroUsize = NonZeroUsize::new(1).unwrap();
 
-/// The lock of a slot for as long as this process's memory lives; see the contract.
+/// The lock of a slot until this process's memory is gone; see the contract.
 ///
-/// Kept across a possible fork, it belongs into a `LivenessCell`: the child must not unmap what it never had.
+/// If it is kept across a possible fork, it belongs in a `LivenessCell`: the child does not have the mapping and
+/// must not unmap it.
 #[derive(Debug)]
 pub struct LivenessLock {
     page: NonNull<libc::c_void>,
@@ -63,8 +67,8 @@ impl LivenessLock {
         Ok(if outlives_its_descriptor(fresh, probe)? { Hold::Held(liveness_lock) } else { Hold::Lost })
     }
 
-    /// Many may hold it, so it is shared. Whether it outlives its descriptor was looked at for the slot, in the same
-    /// directory.
+    /// Takes a shared lock, because many processes may hold it. `hold` has already checked for the slot, in the
+    /// same directory, that a lock outlives its descriptor.
     pub fn register_user(creation_lock: File, place: u64) -> io::Result<Option<LivenessLock>> {
         if !has_own_locks(&creation_lock)? {
             return Ok(None);
@@ -74,10 +78,11 @@ impl LivenessLock {
         Ok(Some(liveness_lock))
     }
 
-    /// Keeps a description by a mapping. Mapped before locked, so that an error on the way leaves no lock and no second
-    /// cleanup.
+    /// Keeps a description open by a mapping. The caller locks only after mapping, so an error leaves no lock
+    /// behind and needs no second cleanup.
     fn mapped(file: &File) -> io::Result<LivenessLock> {
-        // SAFETY: a new mapping at an address of the kernel's choice replaces nothing; PROT_NONE: nobody reads it.
+        // SAFETY: a new mapping at an address of the kernel's choice replaces nothing. With PROT_NONE it is never
+        // read.
         let page = unsafe { mmap(None, ONE_PAGE, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, file, 0) }?;
         let liveness_lock = LivenessLock { page };
         // SAFETY: the range is the mapping made above.
@@ -85,13 +90,13 @@ impl LivenessLock {
         Ok(liveness_lock)
     }
 
-    /// Gives up ownership; the word is never 0.
+    /// Transfers ownership to the word, which is never 0.
     fn into_word(self) -> u64 {
         std::mem::ManuallyDrop::new(self).page.as_ptr().expose_provenance() as u64
     }
 
     /// # Safety
-    /// `word` is 0, or came from `into_word` in this very process (not in a parent) and is used up here.
+    /// `word` is 0, or came from `into_word` in this same process (not in a parent), and is not used again.
     unsafe fn from_word(word: u64) -> Option<LivenessLock> {
         NonNull::new(std::ptr::with_exposed_provenance_mut(word as usize)).map(|page| LivenessLock { page })
     }
@@ -99,26 +104,27 @@ impl LivenessLock {
 
 impl Drop for LivenessLock {
     fn drop(&mut self) {
-        // SAFETY: `page` is the mapping of `hold`, which only this value may unmap, and nobody refers into it.
+        // SAFETY: `page` is the mapping made by `mapped`, which only this value may unmap, and no reference points
+        // into it.
         let _ = unsafe { munmap(self.page, ONE_PAGE.get()) };
     }
 }
 
 /// A liveness lock in memory that a fork wipes: full in the process that put it there, empty in its children.
 ///
-/// Lives only in [`ForkWords`](super::memory::ForkWords), which is what makes it sound: the address in it was put
-/// there by `put` of this very process, or it is 0.
+/// It exists only in [`ForkWords`](super::memory::ForkWords), which makes it sound: the address in it is 0, or
+/// `put` stored it in this same process.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct LivenessCell(AtomicU64);
 
 impl LivenessCell {
-    /// Returns what was in it before.
+    /// Stores the lock and returns the previous content.
     pub fn put(&self, liveness_lock: LivenessLock) -> Option<LivenessLock> {
         self.exchange(liveness_lock.into_word())
     }
 
-    /// Leaves the cell empty.
+    /// Empties the cell and returns its content.
     pub fn take(&self) -> Option<LivenessLock> {
         self.exchange(0)
     }
@@ -130,8 +136,8 @@ impl LivenessCell {
 
     fn exchange(&self, word: u64) -> Option<LivenessLock> {
         let before = self.0.swap(word, Ordering::AcqRel);
-        // SAFETY: only this function writes the cell, always the word of an owned liveness lock or 0; a fork wipes it; and
-        // the swap hands each word to exactly one caller.
+        // SAFETY: only this function writes the cell, always the word of an owned liveness lock or 0; a fork wipes
+        // it; and the swap hands each word to exactly one caller.
         unsafe { LivenessLock::from_word(before) }
     }
 }
@@ -166,24 +172,24 @@ fn user_byte(place: u64) -> i64 {
     FIRST_USER_BYTE | place.cast_signed() & (FIRST_USER_BYTE - 1)
 }
 
-/// Whether `flock` and byte locks are of two kinds: NFS makes byte locks of both, and one that is registered would keep all
-/// others from the creation lock.
+/// Whether `flock` and byte locks are independent. NFS implements both as byte locks, so a registered user would
+/// keep all others from the creation lock.
 fn has_own_locks(file: &File) -> io::Result<bool> {
     Ok(matches!(file_system(file)?, FileSystem::Local | FileSystem::Volatile))
 }
 
-/// Whether a description that is mapped keeps its locks when its only descriptor is closed.
+/// Whether a mapped description keeps its locks when its only descriptor is closed.
 fn outlives_its_descriptor(mapped: File, probe: &File) -> io::Result<bool> {
     let mark = lock_mark(&mapped)?;
     drop(mapped);
     is_locked(probe, mark)
 }
 
-/// Locks a byte that no other description locks.
+/// Locks a byte that no other description locks, and returns it.
 fn lock_mark(file: &File) -> io::Result<i64> {
     loop {
         let mark = FIRST_MARK | number_for(file).cast_signed() & (FIRST_MARK - 1);
-        // One that is locked already is not used.
+        // A byte that is already locked is not used.
         if try_lock(file, mark)? {
             return Ok(mark);
         }

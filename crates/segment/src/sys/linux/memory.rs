@@ -14,20 +14,21 @@ use super::liveness::LivenessCell;
 
 /// A whole file, mapped shared; see the contract.
 ///
-/// An address and a length, because other processes write to it: no reference to plain memory may ever be made of it.
+/// It holds an address and a length, because other processes write to the memory: no reference to plain memory may
+/// ever be created from it.
 #[derive(Debug)]
 pub struct SharedMap {
     base: NonNull<u64>,
     len: NonZeroUsize,
 }
 
-/// How a segment is mapped, and what takes its place.
+/// The protection of a mapped segment, and of the private memory that replaces it.
 const ACCESS: ProtFlags = ProtFlags::PROT_READ.union(ProtFlags::PROT_WRITE);
 
-// SAFETY: the mapping belongs to the process, not to a thread; `base` is an address that stays valid until drop, and
-// what is behind it is only ever used atomically.
+// SAFETY: the mapping belongs to the process, not to a thread; `base` is an address that stays valid until drop,
+// and the memory behind it is only ever accessed atomically.
 unsafe impl Send for SharedMap {}
-// SAFETY: as above; `&SharedMap` gives out nothing but the address and the length.
+// SAFETY: as above; `&SharedMap` exposes only the address and the length.
 unsafe impl Sync for SharedMap {}
 
 impl SharedMap {
@@ -35,7 +36,7 @@ impl SharedMap {
         let unfit =
             || io::Error::new(io::ErrorKind::InvalidInput, "the file has not the length to be mapped");
         let whole = NonZeroUsize::new(len).ok_or_else(unfit)?;
-        // A page beyond the end of the file would be SIGBUS, not an error.
+        // Access to a page beyond the end of the file would raise SIGBUS instead of returning an error.
         if file.metadata()?.len() != len as u64 {
             return Err(unfit());
         }
@@ -44,50 +45,50 @@ impl SharedMap {
         Ok(SharedMap { base: base.cast(), len: whole })
     }
 
-    /// The kernel takes the old pages away and puts the new ones in their place under one lock of the address space:
-    /// an access meanwhile waits for that lock, and finds the new ones.
+    /// The kernel removes the old pages and puts the new ones in their place under one lock of the address space.
+    /// An access in between waits for that lock and then finds the new pages.
     pub fn replace(&self, words: &[(usize, u64)]) -> io::Result<SharedMap> {
         let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
         // SAFETY: a new private mapping at an address of the kernel's choice replaces nothing.
         let new = unsafe { mmap_anonymous(None, self.len, ACCESS, flags) }?;
         let new = SharedMap { base: new.cast(), len: self.len };
         for (index, value) in words.iter().filter(|(index, _)| *index < self.len.get() / 8) {
-            // SAFETY: the index is within the mapping made above, which is aligned to a page and known to no one else.
+            // SAFETY: the index is within the mapping made above, which is page-aligned and known to no other code.
             unsafe { new.base.add(*index).write(*value) };
         }
-        // SAFETY: of a shared mapping, an old size of 0 makes a second mapping of the same pages, at an address of the
-        // kernel's choice, and leaves the first one alone.
+        // SAFETY: for a shared mapping, an old size of 0 makes a second mapping of the same pages, at an address of
+        // the kernel's choice, and leaves the first one unchanged.
         let second = unsafe { mremap(self.base.cast(), 0, self.len(), MRemapFlags::MREMAP_MAYMOVE, None) }?;
         let second = SharedMap { base: second.cast(), len: self.len };
         match new.move_to(self) {
             Ok(()) => Ok(second),
             Err(error) => {
-                // A kernel out of memory may have unmapped the old pages and no more.
+                // If the kernel ran out of memory, it may have unmapped the old pages without mapping the new ones.
                 let _ = second.move_to(self);
                 Err(error)
             }
         }
     }
 
-    /// Puts this mapping in the place of another one of the same length.
+    /// Moves this mapping to the address of another one of the same length.
     fn move_to(self, place: &SharedMap) -> io::Result<()> {
         let flags = MRemapFlags::MREMAP_MAYMOVE | MRemapFlags::MREMAP_FIXED;
         let to = Some(place.base.cast());
-        // SAFETY: both ranges are mappings of this process and equally long. The one that is replaced stays mapped, so
-        // every address in it stays valid, and both are used through atomics only (I1).
+        // SAFETY: both ranges are mappings of this process and equally long. The replaced range stays mapped, so
+        // every address in it stays valid, and both are accessed through atomics only (I1).
         unsafe { mremap(self.base.cast(), self.len(), self.len(), flags, to) }?;
-        // It is the other's to unmap now.
+        // `place` unmaps the memory from now on.
         std::mem::forget(self);
         Ok(())
     }
 
     pub fn forget_pages(&self) {
-        // SAFETY: the range is this mapping, which lives; it is shared, so what is in it stays in the file and is mapped
-        // again when it is touched.
+        // SAFETY: the range is this mapping, which is alive. It is shared, so its content stays in the file and is
+        // mapped again when it is touched.
         let _ = unsafe { madvise(self.base.cast(), self.len(), MmapAdvise::MADV_DONTNEED) };
     }
 
-    /// Page-aligned.
+    /// The start of the mapping, page-aligned.
     #[inline]
     pub fn base(&self) -> NonNull<u64> {
         self.base
@@ -113,10 +114,10 @@ impl Drop for SharedMap {
     }
 }
 
-/// The smallest page of any Linux; the kernel rounds up to its own.
+/// The smallest page size of any Linux; the kernel rounds up to its page size.
 const FORK_PAGE: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
-/// What the page holds; the rest of it is unused.
+/// The content of the page; the rest is unused.
 #[repr(C)]
 struct ForkPage {
     words: [AtomicU64; ForkWords::WORDS],
@@ -126,13 +127,13 @@ struct ForkPage {
 
 const _: () = assert!(size_of::<ForkPage>() <= FORK_PAGE.get());
 
-/// Words that every forked child finds 0; see the contract.
+/// Words that are 0 in every forked child; see the contract.
 #[derive(Debug)]
 pub struct ForkWords {
     page: NonNull<ForkPage>,
 }
 
-// SAFETY: the page belongs to the process and is only ever used through atomics.
+// SAFETY: the page belongs to the process and is only ever accessed through atomics.
 unsafe impl Send for ForkWords {}
 // SAFETY: as above.
 unsafe impl Sync for ForkWords {}
@@ -145,32 +146,33 @@ impl ForkWords {
         // SAFETY: a new private mapping at an address of the kernel's choice replaces nothing.
         let page = unsafe { mmap_anonymous(None, FORK_PAGE, access, MapFlags::MAP_PRIVATE) }?;
         let words = ForkWords { page: page.cast() };
-        // SAFETY: the range is the mapping made above; the advice changes only what a child will see.
+        // SAFETY: the range is the mapping made above; the advice only changes what a child sees.
         unsafe { madvise(page, FORK_PAGE.get(), MmapAdvise::MADV_WIPEONFORK) }?;
         Ok(words)
     }
 
-    /// `index` below `WORDS`; meant for constants, where the check costs nothing.
+    /// Returns a word; `index` must be below `WORDS`. Callers pass constants, for which the bounds check costs
+    /// nothing.
     #[inline]
     pub fn word(&self, index: usize) -> &AtomicU64 {
         &self.page().words[index]
     }
 
-    /// A place for this process's liveness lock that a forked child finds empty.
+    /// A cell for this process's liveness lock that a forked child finds empty.
     #[inline]
     pub fn liveness_lock(&self) -> &LivenessCell {
         &self.page().liveness_lock
     }
 
-    /// A place for what `LivenessLock::register_user` gives, under the same rule.
+    /// A cell for the lock of `LivenessLock::register_user`, under the same rule.
     pub fn user_lock(&self) -> &LivenessCell {
         &self.page().user_lock
     }
 
     #[inline]
     fn page(&self) -> &ForkPage {
-        // SAFETY: the mapping lives until drop, is aligned to a page and large enough; a ForkPage is atomics only,
-        // for which all bits zero (new, or wiped by a fork) is a value.
+        // SAFETY: the mapping lives until drop, is page-aligned and large enough; a ForkPage consists of atomics
+        // only, for which all bits zero (new, or wiped by a fork) is a valid value.
         unsafe { self.page.as_ref() }
     }
 }
@@ -178,8 +180,8 @@ impl ForkWords {
 impl Drop for ForkWords {
     fn drop(&mut self) {
         drop((self.liveness_lock().take(), self.user_lock().take()));
-        // SAFETY: `page` is the mapping of `new`, which nobody else unmaps, and no reference into it outlives `self`.
-        // Unmapping one's own page cannot fail in a way that matters: the page would merely stay.
+        // SAFETY: `page` is the mapping of `new`, which no other code unmaps, and no reference into it outlives
+        // `self`. A failed unmap is harmless: the page would merely stay mapped.
         let _ = unsafe { munmap(self.page.cast(), FORK_PAGE.get()) };
     }
 }

@@ -22,9 +22,9 @@ mod parker;
 mod spare_descriptor;
 mod unnamed_file;
 
-/// Nothing: limiters can be shared here.
+/// No promise is missing: limiters can be shared here.
 pub const MISSING: Option<&str> = None;
-/// A file is replaced by one rename.
+/// One rename replaces a file.
 pub const REPLACES_IN_TWO_STEPS: bool = false;
 
 pub use access::Account;
@@ -48,7 +48,7 @@ pub use parker::Parker;
 pub use spare_descriptor::{Spare, TakenLivenessLock};
 pub use unnamed_file::{UnnamedFile, unnamed_file};
 
-/// For the command-line tool.
+/// Functions for the command-line tool.
 #[cfg(feature = "tool")]
 pub mod tool {
     pub use super::baselines::processor_time;

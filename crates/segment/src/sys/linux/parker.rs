@@ -1,4 +1,4 @@
-//! Sleeping at a word of a shared mapping until another process wakes it: shared futexes.
+//! Sleeps at a word of a shared mapping until another process wakes it: shared futexes.
 
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -8,7 +8,8 @@ use nix::libc;
 use super::memory::SharedMap;
 use crate::sys::FileFacts;
 
-/// Where processes meet; see the contract. The kernel knows by the file behind an address who waits at the same word.
+/// Lets processes wait for each other; see the contract. The kernel uses the file behind an address to find the
+/// threads that wait at the same word.
 #[derive(Clone, Copy, Debug)]
 pub struct Parker;
 
@@ -21,13 +22,15 @@ impl Parker {
         futex_wait(word, expected, timeout);
     }
 
-    /// Timers may be late by the thread's slack, 50 µs by default; it is narrowed for this sleep alone.
+    /// A timer may be late by the timer slack of the thread, 50 µs by default. The slack is reduced for this sleep
+    /// only.
     pub fn wait_in_time(self, word: &AtomicU32, expected: u32, timeout: Duration) {
-        // SAFETY: prctl with these operations reads and changes one number of the calling thread, and no memory of ours.
+        // SAFETY: prctl with these operations reads and changes one number of the calling thread, and no memory of
+        // ours.
         let usual = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
         // SAFETY: as above.
         let set = |slack: libc::c_int| unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack, 0, 0, 0) };
-        // Real-time threads have none to narrow.
+        // Real-time threads have no timer slack.
         if usual <= 1 {
             return futex_wait(word, expected, timeout);
         }
@@ -41,18 +44,18 @@ impl Parker {
     }
 }
 
-/// Not `FUTEX_PRIVATE_FLAG`: a private futex never meets a sleeper of another process.
+/// Does not use `FUTEX_PRIVATE_FLAG`: a private futex never wakes a sleeper of another process.
 fn futex_wait(word: &AtomicU32, expected: u32, timeout: Duration) {
     let timeout = libc::timespec {
         tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
         tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
     };
     // SAFETY: `word` is a live, aligned 32-bit word and `timeout` a live timespec for the whole call. Every outcome
-    // (woken, value changed, timed out, interrupted) means "look again" to the caller, so none is reported.
+    // (woken, value changed, timed out, interrupted) means "check again" to the caller, so none is reported.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, &raw const timeout) };
 }
 
-/// Wakes one; says how many that were.
+/// Wakes one sleeper and returns how many were woken.
 fn futex_wake(word: &AtomicU32) -> libc::c_long {
     // SAFETY: `word` is a live, aligned 32-bit word; waking reads no memory of ours.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) }
@@ -64,7 +67,7 @@ mod tests {
     use crate::sys::linux::testing::{eventually, exit_code_of, raw_fork};
 
     #[test]
-    fn a_shared_futex_wakes_another_process() {
+    fn shared_futex_wakes_another_process() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(4096).unwrap();
         let (ours, theirs) = (SharedMap::new(&file, 4096).unwrap(), SharedMap::new(&file, 4096).unwrap());
@@ -84,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_futex_that_changed_or_timed_out_returns() {
+    fn futex_wait_returns_when_the_word_differs_or_time_is_over() {
         let word = AtomicU32::new(1);
         futex_wait(&word, 0, Duration::MAX);
         futex_wait(&word, 1, Duration::from_millis(1));

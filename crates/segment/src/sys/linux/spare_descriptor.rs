@@ -1,12 +1,12 @@
-//! A spare descriptor for a process that gives up its privileges after opening a limiter. Such a process may not open the
-//! file again, and without the spare it could not test the liveness locks of other processes.
+//! A spare descriptor for a process that gives up its privileges after opening a limiter. Such a process may not be
+//! allowed to open the file again, and without the spare it could not test the liveness locks of other processes.
 //!
-//! Only a process that can change its user keeps one. A daemon may close descriptors it does not know, and the number may
-//! then belong to another file. So the description is marked by its file offset, which nothing else uses. The number is
-//! trusted only while file and offset are unchanged before and after each use.
+//! Only a process that can change its user keeps one. A daemon may close descriptors it does not know, and the
+//! number may then belong to another file. So the description is marked by its file offset, which no other code
+//! uses. The number is trusted only while file and offset are unchanged before and after each use.
 //!
-//! The number lies in words that a fork wipes. A child has a copy of the descriptor and must not use it: both would share
-//! one description, and a lock that one of them takes would not keep the other out.
+//! The number is stored in words that a fork wipes. A child has a copy of the descriptor and must not use it:
+//! parent and child would share one description, and a lock that one of them takes would not exclude the other.
 
 use std::fs::File;
 use std::io;
@@ -24,13 +24,13 @@ use super::files::{facts, facts_from};
 use super::memory::ForkWords;
 use crate::sys::FileFacts;
 
-/// The descriptor's number plus one; 0 = none.
+/// The descriptor's number plus one; 0 means none.
 const NUMBER: usize = 0;
 const DEVICE: usize = 1;
 const INODE: usize = 2;
 /// The offset that marks the description.
 const OFFSET: usize = 3;
-/// Whether a thread holds a lock through it.
+/// Whether a thread holds a lock through the descriptor.
 const TAKEN: usize = 4;
 
 /// Offsets below this are possible on every file system.
@@ -46,7 +46,7 @@ struct Kept(OnceLock<ForkWords>);
 impl Spare {
     pub fn keep(&self, file: File) {
         if may_change_user() {
-            // The spare is not needed as long as the file can be opened.
+            // An error is harmless: the spare is not needed as long as the file can be opened.
             let _ = self.0.keep(file);
         }
     }
@@ -73,7 +73,7 @@ impl Spare {
         Some(libc::c_int::from(lock.l_type) != libc::F_UNLCK)
     }
 
-    /// One thread at a time: locks of one description do not exclude each other.
+    /// Only one thread at a time may take a lock, because locks of one description do not exclude each other.
     pub fn take(&self, slot: u32) -> Option<TakenLivenessLock> {
         let taken = self.0.0.get()?.word(TAKEN);
         taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
@@ -91,7 +91,7 @@ impl Spare {
         None
     }
 
-    /// Releases what [`take`](Self::take) took.
+    /// Releases the lock that [`take`](Self::take) took.
     fn give_back(&self, slot: u32) {
         let Some(words) = self.0.0.get() else { return };
         if let Some((number, _)) = self.0.ours() {
@@ -101,14 +101,14 @@ impl Spare {
     }
 }
 
-/// The lock of a slot whose owner seems dead, held through its descriptor for a short time; see the contract.
+/// The lock of a slot whose owner seems to be dead, held through a descriptor for a short time; see the contract.
 #[derive(Debug)]
 pub struct TakenLivenessLock {
     file: Through,
     slot: u32,
 }
 
-/// The description that has the lock.
+/// The description that holds the lock.
 #[derive(Debug)]
 enum Through {
     Own(File),
@@ -124,7 +124,8 @@ impl TakenLivenessLock {
 
 impl Drop for TakenLivenessLock {
     fn drop(&mut self) {
-        // Closing is not enough: a child forked meanwhile has the same description and would keep the lock.
+        // Closing is not enough: a child that was forked meanwhile has the same description and would keep the
+        // lock.
         match &self.file {
             Through::Own(file) => {
                 let _ =
@@ -155,19 +156,19 @@ impl Kept {
         Ok(())
     }
 
-    /// The descriptor's number and its file, if it is still the description that was kept.
+    /// The descriptor's number and its file, if the number still refers to the description that was kept.
     fn ours(&self) -> Option<(RawFd, FileFacts)> {
         let word = |index| Some(self.0.get()?.word(index).load(Ordering::Acquire));
         let number = RawFd::try_from(word(NUMBER)?.checked_sub(1)?).ok()?;
         let mut stat = MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: the system fills the struct if it says so, whatever the number means by now.
+        // SAFETY: the kernel has filled the struct if the call succeeds, whatever the number now refers to.
         let facts = unsafe {
             if libc::fstat(number, stat.as_mut_ptr()) != 0 {
                 return None;
             }
             facts_from(&stat.assume_init())
         };
-        // SAFETY: asks for the offset and changes nothing, whatever the number means by now.
+        // SAFETY: reads the offset and changes nothing, whatever the number now refers to.
         let offset = unsafe { libc::lseek(number, 0, libc::SEEK_CUR) };
         let same = (facts.dev, facts.ino) == (word(DEVICE)?, word(INODE)?);
         (same && offset.cast_unsigned() == word(OFFSET)?).then_some((number, facts))
@@ -176,7 +177,8 @@ impl Kept {
     fn close(&self) {
         if let (Some((number, _)), Some(words)) = (self.ours(), self.0.get()) {
             words.word(NUMBER).store(0, Ordering::Release);
-            // SAFETY: the description is the one that `keep` was given, so the number is this value's to close.
+            // SAFETY: the description is the one that `keep` was given, so this value owns the number and may close
+            // it.
             let _ = unsafe { libc::close(number) };
         }
     }
@@ -188,9 +190,9 @@ impl Drop for Kept {
     }
 }
 
-/// A lock operation on a number that may be no descriptor of ours by now; see [`Kept::ours`].
+/// Performs a lock operation on a number that may no longer be a descriptor of ours; see [`Kept::ours`].
 fn control(number: RawFd, operation: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {
-    // SAFETY: the struct is alive for the whole call; a number that is no descriptor is an error.
+    // SAFETY: the struct is alive for the whole call; a number that is no descriptor causes an error.
     match unsafe { libc::fcntl(number, operation, lock) } {
         0.. => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spare_descriptor_sees_locks_and_takes_those_that_are_free() {
+    fn spare_descriptor_sees_locks_and_takes_free_ones() {
         let (_named, open) = file();
         let spare = Spare::default();
         assert_eq!((spare.liveness_lock_is_held(3), spare.links()), (None, None));
@@ -246,13 +248,14 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_number_and_one_that_means_another_description_are_not_used() {
+    fn spare_descriptor_is_not_used_when_its_number_is_reused() {
         let (_named, open) = file();
         let spare = Spare::default();
         spare.0.keep(open()).unwrap();
         let number = number(&spare);
         let other = open();
-        // SAFETY: both numbers are open, and the first is the spare's own, which expects that.
+        // SAFETY: both numbers are open, and the first belongs to the spare, which is built to detect such a
+        // change.
         assert_eq!(unsafe { libc::dup2(other.as_raw_fd(), number) }, number);
         assert_eq!(
             (spare.liveness_lock_is_held(0), spare.links()),
@@ -261,7 +264,7 @@ mod tests {
         );
         assert!(spare.take(0).is_none());
         drop(spare);
-        // SAFETY: closes the copy made above: the spare must have left it alone.
+        // SAFETY: closes the copy made above: the spare must not have closed it.
         assert_eq!(unsafe { libc::close(number) }, 0);
     }
 

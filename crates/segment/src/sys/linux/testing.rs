@@ -1,4 +1,5 @@
-//! Children for the tests of this folder: forked (they do async-signal-safe things only) or this test program again.
+//! Child processes for the tests of this folder: forked ones, which only do async-signal-safe work, and new runs of
+//! this test program.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,8 +13,8 @@ use nix::unistd::{ForkResult, Pid, fork};
 const ROLE: &str = "SHMLIMIT_TEST_HELPER";
 const ANSWER: &str = "ANSWER ";
 
-/// Whether `claim` comes true within a time that no working system needs; a failing test ends, a passing one is not
-/// slowed down.
+/// Whether `claim` becomes true within a generous time limit. The limit ends a failing test; a passing test does
+/// not wait for it.
 pub(super) fn eventually(mut claim: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(20);
     while Instant::now() < deadline {
@@ -25,19 +26,20 @@ pub(super) fn eventually(mut claim: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// The exit code of a child made by `fork`. `body` must be async-signal-safe.
+/// Runs `body` in a child made by `fork` and returns its exit code. `body` must be async-signal-safe.
 pub(super) fn in_forked_child(body: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child runs only `body`, which the callers keep async-signal-safe, and `_exit`.
     match unsafe { fork() }.unwrap() {
         ForkResult::Parent { child } => exit_code_of(child),
-        // SAFETY: `_exit` ends the child without running anything of its parent's.
+        // SAFETY: `_exit` ends the child without running any code of its parent's.
         ForkResult::Child => unsafe { libc::_exit(body()) },
     }
 }
 
-/// A child made behind libc's back, as some runtimes do. `body` must be async-signal-safe.
+/// Runs `body` in a child made by a raw system call that libc does not see, as some runtimes do. `body` must be
+/// async-signal-safe.
 pub(super) fn raw_fork(body: impl FnOnce() -> i32) -> Pid {
-    // SAFETY: no new stack, no shared memory: this is a plain fork; the child runs only `body` and `_exit`.
+    // SAFETY: no new stack and no shared memory, so this is a plain fork; the child runs only `body` and `_exit`.
     match unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } {
         // SAFETY: as above.
         0 => unsafe { libc::_exit(body()) },
@@ -54,8 +56,8 @@ pub(super) fn exit_code_of(child: Pid) -> i32 {
     }
 }
 
-/// This test program, to be run as the helper `test`, behind `wrapper` (such as `unshare`) and an emulator if it takes one
-/// (as in tests/util/respawn.rs, which this folder cannot use).
+/// A command that runs this test program as the helper `test`, behind `wrapper` (such as `unshare`) and behind an
+/// emulator if one is configured (as in tests/util/respawn.rs, which this folder cannot use).
 pub(super) fn helper_command(wrapper: &[&str], test: &str) -> Command {
     let runner = std::env::var("SHMLIMIT_TEST_RUNNER").unwrap_or_default();
     let program = std::env::current_exe().unwrap();
@@ -67,7 +69,7 @@ pub(super) fn helper_command(wrapper: &[&str], test: &str) -> Command {
     command
 }
 
-/// Runs `body` only in a process started as a helper; in an ordinary test run there is nothing to do.
+/// Runs `body` only in a process that was started as a helper. In an ordinary test run it does nothing.
 pub(super) fn as_helper(body: impl FnOnce(HelperSide)) {
     if std::env::var_os(ROLE).is_some() {
         body(HelperSide);
@@ -79,7 +81,7 @@ pub(super) struct HelperSide;
 impl HelperSide {
     pub(super) fn say(&self, text: &str) {
         let mut out = std::io::stdout();
-        // The test harness has begun a line of its own.
+        // The test harness has already begun a line.
         write!(out, "\n{ANSWER}{text}\n").unwrap();
         out.flush().unwrap();
     }
@@ -113,7 +115,7 @@ impl Helper {
         panic!("the helper ended without an answer");
     }
 
-    /// Lets it run to its end, so that its harness has somebody to report to.
+    /// Lets the helper run to its end, so that its test harness can still write its report.
     pub(super) fn finish(mut self) {
         drop(self.child.stdin.take());
         std::io::copy(&mut self.output, &mut std::io::sink()).unwrap();

@@ -1,4 +1,4 @@
-//! A file that gets its name only when it is whole.
+//! A file that gets its name only when it is complete.
 
 use std::fs::File;
 use std::io;
@@ -15,25 +15,26 @@ use super::files::{create_at, private, unlink_at};
 use super::liveness::LivenessLock;
 use crate::sys::Hold;
 
-/// Names tried before giving up; a collision needs a leftover of the same pid and nanosecond.
+/// How many names are tried. A collision requires a leftover file of the same pid and nanosecond.
 const TEMPORARY_NAME_TRIES: u32 = 16;
 
-/// A new file without its name yet; see the contract.
+/// A new file that has no name yet; see the contract.
 #[derive(Debug)]
 pub struct UnnamedFile {
     file: File,
-    /// Only where the file system has no `O_TMPFILE`. A process killed meanwhile leaves this name behind.
+    /// Set only where the file system has no `O_TMPFILE`. A process that is killed meanwhile leaves this name
+    /// behind.
     temporary: Option<TemporaryName>,
 }
 
 pub fn unnamed_file(dir: &File, shared_with: Option<Account>, len: u64) -> io::Result<UnnamedFile> {
-    // The system would not only refuse: it sends SIGXFSZ, which ends a program that does not expect it.
+    // The kernel would not only refuse: it sends SIGXFSZ, which ends a program that does not expect it.
     if len > getrlimit(Resource::RLIMIT_FSIZE)?.0 {
         return Err(Errno::EFBIG.into());
     }
     let unnamed = match without_any_name(dir) {
         Ok(file) => UnnamedFile { file, temporary: None },
-        // Old kernels take the flag for O_DIRECTORY (EISDIR); some file systems call it invalid.
+        // Old kernels mistake the flag for O_DIRECTORY (EISDIR); some file systems call it invalid.
         Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL) => with_temporary_name(dir)?,
         Err(error) => return Err(error.into()),
     };
@@ -51,7 +52,7 @@ impl UnnamedFile {
         Ok(!matches!(LivenessLock::hold(self.reopen()?, 0, &self.reopen()?)?, Hold::Lost))
     }
 
-    /// Another description of the file, which nobody else can open.
+    /// Opens a new description of the file, which no other process can open.
     fn reopen(&self) -> io::Result<File> {
         let flags = OFlag::O_RDWR | OFlag::O_CLOEXEC;
         Ok(nix::fcntl::open(self.ours().as_str(), flags, Mode::empty())?.into())
@@ -73,13 +74,14 @@ impl UnnamedFile {
 }
 
 impl UnnamedFile {
-    /// One rename, so that there is always a file of that name: the old one or this.
+    /// Uses one rename, so a file of that name always exists: the old one or this one.
     pub fn replace(self, dir: &File, name: &str) -> io::Result<()> {
         let temporary = match self.temporary {
             Some(temporary) => temporary,
             None => {
                 let temporary = TemporaryName { dir: dir.try_clone()?, name: beside(name), renamed: false };
-                // The caller holds the creation lock, so a file of this name is from a process that was killed here.
+                // The caller holds the creation lock, so a file of this name was left by a process that was killed
+                // here.
                 match unlink_at(dir, &temporary.name) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                     _ => {}
@@ -93,7 +95,7 @@ impl UnnamedFile {
     }
 }
 
-/// Removes its file when dropped, unless it was renamed.
+/// Removes its file when dropped, unless the file was renamed.
 #[derive(Debug)]
 struct TemporaryName {
     dir: File,
@@ -104,9 +106,10 @@ struct TemporaryName {
 impl TemporaryName {
     fn replace(mut self, dir: &File, name: &str) -> io::Result<()> {
         match renameat2(&self.dir, self.name.as_str(), dir, name, RenameFlags::RENAME_EXCHANGE) {
-            // The old file has the temporary name now, and loses it here: its mappings do not look deleted by hand.
+            // The old file now has the temporary name and loses it here, so its mappings do not look deleted by
+            // hand.
             Ok(()) => return Ok(()),
-            // There is none to exchange with, or this file system cannot.
+            // There is no file to exchange with, or this file system does not support the exchange.
             Err(Errno::ENOENT | Errno::EINVAL | Errno::ENOSYS) => {}
             Err(error) => return Err(error.into()),
         }
@@ -115,7 +118,8 @@ impl TemporaryName {
         Ok(())
     }
 
-    /// Not link and unlink: between them the file would have two names, which openers take for an attack.
+    /// Renames instead of linking and unlinking: in between the file would have two names, which processes that
+    /// open it treat as an attack.
     fn rename(mut self, dir: &File, name: &str) -> io::Result<()> {
         renameat2(&self.dir, self.name.as_str(), dir, name, RenameFlags::RENAME_NOREPLACE)?;
         self.renamed = true;
@@ -137,21 +141,21 @@ fn without_any_name(dir: &File) -> Result<File, Errno> {
 }
 
 fn with_temporary_name(dir: &File) -> io::Result<UnnamedFile> {
-    // Before there is a file: afterwards a failure would leave it behind.
+    // Done before the file exists: a failure afterwards would leave the file behind.
     let own_dir = dir.try_clone()?;
     let (file, name) = free_name(|name| create_at(dir, name, None))?;
     Ok(UnnamedFile { file, temporary: Some(TemporaryName { dir: own_dir, name, renamed: false }) })
 }
 
-/// The temporary name of what is to replace the file `name`: always the same, so that a process killed in the middle
-/// leaves at most one, and the next replacement removes it.
+/// The temporary name of the file that will replace `name`. It is always the same, so a process that is killed in
+/// the middle leaves at most one file, and the next replacement removes it.
 fn beside(name: &str) -> String {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, mix);
     format!(".shmlimit-0-{hash:016x}.tmp")
 }
 
-/// Does something with a temporary name that is free.
+/// Calls `take` with temporary names until one is free.
 fn free_name<R>(take: impl Fn(&str) -> io::Result<R>) -> io::Result<(R, String)> {
     let pid = std::process::id();
     for _ in 0..TEMPORARY_NAME_TRIES {
@@ -165,7 +169,8 @@ fn free_name<R>(take: impl Fn(&str) -> io::Result<R>) -> io::Result<(R, String)>
     Err(io::Error::new(io::ErrorKind::AlreadyExists, "no temporary name was free"))
 }
 
-/// Takes the room now: `set_len` succeeds on a full disk, and the first store into the mapping would be SIGBUS.
+/// Allocates the space now: `set_len` succeeds on a full disk, and the first store into the mapping would raise
+/// SIGBUS.
 fn reserve(file: &File, len: u64) -> io::Result<()> {
     let len = i64::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
     loop {
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linked_file_has_exactly_the_access_and_length_asked_for() {
+    fn linked_file_has_exactly_the_requested_access_and_length() {
         let (path, dir) = directory();
         for unnamed in both_ways(&dir) {
             let file = unnamed.file().try_clone().unwrap();
@@ -217,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_existing_name_is_refused_and_nothing_is_left_behind() {
+    fn linking_to_an_existing_name_fails_and_leaves_nothing_behind() {
         let (path, dir) = directory();
         let first = facts(&open_or_create_at(&dir, "segment", None).unwrap()).unwrap();
         for unnamed in both_ways(&dir) {
@@ -229,9 +234,9 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_removes_what_a_killed_one_left() {
+    fn replacement_removes_the_file_left_by_a_killed_replacement() {
         let (path, dir) = directory();
-        // Once where there is nothing to replace, once where there is.
+        // Once without a file to replace, once with one.
         for _ in 0..2 {
             open_or_create_at(&dir, &beside("segment"), None).unwrap();
             unnamed_file(&dir, None, 8192).unwrap().replace(&dir, "segment").unwrap();
@@ -240,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unlinked_file_leaves_nothing_behind() {
+    fn unnamed_file_that_is_dropped_leaves_nothing_behind() {
         let (path, dir) = directory();
         let both = both_ways(&dir);
         assert_eq!(names(&path).len(), 1, "the temporary name, and only that");
@@ -249,11 +254,11 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_room_is_an_error_now() {
+    fn full_disk_is_an_error_at_creation() {
         use nix::mount::{MsFlags, mount};
         use nix::sched::{CloneFlags, unshare};
         let path = tempfile::tempdir().unwrap();
-        // In a thread of its own, whose mount namespace ends with it.
+        // In a separate thread, because the mount namespace ends with the thread.
         let tried = std::thread::scope(|scope| {
             let full = || -> Result<io::Result<UnnamedFile>, Errno> {
                 unshare(CloneFlags::CLONE_NEWNS)?;

@@ -1,8 +1,8 @@
-//! Who owns a file and who may use it, told by its owner and its access control list.
+//! Ownership and access rights of a file, from its owner and its access control list.
 //!
-//! Private means: the owner, the system and the administrators, who can take what they want anyway. A directory is shared
-//! on purpose if its list was written on purpose (it inherits nothing) and lets one more account change it. Files inherit
-//! the list of their directory when they are made.
+//! A private file or directory is open to its owner, the system and the administrators, who can take any file
+//! anyway. A directory is shared on purpose if its list was written explicitly (it inherits nothing) and lets one
+//! more account change it. A new file inherits the list of its directory.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -21,11 +21,11 @@ use crate::sys::{DefaultDirectory, Distrust};
 
 /// Accounts that can take any file anyway.
 const MASTERS: [Account; 3] = [Account::SYSTEM, Account::ADMINISTRATORS, Account::TRUSTED_INSTALLER];
-/// Accounts that stand for the owner, in lists that are passed on.
+/// Accounts that stand for the owner in inheritable lists.
 const OWNERS: [Account; 3] = [Account::OWNER_RIGHTS, Account::CREATOR_OWNER, Account::CREATOR_GROUP];
-/// Read, write, execute, delete: all but changing the list itself.
+/// Read, write, execute and delete: everything except changing the list itself.
 const USE: &str = "0x1301bf";
-/// All that can be done with a semaphore.
+/// All access rights of a semaphore.
 const WAKE_WORD_USE: &str = "0x1f0003";
 
 /// See the contract.
@@ -59,9 +59,9 @@ impl Access {
         let purpose = self.rights.on_purpose;
         if let Some(anybody) = others.iter().find(|who| is_anybody(**who, purpose)) {
             let remedy = match self.owner() == self.me {
-                // By identifiers (everybody, all who signed in, all users), because names differ with the language of
-                // the system and variables with the shell. This user and not "the owner": files that an elevated
-                // program makes there are the administrators'.
+                // Uses identifiers (everyone, authenticated users, all users), because names depend on the language
+                // of the system and variables depend on the shell. Names this user instead of "the owner", because
+                // files that an elevated program creates there belong to the administrators.
                 true => format!(
                     "close it with: icacls \"{{}}\" /inheritance:r /grant \"*{}:(OI)(CI)F\" /remove \"*S-1-1-0\" \
                      \"*S-1-5-11\" \"*S-1-5-32-545\", or choose another with --dir",
@@ -116,7 +116,8 @@ impl Access {
         Some(format!("is open to {}", stranger.name()))
     }
 
-    /// The access of what users of a file wait for each other at: those may use it who may change the file.
+    /// The access of the semaphores on which users of a file wait for each other: every account that may change the
+    /// file may use them.
     pub(super) fn of_wake_words(&self) -> io::Result<Descriptor> {
         let mut who = vec![self.me, self.owner()];
         who.extend(self.rights.given.iter().filter(|right| right.changes).map(|right| right.who));
@@ -125,7 +126,7 @@ impl Access {
         Descriptor::parse(&format!("D:{entries}"))
     }
 
-    /// Whom something is given besides the owner and those who can take it anyway.
+    /// Accounts with matching rights other than the owner and the accounts that can take any file anyway.
     fn strangers(&self, given: impl Fn(&Right) -> bool) -> impl Iterator<Item = Account> {
         let usual = move |who: &Account| {
             *who == self.me || *who == self.owner() || MASTERS.contains(who) || OWNERS.contains(who)
@@ -139,7 +140,8 @@ impl Access {
     }
 }
 
-/// Whether everybody is meant. All users of a machine are, unless a directory is shared with them on purpose.
+/// Whether the account stands for every user. The group of all users does, unless a directory is shared with it on
+/// purpose.
 fn is_anybody(who: Account, on_purpose: bool) -> bool {
     who.is_anybody() || (who == Account::USERS && !on_purpose)
 }
@@ -154,18 +156,19 @@ impl fmt::Display for Access {
     }
 }
 
-/// `%ProgramData%` is set for every process of the machine, in a terminal, a service and a scheduled task alike.
+/// Always empty: on Windows, earlier versions had no other default.
 pub fn former_directories() -> Vec<PathBuf> {
     Vec::new()
 }
 
+/// Uses `%ProgramData%`, which is set for every process of the machine: in a terminal, a service or a scheduled task.
 pub fn default_directories() -> Vec<DefaultDirectory> {
     let data = std::env::var_os("ProgramData").map(PathBuf::from).filter(|path| path.is_absolute());
     data.map(|data| DefaultDirectory { path: data.join("AniVault"), made: true }).into_iter().collect()
 }
 
-/// It belongs to this user also if an administrator's rights are in use, where the system would make it the
-/// administrators': else the same user would have no say in it without them.
+/// Makes this user the owner even if the process is elevated. The system would make the administrators the owner
+/// then, and the same user could not change the directory without elevation.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     let private = list(&[Account::me()?], None, "OICI")?;
     let attributes = private.attributes();
@@ -177,12 +180,13 @@ pub fn share_directory(handle: &File, group: Account) -> io::Result<()> {
     set(handle, &[Rights::of(handle)?.owner], Some(group), "OICI")
 }
 
-/// What is made with an administrator's rights belongs to the administrators, so its owner alone would not do.
+/// Files created with elevation belong to the administrators, so `owner` gets access in addition to the file's
+/// owner.
 pub fn give_access(file: &File, owner: Account, shared_with: Option<Account>) -> io::Result<()> {
     set(file, &[Rights::of(file)?.owner, owner], shared_with, "")
 }
 
-/// The system says no more than that it is denied. An owner can always see the list.
+/// The system's error only says that access is denied. The owner can always read the list.
 pub fn why_closed(path: &Path) -> Option<Distrust> {
     let facts = std::fs::symlink_metadata(path).ok()?;
     let owner = OpenOptions::new()
@@ -204,12 +208,12 @@ pub fn why_closed(path: &Path) -> Option<Distrust> {
     })
 }
 
-/// Puts a list of our own in the place of the one there is. Its owner can always do that.
+/// Replaces the list of a file by a new one. The owner of the file can always do that.
 fn set(file: &File, owners: &[Account], shared_with: Option<Account>, passed_on: &str) -> io::Result<()> {
     list(owners, shared_with, passed_on)?.apply(&reopened(file, READ_CONTROL | WRITE_DAC)?)
 }
 
-/// Of a file or directory of the first of these owners.
+/// The descriptor of a file or directory that belongs to the first of these owners.
 fn list(owners: &[Account], shared_with: Option<Account>, passed_on: &str) -> io::Result<Descriptor> {
     let mut masters = vec![Account::SYSTEM, Account::ADMINISTRATORS];
     masters.extend(owners);

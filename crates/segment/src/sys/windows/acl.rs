@@ -1,4 +1,4 @@
-//! Security descriptors: reading who may do what with a file, and writing it down.
+//! Security descriptors: reads which accounts may do what with a file, and writes descriptors.
 
 use std::fmt;
 use std::fs::File;
@@ -25,8 +25,9 @@ use windows_sys::Win32::Storage::FileSystem::{
 use super::native::{check, raw, wide};
 use super::sid::Account;
 
-/// Whoever has one of these can change a file, put files into a directory, make an empty one a link to another (for which
-/// the right to its attributes is enough), or give itself the right to.
+/// Rights with which an account can change a file, put files into a directory, or turn an empty directory into a
+/// link to another (for which the right to change its attributes is enough), or with which it can give itself such
+/// a right.
 const CHANGES: u32 = FILE_WRITE_DATA
     | FILE_APPEND_DATA
     | FILE_DELETE_CHILD
@@ -38,24 +39,24 @@ const CHANGES: u32 = FILE_WRITE_DATA
     | GENERIC_ALL;
 const READS: u32 = FILE_READ_DATA | GENERIC_READ | GENERIC_ALL;
 
-/// Kinds of entries that give something, with the identifier behind the mask: `ACCESS_ALLOWED_ACE_TYPE`, and
-/// `ACCESS_ALLOWED_CALLBACK_ACE_TYPE`, whose condition is taken to hold.
+/// Kinds of entries that grant rights, with the identifier directly after the mask: `ACCESS_ALLOWED_ACE_TYPE`, and
+/// `ACCESS_ALLOWED_CALLBACK_ACE_TYPE`, whose condition is assumed to hold.
 const ALLOWED: u8 = 0;
 const ALLOWED_IF: u8 = 9;
-/// Kinds that take something away (`…DENIED…`) or only keep a record (`…AUDIT…`, `…ALARM…`); leaving them out errs on the
-/// safe side.
+/// Kinds that deny rights (`…DENIED…`) or only keep a record (`…AUDIT…`, `…ALARM…`). Ignoring them errs on the safe
+/// side.
 const OTHERS: [u8; 11] = [1, 2, 3, 6, 7, 8, 10, 12, 13, 14, 15];
 
-/// Who may do what with a file.
+/// The owner of a file, and which accounts may do what with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rights {
     pub(super) owner: Account,
-    /// Nothing is inherited from the directory above: somebody wrote this list on purpose.
+    /// Whether the list inherits nothing from the directory above, so it was written explicitly.
     pub(super) on_purpose: bool,
     pub(super) given: Vec<Right>,
 }
 
-/// What an account may do.
+/// The rights of one account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Right {
     pub(super) who: Account,
@@ -75,7 +76,7 @@ impl Rights {
                 GetKernelObjectSecurity(raw(file), what, buffer.as_mut_ptr().cast(), have, &mut needed)
             });
             match read {
-                // SAFETY: the system has just put a whole descriptor there.
+                // SAFETY: the system has just stored a whole descriptor there.
                 Ok(()) => return unsafe { Rights::at(buffer.as_mut_ptr().cast()) },
                 Err(error)
                     if error.raw_os_error() == Some(ERROR_INSUFFICIENT_BUFFER as i32) && needed > have =>
@@ -88,49 +89,49 @@ impl Rights {
     }
 
     /// # Safety
-    /// `descriptor` leads to a whole, valid security descriptor.
+    /// `descriptor` points to a whole, valid security descriptor.
     unsafe fn at(descriptor: PSECURITY_DESCRIPTOR) -> io::Result<Rights> {
         let (mut owner, mut defaulted) = (std::ptr::null_mut(), 0);
-        // SAFETY: the caller's; the places for the answers are alive.
+        // SAFETY: the caller guarantees the descriptor; the places for the answers are alive.
         check(unsafe { GetSecurityDescriptorOwner(descriptor, &mut owner, &mut defaulted) })?;
         let (mut control, mut revision) = (0, 0);
         // SAFETY: as above.
         check(unsafe { GetSecurityDescriptorControl(descriptor, &mut control, &mut revision) })?;
-        // SAFETY: the owner lies in the descriptor.
+        // SAFETY: the owner lies inside the descriptor.
         let owner =
             unsafe { Account::at(owner) }.ok_or_else(|| io::Error::other("a file without an owner"))?;
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the descriptor.
         let given = unsafe { given(descriptor) }?;
         Ok(Rights { owner, on_purpose: control & SE_DACL_PROTECTED != 0, given })
     }
 }
 
 /// # Safety
-/// `descriptor` leads to a whole, valid security descriptor.
+/// `descriptor` points to a whole, valid security descriptor.
 unsafe fn given(descriptor: PSECURITY_DESCRIPTOR) -> io::Result<Vec<Right>> {
     let (mut present, mut list, mut defaulted) = (0, std::ptr::null_mut(), 0);
-    // SAFETY: the caller's; the places for the answers are alive.
+    // SAFETY: the caller guarantees the descriptor; the places for the answers are alive.
     check(unsafe { GetSecurityDescriptorDacl(descriptor, &mut present, &mut list, &mut defaulted) })?;
-    // No list means that everybody may do everything; an empty one, that nobody may do anything.
+    // A missing list grants everything to everyone; an empty list grants nothing to anyone.
     Ok(match present != 0 && !list.is_null() {
-        // SAFETY: the list lies in the descriptor.
+        // SAFETY: the list lies inside the descriptor.
         true => unsafe { entries(list) },
         false => vec![Right { who: Account::EVERYONE, reads: true, changes: true }],
     })
 }
 
 /// # Safety
-/// `list` leads to a whole, valid access control list.
+/// `list` points to a whole, valid access control list.
 unsafe fn entries(list: *const ACL) -> Vec<Right> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees the list.
     let count = u32::from(unsafe { (*list).AceCount });
     let entry = |index| {
         let mut entry = std::ptr::null_mut();
-        // SAFETY: the caller's; the place for the answer is alive.
+        // SAFETY: the caller guarantees the list; the place for the answer is alive.
         check(unsafe { GetAce(list, index, &mut entry) }).ok()?;
-        // SAFETY: every entry begins with a head, which says how long it is.
+        // SAFETY: every entry begins with a header, which contains the entry's length.
         let head: ACE_HEADER = unsafe { entry.cast::<ACE_HEADER>().read_unaligned() };
-        // SAFETY: so many bytes of the list belong to this entry.
+        // SAFETY: this entry occupies `AceSize` bytes of the list.
         let bytes = unsafe { std::slice::from_raw_parts(entry.cast::<u8>(), usize::from(head.AceSize)) };
         right(head, bytes)
     };
@@ -141,7 +142,7 @@ fn right(head: ACE_HEADER, bytes: &[u8]) -> Option<Right> {
     if u32::from(head.AceFlags) & INHERIT_ONLY_ACE != 0 || OTHERS.contains(&head.AceType) {
         return None;
     }
-    // What is given in a way that is not understood here is taken to be given to everybody.
+    // An entry that grants rights in an unknown format counts as a grant of everything to everyone.
     let unknown = Right { who: Account::EVERYONE, reads: true, changes: true };
     let (ALLOWED | ALLOWED_IF, Some(mask), Some(sid)) = (head.AceType, bytes.get(4..8), bytes.get(8..))
     else {
@@ -152,19 +153,19 @@ fn right(head: ACE_HEADER, bytes: &[u8]) -> Option<Right> {
     (right.reads || right.changes).then_some(right)
 }
 
-/// A security descriptor of our own making.
+/// A security descriptor that this process created.
 pub(super) struct Descriptor(NonNull<core::ffi::c_void>);
 
-// SAFETY: the descriptor is written once, when made, and only read afterwards.
+// SAFETY: the descriptor is written once, when it is created, and only read afterwards.
 unsafe impl Send for Descriptor {}
 // SAFETY: as above.
 unsafe impl Sync for Descriptor {}
 
 impl Descriptor {
-    /// Of the system's language for them (SDDL).
+    /// Parses the text form that the system defines for descriptors (SDDL).
     pub(super) fn parse(text: &str) -> io::Result<Descriptor> {
         let mut descriptor = std::ptr::null_mut();
-        // SAFETY: the text ends with a zero; the place for the answer is alive; nobody asks for the size.
+        // SAFETY: the text ends with a zero; the place for the answer is alive; the size is not requested.
         check(unsafe {
             ConvertStringSecurityDescriptorToSecurityDescriptorW(
                 wide(text).as_ptr(),
@@ -176,7 +177,8 @@ impl Descriptor {
         NonNull::new(descriptor).map(Descriptor).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// For a call that makes something; whatever it makes is not inherited. Not to be used after `self` is gone.
+    /// Attributes for a call that creates an object. The new handle is not inherited. Must not be used after `self`
+    /// is dropped.
     pub(super) fn attributes(&self) -> SECURITY_ATTRIBUTES {
         SECURITY_ATTRIBUTES {
             nLength: size_of::<SECURITY_ATTRIBUTES>() as u32,
@@ -185,7 +187,7 @@ impl Descriptor {
         }
     }
 
-    /// Puts its list in the place of a file's, which was opened with `WRITE_DAC`.
+    /// Replaces the list of a file, which must be open with `WRITE_DAC`, by the list of this descriptor.
     pub(super) fn apply(&self, file: &File) -> io::Result<()> {
         let what = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
         // SAFETY: handle and descriptor are alive for the whole call.
@@ -194,21 +196,21 @@ impl Descriptor {
 
     #[cfg(test)]
     pub(super) fn rights(&self) -> Rights {
-        // SAFETY: the system made it.
+        // SAFETY: the system created the descriptor.
         unsafe { Rights::at(self.0.as_ptr()) }.unwrap()
     }
 
-    /// Of a list of our own, which says nothing about an owner.
+    /// The rights of a list that this process created, which does not name an owner.
     #[cfg(test)]
     pub(super) fn given(&self) -> Vec<Right> {
-        // SAFETY: the system made it.
+        // SAFETY: the system created the descriptor.
         unsafe { given(self.0.as_ptr()) }.unwrap()
     }
 }
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: the system allocated it for us so, and nobody else frees it.
+        // SAFETY: the system allocated the descriptor for this call to free, and no other code frees it.
         unsafe { LocalFree(self.0.as_ptr()) };
     }
 }
@@ -236,20 +238,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_passed_on_gives_nothing_here() {
+    fn inherit_only_entries_grant_nothing() {
         let rights = Descriptor::parse("O:BAD:(A;OICIIO;FA;;;WD)").unwrap().rights();
         assert_eq!((rights.given, rights.on_purpose), (vec![], false));
     }
 
     #[test]
-    fn no_list_at_all_gives_everything_to_everybody() {
+    fn missing_list_grants_everything_to_everyone() {
         let rights = Descriptor::parse("O:BA").unwrap().rights();
         assert_eq!(rights.given, [right(Account::EVERYONE, true, true)]);
         assert_eq!(Descriptor::parse("O:BAD:P").unwrap().rights().given, []);
     }
 
     #[test]
-    fn small_rights_that_lead_to_great_ones_count_as_changes() {
+    fn rights_that_allow_a_change_indirectly_count_as_changes() {
         for mask in ["0x2", "0x4", "0x40", "0x100", "SD", "WD", "WO", "GW", "GA"] {
             let rights = Descriptor::parse(&format!("O:BAD:(A;;{mask};;;BU)")).unwrap().rights();
             assert!(rights.given.iter().any(|right| right.changes), "{mask}");

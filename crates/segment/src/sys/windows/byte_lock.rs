@@ -1,4 +1,4 @@
-//! Locks of bytes of an open file, asked for and never waited for. They belong to the handle, and end with it.
+//! Byte locks of an open file. They are only tried, never waited for. They belong to the handle and end with it.
 
 use std::fs::File;
 use std::io;
@@ -12,52 +12,52 @@ use windows_sys::Win32::System::IO::OVERLAPPED;
 
 use super::native::{check, raw};
 
-/// Who may have the same byte at the same time.
+/// Which locks of the same byte can be held at the same time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// All who also ask for a shared one.
+    /// A lock that any number of handles can hold together.
     Shared = 0,
-    /// Nobody.
+    /// A lock that excludes every other lock.
     Exclusive = LOCKFILE_EXCLUSIVE_LOCK as isize,
 }
 
-/// Whether it could be had.
+/// Tries to lock a byte and returns whether it is locked now.
 pub(super) fn try_lock_byte(file: &File, byte: u64, kind: Kind) -> io::Result<bool> {
     try_lock_bytes(file, byte..byte + 1, kind)
 }
 
-/// The same for several bytes, which are one lock.
+/// Tries to lock several bytes with one lock.
 pub(super) fn try_lock_bytes(file: &File, bytes: Range<u64>, kind: Kind) -> io::Result<bool> {
     let (mut place, (low, high)) = (at(bytes.start), length(&bytes));
     let flags = kind as LOCK_FILE_FLAGS | LOCKFILE_FAIL_IMMEDIATELY;
-    // SAFETY: the handle is open for synchronous use, so the call is over when it returns; `place` outlives it.
+    // SAFETY: the handle is open for synchronous use, so the call is complete when it returns; `place` outlives it.
     let answer = check(unsafe { LockFileEx(raw(file), flags, 0, low, high, &mut place) });
     match answer.as_ref().map_err(|error| error.raw_os_error().map(i32::cast_unsigned)) {
-        // Some file systems call it pending that somebody else has the lock.
+        // Some file systems answer "pending" if another handle holds the lock.
         Err(Some(ERROR_LOCK_VIOLATION | ERROR_IO_PENDING)) => Ok(false),
         _ => answer.map(|()| true),
     }
 }
 
-/// Gives it back. It can only fail if there is no such lock.
+/// Releases the lock. This fails only if there is no such lock.
 pub(super) fn unlock_byte(file: &File, byte: u64) -> io::Result<()> {
     unlock_bytes(file, byte..byte + 1)
 }
 
-/// The same for several bytes that were locked together.
+/// Releases several bytes that were locked with one lock.
 pub(super) fn unlock_bytes(file: &File, bytes: Range<u64>) -> io::Result<()> {
     let (mut place, (low, high)) = (at(bytes.start), length(&bytes));
     // SAFETY: as for locking.
     check(unsafe { UnlockFileEx(raw(file), 0, low, high, &mut place) })
 }
 
-/// As two halves.
+/// The number of bytes, as low and high half.
 const fn length(bytes: &Range<u64>) -> (u32, u32) {
     let length = bytes.end - bytes.start;
     (length as u32, (length >> 32) as u32)
 }
 
-/// A place in a file, as these calls want it.
+/// A position in a file, in the form that these calls require.
 pub(super) fn at(byte: u64) -> OVERLAPPED {
     let mut place = OVERLAPPED::default();
     place.Anonymous.Anonymous.Offset = byte as u32;

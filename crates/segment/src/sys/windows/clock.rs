@@ -1,4 +1,4 @@
-//! One clock for every process: the performance counter. It counts from boot, also while the machine sleeps or
+//! One clock for every process: the performance counter. It counts from boot, even while the machine sleeps or
 //! hibernates, is the same on every processor, and is read without a system call on all but very old machines.
 
 use std::io;
@@ -9,11 +9,11 @@ use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerf
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// Nanoseconds per count, times 2^32; 0 as long as nobody has asked. The frequency is fixed at boot, so every process
-/// computes the same.
+/// Nanoseconds per count, times 2^32; 0 until the first read. The frequency is fixed at boot, so every process
+/// computes the same value.
 static SCALE: AtomicU64 = AtomicU64::new(0);
 
-/// The clock needs no correction; see the contract.
+/// A clock that needs no correction; see the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock;
 
@@ -33,7 +33,7 @@ impl Clock {
     #[inline(always)]
     pub fn read() -> u64 {
         let mut count = 0;
-        // SAFETY: `count` is a live, writable word, and the call keeps no pointer to it. It cannot fail.
+        // SAFETY: `count` is a live, writable word, and the call keeps no pointer to it. The call cannot fail.
         unsafe { QueryPerformanceCounter(&mut count) };
         let scale = match SCALE.load(Ordering::Relaxed) {
             0 => remember_scale(),
@@ -47,7 +47,7 @@ impl Clock {
         read
     }
 
-    /// The counter is as cheap as any other clock here, and those may drift away from it.
+    /// Reads the counter, which is as cheap as any other clock here. Other clocks may drift away from it.
     #[inline]
     pub fn now_coarse(&self) -> u64 {
         Clock::read()
@@ -80,7 +80,7 @@ fn remember_scale() -> u64 {
     scale
 }
 
-/// Exact for the usual 10 MHz; else off by less than one in 2^32, and in every process by the same.
+/// Exact for the usual 10 MHz. Otherwise the error is less than one in 2^32, and the same in every process.
 fn scale_of(frequency: u64) -> u64 {
     u64::try_from((NANOS_PER_SECOND << 32) / u128::from(frequency)).unwrap_or(u64::MAX).max(1)
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_never_goes_back_and_runs_as_fast_as_the_wall_clock() {
+    fn clock_never_goes_back_and_runs_as_fast_as_the_wall_clock() {
         let clock = Clock::discover().unwrap();
         let (wall, first) = (std::time::Instant::now(), clock.now());
         let mut last = first;

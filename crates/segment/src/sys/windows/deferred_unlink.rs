@@ -1,8 +1,8 @@
-//! Taking a file's name away while others have the file mapped.
+//! Removes a file's name while other processes have the file mapped.
 //!
-//! A mapped file can be neither deleted nor replaced, but it can be renamed. So it gets a name that nobody looks for, and
-//! is deleted if that is possible by now; else by whoever makes a file or takes a name away in this directory after its
-//! last user left.
+//! A mapped file can be neither deleted nor replaced, but it can be renamed. So it gets a name that no process
+//! looks for. If it can already be deleted, it is deleted at once. Otherwise, after its last user has closed it,
+//! the next process that creates a file or removes a name in this directory deletes it.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -25,13 +25,13 @@ use windows_sys::Win32::System::IO::IO_STATUS_BLOCK;
 use super::files::{identity, relative};
 use super::native::{SHARE_ALL, check, check_status, patiently, raw};
 
-/// `.shmlimit-PID-TIME.gone`, or `.tmp` for a file that has no name yet.
+/// Hidden names have the form `.shmlimit-PID-TIME.gone`, or `.tmp` for a file that has no name yet.
 const PREFIX: &str = ".shmlimit-";
 const GONE: &str = ".gone";
 const NEW: &str = ".tmp";
-/// What others may do with a file that we want for ourselves: nothing.
+/// Sharing mode of a file that must be open only here: no sharing.
 const ALONE: u32 = 0;
-/// The longest path there is, in UTF-16 units.
+/// The longest possible path, in UTF-16 units.
 const LONGEST_PATH: usize = 32_768;
 
 pub fn unlink_at(dir: &File, name: &str) -> io::Result<()> {
@@ -44,7 +44,7 @@ pub fn unlink_at(dir: &File, name: &str) -> io::Result<()> {
             sweep(dir);
             Ok(())
         }
-        // A directory without room for another name, say: perhaps it can go at once.
+        // For example, the directory has no room for another name. Perhaps the file can be deleted at once.
         Err(error) => delete(&file).map_err(|_| error),
     }
 }
@@ -53,7 +53,7 @@ pub fn remove_at(dir: &File, name: &str) -> io::Result<()> {
     unlink_at(dir, name)
 }
 
-/// Nobody can delete a file that is in use.
+/// Always false: the system does not delete a file that is in use.
 pub fn is_deleted_in_use(_path: &Path) -> bool {
     false
 }
@@ -63,7 +63,7 @@ fn open_to_delete(dir: &File, name: &str) -> io::Result<File> {
     patiently(|| relative(dir, name, access, SHARE_ALL, FILE_OPEN, FILE_NON_DIRECTORY_FILE))
 }
 
-/// A name for a file that is to have none yet.
+/// A hidden name for a file that has no name yet.
 pub(super) fn new_name() -> String {
     hidden_name(NEW)
 }
@@ -72,16 +72,16 @@ fn hidden_name(suffix: &str) -> String {
     format!("{PREFIX}{}-{:x}{suffix}", std::process::id(), super::wall_now())
 }
 
-/// Gives an open file another name in its directory, unless that is taken.
+/// Renames an open file within its directory, unless the new name is taken.
 pub(super) fn rename(file: &File, dir: &File, name: &str) -> io::Result<()> {
     let units: Vec<u16> = name.encode_utf16().collect();
     let head = std::mem::offset_of!(FILE_RENAME_INFORMATION, FileName);
     let bytes = head + units.len() * 2;
-    // Words, because the structure is aligned to them.
+    // Allocated in words, because the structure requires their alignment.
     let mut buffer = vec![0_u64; bytes.max(size_of::<FILE_RENAME_INFORMATION>()).div_ceil(8)];
     let info: *mut FILE_RENAME_INFORMATION = buffer.as_mut_ptr().cast();
-    // SAFETY: the buffer is aligned, zeroed, and large enough for the structure with the whole name behind it; all
-    // zero is a value of it (in particular: do not replace).
+    // SAFETY: the buffer is aligned, zeroed, and large enough for the structure followed by the whole name; all
+    // zero is a valid value of the structure (in particular: do not replace).
     unsafe {
         (*info).RootDirectory = raw(dir);
         (*info).FileNameLength = (units.len() * 2) as u32;
@@ -94,7 +94,7 @@ pub(super) fn rename(file: &File, dir: &File, name: &str) -> io::Result<()> {
     })
 }
 
-/// Deletes an open file: at once where the system can, else when its last handle is closed.
+/// Deletes an open file: at once where the system can, otherwise when its last handle is closed.
 pub(super) fn delete(file: &File) -> io::Result<()> {
     let at_once = FILE_DISPOSITION_INFO_EX {
         Flags: FILE_DISPOSITION_DELETE
@@ -124,11 +124,11 @@ pub(super) fn delete(file: &File) -> io::Result<()> {
     })
 }
 
-/// Deletes what has no name and is used by nobody any more: its last user has left, or its maker was killed. What
-/// somebody still has open cannot be had alone, and stays.
+/// Deletes files with hidden names that are no longer in use: their last user has left, or the process that created
+/// them was killed. A file that is still open elsewhere cannot be opened without sharing, and stays.
 pub(super) fn sweep(dir: &File) {
     let Ok(path) = path_of(dir) else { return };
-    // Until the first error: the system may give the same one for ever.
+    // Stops at the first error: the system may return the same error forever.
     for entry in std::fs::read_dir(path).into_iter().flatten().map_while(Result::ok) {
         if let Some(name) = entry.file_name().to_str().filter(|name| is_nameless(name))
             && let Ok(file) =
@@ -139,13 +139,14 @@ pub(super) fn sweep(dir: &File) {
     }
 }
 
-/// Whether a file's name was taken away.
+/// Whether the name of a file was removed.
 pub(super) fn has_no_name(file: &File) -> bool {
     let hidden = |path: &Path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_gone);
     path_of(file).is_ok_and(|path| hidden(&path) || !leads_to(&path, file))
 }
 
-/// Windows tells where a file is now; Wine, where it was when it was opened, and there may be nothing or another by now.
+/// Whether `path` refers to this file. Windows reports where a file is now. Wine reports where it was when it was
+/// opened; now there may be no file or another file.
 fn leads_to(path: &Path, file: &File) -> bool {
     let open = OpenOptions::new()
         .access_mode(FILE_READ_ATTRIBUTES)
@@ -166,7 +167,7 @@ fn is_nameless(name: &str) -> bool {
     is_gone(name) || name.starts_with(PREFIX) && name.ends_with(NEW)
 }
 
-/// Where an open file is, as a path to be taken literally. Not every path is text.
+/// The path of an open file, in verbatim form. Not every path is valid Unicode.
 pub(super) fn path_of(file: &File) -> io::Result<PathBuf> {
     let (mut units, mut kind) = (vec![0; 512], FILE_NAME_NORMALIZED);
     loop {
@@ -175,7 +176,7 @@ pub(super) fn path_of(file: &File) -> io::Result<PathBuf> {
             unsafe { GetFinalPathNameByHandleW(raw(file), units.as_mut_ptr(), units.len() as u32, kind) }
                 as usize;
         match length {
-            // A volume without a letter has still a name of its own.
+            // A volume without a drive letter still has a name.
             0 if kind == FILE_NAME_NORMALIZED => kind |= VOLUME_NAME_GUID,
             0 => return Err(io::Error::last_os_error()),
             length if length < units.len() => return Ok(OsString::from_wide(&units[..length]).into()),
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_goes_at_once_and_the_file_when_its_last_user_has_left() {
+    fn unlink_removes_the_name_at_once_and_the_file_after_its_last_user() {
         let home = tempfile::tempdir().unwrap();
         let dir = open_directory(home.path()).unwrap();
         let file = create_at(&dir, "x.shm", USE).unwrap();
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_uses_is_swept() {
+    fn sweep_deletes_only_unused_files() {
         let home = tempfile::tempdir().unwrap();
         let dir = open_directory(home.path()).unwrap();
         let in_use = create_at(&dir, &new_name(), USE | DELETE).unwrap();

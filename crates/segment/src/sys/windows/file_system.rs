@@ -1,4 +1,5 @@
-//! Where a file lives: told by its path, by the kind of its drive, and by whether a network protocol leads to it.
+//! The kind of file system a file lives in, from its path, its drive type, and whether a network protocol reaches
+//! it.
 
 use std::fs::File;
 use std::io;
@@ -13,11 +14,11 @@ use super::native::{information, wide};
 use crate::sys::FileSystem;
 
 pub fn file_system(file: &File) -> io::Result<FileSystem> {
-    // Only a file that is reached through a network has an answer to this.
+    // Only a file that is reached through a network has this information.
     if information::<FILE_REMOTE_PROTOCOL_INFO>(file, FileRemoteProtocolInfo).is_ok() {
         return Ok(FileSystem::Network("network drive"));
     }
-    // Where no path leads to it, no letter of a network drive does.
+    // A file without a path is not on the drive letter of a network drive.
     let path = path_of(file).unwrap_or_default();
     let path = path.to_string_lossy();
     Ok(classify(&path, path.get(4..7).map_or(0, drive_type)))
@@ -32,7 +33,7 @@ fn classify(path: &str, drive: u32) -> FileSystem {
     }
 }
 
-/// Of a root such as `C:\`.
+/// The drive type of a root such as `C:\`.
 fn drive_type(root: &str) -> u32 {
     // SAFETY: the text ends with a zero and is alive for the whole call.
     unsafe { GetDriveTypeW(wide(root).as_ptr()) }
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_and_network_drives_are_told_from_disks() {
+    fn network_shares_and_drives_are_distinguished_from_disks() {
         assert_eq!(classify(r"\\?\UNC\server\share\x", 0), FileSystem::Network("network share"));
         assert_eq!(classify(r"\\?\Z:\x", DRIVE_REMOTE), FileSystem::Network("network drive"));
         assert_eq!(classify(r"\\?\R:\x", DRIVE_RAMDISK), FileSystem::Volatile);
@@ -52,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_file_can_be_asked() {
+    fn an_open_file_has_a_file_system() {
         assert_eq!(file_system(&tempfile::tempfile().unwrap()).unwrap(), FileSystem::Local);
     }
 }

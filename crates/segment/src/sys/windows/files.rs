@@ -1,7 +1,7 @@
-//! Opening and describing files: relative to an open directory, and never through a link.
+//! Opens and describes files, relative to an open directory and never through a link.
 //!
-//! A reparse point (a symbolic link, a junction, a placeholder of a program that keeps files elsewhere) is opened
-//! itself, and then is neither a regular file nor a directory to us.
+//! A reparse point (a symbolic link, a junction, a placeholder of a program that stores files elsewhere) is opened
+//! itself. It then counts as neither a regular file nor a directory.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -28,9 +28,10 @@ use super::native::{SHARE_ALL, check, check_status, information, owned, patientl
 use super::sid::Account;
 use crate::sys::FileFacts;
 
-/// How often opening and creating may miss each other; each miss needs another process to create *and* delete.
+/// How often opening and creating may miss each other. Each miss requires another process to create *and* delete
+/// the file.
 const OPEN_OR_CREATE_TRIES: u32 = 16;
-/// What we do with files: read, write, map, lock.
+/// The access that this library needs to files: read, write, map, lock.
 pub(super) const USE: u32 = FILE_GENERIC_READ | FILE_GENERIC_WRITE;
 
 pub fn facts(file: &File) -> io::Result<FileFacts> {
@@ -48,18 +49,19 @@ pub fn facts(file: &File) -> io::Result<FileFacts> {
     })
 }
 
-/// The volume and the file's number on it.
+/// The volume and the number of the file on it.
 pub(super) fn identity(file: &File) -> io::Result<(u64, u64)> {
     match information::<FILE_ID_INFO>(file, FileIdInfo) {
         Ok(id) => {
             let number = u128::from_le_bytes(id.FileId.Identifier);
-            // Those of NTFS fit into one word; those of ReFS are folded, and stay different in all but a freak of chance.
+            // Numbers of NTFS fit into one word. Numbers of ReFS are folded into one word, and a collision is
+            // extremely unlikely.
             Ok((id.VolumeSerialNumber, number as u64 ^ ((number >> 64) as u64).rotate_left(32)))
         }
-        // FAT has only the old kind.
+        // FAT has only the old kind of number.
         Err(_) => {
             let mut old = BY_HANDLE_FILE_INFORMATION::default();
-            // SAFETY: the handle is open and `old` a live place for the answer.
+            // SAFETY: the handle is open, and `old` is a live place for the answer.
             check(unsafe { GetFileInformationByHandle(raw(file), &mut old) })?;
             let number = u64::from(old.nFileIndexHigh) << 32 | u64::from(old.nFileIndexLow);
             Ok((old.dwVolumeSerialNumber.into(), number))
@@ -99,7 +101,8 @@ pub fn open_file_at(dir: &File, name: &str) -> io::Result<File> {
     }
 }
 
-/// The system says that access is denied also where it is the mark on the file that forbids it to everybody.
+/// Replaces "access denied" by a more precise error if the file is marked read-only, which forbids writing to every
+/// user.
 fn denied(error: io::Error, attributes: u32) -> io::Error {
     match attributes & FILE_ATTRIBUTE_READONLY {
         0 => error,
@@ -107,7 +110,7 @@ fn denied(error: io::Error, attributes: u32) -> io::Error {
     }
 }
 
-/// A new file inherits the access of its directory, which is private or shared. `shared_with` says nothing new.
+/// Ignores `_shared_with`: a new file inherits the access of its directory, which is private or shared.
 pub fn open_or_create_at(dir: &File, name: &str, _shared_with: Option<Account>) -> io::Result<File> {
     for _ in 0..OPEN_OR_CREATE_TRIES {
         match open_file_at(dir, name) {
@@ -122,13 +125,13 @@ pub fn open_or_create_at(dir: &File, name: &str, _shared_with: Option<Account>) 
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file is being created and deleted all the time"))
 }
 
-/// Makes a file that must not exist.
+/// Creates a file that must not exist.
 pub(super) fn create_at(dir: &File, name: &str, access: u32) -> io::Result<File> {
     patiently(|| relative(dir, name, access, SHARE_ALL, FILE_CREATE, FILE_NON_DIRECTORY_FILE))
 }
 
-/// Opens a name in a directory, whatever has been put into the directory's own place meanwhile. The handle is not
-/// inherited.
+/// Opens a name in a directory, even if another directory has been put at the directory's path meanwhile. The
+/// handle is not inherited.
 pub(super) fn relative(
     dir: &File,
     name: &str,
@@ -149,8 +152,8 @@ pub(super) fn relative(
         ..Default::default()
     };
     let (mut handle, mut status) = (std::ptr::null_mut(), IO_STATUS_BLOCK::default());
-    // SAFETY: all that the pointers lead to (the name, the attributes, the places for the answers) is alive for the whole
-    // call, and the call keeps none of them; it only reads the name.
+    // SAFETY: all memory that the pointers refer to (the name, the attributes, the places for the answers) is alive
+    // for the whole call, and the call keeps no pointer to it; it only reads the name.
     check_status(unsafe {
         NtCreateFile(
             &mut handle,
@@ -166,11 +169,11 @@ pub(super) fn relative(
             0,
         )
     })?;
-    // SAFETY: the call has just made it, and nobody else knows it.
+    // SAFETY: the call has just created the handle, and no other code knows it.
     Ok(unsafe { owned(handle) }?.into())
 }
 
-/// What no directory of limiters should be.
+/// Makes a directory writable by every user, which a directory of limiters must never be.
 #[cfg(test)]
 pub fn open_to_anybody(path: &Path) {
     use super::acl::Descriptor;
@@ -186,9 +189,10 @@ pub fn open_to_anybody(path: &Path) {
 mod tests {
     use super::*;
 
-    /// Wine leaves it to the system below, where the superuser is not kept from writing.
+    /// Tests only `denied`, because Wine leaves the check to the underlying system, where the superuser may always
+    /// write.
     #[test]
-    fn a_mark_that_forbids_writing_is_told_from_a_lack_of_rights() {
+    fn read_only_file_is_distinguished_from_denied_access() {
         let no = || io::Error::from(io::ErrorKind::PermissionDenied);
         let marked = denied(no(), FILE_ATTRIBUTE_READONLY | FILE_ATTRIBUTE_NORMAL);
         assert_eq!(marked.raw_os_error(), Some(ERROR_FILE_READ_ONLY as i32));

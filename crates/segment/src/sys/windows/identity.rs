@@ -1,4 +1,4 @@
-//! Who this process is, and which boot this is.
+//! The name of this process, and the identity of this boot.
 
 use std::io;
 use std::sync::OnceLock;
@@ -11,16 +11,16 @@ use windows_sys::Win32::System::WindowsProgramming::SYSTEM_PROCESS_INFORMATION;
 
 use super::native::check_status;
 
-/// The process id of the kernel's own process, on every Windows.
+/// The process id of the kernel's process, on every Windows.
 const SYSTEM: usize = 4;
-/// Where the creation time lies in `SYSTEM_PROCESS_INFORMATION::Reserved1`.
+/// The position of the creation time in `SYSTEM_PROCESS_INFORMATION::Reserved1`.
 const CREATE_TIME: std::ops::Range<usize> = 24..32;
-/// More than the list of processes of any machine.
+/// More bytes than the process list of any machine.
 const MOST: usize = 64 << 20;
 
-/// The moment at which the system process began, to 100 ns. It is written down once, at boot: unlike the "boot time" it
-/// does not move when the clock is set. The second word tells the source. Asked for once: the system knows no cheaper way
-/// than to list all processes with their threads, and no process outlives its boot.
+/// The time at which the system process began, in units of 100 ns. The system records it once, at boot: unlike the
+/// "boot time" it does not change when the clock is set. The second word identifies the source. The value is
+/// queried once, because the only query lists all processes with their threads, and no process outlives its boot.
 pub fn boot_id() -> io::Result<[u64; 2]> {
     static KNOWN: OnceLock<[u64; 2]> = OnceLock::new();
     match KNOWN.get() {
@@ -57,7 +57,8 @@ fn system_process_began() -> io::Result<Option<u64>> {
 
 fn entry(list: &[u64], at: usize) -> Option<&SYSTEM_PROCESS_INFORMATION> {
     let fits = at.checked_add(size_of::<SYSTEM_PROCESS_INFORMATION>())? <= size_of_val(list);
-    // SAFETY: the range is inside the buffer and aligned like it; the structure is plain data, so any bytes are one.
+    // SAFETY: the range is inside the buffer and has its alignment; the structure is plain data, so any bytes are a
+    // valid value.
     (fits && at.is_multiple_of(align_of::<SYSTEM_PROCESS_INFORMATION>()))
         .then(|| unsafe { &*list.as_ptr().cast::<u8>().add(at).cast() })
 }
@@ -68,7 +69,7 @@ fn boot_time() -> io::Result<u64> {
     Ok(times[0])
 }
 
-/// An answer of unknown length, in words because it is aligned to them.
+/// Queries an answer of unknown length. The buffer consists of words, because the answer requires their alignment.
 fn query_list(class: SYSTEM_INFORMATION_CLASS) -> io::Result<Vec<u64>> {
     let mut list = vec![0; 32 << 10];
     loop {
@@ -87,17 +88,17 @@ fn is_too_short(error: &io::Error) -> bool {
 
 fn query(class: SYSTEM_INFORMATION_CLASS, answer: &mut [u64]) -> io::Result<()> {
     let mut length = 0;
-    // SAFETY: the buffer is alive, writable and as long as said; the system writes plain data.
+    // SAFETY: the buffer is alive, writable and as long as stated; the system writes plain data.
     check_status(unsafe {
         NtQuerySystemInformation(class, answer.as_mut_ptr().cast(), size_of_val(answer) as u32, &mut length)
     })
 }
 
-/// The program's file, without `.exe`.
+/// The file name of the program, without `.exe`.
 pub fn program_name() -> [u8; 16] {
     let program = std::env::current_exe().unwrap_or_default();
     let stem = program.file_stem().unwrap_or_default().to_string_lossy();
-    // Whole characters only.
+    // Does not cut a character in half.
     let len = (0..=stem.len().min(15)).rev().find(|len| stem.is_char_boundary(*len)).unwrap_or(0);
     let mut name = [0; 16];
     name[..len].copy_from_slice(&stem.as_bytes()[..len]);
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_of_the_boot_is_what_the_system_says() {
+    fn cached_boot_id_equals_the_queried_one() {
         assert_eq!(boot_id().unwrap(), ask_boot_id().unwrap());
     }
 }

@@ -1,14 +1,16 @@
-//! The liveness lock: a byte lock of an open file, which the system gives back when its handle is closed, and all handles of a
-//! process are closed when it ends, however it ends.
+//! The liveness lock: a byte lock of an open file. The system releases it when its handle is closed, and it closes
+//! all handles of a process when the process ends, for whatever reason.
 //!
-//! The bytes lie far past the end of the file: a lock keeps others from reading and writing its range, though never from
-//! a mapping, and there is nothing to read or write out there. Locks belong to the handle, and no program closes handles
-//! it did not open, so holding the file is enough. Nobody can ask who holds a lock; one must try to have it. Whoever
-//! only looks therefore asks for a *shared* lock: those who look at the same time do not take each other for the owner.
+//! The bytes lie far past the end of the file. A lock prevents other handles from reading and writing its range
+//! (though never through a mapping), and that range contains no data. Locks belong to the handle, and no program
+//! closes handles it did not open, so keeping the file open is enough. The system does not report the holder of a
+//! lock; a process must try to take it. A process that only checks a lock therefore tries a *shared* lock, so two
+//! processes that check at the same time do not mistake each other for the owner.
 //!
-//! A program that locks a whole file (a backup, say) locks these bytes too, and everybody would seem to live. So there is
-//! one byte that no liveness lock uses, the witness: where it cannot be had either, it is the file that is locked, and that is an
-//! error. For the time being nobody can join then, and nobody counts as dead.
+//! A program that locks a whole file (a backup, for example) also locks these bytes, and every slot would seem to
+//! be alive. So one byte, the whole-file probe, is not used by any liveness lock. If it cannot be locked either,
+//! another program has locked the whole file, and that is an error. Until that program releases it, no process can
+//! join and no process counts as dead.
 
 use std::fs::File;
 use std::io;
@@ -22,19 +24,23 @@ use super::byte_lock::{Kind, try_lock_byte, try_lock_bytes, unlock_byte, unlock_
 use super::native::patiently;
 use crate::sys::Hold;
 
-/// Far past the end of any segment, where no other lock can meet ours, and still within a signed 64-bit offset.
+/// Far past the end of any segment, where no other lock can conflict with ours, and still within a signed 64-bit
+/// offset.
 pub const FIRST_LIVENESS_BYTE: i64 = 1 << 62;
 
-/// Before the first liveness lock.
+/// The byte before the first liveness lock, which shows whether another program has locked the whole file.
 const WHOLE_FILE_PROBE: u64 = FIRST_LIVENESS_BYTE.cast_unsigned() - 1;
 
-/// Which limiters are open is told by 2^60 bytes of the creation lock, the same as on Linux; see [`LivenessLock::register_user`].
+/// 2^60 bytes of the creation lock record which limiters are open, the same bytes as on Linux; see
+/// [`LivenessLock::register_user`].
 const FIRST_USER_BYTE: u64 = 1 << 60;
 
-/// How often to try to register, a millisecond apart. A process that asks who is registered has the lock to itself for less.
+/// How often registration is tried, one millisecond apart. A process that checks for registered users holds the
+/// lock exclusively for a shorter time.
 const REGISTER_TRIES: u32 = 50;
 
-/// The byte that a process locks to hold the creation lock. Not the whole file: that would meet the locks of registered users.
+/// The byte that a process locks to hold the creation lock. Locking the whole file would conflict with the locks of
+/// registered users.
 const CREATION_BYTE: u64 = 0;
 
 /// The lock of a slot for as long as this process lives; see the contract.
@@ -42,7 +48,7 @@ const CREATION_BYTE: u64 = 0;
 pub struct LivenessLock(#[expect(dead_code, reason = "its drop gives the lock back")] TakenLivenessLock);
 
 impl LivenessLock {
-    /// The handle is kept, so no lock is lost by closing it; but other handles must see the lock.
+    /// The handle is kept, so the lock is not lost by closing it. But other handles must see the lock.
     pub fn hold(fresh: File, slot: u32, probe: &File) -> io::Result<Hold> {
         if !patiently(|| try_lock(&fresh, liveness_lock(slot), Kind::Exclusive))? {
             return Ok(Hold::Taken);
@@ -51,8 +57,9 @@ impl LivenessLock {
         Ok(if liveness_lock_is_held(probe, slot)? { Hold::Held(held) } else { Hold::Lost })
     }
 
-    /// A mapped file cannot be deleted by hand, but it can be moved away, and it can be replaced and removed while this
-    /// process is idle. `None` while another program has locked the whole file of the creation lock.
+    /// A mapped file cannot be deleted by hand. But it can be moved away, and it can be replaced and removed while
+    /// this process is idle, so users are registered here too. `None` while another program has locked the whole
+    /// file of the creation lock.
     pub fn register_user(creation_lock: File, place: u64) -> io::Result<Option<LivenessLock>> {
         let byte = user_byte(place);
         for _ in 0..REGISTER_TRIES {
@@ -65,17 +72,17 @@ impl LivenessLock {
     }
 }
 
-/// A place for this process's liveness lock.
+/// A cell for this process's liveness lock.
 #[derive(Debug, Default)]
 pub struct LivenessCell(Mutex<Option<LivenessLock>>);
 
 impl LivenessCell {
-    /// Returns what was in it before.
+    /// Stores the lock and returns the previous content.
     pub fn put(&self, liveness_lock: LivenessLock) -> Option<LivenessLock> {
         self.exchange(Some(liveness_lock))
     }
 
-    /// Leaves the cell empty.
+    /// Empties the cell and returns its content.
     pub fn take(&self) -> Option<LivenessLock> {
         self.exchange(None)
     }
@@ -86,7 +93,7 @@ impl LivenessCell {
     }
 }
 
-/// The lock of a slot whose owner seems dead, held for a short time; see the contract.
+/// The lock of a slot whose owner seems to be dead, held for a short time; see the contract.
 #[derive(Debug)]
 pub struct TakenLivenessLock {
     file: File,
@@ -102,7 +109,7 @@ impl TakenLivenessLock {
 
 impl Drop for TakenLivenessLock {
     fn drop(&mut self) {
-        // Closing is enough in the end, but the system does not say when that end is.
+        // Closing the handle would release the lock too, but the system does not guarantee when.
         unlock(&self.file, self.byte);
     }
 }
@@ -115,8 +122,8 @@ pub fn liveness_lock_is_held(file: &File, slot: u32) -> io::Result<bool> {
     Ok(!free)
 }
 
-/// Registered users share their locks, and only an exclusive one finds them. It is given back at once; a process that
-/// registers meanwhile tries again.
+/// Registered users hold shared locks, and only an exclusive lock conflicts with them. The exclusive lock is
+/// released at once; a process that registers in between tries again.
 pub fn has_users(creation_lock: &File, places: Range<u64>) -> io::Result<bool> {
     if places.is_empty() {
         return Ok(false);
@@ -145,7 +152,7 @@ const fn liveness_lock(slot: u32) -> u64 {
     FIRST_LIVENESS_BYTE.cast_unsigned() + slot as u64
 }
 
-/// Whether it could be had; an error if somebody has the whole file.
+/// Tries to lock a byte and returns whether it is locked now. Fails if another program has locked the whole file.
 fn try_lock(file: &File, byte: u64, kind: Kind) -> io::Result<bool> {
     if try_lock_byte(file, byte, kind)? {
         return Ok(true);
@@ -157,7 +164,7 @@ fn try_lock(file: &File, byte: u64, kind: Kind) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Without a word: where there is no such lock, nothing is to be given back.
+/// Ignores errors: if there is no such lock, there is nothing to release.
 fn unlock(file: &File, byte: u64) {
     let _ = unlock_byte(file, byte);
 }
@@ -181,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn one_holds_a_slot_and_others_see_it() {
+    fn held_slot_is_visible_to_other_handles() {
         let (_path, open) = file();
         let liveness_lock = hold(open(), 7, &open()).unwrap();
         assert!(hold(open(), 7, &open()).is_none(), "held already");
@@ -193,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_look_do_not_take_each_other_for_the_owner() {
+    fn two_checks_at_once_do_not_mistake_each_other_for_the_owner() {
         let (_path, open) = file();
         let (one, other) = (open(), open());
         assert!(try_lock(&one, liveness_lock(3), Kind::Shared).unwrap(), "one is looking");
@@ -202,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_find_a_liveness_lock_held_do_not_take_each_other_for_one_who_has_the_whole_file() {
+    fn two_checks_of_a_held_lock_do_not_report_a_whole_file_lock() {
         let (_path, open) = file();
         let (one, other) = (open(), open());
         let _liveness_lock = hold(open(), 3, &open()).unwrap();
@@ -211,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_the_whole_file_is_no_liveness_lock_and_is_told() {
+    fn whole_file_lock_is_an_error_and_not_a_liveness_lock() {
         let (_path, open) = file();
         let mine = hold(open(), 5, &open()).unwrap();
         drop(mine);
@@ -228,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn many_attend_and_the_last_to_go_is_seen_to_go() {
+    fn place_has_users_until_the_last_registered_user_leaves() {
         let (_path, open) = file();
         let register_user = |place| LivenessLock::register_user(open(), place).unwrap().unwrap();
         let last = (1 << 60) - 1;
@@ -250,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn liveness_locks_keep_nobody_from_the_content() {
+    fn liveness_locks_do_not_block_reads_and_writes_of_the_content() {
         use std::io::{Read, Write};
         let (_path, open) = file();
         let _liveness_locks: Vec<_> = (0..512).map(|slot| hold(open(), slot, &open()).unwrap()).collect();

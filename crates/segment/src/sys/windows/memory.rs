@@ -1,4 +1,4 @@
-//! Shared mappings, and words that would be wiped by a fork if there were one.
+//! Shared mappings, and the words that a fork would wipe, although Windows has no fork.
 
 use std::fs::File;
 use std::io;
@@ -13,25 +13,26 @@ use super::liveness::LivenessCell;
 
 /// A whole file, mapped shared; see the contract.
 ///
-/// A raw mapping, because other processes write to it: no reference to plain memory may ever be made of it.
+/// It is a raw mapping, because other processes write to the memory: no reference to plain memory may ever be
+/// created from it.
 #[derive(Debug)]
 pub struct SharedMap {
     map: MmapRaw,
     base: NonNull<u64>,
-    /// To ask what has become of its name.
+    /// Used to check whether the file has lost its name.
     file: File,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread; `base` is an address that stays valid while `map`
 // lives and is never dereferenced here.
 unsafe impl Send for SharedMap {}
-// SAFETY: as above; `&SharedMap` gives out nothing but the address and the length.
+// SAFETY: as above; `&SharedMap` exposes only the address and the length.
 unsafe impl Sync for SharedMap {}
 
 impl SharedMap {
     pub fn new(file: &File, len: usize) -> io::Result<SharedMap> {
         if len == 0 || file.metadata()?.len() != len as u64 {
-            // A mapping that is longer than the file would make the file longer.
+            // A mapping that is longer than the file would extend the file.
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "the file has not the length to be mapped",
@@ -43,15 +44,15 @@ impl SharedMap {
         Ok(SharedMap { map, base, file: file.try_clone()? })
     }
 
-    /// The system takes pages of a mapped file back by itself.
+    /// Does nothing: the system reclaims pages of a mapped file by itself.
     pub fn forget_pages(&self) {}
 
-    /// There is no call that puts one mapping in the place of another at once.
+    /// Not supported: no call replaces one mapping by another in one step.
     pub fn replace(&self, _words: &[(usize, u64)]) -> io::Result<SharedMap> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Aligned to 64 KiB.
+    /// The start of the mapping, aligned to 64 KiB.
     #[inline]
     pub fn base(&self) -> NonNull<u64> {
         self.base
@@ -83,19 +84,20 @@ impl ForkWords {
         Ok(ForkWords { words, liveness_lock: LivenessCell::default(), user_lock: LivenessCell::default() })
     }
 
-    /// `index` below `WORDS`; meant for constants, where the check costs nothing.
+    /// Returns a word; `index` must be below `WORDS`. Callers pass constants, for which the bounds check costs
+    /// nothing.
     #[inline]
     pub fn word(&self, index: usize) -> &AtomicU64 {
         &self.words[index]
     }
 
-    /// A place for this process's liveness lock.
+    /// A cell for this process's liveness lock.
     #[inline]
     pub fn liveness_lock(&self) -> &LivenessCell {
         &self.liveness_lock
     }
 
-    /// A place for what `LivenessLock::register_user` gives.
+    /// A cell for the lock of `LivenessLock::register_user`.
     pub fn user_lock(&self) -> &LivenessCell {
         &self.user_lock
     }

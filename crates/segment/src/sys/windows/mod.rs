@@ -1,7 +1,7 @@
-//! Windows 10 (1809) and later: the performance counter, named semaphores, `LockFileEx` byte locks, files opened relative to
-//! an open directory, access control lists.
+//! Windows 10 (1809) and later: the performance counter, named semaphores, `LockFileEx` byte locks, files opened
+//! relative to an open directory, access control lists.
 //!
-//! What differs from Linux is told in docs/platforms.md. There is no fork, so [`ForkWords`] are plain words.
+//! docs/platforms.md lists the differences from Linux. Windows has no fork, so [`ForkWords`] are plain words.
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!(
@@ -25,9 +25,9 @@ mod sid;
 pub mod tool;
 mod unnamed_file;
 
-/// Nothing: limiters can be shared here.
+/// No promise is missing: limiters can be shared here.
 pub const MISSING: Option<&str> = None;
-/// A mapped file cannot be renamed over.
+/// A rename cannot replace a mapped file.
 pub const REPLACES_IN_TWO_STEPS: bool = true;
 
 pub use access::{

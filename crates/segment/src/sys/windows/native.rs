@@ -1,4 +1,4 @@
-//! Calls that several files here make: handles, paths, errors, and patience with programs that look at files.
+//! Helpers for several files of this folder: handles, paths, errors, and retries while another program uses a file.
 
 use std::fs::File;
 use std::io;
@@ -16,36 +16,36 @@ use windows_sys::Win32::Storage::FileSystem::{
     FILE_SHARE_WRITE, GetFileInformationByHandleEx, ReOpenFile,
 };
 
-/// What others may do with a file that we have open: everything, as on Unix.
+/// The sharing mode of our open files: other handles may do everything, as on Unix.
 pub(super) const SHARE_ALL: u32 = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
 
-/// How long to put up with a scanner, an indexer or a backup that has a file to itself.
+/// How long to wait for a scanner, an indexer or a backup that has opened a file exclusively.
 const IN_USE_LIMIT: Duration = Duration::from_millis(500);
-/// From here on a longer path must say that it is to be taken literally; the system's limit is 260 with a file name.
+/// From this length on, a path must be passed in verbatim form. The system's limit is 260, including a file name.
 const LONG_PATH: usize = 240;
 
 pub(super) fn raw(file: &File) -> HANDLE {
     file.as_raw_handle()
 }
 
-/// Takes over a handle that a call has just made; `None` and the invalid one mean that it failed.
+/// Takes ownership of a handle that a call has just returned. A null or invalid handle means that the call failed.
 ///
 /// # Safety
-/// Nobody else owns `handle`.
+/// No other code owns `handle`.
 pub(super) unsafe fn owned(handle: HANDLE) -> io::Result<OwnedHandle> {
     if handle.is_null() || handle == INVALID_HANDLE_VALUE {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the caller says that it is ours, and it is a handle.
+    // SAFETY: the caller guarantees ownership, and the value is a handle.
     Ok(unsafe { OwnedHandle::from_raw_handle(handle) })
 }
 
-/// A call that answers 0 for failure.
+/// Converts the answer of a call that returns 0 on failure.
 pub(super) fn check(answer: windows_sys::core::BOOL) -> io::Result<()> {
     if answer == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A native call's answer. A file that is being deleted counts as one that is not there.
+/// Converts the answer of a native call. A file that is being deleted counts as missing.
 pub(super) fn check_status(status: NTSTATUS) -> io::Result<()> {
     match status {
         0.. => Ok(()),
@@ -55,24 +55,25 @@ pub(super) fn check_status(status: NTSTATUS) -> io::Result<()> {
     }
 }
 
-/// One of the fixed-size answers about an open file.
+/// Queries one of the fixed-size kinds of information about an open file.
 pub(super) fn information<T: Default>(file: &File, class: FILE_INFO_BY_HANDLE_CLASS) -> io::Result<T> {
     let mut answer = T::default();
-    // SAFETY: `answer` is a live, writable T of that size, which the class is about; the system writes plain data.
+    // SAFETY: `answer` is a live, writable T of that size, which is the type of this class; the system writes plain
+    // data.
     check(unsafe {
         GetFileInformationByHandleEx(raw(file), class, (&raw mut answer).cast(), size_of::<T>() as u32)
     })?;
     Ok(answer)
 }
 
-/// The same file or directory, opened once more for other purposes.
+/// Opens the same file or directory once more with other access rights.
 pub(super) fn reopened(file: &File, access: u32) -> io::Result<File> {
-    // SAFETY: the handle is open for the whole call; what comes back is ours alone.
+    // SAFETY: the handle is open for the whole call; only this code owns the returned handle.
     let handle = unsafe { owned(ReOpenFile(raw(file), access, SHARE_ALL, FILE_FLAG_BACKUP_SEMANTICS)) }?;
     Ok(handle.into())
 }
 
-/// Tries again for a while if another program has the file to itself.
+/// Retries for a limited time while another program has opened the file exclusively.
 pub(super) fn patiently<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     let (started, mut pause) = (Instant::now(), Duration::from_millis(1));
     loop {
@@ -99,12 +100,12 @@ pub(super) fn is_in_use(error: &io::Error) -> bool {
     )
 }
 
-/// Text as the system wants it, with the zero at its end.
+/// Text as UTF-16 with a terminating zero.
 pub(super) fn wide(text: &str) -> Vec<u16> {
     text.encode_utf16().chain([0]).collect()
 }
 
-/// An absolute path as the system wants it, however long.
+/// An absolute path as UTF-16 with a terminating zero, of any length.
 pub(super) fn wide_path(path: &Path) -> io::Result<Vec<u16>> {
     let path = std::path::absolute(path)?;
     let units: Vec<u16> = path.as_os_str().encode_wide().collect();
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_paths_are_taken_literally() {
+    fn long_paths_are_passed_in_verbatim_form() {
         let text = |path: &str| {
             let units = wide_path(Path::new(path)).unwrap();
             String::from_utf16(&units[..units.len() - 1]).unwrap()
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_in_use_is_tried_again() {
+    fn only_a_file_in_use_is_retried() {
         let mut calls = 0;
         let answer: io::Result<()> = patiently(|| {
             calls += 1;

@@ -1,15 +1,17 @@
-//! Where processes meet that map the same file: one named semaphore for each word at which somebody sleeps.
+//! Lets processes that map the same file wait for each other: one named semaphore for each word on which a thread
+//! sleeps.
 //!
-//! `WaitOnAddress` wakes only threads of its own process. So who goes to sleep makes a semaphore whose name tells file and
-//! word, looks once more whether the word is still what it was, and waits for the semaphore or a timer. Who wakes changes
-//! the word first and then opens the semaphore: it exists exactly as long as somebody is going to sleep or sleeps, because
-//! a sleeper that wakes or dies closes it and the last to close it ends it. So nothing is left behind, and a waker learns
-//! whether there was anybody. It counts, so that two wake two also if neither has gone to sleep yet; one that nobody
-//! waited for makes somebody look once too often.
+//! `WaitOnAddress` wakes only threads of its own process. So a thread that goes to sleep creates a semaphore whose
+//! name contains the file and the word. It then checks once more that the word is unchanged, and waits for the
+//! semaphore or a timer. A waker first changes the word and then opens the semaphore. The semaphore exists exactly
+//! while some thread sleeps or is about to sleep: a sleeper that wakes or dies closes it, and the last one to close
+//! it removes it. So nothing is left behind, and a waker learns whether there was a sleeper. The semaphore counts,
+//! so two wake-ups wake two threads even if neither has gone to sleep yet. A wake-up that no thread waited for only
+//! causes one unnecessary check.
 //!
-//! Where it cannot be had (its name belongs to a stranger, or the process may not use global names), a sleeper looks every
-//! two milliseconds instead. A stranger who has made it first and lets us in can swallow what wakes us, no more: every
-//! sleep has a bound of its own.
+//! If the semaphore cannot be opened (its name belongs to another user, or the process may not use global names), a
+//! sleeper polls every two milliseconds instead. Another user who has created the semaphore first and gives us
+//! access can consume our wake-ups, but no more than that: every sleep has a time limit.
 
 use std::fmt::Write;
 use std::io;
@@ -29,13 +31,13 @@ use super::memory::SharedMap;
 use super::native::{check, owned, wide};
 use crate::sys::FileFacts;
 
-/// How often to look where nobody can wake us.
+/// The polling interval when no process can wake us.
 const LOOK: Duration = Duration::from_millis(2);
 /// Timers count in units of 100 ns.
 const NANOS_PER_UNIT: u128 = 100;
-/// How many may be woken before one of them has gone to sleep; more would wake nobody else.
+/// How many wake-ups the semaphore can store before a thread goes to sleep; more would not wake any further thread.
 const MOST_WOKEN: i32 = 1 << 10;
-/// For the wait itself, should the timer not come: much longer than any bound here.
+/// Limit of the wait itself if the timer fails: much longer than any time limit here.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// See the contract.
@@ -44,7 +46,7 @@ pub struct Parker {
     device: u64,
     file: u64,
     base: usize,
-    /// Who may use the semaphores: those who may use the file.
+    /// The access of the semaphores: every account that may use the file may use them.
     access: Option<Arc<Descriptor>>,
 }
 
@@ -60,14 +62,14 @@ impl Parker {
 
     pub fn wait(&self, word: &AtomicU32, expected: u32, timeout: Duration) {
         let Ok(wake_word) = self.wake_word(word) else { return poll(word, expected, timeout) };
-        // The wake word must be there before the look: a waker that comes later finds it.
+        // The semaphore must exist before the word is checked, so a waker that comes later finds it.
         fence(Ordering::SeqCst);
         if word.load(Ordering::Relaxed) == expected {
             sleep(Some(&wake_word), timeout);
         }
     }
 
-    /// The timer of [`Parker::wait`] is the best there is.
+    /// Same as [`Parker::wait`], whose timer is already the most precise one.
     pub fn wait_in_time(&self, word: &AtomicU32, expected: u32, timeout: Duration) {
         self.wait(word, expected, timeout);
     }
@@ -75,26 +77,28 @@ impl Parker {
     pub fn wake(&self, word: &AtomicU32) -> bool {
         fence(Ordering::SeqCst);
         let name = self.name(word);
-        // SAFETY: the name ends with a zero and is alive for the whole call; what comes back is ours alone.
+        // SAFETY: the name ends with a zero and is alive for the whole call; only this code owns the returned
+        // handle.
         let wake_word = unsafe { owned(OpenSemaphoreW(SEMAPHORE_MODIFY_STATE, 0, name.as_ptr())) };
-        // One that cannot be counted up any more wakes whoever comes.
+        // If the semaphore is full, releasing it fails, and the next sleeper wakes anyway.
         wake_word.is_ok_and(|wake_word| {
-            // SAFETY: the handle is open for the whole call; nobody asks for the count before.
+            // SAFETY: the handle is open for the whole call; the previous count is not requested.
             unsafe { ReleaseSemaphore(wake_word.as_raw_handle(), 1, std::ptr::null_mut()) };
             true
         })
     }
 
-    /// A semaphore that wakes one for each time it is counted up.
+    /// Creates or opens the semaphore of a word. Each time it is released, it wakes one thread.
     fn wake_word(&self, word: &AtomicU32) -> io::Result<OwnedHandle> {
         let name = self.name(word);
         let attributes = self.access.as_deref().map(Descriptor::attributes);
         let attributes = attributes.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: name and attributes are alive for the whole call; what comes back is ours alone.
+        // SAFETY: name and attributes are alive for the whole call; only this code owns the returned handle.
         unsafe { owned(CreateSemaphoreW(attributes, 0, MOST_WOKEN, name.as_ptr())) }
     }
 
-    /// Of all sessions, because a service and a terminal may share a limiter.
+    /// The name of the semaphore. It is global to all sessions, because a service and a terminal may share a
+    /// limiter.
     fn name(&self, word: &AtomicU32) -> Vec<u16> {
         let offset = word.as_ptr().addr().wrapping_sub(self.base);
         let mut name = String::with_capacity(64);
@@ -110,7 +114,7 @@ fn poll(word: &AtomicU32, expected: u32, timeout: Duration) {
     }
 }
 
-/// Waits for the wake word or the time, whichever comes first.
+/// Waits for the semaphore or until the time is over.
 fn sleep(wake_word: Option<&OwnedHandle>, timeout: Duration) {
     let timer = timer(timeout.min(LONGEST));
     let handles: Vec<HANDLE> =
@@ -118,25 +122,25 @@ fn sleep(wake_word: Option<&OwnedHandle>, timeout: Duration) {
     if handles.is_empty() {
         return std::thread::sleep(timeout.min(LOOK));
     }
-    // Coarse, and only what the timer does not do.
+    // A coarse limit that applies only if there is no timer.
     let limit = if timer.is_ok() { LONGEST } else { timeout.min(LONGEST) };
     let millis = u32::try_from(limit.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX - 1);
-    // SAFETY: the handles are open for the whole call, and there are as many as said. Every outcome means "look again"
-    // to the caller, so none is reported.
+    // SAFETY: the handles are open for the whole call, and their number is correct. Every outcome means "check
+    // again" to the caller, so none is reported.
     unsafe { WaitForMultipleObjects(handles.len() as u32, handles.as_ptr(), 0, millis) };
 }
 
-/// A timer that goes off once. Ordinary ones go off at the next tick of the system, up to 15.6 ms late; the precise kind
-/// exists since Windows 10 1803.
+/// A timer that fires once. Ordinary timers fire at the next tick of the system, up to 15.6 ms late.
+/// High-resolution timers exist since Windows 10 1803.
 fn timer(after: Duration) -> io::Result<OwnedHandle> {
     let make = |kind| {
-        // SAFETY: no name and no attributes; what comes back is ours alone.
+        // SAFETY: no name and no attributes are given; only this code owns the returned handle.
         unsafe { owned(CreateWaitableTimerExW(std::ptr::null(), std::ptr::null(), kind, TIMER_ALL_ACCESS)) }
     };
     let timer = make(CREATE_WAITABLE_TIMER_HIGH_RESOLUTION).or_else(|_| make(0))?;
-    // Negative: from now on.
+    // A negative time is relative to now.
     let due = -i64::try_from(after.as_nanos().div_ceil(NANOS_PER_UNIT)).unwrap_or(i64::MAX);
-    // SAFETY: the handle is open and `due` alive for the whole call; there is no routine to call.
+    // SAFETY: the handle is open and `due` alive for the whole call; there is no callback.
     check(unsafe { SetWaitableTimer(timer.as_raw_handle(), &due, 0, None, std::ptr::null(), 0) })?;
     Ok(timer)
 }
@@ -165,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeper_is_woken_through_another_mapping_of_its_word_and_no_other() {
+    fn sleeper_is_woken_through_another_mapping_of_the_same_word_only() {
         let (_file, [(ours, our_map), (theirs, their_map)]) = parkers();
         assert!(!ours.wake(word(&our_map, 1)), "nobody sleeps");
         std::thread::scope(|scope| {
@@ -180,10 +184,10 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_woken_before_going_to_sleep_does_not_sleep() {
+    fn thread_woken_before_it_sleeps_does_not_sleep() {
         let (_file, [(ours, our_map), (theirs, their_map)]) = parkers();
         let word = word(&our_map, 1);
-        // Two are about to sleep: their wake word is there, and they have looked at the word for the last time.
+        // Two threads are about to sleep: their semaphore exists, and they have checked the word for the last time.
         let (one, other) =
             (ours.wake_word(word).unwrap(), theirs.wake_word(self::word(&their_map, 1)).unwrap());
         assert!(ours.wake(word) && ours.wake(word));
@@ -195,12 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_word_that_cannot_be_had_is_replaced_by_looking() {
+    fn sleeper_polls_when_its_semaphore_cannot_be_created() {
         let (_file, [(parker, map), _]) = parkers();
         let word = word(&map, 1);
-        // A stranger's: the name is taken by something else.
+        // An object of another kind, created by another user, already has the name.
         let name = parker.name(word);
-        // SAFETY: the name ends with a zero and is alive for the whole call; what comes back is ours alone.
+        // SAFETY: the name ends with a zero and is alive for the whole call; only this code owns the returned
+        // handle.
         let stranger = unsafe {
             owned(windows_sys::Win32::System::Threading::CreateEventW(std::ptr::null(), 0, 0, name.as_ptr()))
         };
@@ -211,15 +216,16 @@ mod tests {
         assert!(started.elapsed() < Duration::from_secs(30), "it slept although nobody could wake it");
     }
 
-    /// It can, as any other sleeper, take what was meant for us; who sleeps looks by its own time all the same.
+    /// The other user can consume a wake-up, as any other sleeper can. The sleep still ends at its time limit.
     #[test]
-    fn one_who_swallows_what_should_wake_us_makes_us_sleep_no_longer_than_we_meant_to() {
+    fn consumed_wake_up_does_not_extend_a_sleep_past_its_limit() {
         const BOUND: Duration = Duration::from_millis(200);
         let (_file, [(ours, our_map), (theirs, their_map)]) = parkers();
         let word = word(&our_map, 1);
-        // Made by the stranger first, and full after one.
+        // Another user has created the semaphore first, with room for one wake-up.
         let name = theirs.name(self::word(&their_map, 1));
-        // SAFETY: the name ends with a zero and is alive for the whole call; what comes back is ours alone.
+        // SAFETY: the name ends with a zero and is alive for the whole call; only this code owns the returned
+        // handle.
         let stranger = unsafe { owned(CreateSemaphoreW(std::ptr::null(), 0, 1, name.as_ptr())) }.unwrap();
         let started = Instant::now();
         std::thread::scope(|scope| {
@@ -233,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_changed_or_a_time_that_passed_ends_a_wait() {
+    fn wait_ends_when_the_word_differs_or_time_is_over() {
         let (_file, [(parker, map), _]) = parkers();
         word(&map, 0).store(1, Ordering::Relaxed);
         parker.wait(word(&map, 0), 0, Duration::MAX);

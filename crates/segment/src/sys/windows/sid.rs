@@ -13,26 +13,26 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken}
 
 use super::native::{check, owned, wide};
 
-/// Those who give out identifiers: for everybody, for whoever is at the machine, Windows itself, for sandboxes,
-/// for whoever has said who they are.
+/// Authorities that issue identifiers: for everyone, for users at the machine itself, for Windows, for sandboxes,
+/// and for users who have authenticated.
 const WORLD: u64 = 1;
 const LOCAL: u64 = 2;
 const WINDOWS: u64 = 5;
 const PACKAGES: u64 = 15;
 const AUTHENTICATION: u64 = 18;
-/// Numbers of Windows' own: all local accounts, all local administrators, all of another organization, and the first of
-/// those who came by some way of authentication.
+/// Numbers that Windows issues: all local accounts, all local administrators, all users of another organization;
+/// and the first number of the identifiers for one method of authentication.
 const ALL_OF_A_KIND: [u32; 3] = [113, 114, 1000];
 const CAME_BY: u32 = 64;
 
-/// The longest identifier: a head of 8 bytes and 15 numbers.
+/// The longest identifier, in bytes: a header of 8 bytes and 15 numbers.
 const LONGEST: usize = 8 + 4 * 15;
 const LONGEST_NAME: usize = 256;
 
 /// A user or a group of users, as the system knows it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Account {
-    /// The identifier as the system keeps it, and zeros.
+    /// The identifier as the system stores it, followed by zeros.
     bytes: [u8; LONGEST],
 }
 
@@ -48,7 +48,7 @@ impl Account {
     pub(super) const TRUSTED_INSTALLER: Account =
         Account::well_known(5, &[80, 956008885, 3418522649, 1831038044, 1853292631, 2271478464]);
 
-    /// `S-1-AUTHORITY-NUMBER-…`.
+    /// The account `S-1-AUTHORITY-NUMBER-…`.
     const fn well_known(authority: u8, numbers: &[u32]) -> Account {
         let mut bytes = [0; LONGEST];
         (bytes[0], bytes[1], bytes[7]) = (1, numbers.len() as u8, authority);
@@ -65,8 +65,8 @@ impl Account {
         Account { bytes }
     }
 
-    /// The group or user of that name (`DOMAIN\name` or `name`) or identifier (`S-1-…`); `None` if this machine knows
-    /// none.
+    /// The group or user with that name (`DOMAIN\name` or `name`) or identifier (`S-1-…`); `None` if this machine
+    /// knows none.
     pub fn group(name: &str) -> io::Result<Option<Account>> {
         if let Some(account) = Account::parse(name) {
             return Ok(Some(account));
@@ -74,7 +74,8 @@ impl Account {
         let name = wide(name);
         let (mut sid, mut domain, mut kind) = ([0_u32; LONGEST / 4], [0_u16; LONGEST_NAME], 0);
         let (mut length, mut domain_length) = (LONGEST as u32, LONGEST_NAME as u32);
-        // SAFETY: all buffers are alive, writable and as long as said; the identifier's is aligned for it.
+        // SAFETY: all buffers are alive, writable and as long as stated; the buffer of the identifier has its
+        // alignment.
         let found = check(unsafe {
             LookupAccountNameW(
                 std::ptr::null(),
@@ -93,12 +94,12 @@ impl Account {
         }
     }
 
-    /// Its name, as far as the system has one for it; else its identifier.
+    /// Its name if the system has one for it, else its identifier.
     pub fn name(&self) -> String {
         let (mut name, mut domain, mut kind) = ([0; LONGEST_NAME], [0; LONGEST_NAME], 0);
         let (mut length, mut domain_length) = (LONGEST_NAME as u32, LONGEST_NAME as u32);
         let sid = self.aligned();
-        // SAFETY: the identifier is well formed; all buffers are alive, writable and as long as said.
+        // SAFETY: the identifier is well formed; all buffers are alive, writable and as long as stated.
         let found = check(unsafe {
             LookupAccountSidW(
                 std::ptr::null(),
@@ -120,16 +121,16 @@ impl Account {
         }
     }
 
-    /// The user whose process this is.
+    /// The user of this process.
     pub(super) fn me() -> io::Result<Account> {
         let mut token: HANDLE = std::ptr::null_mut();
-        // SAFETY: `token` is a live place for the answer; the process's own handle needs no closing.
+        // SAFETY: `token` is a live place for the answer; the pseudo-handle of the process needs no closing.
         check(unsafe { OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &mut token) })?;
-        // SAFETY: the call has just made it, and nobody else knows it.
+        // SAFETY: the call has just created the handle, and no other code knows it.
         let token = unsafe { owned(token) }?;
         let mut answer = [0_u64; (size_of::<TOKEN_USER>() + LONGEST).div_ceil(8)];
         let mut length = size_of_val(&answer) as u32;
-        // SAFETY: the buffer is alive, writable, aligned and as long as said.
+        // SAFETY: the buffer is alive, writable, aligned and as long as stated.
         check(unsafe {
             GetTokenInformation(
                 token.as_raw_handle(),
@@ -139,25 +140,27 @@ impl Account {
                 &mut length,
             )
         })?;
-        // SAFETY: the system has just put a TOKEN_USER there, whose identifier lies behind it in the same buffer.
+        // SAFETY: the system has just stored a TOKEN_USER there, and its identifier lies behind it in the same
+        // buffer.
         unsafe { Account::at((*answer.as_ptr().cast::<TOKEN_USER>()).User.Sid) }
             .ok_or_else(|| io::Error::from_raw_os_error(ERROR_INSUFFICIENT_BUFFER as i32))
     }
 
-    /// Whether this process has what is given to that group. A group that is in the token only to be denied things, as
-    /// Administrators is without elevation, does not count.
+    /// Whether this process has the rights that are granted to that account. A group that the token contains only
+    /// for denials, such as Administrators without elevation, does not count.
     pub(super) fn includes_me(&self) -> bool {
         let (sid, mut attachment) = (self.aligned(), 0);
-        // SAFETY: the identifier is well formed and `attachment` a live place for the answer; no token means this thread's.
+        // SAFETY: the identifier is well formed and `attachment` is a live place for the answer; a null token means
+        // this thread's token.
         let asked = unsafe {
             CheckTokenMembership(std::ptr::null_mut(), sid.as_ptr().cast_mut().cast(), &mut attachment)
         };
-        // Wine knows groups only.
+        // Wine supports this call only for groups.
         asked != 0 && attachment != 0 || Account::me().is_ok_and(|me| me == *self)
     }
 
-    /// Whether it is a group that nobody chooses the members of: one is in it by how one came to be on the machine
-    /// (by network, at its keyboard, as a guest). Nothing is ever shared with such a group on purpose.
+    /// Whether it is a group without chosen members: users are in it because of how they reached the machine (by
+    /// network, at its keyboard, as a guest). A directory is never shared with such a group on purpose.
     pub(super) fn is_anybody(&self) -> bool {
         let mut numbers = self.numbers();
         match (self.authority(), numbers.next(), numbers.next()) {
@@ -169,20 +172,21 @@ impl Account {
     }
 
     /// # Safety
-    /// `sid` is null or leads to an identifier: a head of 8 bytes and as many numbers as the head says.
+    /// `sid` is null or points to an identifier: a header of 8 bytes, followed by as many numbers as the header
+    /// states.
     pub(super) unsafe fn at(sid: PSID) -> Option<Account> {
         let first: *const u8 = sid.cast_const().cast();
         if first.is_null() {
             return None;
         }
-        // SAFETY: the caller says that a head is there.
+        // SAFETY: the caller guarantees that a header is there.
         let numbers = usize::from(unsafe { first.add(1).read() });
         let length = 8 + 4 * numbers;
-        // SAFETY: the caller says that so many bytes are there.
+        // SAFETY: the caller guarantees that `length` bytes are there.
         (length <= LONGEST).then(|| Account::of_bytes(unsafe { std::slice::from_raw_parts(first, length) }))
     }
 
-    /// Of bytes that begin with an identifier; what follows it is left out.
+    /// Reads the identifier at the start of these bytes and ignores the rest.
     pub(super) fn of_bytes(bytes: &[u8]) -> Account {
         let mut account = Account { bytes: [0; LONGEST] };
         let length = bytes.get(1).map_or(0, |numbers| 8 + 4 * usize::from(*numbers));
@@ -216,7 +220,7 @@ impl Account {
     }
 }
 
-/// `S-1-5-18`.
+/// The text form, such as `S-1-5-18`.
 impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "S-{}-{}", self.bytes[0], self.authority())?;
@@ -235,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_are_written_and_read_as_everywhere() {
+    fn identifiers_are_formatted_and_parsed_in_the_standard_form() {
         assert_eq!(Account::SYSTEM.to_string(), "S-1-5-18");
         assert_eq!(Account::ADMINISTRATORS.to_string(), "S-1-5-32-544");
         assert_eq!(Account::group("S-1-5-32-544").unwrap(), Some(Account::ADMINISTRATORS));
@@ -247,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn this_user_is_somebody_and_no_guest() {
+    fn this_process_has_a_named_user_and_belongs_to_everyone() {
         let me = Account::me().unwrap();
         assert!(me.includes_me() && Account::EVERYONE.includes_me());
         assert!(!Account::well_known(5, &[21, 1, 2, 3, 4711]).includes_me());
@@ -255,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_has_is_no_account() {
+    fn unknown_name_is_no_account() {
         assert_eq!(Account::group("no such group, surely").unwrap(), None);
     }
 }

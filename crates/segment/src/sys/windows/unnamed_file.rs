@@ -1,4 +1,4 @@
-//! A file that gets its name only when it is whole.
+//! A file that gets its name only when it is complete.
 
 use std::fs::File;
 use std::io;
@@ -13,14 +13,14 @@ use super::files::{USE, attributes, create_at};
 use super::native::{check, patiently, raw};
 use super::sid::Account;
 
-/// Names tried before giving up; a collision needs a leftover of the same process id and moment.
+/// How many names are tried. A collision requires a leftover file of the same process id and time.
 const TEMPORARY_NAME_TRIES: u32 = 16;
 
-/// Zeros written at once.
+/// How many zero bytes one write contains.
 const PIECE: usize = 64 << 10;
 
-/// A new file under a name that nobody looks for; see the contract. What a process killed meanwhile leaves behind goes
-/// when the next file is made.
+/// A new file under a name that no process looks for; see the contract. If a process is killed meanwhile, its file
+/// is deleted when the next file is created.
 #[derive(Debug)]
 pub struct UnnamedFile {
     file: File,
@@ -43,8 +43,8 @@ pub fn unnamed_file(dir: &File, _shared_with: Option<Account>, len: u64) -> io::
     Err(io::Error::new(io::ErrorKind::AlreadyExists, "no temporary name was free"))
 }
 
-/// A mapping cannot say that the disk is full, so the room must be there before. What is written takes room, except in a
-/// compressed file, where zeros take none.
+/// A mapping cannot report that the disk is full, so the space must be allocated before. Written bytes are
+/// allocated, except in a compressed file, where zeros need no space.
 fn take_room(file: &File, len: u64) -> io::Result<()> {
     if attributes(file)? & FILE_ATTRIBUTE_COMPRESSED != 0 {
         decompress(file)?;
@@ -62,10 +62,11 @@ fn take_room(file: &File, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A file inherits compression from its directory.
+/// Removes the compression that a file inherits from its directory.
 fn decompress(file: &File) -> io::Result<()> {
     let (none, mut length) = (COMPRESSION_FORMAT_NONE, 0);
-    // SAFETY: the handle is open and not overlapped; what is read and written is alive for the whole call.
+    // SAFETY: the handle is open and not overlapped; all memory that the call reads and writes is alive for the
+    // whole call.
     check(unsafe {
         DeviceIoControl(
             raw(file),
@@ -85,7 +86,8 @@ impl UnnamedFile {
         &self.file
     }
 
-    /// The handle of a lock is kept here, so there is nothing to lose; `LivenessLock::hold` looks all the same.
+    /// Always true, because a lock's handle is kept open here and cannot be lost. `LivenessLock::hold` checks
+    /// anyway.
     pub fn keeps_locks(&self) -> io::Result<bool> {
         Ok(true)
     }
@@ -98,7 +100,8 @@ impl UnnamedFile {
 }
 
 impl UnnamedFile {
-    /// Two steps: a mapped file cannot be renamed over. Openers that find neither wait for the creation lock.
+    /// Replaces in two steps, because a rename cannot replace a mapped file. A process that finds neither file
+    /// waits for the creation lock.
     pub fn replace(self, dir: &File, name: &str) -> io::Result<()> {
         match super::deferred_unlink::unlink_at(dir, name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,24 +1,24 @@
-//! Whatever wall clocks do, windows of the calendar are not refilled: random sequences of events.
+//! No behaviour of the wall clock refills calendar windows: random sequences of events.
 
 use super::*;
 use proptest::prelude::*;
 
-/// What happens to the machine.
+/// An event of the machine.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Pass(u64),
     Take(u64),
     Attach,
     Look,
-    /// The clock is set to something.
+    /// The clock is set to this time.
     Wrong(u64),
     /// The clock is put right.
     Right,
-    /// Off for so long; then the clock shows that, or the truth.
+    /// The machine is off for the first time. Then the clock shows the second time, or the true time.
     Reboot(u64, Option<u64>),
 }
 
-/// A wall time before any limiter, or further ahead than any machine is off.
+/// A wall time before any limiter existed, or further ahead than any machine is off.
 fn absurd() -> impl Strategy<Value = u64> {
     prop_oneof![0..2 * DAY, 0..UNSET_BEFORE, NOON + LONGEST_OFF + 400 * DAY..NOON + 100 * 366 * DAY]
 }
@@ -27,7 +27,7 @@ fn any_wall() -> impl Strategy<Value = u64> {
     prop_oneof![
         2 => absurd(),
         3 => NOON - 3 * DAY..NOON + 6 * DAY,
-        // About a boundary.
+        // Around a boundary.
         2 => (0..6_u64, -2_000_000_000..2_000_000_000_i64).prop_map(|(day, by)| (NOON + 12 * HOUR + day * DAY).saturating_add_signed(by)),
     ]
 }
@@ -61,7 +61,7 @@ impl Machine {
         }
     }
 
-    /// Lets time pass with a clock that is right whenever a day begins while the machine is on.
+    /// Applies an event. The clock is right whenever a day begins while the machine is on.
     fn meet_with_a_clock_right_at_midnight(&mut self, event: Event) {
         if let Event::Pass(time) = event {
             let midnight = self.truth.next_multiple_of(DAY);
@@ -78,10 +78,10 @@ impl Machine {
         {
             self.set(self.truth);
         }
-        // The first time that is shown by a clock which had lost it at boot is believed, too.
+        // If the clock has lost the time at boot, the first time that it then shows is believed, too.
         let unknown = self.verified.words.load(layout::OFF_UNKNOWN) != 0;
         match event {
-            // Within the tolerance of a boundary the clock may be set across it.
+            // Within the tolerance of a boundary, the clock may be set across the boundary.
             Event::Wrong(_) if DAY - self.truth % DAY <= 60_000_000_000 => {}
             Event::Wrong(wall) if unknown && wall >= UNSET_BEFORE => self.set(self.truth),
             event => self.meet(event),
@@ -92,10 +92,10 @@ impl Machine {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Wherever the clock is wrong within a day or lost at boot, no day sees more than the limit, if it is right when
-    /// windows begin.
+    /// If the clock is right when windows begin, no day sees more than the limit, no matter where within a day the
+    /// clock is wrong or whether it is lost at boot.
     #[test]
-    fn r134_no_day_sees_more_than_the_limit_whatever_the_clock_did_in_it(
+    fn r134_no_day_exceeds_the_limit_if_the_clock_is_right_when_windows_begin(
         algorithm in prop::sample::select(CALENDARS.to_vec()),
         events in prop::collection::vec(event(), 1..60),
     ) {
@@ -106,10 +106,10 @@ proptest! {
         prop_assert!(machine.busiest_day() <= LIMIT as usize + paced(algorithm), "{:?}", machine.granted);
     }
 
-    /// However wrong the clock is at any time: windows of a rule begin nearly a day apart, and so a day sees two of them
-    /// at most, which is the known flaw (R30). One more for each boot after which the clock was set.
+    /// No matter how wrong the clock is at any time, windows of a rule begin nearly a day apart. So a day sees at
+    /// most two of them, which is the known flaw (R30). Each boot after which the clock was set adds one more.
     #[test]
-    fn r30_r134_no_clock_makes_windows_shorter(
+    fn r30_r134_wrong_clocks_never_shorten_windows(
         events in prop::collection::vec(event(), 1..80),
     ) {
         let mut machine = Machine::new(Algorithm::FixedWindow, NOON, 0);
@@ -122,10 +122,10 @@ proptest! {
         prop_assert!(machine.granted.len() <= LIMIT as usize * (days as usize + 1 + boots), "{:?}", machine.granted);
     }
 
-    /// No call is refused for longer than two windows in which the machine is on, or three if its clock has lost the time.
-    /// A sliding counter weighs the window before for one more.
+    /// No call is refused for longer than two windows in which the machine is on, or three if its clock has lost
+    /// the time. A sliding counter weighs the window before for one more.
     #[test]
-    fn r134_two_windows_later_there_is_something_to_be_had(
+    fn r134_a_call_is_granted_again_after_two_windows(
         algorithm in prop::sample::select(CALENDARS.to_vec()),
         events in prop::collection::vec(event(), 1..40),
         wall in any_wall(),

@@ -1,4 +1,4 @@
-//! Real locks, real processes.
+//! Tests of liveness locks with real locks and real processes.
 
 use super::*;
 use crate::sys::linux::memory::ForkWords;
@@ -19,7 +19,8 @@ fn segment() -> (tempfile::NamedTempFile, File) {
     (named, file)
 }
 
-/// A duplicate would share the description, and with it every lock; only a new `open` gives a new one.
+/// Opens the file again. A duplicate would share the description and every lock of it; only a new `open` makes a
+/// new one.
 fn reopen(file: &File) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -36,13 +37,14 @@ fn hold(file: &File, slot: u32) -> Option<LivenessLock> {
     }
 }
 
-/// Freed *soon*: a process being forked by another test may have a copy of the descriptor until it executes.
+/// Whether the lock is released *soon*. A process that another test is forking may have a copy of the descriptor
+/// until it calls exec.
 fn becomes_free(file: &File, slot: u32) -> bool {
     eventually(|| !liveness_lock_is_held(file, slot).unwrap())
 }
 
 #[test]
-fn a_held_liveness_lock_cannot_be_had_twice_and_drop_frees_it() {
+fn held_liveness_lock_is_exclusive_and_drop_releases_it() {
     let (_named, file) = segment();
     let liveness_lock = hold(&file, 3).unwrap();
     assert!(liveness_lock_is_held(&file, 3).unwrap());
@@ -54,7 +56,7 @@ fn a_held_liveness_lock_cannot_be_had_twice_and_drop_frees_it() {
 }
 
 #[test]
-fn slots_do_not_disturb_each_other() {
+fn liveness_locks_of_different_slots_are_independent() {
     let (_named, file) = segment();
     let _one = hold(&file, 0).unwrap();
     let _other = hold(&file, u32::MAX).unwrap();
@@ -63,7 +65,7 @@ fn slots_do_not_disturb_each_other() {
 }
 
 #[test]
-fn a_reopened_file_is_the_same_inode_but_another_description() {
+fn reopened_file_has_another_description() {
     let (_named, file) = segment();
     let own = reopen(&file).unwrap();
     let taken = TakenLivenessLock::take(own.try_clone().unwrap(), 0).unwrap().unwrap();
@@ -74,7 +76,7 @@ fn a_reopened_file_is_the_same_inode_but_another_description() {
 }
 
 #[test]
-fn a_forked_child_has_no_part_in_the_liveness_lock() {
+fn forked_child_does_not_inherit_the_liveness_lock() {
     let (_named, file) = segment();
     let liveness_lock = hold(&file, 0).unwrap();
     let page = liveness_lock.page.as_ptr();
@@ -87,7 +89,7 @@ fn a_forked_child_has_no_part_in_the_liveness_lock() {
 }
 
 #[test]
-fn a_taken_liveness_lock_is_given_back_although_a_forked_child_shares_its_description() {
+fn taken_liveness_lock_is_released_even_if_a_forked_child_shares_its_description() {
     let (_named, file) = segment();
     let taken = TakenLivenessLock::take(reopen(&file).unwrap(), 0).unwrap().unwrap();
     let child = raw_fork(|| {
@@ -105,7 +107,7 @@ fn a_taken_liveness_lock_is_given_back_although_a_forked_child_shares_its_descri
 }
 
 #[test]
-fn a_cell_is_full_here_and_empty_in_a_child_and_gives_back_with_its_words() {
+fn liveness_cell_is_empty_in_a_child_and_releases_its_lock_on_drop() {
     let (_named, file) = segment();
     let words = ForkWords::new().unwrap();
     assert!(words.liveness_lock().is_empty() && words.liveness_lock().take().is_none());
@@ -120,7 +122,7 @@ fn a_cell_is_full_here_and_empty_in_a_child_and_gives_back_with_its_words() {
 }
 
 #[test]
-fn p2_the_liveness_lock_survives_closing_every_descriptor_and_dies_with_its_owner_though_a_child_lives_on() {
+fn p2_liveness_lock_survives_closing_descriptors_and_ends_with_its_owner_even_if_a_child_lives_on() {
     let (named, file) = segment();
     let mut command = helper_command(&[], "sys::linux::liveness::tests::helper_holds_a_liveness_lock");
     command.env("SHMLIMIT_TEST_FILE", named.path());
@@ -142,7 +144,7 @@ fn helper_holds_a_liveness_lock() {
         let file = File::options().read(true).write(true).open(path).unwrap();
         let _liveness_lock = hold(&file, 7).unwrap();
         std::mem::forget(file);
-        // SAFETY: this process is about to do nothing but answer and wait; no descriptor above 2 is used again.
+        // SAFETY: from here on this process only answers and waits; no descriptor above 2 is used again.
         assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
         let grandchild = raw_fork(|| {
             // SAFETY: neither call touches memory; the alarm ends a grandchild whose test failed.
@@ -157,12 +159,12 @@ fn helper_holds_a_liveness_lock() {
     });
 }
 
-/// Maps a file, locks it and closes it; whether the lock is still seen.
+/// Maps a file, locks it and closes it. Returns whether the lock is still held.
 fn is_kept_by_a_mapping(path: &std::path::Path) -> bool {
     let open = || File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
     let mapped = open();
     mapped.set_len(4096).unwrap();
-    // SAFETY: a new mapping at an address of the kernel's choice replaces nothing; PROT_NONE: nobody reads it.
+    // SAFETY: a new mapping at an address of the kernel's choice replaces nothing. With PROT_NONE it is never read.
     let page =
         unsafe { mmap(None, ONE_PAGE, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, &mapped, 0) }.unwrap();
     let _liveness_lock = LivenessLock { page };
@@ -170,12 +172,12 @@ fn is_kept_by_a_mapping(path: &std::path::Path) -> bool {
 }
 
 #[test]
-fn a_lock_that_the_file_system_lost_is_noticed_whatever_the_file_system_is() {
+fn lock_lost_by_any_file_system_is_detected() {
     use nix::mount::{MsFlags, mount};
     use nix::sched::{CloneFlags, unshare};
     let place = tempfile::tempdir().unwrap();
     assert!(is_kept_by_a_mapping(&place.path().join("file")));
-    // In a thread of its own, whose mount namespace ends with it.
+    // In a separate thread, because the mount namespace ends with the thread.
     let tried = std::thread::scope(|scope| {
         let on_overlayfs = || -> nix::Result<bool> {
             let none = None::<&str>;
@@ -191,7 +193,7 @@ fn a_lock_that_the_file_system_lost_is_noticed_whatever_the_file_system_is() {
             let [lower, upper, work] = [lower, upper, work].map(|path| path.display().to_string());
             let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
             mount(Some("overlay"), &merged, Some("overlay"), MsFlags::empty(), Some(options.as_str()))?;
-            // A process being forked by another test may have a copy of the descriptor until it executes.
+            // A process that another test is forking may have a copy of the descriptor until it calls exec.
             Ok(eventually(|| !is_kept_by_a_mapping(&merged.join("file"))))
         };
         scope.spawn(on_overlayfs).join().unwrap()
@@ -203,7 +205,7 @@ fn a_lock_that_the_file_system_lost_is_noticed_whatever_the_file_system_is() {
 }
 
 #[test]
-fn many_attend_and_the_last_to_go_is_seen_to_go() {
+fn place_has_users_until_the_last_registered_user_leaves() {
     const LAST: u64 = (1 << 60) - 1;
     let (_named, file) = segment();
     let register_user = |place| LivenessLock::register_user(reopen(&file).unwrap(), place).unwrap().unwrap();

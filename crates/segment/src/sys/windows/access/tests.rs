@@ -11,7 +11,7 @@ fn me() -> Account {
     Account::me().unwrap()
 }
 
-/// ME stands for this user, TEAM and COLLEAGUE for others.
+/// Parses a descriptor in which ME stands for this user, and TEAM and COLLEAGUE for others.
 fn access(text: &str) -> Access {
     let text = text.replace("ME", &me().to_string()).replace("TEAM", TEAM).replace("COLLEAGUE", COLLEAGUE);
     Access { rights: Descriptor::parse(&text).unwrap().rights(), me: me() }
@@ -22,7 +22,7 @@ fn problem(text: &str, chosen: bool) -> String {
 }
 
 #[test]
-fn a_private_directory_is_trusted_whoever_of_the_masters_made_it() {
+fn private_directory_of_this_user_or_the_system_is_trusted() {
     for owner in ["ME", "BA", "SY"] {
         let text = format!("O:{owner}D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;ME)");
         assert_eq!(access(&text).trusted(false), Ok(None), "{owner}");
@@ -31,7 +31,7 @@ fn a_private_directory_is_trusted_whoever_of_the_masters_made_it() {
 }
 
 #[test]
-fn p5_what_anybody_may_write_is_refused() {
+fn p5_directory_writable_by_everyone_is_refused() {
     for who in [
         "WD",
         "AU",
@@ -53,7 +53,7 @@ fn p5_what_anybody_may_write_is_refused() {
             assert!(problem(&text, true).contains("anybody"), "{who}");
         }
     }
-    // What a directory in %ProgramData% inherits.
+    // The list that a directory in %ProgramData% inherits.
     assert!(problem("O:MED:AI(A;OICIID;FA;;;ME)(A;CIID;0x100116;;;BU)", true).contains("anybody"));
     assert!(problem("O:ME", true).contains("anybody"), "no list at all");
     let remedy = |text| access(text).trusted(true).unwrap_err().remedy;
@@ -71,7 +71,7 @@ fn p5_what_anybody_may_write_is_refused() {
 }
 
 #[test]
-fn a_directory_is_shared_on_purpose_with_one_account() {
+fn directory_is_shared_on_purpose_with_one_account() {
     let shared = "O:MED:P(A;OICI;FA;;;SY)(A;OICI;FA;;;ME)(A;OICI;0x1301bf;;;TEAM)";
     assert_eq!(access(shared).trusted(true), Ok(Some(account(TEAM))));
     assert!(problem(&shared.replace("D:P", "D:"), true).contains("not shared on purpose"));
@@ -80,7 +80,7 @@ fn a_directory_is_shared_on_purpose_with_one_account() {
 }
 
 #[test]
-fn p5_a_strangers_directory_is_used_only_if_it_was_chosen_and_is_shared_with_us() {
+fn p5_directory_of_another_user_is_used_only_if_chosen_and_shared_with_this_user() {
     assert!(problem("O:COLLEAGUED:P(A;;FA;;;COLLEAGUE)(A;;FA;;;ME)", true).contains("belongs to"));
     let shared = "O:COLLEAGUED:P(A;;FA;;;COLLEAGUE)(A;;0x1301bf;;;BU)";
     assert_eq!(access(shared).trusted(true).is_ok(), Account::USERS.includes_me());
@@ -89,7 +89,7 @@ fn p5_a_strangers_directory_is_used_only_if_it_was_chosen_and_is_shared_with_us(
 }
 
 #[test]
-fn p5_files_of_strangers_and_files_open_to_strangers_are_refused() {
+fn p5_files_owned_by_or_open_to_other_users_are_refused() {
     let private = access("O:MED:(A;;FA;;;SY)(A;;FA;;;ME)");
     assert_eq!(private.danger(me(), None), None);
     let theirs = access("O:COLLEAGUED:(A;;FA;;;COLLEAGUE)");
@@ -103,7 +103,7 @@ fn p5_files_of_strangers_and_files_open_to_strangers_are_refused() {
 }
 
 #[test]
-fn permissions_that_files_are_not_made_with_are_told() {
+fn unexpected_permissions_are_reported() {
     let private = access("O:MED:(A;;FA;;;SY)(A;;FA;;;ME)");
     assert_eq!(private.permission_mismatch(me(), None), None);
     assert!(
@@ -120,7 +120,7 @@ fn permissions_that_files_are_not_made_with_are_told() {
 }
 
 #[test]
-fn what_we_make_is_trusted_and_shared_with_nobody_else() {
+fn created_directory_is_trusted_and_shared_with_no_other_account() {
     let of = |shared_with| Access { rights: list(&[me()], shared_with, "OICI").unwrap().rights(), me: me() };
     assert_eq!(of(None).owner(), me(), "whatever rights are in use");
     assert_eq!(of(None).trusted(false), Ok(None));
@@ -128,21 +128,22 @@ fn what_we_make_is_trusted_and_shared_with_nobody_else() {
 }
 
 #[test]
-fn wake_words_are_for_those_who_may_change_the_file_and_nobody_else() {
+fn semaphores_are_open_only_to_accounts_that_may_change_the_file() {
     let wake_words = access("O:BAD:(A;;FA;;;SY)(A;;0x1301bf;;;TEAM)(A;;FR;;;WD)").of_wake_words().unwrap();
     let who: Vec<Account> = wake_words.given().iter().map(|right| right.who).collect();
     assert_eq!(who, [me(), Account::ADMINISTRATORS, Account::SYSTEM, account(TEAM)]);
 }
 
-/// What an elevated program makes belongs to the administrators, and the same user's other programs are none.
+/// Files that an elevated program creates belong to the administrators, and other programs of the same user are not
+/// elevated.
 #[test]
-fn files_made_with_an_administrators_rights_stay_usable_by_their_maker_and_by_the_team() {
+fn files_created_with_elevation_stay_usable_by_their_creator_and_the_team() {
     let made = "O:BAD:AI(A;ID;FA;;;SY)(A;ID;FA;;;BA)(A;ID;FA;;;COLLEAGUE)(A;ID;0x1301bf;;;TEAM)";
     let (colleague, team) = (account(COLLEAGUE), Some(account(TEAM)));
     assert_eq!(access(made).danger(colleague, team), None);
     assert_eq!(access(made).permission_mismatch(colleague, team), None, "it is as files are made there");
     assert!(access(made).permission_mismatch(me(), team).is_some(), "elsewhere it is open to a stranger");
-    // As a member of the team makes it.
+    // The same file, created by a member of the team.
     let attachment = made.replace("O:BA", "O:S-1-5-21-1-2-3-1002");
     assert_eq!(
         (
@@ -157,9 +158,9 @@ fn files_made_with_an_administrators_rights_stay_usable_by_their_maker_and_by_th
     assert_eq!(repaired.owner, Account::ADMINISTRATORS);
 }
 
-/// Who asks is told no; whose it is can still be seen.
+/// The directory refuses access, but its owner can still be read.
 #[test]
-fn an_owner_who_is_not_let_in_is_not_sent_to_the_owner() {
+fn owner_without_access_is_told_to_change_the_access_list() {
     let mine = tempfile::tempdir().unwrap();
     assert!(why_closed(mine.path()).unwrap().remedy.contains("icacls"));
     assert!(why_closed(&mine.path().join("missing")).is_none());

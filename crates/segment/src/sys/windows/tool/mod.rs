@@ -1,5 +1,5 @@
-//! What the command-line tool needs of Windows: a command that ends with us, what the console says, pipes that can be
-//! waited for together, and a few facts.
+//! Windows functions for the command-line tool: a command that ends with this process, console events, pipes that
+//! can be waited for together, and a few facts.
 
 mod console;
 mod facts;
