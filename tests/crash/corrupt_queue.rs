@@ -8,9 +8,8 @@
 //! noise.
 
 use crate::util;
-use crate::util::polled_calls::{poll, queued};
 use crate::util::raw::Raw;
-use crate::util::{NAME, Random, Watchdog, segment_path};
+use crate::util::{NAME, Random, Watchdog, poll, queued, segment_path};
 use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Priority, Request, RuleDraft};
 use shmlimit_segment::{AttachOptions, layout};
 use std::cell::Cell;

@@ -5,7 +5,7 @@
 
 use crate::programs::{Workshop, setting};
 use crate::util::crash::NAME;
-use crate::util::server::policies::limiter;
+use crate::util::server::limiter;
 use shmlimit::{Algorithm, Nanos, Policy, PolicyDraft, RuleDraft};
 use std::process::Command;
 

@@ -6,8 +6,7 @@
 
 use crate::util::crash::NAME;
 use crate::util::server::client::start;
-use crate::util::server::policies::limiter;
-use crate::util::server::{Seen, Server};
+use crate::util::server::{Seen, Server, limiter};
 use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -1,9 +1,8 @@
 //! Waiting calls in odd circumstances: clocks set back, limiters replaced, the lock out of reach, crowds that die.
 
 use crate::util::children::{self, Running};
-use crate::util::polled_calls::{Queued, poll, queued};
 use crate::util::raw::Raw;
-use crate::util::{builder, directory, eventually, permits, segment_path};
+use crate::util::{Queued, builder, directory, eventually, permits, poll, queued, segment_path};
 use shmlimit::{AcquireError, Algorithm, Error, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft};
 use shmlimit_segment::{AttachOptions, layout};
 use std::cell::Cell;

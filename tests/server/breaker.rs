@@ -3,8 +3,7 @@
 
 use crate::util::crash::child_process::ChildProcess;
 use crate::util::server::client::{request, start, start_at};
-use crate::util::server::policies::{breaker, limiter, roomy};
-use crate::util::server::{Answer, Deaf, Server};
+use crate::util::server::{Answer, Deaf, Server, breaker, limiter, roomy};
 use crate::util::wait_until;
 use nix::sys::signal::Signal;
 use shmlimit::{Limiter, Nanos};

@@ -3,8 +3,7 @@
 
 use crate::util::crash::{self, child_process::ChildProcess};
 use crate::util::server::client::{request, start};
-use crate::util::server::policies::{breaker, limiter, roomy};
-use crate::util::server::{Answer, Server};
+use crate::util::server::{Answer, Server, breaker, limiter, roomy};
 use crate::util::{boot_time, wait_until};
 use shmlimit::{
     AcquireError, Algorithm, BreakerCommand, Limiter, Nanos, Outcome, Policy, PolicyDraft, Reason, Request,

@@ -4,7 +4,7 @@
 use crate::util::crash::builder;
 use crate::util::forks::{exit_code, forked};
 use crate::util::respawn::in_own_process;
-use crate::util::server::policies::{breaker, limiter, roomy};
+use crate::util::server::{breaker, limiter, roomy};
 use crate::util::wait_until;
 use shmlimit::{BreakerCommand, Nanos, Outcome, Request, WaitSource};
 use std::sync::{Arc, Mutex};

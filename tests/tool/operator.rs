@@ -2,11 +2,9 @@
 
 use crate::util::crash::NAME;
 use crate::util::crash::child_process::ChildProcess;
-use crate::util::polled_calls::{poll, queued};
 use crate::util::server::client::{request, start};
-use crate::util::server::policies::{breaker, limiter, roomy};
-use crate::util::server::{Answer, Server};
-use crate::util::{boot_time, wait_until};
+use crate::util::server::{Answer, Server, breaker, limiter, roomy};
+use crate::util::{boot_time, poll, queued, wait_until};
 use shmlimit::{Algorithm, BreakerCommand, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use std::cell::Cell;

@@ -5,8 +5,7 @@ use crate::cli::Home;
 use crate::util::boot_time;
 use crate::util::crash::{NAME, builder};
 use crate::util::server::client::{request, start};
-use crate::util::server::policies::breaker;
-use crate::util::server::{Answer, Server};
+use crate::util::server::{Answer, Server, breaker};
 use shmlimit::{Limiter, Nanos, Policy};
 use std::process::{Child, Command, Stdio};
 

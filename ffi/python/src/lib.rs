@@ -13,7 +13,6 @@ mod method;
 mod names;
 mod outcome;
 mod pending;
-mod snapshot;
 mod test_clock;
 
 use pyo3::exceptions::PyImportError;

@@ -3,13 +3,12 @@
 use crate::advice;
 use crate::arguments::{passing, pause_length, setting, unknown, word, wrong_type};
 use crate::errors;
-use crate::snapshot;
 use crate::test_clock::TestClock;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping};
+use pyo3::types::{PyDict, PyList, PyMapping};
 use shmlimit::config::{self, ConfigSource};
-use shmlimit::{BreakerCommand, OwnedGrant, PauseRequest, Request};
+use shmlimit::{BreakerCommand, Document, OwnedGrant, PauseRequest, Request, Value};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -236,7 +235,7 @@ impl Limiter {
 
     /// Everything there is to see, as nested dictionaries.
     fn _snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        snapshot::as_dict(py, &self.using(py, |handle| handle.snapshot())?.document())
+        as_dict(py, &self.using(py, |handle| handle.snapshot())?.document())
     }
 
     /// Lets time pass that a call would sleep. Returns whether that was done: on the machine's clock it must sleep.
@@ -286,4 +285,31 @@ fn single_settings(settings: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)
         all.push((key, value));
     }
     Ok(all)
+}
+
+/// A document of the library with the same names and values: `json.dumps` prints it as the tool does.
+fn as_dict<'py>(py: Python<'py>, document: &Document) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in document {
+        dict.set_item(name.as_ref(), to_object(py, value)?)?;
+    }
+    Ok(dict)
+}
+
+fn to_object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
+        Value::Integer(value) => value.into_pyobject(py)?.into_any(),
+        Value::Float(value) => value.into_pyobject(py)?.into_any(),
+        Value::Text(value) => value.into_pyobject(py)?.into_any(),
+        Value::List(values) => {
+            let list = PyList::empty(py);
+            for value in values {
+                list.append(to_object(py, value)?)?;
+            }
+            list.into_any()
+        }
+        Value::Object(document) => as_dict(py, document)?.into_any(),
+        _ => py.None().into_bound(py),
+    })
 }

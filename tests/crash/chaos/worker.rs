@@ -1,8 +1,7 @@
 //! The roles of the processes: worker, operator, and the final check.
 
-use crate::util::Random;
 use crate::util::crash::storm::{Entry, Rule};
-use crate::util::{boot_time, wait_until};
+use crate::util::{Random, boot_time, wait_until};
 use nix::libc;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, fork, setgid, setgroups, setuid};

@@ -3,9 +3,11 @@
 pub mod client;
 pub mod http;
 pub mod mix;
-pub mod policies;
 
-use crate::util::boot_time;
+use crate::util::crash::builder;
+use crate::util::{boot_time, directory};
+use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,6 +15,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// What the server does with a request.
 #[derive(Clone, Debug)]
@@ -230,4 +233,24 @@ impl Deaf {
     pub fn port(&self) -> u16 {
         self.listener.local_addr().unwrap().port()
     }
+}
+
+/// So many calls a second and at once; a five-state breaker with what `change` makes of its defaults.
+pub fn breaker(per_second: u64, concurrency: Option<u64>, change: impl FnOnce(&mut Breaker)) -> Policy {
+    let mut breaker = Breaker::of(BreakerKind::Fsm);
+    change(&mut breaker);
+    let rule = RuleDraft::new(Algorithm::TokenBucket, per_second, Nanos::from_secs(1));
+    Policy::new(&PolicyDraft { concurrency, rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap()
+}
+
+/// The same without limits that a test could meet.
+pub fn roomy(change: impl FnOnce(&mut Breaker)) -> Policy {
+    breaker(100_000, None, change)
+}
+
+/// A limiter in a directory of its own.
+pub fn limiter(policy: Policy) -> (TempDir, Limiter) {
+    let directory = directory();
+    let limiter = builder(directory.path()).policy(policy).create().unwrap();
+    (directory, limiter)
 }
