@@ -44,8 +44,8 @@ pub fn as_objects<'py>(py: Python<'py>, changes: &[Change]) -> PyResult<Vec<Boun
 impl Advice {
     /// How the call ended, as far as it matters: "ok", "429", "5xx", "net" or "ignored".
     #[getter]
-    fn outcome(&self) -> &'static str {
-        self.inner.class.as_str()
+    fn outcome_class(&self) -> &'static str {
+        self.inner.outcome_class.as_str()
     }
 
     /// Outcomes that count, this one included.
