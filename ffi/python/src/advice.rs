@@ -102,7 +102,7 @@ impl Advice {
         format!(
             "Advice(outcome='{}', samples={samples}, error_ratio={error_ratio}, consec429={consec429}, wait={}, \
              wait_at_most={}, wait_source={source}, retry={}, transitions={})",
-            self.outcome(),
+            self.outcome_class(),
             self.wait(),
             self.wait_at_most(),
             if retry { "True" } else { "False" },
