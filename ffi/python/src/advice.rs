@@ -100,7 +100,7 @@ impl Advice {
         let shmlimit::Advice { samples, error_ratio, consec429, retry, .. } = self.inner;
         let source = self.wait_source().map_or_else(|| "None".to_owned(), |source| format!("'{source}'"));
         format!(
-            "Advice(outcome='{}', samples={samples}, error_ratio={error_ratio}, consec429={consec429}, wait={}, \
+            "Advice(outcome_class='{}', samples={samples}, error_ratio={error_ratio}, consec429={consec429}, wait={}, \
              wait_at_most={}, wait_source={source}, retry={}, transitions={})",
             self.outcome_class(),
             self.wait(),

@@ -91,7 +91,7 @@ def test_an_outcome_is_advice(directory):
     assert (told.outcome_class, told.consec429, told.wait, told.wait_source) == ("429", 1, 30.0, "retry_after")
     with pytest.raises(AttributeError):
         told.wait = 3
-    assert "outcome='429'" in repr(told)
+    assert "outcome_class='429'" in repr(told)
     outcomes = limiter.snapshot().condition.outcomes
     assert (outcomes.ok, outcomes.throttled, outcomes.net) == (1, 1, 1)
 

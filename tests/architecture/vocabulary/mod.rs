@@ -212,7 +212,7 @@ fn prescribed_names_are_where_the_page_says() {
     for row in rows("Simulate") {
         for (column, text) in &sources {
             for name in row.names(column) {
-                assert!(text.contains(&name), "{PAGE}: {column} have no `{name}` for {}", row.word());
+                assert!(text.contains(&name), "{PAGE}: no `{name}` in {column} for {}", row.word());
             }
         }
     }
