@@ -63,7 +63,7 @@ class Acquiring:
                     return step
                 await sleep(step)
         finally:
-            begun.leave()
+            begun.cancel()
 
 
 async def sleep_async(seconds: float) -> None:

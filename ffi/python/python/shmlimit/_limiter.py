@@ -46,7 +46,7 @@ class Limiter(_shmlimit.Limiter):
     ignore_environment: leaves variables such as SHMLIMIT_RATE_BASE alone. What they change, for every program that uses
         the limiter, is in environment_changes, and a warning of the logger "shmlimit".
     allow_network_fs: trusts a network file system, on your own risk.
-    clock: a shmlimit.testing.TestClock, for tests: calls move it instead of sleeping. Needs a directory.
+    test_clock: a shmlimit.testing.TestClock, for tests: calls move it instead of sleeping. Needs a directory.
 
     Raises ConfigError if the limiter is there and differs from what is asked for; the message lists the differences.
     Leave the settings out to use it as it is, or replace it.
@@ -72,7 +72,7 @@ class Limiter(_shmlimit.Limiter):
         replace: bool = False,
         ignore_environment: bool = False,
         allow_network_fs: bool = False,
-        clock: Optional[_shmlimit.TestClock] = None,
+        test_clock: Optional[_shmlimit.TestClock] = None,
     ) -> _Self:
         flags = {
             "create": create,
@@ -94,7 +94,7 @@ class Limiter(_shmlimit.Limiter):
             rate=rate,
             burst=burst,
             concurrency=concurrency,
-            clock=clock,
+            test_clock=test_clock,
             **flags,
         )
         for change in limiter.environment_changes:

@@ -42,7 +42,7 @@ class Limiter:
         replace: bool = False,
         ignore_environment: bool = False,
         allow_network_fs: bool = False,
-        clock: Optional[TestClock] = None,
+        test_clock: Optional[TestClock] = None,
     ) -> Self: ...
     @property
     def name(self) -> str: ...
@@ -136,7 +136,7 @@ class Grant:
 @final
 class Advice:
     @property
-    def outcome(self) -> str: ...
+    def outcome_class(self) -> str: ...
     @property
     def samples(self) -> int: ...
     @property
@@ -157,7 +157,7 @@ class Advice:
 @final
 class PendingAcquire:
     def step(self) -> Union[Grant, float]: ...
-    def leave(self) -> None: ...
+    def cancel(self) -> None: ...
 
 @final
 class TestClock:
