@@ -26,7 +26,7 @@ proptest! {
 
     /// R131, R132: order, no overtaking, appointments, who is rung, and that nobody is lost.
     #[test]
-    fn every_decision_is_the_oracles(policies in policies(), ops in prop::collection::vec(op(), 1..120)) {
+    fn every_decision_agrees_with_the_oracle(policies in policies(), ops in prop::collection::vec(op(), 1..120)) {
         let mut pair = Pair {
             m: LocalMemory::new(&policies[0]),
             oracle: Oracle::new(policies[0]),
