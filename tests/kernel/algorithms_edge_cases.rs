@@ -137,7 +137,7 @@ proptest! {
         }
     }
 
-    /// R110: a change never grants anything twice. Where the terms differ, old tickets have no effect.
+    /// R110: a change never grants anything twice. Old tickets have no effect after a change of the terms.
     #[test]
     fn r110_a_change_keeps_what_was_used(old in rule(), new in rule(), same_period: bool, epoch in 0u64..1 << 40, past in past()) {
         let new = RuleDraft { period: if same_period { old.period } else { new.period }, ..new };

@@ -61,7 +61,7 @@ impl Oracle {
         self.entries.iter().filter(|e| e.id == id && !e.paced).map(|e| e.units).sum()
     }
 
-    /// What counts against the capacity, rounded down.
+    /// The units that count against the capacity, rounded down.
     fn counted(&self, now: Now) -> u64 {
         let (id, elapsed) = self.window(now);
         let period = self.rule.period.0;
