@@ -10,13 +10,13 @@ use std::collections::HashMap;
 pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000_000_000;
 
-/// What a thread repeats.
+/// The behaviour that a thread repeats.
 #[derive(Clone, Copy, Debug)]
 pub struct Habit {
     pub owner: u64,
     pub group: u64,
     pub request: AcquireRequest,
-    /// How long a call takes.
+    /// The duration of a call.
     pub call: u64,
     /// The delay from the wake time, or from being woken, to the check.
     pub lateness: u64,

@@ -152,7 +152,7 @@ fn r132_a_dropped_call_whose_time_is_over_leaves_the_queue_although_the_lock_is_
     assert_eq!(left, 0);
 }
 
-/// The lock word for the living process that is attached to the file.
+/// The lock word that names the attachment of this process as the holder.
 fn held_by_the_living(raw: &Raw) -> u64 {
     let owned = |slot: &usize| raw.word(layout::slot_base(*slot)).load(Ordering::Relaxed) & 1 == 1;
     ((0..layout::SLOTS).find(owned).unwrap() as u64 + 1) << 20
