@@ -66,7 +66,7 @@ fn a_newcomer_after_a_deletion_finds_nothing_to_spend_while_others_are_attached(
 }
 
 #[test]
-fn a_newcomer_after_a_deletion_starts_afresh_if_nobody_was_attached() {
+fn a_newcomer_after_a_deletion_starts_afresh_if_no_process_was_attached() {
     in_own_process!();
     let home = directory();
     let policy = counted(LIMIT as u64, None);

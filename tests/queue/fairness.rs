@@ -243,8 +243,8 @@ fn r131_no_call_starves_under_an_endless_flood_of_newcomers() {
         for (nth, thread) in three.into_iter().enumerate() {
             let at = machine.log.iter().position(|served| served.thread == thread).expect("served");
             let overtook = machine.log[..at].iter().filter(|s| s.came > came && s.thread < 1020).count();
-            // Newcomers overtake the first call of the group never, and each further call at most four times the
-            // number of waiting calls.
+            // No newcomer overtakes the group's first call. Each further call may be overtaken by four times as
+            // many newcomers as calls wait.
             assert!(overtook <= nth * 4 * 24, "{nth}: {overtook}");
         }
     }

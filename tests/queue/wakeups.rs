@@ -15,7 +15,7 @@ const SECOND: u64 = 1_000_000_000;
 /// The delays outside of the queue.
 #[derive(Clone, Copy)]
 struct World {
-    /// At most this many nanoseconds after its wake time, a sleeper really wakes.
+    /// Nanoseconds from the wake time of a sleeper to its real wake-up, at most.
     late: u64,
     /// Nanoseconds from a grant to the same thread's next call, at most.
     pause: u64,

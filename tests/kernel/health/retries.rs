@@ -18,7 +18,7 @@ fn ceilings(backoff: Backoff) -> Vec<u64> {
 }
 
 #[test]
-fn r67_a_blocked_call_is_told_the_state_and_when_it_ends() {
+fn r67_a_refusal_of_a_blocked_call_names_the_state_and_its_end() {
     let mut rig = Rig::tmdb(|_| {});
     rig.force(BreakerCommand::Sleep);
     rig.now = SECOND / 2;
