@@ -62,8 +62,10 @@ fn measure() -> Result<(), Box<dyn Error>> {
     other.wait()?;
     tell("hand-over to a process that waits", passed);
 
-    let rule =
-        RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::Gcra, 1, Duration::from_nanos(GAP.as_nanos() as u64)) };
+    let rule = RuleDraft {
+        burst: Some(1),
+        ..RuleDraft::new(Algorithm::Gcra, 1, Duration::from_nanos(GAP.as_nanos() as u64))
+    };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() })?;
     let timed = Limiter::builder("timed").directory(directory.path()).policy(policy).create()?;
     timed.acquire(&Request::new())?.release()?;

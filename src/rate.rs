@@ -1,8 +1,8 @@
 //! Rates: so many units per period, as code and as text (`35/s`, `1000/day`, `tokens=30k/min`).
 
 use crate::quantity::{amount, duration, span, unit_size};
-use shmlimit_kernel::policy::{Name, REQUESTS};
 use shmlimit_kernel::Rule;
+use shmlimit_kernel::policy::{Name, REQUESTS};
 use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;

@@ -4,9 +4,7 @@
 
 use crate::common::{Budget, clock, directory, limiter, median};
 use crate::{Effort, Figure, Findings};
-use shmlimit::{
-    AcquireError, Algorithm, Grant, Limiter, Policy, PolicyDraft, Priority, Request, RuleDraft,
-};
+use shmlimit::{AcquireError, Algorithm, Grant, Limiter, Policy, PolicyDraft, Priority, Request, RuleDraft};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};

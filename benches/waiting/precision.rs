@@ -114,8 +114,10 @@ fn wakes(rounds: usize) -> [Vec<f64>; 2] {
 pub fn measure(effort: Effort) -> Findings {
     let rounds = if effort.smoke { 3 } else { 60 * effort.repeats };
     let place = directory();
-    let rule =
-        RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::Gcra, 1, Duration::from_nanos(SLEEP.as_nanos() as u64)) };
+    let rule = RuleDraft {
+        burst: Some(1),
+        ..RuleDraft::new(Algorithm::Gcra, 1, Duration::from_nanos(SLEEP.as_nanos() as u64))
+    };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
     let limiter = limiter(place.path(), "rate", policy.expect("a valid policy"));
     let mut late = [const { Vec::new() }; TIMERS.len() + 1];

@@ -19,7 +19,12 @@ fn segment(directory: &std::path::Path) -> Box<shmlimit_segment> {
 fn a_policy_reads_the_same_through_the_header() {
     let windows = [
         PaceWindowDraft { name: "one", limit: 7, interval: Duration::from_secs(9), kind: WindowKind::Fixed },
-        PaceWindowDraft { name: "two", limit: 8, interval: Duration::from_secs(60), kind: WindowKind::Sliding },
+        PaceWindowDraft {
+            name: "two",
+            limit: 8,
+            interval: Duration::from_secs(60),
+            kind: WindowKind::Sliding,
+        },
     ];
     let adaptive = AdaptiveDraft {
         parser: Some(HeaderFormat::Upbit.code()),
@@ -29,8 +34,10 @@ fn a_policy_reads_the_same_through_the_header() {
         short_window: Duration::from_nanos(77),
         windows: &windows,
     };
-    let rule =
-        RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::FixedWindow, 11, Duration::from_secs(3)) };
+    let rule = RuleDraft {
+        unit: Some("tokens"),
+        ..RuleDraft::new(Algorithm::FixedWindow, 11, Duration::from_secs(3))
+    };
     let policy = Policy::new(&PolicyDraft {
         provider: "somebody",
         concurrency: Some(5),

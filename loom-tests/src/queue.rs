@@ -5,9 +5,7 @@ use crate::machine::{FOR_EVER, Machine, taken_over_slot};
 use shmlimit_kernel::queue::{
     self, ENTRY_WORDS, NewWaiter, PROGRESS_WORDS, QueueOutcome, QueueTicket, TURN_WORDS, Wake,
 };
-use shmlimit_kernel::{
-    AcquireRequest, Fairness, General, Priority, Queueing, Ticket, Time, View, decide,
-};
+use shmlimit_kernel::{AcquireRequest, Fairness, General, Priority, Queueing, Ticket, Time, View, decide};
 use shmlimit_segment::journal::Begun;
 use shmlimit_segment::layout::{
     CORE, EFFECTIVE, PLACES, PROGRESS, SLOTS, TURN_TABLE, WAITING, entry_base, health_state_word, slot,

@@ -74,14 +74,14 @@ macro_rules! choices {
 }
 
 choices! {
-    Algorithm: |it| Some(it.as_str()), |word| Algorithm::parse(0, word).ok();
-    Option<BurstMode>: |it| it.map(BurstMode::as_str), |word| BurstMode::parse(word).map(Some);
-    BreakerKind: |it| Some(it.as_str()), BreakerKind::parse;
-    Fairness: |it| Some(it.as_str()), |word| Fairness::parse(word).ok();
-    Option<HeaderCode>: |it| Some(HeaderFormat::of(it?)?.as_str()), |word| Some(Some(HeaderFormat::parse(word)?.code()));
-    Jitter: |it| Some(it.as_str()), Jitter::parse;
-    Mode: |it| Some(it.as_str()), Mode::parse;
-    WindowKind: |it| Some(it.as_str()), WindowKind::parse;
+    Algorithm: |it| Some(it.as_str()), |word| word.parse().ok();
+    Option<BurstMode>: |it| it.map(BurstMode::as_str), |word| word.parse().ok().map(Some);
+    BreakerKind: |it| Some(it.as_str()), |word| word.parse().ok();
+    Fairness: |it| Some(it.as_str()), |word| word.parse().ok();
+    Option<HeaderCode>: |it| Some(HeaderFormat::of(it?)?.as_str()), |word| Some(Some(word.parse::<HeaderFormat>().ok()?.code()));
+    Jitter: |it| Some(it.as_str()), |word| word.parse().ok();
+    Mode: |it| Some(it.as_str()), |word| word.parse().ok();
+    WindowKind: |it| Some(it.as_str()), |word| word.parse().ok();
 }
 
 impl Field<'_> {

@@ -4,10 +4,10 @@ use super::field::{Field, Kept};
 use super::kind::Kind;
 use super::{Mode, Settings};
 use crate::headers::HeaderFormat;
+use shmlimit_kernel::MAX_PERMITS;
 use shmlimit_kernel::policy::{
     Algorithm, BreakerKind, BurstMode, Fairness, Jitter, MAX_AMOUNT, MAX_HISTORY, MAX_OUTCOMES, WindowKind,
 };
-use shmlimit_kernel::MAX_PERMITS;
 use std::time::Duration;
 
 /// Finds the field that a key means, for element `i` of its list; nothing if there is none.

@@ -49,7 +49,7 @@ shmlimit_kernel::named_enum! {
         Passthrough => "passthrough",
     }
     pub(crate) const fn as_str;
-    pub(crate) fn parse;
+    impl FromStr;
     pub(crate) const NAMES;
 }
 

@@ -146,8 +146,11 @@ fn r109_values_are_judged_together_and_against_the_limiter() {
     let message = error.to_string();
     assert!(message.contains("SHMLIMIT_SLEEP_MIN") && message.contains("breaker.sleep_max"), "{message}");
     // A capacity below the reserve.
-    let rule =
-        RuleDraft { burst: Some(50), reserve: 40, ..RuleDraft::new(Algorithm::TokenBucket, 10, Duration::from_nanos(1)) };
+    let rule = RuleDraft {
+        burst: Some(50),
+        reserve: 40,
+        ..RuleDraft::new(Algorithm::TokenBucket, 10, Duration::from_nanos(1))
+    };
     let reserved = fsm(&[rule]);
     let message = patch(&[("SHMLIMIT_BUCKET_CAP", "30")]).apply(&reserved).unwrap_err().to_string();
     assert!(message.contains("SHMLIMIT_BUCKET_CAP") && message.contains("rules.0.reserve = 40"), "{message}");

@@ -285,7 +285,10 @@ fn r75_r76_the_backoff_is_read_and_has_its_defaults() {
         (Duration::from_millis(1500), Duration::from_secs(30), 2_000_000)
     );
     assert_eq!((default.jitter(), default.retries_user, default.retries_background), (Jitter::Full, 2, 5));
-    assert_eq!((default.min_sleep, default.retry_after_max), (Duration::from_secs(1), Duration::from_secs(86_400)));
+    assert_eq!(
+        (default.min_sleep, default.retry_after_max),
+        (Duration::from_secs(1), Duration::from_secs(86_400))
+    );
     let read = policy(
         "[backoff]\nbase = 1\nfactor = 1.5\ncap = '10s'\njitter = 'none'\nmin_sleep = 0\nretry_after_max = '1h'",
     );

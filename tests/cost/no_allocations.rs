@@ -1,8 +1,6 @@
 //! Decisions allocate nothing (docs/design.md, cost): counted by the allocator, for this thread alone.
 
-use shmlimit::{
-    AcquireError, Algorithm, Grant, Limiter, Policy, PolicyDraft, Reason, Request, RuleDraft,
-};
+use shmlimit::{AcquireError, Algorithm, Grant, Limiter, Policy, PolicyDraft, Reason, Request, RuleDraft};
 use shmlimit_segment::AttachOptions;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

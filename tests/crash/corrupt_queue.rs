@@ -42,7 +42,10 @@ fn policy() -> Policy {
             reserve: 3,
             ..RuleDraft::new(Algorithm::TokenBucket, 1_000_000_007, Duration::from_secs(1))
         },
-        RuleDraft { unit: Some("tokens"), ..RuleDraft::new(Algorithm::Gcra, 1_000_000, Duration::from_secs(1)) },
+        RuleDraft {
+            unit: Some("tokens"),
+            ..RuleDraft::new(Algorithm::Gcra, 1_000_000, Duration::from_secs(1))
+        },
     ];
     let draft =
         PolicyDraft { concurrency: Some(2), background_share: 10, rules: &rules, ..Default::default() };

@@ -22,7 +22,8 @@ fn policy(algorithm: Algorithm, period: u64) -> Policy {
     let fast = RuleDraft::new(Algorithm::TokenBucket, 100_000, Duration::from_secs(1));
     let rules = [fast, RuleDraft::new(algorithm, 10, Duration::from_nanos(period))];
     let mut breaker = Breaker::of(BreakerKind::Fsm);
-    (breaker.n_throttle, breaker.sleep_min, breaker.sleep_max) = (1, Duration::from_nanos(HOUR), Duration::from_nanos(HOUR));
+    (breaker.n_throttle, breaker.sleep_min, breaker.sleep_max) =
+        (1, Duration::from_nanos(HOUR), Duration::from_nanos(HOUR));
     Policy::new(&PolicyDraft { rules: &rules, breaker, ..PolicyDraft::default() }).unwrap()
 }
 

@@ -9,8 +9,8 @@ use crate::util::crash::walk::{Walk, walk};
 use crate::util::crash::{CONCURRENCY, builder};
 use crate::util::directory;
 use shmlimit::{
-    Algorithm, BreakerCommand, BreakerState, Limiter, Outcome, PauseRequest, Policy, PolicyDraft,
-    Request, RuleDraft,
+    Algorithm, BreakerCommand, BreakerState, Limiter, Outcome, PauseRequest, Policy, PolicyDraft, Request,
+    RuleDraft,
 };
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use shmlimit_segment::layout::RESETS;

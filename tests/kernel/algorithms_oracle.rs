@@ -130,7 +130,9 @@ impl Pair {
     fn step(&mut self, step: Step) {
         let first = &self.oracles[0].rule;
         let part = |of: u64, thousandths: u64| {
-            (u128::from(shmlimit_kernel::Nanos::of(first.period).0) * u128::from(thousandths) / u128::from(of) / 1000) as u64
+            (u128::from(shmlimit_kernel::Nanos::of(first.period).0) * u128::from(thousandths)
+                / u128::from(of)
+                / 1000) as u64
         };
         self.clock = match step {
             Step::Back(by) => self.clock.saturating_sub(by),
@@ -148,7 +150,9 @@ impl Pair {
         if self.oracles.iter().any(|oracle| !matches!(oracle.rule.algorithm, LeakyBucket | SlidingLog)) {
             return;
         }
-        let by = i128::from(shmlimit_kernel::Nanos::of(self.oracles[0].rule.period).0) * i128::from(thousandths) / 1000;
+        let by = i128::from(shmlimit_kernel::Nanos::of(self.oracles[0].rule.period).0)
+            * i128::from(thousandths)
+            / 1000;
         self.epoch = (i128::from(self.epoch) + by).clamp(0, 1 << 62) as u64;
         self.m.set_epoch(self.epoch);
     }

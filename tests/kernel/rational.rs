@@ -33,7 +33,8 @@ impl Oracle {
         match draft.algorithm {
             Algorithm::TokenBucket => Oracle::Bucket { rule, tokens: rule.burst * rule.period, last: 0 },
             _ => {
-                let tau = draft.tau.map_or(rule.burst * rule.period, |tau| tau.as_nanos() as i128 * rule.limit);
+                let tau =
+                    draft.tau.map_or(rule.burst * rule.period, |tau| tau.as_nanos() as i128 * rule.limit);
                 Oracle::Gcra { rule, tau, tat: 0 }
             }
         }
@@ -176,8 +177,9 @@ pub fn advance(now: u64, step: Step, first: &RuleDraft<'_>) -> u64 {
         Step::Stay => now,
         Step::Back(by) => now.saturating_sub(by),
         Step::Part(thousandths) => {
-            now + (u128::from(shmlimit_kernel::Nanos::of(first.period).0) * u128::from(thousandths) / u128::from(first.limit) / 1000)
-                as u64
+            now + (u128::from(shmlimit_kernel::Nanos::of(first.period).0) * u128::from(thousandths)
+                / u128::from(first.limit)
+                / 1000) as u64
         }
         Step::Nanos(by) => now + by,
         Step::Days(by) => now + by * DAY,

@@ -54,7 +54,10 @@ impl Oracle {
     /// Number of the window, and how much of it is over.
     fn window(&self, now: Now) -> (u64, u64) {
         let wall = now.epoch + now.time;
-        (wall / shmlimit_kernel::Nanos::of(self.rule.period).0, wall % shmlimit_kernel::Nanos::of(self.rule.period).0)
+        (
+            wall / shmlimit_kernel::Nanos::of(self.rule.period).0,
+            wall % shmlimit_kernel::Nanos::of(self.rule.period).0,
+        )
     }
 
     fn used(&self, id: u64) -> u64 {
@@ -102,7 +105,8 @@ impl Oracle {
     fn fits(&self, now: Now, c: u64) -> bool {
         if self.rule.algorithm == Algorithm::LeakyBucket {
             let c = u128::from(c) * u128::from(shmlimit_kernel::Nanos::of(self.rule.period).0);
-            return self.level(now.time) + c <= u128::from(self.capacity()) * u128::from(shmlimit_kernel::Nanos::of(self.rule.period).0);
+            return self.level(now.time) + c
+                <= u128::from(self.capacity()) * u128::from(shmlimit_kernel::Nanos::of(self.rule.period).0);
         }
         self.counted(now) + c <= self.capacity()
     }
@@ -149,8 +153,10 @@ impl Oracle {
     pub fn remaining(&self, now: Now, background: bool) -> u64 {
         let reserve = self.reserve(background);
         if self.rule.algorithm == Algorithm::LeakyBucket {
-            let full = u128::from(self.capacity()) * u128::from(shmlimit_kernel::Nanos::of(self.rule.period).0);
-            let left = full.saturating_sub(self.level(now.time)) / u128::from(shmlimit_kernel::Nanos::of(self.rule.period).0);
+            let full =
+                u128::from(self.capacity()) * u128::from(shmlimit_kernel::Nanos::of(self.rule.period).0);
+            let left = full.saturating_sub(self.level(now.time))
+                / u128::from(shmlimit_kernel::Nanos::of(self.rule.period).0);
             return (left as u64).saturating_sub(reserve);
         }
         let left = (self.capacity() - reserve).saturating_sub(self.counted(now));

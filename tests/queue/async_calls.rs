@@ -2,9 +2,7 @@
 //! leaves at once.
 
 use crate::util::respawn::again;
-use shmlimit::{
-    AcquireError, Algorithm, Grant, Limiter, Policy, PolicyDraft, Reason, Request, RuleDraft,
-};
+use shmlimit::{AcquireError, Algorithm, Grant, Limiter, Policy, PolicyDraft, Reason, Request, RuleDraft};
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -29,7 +27,8 @@ fn one_permit() -> (TempDir, Limiter) {
 
 /// One call an hour, and it has been made.
 fn spent() -> (TempDir, Limiter) {
-    let (directory, limiter) = limiter(None, &[RuleDraft::new(Algorithm::Gcra, 1, Duration::from_secs(3600))]);
+    let (directory, limiter) =
+        limiter(None, &[RuleDraft::new(Algorithm::Gcra, 1, Duration::from_secs(3600))]);
     limiter.try_acquire(&Request::new()).unwrap().release().unwrap();
     (directory, limiter)
 }

@@ -87,7 +87,10 @@ pub struct Machine {
 }
 
 pub fn rule(limit: u64, burst: u64) -> RuleDraft<'static> {
-    RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::TokenBucket, limit, Duration::from_nanos(SECOND)) }
+    RuleDraft {
+        burst: Some(burst),
+        ..RuleDraft::new(Algorithm::TokenBucket, limit, Duration::from_nanos(SECOND))
+    }
 }
 
 impl Machine {
@@ -284,7 +287,8 @@ impl Machine {
             assert_eq!(self.m.waiting().of(priority), self.threads.iter().filter(waits).count());
         }
         for rule in self.policy.rules() {
-            let (limit, period) = (i128::from(rule.limit), i128::from(shmlimit_kernel::Nanos::of(rule.period).0));
+            let (limit, period) =
+                (i128::from(rule.limit), i128::from(shmlimit_kernel::Nanos::of(rule.period).0));
             let full = i128::from(rule.burst) * period;
             let (mut tokens, mut last) = (full, 0);
             for served in &self.log {

@@ -3,8 +3,8 @@
 use crate::util::Watchdog;
 use shmlimit::policy::{Breaker, BreakerKind};
 use shmlimit::{
-    AcquireError, Algorithm, BreakerCommand, BreakerState, Error, Limiter, Outcome, PauseRequest,
-    Policy, PolicyDraft, Reason, Request, RuleDraft, Step, TestClock,
+    AcquireError, Algorithm, BreakerCommand, BreakerState, Error, Limiter, Outcome, PauseRequest, Policy,
+    PolicyDraft, Reason, Request, RuleDraft, Step, TestClock,
 };
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
@@ -196,7 +196,8 @@ fn threads_that_share_a_clock_waste_none_of_the_budget() {
     const THREADS: u32 = 4;
     const CALLS: u32 = 10;
     // One call at once, then one a second: a second in which no waiting call goes is lost for good.
-    let rule = RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::TokenBucket, 1, Duration::from_secs(1)) };
+    let rule =
+        RuleDraft { burst: Some(1), ..RuleDraft::new(Algorithm::TokenBucket, 1, Duration::from_secs(1)) };
     let (_directory, clock, limiter) = fresh(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() });
     in_no_time(|| {
         std::thread::scope(|scope| {

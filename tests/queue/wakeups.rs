@@ -62,7 +62,8 @@ impl Dice {
 
 /// Lets groups of so many threads call for `seconds` on `rate` a second, and counts from the second second on.
 fn run(rate: u64, burst: u64, threads: &[usize], world: World, seconds: u64) -> Tally {
-    let rule = RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::Gcra, rate, Duration::from_secs(1)) };
+    let rule =
+        RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::Gcra, rate, Duration::from_secs(1)) };
     let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap();
     let mut memory = LocalMemory::new(&policy);
     let mut people: Vec<Thread> = Vec::new();

@@ -7,7 +7,7 @@ use crate::util::server::policies::{breaker, limiter, roomy};
 use crate::util::server::{Answer, Deaf, Server};
 use crate::util::wait_until;
 use nix::sys::signal::Signal;
-use shmlimit::{Limiter};
+use shmlimit::Limiter;
 use shmlimit_kernel::policy::Breaker;
 use std::path::Path;
 use std::time::Duration;

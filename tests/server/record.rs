@@ -103,7 +103,8 @@ fn r115_a_change_that_a_timer_made_is_logged_whoever_finds_it() {
         ("record", |limiter| drop(limiter.record(&Outcome::http(404, &[])))),
     ];
     for (way, find) in ways {
-        let (_directory, limiter) = limiter(roomy(|breaker| breaker.sleep_min = Duration::from_nanos(1_000_000)));
+        let (_directory, limiter) =
+            limiter(roomy(|breaker| breaker.sleep_min = Duration::from_nanos(1_000_000)));
         let log = Log::default();
         tracing::subscriber::with_default(log.clone(), || {
             limiter.force(BreakerCommand::Sleep).unwrap();

@@ -228,7 +228,7 @@ fn status(text: &str) -> Result<u16, String> {
 }
 
 fn net_error(text: &str) -> Result<NetError, String> {
-    NetError::parse(text).ok_or_else(|| "must be connect_timeout, read_timeout, dns or connection".to_owned())
+    text.parse().map_err(|_| "must be connect_timeout, read_timeout, dns or connection".to_owned())
 }
 
 fn header(text: &str) -> Result<(String, String), String> {

@@ -18,6 +18,7 @@ crate::named_enum! {
     }
     /// The name everywhere outside of Rust.
     pub const fn as_str;
+    impl FromStr;
 }
 
 /// What to do after a call.

@@ -26,6 +26,7 @@ crate::named_enum! {
     }
     /// The name everywhere outside of Rust.
     pub const fn as_str;
+    impl FromStr;
 }
 
 impl OutcomeClass {

@@ -115,7 +115,8 @@ fn r17_a_tau_of_one_step_is_strictly_paced_and_less_is_an_error() {
         memory(&[RuleDraft { tau: Some(Duration::from_millis(600)), ..gcra(100, Duration::from_secs(60)) }]);
     user(&mut m, 1, 0).unwrap();
     assert_eq!(user(&mut m, 1, 0).unwrap_err().retry_after(), Some(Nanos::from_millis(600)));
-    let short = RuleDraft { tau: Some(Duration::from_nanos(599_999_999)), ..gcra(100, Duration::from_secs(60)) };
+    let short =
+        RuleDraft { tau: Some(Duration::from_nanos(599_999_999)), ..gcra(100, Duration::from_secs(60)) };
     let error = Policy::new(&PolicyDraft { rules: &[short], ..PolicyDraft::default() }).unwrap_err();
     assert_eq!(error.to_string(), "rules.0.tau = 599999999ns: must be from 600ms to 53375d");
 }
@@ -140,7 +141,8 @@ fn r20_r38_a_refusing_rule_keeps_the_others_uncharged() {
 
 #[test]
 fn r39_the_longest_wait_is_named_and_the_first_of_equals() {
-    let mut m = memory(&[bucket(1, SECOND), bucket(1, Duration::from_secs(9)), gcra(1, Duration::from_secs(9))]);
+    let mut m =
+        memory(&[bucket(1, SECOND), bucket(1, Duration::from_secs(9)), gcra(1, Duration::from_secs(9))]);
     user(&mut m, 1, 0).unwrap();
     let refusal = user(&mut m, 1, 0).unwrap_err();
     assert_eq!((refusal.rule, refusal.retry_at), (Some(1), Some(Time(9_000_000_000))));
@@ -323,7 +325,7 @@ fn r137_each_bound_is_an_error_that_names_the_key() {
     ] {
         assert_eq!(Policy::new(&draft).unwrap_err().to_string(), text);
     }
-    assert!(matches!(Algorithm::parse(0, "magic"), Err(PolicyError::UnknownAlgorithm { .. })));
+    assert!("magic".parse::<Algorithm>().is_err_and(|error| error.allowed() == Algorithm::NAMES));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{SHMLIMIT_SEGMENT_RULES, SHMLIMIT_SEGMENT_UNITS, byte};
 use ::shmlimit_segment::layout;
 use shmlimit_kernel::policy::{
-    StoredBackoff, StoredBreaker, MAX_WINDOWS, NAME_LEN, StoredWindow, POLICY_WORDS, encoding,
+    MAX_WINDOWS, NAME_LEN, POLICY_WORDS, StoredBackoff, StoredBreaker, StoredWindow, encoding,
 };
 use std::mem::{offset_of, size_of};
 

@@ -6,9 +6,7 @@ use crate::util::{boot_time, wait_until};
 use nix::libc;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, fork, setgid, setgroups, setuid};
-use shmlimit::{
-    AcquireError, Algorithm, Error, Grant, Limiter, Outcome, Policy, PolicyDraft, Priority,
-};
+use shmlimit::{AcquireError, Algorithm, Error, Grant, Limiter, Outcome, Policy, PolicyDraft, Priority};
 use shmlimit::{Reason, Request, RuleDraft};
 use std::fs::{File, OpenOptions};
 use std::io::Write;

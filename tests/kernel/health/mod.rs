@@ -144,5 +144,8 @@ impl Rig {
 
 /// So many a second, so many at once.
 pub fn bucket(rate: u64, burst: u64) -> RuleDraft<'static> {
-    RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::TokenBucket, rate, Duration::from_nanos(SECOND)) }
+    RuleDraft {
+        burst: Some(burst),
+        ..RuleDraft::new(Algorithm::TokenBucket, rate, Duration::from_nanos(SECOND))
+    }
 }

@@ -93,7 +93,8 @@ fn r62_r1_a_recovery_to_the_rate_of_the_probes_loses_nothing() {
 #[test]
 fn r62_many_steps_of_a_ramp_at_once_change_as_many_words_as_one() {
     let mut rig = Rig::tmdb(|breaker| {
-        (breaker.ramp_factor, breaker.ramp_every, breaker.s_probe_ok) = (1_001_000, Duration::from_nanos(SECOND), 1);
+        (breaker.ramp_factor, breaker.ramp_every, breaker.s_probe_ok) =
+            (1_001_000, Duration::from_nanos(SECOND), 1);
     });
     rig.force(BreakerCommand::HalfOpen);
     rig.record(OutcomeClass::Ok);

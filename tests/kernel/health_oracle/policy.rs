@@ -76,7 +76,11 @@ impl Numbers {
             rules: &rules,
             window: self.window.into(),
             breaker: Breaker::from(self.breaker).with_kind(self.kind).with_network_errors(self.count_net),
-            backoff: Backoff::from(self.backoff).with_jitter(if self.jitter { Jitter::Full } else { Jitter::None }),
+            backoff: Backoff::from(self.backoff).with_jitter(if self.jitter {
+                Jitter::Full
+            } else {
+                Jitter::None
+            }),
             adaptive: self.pace.as_ref().map(|pace| AdaptiveDraft {
                 threshold: pace.threshold,
                 history: pace.history,

@@ -14,8 +14,8 @@ use shmlimit::{Algorithm, Error, Policy, PolicyDraft, RuleDraft};
 use shmlimit_segment::layout::{self, header};
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// A private place with a good segment in it that nobody uses.
 fn with_segment() -> (TempDir, PathBuf) {

@@ -126,7 +126,10 @@ pub struct Rule {
 impl Rule {
     /// The same for the limiter.
     pub fn draft(&self, algorithm: Algorithm) -> RuleDraft<'static> {
-        RuleDraft { burst: Some(self.burst), ..RuleDraft::new(algorithm, self.limit, Duration::from_nanos(self.period)) }
+        RuleDraft {
+            burst: Some(self.burst),
+            ..RuleDraft::new(algorithm, self.limit, Duration::from_nanos(self.period))
+        }
     }
 
     /// Looks at every window for grants that were surely made in it (asked after it began, answered before it ended)

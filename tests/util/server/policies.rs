@@ -4,8 +4,8 @@ use crate::util::crash::builder;
 use crate::util::directory;
 use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, RuleDraft};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
-use tempfile::TempDir;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// So many calls a second and at once; a five-state breaker with what `change` makes of its defaults.
 pub fn breaker(per_second: u64, concurrency: Option<u64>, change: impl FnOnce(&mut Breaker)) -> Policy {

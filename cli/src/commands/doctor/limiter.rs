@@ -7,8 +7,7 @@ use crate::platform::{self, texts};
 use crate::ui::limiter::{condition, warnings};
 use crate::ui::{suggestion, time};
 use shmlimit::{
-    Algorithm, Attached, BreakerState, Condition, DirectoryFacts, Error, Inspection, Storage,
-    TransitionCause,
+    Algorithm, Attached, BreakerState, Condition, DirectoryFacts, Error, Inspection, Storage, TransitionCause,
 };
 use shmlimit_kernel::policy::BreakerKind;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! `init`: creates a limiter, or checks that the existing one has the same settings.
 
-use crate::options::{Place, must_be_one_of, parse_minutes};
+use crate::options::{Place, parse_minutes, parse_name};
 use crate::platform::texts;
 use crate::ui::failure::Failure;
 use crate::ui::json::{self, Json, object};
@@ -10,8 +10,7 @@ use crate::verb_trait::{Command, Example, Names, Tool};
 use crate::{open, setting_changes};
 use shmlimit::config::{self, Overrides};
 use shmlimit::{
-    Account, Algorithm, Error, Fairness, Limiter, OnMismatch, Policy, Rate, RateError, describe,
-    presets,
+    Account, Algorithm, Error, Fairness, Limiter, OnMismatch, Policy, Rate, RateError, describe, presets,
 };
 use shmlimit_kernel::policy::{BreakerKind, Rule};
 use std::path::PathBuf;
@@ -408,11 +407,11 @@ fn parse_rate(text: &str) -> Result<Rate, String> {
 }
 
 fn parse_fairness(text: &str) -> Result<Fairness, String> {
-    Fairness::parse(text).map_err(|_| must_be_one_of(text, &["process", "fifo"]))
+    parse_name(text)
 }
 
 fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
-    Algorithm::parse(0, text).map_err(|_| must_be_one_of(text, &Algorithm::ALL.map(Algorithm::as_str)))
+    parse_name(text)
 }
 
 fn parse_amount(text: &str) -> Result<u64, String> {

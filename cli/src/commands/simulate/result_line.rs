@@ -1,13 +1,13 @@
 //! The output: one line for each operation. The names are a contract (docs/simulate.md).
 
 use crate::ui::json::{self, Json, object};
-use shmlimit::headers::Reading;
 use shmlimit::Value;
+use shmlimit::headers::Reading;
+use shmlimit_kernel::Nanos;
 use shmlimit_kernel::breaker::BreakerState;
 use shmlimit_kernel::health_state::Transition;
 use shmlimit_kernel::policy::BreakerKind;
 use std::borrow::Cow;
-use shmlimit_kernel::Nanos;
 
 /// The answer to an operation.
 pub struct Line {

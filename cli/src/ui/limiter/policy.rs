@@ -63,7 +63,9 @@ fn period_names(period: Duration) -> (String, String) {
 pub fn terms(policy: &Policy, i: usize, rule: &RuleSnapshot) -> String {
     let terms = match describe::own_rate_of_breaker(policy, i) {
         Some(rate) => format!("{rate} by breaker.rate_base"),
-        None => format!("{} per {}", rule.limit, describe::duration(Duration::from_nanos(nanos(rule.period)))),
+        None => {
+            format!("{} per {}", rule.limit, describe::duration(Duration::from_nanos(nanos(rule.period))))
+        }
     };
     // A rule without a name of its own has the algorithm's.
     if rule.name == rule.algorithm { terms } else { format!("{terms}, {}", rule.algorithm) }

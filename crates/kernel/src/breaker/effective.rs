@@ -7,7 +7,7 @@
 use super::timers::compute_next_check;
 use crate::MAX_RULES;
 use crate::health_state::{Health, HealthStateMemory, HealthStateView};
-use crate::policy::{Algorithm, StoredBreaker, BreakerKind, FirstRule, PerSecond, Policy, PolicyWords};
+use crate::policy::{Algorithm, BreakerKind, FirstRule, PerSecond, Policy, PolicyWords, StoredBreaker};
 use crate::rule::{self, RuleContext};
 use crate::state::{BreakerState, General, Held, Memory, View};
 use crate::terms::{TERMS_WORDS, Terms};

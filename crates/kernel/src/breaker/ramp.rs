@@ -3,7 +3,7 @@
 use super::effective::{apply_rates, base_rate, first_terms, rate, throttle_rate};
 use crate::growth::{exponent, grown};
 use crate::health_state::{Health, HealthStateMemory, HealthStateView, RAMPING};
-use crate::policy::{StoredBreaker, LEAST_RAMP_FACTOR, PerSecond, PolicyWords};
+use crate::policy::{LEAST_RAMP_FACTOR, PerSecond, PolicyWords, StoredBreaker};
 use crate::rule::{self, Need, RuleContext, When};
 use crate::state::{BreakerState, Memory, RuleState, View};
 use crate::time::{Nanos, Time};

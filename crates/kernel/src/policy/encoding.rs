@@ -235,7 +235,8 @@ impl Policy {
             None => RuleDraft::new(Algorithm::Gcra, 1, Duration::from_nanos(1)),
         });
         let adaptive = words.adaptive_policy();
-        let nothing = PaceWindowDraft { name: "", limit: 0, interval: Duration::ZERO, kind: WindowKind::Fixed };
+        let nothing =
+            PaceWindowDraft { name: "", limit: 0, interval: Duration::ZERO, kind: WindowKind::Fixed };
         let mut windows = [nothing; MAX_WINDOWS];
         let mut count = 0;
         for (slot, window) in windows.iter_mut().zip(adaptive.iter().flat_map(Adaptive::windows)) {

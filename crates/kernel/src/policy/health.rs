@@ -77,8 +77,7 @@ crate::named_enum! {
     pub const ALL;
     /// The name in configuration files.
     pub const fn as_str;
-    /// The kind of that name.
-    pub fn parse;
+    impl FromStr;
     /// The names in configuration files, in the order of the variants.
     pub const NAMES;
 }
@@ -300,8 +299,7 @@ crate::named_enum! {
     }
     /// The name in configuration files.
     pub const fn as_str;
-    /// The jitter of that name.
-    pub fn parse;
+    impl FromStr;
     /// The names in configuration files, in the order of the variants.
     pub const NAMES;
 }

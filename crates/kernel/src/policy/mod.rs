@@ -18,8 +18,8 @@ pub use error::{Key, PolicyError};
 #[cfg(not(loom))]
 pub use error::{decimal_text, duration_text};
 pub use health::{
-    Backoff, Breaker, BreakerKind, Jitter, LEAST_RAMP_FACTOR, MAX_OUTCOMES, MILLION, OutcomeWindow, PerSecond,
-    StoredBackoff, StoredBreaker, StoredWindow,
+    Backoff, Breaker, BreakerKind, Jitter, LEAST_RAMP_FACTOR, MAX_OUTCOMES, MILLION, OutcomeWindow,
+    PerSecond, StoredBackoff, StoredBreaker, StoredWindow,
 };
 pub use name::{NAME_LEN, NAME_WORDS, Name};
 pub use queueing::{Fairness, Queueing, WHOLE_SHARE};

@@ -38,18 +38,10 @@ crate::named_enum! {
     /// The algorithm stored as `code`.
     #[inline]
     pub const fn from_code(u8);
-    /// The algorithm of that name.
-    fn named;
+    impl FromStr;
 }
 
 impl Algorithm {
-    /// Reads the name that rule number `rule` has in a configuration.
-    pub fn parse(rule: usize, text: &str) -> Result<Algorithm, PolicyError> {
-        let key = Key::of_rule(rule, "algorithm");
-        let unknown = || PolicyError::UnknownAlgorithm { key, value: text.to_owned() };
-        Algorithm::named(text).ok_or_else(unknown)
-    }
-
     /// Whether it has a capacity of its own, apart from its limit.
     pub const fn has_burst(self) -> bool {
         matches!(self, Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket)
@@ -110,8 +102,7 @@ crate::named_enum! {
     }
     /// The name in configuration files.
     pub const fn as_str;
-    /// The mode of that name.
-    pub fn parse;
+    impl FromStr;
     /// The names in configuration files, in the order of the variants.
     pub const NAMES;
 }

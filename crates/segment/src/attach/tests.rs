@@ -8,7 +8,6 @@ use crate::layout::SLOTS;
 use crate::layout::{slot, slot_base};
 use crate::paths::{LimiterName, Place};
 use crate::sys;
-use shmlimit_kernel::time::Nanos;
 use shmlimit_kernel::health_state::{HealthStateView, RAMPING};
 use shmlimit_kernel::outcome::{OutcomeClass, Report};
 use shmlimit_kernel::policy::{
@@ -16,6 +15,7 @@ use shmlimit_kernel::policy::{
     PolicyDraft, RuleDraft, WindowKind,
 };
 use shmlimit_kernel::state::{Held, Memory, View};
+use shmlimit_kernel::time::Nanos;
 use shmlimit_kernel::{LocalMemory, decide, rule};
 use std::time::Duration;
 
@@ -255,7 +255,11 @@ fn longest_policy(salt: u64) -> Policy {
         unit: Some(units[i % 4]),
         burst: Some(1_000_003 + salt),
         reserve: 1 + salt,
-        ..RuleDraft::new(algorithms[salt as usize % 2], 7 + salt, Duration::from_nanos(3_600_000_000_001 + salt))
+        ..RuleDraft::new(
+            algorithms[salt as usize % 2],
+            7 + salt,
+            Duration::from_nanos(3_600_000_000_001 + salt),
+        )
     });
     let windows: [PaceWindowDraft<'_>; 8] = std::array::from_fn(|i| PaceWindowDraft {
         name: &names[8 + i],
