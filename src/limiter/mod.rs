@@ -29,6 +29,7 @@ mod tests;
 mod waiter;
 
 pub use builder::{Builder, OnMismatch};
+pub use control::Transition;
 pub use directory_facts::{ClockFacts, DirectoryFacts, Storage};
 pub use document::{Document, Value};
 pub use fields::{

@@ -1,6 +1,7 @@
 //! Telling a limiter how a call ended, and what it makes of that.
 
 use super::Limiter;
+use super::control::Transition;
 use super::events;
 use super::ratio;
 use super::segment_chain::LimiterSegment;
@@ -8,7 +9,7 @@ use crate::headers::{self, Header, HeaderFormat, Reading};
 use shmlimit_kernel::backoff::Random;
 use shmlimit_kernel::backoff::WaitSource;
 use shmlimit_kernel::decide::{self, Verdict};
-use shmlimit_kernel::health_state::{Health, HealthStateView, Transition};
+use shmlimit_kernel::health_state::{Health, HealthStateView};
 use shmlimit_kernel::ledger;
 use shmlimit_kernel::log_context::RecentEvents;
 use shmlimit_kernel::outcome::{OutcomeClass, Report, Reporter};
@@ -404,7 +405,7 @@ fn recorded(class: OutcomeClass, verdict: &Verdict, recent: &RecentEvents) -> Ad
         wait_at_most: duration(verdict.advice.ceiling),
         wait_source: verdict.advice.source,
         retry: verdict.advice.retry,
-        transitions: recent.iter().copied().collect(),
+        transitions: Transition::all(recent),
     }
 }
 

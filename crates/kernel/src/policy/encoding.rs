@@ -162,6 +162,7 @@ impl PolicyWords for [u64; POLICY_WORDS] {
 
 impl Policy {
     /// The words that a segment stores.
+    #[doc(hidden)]
     pub fn encode(&self) -> [u64; POLICY_WORDS] {
         let mut words = [0; POLICY_WORDS];
         let mut put = |at: usize, values: &[u64]| words[at..at + values.len()].copy_from_slice(values);
@@ -196,6 +197,7 @@ impl Policy {
         words
     }
 
+    #[doc(hidden)]
     /// The policy that was encoded. Any words give a valid policy that encodes to the same words, or an error.
     pub fn decode(words: &[u64; POLICY_WORDS]) -> Result<Policy, PolicyError> {
         let damaged = |word| PolicyError::Damaged { word };

@@ -180,6 +180,7 @@ impl Policy {
 
     /// This policy where each sliding log keeps the room that the rule of the same place and name has in `old`, if that is
     /// enough: a log stays where it is, with all it has seen (R110).
+    #[doc(hidden)]
     #[must_use]
     pub fn keeping_logs_of(mut self, old: &Policy) -> Policy {
         let rules = &mut self.rules[..self.count];

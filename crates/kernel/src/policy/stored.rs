@@ -71,6 +71,7 @@ macro_rules! stored {
             }
         }
 
+        #[doc(hidden)]
         impl From<$stored> for $name {
             fn from(stored: $stored) -> $name {
                 $name { $($field: super::stored::Setting::of(stored.$field)),+ }
