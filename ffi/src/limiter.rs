@@ -6,7 +6,7 @@ use crate::handle_table::{InUse, Table};
 use crate::input::{self, Growing, Slot};
 use crate::test_clock::{shmlimit_test_clock, test_clock};
 use shmlimit::config::ConfigSource;
-use shmlimit::{Account, BreakerCommand, Builder, Limiter};
+use shmlimit::{Account, BreakerCommand, Builder, Limiter, UnknownName};
 use std::ffi::{CString, c_char};
 
 /// A limiter that is open. Not a pointer to anything you can read.
@@ -212,7 +212,7 @@ pub unsafe extern "C-unwind" fn shmlimit_force(
     call(|| {
         let limiter = self::limiter(limiter)?;
         let state = input::text("state", state)?;
-        let force = BreakerCommand::parse(state).ok_or_else(|| {
+        let force = state.parse().map_err(|_: UnknownName| {
             let known: Vec<&str> = BreakerCommand::ALL.into_iter().map(BreakerCommand::as_str).collect();
             let message = format!("there is no state {state:?}; there are: {}", known.join(", "));
             Failure::new(SHMLIMIT_NO_SUCH_STATE, message)

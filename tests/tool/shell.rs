@@ -6,8 +6,9 @@ use crate::util::boot_time;
 use crate::util::crash::{NAME, builder};
 use crate::util::server::client::{request, start};
 use crate::util::server::{Answer, Server, breaker};
-use shmlimit::{Limiter, Nanos, Policy};
+use shmlimit::{Limiter, Policy};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -93,7 +94,7 @@ fn r118_a_script_that_gets_a_retry_after_of_2_seconds_stops_every_other_program(
 #[test]
 fn r120_scripts_and_programs_share_one_breaker() {
     let scripts =
-        Scripts::with(breaker(1000, Some(4), |breaker| breaker.sleep_min = Nanos::from_millis(200)));
+        Scripts::with(breaker(1000, Some(4), |breaker| breaker.sleep_min = Duration::from_millis(200)));
     let mut program = start(scripts.home.path(), &scripts.server);
     assert!(request(&mut program, "call /status/429").ends_with(" 429 -"));
     assert_eq!(scripts.call("/status/404")["outcome_class"], "ignored");

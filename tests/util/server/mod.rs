@@ -6,7 +6,7 @@ pub mod mix;
 
 use crate::util::crash::builder;
 use crate::util::{boot_time, directory};
-use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, RuleDraft};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -243,7 +243,7 @@ impl Deaf {
 pub fn breaker(per_second: u64, concurrency: Option<u64>, change: impl FnOnce(&mut Breaker)) -> Policy {
     let mut breaker = Breaker::of(BreakerKind::Fsm);
     change(&mut breaker);
-    let rule = RuleDraft::new(Algorithm::TokenBucket, per_second, Nanos::from_secs(1));
+    let rule = RuleDraft::new(Algorithm::TokenBucket, per_second, Duration::from_secs(1));
     Policy::new(&PolicyDraft { concurrency, rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap()
 }
 
