@@ -106,7 +106,7 @@ impl ConfigSource {
     }
 
     /// The settings that depend on each other, and all other keys with their values. `alone`: there is no rule yet.
-    fn sorted(&self, alone: bool, more: &Overrides) -> Result<(Overrides, Vec<(&str, &str)>), ConfigError> {
+    fn sorted(&self, alone: bool, more: &Overrides) -> Result<(Overrides, Others<'_>), ConfigError> {
         let mut overrides = Overrides::default();
         let mut others = Vec::new();
         for (key, value) in &self.settings {
@@ -145,6 +145,9 @@ impl ConfigSource {
         Ok((overrides, others))
     }
 }
+
+/// Keys that depend on no others, and their values.
+type Others<'s> = Vec<(&'s str, &'s str)>;
 
 fn algorithm(key: &str, value: &str) -> Result<Algorithm, ConfigError> {
     value.parse().map_err(|error: UnknownName| ConfigError::BadValue {

@@ -101,17 +101,16 @@ impl Limiter {
         Limiter::builder(name).open()
     }
 
-    /// Opens a limiter with choices: directory, policy, sharing.
+    /// Opens a limiter with choices: rates, directory, policy, sharing.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let directory = tempfile::tempdir()?;
-    /// use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, RuleDraft};
+    /// use shmlimit::{Limiter, Rate};
     ///
-    /// let hourly = RuleDraft::new(Algorithm::Gcra, 5000, Duration::from_secs(3600));
-    /// let policy = Policy::new(&PolicyDraft { rules: &[hourly], ..PolicyDraft::default() })?;
-    /// let limiter = Limiter::builder("github").directory(directory.path()).policy(policy).open()?;
-    /// assert_eq!(limiter.snapshot()?.rules[0].remaining, 5000);
+    /// let builder = Limiter::builder("api").rate(Rate::per_second(10)).burst(20).concurrency(4);
+    /// let limiter = builder.directory(directory.path()).open()?;
+    /// assert_eq!(limiter.snapshot()?.rules[0].remaining, 20);
     /// # Ok(()) }
     /// ```
     pub fn builder(name: &str) -> Builder {
