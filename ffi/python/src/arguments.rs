@@ -1,10 +1,12 @@
 //! What callers ask for, as they say it in Python. Whatever makes no sense is refused with the argument's name.
 
+use crate::limiter::Limiter;
 use crate::method::Arguments;
 use crate::names::{Key, Names};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyMapping, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyMapping, PyString, PyType};
 use shmlimit::{Priority, Request};
 use std::time::{Duration, SystemTime};
 
@@ -59,6 +61,22 @@ impl ParsedRequest {
             request = request.deadline(deadline);
         }
         request
+    }
+}
+
+impl ParsedRequest {
+    /// It as Python's `WaitNotice`.
+    pub fn wait_notice<'py>(&self, limiter: &Bound<'py, Limiter>) -> PyResult<Bound<'py, PyAny>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let py = limiter.py();
+        let cost = PyDict::new(py);
+        cost.set_item("requests", self.requests.unwrap_or(1))?;
+        for (unit, amount) in &self.units {
+            cost.set_item(unit, amount)?;
+        }
+        let timeout = self.timeout.map(|timeout| timeout.as_secs_f64());
+        let notice = (limiter.get().name(), self.priority.as_str(), cost, timeout);
+        CLASS.import(py, "shmlimit", "WaitNotice")?.call1(notice)
     }
 }
 

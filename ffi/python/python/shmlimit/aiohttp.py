@@ -29,7 +29,7 @@ if not hasattr(aiohttp, "ClientHandlerType"):
 
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
-from ._acquiring import Acquiring
+from ._pending import PendingAcquire
 from ._calls import (
     IDEMPOTENT,
     NEVER_SENT,
@@ -143,7 +143,7 @@ class _Client:
         else:
             connection.add_callback(release)
 
-    def acquire(self, keywords: Dict[str, Any]) -> Acquiring:
+    def acquire(self, keywords: Dict[str, Any]) -> PendingAcquire:
         return self.limiter.acquire_async(**keywords)
 
     async def sleep(self, seconds: float) -> None:
