@@ -15,6 +15,7 @@ mod method;
 mod names;
 mod outcome;
 mod pending;
+mod remedies;
 mod snapshot;
 mod test_clock;
 

@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 use shmlimit::config::{self, ConfigSource};
-use shmlimit::{BreakerCommand, OwnedGrant, PauseRequest, Request};
+use shmlimit::{BreakerCommand, Builder, OwnedGrant, PauseRequest, Removal, Request};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -55,6 +55,24 @@ impl Limiter {
             .as_ref()
             .map(|handle| handle.acquire_at_once(request).map(shmlimit::Grant::into_owned));
         tried.ok_or_else(|| errors::closed(py, &self.name))
+    }
+
+    /// How to open the limiter again.
+    fn builder(&self) -> Builder {
+        let mut builder = shmlimit::Limiter::builder(&self.name).directory(&self.directory);
+        if let Some(group) = &self.group {
+            builder = builder.group(group);
+        }
+        if self.ignore_environment {
+            builder = builder.ignore_environment();
+        }
+        if self.allow_network_fs {
+            builder = builder.allow_network_fs();
+        }
+        match &self.clock {
+            Some(clock) => builder.test_clock(clock),
+            None => builder,
+        }
     }
 
     /// What the test clock has counted, if there is one.
@@ -194,7 +212,9 @@ impl Limiter {
     /// a sentence each. They are also logged as warnings by the logger "shmlimit".
     #[getter]
     fn environment_changes(this: &Bound<'_, Limiter>) -> PyResult<Vec<String>> {
-        Limiter::using(this, |handle| Ok(handle.environment_changes().iter().map(ToString::to_string).collect()))
+        Limiter::using(this, |handle| {
+            Ok(handle.environment_changes().iter().map(ToString::to_string).collect())
+        })
     }
 
     /// Lets go of the limiter: every later call here raises Error of code "closed". Grants that are out stay valid.
@@ -210,7 +230,8 @@ impl Limiter {
         let text = word("state", state)?;
         let force = BreakerCommand::parse(&text)
             .ok_or_else(|| unknown("state", &text, &BreakerCommand::ALL.map(BreakerCommand::as_str)))?;
-        let changed = Limiter::using(this, |handle| Ok(advice::changes(&handle.force(force)?, Some(handle))))?;
+        let changed =
+            Limiter::using(this, |handle| Ok(advice::changes(&handle.force(force)?, Some(handle))))?;
         advice::as_objects(this.py(), &changed)
     }
 
@@ -222,7 +243,9 @@ impl Limiter {
     /// The pause outlasts this process; a second pause replaces the first. To refuse all calls at once instead, also those
     /// that wait: force("offline").
     #[pyo3(signature = (duration = None, reason = None))]
-    fn pause(this: &Bound<'_, Limiter>, duration: Option<&Bound<'_, PyAny>>,
+    fn pause(
+        this: &Bound<'_, Limiter>,
+        duration: Option<&Bound<'_, PyAny>>,
         reason: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let mut request = PauseRequest::new();
@@ -250,6 +273,38 @@ impl Limiter {
     /// Counts an answer that was found in a cache (hit), or was not: for people and dashboards, nothing is decided by it.
     fn count_cache(this: &Bound<'_, Limiter>, hit: bool) -> PyResult<()> {
         Limiter::using(this, |handle| handle.count_cache(hit))
+    }
+
+    /// Removes the limiter, its file and all that it counted. Returns whether there was one. This handle is closed then.
+    ///
+    /// Raises Error of code "in_use", and removes nothing, if other programs or other handles have it open: their process
+    /// ids and names are in the message. With force=True it is removed also then. Its users get Error of code
+    /// "unknown_limiter" until a program makes it again.
+    #[pyo3(signature = (force = false))]
+    fn remove(this: &Bound<'_, Limiter>, force: bool) -> PyResult<bool> {
+        let py = this.py();
+        let limiter = this.get();
+        limiter.handle(py)?;
+        let handle = limiter.inner().take();
+        // The handle itself would count as a user.
+        let removed = py.detach(|| {
+            drop(handle);
+            limiter.builder().remove(force)
+        });
+        if !matches!(removed, Ok(Removal::Removed | Removal::Absent)) {
+            // If this fails, a program has removed it meanwhile, and the handle stays closed.
+            *limiter.inner() = py.detach(|| limiter.builder().open_existing()).ok();
+        }
+        match removed.map_err(|error| errors::raised(py, &error))? {
+            Removal::Absent => Ok(false),
+            Removal::InUse(users) => Err(errors::in_use(py, &limiter.name, &users)),
+            _ => Ok(true),
+        }
+    }
+
+    /// What there is to see as the text that Prometheus reads, with the names that `shmlimit metrics` uses.
+    fn metrics(this: &Bound<'_, Limiter>) -> PyResult<String> {
+        Limiter::using(this, |handle| Ok(shmlimit::metrics::prometheus([&handle.snapshot()?])))
     }
 
     /// Delivers what the library reported while this handle was opened.

@@ -3,10 +3,11 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use shmlimit_kernel::policy::{Algorithm, BreakerKind};
 use shmlimit::{
-    BreakerCommand, BreakerState, Fairness, NetError, OutcomeClass, Priority, Reason, TransitionCause, WaitSource,
+    BreakerCommand, BreakerState, Fairness, NetError, OutcomeClass, Priority, Reason, TransitionCause,
+    WaitSource,
 };
+use shmlimit_kernel::policy::{Algorithm, BreakerKind};
 
 macro_rules! keys {
     ($($key:ident = $name:literal),+ $(,)?) => {

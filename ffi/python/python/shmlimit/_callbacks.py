@@ -76,7 +76,8 @@ def report(limiter: Any, is_warning: bool, fields: Dict[str, Any]) -> None:
     if event != "environment":
         shown = [f"{key}={value}" for key, value in fields.items() if key not in _HIDDEN and value != "-"]
         text = " ".join([str(event), *shown])
-        level = logging.WARNING if is_warning else logging.INFO
+        # A closed gate is what a limiter is for. A warning would be on the standard error of every small program.
+        level = logging.WARNING if is_warning and event != "gate_closed" else logging.INFO
         _log.log(level, "%s: %s", fields.get("limiter"), fields.get("message", text), extra={"shmlimit": fields})
     callbacks: Optional[Callbacks] = limiter._callbacks
     if callbacks is not None and event == "state_transition" and fields.get("limiter") == limiter.name:

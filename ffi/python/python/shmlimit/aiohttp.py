@@ -39,7 +39,7 @@ from ._calls import (
     Cost,
     Failure,
     OnRefused,
-    Priority,
+    PriorityOf,
     causes,
     is_short,
 )
@@ -51,13 +51,13 @@ __all__ = ["limiter_middleware"]
 def limiter_middleware(
     limiter: Union[Limiter, str],
     *,
-    priority: Optional[Priority] = None,
+    priority: Optional[PriorityOf] = None,
     cost: Optional[Cost] = None,
     actual_cost: Optional[Callable[[ClientResponse], Union[Amount, None, Awaitable[Optional[Amount]]]]] = None,
     timeout: Union[float, timedelta, None] = None,
     retries: Optional[int] = None,
     retry_methods: Collection[str] = IDEMPOTENT,
-    hold: str = "body",
+    hold: Literal["body", "head"] = "body",
     on_refused: OnRefused = "raise",
 ) -> Callable[[ClientRequest, ClientHandlerType], Awaitable[ClientResponse]]:
     """A middleware with which every request waits for a grant of a limiter, and is recorded there.

@@ -40,7 +40,7 @@ def test_status_headers_and_errors_are_recorded(caller, server, limiter, say):
     outcomes = caller.all(limiter, [("GET", server.url + path, {}) for path in paths], {"retries": 0})
     assert [one.status for one in outcomes] == [200, 404, 304, 500]
     counted = limiter.snapshot().condition.outcomes
-    assert (counted.ok, counted.other, counted.server, counted.throttled, counted.net) == (2, 1, 1, 0, 0)
+    assert (counted.ok, counted.ignored, counted.server, counted.throttled, counted.net) == (2, 1, 1, 0, 0)
 
 
 def test_response_headers_teach_the_pace(caller, server, tmp_path, say):
