@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from datetime import timedelta
-from typing import Any, Awaitable, Callable, Collection, Dict, Optional, Tuple, Union
+from typing import Any, Awaitable, Callable, Collection, Dict, Literal, Optional, Tuple, Union
 
 try:
     import aiohttp

@@ -17,7 +17,7 @@ import ssl
 import time
 import weakref
 from datetime import timedelta
-from typing import Any, Callable, Collection, Dict, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Collection, Dict, Literal, Mapping, Optional, Tuple, Union
 
 try:
     import requests
