@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyMapping, PyString, PyType};
-use shmlimit::{Priority, Request};
+use shmlimit::{OnMismatch, Priority, Request};
 use std::time::{Duration, SystemTime};
 
 /// A call that wants to be made, with what it borrows in Rust.
@@ -138,6 +138,19 @@ pub fn priority(value: &Bound<'_, PyAny>) -> PyResult<Priority> {
                 .ok_or_else(|| unknown("priority", &text, &Priority::ALL.map(Priority::as_str)))
         }
     }
+}
+
+/// What `on_mismatch` may be.
+pub const MISMATCHES: [(&str, OnMismatch); 3] =
+    [("error", OnMismatch::Error), ("adopt", OnMismatch::Adopt), ("update", OnMismatch::Update)];
+
+/// What happens if the limiter exists with other settings.
+pub fn mismatch(value: &Bound<'_, PyAny>) -> PyResult<OnMismatch> {
+    let text = word("on_mismatch", value)?;
+    let found = MISMATCHES.iter().find(|(name, _)| *name == text);
+    found
+        .map(|(_, action)| *action)
+        .ok_or_else(|| unknown("on_mismatch", &text, &MISMATCHES.map(|(name, _)| name)))
 }
 
 /// The text of an argument that is one.

@@ -1,7 +1,7 @@
 //! The handle.
 
 use crate::advice;
-use crate::arguments::{passing, pause_length, setting, unknown, word, wrong_type};
+use crate::arguments::{mismatch, passing, pause_length, setting, unknown, word, wrong_type};
 use crate::errors;
 use crate::events;
 use crate::method::OfLimiter;
@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 use shmlimit::config::{self, ConfigSource};
-use shmlimit::{BreakerCommand, Builder, OwnedGrant, PauseRequest, Removal, Request};
+use shmlimit::{BreakerCommand, Builder, OnMismatch, OwnedGrant, PauseRequest, Removal, Request};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -150,7 +150,8 @@ impl Limiter {
             source = source.setting(key, value);
         }
         let group = group.map(|group| word("group", group)).transpose()?;
-        let mut builder = shmlimit::Limiter::builder(&name).config(source);
+        let on_mismatch = on_mismatch.map_or(Ok(OnMismatch::Error), mismatch)?;
+        let mut builder = shmlimit::Limiter::builder(&name).config(source).on_mismatch(on_mismatch);
         if let Some(directory) = directory {
             builder = builder.directory(directory);
         }

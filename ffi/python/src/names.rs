@@ -1,5 +1,6 @@
 //! Words that come again and again, as Python keeps them: once each, so that comparing is comparing pointers.
 
+use crate::arguments::MISMATCHES;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -94,6 +95,7 @@ pub fn known(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         ("OutcomeClass", &OutcomeClass::ALL.map(OutcomeClass::as_str)),
         ("WaitSource", &WaitSource::ALL.map(WaitSource::as_str)),
         ("Fairness", &Fairness::NAMES),
+        ("OnMismatch", &MISMATCHES.map(|(name, _)| name)),
     ] {
         known.set_item(name, PyTuple::new(py, values)?)?;
     }

@@ -9,6 +9,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("for example --dir ", "for example "),
     ("with --dir", "with directory="),
     ("--allow-network-fs", "allow_network_fs=True"),
+    ("in a configuration file or a Policy", "in the text of a configuration file, with config="),
     ("--rate", "rate="),
     ("--burst", "burst="),
     ("--algorithm", "algorithm="),
@@ -35,7 +36,7 @@ pub fn message(error: &Error) -> String {
             let change = match updatable {
                 true => {
                     "change it for every program that uses it with on_mismatch=\"update\", or one setting of it with \
-                     limiter.set(key, value)"
+                     limiter.set(key, value), or make it afresh with replace=True"
                 }
                 false => {
                     "make it afresh with replace=True, because it cannot take this change while it is used"
@@ -53,6 +54,15 @@ pub fn message(error: &Error) -> String {
                 path.display(),
                 remedy.replace("remove it with: REMOVE", AFRESH)
             ))
+        }
+        Error::Directory { .. } => {
+            let text = with_arguments(&error.to_string());
+            let elsewhere = if text.contains("directory=") {
+                ""
+            } else {
+                ", or choose another directory with directory="
+            };
+            format!("{text}{elsewhere}")
         }
         other => {
             let text = other.to_string();

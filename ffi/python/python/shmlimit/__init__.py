@@ -86,17 +86,15 @@ __all__ = [
 ]
 
 
-def _belongs_here(value: object) -> None:
-    """A class of the package says so, wherever it is defined."""
-    if isinstance(value, type):
-        value.__module__ = __name__
-
-
-for _name in [name for name in __all__ if name in globals()]:
-    _belongs_here(globals()[_name])
-del _name
-
 if not TYPE_CHECKING:
+
+    def _claim(*values):
+        """Classes of the package say so, wherever they are defined."""
+        for value in values:
+            if isinstance(value, type):
+                value.__module__ = __name__
+
+    _claim(Advice, Blocked, ConfigError, Error, Grant, Limiter, Refused)
 
     def __getattr__(name):
         """Imports the rest when it is used: an import of the package takes no dataclasses, typing or asyncio along."""
@@ -104,7 +102,7 @@ if not TYPE_CHECKING:
             for module in ("_names", "_snapshot", "_pending", "_callbacks"):
                 value = getattr(__import__(f"{__name__}.{module}", fromlist=[name]), name, None)
                 if value is not None:
-                    _belongs_here(value)
+                    _claim(value)
                     globals()[name] = value
                     return value
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

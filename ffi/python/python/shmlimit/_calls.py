@@ -90,30 +90,39 @@ class Client(Protocol[_Request, _Response]):
 
     def method(self, request: _Request) -> str:
         """The HTTP method."""
+        ...
 
     def rewind(self, request: _Request) -> bool:
         """Makes the request ready to be sent once more; False if its body is gone."""
+        ...
 
     def head(self, response: _Response) -> Tuple[int, Any]:
         """Status and headers."""
+        ...
 
     def failure(self, exception: BaseException) -> Failure:
         """What an exception means that `send` raised."""
+        ...
 
     def hold(self, response: _Response, release: Callable[[], None]) -> None:
         """Sees to it that `release` is called when the body was read or given up."""
+        ...
 
     def acquire(self, keywords: Dict[str, Any]) -> Any:
         """Waits for a grant."""
+        ...
 
     def sleep(self, seconds: float) -> Any:
         """Sleeps."""
+        ...
 
     def send(self, request: _Request) -> Any:
         """Sends the request and returns the response."""
+        ...
 
     def discard(self, response: _Response, drains: bool) -> Any:
         """Throws a response away; reads what is left of it if that is little and the connection is to be kept."""
+        ...
 
 
 class Calls(Generic[Request, Response]):
@@ -352,7 +361,9 @@ class Calls(Generic[Request, Response]):
 
 
 def _told(value: Union[_Value, Callable[[Any], Optional[_Value]], None], request: object) -> Optional[_Value]:
-    return value(request) if callable(value) else value
+    result: Any = value(request) if callable(value) else value
+    told: Optional[_Value] = result
+    return told
 
 
 def _seconds(timeout: Union[float, timedelta, None]) -> Optional[float]:

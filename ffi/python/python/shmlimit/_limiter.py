@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union, overload
 
+    from typing_extensions import Self
+
     from ._callbacks import Callbacks, WaitNotice
     from ._errors import Refused
     from ._names import Algorithm, OnMismatch, Priority
@@ -69,7 +71,7 @@ class Limiter(_shmlimit.Limiter):
     _callbacks: Optional[Callbacks]
 
     def __new__(
-        cls: Type[_Self],
+        cls,
         name: str,
         *,
         directory: Optional[_Path] = None,
@@ -90,7 +92,7 @@ class Limiter(_shmlimit.Limiter):
         on_wait: Optional[Callable[[WaitNotice], object]] = None,
         on_refused: Optional[Callable[[Refused], object]] = None,
         on_transition: Optional[Callable[[Transition], object]] = None,
-    ) -> _Self:
+    ) -> Self:
         callbacks = None
         if on_wait is not None or on_refused is not None or on_transition is not None:
             from ._callbacks import Callbacks

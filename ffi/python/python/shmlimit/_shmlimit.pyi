@@ -49,7 +49,7 @@ class Limiter:
         burst: Optional[int] = None,
         algorithm: Optional[Algorithm] = None,
         concurrency: Union[int, str, None] = None,
-        on_mismatch: OnMismatch = "error",
+        on_mismatch: Optional[OnMismatch] = None,
         create: bool = True,
         replace: bool = False,
         ignore_environment: bool = False,
