@@ -28,7 +28,8 @@ def _seconds(nanoseconds: Optional[int]) -> Optional[float]:
 
 /// `_snapshot.py`. A class comes after those that it holds.
 pub fn classes() -> String {
-    let types: BTreeSet<_> = STRUCTS.iter().flat_map(|of| of.fields).filter_map(|field| field.one_of).collect();
+    let types: BTreeSet<_> =
+        STRUCTS.iter().flat_map(|of| of.fields).filter_map(|field| field.one_of).collect();
     let types: Vec<_> = types.into_iter().collect();
     let mut out = HEAD.replace("IMPORTS", &types.join(", "));
     for of in STRUCTS.iter().rev() {

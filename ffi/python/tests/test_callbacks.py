@@ -135,9 +135,9 @@ def test_an_interrupt_in_a_callback_ends_the_call_and_takes_nothing(directory):
     limiter = Limiter("api", concurrency=1, on_wait=interrupts)
     with limiter.acquire():
         with pytest.raises(KeyboardInterrupt):
-            limiter.acquire()
+            limiter.acquire(timeout=2)
         with pytest.raises(KeyboardInterrupt):
-            asyncio.run(limiter.acquire_async())
+            asyncio.run(limiter.acquire_async(timeout=2))
         assert limiter.snapshot().in_flight == 1 and not limiter.snapshot().queue
 
 

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, TypeVar
 from ._errors import Refused
 from ._names import Priority
 from ._snapshot import Transition
+from ._snapshot_table import printable
 
 _log = logging.getLogger("shmlimit")
 _Told = TypeVar("_Told")
@@ -74,7 +75,7 @@ def report(limiter: Any, is_warning: bool, fields: Dict[str, Any]) -> None:
     event = fields.get("event")
     # These changes are also in Limiter.environment_changes, which logs them in its own words.
     if event != "environment":
-        shown = [f"{key}={value}" for key, value in fields.items() if key not in _HIDDEN and value != "-"]
+        shown = [f"{key}={printable(str(value))}" for key, value in fields.items() if key not in _HIDDEN and value != "-"]
         text = " ".join([str(event), *shown])
         # A closed gate is what a limiter is for. A warning would be on the standard error of every small program.
         level = logging.WARNING if is_warning and event != "gate_closed" else logging.INFO

@@ -23,6 +23,11 @@ def text(snapshot: Snapshot) -> str:
     return "\n\n".join(blocks)
 
 
+def printable(value: str) -> str:
+    """The text without control characters: other programs choose it, and it must not reach a terminal as commands."""
+    return value if value.isprintable() else repr(value)[1:-1]
+
+
 def html(snapshot: Snapshot) -> str:
     """The table for a notebook. Names come from other programs, so all text is escaped."""
     title = f"limiter {snapshot.name} in {snapshot.directory}"
@@ -66,7 +71,7 @@ def _facts(snapshot: Snapshot) -> List[Tuple[str, ...]]:
         end = "until it is resumed" if snapshot.paused.ends_in is None else f"for {_time(snapshot.paused.ends_in)} more"
         reason = "" if snapshot.paused.reason is None else f": {snapshot.paused.reason}"
         facts.insert(1, ("paused", f"by {snapshot.paused.program}, {end}{reason}"))
-    return facts
+    return [(name, printable(value)) for name, value in facts]
 
 
 def _tables(snapshot: Snapshot) -> List[_Table]:
@@ -89,7 +94,7 @@ def _rule(rule: Rule) -> Tuple[str, ...]:
 
 def _waiter(waiter: Waiter) -> Tuple[str, ...]:
     cost = ", ".join(f"{amount} {unit}" for unit, amount in waiter.cost.items())
-    return f"{waiter.program} ({waiter.pid})", waiter.priority, _time(waiter.waited_for), cost
+    return f"{printable(waiter.program)} ({waiter.pid})", waiter.priority, _time(waiter.waited_for), cost
 
 
 def _in(seconds: Optional[float]) -> str:
