@@ -755,7 +755,7 @@ typedef struct shmlimit_pause_options {
     /**
      * How long, in nanoseconds; 0 = until the limiter is resumed.
      */
-    uint64_t length_ns;
+    uint64_t duration_ns;
     /**
      * Why, for people: one line of up to 64 bytes; NULL = no reason.
      */
@@ -1450,7 +1450,7 @@ int32_t shmlimit_pending_step(shmlimit_pending pending,
 /**
  * Gives up waiting: leaves the queue at once. Only for a wait whose last step was SHMLIMIT_SLEEP, or that had none.
  */
-int32_t shmlimit_pending_end(shmlimit_pending pending);
+int32_t shmlimit_pending_cancel(shmlimit_pending pending);
 
 /**
  * Everything there is to see of a limiter, for people and dashboards. Free it with shmlimit_snapshot_free(); `*snapshot` is

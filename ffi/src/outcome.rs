@@ -127,7 +127,7 @@ impl From<&Advice> for shmlimit_advice {
             wait_at_most_ns: nanos(recorded.wait_at_most),
             error_ratio: recorded.error_ratio,
             retry: u32::from(recorded.retry),
-            outcome_class: match recorded.class {
+            outcome_class: match recorded.outcome_class {
                 OutcomeClass::Ok => SHMLIMIT_CLASS_OK,
                 OutcomeClass::Throttled => SHMLIMIT_CLASS_THROTTLED,
                 OutcomeClass::Server => SHMLIMIT_CLASS_SERVER,

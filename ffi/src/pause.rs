@@ -14,7 +14,7 @@ pub struct shmlimit_pause_options {
     /// sizeof(shmlimit_pause_options).
     pub size: usize,
     /// How long, in nanoseconds; 0 = until the limiter is resumed.
-    pub length_ns: u64,
+    pub duration_ns: u64,
     /// Why, for people: one line of up to 64 bytes; NULL = no reason.
     pub reason: *const c_char,
 }
@@ -39,8 +39,8 @@ pub unsafe extern "C-unwind" fn shmlimit_pause(
         let limiter = self::limiter(limiter)?;
         let mut request = PauseRequest::new();
         if let Some(options) = input::growing(options)? {
-            if options.length_ns > 0 {
-                request = request.lasting(Duration::from_nanos(options.length_ns));
+            if options.duration_ns > 0 {
+                request = request.duration(Duration::from_nanos(options.duration_ns));
             }
             if let Some(reason) = input::text_or_none("shmlimit_pause_options.reason", options.reason)? {
                 request = request.reason(reason);

@@ -81,6 +81,6 @@ pub unsafe extern "C-unwind" fn shmlimit_pending_step(
 
 /// Gives up waiting: leaves the queue at once. Only for a wait whose last step was SHMLIMIT_SLEEP, or that had none.
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn shmlimit_pending_end(pending: shmlimit_pending) -> i32 {
+pub extern "C-unwind" fn shmlimit_pending_cancel(pending: shmlimit_pending) -> i32 {
     call(|| if PENDING.close(pending) { Ok(SHMLIMIT_OK) } else { Err(done()) })
 }

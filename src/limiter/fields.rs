@@ -203,7 +203,7 @@ snapshot! {
         #[field(metric: GAUGE)]
         pub samples: u32,
         /// The ratio of errors among the outcomes that count now.
-        #[field(json: Some("err_rate"), metric: named(GAUGE, "err_rate_30s"))]
+        #[field(metric: named(GAUGE, "err_rate_30s"))]
         pub error_ratio: f64,
         /// Successive 429.
         #[field(metric: GAUGE)]

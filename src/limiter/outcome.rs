@@ -217,7 +217,7 @@ impl<'o> Outcome<'o> {
 #[non_exhaustive]
 pub struct Advice {
     /// How the call ended, as far as it matters.
-    pub class: OutcomeClass,
+    pub outcome_class: OutcomeClass,
     /// Outcomes that count, this one included.
     pub samples: u32,
     /// The ratio of errors among them.
@@ -240,7 +240,7 @@ impl Advice {
     /// What is said of a success while all is well.
     const fn success(samples: u32) -> Advice {
         Advice {
-            class: OutcomeClass::Ok,
+            outcome_class: OutcomeClass::Ok,
             samples,
             error_ratio: 0.0,
             consec429: 0,
@@ -375,7 +375,7 @@ impl LimiterSegment {
 fn recorded(class: OutcomeClass, verdict: &Verdict, recent: &RecentEvents) -> Advice {
     let duration = |nanos: Nanos| Duration::from_nanos(nanos.0);
     Advice {
-        class,
+        outcome_class: class,
         samples: verdict.samples,
         error_ratio: ratio(verdict.errors, verdict.samples),
         consec429: verdict.consec429,

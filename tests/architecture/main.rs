@@ -8,6 +8,7 @@ mod lexer;
 mod named_files;
 mod rules;
 mod snapshot_fields;
+mod vocabulary;
 
 use cycles::Crate;
 use rules::{Source, all_problems};

@@ -166,7 +166,7 @@ fn r134_gate_and_sleep_go_on_after_a_reboot_for_what_is_left_of_them() {
 /// Pauses for an hour, or until resumed.
 fn pause(limiter: &Limiter, timed: bool) {
     let request = PauseRequest::new().reason("database migration");
-    let request = if timed { request.lasting(Duration::from_nanos(HOUR)) } else { request };
+    let request = if timed { request.duration(Duration::from_nanos(HOUR)) } else { request };
     limiter.pause(&request).unwrap();
 }
 

@@ -131,7 +131,7 @@ fn run_role(role: &str, directory: &Path) {
         "pause" => marked(&mut || drop(limiter.pause(&PauseRequest::new().reason("why")).unwrap())),
         "pause again" => {
             limiter.pause(&PauseRequest::new().reason("first")).unwrap();
-            let second = PauseRequest::new().lasting(Duration::from_secs(3600)).reason("second");
+            let second = PauseRequest::new().duration(Duration::from_secs(3600)).reason("second");
             marked(&mut || drop(limiter.pause(&second).unwrap()));
         }
         "resume" => {
@@ -140,7 +140,7 @@ fn run_role(role: &str, directory: &Path) {
         }
         "pause over" => {
             // Over as soon as it has begun.
-            limiter.pause(&PauseRequest::new().lasting(Duration::from_nanos(1))).unwrap();
+            limiter.pause(&PauseRequest::new().duration(Duration::from_nanos(1))).unwrap();
             let mut grant = None;
             marked(&mut || grant = Some(limiter.try_acquire(&Request::new()).unwrap()));
         }

@@ -185,7 +185,7 @@ fn call_that_waits_for_a_permit_gets_the_one_that_another_thread_gives_back() {
 fn paused_limiter_is_waited_for_until_the_pause_ends_by_itself() {
     let (_directory, clock, limiter) = fresh(&per_minute(10));
     in_no_time(|| {
-        limiter.pause(&PauseRequest::new().lasting(5 * MINUTE)).unwrap();
+        limiter.pause(&PauseRequest::new().duration(5 * MINUTE)).unwrap();
         call(&limiter);
         assert_eq!(clock.elapsed(), 5 * MINUTE);
     });

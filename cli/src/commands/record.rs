@@ -123,7 +123,7 @@ impl Command for Record {
         let limiter = open::as_operator(tool.place, &name)?;
         let recorded = limiter.record(&outcome)?;
         record_channel::send(&limiter, code, &recorded);
-        if self.retry_after.is_some() && !self.quiet && !recorded.class.is_backoff_target() {
+        if self.retry_after.is_some() && !self.quiet && !recorded.outcome_class.is_backoff_target() {
             output::remark("note: --retry-after counts with a 429 or 5xx only, and was not used");
         }
         if let Some(cache) = self.cache {
@@ -173,7 +173,7 @@ fn read(path: &Path) -> Result<String, Failure> {
 }
 
 fn to_text(recorded: &Advice, state: &str) -> String {
-    let what = match recorded.class {
+    let what = match recorded.outcome_class {
         OutcomeClass::Ignored => "other 4xx, which changes nothing,",
         class => class.as_str(),
     };
@@ -188,17 +188,17 @@ fn to_text(recorded: &Advice, state: &str) -> String {
     words
 }
 
-/// `--json`. The keys are those of `simulate`.
+/// `--json`. The keys are the fields of `Advice`.
 fn line(name: &str, recorded: &Advice, state: &str) -> Json {
     object! {
         "name": name,
-        "class": recorded.class.as_str(),
+        "outcome_class": recorded.outcome_class.as_str(),
         "samples": recorded.samples,
-        "err_rate": recorded.error_ratio,
+        "error_ratio": recorded.error_ratio,
         "consec429": recorded.consec429,
-        "sleep_source": recorded.wait_source.map(|source| source.as_str()),
-        "sleep_max_ns": recorded.wait_at_most,
-        "sleep_ns": recorded.wait,
+        "wait_source": recorded.wait_source.map(|source| source.as_str()),
+        "wait_at_most_ns": recorded.wait_at_most,
+        "wait_ns": recorded.wait,
         "retry": recorded.retry,
         "state": state,
         "transitions": json::list(recorded.transitions.iter().map(|transition| transition.cause.as_str())),

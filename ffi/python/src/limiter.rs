@@ -105,7 +105,7 @@ impl Limiter {
     #[pyo3(signature = (
         name, *, directory = None, preset = None, config = None, settings = None, group = None, rate = None,
         burst = None, algorithm = None, concurrency = None, on_mismatch = None, create = true, replace = false, ignore_environment = false, allow_network_fs = false,
-        clock = None,
+        test_clock = None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     fn new(
@@ -125,7 +125,7 @@ impl Limiter {
         replace: bool,
         ignore_environment: bool,
         allow_network_fs: bool,
-        clock: Option<&Bound<'_, PyAny>>,
+        test_clock: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Limiter> {
         let name = word("name", name)?;
         if replace && !create {
@@ -164,7 +164,7 @@ impl Limiter {
         if allow_network_fs {
             builder = builder.allow_network_fs();
         }
-        let clock = clock.map(test_clock).transpose()?;
+        let clock = test_clock.map(clock_of).transpose()?;
         if let Some(clock) = &clock {
             builder = builder.test_clock(clock);
         }
@@ -251,7 +251,7 @@ impl Limiter {
     ) -> PyResult<()> {
         let mut request = PauseRequest::new();
         if let Some(length) = duration.map(pause_length).transpose()?.flatten() {
-            request = request.lasting(length);
+            request = request.duration(length);
         }
         if let Some(reason) = reason {
             request = request.reason(word("reason", reason)?);
@@ -346,10 +346,10 @@ impl Limiter {
     }
 }
 
-fn test_clock(clock: &Bound<'_, PyAny>) -> PyResult<shmlimit::TestClock> {
+fn clock_of(clock: &Bound<'_, PyAny>) -> PyResult<shmlimit::TestClock> {
     match clock.cast::<TestClock>() {
         Ok(clock) => Ok(clock.get().clock.clone()),
-        Err(_) => Err(wrong_type("clock", "a shmlimit.testing.TestClock", clock)),
+        Err(_) => Err(wrong_type("test_clock", "a shmlimit.testing.TestClock", clock)),
     }
 }
 

@@ -68,7 +68,7 @@ impl EnqueuedCall {
     }
 
     /// Leaves the queue, if it is in it.
-    fn leave(&self, py: Python<'_>) {
+    fn cancel(&self, py: Python<'_>) {
         let waiting = self.inner().take();
         if waiting.is_some() {
             py.detach(|| drop(waiting));

@@ -72,7 +72,7 @@ def test_on_wait_is_told_by_the_main_thread_and_an_event_loop(directory):
 @pytest.mark.parametrize("waits", ["acquire", "acquire_async"])
 def test_on_wait_is_told_on_a_test_clock(directory, waits):
     told = Told()
-    limiter = Limiter("api", directory=directory, rate="1/min", clock=TestClock(), on_wait=told)
+    limiter = Limiter("api", directory=directory, rate="1/min", test_clock=TestClock(), on_wait=told)
     for count in range(3):
         if waits == "acquire":
             limiter.acquire().release()

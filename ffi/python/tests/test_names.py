@@ -23,7 +23,7 @@ def test_names_are_taken_and_given_as_the_types_say(directory):
     for priority in typing.get_args(shmlimit.Priority):
         limiter.try_acquire(priority=priority).release()
     for error in typing.get_args(shmlimit.NetError):
-        assert limiter.record(error=error).outcome in typing.get_args(shmlimit.OutcomeClass)
+        assert limiter.record(error=error).outcome_class in typing.get_args(shmlimit.OutcomeClass)
     commands = set(typing.get_args(shmlimit.BreakerCommand)) - {"closed", "open"}  # those of another breaker
     for command in commands:
         for transition in limiter.force(command):

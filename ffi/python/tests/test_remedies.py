@@ -51,7 +51,7 @@ def test_a_file_that_is_no_limiter(directory):
 def test_a_limiter_of_a_test_clock(directory):
     from shmlimit.testing import TestClock
 
-    Limiter("api", directory=directory, rate="1/s", clock=TestClock()).close()
+    Limiter("api", directory=directory, rate="1/s", test_clock=TestClock()).close()
     assert "replace=True" in message("api", rate="1/s")
 
 

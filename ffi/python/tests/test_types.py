@@ -99,7 +99,7 @@ WRONG = {
     'limiter.snapshot().rules[0].algorithm == "bucket"': "comparison-overlap",
     'Refused("x").reason == "rates"': "comparison-overlap",
     'Blocked("x").state == "closed"': "comparison-overlap",
-    'limiter.record(200).outcome == "500"': "comparison-overlap",
+    'limiter.record(200).outcome_class == "500"': "comparison-overlap",
     'Limiter("x", rate=100)': "arg-type",
     'Limiter("x", rate=[100])': "list-item",
     'Limiter("x", rate="1/s", algorithm="bucket")': "arg-type",

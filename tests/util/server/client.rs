@@ -154,7 +154,7 @@ impl<'l> Client<'l> {
 }
 
 fn in_words(before: u64, recorded: &Advice) -> String {
-    format!("{before} {} {}", recorded.class.as_str(), transitions(&recorded.transitions))
+    format!("{before} {} {}", recorded.outcome_class.as_str(), transitions(&recorded.transitions))
 }
 
 fn transitions(all: &[Transition]) -> String {

@@ -353,7 +353,7 @@ class Calls(Generic[Request, Response]):
         if not (recorded.retry if self.retries is None else attempt <= self.retries):
             return False
         # Who is told 429 was not served. Anything else may have been done, and would be done twice.
-        if recorded.outcome != "429" and client.method(request).upper() not in self.retry_methods:
+        if recorded.outcome_class != "429" and client.method(request).upper() not in self.retry_methods:
             return False
         if ends is not None and time.monotonic() + recorded.wait > ends:
             return False

@@ -54,7 +54,7 @@ class Limiter(_shmlimit.Limiter):
     ignore_environment: leaves variables such as SHMLIMIT_RATE_BASE alone. What they change, for every program that uses
         the limiter, is in environment_changes, and a warning of the logger "shmlimit".
     allow_network_fs: trusts a network file system, on your own risk.
-    clock: a shmlimit.testing.TestClock, for tests: calls move it instead of sleeping. Needs a directory.
+    test_clock: a shmlimit.testing.TestClock, for tests: calls move it instead of sleeping. Needs a directory.
     on_wait: called with a WaitNotice when a call of this handle begins to wait in the queue.
     on_refused: called with the Refused that is about to be raised.
     on_transition: called with a Transition when this process changes the breaker's state; transitions that other processes
@@ -88,7 +88,7 @@ class Limiter(_shmlimit.Limiter):
         replace: bool = False,
         ignore_environment: bool = False,
         allow_network_fs: bool = False,
-        clock: Optional[_shmlimit.TestClock] = None,
+        test_clock: Optional[_shmlimit.TestClock] = None,
         on_wait: Optional[Callable[[WaitNotice], object]] = None,
         on_refused: Optional[Callable[[Refused], object]] = None,
         on_transition: Optional[Callable[[Transition], object]] = None,
@@ -120,7 +120,7 @@ class Limiter(_shmlimit.Limiter):
             algorithm=algorithm,
             concurrency=concurrency,
             on_mismatch=on_mismatch,
-            clock=clock,
+            test_clock=test_clock,
             **flags,
         )
         limiter._blocks = Blocks()

@@ -79,7 +79,7 @@ async def _granted(call: EnqueuedCall) -> Grant:
                 return step
             await sleep_async(step)
     finally:
-        call.leave()
+        call.cancel()
 
 
 async def sleep_async(seconds: float) -> None:

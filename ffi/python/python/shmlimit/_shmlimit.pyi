@@ -54,7 +54,7 @@ class Limiter:
         replace: bool = False,
         ignore_environment: bool = False,
         allow_network_fs: bool = False,
-        clock: Optional[TestClock] = None,
+        test_clock: Optional[TestClock] = None,
     ) -> Self: ...
     @property
     def name(self) -> str: ...
@@ -151,7 +151,7 @@ class Grant:
 @final
 class Advice:
     @property
-    def outcome(self) -> OutcomeClass: ...
+    def outcome_class(self) -> OutcomeClass: ...
     @property
     def samples(self) -> int: ...
     @property
@@ -172,7 +172,7 @@ class Advice:
 @final
 class EnqueuedCall:
     def step(self) -> Union[Grant, float]: ...
-    def leave(self) -> None: ...
+    def cancel(self) -> None: ...
 
 @final
 class TestClock:

@@ -211,7 +211,7 @@ class Condition:
             concurrency_now=document["concurrency_now"],
             gate=None if document["gate"] is None else Gate._of(document["gate"]),
             samples=document["samples"],
-            error_ratio=document["err_rate"],
+            error_ratio=document["error_ratio"],
             consec429=document["consec429"],
             failures=document["failures"],
             outcomes=OutcomeCounts._of(document["outcomes"]),
