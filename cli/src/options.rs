@@ -61,7 +61,7 @@ pub fn is_bare_number(text: &str) -> bool {
 }
 
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    config::duration(text).map(|nanos| Duration::from_nanos(nanos.0))
+    config::duration(text)
 }
 
 fn parse_cost(text: &str) -> Result<(String, u64), String> {

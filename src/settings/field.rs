@@ -6,15 +6,16 @@ use super::value::Value;
 use crate::headers::HeaderFormat;
 use crate::quantity;
 use shmlimit_kernel::policy::{BreakerKind, HeaderCode, Jitter, PerSecond, WindowKind};
-use shmlimit_kernel::{Algorithm, BurstMode, Fairness, Nanos};
+use shmlimit_kernel::{Algorithm, BurstMode, Fairness};
+use std::time::Duration;
 
 /// One setting, by the form in which it is kept.
 pub(crate) enum Field<'s> {
     Whole(&'s mut u64),
     Small(&'s mut u32),
     Maybe(&'s mut Option<u64>),
-    Length(&'s mut Nanos),
-    MaybeLength(&'s mut Option<Nanos>),
+    Length(&'s mut Duration),
+    MaybeLength(&'s mut Option<Duration>),
     Rate(&'s mut PerSecond),
     Truth(&'s mut bool),
     Name(&'s mut Option<String>),
@@ -49,8 +50,8 @@ kept! {
     u64 => Whole,
     u32 => Small,
     Option<u64> => Maybe,
-    Nanos => Length,
-    Option<Nanos> => MaybeLength,
+    Duration => Length,
+    Option<Duration> => MaybeLength,
     PerSecond => Rate,
     bool => Truth,
     Option<String> => Name,
@@ -91,8 +92,8 @@ impl Field<'_> {
             (Field::Small(field), Value::Number(number)) => *field = u32::try_from(number).map_err(drop)?,
             (Field::Maybe(field), Value::Number(number)) => *field = Some(number),
             (Field::Maybe(field), Value::Nothing) => *field = None,
-            (Field::Length(field), Value::Number(number)) => *field = Nanos(number),
-            (Field::MaybeLength(field), Value::Number(number)) => *field = Some(Nanos(number)),
+            (Field::Length(field), Value::Number(number)) => *field = Duration::from_nanos(number),
+            (Field::MaybeLength(field), Value::Number(number)) => *field = Some(Duration::from_nanos(number)),
             (Field::Rate(field), Value::Number(number)) => *field = PerSecond(number),
             (Field::Rate(field), Value::Nothing) => *field = PerSecond(0),
             (Field::Truth(field), Value::Truth(truth)) => *field = truth,

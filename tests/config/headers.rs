@@ -1,6 +1,6 @@
 //! Response headers as providers really send them, whole (R94 to R100).
 
-use shmlimit::Nanos;
+use shmlimit_kernel::Nanos;
 use shmlimit::headers::{Header, PARSERS, Parser, Reading, parser};
 
 /// 2026-01-31T23:59:59Z

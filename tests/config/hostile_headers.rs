@@ -1,7 +1,7 @@
 //! Any response headers: nothing panics, and nothing odd comes out (R94, R99, R99b).
 
 use proptest::prelude::*;
-use shmlimit::Nanos;
+use shmlimit_kernel::Nanos;
 use shmlimit::headers::{Header, PARSERS, Reading, parser, retry_after, retry_after_in};
 
 /// 2026-01-31T23:59:59Z

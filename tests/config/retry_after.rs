@@ -1,7 +1,7 @@
 //! Dates in `Retry-After` against `httpdate`, which is strict: whatever it accepts means the same here (R69).
 
 use proptest::prelude::*;
-use shmlimit::Nanos;
+use shmlimit_kernel::Nanos;
 use shmlimit::headers::retry_after;
 use std::time::{Duration, SystemTime};
 

@@ -10,7 +10,7 @@ use crate::verb_trait::{Command, Example, Names, Tool};
 use crate::{open, setting_changes};
 use shmlimit::config::{self, Overrides};
 use shmlimit::{
-    Account, Algorithm, Error, Fairness, Limiter, Nanos, OnMismatch, Policy, Rate, RateError, describe,
+    Account, Algorithm, Error, Fairness, Limiter, OnMismatch, Policy, Rate, RateError, describe,
     presets,
 };
 use shmlimit_kernel::policy::{BreakerKind, Rule};
@@ -107,7 +107,7 @@ impl Init {
 }
 
 /// A rule of this period or more is worth keeping over a reboot.
-const LONG: Nanos = Nanos::from_secs(3600);
+const LONG: Duration = Duration::from_secs(3600);
 
 /// The help of `--algorithm`, with every algorithm that the library has.
 fn algorithm_help() -> String {
@@ -242,7 +242,7 @@ fn allowed(policy: &Policy) -> Vec<Json> {
             "unit": units[usize::from(rule.unit)].as_str(),
             "algorithm": rule.algorithm.as_str(),
             "limit": rule.limit,
-            "period_ns": rule.period.0,
+            "period_ns": rule.period.as_nanos() as u64,
             "burst": rule.burst,
             "most_per_period": describe::most_per_period(policy, i).unwrap_or(u64::MAX),
         }

@@ -2,11 +2,12 @@
 
 use crate::ui::json::{self, Json, object};
 use shmlimit::headers::Reading;
-use shmlimit::{Nanos, Value};
+use shmlimit::Value;
 use shmlimit_kernel::breaker::BreakerState;
 use shmlimit_kernel::health_state::Transition;
 use shmlimit_kernel::policy::BreakerKind;
 use std::borrow::Cow;
+use shmlimit_kernel::Nanos;
 
 /// The answer to an operation.
 pub struct Line {
