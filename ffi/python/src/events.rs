@@ -8,8 +8,9 @@ use crate::snapshot;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use shmlimit::{Document, Value};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
@@ -18,8 +19,10 @@ use tracing::{Event, Level, Metadata, Subscriber};
 /// Most events that a thread keeps. A thread that makes no further call must not fill the memory.
 const MOST: usize = 256;
 
+/// Events that no thread has delivered yet. Calls look at this first, because a variable of the thread takes longer.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
 thread_local! {
-    static ANY: Cell<bool> = const { Cell::new(false) };
     static EVENTS: RefCell<Vec<(bool, Document)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -48,9 +51,9 @@ impl Subscriber for Keeper {
         EVENTS.with_borrow_mut(|events| {
             if events.len() < MOST {
                 events.push((is_warning, fields.0));
+                KEPT.fetch_add(1, Ordering::Relaxed);
             }
         });
-        ANY.set(true);
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -96,10 +99,16 @@ impl Visit for Fields {
     }
 }
 
+/// Whether any thread has events to deliver.
+#[inline]
+pub fn any() -> bool {
+    KEPT.load(Ordering::Relaxed) != 0
+}
+
 /// Delivers the events of this thread, which a call of this limiter made.
 #[inline]
 pub fn deliver(limiter: &Bound<'_, Limiter>) -> PyResult<()> {
-    if ANY.get() { deliver_all(limiter) } else { Ok(()) }
+    if any() { deliver_all(limiter) } else { Ok(()) }
 }
 
 #[cold]
@@ -108,7 +117,10 @@ fn deliver_all(limiter: &Bound<'_, Limiter>) -> PyResult<()> {
     let py = limiter.py();
     // A statement of its own: what Python does with them may lead to more.
     let events = EVENTS.take();
-    ANY.set(false);
+    if events.is_empty() {
+        return Ok(());
+    }
+    KEPT.fetch_sub(events.len(), Ordering::Relaxed);
     // An interpreter that is ending has no modules any more, and nobody listens then.
     let Ok(report) = REPORT.import(py, "shmlimit._callbacks", "report") else { return Ok(()) };
     for (is_warning, fields) in &events {

@@ -174,7 +174,12 @@ unsafe extern "C" fn enter<M: Method>(
         };
         let arguments = Arguments { method: M::NAME, py, values, positional, names };
         let called = M::call(&this, &arguments);
-        match events::deliver(M::Class::limiter_of(&this)).and(called) {
+        if events::any()
+            && let Err(error) = events::deliver(M::Class::limiter_of(&this))
+        {
+            return raise(error);
+        }
+        match called {
             Ok(value) => value.into_ptr(),
             Err(error) => raise(error),
         }

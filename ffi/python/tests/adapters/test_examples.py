@@ -42,7 +42,7 @@ def test_a_program_prints_what_its_limiter_does(environment):
     done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "refused by tokens_per_min: rate, again in " in done.stdout
-    assert "tokens_per_min    3000 tokens per 60 s" in done.stdout
+    assert "tokens_per_min  3000 tokens per 60 s" in done.stdout
 
 
 def start(script, environment, server, *movies):
