@@ -16,6 +16,8 @@ crate::named_enum! {
         /// It was computed.
         Backoff => "backoff",
     }
+    /// All of them.
+    pub const ALL;
     /// The name everywhere outside of Rust.
     pub const fn as_str;
     impl FromStr;

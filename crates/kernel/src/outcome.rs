@@ -24,6 +24,8 @@ crate::named_enum! {
         /// Any other 4xx: the caller's own fault, which says nothing about the server (R44).
         Ignored = 4 => "ignored",
     }
+    /// All of them.
+    pub const ALL;
     /// The name everywhere outside of Rust.
     pub const fn as_str;
     impl FromStr;

@@ -60,6 +60,8 @@ crate::named_enum! {
         /// Other processes held the lock of the segment in turn until this call's time was over; nothing was decided.
         Busy => "busy",
     }
+    /// All of them.
+    pub const ALL;
     /// The name everywhere outside of Rust.
     pub const fn as_str;
     impl FromStr;

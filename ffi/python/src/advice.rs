@@ -36,7 +36,7 @@ pub fn changes(transitions: &[Transition], limiter: Option<&Limiter>) -> Vec<Cha
 
 /// Transitions as Python's dataclass: they happened just now.
 pub fn as_objects<'py>(py: Python<'py>, changes: &[Change]) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let class = TRANSITION.import(py, "shmlimit._snapshot", "Transition")?;
+    let class = TRANSITION.import(py, "shmlimit", "Transition")?;
     changes.iter().map(|(from, to, reason)| class.call1((0.0, *from, *to, *reason))).collect()
 }
 

@@ -178,7 +178,7 @@ def test_limiters_of_other_clocks_are_left_alone(api, directory, clock):
     with pytest.raises(TypeError, match="test clock"):
         pickle.dumps(api)
     with pytest.raises(TypeError, match="TestClock"):
-        shmlimit.Limiter("api", directory=directory, clock=time.monotonic)
+        shmlimit.Limiter("api", directory=directory, test_clock=time.monotonic)
 
 
 def test_a_clock_shows_what_it_is_told_to():

@@ -25,6 +25,8 @@ crate::named_enum! {
         /// No call until its timer is over, of a consecutive breaker.
         Open = 5 => "open",
     }
+    /// All of them.
+    pub const ALL;
     /// The state stored as `code`; any number is one.
     #[inline]
     pub const fn from_code(u32) or Normal;
@@ -82,6 +84,8 @@ crate::named_enum! {
         /// Was open long enough.
         ResetTimeout = 10 => "reset_timeout",
     }
+    /// All of them.
+    pub const ALL;
     /// The cause stored as `code`; any number is one.
     pub const fn from_code(u8) or Forced;
     /// The name everywhere outside of Rust.
