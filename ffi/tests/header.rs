@@ -3,6 +3,7 @@
 // It asks cargo about the crate, which is not there under Wine; the source is the same everywhere.
 #![cfg(unix)]
 
+mod header_order;
 mod layout_facts;
 
 use shmlimit::Algorithm;
@@ -41,7 +42,9 @@ impl Header {
         bindings.unwrap().write(&mut header);
         let header = String::from_utf8(header).unwrap();
         if !self.is_layout {
-            return header;
+            return header_order::arranged(&header, |file| {
+                names(|other| other.strip_prefix(crate_directory().join("src")) == Ok(file))
+            });
         }
         // Before the end of the include guard, after everything that cbindgen knows.
         let (before, end) = header.split_at(header.rfind("#endif").unwrap());
@@ -112,6 +115,43 @@ fn the_committed_headers_are_what_the_source_gives() {
 #[test]
 fn the_header_states_the_conventions() {
     assert!(HEADERS[0].generated().contains("API conventions"));
+}
+
+#[test]
+fn the_header_is_in_the_order_in_which_a_program_needs_it() {
+    let header = HEADERS[0].generated();
+    let at = |text: &str| header.find(text).unwrap_or_else(|| panic!("no {text:?} in the header"));
+    let headings: Vec<usize> =
+        header_order::GROUPS.iter().map(|(heading, _)| at(&format!("\n/* ---- {heading} -"))).collect();
+    assert!(headings.is_sorted(), "{headings:?}");
+    let ordered = [
+        "SHMLIMIT_VERSION_MAJOR ",
+        "SHMLIMIT_OK ",
+        "shmlimit_last_error(",
+        "struct shmlimit_options {",
+        " shmlimit_open(",
+        " shmlimit_close(",
+        "struct shmlimit_request {",
+        "SHMLIMIT_REASON_SLEEP ",
+        "struct shmlimit_answer {",
+        " shmlimit_acquire(",
+        " shmlimit_try_acquire(",
+        " shmlimit_release(",
+        " shmlimit_cancel(",
+        "struct shmlimit_outcome {",
+        " shmlimit_record(",
+        " shmlimit_enqueue(",
+        " shmlimit_set(",
+        " shmlimit_pause(",
+        " shmlimit_remove(",
+        " shmlimit_snapshot_take(",
+        " shmlimit_list(",
+        " shmlimit_test_clock_new(",
+    ];
+    let code: Vec<&str> = header.lines().filter(|line| !header_order::is_comment(line)).collect();
+    let code = code.join("\n");
+    let places: Vec<Option<usize>> = ordered.iter().map(|text| code.find(text)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
 }
 
 #[test]
