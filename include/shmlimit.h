@@ -214,6 +214,12 @@ typedef struct shmlimit_setting {
 #define SHMLIMIT_OPEN_IGNORE_ENVIRONMENT 16
 /** Share the directory with the group of users that has the number `gid`. Not on Windows: use `shared_with`. */
 #define SHMLIMIT_OPEN_SHARE 32
+/** Fail with SHMLIMIT_CONFIG_MISMATCH. */
+#define SHMLIMIT_MISMATCH_ERROR 0
+/** Use the limiter as it is. Its own settings apply. */
+#define SHMLIMIT_MISMATCH_ADOPT 1
+/** Change the settings of the limiter, for all programs that share it. What was spent stays spent. */
+#define SHMLIMIT_MISMATCH_UPDATE 2
 
 /** A virtual clock for tests, see shmlimit_test_clock_new(). It is a checked number, not a pointer that can be read. */
 typedef struct shmlimit_test_clock shmlimit_test_clock;
@@ -222,7 +228,7 @@ typedef struct shmlimit_test_clock shmlimit_test_clock;
  * How to open a limiter. With `size` alone, an existing limiter is opened with its own settings. A limiter that does not
  * exist is created from the preset of its name.
  *
- * If the options name settings and the limiter exists with others, shmlimit_open() fails with SHMLIMIT_CONFIG_MISMATCH.
+ * If the options name settings and the limiter exists with others, `on_mismatch` says what happens.
  */
 typedef struct shmlimit_options {
     /** sizeof(shmlimit_options). */
@@ -249,6 +255,16 @@ typedef struct shmlimit_options {
     const char *shared_with;
     /** The clock of a test, see shmlimit_test_clock_new(). It needs a `directory`. NULL = the clock of the machine. */
     const struct shmlimit_test_clock *test_clock;
+    /** The rate, such as "100/min"; NULL = none. Several are separated by commas: "100/min, tokens=30k/min". */
+    const char *rate;
+    /** The algorithm of the rate, such as "gcra"; NULL = the one that suits the other settings. */
+    const char *algorithm;
+    /** The most units that the rate allows at once; 0 = not set. Only with a single rate. */
+    uint64_t burst;
+    /** The most calls in flight; 0 = not set. */
+    uint32_t concurrency;
+    /** What to do if the limiter exists with other settings: SHMLIMIT_MISMATCH_…. */
+    uint32_t on_mismatch;
 } shmlimit_options;
 
 /**

@@ -47,10 +47,17 @@ pub const SHMLIMIT_OPEN_IGNORE_ENVIRONMENT: u32 = 16;
 /// Share the directory with the group of users that has the number `gid`. Not on Windows: use `shared_with`.
 pub const SHMLIMIT_OPEN_SHARE: u32 = 32;
 
+/// Fail with SHMLIMIT_CONFIG_MISMATCH.
+pub const SHMLIMIT_MISMATCH_ERROR: u32 = 0;
+/// Use the limiter as it is. Its own settings apply.
+pub const SHMLIMIT_MISMATCH_ADOPT: u32 = 1;
+/// Change the settings of the limiter, for all programs that share it. What was spent stays spent.
+pub const SHMLIMIT_MISMATCH_UPDATE: u32 = 2;
+
 /// How to open a limiter. With `size` alone, an existing limiter is opened with its own settings. A limiter that does not
 /// exist is created from the preset of its name.
 ///
-/// If the options name settings and the limiter exists with others, shmlimit_open() fails with SHMLIMIT_CONFIG_MISMATCH.
+/// If the options name settings and the limiter exists with others, `on_mismatch` says what happens.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct shmlimit_options {
@@ -76,6 +83,16 @@ pub struct shmlimit_options {
     pub shared_with: *const c_char,
     /// The clock of a test, see shmlimit_test_clock_new(). It needs a `directory`. NULL = the clock of the machine.
     pub test_clock: *const shmlimit_test_clock,
+    /// The rate, such as "100/min"; NULL = none. Several are separated by commas: "100/min, tokens=30k/min".
+    pub rate: *const c_char,
+    /// The algorithm of the rate, such as "gcra"; NULL = the one that suits the other settings.
+    pub algorithm: *const c_char,
+    /// The most units that the rate allows at once; 0 = not set. Only with a single rate.
+    pub burst: u64,
+    /// The most calls in flight; 0 = not set.
+    pub concurrency: u32,
+    /// What to do if the limiter exists with other settings: SHMLIMIT_MISMATCH_….
+    pub on_mismatch: u32,
 }
 
 // SAFETY: a `usize` first; numbers and pointers: zeros are a value.
@@ -92,8 +109,10 @@ const FLAGS: u32 =
 impl shmlimit_options {
     pub(crate) fn apply(&self, mut builder: Builder) -> Result<Builder, Failure> {
         if self.flags & !FLAGS != 0 || (self.flags & HOW).count_ones() > 1 {
-            let message =
-                format!("shmlimit_options.flags is {:#x}: it has unknown flags, or flags that contradict each other", self.flags);
+            let message = format!(
+                "shmlimit_options.flags is {:#x}: it has unknown flags, or flags that contradict each other",
+                self.flags
+            );
             return Err(Failure::new(SHMLIMIT_BAD_VALUE, message));
         }
         if let Some(directory) = input::text_or_none("shmlimit_options.directory", self.directory)? {
@@ -115,6 +134,18 @@ impl shmlimit_options {
                 input::text("shmlimit_options.settings[].key", setting.key)?,
                 input::text("shmlimit_options.settings[].value", setting.value)?,
             );
+        }
+        if let Some(rate) = input::text_or_none("shmlimit_options.rate", self.rate)? {
+            source = source.setting("rate", rate);
+        }
+        if self.burst > 0 {
+            source = source.setting("burst", self.burst.to_string());
+        }
+        if self.concurrency > 0 {
+            source = source.setting("concurrency", self.concurrency.to_string());
+        }
+        if let Some(algorithm) = input::text_or_none("shmlimit_options.algorithm", self.algorithm)? {
+            source = source.setting("algorithm", algorithm);
         }
         builder = builder.config(source);
         if let Some(account) = self.account()? {

@@ -16,7 +16,7 @@ const NAMED: usize = 5;
 ///
 /// With `force` not 0, also if programs use it, or if its file is damaged or has another layout version. Calls of programs
 /// that have it open then fail with SHMLIMIT_UNKNOWN_LIMITER until it is created again. `options` may be NULL; only its
-/// directory and SHMLIMIT_OPEN_ALLOW_NETWORK_FS matter.
+/// directory, test clock and SHMLIMIT_OPEN_ALLOW_NETWORK_FS matter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shmlimit_remove(
     name: *const c_char,
@@ -55,5 +55,7 @@ fn in_use(name: &str, users: &[(u32, String)]) -> String {
         programs.push(format!("{} more", users.len() - NAMED));
     }
     let programs = programs.join(", ");
-    format!("limiter {name:?} is in use by {programs}, and was not removed; end them first, or remove it with force")
+    format!(
+        "limiter {name:?} is in use by {programs}, and was not removed; end them first, or remove it with force"
+    )
 }

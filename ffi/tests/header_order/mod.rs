@@ -24,11 +24,8 @@ pub const GROUPS: [Group; 9] = [
 /// The macros of the version of Cargo.toml.
 fn version() -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let [major, minor, patch] = [
-        env!("CARGO_PKG_VERSION_MAJOR"),
-        env!("CARGO_PKG_VERSION_MINOR"),
-        env!("CARGO_PKG_VERSION_PATCH"),
-    ];
+    let [major, minor, patch] =
+        [env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH")];
     format!(
         "/** The version of this header. Compare it with shmlimit_version(), which is that of the library. */\n\
          #define SHMLIMIT_VERSION \"{version}\"\n\
