@@ -36,8 +36,8 @@
 //! use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Priority, Request, RuleDraft};
 //! use std::time::Duration;
 //!
-//! // A limit of your own, where there is no preset: 2 an hour. The same in one line with the feature `config`:
-//! // Limiter::builder("mine").config(ConfigSource::default().setting("rate", "2/h"))
+//! // A limit of your own, where there is no preset: 2 an hour. The same in one line:
+//! // Limiter::builder("mine").rate("2/h")
 //! let rule = RuleDraft::new(Algorithm::SlidingLog, 2, Nanos::from_secs(3600));
 //! let policy = Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() })?;
 //! let limiter = Limiter::builder("mine").directory(directory.path()).policy(policy).open()?;
@@ -83,6 +83,7 @@
 
 #[cfg(feature = "config")]
 pub mod config;
+mod config_error;
 pub mod describe;
 pub mod environment;
 pub mod headers;
@@ -91,19 +92,20 @@ pub mod presets;
 // Without files only what the environment and descriptions need is used of these two.
 #[cfg_attr(not(feature = "config"), allow(dead_code))]
 mod quantity;
-#[cfg_attr(not(feature = "config"), allow(dead_code))]
 mod rate;
 #[cfg_attr(not(feature = "config"), allow(dead_code, unused_imports))]
 mod settings;
 mod test_clock;
 
+pub use config_error::ConfigError;
 pub use limiter::{
     AcquireError, Advice, Attached, Builder, ClockFacts, Condition, Counts, DirectoryFacts, Document,
-    GateSnapshot, Grant, GroupId, Inspection, Limiter, Listing, LockHolder, NetError, Outcome, OutcomeCode,
-    OutcomeCounts, OwnedGrant, PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot, PauseRequest,
-    PauseSnapshot, Paused, PendingAcquire, Refusal, Removal, Request, RuleSnapshot, Snapshot, Step, Storage,
-    TransitionSnapshot, Value, WaiterSnapshot,
+    GateSnapshot, Grant, GroupId, Inspection, Limiter, Listing, LockHolder, NetError, OnMismatch, Outcome,
+    OutcomeCode, OutcomeCounts, OwnedGrant, PaceSnapshot, PaceWindowSnapshot, ParticipantSnapshot,
+    PauseRequest, PauseSnapshot, Paused, PendingAcquire, Refusal, Removal, Request, RuleSnapshot, Snapshot,
+    Step, Storage, TransitionSnapshot, Value, WaiterSnapshot,
 };
+pub use rate::{Rate, RateError};
 pub use shmlimit_kernel::backoff::WaitSource;
 pub use shmlimit_kernel::breaker::{BreakerCommand, BreakerState, TransitionCause};
 pub use shmlimit_kernel::health_state::Transition;

@@ -7,11 +7,14 @@ mod field;
 mod keys;
 mod kind;
 mod rule;
+mod single;
 mod value;
 
 pub use keys::{KeyInfo, keys};
 pub use kind::Kind;
 pub(crate) use rule::RuleSettings;
+pub use single::{Overrides, update};
+pub(crate) use single::{called, change_rates, no_burst};
 pub(crate) use value::Given;
 
 use shmlimit_kernel::policy::{

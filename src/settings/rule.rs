@@ -65,8 +65,8 @@ impl RuleSettings {
 
     /// Admits at most the limit of `rate` in any one period (R147): each unit is remembered, up to as many as a log holds.
     /// Beyond that a bucket is refilled more slowly, by as much as it gives at once: burst + (limit − burst) = limit.
-    pub fn within_rate(&mut self, rate: Rate) {
-        self.period = Some(rate.period);
+    pub fn within_rate(&mut self, rate: &Rate) {
+        self.period = Some(rate.nanos());
         if rate.limit <= MAX_LOG {
             self.count_by(Algorithm::SlidingLog);
             self.limit = Some(rate.limit);
@@ -85,8 +85,8 @@ impl RuleSettings {
     }
 
     /// Another rate in a rule that is in use: it counts as before. A burst that somebody chose stays.
-    pub fn change_rate(&mut self, rate: Rate) {
-        self.period = Some(rate.period);
+    pub fn change_rate(&mut self, rate: &Rate) {
+        self.period = Some(rate.nanos());
         match self.draft.burst_from {
             BurstFrom::Rate if self.draft.burst.is_some() => self.part_burst(rate.limit),
             _ => self.change_limit(rate.limit),

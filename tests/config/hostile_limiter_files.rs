@@ -1,7 +1,8 @@
 //! Whatever a file holds: a policy or an error with a name in it, never a panic.
 
 use proptest::prelude::*;
-use shmlimit::config::{self, Config, ConfigError, Kind, keys};
+use shmlimit::ConfigError;
+use shmlimit::config::{self, Config, Kind, keys};
 
 /// A file in which one key has this value.
 fn file(key: &str, value: &str) -> String {

@@ -1,6 +1,7 @@
 //! The format of configuration files.
 
-use shmlimit::config::{Config, ConfigError};
+use shmlimit::ConfigError;
+use shmlimit::config::Config;
 use shmlimit::headers::HeaderFormat;
 use shmlimit::{Algorithm, Error, Fairness, Nanos, PolicyError};
 use shmlimit_kernel::policy::{BreakerKind, Jitter, PerSecond};

@@ -1,6 +1,7 @@
 //! Single settings of a limiter in use, and the table of keys behind them.
 
-use shmlimit::config::{self, Config, ConfigError, ConfigSource, Kind, keys};
+use shmlimit::ConfigError;
+use shmlimit::config::{self, Config, ConfigSource, Kind, keys};
 use shmlimit::{Algorithm, Nanos, Policy, describe, presets};
 
 fn preset(name: &str) -> Policy {
@@ -261,7 +262,7 @@ fn r110_rules_go_by_their_names_and_a_rate_by_its_unit() {
         (&llm, "burst", "5", &["rule rpm is a sliding_counter, which has no burst"]),
         (&llm, "rat", "5/s", &["did you mean \"rate\""]),
         (&llm, "rules.rpm.algorithm", "gcra", &["rules.rpm.algorithm: cannot be changed"]),
-        (&chosen(&[("rate", "20/s")]), "rate", "1M/s", &["rate = 1M/s", "at most 100000"]),
+        (&chosen(&[("rate", "20/s")]), "rate", "1M/s", &["rate = 1000000/s", "at most 100000"]),
     ] {
         let error = config::set(policy, key, written).expect_err(key).to_string();
         for part in parts {

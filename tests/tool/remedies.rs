@@ -2,7 +2,7 @@
 
 use crate::cli::{Home, binary};
 use crate::util::raw;
-use shmlimit::{Algorithm, Error, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit::{Algorithm, Error, Limiter, Nanos, OnMismatch, Policy, PolicyDraft, RuleDraft};
 use shmlimit_segment::layout;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -216,7 +216,10 @@ fn what_the_library_suggests_works_in_any_directory() {
         paste(builder(name).policy(policy("requests", 7)).open().unwrap_err(), 1);
         let limiter =
             builder(name).policy(policy("requests", 7)).open().expect("it was removed, and is made again");
-        paste(builder(name).policy(policy("tokens", 7)).update().unwrap_err(), 2);
+        paste(
+            builder(name).policy(policy("tokens", 7)).on_mismatch(OnMismatch::Update).open().unwrap_err(),
+            2,
+        );
         paste(limiter.force(shmlimit::BreakerCommand::Throttle).unwrap_err(), 2);
         drop(limiter);
         // Another version, then damage.

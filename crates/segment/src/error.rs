@@ -137,7 +137,7 @@ pub enum Error {
         directory: PathBuf,
         /// One line a difference: key, what is there, what was asked for.
         differences: String,
-        /// Whether it could have these settings without being made afresh (`Builder::update`).
+        /// Whether it could have these settings without being made afresh (`OnMismatch::Update`).
         updatable: bool,
     },
     /// A change that does not fit the segment as it was made.
@@ -156,7 +156,7 @@ pub enum Error {
     /// A configuration that makes no sense.
     #[error(transparent)]
     Policy(Box<PolicyError>),
-    /// A configuration file that cannot be carried out. The cause is a `config::ConfigError` of the library.
+    /// A configuration file that cannot be carried out. The cause is a `ConfigError` of the library.
     #[error(transparent)]
     Config(BoxedError),
     /// A variable of the environment that means nothing, or does not fit. The cause is an `environment::EnvError` of the

@@ -8,8 +8,11 @@ use crate::ui::limiter::policy as policy_text;
 use crate::ui::{output, suggestion};
 use crate::verb_trait::{Command, Example, Names, Tool};
 use crate::{open, setting_changes};
-use shmlimit::config::{self, Overrides, Rate};
-use shmlimit::{Account, Algorithm, Error, Fairness, Limiter, Nanos, Policy, describe, presets};
+use shmlimit::config::{self, Overrides};
+use shmlimit::{
+    Account, Algorithm, Error, Fairness, Limiter, Nanos, OnMismatch, Policy, Rate, RateError, describe,
+    presets,
+};
 use shmlimit_kernel::policy::{BreakerKind, Rule};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,7 +43,7 @@ pub struct Init {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The most that any one period admits: 35/s, 1000/day, 40/10s
-    #[arg(long, value_parser = config::rate, allow_hyphen_values = true)]
+    #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
     rate: Option<Rate>,
     /// How much may go at once, by a token bucket; one period may then admit the rate and the burst [default: none; with the --algorithm of a bucket, the rate]
     #[arg(long, value_parser = parse_amount, allow_hyphen_values = true, value_name = "NUMBER")]
@@ -83,7 +86,7 @@ impl Init {
     /// The settings given one by one.
     pub fn overrides(&self) -> Overrides {
         Overrides {
-            rate: self.rate,
+            rates: self.rate.iter().cloned().collect(),
             burst: self.burst,
             algorithm: self.algorithm,
             concurrency: self.concurrency,
@@ -180,7 +183,7 @@ fn update(args: &Init, limiter: &Limiter) -> Result<(), Failure> {
     }
     if !args.overrides().is_empty() {
         let updated = limiter.update(&args.overrides());
-        updated.map_err(|error| setting_changes::explained(&args.name, error))?;
+        updated.map_err(|error| requested::refused_flag(&args.name, error))?;
     }
     Ok(())
 }
@@ -326,7 +329,7 @@ fn adopt(place: &Place, args: &Init, limiter: Limiter, policy: Option<Policy>) -
             drop(limiter);
             let builder = open::builder(place, &args.name).operator().policy(policy).ignore_environment();
             if args.update {
-                return Ok(builder.update()?);
+                return Ok(builder.on_mismatch(OnMismatch::Update).open()?);
             }
             builder.open().map_err(|error| match error {
                 Error::ConfigMismatch { name, differences, updatable, .. } => {
@@ -398,6 +401,10 @@ fn nothing_to_limit(name: &str) -> Failure {
         "say what {name:?} limits: --rate 35/s, --concurrency 4, or --config FILE.toml (presets by name: {})",
         presets::NAMES.join(", ")
     ))
+}
+
+fn parse_rate(text: &str) -> Result<Rate, String> {
+    text.parse().map_err(|error: RateError| error.problem().to_owned())
 }
 
 fn parse_fairness(text: &str) -> Result<Fairness, String> {
