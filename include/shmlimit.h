@@ -654,7 +654,7 @@ int32_t shmlimit_resume(const struct shmlimit_limiter *limiter, int32_t *was_pau
  *
  * With `force` not 0, also if programs use it, or if its file is damaged or has another layout version. Calls of programs
  * that have it open then fail with SHMLIMIT_UNKNOWN_LIMITER until it is created again. `options` may be NULL; only its
- * directory and SHMLIMIT_OPEN_ALLOW_NETWORK_FS matter.
+ * directory, test clock and SHMLIMIT_OPEN_ALLOW_NETWORK_FS matter.
  */
 int32_t shmlimit_remove(const char *name,
                         const struct shmlimit_options *options,

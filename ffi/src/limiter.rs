@@ -6,7 +6,7 @@ use crate::handle_table::{InUse, Table};
 use crate::input::{self, Growing, Slot};
 use crate::test_clock::{shmlimit_test_clock, test_clock};
 use shmlimit::config::ConfigSource;
-use shmlimit::{Account, Builder, Limiter};
+use shmlimit::{Account, Builder, Limiter, OnMismatch};
 use std::ffi::c_char;
 
 /// An open limiter. It is a checked number, not a pointer that can be read.
@@ -147,7 +147,7 @@ impl shmlimit_options {
         if let Some(algorithm) = input::text_or_none("shmlimit_options.algorithm", self.algorithm)? {
             source = source.setting("algorithm", algorithm);
         }
-        builder = builder.config(source);
+        builder = builder.config(source).on_mismatch(self.on_mismatch()?);
         if let Some(account) = self.account()? {
             builder = builder.shared_with(account);
         }
@@ -161,6 +161,18 @@ impl shmlimit_options {
             builder = builder.ignore_environment();
         }
         Ok(builder)
+    }
+
+    fn on_mismatch(&self) -> Result<OnMismatch, Failure> {
+        match self.on_mismatch {
+            SHMLIMIT_MISMATCH_ERROR => Ok(OnMismatch::Error),
+            SHMLIMIT_MISMATCH_ADOPT => Ok(OnMismatch::Adopt),
+            SHMLIMIT_MISMATCH_UPDATE => Ok(OnMismatch::Update),
+            other => {
+                let message = format!("shmlimit_options.on_mismatch is {other}; 0 to 2 are its values");
+                Err(Failure::new(SHMLIMIT_BAD_VALUE, message))
+            }
+        }
     }
 
     /// The group or user with which to share the directory.

@@ -155,6 +155,38 @@ fn the_header_is_in_the_order_in_which_a_program_needs_it() {
 }
 
 #[test]
+fn the_version_macros_are_those_of_cargo() {
+    let header = HEADERS[0].generated();
+    let [major, minor, patch] = ["MAJOR", "MINOR", "PATCH"].map(|part| {
+        let found =
+            header.lines().find_map(|line| line.strip_prefix(&format!("#define SHMLIMIT_VERSION_{part} ")));
+        found.unwrap().parse::<u32>().unwrap()
+    });
+    assert_eq!(format!("{major}.{minor}.{patch}"), env!("CARGO_PKG_VERSION"));
+    assert!(header.contains(&format!("#define SHMLIMIT_VERSION \"{}\"\n", env!("CARGO_PKG_VERSION"))));
+}
+
+/// What C++ programs have no use for: they have types, destructors and enums in place of it.
+const NOT_IN_CPP: [&str; 5] = [
+    "SHMLIMIT_OK",
+    "SHMLIMIT_LAYOUT_VERSION",
+    "SHMLIMIT_SEGMENT_SIZE",
+    "shmlimit_layout_version",
+    "shmlimit_segment_size",
+];
+
+#[test]
+fn every_item_of_the_c_header_is_used_by_the_cpp_header() {
+    let header = std::fs::read_to_string(crate_directory().join("../include/shmlimit.hpp")).unwrap();
+    let words: Vec<&str> = header.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let of_c = names(|file| !is_layout(file));
+    let lacking =
+        of_c.iter().filter(|name| !words.contains(&name.as_str()) && !NOT_IN_CPP.contains(&name.as_str()));
+    let lacking: Vec<&String> = lacking.collect();
+    assert!(lacking.is_empty(), "shmlimit.hpp lacks {lacking:?}");
+}
+
+#[test]
 fn every_exported_item_is_in_one_of_the_headers_under_our_prefix() {
     let [functions, layout] = HEADERS.map(|header| header.generated());
     for (header, other, wanted) in [(&functions, &layout, false), (&layout, &functions, true)] {

@@ -259,6 +259,13 @@ static void an_operator_changes_a_limiter(Place &place)
     auto other = shmlimit::limiter("operated", place.options().rate("7/min"), code);
     CHECK(code == errc::config_mismatch && !other);
     CHECK(shmlimit::last_error().find("operated") != std::string_view::npos);
+    // Or takes the limiter as it is, or changes it.
+    other = shmlimit::limiter("operated", place.options().rate("7/min").on_mismatch(shmlimit::on_mismatch::adopt), code);
+    OK(code);
+    CHECK(other.snapshot(code).rules()[0].limit == 100);
+    other = shmlimit::limiter("operated", place.options().rate("7/min").on_mismatch(shmlimit::on_mismatch::update), code);
+    OK(code);
+    CHECK(api.snapshot(code).rules()[0].limit == 7);
     shmlimit::limiter missing("missing", place.options().open_existing(), code);
     CHECK(code == errc::unknown_limiter && !missing);
 }
