@@ -604,23 +604,6 @@ int32_t shmlimit_set(const struct shmlimit_limiter *limiter,
 int32_t shmlimit_force(const struct shmlimit_limiter *limiter,
                        const char *state);
 
-/**
- * Writes the effective configuration as the text of a configuration file. Free it with shmlimit_text_free(). `*text` is
- * NULL after a failure.
- */
-int32_t shmlimit_config(const struct shmlimit_limiter *limiter,
-                        char **text);
-
-/**
- * Lists what environment variables, such as SHMLIMIT_RATE_BASE, changed in the limiter when this handle opened it: one
- * line per change, or an empty text. Free it with shmlimit_text_free(). `*text` is NULL after a failure.
- */
-int32_t shmlimit_environment_changes(const struct shmlimit_limiter *limiter,
-                                     char **text);
-
-/** Frees a text that this library returned in a `char **`. NULL is allowed and does nothing. */
-void shmlimit_text_free(char *text);
-
 /** How to pause a limiter. With `size` alone: until shmlimit_resume(), without a reason. */
 typedef struct shmlimit_pause_options {
     /** sizeof(shmlimit_pause_options). */
@@ -659,6 +642,23 @@ int32_t shmlimit_resume(const struct shmlimit_limiter *limiter, int32_t *was_pau
 int32_t shmlimit_remove(const char *name,
                         const struct shmlimit_options *options,
                         int32_t force);
+
+/**
+ * Writes the effective configuration as the text of a configuration file. Free it with shmlimit_text_free(). `*text` is
+ * NULL after a failure.
+ */
+int32_t shmlimit_config(const struct shmlimit_limiter *limiter,
+                        char **text);
+
+/**
+ * Lists what environment variables, such as SHMLIMIT_RATE_BASE, changed in the limiter when this handle opened it: one
+ * line per change, or an empty text. Free it with shmlimit_text_free(). `*text` is NULL after a failure.
+ */
+int32_t shmlimit_environment_changes(const struct shmlimit_limiter *limiter,
+                                     char **text);
+
+/** Frees a text that this library returned in a `char **`. NULL is allowed and does nothing. */
+void shmlimit_text_free(char *text);
 
 /* ---- Looking at limiters ------------------------------------------------------- */
 
@@ -984,6 +984,13 @@ int32_t shmlimit_presets(const struct shmlimit_names **names);
 
 /** Frees a list of names. NULL is allowed and does nothing. */
 void shmlimit_names_free(const struct shmlimit_names *names);
+
+/**
+ * Writes the metrics of a limiter in the text format of Prometheus, for programs that serve them: the text that
+ * `shmlimit metrics` prints (docs/metrics.md). Free it with shmlimit_text_free(). `*text` is NULL after a failure.
+ */
+int32_t shmlimit_metrics(const struct shmlimit_limiter *limiter,
+                         char **text);
 
 /* ---- Tests with a virtual clock ------------------------------------------------ */
 

@@ -910,6 +910,11 @@ public:
     {
         return detail::text([&](char **text) { return shmlimit_environment_changes(handle_, text); }, code);
     }
+    /// The metrics of the limiter in the text format of Prometheus, for programs that serve them.
+    std::string metrics(std::error_code &code) const
+    {
+        return detail::text([&](char **text) { return shmlimit_metrics(handle_, text); }, code);
+    }
     /// Takes a snapshot: settings, counts, processes, queue, breaker.
     shmlimit::snapshot snapshot(std::error_code &code) const noexcept
     {
@@ -953,6 +958,7 @@ public:
     void pause() const { detail::thrown([&](auto &code) { pause(code); }); }
     bool resume() const { return detail::thrown([&](auto &code) { return resume(code); }); }
     std::string config() const { return detail::thrown([&](auto &code) { return config(code); }); }
+    std::string metrics() const { return detail::thrown([&](auto &code) { return metrics(code); }); }
     std::string environment_changes() const
     {
         return detail::thrown([&](auto &code) { return environment_changes(code); });

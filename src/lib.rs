@@ -61,7 +61,7 @@
 //! | the handle, and how to open it | [`Limiter`], [`Builder`], `config::ConfigSource`, [`presets`] |
 //! | what you ask for and get | [`Request`], [`Grant`], [`OwnedGrant`], [`Refusal`], [`Reason`], [`PendingAcquire`] |
 //! | how calls ended, and how the server is doing | [`Outcome`], [`Advice`], [`Condition`], [`BreakerState`], [`BreakerCommand`] |
-//! | what there is to see | [`Limiter::snapshot`], [`Snapshot`], [`Limiter::list`] |
+//! | what there is to see | [`Limiter::snapshot`], [`Snapshot`], [`metrics`], [`Limiter::list`] |
 //! | tests that do not sleep | [`TestClock`], [`Builder::test_clock`] |
 //! | what can go wrong | [`Error`]; each says what to do |
 //!
@@ -88,6 +88,7 @@ pub mod describe;
 pub mod environment;
 pub mod headers;
 mod limiter;
+pub mod metrics;
 pub mod presets;
 // Without files only what the environment and descriptions need is used of these two.
 #[cfg_attr(not(feature = "config"), allow(dead_code))]

@@ -12,7 +12,7 @@
 //! | following pointers that C hands over | `input` |
 //! | the layout of a segment, for programs that read one without the library | `layout` |
 //! | handles that can be checked | `table`, on the atomics of `sync` |
-//! | functions, by topic | `version`, `limiter`, `request`, `grant`, `ending`, `outcome`, `pending`, `operate`, `pause`, `remove`, `snapshot`, `listing`, `test_clock` |
+//! | functions, by topic | `version`, `limiter`, `request`, `grant`, `ending`, `outcome`, `pending`, `operate`, `pause`, `remove`, `snapshot`, `listing`, `metrics`, `test_clock`, `text` |
 
 // The conventions of the header say once what callers must do.
 #![allow(clippy::missing_safety_doc)]
@@ -29,6 +29,7 @@ mod input;
 pub mod layout;
 mod limiter;
 mod listing;
+mod metrics;
 mod operate;
 mod outcome;
 mod pause;
@@ -37,6 +38,7 @@ mod remove;
 mod request;
 mod snapshot;
 mod test_clock;
+mod text;
 mod version;
 
 pub use boundary::{shmlimit_last_errno, shmlimit_last_error};
@@ -45,6 +47,7 @@ pub use ending::*;
 pub use grant::*;
 pub use limiter::*;
 pub use listing::*;
+pub use metrics::*;
 pub use operate::*;
 pub use outcome::*;
 pub use pause::*;
@@ -53,6 +56,7 @@ pub use remove::*;
 pub use request::*;
 pub use snapshot::*;
 pub use test_clock::*;
+pub use text::*;
 pub use version::*;
 
 /// What the table of handles is made of. The models in `loom-tests` compile the table with loom's in place of these.

@@ -1,6 +1,8 @@
 //! A limiter at one moment, in plain C structs.
 
 #[rustfmt::skip] // generated
+                 // Generated code borrows a `String` and a `&'static str` in the same way.
+#[allow(clippy::needless_borrow)]
 mod fill;
 #[rustfmt::skip] // generated
 mod structs;

@@ -12,7 +12,7 @@ use shmlimit_kernel::policy::BreakerKind;
 use shmlimit_kernel::{Fairness, Policy, Priority};
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 snapshot! {
     /// A limiter at one moment.
@@ -62,6 +62,8 @@ snapshot! {
     rust_only {
         /// The effective policy.
         pub policy: Policy,
+        /// When the snapshot was taken, by the wall clock, or by the limiter's [`TestClock`](crate::TestClock).
+        pub taken_at: SystemTime,
     }
 
     /// What was counted since a limiter was made, by every process that ever used it.

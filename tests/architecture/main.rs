@@ -138,7 +138,7 @@ fn another_modules_text_is_not_pasted() {
 }
 
 #[test]
-fn the_kernel_and_the_headers_may_not_reach_the_world() {
+fn the_kernel_the_headers_and_the_text_of_metrics_may_not_reach_the_world() {
     for text in [
         "use std::fs::File;",
         "use std::{fmt, time::Instant};",
@@ -150,6 +150,10 @@ fn the_kernel_and_the_headers_may_not_reach_the_world() {
         refused("crates/kernel/src/decide.rs", text, "the kernel");
         refused("src/headers/date.rs", text, "the header parsers use");
     }
+    for text in ["use std::fs::File;", "use std::time::SystemTime; fn f() { SystemTime::now(); }"] {
+        refused("src/metrics/writer.rs", text, "the text of metrics uses");
+    }
+    assert!(problems("src/metrics/writer.rs", "use std::time::{Duration, SystemTime};").is_empty());
     assert!(
         problems("crates/kernel/src/decide.rs", "use std::{fmt, ops::Range}; use bytemuck::Pod;").is_empty()
     );

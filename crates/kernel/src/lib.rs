@@ -26,6 +26,7 @@
 mod admission;
 pub mod backoff;
 pub mod breaker;
+pub mod characters;
 pub mod decide;
 mod gate;
 mod growth;

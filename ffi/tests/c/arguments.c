@@ -53,6 +53,7 @@ static void nulls(void)
     IS(shmlimit_set(limiter, NULL, "1"), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_set(limiter, "concurrency", NULL), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_config(limiter, NULL), SHMLIMIT_NULL_POINTER);
+    IS(shmlimit_metrics(limiter, NULL), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_environment_changes(limiter, NULL), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_environment_changes(limiter, &text), SHMLIMIT_OK);
     CHECK(text != NULL && text[0] == '\0');

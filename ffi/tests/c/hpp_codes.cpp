@@ -254,6 +254,8 @@ static void an_operator_changes_a_limiter(Place &place)
     api.force("clear_gate", code);
     OK(code);
     api.count_cache(true, code);
+    CHECK(api.metrics(code).find("limiter=\"operated\"") != std::string::npos);
+    OK(code);
     CHECK(api.snapshot(code)->cache_hits == 1 && api.snapshot(code).participants().size() == 1);
     // A failure names the limiter, and leaves an object that is not open.
     auto other = shmlimit::limiter("operated", place.options().rate("7/min"), code);

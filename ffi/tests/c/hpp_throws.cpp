@@ -81,6 +81,8 @@ int main(int argc, char **argv)
     api.pause();
     CHECK(api.resume());
     api.count_cache(false);
+    CHECK(api.metrics().find("shmlimit_") != std::string::npos);
+    THROWS(errc::closed, "closed", shmlimit::limiter().metrics());
     CHECK(api.record(200).outcome_class == shmlimit::outcome_class::ok && api.environment_changes().empty());
     CHECK(shmlimit::list(directory).size() == 1 && !shmlimit::presets().empty());
 
