@@ -392,8 +392,10 @@ public:
     /// A function that ends the wait when it returns anything but 0. It must not throw.
     request &stop(int (*function)(void *context), void *context = nullptr) noexcept
     {
-        return stop_ = function, context_ = context, *this;
+        return stop_ = function, context_ = context, plain_ = nullptr, *this;
     }
+    /// A function that ends the wait when it returns true. It must not throw.
+    request &stop(bool (*function)()) noexcept { return plain_ = function, *this; }
     /// A flag that ends the wait when it is true. The flag must live until the wait is over.
     request &stop(const std::atomic<bool> &flag) noexcept
     {
@@ -401,7 +403,7 @@ public:
         return stop([](void *one) noexcept -> int { return static_cast<std::atomic<bool> *>(one)->load(); }, context);
     }
     /// An object that ends the wait when its operator() returns true. It must not throw, and live until the wait is over.
-    template <class Function, class = std::enable_if_t<std::is_invocable_r_v<bool, Function &>>>
+    template <class Function, class = std::enable_if_t<std::is_object_v<Function> && std::is_invocable_r_v<bool, Function &>>>
     request &stop(Function &function) noexcept
     {
         return stop([](void *one) noexcept -> int { return (*static_cast<Function *>(one))() ? 1 : 0; }, &function);
@@ -422,6 +424,10 @@ public:
         raw.priority = static_cast<std::uint32_t>(priority_);
         raw.stop = stop_;
         raw.stop_context = context_;
+        if (plain_ != nullptr) {
+            raw.stop = [](void *plain) noexcept -> int { return (**static_cast<bool (*const *)()>(plain))() ? 1 : 0; };
+            raw.stop_context = const_cast<void *>(static_cast<const void *>(&plain_));
+        }
         return use(raw);
     }
 
@@ -435,6 +441,7 @@ private:
     shmlimit::priority priority_ = shmlimit::priority::normal;
     int (*stop_)(void *) = nullptr;
     void *context_ = nullptr;
+    bool (*plain_)() = nullptr;
 };
 
 /// Why a call is refused.

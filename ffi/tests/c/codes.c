@@ -42,6 +42,7 @@ static const struct code CODES[] = {
     {51, "io"},
     {52, "unsupported"},
     {53, "liveness"},
+    {54, "in_use"},
     {99, "other"},
 };
 

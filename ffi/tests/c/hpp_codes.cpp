@@ -187,6 +187,7 @@ static void costs_are_in_units(Place &place)
 }
 
 static int never(void *) { return 0; }
+static bool always() { return true; }
 
 static void a_wait_can_be_stopped(Place &place)
 {
@@ -200,8 +201,10 @@ static void a_wait_can_be_stopped(Place &place)
     int asked = 0;
     auto third = [&] { return ++asked == 3; };
     CHECK(api.acquire(shmlimit::request().stop(third), code).refused().stopped() && asked == 3);
+    CHECK(api.acquire(shmlimit::request().stop(third).stop(always), code).refused().stopped() && asked == 3);
+    CHECK(api.acquire(shmlimit::request().stop([] { return true; }), code).refused().stopped());
     held->release(code);
-    CHECK(api.acquire(shmlimit::request().stop(never), code));
+    CHECK(api.acquire(shmlimit::request().stop(always).stop(never), code));
 }
 
 static void an_event_loop_steps_its_waits(Place &place)
