@@ -192,7 +192,20 @@ template <class Call> std::string text(Call &&call, std::error_code &code)
     return ok ? text.get() : "";
 }
 
-inline const char *pointer(const std::optional<std::string> &text) noexcept { return text ? text->c_str() : nullptr; }
+// A text that may be missing. (GCC 12 warns about a std::optional<std::string> with the address sanitizer.)
+class optional_text {
+public:
+    void set(std::string_view text)
+    {
+        text_ = text;
+        is_set_ = true;
+    }
+    const char *pointer() const noexcept { return is_set_ ? text_.c_str() : nullptr; }
+
+private:
+    std::string text_;
+    bool is_set_ = false;
+};
 
 } // namespace detail
 
@@ -275,30 +288,30 @@ enum class on_mismatch : std::uint32_t {
 class options {
 public:
     /// The rate, such as "100/min", or several: "100/min, tokens=30k/min".
-    options &rate(std::string_view text) { return rate_ = text, *this; }
+    options &rate(std::string_view text) { return rate_.set(text), *this; }
     /// The most units that one rate allows at once.
     options &burst(std::uint64_t units) noexcept { return burst_ = units, *this; }
     /// The most calls in flight.
     options &concurrency(std::uint32_t calls) noexcept { return concurrency_ = calls, *this; }
     /// The algorithm of the rate, such as "gcra".
-    options &algorithm(std::string_view name) { return algorithm_ = name, *this; }
+    options &algorithm(std::string_view name) { return algorithm_.set(name), *this; }
     /// What to do if the limiter exists with other settings.
     options &on_mismatch(shmlimit::on_mismatch what) noexcept { return on_mismatch_ = what, *this; }
     /// The directory of the limiters, in UTF-8.
-    options &directory(std::string_view path) { return directory_ = path, *this; }
+    options &directory(std::string_view path) { return directory_.set(path), *this; }
     /// The preset to create the limiter from.
-    options &preset(std::string_view name) { return preset_ = name, *this; }
+    options &preset(std::string_view name) { return preset_.set(name), *this; }
     /// The text of a configuration file (TOML), not its path.
-    options &config(std::string_view text) { return config_ = text, *this; }
+    options &config(std::string_view text) { return config_.set(text), *this; }
     /// One setting of docs/configuration.md.
     options &setting(std::string_view key, std::string_view value)
     {
         return settings_.emplace_back(std::string(key), std::string(value)), *this;
     }
     /// Processes of the same group take turns as one.
-    options &group(std::string_view name) { return group_ = name, *this; }
+    options &group(std::string_view name) { return group_.set(name), *this; }
     /// Shares the directory with a group of users, or on Windows also with a user.
-    options &shared_with(std::string_view name) { return shared_with_ = name, *this; }
+    options &shared_with(std::string_view name) { return shared_with_.set(name), *this; }
     /// Takes the time from a test's clock. The options need a directory too.
     options &test_clock(const shmlimit::test_clock &clock) noexcept { return clock_ = clock.handle(), *this; }
     /// Opens the limiter only if it exists.
@@ -322,18 +335,18 @@ public:
         for (const auto &[key, value] : settings_)
             settings.push_back({key.c_str(), value.c_str()});
         auto raw = detail::sized<shmlimit_options>();
-        raw.directory = detail::pointer(directory_);
-        raw.preset = detail::pointer(preset_);
-        raw.config = detail::pointer(config_);
+        raw.directory = directory_.pointer();
+        raw.preset = preset_.pointer();
+        raw.config = config_.pointer();
         raw.settings = settings.data();
         raw.setting_count = settings.size();
-        raw.group = detail::pointer(group_);
+        raw.group = group_.pointer();
         raw.flags = flags_;
         raw.gid = gid_;
-        raw.shared_with = detail::pointer(shared_with_);
+        raw.shared_with = shared_with_.pointer();
         raw.test_clock = clock_;
-        raw.rate = detail::pointer(rate_);
-        raw.algorithm = detail::pointer(algorithm_);
+        raw.rate = rate_.pointer();
+        raw.algorithm = algorithm_.pointer();
         raw.burst = burst_;
         raw.concurrency = concurrency_;
         raw.on_mismatch = static_cast<std::uint32_t>(on_mismatch_);
@@ -343,7 +356,7 @@ public:
 private:
     options &flag(std::uint32_t one) noexcept { return flags_ |= one, *this; }
 
-    std::optional<std::string> directory_, preset_, config_, group_, shared_with_, rate_, algorithm_;
+    detail::optional_text directory_, preset_, config_, group_, shared_with_, rate_, algorithm_;
     std::vector<std::pair<std::string, std::string>> settings_;
     const shmlimit_test_clock *clock_ = nullptr;
     std::uint64_t burst_ = 0;

@@ -112,7 +112,7 @@ pub use shmlimit_kernel::breaker::{BreakerCommand, BreakerState, TransitionCause
 pub use shmlimit_kernel::health_state::Transition;
 pub use shmlimit_kernel::outcome::OutcomeClass;
 pub use shmlimit_kernel::{
-    Algorithm, Fairness, Nanos, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft,
+    Algorithm, Fairness, Policy, PolicyDraft, PolicyError, Priority, Reason, RuleDraft, UnknownName,
 };
 pub use shmlimit_segment::sys::Account;
 pub use shmlimit_segment::{Error, paths};

@@ -1,8 +1,8 @@
 //! Rates: so many units per period, as code and as text (`35/s`, `1000/day`, `tokens=30k/min`).
 
-use crate::quantity::{amount, duration, unit_size};
-use shmlimit_kernel::policy::{Name, REQUESTS, duration_text};
-use shmlimit_kernel::{Nanos, Rule};
+use crate::quantity::{amount, duration, span, unit_size};
+use shmlimit_kernel::Rule;
+use shmlimit_kernel::policy::{Name, REQUESTS};
 use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
@@ -80,12 +80,7 @@ impl Rate {
 
     /// Limit and period of a rule.
     pub(crate) fn of(rule: &Rule) -> Rate {
-        Rate::new(rule.limit, Duration::from_nanos(rule.period.0))
-    }
-
-    /// The period in nanoseconds. One that does not fit is longer than any rule may have, and is refused with the policy.
-    pub(crate) fn nanos(&self) -> Nanos {
-        Nanos(u64::try_from(self.period.as_nanos()).unwrap_or(u64::MAX))
+        Rate::new(rule.limit, rule.period)
     }
 
     /// What is counted.
@@ -121,7 +116,7 @@ impl fmt::Display for Period {
             HOUR => f.write_str("h"),
             DAY => f.write_str("day"),
             period if period == Duration::from_secs(1) => f.write_str("s"),
-            period => f.write_str(&duration_text(period.as_nanos())),
+            period => f.write_str(&span(period)),
         }
     }
 }
@@ -208,13 +203,13 @@ fn parts(text: &str) -> Result<(u64, Duration), String> {
     let limit =
         amount(limit).map_err(|problem| if problem.contains("too large") { problem } else { wanted() })?;
     let period = match unit_size(period) {
-        Some(size) => Nanos(size),
+        Some(size) => Duration::from_nanos(size),
         None if period.ends_with(|c: char| c.is_ascii_digit()) => return Err(wanted()),
         None => duration(period).map_err(|_| wanted())?,
     };
-    match (limit, period.0) {
-        (0, _) | (_, 0) => Err("must be more than nothing".into()),
-        _ => Ok((limit, Duration::from_nanos(period.0))),
+    match (limit, period) {
+        (0, _) | (_, Duration::ZERO) => Err("must be more than nothing".into()),
+        _ => Ok((limit, period)),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::boundary::{Failure, call};
 use crate::code::SHMLIMIT_NO_SUCH_STATE;
 use crate::input;
 use crate::limiter::{self, shmlimit_limiter};
-use shmlimit::BreakerCommand;
+use shmlimit::{BreakerCommand, UnknownName};
 use std::ffi::c_char;
 
 /// Changes one setting while the limiter is in use, for all programs that share it. Key and value are those of
@@ -34,7 +34,7 @@ pub unsafe extern "C-unwind" fn shmlimit_force(
     call(|| {
         let limiter = limiter::limiter(limiter)?;
         let state = input::text("state", state)?;
-        let force = BreakerCommand::parse(state).ok_or_else(|| {
+        let force = state.parse().map_err(|_: UnknownName| {
             let known: Vec<&str> = BreakerCommand::ALL.into_iter().map(BreakerCommand::as_str).collect();
             let message = format!("there is no state {state:?}; there are: {}", known.join(", "));
             Failure::new(SHMLIMIT_NO_SUCH_STATE, message)

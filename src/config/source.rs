@@ -4,7 +4,7 @@ use super::set::{put, set};
 use super::{Config, Overrides, amount, update};
 use crate::settings::Settings;
 use crate::{ConfigError, presets, rate};
-use shmlimit_kernel::{Algorithm, Policy};
+use shmlimit_kernel::{Algorithm, Policy, UnknownName};
 
 /// A preset, the text of a file, single settings: any of them. Where it is empty, a limiter is used as it is.
 ///
@@ -126,7 +126,7 @@ impl ConfigSource {
                     })?;
                     overrides.burst = Some(whole);
                 }
-                "algorithm" => overrides.algorithm = Some(Algorithm::parse(0, value)?),
+                "algorithm" => overrides.algorithm = Some(algorithm(key, value)?),
                 _ => others.push((key.as_str(), value.as_str())),
             }
         }
@@ -144,6 +144,14 @@ impl ConfigSource {
         };
         Ok((overrides, others))
     }
+}
+
+fn algorithm(key: &str, value: &str) -> Result<Algorithm, ConfigError> {
+    value.parse().map_err(|error: UnknownName| ConfigError::BadValue {
+        key: key.to_owned(),
+        value: value.escape_debug().to_string(),
+        problem: format!("must be one of {}", error.allowed().join(" ")),
+    })
 }
 
 #[cfg(test)]

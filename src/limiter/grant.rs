@@ -35,10 +35,10 @@ impl<'l> Grant<'l> {
     /// The call was never sent: gives the permit back, and to every rule what it can still take back (R129).
     ///
     /// ```
-    /// # use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+    /// # use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, Request, RuleDraft};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let directory = tempfile::tempdir()?;
-    /// # let daily = RuleDraft::new(Algorithm::TokenBucket, 100, Nanos::from_secs(86_400));
+    /// # let daily = RuleDraft::new(Algorithm::TokenBucket, 100, Duration::from_secs(86_400));
     /// # let policy = Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() })?;
     /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
     /// let grant = limiter.acquire(&Request::new())?;
@@ -111,10 +111,10 @@ impl Drop for Grant<'_> {
 /// Not now: why, and when to ask again. Nothing was taken.
 ///
 /// ```
-/// # use shmlimit::{AcquireError, Algorithm, Limiter, Nanos, Policy, PolicyDraft, Reason, Request, RuleDraft};
+/// # use shmlimit::{AcquireError, Algorithm, Limiter, Policy, PolicyDraft, Reason, Request, RuleDraft};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let directory = tempfile::tempdir()?;
-/// # let daily = RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(86_400));
+/// # let daily = RuleDraft::new(Algorithm::TokenBucket, 1, Duration::from_secs(86_400));
 /// # let policy = Policy::new(&PolicyDraft { rules: &[daily], ..PolicyDraft::default() })?;
 /// # let limiter = Limiter::builder("api").directory(directory.path()).policy(policy).open()?;
 /// # limiter.acquire(&Request::new())?.release()?;

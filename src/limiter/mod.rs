@@ -105,9 +105,9 @@ impl Limiter {
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let directory = tempfile::tempdir()?;
-    /// use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+    /// use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, RuleDraft};
     ///
-    /// let hourly = RuleDraft::new(Algorithm::Gcra, 5000, Nanos::from_secs(3600));
+    /// let hourly = RuleDraft::new(Algorithm::Gcra, 5000, Duration::from_secs(3600));
     /// let policy = Policy::new(&PolicyDraft { rules: &[hourly], ..PolicyDraft::default() })?;
     /// let limiter = Limiter::builder("github").directory(directory.path()).policy(policy).open()?;
     /// assert_eq!(limiter.snapshot()?.rules[0].remaining, 5000);

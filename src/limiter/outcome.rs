@@ -16,11 +16,12 @@ use shmlimit_kernel::pace::Observation;
 use shmlimit_kernel::policy::PolicyWords;
 use shmlimit_kernel::queue;
 use shmlimit_kernel::state::View;
-use shmlimit_kernel::{Nanos, Priority, Ticket};
+use shmlimit_kernel::{Nanos, Priority, Ticket, UnknownName};
 use shmlimit_segment::Error;
 use shmlimit_segment::layout::{slot, slot_base};
 use shmlimit_segment::{Attachment, Tx, Wakeups};
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 shmlimit_kernel::named_enum! {
@@ -40,8 +41,9 @@ shmlimit_kernel::named_enum! {
     pub const ALL;
     /// The name everywhere outside of Rust.
     pub const fn as_str;
-    /// The error of that name.
-    pub fn parse;
+    /// The names, in the order of the variants.
+    pub const NAMES;
+    impl FromStr;
 }
 
 /// How a call ended.
@@ -113,6 +115,25 @@ impl fmt::Display for OutcomeCode {
             OutcomeCode::Status(status) => write!(out, "{status}"),
             OutcomeCode::Error(error) => out.write_str(error.as_str()),
             OutcomeCode::Other => out.write_str("other"),
+        }
+    }
+}
+
+impl FromStr for OutcomeCode {
+    type Err = UnknownName;
+
+    /// Reads what `Display` writes: an HTTP status, the name of a [`NetError`], or `other`.
+    fn from_str(text: &str) -> Result<OutcomeCode, UnknownName> {
+        const ALLOWED: [&str; NetError::NAMES.len() + 2] = {
+            let [connect, read, dns, connection] = NetError::NAMES;
+            ["100 to 599", connect, read, dns, connection, "other"]
+        };
+        let status = text.parse().ok().filter(|status| OutcomeClass::of_status(*status).is_some());
+        match (status, text.parse()) {
+            (Some(status), _) => Ok(OutcomeCode::Status(status)),
+            (None, Ok(error)) => Ok(OutcomeCode::Error(error)),
+            (None, Err(_)) if text == "other" => Ok(OutcomeCode::Other),
+            (None, Err(_)) => Err(UnknownName::new("OutcomeCode", text, &ALLOWED)),
         }
     }
 }

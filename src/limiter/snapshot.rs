@@ -73,7 +73,7 @@ impl Snapshot {
                 remaining_background,
                 capacity: rule.burst,
                 limit: rule.limit,
-                period: Duration::from_nanos(rule.period.0),
+                period: rule.period,
                 next_in,
                 full_in,
             },

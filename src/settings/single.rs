@@ -76,7 +76,7 @@ impl Settings {
                 || breaker_sets_rate
                 || !rule.draft.algorithm.has_burst();
             if chosen {
-                (rule.limit, rule.period) = (Some(rate.limit), Some(rate.nanos()));
+                (rule.limit, rule.period) = (Some(rate.limit), Some(rate.period));
                 (rule.draft.burst, rule.draft.tau) = (None, None);
             } else {
                 rule.within_rate(rate);
@@ -102,7 +102,7 @@ impl Settings {
             let mut rule = RuleSettings::new(Algorithm::TokenBucket);
             match breaker_sets_rate && i == 0 {
                 // The breaker drives a bucket.
-                true => (rule.limit, rule.period) = (Some(rate.limit), Some(rate.nanos())),
+                true => (rule.limit, rule.period) = (Some(rate.limit), Some(rate.period)),
                 false => rule.within_rate(rate),
             }
             (rule.unit, rule.name) = (rate.unit.clone(), rate.name_beside_others());
@@ -185,7 +185,7 @@ fn meant(policy: &Policy, rate: &Rate, rates: &[Rate]) -> Result<usize, ConfigEr
             let unit = policy.unit(rate.unit_name());
             let of_unit = rules.filter(|(_, rule)| Some(usize::from(rule.unit)) == unit);
             let (same_period, all): (Vec<_>, Vec<_>) =
-                of_unit.map(|(i, rule)| ((rule.period == rate.nanos()).then_some(i), i)).unzip();
+                of_unit.map(|(i, rule)| ((rule.period == rate.period).then_some(i), i)).unzip();
             let rivals = rates.iter().filter(|other| other.unit_name() == rate.unit_name()).count();
             if rivals > 1 { same_period.into_iter().flatten().collect() } else { all }
         }

@@ -1,8 +1,8 @@
 //! Dates in `Retry-After` against `httpdate`, which is strict: whatever it accepts means the same here (R69).
 
 use proptest::prelude::*;
-use shmlimit::Nanos;
 use shmlimit::headers::retry_after;
+use shmlimit_kernel::Nanos;
 use std::time::{Duration, SystemTime};
 
 /// Seconds since the epoch. At the epoch, the wait is the date.

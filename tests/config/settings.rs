@@ -2,7 +2,8 @@
 
 use shmlimit::ConfigError;
 use shmlimit::config::{self, Config, ConfigSource, Kind, keys};
-use shmlimit::{Algorithm, Nanos, Policy, describe, presets};
+use shmlimit::{Algorithm, Policy, describe, presets};
+use std::time::Duration;
 
 fn preset(name: &str) -> Policy {
     presets::policy(name).unwrap().unwrap()
@@ -282,7 +283,7 @@ fn r147_a_log_has_room_for_a_limit_four_times_as_high() {
 #[test]
 fn burst_and_tau_take_each_others_place() {
     let tau = config::set(&full(), "rules.0.tau", "500ms").unwrap();
-    assert_eq!((tau.rules()[0].tau, tau.rules()[0].burst), (Some(Nanos::from_millis(500)), 5));
+    assert_eq!((tau.rules()[0].tau, tau.rules()[0].burst), (Some(Duration::from_millis(500)), 5));
     let burst = config::set(&tau, "rules.0.burst", "3").unwrap();
     assert_eq!((burst.rules()[0].tau, burst.rules()[0].burst), (None, 3));
 }

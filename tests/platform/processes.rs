@@ -9,7 +9,7 @@ use crate::util::raw::Raw;
 use crate::util::{
     NAME, Random, Watchdog, counted, directory, drain, eventually, permits, segment_path, take,
 };
-use shmlimit::{Algorithm, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, Limiter, Outcome, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_segment::{AttachOptions, layout};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -78,7 +78,7 @@ fn p1_p2_a_killed_lock_holder_is_taken_over_and_no_grant_is_forgotten_nor_made_u
     let mut random = Random::seeded("killing lock holders");
     let directory = directory();
     // So many that victims cannot use them up, and none comes back within a test.
-    let year = RuleDraft::new(Algorithm::FixedWindow, LIMIT, Nanos::from_secs(300 * 86_400));
+    let year = RuleDraft::new(Algorithm::FixedWindow, LIMIT, Duration::from_secs(300 * 86_400));
     let draft = PolicyDraft { concurrency: Some(PERMITS), rules: &[year], ..PolicyDraft::default() };
     let policy = Policy::new(&draft).unwrap();
     std::fs::write(directory.path().join(LEDGER), [0; 8 * THREADS]).unwrap();

@@ -7,14 +7,14 @@ use crate::util::server::policies::{breaker, limiter, roomy};
 use crate::util::server::{Answer, Deaf, Server};
 use crate::util::wait_until;
 use nix::sys::signal::Signal;
-use shmlimit::{Limiter, Nanos};
+use shmlimit::Limiter;
 use shmlimit_kernel::policy::Breaker;
 use std::path::Path;
 use std::time::Duration;
 
 /// Short sleeps, and probing without limit of rate.
 fn brisk(breaker: &mut Breaker) {
-    breaker.sleep_min = Nanos::from_millis(50);
+    breaker.sleep_min = Duration::from_millis(50);
     breaker.probe_rate = shmlimit_kernel::policy::PerSecond::whole(100_000);
 }
 
@@ -171,7 +171,7 @@ fn r122_404_never_throttles_and_r139_network_errors_need_not() {
 
 /// A limiter that probes, with a probe of the first client under way.
 fn probing(
-    probe_timeout: Nanos,
+    probe_timeout: Duration,
     server: &Server,
     probes: impl FnOnce(&Path) -> Vec<ChildProcess>,
 ) -> (tempfile::TempDir, Limiter, Vec<ChildProcess>) {
@@ -190,7 +190,7 @@ fn probing(
     (directory, limiter, clients)
 }
 
-const NEVER: Nanos = Nanos::from_secs(3600);
+const NEVER: Duration = Duration::from_secs(3600);
 
 #[test]
 fn r60_one_probe_at_a_time_among_eight_who_hammer() {
@@ -238,7 +238,7 @@ fn r133_a_killed_probe_gives_its_permit_back() {
 fn r133_a_probe_that_hangs_is_written_off_and_is_no_result_when_it_comes_back() {
     let server = Server::start();
     let some = |directory: &Path| (0..3).map(|_| start(directory, &server)).collect();
-    let (_directory, limiter, mut clients) = probing(Nanos::from_millis(300), &server, some);
+    let (_directory, limiter, mut clients) = probing(Duration::from_millis(300), &server, some);
     server.plan("/hang", [Answer::Hang]);
     assert_eq!(request(&mut clients[0], "get /hang"), "read_timeout");
     // It does not report back. Another is let go, one at a time.
@@ -257,7 +257,7 @@ fn r133_a_probe_that_hangs_is_written_off_and_is_no_result_when_it_comes_back() 
 fn r133_a_probe_that_was_written_off_and_dies_leaves_room_for_one_still() {
     let server = Server::start();
     let some = |directory: &Path| (0..3).map(|_| start(directory, &server)).collect();
-    let (_directory, limiter, mut clients) = probing(Nanos::from_millis(300), &server, some);
+    let (_directory, limiter, mut clients) = probing(Duration::from_millis(300), &server, some);
     assert_eq!(request(&mut clients[1], "acquire"), "granted");
     assert_eq!(limiter.snapshot().unwrap().in_flight, 2);
     let dead = clients.remove(0);

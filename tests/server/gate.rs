@@ -7,7 +7,7 @@ use crate::util::server::policies::{breaker, limiter, roomy};
 use crate::util::server::{Answer, Server};
 use crate::util::{boot_time, wait_until};
 use shmlimit::{
-    AcquireError, Algorithm, BreakerCommand, Limiter, Nanos, Outcome, Policy, PolicyDraft, Reason, Request,
+    AcquireError, Algorithm, BreakerCommand, Limiter, Outcome, Policy, PolicyDraft, Reason, Request,
     RuleDraft,
 };
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
@@ -226,7 +226,7 @@ fn r132_who_waits_is_told_at_once_that_the_gate_has_closed_until_after_its_deadl
 
 /// One call in so many seconds from now on.
 fn set_rate(limiter: &Limiter, seconds: u64) {
-    let rule = RuleDraft::new(Algorithm::TokenBucket, 1, Nanos::from_secs(seconds));
+    let rule = RuleDraft::new(Algorithm::TokenBucket, 1, Duration::from_secs(seconds));
     let breaker = Breaker::of(BreakerKind::Fsm);
     let policy = Policy::new(&PolicyDraft { rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap();
     limiter.set_policy(&policy).unwrap();

@@ -7,11 +7,12 @@ use crate::util::server::client::{request, start};
 use crate::util::server::policies::{breaker, limiter, roomy};
 use crate::util::server::{Answer, Server};
 use crate::util::{boot_time, wait_until};
-use shmlimit::{Algorithm, BreakerCommand, Limiter, Nanos, Outcome, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{Algorithm, BreakerCommand, Limiter, Outcome, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
 use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 /// Who waits would look by itself within a second.
 const AT_ONCE: u64 = 500_000_000;
@@ -42,7 +43,7 @@ fn least(mut time: impl FnMut() -> u64) -> u64 {
 
 /// An hour of sleep: no test waits for its end.
 fn drowsy(breaker: &mut Breaker) {
-    (breaker.sleep_min, breaker.sleep_max) = (Nanos::from_secs(3600), Nanos::from_secs(3600));
+    (breaker.sleep_min, breaker.sleep_max) = (Duration::from_secs(3600), Duration::from_secs(3600));
 }
 
 /// `hold` lets four clients wait, an operator says something, and they hear of it before they would have looked.
@@ -184,7 +185,7 @@ fn r110_a_higher_rate_lets_those_go_who_wait_for_it() {
 
 /// So many calls an hour.
 fn hourly(calls: u64) -> Policy {
-    let rule = RuleDraft::new(Algorithm::TokenBucket, calls, Nanos::from_secs(3600));
+    let rule = RuleDraft::new(Algorithm::TokenBucket, calls, Duration::from_secs(3600));
     let breaker = Breaker::of(BreakerKind::Fsm);
     Policy::new(&PolicyDraft { rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap()
 }

@@ -2,11 +2,12 @@
 
 use crate::cli::{Home, binary};
 use crate::util::raw;
-use shmlimit::{Algorithm, Error, Limiter, Nanos, OnMismatch, Policy, PolicyDraft, RuleDraft};
+use shmlimit::{Algorithm, Error, Limiter, OnMismatch, Policy, PolicyDraft, RuleDraft};
 use shmlimit_segment::layout;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// The commands that a message suggests, as somebody would copy them.
 fn suggested(message: &str) -> Vec<String> {
@@ -196,7 +197,7 @@ fn what_the_library_suggests_works_in_any_directory() {
     crate::cli::make_private(&inside);
     let policy = |unit: &'static str, limit| {
         let rule =
-            RuleDraft { unit: Some(unit), ..RuleDraft::new(Algorithm::Gcra, limit, Nanos::from_secs(1)) };
+            RuleDraft { unit: Some(unit), ..RuleDraft::new(Algorithm::Gcra, limit, Duration::from_secs(1)) };
         Policy::new(&PolicyDraft { rules: &[rule], ..PolicyDraft::default() }).unwrap()
     };
     let builder = |name: &str| Limiter::builder(name).directory(&inside);

@@ -7,8 +7,9 @@ use crate::util::crash::{NAME, builder};
 use crate::util::server::client::{request, start};
 use crate::util::server::policies::breaker;
 use crate::util::server::{Answer, Server};
-use shmlimit::{Limiter, Nanos, Policy};
+use shmlimit::{Limiter, Policy};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -91,7 +92,7 @@ fn r118_a_script_that_is_told_to_come_again_in_2_seconds_holds_every_other_progr
 #[test]
 fn r120_scripts_and_programs_share_one_breaker() {
     let scripts =
-        Scripts::with(breaker(1000, Some(4), |breaker| breaker.sleep_min = Nanos::from_millis(200)));
+        Scripts::with(breaker(1000, Some(4), |breaker| breaker.sleep_min = Duration::from_millis(200)));
     let mut program = start(scripts.home.path(), &scripts.server);
     assert!(request(&mut program, "call /status/429").ends_with(" 429 -"));
     assert_eq!(scripts.call("/status/404")["class"], "ignored");

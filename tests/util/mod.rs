@@ -17,7 +17,7 @@ pub mod server;
 #[cfg(windows)]
 pub mod windows;
 
-use shmlimit::{AcquireError, Algorithm, Builder, Limiter, Nanos, Policy, PolicyDraft, Request, RuleDraft};
+use shmlimit::{AcquireError, Algorithm, Builder, Limiter, Policy, PolicyDraft, Request, RuleDraft};
 use shmlimit_segment::AttachOptions;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub fn directory() -> TempDir {
 
 /// `burst` calls at once and then one an hour: within a test nothing comes back by itself, so grants can be counted.
 pub fn counted(burst: u64, concurrency: Option<u64>) -> Policy {
-    let hour = Nanos::from_secs(3600);
+    let hour = Duration::from_secs(3600);
     let rule = RuleDraft { burst: Some(burst), ..RuleDraft::new(Algorithm::TokenBucket, 1, hour) };
     Policy::new(&PolicyDraft { concurrency, rules: &[rule], ..PolicyDraft::default() }).unwrap()
 }

@@ -9,7 +9,7 @@ use crate::{open, record_channel};
 use clap::ValueEnum;
 use shmlimit::config;
 use shmlimit::headers::{self, response};
-use shmlimit::{Advice, Limiter, Nanos, NetError, Outcome, OutcomeClass, OutcomeCode, Priority, Transition};
+use shmlimit::{Advice, Limiter, NetError, Outcome, OutcomeClass, OutcomeCode, Priority, Transition};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -212,7 +212,7 @@ fn retry_after(text: &str) -> Result<String, String> {
     // Two-digit years are read relative to now; to find out whether the text is a date, any time will do.
     let is_date = || headers::retry_after(text, 0).is_some() && !text.starts_with('-');
     match config::duration(text) {
-        Ok(Nanos(nanos)) => Ok(format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)),
+        Ok(duration) => Ok(format!("{}.{:09}", duration.as_secs(), duration.subsec_nanos())),
         Err(_) if is_date() => Ok(text.to_owned()),
         Err(_) => Err("must be seconds, a time such as 30s or 1m30s, or a date such as 'Wed, 21 Oct 2026 07:28:00 GMT'; a \
                        header as the server sent it can be given with --header 'Retry-After: …'"
@@ -228,7 +228,7 @@ fn status(text: &str) -> Result<u16, String> {
 }
 
 fn net_error(text: &str) -> Result<NetError, String> {
-    NetError::parse(text).ok_or_else(|| "must be connect_timeout, read_timeout, dns or connection".to_owned())
+    text.parse().map_err(|_| "must be connect_timeout, read_timeout, dns or connection".to_owned())
 }
 
 fn header(text: &str) -> Result<(String, String), String> {

@@ -50,6 +50,7 @@ mod tests;
 pub mod time;
 
 pub use memory::LocalMemory;
+pub use named_enum::UnknownName;
 pub use policy::{
     Algorithm, BurstMode, Fairness, Name, Policy, PolicyDraft, PolicyError, Queueing, Rule, RuleDraft,
 };

@@ -20,8 +20,7 @@ crate::named_enum! {
     pub const ALL;
     /// The name everywhere outside of Rust.
     pub const fn as_str;
-    /// The priority of that name.
-    pub fn parse;
+    impl FromStr;
 }
 
 impl Priority {
@@ -63,6 +62,7 @@ crate::named_enum! {
     }
     /// The name everywhere outside of Rust.
     pub const fn as_str;
+    impl FromStr;
 }
 
 impl Reason {

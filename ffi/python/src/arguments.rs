@@ -5,7 +5,7 @@ use crate::names::{Key, Names};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyMapping, PyString};
-use shmlimit::{Priority, Request};
+use shmlimit::{Priority, Request, UnknownName};
 use std::time::{Duration, SystemTime};
 
 /// A call that wants to be made, with what it borrows in Rust.
@@ -116,8 +116,7 @@ pub fn priority(value: &Bound<'_, PyAny>) -> PyResult<Priority> {
         Some(priority) => Ok(priority),
         None => {
             let text = word("priority", value)?;
-            Priority::parse(&text)
-                .ok_or_else(|| unknown("priority", &text, &Priority::ALL.map(Priority::as_str)))
+            text.parse().map_err(|error: UnknownName| unknown("priority", &text, error.allowed()))
         }
     }
 }

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 use shmlimit::config::{self, ConfigSource};
-use shmlimit::{BreakerCommand, OwnedGrant, PauseRequest, Request};
+use shmlimit::{OwnedGrant, PauseRequest, Request, UnknownName};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -187,8 +187,7 @@ impl Limiter {
     /// ("clear_gate"), for all who share the limiter at once. Returns what that changed.
     fn force<'py>(&self, py: Python<'py>, state: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let text = word("state", state)?;
-        let force = BreakerCommand::parse(&text)
-            .ok_or_else(|| unknown("state", &text, &BreakerCommand::ALL.map(BreakerCommand::as_str)))?;
+        let force = text.parse().map_err(|error: UnknownName| unknown("state", &text, error.allowed()))?;
         let changed = self.using(py, |handle| Ok(advice::changes(&handle.force(force)?, Some(handle))))?;
         advice::as_objects(py, &changed)
     }

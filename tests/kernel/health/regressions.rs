@@ -28,7 +28,7 @@ fn r3_a_clock_that_goes_back_does_not_go_behind_a_timer_or_an_operator() {
 
 #[test]
 fn r65_what_an_operator_does_during_an_attempt_is_no_attempt() {
-    let mut rig = Rig::tmdb(|breaker| breaker.auto_recover = Nanos::from_secs(900));
+    let mut rig = Rig::tmdb(|breaker| breaker.auto_recover = Duration::from_secs(900));
     rig.force(BreakerCommand::CacheOnly);
     rig.at(900 * SECOND);
     assert_eq!(rig.state(), BreakerState::Sleep);
@@ -67,11 +67,11 @@ fn r133_a_lost_probe_of_the_background_does_not_wedge_the_background() {
 #[test]
 fn r74_a_factor_next_to_one_and_a_huge_attempt_are_computed_at_once() {
     let mut backoff = policy::Backoff::default();
-    (backoff.factor, backoff.cap) = (1_000_001, Nanos(u64::MAX >> 3));
+    (backoff.factor, backoff.cap) = (1_000_001, Duration::from_nanos(u64::MAX >> 3));
     let mut rig = Rig::new(&PolicyDraft { backoff, ..PolicyDraft::default() });
     let report = Report { attempt: Some(u32::MAX), ..Report::new(OutcomeClass::Net) };
     let started = std::time::Instant::now();
-    assert!(rig.report(None, &report).advice.ceiling > backoff.base);
+    assert!(rig.report(None, &report).advice.ceiling > Nanos::of(backoff.base));
     assert!(started.elapsed().as_secs() < 5, "four thousand million steps would take a minute");
 }
 
@@ -93,7 +93,8 @@ fn r62_r1_a_recovery_to_the_rate_of_the_probes_loses_nothing() {
 #[test]
 fn r62_many_steps_of_a_ramp_at_once_change_as_many_words_as_one() {
     let mut rig = Rig::tmdb(|breaker| {
-        (breaker.ramp_factor, breaker.ramp_every, breaker.s_probe_ok) = (1_001_000, Nanos(SECOND), 1);
+        (breaker.ramp_factor, breaker.ramp_every, breaker.s_probe_ok) =
+            (1_001_000, Duration::from_nanos(SECOND), 1);
     });
     rig.force(BreakerCommand::HalfOpen);
     rig.record(OutcomeClass::Ok);
@@ -139,7 +140,7 @@ fn r3_r73_a_gate_that_was_seen_open_is_not_passed_before_its_time() {
 #[test]
 fn r56_making_room_for_an_outcome_is_not_running_empty() {
     let mut breaker = Breaker::of(BreakerKind::Fsm);
-    breaker.sleep_after = Nanos(SECOND);
+    breaker.sleep_after = Duration::from_nanos(SECOND);
     let window = policy::OutcomeWindow { max_count: 1, min_samples: 1, ..policy::OutcomeWindow::default() };
     let mut rig = Rig::new(&PolicyDraft { window, breaker, ..PolicyDraft::default() });
     rig.records(OutcomeClass::Server, 2);

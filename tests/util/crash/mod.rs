@@ -6,7 +6,7 @@ pub mod ptrace;
 pub mod storm;
 pub mod walk;
 
-use shmlimit::{Algorithm, Builder, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit::{Algorithm, Builder, Limiter, Policy, PolicyDraft, RuleDraft};
 use shmlimit_segment::AttachOptions;
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub const CONCURRENCY: u64 = 4;
 pub const WATCHDOG: Duration = Duration::from_secs(20);
 
 /// One bucket and one GCRA of that many requests a period and at once.
-fn two_rules(provider: &str, [bucket, gcra]: [u64; 2], period: Nanos, concurrency: u64) -> Policy {
+fn two_rules(provider: &str, [bucket, gcra]: [u64; 2], period: Duration, concurrency: u64) -> Policy {
     let rules = [
         RuleDraft::new(Algorithm::TokenBucket, bucket, period),
         RuleDraft::new(Algorithm::Gcra, gcra, period),
@@ -30,7 +30,7 @@ fn two_rules(provider: &str, [bucket, gcra]: [u64; 2], period: Nanos, concurrenc
 
 /// So many requests an hour and at once.
 pub fn policy(bucket: u64, gcra: u64) -> Policy {
-    two_rules("test", [bucket, gcra], Nanos::from_secs(3600), CONCURRENCY)
+    two_rules("test", [bucket, gcra], Duration::from_secs(3600), CONCURRENCY)
 }
 
 /// Rules that no test can exhaust: only permits and the lock are in the way.
@@ -40,7 +40,7 @@ pub fn fast_policy(concurrency: u64) -> Policy {
 
 /// The same under another name, so that it is another policy.
 pub fn fast_policy_of(provider: &str, concurrency: u64) -> Policy {
-    two_rules(provider, [100_000_000, 50_000_000], Nanos::from_secs(1), concurrency)
+    two_rules(provider, [100_000_000, 50_000_000], Duration::from_secs(1), concurrency)
 }
 
 /// Room for every grant a test makes, but few enough that an hour's refill cannot hide a charge.

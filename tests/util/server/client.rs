@@ -90,7 +90,7 @@ impl<'l> Client<'l> {
                 "dropped".to_owned()
             }
             "force" => {
-                let what = BreakerCommand::parse(rest).expect(rest);
+                let what: BreakerCommand = rest.parse().expect(rest);
                 transitions(&self.limiter.force(what).unwrap())
             }
             "state" => self.limiter.snapshot().unwrap().condition.state_name.to_owned(),

@@ -2,15 +2,16 @@
 
 use crate::util::crash::builder;
 use crate::util::directory;
-use shmlimit::{Algorithm, Limiter, Nanos, Policy, PolicyDraft, RuleDraft};
+use shmlimit::{Algorithm, Limiter, Policy, PolicyDraft, RuleDraft};
 use shmlimit_kernel::policy::{Breaker, BreakerKind};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// So many calls a second and at once; a five-state breaker with what `change` makes of its defaults.
 pub fn breaker(per_second: u64, concurrency: Option<u64>, change: impl FnOnce(&mut Breaker)) -> Policy {
     let mut breaker = Breaker::of(BreakerKind::Fsm);
     change(&mut breaker);
-    let rule = RuleDraft::new(Algorithm::TokenBucket, per_second, Nanos::from_secs(1));
+    let rule = RuleDraft::new(Algorithm::TokenBucket, per_second, Duration::from_secs(1));
     Policy::new(&PolicyDraft { concurrency, rules: &[rule], breaker, ..PolicyDraft::default() }).unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! `init`: creates a limiter, or checks that the existing one has the same settings.
 
-use crate::options::{Place, must_be_one_of, parse_minutes};
+use crate::options::{Place, parse_minutes, parse_name};
 use crate::platform::texts;
 use crate::ui::failure::Failure;
 use crate::ui::json::{self, Json, object};
@@ -10,8 +10,7 @@ use crate::verb_trait::{Command, Example, Names, Tool};
 use crate::{open, setting_changes};
 use shmlimit::config::{self, Overrides};
 use shmlimit::{
-    Account, Algorithm, Error, Fairness, Limiter, Nanos, OnMismatch, Policy, Rate, RateError, describe,
-    presets,
+    Account, Algorithm, Error, Fairness, Limiter, OnMismatch, Policy, Rate, RateError, describe, presets,
 };
 use shmlimit_kernel::policy::{BreakerKind, Rule};
 use std::path::PathBuf;
@@ -107,7 +106,7 @@ impl Init {
 }
 
 /// A rule of this period or more is worth keeping over a reboot.
-const LONG: Nanos = Nanos::from_secs(3600);
+const LONG: Duration = Duration::from_secs(3600);
 
 /// The help of `--algorithm`, with every algorithm that the library has.
 fn algorithm_help() -> String {
@@ -242,7 +241,7 @@ fn allowed(policy: &Policy) -> Vec<Json> {
             "unit": units[usize::from(rule.unit)].as_str(),
             "algorithm": rule.algorithm.as_str(),
             "limit": rule.limit,
-            "period_ns": rule.period.0,
+            "period_ns": rule.period.as_nanos() as u64,
             "burst": rule.burst,
             "most_per_period": describe::most_per_period(policy, i).unwrap_or(u64::MAX),
         }
@@ -408,11 +407,11 @@ fn parse_rate(text: &str) -> Result<Rate, String> {
 }
 
 fn parse_fairness(text: &str) -> Result<Fairness, String> {
-    Fairness::parse(text).map_err(|_| must_be_one_of(text, &["process", "fifo"]))
+    parse_name(text)
 }
 
 fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
-    Algorithm::parse(0, text).map_err(|_| must_be_one_of(text, &Algorithm::ALL.map(Algorithm::as_str)))
+    parse_name(text)
 }
 
 fn parse_amount(text: &str) -> Result<u64, String> {

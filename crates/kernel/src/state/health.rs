@@ -30,6 +30,7 @@ crate::named_enum! {
     pub const fn from_code(u32) or Normal;
     /// The name, but for the Normal of a consecutive breaker.
     const fn name;
+    impl FromStr;
 }
 
 impl BreakerState {
@@ -85,6 +86,7 @@ crate::named_enum! {
     pub const fn from_code(u8) or Forced;
     /// The name everywhere outside of Rust.
     pub const fn as_str;
+    impl FromStr;
 }
 
 /// The breaker's state, the gate, and what decides about them.
