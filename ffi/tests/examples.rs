@@ -15,7 +15,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use support::{Program, compile, text};
+use support::Program;
 
 /// Answers every call with 200, but the ones of these numbers (from 1) with 429 and `Retry-After: 1`.
 struct Server {
@@ -192,28 +192,4 @@ fn an_event_loop_waits_for_several_calls_and_hears_its_input_meanwhile() {
     let ended = summary(&child.wait_with_output().unwrap());
     assert_eq!((ended["granted"].as_u64(), ended["given_up"].as_u64()), (Some(2), Some(5)), "{ended}");
     assert!(status(&tool, &program.limiters, "slow")["queue"].as_array().unwrap().is_empty());
-}
-
-#[test]
-fn a_c_program_links_with_the_static_library_and_agrees_with_it() {
-    let ran = Program::new("ffi/tests/c/smoke.c").run();
-    let expected = format!(
-        "{} {} {}\n",
-        env!("CARGO_PKG_VERSION"),
-        shmlimit_ffi::SHMLIMIT_LAYOUT_VERSION,
-        shmlimit_ffi::SHMLIMIT_SEGMENT_SIZE
-    );
-    assert_eq!(String::from_utf8_lossy(&ran.stdout), expected);
-}
-
-#[test]
-fn the_header_stands_alone_and_may_be_included_twice() {
-    let directory = tempfile::tempdir().unwrap();
-    for ending in ["c", "cpp"] {
-        let source = directory.path().join(format!("twice.{ending}"));
-        let object = directory.path().join("twice.o");
-        std::fs::write(&source, "#include \"shmlimit.h\"\n#include \"shmlimit.h\"\nint nothing;\n").unwrap();
-        let compiled = compile(&source, &["-c", "-o", object.to_str().unwrap()]);
-        assert!(compiled.status.success(), "{}", text(&compiled));
-    }
 }

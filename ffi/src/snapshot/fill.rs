@@ -12,7 +12,7 @@ pub(super) fn rule(one: &shmlimit::RuleSnapshot, owned: &mut Owned) -> shmlimit_
     shmlimit_rule_snapshot {
         name: owned.text(&one.name),
         unit: owned.text(&one.unit),
-        algorithm: owned.text(one.algorithm),
+        algorithm: owned.text(&one.algorithm),
         limit: one.limit,
         period_ns: nanos(one.period),
         capacity: one.capacity,
@@ -67,8 +67,8 @@ pub(super) fn pace_window(one: &shmlimit::PaceWindowSnapshot, owned: &mut Owned)
 
 pub(super) fn transition(one: &shmlimit::TransitionSnapshot, owned: &mut Owned) -> shmlimit_transition_snapshot {
     shmlimit_transition_snapshot {
-        from: owned.text(one.from),
-        to: owned.text(one.to),
+        from: owned.text(&one.from),
+        to: owned.text(&one.to),
         reason: owned.text(one.reason.as_str()),
         ago_ns: nanos(one.ago),
     }
@@ -99,7 +99,7 @@ pub(super) fn snapshot(one: &shmlimit::Snapshot, owned: &mut Owned) -> shmlimit_
         directory: owned.text(&one.directory.to_string_lossy()),
         provider: owned.text(&one.provider),
         breaker: owned.text(condition.breaker.as_str()),
-        state: owned.text(condition.state_name),
+        state: owned.text(&condition.state_name),
         reason: condition.reason.map_or(null(), |name| owned.text(name.as_str())),
         gate_program: gate.map_or(null(), |gate| owned.text(&gate.program)),
         pace_bottleneck: pace.map_or(null(), |pace| pace.bottleneck.as_ref().map_or(null(), |text| owned.text(text))),

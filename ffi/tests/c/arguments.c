@@ -53,6 +53,7 @@ static void nulls(void)
     IS(shmlimit_set(limiter, NULL, "1"), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_set(limiter, "concurrency", NULL), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_config(limiter, NULL), SHMLIMIT_NULL_POINTER);
+    IS(shmlimit_metrics(limiter, NULL), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_environment_changes(limiter, NULL), SHMLIMIT_NULL_POINTER);
     IS(shmlimit_environment_changes(limiter, &text), SHMLIMIT_OK);
     CHECK(text != NULL && text[0] == '\0');
@@ -240,7 +241,7 @@ static void sizes(void)
     sizes_of(&answer, 40, sizeof answer, with_answer, 1);
     sizes_of(&advice, 56, sizeof advice, with_advice, 1);
     /* What programs have compiled: these never shrink, and grow only at their ends. */
-    CHECK(sizeof(shmlimit_request) == 64 && sizeof(shmlimit_options) == 72 && sizeof(shmlimit_outcome) == 80);
+    CHECK(sizeof(shmlimit_request) == 64 && sizeof(shmlimit_options) == 112 && sizeof(shmlimit_outcome) == 80);
     CHECK(sizeof(shmlimit_answer) == 40 && sizeof(shmlimit_advice) == 56);
     CHECK(sizeof(shmlimit_cost) == 16 && sizeof(shmlimit_header) == 16 && sizeof(shmlimit_setting) == 16);
 }

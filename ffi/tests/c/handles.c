@@ -23,6 +23,8 @@ static void all_refuse(shmlimit_limiter *gone)
     IS(shmlimit_set(gone, "concurrency", "1"), SHMLIMIT_CLOSED);
     IS(shmlimit_count_cache(gone, 1), SHMLIMIT_CLOSED);
     IS(shmlimit_config(gone, &text), SHMLIMIT_CLOSED);
+    IS(shmlimit_metrics(gone, &text), SHMLIMIT_CLOSED);
+    CHECK(text == NULL);
     IS(shmlimit_record_call(gone, &outcome, NULL), SHMLIMIT_CLOSED);
     IS(shmlimit_snapshot_take(gone, &snapshot), SHMLIMIT_CLOSED);
     IS(shmlimit_close(gone), SHMLIMIT_CLOSED);
