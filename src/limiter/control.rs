@@ -1,16 +1,16 @@
 //! What an operator does to a limiter, and what those do who make calls of their own.
 
 use super::Limiter;
-use super::events;
+use super::events::{self, Transition};
 use super::outcome::{Advice, Outcome};
 use super::segment_chain::LimiterSegment;
 use crate::environment::Change;
 use shmlimit_kernel::Policy;
-use shmlimit_kernel::breaker::{BreakerState, TransitionCause};
+use shmlimit_kernel::breaker::BreakerState;
 use shmlimit_kernel::decide::{self, BreakerCommand};
 use shmlimit_kernel::health_state::HealthStateView;
 use shmlimit_kernel::ledger;
-use shmlimit_kernel::log_context::{LogContext, RecentEvents};
+use shmlimit_kernel::log_context::LogContext;
 use shmlimit_kernel::policy::{BreakerKind, PolicyWords};
 use shmlimit_kernel::queue;
 use shmlimit_segment::{Error, Wakeups};
@@ -129,25 +129,6 @@ impl Limiter {
     #[cfg(feature = "config")]
     pub fn update(&self, overrides: &crate::config::Overrides) -> Result<Policy, Error> {
         self.follow(|link| link.change_policy(|old| Ok(crate::config::update(old, overrides)?)))
-    }
-}
-
-/// A change of the breaker's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Transition {
-    /// From which state.
-    pub from: BreakerState,
-    /// To which.
-    pub to: BreakerState,
-    /// Why.
-    pub cause: TransitionCause,
-}
-
-impl Transition {
-    /// The changes of state among recent events.
-    pub(super) fn all(recent: &RecentEvents) -> Vec<Transition> {
-        recent.iter().map(|it| Transition { from: it.from, to: it.to, cause: it.cause }).collect()
     }
 }
 

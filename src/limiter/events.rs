@@ -3,9 +3,9 @@
 
 use super::ratio;
 use crate::describe;
-use shmlimit_kernel::breaker::BreakerCommand;
+use shmlimit_kernel::breaker::{BreakerCommand, BreakerState, TransitionCause};
 use shmlimit_kernel::decide::Verdict;
-use shmlimit_kernel::health_state::Transition;
+use shmlimit_kernel::health_state::Transition as StoredTransition;
 use shmlimit_kernel::log_context::LogContext;
 use shmlimit_kernel::log_context::RecentEvents;
 use shmlimit_kernel::outcome::OutcomeClass;
@@ -77,7 +77,7 @@ fn reason_of(pause: &Pause) -> String {
 }
 
 fn each_transition(name: &str, recent: &RecentEvents, log_context: &LogContext) {
-    for Transition { from, to, cause, .. } in recent.iter() {
+    for StoredTransition { from, to, cause, .. } in recent.iter() {
         let log_context = LogContext { state: *to, ..*log_context };
         let (from, to) = (from.as_str(log_context.kind), to.as_str(log_context.kind));
         log_event!(
@@ -234,5 +234,24 @@ mod tests {
         assert_eq!(Rate(PerSecond(11_574_074)).to_string(), "0.011574rps");
         assert_eq!((OrNone(Some(2)).to_string(), OrNone(None).to_string()), ("2".to_owned(), "-".to_owned()));
         assert_eq!(rounded(1.0 / 3.0), 0.3333);
+    }
+}
+
+/// A change of the breaker's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Transition {
+    /// From which state.
+    pub from: BreakerState,
+    /// To which.
+    pub to: BreakerState,
+    /// Why.
+    pub cause: TransitionCause,
+}
+
+impl Transition {
+    /// The changes of state among recent events.
+    pub(super) fn all(recent: &RecentEvents) -> Vec<Transition> {
+        recent.iter().map(|it| Transition { from: it.from, to: it.to, cause: it.cause }).collect()
     }
 }

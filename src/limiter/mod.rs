@@ -29,9 +29,9 @@ mod tests;
 mod waiter;
 
 pub use builder::{Builder, OnMismatch};
-pub use control::Transition;
 pub use directory_facts::{ClockFacts, DirectoryFacts, Storage};
 pub use document::{Document, Value};
+pub use events::Transition;
 pub use fields::{
     Condition, Counts, GateSnapshot, GroupId, OutcomeCounts, PaceSnapshot, PaceWindowSnapshot,
     ParticipantSnapshot, PauseSnapshot, RuleSnapshot, STRUCTS, Snapshot, TransitionSnapshot, WaiterSnapshot,

@@ -1,8 +1,7 @@
 //! Telling a limiter how a call ended, and what it makes of that.
 
 use super::Limiter;
-use super::control::Transition;
-use super::events;
+use super::events::{self, Transition};
 use super::ratio;
 use super::segment_chain::LimiterSegment;
 use crate::headers::{self, Header, HeaderFormat, Reading};

@@ -88,8 +88,11 @@ fn purity(source: &Source) -> Vec<String> {
         return Vec::new();
     };
     let names_times = source.name.starts_with(METRICS);
-    let is_worldly = |head: &str| WORLD.contains(&head) && !(names_times && head == "time");
-    let through = |root| source.paths_through(root).into_iter().filter(|(_, head)| is_worldly(head));
+    // A `Duration` is a value. Only clocks are forbidden.
+    let is_duration = |i: usize| source.is(i + 3, "::") && source.is(i + 4, "Duration");
+    let is_worldly =
+        |i: usize, head: &str| WORLD.contains(&head) && !(head == "time" && (names_times || is_duration(i)));
+    let through = |root| source.paths_through(root).into_iter().filter(|(i, head)| is_worldly(*i, head));
     let worldly = ["std", "core", "alloc"].into_iter().flat_map(through);
     let crates = WORLDLY_CRATES.into_iter().flat_map(|name| {
         let paths = source.paths_through(name).into_iter();

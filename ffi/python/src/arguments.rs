@@ -1,23 +1,21 @@
 //! What callers ask for, as they say it in Python. Whatever makes no sense is refused with the argument's name.
 
-use crate::limiter::Limiter;
 use crate::method::Arguments;
-use crate::names::{Key, Names};
+use crate::names::{Key, MISMATCHES, Names};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyMapping, PyString, PyType};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyMapping, PyString};
 use shmlimit::{OnMismatch, Priority, Request, UnknownName};
 use std::time::{Duration, SystemTime};
 
 /// A call that wants to be made, with what it borrows in Rust.
 #[derive(Default)]
 pub struct ParsedRequest {
-    requests: Option<u64>,
-    units: Vec<(String, u64)>,
-    priority: Priority,
-    timeout: Option<Duration>,
-    deadline: Option<SystemTime>,
+    pub requests: Option<u64>,
+    pub units: Vec<(String, u64)>,
+    pub priority: Priority,
+    pub timeout: Option<Duration>,
+    pub deadline: Option<SystemTime>,
 }
 
 const TRY_ACQUIRE_KEYS: &[Key] = &[Key::Cost, Key::Priority];
@@ -61,22 +59,6 @@ impl ParsedRequest {
             request = request.deadline(deadline);
         }
         request
-    }
-}
-
-impl ParsedRequest {
-    /// It as Python's `WaitNotice`.
-    pub fn wait_notice<'py>(&self, limiter: &Bound<'py, Limiter>) -> PyResult<Bound<'py, PyAny>> {
-        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        let py = limiter.py();
-        let cost = PyDict::new(py);
-        cost.set_item("requests", self.requests.unwrap_or(1))?;
-        for (unit, amount) in &self.units {
-            cost.set_item(unit, amount)?;
-        }
-        let timeout = self.timeout.map(|timeout| timeout.as_secs_f64());
-        let notice = (limiter.get().name(), self.priority.as_str(), cost, timeout);
-        CLASS.import(py, "shmlimit", "WaitNotice")?.call1(notice)
     }
 }
 
@@ -138,10 +120,6 @@ pub fn priority(value: &Bound<'_, PyAny>) -> PyResult<Priority> {
         }
     }
 }
-
-/// What `on_mismatch` may be.
-pub const MISMATCHES: [(&str, OnMismatch); 3] =
-    [("error", OnMismatch::Error), ("adopt", OnMismatch::Adopt), ("update", OnMismatch::Update)];
 
 /// What happens if the limiter exists with other settings.
 pub fn mismatch(value: &Bound<'_, PyAny>) -> PyResult<OnMismatch> {

@@ -3,7 +3,6 @@
 //! The library reports in the middle of its work, where Python code must not run. So events are kept by thread, and every
 //! call from Python delivers those of its thread when its work is done.
 
-use crate::limiter::Limiter;
 use crate::snapshot;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -107,12 +106,12 @@ pub fn any() -> bool {
 
 /// Delivers the events of this thread, which a call of this limiter made.
 #[inline]
-pub fn deliver(limiter: &Bound<'_, Limiter>) -> PyResult<()> {
+pub fn deliver(limiter: &Bound<'_, PyAny>) -> PyResult<()> {
     if any() { deliver_all(limiter) } else { Ok(()) }
 }
 
 #[cold]
-fn deliver_all(limiter: &Bound<'_, Limiter>) -> PyResult<()> {
+fn deliver_all(limiter: &Bound<'_, PyAny>) -> PyResult<()> {
     static REPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = limiter.py();
     // A statement of its own: what Python does with them may lead to more.

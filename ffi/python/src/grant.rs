@@ -60,8 +60,8 @@ impl Grant {
 
 impl OfLimiter for Grant {
     #[inline]
-    fn limiter_of<'a, 'py>(this: &'a Bound<'py, Grant>) -> &'a Bound<'py, Limiter> {
-        this.get().limiter.bind(this.py())
+    fn limiter_of<'a, 'py>(this: &'a Bound<'py, Grant>) -> &'a Bound<'py, PyAny> {
+        this.get().limiter.bind(this.py()).as_any()
     }
 }
 

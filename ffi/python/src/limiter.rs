@@ -94,8 +94,8 @@ impl Limiter {
 
 impl OfLimiter for Limiter {
     #[inline]
-    fn limiter_of<'a, 'py>(this: &'a Bound<'py, Limiter>) -> &'a Bound<'py, Limiter> {
-        this
+    fn limiter_of<'a, 'py>(this: &'a Bound<'py, Limiter>) -> &'a Bound<'py, PyAny> {
+        this.as_any()
     }
 }
 

@@ -5,6 +5,8 @@ use crate::errors;
 use crate::events;
 use crate::limiter::Limiter;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
 use shmlimit::AcquireError;
 use std::time::Duration;
 
@@ -40,13 +42,27 @@ impl WaitNotice {
         if std::mem::replace(&mut self.told, true) {
             return Ok(());
         }
-        tell(this, "on_wait", || asked.wait_notice(this))
+        tell(this, "on_wait", || wait_notice(asked, this))
     }
 
     /// The call is over. On a test clock it may have waited all the same.
     pub fn ends(&mut self, this: &Bound<'_, Limiter>, asked: &ParsedRequest) -> PyResult<()> {
         if this.get().clock_elapsed() > self.elapsed { self.waits(this, asked) } else { Ok(()) }
     }
+}
+
+/// The request as Python's `WaitNotice`.
+fn wait_notice<'py>(asked: &ParsedRequest, limiter: &Bound<'py, Limiter>) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let py = limiter.py();
+    let cost = PyDict::new(py);
+    cost.set_item("requests", asked.requests.unwrap_or(1))?;
+    for (unit, amount) in &asked.units {
+        cost.set_item(unit, amount)?;
+    }
+    let timeout = asked.timeout.map(|timeout| timeout.as_secs_f64());
+    let notice = (limiter.get().name(), asked.priority.as_str(), cost, timeout);
+    CLASS.import(py, "shmlimit", "WaitNotice")?.call1(notice)
 }
 
 /// Whether any callback is set.

@@ -5,7 +5,6 @@
 //! stable ABI since 3.10, and the 3.9 that there is for ever has it as it is: the flag and the signature are those of 3.7.
 
 use crate::events;
-use crate::limiter::Limiter;
 use crate::names::{Key, Names};
 use pyo3::exceptions::{PySystemError, PyTypeError};
 use pyo3::ffi;
@@ -28,7 +27,7 @@ type Entry = unsafe extern "C" fn(
 /// A class whose objects belong to a limiter.
 pub trait OfLimiter: PyClass {
     /// The limiter of an object.
-    fn limiter_of<'a, 'py>(this: &'a Bound<'py, Self>) -> &'a Bound<'py, Limiter>;
+    fn limiter_of<'a, 'py>(this: &'a Bound<'py, Self>) -> &'a Bound<'py, PyAny>;
 }
 
 /// One method of a class.

@@ -1,12 +1,11 @@
 //! Words that come again and again, as Python keeps them: once each, so that comparing is comparing pointers.
 
-use crate::arguments::MISMATCHES;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use shmlimit::{
-    BreakerCommand, BreakerState, Fairness, NetError, OutcomeClass, Priority, Reason, TransitionCause,
-    WaitSource,
+    BreakerCommand, BreakerState, Fairness, NetError, OnMismatch, OutcomeClass, Priority, Reason,
+    TransitionCause, WaitSource,
 };
 use shmlimit_kernel::policy::{Algorithm, BreakerKind};
 
@@ -33,6 +32,10 @@ keys! {
     Latency = "latency",
     Attempt = "attempt",
 }
+
+/// The names of [`OnMismatch`].
+pub const MISMATCHES: [(&str, OnMismatch); 3] =
+    [("error", OnMismatch::Error), ("adopt", OnMismatch::Adopt), ("update", OnMismatch::Update)];
 
 /// The words.
 pub struct Names {

@@ -4,7 +4,7 @@
 //! exact. Each part has a twin of plain words, which a segment stores and which decisions read ([`super::stored`]).
 
 use super::error::{Key, PolicyError};
-use super::stored::stored;
+use super::stored::{stored, stored_as_they_are};
 use super::{within, within_span};
 use crate::MAX_PERMITS;
 use bytemuck::{Pod, Zeroable};
@@ -36,6 +36,8 @@ impl PerSecond {
     /// The fastest that is told apart from others: a little above one unit a nanosecond.
     pub const FASTEST: PerSecond = PerSecond(1 << 62);
 }
+
+stored_as_they_are! { PerSecond }
 
 stored! {
     /// Which outcomes count (R42, R47).

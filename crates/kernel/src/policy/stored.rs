@@ -1,6 +1,5 @@
 //! Parts of a policy in two forms: as users write them, and as plain words that a segment stores and decisions read.
 
-use super::PerSecond;
 use crate::time::Nanos;
 use bytemuck::Pod;
 use core::time::Duration;
@@ -31,7 +30,7 @@ impl Setting for Duration {
 
 macro_rules! stored_as_they_are {
     ($($type:ty)*) => {$(
-        impl Setting for $type {
+        impl $crate::policy::stored::Setting for $type {
             type Stored = $type;
 
             fn stored(self) -> $type {
@@ -45,7 +44,7 @@ macro_rules! stored_as_they_are {
     )*};
 }
 
-stored_as_they_are! { u32 PerSecond }
+stored_as_they_are! { u32 }
 
 /// Declares a struct of settings, its twin of plain words, and the conversions between them.
 macro_rules! stored {
@@ -80,4 +79,4 @@ macro_rules! stored {
     };
 }
 
-pub(super) use stored;
+pub(super) use {stored, stored_as_they_are};
