@@ -2,7 +2,8 @@
 //!
 //! For the stable ABI of Python 3.9 PyO3 has every call pack its arguments into a tuple and a dictionary, which costs more
 //! than a grant (`docs/design/languages.md` has the figures). The calling convention without them, `METH_FASTCALL`, is
-//! part of the stable ABI since 3.10, and the 3.9 that there is for ever has it as it is: the flag and the signature are those of 3.7.
+//! part of the stable ABI since 3.10. Python 3.9 will not change any more, and has it with the flag and the signature of
+//! 3.7.
 
 use crate::names::{Key, Names};
 use pyo3::exceptions::{PySystemError, PyTypeError};
